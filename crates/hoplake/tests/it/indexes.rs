@@ -537,21 +537,54 @@ async fn indexes_of_versions_and_clones_are_their_own() {
     graph.verify(|_| ()).await.unwrap();
 }
 
-#[tokio::test]
-async fn a_vacuum_that_aborts_a_writer_takes_its_index_out() {
-    let (_, store) = loaded(&[]).await;
-    // A writer that died: its index is announced, and nobody builds it.
-    let newest = Graph::newest(&store).await.unwrap();
+/// Announces an index of a property of P, as a writer does that then dies. Returns the writer.
+async fn announce(store: &Store, property: &str) -> String {
+    let newest = Graph::newest(store).await.unwrap();
     let mut announced = newest.next(newest.change.clone(), newest.created_unix_ms);
     let writer = "01JDXAAAAAAAAAAAAAAAAAAAAA".to_owned();
-    let id = hoplake::IndexId(0);
-    let label = hoplake::LabelId(announced.schema.label_id("P").unwrap().0);
-    announced.indexes.push(hoplake::PropertyIndex { id, label, property: "int".into(), writer: Some(writer.clone()) });
-    announced.next_index = 1;
+    let id = hoplake::IndexId(newest.next_index);
+    let label = announced.schema.label_id("P").unwrap();
+    let index = hoplake::PropertyIndex { id, label, property: property.into(), writer: Some(writer.clone()) };
+    announced.indexes.push(index);
+    announced.next_index += 1;
     let since = announced.version;
     announced.leases.push(hoplake::WriterLease { writer: writer.clone(), kind: hoplake::ChangeKind::Index, since });
     let slot = format!("manifest/{:020}.hlm", announced.version);
     assert!(store.create(&slot, announced.encode().into()).await.unwrap());
+    writer
+}
+
+#[tokio::test]
+async fn a_mirror_has_no_index_that_is_being_built() {
+    let (_, store) = loaded(&["P.float"]).await;
+    let writer = announce(&store, "int").await;
+    let mut graph = open(&store).await;
+    let both = [("int", Value::Int64(77)), ("float", Value::Float64(7.5))];
+    graph.begin().upsert_vertex("P", 1, both).commit().await.unwrap();
+    graph.refresh().await.unwrap();
+    let properties = |graph: &Graph| graph.manifest().indexes.iter().map(|it| it.property.clone()).collect::<Vec<_>>();
+    assert_eq!(properties(&graph), ["float", "int"]);
+    let folder = tempfile::tempdir().unwrap();
+    let target = Store::open(folder.path().to_str().unwrap()).unwrap();
+    Graph::mirror(&store, &target, |_, _| ()).await.unwrap();
+    let mut mirror = open(&target).await;
+    assert_eq!((properties(&mirror), mirror.manifest().leases.len()), (vec!["float".to_owned()], 0));
+    assert_eq!((found(&mirror, "int = 77").await, found(&mirror, "float = 7.5").await), (1, 1));
+    mirror.verify(|_| ()).await.unwrap();
+    // It comes when it is complete.
+    let settings = hoplake::VacuumSettings { abort: vec![writer], ..Default::default() };
+    Graph::vacuum(&store, &settings).await.unwrap();
+    Graph::create_index(&store, "P.int", &IndexSettings::default()).await.unwrap();
+    Graph::mirror(&store, &target, |_, _| ()).await.unwrap();
+    mirror.refresh().await.unwrap();
+    assert_eq!((properties(&mirror), found(&mirror, "int = 77").await), (vec!["float".to_owned(), "int".into()], 1));
+    mirror.verify(|_| ()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_vacuum_that_aborts_a_writer_takes_its_index_out() {
+    let (_, store) = loaded(&[]).await;
+    let writer = announce(&store, "int").await;
     let mut graph = open(&store).await;
     graph.begin().upsert_vertex("P", 1, [("int", 77)]).commit().await.unwrap();
     graph.refresh().await.unwrap();

@@ -174,14 +174,17 @@ impl Build {
         let (run, entries) = self.write(&snapshot, id, branch).await?;
         let known = Some(snapshot.manifest().clone());
         let published = amend_on(&self.reader, known, branch, |newest| {
-            lease::check(newest, &self.writer)?;
             let change = change(self.reader.store(), ChangeKind::Index, format!("{name} created"));
             let mut next = newest.next(change, self.reader.store().clock().unix_ms());
             let own = |index: &&mut PropertyIndex| index.id == id && index.writer.as_ref() == Some(&self.writer);
+            // Before the lease, which goes with the index: a vacuum is one cause of several.
             let Some(index) = next.indexes.iter_mut().find(own) else {
-                let why = format!("the index {name} was dropped, or the graph replaced, while it was built");
+                let why = format!(
+                    "the index {name} was dropped, the graph replaced or the build aborted by a vacuum while it was built"
+                );
                 return Err(EngineError::Conflict(why));
             };
+            lease::check(newest, &self.writer)?;
             index.writer = None;
             next.leases.retain(|lease| lease.writer != self.writer);
             next.segments.extend(run.segments.iter().cloned());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::join;
 use hoplake::{
-    Batch, CompactionSettings, Condition, ErrorKind, Graph, IndexSettings, LoadOptions, Manifest, OpenSettings,
+    Batch, CompactionSettings, Condition, ErrorKind, Graph, IndexSettings, Limits, LoadOptions, Manifest, OpenSettings,
     Operation, Properties, ScanRequest, SectionKind, SegmentSettings, Store, Value, VertexOrder, VertexRef,
 };
 use hoplake_testkit::generate::SplitMix64;
@@ -277,19 +277,21 @@ fn people(indexes: &[&str]) -> Arc<dyn ObjectStore> {
 }
 
 async fn cost_of(inner: &Arc<dyn ObjectStore>, condition: &str, select: &[&str]) -> (u64, u64, u64, usize) {
+    let select = select.iter().map(|name| (*name).to_owned()).collect();
+    let request = ScanRequest { condition: Some(condition.parse().unwrap()), select, ..ScanRequest::default() };
+    cost_within(inner, &request, Limits::default()).await
+}
+
+async fn cost_within(inner: &Arc<dyn ObjectStore>, request: &ScanRequest, limits: Limits) -> (u64, u64, u64, usize) {
     let (store, graph) = open_counted(inner, &in_parts()).await;
     store.reset();
     let mut query = graph.query();
-    let request = ScanRequest {
-        condition: Some(condition.parse().unwrap()),
-        select: select.iter().map(|name| (*name).to_owned()).collect(),
-        ..ScanRequest::default()
-    };
+    query.limit(&limits);
     let mut found = 0;
-    if select.is_empty() {
-        found = query.find(&request).await.unwrap().len();
+    if request.select.is_empty() {
+        found = query.find(request).await.unwrap().len();
     } else {
-        let mut scan = query.scan(&request).unwrap();
+        let mut scan = query.scan(request).unwrap();
         while let Some(rows) = query.next_rows(&mut scan).await.unwrap() {
             found += rows.batch.num_rows();
         }
@@ -328,6 +330,53 @@ async fn a_look_up_is_one_wave_and_its_rows_one_more() {
     let (_, _, scanned, count) = cost_of(&inner, "age < 60", &[]).await;
     let (_, _, unindexed, _) = cost_of(&inner, "city != c60", &[]).await;
     assert!(count == 12_000 && scanned < 2 * unindexed, "{scanned} bytes of a scan, {unindexed} of another");
+}
+
+/// The first wave of a scan reads the ends of tables, and a look-up that finds all has one.
+#[tokio::test(start_paused = true)]
+async fn an_index_is_left_alone_where_a_scan_is_better() {
+    let inner = people(&["P.name", "P.age"]);
+    let find =
+        |condition: String| ScanRequest { condition: Some(condition.parse().unwrap()), ..ScanRequest::default() };
+    // More values than vertices that it may lead to; and not as many, which are held in memory.
+    let names = |count: usize| {
+        let names: Vec<_> = (0..count).map(|name| format!("n{name:05}")).collect();
+        find(format!("name in ({})", names.join(", ")))
+    };
+    let (waves, _, _, found) = cost_within(&inner, &names(2_501), Limits::default()).await;
+    assert_eq!((waves, found), (2, 2_501));
+    let (waves, _, _, found) = cost_within(&inner, &names(2_000), Limits::default()).await;
+    assert_eq!((waves, found), (1, 2_000));
+    let (_, graph) = open_counted(&inner, &in_parts()).await;
+    let mut query = graph.query();
+    query.find(&names(2_000)).await.unwrap();
+    assert!(query.memory().peak() > 190_000, "{}", query.memory().peak());
+}
+
+/// Every tenth vertex is in the group: the first hundreds of rows have some of it.
+#[tokio::test(start_paused = true)]
+async fn a_few_of_many_are_found_by_a_scan() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows: String = (0..60_000).map(|key| format!("{key},{}\n", key % 10)).collect();
+    std::fs::write(folder.path().join("P.csv"), format!(":ID(P),group:long\n{rows}")).unwrap();
+    let indexes = vec!["P.group".to_owned()];
+    // Blocks of a few items, so that it is known how many there are.
+    let segments = SegmentSettings { key_block_bytes: 200, ..SegmentSettings::default() };
+    let inner = load_apart(LoadOptions { indexes, segments, ..LoadOptions::from_paths([folder.path()]) }).0;
+    let little = Some(512 << 10);
+    // The last: a quarter of the memory does not hold what the index leads to, and a scan needs no more for more.
+    for (limit, memory_bytes_max, found, by_index) in [
+        (None, None, 6_000, true),
+        (Some(10), None, 10, false),
+        (Some(500), None, 500, true),
+        (None, little, 6_000, false),
+    ] {
+        let condition = Some("group = 3".parse().unwrap());
+        let request = ScanRequest { condition, limit, ..ScanRequest::default() };
+        let limits = Limits { memory_bytes_max, ..Limits::default() };
+        let (waves, _, _, count) = cost_within(&inner, &request, limits).await;
+        assert_eq!((waves == 1, count), (by_index, found), "{limit:?}, {memory_bytes_max:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

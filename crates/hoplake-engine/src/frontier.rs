@@ -6,7 +6,7 @@ use hoplake_format::{FormatError, LabelId, VertexId};
 use hoplake_storage::{MemoryHold, Pace, QueryContext, StorageError};
 
 use crate::{
-    EngineError,
+    EngineError, Held,
     memory::bytes_of,
     ordinals::{NONE, Ordinals},
     pieces::{STEP, sort_by_key},
@@ -17,6 +17,19 @@ use crate::{
 pub struct Frontier(BTreeMap<LabelId, Ordinals>);
 
 impl Frontier {
+    /// The set of some vertices, in any order and with repeats; its memory counts before it is taken.
+    ///
+    /// # Errors
+    /// [`StorageError::Limit`] if the query's memory has no room for it, or its time is over.
+    pub async fn held(vertices: &[VertexId], context: &QueryContext) -> Result<Held<Self>, StorageError> {
+        let sorted = sorted(vertices, context).await?;
+        // Lists double as they grow.
+        let mut memory = context.hold(bytes_of::<[u64; 3]>(sorted.len()))?;
+        let set = Self::of_sorted(&sorted, &mut context.pace()).await?;
+        context.resize(&mut memory, set.bytes())?;
+        Ok(Held::new(set, memory))
+    }
+
     /// How many vertices there are.
     pub fn len(&self) -> usize {
         self.0.values().map(Ordinals::len).sum()
@@ -113,6 +126,15 @@ impl FromIterator<VertexId> for Frontier {
         }
         Self::of_lists(lists)
     }
+}
+
+/// Some vertices in order, each once.
+pub(crate) async fn sorted(vertices: &[VertexId], context: &QueryContext) -> Result<Held<Vec<VertexId>>, StorageError> {
+    let memory = context.hold(bytes_of::<VertexId>(vertices.len()))?;
+    let mut sorted = vertices.to_vec();
+    sort_by_key(&mut sorted, |vertex| *vertex, context).await?;
+    sorted.dedup();
+    Ok(Held::new(sorted, memory))
 }
 
 /// Collects ordinals of one label, with repeats, into a set.

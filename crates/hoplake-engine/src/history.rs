@@ -117,8 +117,6 @@ fn as_it_was(old: &Manifest, next: Manifest) -> Manifest {
         leases: next.leases,
         history: next.history,
         tags: next.tags,
-        // They are outcomes of batches, not content: one that is repeated is not to be applied onto the restored version.
-        applied: next.applied,
         next_index: next.next_index.max(old.next_index),
         ..old.clone()
     };

@@ -72,5 +72,5 @@ pub use properties::RowsOfEdges;
 pub use quoting::{label_text, split_label, split_vertex, vertex_text};
 pub use scan::{KeyScan, ListBlock, ListRange, ListScan};
 pub use snapshot::Snapshot;
-pub use vertex_scan::{FoundVertices, VertexQuery, VertexScan};
+pub use vertex_scan::{FoundVertices, SortedBy, VertexQuery, VertexScan, first_rows};
 pub use walk::Walk;

@@ -154,7 +154,7 @@ impl Load {
                 lease::check(&newest, &self.writer)?;
             }
             let base = &self.base;
-            if newest.runs().any(|run| run.until > base.version) || newest.reset > base.reset {
+            if newest.content_runs().any(|run| run.until > base.version) || newest.reset > base.reset {
                 return Err(self.overtaken(newest.version));
             }
             let manifest = self.next(&newest, graph, message);
@@ -199,7 +199,9 @@ impl Load {
         tables.iter_mut().for_each(|table| table.versions = versions);
         Manifest {
             reset: next.version,
+            // Of sources and batches nothing is left.
             source_positions: BTreeMap::new(),
+            applied: Vec::new(),
             schema: graph.schema.clone(),
             indexes: graph.indexes.clone(),
             next_index: graph.indexes.len() as u16,

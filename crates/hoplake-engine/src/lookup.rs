@@ -1,6 +1,6 @@
 //! From user keys to vertices and back.
 
-use std::{cmp::Reverse, collections::BTreeMap, ops::Range};
+use std::{collections::BTreeMap, ops::Range};
 
 use arrow_array::{ArrayRef, cast::AsArray, types::Int64Type};
 use futures::future::BoxFuture;
@@ -96,16 +96,12 @@ impl Snapshot {
         self.entries(&sought, keys.len(), branch).await
     }
 
-    /// The runs with entries for keys of a label, newest first, and whether these are tombstones. A key that was
-    /// deleted and added again in one run is in both of its sections, and exists.
+    /// The runs with entries for keys of a label, newest first, and whether these are tombstones.
     fn key_runs(&self, label: LabelId, newer_than: u64) -> Vec<(&Run, bool)> {
-        let of = |kind, gone| self.runs(kind).iter().map(move |run| (run, gone));
-        let mut runs: Vec<_> =
-            of(SectionKind::Keys(label), false).chain(of(SectionKind::Tombstones(label), true)).collect();
-        runs.retain(|(run, _)| run.versions.until > newer_than);
-        // Stable: of one run, keys come before tombstones, so a key that was deleted and added again in it exists.
-        runs.sort_by_key(|(run, _)| Reverse(run.versions.until));
-        runs
+        let [keys, tombstones] = [SectionKind::Keys(label), SectionKind::Tombstones(label)];
+        let mut runs = self.runs_newest_first(&[keys, tombstones]);
+        runs.retain(|(_, run)| run.versions.until > newer_than);
+        runs.into_iter().map(|(kind, run)| (run, kind == tombstones)).collect()
     }
 
     /// The entry of each key in the first run that has one; `count` answers. One wave; one before it for roots of

@@ -84,9 +84,14 @@ pub async fn mirror(
     }
 }
 
+/// The newest version as a mirror has it: the writers of the source are not at work here, and with their leases go the indexes that
+/// they are building.
 async fn read_newest(source: &Reader, branch: &mut Branch) -> Result<Manifest, EngineError> {
     let newest = versions::newest(source, branch).await?;
-    newest.ok_or_else(|| EngineError::no_graph(source.store().url()))
+    let mut newest = newest.ok_or_else(|| EngineError::no_graph(source.store().url()))?;
+    newest.leases.clear();
+    newest.drop_unfinished_indexes(|_| false);
+    Ok(newest)
 }
 
 /// That the target has nothing, or a version of this graph.
@@ -255,10 +260,9 @@ async fn publish_mirrored(
     branch: &mut Branch,
 ) -> Result<(), EngineError> {
     let mut manifest = newest.clone();
-    // Of what the source has, no other version is here. Its writers are not at work here.
+    // Of what the source has, no other version is here.
     manifest.history = before.iter().map(|it| VersionRange { since: it.version, until: it.version }).collect();
     manifest.tags.retain(|_, version| before.is_some_and(|it| it.version == *version));
-    manifest.leases.clear();
     match publish(target, &manifest, branch).await? {
         Published::Taken(Slot::Version(other)) if other.change.writer == manifest.change.writer => {}
         Published::Visible => {}

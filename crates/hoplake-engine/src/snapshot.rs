@@ -5,6 +5,7 @@
 //! hint names. Only if the hint is stale or lost does it take more.
 
 use std::{
+    cmp::Reverse,
     collections::{BTreeMap, HashMap},
     sync::Arc,
 };
@@ -228,6 +229,19 @@ impl Snapshot {
     /// The runs of a kind, the newest first.
     pub(crate) fn runs(&self, kind: SectionKind) -> &[Run] {
         self.runs.get(&kind).map_or(&[], Vec::as_slice)
+    }
+
+    /// The runs of some kinds, the newest first. Of two sections of one run, that of the kind that is named first is before the other:
+    /// a key that went and came back within one version is in both, and is there.
+    pub(crate) fn runs_newest_first(&self, kinds: &[SectionKind]) -> Vec<(SectionKind, &Run)> {
+        let of_kind = |kind: &SectionKind| {
+            let kind = *kind;
+            self.runs(kind).iter().map(move |run| (kind, run))
+        };
+        let mut runs: Vec<_> = kinds.iter().flat_map(of_kind).collect();
+        // The sort is stable.
+        runs.sort_by_key(|(_, run)| Reverse(run.versions.until));
+        runs
     }
 
     /// All sections, of all kinds.

@@ -18,7 +18,10 @@
 
 use std::fmt;
 
-use arrow_array::{Array, BooleanArray, Date32Array, Float64Array, Int64Array, StringArray, TimestampMicrosecondArray};
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, Date32Array, Float64Array, Int64Array, RecordBatch, StringArray,
+    TimestampMicrosecondArray,
+};
 
 use crate::{FormatError, LabelId, PropertyType, Schema, VertexId};
 
@@ -39,7 +42,7 @@ const TEXT_END: &str = "\0\0";
 const TEXT_CUT: &str = "\0\u{2}";
 const TEXT_NUL: &str = "\0\u{1}";
 
-/// The number of a property index. A number is given once in the life of a graph.
+/// The number of a property index. It is given once, until a load replaces the graph and begins again at 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct IndexId(pub u16);
 
@@ -86,6 +89,25 @@ impl PropertyIndex {
         };
         Self::check(schema, *label, property)?;
         Ok((*label, (*property).to_owned()))
+    }
+
+    /// The items of some rows, each of a vertex with an ordinal. A row without the value has none, and neither have rows without the
+    /// column.
+    ///
+    /// # Errors
+    /// [`FormatError::Corrupt`] if the column is of a type that has no index.
+    pub fn items<'a>(
+        &self,
+        rows: &'a RecordBatch,
+        ordinals: impl Iterator<Item = u64> + 'a,
+    ) -> Result<impl Iterator<Item = String> + 'a, FormatError> {
+        let of = |column: &'a ArrayRef| {
+            let why = || format!("{:?} is {}, which has no index", self.property, column.data_type());
+            ValueColumn::of(column.as_ref()).ok_or_else(|| FormatError::corrupt("table", why()))
+        };
+        let values = rows.column_by_name(&self.property).map(of).transpose()?;
+        let numbered = ordinals.enumerate();
+        Ok(numbered.filter_map(move |(row, ordinal)| Some(values.as_ref()?.value(row)?.item(ordinal))))
     }
 
     /// Whether a property can have an index.

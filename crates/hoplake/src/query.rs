@@ -158,7 +158,7 @@ impl Query {
     /// [`NotFound`](ErrorKind::NotFound) if the edge label does not exist;
     /// [`Invalid`](ErrorKind::Invalid) if a condition of the hop cannot be; the store's.
     pub async fn neighbors(&mut self, vertices: &[VertexId], hop: &Hop) -> Result<Held<Edges>, Error> {
-        let frontier = vertices.iter().copied().collect();
+        let frontier = self.set_of(vertices).await?;
         self.step(async |snapshot, branch| snapshot.neighbours(&frontier, hop, branch).await).await
     }
 
@@ -175,7 +175,7 @@ impl Query {
         hop: &Hop,
         limit: usize,
     ) -> Result<Held<Edges>, Error> {
-        let frontier = vertices.iter().copied().collect();
+        let frontier = self.set_of(vertices).await?;
         self.step(async |snapshot, branch| snapshot.first_neighbours(&frontier, hop, limit, branch).await).await
     }
 
@@ -193,8 +193,16 @@ impl Query {
     /// # Errors
     /// As [`Self::neighbors`].
     pub async fn degrees(&mut self, vertices: &[VertexId], hop: &Hop) -> Result<Held<Vec<Degree>>, Error> {
-        let frontier = vertices.iter().copied().collect();
+        let frontier = self.set_of(vertices).await?;
         Ok(self.snapshot.degrees(&frontier, hop, &mut self.branch).await?)
+    }
+
+    /// The set of some vertices, in any order and with repeats. No request.
+    ///
+    /// # Errors
+    /// [`Limit`](ErrorKind::Limit) if the query has no memory for it.
+    pub async fn set_of(&self, vertices: &[VertexId]) -> Result<Held<Frontier>, Error> {
+        Ok(Frontier::held(vertices, self.branch.context()).await?)
     }
 
     /// The keys of a set, in its order. One wave, after one that each label's first use takes unless it was expected
@@ -203,6 +211,7 @@ impl Query {
     /// # Errors
     /// The store's.
     pub async fn keys(&mut self, vertices: &Frontier) -> Result<Held<Vec<Key>>, Error> {
+        let _memory = self.context().hold((vertices.len() * size_of::<VertexId>()) as u64)?;
         let vertices: Vec<_> = vertices.vertices().collect();
         self.keys_of(&vertices).await
     }
@@ -322,13 +331,10 @@ impl Query {
             let starts: Vec<_> = named.into_iter().chain(ids).collect();
             self.expect_rows_at_end(&starts, &request.traversal.hops);
         }
-        let found = self.start_vertices(&request.starts).await?;
-        let mut traversal = request.traversal.clone();
-        traversal.starts.extend(found.iter().copied());
-        // The query already has the other limits, and the look-up has consumed its share.
-        traversal.limits = Limits { vertices_max: traversal.limits.vertices_max, ..Limits::default() };
+        let traversal = self.started(&request.traversal, &request.starts).await?;
         let start_cost = self.step_since(begun, &before);
-        let reached = self.traverse(traversal).await?;
+        let reached = self.step(async |snapshot, branch| snapshot.traverse(&traversal, branch).await).await?;
+        drop(traversal);
         let begun = Instant::now();
         let before = self.cost();
         let mut rows = Held::default();

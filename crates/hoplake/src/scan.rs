@@ -3,21 +3,16 @@
 use std::{
     collections::{BTreeSet, VecDeque},
     str::FromStr,
-    sync::Arc,
 };
 
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt64Array};
-use arrow_ord::sort::{SortColumn, lexsort_to_indices};
-use arrow_schema::{DataType, Schema, SortOptions};
-use arrow_select::{concat::concat_batches, take::take_record_batch};
-use hoplake_engine::{Condition, EngineError, FoundVertices, Frontier, Held, VertexQuery, VertexScan, float};
-use hoplake_format::{LabelId, VertexId, constants::KEY_COLUMN};
-use hoplake_storage::MemoryHold;
+use arrow_array::RecordBatch;
+use arrow_schema::DataType;
+use hoplake_engine::{
+    Condition, EngineError, FoundVertices, Frontier, Held, SortedBy, VertexQuery, VertexScan, first_rows,
+};
+use hoplake_format::{LabelId, constants::KEY_COLUMN};
 
 use crate::{Error, ErrorKind, Query, Rows};
-
-/// What a sort takes for each row besides the rows: its number, its place among the others, and what is compared.
-const SORT_ROW_BYTES: u64 = 32;
 
 /// Which vertices to find, and what to return of them.
 #[derive(Debug, Clone, Default)]
@@ -136,15 +131,9 @@ impl Query {
     /// As [`Self::next_rows`].
     pub async fn find(&mut self, request: &ScanRequest) -> Result<Held<Frontier>, Error> {
         let request = ScanRequest { select: Vec::new(), order_by: Vec::new(), ..request.clone() };
-        let mut scan = self.scan(&request)?;
-        let mut all = Frontier::default();
-        let mut memory = self.context().hold(0)?;
-        while let Some((label, found)) = self.next_found(&mut scan, &[], false).await? {
-            let vertices = found.ordinals.iter().filter_map(|ordinal| VertexId::new(label, *ordinal));
-            all.unite(&vertices.collect(), &mut self.branch.context().pace()).await?;
-            self.branch.context().resize(&mut memory, all.bytes())?;
-        }
-        Ok(Held::new(all, memory))
+        let Scan { labels, .. } = self.scan(&request)?;
+        let (labels, condition) = (Vec::from(labels), request.condition.as_ref());
+        Ok(self.snapshot.find_vertices(&labels, condition, request.limit, &mut self.branch).await?)
     }
 
     /// How many vertices a scan finds, without their keys or properties. Without a condition nothing is read.
@@ -215,61 +204,32 @@ impl Query {
             return Ok(None);
         }
         let by: Vec<String> = scan.request.order_by.iter().map(|by| by.property.clone()).collect();
-        let mut memory = self.context().hold(0)?;
-        let mut kept: Vec<RecordBatch> = Vec::new();
+        let order = scan.request.order_by.clone();
+        let order = order.iter().map(|by| SortedBy { column: &by.property, descending: by.descending });
+        let order: Vec<_> = order.collect();
+        let mut kept: Vec<Held<RecordBatch>> = Vec::new();
         let mut name = String::new();
         while let Some((label, found)) = self.next_found(scan, &by, true).await? {
             name = self.label_name(label);
-            kept.push(found.batch.clone());
+            kept.push(found.map(|found| found.batch));
             // Sorted whenever what came is as much as what is kept: each row is moved a few times.
-            let (first, rest) = (kept[0].num_rows(), kept[1..].iter().map(RecordBatch::num_rows).sum::<usize>());
+            let (first, rest) = (kept[0].num_rows(), kept[1..].iter().map(|batch| batch.num_rows()).sum::<usize>());
             if limit < usize::MAX && rest >= first.max(limit) {
-                self.hold_twice(&mut memory, &kept)?;
-                kept = vec![first_rows(&kept, &scan.request.order_by, limit)?];
+                kept = vec![first_rows(&kept, &order, limit, self.branch.context()).await?];
             }
-            self.hold_twice(&mut memory, &kept)?;
         }
         scan.left = 0;
         if kept.is_empty() {
             return Ok(None);
         }
-        let sorted = first_rows(&kept, &scan.request.order_by, limit)?;
+        let sorted = first_rows(&kept, &order, limit, self.branch.context()).await?;
+        drop(kept);
         let selected = (0..sorted.num_columns()).filter(|column| {
             let schema = sorted.schema_ref();
             let name = schema.field(*column).name();
             name == KEY_COLUMN || scan.request.select.contains(name)
         });
         let batch = sorted.project(&selected.collect::<Vec<_>>()).map_err(EngineError::from)?;
-        Ok(Some(Held::new(Rows { label: name, batch }, memory)))
+        Ok(Some(sorted.map(|_| Rows { label: name, batch })))
     }
-
-    /// Holds what is kept, a sorted copy, and what sorts it.
-    fn hold_twice(&self, memory: &mut MemoryHold, batches: &[RecordBatch]) -> Result<(), Error> {
-        let bytes: usize = batches.iter().map(RecordBatch::get_array_memory_size).sum();
-        let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
-        Ok(self.branch.context().resize(memory, 2 * bytes as u64 + SORT_ROW_BYTES * rows as u64)?)
-    }
-}
-
-/// The first rows of some batches in an order; equal ones as they came.
-fn first_rows(batches: &[RecordBatch], by: &[SortBy], limit: usize) -> Result<RecordBatch, Error> {
-    let first = |batch: &RecordBatch| -> Result<RecordBatch, EngineError> {
-        let column = |by: &SortBy| {
-            let values = batch.column_by_name(&by.property).map(float::canonical)?;
-            let options = SortOptions { descending: by.descending, nulls_first: false };
-            Some(SortColumn { values, options: Some(options) })
-        };
-        let mut columns: Vec<SortColumn> = by.iter().filter_map(column).collect();
-        let numbers: ArrayRef = Arc::new(UInt64Array::from_iter_values(0..batch.num_rows() as u64));
-        columns.push(SortColumn { values: numbers, options: None });
-        let indices = lexsort_to_indices(&columns, Some(limit.min(batch.num_rows())))?;
-        Ok(take_record_batch(batch, &indices)?)
-    };
-    let schema = batches.first().map_or_else(|| Arc::new(Schema::empty()), RecordBatch::schema);
-    let all = match batches {
-        [] => RecordBatch::try_new_with_options(schema, vec![], &RecordBatchOptions::new().with_row_count(Some(0))),
-        [only] => Ok(only.clone()),
-        many => concat_batches(&schema, many),
-    };
-    Ok(first(&all.map_err(EngineError::from)?)?)
 }

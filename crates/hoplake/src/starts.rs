@@ -4,7 +4,11 @@
 //! them. A condition may find any number of vertices; where a query is about a single one, more than one is an error.
 
 use futures::{StreamExt, TryStreamExt, future::try_join, stream};
-use hoplake_engine::{Condition, Frontier, Held, label_text, split_label, vertex_text};
+use hoplake_engine::{
+    Condition, Frontier, Held, label_text, split_label,
+    traversal::{Limits, Traversal},
+    vertex_text,
+};
 use hoplake_format::{Key, LabelId, VertexId};
 
 use crate::{Error, ErrorKind, Query, ScanRequest, expected::Expected};
@@ -138,6 +142,22 @@ impl Query {
         let count: usize = found.iter().map(Started::len).sum();
         let memory = self.context().hold((count * size_of::<VertexId>()) as u64)?;
         Ok(Held::new(found.iter().flat_map(Started::vertices).collect(), memory))
+    }
+
+    /// A traversal that also begins at all that starts stand for. Of its limits it keeps that on vertices: the others are those of the
+    /// query, and the look-up has consumed its share of them.
+    pub(crate) async fn started(
+        &mut self,
+        traversal: &Traversal,
+        starts: &[StartKey],
+    ) -> Result<Held<Traversal>, Error> {
+        let found = self.start_vertices(starts).await?;
+        let bytes = (traversal.starts.len() + found.len()) * size_of::<VertexId>();
+        let memory = self.context().hold(bytes as u64)?;
+        let starts = [&traversal.starts[..], &found[..]].concat();
+        let limits = Limits { vertices_max: traversal.limits.vertices_max, ..Limits::default() };
+        let traversal = Traversal { starts, hops: traversal.hops.clone(), limits, ..*traversal };
+        Ok(Held::new(traversal, memory))
     }
 
     /// What each start stands for.

@@ -142,11 +142,12 @@ impl Steps<'_> {
     /// # Errors
     /// As [`Query::start_vertices`] and [`Query::paths`].
     pub async fn walks(self, most: usize) -> Result<Held<Vec<Walk>>, Error> {
-        let mut traversal = self.request.traversal;
+        let TraversalRequest { traversal, starts, .. } = &self.request;
         self.query.limit(&traversal.limits);
-        let starts = self.query.start_vertices(&self.request.starts).await?;
-        traversal.starts.extend(starts.iter().copied());
-        let mut paths = self.query.paths(traversal, Some(most)).await?.with_edges();
+        let traversal = self.query.started(traversal, starts).await?;
+        let Query { snapshot, branch, .. } = &mut *self.query;
+        let mut paths = snapshot.paths(&traversal, Some(most), branch).await?.with_edges();
+        drop(traversal);
         self.query.next_walks(&mut paths, most).await
     }
 

@@ -129,7 +129,8 @@ impl Resolved {
         });
         let mut items = Items::default();
         for (label, ordinals, batch) in reads.await? {
-            items.add(manifest.indexes_of(label), &batch, &ordinals);
+            let added = items.add(manifest.indexes_of(label), &batch, &ordinals);
+            added.map_err(EngineError::format(snapshot.reader().store().url()))?;
         }
         Ok(items)
     }

@@ -100,11 +100,13 @@ pub(crate) fn build(
         let added = vertex_rows(keys, order)?;
         let of_indexes = || indexes.iter().filter(|index| index.label == *label);
         let new = of_label.first_ordinal..of_label.first_ordinal + of_label.added.len() as u64;
-        items.add(of_indexes(), &added, &new.collect::<Vec<_>>());
+        let failed = EngineError::format("a new segment");
+        items.add(of_indexes(), &added, &new.collect::<Vec<_>>()).map_err(failed)?;
         tables.extend(Table::encode(of(TableOwner::Vertices(*label), of_label.first_ordinal), &added)?);
         let (keys, order) = of_label.changed.values().copied().unzip();
         let changed = vertex_rows(keys, order)?;
-        items.add(of_indexes(), &changed, &of_label.changed.keys().copied().collect::<Vec<_>>());
+        let failed = EngineError::format("a new segment");
+        items.add(of_indexes(), &changed, &of_label.changed.keys().copied().collect::<Vec<_>>()).map_err(failed)?;
         tables.extend(Table::encode(of(TableOwner::Changed(*label), 0), &changed)?);
     }
     write_items(&mut segments, indexes, &changes.items_before, &items).map_err(EngineError::format("a new segment"))?;

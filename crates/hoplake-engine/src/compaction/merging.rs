@@ -1,6 +1,6 @@
 //! What a merge reads from, how far it has come, and what it may take.
 
-use std::{cmp::Reverse, sync::Arc};
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use hoplake_format::{LabelId, TableOwner, segment::SectionKind};
@@ -37,10 +37,7 @@ impl Merging<'_> {
         order: Order<T>,
     ) -> Result<(MergedScan<T>, Vec<(SectionKind, u64)>), EngineError> {
         let inputs = self.inputs.clone();
-        let mut runs: Vec<_> =
-            kinds.iter().flat_map(|kind| inputs.runs(*kind).iter().map(move |run| (*kind, run))).collect();
-        // Newest first; the sort is stable.
-        runs.sort_by_key(|(_, run)| Reverse(run.versions.until));
+        let runs = inputs.runs_newest_first(kinds);
         // The first piece of each; scans make the others resident as they reach them.
         inputs.make_resident(runs.iter().filter_map(|(_, run)| run.location(0)), self.branch).await?;
         let sources = runs.iter().map(|(_, run)| source(&inputs, run)).collect();

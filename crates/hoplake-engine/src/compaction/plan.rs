@@ -185,7 +185,7 @@ impl Sizes {
     }
 }
 
-/// The sorted runs of a label or an edge type. A look-up or a hop reads each of them.
+/// The sorted runs of a label, an edge type or a property index. A look-up or a hop reads each of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunsOf {
     /// Whose they are.

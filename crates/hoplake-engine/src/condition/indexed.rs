@@ -9,6 +9,7 @@ use arrow_array::{Array, ArrayRef, Datum, Scalar};
 use hoplake_format::property_index::{ValueColumn, ValueText};
 
 use super::{Comparison, Condition, Node, Test, TypedTest};
+use crate::memory::bytes_of;
 
 /// No byte of UTF-8 is as great.
 const BEHIND_ALL: u8 = 0xff;
@@ -41,6 +42,19 @@ impl ItemRanges {
             };
         }
         Self::of(both, self.exact && other.exact)
+    }
+
+    /// Those that may have items of a stretch, which begins with no less than `from` and ends before `until`.
+    pub(crate) fn within(&self, from: &[u8], until: Option<&[u8]>) -> &[Range<Vec<u8>>] {
+        let first = self.ranges.partition_point(|range| range.end.as_slice() <= from);
+        let behind = |until: &[u8]| self.ranges.partition_point(|range| range.start.as_slice() < until);
+        &self.ranges[first..until.map_or(self.ranges.len(), behind).max(first)]
+    }
+
+    /// The memory that they take.
+    pub(crate) fn bytes(&self) -> u64 {
+        let texts: usize = self.ranges.iter().map(|range| range.start.capacity() + range.end.capacity()).sum();
+        texts as u64 + bytes_of::<Range<Vec<u8>>>(self.ranges.capacity())
     }
 
     /// Whether an item is in one of them.

@@ -14,15 +14,16 @@
 mod part;
 mod targets;
 
-use std::{cmp::Reverse, collections::VecDeque, sync::Arc};
+use std::{collections::VecDeque, sync::Arc};
 
 use arrow_array::RecordBatch;
 use futures::future::BoxFuture;
-use hoplake_format::{Direction, EdgeTypeId, LabelId, TableOwner, constants::KEY_COLUMN};
+use hoplake_format::{Direction, EdgeTypeId, LabelId, TableOwner, constants::KEY_COLUMN, segment::SectionKind};
 use hoplake_storage::{Branch, MemoryHold};
 
 use crate::{
     EngineError, Held, Snapshot, VertexQuery,
+    index::Run,
     memory::bytes_of,
     merge::ListEntry,
     scan::{ListRange, MergedScan, OnItsWay, Source},
@@ -181,14 +182,12 @@ impl Snapshot {
 
     /// The runs that say something of edges of a type, the newest first, and how large the rows of their tables are.
     async fn runs_of_edges(&self, query: &EdgeQuery, branch: &mut Branch) -> Result<Vec<RunRows>, EngineError> {
-        let mut runs = Vec::new();
-        for (kind, removed) in ListRange::all(query.edge_type, Direction::Out).kinds().into_iter().zip([false, true]) {
-            for run in self.runs(kind) {
-                runs.push(RunRows { until: run.versions.until, removed, groups: Vec::new() });
-            }
-        }
-        // As the merge has it decide; what one version removes and adds of one pair is added.
-        runs.sort_by_key(|run| (Reverse(run.until), run.removed));
+        let kinds = ListRange::all(query.edge_type, Direction::Out).kinds();
+        let of_run = |(kind, run): (SectionKind, &Run)| {
+            let removed = kind == kinds[1];
+            RunRows { until: run.versions.until, removed, groups: Vec::new() }
+        };
+        let mut runs: Vec<_> = self.runs_newest_first(&kinds).into_iter().map(of_run).collect();
         if query.columns.is_empty() {
             return Ok(runs);
         }
@@ -199,10 +198,8 @@ impl Snapshot {
             branch.join([&line]);
             for (table, layout) in tables.iter().zip(layouts) {
                 let groups = layout.groups(&query.columns).into_iter();
-                run.groups.extend(groups.map(|group| {
-                    let rows = (group.rows.end - group.rows.start).max(1);
-                    (table.reference.first_row + group.rows.start, group.bytes / rows)
-                }));
+                let first = table.reference.first_row;
+                run.groups.extend(groups.map(|group| (first + group.rows.start, group.row_bytes())));
             }
             run.groups.sort_unstable();
         }

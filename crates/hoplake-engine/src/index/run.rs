@@ -25,6 +25,16 @@ struct Piece {
     first: Option<First>,
 }
 
+impl Piece {
+    /// What its items begin with; the first piece begins before everything.
+    fn text(&self) -> &[u8] {
+        match &self.first {
+            Some(First::Text(first)) => first.as_bytes(),
+            _ => &[],
+        }
+    }
+}
+
 impl Run {
     /// Its pieces, in order.
     pub(crate) fn locations(&self) -> impl ExactSizeIterator<Item = SectionLocation> + Clone + '_ {
@@ -65,11 +75,12 @@ impl Run {
 
     /// The pieces that may have items of a range, as numbers.
     pub(crate) fn pieces_of_items(&self, items: &Range<Vec<u8>>) -> Range<usize> {
-        let text = |piece: usize| match &self.pieces[piece].first {
-            Some(First::Text(first)) => first.as_bytes(),
-            _ => &[],
-        };
-        within(self.pieces.len(), text, items)
+        within(self.pieces.len(), |piece| self.pieces[piece].text(), items)
+    }
+
+    /// What the items of a piece begin with, and what those of the next do.
+    pub(crate) fn items_of_piece(&self, number: usize) -> (&[u8], Option<&[u8]>) {
+        (self.pieces.get(number).map_or(&[], Piece::text), self.pieces.get(number + 1).map(Piece::text))
     }
 
     /// The source that a piece begins with.

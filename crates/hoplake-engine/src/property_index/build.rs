@@ -14,7 +14,6 @@ use std::sync::Arc;
 use hoplake_format::{
     ChangeKind, IndexId, KeyType, Manifest, PropertyIndex, VersionRange, WriterLease,
     constants::DATA_FOLDER,
-    property_index::ValueColumn,
     segment::{KeyWriter, SectionKind, SegmentSettings},
 };
 use hoplake_storage::{Branch, Cost, QueryContext, ReadLimits, ReadPool, Reader, Store};
@@ -174,14 +173,17 @@ impl Build {
         let (run, entries) = self.write(&snapshot, id, branch).await?;
         let known = Some(snapshot.manifest().clone());
         let published = amend_on(&self.reader, known, branch, |newest| {
-            lease::check(newest, &self.writer)?;
             let change = change(self.reader.store(), ChangeKind::Index, format!("{name} created"));
             let mut next = newest.next(change, self.reader.store().clock().unix_ms());
             let own = |index: &&mut PropertyIndex| index.id == id && index.writer.as_ref() == Some(&self.writer);
+            // Before the lease, which goes with the index: a vacuum is one cause of several.
             let Some(index) = next.indexes.iter_mut().find(own) else {
-                let why = format!("the index {name} was dropped, or the graph replaced, while it was built");
+                let why = format!(
+                    "the index {name} was dropped, the graph replaced or the build aborted by a vacuum while it was built"
+                );
                 return Err(EngineError::Conflict(why));
             };
+            lease::check(newest, &self.writer)?;
             index.writer = None;
             next.leases.retain(|lease| lease.writer != self.writer);
             next.segments.extend(run.segments.iter().cloned());
@@ -210,7 +212,11 @@ impl Build {
                 return Err(EngineError::Conflict(format!("there is an index {name} {how}")));
             }
             id = IndexId(newest.next_index);
-            let full = || EngineError::Invalid("a graph has at most 65,535 indexes in its life".into());
+            let full = || {
+                EngineError::Invalid(
+                    "a graph has at most 65,535 indexes between two loads, dropped ones included".into(),
+                )
+            };
             let change = change(self.reader.store(), ChangeKind::Index, format!("{name} begins"));
             let mut next = newest.next(change, self.reader.store().clock().unix_ms());
             next.next_index = newest.next_index.checked_add(1).ok_or_else(full)?;
@@ -287,13 +293,11 @@ async fn items_of(
     let query = VertexQuery { label: index.label, condition: None, columns, wanted: None };
     let mut scan = snapshot.scan_vertices(query, branch).await?;
     let mut sorter = ItemSorter::new(memory);
+    let mut pace = branch.context().pace();
     while let Some(found) = scan.next(branch).await? {
-        let column = found.batch.column_by_name(&index.property).map(AsRef::as_ref);
-        let Some(values) = column.and_then(ValueColumn::of) else { continue };
-        for (row, ordinal) in found.ordinals.iter().enumerate() {
-            if let Some(value) = values.value(row) {
-                sorter.push(value.item(*ordinal))?;
-            }
+        let items = index.items(&found.batch, found.ordinals.iter().copied());
+        for item in items.map_err(EngineError::format(snapshot.reader().store().url()))? {
+            sorter.push(item, &mut pace).await?;
         }
     }
     Ok(sorter)

@@ -3,27 +3,28 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use arrow_array::RecordBatch;
-use hoplake_format::{IndexId, PropertyIndex, property_index::ValueColumn};
+use hoplake_format::{FormatError, IndexId, PropertyIndex};
 
 /// Items of some rows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Items(BTreeMap<IndexId, BTreeSet<String>>);
 
 impl Items {
-    /// Adds the items of rows, each of a vertex with an ordinal. A column that the batch lacks has no values.
+    /// Adds the items of rows, each of a vertex with an ordinal.
+    ///
+    /// # Errors
+    /// As [`PropertyIndex::items`].
     pub(crate) fn add<'a>(
         &mut self,
         indexes: impl Iterator<Item = &'a PropertyIndex>,
         rows: &RecordBatch,
         ordinals: &[u64],
-    ) {
+    ) -> Result<(), FormatError> {
         for index in indexes {
-            let column = rows.column_by_name(&index.property).map(AsRef::as_ref);
-            let Some(values) = column.and_then(ValueColumn::of) else { continue };
-            let items =
-                ordinals.iter().enumerate().filter_map(|(row, ordinal)| Some(values.value(row)?.item(*ordinal)));
+            let items = index.items(rows, ordinals.iter().copied())?;
             self.0.entry(index.id).or_default().extend(items);
         }
+        Ok(())
     }
 
     /// Adds all of others.

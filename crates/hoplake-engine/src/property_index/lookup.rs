@@ -1,97 +1,102 @@
 //! The vertices that an index leads to: blocks of all runs in one wave, and of each item the newest entry.
+//!
+//! Items of a block are decoded when all blocks are there, the newest run first. An item of a run decides for all older ones, so the
+//! oldest, which has nearly all, needs no more memory than an ordinal for each.
+
+use std::collections::HashSet;
 
 use bytes::Bytes;
 use hoplake_format::{FormatError, Key, KeyType, LabelId, keys::decode_key_block, property_index::ordinal_of};
-use hoplake_storage::{Branch, MemoryHold};
+use hoplake_storage::{Branch, QueryContext};
 
-use super::plan::{LookUp, RunBlocks};
-use crate::{Condition, EngineError, Snapshot, condition::ItemRanges, memory::bytes_of, merge::merge_runs};
+use super::plan::{DECIDED_BYTES, LookUp, Question, RunBlocks};
+use crate::{
+    EngineError, Held, Snapshot,
+    condition::ItemRanges,
+    memory::{HeldVec, bytes_of},
+    pieces::sort_by_key,
+};
 
 /// Vertices that may fulfil a condition: all others do not.
 #[derive(Debug)]
 pub(crate) struct Candidates {
     /// Ascending.
-    pub(crate) ordinals: Vec<u64>,
+    pub(crate) ordinals: Held<Vec<u64>>,
     /// Whether all of them fulfil it.
     pub(crate) exact: bool,
-    /// Held for the ordinals.
-    pub(crate) _memory: MemoryHold,
 }
 
-/// Items of a block that are in the ranges.
-type Found = Vec<String>;
-
 impl Snapshot {
-    /// Whether an index decides all of a condition, if it is used.
-    pub(crate) fn is_answered(&self, label: LabelId, condition: &Condition) -> Result<bool, EngineError> {
-        Ok(self.questions(label, condition)?.iter().any(|question| question.whole))
-    }
-
-    /// The vertices of a label that an index has for a condition; `None` if there is no index for it, or it leads to too many. One
-    /// wave; one before it for roots of segments that are not in memory, and one for index blocks.
+    /// The vertices of a label that an index has for a condition; `None` if it does not pay to ask one: there is none, or it leads to
+    /// too many, or to more than the memory holds, or a scan finds sooner as many as are wanted. One wave; one before it for roots of
+    /// segments that are not in memory, and one for index blocks.
     pub(crate) async fn candidates(
         &self,
         label: LabelId,
-        condition: &Condition,
+        questions: Vec<Question>,
+        wanted: Option<usize>,
         branch: &mut Branch,
     ) -> Result<Option<Candidates>, EngineError> {
-        let Some(LookUp { question, runs, .. }) = self.plan_look_up(label, condition, branch).await? else {
-            return Ok(None);
-        };
+        let Some(plan) = self.plan_look_up(label, questions, wanted, branch).await? else { return Ok(None) };
+        let LookUp { question, runs, .. } = &plan;
         let context = branch.context().clone();
         let blocks: Vec<_> = runs.iter().flat_map(|run| &run.blocks).collect();
-        let mut memory = context.hold(bytes_of::<[u64; 16]>(blocks.len()))?;
+        let _stored = context.hold(bytes_of::<[u64; 16]>(blocks.len()) + plan.stored_bytes())?;
         let requests = blocks.iter().map(|(location, range)| Ok(self.section(*location)?.request(range.clone())));
         let requests = requests.collect::<Result<Vec<_>, EngineError>>()?;
-        let mut found: Vec<Found> = vec![Found::new(); blocks.len()];
-        let (mut count, mut pace) = (0, context.pace());
-        let take = |number: usize, payload: Bytes| {
-            let failed = EngineError::format(self.reader().store().location(&requests[number].object.name));
-            let items = items_within(&payload, &question.ranges).map_err(failed)?;
-            // The texts, and an ordinal and its place for each.
-            let bytes: usize = items.iter().map(|item| item.capacity() + size_of::<[String; 2]>()).sum();
-            let held = memory.bytes() + bytes as u64;
-            context.resize(&mut memory, held)?;
-            count += items.len() as u64;
-            found[number] = items;
-            Ok::<_, EngineError>(())
-        };
-        self.reader().read_each(&requests, branch, take).await?;
-        pace.rest(count * 8).await?;
-        let mut ordinals = newest(&runs, found).map_err(EngineError::format(self.reader().store().url()))?;
-        ordinals.sort_unstable();
-        ordinals.dedup();
-        pace.rest(count * 8).await?;
+        let payloads = self.reader().read(&requests, branch).await?;
+        let location = |number: usize| self.reader().store().location(&requests[number].object.name);
+        let mut ordinals = newest(runs, &payloads, &question.ranges, location, &context).await?;
+        sort_by_key(ordinals.items(), |ordinal| *ordinal, &context).await?;
+        ordinals.items().dedup();
         let universe = self.ordinal_count(label);
         if let Some(beyond) = ordinals.last().filter(|last| **last >= universe) {
             let why = format!("an index leads to vertex {beyond} of {universe}");
             return Err(EngineError::format(self.reader().store().url())(FormatError::corrupt("property index", why)));
         }
-        context.resize(&mut memory, bytes_of::<u64>(ordinals.capacity()))?;
-        Ok(Some(Candidates { ordinals, exact: question.whole, _memory: memory }))
+        Ok(Some(Candidates { ordinals: ordinals.finish(), exact: question.whole }))
     }
 }
 
-fn items_within(payload: &[u8], ranges: &ItemRanges) -> Result<Found, FormatError> {
+/// The ordinals of the items that are there, by the newest run that has an entry; in no order.
+async fn newest(
+    runs: &[RunBlocks],
+    payloads: &[Bytes],
+    ranges: &ItemRanges,
+    location: impl Fn(usize) -> String,
+    context: &QueryContext,
+) -> Result<HeldVec<u64>, EngineError> {
+    let mut ordinals = HeldVec::new(context)?;
+    let mut decided: HashSet<String> = HashSet::new();
+    let mut memory = context.hold(0)?;
+    let mut pace = context.pace();
+    let mut payloads = payloads.iter().enumerate();
+    for (number, run) in runs.iter().enumerate() {
+        let is_oldest = number + 1 == runs.len();
+        for (block, payload) in payloads.by_ref().take(run.blocks.len()) {
+            let failed = |error| EngineError::format(location(block))(error);
+            let mut items = items_within(payload, ranges).map_err(failed)?;
+            items.retain(|item| !decided.contains(item));
+            pace.rest(items.len() as u64 * 8 + 64).await?;
+            if !run.removed {
+                ordinals.reserve(items.len())?;
+                for item in &items {
+                    ordinals.items().push(ordinal_of(item).map_err(failed)?);
+                }
+            }
+            if !is_oldest {
+                let texts: usize = items.iter().map(String::capacity).sum();
+                let bytes = memory.bytes() + texts as u64 + items.len() as u64 * DECIDED_BYTES;
+                context.resize(&mut memory, bytes)?;
+                decided.extend(items);
+            }
+        }
+    }
+    Ok(ordinals)
+}
+
+fn items_within(payload: &[u8], ranges: &ItemRanges) -> Result<Vec<String>, FormatError> {
     let text = |(key, _)| if let Key::String(text) = key { Some(text) } else { None };
     let items = decode_key_block(payload, KeyType::String)?.into_iter().filter_map(text);
     Ok(items.filter(|item| ranges.has(item)).collect())
-}
-
-/// The ordinals of the items that are there, by the newest run that has an entry.
-fn newest(runs: &[RunBlocks], found: Vec<Found>) -> Result<Vec<u64>, FormatError> {
-    let mut found = found.into_iter();
-    let lists: Vec<Found> = runs.iter().map(|run| found.by_ref().take(run.blocks.len()).flatten().collect()).collect();
-    let slices: Vec<&[String]> = lists.iter().map(Vec::as_slice).collect();
-    let mut ordinals = Vec::new();
-    let mut damaged = None;
-    merge_runs(&slices, String::cmp, |run, items| {
-        for item in items.iter().filter(|_| !runs[run].removed) {
-            match ordinal_of(item) {
-                Ok(ordinal) => ordinals.push(ordinal),
-                Err(error) => damaged = Some(error),
-            }
-        }
-    });
-    damaged.map_or(Ok(ordinals), Err)
 }

@@ -10,7 +10,8 @@
 //!
 //! **When an index is used.** A look-up costs a page for most vertices that it finds, and a scan reads the column from one end to the
 //! other. So an index is used if it leads to at most one vertex in `SHARE` of the label's, by the number of whole blocks within the
-//! ranges; the index blocks tell before anything is read. Of several indexes the one with the fewest items is used.
+//! ranges; the index blocks tell before anything is read. Of several indexes the one with the fewest items is used. None is used that
+//! takes too much of the query's memory, or that lists many where a few are wanted that a scan meets soon.
 
 mod build;
 mod entries;

@@ -1,6 +1,6 @@
 //! The vertices of a label as a stream of keys and ordinals, in the order of keys; and the items of a property index.
 
-use std::{cmp::Reverse, sync::Arc};
+use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use hoplake_format::{IndexId, Key, KeyType, LabelId, keys::decode_key_block, segment::SectionKind};
@@ -33,13 +33,9 @@ impl Snapshot {
     /// Scans what sections of one kind have and those of another do not take out.
     fn scan_kinds(self: &Arc<Self>, [there, gone]: [SectionKind; 2], key_type: KeyType, ahead_bytes: u64) -> KeyScan {
         let decode: Decode<(Key, u64)> = Arc::new(move |block| decode_key_block(block, key_type));
-        let kinds = [(there, false), (gone, true)];
-        let runs = kinds.iter().flat_map(|(kind, deleted)| self.runs(*kind).iter().map(move |run| (run, *deleted)));
-        let mut runs: Vec<_> = runs.collect();
-        // The newest first. A key that went and came back within one run is in both of its sections, and is there.
-        runs.sort_by_key(|(run, deleted)| (Reverse(run.versions.until), *deleted));
-        let deleted = runs.iter().map(|(_, deleted)| *deleted).collect();
-        let sources = runs.into_iter().map(|(run, _)| Source::new(self, run, &decode)).collect();
+        let runs = self.runs_newest_first(&[there, gone]);
+        let deleted = runs.iter().map(|(kind, _)| *kind == gone).collect();
+        let sources = runs.into_iter().map(|(_, run)| Source::new(self, run, &decode)).collect();
         KeyScan { scan: MergedScan::new(sources, ahead_bytes, |a, b| a.0.cmp(&b.0)), deleted }
     }
 }

@@ -4,7 +4,7 @@
 //! so, with what newer ones have changed ([`super::patched`]). With weights, runs are merged entry by entry, which costs some ten times
 //! as much: compaction is the cure.
 
-use std::{cmp::Reverse, ops::Range, sync::Arc};
+use std::{ops::Range, sync::Arc};
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -88,12 +88,8 @@ impl Snapshot {
 
 /// The runs that have entries of a range, and whether they name removed pairs.
 fn runs_of<'a>(snapshot: &'a Snapshot, range: &ListRange) -> Vec<(&'a Run, bool)> {
-    let kinds = range.kinds().into_iter().zip([false, true]);
-    let mut runs: Vec<_> =
-        kinds.flat_map(|(kind, removed)| snapshot.runs(kind).iter().map(move |run| (run, removed))).collect();
-    // The newest first, as the merge has it decide. What one version removes and adds of one pair is added.
-    runs.sort_by_key(|(run, removed)| (Reverse(run.versions.until), *removed));
-    runs
+    let kinds = range.kinds();
+    snapshot.runs_newest_first(&kinds).into_iter().map(|(kind, run)| (run, kind == kinds[1])).collect()
 }
 
 impl ListScan {

@@ -17,6 +17,13 @@ pub(crate) struct Group {
     pub(crate) bytes: u64,
 }
 
+impl Group {
+    /// What a row takes, on average.
+    pub(crate) fn row_bytes(&self) -> u64 {
+        self.bytes / (self.rows.end - self.rows.start).max(1)
+    }
+}
+
 /// What a column takes when it is decoded, by estimate. Encoded, numbers that ascend and texts that begin alike take almost nothing.
 fn decoded_bytes(column: &ColumnChunkMetaData) -> u64 {
     let count = |number: i64| u64::try_from(number).unwrap_or(0);

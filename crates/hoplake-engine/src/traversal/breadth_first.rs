@@ -7,7 +7,7 @@ use hoplake_format::VertexId;
 use hoplake_storage::{Branch, Cost};
 
 use super::{DepthProfile, Reached, Traversal, VisitPolicy, Watch, prefetch::Prefetcher};
-use crate::{EngineError, Frontier, Held, Snapshot, hop::Hop};
+use crate::{EngineError, Frontier, Held, Snapshot, hop::Hop, memory::bytes_of};
 
 /// Runs the traversal. Memory: the sets of all depths, and the blocks in flight.
 pub(super) async fn run(
@@ -17,12 +17,11 @@ pub(super) async fn run(
 ) -> Result<Held<Reached>, EngineError> {
     let context = &branch.context().clone();
     let mut watch = Watch::new(&traversal.limits, snapshot, context);
-    let mut frontier: Arc<Frontier> = Arc::new(traversal.starts.iter().copied().collect());
-    let mut seen =
-        if traversal.visit == VisitPolicy::Global { Frontier::clone(&frontier) } else { Frontier::default() };
-    let starting = context.hold(frontier.bytes())?;
-    let mut reached = Held::new(Reached::default(), starting);
-    let mut seen_memory = context.hold(seen.bytes())?;
+    let mut reached = Held::new(Reached::default(), context.hold(0)?);
+    let mut frontier = Arc::new(reached.absorb(Frontier::held(&traversal.starts, context).await?));
+    let is_global = traversal.visit == VisitPolicy::Global;
+    let mut seen_memory = context.hold(if is_global { frontier.bytes() } else { 0 })?;
+    let mut seen = if is_global { Frontier::clone(&frontier) } else { Frontier::default() };
     let mut pace = context.pace();
     let mut before: Cost = context.cost();
     watch.visited(frontier.len())?;
@@ -71,6 +70,7 @@ impl Snapshot {
         branch: &'a mut Branch,
     ) -> BoxFuture<'a, Result<Held<Reached>, EngineError>> {
         Box::pin(async move {
+            let _starts = branch.context().hold(bytes_of::<VertexId>(starts.len()))?;
             let traversal = Traversal {
                 starts: starts.to_vec(),
                 hops: vec![hop.clone(); depth],

@@ -15,7 +15,10 @@ use super::{
     prefetch::Prefetcher,
     visits::{Expanded, Visits},
 };
-use crate::{EngineError, Frontier, Held, Snapshot, memory::bytes_of};
+use crate::{EngineError, Frontier, Held, Snapshot, frontier::sorted, memory::bytes_of};
+
+/// A vertex, its depth, and in which wave and after which wait it was reached.
+type OnStack = (VertexId, usize, Wave, u32);
 
 /// Runs the traversal. Memory: the sets of all depths; the stack holds at most as many.
 pub(super) async fn run(
@@ -26,11 +29,11 @@ pub(super) async fn run(
     let context = &branch.context().clone();
     let mut watch = Watch::new(&traversal.limits, snapshot, context);
     let mut visits = Visits::new(traversal, branch)?;
-    let starts: Frontier = traversal.starts.iter().copied().collect();
-    let mut stack: Vec<_> = starts.vertices().map(|vertex| (vertex, 0, branch.wave(), 0)).collect();
+    let starts = sorted(&traversal.starts, context).await?;
+    let mut stack_memory = context.hold(bytes_of::<OnStack>(starts.len()))?;
     // The first start is expanded first: it has to be on top.
-    stack.reverse();
-    let mut stack_memory = context.hold(0)?;
+    let mut stack: Vec<OnStack> = starts.iter().rev().map(|vertex| (*vertex, 0, branch.wave(), 0)).collect();
+    drop(starts);
     let prefetcher = Prefetcher::start(snapshot, traversal, context);
     let mut running = FuturesUnordered::new();
     loop {
@@ -51,7 +54,7 @@ pub(super) async fn run(
         }
         let (depth, wave, wait) = (expanded.depth + 1, expanded.branch.wave(), expanded.wait);
         stack.extend(new.into_iter().map(|vertex| (vertex, depth, wave, wait)));
-        context.resize(&mut stack_memory, bytes_of::<(VertexId, usize, Wave, u32)>(stack.capacity()))?;
+        context.resize(&mut stack_memory, bytes_of::<OnStack>(stack.capacity()))?;
     }
     visits.finish(branch).await
 }

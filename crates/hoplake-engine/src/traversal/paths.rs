@@ -31,6 +31,7 @@ use hoplake_storage::{Branch, MemoryHold, QueryContext, StorageError};
 use super::{DepthProfile, Reached, Traversal, VisitPolicy, Watch};
 use crate::{
     EdgeList, Edges, EngineError, Frontier, Held, Neighbour, Snapshot, Walk,
+    frontier::sorted,
     memory::bytes_of,
     pieces::{STEP, sort_by_key},
 };
@@ -52,7 +53,9 @@ const PASSED_BYTES: u64 = 40;
 pub struct Paths {
     snapshot: Arc<Snapshot>,
     branch: Branch,
+    /// Without its starts.
     traversal: Traversal,
+    starts: Held<Steps>,
     /// Under *global*: the sets that walks keep to.
     allowed: Option<Held<Reached>>,
     layers: Vec<Layer>,
@@ -91,11 +94,6 @@ enum Steps {
 impl Steps {
     fn none() -> Self {
         Self::Vertices(Arc::new([]))
-    }
-
-    fn starts(traversal: &Traversal) -> Self {
-        let starts: Frontier = traversal.starts.iter().copied().collect();
-        Self::Vertices(starts.vertices().collect())
     }
 
     fn vertex(&self, at: usize) -> Option<VertexId> {
@@ -189,13 +187,18 @@ impl Snapshot {
             };
             let context = branch.context();
             traversal.limits.apply(context);
+            let starts = sorted(&traversal.starts, context).await?;
+            // Copied once more.
+            let memory = context.hold(bytes_of::<VertexId>(starts.len()))?;
+            let starts = Held::new(Steps::Vertices(starts.as_slice().into()), memory);
             let layers = traversal.hops.iter().map(|_| Layer::new(context)).collect::<Result<_, _>>()?;
             Ok(Paths {
                 snapshot: self.clone(),
                 branch: branch.clone(),
-                traversal: traversal.clone(),
+                traversal: Traversal { starts: Vec::new(), hops: traversal.hops.clone(), ..*traversal },
+                trail: vec![(starts.clone().into_inner(), 0)],
+                starts,
                 allowed,
-                trail: vec![(Steps::starts(traversal), 0)],
                 layers,
                 walk: Vec::new(),
                 fruitful: vec![false],
@@ -223,15 +226,17 @@ impl Snapshot {
             let context = &branch.context().clone();
             self.check_traversal(traversal)?;
             let mut watch = Watch::new(&traversal.limits, self, context);
-            let starts: Frontier = traversal.starts.iter().copied().collect();
-            let mut counts: HashMap<VertexId, u128> = starts.vertices().map(|vertex| (vertex, 1)).collect();
-            let mut memory = context.hold(counts.len() as u64 * COUNT_BYTES)?;
-            let mut seen: HashSet<VertexId> = counts.keys().copied().collect();
+            let starts = sorted(&traversal.starts, context).await?;
+            let mut memory = context.hold(2 * starts.len() as u64 * COUNT_BYTES)?;
+            let mut counts: HashMap<VertexId, u128> = starts.iter().map(|vertex| (*vertex, 1)).collect();
+            let mut seen: HashSet<VertexId> = starts.iter().copied().collect();
+            drop(starts);
             let (mut pace, mut overflown) = (context.pace(), false);
             let mut profile = Vec::with_capacity(traversal.hops.len());
             for hop in &traversal.hops {
                 let (begun, before, mut edges_read) = (Instant::now(), context.cost(), 0);
                 let mut next: HashMap<VertexId, u128> = HashMap::new();
+                let _sources = context.hold(bytes_of::<VertexId>(counts.len()))?;
                 let mut sources: Vec<VertexId> = counts.keys().copied().collect();
                 sort_by_key(&mut sources, |vertex| *vertex, context).await?;
                 let from = branch.clone();
@@ -278,8 +283,8 @@ impl Snapshot {
     }
 }
 
-/// What the count of a vertex takes: the vertex and 16 bytes, in a table of which at least 7/16 are used.
-const COUNT_BYTES: u64 = 56;
+/// What the count of a vertex takes: 32 bytes and one for the table, of which at least 7/16 are used.
+const COUNT_BYTES: u64 = 76;
 /// Sources whose edges are counted at a time.
 const COUNTED: usize = 1 << 16;
 
@@ -291,7 +296,7 @@ impl Paths {
         // Lists that were read without edges are of no use.
         self.walk.clear();
         self.drop_lists();
-        self.trail = vec![(Steps::starts(&self.traversal), 0)];
+        self.trail = vec![(self.starts.clone().into_inner(), 0)];
         self.fruitful = vec![false];
         self
     }

@@ -54,9 +54,9 @@ async fn run_per_depth(
     let hops = traversal.hops.len();
     let (mut waiting, mut running) = (VecDeque::new(), FuturesUnordered::new());
     let mut waiting_memory = context.hold(0)?;
+    let starts = Frontier::held(&traversal.starts, context).await?.map(Arc::new);
     if hops > 0 {
-        let starts = Arc::new(traversal.starts.iter().copied().collect());
-        steps(snapshot, traversal, 0, starts, (branch.clone(), 0), &mut waiting).await?;
+        steps(snapshot, traversal, 0, starts.clone().into_inner(), (branch.clone(), 0), &mut waiting).await?;
     }
     let in_flight = traversal.parallelism.max(1) * 64;
     loop {

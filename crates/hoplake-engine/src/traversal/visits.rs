@@ -44,10 +44,12 @@ impl Visits {
     pub(super) fn new(traversal: &Traversal, branch: &Branch) -> Result<Self, StorageError> {
         let context = branch.context().clone();
         let hops = traversal.hops.len();
+        let mut memory = context.hold(traversal.starts.len() as u64 * SEEN_BYTES)?;
         let mut seen = vec![HashSet::new(); hops + 1];
         seen[0].extend(&traversal.starts);
+        context.resize(&mut memory, seen[0].len() as u64 * SEEN_BYTES)?;
         Ok(Self {
-            memory: context.hold(seen[0].len() as u64 * SEEN_BYTES)?,
+            memory,
             seen,
             profile: vec![DepthProfile::default(); hops],
             after: branch.wave(),

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use hoplake_format::{FormatError, Key, PropertyIndex, property_index::ValueColumn};
+use hoplake_format::{FormatError, Key, PropertyIndex};
 use hoplake_storage::QueryContext;
 
 use crate::{EngineError, Snapshot, VertexQuery};
@@ -66,10 +66,8 @@ impl Snapshot {
         let mut scan = self.scan_vertices(query, &mut branch).await?;
         let mut sum = Sum::default();
         while let Some(found) = scan.next(&mut branch).await? {
-            let column = found.batch.column_by_name(&index.property).map(AsRef::as_ref);
-            let Some(values) = column.and_then(ValueColumn::of) else { continue };
-            let rows = found.ordinals.iter().enumerate();
-            let items = rows.filter_map(|(row, ordinal)| Some(values.value(row)?.item(*ordinal)));
+            let items = index.items(&found.batch, found.ordinals.iter().copied());
+            let items = items.map_err(EngineError::format(self.reader().store().url()))?;
             items.for_each(|item| sum.add(Key::String(item)));
         }
         Ok(sum)

@@ -16,8 +16,10 @@
 //! **Limits.** A caller who wants few rows does not pay for many: parts begin small, one at a time, and double.
 
 mod alive;
+mod find;
 mod part;
 mod plan;
+mod sorted;
 
 use std::{collections::VecDeque, ops::Range, sync::Arc};
 
@@ -28,6 +30,8 @@ use hoplake_storage::Branch;
 
 use crate::{Condition, EngineError, Held, Snapshot, property_index::Candidates, scan::OnItsWay};
 use plan::Plan;
+
+pub use sorted::{SortedBy, first_rows};
 
 /// What a part takes when all of its columns are decoded.
 const PART_BYTES: u64 = 8 << 20;
@@ -98,8 +102,8 @@ struct Part {
 enum Left {
     /// Row groups, in order; the first perhaps in part.
     Groups(VecDeque<plan::Group>),
-    /// What an index leads to, from a number on, and what a row takes.
-    Candidates { all: Candidates, from: usize, row_bytes: u64 },
+    /// What an index leads to, from a number on, and what their rows take.
+    Candidates { all: Candidates, from: usize, rows: plan::SparseRows },
 }
 
 /// Which vertices a part has.
@@ -153,12 +157,16 @@ impl Snapshot {
     }
 
     async fn plan_scan(self: &Arc<Self>, query: VertexQuery, branch: &mut Branch) -> Result<(Plan, Left), EngineError> {
-        let VertexQuery { label, condition, columns, .. } = &query;
+        let VertexQuery { label, condition, columns, wanted } = &query;
         if let Some(unknown) = columns.iter().find(|name| self.vertex_property(*label, name).is_none()) {
             return Err(plan::lacks(self, *label, &format!("{unknown:?}")));
         }
-        if let Some(condition) = condition.as_ref().filter(|_| self.manifest().indexes_of(*label).count() > 0) {
-            let needs_rows = !columns.is_empty() || !self.is_answered(*label, condition)?;
+        let questions = match condition {
+            Some(condition) => self.questions(*label, condition, branch.context())?,
+            None => Vec::new(),
+        };
+        if !questions.is_empty() {
+            let needs_rows = !columns.is_empty() || !questions.iter().any(|question| question.whole);
             let mut lines = [branch.clone(), branch.clone()];
             let [for_index, for_tables] = &mut lines;
             let tables = async {
@@ -168,11 +176,11 @@ impl Snapshot {
                     false => Ok(()),
                 }
             };
-            let (found, ()) = try_join(self.candidates(*label, condition, for_index), tables).await?;
+            let (found, ()) = try_join(self.candidates(*label, questions, *wanted, for_index), tables).await?;
             branch.join(&lines);
             if let Some(all) = found {
-                let (plan, row_bytes) = Plan::of_candidates(self, query, &all, branch).await?;
-                return Ok((plan, Left::Candidates { all, from: 0, row_bytes }));
+                let (plan, rows) = Plan::of_candidates(self, query, &all, branch).await?;
+                return Ok((plan, Left::Candidates { all, from: 0, rows }));
             }
         }
         let (plan, groups) = Plan::new(self, query, branch).await?;
@@ -218,13 +226,11 @@ impl VertexScan {
     fn next_part(&mut self) -> Option<Part> {
         let groups = match &mut self.left {
             Left::Groups(groups) => groups,
-            Left::Candidates { all, from, row_bytes } => {
-                let rows = (self.part_bytes / *row_bytes).max(1).min(self.part_rows) as usize;
-                let left = &all.ordinals[*from..];
-                let part = left[..left.len().min(rows)].to_vec();
+            Left::Candidates { all, from, rows } => {
+                let (part, bytes) = rows.part(&all.ordinals[*from..], self.part_bytes, self.part_rows);
                 *from += part.len();
-                let bytes = part.len() as u64 * *row_bytes;
-                return (!part.is_empty()).then_some(Part { vertices: PartOf::These(part), bytes });
+                let vertices = PartOf::These(part.to_vec());
+                return (!part.is_empty()).then_some(Part { vertices, bytes });
             }
         };
         loop {
@@ -237,7 +243,7 @@ impl VertexScan {
             let changed = self.plan.changed_within(&group.rows);
             // A changed row may have a long value where the one that it replaces had none.
             let of_changed = if changed.is_empty() { 0 } else { self.plan.changed_row_bytes };
-            let row_bytes = of_changed.max(group.row_bytes).max(1);
+            let row_bytes = of_changed.max(group.row_bytes);
             let rows = (self.part_bytes / row_bytes).clamp(1, self.part_rows);
             let end = match group.may_fulfil {
                 true => group.rows.end.min(start + rows),

@@ -5,10 +5,10 @@ use std::{ops::Range, sync::Arc};
 use arrow_array::RecordBatch;
 use arrow_buffer::BooleanBuffer;
 use arrow_schema::Field;
-use hoplake_format::{LabelId, PropertyType, TableOwner, constants::KEY_COLUMN};
+use hoplake_format::{LabelId, PropertyType, TableOwner, constants::KEY_COLUMN, table::TableSettings};
 use hoplake_storage::{Branch, MemoryHold, Pace};
 
-use super::{VertexQuery, alive::Alive};
+use super::{COPIES, VertexQuery, alive::Alive};
 use crate::{
     Condition, EngineError, PropertyName, PropertyOf, Snapshot,
     condition::{Bounds, TypedTest, Verdicts},
@@ -20,15 +20,47 @@ use crate::{
 /// Rows that an index leads to are read through the caches if they are fewer: a query may come back to them.
 const FEW_ROWS: usize = 1 << 12;
 
+/// What a row takes besides its columns: its ordinal, twice, and where its row is.
+const ROW_BYTES: u64 = 40 / COPIES;
+
 /// Vertices whose oldest rows are in one row group.
 #[derive(Debug)]
 pub(super) struct Group {
     /// Their ordinals.
     pub(super) rows: Range<u64>,
-    /// What the columns of a row take, decompressed.
+    /// What a row takes, its columns decompressed.
     pub(super) row_bytes: u64,
     /// Whether one of the rows may fulfil the condition.
     pub(super) may_fulfil: bool,
+}
+
+/// What the rows of some vertices take, of which few may be next to each other.
+#[derive(Debug)]
+pub(super) struct SparseRows {
+    /// A row, its columns decompressed.
+    row_bytes: u64,
+    /// Rows that are read to have one of them.
+    page_rows: u64,
+}
+
+impl SparseRows {
+    /// The first of some ascending ordinals that are a part, and what it takes. With a row come those of its page, unless they came
+    /// with the row before.
+    pub(super) fn part<'a>(&self, ordinals: &'a [u64], bytes_max: u64, rows_max: u64) -> (&'a [u64], u64) {
+        let (mut bytes, mut count) = (0, 0);
+        let mut behind: Option<u64> = None;
+        for ordinal in ordinals.iter().take(usize::try_from(rows_max).unwrap_or(usize::MAX)) {
+            let rows = behind.map_or(self.page_rows, |behind| (ordinal + 1 - behind).min(self.page_rows));
+            let more = self.row_bytes.saturating_mul(rows);
+            if count > 0 && more > bytes_max.saturating_sub(bytes) {
+                break;
+            }
+            bytes = more.saturating_add(bytes);
+            count += 1;
+            behind = Some(ordinal + 1);
+        }
+        (&ordinals[..count], bytes)
+    }
 }
 
 /// A vertex whose newest row is not that with which it was added.
@@ -122,31 +154,35 @@ impl Plan {
         Ok((plan, groups))
     }
 
-    /// The plan for vertices that an index leads to, and the most that a row of theirs takes. What is to be known of tables was
-    /// read, so that nothing waits.
+    /// The plan for vertices that an index leads to, and the most that their rows take. What is to be known of tables was read, so that
+    /// nothing waits.
     pub(super) async fn of_candidates(
         snapshot: &Arc<Snapshot>,
         query: VertexQuery,
         candidates: &Candidates,
         branch: &mut Branch,
-    ) -> Result<(Self, u64), EngineError> {
+    ) -> Result<(Self, SparseRows), EngineError> {
         let VertexQuery { label, condition, columns, .. } = query;
         let condition = condition.filter(|_| !candidates.exact);
         let tested = condition.map(|condition| Tested::new(snapshot, label, condition)).transpose()?;
         let names: Vec<_> = tested.iter().flat_map(|tested| &tested.columns).chain(&columns).cloned().collect();
-        let mut row_bytes = 1;
+        let mut rows = SparseRows { row_bytes: ROW_BYTES, page_rows: 1 };
         if !names.is_empty() {
-            let tables = snapshot.tables_of(TableOwner::Vertices(label), None);
-            let layouts = snapshot.layouts(tables.into_iter(), branch).await?;
+            let owners = [TableOwner::Vertices(label), TableOwner::Changed(label)];
+            let tables = owners.into_iter().flat_map(|owner| snapshot.tables_of(owner, None));
+            let layouts = snapshot.layouts(tables, branch).await?;
             let groups = layouts.iter().flat_map(|layout| layout.groups(&names));
-            let of_row = groups.map(|group| group.bytes / (group.rows.end - group.rows.start).max(1) + 1);
-            row_bytes = of_row.max().unwrap_or(1);
+            let row_bytes = groups.map(|group| row_bytes(&group)).max().unwrap_or(ROW_BYTES);
+            let TableSettings { page_rows, page_bytes, .. } = TableSettings::default();
+            // A page of each column, which ends at a number of rows or of bytes.
+            let of_bytes = (names.len() * page_bytes) as u64 / row_bytes + 1;
+            rows = SparseRows { row_bytes, page_rows: of_bytes.min(page_rows as u64) };
         }
         let memory = branch.context().hold(0)?;
         // An index has no item of a vertex that was deleted.
         let (alive, changed, snapshot) = (Alive::All, Changes::Sought, snapshot.clone());
         let plan = Self { snapshot, label, tested, columns, alive, changed, changed_row_bytes: 0, _memory: memory };
-        Ok((plan, row_bytes))
+        Ok((plan, rows))
     }
 
     /// The changed vertices among some ordinals.
@@ -196,7 +232,7 @@ impl Plan {
 
 /// What a row of a row group takes, about.
 fn row_bytes(group: &table::Group) -> u64 {
-    group.bytes / (group.rows.end - group.rows.start).max(1) + 1
+    group.row_bytes() + ROW_BYTES
 }
 
 impl Tested {

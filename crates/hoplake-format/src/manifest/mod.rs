@@ -89,7 +89,7 @@ pub struct Manifest {
     pub schema: Schema,
     /// Property indexes, by their numbers.
     pub indexes: Vec<PropertyIndex>,
-    /// The number of the next property index: above that of any index that the graph ever had.
+    /// The number of the next property index: above that of any index since the last load, which begins again at 0.
     pub next_index: u16,
     /// Vertices of each label, by [`LabelId`].
     pub vertex_counts: Vec<VertexCount>,
@@ -263,7 +263,7 @@ pub struct BuiltGraph {
     pub adjacency_bytes: u64,
 }
 
-/// The versions whose changes a run holds, both included. Those of one label or edge type do not overlap.
+/// The versions whose changes a run holds, both included. Those of one label, edge type or property index do not overlap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct VersionRange {
     /// The first.
@@ -446,9 +446,10 @@ impl Manifest {
         own.into_iter().chain(older).filter(move |older| *older < version)
     }
 
-    /// The versions of all its runs, in no order.
-    pub fn runs(&self) -> impl Iterator<Item = VersionRange> {
+    /// The versions of the runs of its content, in no order. Those of property indexes are not: they say again what rows say.
+    pub fn content_runs(&self) -> impl Iterator<Item = VersionRange> {
         let sections = self.segments.iter().flat_map(|segment| &segment.sections);
+        let sections = sections.filter(|section| !section.kind.has_values());
         let tables = self.tables.iter().map(|table| table.versions);
         sections.filter_map(|section| section.versions).chain(tables)
     }

@@ -8,8 +8,7 @@ use std::{path::Path, sync::Arc};
 use arrow_array::{ArrayRef, RecordBatch, StringArray, cast::AsArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use hoplake_format::{
-    IndexId, KeyType, LabelId, PropertyIndex,
-    property_index::ValueColumn,
+    KeyType, LabelId, PropertyIndex,
     segment::{KeyWriter, SectionKind},
 };
 
@@ -28,8 +27,7 @@ pub(crate) struct IndexWriter {
 }
 
 struct Sorter {
-    id: IndexId,
-    property: String,
+    index: PropertyIndex,
     items: BatchSorter,
 }
 
@@ -51,7 +49,7 @@ impl IndexWriter {
         }
         let sorter = |index: &PropertyIndex| {
             let items = BatchSorter::new(schema.clone(), &[0], share, spill_dir)?;
-            Ok(Sorter { id: index.id, property: index.property.clone(), items })
+            Ok(Sorter { index: index.clone(), items })
         };
         let sorters = own.into_iter().map(sorter).collect::<Result<_, IngestError>>()?;
         Ok(Self { sorters, schema, next: 0 })
@@ -60,10 +58,7 @@ impl IndexWriter {
     /// Takes the next rows, in the order of their ordinals.
     pub(crate) fn rows(&mut self, rows: &RecordBatch) -> Result<(), IngestError> {
         for sorter in &mut self.sorters {
-            let column = rows.column_by_name(&sorter.property).map(AsRef::as_ref);
-            let Some(values) = column.and_then(ValueColumn::of) else { continue };
-            let items = (self.next..).zip(0..rows.num_rows());
-            let items = items.filter_map(|(ordinal, row)| Some(values.value(row)?.item(ordinal)));
+            let items = sorter.index.items(rows, self.next..self.next + rows.num_rows() as u64)?;
             let items: ArrayRef = Arc::new(StringArray::from_iter_values(items));
             sorter.items.push(RecordBatch::try_new(self.schema.clone(), vec![items])?)?;
         }
@@ -74,7 +69,7 @@ impl IndexWriter {
     /// Writes the sections.
     pub(crate) fn finish(self, segments: &mut SegmentUpload<'_>) -> Result<(), IngestError> {
         for sorter in self.sorters {
-            let mut writer = KeyWriter::new(SectionKind::Values(sorter.id), KeyType::String);
+            let mut writer = KeyWriter::new(SectionKind::Values(sorter.index.id), KeyType::String);
             for batch in sorter.items.finish()? {
                 let batch = batch?;
                 for item in batch.column(0).as_string::<i32>().iter().flatten() {

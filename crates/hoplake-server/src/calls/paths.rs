@@ -1,6 +1,6 @@
 //! Walks and shortest paths.
 
-use std::time::Instant;
+use std::{mem::take, time::Instant};
 
 use arrow_array::RecordBatch;
 use hoplake::{
@@ -174,11 +174,11 @@ async fn walk(
     wanted: usize,
 ) -> Result<(Paths, Statistics), Failure> {
     let begun = Instant::now();
-    let starts = find_all(query, named).await?;
+    let mut starts = find_all(query, named).await?;
     let look_up =
         Step { cost: PricedCost::of(&query.cost(), graph.prices()), time_us: begun.elapsed().as_micros() as u64 };
     // One more shows whether the answer is truncated.
-    let traversal = hoplake::Traversal { starts: starts.to_vec(), ..traversal };
+    let traversal = hoplake::Traversal { starts: take(&mut starts), ..traversal };
     let paths = query.paths(traversal, Some(wanted.saturating_add(1))).await?;
     Ok((paths, Statistics { look_up, version: graph.version(), ..Statistics::default() }))
 }

@@ -133,9 +133,13 @@ pub(crate) async fn properties(
         let named = resolve(&open.graph, &asked.vertices)?;
         // Announced before the look-up, which then reads the metadata of rows in the same wave.
         query.expect_rows(labels_of(&query, &named));
-        let vertices: Frontier = find_all(&mut query, &named).await?.into_iter().collect();
+        let found = find_all(&mut query, &named).await?;
+        let vertices = query.set_of(&found).await?;
+        drop(found);
         // Counted without repetitions, as the set has them: a vertex that is named twice has one row.
         check_vertices(vertices.len(), &limits)?;
+        // A condition names one vertex or all of a label.
+        call.service.check_results(vertices.len())?;
         let mut reader = RowReader::new(&open.graph, &asked.select);
         reader.put(&mut query, 0, &vertices, 0, parts).await
     };

@@ -379,6 +379,7 @@ async fn no_answer_has_more_than_the_server_allows() {
     let refused = [
         ("neighbors", json!({"vertices": people, "hop": "both:knows"})),
         ("properties", json!({"vertices": people})),
+        ("properties", json!({"vertices": [{"label": "Person", "where": "age >= 0"}]})),
         ("look-up", json!({"vertices": people})),
     ];
     for (call, body) in refused {

@@ -5,15 +5,19 @@ use std::{
     pin::pin,
     sync::Arc,
     task::{Context, Poll, Waker},
+    time::Duration,
 };
 
 use hoplake::{
-    ErrorKind, Frontier, Graph, Hop, Limits, LoadOptions, MemoryBudget, OpenSettings, PathQuery, Query, Traversal,
-    VertexId, VisitPolicy,
+    ErrorKind, Frontier, Graph, Hop, Limits, LoadOptions, MemoryBudget, OpenSettings, PathQuery, Query, Strategy,
+    Traversal, TraversalRequest, VertexId, VisitPolicy,
 };
 use object_store::ObjectStore;
 
-use crate::graphs::{edge_list, graph_at, load_apart};
+use crate::{
+    graphs::{edge_list, graph_at, load_apart},
+    waves::{in_parts, open as open_counted},
+};
 
 /// Each vertex of the ring has edges to this many that follow it.
 const DEGREE: u64 = 100;
@@ -130,6 +134,70 @@ async fn every_step_ends_at_the_budget_and_gives_its_memory_back() {
     refused("path", query.shortest_path(path).await.unwrap_err());
     assert_eq!(query.memory().used(), 0, "what was refused holds nothing");
     assert!(query.memory().used() <= query.memory().peak());
+}
+
+/// One vertex that is named 100,000 times is a set of one, but takes 800 KB until that is known.
+#[tokio::test(start_paused = true)]
+async fn starts_count_before_they_are_copied() {
+    let graph = open(&ring()).await;
+    let mut query = graph.query();
+    let start = query.vertex("vertex", 7).await.unwrap().unwrap();
+    let traversal = Traversal { starts: vec![start; 100_000], ..Traversal::default() };
+    query.limit(&memory(512 << 10));
+    let refused = |what: &str, error: Option<hoplake::Error>| {
+        let error = error.unwrap_or_else(|| panic!("{what} copied them"));
+        assert_eq!(error.kind(), ErrorKind::Limit, "{what}: {error}");
+    };
+    let along = &hops(1)[0];
+    refused("neighbors", query.neighbors(&traversal.starts, along).await.err());
+    refused("the first neighbors", query.first_neighbors(&traversal.starts, along, 1).await.err());
+    refused("degrees", query.degrees(&traversal.starts, along).await.err());
+    refused("neighborhood", query.neighborhood(&traversal.starts, along, 0).await.err());
+    refused("paths", query.paths(traversal.clone(), Some(1)).await.err());
+    refused("count", query.count_walks(traversal.clone()).await.err());
+    for strategy in [Strategy::Bfs, Strategy::BfsPipelined, Strategy::Dfs] {
+        let traversal = Traversal { strategy, ..traversal.clone() };
+        refused(&format!("{strategy:?}"), query.traverse(traversal).await.err());
+    }
+    let request = TraversalRequest { traversal: traversal.clone(), ..TraversalRequest::default() };
+    refused("run", query.run(&request).await.err());
+    assert_eq!(query.memory().used(), 0);
+    // What is walked is counted as long as it is walked.
+    query.limit(&memory(4 << 20));
+    let paths = query.paths(traversal, Some(1)).await.unwrap();
+    assert!((8..1_000).contains(&query.memory().used()), "{}", query.memory().used());
+    drop(paths);
+    // 50 conditions find all of the ring each: 400 KB of starts, which are there twice, and sorted once more.
+    for (bytes, is_enough) in [(1_000_000, false), (2_000_000, true)] {
+        query.limit(&memory(bytes));
+        let mut steps = query.from("vertex[~key >= 0]").unwrap();
+        for _ in 1..50 {
+            steps = steps.and_from("vertex[~key >= 0]").unwrap();
+        }
+        let walks = steps.walks(0).await;
+        assert_eq!(
+            walks.as_ref().map_or_else(|error| error.kind() != ErrorKind::Limit, |_| true),
+            is_enough,
+            "{walks:?}"
+        );
+    }
+    assert_eq!(query.memory().used(), 0);
+}
+
+/// The look-up takes one of the seconds, and the block that has the lists of both hops another.
+#[tokio::test(start_paused = true)]
+async fn the_time_of_walks_is_that_of_their_look_up_too() {
+    let (_, graph) = open_counted(&ring(), &in_parts()).await;
+    for (timeout_ms, is_enough) in [(1_500, false), (2_500, true)] {
+        let mut query = graph.query();
+        let limits = Limits { timeout: Some(Duration::from_millis(timeout_ms)), ..Limits::default() };
+        let walks = query.from("vertex:7").unwrap().out("edge").out("edge").within(limits).walks(1).await;
+        assert_eq!(
+            walks.as_ref().map_or_else(|error| error.kind() != ErrorKind::Limit, |_| true),
+            is_enough,
+            "{walks:?}"
+        );
+    }
 }
 
 #[tokio::test(start_paused = true)]

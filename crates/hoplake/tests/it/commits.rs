@@ -52,6 +52,35 @@ async fn a_batch_is_committed_once_and_kept_after_an_error() {
     assert!(again.to_string().contains(&format!("was committed as version {version}; begin another one")), "{again}");
 }
 
+/// A key says that the graph has the changes of a batch, so it goes when they go: with a restore to before them, and with a load.
+#[tokio::test]
+async fn a_batch_whose_changes_are_gone_is_applied_when_it_is_sent_again() {
+    let name = "memory://commits/again";
+    let mut graph = loaded(name).await;
+    let store = Store::open(name).unwrap();
+    let commit = async |graph: &mut Graph, key: i64| {
+        let mut commit = graph.begin();
+        commit.upsert_vertex("vertex", key, [("age", key)]).idempotency_key(key.to_string());
+        let repeated = commit.commit().await.unwrap().repeated;
+        graph.refresh().await.unwrap();
+        assert!(graph.query().vertex("vertex", key).await.unwrap().is_some(), "{key}");
+        repeated
+    };
+    assert!(!commit(&mut graph, 20).await);
+    let with_first = graph.version();
+    assert!(!commit(&mut graph, 21).await);
+    Graph::restore(&store, with_first, "").await.unwrap();
+    // What the restored version has is known still.
+    assert_eq!([commit(&mut graph, 20).await, commit(&mut graph, 21).await], [true, false]);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("edges.csv");
+    std::fs::write(&file, "1,2\n").unwrap();
+    let options = LoadOptions { replace: true, ..LoadOptions::from_paths([file]) };
+    hoplake::load(name, options).await.unwrap();
+    graph.refresh().await.unwrap();
+    assert_eq!([commit(&mut graph, 20).await, commit(&mut graph, 21).await], [false, false]);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn every_version_of_a_random_history_reads_as_its_model() {
     for seed in 0..6 {

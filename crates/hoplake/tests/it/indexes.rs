@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::join;
 use hoplake::{
-    Batch, CompactionSettings, Condition, ErrorKind, Graph, IndexSettings, LoadOptions, Manifest, OpenSettings,
+    Batch, CompactionSettings, Condition, ErrorKind, Graph, IndexSettings, Limits, LoadOptions, Manifest, OpenSettings,
     Operation, Properties, ScanRequest, SectionKind, SegmentSettings, Store, Value, VertexOrder, VertexRef,
 };
 use hoplake_testkit::generate::SplitMix64;
@@ -277,19 +277,21 @@ fn people(indexes: &[&str]) -> Arc<dyn ObjectStore> {
 }
 
 async fn cost_of(inner: &Arc<dyn ObjectStore>, condition: &str, select: &[&str]) -> (u64, u64, u64, usize) {
+    let select = select.iter().map(|name| (*name).to_owned()).collect();
+    let request = ScanRequest { condition: Some(condition.parse().unwrap()), select, ..ScanRequest::default() };
+    cost_within(inner, &request, Limits::default()).await
+}
+
+async fn cost_within(inner: &Arc<dyn ObjectStore>, request: &ScanRequest, limits: Limits) -> (u64, u64, u64, usize) {
     let (store, graph) = open_counted(inner, &in_parts()).await;
     store.reset();
     let mut query = graph.query();
-    let request = ScanRequest {
-        condition: Some(condition.parse().unwrap()),
-        select: select.iter().map(|name| (*name).to_owned()).collect(),
-        ..ScanRequest::default()
-    };
+    query.limit(&limits);
     let mut found = 0;
-    if select.is_empty() {
-        found = query.find(&request).await.unwrap().len();
+    if request.select.is_empty() {
+        found = query.find(request).await.unwrap().len();
     } else {
-        let mut scan = query.scan(&request).unwrap();
+        let mut scan = query.scan(request).unwrap();
         while let Some(rows) = query.next_rows(&mut scan).await.unwrap() {
             found += rows.batch.num_rows();
         }
@@ -328,6 +330,53 @@ async fn a_look_up_is_one_wave_and_its_rows_one_more() {
     let (_, _, scanned, count) = cost_of(&inner, "age < 60", &[]).await;
     let (_, _, unindexed, _) = cost_of(&inner, "city != c60", &[]).await;
     assert!(count == 12_000 && scanned < 2 * unindexed, "{scanned} bytes of a scan, {unindexed} of another");
+}
+
+/// The first wave of a scan reads the ends of tables, and a look-up that finds all has one.
+#[tokio::test(start_paused = true)]
+async fn an_index_is_left_alone_where_a_scan_is_better() {
+    let inner = people(&["P.name", "P.age"]);
+    let find =
+        |condition: String| ScanRequest { condition: Some(condition.parse().unwrap()), ..ScanRequest::default() };
+    // More values than vertices that it may lead to; and not as many, which are held in memory.
+    let names = |count: usize| {
+        let names: Vec<_> = (0..count).map(|name| format!("n{name:05}")).collect();
+        find(format!("name in ({})", names.join(", ")))
+    };
+    let (waves, _, _, found) = cost_within(&inner, &names(2_501), Limits::default()).await;
+    assert_eq!((waves, found), (2, 2_501));
+    let (waves, _, _, found) = cost_within(&inner, &names(2_000), Limits::default()).await;
+    assert_eq!((waves, found), (1, 2_000));
+    let (_, graph) = open_counted(&inner, &in_parts()).await;
+    let mut query = graph.query();
+    query.find(&names(2_000)).await.unwrap();
+    assert!(query.memory().peak() > 190_000, "{}", query.memory().peak());
+}
+
+/// Every tenth vertex is in the group: the first hundreds of rows have some of it.
+#[tokio::test(start_paused = true)]
+async fn a_few_of_many_are_found_by_a_scan() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows: String = (0..60_000).map(|key| format!("{key},{}\n", key % 10)).collect();
+    std::fs::write(folder.path().join("P.csv"), format!(":ID(P),group:long\n{rows}")).unwrap();
+    let indexes = vec!["P.group".to_owned()];
+    // Blocks of a few items, so that it is known how many there are.
+    let segments = SegmentSettings { key_block_bytes: 200, ..SegmentSettings::default() };
+    let inner = load_apart(LoadOptions { indexes, segments, ..LoadOptions::from_paths([folder.path()]) }).0;
+    let little = Some(512 << 10);
+    // The last: a quarter of the memory does not hold what the index leads to, and a scan needs no more for more.
+    for (limit, memory_bytes_max, found, by_index) in [
+        (None, None, 6_000, true),
+        (Some(10), None, 10, false),
+        (Some(500), None, 500, true),
+        (None, little, 6_000, false),
+    ] {
+        let condition = Some("group = 3".parse().unwrap());
+        let request = ScanRequest { condition, limit, ..ScanRequest::default() };
+        let limits = Limits { memory_bytes_max, ..Limits::default() };
+        let (waves, _, _, count) = cost_within(&inner, &request, limits).await;
+        assert_eq!((waves == 1, count), (by_index, found), "{limit:?}, {memory_bytes_max:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -537,21 +586,54 @@ async fn indexes_of_versions_and_clones_are_their_own() {
     graph.verify(|_| ()).await.unwrap();
 }
 
-#[tokio::test]
-async fn a_vacuum_that_aborts_a_writer_takes_its_index_out() {
-    let (_, store) = loaded(&[]).await;
-    // A writer that died: its index is announced, and nobody builds it.
-    let newest = Graph::newest(&store).await.unwrap();
+/// Announces an index of a property of P, as a writer does that then dies. Returns the writer.
+async fn announce(store: &Store, property: &str) -> String {
+    let newest = Graph::newest(store).await.unwrap();
     let mut announced = newest.next(newest.change.clone(), newest.created_unix_ms);
     let writer = "01JDXAAAAAAAAAAAAAAAAAAAAA".to_owned();
-    let id = hoplake::IndexId(0);
-    let label = hoplake::LabelId(announced.schema.label_id("P").unwrap().0);
-    announced.indexes.push(hoplake::PropertyIndex { id, label, property: "int".into(), writer: Some(writer.clone()) });
-    announced.next_index = 1;
+    let id = hoplake::IndexId(newest.next_index);
+    let label = announced.schema.label_id("P").unwrap();
+    let index = hoplake::PropertyIndex { id, label, property: property.into(), writer: Some(writer.clone()) };
+    announced.indexes.push(index);
+    announced.next_index += 1;
     let since = announced.version;
     announced.leases.push(hoplake::WriterLease { writer: writer.clone(), kind: hoplake::ChangeKind::Index, since });
     let slot = format!("manifest/{:020}.hlm", announced.version);
     assert!(store.create(&slot, announced.encode().into()).await.unwrap());
+    writer
+}
+
+#[tokio::test]
+async fn a_mirror_has_no_index_that_is_being_built() {
+    let (_, store) = loaded(&["P.float"]).await;
+    let writer = announce(&store, "int").await;
+    let mut graph = open(&store).await;
+    let both = [("int", Value::Int64(77)), ("float", Value::Float64(7.5))];
+    graph.begin().upsert_vertex("P", 1, both).commit().await.unwrap();
+    graph.refresh().await.unwrap();
+    let properties = |graph: &Graph| graph.manifest().indexes.iter().map(|it| it.property.clone()).collect::<Vec<_>>();
+    assert_eq!(properties(&graph), ["float", "int"]);
+    let folder = tempfile::tempdir().unwrap();
+    let target = Store::open(folder.path().to_str().unwrap()).unwrap();
+    Graph::mirror(&store, &target, |_, _| ()).await.unwrap();
+    let mut mirror = open(&target).await;
+    assert_eq!((properties(&mirror), mirror.manifest().leases.len()), (vec!["float".to_owned()], 0));
+    assert_eq!((found(&mirror, "int = 77").await, found(&mirror, "float = 7.5").await), (1, 1));
+    mirror.verify(|_| ()).await.unwrap();
+    // It comes when it is complete.
+    let settings = hoplake::VacuumSettings { abort: vec![writer], ..Default::default() };
+    Graph::vacuum(&store, &settings).await.unwrap();
+    Graph::create_index(&store, "P.int", &IndexSettings::default()).await.unwrap();
+    Graph::mirror(&store, &target, |_, _| ()).await.unwrap();
+    mirror.refresh().await.unwrap();
+    assert_eq!((properties(&mirror), found(&mirror, "int = 77").await), (vec!["float".to_owned(), "int".into()], 1));
+    mirror.verify(|_| ()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_vacuum_that_aborts_a_writer_takes_its_index_out() {
+    let (_, store) = loaded(&[]).await;
+    let writer = announce(&store, "int").await;
     let mut graph = open(&store).await;
     graph.begin().upsert_vertex("P", 1, [("int", 77)]).commit().await.unwrap();
     graph.refresh().await.unwrap();

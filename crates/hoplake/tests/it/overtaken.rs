@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use async_trait::async_trait;
-use hoplake::{CompactionSettings, ErrorKind, Graph, LoadOptions, OpenSettings};
+use hoplake::{CompactionSettings, ErrorKind, Graph, IndexSettings, LoadOptions, OpenSettings};
 use hoplake_testkit::{Alteration, AlteredStore};
 use object_store::{ObjectStore, PutMode, PutOptions, PutPayload, PutResult, Result, path::Path};
 
@@ -89,16 +89,36 @@ async fn a_compaction_that_never_gets_its_turn_says_so() {
     assert!(error.to_string().contains("1000 other writers were faster"), "{error}");
 }
 
-/// A store in which another writer restores version 1 before the second manifest is created: after a compaction has
-/// announced itself.
+/// What another writer does.
+#[derive(Debug, Clone, Copy)]
+enum Other {
+    /// Makes version 1 the newest.
+    Restores,
+    /// Creates an index.
+    CreatesIndex,
+    /// Drops that index.
+    DropsIndex,
+    /// Commits.
+    Commits,
+}
+
+/// A store in which another writer publishes before the second manifest is created: after the first writer has announced
+/// itself.
 #[derive(Debug)]
-struct RestoringStore {
+struct OtherStore {
     inner: Arc<dyn ObjectStore>,
+    other: Other,
     manifests: AtomicI64,
 }
 
+impl OtherStore {
+    fn new(inner: &Arc<dyn ObjectStore>, other: Other) -> AlteredStore<Self> {
+        AlteredStore(Self { inner: inner.clone(), other, manifests: AtomicI64::new(0) })
+    }
+}
+
 #[async_trait]
-impl Alteration for RestoringStore {
+impl Alteration for OtherStore {
     fn below(&self) -> &dyn ObjectStore {
         &self.inner
     }
@@ -107,7 +127,14 @@ impl Alteration for RestoringStore {
         let is_manifest = opts.mode == PutMode::Create && path.as_ref().contains("manifest/");
         if is_manifest && self.manifests.fetch_add(1, Ordering::SeqCst) == 1 {
             let store = hoplake::Store::new(self.inner.clone(), "g".into(), "memory://g");
-            Graph::restore(&store, 1, "as it was").await.unwrap();
+            match self.other {
+                Other::Restores => drop(Graph::restore(&store, 1, "as it was").await.unwrap()),
+                Other::CreatesIndex => {
+                    Graph::create_index(&store, "vertex.name", &IndexSettings::default()).await.unwrap();
+                }
+                Other::DropsIndex => drop(Graph::drop_index(&store, "vertex.name").await.unwrap()),
+                Other::Commits => commit(&open(&store).await, 5_000).await,
+            }
         }
         self.inner.put_opts(path, payload, opts).await
     }
@@ -116,7 +143,7 @@ impl Alteration for RestoringStore {
 #[tokio::test(start_paused = true)]
 async fn a_compaction_that_a_restore_overtakes_ends_with_what_was_restored() {
     let (inner, _) = overtaking(0).await;
-    let restoring = AlteredStore(RestoringStore { inner: inner.clone(), manifests: AtomicI64::new(0) });
+    let restoring = OtherStore::new(&inner, Other::Restores);
     let settings = CompactionSettings { timeout_ms: Some(60_000), ..CompactionSettings::default() };
     let done = Graph::compact(&graph_at(restoring), &settings).await.unwrap();
     assert_eq!((done.merges, done.bytes_written), (0, 0), "{done:?}");
@@ -124,4 +151,31 @@ async fn a_compaction_that_a_restore_overtakes_ends_with_what_was_restored() {
     assert!(newest.manifest().leases.is_empty());
     assert!(newest.query().vertex("vertex", 15).await.unwrap().is_none());
     newest.verify(|_| ()).await.unwrap();
+}
+
+/// An index says what rows say: a load replaces the graph whether one was made meanwhile or not. A commit is a change that would be lost.
+#[tokio::test]
+async fn a_load_replaces_a_graph_that_another_indexed_and_none_that_another_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("edges.csv");
+    std::fs::write(&file, "7,8\n8,9\n").unwrap();
+    let options = || LoadOptions { replace: true, ..LoadOptions::from_paths([file.clone()]) };
+    let (inner, _) = overtaking(0).await;
+    let overtaken = load_into(&graph_at(OtherStore::new(&inner, Other::Commits)), options()).await.unwrap_err();
+    assert_eq!(overtaken.kind(), ErrorKind::Conflict, "{overtaken}");
+    load_into(&graph_at(OtherStore::new(&inner, Other::CreatesIndex)), options()).await.unwrap();
+    let newest = open(&graph_at(inner)).await;
+    assert_eq!((newest.manifest().indexes.len(), newest.manifest().leases.len()), (0, 0));
+    assert_eq!(newest.manifest().vertex_counts[0].ordinals, 3);
+    newest.verify(|_| ()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_build_whose_index_was_dropped_says_so() {
+    let (inner, _) = overtaking(0).await;
+    let store = graph_at(OtherStore::new(&inner, Other::DropsIndex));
+    let error = Graph::create_index(&store, "vertex.name", &IndexSettings::default()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
+    assert!(error.to_string().contains("the index vertex.name was dropped"), "{error}");
+    assert_eq!(Graph::newest(&store).await.unwrap().leases, []);
 }

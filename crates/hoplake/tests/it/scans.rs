@@ -3,8 +3,8 @@
 use std::{fmt::Write, sync::Arc};
 
 use hoplake::{
-    Cost, ErrorKind, Graph, Hop, Limits, LoadOptions, PathQuery, Query, ScanRequest, SortBy, Traversal,
-    TraversalRequest, Value,
+    Cost, ErrorKind, Graph, Hop, IndexSettings, Limits, LoadOptions, PathQuery, Query, ScanRequest, SortBy, Store,
+    Traversal, TraversalRequest, Value,
 };
 use hoplake_testkit::generate::SplitMix64;
 use object_store::ObjectStore;
@@ -20,6 +20,10 @@ const THINGS: u64 = 60_000;
 /// A label with a property that ascends with the key, one that does not, a short list of values, and long text; its rows are in several
 /// row groups, since the load had little memory. Another label has one vertex.
 fn things() -> Arc<dyn ObjectStore> {
+    things_with(&[])
+}
+
+fn things_with(indexes: &[&str]) -> Arc<dyn ObjectStore> {
     let folder = tempfile::tempdir().unwrap();
     let mut random = SplitMix64::new(17);
     let mut file = "~id,~label,made:Long,weight:Long,colour:String,text:String\n".to_owned();
@@ -31,7 +35,8 @@ fn things() -> Arc<dyn ObjectStore> {
     }
     writeln!(file, "{THINGS},Shelf,,,red,").unwrap();
     std::fs::write(folder.path().join("things.csv"), file).unwrap();
-    load_apart(LoadOptions { memory_bytes: 32 << 20, ..LoadOptions::from_paths([folder.path()]) }).0
+    let indexes = indexes.iter().map(|name| (*name).to_owned()).collect();
+    load_apart(LoadOptions { memory_bytes: 32 << 20, indexes, ..LoadOptions::from_paths([folder.path()]) }).0
 }
 
 fn scan(condition: &str) -> ScanRequest {
@@ -204,6 +209,37 @@ async fn a_scan_stays_within_its_memory() {
     assert_eq!(query.memory().used(), 0);
 }
 
+/// As a list, the vertices would take half a megabyte.
+#[tokio::test(start_paused = true)]
+async fn vertices_that_are_found_take_a_bit_each_when_they_are_many() {
+    let (_, graph) = open(&things(), &in_parts()).await;
+    let mut query = graph.query();
+    query.limit(&Limits { memory_bytes_max: Some(2 << 20), ..Default::default() });
+    let found = query.find(&scan("")).await.unwrap();
+    assert_eq!((found.len() as u64, found.bytes()), (THINGS, THINGS.div_ceil(64) * 8));
+    assert_eq!(query.memory().used(), found.bytes());
+    let both = ScanRequest { labels: vec!["Shelf".into(), "Thing".into()], limit: Some(100), ..scan("") };
+    let some = query.find(&both).await.unwrap();
+    let of_label = |name| some.ordinals(graph.schema().label_id(name).unwrap()).iter().collect::<Vec<_>>();
+    assert_eq!((of_label("Shelf"), of_label("Thing")), (vec![0], (0..99).collect()));
+    drop((found, some));
+    assert_eq!(query.memory().used(), 0);
+}
+
+/// Each of the vertices that an index leads to is on a page of its own, of some hundred rows.
+#[tokio::test(start_paused = true)]
+async fn scattered_vertices_stay_within_the_memory_of_the_query() {
+    let inner = things_with(&["Thing.weight"]);
+    let request = ScanRequest { select: vec!["text".into()], ..scan("weight < 12000") };
+    let (_, graph) = open(&inner, &in_parts()).await;
+    let mut query = graph.query();
+    let found = rows(&mut query, &request).await;
+    assert!((600..800).contains(&found) && query.memory().peak() > 3 << 20, "{found}, {}", query.memory().peak());
+    query.limit(&Limits { memory_bytes_max: Some(2 << 20), ..Default::default() });
+    assert_eq!(rows(&mut query, &request).await, found);
+    assert_eq!(query.memory().used(), 0);
+}
+
 /// A label of vertices with a number, and another with a list of the same name and a text.
 async fn two_labels(url: &str, vertices: u64) -> Graph {
     let folder = tempfile::tempdir().unwrap();
@@ -260,4 +296,25 @@ async fn changed_rows_that_grew_stay_within_the_memory_of_the_query() {
         let request = ScanRequest { select: vec!["text".into()], ..scan(condition) };
         assert_eq!(rows(&mut query, &request).await, VERTICES as usize, "{condition}");
     }
+}
+
+/// As above, of those that an index leads to.
+#[tokio::test]
+async fn changed_rows_that_an_index_leads_to_stay_within_the_memory_of_the_query() {
+    const CHANGED: i64 = 700;
+    let url = "memory://scans/grown-and-indexed";
+    let graph = two_labels(url, 6_000).await;
+    let mut random = SplitMix64::new(5);
+    let mut commit = graph.begin();
+    for key in 0..CHANGED {
+        let text: String = (0..400).map(|_| format!("{:016x}", random.next_u64())).collect();
+        commit.upsert_vertex("Thing", key, [("text", Value::from(text)), ("n", Value::from(2))]);
+    }
+    commit.commit().await.unwrap();
+    Graph::create_index(&Store::open(url).unwrap(), "Thing.n", &IndexSettings::default()).await.unwrap();
+    let graph = Graph::open(url).await.unwrap();
+    let mut query = graph.query();
+    query.limit(&Limits { memory_bytes_max: Some(4 << 20), ..Default::default() });
+    let request = ScanRequest { select: vec!["text".into()], ..scan("n = 2") };
+    assert_eq!(rows(&mut query, &request).await, CHANGED as usize);
 }

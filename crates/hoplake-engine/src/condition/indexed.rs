@@ -202,6 +202,28 @@ mod tests {
     }
 
     #[test]
+    fn ranges_of_a_stretch_are_those_that_have_items_in_it() {
+        let ranges: Vec<_> = [("b", "d"), ("d", "dd"), ("k", "m")].map(|(a, b)| a.into()..b.into()).to_vec();
+        let ranges = ItemRanges { ranges, exact: true };
+        let of = |from: &str, until: Option<&str>| {
+            let found = ranges.within(from.as_bytes(), until.map(str::as_bytes));
+            found.iter().map(|range| range.start.clone()).collect::<Vec<_>>().concat()
+        };
+        for (from, until, expected) in [
+            ("", None, "bdk"),
+            ("", Some("b"), ""),
+            ("", Some("ba"), "b"),
+            ("c", Some("d"), "b"),
+            ("d", Some("k"), "d"),
+            ("dd", Some("ka"), "k"),
+            ("e", Some("f"), ""),
+            ("m", None, ""),
+        ] {
+            assert_eq!(String::from_utf8(of(from, until)).unwrap(), expected, "{from} {until:?}");
+        }
+    }
+
+    #[test]
     fn what_an_index_cannot_answer_has_no_ranges() {
         let of = |text: &str| {
             let condition: Condition = text.parse().unwrap();

@@ -8,7 +8,7 @@
 //! they are handed out in order. What is read goes past the caches ([`Through::Extents`]).
 //!
 //! **Indexes.** If a property index leads to few enough vertices ([`crate::property_index`]), parts are of these alone: nothing else is
-//! read, tested or skipped.
+//! read, tested or skipped. With a vertex come the rows of its page, which parts count.
 //!
 //! **Changes.** The oldest row of a vertex is in the table of the run that added it. Which vertices newer runs changed, and which were
 //! deleted, is read first and kept: some bytes for each. A row group may be skipped only but for the vertices that were changed.

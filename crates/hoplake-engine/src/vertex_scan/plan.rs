@@ -328,3 +328,21 @@ pub(super) fn lacks(snapshot: &Snapshot, label: LabelId, name: &str) -> EngineEr
     let known: Vec<_> = known.collect();
     EngineError::NotFound(format!("vertices of {} have no property {name}; they have {}", label.name, known.join(", ")))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_scattered_rows_count_their_pages() {
+        let rows = SparseRows { row_bytes: 10, page_rows: 100 };
+        // A page for the first, a row for its neighbour, 49 rows to the next, and a page for the last.
+        let ordinals = [1_000, 1_001, 1_050, 9_000];
+        assert_eq!(rows.part(&ordinals, 2_500, 10), (&ordinals[..], 1_000 + 10 + 490 + 1_000));
+        assert_eq!(rows.part(&ordinals, 2_499, 10), (&ordinals[..3], 1_500));
+        assert_eq!(rows.part(&ordinals, 2_500, 2), (&ordinals[..2], 1_010));
+        // One is read whatever it takes.
+        assert_eq!(rows.part(&ordinals, 1, 10), (&ordinals[..1], 1_000));
+        assert_eq!(rows.part(&[], 1, 10), (&[][..], 0));
+    }
+}

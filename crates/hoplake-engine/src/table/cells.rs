@@ -1,6 +1,6 @@
 //! Cells of tables, read for a snapshot.
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use arrow_array::{RecordBatch, RecordBatchOptions, UInt32Array, new_null_array};
 use arrow_cast::cast;
@@ -61,20 +61,37 @@ impl Snapshot {
         branch: &mut Branch,
     ) -> Result<RecordBatch, EngineError> {
         let context = branch.context().clone();
-        // The rows in order, and which pages they are in.
-        let mut memory = context.hold(bytes_of::<u64>(rows.len() * 3))?;
+        // The rows in order, and the stretches that they are.
+        let _memory = context.hold(bytes_of::<u64>(rows.len() * 3))?;
         let mut sorted = rows.to_vec();
         sort_by_key(&mut sorted, |row| *row, &context).await?;
         sorted.dedup();
+        let stretches: Vec<_> =
+            sorted.chunk_by(|a, b| a + 1 == *b).map(|run| run[0]..run[0] + run.len() as u64).collect();
+        let batch = self.cells_of_stretches(chosen, &stretches, fields, through, branch).await?;
+        Ok(arrange(batch, &sorted, rows)?)
+    }
+
+    /// The same of stretches of rows, ascending. All rows of a stretch cost no more than their cells: they are not listed.
+    pub(crate) async fn cells_of_stretches(
+        &self,
+        chosen: &[&Table],
+        stretches: &[Range<u64>],
+        fields: &[Field],
+        through: Through,
+        branch: &mut Branch,
+    ) -> Result<RecordBatch, EngineError> {
+        let context = branch.context().clone();
+        // Those of each table.
+        let mut memory = context.hold(bytes_of::<Range<u64>>(stretches.len()))?;
         let mut reads = Vec::new();
         let layouts = self.layouts(chosen.iter().copied(), branch).await?;
         for (table, layout) in chosen.iter().zip(layouts) {
             let bounds = table.rows();
-            let from = sorted.partition_point(|row| *row < bounds.start);
-            let to = sorted.partition_point(|row| *row < bounds.end);
-            if from < to {
-                let rows = sorted[from..to].iter().map(|row| row - bounds.start).collect();
-                reads.push((*table, TableRead::new(layout, rows, fields)));
+            let of_table = clipped(stretches, &bounds).map(|rows| rows.start - bounds.start..rows.end - bounds.start);
+            let of_table: Vec<_> = of_table.collect();
+            if !of_table.is_empty() {
+                reads.push((*table, TableRead::new(layout, of_table, fields)));
             }
         }
         // By row: tables may be in any order in the manifest.
@@ -99,13 +116,25 @@ impl Snapshot {
             batches.push(conform(&batch, &schema)?);
         }
         let batch = concat_batches(&schema, &batches)?;
-        if batch.num_rows() != sorted.len() {
-            let missing = sorted.len() - batch.num_rows();
-            let why = format!("{missing} of {} rows are in no table of {:?}", sorted.len(), chosen.first());
+        let rows: u64 = stretches.iter().map(|rows| rows.end - rows.start).sum();
+        if batch.num_rows() as u64 != rows {
+            let missing = rows - batch.num_rows() as u64;
+            let why = format!("{missing} of {rows} rows are in no table of {:?}", chosen.first());
             return Err(EngineError::format(self.reader().store().url())(FormatError::corrupt("manifest", why)));
         }
-        Ok(arrange(batch, &sorted, rows)?)
+        Ok(batch)
     }
+}
+
+/// What some ascending stretches have within bounds.
+pub(super) fn clipped(stretches: &[Range<u64>], bounds: &Range<u64>) -> impl Iterator<Item = Range<u64>> {
+    let from = stretches.partition_point(|rows| rows.end <= bounds.start);
+    let bounds = bounds.clone();
+    let within = stretches[from..].iter().take_while({
+        let end = bounds.end;
+        move |rows| rows.start < end
+    });
+    within.map(move |rows| rows.start.max(bounds.start)..rows.end.min(bounds.end))
 }
 
 /// The columns of a schema: those of the batch, converted if need be, or nulls.

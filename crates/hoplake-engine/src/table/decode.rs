@@ -21,7 +21,7 @@ use parquet::{
     errors::ParquetError,
 };
 
-use super::{Layout, Page, Table};
+use super::{Layout, Page, Table, cells::clipped};
 use crate::EngineError;
 
 /// Rows that are decoded at a time.
@@ -50,8 +50,9 @@ impl<'a> Decoding<'a> {
 /// Cells of some rows of a table: which pages, and how to decode them.
 pub(super) struct TableRead<'a> {
     layout: &'a Layout,
-    /// Rows within the file, ascending.
-    rows: Vec<u64>,
+    /// Stretches of rows within the file, ascending.
+    stretches: Vec<Range<u64>>,
+    row_count: usize,
     leaves: Vec<usize>,
     pub(super) pages: Vec<WantedPage<'a>>,
 }
@@ -66,12 +67,13 @@ pub(super) struct WantedPage<'a> {
 }
 
 impl<'a> TableRead<'a> {
-    pub(super) fn new(layout: &'a Layout, rows: Vec<u64>, fields: &[Field]) -> Self {
+    pub(super) fn new(layout: &'a Layout, stretches: Vec<Range<u64>>, fields: &[Field]) -> Self {
         let schema = layout.metadata.file_metadata().schema_descr();
         let wanted = |leaf: &usize| fields.iter().any(|field| field.name() == schema.get_column_root(*leaf).name());
         let leaves: Vec<_> = (0..schema.num_columns()).filter(wanted).collect();
-        let pages = wanted_pages(layout, &rows, &leaves);
-        Self { layout, rows, leaves, pages }
+        let pages = wanted_pages(layout, &stretches, &leaves);
+        let row_count = stretches.iter().map(|rows| (rows.end - rows.start) as usize).sum();
+        Self { layout, stretches, row_count, leaves, pages }
     }
 
     /// What to read of `table`.
@@ -106,43 +108,40 @@ impl<'a> TableRead<'a> {
                 many => concat(&many.iter().map(|array| array as &dyn Array).collect::<Vec<_>>())?,
             };
             // Whether pages hold the rows that the index says is known only now: a forged page may have fewer.
-            if column.len() != self.rows.len() {
-                let (found, expected) = (column.len(), self.rows.len());
+            if column.len() != self.row_count {
+                let (found, expected) = (column.len(), self.row_count);
                 let why = format!("column {} has {found} of {expected} rows", field.name());
                 return Err(failed(ParquetError::General(why)));
             }
             fields.push(field);
             columns.push(column);
         }
-        let options = RecordBatchOptions::new().with_row_count(Some(self.rows.len()));
+        let options = RecordBatchOptions::new().with_row_count(Some(self.row_count));
         Ok(RecordBatch::try_new_with_options(Arc::new(ArrowSchema::new(fields)), columns, &options)?)
     }
 
     fn open_leaf(&self, leaf: usize, pages: &[Bytes]) -> Result<(Field, ParquetRecordBatchReader), ParquetError> {
         let mut groups: Vec<(usize, Vec<Window<Bytes>>)> = Vec::new();
         let mut chosen = Vec::new();
-        let (mut rows_before, mut at) = (0, 0);
+        let mut rows_before = 0;
         for (wanted, bytes) in self.pages.iter().zip(pages).filter(|(wanted, _)| wanted.leaf == leaf) {
             let window = Window { range: 0..bytes.len() as u64, reader: Arc::new(bytes.clone()) };
             match groups.last_mut().filter(|(group, _)| *group == wanted.group) {
                 Some((_, windows)) => windows.push(window),
                 None => groups.push((wanted.group, vec![window])),
             }
-            let until = at + self.rows[at..].partition_point(|row| *row < wanted.rows.end);
             // The reader sees only the pages that were read, as if they were the whole column: rows are counted from the first of these
             // pages on, and gaps between pages do not count.
             let within = |row: u64| rows_before + (row - wanted.rows.start) as usize;
-            chosen.extend(
-                self.rows[at..until].chunk_by(|a, b| a + 1 == *b).map(|run| within(run[0])..within(run[0]) + run.len()),
-            );
-            (rows_before, at) = (rows_before + (wanted.rows.end - wanted.rows.start) as usize, until);
+            chosen.extend(clipped(&self.stretches, &wanted.rows).map(|rows| within(rows.start)..within(rows.end)));
+            rows_before += (wanted.rows.end - wanted.rows.start) as usize;
         }
         let metadata = &self.layout.metadata;
         let schema = metadata.file_metadata().schema_descr();
         let levels = parquet_to_arrow_field_levels(schema, ProjectionMask::leaves(schema, [leaf]), None)?;
         let selection = RowSelection::from_consecutive_ranges(chosen.into_iter(), rows_before);
         let groups = PageGroups::of_pages(Arc::clone(metadata), leaf, groups, rows_before, PageLimits::default());
-        let batch_rows = self.rows.len().clamp(1, BATCH_ROWS);
+        let batch_rows = self.row_count.clamp(1, BATCH_ROWS);
         let reader = ParquetRecordBatchReader::try_new_with_row_groups(&levels, &groups, batch_rows, Some(selection))?;
         Ok((levels_field(&reader)?, reader))
     }
@@ -163,27 +162,31 @@ fn levels_field(reader: &ParquetRecordBatchReader) -> Result<Field, ParquetError
     Ok(field.as_ref().clone())
 }
 
-/// The pages that hold cells of `rows` (ascending, within the file) in these leaf columns.
-fn wanted_pages<'a>(layout: &'a Layout, rows: &[u64], leaves: &[usize]) -> Vec<WantedPage<'a>> {
+/// The pages that hold cells of ascending stretches of rows, within the file, in these leaf columns.
+fn wanted_pages<'a>(layout: &'a Layout, stretches: &[Range<u64>], leaves: &[usize]) -> Vec<WantedPage<'a>> {
     let mut wanted = Vec::new();
     for (group, bounds) in layout.group_starts.windows(2).enumerate() {
-        let from = rows.partition_point(|row| *row < bounds[0]);
-        let to = rows.partition_point(|row| *row < bounds[1]);
+        let bounds = bounds[0]..bounds[1];
         for leaf in leaves {
             let pages = &layout.pages[group][*leaf];
-            // From page to page, not from row to row: a scan wants all rows of most pages.
-            let mut left = &rows[from..to];
-            while let Some(row) = left.first() {
-                let page = pages.partition_point(|page| page.first_row <= row - bounds[0]).checked_sub(1);
-                // An index whose first page does not begin with the first row has no page for it: the column will be short.
-                let Some(at) = page else {
-                    left = &left[1..];
-                    continue;
-                };
-                let end = pages.get(at + 1).map_or(bounds[1], |next| bounds[0] + next.first_row);
-                let rows = bounds[0] + pages[at].first_row..end;
-                wanted.push(WantedPage { group, leaf: *leaf, page: &pages[at], rows });
-                left = &left[left.partition_point(|row| *row < end).max(1)..];
+            // Where the last page ends: its other rows are there, too.
+            let mut behind = bounds.start;
+            for rows in clipped(stretches, &bounds) {
+                // From page to page, not from row to row: a scan wants all rows of most pages.
+                let mut row = rows.start.max(behind);
+                while row < rows.end {
+                    let page = pages.partition_point(|page| page.first_row <= row - bounds.start).checked_sub(1);
+                    // An index whose first page does not begin with the first row has no page for it: the column will be short.
+                    let Some(at) = page else {
+                        row = pages.first().map_or(rows.end, |first| bounds.start + first.first_row);
+                        continue;
+                    };
+                    let end = pages.get(at + 1).map_or(bounds.end, |next| bounds.start + next.first_row);
+                    let of_page = bounds.start + pages[at].first_row..end;
+                    wanted.push(WantedPage { group, leaf: *leaf, page: &pages[at], rows: of_page });
+                    row = end.max(row + 1);
+                }
+                behind = row;
             }
         }
     }
@@ -248,7 +251,8 @@ mod tests {
     fn cells(bytes: &[u8], reference: &TableRef, fields: &[Field], rows: &[u64]) -> Result<RecordBatch, String> {
         let tail = Bytes::copy_from_slice(&bytes[reference.tail_position as usize..]);
         let layout = Layout::parse(&tail, reference, "table").map_err(|error| error.to_string())?;
-        let read = TableRead::new(&layout, rows.to_vec(), fields);
+        let stretches = rows.iter().map(|row| *row..row + 1).collect();
+        let read = TableRead::new(&layout, stretches, fields);
         let page = |wanted: &WantedPage<'_>| {
             let range = wanted.page.range.start as usize..wanted.page.range.end as usize;
             Bytes::copy_from_slice(&bytes[range])

@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 use hoplake_format::{Key, KeyType, LabelId, keys::decode_key_block, segment::SectionKind};
 use hoplake_storage::{Branch, MemoryHold};
 
-use super::plan::ChangedRow;
+use super::{Vertices, plan::ChangedRow};
 use crate::{
     EngineError, Ordinals, Snapshot,
     frontier::{OrdinalCollector, SinkError},
@@ -63,12 +63,19 @@ impl Alive {
         Ok(Self::Only(alive, memory))
     }
 
-    pub(super) fn has(&self, ordinal: u64) -> bool {
-        match self {
+    /// Those of some vertices that exist.
+    pub(super) fn among(&self, vertices: Vertices) -> Vertices {
+        let exists = |ordinal: u64| match self {
             Self::All => true,
             Self::AllBut(dead, _) => !dead.contains(ordinal),
             Self::Only(alive, _) => alive.contains(ordinal),
+        };
+        if let Self::All = self {
+            return vertices;
         }
+        let mut ordinals = vertices.into_vec();
+        ordinals.retain(|ordinal| exists(*ordinal));
+        Vertices::These(ordinals)
     }
 }
 

@@ -108,12 +108,41 @@ enum Left {
 
 /// Which vertices a part has.
 enum PartOf {
-    /// All vertices of these ordinals.
-    All(Range<u64>),
-    /// Those of them that newer runs changed.
+    Vertices(Vertices),
+    /// Those of some ordinals that newer runs changed.
     Changed(Range<u64>),
+}
+
+/// Some vertices, by their ordinals.
+enum Vertices {
+    /// All of a stretch, which are not listed: most parts are of these.
+    Stretch(Range<u64>),
     /// These, ascending.
     These(Vec<u64>),
+}
+
+impl Vertices {
+    fn len(&self) -> usize {
+        match self {
+            Self::Stretch(ordinals) => (ordinals.end - ordinals.start) as usize,
+            Self::These(ordinals) => ordinals.len(),
+        }
+    }
+
+    fn into_vec(self) -> Vec<u64> {
+        match self {
+            Self::Stretch(ordinals) => ordinals.collect(),
+            Self::These(ordinals) => ordinals,
+        }
+    }
+
+    /// Those at some places.
+    fn chosen(&self, places: impl Iterator<Item = usize>) -> Vec<u64> {
+        match self {
+            Self::Stretch(ordinals) => places.map(|place| ordinals.start + place as u64).collect(),
+            Self::These(ordinals) => places.map(|place| ordinals[place]).collect(),
+        }
+    }
 }
 
 impl Snapshot {
@@ -229,7 +258,7 @@ impl VertexScan {
             Left::Candidates { all, from, rows } => {
                 let (part, bytes) = rows.part(&all.ordinals[*from..], self.part_bytes, self.part_rows);
                 *from += part.len();
-                let vertices = PartOf::These(part.to_vec());
+                let vertices = PartOf::Vertices(Vertices::These(part.to_vec()));
                 return (!part.is_empty()).then_some(Part { vertices, bytes });
             }
         };
@@ -256,7 +285,7 @@ impl VertexScan {
             let count = if group.may_fulfil { end - start } else { rows.min(changed.len() as u64) };
             if count > 0 {
                 let vertices = match group.may_fulfil {
-                    true => PartOf::All(start..end),
+                    true => PartOf::Vertices(Vertices::Stretch(start..end)),
                     false => PartOf::Changed(start..end),
                 };
                 return Some(Part { vertices, bytes: count * row_bytes });

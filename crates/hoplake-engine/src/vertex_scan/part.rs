@@ -8,7 +8,7 @@ use arrow_select::filter::filter_record_batch;
 use futures::future::BoxFuture;
 use hoplake_storage::Branch;
 
-use super::{FoundVertices, Part, PartOf, plan::Plan};
+use super::{FoundVertices, Part, PartOf, Vertices, plan::Plan};
 use crate::{EngineError, Held, memory::bytes_of};
 
 /// The vertices of a part that fulfil the condition.
@@ -17,40 +17,41 @@ pub(super) async fn read(
     part: Part,
     mut branch: Branch,
 ) -> Result<(Held<FoundVertices>, Branch), EngineError> {
-    let Part { vertices, .. } = part;
     let context = branch.context().clone();
-    let count = match &vertices {
-        PartOf::All(ordinals) => (ordinals.end - ordinals.start) as usize,
+    let count = match &part.vertices {
+        PartOf::Vertices(vertices) => vertices.len(),
         PartOf::Changed(ordinals) => plan.changed_within(ordinals).len(),
-        PartOf::These(ordinals) => ordinals.len(),
     };
     // Ordinals twice, and where their rows are.
     let _memory = context.hold(bytes_of::<[u64; 5]>(count))?;
-    let mut ordinals: Vec<u64> = match vertices {
-        PartOf::All(ordinals) => ordinals.collect(),
-        PartOf::Changed(ordinals) => plan.changed_within(&ordinals).iter().map(|row| row.ordinal).collect(),
-        PartOf::These(ordinals) => ordinals,
+    let vertices = match part.vertices {
+        PartOf::Vertices(vertices) => vertices,
+        PartOf::Changed(ordinals) => {
+            Vertices::These(plan.changed_within(&ordinals).iter().map(|row| row.ordinal).collect())
+        }
     };
-    ordinals.retain(|ordinal| plan.alive.has(*ordinal));
+    let mut vertices = plan.alive.among(vertices);
     let mut pace = context.pace();
     pace.rest(count as u64).await?;
     let mut tested = None;
     if let Some(test) = &plan.tested {
-        let batch = rows(&plan, &ordinals, &test.columns, &mut branch).await?;
-        let _memory = context.hold(batch.get_array_memory_size() as u64 + test.verdict_bytes(ordinals.len()))?;
+        let batch = rows(&plan, &vertices, &test.columns, &mut branch).await?;
+        let _memory = context.hold(batch.get_array_memory_size() as u64 + test.verdict_bytes(vertices.len()))?;
         let fulfilled = test.fulfilled(&batch, &mut pace).await?;
-        let kept = fulfilled.set_indices().map(|row| ordinals[row]).collect();
-        ordinals = kept;
+        vertices = Vertices::These(vertices.chosen(fulfilled.set_indices()));
         pace.rest(count as u64).await?;
-        tested = Some(filter_record_batch(&batch, &BooleanArray::new(fulfilled, None))?);
+        let returned: Vec<usize> =
+            plan.columns.iter().filter_map(|name| batch.schema_ref().index_of(name).ok()).collect();
+        tested = Some(filter_record_batch(&batch.project(&returned)?, &BooleanArray::new(fulfilled, None))?);
     }
     // What the condition has read is not read again.
     let is_read = |name: &&String| tested.as_ref().is_some_and(|batch| batch.column_by_name(name).is_some());
     let missing: Vec<String> = plan.columns.iter().filter(|name| !is_read(name)).cloned().collect();
-    let others = match ordinals.is_empty() || missing.is_empty() {
+    let others = match vertices.len() == 0 || missing.is_empty() {
         true => None,
-        false => Some(rows(&plan, &ordinals, &missing, &mut branch).await?),
+        false => Some(rows(&plan, &vertices, &missing, &mut branch).await?),
     };
+    let ordinals = vertices.into_vec();
     let mut fields = Vec::with_capacity(plan.columns.len());
     let mut columns = Vec::with_capacity(plan.columns.len());
     if !ordinals.is_empty() {
@@ -73,9 +74,9 @@ pub(super) async fn read(
 
 fn rows<'a>(
     plan: &'a Plan,
-    ordinals: &'a [u64],
+    vertices: &'a Vertices,
     columns: &'a [String],
     branch: &'a mut Branch,
 ) -> BoxFuture<'a, Result<RecordBatch, EngineError>> {
-    Box::pin(async move { plan.rows(ordinals, columns, branch).await })
+    Box::pin(async move { plan.rows(vertices, columns, branch).await })
 }

@@ -1,6 +1,6 @@
 //! What a scan knows before it reads rows: of all vertices of a label, or of those that an index leads to.
 
-use std::{ops::Range, sync::Arc};
+use std::{borrow::Cow, ops::Range, sync::Arc};
 
 use arrow_array::RecordBatch;
 use arrow_buffer::BooleanBuffer;
@@ -8,7 +8,7 @@ use arrow_schema::Field;
 use hoplake_format::{LabelId, PropertyType, TableOwner, constants::KEY_COLUMN, table::TableSettings};
 use hoplake_storage::{Branch, MemoryHold, Pace};
 
-use super::{COPIES, VertexQuery, alive::Alive};
+use super::{COPIES, VertexQuery, Vertices, alive::Alive};
 use crate::{
     Condition, EngineError, PropertyName, PropertyOf, Snapshot,
     condition::{Bounds, TypedTest, Verdicts},
@@ -211,22 +211,29 @@ impl Plan {
         Ok(ordinals.iter().map(row).collect())
     }
 
-    /// Some columns of some ascending ordinals.
+    /// Some columns of some vertices.
     pub(super) async fn rows(
         &self,
-        ordinals: &[u64],
+        vertices: &Vertices,
         columns: &[String],
         branch: &mut Branch,
     ) -> Result<RecordBatch, EngineError> {
-        let rows_of = self.rows_of(ordinals, branch).await?;
         let through = match self.changed {
-            Changes::Sought if ordinals.len() < FEW_ROWS => Through::Caches,
+            Changes::Sought if vertices.len() < FEW_ROWS => Through::Caches,
             _ => Through::Extents,
         };
+        let ordinals: Cow<'_, [u64]> = match vertices {
+            Vertices::Stretch(ordinals) if self.changed_within(ordinals).is_empty() => {
+                return self.snapshot.added_stretch(self.label, ordinals, columns, through, branch).await;
+            }
+            Vertices::Stretch(ordinals) => ordinals.clone().collect(),
+            Vertices::These(ordinals) => ordinals.into(),
+        };
+        let rows_of = self.rows_of(&ordinals, branch).await?;
         if rows_of.is_empty() {
-            return self.snapshot.added_rows(self.label, ordinals, columns, through, branch).await;
+            return self.snapshot.added_rows(self.label, &ordinals, columns, through, branch).await;
         }
-        self.snapshot.rows_at(self.label, ordinals, &rows_of, columns, through, branch).await
+        self.snapshot.rows_at(self.label, &ordinals, &rows_of, columns, through, branch).await
     }
 }
 

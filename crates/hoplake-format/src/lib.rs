@@ -26,6 +26,7 @@ pub mod property_index;
 pub mod schema;
 pub mod segment;
 pub mod table;
+pub mod text;
 
 pub use error::FormatError;
 pub use ids::{Direction, EdgeId, EdgeTypeId, LabelId, VertexId};

@@ -55,13 +55,23 @@ impl OutputArgs {
 
     /// The requested format, or the one that the name of the file implies.
     pub fn format(&self) -> Format {
-        let extension = self.output.as_ref().and_then(|path| path.extension()).and_then(|extension| extension.to_str());
-        self.format.unwrap_or(match extension {
-            Some("json" | "jsonl" | "ndjson") => Format::Json,
-            Some("csv") => Format::Csv,
-            Some("parquet") => Format::Parquet,
-            _ => Format::Table,
-        })
+        self.format.or_else(|| self.implied()).unwrap_or(Format::Table)
+    }
+
+    /// The format that the name of the file implies; `None` if it implies none.
+    fn implied(&self) -> Option<Format> {
+        match self.output.as_ref()?.extension()?.to_str()? {
+            "json" | "jsonl" | "ndjson" => Some(Format::Json),
+            "csv" => Some(Format::Csv),
+            "parquet" => Some(Format::Parquet),
+            "txt" => Some(Format::Table),
+            _ => None,
+        }
+    }
+
+    /// Whether a person reads it, to whom a long table says little.
+    pub fn is_for_reading(&self) -> bool {
+        self.output.is_none() && self.format() == Format::Table
     }
 
     /// The width that a table has to fit; `None` if it may be as wide as it is.
@@ -74,6 +84,10 @@ impl OutputArgs {
         if self.format() == Format::Parquet && self.output.is_none() && stdout().is_terminal() {
             let message = "a terminal cannot show Parquet";
             return Err(Failure::usage(message, "add --output FILE.parquet, or choose another --format"));
+        }
+        if let (None, Some(path), None) = (self.format, &self.output, self.implied()) {
+            let message = format!("the name of {} implies no format", path.display());
+            return Err(Failure::usage(message, "name it .json, .csv, .parquet or .txt, or choose a --format"));
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use crate::{
     arguments,
     opening::GraphArgs,
     output::{
-        Format, OutputArgs, Pipe,
+        OutputArgs, Pipe,
         formats::RowWriter,
         numbers,
         profile::{Profile, ProfileArgs, Stopwatch},
@@ -107,7 +107,7 @@ fn request(args: &Args, graph: &Graph) -> ScanRequest {
 
 async fn print_rows(args: &Args, graph: &Graph, query: &mut Query, mut request: ScanRequest) -> anyhow::Result<()> {
     // One more shows whether there are more.
-    let shown = (args.limit.is_none() && args.output.format() == Format::Table).then_some(TABLE_ROWS);
+    let shown = (args.limit.is_none() && args.output.is_for_reading()).then_some(TABLE_ROWS);
     request.limit = request.limit.or(shown.map(|rows| rows + 1));
     // Before the destination is emptied: the scan may be refused.
     let mut scan = query.scan(&request)?;

@@ -283,3 +283,17 @@ fn a_second_run_finds_its_blocks_on_the_disk_and_a_trace_says_so() {
     let wrong = shell.run(&with(&FRIENDS, &["--disk-cache", "graph/hint/x"]));
     wrong.fails(2, "the disk cache cannot use the folder graph/hint/x", "");
 }
+
+#[test]
+fn a_file_whose_name_implies_no_format_is_refused_and_a_table_in_a_file_is_whole() {
+    let shell = Shell::empty();
+    let rows: String = (0..1_500).map(|key| format!("{key},P,n{key}\n")).collect();
+    shell.write("data/people.csv", &format!("~id,~label,name:String\n{rows}"));
+    shell.run(&["load", "graph", "--from", "data"]).ok();
+    let scan = |file: &str| shell.run(&["scan", "graph", "--select", "name", "--output", file]);
+    scan("found.xlsx").fails(2, "the name of found.xlsx implies no format", "choose a --format");
+    assert!(!shell.path().join("found.xlsx").exists());
+    scan("found.txt").ok();
+    assert_eq!(shell.read("found.txt").lines().filter(|line| line.starts_with(" P ")).count(), 1_500);
+    assert!(shell.run(&["scan", "graph", "--select", "name"]).ok().out.lines().count() < 1_100);
+}

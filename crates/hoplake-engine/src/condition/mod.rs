@@ -272,7 +272,7 @@ pub(crate) mod tests {
         let negated = format!("{}a=1", "not ".repeat(100_000));
         let long = format!("a='{}'", "x".repeat(2 << 20));
         let many = vec!["a=1"; 1_001].join(" or ");
-        let within = format!("{}a=1{}", "(".repeat(63), ")".repeat(63));
+        let within = format!("{}a=1{}", "(".repeat(64), ")".repeat(64));
         within.parse::<Condition>().unwrap();
         for (text, why) in [
             (nested, "nests more than 64"),
@@ -384,16 +384,18 @@ pub(crate) mod tests {
             typed("x<2011-01-01", PropertyType::Scalar(kind)).unwrap();
         }
         for (text, kind, why) in [
-            (
-                "x<2011-01-01",
-                PropertyType::Scalar(Int64),
-                "x is compared as int64, and \"2011-01-01\" is not a valid int64",
-            ),
-            ("x in (1,2,z)", PropertyType::Scalar(Float64), "\"z\" is not a valid float64"),
+            ("x<2011-01-01", PropertyType::Scalar(Int64), "x is compared as int64, and \"2011-01-01\" is not an int64"),
+            ("x in (1,2,z)", PropertyType::Scalar(Float64), "\"z\" is not a float64"),
+            ("x<1970-01-02T23:59:59Z", PropertyType::Scalar(Date), "has an offset, and a date has none"),
+            ("x<1970-01-02T23:59:59", PropertyType::Scalar(Date), "has a time of day, and a date has none"),
+            ("x=1970-1-2", PropertyType::Scalar(Date), "is not a date such as"),
+            ("x<1970-01-02T00:00:00.0000001Z", PropertyType::Scalar(Timestamp), "is finer than the microseconds"),
+            ("x<1e400", PropertyType::Scalar(Float64), "is too large for a float64"),
+            ("x=yes", PropertyType::Scalar(Bool), "is not true or false"),
             ("x starts with 1", PropertyType::Scalar(Int64), "only strings"),
             ("x contains 1", PropertyType::Scalar(Bool), "only strings and lists"),
             ("x=1", PropertyType::List(Int64), "test it with `contains`"),
-            ("x contains z", PropertyType::List(Int64), "\"z\" is not a valid int64"),
+            ("x contains z", PropertyType::List(Int64), "\"z\" is not an int64"),
             ("x between a and b", PropertyType::List(String), "test it with `contains`"),
         ] {
             let error = typed(text, kind).unwrap_err();

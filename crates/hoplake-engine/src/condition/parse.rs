@@ -165,7 +165,8 @@ fn joined<'t>(
 }
 
 fn single(input: &mut Input<'_>) -> Parsed<Node> {
-    if input.state == DEPTH_MAX {
+    // The test within is a level of its own.
+    if input.state > DEPTH_MAX {
         return Err(ErrMode::Cut(Wrong(format!("nests more than {DEPTH_MAX} parentheses and `not`"))));
     }
     input.state += 1;

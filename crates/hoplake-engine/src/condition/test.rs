@@ -1,12 +1,14 @@
 //! A single test of a property, and the same with values of the property's type.
 
-use std::cmp::Ordering;
+use std::{cmp::Ordering, sync::Arc};
 
-use arrow_array::{Array, ArrayRef, BooleanArray, Scalar, StringArray, cast::AsArray, types::GenericStringType};
-use arrow_cast::{CastOptions, cast_with_options};
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, Date32Array, Float64Array, Int64Array, Scalar, StringArray,
+    TimestampMicrosecondArray, cast::AsArray, types::GenericStringType,
+};
 use arrow_ord::{cmp, ord::make_comparator, sort::sort};
-use arrow_schema::{ArrowError, SortOptions};
-use hoplake_format::{PropertyType, ScalarType};
+use arrow_schema::SortOptions;
+use hoplake_format::{PropertyType, ScalarType, TIMESTAMP_ZONE, text};
 use hoplake_storage::Pace;
 use memchr::memmem::Finder;
 
@@ -167,19 +169,30 @@ impl Test {
         EngineError::Invalid(format!("{} {why}", self.property.name))
     }
 
-    /// Text as values of a type.
+    /// Text as values of a type. A value that the type lacks is refused: rounded, it would be another one.
     fn values(&self, texts: &[String], of: ScalarType) -> Result<ArrayRef, EngineError> {
-        // A safe cast would turn text that is not a value into null, and the test would silently fail on every row.
-        let options = CastOptions { safe: false, ..CastOptions::default() };
-        let cast = |texts: &[String]| {
-            let texts = StringArray::from_iter_values(texts);
-            cast_with_options(&texts, &of.arrow(), &options)
+        let array: ArrayRef = match of {
+            ScalarType::Bool => Arc::new(BooleanArray::from(self.each(texts, of, text::boolean)?)),
+            ScalarType::Int64 => Arc::new(Int64Array::from(self.each(texts, of, text::int64)?)),
+            ScalarType::Float64 => Arc::new(Float64Array::from(self.each(texts, of, text::float64)?)),
+            ScalarType::Date => Arc::new(Date32Array::from(self.each(texts, of, text::date)?)),
+            ScalarType::Timestamp => {
+                let micros = TimestampMicrosecondArray::from(self.each(texts, of, text::exact_timestamp)?);
+                Arc::new(micros.with_timezone(TIMESTAMP_ZONE))
+            }
+            ScalarType::String => Arc::new(StringArray::from_iter_values(texts)),
         };
-        let wrong = |_: ArrowError| {
-            let wrong = texts.iter().find(|text| cast(std::slice::from_ref(text)).is_err());
-            self.unfit(format!("is compared as {of}, and {:?} is not a valid {of}", wrong.map_or("", String::as_str)))
-        };
-        cast(texts).map(|values| canonical(&values)).map_err(wrong)
+        Ok(canonical(&array))
+    }
+
+    fn each<T>(
+        &self,
+        texts: &[String],
+        of: ScalarType,
+        read: fn(&[u8]) -> Result<T, &'static str>,
+    ) -> Result<Vec<T>, EngineError> {
+        let wrong = |text: &str, why| self.unfit(format!("is compared as {of}, and {text:?} {why}"));
+        texts.iter().map(|text| read(text.as_bytes()).map_err(|why| wrong(text, why))).collect()
     }
 
     /// The verdict on an absent value.

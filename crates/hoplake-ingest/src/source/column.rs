@@ -11,12 +11,13 @@ use arrow_array::{
 };
 use arrow_buffer::{BooleanBufferBuilder, NullBufferBuilder, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType, Field};
-use hoplake_format::{KeyType, PropertyType, ScalarType, TIMESTAMP_ZONE};
-use jiff::{civil, fmt::temporal::DateTimeParser};
+use hoplake_format::{
+    KeyType, PropertyType, ScalarType, TIMESTAMP_ZONE,
+    text::{self, DATE_DAYS, OUT_OF_RANGE, TIMESTAMP_MICROS, boolean, int64},
+};
 
-use super::values::{self, DATE_DAYS, TIMESTAMP_MICROS};
+use super::values;
 
-static DATES: DateTimeParser = DateTimeParser::new();
 const MILLIS_PER_DAY: i64 = 86_400_000;
 const MICROS_PER_MILLI: i64 = 1_000;
 
@@ -108,7 +109,7 @@ impl Column {
                 field.len() + 4
             }
             Values::Float64(values) => {
-                values.push(values::float64(text(field).ok_or("is not a float64")?)?);
+                values.push(text::float64(field)?);
                 8
             }
             Values::Bool(values) => {
@@ -199,7 +200,7 @@ impl Column {
 fn append_list(field: &[u8], separator: u8, ends: &mut Vec<i32>, items: &mut Column) -> Result<usize, &'static str> {
     let before = items.rows;
     let mut bytes = 4;
-    let json = text(field).filter(|text| separator == b';' && text.starts_with('[') && text.ends_with(']'));
+    let json = text::trimmed(field).filter(|text| separator == b';' && text.starts_with('[') && text.ends_with(']'));
     if let Some(json) = json {
         for item in values::list_items(json)? {
             match item {
@@ -224,69 +225,26 @@ fn position(offset: i32) -> usize {
     usize::try_from(offset).expect("offsets grow from 0")
 }
 
-fn text(field: &[u8]) -> Option<&str> {
-    std::str::from_utf8(field.trim_ascii()).ok()
-}
-
-pub(super) fn int64(field: &[u8]) -> Result<i64, &'static str> {
-    text(field).and_then(|text| text.parse().ok()).ok_or("is not an int64")
-}
-
-pub(super) fn boolean(field: &[u8]) -> Result<bool, &'static str> {
-    match field.trim_ascii() {
-        b"1" => Ok(true),
-        b"0" => Ok(false),
-        word if word.eq_ignore_ascii_case(b"true") => Ok(true),
-        word if word.eq_ignore_ascii_case(b"false") => Ok(false),
-        _ => Err("is not true or false"),
-    }
-}
-
 /// Days since 1970.
 pub(super) fn date(field: &[u8], epoch_unit_micros: Option<i64>) -> Result<i32, &'static str> {
-    let why = "is not a date such as 2010-02-14";
-    let field = field.trim_ascii();
     if let Some(number) = epoch_unit_micros.zip(int64(field).ok()) {
         // Rounded down, so that a moment before 1970 belongs to the day it is in.
-        let days = number.1.checked_mul(number.0).ok_or(why)?.div_euclid(MILLIS_PER_DAY * MICROS_PER_MILLI);
+        let days = number.1.checked_mul(number.0).ok_or(OUT_OF_RANGE)?.div_euclid(MILLIS_PER_DAY * MICROS_PER_MILLI);
         return i32::try_from(days).ok().filter(|days| DATE_DAYS.contains(days)).ok_or(OUT_OF_RANGE);
     }
-    DATES.parse_date(field).ok().and_then(days_of).ok_or(why)
+    text::date(field)
 }
-
-const OUT_OF_RANGE: &str = "is not between -9999-01-01 and 9999-12-31";
 
 fn in_range(micros: i64) -> Result<i64, &'static str> {
     if TIMESTAMP_MICROS.contains(&micros) { Ok(micros) } else { Err(OUT_OF_RANGE) }
 }
 
-fn days_of(date: civil::Date) -> Option<i32> {
-    date.since((jiff::Unit::Day, civil::date(1970, 1, 1))).ok().map(|since| since.get_days())
-}
-
 /// Microseconds since 1970. Without an offset, the time is taken as UTC.
 pub(super) fn timestamp(field: &[u8], epoch_unit_micros: Option<i64>) -> Result<i64, &'static str> {
-    let why = "is not a timestamp such as 2010-02-14T15:32:10.447Z";
-    let field = field.trim_ascii();
     if let Some((unit, number)) = epoch_unit_micros.zip(int64(field).ok()) {
         return number.checked_mul(unit).ok_or(OUT_OF_RANGE).and_then(in_range);
     }
-    let pieces = DATES.parse_pieces(field).map_err(|_| why)?;
-    let offset_seconds = match pieces.to_numeric_offset() {
-        Some(offset) => i64::from(offset.seconds()),
-        // A zone alone leaves an hour of each year open.
-        None if pieces.time_zone_annotation().is_some() => return Err(why),
-        None => 0,
-    };
-    let date = pieces.date();
-    let time = pieces.time().unwrap_or(civil::Time::midnight());
-    // From the pieces, by hand: the library's timestamps need an offset, and here text without one is UTC.
-    let seconds =
-        (i64::from(time.hour()) * 60 + i64::from(time.minute())) * 60 + i64::from(time.second()) - offset_seconds;
-    let micros = i64::from(days_of(date).ok_or(why)?) * MILLIS_PER_DAY * MICROS_PER_MILLI
-        + seconds * 1_000_000
-        + i64::from(time.subsec_nanosecond()) / 1_000;
-    in_range(micros)
+    text::timestamp(field)
 }
 
 /// Whether a key is an int64 written in its one canonical way, so that keys `7` and `07` stay two keys.

@@ -98,7 +98,7 @@ pub(super) async fn neighbors(exchange: Exchange, Path(graph): Path<String>, bod
             let graph = graph_ref(graph, body.version);
             let asked = NeighborsQuery::try_from(body)?;
             if asked.count {
-                parts.list = None;
+                parts.without_list()?;
             }
             let Neighbors { version, count } = calls::neighbors(call, &graph, &asked, parts).await?;
             Ok(NeighborsAnswer { edges: parts.list.map(|_| Vec::new()), count, version, cost: call.cost })
@@ -146,7 +146,7 @@ pub(super) async fn scan(exchange: Exchange, Path(graph): Path<String>, body: Js
             let graph = graph_ref(graph, body.version);
             let asked = ScanQuery::try_from(body)?;
             if asked.count {
-                parts.list = None;
+                parts.without_list()?;
             }
             let found = calls::scan(call, &graph, &asked, parts).await?;
             Ok(ScanAnswer::of(found, asked.count, call.cost))
@@ -175,11 +175,11 @@ pub(super) async fn traverse(exchange: Exchange, Path(graph): Path<String>, body
             let graph = graph_ref(graph, body.version);
             let output = body.output;
             // The name of the list is in the body, which is read only within the call.
-            parts.list = match output {
-                OutputBody::Rows => Some("rows"),
-                OutputBody::Ids => Some("vertices"),
-                OutputBody::Nothing | OutputBody::Count => None,
-            };
+            match output {
+                OutputBody::Rows => {}
+                OutputBody::Ids => parts.list = Some("vertices"),
+                OutputBody::Nothing | OutputBody::Count => parts.without_list()?,
+            }
             Ok(TraverseAnswer::of(calls::traverse(call, &graph, &body.try_into()?, parts).await?, output))
         }
         .boxed()
@@ -203,7 +203,7 @@ pub(super) async fn paths(exchange: Exchange, Path(graph): Path<String>, body: J
             let graph = graph_ref(graph, body.version);
             let asked = PathsQuery::try_from(body)?;
             if asked.count {
-                parts.list = None;
+                parts.without_list()?;
                 let counted = calls::count_walks(call, &graph, &asked).await?;
                 return Ok(PathsAnswer { paths: None, count: counted.count, statistics: counted.into() });
             }

@@ -78,6 +78,16 @@ pub(super) struct Writer {
 }
 
 impl Writer {
+    /// The answer has no list. To be called before the work begins: an Arrow stream is nothing but the list.
+    pub(super) fn without_list(&mut self) -> Result<(), Failure> {
+        if self.form == Form::Arrow {
+            let why = "a count or a summary is not an Arrow stream, which has rows alone; ask for application/json";
+            return Err(Failure::invalid(why));
+        }
+        self.list = None;
+        Ok(())
+    }
+
     fn item<T: Serialize>(&mut self, item: &T) -> Result<(), Failure> {
         self.next_item();
         serde_json::to_writer(&mut self.buffer, item).map_err(unwritable)?;

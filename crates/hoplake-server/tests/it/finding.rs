@@ -227,6 +227,16 @@ async fn counts_have_no_keys_or_properties() {
     let (server, _) = started().await;
     let neighbors = json!({"vertices": ["Person:1"], "hop": "out:knows", "output": "count"});
     let paths = json!({"starts": ["Person:1"], "hops": ["out:knows"], "output": "count"});
+    // An Arrow stream has rows alone, so the number would be lost.
+    let scan = json!({"labels": ["Person"], "output": "count"});
+    for (call, body) in [("neighbors", &neighbors), ("paths", &paths), ("traverse", &paths), ("scan", &scan)] {
+        let accept = "application/vnd.apache.arrow.stream";
+        let path = format!("/v1/graphs/g/{call}");
+        let refused = server.request("POST", &path).header("accept", accept).json(body).send().await.unwrap();
+        assert_eq!(refused.status(), 400, "{call}");
+        let problem: Value = refused.json().await.unwrap();
+        assert!(problem["detail"].as_str().unwrap().contains("ask for application/json"), "{problem}");
+    }
     let mut refused = Vec::new();
     for (path, body, field, value) in [
         ("neighbors", &neighbors, "keys", json!(true)),

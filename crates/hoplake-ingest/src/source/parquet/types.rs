@@ -9,22 +9,23 @@ use std::{ops::RangeInclusive, sync::Arc};
 
 use arrow_array::{
     Array, ArrayRef, ArrowPrimitiveType, FixedSizeBinaryArray, ListArray, PrimitiveArray, RecordBatch, StringArray,
+    TimestampMicrosecondArray,
     cast::AsArray,
-    types::{Date32Type, TimestampMicrosecondType},
+    types::{Date32Type, TimestampMicrosecondType, TimestampNanosecondType},
 };
 use arrow_buffer::NullBuffer;
 use arrow_cast::{CastOptions, can_cast_types, cast_with_options, display::array_value_to_string};
 use arrow_schema::{ArrowError, DataType, Field, Fields, Schema, TimeUnit};
-use hoplake_format::{KeyType, PropertyType, ScalarType, TIMESTAMP_ZONE};
+use hoplake_format::{
+    KeyType, PropertyType, ScalarType, TIMESTAMP_ZONE,
+    text::{DATE_DAYS, TIMESTAMP_MICROS},
+};
 use parquet::{
     basic::LogicalType,
     schema::types::{SchemaDescriptor, Type},
 };
 
-use crate::source::{
-    column::Parse,
-    values::{DATE_DAYS, TIMESTAMP_MICROS},
-};
+use crate::source::column::Parse;
 
 const MICROS_PER_MILLI: i64 = 1_000;
 const UUID_BYTES: i32 = 16;
@@ -283,6 +284,12 @@ fn moments(array: &ArrayRef, parse: Parse, options: &CastOptions<'_>) -> Result<
         DataType::Timestamp(_, zone) => zone.clone(),
         _ => None,
     };
+    if let DataType::Timestamp(TimeUnit::Nanosecond, _) = array.data_type() {
+        // Rounded down as text is; a cast would round to 1970.
+        let nanos = array.as_primitive::<TimestampNanosecondType>();
+        let micros: TimestampMicrosecondArray = nanos.unary(|nanos| nanos.div_euclid(1_000));
+        return Ok(Arc::new(micros.with_timezone(TIMESTAMP_ZONE)));
+    }
     let moments = cast_with_options(&array, &DataType::Timestamp(TimeUnit::Microsecond, zone), options)?;
     Ok(Arc::new(moments.as_primitive::<TimestampMicrosecondType>().clone().with_timezone(TIMESTAMP_ZONE)))
 }

@@ -17,7 +17,7 @@ pub const TIMESTAMP_MICROS: RangeInclusive<i64> = -4_371_587 * MICROS_PER_DAY..=
 
 const MICROS_PER_DAY: i64 = 86_400_000_000;
 
-/// Why a number is no date or moment.
+/// The error for a number beyond [`DATE_DAYS`] or [`TIMESTAMP_MICROS`].
 pub const OUT_OF_RANGE: &str = "is not between -9999-01-01 and 9999-12-31";
 
 /// The text of a field without white space around it; `None` if it is not UTF-8.

@@ -163,12 +163,12 @@ impl Copying {
             (Place::Web(url), Some(_)) => {
                 let page = url.split(['?', '#']).next().unwrap_or(url);
                 let folder = page.rsplit_once('/').map_or(page, |(folder, _)| folder);
-                let beside = format!("{folder}/{}", named.display());
+                let url_of_file = format!("{folder}/{}", named.display());
                 // It may have been given with a query of its own.
-                if self.copies.get(Path::new(&shown(&beside))).is_some() {
+                if self.copies.get(Path::new(&shown(&url_of_file))).is_some() {
                     return Ok(());
                 }
-                match self.copy(Path::new(&beside)).await {
+                match self.copy(Path::new(&url_of_file)).await {
                     Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
                     copied => copied,
                 }

@@ -69,7 +69,7 @@ impl OutputArgs {
         }
     }
 
-    /// Whether a person reads it, to whom a long table says little.
+    /// Whether it is a table on standard output, which verbs shorten if it is long.
     pub fn is_for_reading(&self) -> bool {
         self.output.is_none() && self.format() == Format::Table
     }

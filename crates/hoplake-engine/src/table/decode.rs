@@ -175,16 +175,13 @@ fn wanted_pages<'a>(layout: &'a Layout, stretches: &[Range<u64>], leaves: &[usiz
                 // From page to page, not from row to row: a scan wants all rows of most pages.
                 let mut row = rows.start.max(behind);
                 while row < rows.end {
+                    // First rows ascend from 0, as the layout was checked to. A column without pages will be short.
                     let page = pages.partition_point(|page| page.first_row <= row - bounds.start).checked_sub(1);
-                    // An index whose first page does not begin with the first row has no page for it: the column will be short.
-                    let Some(at) = page else {
-                        row = pages.first().map_or(rows.end, |first| bounds.start + first.first_row);
-                        continue;
-                    };
+                    let Some(at) = page else { break };
                     let end = pages.get(at + 1).map_or(bounds.end, |next| bounds.start + next.first_row);
                     let of_page = bounds.start + pages[at].first_row..end;
                     wanted.push(WantedPage { group, leaf: *leaf, page: &pages[at], rows: of_page });
-                    row = end.max(row + 1);
+                    row = end;
                 }
                 behind = row;
             }

@@ -65,16 +65,13 @@ impl Alive {
 
     /// Those of some vertices that exist.
     pub(super) fn among(&self, vertices: Vertices) -> Vertices {
-        let exists = |ordinal: u64| match self {
-            Self::All => true,
-            Self::AllBut(dead, _) => !dead.contains(ordinal),
-            Self::Only(alive, _) => alive.contains(ordinal),
+        let (listed, are_alive) = match self {
+            Self::All => return vertices,
+            Self::AllBut(dead, _) => (dead, false),
+            Self::Only(alive, _) => (alive, true),
         };
-        if let Self::All = self {
-            return vertices;
-        }
         let mut ordinals = vertices.into_vec();
-        ordinals.retain(|ordinal| exists(*ordinal));
+        ordinals.retain(|ordinal| listed.contains(*ordinal) == are_alive);
         Vertices::These(ordinals)
     }
 }

@@ -35,7 +35,7 @@ fn look(manifest: &Manifest) {
     for version in manifest.versions_before(manifest.version).take(100) {
         assert!(manifest.has_version(version) && version < manifest.version);
     }
-    assert!(manifest.runs().all(|run| run.since <= run.until && run.until <= manifest.version));
+    assert!(manifest.content_runs().all(|run| run.since <= run.until && run.until <= manifest.version));
     for (count, label) in manifest.vertex_counts.iter().zip(&manifest.schema.vertex_labels) {
         assert!(count.live() <= count.ordinals && !label.name.is_empty());
     }

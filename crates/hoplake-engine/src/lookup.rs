@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 use hoplake_format::{
     FormatError, Key, KeyType, LabelId, VertexId,
     constants::KEY_COLUMN,
-    keys::{decode_key_block, find_in_key_block},
+    keys::find_in_key_block,
     segment::{IndexBlock, SectionKind},
 };
 use hoplake_storage::Branch;
@@ -51,9 +51,6 @@ struct AskedBlock<'a, 'k> {
     range: Range<u64>,
     keys: Vec<(&'k Key, usize)>,
 }
-
-/// Up to this many keys of one block are looked for one by one, and more of them by decoding it.
-const SEARCHED_MAX: usize = 4;
 
 impl Snapshot {
     /// The vertices with these keys, in their order; `None` where there is none. One wave.
@@ -152,14 +149,14 @@ impl Snapshot {
             let open = |(_, number): &&(&Key, usize)| entries[*number].is_none();
             let keys: Vec<_> = keys.iter().filter(open).copied().collect();
             let failed = EngineError::format(self.reader().store().location(&asked.section.object.name));
-            let found = find_in_block(&payload, &keys).map_err(failed)?;
+            let found = find_in_key_block(&payload, keys.iter().map(|(key, _)| *key)).map_err(failed)?;
             // The block had none of its keys, which its filter would have shown: enough of such reads pay for a filter.
             if found.is_empty() && !keys.is_empty() {
                 in_vain.push(asked.index);
             }
             let (run, gone) = asked.run;
-            for (at, number) in found {
-                entries[at] = Some(KeyEntry { number, gone, until: run.versions.until });
+            for (place, number) in found {
+                entries[keys[place].1] = Some(KeyEntry { number, gone, until: run.versions.until });
             }
         }
         self.read_in_vain(&in_vain, branch.context());
@@ -253,26 +250,6 @@ impl<'k> Asked<'_, 'k> {
         }
         blocks.into_iter().map(|(_, asked)| asked).collect()
     }
-}
-
-/// Which of some keys, which ascend, a block has, by their positions in the answer, and what they stand for there.
-fn find_in_block(block: &[u8], keys: &[(&Key, usize)]) -> Result<Vec<(usize, u64)>, FormatError> {
-    let mut found = Vec::with_capacity(keys.len());
-    if keys.len() <= SEARCHED_MAX {
-        for (key, at) in keys {
-            found.extend(find_in_key_block(block, key)?.map(|number| (*at, number)));
-        }
-        return Ok(found);
-    }
-    let entries = decode_key_block(block, keys[0].0.key_type())?;
-    let mut entry = 0;
-    for (key, at) in keys {
-        while entries.get(entry).is_some_and(|(found, _)| found < *key) {
-            entry += 1;
-        }
-        found.extend(entries.get(entry).filter(|(found, _)| found == *key).map(|(_, number)| (*at, *number)));
-    }
-    Ok(found)
 }
 
 /// The keys in a column of a vertex table.

@@ -10,8 +10,6 @@
 //! In key order ordinals are consecutive and cost nothing. A block is small (4 KiB), so that a look-up
 //! reads little and decodes it from the front.
 
-use std::cmp::Ordering;
-
 use prost::encoding::{decode_varint, encode_varint};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -181,52 +179,86 @@ pub fn decode_key_block(payload: &[u8], key_type: KeyType) -> Result<Vec<(Key, u
     Ok(entries)
 }
 
-/// The ordinal of `key`, if the block has it. Reads no further than it needs.
+/// Which of some keys, of one type and ascending, a block has: by their places among them, with their ordinals. Reads no further than
+/// it needs, and builds no key.
 ///
 /// # Errors
 /// [`FormatError::Corrupt`] if the bytes are not from [`encode_key_block`].
-pub fn find_in_key_block(payload: &[u8], key: &Key) -> Result<Option<u64>, FormatError> {
+pub fn find_in_key_block<'k>(
+    payload: &[u8],
+    keys: impl IntoIterator<Item = &'k Key>,
+) -> Result<Vec<(usize, u64)>, FormatError> {
+    let mut keys = keys.into_iter().enumerate().peekable();
     let mut rest = payload;
     let (count, first_ordinal) = decode_header(&mut rest)?;
     // Separate ordinals follow the last key.
     let to_end = first_ordinal.is_none();
-    let found = match key {
-        Key::Int64(key) => find_number(*key, count, to_end, &mut rest)?,
-        Key::String(key) => find_text(key.as_bytes(), count, to_end, &mut rest)?,
+    let mut found = match keys.peek() {
+        None => return Ok(Vec::new()),
+        Some((_, Key::Int64(_))) => {
+            let numbers =
+                keys.filter_map(|(place, key)| if let Key::Int64(key) = key { Some((place, *key)) } else { None });
+            find_numbers(numbers, count, to_end, &mut rest)?
+        }
+        Some((_, Key::String(_))) => {
+            let texts =
+                keys.filter_map(|(place, key)| if let Key::String(key) = key { Some((place, key)) } else { None });
+            find_texts(texts, count, to_end, &mut rest)?
+        }
     };
-    let Some(index) = found else { return Ok(None) };
-    if to_end {
-        skip_numbers(index, &mut rest)?;
+    let (mut next, mut ordinal) = (0, 0);
+    for (_, number) in &mut found {
+        let index = *number;
+        // A key that is sought twice is found once.
+        if index >= next {
+            if to_end {
+                skip_numbers(index - next, &mut rest)?;
+            }
+            ordinal = decode_ordinal(first_ordinal, index, &mut rest)?;
+            next = index + 1;
+        }
+        *number = ordinal;
     }
-    decode_ordinal(first_ordinal, index, &mut rest).map(Some)
+    Ok(found)
 }
 
 /// Differences that are read in one step.
 const STEP: usize = 32;
 
-/// The index of an integer among `count` keys; if it exists and `to_end`, `rest` then follows the last key.
-fn find_number(key: i64, count: u64, to_end: bool, rest: &mut &[u8]) -> Result<Option<u64>, FormatError> {
+/// The indices of integers among `count` keys, each with its place among those sought; if there are any and `to_end`, `rest` then
+/// follows the last key.
+fn find_numbers(
+    keys: impl Iterator<Item = (usize, i64)>,
+    count: u64,
+    to_end: bool,
+    rest: &mut &[u8],
+) -> Result<Vec<(usize, u64)>, FormatError> {
     let mut current = unzigzag(decode_number(rest)?);
-    let mut found = (current == key).then_some(0);
-    let mut index = 1;
-    while index < count && (current < key || (to_end && found.is_some())) {
-        // Mostly keys are dense and a difference is one byte: 32 of them are added at once, as long as the sum does not pass the key.
-        if let Some((step, after)) = rest.split_first_chunk::<STEP>()
-            && count - index >= STEP as u64
-            && let Some(sum) = sum_of_bytes(step)
-            && let Some(next) = current.checked_add_unsigned(sum)
-            && (next < key || found.is_some())
-        {
-            current = next;
-            index += STEP as u64;
-            *rest = after;
-            continue;
+    let mut index = 0;
+    let mut found = Vec::new();
+    for (place, key) in keys {
+        while current < key && index + 1 < count {
+            // Mostly keys are dense and a difference is one byte: 32 of them are added at once, as long as the sum does not pass the key.
+            if let Some((step, after)) = rest.split_first_chunk::<STEP>()
+                && count - index > STEP as u64
+                && let Some(sum) = sum_of_bytes(step)
+                && let Some(next) = current.checked_add_unsigned(sum)
+                && next <= key
+            {
+                current = next;
+                index += STEP as u64;
+                *rest = after;
+                continue;
+            }
+            current = add(current, decode_number(rest)?)?;
+            index += 1;
         }
-        current = add(current, decode_number(rest)?)?;
         if current == key {
-            found = Some(index);
+            found.push((place, index));
         }
-        index += 1;
+    }
+    if to_end && !found.is_empty() {
+        skip_numbers(count - index - 1, rest)?;
     }
     Ok(found)
 }
@@ -256,21 +288,28 @@ fn sum_of_bytes(step: &[u8; STEP]) -> Option<u64> {
     (all < 0x80 && least > 0).then(|| u64::from(step.iter().fold(0, |sum, byte| sum + u16::from(*byte))))
 }
 
-/// As [`find_number`], of text.
-fn find_text(key: &[u8], count: u64, to_end: bool, rest: &mut &[u8]) -> Result<Option<u64>, FormatError> {
+/// As [`find_numbers`], of texts.
+fn find_texts<'k>(
+    keys: impl Iterator<Item = (usize, &'k String)>,
+    count: u64,
+    to_end: bool,
+    rest: &mut &[u8],
+) -> Result<Vec<(usize, u64)>, FormatError> {
     let mut current = Vec::new();
-    let mut found = None;
-    for index in 0..count {
-        decode_text(&mut current, index == 0, rest)?;
-        match current.as_slice().cmp(key) {
-            Ordering::Less => {}
-            Ordering::Equal => found = Some(index),
-            Ordering::Greater if found.is_none() => break,
-            Ordering::Greater => {}
+    decode_text(&mut current, true, rest)?;
+    let mut index = 0;
+    let mut found = Vec::new();
+    for (place, key) in keys {
+        while current.as_slice() < key.as_bytes() && index + 1 < count {
+            decode_text(&mut current, false, rest)?;
+            index += 1;
         }
-        if found.is_some() && !to_end {
-            break;
+        if current == key.as_bytes() {
+            found.push((place, index));
         }
+    }
+    if to_end && !found.is_empty() {
+        (index + 1..count).try_for_each(|_| decode_text(&mut current, false, rest).map(drop))?;
     }
     Ok(found)
 }
@@ -370,7 +409,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(keys in keys(), dense in any::<bool>(), start in 0u64..1 << 47) {
+        fn what_is_written_is_read(
+            keys in keys(), others in keys(), kept in prop::collection::vec(any::<bool>(), 1..40),
+            dense in any::<bool>(), start in 0u64..1 << 47,
+        ) {
             let entries: Vec<_> = keys.into_iter().zip(start..)
                 .map(|(key, n)| (key, if dense { n } else { n ^ 5 })).collect();
             let block = encode_key_block(&entries).unwrap();
@@ -378,21 +420,25 @@ mod tests {
             prop_assert_eq!(decode_key_block(&block, key_type).unwrap(), entries.clone());
             let present: BTreeMap<_, _> = entries.into_iter().collect();
             for (key, ordinal) in &present {
-                prop_assert_eq!(find_in_key_block(&block, key).unwrap(), Some(*ordinal));
+                prop_assert_eq!(find_in_key_block(&block, [key]).unwrap(), [(0, *ordinal)]);
             }
-            for absent in [Key::Int64(77), Key::String("abcd".into())] {
-                if absent.key_type() == key_type {
-                    prop_assert_eq!(find_in_key_block(&block, &absent).unwrap(), present.get(&absent).copied());
-                }
-            }
+            // All at once, some of them, and some twice; between them keys that the block has not.
+            let near = others.into_iter().filter(|key| key.key_type() == key_type);
+            let mut sought: Vec<_> = present.keys().cloned().chain(near).enumerate()
+                .filter(|(at, _)| kept[at % kept.len()]).map(|(_, key)| key).collect();
+            sought.extend(sought.last().cloned());
+            sought.sort_unstable();
+            let expected: Vec<_> = sought.iter().enumerate()
+                .filter_map(|(at, key)| Some((at, *present.get(key)?))).collect();
+            prop_assert_eq!(find_in_key_block(&block, &sought).unwrap(), expected);
         }
 
         #[test]
         fn any_bytes_are_an_answer_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = decode_key_block(&bytes, KeyType::Int64);
             let _ = decode_key_block(&bytes, KeyType::String);
-            let _ = find_in_key_block(&bytes, &Key::Int64(1));
-            let _ = find_in_key_block(&bytes, &Key::String("a".into()));
+            let _ = find_in_key_block(&bytes, &[1, 2, 70].map(Key::Int64));
+            let _ = find_in_key_block(&bytes, &["a", "b"].map(Key::from));
         }
     }
 

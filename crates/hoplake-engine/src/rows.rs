@@ -4,7 +4,7 @@
 //! newer run writes its row anew: such a run says for each ordinal that it changed which row of its own table it
 //! is, in blocks of keys whose keys are ordinals.
 
-use std::{collections::BTreeMap, ops::Range, slice, sync::Arc};
+use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::{Field, Schema as ArrowSchema};
@@ -15,7 +15,7 @@ use hoplake_storage::Branch;
 use crate::{
     EngineError, Snapshot,
     lookup::Sought,
-    table::{Table, Through},
+    table::{Cells, Table, Through},
 };
 
 /// Whose rows: vertices of a label, by ordinal, or edges of a type, direction and run, by position.
@@ -119,18 +119,18 @@ impl Snapshot {
         self.cells(&self.tables_of(owner, None), ordinals, &self.fields(owner, columns), through, branch).await
     }
 
-    /// The same of all ordinals of a stretch.
-    pub(crate) async fn added_stretch(
+    /// The same of stretches of ordinals, to be decoded some at a time.
+    pub(crate) async fn added_stretches(
         &self,
         label: LabelId,
-        ordinals: &Range<u64>,
+        ordinals: &[Range<u64>],
         columns: &[String],
         through: Through,
         branch: &mut Branch,
-    ) -> Result<RecordBatch, EngineError> {
+    ) -> Result<Cells<'_>, EngineError> {
         let owner = TableOwner::Vertices(label);
         let (tables, fields) = (self.tables_of(owner, None), self.fields(owner, columns));
-        self.cells_of_stretches(&tables, slice::from_ref(ordinals), &fields, through, branch).await
+        self.cells_of_stretches(&tables, ordinals, &fields, through, branch).await
     }
 
     /// For each ordinal the newest run that changed its row, and which row of that run's table it is, among the runs

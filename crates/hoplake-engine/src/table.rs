@@ -29,6 +29,7 @@ use parquet::{
 };
 use tokio::sync::OnceCell;
 
+pub(crate) use cells::{Cells, Gathering};
 pub(crate) use groups::Group;
 
 use crate::EngineError;

@@ -74,11 +74,13 @@ pub struct Query {
     pub(crate) branch: Branch,
     /// Reads that the next step does in parallel, for later ones.
     pub(crate) expected: Expected,
+    /// How many vertices a scan may find.
+    pub(crate) vertices_max: Option<u64>,
 }
 
 impl Query {
     pub(crate) fn new(snapshot: Arc<Snapshot>, context: QueryContext) -> Self {
-        Self { snapshot, branch: context.branch(), expected: Expected::default() }
+        Self { snapshot, branch: context.branch(), expected: Expected::default(), vertices_max: None }
     }
 
     /// The memory that it holds and may hold. What is made of its answers is counted there, too.
@@ -92,9 +94,10 @@ impl Query {
     }
 
     /// Ends the query at these limits from now on; the cost so far counts. Traversals and shortest paths bring limits
-    /// of their own, which then apply.
+    /// of their own, which then apply; of a scan, the vertices that it finds count.
     pub fn limit(&mut self, limits: &Limits) {
         limits.apply(self.branch.context());
+        self.vertices_max = limits.vertices_max;
     }
 
     /// The cost of the query so far.

@@ -64,6 +64,8 @@ pub struct Scan {
     current: Option<(LabelId, VertexScan)>,
     /// How many more vertices may be returned.
     left: usize,
+    /// Vertices that were found.
+    found: u64,
 }
 
 impl Query {
@@ -103,7 +105,7 @@ impl Query {
             }
         }
         let left = request.limit.unwrap_or(usize::MAX);
-        Ok(Scan { request: request.clone(), labels: labels.into(), current: None, left })
+        Ok(Scan { request: request.clone(), labels: labels.into(), current: None, left, found: 0 })
     }
 
     fn has_column(&self, label: LabelId, name: &str) -> bool {
@@ -151,7 +153,7 @@ impl Query {
         }
         let mut count = 0;
         while let Some((_, found)) = self.next_found(&mut scan, &[], false).await? {
-            count += found.ordinals.len() as u64;
+            count += found.len() as u64;
         }
         Ok(count)
     }
@@ -187,11 +189,16 @@ impl Query {
                 scan.current = None;
                 continue;
             };
-            if found.ordinals.len() > scan.left {
-                found.ordinals.truncate(scan.left);
-                found.batch = found.batch.slice(0, scan.left);
+            if found.len() > scan.left {
+                let left = scan.left;
+                found = found.map(|found| found.first(left));
             }
-            scan.left -= found.ordinals.len();
+            scan.left -= found.len();
+            scan.found += found.len() as u64;
+            if let Some(limit) = self.vertices_max.filter(|limit| scan.found > *limit) {
+                let cost = Box::new(self.cost());
+                return Err(EngineError::Limit { limit: format!("{limit} vertices"), cost }.into());
+            }
             return Ok(Some((label, found)));
         }
     }

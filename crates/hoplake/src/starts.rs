@@ -3,6 +3,8 @@
 //! Look-ups of keys and searches by conditions do not depend on each other, so all starts of a query take the waves of the longest of
 //! them. A condition may find any number of vertices; where a query is about a single one, more than one is an error.
 
+use std::{collections::HashMap, sync::Arc};
+
 use futures::{StreamExt, TryStreamExt, future::try_join, stream};
 use hoplake_engine::{
     Condition, Frontier, Held, label_text, split_label,
@@ -15,6 +17,9 @@ use crate::{Error, ErrorKind, Query, ScanRequest, expected::Expected};
 
 /// Searches at a time: each holds what it reads ahead.
 const SEARCHES: usize = 16;
+
+/// Searches of a query, at most: each may read a column of all vertices of its label.
+const SEARCHES_MAX: usize = 256;
 
 /// Vertices as a user names them: one by label and key, or all of a label that fulfil a condition.
 ///
@@ -96,7 +101,7 @@ impl std::fmt::Display for StartKey {
 /// What a start stands for; at least one vertex.
 pub(crate) enum Started {
     One(VertexId),
-    All(Held<Frontier>),
+    All(Arc<Held<Frontier>>),
 }
 
 impl Started {
@@ -163,30 +168,45 @@ impl Query {
     /// What each start stands for.
     pub(crate) async fn resolve(&mut self, starts: &[StartKey]) -> Result<Vec<Started>, Error> {
         let keys = self.parse_keys(starts)?;
-        let searches = starts.iter().filter_map(|start| match start {
-            StartKey::Key { .. } => None,
-            StartKey::SuchThat { label, condition } => {
+        // Equal ones are one search.
+        let mut numbers: HashMap<String, usize> = HashMap::new();
+        let mut searches = Vec::new();
+        let mut search_of = Vec::new();
+        for start in starts {
+            let StartKey::SuchThat { label, condition } = start else { continue };
+            let number = *numbers.entry(start.to_string()).or_insert_with(|| {
                 let (labels, condition) = (vec![label.clone()], Some(condition.clone()));
-                Some(ScanRequest { labels, condition, ..ScanRequest::default() })
-            }
-        });
+                searches.push(ScanRequest { labels, condition, ..ScanRequest::default() });
+                searches.len() - 1
+            });
+            search_of.push(number);
+        }
+        if searches.len() > SEARCHES_MAX {
+            let message = format!(
+                "{} different conditions are starts, and a query may have {SEARCHES_MAX}; write one with \"or\" or \"in\"",
+                searches.len()
+            );
+            return Err(Error::new(ErrorKind::Invalid, message));
+        }
         // Each is a line of its own: searches do not depend on each other, nor on the look-up.
         let (snapshot, branch) = (self.snapshot.clone(), self.branch.clone());
         let search = |request: ScanRequest| {
-            let mut line = Query { snapshot: snapshot.clone(), branch: branch.clone(), expected: Expected::default() };
+            let (snapshot, branch) = (snapshot.clone(), branch.clone());
+            let mut line = Query { snapshot, branch, expected: Expected::default(), vertices_max: None };
             async move { Ok::<_, Error>((line.find(&request).await?, line.branch)) }
         };
         // Collected first: a closure over the starts would not be general enough for a future that moves between threads.
-        let searches: Vec<_> = searches.map(search).collect();
+        let searches: Vec<_> = searches.into_iter().map(search).collect();
         let searches = stream::iter(searches).buffered(SEARCHES).try_collect::<Vec<_>>();
         let (looked_up, found) = try_join(self.look_up(&keys), searches).await?;
         self.branch.join(found.iter().map(|(_, line)| line));
         let mut looked_up = looked_up.into_iter();
-        let mut found = found.into_iter();
+        let found: Vec<_> = found.into_iter().map(|(found, _)| Arc::new(found)).collect();
+        let mut search_of = search_of.into_iter();
         let each = starts.iter().map(|start| {
             let started = match start {
                 StartKey::Key { .. } => looked_up.next().flatten().map(Started::One),
-                StartKey::SuchThat { .. } => found.next().map(|(found, _)| Started::All(found)),
+                StartKey::SuchThat { .. } => search_of.next().map(|number| Started::All(found[number].clone())),
             };
             started.filter(|started| started.len() > 0).ok_or_else(|| {
                 let message = format!("there is no vertex {start}");

@@ -51,8 +51,9 @@ pub const COMMIT_TIMEOUT_MS: u64 = 120_000;
 /// Changes of one delta, at most: it is built in memory.
 const LEVEL_OPERATIONS_MAX: usize = 1 << 20;
 
-/// The share of a delta's time that the next one waits for its callers, at most: 7 ms on S3 Standard.
-const GATHER_SHARE: u32 = 8;
+/// The share of a delta's time that the next one waits for its callers, at most: 15 ms on S3 Standard. A service has to read what they
+/// sent by then.
+const GATHER_SHARE: u32 = 4;
 
 /// How long a delta waits for the callers of the one before, at most, however slow the store is.
 const GATHER_MAX: Duration = Duration::from_millis(20);

@@ -38,17 +38,15 @@ impl TargetKeys {
             && let Some(found) = scan.next(branch).await?
         {
             let found = found.into_inner();
-            let (Some(first), Some(last)) = (found.ordinals.first().copied(), found.ordinals.last().copied()) else {
-                continue;
-            };
             let keys = found.batch.column(0).clone();
-            let is_gapless = last - first == found.ordinals.len() as u64 - 1;
-            let ordinals = (!is_gapless).then_some(found.ordinals);
+            let bounds = found.bounds();
+            let is_gapless = bounds.end - bounds.start == found.len() as u64;
+            let ordinals = (!is_gapless).then(|| found.ordinals().collect::<Vec<u64>>());
             let bytes = keys.get_array_memory_size() as u64 + bytes_of::<u64>(ordinals.as_ref().map_or(0, Vec::len));
             let held = memory.bytes() + bytes;
             context.resize(&mut memory, held)?;
-            end = last + 1;
-            parts.push(Part { first, ordinals, keys });
+            end = bounds.end;
+            parts.push(Part { first: bounds.start, ordinals, keys });
         }
         let Some(first) = parts.first().map(|part| part.first) else { return Ok(None) };
         Ok(Some(Self { range: first..end, parts, _memory: memory }))

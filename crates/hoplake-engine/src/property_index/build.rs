@@ -295,7 +295,7 @@ async fn items_of(
     let mut sorter = ItemSorter::new(memory);
     let mut pace = branch.context().pace();
     while let Some(found) = scan.next(branch).await? {
-        let items = index.items(&found.batch, found.ordinals.iter().copied());
+        let items = index.items(&found.batch, found.ordinals());
         for item in items.map_err(EngineError::format(snapshot.reader().store().url()))? {
             sorter.push(item, &mut pace).await?;
         }

@@ -6,12 +6,13 @@ use arrow_array::{RecordBatch, RecordBatchOptions, UInt32Array, new_null_array};
 use arrow_cast::cast;
 use arrow_schema::{ArrowError, Field, Schema as ArrowSchema};
 use arrow_select::{concat::concat_batches, take::take_record_batch};
-use hoplake_format::{FormatError, TableOwner};
-use hoplake_storage::Branch;
+use bytes::Bytes;
+use hoplake_format::{FormatError, TableOwner, pages::guarded};
+use hoplake_storage::{Branch, MemoryHold, Pace, QueryContext};
 
 use super::{
     Layout, Table, Through,
-    decode::{Decoding, TableRead},
+    decode::{TableCells, TableRead},
     extents,
 };
 use crate::{EngineError, Snapshot, memory::bytes_of, pieces::sort_by_key};
@@ -68,19 +69,20 @@ impl Snapshot {
         sorted.dedup();
         let stretches: Vec<_> =
             sorted.chunk_by(|a, b| a + 1 == *b).map(|run| run[0]..run[0] + run.len() as u64).collect();
-        let batch = self.cells_of_stretches(chosen, &stretches, fields, through, branch).await?;
-        Ok(arrange(batch, &sorted, rows)?)
+        let cells = self.cells_of_stretches(chosen, &stretches, fields, through, branch).await?;
+        Ok(arrange(cells.whole().await?, &sorted, rows)?)
     }
 
-    /// The same of stretches of rows, ascending. All rows of a stretch cost no more than their cells: they are not listed.
-    pub(crate) async fn cells_of_stretches(
+    /// The same of stretches of rows, ascending, to be decoded some at a time. All rows of a stretch cost no more than their cells:
+    /// they are not listed.
+    pub(crate) async fn cells_of_stretches<'a>(
         &self,
-        chosen: &[&Table],
+        chosen: &[&'a Table],
         stretches: &[Range<u64>],
         fields: &[Field],
         through: Through,
         branch: &mut Branch,
-    ) -> Result<RecordBatch, EngineError> {
+    ) -> Result<Cells<'a>, EngineError> {
         let context = branch.context().clone();
         // Those of each table.
         let mut memory = context.hold(bytes_of::<Range<u64>>(stretches.len()))?;
@@ -104,25 +106,109 @@ impl Snapshot {
             Through::Caches => self.reader().read(&requests, branch).await?,
             Through::Extents => extents::read(self.reader(), &requests, branch).await?,
         };
-        let mut pages = pages.into_iter();
-        let mut decoding = Decoding::new(&context)?;
-        let schema = Arc::new(ArrowSchema::new(fields.to_vec()));
-        let mut batches = Vec::new();
-        for (table, read) in &reads {
-            // Answers have the order of the requests: table by table.
-            let pages: Vec<_> = pages.by_ref().take(read.pages.len()).collect();
-            let location = self.reader().store().location(&table.reference.name);
-            let batch = read.decode(&pages, &location, &mut decoding).await?;
-            batches.push(conform(&batch, &schema)?);
-        }
-        let batch = concat_batches(&schema, &batches)?;
         let rows: u64 = stretches.iter().map(|rows| rows.end - rows.start).sum();
-        if batch.num_rows() as u64 != rows {
-            let missing = rows - batch.num_rows() as u64;
-            let why = format!("{missing} of {rows} rows are in no table of {:?}", chosen.first());
+        let found: u64 = reads.iter().map(|(_, read)| read.row_count as u64).sum();
+        if found != rows {
+            let why = format!("tables have {found} of {rows} rows: {:?}", chosen.first());
             return Err(EngineError::format(self.reader().store().url())(FormatError::corrupt("manifest", why)));
         }
-        Ok(batch)
+        let mut pages = pages.into_iter();
+        let of_tables = reads.into_iter().map(|(table, read)| {
+            // Answers have the order of the requests: table by table.
+            let pages = pages.by_ref().take(read.pages.len()).collect();
+            TablePages { location: self.reader().store().location(&table.reference.name), read, pages }
+        });
+        Ok(Cells {
+            schema: Arc::new(ArrowSchema::new(fields.to_vec())),
+            tables: of_tables.collect::<Vec<_>>().into_iter(),
+            current: None,
+            pace: context.pace(),
+            decoded: context.hold(0)?,
+            context,
+            _memory: memory,
+        })
+    }
+}
+
+/// Cells whose pages were read, from [`Snapshot::cells_of_stretches`].
+pub(crate) struct Cells<'a> {
+    schema: Arc<ArrowSchema>,
+    tables: std::vec::IntoIter<TablePages<'a>>,
+    /// The table that is decoded now, and where it is.
+    current: Option<(TableCells, String)>,
+    context: QueryContext,
+    pace: Pace,
+    /// For the rows that were decoded last.
+    decoded: MemoryHold,
+    /// For the pages.
+    _memory: MemoryHold,
+}
+
+/// The pages of a table that hold cells.
+struct TablePages<'a> {
+    location: String,
+    read: TableRead<'a>,
+    pages: Vec<Bytes>,
+}
+
+impl Cells<'_> {
+    pub(crate) fn schema(&self) -> &Arc<ArrowSchema> {
+        &self.schema
+    }
+
+    /// The next rows, some thousands at most; `None` behind the last. They count until the next call.
+    pub(crate) async fn next(&mut self) -> Result<Option<RecordBatch>, EngineError> {
+        loop {
+            // The decoder may panic on forged pages; `guarded` makes that an error of the table.
+            if let Some((cells, location)) = &mut self.current
+                && let Some(batch) = guarded(|| cells.next()).map_err(|error| EngineError::table(&*location)(error))?
+            {
+                let batch = conform(&batch, &self.schema)?;
+                self.context.resize(&mut self.decoded, batch.get_array_memory_size() as u64)?;
+                self.pace.rest(batch.num_rows() as u64 * batch.num_columns() as u64 * 8).await?;
+                return Ok(Some(batch));
+            }
+            let Some(TablePages { location, read, pages }) = self.tables.next() else { return Ok(None) };
+            let cells = guarded(|| read.open(&pages)).map_err(EngineError::table(&location))?;
+            self.current = Some((cells, location));
+        }
+    }
+
+    /// All rows in one batch.
+    pub(crate) async fn whole(mut self) -> Result<RecordBatch, EngineError> {
+        let mut rows = Gathering::new(self.schema.clone(), &self.context)?;
+        while let Some(batch) = self.next().await? {
+            rows.push(batch)?;
+        }
+        rows.finish()
+    }
+}
+
+/// Batches that become one.
+pub(crate) struct Gathering {
+    schema: Arc<ArrowSchema>,
+    batches: Vec<RecordBatch>,
+    memory: MemoryHold,
+    context: QueryContext,
+}
+
+impl Gathering {
+    pub(crate) fn new(schema: Arc<ArrowSchema>, context: &QueryContext) -> Result<Self, EngineError> {
+        Ok(Self { schema, batches: Vec::new(), memory: context.hold(0)?, context: context.clone() })
+    }
+
+    pub(crate) fn push(&mut self, batch: RecordBatch) -> Result<(), EngineError> {
+        if batch.num_rows() > 0 {
+            // Twice: as it is, and in the one batch.
+            let held = self.memory.bytes() + 2 * batch.get_array_memory_size() as u64;
+            self.context.resize(&mut self.memory, held)?;
+            self.batches.push(batch);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn finish(self) -> Result<RecordBatch, EngineError> {
+        Ok(concat_batches(&self.schema, &self.batches)?)
     }
 }
 

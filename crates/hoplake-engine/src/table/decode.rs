@@ -6,12 +6,11 @@
 
 use std::{ops::Range, sync::Arc};
 
-use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, new_empty_array};
 use arrow_schema::{Field, Schema as ArrowSchema};
-use arrow_select::concat::concat;
 use bytes::Bytes;
-use hoplake_format::pages::{PageGroups, PageLimits, Window, guarded};
-use hoplake_storage::{BlockRequest, Check, MemoryHold, Pace, QueryContext, StorageError};
+use hoplake_format::pages::{PageGroups, PageLimits, Window};
+use hoplake_storage::{BlockRequest, Check};
 use parquet::{
     arrow::{
         ProjectionMask,
@@ -22,37 +21,16 @@ use parquet::{
 };
 
 use super::{Layout, Page, Table, cells::clipped};
-use crate::EngineError;
 
 /// Rows that are decoded at a time.
 const BATCH_ROWS: usize = 8192;
-
-/// The memory and the pace of a query that decodes.
-pub(super) struct Decoding<'a> {
-    context: &'a QueryContext,
-    pace: Pace,
-    memory: MemoryHold,
-}
-
-impl<'a> Decoding<'a> {
-    pub(super) fn new(context: &'a QueryContext) -> Result<Self, StorageError> {
-        Ok(Self { context, pace: context.pace(), memory: context.hold(0)? })
-    }
-
-    /// Counts rows of a column, which will be there twice: as they were decoded, and in the answer.
-    async fn decoded(&mut self, array: &ArrayRef) -> Result<(), StorageError> {
-        let held = self.memory.bytes() + 2 * array.get_array_memory_size() as u64;
-        self.context.resize(&mut self.memory, held)?;
-        self.pace.rest(array.len() as u64 * 8).await
-    }
-}
 
 /// Cells of some rows of a table: which pages, and how to decode them.
 pub(super) struct TableRead<'a> {
     layout: &'a Layout,
     /// Stretches of rows within the file, ascending.
     stretches: Vec<Range<u64>>,
-    row_count: usize,
+    pub(super) row_count: usize,
     leaves: Vec<usize>,
     pub(super) pages: Vec<WantedPage<'a>>,
 }
@@ -85,42 +63,17 @@ impl<'a> TableRead<'a> {
         })
     }
 
-    /// Decodes the cells; `pages` are what was asked for, in that order. A column at a time, some rows at a time.
-    pub(super) async fn decode(
-        &self,
-        pages: &[Bytes],
-        place: &str,
-        decoding: &mut Decoding<'_>,
-    ) -> Result<RecordBatch, EngineError> {
-        let (mut fields, mut columns) = (Vec::new(), Vec::new());
-        let failed = |error: ParquetError| EngineError::table(place)(error);
-        for leaf in &self.leaves {
-            // The decoder may panic on forged pages; `guarded` makes that an error of the table.
-            let (field, mut reader) = guarded(|| self.open_leaf(*leaf, pages)).map_err(failed)?;
-            let mut arrays: Vec<ArrayRef> = Vec::new();
-            while let Some(array) = guarded(|| next_array(&mut reader)).map_err(failed)? {
-                decoding.decoded(&array).await?;
-                arrays.push(array);
-            }
-            let column = match &arrays[..] {
-                [] => arrow_array::new_empty_array(field.data_type()),
-                [only] => Arc::clone(only),
-                many => concat(&many.iter().map(|array| array as &dyn Array).collect::<Vec<_>>())?,
-            };
-            // Whether pages hold the rows that the index says is known only now: a forged page may have fewer.
-            if column.len() != self.row_count {
-                let (found, expected) = (column.len(), self.row_count);
-                let why = format!("column {} has {found} of {expected} rows", field.name());
-                return Err(failed(ParquetError::General(why)));
-            }
-            fields.push(field);
-            columns.push(column);
-        }
-        let options = RecordBatchOptions::new().with_row_count(Some(self.row_count));
-        Ok(RecordBatch::try_new_with_options(Arc::new(ArrowSchema::new(fields)), columns, &options)?)
+    /// Begins to decode the cells; `pages` are what was asked for, in that order.
+    ///
+    /// # Errors
+    /// If a column cannot be decoded at all.
+    pub(super) fn open(&self, pages: &[Bytes]) -> Result<TableCells, ParquetError> {
+        let columns = self.leaves.iter().map(|leaf| self.open_leaf(*leaf, pages)).collect::<Result<Vec<_>, _>>()?;
+        let fields: Vec<Field> = columns.iter().map(|column| column.field.clone()).collect();
+        Ok(TableCells { schema: Arc::new(ArrowSchema::new(fields)), columns, rows_left: self.row_count })
     }
 
-    fn open_leaf(&self, leaf: usize, pages: &[Bytes]) -> Result<(Field, ParquetRecordBatchReader), ParquetError> {
+    fn open_leaf(&self, leaf: usize, pages: &[Bytes]) -> Result<Column, ParquetError> {
         let mut groups: Vec<(usize, Vec<Window<Bytes>>)> = Vec::new();
         let mut chosen = Vec::new();
         let mut rows_before = 0;
@@ -143,7 +96,52 @@ impl<'a> TableRead<'a> {
         let groups = PageGroups::of_pages(Arc::clone(metadata), leaf, groups, rows_before, PageLimits::default());
         let batch_rows = self.row_count.clamp(1, BATCH_ROWS);
         let reader = ParquetRecordBatchReader::try_new_with_row_groups(&levels, &groups, batch_rows, Some(selection))?;
-        Ok((levels_field(&reader)?, reader))
+        let field = levels_field(&reader)?;
+        Ok(Column { decoded: new_empty_array(field.data_type()), field, reader })
+    }
+}
+
+/// Cells of a table that are decoded some rows at a time: so few that they stay in the processor's caches.
+pub(super) struct TableCells {
+    schema: Arc<ArrowSchema>,
+    columns: Vec<Column>,
+    rows_left: usize,
+}
+
+/// A column that is decoded.
+struct Column {
+    field: Field,
+    reader: ParquetRecordBatchReader,
+    /// Rows that were decoded and not handed out: pages of other columns may end elsewhere.
+    decoded: ArrayRef,
+}
+
+impl TableCells {
+    /// The next rows, in order; `None` behind the last.
+    ///
+    /// # Errors
+    /// If a page is damaged, or there are fewer rows than the index of pages says.
+    pub(super) fn next(&mut self) -> Result<Option<RecordBatch>, ParquetError> {
+        if self.rows_left == 0 {
+            return Ok(None);
+        }
+        let mut rows = self.rows_left;
+        for column in &mut self.columns {
+            while column.decoded.is_empty() {
+                // Whether pages hold the rows that the index says is known only now: a forged page may have fewer.
+                let name = column.field.name();
+                let missing = || ParquetError::General(format!("column {name} lacks {} rows", self.rows_left));
+                column.decoded = next_array(&mut column.reader)?.ok_or_else(missing)?;
+            }
+            rows = rows.min(column.decoded.len());
+        }
+        self.rows_left -= rows;
+        let columns = self.columns.iter_mut().map(|Column { decoded, .. }| {
+            let rest = decoded.slice(rows, decoded.len() - rows);
+            std::mem::replace(decoded, rest).slice(0, rows)
+        });
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        Ok(Some(RecordBatch::try_new_with_options(self.schema.clone(), columns.collect(), &options)?))
     }
 }
 
@@ -202,9 +200,9 @@ mod tests {
         Float64Array, Int64Array, StringArray,
         builder::{ListBuilder, StringBuilder},
     };
-    use futures::executor::block_on;
     use hoplake_format::{
         Direction, EdgeTypeId, TableOwner, TableRef, VersionRange,
+        pages::guarded,
         table::{TableRows, TableSettings, TableWriter},
     };
 
@@ -255,9 +253,14 @@ mod tests {
             Bytes::copy_from_slice(&bytes[range])
         };
         let pages: Vec<_> = read.pages.iter().map(page).collect();
-        let context = QueryContext::new();
-        let mut decoding = Decoding::new(&context).unwrap();
-        block_on(read.decode(&pages, "table", &mut decoding)).map_err(|error| error.to_string())
+        let decode = || {
+            let (mut cells, mut batches) = (read.open(&pages)?, Vec::new());
+            while let Some(batch) = cells.next()? {
+                batches.push(batch);
+            }
+            Ok(arrow_select::concat::concat_batches(&cells.schema, &batches)?)
+        };
+        guarded(decode).map_err(|error| error.to_string())
     }
 
     #[test]

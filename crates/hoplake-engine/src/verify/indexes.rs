@@ -66,7 +66,7 @@ impl Snapshot {
         let mut scan = self.scan_vertices(query, &mut branch).await?;
         let mut sum = Sum::default();
         while let Some(found) = scan.next(&mut branch).await? {
-            let items = index.items(&found.batch, found.ordinals.iter().copied());
+            let items = index.items(&found.batch, found.ordinals());
             let items = items.map_err(EngineError::format(self.reader().store().url()))?;
             items.for_each(|item| sum.add(Key::String(item)));
         }

@@ -10,6 +10,7 @@ use super::VertexQuery;
 use crate::{
     Condition, EngineError, Frontier, Held, Snapshot,
     frontier::{OrdinalCollector, SinkError},
+    memory::bytes_of,
 };
 
 impl Snapshot {
@@ -41,8 +42,9 @@ impl Snapshot {
                 while left > 0
                     && let Some(part) = scan.next(branch).await?
                 {
-                    let ordinals = &part.ordinals[..part.ordinals.len().min(left)];
-                    of_label.extend(ordinals).map_err(failed)?;
+                    let _memory = context.hold(bytes_of::<u64>(part.len()))?;
+                    let ordinals: Vec<u64> = part.ordinals().take(left).collect();
+                    of_label.extend(&ordinals).map_err(failed)?;
                     left -= ordinals.len();
                     pace.rest(ordinals.len() as u64).await?;
                 }

@@ -19,7 +19,9 @@ mod alive;
 mod find;
 mod part;
 mod plan;
+mod rows;
 mod sorted;
+mod vertices;
 
 use std::{collections::VecDeque, ops::Range, sync::Arc};
 
@@ -30,6 +32,7 @@ use hoplake_storage::Branch;
 
 use crate::{Condition, EngineError, Held, Snapshot, property_index::Candidates, scan::OnItsWay};
 use plan::Plan;
+use vertices::Vertices;
 
 pub use sorted::{SortedBy, first_rows};
 
@@ -67,10 +70,34 @@ pub struct VertexQuery {
 /// Some vertices of a scan.
 #[derive(Debug, Clone)]
 pub struct FoundVertices {
-    /// Their ordinals, ascending.
-    pub ordinals: Vec<u64>,
+    vertices: Vertices,
     /// The columns asked for, a row each.
     pub batch: RecordBatch,
+}
+
+impl FoundVertices {
+    /// How many they are. At least one.
+    #[expect(clippy::len_without_is_empty, reason = "a scan hands out none that is empty")]
+    pub fn len(&self) -> usize {
+        self.batch.num_rows()
+    }
+
+    /// Their ordinals, ascending.
+    pub fn ordinals(&self) -> impl Iterator<Item = u64> + Send {
+        self.vertices.ordinals()
+    }
+
+    /// A range that has all of their ordinals.
+    pub fn bounds(&self) -> Range<u64> {
+        self.vertices.bounds()
+    }
+
+    /// The first of them.
+    #[must_use]
+    pub fn first(&self, count: usize) -> Self {
+        let batch = self.batch.slice(0, count.min(self.batch.num_rows()));
+        Self { vertices: self.vertices.first(count), batch }
+    }
 }
 
 /// A part that is being read, and the branch that reads it.
@@ -111,38 +138,6 @@ enum PartOf {
     Vertices(Vertices),
     /// Those of some ordinals that newer runs changed.
     Changed(Range<u64>),
-}
-
-/// Some vertices, by their ordinals.
-enum Vertices {
-    /// All of a stretch, which are not listed: most parts are of these.
-    Stretch(Range<u64>),
-    /// These, ascending.
-    These(Vec<u64>),
-}
-
-impl Vertices {
-    fn len(&self) -> usize {
-        match self {
-            Self::Stretch(ordinals) => (ordinals.end - ordinals.start) as usize,
-            Self::These(ordinals) => ordinals.len(),
-        }
-    }
-
-    fn into_vec(self) -> Vec<u64> {
-        match self {
-            Self::Stretch(ordinals) => ordinals.collect(),
-            Self::These(ordinals) => ordinals,
-        }
-    }
-
-    /// Those at some places.
-    fn chosen(&self, places: impl Iterator<Item = usize>) -> Vec<u64> {
-        match self {
-            Self::Stretch(ordinals) => places.map(|place| ordinals.start + place as u64).collect(),
-            Self::These(ordinals) => places.map(|place| ordinals[place]).collect(),
-        }
-    }
 }
 
 impl Snapshot {
@@ -241,7 +236,7 @@ impl VertexScan {
                 branch.join([&came]);
                 self.part_rows = (self.part_rows * 2).min(PART_ROWS);
                 self.at_once = (self.at_once * 2).min(PARTS_MAX);
-                if !found.ordinals.is_empty() {
+                if found.len() > 0 {
                     return Ok(Some(found));
                 }
             }

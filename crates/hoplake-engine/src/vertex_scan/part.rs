@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use arrow_array::{BooleanArray, RecordBatch, RecordBatchOptions};
+use arrow_buffer::BooleanBufferBuilder;
 use arrow_schema::Schema as ArrowSchema;
 use arrow_select::filter::filter_record_batch;
 use futures::future::BoxFuture;
 use hoplake_storage::Branch;
 
-use super::{FoundVertices, Part, PartOf, Vertices, plan::Plan};
-use crate::{EngineError, Held, memory::bytes_of};
+use super::{FoundVertices, Part, PartOf, Vertices, plan::Plan, rows::Rows};
+use crate::{EngineError, Held, memory::bytes_of, table::Gathering};
 
 /// The vertices of a part that fulfil the condition.
 pub(super) async fn read(
@@ -22,8 +23,11 @@ pub(super) async fn read(
         PartOf::Vertices(vertices) => vertices.len(),
         PartOf::Changed(ordinals) => plan.changed_within(ordinals).len(),
     };
-    // Ordinals twice, and where their rows are.
-    let _memory = context.hold(bytes_of::<[u64; 5]>(count))?;
+    // Ordinals twice and where their rows are; of a stretch, which of them are chosen.
+    let _memory = context.hold(match &part.vertices {
+        PartOf::Vertices(Vertices::Stretch(_)) => count as u64,
+        _ => bytes_of::<[u64; 5]>(count),
+    })?;
     let vertices = match part.vertices {
         PartOf::Vertices(vertices) => vertices,
         PartOf::Changed(ordinals) => {
@@ -35,26 +39,30 @@ pub(super) async fn read(
     pace.rest(count as u64).await?;
     let mut tested = None;
     if let Some(test) = &plan.tested {
-        let batch = rows(&plan, &vertices, &test.columns, &mut branch).await?;
-        let _memory = context.hold(batch.get_array_memory_size() as u64 + test.verdict_bytes(vertices.len()))?;
-        let fulfilled = test.fulfilled(&batch, &mut pace).await?;
-        vertices = Vertices::These(vertices.chosen(fulfilled.set_indices()));
-        pace.rest(count as u64).await?;
-        let returned: Vec<usize> =
-            plan.columns.iter().filter_map(|name| batch.schema_ref().index_of(name).ok()).collect();
-        tested = Some(filter_record_batch(&batch.project(&returned)?, &BooleanArray::new(fulfilled, None))?);
+        let mut rows = rows(&plan, &vertices, &test.columns, &mut branch).await?;
+        let returned: Vec<usize> = plan.columns.iter().filter_map(|name| rows.schema().index_of(name).ok()).collect();
+        let mut kept = Gathering::new(Arc::new(rows.schema().project(&returned)?), &context)?;
+        let mut mask = BooleanBufferBuilder::new(vertices.len());
+        while let Some(batch) = rows.next().await? {
+            let _memory = context.hold(test.verdict_bytes(batch.num_rows()))?;
+            let fulfilled = test.fulfilled(&batch, &mut pace).await?;
+            mask.append_buffer(&fulfilled);
+            kept.push(filter_record_batch(&batch.project(&returned)?, &BooleanArray::new(fulfilled, None))?)?;
+        }
+        vertices = vertices.filtered(mask.finish());
+        tested = Some(kept.finish()?);
     }
     // What the condition has read is not read again.
     let is_read = |name: &&String| tested.as_ref().is_some_and(|batch| batch.column_by_name(name).is_some());
     let missing: Vec<String> = plan.columns.iter().filter(|name| !is_read(name)).cloned().collect();
-    let others = match vertices.len() == 0 || missing.is_empty() {
+    let count = vertices.len();
+    let others = match count == 0 || missing.is_empty() {
         true => None,
-        false => Some(rows(&plan, &vertices, &missing, &mut branch).await?),
+        false => Some(rows(&plan, &vertices, &missing, &mut branch).await?.whole(&context).await?),
     };
-    let ordinals = vertices.into_vec();
     let mut fields = Vec::with_capacity(plan.columns.len());
     let mut columns = Vec::with_capacity(plan.columns.len());
-    if !ordinals.is_empty() {
+    if count > 0 {
         for name in &plan.columns {
             let found = [&tested, &others].into_iter().flatten().find_map(|batch| {
                 let (at, field) = batch.schema_ref().column_with_name(name)?;
@@ -65,10 +73,10 @@ pub(super) async fn read(
             columns.push(column);
         }
     }
-    let options = RecordBatchOptions::new().with_row_count(Some(ordinals.len()));
+    let options = RecordBatchOptions::new().with_row_count(Some(count));
     let batch = RecordBatch::try_new_with_options(Arc::new(ArrowSchema::new(fields)), columns, &options)?;
-    let bytes = bytes_of::<u64>(ordinals.len()) + batch.get_array_memory_size() as u64;
-    let found = Held::counted(FoundVertices { ordinals, batch }, bytes, &context)?;
+    let bytes = vertices.bytes() + batch.get_array_memory_size() as u64;
+    let found = Held::counted(FoundVertices { vertices, batch }, bytes, &context)?;
     Ok((found, branch))
 }
 
@@ -77,6 +85,6 @@ fn rows<'a>(
     vertices: &'a Vertices,
     columns: &'a [String],
     branch: &'a mut Branch,
-) -> BoxFuture<'a, Result<RecordBatch, EngineError>> {
+) -> BoxFuture<'a, Result<Rows<'a>, EngineError>> {
     Box::pin(async move { plan.rows(vertices, columns, branch).await })
 }

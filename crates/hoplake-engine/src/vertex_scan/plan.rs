@@ -1,6 +1,6 @@
 //! What a scan knows before it reads rows: of all vertices of a label, or of those that an index leads to.
 
-use std::{borrow::Cow, ops::Range, sync::Arc};
+use std::{ops::Range, sync::Arc};
 
 use arrow_array::RecordBatch;
 use arrow_buffer::BooleanBuffer;
@@ -8,7 +8,7 @@ use arrow_schema::Field;
 use hoplake_format::{LabelId, PropertyType, TableOwner, constants::KEY_COLUMN, table::TableSettings};
 use hoplake_storage::{Branch, MemoryHold, Pace};
 
-use super::{COPIES, VertexQuery, Vertices, alive::Alive};
+use super::{COPIES, VertexQuery, Vertices, alive::Alive, rows::Rows, vertices::Stretches};
 use crate::{
     Condition, EngineError, PropertyName, PropertyOf, Snapshot,
     condition::{Bounds, TypedTest, Verdicts},
@@ -217,23 +217,23 @@ impl Plan {
         vertices: &Vertices,
         columns: &[String],
         branch: &mut Branch,
-    ) -> Result<RecordBatch, EngineError> {
+    ) -> Result<Rows<'_>, EngineError> {
         let through = match self.changed {
             Changes::Sought if vertices.len() < FEW_ROWS => Through::Caches,
             _ => Through::Extents,
         };
-        let ordinals: Cow<'_, [u64]> = match vertices {
-            Vertices::Stretch(ordinals) if self.changed_within(ordinals).is_empty() => {
-                return self.snapshot.added_stretch(self.label, ordinals, columns, through, branch).await;
+        let is_sought = matches!(self.changed, Changes::Sought);
+        if is_sought || !self.changed_within(&vertices.bounds()).is_empty() {
+            let ordinals: Vec<u64> = vertices.ordinals().collect();
+            let rows_of = self.rows_of(&ordinals, branch).await?;
+            if !rows_of.is_empty() {
+                let batch = self.snapshot.rows_at(self.label, &ordinals, &rows_of, columns, through, branch).await?;
+                return Ok(Rows::OfRuns { schema: batch.schema(), batch: Some(batch) });
             }
-            Vertices::Stretch(ordinals) => ordinals.clone().collect(),
-            Vertices::These(ordinals) => ordinals.into(),
-        };
-        let rows_of = self.rows_of(&ordinals, branch).await?;
-        if rows_of.is_empty() {
-            return self.snapshot.added_rows(self.label, &ordinals, columns, through, branch).await;
         }
-        self.snapshot.rows_at(self.label, &ordinals, &rows_of, columns, through, branch).await
+        let Stretches { rows, chosen } = vertices.stretches();
+        let cells = self.snapshot.added_stretches(self.label, &rows, columns, through, branch).await?;
+        Ok(Rows::OfTable { cells, chosen, at: 0 })
     }
 }
 

@@ -221,6 +221,21 @@ async fn a_condition_names_starts() {
     };
     let search = waves(&[start("P[name = n8]")]).await;
     assert_eq!(waves(&[start("P:5"), start("P[name = n8]"), start("P[name = n9]"), start("C:1")]).await, search);
+    // Equal conditions are one search.
+    let requests = async |starts: Vec<StartKey>| {
+        let (_, graph) = open(&people(), &in_parts()).await;
+        let mut query = graph.query();
+        let found = query.start_vertices(&starts).await.map(|found| found.len());
+        (found, query.cost().requests)
+    };
+    let (found, once) = requests(vec![start("P[name = n8]")]).await;
+    assert_eq!(found.unwrap(), 1);
+    let (found, often) = requests(vec![start("P[name = n8]"); 2_000]).await;
+    assert_eq!((found.unwrap(), often), (2_000, once));
+    let (found, _) = requests((0..257).map(|name| start(&format!("P[name = n{name}]"))).collect()).await;
+    let many = found.unwrap_err();
+    assert_eq!(many.kind(), ErrorKind::Invalid);
+    assert!(many.to_string().contains("257 different conditions are starts"), "{many}");
     let _ = store;
 }
 

@@ -308,7 +308,7 @@ fn one_bool(column: &ArrayRef) -> Option<bool> {
 }
 
 /// A line of JSON whose members are columns.
-pub(super) fn json_row(members: Vec<(String, &RawValue)>) -> Result<RawChange, String> {
+pub(super) fn json_row(members: Vec<(Cow<'_, str>, &RawValue)>) -> Result<RawChange, String> {
     let (names, values): (Vec<_>, Vec<_>) = members.into_iter().unzip();
     let columns = names.iter().map(|name| Column::named(name)).collect::<Result<Vec<_>, _>>();
     let columns = columns.map_err(|why| format!("it {why}"))?;

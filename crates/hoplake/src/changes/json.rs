@@ -9,6 +9,8 @@
 //! properties. So its depth needs no bound of its own: that of its length suffices.
 
 use std::{
+    borrow::Cow,
+    collections::HashSet,
     fmt,
     io::{BufRead, Read},
     sync::Arc,
@@ -19,7 +21,10 @@ use hoplake_engine::{
     float,
 };
 use hoplake_ingest::source::values;
-use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error as _, MapAccess, Visitor},
+};
 use serde_json::{Value as Json, json, value::RawValue};
 
 use super::{
@@ -78,13 +83,13 @@ fn written(line: &str) -> Result<RawChange, String> {
         // As `get` prints it: each member has the meaning of the CSV column of that name.
         return columns::json_row(line.0);
     };
-    let op = if op.get().starts_with('"') { read(op.get())? } else { String::new() };
+    let op = if op.get().starts_with('"') { text(op)? } else { Cow::Borrowed("") };
     let kind = Kind::named(&op)?;
     let written = RawChange {
         kind,
-        label: match line.take("label").map(value).transpose()? {
-            Some(Value::String(label)) => label.into(),
-            _ => return Err(format!("the {kind} has no label that is text")),
+        label: match line.take("label").filter(|label| label.get().starts_with('"')) {
+            Some(label) => text(label)?.into(),
+            None => return Err(format!("the {kind} has no label that is text")),
         },
         key: line.take("key").map(raw).transpose()?,
         source: line.take("source").map(|end| raw_end("source", end)).transpose()?,
@@ -108,7 +113,7 @@ fn properties(json: &RawValue) -> Result<Vec<(Name, Raw)>, String> {
         return Err(format!("properties is {}; it is an object of names and values", shown(json)));
     }
     let members: Members<'_> = read(json.get())?;
-    let property = |(name, json): (String, &RawValue)| {
+    let property = |(name, json): (Cow<'_, str>, &RawValue)| {
         let value = raw(json).map_err(|why| format!("property {name}: {why}"))?;
         Ok((name.into(), value))
     };
@@ -121,14 +126,11 @@ pub(super) fn raw(json: &RawValue) -> Result<Raw, String> {
 
 fn raw_end(name: &str, json: &RawValue) -> Result<RawVertexRef, String> {
     let wrong = || format!("{name} is {}; it is [label, key]", shown(json));
-    if !json.get().starts_with('[') {
-        return Err(wrong());
-    }
-    let parts: Vec<&RawValue> = read(json.get())?;
-    let [label, key] = parts[..] else { return Err(wrong()) };
-    match value(label)? {
-        Value::String(label) => Ok((label.into(), raw(key)?)),
-        _ => Err(wrong()),
+    // What it is made of was checked with the line: only another shape fails.
+    let [label, key]: [&RawValue; 2] = serde_json::from_str(json.get()).map_err(|_| wrong())?;
+    match label.get().starts_with('"') {
+        true => Ok((text(label)?.into(), raw(key)?)),
+        false => Err(wrong()),
     }
 }
 
@@ -144,7 +146,17 @@ fn edge_key(json: &RawValue) -> Result<(Name, Raw), String> {
 }
 
 /// The members of an object in their order, each as its text.
-struct Members<'a>(Vec<(String, &'a RawValue)>);
+struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+/// Text without a copy, unless there are escapes in it.
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+/// The text of a value that begins as one.
+fn text(json: &RawValue) -> Result<Cow<'_, str>, String> {
+    read(json.get()).map(|Text(text)| text)
+}
 
 impl<'a> Members<'a> {
     /// Takes a member out; null counts as absent.
@@ -170,19 +182,29 @@ impl<'de> Visitor<'de> for MembersOf {
     }
 
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Members<'de>, M::Error> {
-        let mut members: Vec<(String, &RawValue)> = Vec::new();
-        while let Some(member) = map.next_entry()? {
-            members.push(member);
+        let mut members: Vec<(Cow<'de, str>, &RawValue)> = Vec::with_capacity(FEW_MEMBERS);
+        while let Some((Text(name), value)) = map.next_entry()? {
+            members.push((name, value));
         }
-        // Sorted, since a line of 16 MiB may have a million members: comparing all pairs would be quadratic.
-        let mut names: Vec<&str> = members.iter().map(|(name, _)| name.as_str()).collect();
-        names.sort_unstable();
-        match names.array_windows().find(|[a, b]| a == b) {
-            Some([name, _]) => Err(M::Error::custom(format_args!("{TWICE}{name:?} occurs twice"))),
+        let twice = match members.len() <= FEW_MEMBERS {
+            true => {
+                members.iter().enumerate().find(|(at, (name, _))| members[..*at].iter().any(|(other, _)| other == name))
+            }
+            // By hash, since a line of 16 MiB may have a million members: comparing all pairs would be quadratic.
+            false => {
+                let mut names = HashSet::with_capacity(members.len());
+                members.iter().enumerate().find(|(_, (name, _))| !names.insert(name))
+            }
+        };
+        match twice {
+            Some((_, (name, _))) => Err(M::Error::custom(format_args!("{TWICE}{name:?} occurs twice"))),
             None => Ok(Members(members)),
         }
     }
 }
+
+/// As many as a change has.
+const FEW_MEMBERS: usize = 8;
 
 /// Marks a message that is complete.
 const TWICE: &str = "the member ";
@@ -267,8 +289,8 @@ fn typed(json: &RawValue) -> Result<Value, String> {
     let unknown = || wrong(r#"is not a value; objects are {"date": …}, {"timestamp": …} and {"float64": …}"#);
     let members: Members<'_> = read(json.get())?;
     let [(name, of)] = &members.0[..] else { return Err(unknown()) };
-    let text: Option<String> = of.get().starts_with('"').then(|| read(of.get())).transpose()?;
-    match (name.as_str(), text) {
+    let text = of.get().starts_with('"').then(|| text(of)).transpose()?;
+    match (&**name, text) {
         ("date", Some(text)) => values::date(&text).map(Value::Date).map_err(wrong),
         ("timestamp", Some(text)) => values::timestamp(&text).map(Value::Timestamp).map_err(wrong),
         ("float64", Some(text)) => beyond_numbers(&text).map(Value::Float64).ok_or_else(unknown),

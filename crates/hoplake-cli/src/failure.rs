@@ -5,6 +5,8 @@
 
 use hoplake::{Error, ErrorKind, Reason};
 
+use crate::output::tables::printable;
+
 /// The statuses, as `hoplake --help` has them.
 pub const STATUSES: &str = "\
 Exit status:
@@ -78,6 +80,7 @@ pub fn report(error: &anyhow::Error, verb: &str, url: &str) -> u8 {
         (ErrorKind::Internal, format!("{error:#}"), by_kind(ErrorKind::Internal, None, ""))
     };
     // Two lines with fixed beginnings, so that scripts can take them apart.
+    let [message, hint] = [message, hint].map(printable);
     eprintln!("error: {message}\nhint: {hint}{}", detail(kind, error));
     status(kind)
 }

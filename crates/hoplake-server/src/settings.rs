@@ -138,7 +138,7 @@ impl Role {
 pub struct LimitSettings {
     /// Time, in milliseconds. Default 30,000.
     pub time_ms: u64,
-    /// Vertices over all depths. Default 20,000,000.
+    /// Vertices over all depths, or that a scan finds. Default 20,000,000.
     pub vertices_max: u64,
     /// Requests to the store. Default none.
     pub requests_max: u64,

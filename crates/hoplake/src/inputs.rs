@@ -65,6 +65,11 @@ impl<'a> Place<'a> {
         match text.split_once("://") {
             Some((scheme, _)) if STORES.contains(&scheme) => Ok(Self::Store(text)),
             Some(("http" | "https", _)) => Ok(Self::Web(text)),
+            Some(("file", _)) => Err(invalid(format!("{text}: write the path of a file here without file://"))),
+            Some((scheme, _)) if !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric()) => {
+                let known = "s3://, gs://, az://, http:// and https://";
+                Err(invalid(format!("{text}: {scheme}:// is not read; inputs are files and folders here, and {known}")))
+            }
             _ => {
                 let slash = text.split_once(":/").filter(|(scheme, _)| STORES.contains(scheme));
                 match slash {
@@ -435,6 +440,21 @@ mod web {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn other_urls_are_refused() {
+        for (path, why) in [
+            ("file:///data/people.csv", "write the path of a file here without file://"),
+            ("ftp://host/people.csv", "ftp:// is not read; inputs are"),
+            ("s3:/bucket/people.csv", "write s3://, with two slashes"),
+        ] {
+            let refused = Place::of(Path::new(path)).err().unwrap();
+            assert!(refused.kind() == ErrorKind::Invalid && refused.to_string().contains(why), "{refused}");
+        }
+        for path in ["people.csv", "/data/a:b/people.csv", "C:/people.csv"] {
+            assert!(matches!(Place::of(Path::new(path)), Ok(Place::Here)), "{path}");
+        }
+    }
 
     #[test]
     fn what_may_be_secret_is_not_shown() {

@@ -69,8 +69,19 @@ impl TextTable {
 
     /// Adds a row.
     pub fn add_row(&mut self, cells: impl IntoIterator<Item = String>) {
-        self.0.add_row(cells.into_iter().collect::<Vec<_>>());
+        self.0.add_row(cells.into_iter().map(printable).collect::<Vec<_>>());
     }
+}
+
+/// Text whose control characters are escaped, as `\u{1b}`: what a graph has must not move a terminal's cursor or change its colours. A
+/// table breaks lines itself.
+pub fn printable(text: String) -> String {
+    let moves = |next: char| next.is_control() && next != '\n';
+    if !text.contains(moves) {
+        return text;
+    }
+    let each = |next: char| if moves(next) { next.escape_default().to_string() } else { next.to_string() };
+    text.chars().map(each).collect()
 }
 
 impl fmt::Display for TextTable {
@@ -88,6 +99,13 @@ mod tests {
         text.add_row(["3", "Austin Bergstrom International Airport", "Austin"].map(str::to_owned));
         text.add_row(["1", "two\nlines", "東京都庁の空港"].map(str::to_owned));
         text.fitted(width).to_string().lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn what_a_graph_has_does_not_command_a_terminal() {
+        let mut text = table(&["name"], &[]);
+        text.add_row(["\u{1b}[31mred\u{7}\tÉ".to_owned()]);
+        assert!(text.to_string().ends_with("\\u{1b}[31mred\\u{7}\\tÉ"), "{text}");
     }
 
     #[test]

@@ -13,7 +13,7 @@ pub struct LimitArgs {
     /// End the query after this time, as in 500ms or 2m
     #[arg(long, help_heading = "Limits", value_name = "TIME", value_parser = humantime::parse_duration)]
     timeout: Option<Duration>,
-    /// End the query when it has visited more vertices, over all depths
+    /// End the query when it has visited more vertices, over all depths, or a scan has found more
     #[arg(long, help_heading = "Limits", value_name = "N", value_parser = arguments::count::<u64>, allow_negative_numbers = true)]
     max_vertices: Option<u64>,
     /// End the query when it has sent more requests to the store

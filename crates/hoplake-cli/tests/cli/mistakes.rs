@@ -86,6 +86,8 @@ fn names_and_words() {
             ("traverse graph --start Person:1 --hop out:knows[since>soon]", 2, "\"soon\" is not an int64", "--help"),
             ("traverse graph --start Person:1 --hop both --timeout 1ns", 6, "limit of 1 ms", "raise the limit"),
             ("traverse graph --start Person:1 --hop both --max-vertices 1", 6, "limit of 1 vert", "raise the limit"),
+            ("scan graph --label Person --max-vertices 1", 6, "limit of 1 vert", "raise the limit"),
+            ("scan graph --where ~key>0 --count --max-vertices 1", 6, "limit of 1 vert", "raise the limit"),
             (
                 "path graph --from Person:2 --to Town:10 --hop in:knows",
                 3,

@@ -94,7 +94,7 @@ pub struct Hop {
 pub struct Limits {
     #[prost(uint64, tag = "1")]
     pub time_ms: u64,
-    /// Vertices over all depths.
+    /// Vertices over all depths, or that a scan finds.
     #[prost(uint64, tag = "2")]
     pub vertices_max: u64,
     /// Requests to the store.

@@ -91,7 +91,7 @@ pub(crate) struct HopPartsBody {
 pub(crate) struct LimitsBody {
     /// Time, in milliseconds.
     time_ms: u64,
-    /// Vertices over all depths.
+    /// Vertices over all depths, or that a scan finds.
     vertices_max: u64,
     /// Requests to the store.
     requests_max: u64,

@@ -32,8 +32,7 @@ pub fn write(facts: &Facts, out: &mut impl Write) -> anyhow::Result<()> {
     if !manifest.change.message.is_empty() {
         writeln!(out, "message: {}", manifest.change.message)?;
     }
-    let versions: Vec<_> = facts.versions.iter().map(ToString::to_string).collect();
-    writeln!(out, "versions: {}", versions.join(", "))?;
+    writeln!(out, "versions: {}", ranges(&facts.versions))?;
     for index in &manifest.indexes {
         let state = if index.is_ready() { "" } else { ", being built" };
         writeln!(out, "index: {}{state}", facts.index_name(index.id))?;
@@ -44,6 +43,15 @@ pub fn write(facts: &Facts, out: &mut impl Write) -> anyhow::Result<()> {
     write_degrees(facts.graph, out)?;
     write_sizes(facts, out)?;
     facts.upkeep.write(facts, out)
+}
+
+/// Ascending numbers, those that follow each other as `1 to 46`.
+fn ranges(numbers: &[u64]) -> String {
+    let of_run = |run: &[u64]| match run {
+        [first, _, .., last] => format!("{first} to {last}"),
+        few => few.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+    };
+    numbers.chunk_by(|a, b| a + 1 == *b).map(of_run).collect::<Vec<_>>().join(", ")
 }
 
 fn properties(properties: &[Property]) -> String {
@@ -115,6 +123,8 @@ fn write_sizes(facts: &Facts, out: &mut impl Write) -> anyhow::Result<()> {
     let schema = facts.graph.schema();
     let edge = |id| schema.edge_type(id).map_or_else(|| "?".into(), |edge| edge_name(schema, edge));
     let mut text = table(&["section", "items", "blocks", "bytes", "bytes per item"], &[1, 2, 3, 4]).wrapped();
+    // A section has as many sorted runs as commits left: one line for all of them.
+    let mut sums: Vec<(String, [u64; 3])> = Vec::new();
     for section in &facts.info.sections {
         let name = match section.kind {
             SectionKind::Keys(label) => format!("keys of {}", label_name(schema, label)),
@@ -125,8 +135,15 @@ fn write_sizes(facts: &Facts, out: &mut impl Write) -> anyhow::Result<()> {
             SectionKind::Values(index) => format!("index {}", facts.index_name(index)),
             SectionKind::RemovedValues(index) => format!("removed from index {}", facts.index_name(index)),
         };
-        let each = if section.items == 0 { 0.0 } else { section.bytes as f64 / section.items as f64 };
-        text.add_row([name, count(section.items), count(section.blocks), bytes(section.bytes), format!("{each:.2}")]);
+        let more = [section.items, section.blocks, section.bytes];
+        match sums.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, sum)) => sum.iter_mut().zip(more).for_each(|(sum, more)| *sum += more),
+            None => sums.push((name, more)),
+        }
+    }
+    for (name, [items, blocks, size]) in sums {
+        let each = if items == 0 { 0.0 } else { size as f64 / items as f64 };
+        text.add_row([name, count(items), count(blocks), bytes(size), format!("{each:.2}")]);
     }
     // A label's rows may be in several files.
     let mut tables: BTreeMap<TableOwner, u64> = BTreeMap::new();
@@ -148,4 +165,15 @@ fn write_sizes(facts: &Facts, out: &mut impl Write) -> anyhow::Result<()> {
     ]);
     text.add_row(["total".into(), String::new(), String::new(), bytes(facts.info.total_bytes), String::new()]);
     Ok(writeln!(out, "{text}")?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_that_follow_each_other_are_a_range() {
+        assert_eq!(ranges(&[1, 2, 3, 4, 7, 9, 10, 12, 13, 14]), "1 to 4, 7, 9, 10, 12 to 14");
+        assert_eq!(ranges(&[]), "");
+    }
 }

@@ -400,7 +400,6 @@ async fn the_genuine_sample_comes_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "takes minutes without optimisation"]
 async fn sf01_comes_back() {
     real_graph_round_trips("snb-sf0.1-datagen").await;
 }

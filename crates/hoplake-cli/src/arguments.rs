@@ -3,6 +3,9 @@
 use std::{ops::RangeInclusive, str::FromStr};
 
 use bytesize::ByteSize;
+use clap::error::{ContextKind, ContextValue};
+
+use crate::output::tables::printable;
 
 /// A whole number, 0 or more.
 pub fn count<T: FromStr>(text: &str) -> Result<T, String> {
@@ -38,9 +41,35 @@ pub fn hops(text: &str) -> Result<usize, String> {
     hops.ok_or_else(|| "write a number of hops from 1 to 100000".into())
 }
 
+/// Characters of a wrong argument that are shown.
+const SHOWN_CHARS: usize = 200;
+
+/// An error that does not repeat the whole of a long argument, nor control characters in it.
+pub fn shortened(mut error: clap::Error) -> clap::Error {
+    if let Some(ContextValue::String(value)) = error.get(ContextKind::InvalidValue) {
+        let mut shown = printable(value.clone());
+        if let Some((end, _)) = shown.char_indices().nth(SHOWN_CHARS) {
+            shown.truncate(end);
+            shown.push('…');
+        }
+        error.insert(ContextKind::InvalidValue, ContextValue::String(shown));
+    }
+    error
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_argument_is_not_repeated() {
+        let size = clap::Arg::new("size").value_parser(size);
+        let long = format!("\u{1b}{}", "é".repeat(3_000));
+        let error = clap::Command::new("hoplake").arg(size).try_get_matches_from(["hoplake", &long]).unwrap_err();
+        let shown = shortened(error).to_string();
+        assert!(shown.contains("'\\u{1b}é") && shown.contains("é…'") && shown.contains("write a size"), "{shown}");
+        assert!(shown.len() < 1_000, "{shown}");
+    }
 
     #[test]
     fn what_is_none_is_told_what_to_write() {

@@ -141,7 +141,7 @@ impl Verb {
 fn main() -> ExitCode {
     // Before there is any other thread: it sets a number of the allocator.
     hoplake_allocator::give_back_large();
-    let Cli { verb } = Cli::parse();
+    let Cli { verb } = Cli::try_parse().unwrap_or_else(|error| arguments::shortened(error).exit());
     let outcome = Builder::new_multi_thread().enable_all().build().map_err(anyhow::Error::from).and_then(|runtime| {
         let outcome = runtime.block_on(verb.run());
         // Blocking work that a verb left on a thread must not delay the end of the process.

@@ -109,7 +109,8 @@ impl Snapshot {
         let rows: u64 = stretches.iter().map(|rows| rows.end - rows.start).sum();
         let found: u64 = reads.iter().map(|(_, read)| read.row_count as u64).sum();
         if found != rows {
-            let why = format!("tables have {found} of {rows} rows: {:?}", chosen.first());
+            let owner = chosen.first().map(|table| table.reference.owner);
+            let why = format!("the tables of {owner:?} have {found} of {rows} rows");
             return Err(EngineError::format(self.reader().store().url())(FormatError::corrupt("manifest", why)));
         }
         let mut pages = pages.into_iter();

@@ -1,0 +1,63 @@
+//! Scalars that stand in a query, in the types of TinkerPop.
+//!
+//! The types of numbers are those of Java: what a number is decides what a sum of it is, and which type a driver gets back.
+
+use std::fmt;
+
+use bigdecimal::BigDecimal;
+use jiff::{Timestamp, tz::Offset};
+use num_bigint::BigInt;
+use uuid::Uuid;
+
+/// A scalar.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Literal {
+    /// `null`
+    Null,
+    /// `true` or `false`
+    Boolean(bool),
+    /// A number of any type.
+    Number(Number),
+    /// A text.
+    Text(Box<str>),
+    /// A point in time, and the offset from UTC in which it was written.
+    DateTime(Timestamp, Offset),
+    /// A UUID.
+    Uuid(Uuid),
+}
+
+/// A number with its type.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Number {
+    /// `1b`
+    Byte(i8),
+    /// `1s`
+    Short(i16),
+    /// `1` or `1i`
+    Int(i32),
+    /// `1l`, or an integer that an [`Int`](Self::Int) lacks.
+    Long(i64),
+    /// `1n`, or an integer that a [`Long`](Self::Long) lacks.
+    BigInteger(BigInt),
+    /// `1.0f`
+    Float(f32),
+    /// `1.0` or `1.0d`, `NaN` and `Infinity`
+    Double(f64),
+    /// `1.0m`
+    BigDecimal(BigDecimal),
+}
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Byte(number) => number.fmt(f),
+            Self::Short(number) => number.fmt(f),
+            Self::Int(number) => number.fmt(f),
+            Self::Long(number) => number.fmt(f),
+            Self::BigInteger(number) => number.fmt(f),
+            Self::Float(number) => number.fmt(f),
+            Self::Double(number) => number.fmt(f),
+            Self::BigDecimal(number) => number.fmt(f),
+        }
+    }
+}

@@ -1,9 +1,23 @@
 //! Gremlin, the query language of Apache TinkerPop.
 //!
-//! [`text::parse`] reads the language as text. What comes of it is a [`script::Script`]: calls by name, which bytecode is,
-//! too. `docs/rfcs/0009-gremlin.md` says what becomes of it.
+//! | room | what it does |
+//! | --- | --- |
+//! | [`text`] | reads the language as text |
+//! | [`bytecode`] | the language as drivers send it: instructions that a codec has read |
+//! | [`script`] | what comes of both: calls by name, with their arguments |
+//! | [`value`] | what a query returns: types, comparison, arithmetic |
+//! | [`message`] | requests and responses |
+//! | [`graphbinary`] | their binary form, GraphBinary 1 |
+//! | [`graphson`] | their JSON form, GraphSON 3 and 2 |
+//!
+//! `docs/rfcs/0009-gremlin.md` says what becomes of a script.
 
+// pub mod bytecode;
+// pub mod graphbinary;
+// pub mod graphson;
 pub mod literal;
+// pub mod message;
 pub mod script;
 pub mod text;
 pub mod tokens;
+pub mod value;

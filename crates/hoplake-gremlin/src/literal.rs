@@ -5,7 +5,7 @@
 use std::fmt;
 
 use bigdecimal::BigDecimal;
-use jiff::{Timestamp, tz::Offset};
+use jiff::{SignedDuration, Timestamp, tz::Offset};
 use num_bigint::BigInt;
 use uuid::Uuid;
 
@@ -24,6 +24,12 @@ pub enum Literal {
     DateTime(Timestamp, Offset),
     /// A UUID.
     Uuid(Uuid),
+    /// A character. Text has no form for it; bytecode has.
+    Char(char),
+    /// A length of time, in bytecode alone.
+    Duration(SignedDuration),
+    /// Bytes, in bytecode alone.
+    Bytes(Box<[u8]>),
 }
 
 /// A number with its type.

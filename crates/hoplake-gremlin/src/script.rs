@@ -6,6 +6,7 @@
 use crate::{
     literal::Literal,
     tokens::{Cardinality, Token},
+    value::Value,
 };
 
 /// All statements of a text; a driver gets the results of the last one.
@@ -69,6 +70,8 @@ pub enum Argument {
     Cardinality(Cardinality, Box<Argument>),
     /// `new Vertex(1, "person")`: its id and label
     Vertex(Box<Argument>, Box<Argument>),
+    /// A value that only a driver can send: an edge, a path, a tree.
+    Value(Box<Value>),
     /// `new SubgraphStrategy(vertices: __.has("age"))`
     Strategy(Strategy),
     /// A name whose value comes with the query, or that of a strategy.

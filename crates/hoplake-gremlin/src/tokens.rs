@@ -257,7 +257,7 @@ enumeration! {
 }
 
 /// A value of any of the enumerations.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "each is its enumeration")]
 pub enum Token {
     T(T),
@@ -294,6 +294,44 @@ impl Token {
             |name| Barrier::named(name).map(Self::Barrier),
         ];
         enumerations.iter().find_map(|named| named(name))
+    }
+
+    /// The name of its enumeration.
+    pub fn enumeration(self) -> &'static str {
+        match self {
+            Self::T(_) => "T",
+            Self::Order(_) => "Order",
+            Self::Scope(_) => "Scope",
+            Self::Pop(_) => "Pop",
+            Self::Column(_) => "Column",
+            Self::Direction(_) => "Direction",
+            Self::Cardinality(_) => "Cardinality",
+            Self::Operator(_) => "Operator",
+            Self::Pick(_) => "Pick",
+            Self::Merge(_) => "Merge",
+            Self::Dt(_) => "DT",
+            Self::Barrier(_) => "Barrier",
+            Self::GType(_) => "GType",
+        }
+    }
+
+    /// Its name within its enumeration.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::T(token) => token.name(),
+            Self::Order(token) => token.name(),
+            Self::Scope(token) => token.name(),
+            Self::Pop(token) => token.name(),
+            Self::Column(token) => token.name(),
+            Self::Direction(token) => token.name(),
+            Self::Cardinality(token) => token.name(),
+            Self::Operator(token) => token.name(),
+            Self::Pick(token) => token.name(),
+            Self::Merge(token) => token.name(),
+            Self::Dt(token) => token.name(),
+            Self::Barrier(token) => token.name(),
+            Self::GType(token) => token.name(),
+        }
     }
 
     /// The value of a name with its enumeration, such as `Order.desc`; `None` if there is no such enumeration or it has no

@@ -1,0 +1,171 @@
+//! Equivalence: which values `dedup`, `group` and the keys of maps take for one.
+//!
+//! It is `equals` of Java's types: `1` and `1.0` are two, as are `1.0m` and `1.00m`; `NaN` is one; an element is its type
+//! and id; a set is its items in any order.
+
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    mem,
+};
+
+use super::{Tree, Value};
+use crate::literal::Number;
+
+/// A value as a key: `Eq` and `Hash` by equivalence.
+///
+/// ```
+/// use std::collections::HashSet;
+///
+/// use hoplake_gremlin::value::{Key, Value};
+///
+/// let values = [Value::from(1), Value::from(1), Value::from(1.0), Value::from(f64::NAN), Value::from(f64::NAN)];
+/// let distinct: HashSet<Key> = values.iter().map(Key).collect();
+/// assert_eq!(distinct.len(), 3);
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct Key<'a>(pub &'a Value);
+
+impl PartialEq for Key<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        equivalent(self.0, other.0)
+    }
+}
+
+impl Eq for Key<'_> {}
+
+impl Hash for Key<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        hash_value(self.0, state);
+    }
+}
+
+fn equivalent(left: &Value, right: &Value) -> bool {
+    match (left, right) {
+        (Value::Number(left), Value::Number(right)) => numbers(left, right),
+        (Value::Vertex(left), Value::Vertex(right)) => equivalent(&left.id, &right.id),
+        (Value::Edge(left), Value::Edge(right)) => equivalent(&left.id, &right.id),
+        (Value::VertexProperty(left), Value::VertexProperty(right)) => equivalent(&left.id, &right.id),
+        (Value::Property(left), Value::Property(right)) => {
+            left.key == right.key && equivalent(&left.value, &right.value)
+        }
+        (Value::Path(left), Value::Path(right)) => {
+            left.steps.len() == right.steps.len()
+                && left.steps.iter().zip(&right.steps).all(|((left, left_labels), (right, right_labels))| {
+                    same_labels(left_labels, right_labels) && equivalent(left, right)
+                })
+        }
+        (Value::List(left), Value::List(right)) => {
+            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| equivalent(left, right))
+        }
+        (Value::Set(left), Value::Set(right)) => same_entries(left, right, Key, |_, _| true),
+        (Value::BulkSet(left), Value::BulkSet(right)) => {
+            same_entries(left, right, |item| Key(&item.0), |left, right| left.1 == right.1)
+        }
+        (Value::Map(left), Value::Map(right)) => {
+            same_entries(left, right, |entry| Key(&entry.0), |left, right| equivalent(&left.1, &right.1))
+        }
+        (Value::Tree(left), Value::Tree(right)) => trees(left, right),
+        (Value::Traverser(left), Value::Traverser(right)) => equivalent(&left.value, &right.value),
+        // Neither the offset, as for equality.
+        (Value::DateTime(left, _), Value::DateTime(right, _)) => left == right,
+        (left, right) => left == right,
+    }
+}
+
+/// Labels are sets.
+fn same_labels(left: &[Box<str>], right: &[Box<str>]) -> bool {
+    left.len() == right.len() && left.iter().all(|label| right.contains(label))
+}
+
+fn numbers(left: &Number, right: &Number) -> bool {
+    match (left, right) {
+        // By their bits, so that `NaN` is one and the two zeros are two.
+        (Number::Float(left), Number::Float(right)) => float_bits(*left) == float_bits(*right),
+        (Number::Double(left), Number::Double(right)) => double_bits(*left) == double_bits(*right),
+        (Number::BigDecimal(left), Number::BigDecimal(right)) => {
+            left.as_bigint_and_exponent() == right.as_bigint_and_exponent()
+        }
+        (left, right) => left == right,
+    }
+}
+
+fn float_bits(number: f32) -> u32 {
+    if number.is_nan() { f32::NAN.to_bits() } else { number.to_bits() }
+}
+
+fn double_bits(number: f64) -> u64 {
+    if number.is_nan() { f64::NAN.to_bits() } else { number.to_bits() }
+}
+
+fn trees(left: &Tree, right: &Tree) -> bool {
+    same_entries(&left.branches, &right.branches, |branch| Key(&branch.0), |left, right| trees(&left.1, &right.1))
+}
+
+/// Whether both have the same keys, and each the same under it, in any order.
+fn same_entries<'a, T>(
+    left: &'a [T],
+    right: &'a [T],
+    key: impl Fn(&'a T) -> Key<'a>,
+    same: impl Fn(&'a T, &'a T) -> bool,
+) -> bool {
+    if left.len() != right.len() {
+        return false;
+    }
+    let by_key: std::collections::HashMap<Key, &T> = right.iter().map(|entry| (key(entry), entry)).collect();
+    left.iter().all(|entry| by_key.get(&key(entry)).is_some_and(|other| same(entry, other)))
+}
+
+fn hash_value<H: Hasher>(value: &Value, state: &mut H) {
+    mem::discriminant(value).hash(state);
+    match value {
+        Value::Null | Value::Metrics(_) => {}
+        Value::Boolean(boolean) => boolean.hash(state),
+        Value::Number(number) => hash_number(number, state),
+        Value::Text(text) => text.hash(state),
+        Value::Char(character) => character.hash(state),
+        Value::DateTime(time, _) => time.hash(state),
+        Value::Duration(duration) => duration.hash(state),
+        Value::Uuid(uuid) => uuid.hash(state),
+        Value::Bytes(bytes) => bytes.hash(state),
+        Value::List(items) => items.iter().for_each(|item| hash_value(item, state)),
+        Value::Set(items) => hash_any_order(items.iter(), state),
+        Value::BulkSet(items) => hash_any_order(items.iter().map(|(item, _)| item), state),
+        Value::Map(entries) => hash_any_order(entries.iter().map(|(key, _)| key), state),
+        Value::Tree(tree) => hash_any_order(tree.branches.iter().map(|(item, _)| item), state),
+        Value::Vertex(vertex) => hash_value(&vertex.id, state),
+        Value::Edge(edge) => hash_value(&edge.id, state),
+        Value::VertexProperty(property) => hash_value(&property.id, state),
+        Value::Property(property) => {
+            property.key.hash(state);
+            hash_value(&property.value, state);
+        }
+        Value::Path(path) => path.steps.iter().for_each(|(item, _)| hash_value(item, state)),
+        Value::Token(token) => token.hash(state),
+        Value::Traverser(traverser) => hash_value(&traverser.value, state),
+    }
+}
+
+fn hash_number<H: Hasher>(number: &Number, state: &mut H) {
+    mem::discriminant(number).hash(state);
+    match number {
+        Number::Byte(number) => number.hash(state),
+        Number::Short(number) => number.hash(state),
+        Number::Int(number) => number.hash(state),
+        Number::Long(number) => number.hash(state),
+        Number::BigInteger(number) => number.hash(state),
+        Number::Float(number) => float_bits(*number).hash(state),
+        Number::Double(number) => double_bits(*number).hash(state),
+        Number::BigDecimal(number) => number.as_bigint_and_exponent().hash(state),
+    }
+}
+
+/// The sum of the items' hashes does not depend on their order.
+fn hash_any_order<'a, H: Hasher>(items: impl ExactSizeIterator<Item = &'a Value>, state: &mut H) {
+    items.len().hash(state);
+    let hash = |item| {
+        let mut hasher = DefaultHasher::new();
+        hash_value(item, &mut hasher);
+        hasher.finish()
+    };
+    items.map(hash).fold(0_u64, u64::wrapping_add).hash(state);
+}

@@ -12,11 +12,11 @@
 //!
 //! `docs/rfcs/0009-gremlin.md` says what becomes of a script.
 
-// pub mod bytecode;
-// pub mod graphbinary;
+pub mod bytecode;
+pub mod graphbinary;
 // pub mod graphson;
 pub mod literal;
-// pub mod message;
+pub mod message;
 pub mod script;
 pub mod text;
 pub mod tokens;

@@ -1,0 +1,124 @@
+//! GraphBinary 1.0, the binary encoding of TinkerPop 3.
+//!
+//! ```text
+//! value       type code (1) · flag (1): 0 for a value, 1 for null · the value
+//! text        length (4) · UTF-8
+//! list, set   items (4) · values              map   entries (4) · keys and values in turn
+//! bytecode    steps (4) · instructions · sources (4) · instructions
+//! instruction name as text · arguments (4) · values
+//! request     0x81 · id (16) · op as text · processor as text · arguments as a map
+//! response    0x81 · flag · id (16) · status (4) · flag · message as text · attributes as a map · meta as a map · value
+//! ```
+//! All numbers are big-endian. Where the type is known, as of the op of a request, there is neither a code nor, for most, a flag.
+//!
+//! A reader takes bytes from anyone. Every length is compared with the bytes that are left before memory is taken for it, and an
+//! item takes at least two bytes, so what is decoded is at most some fifty times the message. Nesting has a bound, [`DEPTH_MAX`].
+//! Types that no traversal needs (a graph, a period, a custom type) are refused by name.
+
+mod reader;
+#[cfg(test)]
+mod tests;
+mod types;
+mod writer;
+
+use crate::{
+    message::{Request, Response},
+    value::Value,
+};
+
+/// The media type that precedes a message.
+pub const MEDIA_TYPE: &str = "application/vnd.graphbinary-v1.0";
+
+/// How deep values and traversals may nest, as in text.
+pub const DEPTH_MAX: usize = crate::text::DEPTH_MAX;
+
+/// Bytes of a big number, at most: 10,000 digits, as of one in text.
+const NUMBER_BYTES_MAX: usize = 4_160;
+
+/// Digits after the point of a big decimal, at most, and zeros before it.
+const SCALE_MAX: u32 = 20_000;
+
+/// Reads a request, after its media type.
+///
+/// # Errors
+/// [`DecodeError`] if it is not one.
+pub fn read_request(bytes: &[u8]) -> Result<Request, DecodeError> {
+    reader::Reader::new(bytes).request()
+}
+
+/// Reads a response.
+///
+/// # Errors
+/// [`DecodeError`] if it is not one.
+pub fn read_response(bytes: &[u8]) -> Result<Response, DecodeError> {
+    reader::Reader::new(bytes).response()
+}
+
+/// Reads a value with its type.
+///
+/// ```
+/// use hoplake_gremlin::{graphbinary, value::Value};
+///
+/// assert_eq!(graphbinary::read_value(&[0x01, 0x00, 0, 0, 0, 42]).unwrap(), Value::from(42));
+/// let error = graphbinary::read_value(&[0x01, 0x00, 0]).unwrap_err();
+/// assert_eq!(error.to_string(), "byte 2: 4 bytes are missing, and 1 is left");
+/// ```
+///
+/// # Errors
+/// [`DecodeError`] if it is not one.
+pub fn read_value(bytes: &[u8]) -> Result<Value, DecodeError> {
+    reader::Reader::new(bytes).single_value()
+}
+
+/// Writes a request.
+///
+/// # Errors
+/// [`EncodeError`] if it holds what GraphBinary has no form for, and if its query is a script: drivers write those.
+pub fn write_request(request: &Request, bytes: &mut Vec<u8>) -> Result<(), EncodeError> {
+    writer::Writer(bytes).request(request)
+}
+
+/// Writes a response.
+///
+/// # Errors
+/// [`EncodeError`] if it holds what GraphBinary has no form for.
+pub fn write_response(response: &Response, bytes: &mut Vec<u8>) -> Result<(), EncodeError> {
+    writer::Writer(bytes).response(response)
+}
+
+/// Writes a value with its type.
+///
+/// # Errors
+/// [`EncodeError`] if it holds what GraphBinary has no form for.
+pub fn write_value(value: &Value, bytes: &mut Vec<u8>) -> Result<(), EncodeError> {
+    writer::Writer(bytes).value(value)
+}
+
+/// What is wrong with a message, and where.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("byte {position}: {message}")]
+pub struct DecodeError {
+    /// The byte at which it is wrong, from 0.
+    pub position: usize,
+    /// What is wrong.
+    pub message: String,
+}
+
+/// Why a value has no encoding.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EncodeError {
+    /// Lengths have 31 bits.
+    #[error("{0} items or bytes are more than a length can say (2147483647)")]
+    TooLong(usize),
+    /// A number is beyond the range of its field.
+    #[error("{what} is {number}, which its field cannot hold")]
+    OutOfRange {
+        /// What it is.
+        what: &'static str,
+        /// The number.
+        number: String,
+    },
+    /// A request whose query is a script.
+    #[error("a script cannot be written, only text")]
+    Script,
+}

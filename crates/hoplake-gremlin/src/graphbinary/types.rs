@@ -50,7 +50,8 @@ pub enum Type {
     TraversalMetrics = 0x2d,
     Merge = 0x2e,
     Dt = 0x2f,
-    TypeName = 0x30,
+    /// `GType`
+    Kind = 0x30,
     Char = 0x80,
     Duration = 0x81,
     Instant = 0x83,
@@ -110,7 +111,7 @@ const ALL: [Type; 51] = [
     Type::TraversalMetrics,
     Type::Merge,
     Type::Dt,
-    Type::TypeName,
+    Type::Kind,
     Type::Char,
     Type::Duration,
     Type::Instant,
@@ -153,7 +154,7 @@ impl Type {
             Self::T => "T",
             Self::Merge => "Merge",
             Self::Dt => "DT",
-            Self::TypeName => "GType",
+            Self::Kind => "GType",
             _ => return None,
         })
     }

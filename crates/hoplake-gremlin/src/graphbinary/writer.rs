@@ -303,7 +303,7 @@ impl Writer<'_> {
             Token::Merge(_) => Type::Merge,
             Token::Dt(_) => Type::Dt,
             Token::Barrier(_) => Type::Barrier,
-            Token::GType(_) => Type::TypeName,
+            Token::GType(_) => Type::Kind,
         });
         self.typed_text(token.name())
     }

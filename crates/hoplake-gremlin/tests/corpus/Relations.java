@@ -100,9 +100,9 @@ public class Relations {
     static void arithmetic() {
         for (int i = 0; i < NUMBERS.size(); i++) {
             // A sample of the pairs, with one operation for each.
-            for (int j = i % 2; j < NUMBERS.size(); j += 2) {
+            for (int j = i % 3; j < NUMBERS.size(); j += 3) {
                 final Number a = NUMBERS.get(i), b = NUMBERS.get(j);
-                switch ((i * 5 + j / 2) % 6) {
+                switch ((i * 5 + j / 3) % 6) {
                     case 0: line("add", a, b, (x, y) -> NumberHelper.add((Number) x, (Number) y)); break;
                     case 1: line("subtract", a, b, (x, y) -> NumberHelper.sub((Number) x, (Number) y)); break;
                     case 2: line("multiply", a, b, (x, y) -> NumberHelper.mul((Number) x, (Number) y)); break;

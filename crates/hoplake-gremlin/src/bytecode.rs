@@ -18,7 +18,7 @@
 use crate::{
     literal::Literal,
     script::{Argument, Call, Predicate, Script, Statement, Strategy, Terminal, Test, Transaction, Traversal},
-    tokens::Token,
+    tokens::{Cardinality, Token},
     value::{Key, Value, Vertex},
 };
 
@@ -56,10 +56,15 @@ impl Bytecode {
         match (self.sources.pop(), self.sources.is_empty(), self.steps.is_empty()) {
             (None, ..) => Ok(Argument::Traversal(self.steps)),
             (Some(mut call), true, true) if &*call.name == "CardinalityValueTraversal" => {
-                match (call.arguments.pop(), call.arguments.pop(), call.arguments.is_empty()) {
-                    (Some(value), Some(Argument::Token(Token::Cardinality(cardinality))), true) => {
-                        Ok(Argument::Cardinality(cardinality, Box::new(value)))
-                    }
+                let value = call.arguments.pop();
+                // Java sends its name as text.
+                let cardinality = match &call.arguments[..] {
+                    [Argument::Token(Token::Cardinality(cardinality))] => Some(*cardinality),
+                    [Argument::Literal(Literal::Text(name))] => Cardinality::named(name),
+                    _ => None,
+                };
+                match (cardinality, value) {
+                    (Some(cardinality), Some(value)) => Ok(Argument::Cardinality(cardinality, Box::new(value))),
                     _ => Err("CardinalityValueTraversal takes a cardinality and a value".into()),
                 }
             }

@@ -14,7 +14,7 @@
 
 pub mod bytecode;
 pub mod graphbinary;
-// pub mod graphson;
+pub mod graphson;
 pub mod literal;
 pub mod message;
 pub mod script;

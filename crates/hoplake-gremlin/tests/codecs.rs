@@ -405,12 +405,74 @@ fn bytecode_of_the_suite_is_the_script_of_its_text() {
     let mut count = 0;
     for line in lines(&corpus, "bytecode") {
         count += 1;
-        let text = shown(text::parse(line.name).unwrap());
+        // Java's methods do more than to note a call: they draw the UUID and the time, put a step before `shortestPath`, and make a
+        // call of `property` for each entry of a map.
+        let makes_more = ["UUID()", "datetime()", "shortestPath()", ".property([", ".property(null)", "set, null)"];
+        let makes_more_of = |call: &str| line.name.contains(call);
+        if makes_more.into_iter().any(makes_more_of)
+            || line.name.contains("property(Cardinality.") && line.name.contains("[\"")
+        {
+            continue;
+        }
+        let text = shown(as_in_java(text::parse(line.name).unwrap()));
         match binary_script(&line.binary) {
-            Ok(script) if shown(script.clone()) == text => {}
-            Ok(script) => differ.push(format!("{}\n  text   {text}\n  binary {}", line.name, shown(script))),
+            Ok(script) if shown(as_in_java(script.clone())) == text => {}
+            Ok(script) => {
+                differ.push(format!("{}\n  text   {text}\n  binary {}", line.name, shown(as_in_java(script))))
+            }
             Err(error) => differ.push(format!("{}\n  {error}", line.name)),
         }
     }
     assert!(differ.is_empty(), "{} of {count} differ:\n{}", differ.len(), differ.join("\n"));
+}
+
+/// What Java makes of a text before it writes it: the parameters of some methods are longs, `between` is two tests, and a strategy has
+/// all its options.
+fn as_in_java(script: Script) -> Script {
+    let mut script = normal(script);
+    for statement in &mut script.statements {
+        if let Statement::Traversal(traversal, _) = statement {
+            traversal.source.iter_mut().chain(&mut traversal.steps).for_each(java_call);
+        }
+    }
+    script
+}
+
+fn java_call(call: &mut Call) {
+    let longs = matches!(&*call.name, "limit" | "range" | "skip" | "tail");
+    for argument in &mut call.arguments {
+        match argument {
+            Argument::Literal(Literal::Number(Number::Int(number))) if longs => {
+                *argument = Argument::Literal(Literal::Number(Number::Long(i64::from(*number))));
+            }
+            Argument::Traversal(calls) => calls.iter_mut().for_each(java_call),
+            Argument::Predicate(predicate) => java_predicate(predicate),
+            Argument::Strategy(strategy) => strategy.options.clear(),
+            _ => {}
+        }
+    }
+}
+
+fn java_predicate(predicate: &mut Predicate) {
+    match predicate {
+        Predicate::Test(test @ (Test::Between | Test::Inside | Test::Outside), values) => {
+            let (first, second) = match test {
+                Test::Between => (Test::Gte, Test::Lt),
+                Test::Inside => (Test::Gt, Test::Lt),
+                _ => (Test::Lt, Test::Gt),
+            };
+            let both =
+                vec![Predicate::Test(first, vec![values[0].clone()]), Predicate::Test(second, vec![values[1].clone()])];
+            *predicate = if *test == Test::Outside { Predicate::Or(both) } else { Predicate::And(both) };
+        }
+        Predicate::Test(_, values) => {
+            for value in values {
+                if let Argument::Traversal(calls) = value {
+                    calls.iter_mut().for_each(java_call);
+                }
+            }
+        }
+        Predicate::And(all) | Predicate::Or(all) => all.iter_mut().for_each(java_predicate),
+        Predicate::Not(denied) => java_predicate(denied),
+    }
 }

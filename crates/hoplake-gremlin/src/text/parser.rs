@@ -560,7 +560,7 @@ fn option(class: &str, name: &str) -> Option<Result<&'static str, i32>> {
 }
 
 /// A point in time as ISO 8601 has it: without a time midnight, without an offset UTC.
-fn date_time(text: &str) -> Option<(Timestamp, Offset)> {
+pub fn date_time(text: &str) -> Option<(Timestamp, Offset)> {
     if let Ok(zoned) = jiff::fmt::temporal::Pieces::parse(text) {
         let offset = zoned.to_numeric_offset().unwrap_or(Offset::UTC);
         let time = zoned.time().unwrap_or(civil::Time::midnight());

@@ -1,0 +1,109 @@
+//! GraphSON 3 and 2, the JSON encodings of TinkerPop 3.
+//!
+//! A value is JSON where its type is plain from it (text, booleans, null), and else `{"@type": "g:Int32", "@value": 1}`. Version 3 has
+//! types for lists, sets and maps, whose keys may be anything; in version 2 they are arrays and objects, so that a set comes back as
+//! a list and keys are text. One reader takes both, also mixed; a writer is of one [`Version`].
+//!
+//! JSON may nest 128 levels, of which a traversal within another takes four. A number without a type is an int, a long or a
+//! double, whichever has it first. Big integers and decimals are read from their digits.
+
+mod json;
+mod reader;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use crate::{
+    message::{Request, Response},
+    value::Value,
+};
+
+/// A version of the encoding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Version {
+    /// GraphSON 2.
+    Second,
+    /// GraphSON 3.
+    Third,
+}
+
+impl Version {
+    /// The media type that precedes a message.
+    pub fn media_type(self) -> &'static str {
+        match self {
+            Self::Second => "application/vnd.gremlin-v2.0+json",
+            Self::Third => "application/vnd.gremlin-v3.0+json",
+        }
+    }
+}
+
+/// Reads a request of either version, after its media type.
+///
+/// # Errors
+/// [`DecodeError`] if it is not one.
+pub fn read_request(json: &[u8]) -> Result<Request, DecodeError> {
+    reader::request(json::parse(json)?)
+}
+
+/// Reads a response of either version.
+///
+/// # Errors
+/// [`DecodeError`] if it is not one.
+pub fn read_response(json: &[u8]) -> Result<Response, DecodeError> {
+    reader::response(json::parse(json)?)
+}
+
+/// Reads a value of either version.
+///
+/// ```
+/// use hoplake_gremlin::{graphson, value::Value};
+///
+/// let json = br#"{"@type": "g:Int32", "@value": 42}"#;
+/// assert_eq!(graphson::read_value(json).unwrap(), Value::from(42));
+/// ```
+///
+/// # Errors
+/// [`DecodeError`] if it is not one.
+pub fn read_value(json: &[u8]) -> Result<Value, DecodeError> {
+    reader::value(json::parse(json)?)
+}
+
+/// Writes a response.
+///
+/// # Errors
+/// [`EncodeError`] if it holds what the version has no form for.
+pub fn write_response(response: &Response, version: Version, json: &mut String) -> Result<(), EncodeError> {
+    writer::Writer { json, version }.response(response)
+}
+
+/// Writes a value.
+///
+/// # Errors
+/// [`EncodeError`] if it is or holds what the version has no form for.
+pub fn write_value(value: &Value, version: Version, json: &mut String) -> Result<(), EncodeError> {
+    writer::Writer { json, version }.value(value)
+}
+
+/// What is wrong with a message, and within which types.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{place}: {message}")]
+pub struct DecodeError {
+    /// The types from the outermost to the one that is wrong, or the line and column of what is not JSON.
+    pub place: String,
+    /// What is wrong.
+    pub message: String,
+}
+
+/// Why a value has no encoding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum EncodeError {
+    /// A key of a map that has no text.
+    #[error("keys of maps are text in GraphSON 2, and one is a collection or an element")]
+    Key,
+    /// Version 2 writes each item of a bulk set as often as it is in it.
+    #[error("a bulk set has more than {} items, which GraphSON 2 writes one by one", writer::BULK_MAX)]
+    Bulk,
+    /// `profile()` has a form in GraphBinary alone.
+    #[error("metrics are written in GraphBinary alone")]
+    Metrics,
+}

@@ -7,11 +7,15 @@
 //! | a binding | its value |
 //! | `withStrategies(OptionsStrategy)` | `with(key, value)` for each option; text may leave out a value that is `true` |
 //! | `CardinalityValueTraversal(set, x)` | `set(x)` |
-//! | the class of a strategy or type | its simple name |
+//! | the class of a strategy or type, and a strategy in `withoutStrategies` | its simple name |
 //! | the instruction `tx("commit")` | the transaction |
 //! | `within` with its values one by one | the same; text may have them in one list |
 //! | `eq` and its like with other than one value | the list of them: drivers take the brackets off |
 //! | `discard()` as its last step | the same; text may have `iterate()` |
+//!
+//! The Java driver's methods do more than to note a call: `between(a, b)` is `gte(a).and(lt(b))`, `not` of joined predicates joins
+//! their negations, `property` of a map is one call for each entry, and `shortestPath` follows an `identity`. Those scripts differ from
+//! that of the text and mean the same.
 //!
 //! Lambdas are code, and refused.
 
@@ -87,6 +91,13 @@ fn transaction(call: &Call) -> Result<Transaction, String> {
 
 /// Options are a strategy in bytecode, and calls of `with` in text.
 fn source_calls(mut call: Call) -> Vec<Call> {
+    if &*call.name == "withoutStrategies" {
+        for argument in &mut call.arguments {
+            if let Argument::Strategy(Strategy { name, .. }) = argument {
+                *argument = Argument::Name(std::mem::take(name));
+            }
+        }
+    }
     let is_options = |argument: &Argument| matches!(argument, Argument::Strategy(it) if &*it.name == "OptionsStrategy");
     if &*call.name != "withStrategies" || !call.arguments.iter().any(is_options) {
         return vec![call];

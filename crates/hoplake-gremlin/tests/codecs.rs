@@ -2,6 +2,7 @@
 
 use hoplake_gremlin::{
     graphbinary,
+    graphson::{self, Version},
     literal::{Literal, Number},
     message::{Query, Request, Response},
     script::{Argument, Call, Predicate, Script, Statement, Terminal, Test},
@@ -395,6 +396,106 @@ fn binary_bytecode_is_the_script_of_its_text() {
     assert_eq!(count, 60);
 }
 
+/// Whether the driver's JSON has another value than its bytes: bugs of the Python driver, and what GraphSON cannot say.
+fn json_differs(name: &str) -> bool {
+    // A big integer that fits an int is written as one, and bytes not in base64.
+    matches!(name, "bigint negative" | "bytes")
+}
+
+#[test]
+fn json_values_are_those_of_the_driver() {
+    let mut count = 0;
+    for line in lines(DRIVER, "value").filter(|line| !json_differs(line.name)) {
+        if let Some(json) = line.third {
+            let value = graphson::read_value(json.as_bytes()).unwrap_or_else(|error| panic!("{}: {error}", line.name));
+            assert_same(&value, &driver_value(line.name), line.name);
+            count += 1;
+        }
+        if let Some(json) = line.second {
+            let value = graphson::read_value(json.as_bytes()).unwrap_or_else(|error| panic!("{}: {error}", line.name));
+            if line.name != "set" {
+                assert_same(&value, &driver_value(line.name), line.name);
+            }
+        }
+    }
+    assert_eq!(count, 36);
+}
+
+#[test]
+fn json_values_are_those_of_the_server() {
+    for line in lines(SERVER, "value") {
+        let value = graphbinary::read_value(&line.binary).unwrap();
+        for (version, json) in [(Version::Third, line.third), (Version::Second, line.second)] {
+            let Some(json) = json else { panic!("{}", line.name) };
+            let read = graphson::read_value(json.as_bytes()).unwrap_or_else(|error| panic!("{}: {error}", line.name));
+            // No properties and none that were asked for are the same in JSON; version 2 has neither sets nor keys but text.
+            let lossy = line.name == "vertex without properties"
+                || version == Version::Second && matches!(line.name, "set" | "bulk set" | "map");
+            if !lossy {
+                assert_same(&read, &value, line.name);
+            }
+            // Dates come in forms of their own, and digits may be written in several ways.
+            if matches!(line.name, "date" | "instant" | "zoned time" | "time" | "early time" | "scalar 1.0E300") {
+                continue;
+            }
+            let mut written = String::new();
+            graphson::write_value(&value, version, &mut written).unwrap();
+            assert_eq!(written, json, "{}", line.name);
+        }
+    }
+}
+
+#[test]
+fn json_responses_are_those_of_the_server() {
+    for line in lines(SERVER, "response") {
+        for (version, json) in [(Version::Third, line.third), (Version::Second, line.second)] {
+            let response = graphson::read_response(json.unwrap().as_bytes()).unwrap();
+            assert_eq!(response, server_response(line.name));
+            let mut written = String::new();
+            graphson::write_response(&response, version, &mut written).unwrap();
+            assert_eq!(written, json.unwrap());
+        }
+    }
+}
+
+#[test]
+fn json_requests_are_those_of_the_driver() {
+    let mut count = 0;
+    for line in lines(DRIVER, "request") {
+        for json in [line.third, line.second] {
+            let request = graphson::read_request(json.unwrap().as_bytes()).unwrap();
+            assert_eq!(request, driver_request(line.name), "{}", line.name);
+            count += 1;
+        }
+    }
+    assert_eq!(count, 12);
+}
+
+fn json_script(bytecode: &str) -> Result<Script, graphson::DecodeError> {
+    let json = format!(r#"{{"requestId":"{ID}","op":"","processor":"","args":{{"gremlin":{bytecode}}}}}"#);
+    match graphson::read_request(json.as_bytes())?.query {
+        Some(Query::Script(script)) => Ok(script),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn json_bytecode_is_the_script_of_its_text() {
+    let mut count = 0;
+    for line in lines(DRIVER, "bytecode") {
+        let expected = shown(text::parse(line.name).unwrap());
+        // Version 2 has neither sets nor keys but text.
+        let second = line.second.filter(|_| !line.name.contains('{') && !line.name.contains("T."));
+        for json in [line.third, second].into_iter().flatten() {
+            let script = json_script(json).unwrap_or_else(|error| panic!("{}: {error}", line.name));
+            // GraphSON of the driver knows no big integer that fits an int.
+            assert_eq!(shown(script), expected.replace("BigInteger(4)", "Int(4)"), "{}", line.name);
+            count += 1;
+        }
+    }
+    assert!(count > 100, "{count}");
+}
+
 /// The traversals of TinkerPop's own suite, as its Java classes write them: too many to keep. `corpus/Suite.java` makes the file.
 #[test]
 #[ignore = "needs the file that HOPLAKE_GREMLIN_SUITE names"]
@@ -403,18 +504,41 @@ fn bytecode_of_the_suite_is_the_script_of_its_text() {
     let corpus = std::fs::read_to_string(path).unwrap();
     let mut differ = Vec::new();
     let mut count = 0;
+    let mut skipped = 0;
     for line in lines(&corpus, "bytecode") {
         count += 1;
         // Java's methods do more than to note a call: they draw the UUID and the time, put a step before `shortestPath`, and make a
         // call of `property` for each entry of a map.
-        let makes_more = ["UUID()", "datetime()", "shortestPath()", ".property([", ".property(null)", "set, null)"];
+        let makes_more = [
+            "UUID()",
+            "datetime()",
+            "shortestPath()",
+            ".property([",
+            ".property(null)",
+            "set, null)",
+            "property(set, [:]",
+        ];
+        // It also joins the negations of joined predicates, and makes the double that `coin` takes.
+        let others = ["P.not(P.lte(10).and", "P.not(P.eq(\"a\").or", "coin(1)", "withStrategies(OptionsStrategy"];
+        let makes_more = makes_more.into_iter().chain(others);
         let makes_more_of = |call: &str| line.name.contains(call);
         if makes_more.into_iter().any(makes_more_of)
             || line.name.contains("property(Cardinality.") && line.name.contains("[\"")
         {
+            skipped += 1;
             continue;
         }
         let text = shown(as_in_java(text::parse(line.name).unwrap()));
+        for (name, json) in [("third", line.third), ("second", line.second)] {
+            // Version 2 has neither sets nor keys but text.
+            let lossy =
+                name == "second" && ["{", "(T.", "(Direction.", "["].into_iter().any(|it| line.name.contains(it));
+            let Some(json) = json.filter(|_| !lossy) else { continue };
+            match json_script(json) {
+                Ok(script) if shown(as_in_java(script.clone())) == text => {}
+                other => differ.push(format!("{}\n  text   {text}\n  {name} {other:?}", line.name)),
+            }
+        }
         match binary_script(&line.binary) {
             Ok(script) if shown(as_in_java(script.clone())) == text => {}
             Ok(script) => {
@@ -423,6 +547,7 @@ fn bytecode_of_the_suite_is_the_script_of_its_text() {
             Err(error) => differ.push(format!("{}\n  {error}", line.name)),
         }
     }
+    println!("{count} traversals, {skipped} of them skipped");
     assert!(differ.is_empty(), "{} of {count} differ:\n{}", differ.len(), differ.join("\n"));
 }
 

@@ -178,7 +178,7 @@ fn scalar(kind: &str, json: &Json) -> Read<Option<Literal>> {
                     }
                 }
                 "gx:ByteBuffer" => Literal::Bytes(STANDARD.decode(text()?).map_err(|_| failed())?.into()),
-                "gx:Duration" => Literal::Duration(text()?.parse::<SignedDuration>().map_err(|_| failed())?),
+                "gx:Duration" => Literal::Duration(duration(text()?).ok_or_else(failed)?),
                 "g:Date" | "g:Timestamp" => {
                     Literal::DateTime(Timestamp::from_millisecond(integer()?).map_err(|_| failed())?, Offset::UTC)
                 }
@@ -191,6 +191,39 @@ fn scalar(kind: &str, json: &Json) -> Read<Option<Literal>> {
         }
     };
     Ok(Some(Literal::Number(number)))
+}
+
+/// `P1DT2H3M4.5S`, as Java writes it: each number may have a sign of its own.
+fn duration(text: &str) -> Option<SignedDuration> {
+    let (negative, text) = text.strip_prefix('-').map_or((false, text), |text| (true, text));
+    let (days, time) = match text.strip_prefix('P')?.split_once('T') {
+        Some((days, time)) => (days, time),
+        None => (text.strip_prefix('P')?, ""),
+    };
+    let mut total = SignedDuration::ZERO;
+    for (part, units) in [(days, &[('D', 86_400)][..]), (time, &[('H', 3_600), ('M', 60), ('S', 1)][..])] {
+        let mut rest = part;
+        let mut units = units.iter();
+        while !rest.is_empty() {
+            let end = rest.find(|it: char| it.is_ascii_alphabetic())?;
+            let (number, unit) = (&rest[..end], rest[end..].chars().next()?);
+            let (_, seconds) = units.find(|(name, _)| *name == unit)?;
+            total = total.checked_add(fraction(number)?.checked_mul(*seconds)?)?;
+            rest = &rest[end + 1..];
+        }
+    }
+    if negative { SignedDuration::ZERO.checked_sub(total) } else { Some(total) }
+}
+
+/// Seconds with up to nine digits after the point.
+fn fraction(number: &str) -> Option<SignedDuration> {
+    let (whole, after) = number.split_once('.').unwrap_or((number, ""));
+    if after.len() > 9 || !after.bytes().all(|it| it.is_ascii_digit()) {
+        return None;
+    }
+    let nanos: i64 = format!("{after:0<9}").parse().ok()?;
+    let nanos = if number.starts_with('-') { -nanos } else { nanos };
+    SignedDuration::from_secs(whole.parse().ok()?).checked_add(SignedDuration::from_nanos(nanos))
 }
 
 fn digits(json: &Json) -> Option<&str> {

@@ -126,7 +126,7 @@ impl Writer<'_> {
             });
         }
         let total = items.iter().try_fold(0_u64, |total, (_, bulk)| total.checked_add(*bulk));
-        if !total.is_some_and(|total| total <= BULK_MAX) {
+        if total.is_none_or(|total| total > BULK_MAX) {
             return Err(EncodeError::Bulk);
         }
         let each = items.iter().flat_map(|(item, bulk)| (0..*bulk).map(move |_| item)).collect::<Vec<_>>();

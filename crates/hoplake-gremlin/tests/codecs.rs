@@ -1,5 +1,7 @@
 //! The codecs against what the drivers and the server of TinkerPop 3.8.1 write (`corpus/make.py`, `corpus/Wire.java`).
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 use hoplake_gremlin::{
     graphbinary,
     graphson::{self, Version},

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::{
     literal::Number,
-    value::{Traverser, Tree},
+    value::{Metrics, TraversalMetrics, Traverser, Tree},
 };
 
 fn error(bytes: &[u8]) -> String {
@@ -72,6 +72,22 @@ fn a_decoded_item_is_small() {
     // The bound in the docs of the module: two bytes become one of them, and a vector has up to twice the room.
     assert!(size_of::<crate::script::Argument>() <= 56, "{}", size_of::<crate::script::Argument>());
     assert!(size_of::<Value>() <= 56, "{}", size_of::<Value>());
+}
+
+#[test]
+fn metrics_come_back() {
+    let step = Metrics {
+        id: "1.0.0()".into(),
+        name: "V".into(),
+        duration_nanos: 5,
+        counts: vec![("traverserCount".into(), 6)],
+        annotations: vec![("percentDur".into(), 100.0.into())],
+        nested: vec![Metrics { id: "n".into(), ..Metrics::default() }],
+    };
+    let metrics = Value::Metrics(Box::new(TraversalMetrics { duration_nanos: 7, steps: vec![step] }));
+    let mut bytes = Vec::new();
+    write_value(&metrics, &mut bytes).unwrap();
+    assert_eq!(read_value(&bytes), Ok(metrics));
 }
 
 #[test]

@@ -10,7 +10,7 @@
 //! | the class of a strategy or type, and a strategy in `withoutStrategies` | its simple name |
 //! | the instruction `tx("commit")` | the transaction |
 //! | `within` with its values one by one | the same; text may have them in one list |
-//! | `eq` and its like with other than one value | the list of them: drivers take the brackets off |
+//! | `eq` or another comparison with no value or several | the list of them: drivers take the brackets off |
 //! | `discard()` as its last step | the same; text may have `iterate()` |
 //!
 //! The Java driver's methods do more than to note a call: `between(a, b)` is `gte(a).and(lt(b))`, `not` of joined predicates joins
@@ -180,7 +180,7 @@ fn simple_name(class: &str) -> &str {
     class.rsplit(['.', '$']).next().unwrap_or(class)
 }
 
-/// An argument that is no value, such as a traversal.
+/// An argument cannot be a value: it is a traversal, for example.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{0} is not a value")]
 pub struct NotAValue(&'static str);

@@ -334,8 +334,8 @@ impl Token {
         }
     }
 
-    /// The value of a name with its enumeration, such as `Order.desc`; `None` if there is no such enumeration or it has no
-    /// such value.
+    /// The value of a name with its enumeration, such as `Order.desc`; `None` if the enumeration is unknown or does not have
+    /// the value.
     pub fn qualified(enumeration: &str, name: &str) -> Option<Self> {
         match enumeration {
             "T" => T::named(name).map(Self::T),

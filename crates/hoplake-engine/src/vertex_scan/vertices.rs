@@ -9,7 +9,7 @@ use crate::memory::bytes_of;
 /// Rows whose bits are a word of a mask.
 const WORD_ROWS: usize = 64;
 
-/// If at least one of so many rows is chosen, rows between them are decoded too: to step over a few takes longer.
+/// If at least one in 16 rows is chosen, the rows between are decoded too: skipping a few takes longer.
 const DENSE_ROWS: usize = 16;
 
 /// Some vertices, by their ordinals, ascending.

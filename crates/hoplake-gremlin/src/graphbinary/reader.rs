@@ -441,7 +441,7 @@ impl<'a> Reader<'a> {
         time.ok_or_else(|| self.wrong_at(begin, "a point in time is beyond the years -9999 to 9999"))
     }
 
-    /// A date, a time of day and an offset; `None` if there is no such time.
+    /// A date, a time of day and an offset; `None` if the calendar does not have it.
     fn local_time(&mut self) -> Read<Option<(Timestamp, Offset)>> {
         let year = self.int()?;
         let [month, day] = self.array()?.map(|it: u8| i8::try_from(it).unwrap_or(i8::MAX));
@@ -489,7 +489,7 @@ impl<'a> Reader<'a> {
         text.map(Into::into).map_err(|error| self.wrong_at(begin + error.valid_up_to(), "a text is not UTF-8"))
     }
 
-    /// How many items follow, each of which has at least so many bytes.
+    /// How many items follow; each has at least `bytes_min` bytes.
     fn count(&mut self, bytes_min: usize) -> Read<usize> {
         let begin = self.position;
         let count = self.int()?;

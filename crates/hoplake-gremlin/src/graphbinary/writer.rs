@@ -210,17 +210,7 @@ impl Writer<'_> {
         self.begin(Type::Vertex);
         self.value(&vertex.id)?;
         self.text(&vertex.label)?;
-        match &vertex.properties {
-            Some(properties) => {
-                self.begin(Type::List);
-                self.length(properties.len())?;
-                properties.iter().try_for_each(|property| self.vertex_property(property))
-            }
-            None => {
-                self.null();
-                Ok(())
-            }
-        }
+        self.list_or_null(vertex.properties.as_deref(), Self::vertex_property)
     }
 
     fn edge(&mut self, edge: &Edge) -> Written {
@@ -233,7 +223,7 @@ impl Writer<'_> {
         }
         // The place of its parent.
         self.null();
-        self.properties(edge.properties.as_deref())
+        self.list_or_null(edge.properties.as_deref(), Self::property)
     }
 
     fn vertex_property(&mut self, property: &VertexProperty) -> Written {
@@ -242,15 +232,15 @@ impl Writer<'_> {
         self.text(&property.key)?;
         self.value(&property.value)?;
         self.null();
-        self.properties(property.properties.as_deref())
+        self.list_or_null(property.properties.as_deref(), Self::property)
     }
 
-    fn properties(&mut self, properties: Option<&[Property]>) -> Written {
-        match properties {
-            Some(properties) => {
+    fn list_or_null<T>(&mut self, items: Option<&[T]>, write: fn(&mut Self, &T) -> Written) -> Written {
+        match items {
+            Some(items) => {
                 self.begin(Type::List);
-                self.length(properties.len())?;
-                properties.iter().try_for_each(|property| self.property(property))
+                self.length(items.len())?;
+                items.iter().try_for_each(|item| write(self, item))
             }
             None => {
                 self.null();

@@ -288,14 +288,14 @@ fn predicate(json: Json, kind: &str) -> Read<Argument> {
     let mut fields = Fields::of(json, kind)?;
     let name = fields.text("predicate")?;
     let values = match argument(fields.take("value")?, true)? {
-        // `within` and `and` have a list of values, and so have `between` and its like.
+        // `within`, `and`, `between`, `inside` and `outside` have a list of values.
         Argument::List(values) | Argument::Set(values) => values,
         one => vec![one],
     };
     bytecode::predicate(&name, values).map(Argument::Predicate).map_err(|why| wrong(kind, why))
 }
 
-/// The class is the type. Options are in `conf` beside the name of the class, or are the value itself.
+/// The class is the type. Options are in `conf`, next to the name of the class, or are the value itself.
 fn strategy(kind: &str, json: Json) -> Read<Argument> {
     let mut fields = Fields::of(json, kind)?;
     let class = fields.find("fqcn");

@@ -1,4 +1,4 @@
-//! Arithmetic on numbers of any types: what `sum`, `min`, `max`, `mean`, `sack` and `math`-like operators compute with.
+//! Arithmetic on numbers of any types: what `sum`, `min`, `max`, `mean`, `sack` and the operators of `math` compute with.
 //!
 //! Both operands are promoted to their common type. An integer that overflows goes to the next wider type, up to long: beyond it
 //! is [`ArithmeticError::Overflow`], as in TinkerPop. A float that becomes infinite goes to double, and a double stays infinite.
@@ -7,7 +7,11 @@
 //! type, so that `1 + NaN` is computed as integers, where `NaN` is 0: here it is `NaN`. And a big decimal divided by zero is
 //! the integer 0 there: here it is [`ArithmeticError::DivisionByZero`].
 
-use std::{cmp::Ordering, num::NonZeroU64};
+use std::{
+    cmp::Ordering,
+    num::NonZeroU64,
+    ops::{Add, Div, Mul, Sub},
+};
 
 use bigdecimal::{BigDecimal, RoundingMode, Zero};
 use num_bigint::BigInt;
@@ -175,8 +179,8 @@ fn compute(operation: Operation, left: &Number, right: &Number, fraction: bool) 
 
 fn compute_as(common: Common, operation: Operation, left: &Number, right: &Number) -> Computed {
     match (common.bits, common.fraction) {
-        (..=32, true) => Ok(Number::Float(float(operation, to_f32(left), to_f32(right)))),
-        (..=64, true) => Ok(Number::Double(double(operation, to_f64(left), to_f64(right)))),
+        (..=32, true) => Ok(Number::Float(floating(operation, to_f32(left), to_f32(right)))),
+        (..=64, true) => Ok(Number::Double(floating(operation, to_f64(left), to_f64(right)))),
         (_, true) => big_decimal(operation, &finite(left)?, &finite(right)?).map(Number::BigDecimal),
         (bits @ ..=64, false) => fitting(bits, integer(operation, to_i64(left), to_i64(right))?),
         (_, false) => big_integer(operation, &to_big_int(left), &to_big_int(right)).map(Number::BigInteger),
@@ -221,16 +225,10 @@ fn integer(operation: Operation, left: i64, right: i64) -> Result<i64, Arithmeti
     result.ok_or(ArithmeticError::Overflow)
 }
 
-fn float(operation: Operation, left: f32, right: f32) -> f32 {
-    match operation {
-        Operation::Add => left + right,
-        Operation::Subtract => left - right,
-        Operation::Multiply => left * right,
-        Operation::Divide => left / right,
-    }
-}
-
-fn double(operation: Operation, left: f64, right: f64) -> f64 {
+fn floating<N>(operation: Operation, left: N, right: N) -> N
+where
+    N: Add<Output = N> + Sub<Output = N> + Mul<Output = N> + Div<Output = N>,
+{
     match operation {
         Operation::Add => left + right,
         Operation::Subtract => left - right,

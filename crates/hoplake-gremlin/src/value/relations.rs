@@ -31,7 +31,7 @@ pub fn order(left: &Value, right: &Value) -> Ordering {
     by_type(left, right, &Orderability).unwrap_or(Ordering::Equal)
 }
 
-/// The length of a collection, so that unequal ones are told apart at once.
+/// The length of a collection: two of different lengths are unequal, whatever their items are.
 fn length(value: &Value) -> Option<usize> {
     match value {
         Value::List(items) => Some(items.len()),

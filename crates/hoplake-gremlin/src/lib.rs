@@ -13,10 +13,13 @@
 //! `docs/rfcs/0009-gremlin.md` says what becomes of a script.
 
 pub mod bytecode;
+pub mod error;
 pub mod graphbinary;
 pub mod graphson;
 pub mod literal;
 pub mod message;
+pub mod plan;
+pub mod run;
 pub mod script;
 pub mod text;
 pub mod tokens;

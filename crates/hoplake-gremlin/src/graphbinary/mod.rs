@@ -121,4 +121,7 @@ pub enum EncodeError {
     /// A request whose query is a script.
     #[error("a script cannot be written, only text")]
     Script,
+    /// An element that was not read.
+    #[error("an element has to be read before it is written")]
+    Unread,
 }

@@ -93,6 +93,11 @@ impl Writer<'_> {
                 self.begin(Type::Map);
                 self.entries(entries)?;
             }
+            Value::Entry(entry) => {
+                self.begin(Type::Map);
+                self.entries(std::slice::from_ref(entry))?;
+            }
+            Value::Unread(_) => return Err(EncodeError::Unread),
             Value::Vertex(vertex) => self.vertex(vertex)?,
             Value::Edge(edge) => self.edge(edge)?,
             Value::VertexProperty(property) => self.vertex_property(property)?,

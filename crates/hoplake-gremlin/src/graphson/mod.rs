@@ -106,4 +106,7 @@ pub enum EncodeError {
     /// `profile()` has a form in GraphBinary alone.
     #[error("metrics are written in GraphBinary alone")]
     Metrics,
+    /// An element that was not read.
+    #[error("an element has to be read before it is written")]
+    Unread,
 }

@@ -56,6 +56,8 @@ impl Writer<'_> {
             Value::Set(items) => return self.list("g:Set", items),
             Value::BulkSet(items) => return self.bulk_set(items),
             Value::Map(entries) => return self.map(entries),
+            Value::Entry(entry) => return self.map(std::slice::from_ref(entry)),
+            Value::Unread(_) => return Err(EncodeError::Unread),
             Value::Vertex(vertex) => return self.typed("g:Vertex", |it| it.vertex(vertex)),
             Value::Edge(edge) => return self.typed("g:Edge", |it| it.edge(edge)),
             Value::VertexProperty(property) => return self.vertex_property(property),

@@ -8,7 +8,7 @@ use std::{
     mem,
 };
 
-use super::{Tree, Value};
+use super::{Tree, Unread, Value};
 use crate::literal::Number;
 
 /// A value as a key: `Eq` and `Hash` by equivalence.
@@ -64,11 +64,27 @@ fn equivalent(left: &Value, right: &Value) -> bool {
         (Value::Map(left), Value::Map(right)) => {
             same_entries(left, right, |entry| Key(&entry.0), |left, right| equivalent(&left.1, &right.1))
         }
+        (Value::Entry(left), Value::Entry(right)) => equivalent(&left.0, &right.0) && equivalent(&left.1, &right.1),
         (Value::Tree(left), Value::Tree(right)) => trees(left, right),
         (Value::Traverser(left), Value::Traverser(right)) => equivalent(&left.value, &right.value),
+        (Value::Unread(left), Value::Unread(right)) => unread(left, right),
         // Neither the offset, as for equality.
         (Value::DateTime(left, _), Value::DateTime(right, _)) => left == right,
         (left, right) => left == right,
+    }
+}
+
+fn unread(left: &Unread, right: &Unread) -> bool {
+    match (left, right) {
+        (Unread::Vertex(left), Unread::Vertex(right)) => left == right,
+        (Unread::Edge(left), Unread::Edge(right)) => left.id() == right.id(),
+        (Unread::VertexProperty(left), Unread::VertexProperty(right)) => {
+            (left.element, &left.key, left.number) == (right.element, &right.key, right.number)
+        }
+        (Unread::Property(left), Unread::Property(right)) => {
+            left.key == right.key && equivalent(&left.value, &right.value)
+        }
+        _ => false,
     }
 }
 
@@ -131,6 +147,10 @@ fn hash_value<H: Hasher>(value: &Value, state: &mut H) {
         Value::Set(items) => hash_any_order(items.iter(), state),
         Value::BulkSet(items) => hash_any_order(items.iter().map(|(item, _)| item), state),
         Value::Map(entries) => hash_any_order(entries.iter().map(|(key, _)| key), state),
+        Value::Entry(entry) => {
+            hash_value(&entry.0, state);
+            hash_value(&entry.1, state);
+        }
         Value::Tree(tree) => hash_any_order(tree.branches.iter().map(|(item, _)| item), state),
         Value::Vertex(vertex) => hash_value(&vertex.id, state),
         Value::Edge(edge) => hash_value(&edge.id, state),
@@ -142,6 +162,20 @@ fn hash_value<H: Hasher>(value: &Value, state: &mut H) {
         Value::Path(path) => path.steps.iter().for_each(|(item, _)| hash_value(item, state)),
         Value::Token(token) => token.hash(state),
         Value::Traverser(traverser) => hash_value(&traverser.value, state),
+        Value::Unread(element) => hash_unread(element, state),
+    }
+}
+
+fn hash_unread<H: Hasher>(element: &Unread, state: &mut H) {
+    mem::discriminant(element).hash(state);
+    match element {
+        Unread::Vertex(vertex) => vertex.hash(state),
+        Unread::Edge(edge) => edge.id().hash(state),
+        Unread::VertexProperty(property) => (property.element, &property.key, property.number).hash(state),
+        Unread::Property(property) => {
+            property.key.hash(state);
+            hash_value(&property.value, state);
+        }
     }
 }
 

@@ -20,9 +20,12 @@ mod relations;
 #[cfg(test)]
 mod tests;
 
+use hoplake_engine::Neighbour;
+use hoplake_format::VertexId;
 use jiff::{SignedDuration, Timestamp, tz::Offset};
 use uuid::Uuid;
 
+pub(crate) use self::number::{to_f64, to_i64};
 pub use self::{
     key::Key,
     relations::{compare, equals, order},
@@ -62,6 +65,8 @@ pub enum Value {
     BulkSet(Vec<(Value, u64)>),
     /// Keys and values in their order. Who builds one removes duplicate keys by [`Key`].
     Map(Vec<(Value, Value)>),
+    /// A key and its value, of a map whose entries go on one by one. Drivers get it as a map of one entry.
+    Entry(Box<(Value, Value)>),
     /// A vertex.
     Vertex(Box<Vertex>),
     /// An edge.
@@ -80,6 +85,34 @@ pub enum Value {
     Traverser(Box<Traverser>),
     /// What `profile` measured.
     Metrics(Box<TraversalMetrics>),
+    /// An element of a graph of which nothing was read yet. Values within a query alone have it.
+    Unread(Box<Unread>),
+}
+
+/// An element of a graph as a query carries it: which one it is, and not its id, label and properties, which would have to be read.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Unread {
+    /// A vertex.
+    Vertex(VertexId),
+    /// An edge, and from which end it was reached.
+    Edge(Neighbour),
+    /// A property of a vertex.
+    VertexProperty(UnreadProperty<VertexId>),
+    /// A property of an edge.
+    Property(UnreadProperty<Neighbour>),
+}
+
+/// A property, and the element that has it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UnreadProperty<E> {
+    /// Whose it is.
+    pub element: E,
+    /// Its name.
+    pub key: Box<str>,
+    /// Its value.
+    pub value: Value,
+    /// Which of the properties of that name.
+    pub number: u32,
 }
 
 /// A vertex. A reference to one has no properties.
@@ -228,5 +261,17 @@ impl From<f64> for Value {
 impl From<Number> for Value {
     fn from(number: Number) -> Self {
         Self::Number(number)
+    }
+}
+
+impl From<VertexId> for Value {
+    fn from(vertex: VertexId) -> Self {
+        Self::Unread(Box::new(Unread::Vertex(vertex)))
+    }
+}
+
+impl From<Neighbour> for Value {
+    fn from(edge: Neighbour) -> Self {
+        Self::Unread(Box::new(Unread::Edge(edge)))
     }
 }

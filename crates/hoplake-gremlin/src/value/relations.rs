@@ -9,7 +9,7 @@
 
 use std::cmp::Ordering;
 
-use super::{Property, Tree, Value, number};
+use super::{Property, Tree, Unread, Value, number};
 use crate::literal::Number;
 
 /// Whether two values are equal.
@@ -107,7 +107,7 @@ fn place(value: &Value) -> u8 {
         Value::Path(_) => 10,
         Value::Set(_) | Value::BulkSet(_) => 11,
         Value::List(_) => 12,
-        Value::Map(_) => 13,
+        Value::Map(_) | Value::Entry(_) => 13,
         Value::Tree(_) => 14,
         Value::Bytes(_) => 15,
         Value::Char(_) => 16,
@@ -115,6 +115,12 @@ fn place(value: &Value) -> u8 {
         Value::Metrics(_) => 18,
         Value::Token(_) => 19,
         Value::Traverser(_) => 20,
+        Value::Unread(element) => match **element {
+            Unread::Vertex(_) => 6,
+            Unread::Edge(_) => 7,
+            Unread::VertexProperty(_) => 8,
+            Unread::Property(_) => 9,
+        },
     }
 }
 
@@ -137,6 +143,11 @@ fn by_type(left: &Value, right: &Value, relation: &impl Relation) -> Option<Orde
         (Value::List(left), Value::List(right)) => items(left.iter(), right.iter(), relation),
         (Value::Set(_) | Value::BulkSet(_), Value::Set(_) | Value::BulkSet(_)) => sets(left, right, relation),
         (Value::Map(left), Value::Map(right)) => maps(left, right, relation),
+        (Value::Entry(left), Value::Entry(right)) => {
+            let orders = [(&left.0, &right.0), (&left.1, &right.1)];
+            let orders = orders.into_iter().map(|(left, right)| by_type(left, right, relation));
+            relation.pairs(orders, Ordering::Equal)
+        }
         (Value::Tree(left), Value::Tree(right)) => trees(left, right, relation),
         (Value::Bytes(left), Value::Bytes(right)) => Some(left.cmp(right)),
         (Value::Char(left), Value::Char(right)) => Some(left.cmp(right)),
@@ -148,7 +159,27 @@ fn by_type(left: &Value, right: &Value, relation: &impl Relation) -> Option<Orde
         },
         (Value::Traverser(left), Value::Traverser(right)) => by_type(&left.value, &right.value, relation),
         (Value::Metrics(left), Value::Metrics(right)) => Some(left.duration_nanos.cmp(&right.duration_nanos)),
+        (Value::Unread(left), Value::Unread(right)) => unread(left, right, relation),
         _ => relation.types(place(left), place(right)),
+    }
+}
+
+/// By identity: who orders by ids reads them first.
+fn unread(left: &Unread, right: &Unread, relation: &impl Relation) -> Option<Ordering> {
+    match (left, right) {
+        (Unread::Vertex(left), Unread::Vertex(right)) => Some(left.cmp(right)),
+        (Unread::Edge(left), Unread::Edge(right)) => Some(left.id().cmp(&right.id())),
+        (Unread::VertexProperty(left), Unread::VertexProperty(right)) => {
+            Some((left.element, &left.key, left.number).cmp(&(right.element, &right.key, right.number)))
+        }
+        (Unread::Property(left), Unread::Property(right)) => {
+            let values = by_type(&left.value, &right.value, relation)?;
+            Some(left.key.cmp(&right.key).then(values))
+        }
+        (left, right) => {
+            let [left, right] = [left, right].map(|element| place(&Value::Unread(Box::new(element.clone()))));
+            relation.types(left, right)
+        }
     }
 }
 

@@ -1,0 +1,52 @@
+//! Why a query was refused, or failed.
+
+use hoplake_engine::EngineError;
+use hoplake_storage::StorageError;
+
+use crate::value::arithmetic::ArithmeticError;
+
+/// Why a query has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum GremlinError {
+    /// A step, an option or a combination that is not supported. Known before anything is read.
+    #[error("{0}")]
+    Unsupported(String),
+    /// The query cannot mean anything: arguments that a step does not take, a name without a value. Known before anything is read.
+    #[error("{0}")]
+    Invalid(String),
+    /// A value was not of the type that a step needs.
+    #[error("{0}")]
+    Type(String),
+    /// Arithmetic without a result.
+    #[error(transparent)]
+    Arithmetic(#[from] ArithmeticError),
+    /// The query says itself that it fails, with `fail()`.
+    #[error("{0}")]
+    Failed(String),
+    /// The query writes, and may not.
+    #[error("{0}")]
+    ReadOnly(String),
+    /// The graph could not be read or changed.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
+impl From<StorageError> for GremlinError {
+    fn from(error: StorageError) -> Self {
+        Self::Engine(error.into())
+    }
+}
+
+impl GremlinError {
+    pub(crate) fn unsupported(what: impl Into<String>) -> Self {
+        Self::Unsupported(what.into())
+    }
+
+    pub(crate) fn invalid(what: impl Into<String>) -> Self {
+        Self::Invalid(what.into())
+    }
+
+    pub(crate) fn wrong_type(what: impl Into<String>) -> Self {
+        Self::Type(what.into())
+    }
+}

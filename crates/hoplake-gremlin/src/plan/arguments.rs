@@ -1,0 +1,253 @@
+//! Arguments of calls, read as the types that steps take.
+
+use bigdecimal::ToPrimitive;
+use jiff::{Timestamp, tz::Offset};
+use uuid::Uuid;
+
+use super::{Given, Name, Names, Predicate, Steps, lower::Lowering, predicate::Pattern};
+use crate::{
+    error::GremlinError,
+    literal::{Literal, Number},
+    script::{self, Argument, Call, Test},
+    tokens::{Scope, Token},
+    value::Value,
+};
+
+type Lowered<T> = Result<T, GremlinError>;
+
+/// A call whose arguments are taken one after another.
+pub(super) struct Arguments<'a> {
+    pub(super) call: &'a Call,
+    left: &'a [Argument],
+}
+
+impl<'a> Arguments<'a> {
+    pub(super) fn new(call: &'a Call) -> Self {
+        Self { call, left: &call.arguments }
+    }
+
+    pub(super) fn wrong(&self, why: &str) -> GremlinError {
+        GremlinError::invalid(format!("`{}` {why}", self.call.name))
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.left.len()
+    }
+
+    pub(super) fn first(&self) -> Option<&'a Argument> {
+        self.left.first()
+    }
+
+    pub(super) fn take(&mut self) -> Option<&'a Argument> {
+        let (first, rest) = self.left.split_first()?;
+        self.left = rest;
+        Some(first)
+    }
+
+    pub(super) fn rest(&mut self) -> &'a [Argument] {
+        std::mem::take(&mut self.left)
+    }
+
+    pub(super) fn need(&mut self, what: &str) -> Lowered<&'a Argument> {
+        self.take().ok_or_else(|| self.wrong(&format!("needs {what}")))
+    }
+
+    /// That nothing is left.
+    pub(super) fn end(&self) -> Lowered<()> {
+        match self.left.is_empty() {
+            true => Ok(()),
+            false => Err(self.wrong("has more arguments than it takes")),
+        }
+    }
+
+    /// A scope, if one comes first.
+    pub(super) fn scope(&mut self) -> Scope {
+        match self.first() {
+            Some(Argument::Token(Token::Scope(scope))) => {
+                self.take();
+                *scope
+            }
+            _ => Scope::Global,
+        }
+    }
+
+    pub(super) fn text(&mut self, names: &Names<'_>, what: &str) -> Lowered<Name> {
+        let argument = self.need(what)?;
+        match names.value(argument)? {
+            Value::Text(text) => Ok(text.into()),
+            _ => Err(self.wrong(&format!("takes a text as {what}"))),
+        }
+    }
+
+    /// A text, or `null`.
+    pub(super) fn text_or_null(&mut self, names: &Names<'_>, what: &str) -> Lowered<Option<Box<str>>> {
+        let argument = self.need(what)?;
+        match names.value(argument)? {
+            Value::Text(text) => Ok(Some(text)),
+            Value::Null => Ok(None),
+            _ => Err(self.wrong(&format!("takes a text as {what}"))),
+        }
+    }
+
+    /// All that are left, as names.
+    pub(super) fn texts(&mut self, names: &Names<'_>, what: &str) -> Lowered<Vec<Name>> {
+        let mut all = Vec::with_capacity(self.left.len());
+        while self.first().is_some() {
+            all.push(self.text(names, what)?);
+        }
+        Ok(all)
+    }
+
+    pub(super) fn integer(&mut self, names: &Names<'_>, what: &str) -> Lowered<i64> {
+        let argument = self.need(what)?;
+        match names.value(argument)? {
+            Value::Number(number) => match &number {
+                Number::Byte(number) => Ok(i64::from(*number)),
+                Number::Short(number) => Ok(i64::from(*number)),
+                Number::Int(number) => Ok(i64::from(*number)),
+                Number::Long(number) => Ok(*number),
+                Number::BigInteger(big) => {
+                    big.to_i64().ok_or_else(|| self.wrong(&format!("takes a long as {what}, and {big} is beyond it")))
+                }
+                _ => Err(self.wrong(&format!("takes an integer as {what}"))),
+            },
+            _ => Err(self.wrong(&format!("takes an integer as {what}"))),
+        }
+    }
+
+    /// All that are left as values, those of lists one by one.
+    pub(super) fn flat_values(&mut self, names: &Names<'_>) -> Lowered<Vec<Value>> {
+        let mut all = Vec::new();
+        for argument in self.rest() {
+            match names.value(argument)? {
+                Value::List(items) | Value::Set(items) => all.extend(items),
+                value => all.push(value),
+            }
+        }
+        Ok(all)
+    }
+}
+
+impl Names<'_> {
+    /// The value of an argument, with the values of names in it.
+    pub(super) fn value(&self, argument: &Argument) -> Lowered<Value> {
+        let all = |arguments: &[Argument]| arguments.iter().map(|it| self.value(it)).collect::<Lowered<Vec<_>>>();
+        Ok(match argument {
+            Argument::Literal(literal) => literal.clone().into(),
+            Argument::Now => Value::DateTime(Timestamp::now(), Offset::UTC),
+            Argument::RandomUuid => Value::Uuid(Uuid::new_v4()),
+            Argument::List(items) => Value::List(all(items)?),
+            Argument::Name(name) => match self.get(name) {
+                Some(value) => value.clone(),
+                None => {
+                    return Err(GremlinError::invalid(format!(
+                        "`{name}` has no value: it is no step, and no value of that name came with the query"
+                    )));
+                }
+            },
+            // Through arguments again, which know how duplicates go.
+            Argument::Set(items) => {
+                let items = all(items)?.into_iter().map(Argument::from).collect();
+                Argument::Set(items).try_into().map_err(not_a_value)?
+            }
+            Argument::Map(entries) => {
+                let entries = entries.iter().map(|(key, value)| {
+                    Ok((Argument::from(self.value(key)?), Argument::from(self.value(value)?)))
+                });
+                Argument::Map(entries.collect::<Lowered<_>>()?).try_into().map_err(not_a_value)?
+            }
+            Argument::Vertex(id, label) => {
+                let [id, label] = [id, label].map(|part| self.value(part).map(Argument::from));
+                Argument::Vertex(Box::new(id?), Box::new(label?)).try_into().map_err(not_a_value)?
+            }
+            other => other.clone().try_into().map_err(not_a_value)?,
+        })
+    }
+
+    /// A predicate, or equality with a value.
+    pub(super) fn predicate(&self, argument: &Argument) -> Lowered<Predicate> {
+        match argument {
+            Argument::Predicate(predicate) => self.predicate_of(predicate),
+            value => Ok(Predicate::Test(Test::Eq, vec![self.value(value)?])),
+        }
+    }
+
+    fn predicate_of(&self, predicate: &script::Predicate) -> Lowered<Predicate> {
+        let all = |all: &[script::Predicate]| all.iter().map(|it| self.predicate_of(it)).collect::<Lowered<Vec<_>>>();
+        Ok(match predicate {
+            script::Predicate::And(predicates) => Predicate::And(all(predicates)?),
+            script::Predicate::Or(predicates) => Predicate::Or(all(predicates)?),
+            script::Predicate::Not(predicate) => Predicate::Not(Box::new(self.predicate_of(predicate)?)),
+            script::Predicate::Test(test, arguments) => self.test(*test, arguments)?,
+        })
+    }
+
+    fn test(&self, test: Test, arguments: &[Argument]) -> Lowered<Predicate> {
+        let mut values = arguments.iter().map(|it| self.value(it)).collect::<Lowered<Vec<_>>>()?;
+        match test {
+            Test::Within | Test::Without => {
+                // A list and its items one by one are the same.
+                if let [Value::List(items) | Value::Set(items)] = &mut values[..] {
+                    values = std::mem::take(items);
+                }
+            }
+            Test::Inside | Test::Outside | Test::Between if values.len() != 2 => {
+                return Err(GremlinError::invalid(format!("{test:?} takes two values")));
+            }
+            Test::Inside | Test::Outside | Test::Between => {}
+            Test::Regex | Test::NotRegex => {
+                let [Value::Text(text)] = &values[..] else {
+                    return Err(GremlinError::invalid("a regular expression is a text"));
+                };
+                let regex = regex::Regex::new(text).map_err(|error| {
+                    GremlinError::invalid(format!("{text:?} is not a regular expression that is supported: {error}"))
+                })?;
+                return Ok(Predicate::Regex(test == Test::Regex, Box::new(Pattern(regex))));
+            }
+            Test::TypeOf => {
+                if !matches!(&values[..], [Value::Token(Token::GType(_))]) {
+                    return Err(GremlinError::unsupported("`typeOf` takes a type such as GType.INT"));
+                }
+            }
+            _ if values.len() != 1 => return Err(GremlinError::invalid(format!("{test:?} takes one value"))),
+            _ => {}
+        }
+        Ok(Predicate::Test(test, values))
+    }
+}
+
+impl Lowering<'_> {
+    /// A traversal that is an argument.
+    pub(super) fn steps_of(&mut self, arguments: &Arguments<'_>, argument: &Argument) -> Lowered<Steps> {
+        match argument {
+            Argument::Traversal(calls) => self.steps(calls),
+            _ => Err(arguments.wrong("takes a traversal here")),
+        }
+    }
+
+    /// All arguments that are left, as traversals.
+    pub(super) fn all_steps(&mut self, arguments: &mut Arguments<'_>) -> Lowered<Vec<Steps>> {
+        let rest = arguments.rest();
+        rest.iter().map(|argument| self.steps_of(arguments, argument)).collect()
+    }
+
+    /// A value, or a traversal that gives it.
+    pub(super) fn given(&mut self, argument: &Argument) -> Lowered<Given> {
+        match argument {
+            Argument::Traversal(calls) => Ok(Given::Steps(self.steps(calls)?)),
+            value => Ok(Given::Value(self.names.value(value)?)),
+        }
+    }
+}
+
+fn not_a_value(error: crate::bytecode::NotAValue) -> GremlinError {
+    GremlinError::invalid(error.to_string())
+}
+
+/// The text of a literal.
+pub(super) fn literal_text(argument: &Argument) -> Option<&str> {
+    match argument {
+        Argument::Literal(Literal::Text(text)) => Some(text),
+        _ => None,
+    }
+}

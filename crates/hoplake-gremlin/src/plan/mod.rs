@@ -1,0 +1,501 @@
+//! What a query means: typed steps, without the names and shapes of Gremlin's syntax.
+//!
+//! [`lower`] makes a plan of a [`Script`](crate::script::Script)'s traversal and refuses what is not supported. Another language
+//! could be lowered to the same steps.
+
+mod arguments;
+mod lower;
+mod modulators;
+mod predicate;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use crate::{
+    tokens::{Cardinality, Column, Direction, Dt, GType, Operator, Order, Pick, Pop, Scope, T},
+    value::Value,
+};
+
+pub use self::{
+    lower::{Names, lower},
+    predicate::Predicate,
+};
+
+/// A name that is shared by all that use it.
+pub type Name = Arc<str>;
+
+/// Steps, one after another.
+pub type Steps = Arc<[Arc<Step>]>;
+
+/// A traversal that can be run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// Its steps.
+    pub steps: Steps,
+    /// How all of them run.
+    pub settings: Settings,
+}
+
+/// What a traversal's source says of all of its steps.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Settings {
+    /// Which part of a traverser's path is kept.
+    pub paths: Paths,
+    /// What each traverser carries at the beginning, and how it is divided and joined.
+    pub sack: Option<Sack>,
+    /// Side effects that are there from the beginning.
+    pub side_effects: Vec<SideEffect>,
+    /// Why steps that write are refused, if they are.
+    pub read_only: Option<Name>,
+    /// What random steps begin with.
+    pub seed: Option<i64>,
+    /// Milliseconds.
+    pub timeout_ms: Option<u64>,
+    /// Whether a step writes.
+    pub writes: bool,
+}
+
+/// Which part of a traverser's path is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Paths {
+    /// None.
+    #[default]
+    Unused,
+    /// The steps that have labels.
+    Labelled,
+    /// All of it.
+    Whole,
+}
+
+/// What each traverser carries.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sack {
+    /// At the beginning.
+    pub initial: Value,
+    /// What is done with those of two traversers that become one; without, they do not.
+    pub merge: Option<Operator>,
+}
+
+/// A side effect that is there from the beginning.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SideEffect {
+    /// Its name.
+    pub name: Name,
+    /// Its value.
+    pub initial: Value,
+    /// What is done with it and a value that a step adds.
+    pub reduce: Option<Operator>,
+}
+
+/// A step, and the labels of what it gives.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step {
+    /// What it does.
+    pub kind: StepKind,
+    /// Its labels.
+    pub labels: Vec<Name>,
+}
+
+/// What a hop leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reaches {
+    /// The vertices at the other ends.
+    Vertices,
+    /// The edges themselves.
+    Edges,
+}
+
+/// What a step computes for each of its results.
+#[derive(Debug, Clone, PartialEq)]
+pub enum By {
+    /// The result itself.
+    Identity,
+    /// A property of it, or an entry if it is a map.
+    Property(Name),
+    /// Its id, label, key or value.
+    Token(T),
+    /// The keys or values of a map.
+    Column(Column),
+    /// What a traversal gives first.
+    Steps(Steps),
+}
+
+/// What is sorted by, and in which order.
+pub type Sorting = (By, Order);
+
+/// A value that is known before the query runs, or that a traversal gives for each traverser.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Given {
+    /// A value.
+    Value(Value),
+    /// What a traversal gives first.
+    Steps(Steps),
+}
+
+/// A property that is to be written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewProperty {
+    /// How many values of this name there may be.
+    pub cardinality: Option<Cardinality>,
+    /// Its name, or which part of the element it is.
+    pub key: NewKey,
+    /// Its value.
+    pub value: Given,
+}
+
+/// What is written of an element.
+#[derive(Debug, Clone, PartialEq)]
+pub enum NewKey {
+    /// A property.
+    Name(Name),
+    /// Its id or label, when it is added.
+    Token(T),
+    /// All entries of a map, whose keys are names and tokens.
+    Entries,
+}
+
+/// An end of an edge that is added.
+#[derive(Debug, Clone, PartialEq)]
+pub enum End {
+    /// The traverser's own vertex.
+    Here,
+    /// What was met under a label.
+    Labelled(Name),
+    /// What a traversal gives first.
+    Steps(Steps),
+    /// A vertex by its id.
+    Vertex(Value),
+}
+
+/// When a branch of [`StepKind::Choose`] is taken.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Case {
+    /// If the choice equals a value.
+    Equal(Value),
+    /// If the choice fulfils a predicate.
+    Test(Predicate),
+    /// If a traversal gives something for the choice.
+    Steps(Steps),
+    /// As a token says.
+    Pick(Pick),
+}
+
+/// What decides which branches are taken.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Choice {
+    /// Whether a traversal gives something.
+    Productive(Steps),
+    /// A predicate on the traverser.
+    Test(Predicate),
+    /// What is computed of the traverser.
+    By(By),
+}
+
+/// Which part of a path a step is about, and what of each of its items.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct PathPart {
+    /// From the step with this label on.
+    pub from: Option<Name>,
+    /// Up to the step with this label.
+    pub to: Option<Name>,
+    /// In turn.
+    pub by: Vec<By>,
+}
+
+/// Which parts of an element a map has besides its properties.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TokensWanted {
+    /// Its id.
+    pub id: bool,
+    /// Its label.
+    pub label: bool,
+    /// The names of properties of properties.
+    pub keys: bool,
+    /// The values of properties of properties.
+    pub values: bool,
+}
+
+/// What a reducing step computes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each is what it is called")]
+pub enum Reduction {
+    Count,
+    Sum,
+    Min,
+    Max,
+    Mean,
+}
+
+/// What is done with text.
+#[derive(Debug, Clone, PartialEq)]
+#[expect(missing_docs, reason = "each is the step that it is called after")]
+pub enum TextStep {
+    Concat(Vec<Given>),
+    Format(Name, Vec<By>),
+    Split(Option<Box<str>>),
+    Trim,
+    LTrim,
+    RTrim,
+    ToUpper,
+    ToLower,
+    Reverse,
+    Replace(Option<Box<str>>, Option<Box<str>>),
+    Substring(i64, Option<i64>),
+    Length,
+}
+
+/// What is done with two lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each is the step that it is called after")]
+pub enum ListStep {
+    Combine,
+    Merge,
+    Difference,
+    Disjunct,
+    Intersect,
+    Product,
+}
+
+/// What a value becomes.
+#[derive(Debug, Clone, PartialEq)]
+#[expect(missing_docs, reason = "each is the step that it is called after")]
+pub enum Conversion {
+    String,
+    Number(Option<GType>),
+    Date,
+    Boolean,
+}
+
+/// What a collection's items have to fulfil.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each is what it is called")]
+pub enum Quantifier {
+    All,
+    Any,
+    None,
+}
+
+/// What a merge takes a map from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Merging {
+    /// What is sought.
+    pub sought: Given,
+    /// What is added where nothing was found.
+    pub on_create: Option<Given>,
+    /// What is changed where something was found.
+    pub on_match: Option<(Given, Option<Cardinality>)>,
+    /// The source of the edge.
+    pub out_vertex: Option<Given>,
+    /// The target of the edge.
+    pub in_vertex: Option<Given>,
+}
+
+/// What a step does.
+#[derive(Debug, Clone, PartialEq)]
+pub enum StepKind {
+    // Where traversers come from.
+    /// Vertices, all or by id.
+    Vertices(Option<Vec<Value>>),
+    /// Edges, all or by id.
+    Edges(Option<Vec<Value>>),
+    /// Values, before those that come.
+    Inject(Vec<Value>),
+
+    // From element to element.
+    /// Along edges.
+    Hop(Direction, Vec<Name>, Reaches),
+    /// To the ends of an edge.
+    Ends(Direction),
+    /// To the end of an edge that the traverser did not come from.
+    OtherEnd,
+    /// To the element of a property.
+    Element,
+
+    // Conditions.
+    /// A property, or the id or label, fulfils a predicate.
+    Has(By, Predicate),
+    /// What a traversal gives for a property, or the property itself, exists.
+    HasSteps(Name, Steps),
+    /// There is a property of this name.
+    HasProperty(Name),
+    /// There is none.
+    HasNot(Name),
+    /// The name of a property fulfils a predicate.
+    HasKey(Predicate),
+    /// The value of a property fulfils a predicate.
+    HasValue(Predicate),
+    /// The traverser itself fulfils a predicate.
+    Is(Predicate),
+    /// What was met under a label, or the traverser, fulfils a predicate whose values are labels.
+    WherePredicate(Option<Name>, Predicate, Vec<By>),
+    /// A traversal gives something; its ends may be what was met under labels.
+    Where(Steps),
+    /// A traversal gives nothing.
+    Not(Steps),
+    /// All of some traversals give something.
+    And(Vec<Steps>),
+    /// One of some traversals gives something.
+    Or(Vec<Steps>),
+    /// What was met under a label, at the beginning of a traversal in `where`.
+    StartAt(Name),
+    /// What was met under a label is what the traverser is, at its end.
+    EndAt(Name),
+    /// Items of a collection fulfil a predicate.
+    Quantified(Quantifier, Predicate),
+    /// Whether no item of the path comes twice, or one does.
+    SimplePath(bool, PathPart),
+    /// Each with a probability.
+    Coin(f64),
+    /// None.
+    Discard,
+
+    // How many, and in which order.
+    /// From a number on, up to before another; `None` is the last.
+    Range(Scope, u64, Option<u64>),
+    /// The last ones.
+    Tail(Scope, u64),
+    /// Each once, by what was met under labels and what is computed.
+    Dedup(Scope, Vec<Name>, Vec<By>),
+    /// Sorted.
+    Order(Scope, Vec<Sorting>),
+    /// Some at random, by weight.
+    Sample(Scope, u64, By),
+    /// All before the first goes on.
+    Barrier,
+
+    // From one value to another.
+    /// The values of properties.
+    Values(Vec<Name>),
+    /// Properties.
+    Properties(Vec<Name>),
+    /// A map of properties to their values.
+    ValueMap(Vec<Name>, TokensWanted, Vec<By>),
+    /// A map of properties to themselves.
+    PropertyMap(Vec<Name>),
+    /// A map of all that an element has.
+    ElementMap(Vec<Name>),
+    /// The id, label, key or value.
+    Token(T),
+    /// The same for all.
+    Constant(Value),
+    /// Itself.
+    Identity,
+    /// How many times the loop of a name, or the innermost, has run.
+    Loops(Option<Name>),
+    /// Where the traverser has been.
+    Path(PathPart),
+    /// What was met under labels.
+    Select(Pop, Vec<Name>, Vec<By>),
+    /// What was met under the label that a traversal gives.
+    SelectSteps(Pop, Steps, Vec<By>),
+    /// The keys or values of a map.
+    SelectColumn(Column),
+    /// A map of names to what is computed.
+    Project(Vec<Name>, Vec<By>),
+    /// The first that a traversal gives.
+    Map(Steps),
+    /// All that a traversal gives.
+    FlatMap(Steps),
+    /// All that a traversal gives, with the paths of it.
+    Local(Steps),
+    /// The items of a collection.
+    Unfold,
+    /// Each item with its number.
+    Index(bool),
+    /// All, in a list or joined.
+    Fold(Option<(Value, Operator)>),
+    /// One value of all, or of a collection.
+    Reduce(Reduction, Scope),
+    /// All by key; under a name as a side effect.
+    Group(Option<Name>, By, By),
+    /// How many of each.
+    GroupCount(Option<Name>, By),
+    /// A tree of paths; under a name as a side effect.
+    Tree(Option<Name>, Vec<By>),
+    /// What the traverser carries.
+    Sack,
+    /// What the traverser carries, changed.
+    SackWith(Operator, By),
+    /// With text.
+    Text(Scope, TextStep),
+    /// With two lists.
+    List(ListStep, Given),
+    /// The items of a list as text.
+    Conjoin(Box<str>),
+    /// Another type.
+    As(Scope, Conversion),
+    /// Later or earlier.
+    DateAdd(Dt, i64),
+    /// Seconds from another point in time.
+    DateDiff(Given),
+
+    // Branches.
+    /// Again and again.
+    Repeat(Repeat),
+    /// All of some traversals.
+    Union(Vec<Steps>),
+    /// The first of some traversals that gives something.
+    Coalesce(Vec<Steps>),
+    /// The traversals of the options that a choice fulfils; `true` if all of them are, not the first alone.
+    Choose(Choice, Vec<(Case, Steps)>, bool),
+    /// What a traversal gives, or the traverser itself.
+    Optional(Steps),
+
+    // Side effects.
+    /// Collects what is computed under a name, before the first goes on or as each passes.
+    Aggregate(Scope, Name, By),
+    /// The side effects of names.
+    Cap(Vec<Name>),
+    /// A traversal whose results are dropped.
+    SideEffect(Steps),
+    /// An error.
+    Fail(Option<Box<str>>),
+
+    // Changes.
+    /// A new vertex.
+    AddVertex(Given, Vec<NewProperty>),
+    /// A new edge.
+    AddEdge(Given, End, End, Vec<NewProperty>),
+    /// A property.
+    Property(NewProperty),
+    /// Deletes.
+    Drop,
+    /// A vertex that is found or added.
+    MergeVertex(Merging),
+    /// An edge that is found or added.
+    MergeEdge(Merging),
+}
+
+/// A loop.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Repeat {
+    /// What is repeated.
+    pub body: Steps,
+    /// Its name.
+    pub name: Option<Name>,
+    /// When it ends, and whether that is looked at before the first time.
+    pub until: Option<(Until, bool)>,
+    /// What goes on after it in each round, and whether also before the first.
+    pub emit: Option<(Until, bool)>,
+}
+
+/// A condition of a loop.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Until {
+    /// Always.
+    Always,
+    /// After some rounds.
+    Times(u64),
+    /// If a traversal gives something.
+    Steps(Steps),
+    /// If a predicate holds.
+    Test(Predicate),
+}
+
+impl Plan {
+    /// Whether it writes.
+    pub fn writes(&self) -> bool {
+        self.settings.writes
+    }
+}

@@ -1,0 +1,219 @@
+//! Steps that take all before they give anything.
+
+use std::cmp::Ordering;
+
+use super::{
+    Done, Run,
+    batch::Batch,
+    by::is_element,
+    paths::Labels,
+    reduce::{operate, plant},
+};
+use crate::{
+    error::GremlinError,
+    plan::{By, Name, Sorting, StepKind},
+    tokens::Order,
+    value::{Tree, Value, order},
+};
+
+impl Run {
+    /// What a step makes of all that came.
+    pub(super) async fn barrier(&mut self, kind: &StepKind, labels: &Labels, all: Batch, frames: u32) -> Done<Batch> {
+        match kind {
+            StepKind::Barrier => {
+                let merged = all.merged();
+                self.relabelled(merged, labels)
+            }
+            StepKind::Order(_, sortings) => {
+                let sorted = self.sorted(all, sortings).await?;
+                self.relabelled(sorted, labels)
+            }
+            StepKind::Tail(_, count) => {
+                let tail = tail(all, *count);
+                self.relabelled(tail, labels)
+            }
+            StepKind::Sample(_, count, by) => {
+                let sample = self.sample(all, *count, by).await?;
+                self.relabelled(sample, labels)
+            }
+            StepKind::Aggregate(_, name, by) => {
+                let values = self.by(by, &all).await?;
+                let bulks = all.rows.iter().map(|row| row.bulk);
+                let values: Vec<_> =
+                    values.into_iter().zip(bulks).filter_map(|(value, bulk)| Some((value?, bulk))).collect();
+                self.aggregate(name, values.into_iter())?;
+                self.relabelled(all, labels)
+            }
+            StepKind::Fold(fold) => self.fold(all, frames, fold.as_ref(), labels),
+            StepKind::Group(_, key, value) => {
+                let maps = self.group_by_frame(all, frames, key, value).await?;
+                self.begun((0u32..).zip(maps).collect(), labels)
+            }
+            StepKind::GroupCount(_, by) => {
+                let maps = self.counts_by_frame(all, frames, by).await?;
+                self.begun((0u32..).zip(maps).collect(), labels)
+            }
+            StepKind::Tree(_, by) => {
+                let paths = self.path_values(&all, None, None, by).await?;
+                let mut trees = vec![Tree::default(); frames as usize];
+                for (row, path) in all.rows.iter().zip(paths) {
+                    if let Some(path) = path {
+                        plant(&mut trees[row.frame as usize], path);
+                    }
+                }
+                self.begun((0u32..).zip(trees.into_iter().map(Value::Tree)).collect(), labels)
+            }
+            StepKind::Cap(names) => {
+                let value = self.capped(names).await?;
+                self.begun((0..frames).map(|frame| (frame, value.clone())).collect(), labels)
+            }
+            _ => self.relabelled(all, labels),
+        }
+    }
+
+    async fn capped(&mut self, names: &[Name]) -> Done<Value> {
+        if let [name] = names {
+            return Ok(self.side_effect(name).await?.unwrap_or_else(|| Value::BulkSet(Vec::new())));
+        }
+        let mut entries = Vec::with_capacity(names.len());
+        for name in names {
+            let value = self.side_effect(name).await?.unwrap_or_else(|| Value::BulkSet(Vec::new()));
+            entries.push((Value::from(&**name), value));
+        }
+        Ok(Value::Map(entries))
+    }
+
+    fn fold(&mut self, all: Batch, frames: u32, fold: Option<&(Value, crate::tokens::Operator)>, labels: &Labels) -> Done<Batch> {
+        let bulks: Vec<(u32, u64)> = all.rows.iter().map(|row| (row.frame, row.bulk)).collect();
+        let initial = match fold {
+            Some((seed, _)) => seed.clone(),
+            None => Value::List(Vec::new()),
+        };
+        let mut folded = vec![initial; frames as usize];
+        for (value, (frame, bulk)) in all.items.into_values().into_iter().zip(bulks) {
+            let into = &mut folded[frame as usize];
+            for _ in 0..bulk {
+                match (&mut *into, fold) {
+                    (Value::List(items), None) => items.push(value.clone()),
+                    (into, Some((_, operator))) => *into = operate(*operator, std::mem::take(into), value.clone())?,
+                    _ => {}
+                }
+            }
+        }
+        self.begun((0u32..).zip(folded).collect(), labels)
+    }
+
+    /// Sorted within each frame; rows without a value to sort by go.
+    pub(super) async fn sorted(&mut self, all: Batch, sortings: &[Sorting]) -> Done<Batch> {
+        let (keys, kept) = self.sort_keys(&all, sortings).await?;
+        let mut places = kept;
+        let orders: Vec<Order> = sortings.iter().map(|(_, order)| *order).collect();
+        places.sort_by(|a, b| {
+            let frames = all.rows[*a as usize].frame.cmp(&all.rows[*b as usize].frame);
+            frames.then_with(|| compare_keys(&keys, &orders, *a as usize, *b as usize))
+        });
+        Ok(all.take(&places))
+    }
+
+    /// What rows are sorted by, a column for each `by`, and the rows that have all of it.
+    pub(super) async fn sort_keys(&mut self, all: &Batch, sortings: &[Sorting]) -> Done<(Vec<Vec<Value>>, Vec<u32>)> {
+        let mut keys = Vec::with_capacity(sortings.len());
+        let mut productive = vec![true; all.len()];
+        for (by, order) in sortings {
+            if *order == Order::Shuffle {
+                let random = (0..all.len()).map(|_| Value::from(self.random.i64(..))).collect();
+                keys.push(random);
+                continue;
+            }
+            let values = self.by(by, all).await?;
+            productive.iter_mut().zip(&values).for_each(|(productive, value)| *productive &= value.is_some());
+            let mut values: Vec<Value> = values.into_iter().map(Option::unwrap_or_default).collect();
+            // Elements are ordered by their ids.
+            if values.iter().any(is_element) {
+                values = self.finished(values, false).await?;
+            }
+            keys.push(values);
+        }
+        let kept = (0..all.len() as u32).filter(|at| productive[*at as usize]).collect();
+        Ok((keys, kept))
+    }
+
+    async fn sample(&mut self, all: Batch, count: u64, by: &By) -> Done<Batch> {
+        let weights: Vec<f64> = match by {
+            By::Identity => vec![1.0; all.len()],
+            by => {
+                let weight = |value: Option<Value>| match value {
+                    Some(Value::Number(number)) => Ok(crate::value::to_f64(&number)),
+                    None => Ok(0.0),
+                    Some(_) => Err(GremlinError::wrong_type("`sample` weighs by numbers")),
+                };
+                self.by(by, &all).await?.into_iter().map(weight).collect::<Done<_>>()?
+            }
+        };
+        let mut by_frame: std::collections::BTreeMap<u32, Vec<u32>> = std::collections::BTreeMap::new();
+        all.rows.iter().zip(0u32..).for_each(|(row, at)| by_frame.entry(row.frame).or_default().push(at));
+        let mut picked: Vec<(u32, u64)> = Vec::new();
+        for places in by_frame.into_values() {
+            let bulks = places.iter().map(|place| (*place, all.rows[*place as usize].bulk, weights[*place as usize]));
+            picked.extend(pick(bulks.collect(), count, &mut self.random));
+        }
+        picked.sort_unstable();
+        let places: Vec<u32> = picked.iter().map(|(place, _)| *place).collect();
+        let mut sample = all.take(&places);
+        sample.rows.iter_mut().zip(picked).for_each(|(row, (_, bulk))| row.bulk = bulk);
+        Ok(sample)
+    }
+}
+
+/// Some of items at random by weight, without putting any back: places and how many of each.
+fn pick(mut left: Vec<(u32, u64, f64)>, count: u64, random: &mut fastrand::Rng) -> Vec<(u32, u64)> {
+    let mut picked: std::collections::BTreeMap<u32, u64> = std::collections::BTreeMap::new();
+    let total: u64 = left.iter().map(|(_, bulk, _)| *bulk).sum();
+    if total <= count {
+        return left.into_iter().map(|(place, bulk, _)| (place, bulk)).collect();
+    }
+    for _ in 0..count {
+        let weight: f64 = left.iter().map(|(_, bulk, weight)| *bulk as f64 * weight).sum();
+        if weight <= 0.0 {
+            break;
+        }
+        let mut at = random.f64() * weight;
+        let found = left.iter().position(|(_, bulk, weight)| {
+            at -= *bulk as f64 * weight;
+            at < 0.0
+        });
+        let found = found.unwrap_or(left.len() - 1);
+        *picked.entry(left[found].0).or_default() += 1;
+        left[found].1 -= 1;
+        if left[found].1 == 0 {
+            left.swap_remove(found);
+        }
+    }
+    picked.into_iter().collect()
+}
+
+/// The last rows of each frame.
+fn tail(mut all: Batch, count: u64) -> Batch {
+    let mut left: std::collections::HashMap<u32, u64> = std::collections::HashMap::new();
+    let mut places = Vec::new();
+    for at in (0..all.len()).rev() {
+        let row = &mut all.rows[at];
+        let left = left.entry(row.frame).or_insert(count);
+        let kept = row.bulk.min(*left);
+        *left -= kept;
+        if kept > 0 {
+            row.bulk = kept;
+            places.push(at as u32);
+        }
+    }
+    places.reverse();
+    all.take(&places)
+}
+
+pub(super) fn compare_keys(keys: &[Vec<Value>], orders: &[Order], a: usize, b: usize) -> Ordering {
+    let each = keys.iter().zip(orders).map(|(keys, order_of)| {
+        let ascending = order(&keys[a], &keys[b]);
+        if *order_of == Order::Desc { ascending.reverse() } else { ascending }
+    });
+    each.fold(Ordering::Equal, Ordering::then)
+}

@@ -1,0 +1,336 @@
+//! Branches and loops. Their traversals are not run anew for each traverser: what they count, they count over all that come.
+
+use std::collections::VecDeque;
+
+use super::{
+    Done, Pipe, Run,
+    batch::{Batch, Items},
+    paths::Labels,
+    pipe::is_stateful,
+};
+use crate::{
+    error::GremlinError,
+    plan::{Case, Choice, Repeat, Steps, Until},
+    tokens::Pick,
+    value::{Value, equals},
+};
+
+/// Levels of collections in collections, at most: a loop could build them without bound.
+const DEPTH_MAX: usize = 256;
+
+/// Several traversals from the same traversers.
+#[derive(Debug)]
+pub(super) struct Uniting {
+    branches: Vec<Branch>,
+    /// Whether all has to be there before a branch is run.
+    waits: bool,
+    ready: VecDeque<Batch>,
+}
+
+/// One of them.
+#[derive(Debug)]
+struct Branch {
+    steps: Steps,
+    pipe: Pipe,
+}
+
+impl Branch {
+    fn new(steps: &Steps, frames: u32) -> Self {
+        Self { steps: steps.clone(), pipe: Pipe::new(steps, frames) }
+    }
+}
+
+impl Uniting {
+    pub(super) fn new(branches: &[Steps], frames: u32) -> Self {
+        Self {
+            branches: branches.iter().map(|steps| Branch::new(steps, frames)).collect(),
+            waits: branches.iter().any(is_stateful),
+            ready: VecDeque::new(),
+        }
+    }
+
+    pub(super) async fn next(&mut self, before: &mut Pipe, run: &mut Run, labels: &Labels) -> Done<Option<Batch>> {
+        loop {
+            if let Some(batch) = self.ready.pop_front() {
+                return Ok(Some(batch));
+            }
+            let batch = if self.waits { before.all(run).await? } else { before.next(run).await?.unwrap_or_default() };
+            if batch.is_empty() {
+                return Ok(None);
+            }
+            let parts = vec![(0..batch.len() as u32).collect::<Vec<u32>>(); self.branches.len()];
+            let united = run.branches(&mut self.branches, &batch, parts, self.waits).await?;
+            let united = run.relabelled(united, labels)?;
+            self.ready.extend(united.parts().into_iter().filter(|part| !part.is_empty()));
+        }
+    }
+}
+
+/// Traversals that are chosen by what traversers are.
+#[derive(Debug)]
+pub(super) struct Choosing {
+    choice: Choice,
+    cases: Vec<Case>,
+    branches: Vec<Branch>,
+    /// Whether all cases count that are fulfilled, and not the first alone.
+    all: bool,
+    waits: bool,
+    ready: VecDeque<Batch>,
+}
+
+impl Choosing {
+    pub(super) fn new(choice: &Choice, cases: &[(Case, Steps)], all: bool, frames: u32) -> Self {
+        Self {
+            choice: choice.clone(),
+            cases: cases.iter().map(|(case, _)| case.clone()).collect(),
+            branches: cases.iter().map(|(_, steps)| Branch::new(steps, frames)).collect(),
+            all,
+            waits: cases.iter().any(|(_, steps)| is_stateful(steps)),
+            ready: VecDeque::new(),
+        }
+    }
+
+    pub(super) async fn next(&mut self, before: &mut Pipe, run: &mut Run, labels: &Labels) -> Done<Option<Batch>> {
+        loop {
+            if let Some(batch) = self.ready.pop_front() {
+                return Ok(Some(batch));
+            }
+            let batch = if self.waits { before.all(run).await? } else { before.next(run).await?.unwrap_or_default() };
+            if batch.is_empty() {
+                return Ok(None);
+            }
+            let (parts, unmoved) = self.parts(run, &batch).await?;
+            let mut chosen = run.branches_with(&mut self.branches, &batch, parts, self.waits, unmoved).await?;
+            chosen = run.relabelled(chosen, labels)?;
+            self.ready.extend(chosen.parts().into_iter().filter(|part| !part.is_empty()));
+        }
+    }
+
+    /// The rows of each branch, and those that go on as they are.
+    async fn parts(&self, run: &mut Run, batch: &Batch) -> Done<(Vec<Vec<u32>>, Vec<u32>)> {
+        let choices: Vec<Option<Value>> = match &self.choice {
+            Choice::Productive(steps) => run.exists(steps, batch).await?.into_iter().map(|it| Some(it.into())).collect(),
+            Choice::Test(predicate) => {
+                (0..batch.len()).map(|at| Some(predicate.test(&batch.items.value(at)).into())).collect()
+            }
+            Choice::By(by) => run.by(by, batch).await?,
+        };
+        let mut parts: Vec<Vec<u32>> = vec![Vec::new(); self.cases.len()];
+        let mut taken = vec![false; batch.len()];
+        let mut chosen = batch.take_rows(&(0..batch.len() as u32).collect::<Vec<_>>());
+        chosen.items = Items::of_values(choices.iter().map(|choice| choice.clone().unwrap_or_default()).collect());
+        for (number, case) in self.cases.iter().enumerate() {
+            let fulfilled: Vec<bool> = match case {
+                Case::Equal(value) => choices.iter().map(|it| it.as_ref().is_some_and(|it| equals(it, value))).collect(),
+                Case::Test(predicate) => choices.iter().map(|it| it.as_ref().is_some_and(|it| predicate.test(it))).collect(),
+                Case::Steps(steps) => {
+                    let exists = run.exists(steps, &chosen).await?;
+                    exists.into_iter().zip(&choices).map(|(exists, choice)| exists && choice.is_some()).collect()
+                }
+                Case::Pick(Pick::Any) if self.all => vec![true; batch.len()],
+                Case::Pick(_) => continue,
+            };
+            for at in 0..batch.len() {
+                if fulfilled[at] && (self.all || !taken[at]) {
+                    parts[number].push(at as u32);
+                    // `any` is taken besides others, and does not keep `none` from being taken.
+                    taken[at] |= !matches!(case, Case::Pick(_));
+                }
+            }
+        }
+        let position = |pick: Pick| self.cases.iter().position(|case| *case == Case::Pick(pick));
+        let mut unmoved = Vec::new();
+        for at in 0..batch.len() {
+            if taken[at] {
+                continue;
+            }
+            let unproductive = if choices[at].is_none() { position(Pick::Unproductive) } else { None };
+            let none = if choices[at].is_some() { position(Pick::None) } else { None };
+            match unproductive.or(none) {
+                Some(branch) => parts[branch].push(at as u32),
+                None if self.all => {}
+                None => unmoved.push(at as u32),
+            }
+        }
+        Ok((parts, unmoved))
+    }
+}
+
+impl Run {
+    async fn branches(&mut self, branches: &mut [Branch], batch: &Batch, parts: Vec<Vec<u32>>, waits: bool) -> Done<Batch> {
+        self.branches_with(branches, batch, parts, waits, Vec::new()).await
+    }
+
+    /// Runs each branch on its rows. If no branch depends on other rows than the one that it began with, results come in the order of
+    /// the rows.
+    async fn branches_with(
+        &mut self,
+        branches: &mut [Branch],
+        batch: &Batch,
+        parts: Vec<Vec<u32>>,
+        waits: bool,
+        unmoved: Vec<u32>,
+    ) -> Done<Batch> {
+        let mut all = Batch::default();
+        // The row of the batch that each result comes from.
+        let mut origins: Vec<u32> = Vec::new();
+        for (branch, places) in branches.iter_mut().zip(parts) {
+            if waits {
+                branch.pipe.feed(batch.take(&places));
+                let found = self.drain(&mut branch.pipe).await?;
+                all.append(found);
+                continue;
+            }
+            if places.is_empty() {
+                continue;
+            }
+            let rows = batch.take(&places);
+            let found = self.child(&branch.steps, &rows).await?;
+            let (found, parents) = restored(found, &rows);
+            origins.extend(parents.into_iter().map(|parent| places[parent as usize]));
+            all.append(found);
+        }
+        origins.extend(&unmoved);
+        if !unmoved.is_empty() {
+            all.append(batch.take(&unmoved));
+        }
+        if waits {
+            return Ok(all);
+        }
+        let mut order: Vec<u32> = (0..all.len() as u32).collect();
+        order.sort_by_key(|at| origins[*at as usize]);
+        Ok(all.take(&order))
+    }
+}
+
+/// What a traversal within another gave, in the frames of the rows that it began with, and which row that was.
+pub(super) fn restored(mut found: Batch, rows: &Batch) -> (Batch, Vec<u32>) {
+    let mut parents = Vec::with_capacity(found.len());
+    for row in &mut found.rows {
+        let parent = &rows.rows[row.frame as usize];
+        parents.push(row.frame);
+        row.bulk = row.bulk.saturating_mul(parent.bulk);
+        row.frame = parent.frame;
+    }
+    (found, parents)
+}
+
+/// A loop.
+#[derive(Debug)]
+pub(super) struct Repeating {
+    repeat: Repeat,
+    body: Pipe,
+    waits: bool,
+    ready: VecDeque<Batch>,
+    /// What goes around again, and how many times it has.
+    under_way: Option<(Batch, u64)>,
+}
+
+impl Repeating {
+    pub(super) fn new(repeat: &Repeat, frames: u32) -> Self {
+        let body = Pipe::new(&repeat.body, frames);
+        Self { repeat: repeat.clone(), body, waits: is_stateful(&repeat.body), ready: VecDeque::new(), under_way: None }
+    }
+
+    pub(super) async fn next(&mut self, before: &mut Pipe, run: &mut Run, labels: &Labels) -> Done<Option<Batch>> {
+        loop {
+            if let Some(batch) = self.ready.pop_front() {
+                return run.relabelled(batch, labels).map(Some);
+            }
+            let Some((batch, rounds)) = self.under_way.take() else {
+                let batch = if self.waits { before.all(run).await? } else { before.next(run).await?.unwrap_or_default() };
+                if batch.is_empty() {
+                    return Ok(None);
+                }
+                run.loops.push((self.repeat.name.clone(), 0));
+                let begun = self.at_begin(run, batch).await;
+                run.loops.pop();
+                self.under_way = begun?.map(|batch| (batch, 0));
+                continue;
+            };
+            run.loops.push((self.repeat.name.clone(), rounds));
+            let round = self.round(run, batch).await;
+            run.loops.pop();
+            self.under_way = round?.map(|batch| (batch, rounds + 1));
+        }
+    }
+
+    /// Before a round: what ends here, and what goes out as well.
+    async fn at_begin(&mut self, run: &mut Run, batch: Batch) -> Done<Option<Batch>> {
+        let batch = self.look(run, batch, true).await?;
+        Ok(batch)
+    }
+
+    async fn round(&mut self, run: &mut Run, batch: Batch) -> Done<Option<Batch>> {
+        run.branch.context().check_time()?;
+        self.body.feed(batch);
+        let mut found = run.drain(&mut self.body).await?;
+        if let Some((_, rounds)) = run.loops.last_mut() {
+            *rounds += 1;
+        }
+        if let Items::Values(values) = &found.items
+            && values.iter().any(|value| is_deeper(value, DEPTH_MAX))
+        {
+            return Err(GremlinError::wrong_type(format!("the loop has built collections more than {DEPTH_MAX} levels deep")));
+        }
+        // A shared task may have other work.
+        tokio::task::yield_now().await;
+        found = found.merged();
+        let Some(found) = self.look(run, found, false).await? else { return Ok(None) };
+        let looks_at_begin = self.repeat.until.as_ref().is_some_and(|(_, first)| *first)
+            || self.repeat.emit.as_ref().is_some_and(|(_, first)| *first);
+        if looks_at_begin { self.at_begin(run, found).await } else { Ok(Some(found)) }
+    }
+
+    /// Lets out what ends, and what goes out as well as around.
+    async fn look(&mut self, run: &mut Run, batch: Batch, first: bool) -> Done<Option<Batch>> {
+        if batch.is_empty() {
+            return Ok(None);
+        }
+        let mut left = batch;
+        if let Some((until, _)) = self.repeat.until.clone().filter(|(_, at_begin)| *at_begin == first) {
+            let ends = run.until(&until, &left).await?;
+            let [ended, others]: [Vec<u32>; 2] = [true, false].map(|which| (0..left.len() as u32).filter(|at| ends[*at as usize] == which).collect());
+            if !ended.is_empty() {
+                self.ready.push_back(left.take(&ended));
+                left = left.take(&others);
+            }
+        }
+        if let Some((emit, _)) = self.repeat.emit.clone().filter(|(_, at_begin)| *at_begin == first)
+            && !left.is_empty()
+        {
+            let emitted = run.until(&emit, &left).await?;
+            let places: Vec<u32> = (0..left.len() as u32).filter(|at| emitted[*at as usize]).collect();
+            if !places.is_empty() {
+                self.ready.push_back(left.take(&places));
+            }
+        }
+        Ok((!left.is_empty()).then_some(left))
+    }
+}
+
+impl Run {
+    /// For which rows the condition of a loop holds.
+    async fn until(&mut self, until: &Until, batch: &Batch) -> Done<Vec<bool>> {
+        let rounds = self.loops.last().map_or(0, |(_, rounds)| *rounds);
+        Ok(match until {
+            Until::Always => vec![true; batch.len()],
+            Until::Times(times) => vec![rounds >= *times; batch.len()],
+            Until::Test(predicate) => (0..batch.len()).map(|at| predicate.test(&batch.items.value(at))).collect(),
+            Until::Steps(steps) => self.exists(steps, batch).await?,
+        })
+    }
+}
+
+/// Whether a value has more levels than some.
+fn is_deeper(value: &Value, levels: usize) -> bool {
+    let Some(below) = levels.checked_sub(1) else { return true };
+    match value {
+        Value::List(items) | Value::Set(items) => items.iter().any(|item| is_deeper(item, below)),
+        Value::BulkSet(items) => items.iter().any(|(item, _)| is_deeper(item, below)),
+        Value::Map(entries) => entries.iter().any(|(key, value)| is_deeper(key, below) || is_deeper(value, below)),
+        Value::Entry(entry) => is_deeper(&entry.0, below) || is_deeper(&entry.1, below),
+        Value::Path(path) => path.steps.iter().any(|(item, _)| is_deeper(item, below)),
+        _ => false,
+    }
+}

@@ -1,0 +1,192 @@
+//! What a `by` computes of each row.
+
+use super::{
+    Done, Run,
+    batch::{Batch, Items, element_of},
+    elements::Wanted,
+};
+use crate::{
+    error::GremlinError,
+    plan::{By, Given, Name},
+    tokens::{Column, Pop, T},
+    value::{Unread, Value},
+};
+
+impl Run {
+    /// A value for each row; `None` where there is none.
+    pub(super) async fn by(&mut self, by: &By, batch: &Batch) -> Done<Vec<Option<Value>>> {
+        match by {
+            By::Identity => Ok((0..batch.len()).map(|at| Some(batch.items.value(at))).collect()),
+            By::Property(name) => self.by_property(name, batch).await,
+            By::Token(token) => self.by_token(*token, batch).await,
+            By::Column(column) => (0..batch.len()).map(|at| column_of(*column, &batch.items.value(at)).map(Some)).collect(),
+            By::Steps(steps) => self.firsts(steps, batch).await,
+        }
+    }
+
+    /// As [`Self::by`], of other values than those of the rows.
+    pub(super) async fn by_of(&mut self, by: &By, batch: &Batch, values: Vec<Option<Value>>) -> Done<Vec<Option<Value>>> {
+        if *by == By::Identity {
+            return Ok(values);
+        }
+        let places: Vec<u32> = (0..batch.len() as u32).filter(|at| values[*at as usize].is_some()).collect();
+        let mut rows = batch.take_rows(&places);
+        rows.items = Items::of_values(values.into_iter().flatten().collect());
+        let computed = self.by(by, &rows).await?;
+        let mut all = vec![None; batch.len()];
+        places.into_iter().zip(computed).for_each(|(place, value)| all[place as usize] = value);
+        Ok(all)
+    }
+
+    async fn by_property(&mut self, name: &Name, batch: &Batch) -> Done<Vec<Option<Value>>> {
+        let elements = (0..batch.len()).filter_map(|at| batch.items.element(at));
+        let read = self.read(elements, Wanted::Named(std::slice::from_ref(name))).await?;
+        let value = |at| match batch.items.element(at) {
+            Some(element) => Ok(read.first(element, name)),
+            None => match batch.items.value(at) {
+                Value::Map(entries) => Ok(entry(&entries, name).cloned()),
+                Value::Unread(_) => Ok(None),
+                other => Err(GremlinError::wrong_type(format!(
+                    "`by({name:?})` is the property of an element or the entry of a map, and this is {}",
+                    kind_of(&other)
+                ))),
+            },
+        };
+        (0..batch.len()).map(value).collect()
+    }
+
+    pub(super) async fn by_token(&mut self, token: T, batch: &Batch) -> Done<Vec<Option<Value>>> {
+        match token {
+            T::Id => {
+                let vertices = (0..batch.len()).filter_map(|at| batch.items.element(at));
+                let read = self.read(vertices, Wanted::Named(&[])).await?;
+                let mut ids = Vec::with_capacity(batch.len());
+                for at in 0..batch.len() {
+                    ids.push(match batch.items.element(at) {
+                        Some(element) => Some(self.id(element, &read)),
+                        None => match self.finished(vec![batch.items.value(at)], false).await?.pop() {
+                            Some(Value::VertexProperty(property)) => Some(property.id),
+                            other => return Err(no_token(T::Id, &other.unwrap_or_default())),
+                        },
+                    });
+                }
+                Ok(ids)
+            }
+            token => (0..batch.len()).map(|at| self.token(token, batch, at).map(Some)).collect(),
+        }
+    }
+
+    fn token(&self, token: T, batch: &Batch, at: usize) -> Done<Value> {
+        if let (T::Label, Some(element)) = (token, batch.items.element(at)) {
+            return Ok(self.label(element));
+        }
+        let value = batch.items.value(at);
+        match (token, &value) {
+            (T::Label | T::Key, Value::Unread(element)) => match &**element {
+                Unread::VertexProperty(property) => Ok((&*property.key).into()),
+                Unread::Property(property) => Ok((&*property.key).into()),
+                _ => Err(no_token(token, &value)),
+            },
+            (T::Value, Value::Unread(element)) => match &**element {
+                Unread::VertexProperty(property) => Ok(property.value.clone()),
+                Unread::Property(property) => Ok(property.value.clone()),
+                _ => Err(no_token(token, &value)),
+            },
+            (T::Key, Value::Entry(entry)) => Ok(entry.0.clone()),
+            (T::Value, Value::Entry(entry)) => Ok(entry.1.clone()),
+            _ => Err(no_token(token, &value)),
+        }
+    }
+
+    /// What is given, for each row.
+    pub(super) async fn given(&mut self, given: &Given, batch: &Batch) -> Done<Vec<Option<Value>>> {
+        match given {
+            Given::Value(value) => {
+                let value = self.with_elements(vec![value.clone()]).await?.pop();
+                Ok(vec![value; batch.len()])
+            }
+            Given::Steps(steps) => self.firsts(steps, batch).await,
+        }
+    }
+
+    /// What was met under a label, for each row: the entry of a map, a side effect, or a step of the path.
+    pub(super) async fn met(&mut self, label: &Name, pop: Pop, batch: &Batch) -> Done<Vec<Option<Value>>> {
+        let effect = self.side_effect(label).await?;
+        let met = |at: usize| {
+            if let Items::Values(values) = &batch.items
+                && let Value::Map(entries) = &values[at]
+                && let Some(value) = entry(entries, label)
+            {
+                return Some(value.clone());
+            }
+            effect.clone().or_else(|| self.paths.labelled(batch.rows[at].path, label, pop))
+        };
+        Ok((0..batch.len()).map(met).collect())
+    }
+}
+
+/// The value of a name in a map.
+pub(super) fn entry<'a>(entries: &'a [(Value, Value)], name: &str) -> Option<&'a Value> {
+    entries.iter().find(|(key, _)| matches!(key, Value::Text(key) if **key == *name)).map(|(_, value)| value)
+}
+
+/// The keys or values of a map or a path.
+pub(super) fn column_of(column: Column, value: &Value) -> Done<Value> {
+    match (column, value) {
+        (Column::Keys, Value::Map(entries)) => Ok(Value::Set(entries.iter().map(|(key, _)| key.clone()).collect())),
+        (Column::Values, Value::Map(entries)) => Ok(Value::List(entries.iter().map(|(_, it)| it.clone()).collect())),
+        (Column::Keys, Value::Entry(entry)) => Ok(entry.0.clone()),
+        (Column::Values, Value::Entry(entry)) => Ok(entry.1.clone()),
+        (Column::Keys, Value::Path(path)) => {
+            let labels = |labels: &[Box<str>]| Value::Set(labels.iter().map(|label| (&**label).into()).collect());
+            Ok(Value::List(path.steps.iter().map(|(_, all)| labels(all)).collect()))
+        }
+        (Column::Values, Value::Path(path)) => Ok(Value::List(path.steps.iter().map(|(item, _)| item.clone()).collect())),
+        (_, other) => Err(GremlinError::wrong_type(format!(
+            "`{}` is of a map, an entry or a path, and this is {}",
+            column.name(),
+            kind_of(other)
+        ))),
+    }
+}
+
+fn no_token(token: T, value: &Value) -> GremlinError {
+    GremlinError::wrong_type(format!("{} has no {}", kind_of(value), token.name()))
+}
+
+/// What a value is, for messages.
+pub(super) fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Boolean(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::Text(_) => "a text",
+        Value::Char(_) => "a character",
+        Value::DateTime(..) => "a point in time",
+        Value::Duration(_) => "a duration",
+        Value::Uuid(_) => "a UUID",
+        Value::Bytes(_) => "bytes",
+        Value::List(_) => "a list",
+        Value::Set(_) | Value::BulkSet(_) => "a set",
+        Value::Map(_) => "a map",
+        Value::Entry(_) => "an entry of a map",
+        Value::Vertex(_) => "a vertex",
+        Value::Edge(_) => "an edge",
+        Value::VertexProperty(_) | Value::Property(_) => "a property",
+        Value::Path(_) => "a path",
+        Value::Tree(_) => "a tree",
+        Value::Token(_) => "a token",
+        Value::Traverser(_) => "a traverser",
+        Value::Metrics(_) => "metrics",
+        Value::Unread(element) => match **element {
+            Unread::Vertex(_) => "a vertex",
+            Unread::Edge(_) => "an edge",
+            Unread::VertexProperty(_) | Unread::Property(_) => "a property",
+        },
+    }
+}
+
+/// Whether a value is an element.
+pub(super) fn is_element(value: &Value) -> bool {
+    element_of(value).is_some()
+}

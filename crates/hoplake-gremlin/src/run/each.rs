@@ -1,0 +1,630 @@
+//! Steps that make one batch of another, whatever came before.
+
+use std::collections::HashSet;
+
+use super::{
+    Done, Run,
+    batch::{Batch, Element, Items, element_of},
+    branch::restored,
+    by::{column_of, kind_of},
+    elements::Wanted,
+    paths::{Labels, PathTree},
+    reduce::{OwnedKey, items_of, operate},
+};
+use crate::{
+    error::GremlinError,
+    plan::{By, Name, PathPart, Predicate, Quantifier, StepKind},
+    script::Test,
+    tokens::{Direction, Pop, Scope, T},
+    value::{Unread, UnreadProperty, Value, equals},
+};
+
+impl Run {
+    /// What a step makes of a batch.
+    pub(super) async fn each(&mut self, kind: &StepKind, labels: &Labels, batch: Batch) -> Done<Batch> {
+        match kind {
+            StepKind::Inject(values) => self.inject(batch, values, labels).await,
+            StepKind::Ends(direction) => self.ends(batch, *direction, labels),
+            StepKind::OtherEnd => {
+                let end = |value: &Value| match element_of(value) {
+                    Some(Element::Edge(edge)) => Ok(Some(edge.to.into())),
+                    _ => Err(not_an_edge(value)),
+                };
+                self.each_value(batch, labels, end)
+            }
+            StepKind::Element => {
+                let element = |value: &Value| match value {
+                    Value::Unread(unread) => match &**unread {
+                        Unread::VertexProperty(property) => Ok(Some(property.element.into())),
+                        Unread::Property(property) => Ok(Some(property.element.into())),
+                        _ => Err(GremlinError::wrong_type("`element` is of a property")),
+                    },
+                    _ => Err(GremlinError::wrong_type("`element` is of a property")),
+                };
+                self.each_value(batch, labels, element)
+            }
+
+            StepKind::Has(By::Property(name), predicate) => self.has(batch, name, predicate, labels).await,
+            StepKind::Has(By::Token(T::Id), predicate) => self.has_id(batch, predicate, labels).await,
+            StepKind::Has(by, predicate) => {
+                let values = self.by(by, &batch).await?;
+                self.keep(batch, labels, |at| values[at].as_ref().is_some_and(|value| predicate.test(value)))
+            }
+            StepKind::HasProperty(name) => {
+                let has = self.has_property(&batch, name).await?;
+                self.keep(batch, labels, |at| has[at])
+            }
+            StepKind::HasNot(name) => {
+                let has = self.has_property(&batch, name).await?;
+                self.keep(batch, labels, |at| !has[at])
+            }
+            StepKind::HasSteps(name, steps) => {
+                let values = self.by_property_values(&batch, name).await?;
+                let firsts = self.child_of_values(steps, &batch, values).await?;
+                self.keep(batch, labels, |at| firsts[at])
+            }
+            StepKind::HasKey(predicate) => {
+                let test = |value: &Value| property_part(value, T::Key).is_some_and(|key| predicate.test(&key));
+                self.keep_values(batch, labels, test)
+            }
+            StepKind::HasValue(predicate) => {
+                let test = |value: &Value| property_part(value, T::Value).is_some_and(|value| predicate.test(&value));
+                self.keep_values(batch, labels, test)
+            }
+            StepKind::Is(predicate) => {
+                let predicate = self.predicate_with_elements(predicate).await?;
+                self.keep_values(batch, labels, |value| predicate.test(value))
+            }
+            StepKind::WherePredicate(start, predicate, by) => {
+                let fulfilled = self.where_predicate(&batch, start.as_ref(), predicate, by).await?;
+                self.keep(batch, labels, |at| fulfilled[at])
+            }
+            StepKind::Where(steps) => {
+                let exists = self.exists(steps, &batch).await?;
+                self.keep(batch, labels, |at| exists[at])
+            }
+            StepKind::Not(steps) => {
+                let exists = self.exists(steps, &batch).await?;
+                self.keep(batch, labels, |at| !exists[at])
+            }
+            StepKind::And(all) => {
+                let mut left = batch;
+                for steps in all {
+                    let exists = self.exists(steps, &left).await?;
+                    left = left.keep(|at| exists[at]);
+                }
+                self.relabelled(left, labels)
+            }
+            StepKind::Or(any) => {
+                let mut fulfilled = vec![false; batch.len()];
+                for steps in any {
+                    let open: Vec<u32> = (0..batch.len() as u32).filter(|at| !fulfilled[*at as usize]).collect();
+                    let exists = self.exists(steps, &batch.take(&open)).await?;
+                    open.iter().zip(exists).for_each(|(at, exists)| fulfilled[*at as usize] = exists);
+                }
+                self.keep(batch, labels, |at| fulfilled[at])
+            }
+            StepKind::StartAt(label) => {
+                let met = self.met(label, Pop::Last, &batch).await?;
+                self.mapped_if(&batch, met, labels)
+            }
+            StepKind::EndAt(label) => {
+                let met = self.met(label, Pop::Last, &batch).await?;
+                let same = |at: usize| met[at].as_ref().is_some_and(|met| equals(met, &batch.items.value(at)));
+                let same: Vec<bool> = (0..batch.len()).map(same).collect();
+                self.keep(batch, labels, |at| same[at])
+            }
+            StepKind::Quantified(quantifier, predicate) => {
+                let test = |value: &Value| match value {
+                    Value::List(items) | Value::Set(items) => quantified(*quantifier, items.iter(), predicate),
+                    Value::BulkSet(items) => quantified(*quantifier, items.iter().map(|(item, _)| item), predicate),
+                    _ => false,
+                };
+                self.keep_values(batch, labels, test)
+            }
+            StepKind::SimplePath(simple, part) => self.simple_path(batch, *simple, part, labels).await,
+            StepKind::Coin(probability) => {
+                let mut batch = batch;
+                for row in &mut batch.rows {
+                    row.bulk = (0..row.bulk).filter(|_| self.random.f64() < *probability).count() as u64;
+                }
+                let bulks: Vec<u64> = batch.rows.iter().map(|row| row.bulk).collect();
+                self.keep(batch, labels, |at| bulks[at] > 0)
+            }
+            StepKind::Discard => Ok(Batch::default()),
+
+            StepKind::Token(token) => {
+                let values = self.by_token(*token, &batch).await?;
+                self.mapped_if(&batch, values, labels)
+            }
+            StepKind::Constant(value) => {
+                let value = self.with_elements(vec![value.clone()]).await?;
+                let items = Items::of_values(vec![value[0].clone(); batch.len()]);
+                self.mapped(batch, items, labels)
+            }
+            StepKind::Identity => self.relabelled(batch, labels),
+            StepKind::Loops(name) => {
+                let found = self.loops.iter().rev().find(|(other, _)| name.is_none() || other == name);
+                let Some((_, rounds)) = found else {
+                    return Err(GremlinError::wrong_type("`loops` is within a `repeat`"));
+                };
+                let rounds = Value::from(i32::try_from(*rounds).unwrap_or(i32::MAX));
+                let items = Items::Values(vec![rounds; batch.len()]);
+                self.mapped(batch, items, labels)
+            }
+            StepKind::Path(part) => {
+                let paths = self.paths_of(&batch, part).await?;
+                self.mapped_if(&batch, paths, labels)
+            }
+            StepKind::Map(steps) => {
+                let firsts = self.firsts(steps, &batch).await?;
+                self.mapped_if(&batch, firsts, labels)
+            }
+            StepKind::FlatMap(steps) => {
+                let found = self.child(steps, &batch).await?;
+                self.flat_mapped(&batch, found, labels)
+            }
+            StepKind::Local(steps) => {
+                let found = self.child(steps, &batch).await?;
+                let (found, _) = restored(found, &batch);
+                self.relabelled(found, labels)
+            }
+            StepKind::Optional(steps) => {
+                let found = self.child(steps, &batch).await?;
+                let (mut all, mut parents) = restored(found, &batch);
+                let productive: HashSet<u32> = parents.iter().copied().collect();
+                let others: Vec<u32> = (0..batch.len() as u32).filter(|at| !productive.contains(at)).collect();
+                if !others.is_empty() {
+                    all.append(batch.take(&others));
+                    parents.extend(&others);
+                    let mut order: Vec<u32> = (0..all.len() as u32).collect();
+                    order.sort_by_key(|at| parents[*at as usize]);
+                    all = all.take(&order);
+                }
+                self.relabelled(all, labels)
+            }
+            StepKind::Coalesce(branches) => self.coalesce(batch, branches, labels).await,
+            StepKind::Unfold => self.unfold(batch, labels),
+            StepKind::SelectColumn(column) => self.each_value(batch, labels, |value| column_of(*column, value).map(Some)),
+            StepKind::Sack => {
+                let sacks = batch.sacks.clone().unwrap_or_else(|| vec![Value::Null; batch.len()]);
+                self.mapped(batch, Items::of_values(sacks), labels)
+            }
+            StepKind::SackWith(operator, by) => {
+                let values = self.by(by, &batch).await?;
+                let mut batch = batch;
+                let Some(sacks) = &mut batch.sacks else {
+                    return Err(GremlinError::wrong_type("the traversal has no sack: begin it with `withSack`"));
+                };
+                for (sack, value) in sacks.iter_mut().zip(&values) {
+                    if let Some(value) = value {
+                        *sack = operate(*operator, std::mem::take(sack), value.clone())?;
+                    }
+                }
+                self.keep(batch, labels, |at| values[at].is_some())
+            }
+
+            StepKind::Aggregate(_, name, by) => {
+                let values = self.by(by, &batch).await?;
+                let bulks: Vec<u64> = batch.rows.iter().map(|row| row.bulk).collect();
+                let values = values.into_iter().zip(bulks).filter_map(|(value, bulk)| Some((value?, bulk)));
+                self.aggregate(name, values.collect::<Vec<_>>().into_iter())?;
+                self.relabelled(batch, labels)
+            }
+            StepKind::Group(Some(name), key, value) => {
+                let keys = self.by(key, &batch).await?;
+                self.group_under(name, keys, &batch, value)?;
+                self.relabelled(batch, labels)
+            }
+            StepKind::GroupCount(Some(name), by) => {
+                let keys = self.by(by, &batch).await?;
+                let bulks: Vec<u64> = batch.rows.iter().map(|row| row.bulk).collect();
+                let keys: Vec<_> = keys.into_iter().zip(bulks).filter_map(|(key, bulk)| Some((key?, bulk))).collect();
+                self.count_under(name, keys.into_iter())?;
+                self.relabelled(batch, labels)
+            }
+            StepKind::Tree(Some(name), by) => {
+                let paths = self.path_values(&batch, None, None, by).await?;
+                self.grow_tree(name, paths.into_iter().flatten().collect())?;
+                self.relabelled(batch, labels)
+            }
+            StepKind::SideEffect(steps) => {
+                self.child(steps, &batch).await?;
+                self.relabelled(batch, labels)
+            }
+            StepKind::Fail(message) => {
+                Err(GremlinError::Failed(message.as_deref().unwrap_or("fail() Step Triggered").to_owned()))
+            }
+
+            StepKind::Range(Scope::Local, ..)
+            | StepKind::Tail(Scope::Local, _)
+            | StepKind::Dedup(Scope::Local, ..)
+            | StepKind::Order(Scope::Local, _)
+            | StepKind::Sample(Scope::Local, ..)
+            | StepKind::Reduce(_, Scope::Local)
+            | StepKind::Index(_) => self.local(kind, labels, batch).await,
+
+            StepKind::Values(_)
+            | StepKind::Properties(_)
+            | StepKind::ValueMap(..)
+            | StepKind::PropertyMap(_)
+            | StepKind::ElementMap(_)
+            | StepKind::Select(..)
+            | StepKind::SelectSteps(..)
+            | StepKind::Project(..) => self.maps(kind, labels, batch).await,
+
+            StepKind::Text(..)
+            | StepKind::List(..)
+            | StepKind::Conjoin(_)
+            | StepKind::As(..)
+            | StepKind::DateAdd(..)
+            | StepKind::DateDiff(_) => self.scalar(kind, labels, batch).await,
+
+            StepKind::AddVertex(..)
+            | StepKind::AddEdge(..)
+            | StepKind::Property(_)
+            | StepKind::Drop
+            | StepKind::MergeVertex(_)
+            | StepKind::MergeEdge(_) => self.change(kind, labels, batch).await,
+
+            // They have pipes of their own.
+            StepKind::Vertices(_)
+            | StepKind::Edges(_)
+            | StepKind::Hop(..)
+            | StepKind::Range(..)
+            | StepKind::Tail(..)
+            | StepKind::Dedup(..)
+            | StepKind::Order(..)
+            | StepKind::Sample(..)
+            | StepKind::Barrier
+            | StepKind::Fold(_)
+            | StepKind::Reduce(..)
+            | StepKind::Group(..)
+            | StepKind::GroupCount(..)
+            | StepKind::Tree(..)
+            | StepKind::Repeat(_)
+            | StepKind::Union(_)
+            | StepKind::Choose(..)
+            | StepKind::Cap(_) => Err(hoplake_engine::EngineError::Internal(format!("{kind:?} is no step of a batch")).into()),
+        }
+    }
+
+    /// Rows that fulfil something.
+    fn keep(&mut self, batch: Batch, labels: &Labels, keep: impl Fn(usize) -> bool) -> Done<Batch> {
+        let kept = batch.keep(keep);
+        self.relabelled(kept, labels)
+    }
+
+    fn keep_values(&mut self, batch: Batch, labels: &Labels, test: impl Fn(&Value) -> bool) -> Done<Batch> {
+        let kept: Vec<bool> = match &batch.items {
+            Items::Values(values) => values.iter().map(test).collect(),
+            items => (0..batch.len()).map(|at| test(&items.value(at))).collect(),
+        };
+        self.keep(batch, labels, |at| kept[at])
+    }
+
+    /// Another value for each; those without one go.
+    pub(super) fn each_value(
+        &mut self,
+        batch: Batch,
+        labels: &Labels,
+        change: impl Fn(&Value) -> Done<Option<Value>>,
+    ) -> Done<Batch> {
+        let values = (0..batch.len()).map(|at| change(&batch.items.value(at))).collect::<Done<Vec<_>>>()?;
+        self.mapped_if(&batch, values, labels)
+    }
+
+    /// The results of a traversal within another, on the paths of the rows that it began with.
+    fn flat_mapped(&mut self, batch: &Batch, found: Batch, labels: &Labels) -> Done<Batch> {
+        let parents: Vec<u32> = found.rows.iter().map(|row| row.frame).collect();
+        let bulks: Vec<u64> = found.rows.iter().map(|row| row.bulk).collect();
+        let mut derived = self.derived(batch, &parents, found.items, labels)?;
+        derived.rows.iter_mut().zip(bulks).for_each(|(row, bulk)| row.bulk = row.bulk.saturating_mul(bulk));
+        Ok(derived)
+    }
+
+    async fn inject(&mut self, batch: Batch, values: &[Value], labels: &Labels) -> Done<Batch> {
+        let values = self.with_elements(values.to_vec()).await?;
+        // Once, before all that come: the pipe gives a second batch without them.
+        let injected = self.begun(values.into_iter().map(|value| (0, value)).collect(), labels)?;
+        if matches!(batch.items, Items::Nowhere(_)) {
+            return Ok(injected);
+        }
+        let mut all = injected;
+        let others = self.relabelled(batch, labels)?;
+        all.append(others);
+        Ok(all)
+    }
+
+    fn ends(&mut self, batch: Batch, direction: Direction, labels: &Labels) -> Done<Batch> {
+        let mut parents = Vec::new();
+        let mut vertices = Vec::new();
+        for at in 0..batch.len() {
+            let Some(Element::Edge(edge)) = batch.items.element(at) else {
+                return Err(not_an_edge(&batch.items.value(at)));
+            };
+            let id = edge.id();
+            let ends: &[_] = match direction {
+                Direction::Out => &[id.source],
+                Direction::In => &[id.target],
+                Direction::Both => &[id.source, id.target],
+            };
+            vertices.extend(ends);
+            parents.extend(ends.iter().map(|_| at as u32));
+        }
+        self.derived(&batch, &parents, Items::Vertices(vertices), labels)
+    }
+
+    async fn has(&mut self, batch: Batch, name: &Name, predicate: &Predicate, labels: &Labels) -> Done<Batch> {
+        let read = self.read(elements(&batch), Wanted::Named(std::slice::from_ref(name))).await?;
+        let fulfils = |at: usize| match batch.items.element(at) {
+            Some(element) => read.values(element, name).iter().any(|value| predicate.test(value)),
+            None => false,
+        };
+        let kept: Vec<bool> = (0..batch.len()).map(fulfils).collect();
+        self.keep(batch, labels, |at| kept[at])
+    }
+
+    /// By identity where the predicate asks for certain ids: every form of an id is one then.
+    async fn has_id(&mut self, batch: Batch, predicate: &Predicate, labels: &Labels) -> Done<Batch> {
+        if let Predicate::Test(test @ (Test::Eq | Test::Neq | Test::Within | Test::Without), ids) = predicate {
+            let vertices: HashSet<_> = self.vertices_of(ids).await?.into_iter().flatten().collect();
+            let edges: HashSet<_> = self.edges_of(ids).await?.into_iter().flatten().map(|edge| edge.id()).collect();
+            let wanted = matches!(test, Test::Eq | Test::Within);
+            let is_one = |at: usize| match batch.items.element(at) {
+                Some(Element::Vertex(vertex)) => vertices.contains(&vertex) == wanted,
+                Some(Element::Edge(edge)) => edges.contains(&edge.id()) == wanted,
+                None => false,
+            };
+            // A property of a vertex has an id, too.
+            if (0..batch.len()).all(|at| batch.items.element(at).is_some()) {
+                let kept: Vec<bool> = (0..batch.len()).map(is_one).collect();
+                return self.keep(batch, labels, |at| kept[at]);
+            }
+        }
+        let ids = self.by_token(T::Id, &batch).await?;
+        self.keep(batch, labels, |at| ids[at].as_ref().is_some_and(|id| predicate.test(id)))
+    }
+
+    async fn has_property(&mut self, batch: &Batch, name: &Name) -> Done<Vec<bool>> {
+        let read = self.read(elements(batch), Wanted::Named(std::slice::from_ref(name))).await?;
+        let has = |at: usize| batch.items.element(at).is_some_and(|element| !read.values(element, name).is_empty());
+        Ok((0..batch.len()).map(has).collect())
+    }
+
+    async fn by_property_values(&mut self, batch: &Batch, name: &Name) -> Done<Vec<Vec<Value>>> {
+        let read = self.read(elements(batch), Wanted::Named(std::slice::from_ref(name))).await?;
+        let values = |at: usize| batch.items.element(at).map_or_else(Vec::new, |element| read.values(element, name));
+        Ok((0..batch.len()).map(values).collect())
+    }
+
+    /// For which rows a traversal gives something from one of some values.
+    async fn child_of_values(
+        &mut self,
+        steps: &crate::plan::Steps,
+        batch: &Batch,
+        values: Vec<Vec<Value>>,
+    ) -> Done<Vec<bool>> {
+        let mut parents = Vec::new();
+        let mut items = Vec::new();
+        for (at, values) in values.into_iter().enumerate() {
+            parents.extend(values.iter().map(|_| at as u32));
+            items.extend(values);
+        }
+        let mut rows = batch.take_rows(&parents);
+        rows.items = Items::of_values(items);
+        let exists = self.exists(steps, &rows).await?;
+        let mut any = vec![false; batch.len()];
+        parents.into_iter().zip(exists).for_each(|(parent, exists)| any[parent as usize] |= exists);
+        Ok(any)
+    }
+
+    /// A predicate whose values are elements of the graph where they came with the query.
+    pub(super) async fn predicate_with_elements(&mut self, predicate: &Predicate) -> Done<Predicate> {
+        let mut values = Vec::new();
+        predicate.values(&mut |value| values.push(value.clone()));
+        if !values.iter().any(|value| matches!(value, Value::Vertex(_) | Value::Edge(_))) {
+            return Ok(predicate.clone());
+        }
+        let mut values = self.with_elements(values).await?.into_iter();
+        predicate.map(&mut |value| Ok(values.next().unwrap_or_else(|| value.clone())))
+    }
+
+    async fn where_predicate(
+        &mut self,
+        batch: &Batch,
+        start: Option<&Name>,
+        predicate: &Predicate,
+        by: &[By],
+    ) -> Done<Vec<bool>> {
+        let identity = By::Identity;
+        let nth = |number: usize| if by.is_empty() { &identity } else { &by[number % by.len()] };
+        let own: Vec<Option<Value>> = match start {
+            Some(label) => self.met(label, Pop::Last, batch).await?,
+            None => (0..batch.len()).map(|at| Some(batch.items.value(at))).collect(),
+        };
+        let own = self.by_of(nth(0), batch, own).await?;
+        // Each label of the predicate, in its order.
+        let mut labels: Vec<Name> = Vec::new();
+        let mut wrong = false;
+        predicate.values(&mut |value| match value {
+            Value::Text(label) => labels.push((&**label).into()),
+            _ => wrong = true,
+        });
+        if wrong {
+            return Err(GremlinError::wrong_type("the values of a predicate in `where` are labels"));
+        }
+        let mut columns = Vec::with_capacity(labels.len());
+        for (number, label) in labels.iter().enumerate() {
+            let met = self.met(label, Pop::Last, batch).await?;
+            columns.push(self.by_of(nth(number + 1), batch, met).await?);
+        }
+        let fulfils = |at: usize| {
+            let Some(own) = &own[at] else { return false };
+            let mut number = 0;
+            let mut next = |_: &Value| {
+                number += 1;
+                columns[number - 1][at].clone().ok_or(())
+            };
+            predicate.map(&mut next).is_ok_and(|predicate| spread(predicate).test(own))
+        };
+        Ok((0..batch.len()).map(fulfils).collect())
+    }
+
+    /// The values of paths, changed by each `by` in turn; `None` if one has no value.
+    pub(super) async fn path_values(
+        &mut self,
+        batch: &Batch,
+        from: Option<&Name>,
+        to: Option<&Name>,
+        by: &[By],
+    ) -> Done<Vec<Option<Vec<Value>>>> {
+        let steps = self.path_steps(batch, from, to, by).await?;
+        Ok(steps.into_iter().map(|steps| Some(steps?.into_iter().map(|(value, _)| value).collect())).collect())
+    }
+
+    async fn path_steps(
+        &mut self,
+        batch: &Batch,
+        from: Option<&Name>,
+        to: Option<&Name>,
+        by: &[By],
+    ) -> Done<Vec<Option<Vec<(Value, Labels)>>>> {
+        let (from, to) = (from.map(|it| &**it), to.map(|it| &**it));
+        let mut paths: Vec<Option<Vec<(Value, Labels)>>> =
+            batch.rows.iter().map(|row| Some(self.paths.values(row.path, from, to))).collect();
+        for (number, one) in by.iter().enumerate() {
+            if *one == By::Identity {
+                continue;
+            }
+            // All items that this `by` is of, over all paths.
+            let length = |path: &Option<Vec<(Value, Labels)>>| path.as_ref().map_or(0, Vec::len);
+            let places: Vec<(usize, usize)> = paths
+                .iter()
+                .enumerate()
+                .flat_map(|(at, path)| (number..length(path)).step_by(by.len()).map(move |step| (at, step)))
+                .collect();
+            let parents: Vec<u32> = places.iter().map(|(at, _)| *at as u32).collect();
+            let mut rows = batch.take_rows(&parents);
+            let value = |(at, step): &(usize, usize)| paths[*at].as_ref().map_or(Value::Null, |path| path[*step].0.clone());
+            rows.items = Items::of_values(places.iter().map(value).collect());
+            let values = self.by(one, &rows).await?;
+            for ((at, step), value) in places.into_iter().zip(values) {
+                match (value, &mut paths[at]) {
+                    (Some(value), Some(path)) => path[step].0 = value,
+                    (None, path) => *path = None,
+                    _ => {}
+                }
+            }
+        }
+        Ok(paths)
+    }
+
+    async fn paths_of(&mut self, batch: &Batch, part: &PathPart) -> Done<Vec<Option<Value>>> {
+        let paths = self.path_steps(batch, part.from.as_ref(), part.to.as_ref(), &part.by).await?;
+        Ok(paths.into_iter().map(|path| path.map(PathTree::path)).collect())
+    }
+
+    async fn simple_path(&mut self, batch: Batch, simple: bool, part: &PathPart, labels: &Labels) -> Done<Batch> {
+        let paths = self.path_values(&batch, part.from.as_ref(), part.to.as_ref(), &part.by).await?;
+        let is_simple = |path: Vec<Value>| {
+            let mut seen = HashSet::with_capacity(path.len());
+            path.into_iter().all(|value| seen.insert(OwnedKey(value)))
+        };
+        let kept: Vec<bool> = paths.into_iter().map(|path| path.is_some_and(|path| is_simple(path) == simple)).collect();
+        self.keep(batch, labels, |at| kept[at])
+    }
+
+    async fn coalesce(&mut self, batch: Batch, branches: &[crate::plan::Steps], labels: &Labels) -> Done<Batch> {
+        let mut left: Vec<u32> = (0..batch.len() as u32).collect();
+        let mut all = Batch::default();
+        let mut parents: Vec<u32> = Vec::new();
+        for steps in branches {
+            if left.is_empty() {
+                break;
+            }
+            let rows = batch.take(&left);
+            let mut found = self.child(steps, &rows).await?;
+            found.rows.iter_mut().for_each(|row| row.frame = left[row.frame as usize]);
+            let productive: HashSet<u32> = found.rows.iter().map(|row| row.frame).collect();
+            parents.extend(found.rows.iter().map(|row| row.frame));
+            left.retain(|at| !productive.contains(at));
+            all.append(found);
+        }
+        let mut order: Vec<u32> = (0..all.len() as u32).collect();
+        order.sort_by_key(|at| parents[*at as usize]);
+        self.flat_mapped(&batch, all.take(&order), labels)
+    }
+
+    fn unfold(&mut self, batch: Batch, labels: &Labels) -> Done<Batch> {
+        let Items::Values(values) = &batch.items else { return self.relabelled(batch, labels) };
+        let mut parents = Vec::new();
+        let mut items = Vec::new();
+        let mut bulks = Vec::new();
+        for (at, value) in values.iter().enumerate() {
+            let (before, bulk) = (items.len(), batch.rows[at].bulk);
+            match value {
+                Value::List(all) | Value::Set(all) => items.extend(all.iter().cloned()),
+                Value::BulkSet(all) => {
+                    items.extend(all.iter().map(|(item, _)| item.clone()));
+                    bulks.extend(all.iter().map(|(_, count)| bulk.saturating_mul(*count)));
+                }
+                Value::Map(entries) => {
+                    items.extend(entries.iter().map(|entry| Value::Entry(Box::new(entry.clone()))));
+                }
+                Value::Path(path) => items.extend(path.steps.iter().map(|(item, _)| item.clone())),
+                other => items.push(other.clone()),
+            }
+            parents.extend(std::iter::repeat_n(at as u32, items.len() - before));
+            bulks.resize(items.len(), bulk);
+        }
+        let mut unfolded = self.derived(&batch, &parents, Items::of_values(items), labels)?;
+        unfolded.rows.iter_mut().zip(bulks).for_each(|(row, bulk)| row.bulk = bulk);
+        Ok(unfolded)
+    }
+}
+
+/// The elements of a batch.
+pub(super) fn elements(batch: &Batch) -> impl Iterator<Item = Element> + '_ {
+    (0..batch.len()).filter_map(|at| batch.items.element(at))
+}
+
+/// The name or the value of a property.
+fn property_part(value: &Value, part: T) -> Option<Value> {
+    fn of<E>(property: &UnreadProperty<E>, part: T) -> Value {
+        if part == T::Key { (&*property.key).into() } else { property.value.clone() }
+    }
+    let Value::Unread(element) = value else { return None };
+    match &**element {
+        Unread::VertexProperty(property) => Some(of(property, part)),
+        Unread::Property(property) => Some(of(property, part)),
+        _ => None,
+    }
+}
+
+fn quantified<'a>(quantifier: Quantifier, mut items: impl Iterator<Item = &'a Value>, predicate: &Predicate) -> bool {
+    match quantifier {
+        Quantifier::All => items.all(|item| predicate.test(item)),
+        Quantifier::Any => items.any(|item| predicate.test(item)),
+        Quantifier::None => !items.any(|item| predicate.test(item)),
+    }
+}
+
+/// A predicate in which a collection that was met under a label stands for its items.
+fn spread(predicate: Predicate) -> Predicate {
+    let all = |predicates: Vec<Predicate>| predicates.into_iter().map(spread).collect();
+    match predicate {
+        Predicate::Test(test @ (Test::Within | Test::Without), values) => {
+            let items = values.into_iter().flat_map(|value| items_of(value.clone()).unwrap_or_else(|_| vec![value]));
+            Predicate::Test(test, items.collect())
+        }
+        Predicate::And(predicates) => Predicate::And(all(predicates)),
+        Predicate::Or(predicates) => Predicate::Or(all(predicates)),
+        Predicate::Not(predicate) => Predicate::Not(Box::new(spread(*predicate))),
+        other => other,
+    }
+}
+
+fn not_an_edge(value: &Value) -> GremlinError {
+    GremlinError::wrong_type(format!("only edges have ends, and this is {}", kind_of(value)))
+}

@@ -1,0 +1,513 @@
+//! Elements of the graph: their ids, labels and properties, read for a whole batch at once.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use arrow_array::{RecordBatch, cast::AsArray};
+use foldhash::fast::RandomState;
+use hoplake_engine::{Edges, Neighbour, change, split_vertex, vertex_text};
+use hoplake_format::{EdgeId, Key, KeyType, LabelId, VertexId, constants::KEY_COLUMN};
+use jiff::{Timestamp, tz::Offset};
+
+use super::{
+    Run,
+    batch::{Element, element_of},
+};
+use crate::{
+    error::GremlinError,
+    literal::Number,
+    plan::Name,
+    value::{Edge, Path, Property, Tree, Unread, UnreadProperty, Value, Vertex, VertexProperty},
+};
+
+type Done<T> = Result<T, GremlinError>;
+
+/// Which properties are read.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Wanted<'a> {
+    /// All.
+    All,
+    /// Those of some names; none reads keys alone.
+    Named(&'a [Name]),
+}
+
+/// Properties that were read.
+#[derive(Debug, Default)]
+pub(super) struct Properties {
+    batches: Vec<RecordBatch>,
+    vertices: HashMap<VertexId, (u32, u32), RandomState>,
+    edges: HashMap<EdgeId, (u32, u32), RandomState>,
+}
+
+impl Properties {
+    fn place(&self, element: Element) -> Option<(&RecordBatch, usize)> {
+        let (batch, row) = match element {
+            Element::Vertex(vertex) => self.vertices.get(&vertex)?,
+            Element::Edge(edge) => self.edges.get(&edge.id())?,
+        };
+        Some((&self.batches[*batch as usize], *row as usize))
+    }
+
+    /// The values of a property; several where it has a list of them.
+    pub(super) fn values(&self, element: Element, name: &str) -> Vec<Value> {
+        let Some((batch, row)) = self.place(element) else { return Vec::new() };
+        match batch.column_by_name(name) {
+            Some(column) => values_of(element, change::Value::at(column, row)),
+            None => Vec::new(),
+        }
+    }
+
+    /// The first value of a property.
+    pub(super) fn first(&self, element: Element, name: &str) -> Option<Value> {
+        let (batch, row) = self.place(element)?;
+        let column = batch.column_by_name(name)?;
+        values_of(element, change::Value::at(column, row)).into_iter().next()
+    }
+
+    /// All properties of an element that were read, by name in the order of the schema, or of the names.
+    pub(super) fn all<'a>(&'a self, element: Element, wanted: Wanted<'a>) -> Vec<(&'a str, Vec<Value>)> {
+        let Some((batch, row)) = self.place(element) else { return Vec::new() };
+        let schema = batch.schema_ref();
+        let fields = schema.fields().iter().zip(batch.columns());
+        let mut all: Vec<(&str, Vec<Value>)> = fields
+            .filter(|(field, _)| field.name() != KEY_COLUMN)
+            .map(|(field, column)| (field.name().as_str(), values_of(element, change::Value::at(column, row))))
+            .filter(|(_, values)| !values.is_empty())
+            .collect();
+        if let Wanted::Named(names) = wanted {
+            all.retain(|(name, _)| names.iter().any(|other| **other == **name));
+            all.sort_by_key(|(name, _)| names.iter().position(|other| **other == **name));
+        }
+        all
+    }
+
+    /// The key of a vertex.
+    fn key(&self, vertex: VertexId) -> Option<Key> {
+        let (batch, row) = self.place(Element::Vertex(vertex))?;
+        let column = batch.column_by_name(KEY_COLUMN)?;
+        if let Some(texts) = column.as_string_opt::<i32>() {
+            return Some(Key::String(texts.value(row).to_owned()));
+        }
+        let numbers = column.as_primitive_opt::<arrow_array::types::Int64Type>()?;
+        Some(Key::Int64(numbers.value(row)))
+    }
+}
+
+/// The values of a property. A list of a vertex is several values; of an edge it is one.
+fn values_of(element: Element, stored: change::Value) -> Vec<Value> {
+    match (element, stored) {
+        (_, change::Value::Null) => Vec::new(),
+        (Element::Vertex(_), change::Value::List(items)) => {
+            items.into_iter().filter(|item| *item != change::Value::Null).map(from_stored).collect()
+        }
+        (_, stored) => vec![from_stored(stored)],
+    }
+}
+
+/// A stored value as Gremlin has it.
+pub(super) fn from_stored(stored: change::Value) -> Value {
+    let at = |seconds: i64, nanos: i32| match Timestamp::new(seconds, nanos) {
+        Ok(time) => Value::DateTime(time, Offset::UTC),
+        Err(_) => Value::Null,
+    };
+    match stored {
+        change::Value::Null => Value::Null,
+        change::Value::Bool(boolean) => boolean.into(),
+        change::Value::Int64(number) => number.into(),
+        change::Value::Float64(number) => number.into(),
+        change::Value::String(text) => Value::Text(text.into()),
+        change::Value::Date(days) => at(i64::from(days) * 86_400, 0),
+        change::Value::Timestamp(micros) => {
+            at(micros.div_euclid(1_000_000), (micros.rem_euclid(1_000_000) * 1_000) as i32)
+        }
+        change::Value::List(items) => Value::List(items.into_iter().map(from_stored).collect()),
+    }
+}
+
+impl Run {
+    /// The label of a vertex.
+    pub(super) fn label_of(&self, vertex: VertexId) -> &str {
+        self.snapshot.schema().label(vertex.label()).map_or("", |label| &label.name)
+    }
+
+    /// The label of an edge.
+    pub(super) fn edge_label_of(&self, edge: &Neighbour) -> &str {
+        self.snapshot.schema().edge_type(edge.edge_type).map_or("", |edge_type| &edge_type.label)
+    }
+
+    pub(super) fn label(&self, element: Element) -> Value {
+        match element {
+            Element::Vertex(vertex) => self.label_of(vertex).into(),
+            Element::Edge(edge) => self.edge_label_of(&edge).into(),
+        }
+    }
+
+    /// Reads properties of elements, those of vertices with their keys.
+    pub(super) async fn read(
+        &mut self,
+        elements: impl IntoIterator<Item = Element>,
+        wanted: Wanted<'_>,
+    ) -> Done<Properties> {
+        let mut vertices: BTreeMap<LabelId, BTreeSet<u64>> = BTreeMap::new();
+        let mut edges: BTreeMap<EdgeId, Neighbour> = BTreeMap::new();
+        for element in elements {
+            match element {
+                Element::Vertex(vertex) => {
+                    vertices.entry(vertex.label()).or_default().insert(vertex.ordinal());
+                }
+                Element::Edge(edge) => {
+                    edges.insert(edge.id(), edge);
+                }
+            }
+        }
+        let mut read = Properties::default();
+        let snapshot = self.snapshot.clone();
+        let schema = snapshot.schema();
+        let is_wanted = |name: &str| match wanted {
+            Wanted::All => true,
+            Wanted::Named(names) => names.iter().any(|other| **other == *name),
+        };
+        let names_of = |label: LabelId| -> Vec<String> {
+            let properties = schema.label(label).into_iter().flat_map(|label| &label.properties);
+            properties.filter(|property| is_wanted(&property.name)).map(|property| property.name.clone()).collect()
+        };
+        let asked: Vec<_> = vertices
+            .into_iter()
+            .map(|(label, ordinals)| (label, ordinals.into_iter().collect::<Vec<u64>>(), names_of(label)))
+            .collect();
+        let mut of_edges: BTreeSet<String> = BTreeSet::new();
+        for edge in edges.values() {
+            let properties = schema.edge_type(edge.edge_type).into_iter().flat_map(|edge| &edge.properties);
+            of_edges.extend(properties.filter(|it| is_wanted(&it.name)).map(|property| property.name.clone()));
+        }
+        let of_edges: Vec<String> = of_edges.into_iter().collect();
+        let edges: Edges = edges.into_values().collect();
+        // Labels and edges do not depend on each other: one wave for all.
+        let mut for_edges = self.branch.clone();
+        let reads = self.branch.each(&asked, |(label, ordinals, names), mut line| {
+            let snapshot = &snapshot;
+            async move {
+                let batch = snapshot.vertex_properties(*label, ordinals, names, &mut line).await?;
+                Ok::<_, GremlinError>((batch, line))
+            }
+        });
+        let read_edges = async {
+            match of_edges.is_empty() {
+                true => Ok(Vec::new()),
+                false => Ok(snapshot.edge_properties(&edges, &of_edges, &mut for_edges).await?),
+            }
+        };
+        let (batches, edge_batches) = futures::future::try_join(reads, read_edges).await?;
+        self.branch.join([&for_edges]);
+        for ((label, ordinals, _), batch) in asked.iter().zip(batches) {
+            let number = read.batches.len() as u32;
+            let vertices = ordinals.iter().filter_map(|ordinal| VertexId::new(*label, *ordinal));
+            read.vertices.extend(vertices.zip((0u32..).map(|row| (number, row))));
+            read.batches.push(batch);
+        }
+        for (positions, batch) in edge_batches {
+            let number = read.batches.len() as u32;
+            for (row, position) in positions.into_iter().enumerate() {
+                if let Some(edge) = edges.get(position) {
+                    read.edges.insert(edge.id(), (number, row as u32));
+                }
+            }
+            read.batches.push(batch);
+        }
+        Ok(read)
+    }
+
+    /// Whether keys are ids: they are if no key can be in two labels.
+    fn keys_are_ids(&self) -> bool {
+        self.snapshot.schema().vertex_labels.len() <= 1
+    }
+
+    /// The id of a vertex whose key was read.
+    fn vertex_id(&self, vertex: VertexId, read: &Properties) -> Value {
+        let Some(key) = read.key(vertex) else { return Value::Null };
+        if !self.keys_are_ids() {
+            return Value::Text(vertex_text(self.label_of(vertex), &key).into());
+        }
+        match key {
+            Key::Int64(key) => key.into(),
+            Key::String(key) => Value::Text(key.into()),
+        }
+    }
+
+    /// The id of an element whose key was read.
+    pub(super) fn id(&self, element: Element, read: &Properties) -> Value {
+        match element {
+            Element::Vertex(vertex) => self.vertex_id(vertex, read),
+            Element::Edge(edge) => Value::Text(edge.id().to_string().into()),
+        }
+    }
+
+    /// The vertices of ids, for each those that it may name.
+    pub(super) async fn vertices_of(&mut self, ids: &[Value]) -> Done<Vec<Vec<VertexId>>> {
+        let snapshot = self.snapshot.clone();
+        let schema = snapshot.schema();
+        let mut keys: Vec<(LabelId, Key)> = Vec::new();
+        let mut owners: Vec<usize> = Vec::new();
+        let mut found: Vec<Vec<VertexId>> = vec![Vec::new(); ids.len()];
+        for (at, id) in ids.iter().enumerate() {
+            let id = match id {
+                Value::Vertex(vertex) => &vertex.id,
+                Value::Unread(_) => {
+                    if let Some(Element::Vertex(vertex)) = element_of(id) {
+                        found[at].push(vertex);
+                    }
+                    continue;
+                }
+                id => id,
+            };
+            let mut seek = |label: LabelId, key: Key| {
+                keys.push((label, key));
+                owners.push(at);
+            };
+            let labels = || (0u16..).map(LabelId).zip(&schema.vertex_labels);
+            match id {
+                Value::Text(text) => {
+                    if let Ok((label, key)) = split_vertex(text)
+                        && let Some(number) = schema.label_id(&label)
+                        && let Some(key) = schema.label(number).and_then(|label| Key::parse(key, label.key_type))
+                    {
+                        seek(number, key);
+                    }
+                    labels()
+                        .filter(|(_, label)| label.key_type == KeyType::String)
+                        .for_each(|(number, _)| seek(number, Key::String(text.to_string())));
+                }
+                Value::Uuid(uuid) => labels()
+                    .filter(|(_, label)| label.key_type == KeyType::String)
+                    .for_each(|(number, _)| seek(number, Key::String(uuid.to_string()))),
+                Value::Number(number) => {
+                    let Some(key) = whole(number) else { continue };
+                    labels()
+                        .filter(|(_, label)| label.key_type == KeyType::Int64)
+                        .for_each(|(number, _)| seek(number, Key::Int64(key)));
+                }
+                _ => {}
+            }
+        }
+        if keys.is_empty() {
+            return Ok(found);
+        }
+        let vertices = snapshot.look_up(&keys, &mut self.branch).await?;
+        for (owner, vertex) in owners.into_iter().zip(vertices) {
+            let of_id = &mut found[owner];
+            of_id.extend(vertex.filter(|vertex| !of_id.contains(vertex)));
+        }
+        Ok(found)
+    }
+
+    /// The edges of ids.
+    pub(super) async fn edges_of(&mut self, ids: &[Value]) -> Done<Vec<Option<Neighbour>>> {
+        let mut found: Vec<Option<Neighbour>> = vec![None; ids.len()];
+        let mut sought: Vec<EdgeId> = Vec::new();
+        let mut owners: Vec<usize> = Vec::new();
+        for (at, id) in ids.iter().enumerate() {
+            if let Some(Element::Edge(edge)) = element_of(id) {
+                found[at] = Some(edge);
+                continue;
+            }
+            let text = match id {
+                Value::Edge(edge) => &edge.id,
+                id => id,
+            };
+            if let Value::Text(text) = text
+                && let Ok(id) = text.parse::<EdgeId>()
+            {
+                sought.push(id);
+                owners.push(at);
+            }
+        }
+        if !sought.is_empty() {
+            let edges = self.snapshot.clone();
+            let edges = edges.edges(&sought, &mut self.branch).await?;
+            owners.into_iter().zip(edges).for_each(|(owner, edge)| found[owner] = edge);
+        }
+        Ok(found)
+    }
+
+    /// Values in which elements that came with the query are those of the graph, as far as it has them.
+    pub(super) async fn with_elements(&mut self, mut values: Vec<Value>) -> Done<Vec<Value>> {
+        let is_element = |value: &Value| matches!(value, Value::Vertex(_) | Value::Edge(_));
+        let places: Vec<usize> = (0..values.len()).filter(|at| is_element(&values[*at])).collect();
+        if places.is_empty() {
+            return Ok(values);
+        }
+        let sought: Vec<Value> = places.iter().map(|place| values[*place].clone()).collect();
+        let vertices = self.vertices_of(&sought).await?;
+        let edges = self.edges_of(&sought).await?;
+        for ((place, vertices), edge) in places.into_iter().zip(vertices).zip(edges) {
+            if let Some(vertex) = vertices.first() {
+                values[place] = (*vertex).into();
+            } else if let Some(edge) = edge {
+                values[place] = edge.into();
+            }
+        }
+        Ok(values)
+    }
+
+    /// Values whose elements were read: ids and labels, and properties if they are wanted.
+    pub(super) async fn finished(&mut self, values: Vec<Value>, with_properties: bool) -> Done<Vec<Value>> {
+        let mut elements = Vec::new();
+        values.iter().for_each(|value| collect(value, &mut elements));
+        if elements.is_empty() && !values.iter().any(has_unread) {
+            return Ok(values);
+        }
+        let ends: Vec<Element> = elements
+            .iter()
+            .filter_map(|element| match element {
+                Element::Edge(edge) => Some([edge.from, edge.to].map(Element::Vertex)),
+                Element::Vertex(_) => None,
+            })
+            .flatten()
+            .collect();
+        let wanted = if with_properties { Wanted::All } else { Wanted::Named(&[]) };
+        elements.extend(ends);
+        let read = self.read(elements, wanted).await?;
+        Ok(values.into_iter().map(|value| self.finish(value, &read, with_properties)).collect())
+    }
+
+    fn finish(&self, value: Value, read: &Properties, with_properties: bool) -> Value {
+        let all = |values: Vec<Value>| values.into_iter().map(|it| self.finish(it, read, with_properties)).collect();
+        match value {
+            Value::List(items) => Value::List(all(items)),
+            Value::Set(items) => Value::Set(all(items)),
+            Value::BulkSet(items) => Value::BulkSet(
+                items.into_iter().map(|(item, bulk)| (self.finish(item, read, with_properties), bulk)).collect(),
+            ),
+            Value::Map(entries) => Value::Map(
+                entries
+                    .into_iter()
+                    .map(|(key, value)| {
+                        (self.finish(key, read, with_properties), self.finish(value, read, with_properties))
+                    })
+                    .collect(),
+            ),
+            Value::Entry(entry) => Value::Entry(Box::new((
+                self.finish(entry.0, read, with_properties),
+                self.finish(entry.1, read, with_properties),
+            ))),
+            Value::Path(path) => {
+                let steps =
+                    path.steps.into_iter().map(|(item, labels)| (self.finish(item, read, with_properties), labels));
+                Value::Path(Box::new(Path { steps: steps.collect() }))
+            }
+            Value::Tree(tree) => Value::Tree(self.finish_tree(tree, read, with_properties)),
+            Value::Unread(element) => self.finish_element(*element, read, with_properties),
+            other => other,
+        }
+    }
+
+    fn finish_tree(&self, tree: Tree, read: &Properties, with_properties: bool) -> Tree {
+        let branches = tree.branches.into_iter().map(|(item, below)| {
+            (self.finish(item, read, with_properties), self.finish_tree(below, read, with_properties))
+        });
+        Tree { branches: branches.collect() }
+    }
+
+    fn finish_element(&self, element: Unread, read: &Properties, with_properties: bool) -> Value {
+        match element {
+            Unread::Vertex(vertex) => {
+                let id = self.vertex_id(vertex, read);
+                let properties = with_properties.then(|| {
+                    let all = read.all(Element::Vertex(vertex), Wanted::All);
+                    let each = all.into_iter().flat_map(|(key, values)| {
+                        values.into_iter().zip(0u32..).map(move |(value, number)| (key, value, number))
+                    });
+                    each.map(|(key, value, number)| vertex_property(&id, key, value, number)).collect()
+                });
+                Value::Vertex(Box::new(Vertex { id, label: self.label_of(vertex).into(), properties }))
+            }
+            Unread::Edge(edge) => {
+                let end = |vertex: VertexId| (self.vertex_id(vertex, read), Box::from(self.label_of(vertex)));
+                let id = edge.id();
+                let properties = with_properties.then(|| {
+                    let all = read.all(Element::Edge(edge), Wanted::All);
+                    let each = all.into_iter().flat_map(|(key, values)| values.into_iter().map(move |it| (key, it)));
+                    each.map(|(key, value)| Property { key: key.into(), value }).collect()
+                });
+                Value::Edge(Box::new(Edge {
+                    id: Value::Text(id.to_string().into()),
+                    label: self.edge_label_of(&edge).into(),
+                    out_vertex: end(id.source),
+                    in_vertex: end(id.target),
+                    properties,
+                }))
+            }
+            Unread::VertexProperty(UnreadProperty { element, key, value, number }) => {
+                let id = self.vertex_id(element, read);
+                Value::VertexProperty(Box::new(vertex_property(&id, &key, value, number)))
+            }
+            Unread::Property(UnreadProperty { key, value, .. }) => {
+                Value::Property(Box::new(Property { key, value }))
+            }
+        }
+    }
+}
+
+fn vertex_property(vertex: &Value, key: &str, value: Value, number: u32) -> VertexProperty {
+    let id = match vertex {
+        Value::Number(id) => format!("{id}/{key}/{number}"),
+        Value::Text(id) => format!("{id}/{key}/{number}"),
+        _ => format!("{key}/{number}"),
+    };
+    VertexProperty { id: Value::Text(id.into()), key: key.into(), value, properties: Some(Vec::new()) }
+}
+
+/// A number that an int64 key can be.
+fn whole(number: &Number) -> Option<i64> {
+    let rounded = crate::value::to_i64(number);
+    crate::value::equals(&Value::Number(number.clone()), &rounded.into()).then_some(rounded)
+}
+
+/// Adds the elements that a value has within.
+fn collect(value: &Value, elements: &mut Vec<Element>) {
+    match value {
+        Value::List(items) | Value::Set(items) => items.iter().for_each(|item| collect(item, elements)),
+        Value::BulkSet(items) => items.iter().for_each(|(item, _)| collect(item, elements)),
+        Value::Map(entries) => entries.iter().for_each(|(key, value)| {
+            collect(key, elements);
+            collect(value, elements);
+        }),
+        Value::Entry(entry) => {
+            collect(&entry.0, elements);
+            collect(&entry.1, elements);
+        }
+        Value::Path(path) => path.steps.iter().for_each(|(item, _)| collect(item, elements)),
+        Value::Tree(tree) => collect_tree(tree, elements),
+        Value::Unread(element) => match &**element {
+            Unread::Vertex(vertex) => elements.push(Element::Vertex(*vertex)),
+            Unread::Edge(edge) => elements.push(Element::Edge(*edge)),
+            Unread::VertexProperty(property) => elements.push(Element::Vertex(property.element)),
+            Unread::Property(_) => {}
+        },
+        _ => {}
+    }
+}
+
+fn collect_tree(tree: &Tree, elements: &mut Vec<Element>) {
+    tree.branches.iter().for_each(|(item, below)| {
+        collect(item, elements);
+        collect_tree(below, elements);
+    });
+}
+
+/// Whether a value has properties of edges within, which need nothing to be read.
+fn has_unread(value: &Value) -> bool {
+    match value {
+        Value::Unread(_) => true,
+        Value::List(items) | Value::Set(items) => items.iter().any(has_unread),
+        Value::BulkSet(items) => items.iter().any(|(item, _)| has_unread(item)),
+        Value::Map(entries) => entries.iter().any(|(key, value)| has_unread(key) || has_unread(value)),
+        Value::Entry(entry) => has_unread(&entry.0) || has_unread(&entry.1),
+        Value::Path(path) => path.steps.iter().any(|(item, _)| has_unread(item)),
+        Value::Tree(tree) => has_unread_tree(tree),
+        _ => false,
+    }
+}
+
+fn has_unread_tree(tree: &Tree) -> bool {
+    tree.branches.iter().any(|(item, below)| has_unread(item) || has_unread_tree(below))
+}

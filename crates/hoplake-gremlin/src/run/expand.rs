@@ -1,0 +1,229 @@
+//! Steps that give many for one: hops along edges and scans of all vertices or edges. They hand out their rows in parts.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    ops::Range,
+};
+
+use foldhash::fast::RandomState;
+use hoplake_engine::{
+    Edges, Frontier, Held, VertexQuery, VertexScan,
+    traversal::{Hop, HopDirection},
+};
+use hoplake_format::{LabelId, VertexId};
+
+use super::{
+    Done, Run,
+    batch::{Batch, Element, Items, ROWS_MAX},
+    by::kind_of,
+    paths::Labels,
+};
+use crate::{
+    error::GremlinError,
+    plan::{Name, Reaches},
+    tokens::Direction,
+    value::Value,
+};
+
+/// Edges that were read for a batch, and how far they were handed out.
+#[derive(Debug)]
+pub(super) struct Expansion {
+    batch: Batch,
+    edges: Held<Edges>,
+    /// Which of the edges leave a vertex.
+    of: HashMap<VertexId, Range<usize>, RandomState>,
+    reaches: Reaches,
+    /// The row whose edges come next, and which of them.
+    at: (usize, usize),
+}
+
+impl Expansion {
+    pub(super) fn next(&mut self, run: &mut Run, labels: &Labels) -> Done<Option<Batch>> {
+        let Items::Vertices(vertices) = &self.batch.items else { return Ok(None) };
+        let mut parents = Vec::new();
+        let mut places = Vec::new();
+        while let Some(vertex) = vertices.get(self.at.0)
+            && parents.len() < ROWS_MAX
+        {
+            let range = self.of.get(vertex).cloned().unwrap_or_default();
+            let left = range.start + self.at.1..range.end;
+            let part = left.start..left.end.min(left.start + ROWS_MAX - parents.len());
+            parents.extend(std::iter::repeat_n(self.at.0 as u32, part.len()));
+            self.at = if part.end == range.end { (self.at.0 + 1, 0) } else { (self.at.0, self.at.1 + part.len()) };
+            places.push(part);
+        }
+        if parents.is_empty() {
+            return Ok(None);
+        }
+        let items = match self.reaches {
+            Reaches::Vertices => {
+                let targets = self.edges.targets();
+                Items::Vertices(places.into_iter().flat_map(|part| targets[part].iter().copied()).collect())
+            }
+            Reaches::Edges => Items::Edges(places.into_iter().flat_map(|part| self.edges.slice(part)).collect()),
+        };
+        run.derived(&self.batch, &parents, items, labels).map(Some)
+    }
+}
+
+impl Run {
+    /// Reads the edges of a hop from the vertices of a batch.
+    pub(super) async fn hop(
+        &mut self,
+        batch: Batch,
+        direction: Direction,
+        edge_labels: &[Name],
+        reaches: Reaches,
+    ) -> Done<Option<Expansion>> {
+        let batch = as_vertices(batch, "a hop")?.merged();
+        let Items::Vertices(vertices) = &batch.items else { return Ok(None) };
+        let Some(hop) = self.hop_along(direction, edge_labels) else { return Ok(None) };
+        let frontier = Frontier::held(vertices, self.branch.context()).await?;
+        let edges = self.snapshot.neighbours(&frontier, &hop, &mut self.branch).await?;
+        let mut of: HashMap<VertexId, Range<usize>, RandomState> = HashMap::default();
+        let mut begin = 0;
+        for list in edges.lists() {
+            let end = begin + list.targets.len();
+            of.entry(list.from).or_insert(begin..begin).end = end;
+            begin = end;
+        }
+        Ok(Some(Expansion { batch, edges, of, reaches, at: (0, 0) }))
+    }
+
+    /// A hop along those of some labels that the graph has; `None` if it has none of them.
+    pub(super) fn hop_along(&self, direction: Direction, labels: &[Name]) -> Option<Hop> {
+        let has = |label: &Name| self.snapshot.schema().edge_types.iter().any(|edge| edge.label == **label);
+        let known: Vec<String> = labels.iter().filter(|label| has(label)).map(|label| label.to_string()).collect();
+        if known.is_empty() && !labels.is_empty() {
+            return None;
+        }
+        let direction = match direction {
+            Direction::Out => HopDirection::Out,
+            Direction::In => HopDirection::In,
+            Direction::Both => HopDirection::Both,
+        };
+        Some(Hop { labels: known, direction, condition: None })
+    }
+
+    /// Vertices by id, for each row.
+    pub(super) async fn vertices_by_id(&mut self, batch: Batch, ids: &[Value], labels: &Labels) -> Done<Batch> {
+        let found: Vec<VertexId> = self.vertices_of(ids).await?.into_iter().flatten().collect();
+        let mut distinct = std::collections::HashSet::new();
+        let found: Vec<VertexId> = found.into_iter().filter(|vertex| distinct.insert(*vertex)).collect();
+        let (parents, places) = crossed(batch.len(), found.len());
+        let items = Items::Vertices(places.into_iter().map(|place| found[place]).collect());
+        self.derived(&batch, &parents, items, labels)
+    }
+
+    /// Edges by id, for each row.
+    pub(super) async fn edges_by_id(&mut self, batch: Batch, ids: &[Value], labels: &Labels) -> Done<Batch> {
+        let mut distinct = std::collections::HashSet::new();
+        let found: Vec<_> =
+            self.edges_of(ids).await?.into_iter().flatten().filter(|edge| distinct.insert(edge.id())).collect();
+        let (parents, places) = crossed(batch.len(), found.len());
+        let items = Items::Edges(places.into_iter().map(|place| found[place]).collect());
+        self.derived(&batch, &parents, items, labels)
+    }
+}
+
+/// Each of some rows with each of some others.
+fn crossed(rows: usize, others: usize) -> (Vec<u32>, Vec<usize>) {
+    let pairs = (0..rows).flat_map(|row| (0..others).map(move |other| (row as u32, other)));
+    pairs.unzip()
+}
+
+/// A batch whose rows are all on vertices.
+pub(super) fn as_vertices(mut batch: Batch, what: &str) -> Done<Batch> {
+    if let Items::Values(values) = &batch.items {
+        let vertex = |(at, value): (usize, &Value)| match batch.items.element(at) {
+            Some(Element::Vertex(vertex)) => Ok(vertex),
+            _ => Err(GremlinError::wrong_type(format!("{what} is from a vertex, and this is {}", kind_of(value)))),
+        };
+        let vertices = values.iter().enumerate().map(vertex).collect::<Done<Vec<_>>>()?;
+        batch.items = Items::Vertices(vertices);
+    }
+    match &batch.items {
+        Items::Vertices(_) => Ok(batch),
+        Items::Edges(_) => Err(GremlinError::wrong_type(format!("{what} is from a vertex, and this is an edge"))),
+        _ => Err(GremlinError::wrong_type(format!("{what} is from a vertex, and there is none yet"))),
+    }
+}
+
+/// A scan of all vertices or all edges, once for each row of a batch.
+#[derive(Debug)]
+pub(super) struct Scan {
+    batch: Batch,
+    edges: bool,
+    /// The row whose scan is under way.
+    row: usize,
+    labels: VecDeque<LabelId>,
+    scan: Option<Scanning>,
+    /// Edges of the vertices that were scanned last.
+    expansion: Option<Expansion>,
+}
+
+struct Scanning {
+    label: LabelId,
+    scan: VertexScan,
+}
+
+impl std::fmt::Debug for Scanning {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Scanning").field("label", &self.label).finish_non_exhaustive()
+    }
+}
+
+impl Scan {
+    pub(super) fn new(run: &Run, batch: Batch, edges: bool) -> Self {
+        let labels = all_labels(run);
+        Self { batch, edges, row: 0, labels, scan: None, expansion: None }
+    }
+
+    /// The next vertices or edges.
+    pub(super) async fn next(&mut self, run: &mut Run, labels: &Labels) -> Done<Option<Batch>> {
+        loop {
+            if let Some(expansion) = &mut self.expansion {
+                if let Some(batch) = expansion.next(run, labels)? {
+                    return Ok(Some(batch));
+                }
+                self.expansion = None;
+            }
+            if self.row == self.batch.len() {
+                return Ok(None);
+            }
+            let Some(Scanning { label, scan }) = &mut self.scan else {
+                match self.labels.pop_front() {
+                    Some(label) => {
+                        let query = VertexQuery { label, condition: None, columns: Vec::new(), wanted: None };
+                        let scan = run.snapshot.scan_vertices(query, &mut run.branch).await?;
+                        self.scan = Some(Scanning { label, scan });
+                    }
+                    None => {
+                        self.row += 1;
+                        self.labels = all_labels(run);
+                    }
+                }
+                continue;
+            };
+            let label = *label;
+            let Some(found) = scan.next(&mut run.branch).await? else {
+                self.scan = None;
+                continue;
+            };
+            let vertices: Vec<VertexId> =
+                found.ordinals().filter_map(|ordinal| VertexId::new(label, ordinal)).collect();
+            let parents = vec![self.row as u32; vertices.len()];
+            if !self.edges {
+                return run.derived(&self.batch, &parents, Items::Vertices(vertices), labels).map(Some);
+            }
+            // Edges go on from where the row is, and not from the vertices that they leave.
+            let mut sources = self.batch.take_rows(&parents);
+            sources.items = Items::Vertices(vertices);
+            self.expansion = run.hop(sources, Direction::Out, &[], Reaches::Edges).await?;
+        }
+    }
+}
+
+fn all_labels(run: &Run) -> VecDeque<LabelId> {
+    (0..run.snapshot.schema().vertex_labels.len()).map(|label| LabelId(label as u16)).collect()
+}

@@ -1,0 +1,259 @@
+//! Properties, and maps of them; what was met under labels.
+
+use super::{
+    Done, Run,
+    batch::{Batch, Element, Items, element_of},
+    by::kind_of,
+    each::elements,
+    elements::{Properties, Wanted},
+    paths::Labels,
+};
+use crate::{
+    error::GremlinError,
+    plan::{By, Name, StepKind, TokensWanted},
+    tokens::{Direction, Pop, T, Token},
+    value::{Unread, UnreadProperty, Value},
+};
+
+impl Run {
+    pub(super) async fn maps(&mut self, kind: &StepKind, labels: &Labels, batch: Batch) -> Done<Batch> {
+        match kind {
+            StepKind::Values(names) | StepKind::Properties(names) => {
+                let values_alone = matches!(kind, StepKind::Values(_));
+                let wanted = wanted(names);
+                let read = self.read(elements(&batch), wanted).await?;
+                let (mut parents, mut items) = (Vec::new(), Vec::new());
+                for at in 0..batch.len() {
+                    let Some(element) = has_properties(&batch, at)? else { continue };
+                    for (key, values) in read.all(element, wanted) {
+                        for (value, number) in values.into_iter().zip(0u32..) {
+                            parents.push(at as u32);
+                            items.push(if values_alone { value } else { property(element, key, value, number) });
+                        }
+                    }
+                }
+                self.derived(&batch, &parents, Items::of_values(items), labels)
+            }
+            StepKind::ValueMap(names, tokens, by) => self.value_map(batch, names, *tokens, by, labels).await,
+            StepKind::PropertyMap(names) => {
+                let wanted = wanted(names);
+                let read = self.read(elements(&batch), wanted).await?;
+                let map = |at: usize| -> Done<Value> {
+                    let Some(element) = has_properties(&batch, at)? else { return Ok(Value::Map(Vec::new())) };
+                    let entries = read.all(element, wanted).into_iter().map(|(key, values)| {
+                        let each = values.into_iter().zip(0u32..);
+                        let mut all: Vec<_> = each.map(|(value, number)| property(element, key, value, number)).collect();
+                        match element {
+                            Element::Vertex(_) => (key.into(), Value::List(all)),
+                            Element::Edge(_) => (key.into(), all.pop().unwrap_or_default()),
+                        }
+                    });
+                    Ok(Value::Map(entries.collect()))
+                };
+                let maps = (0..batch.len()).map(map).collect::<Done<Vec<_>>>()?;
+                self.mapped(batch, Items::Values(maps), labels)
+            }
+            StepKind::ElementMap(names) => self.element_map(batch, names, labels).await,
+            StepKind::Select(pop, names, by) => self.select(batch, *pop, names, by, labels).await,
+            StepKind::SelectSteps(pop, steps, by) => {
+                let keys = self.firsts(steps, &batch).await?;
+                let mut values = vec![None; batch.len()];
+                let mut names: Vec<Name> = Vec::new();
+                for key in keys.iter().flatten() {
+                    match key {
+                        Value::Text(name) if !names.iter().any(|other| **other == **name) => names.push((&**name).into()),
+                        _ => {}
+                    }
+                }
+                for name in names {
+                    let met = self.met(&name, *pop, &batch).await?;
+                    for (at, value) in met.into_iter().enumerate() {
+                        if matches!(&keys[at], Some(Value::Text(key)) if **key == *name) {
+                            values[at] = value;
+                        }
+                    }
+                }
+                // Any value can be the key of a map.
+                for (at, key) in keys.iter().enumerate() {
+                    if let (None, Some(key), Value::Map(entries)) = (&values[at], key, batch.items.value(at)) {
+                        let same = |(other, _): &&(Value, Value)| crate::value::Key(other) == crate::value::Key(key);
+                        values[at] = entries.iter().find(same).map(|(_, value)| value.clone());
+                    }
+                }
+                let values = match by.first() {
+                    Some(by) => self.by_of(by, &batch, values).await?,
+                    None => values,
+                };
+                self.mapped_if(&batch, values, labels)
+            }
+            StepKind::Project(names, by) => {
+                let mut columns = Vec::with_capacity(names.len());
+                for number in 0..names.len() {
+                    columns.push(self.by(nth(by, number), &batch).await?);
+                }
+                let map = |at: usize| {
+                    let entries = names.iter().zip(&columns);
+                    Value::Map(entries.filter_map(|(name, column)| Some(((&**name).into(), column[at].clone()?))).collect())
+                };
+                let maps = (0..batch.len()).map(map).collect();
+                self.mapped(batch, Items::Values(maps), labels)
+            }
+            _ => Ok(batch),
+        }
+    }
+
+    async fn select(&mut self, batch: Batch, pop: Pop, names: &[Name], by: &[By], labels: &Labels) -> Done<Batch> {
+        let mut columns = Vec::with_capacity(names.len());
+        for (number, name) in names.iter().enumerate() {
+            let met = self.met(name, pop, &batch).await?;
+            columns.push(self.by_of(nth(by, number), &batch, met).await?);
+        }
+        if let [_] = names {
+            let only = columns.pop().unwrap_or_default();
+            return self.mapped_if(&batch, only, labels);
+        }
+        let map = |at: usize| {
+            let entries = names.iter().zip(&columns).map(|(name, column)| Some(((&**name).into(), column[at].clone()?)));
+            entries.collect::<Option<Vec<_>>>().map(Value::Map)
+        };
+        let maps = (0..batch.len()).map(map).collect();
+        self.mapped_if(&batch, maps, labels)
+    }
+
+    async fn value_map(
+        &mut self,
+        batch: Batch,
+        names: &[Name],
+        tokens: TokensWanted,
+        by: &[By],
+        labels: &Labels,
+    ) -> Done<Batch> {
+        let wanted = wanted(names);
+        let read = self.read(elements(&batch), wanted).await?;
+        let mut maps: Vec<Vec<(Value, Value)>> = Vec::with_capacity(batch.len());
+        for at in 0..batch.len() {
+            let mut entries = Vec::new();
+            if let Some(element) = has_properties(&batch, at)? {
+                if tokens.id {
+                    entries.push((Value::Token(Token::T(T::Id)), self.id(element, &read)));
+                }
+                if tokens.label {
+                    entries.push((Value::Token(Token::T(T::Label)), self.label(element)));
+                }
+                entries.extend(read.all(element, wanted).into_iter().map(|(key, mut values)| match element {
+                    Element::Vertex(_) => (key.into(), Value::List(values)),
+                    Element::Edge(_) => (key.into(), values.pop().unwrap_or_default()),
+                }));
+            }
+            maps.push(entries);
+        }
+        for (number, one) in by.iter().enumerate() {
+            // Properties in their order, each by one `by` in turn; not tokens.
+            let is_property = |entry: &(Value, Value)| matches!(entry.0, Value::Text(_));
+            let places = maps.iter().enumerate().flat_map(|(at, entries)| {
+                let properties = entries.iter().enumerate().filter(|(_, entry)| is_property(entry));
+                properties.skip(number).step_by(by.len()).map(move |(place, _)| (at, place))
+            });
+            let places: Vec<(usize, usize)> = places.collect();
+            let parents: Vec<u32> = places.iter().map(|(at, _)| *at as u32).collect();
+            let mut rows = batch.take_rows(&parents);
+            rows.items = Items::of_values(places.iter().map(|(at, place)| maps[*at][*place].1.clone()).collect());
+            let values = self.by(one, &rows).await?;
+            for ((at, place), value) in places.into_iter().zip(values) {
+                match value {
+                    Some(value) => maps[at][place].1 = value,
+                    // Marked, and removed below.
+                    None => maps[at][place].0 = Value::Null,
+                }
+            }
+        }
+        let maps = maps.into_iter().map(|mut entries| {
+            entries.retain(|(key, _)| *key != Value::Null);
+            Value::Map(entries)
+        });
+        let maps = maps.collect();
+        self.mapped(batch, Items::Values(maps), labels)
+    }
+
+    async fn element_map(&mut self, batch: Batch, names: &[Name], labels: &Labels) -> Done<Batch> {
+        let wanted = wanted(names);
+        let mut all: Vec<Element> = elements(&batch).collect();
+        for at in 0..all.len() {
+            if let Element::Edge(edge) = all[at] {
+                all.extend([edge.from, edge.to].map(Element::Vertex));
+            }
+        }
+        let read = self.read(all, wanted).await?;
+        let mut maps = Vec::with_capacity(batch.len());
+        for at in 0..batch.len() {
+            maps.push(match has_properties(&batch, at)? {
+                Some(element) => Value::Map(self.element_entries(element, &read, wanted)),
+                None => {
+                    let value = self.finished(vec![batch.items.value(at)], false).await?.pop().unwrap_or_default();
+                    property_entries(&value)
+                }
+            });
+        }
+        self.mapped(batch, Items::Values(maps), labels)
+    }
+
+    fn element_entries(&self, element: Element, read: &Properties, wanted: Wanted<'_>) -> Vec<(Value, Value)> {
+        let token = |token: T| Value::Token(Token::T(token));
+        let mut entries = vec![(token(T::Id), self.id(element, read)), (token(T::Label), self.label(element))];
+        if let Element::Edge(edge) = element {
+            let id = edge.id();
+            let end = |vertex| {
+                let vertex = Element::Vertex(vertex);
+                Value::Map(vec![(token(T::Id), self.id(vertex, read)), (token(T::Label), self.label(vertex))])
+            };
+            entries.push((Value::Token(Token::Direction(Direction::In)), end(id.target)));
+            entries.push((Value::Token(Token::Direction(Direction::Out)), end(id.source)));
+        }
+        let properties = read.all(element, wanted).into_iter();
+        entries.extend(properties.filter_map(|(key, mut values)| Some((key.into(), values.pop()?))));
+        entries
+    }
+}
+
+fn property_entries(value: &Value) -> Value {
+    let token = |token: T| Value::Token(Token::T(token));
+    match value {
+        Value::VertexProperty(property) => Value::Map(vec![
+            (token(T::Id), property.id.clone()),
+            (token(T::Key), (&*property.key).into()),
+            (token(T::Value), property.value.clone()),
+        ]),
+        Value::Property(property) => {
+            Value::Map(vec![(token(T::Key), (&*property.key).into()), (token(T::Value), property.value.clone())])
+        }
+        _ => Value::Map(Vec::new()),
+    }
+}
+
+fn wanted(names: &[Name]) -> Wanted<'_> {
+    if names.is_empty() { Wanted::All } else { Wanted::Named(names) }
+}
+
+fn nth(by: &[By], number: usize) -> &By {
+    if by.is_empty() { &By::Identity } else { &by[number % by.len()] }
+}
+
+/// The element of a row; `None` of a property, which has no properties.
+fn has_properties(batch: &Batch, at: usize) -> Done<Option<Element>> {
+    if let Some(element) = batch.items.element(at) {
+        return Ok(Some(element));
+    }
+    let value = batch.items.value(at);
+    match &value {
+        Value::Unread(_) => Ok(element_of(&value)),
+        other => Err(GremlinError::wrong_type(format!("only elements have properties, and this is {}", kind_of(other)))),
+    }
+}
+
+fn property(element: Element, key: &str, value: Value, number: u32) -> Value {
+    let key = key.into();
+    Value::Unread(Box::new(match element {
+        Element::Vertex(element) => Unread::VertexProperty(UnreadProperty { element, key, value, number }),
+        Element::Edge(element) => Unread::Property(UnreadProperty { element, key, value, number }),
+    }))
+}

@@ -1,0 +1,256 @@
+//! Runs a plan: batches of traversers move from step to step.
+//!
+//! ```text
+//! Plan ── Pipe: a chain of steps, each pulls batches from the one before ──▶ Batch ── elements are read ──▶ values
+//! ```
+//! A step sees a whole batch: it reads what its rows need in one wave. **A traversal within another runs once for a batch and not
+//! once for a traverser**: its rows are numbered by the rows of the batch (`frame`), and steps that reduce, limit, sort or
+//! remove duplicates do so within each frame ([`Run::child`]).
+
+mod barrier;
+mod batch;
+mod branch;
+mod by;
+mod change;
+mod each;
+mod elements;
+mod expand;
+mod local;
+mod maps;
+mod paths;
+mod pipe;
+mod reduce;
+mod scalar;
+mod side_effects;
+
+use std::{collections::VecDeque, sync::Arc};
+
+use futures::future::BoxFuture;
+use hoplake_engine::{Snapshot, change::Committer};
+use hoplake_storage::{Branch, MemoryHold};
+
+use self::{
+    batch::{Batch, Items, value_bytes},
+    change::Changes,
+    paths::{Labels, PathTree},
+    pipe::Pipe,
+    side_effects::SideEffects,
+};
+use crate::{
+    error::GremlinError,
+    plan::{Name, Plan, Settings, Steps},
+    value::Value,
+};
+
+type Done<T> = Result<T, GremlinError>;
+
+/// A graph that plans run on.
+#[derive(Debug, Clone)]
+pub struct Graph {
+    /// The version that is read.
+    pub snapshot: Arc<Snapshot>,
+    /// What commits changes; without, steps that write are refused.
+    pub committer: Option<Arc<Committer>>,
+}
+
+/// How results are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Wanted {
+    /// Whether elements come with their properties, and not with ids and labels alone.
+    pub properties: bool,
+}
+
+/// Results, which are computed as they are taken.
+#[derive(Debug)]
+pub struct Results {
+    run: Run,
+    pipe: Pipe,
+    /// Values that were read and not taken yet.
+    ready: VecDeque<(Value, u64)>,
+    hold: MemoryHold,
+    wanted: Wanted,
+    ended: bool,
+}
+
+impl Results {
+    /// Begins a plan. Nothing is read before the first result is taken.
+    ///
+    /// # Errors
+    /// [`GremlinError::ReadOnly`] if the plan writes and the graph may not be changed.
+    pub fn begin(plan: &Plan, graph: Graph, wanted: Wanted, branch: Branch) -> Result<Self, GremlinError> {
+        if plan.settings.writes && graph.committer.is_none() {
+            return Err(GremlinError::ReadOnly("the query writes, and the graph is open for reading alone".into()));
+        }
+        let hold = branch.context().hold(0)?;
+        let run = Run::new(plan, graph, branch)?;
+        let sack = run.settings.sack.as_ref().map(|sack| sack.initial.clone());
+        let mut pipe = Pipe::new(&plan.steps, 1);
+        pipe.feed(Batch::start(sack));
+        Ok(Self { run, pipe, ready: VecDeque::new(), hold, wanted, ended: false })
+    }
+
+    /// The next results, each with how many times it stands there; up to `most` of them, and none at the end. A query that writes is
+    /// committed before its end is told.
+    ///
+    /// # Errors
+    /// [`GremlinError`]; nothing was changed then, but if it is [unknown](hoplake_engine::EngineError::Unknown).
+    pub async fn next(&mut self, most: usize) -> Result<Vec<(Value, u64)>, GremlinError> {
+        while self.ready.len() < most && !self.ended {
+            match self.pipe.next(&mut self.run).await? {
+                Some(batch) => {
+                    let bulks: Vec<u64> = batch.rows.iter().map(|row| row.bulk).collect();
+                    let values = self.run.finished(batch.items.into_values(), self.wanted.properties).await?;
+                    let bytes: usize = values.iter().map(value_bytes).sum();
+                    let bytes = self.hold.bytes() + bytes as u64;
+                    self.run.branch.context().resize(&mut self.hold, bytes)?;
+                    self.ready.extend(values.into_iter().zip(bulks));
+                }
+                None => {
+                    self.run.commit().await?;
+                    self.ended = true;
+                }
+            }
+        }
+        let taken: Vec<_> = self.ready.drain(..most.min(self.ready.len())).collect();
+        if self.ready.is_empty() {
+            // What was taken counts for whoever has it now.
+            self.run.branch.context().resize(&mut self.hold, 0)?;
+        }
+        Ok(taken)
+    }
+
+    /// The line of work that the results were computed on: what they cost, and what bounds them.
+    pub fn branch(&self) -> &Branch {
+        &self.run.branch
+    }
+}
+
+/// What all steps of a query share.
+#[derive(Debug)]
+struct Run {
+    snapshot: Arc<Snapshot>,
+    branch: Branch,
+    settings: Arc<Settings>,
+    paths: PathTree,
+    side_effects: SideEffects,
+    /// The loops that are under way, the innermost last, and how many times each has run.
+    loops: Vec<(Option<Name>, u64)>,
+    random: fastrand::Rng,
+    changes: Changes,
+}
+
+impl Run {
+    fn new(plan: &Plan, graph: Graph, branch: Branch) -> Done<Self> {
+        let settings = Arc::new(plan.settings.clone());
+        let random = settings.seed.map_or_else(fastrand::Rng::new, |seed| fastrand::Rng::with_seed(seed as u64));
+        let changes = Changes::new(&graph);
+        Ok(Self {
+            snapshot: graph.snapshot,
+            paths: PathTree::new(settings.paths, branch.context())?,
+            side_effects: SideEffects::new(&settings, branch.context())?,
+            branch,
+            settings,
+            loops: Vec::new(),
+            random,
+            changes,
+        })
+    }
+
+    /// The same traversers on other items.
+    fn mapped(&mut self, mut batch: Batch, items: Items, labels: &Labels) -> Done<Batch> {
+        if self.paths.keeps(!labels.is_empty()) {
+            let context = self.branch.context();
+            for (at, row) in batch.rows.iter_mut().enumerate() {
+                row.path = self.paths.push(row.path, items.value(at), labels, context)?;
+            }
+        }
+        batch.items = items;
+        Ok(batch)
+    }
+
+    /// Traversers on other items, each from one of a batch.
+    fn derived(&mut self, from: &Batch, parents: &[u32], items: Items, labels: &Labels) -> Done<Batch> {
+        let rows = from.take_rows(parents);
+        self.mapped(rows, items, labels)
+    }
+
+    /// The same traversers on other values; those without one go.
+    fn mapped_if(&mut self, batch: &Batch, values: Vec<Option<Value>>, labels: &Labels) -> Done<Batch> {
+        let mut parents = Vec::with_capacity(values.len());
+        let mut items = Vec::with_capacity(values.len());
+        for (at, value) in values.into_iter().enumerate() {
+            if let Some(value) = value {
+                parents.push(at as u32);
+                items.push(value);
+            }
+        }
+        self.derived(batch, &parents, Items::of_values(items), labels)
+    }
+
+    /// The same traversers, whose last step has more labels.
+    fn relabelled(&mut self, mut batch: Batch, labels: &Labels) -> Done<Batch> {
+        if !labels.is_empty() && self.paths.keeps(true) {
+            let context = self.branch.context();
+            for (at, row) in batch.rows.iter_mut().enumerate() {
+                row.path = self.paths.relabel(row.path, || batch.items.value(at), labels, context)?;
+            }
+        }
+        Ok(batch)
+    }
+
+    /// Runs a traversal within another on each row of a batch: a row's results have its number as their frame.
+    fn child<'a>(&'a mut self, steps: &'a Steps, batch: &'a Batch) -> BoxFuture<'a, Done<Batch>> {
+        Box::pin(async move {
+            let places: Vec<u32> = (0..batch.len() as u32).collect();
+            let mut input = batch.take(&places);
+            for (row, frame) in input.rows.iter_mut().zip(0u32..) {
+                row.frame = frame;
+                row.bulk = 1;
+            }
+            let mut pipe = Pipe::new(steps, batch.len() as u32);
+            pipe.feed(input);
+            self.drain(&mut pipe).await
+        })
+    }
+
+    /// All that comes out of a pipe.
+    async fn drain(&mut self, pipe: &mut Pipe) -> Done<Batch> {
+        let mut all = Batch::default();
+        while let Some(batch) = pipe.next(self).await? {
+            all.append(batch);
+            self.held(&mut all)?;
+        }
+        Ok(all)
+    }
+
+    /// What a traversal gives first for each row.
+    async fn firsts(&mut self, steps: &Steps, batch: &Batch) -> Done<Vec<Option<Value>>> {
+        let found = self.child(steps, batch).await?;
+        let mut firsts = vec![None; batch.len()];
+        for (at, row) in found.rows.iter().enumerate() {
+            let first = &mut firsts[row.frame as usize];
+            if first.is_none() {
+                *first = Some(found.items.value(at));
+            }
+        }
+        Ok(firsts)
+    }
+
+    /// For which rows a traversal gives something.
+    async fn exists(&mut self, steps: &Steps, batch: &Batch) -> Done<Vec<bool>> {
+        let found = self.child(steps, batch).await?;
+        let mut exists = vec![false; batch.len()];
+        found.rows.iter().for_each(|row| exists[row.frame as usize] = true);
+        Ok(exists)
+    }
+
+    /// Counts the memory of a batch.
+    fn held(&self, batch: &mut Batch) -> Done<()> {
+        let bytes = batch.bytes();
+        match &mut batch.hold {
+            Some(hold) => self.branch.context().resize(hold, bytes)?,
+            hold => *hold = Some(self.branch.context().hold(bytes)?),
+        }
+        Ok(())
+    }
+}

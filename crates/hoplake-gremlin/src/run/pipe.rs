@@ -1,0 +1,344 @@
+//! A chain of steps, each of which pulls batches from the one before.
+
+use std::{
+    collections::{HashMap, HashSet, VecDeque},
+    sync::Arc,
+};
+
+use futures::future::BoxFuture;
+
+use super::{
+    Done, Run,
+    batch::{Batch, Items, Row},
+    branch::{Choosing, Repeating, Uniting},
+    expand::{Expansion, Scan},
+    paths::{Labels, NO_PATH},
+    reduce::{OwnedKey, Reduced},
+};
+use crate::{
+    plan::{By, Choice, Name, Reaches, Reduction, Step, StepKind, Steps},
+    tokens::{Direction, Scope},
+    value::Value,
+};
+
+/// A chain of steps.
+#[derive(Debug)]
+pub(super) enum Pipe {
+    /// Where it begins.
+    Input(VecDeque<Batch>),
+    /// A step, and those before it.
+    Step(Box<StepPipe>),
+}
+
+#[derive(Debug)]
+pub(super) struct StepPipe {
+    before: Pipe,
+    step: Arc<Step>,
+    labels: Labels,
+    frames: u32,
+    state: State,
+}
+
+/// What a step keeps between batches.
+#[derive(Debug)]
+enum State {
+    /// Nothing: each batch becomes another.
+    Each,
+    /// Batches that are on their way, one after another, from a batch or a scan.
+    Expanding { expansion: Option<Expansion>, scan: Option<Scan> },
+    /// It takes all before it gives anything.
+    Barrier { armed: bool, ready: VecDeque<Batch> },
+    /// What it has so far, by frame.
+    Reducing { armed: bool, reduced: Vec<Reduced> },
+    /// How many came, by frame.
+    Range(HashMap<u32, u64>),
+    /// What came, by frame.
+    Dedup(HashSet<(u32, OwnedKey)>),
+    Uniting(Uniting),
+    Choosing(Choosing),
+    Repeating(Repeating),
+}
+
+impl Pipe {
+    /// The pipe of some steps, for rows of `frames` frames.
+    pub(super) fn new(steps: &Steps, frames: u32) -> Self {
+        let mut pipe = Self::Input(VecDeque::new());
+        for step in steps.iter() {
+            let labels: Labels = step.labels.clone().into();
+            let state = State::of(step, frames);
+            pipe = Self::Step(Box::new(StepPipe { before: pipe, step: step.clone(), labels, frames, state }));
+        }
+        pipe
+    }
+
+    /// Gives it a batch, and has barriers begin anew.
+    pub(super) fn feed(&mut self, batch: Batch) {
+        match self {
+            Self::Input(batches) => batches.push_back(batch),
+            Self::Step(step) => {
+                match &mut step.state {
+                    State::Barrier { armed, .. } | State::Reducing { armed, .. } => *armed = true,
+                    // A loop has each of its rounds begin to count anew.
+                    State::Range(counts) => counts.clear(),
+                    _ => {}
+                }
+                step.before.feed(batch);
+            }
+        }
+    }
+
+    /// The next batch, which is not empty; `None` at the end.
+    pub(super) fn next<'a>(&'a mut self, run: &'a mut Run) -> BoxFuture<'a, Done<Option<Batch>>> {
+        Box::pin(async move {
+            match self {
+                Self::Input(batches) => {
+                    while let Some(batch) = batches.pop_front() {
+                        if !batch.is_empty() {
+                            return Ok(Some(batch));
+                        }
+                    }
+                    Ok(None)
+                }
+                Self::Step(step) => step.next(run).await,
+            }
+        })
+    }
+
+    /// All that is left, as one batch.
+    pub(super) async fn all(&mut self, run: &mut Run) -> Done<Batch> {
+        run.drain(self).await
+    }
+}
+
+impl State {
+    fn of(step: &Step, frames: u32) -> Self {
+        match &step.kind {
+            StepKind::Vertices(_) | StepKind::Edges(_) | StepKind::Hop(..) => {
+                Self::Expanding { expansion: None, scan: None }
+            }
+            StepKind::Reduce(_, Scope::Global) => Self::Reducing { armed: false, reduced: Vec::new() },
+            StepKind::Range(Scope::Global, ..) => Self::Range(HashMap::new()),
+            StepKind::Dedup(Scope::Global, ..) => Self::Dedup(HashSet::new()),
+            StepKind::Union(branches) => Self::Uniting(Uniting::new(branches, frames)),
+            StepKind::Choose(choice, cases, all) => Self::Choosing(Choosing::new(choice, cases, *all, frames)),
+            StepKind::Repeat(repeat) => Self::Repeating(Repeating::new(repeat, frames)),
+            _ if is_barrier(step) => Self::Barrier { armed: false, ready: VecDeque::new() },
+            _ => Self::Each,
+        }
+    }
+}
+
+/// Whether a step takes all before it gives anything.
+pub(super) fn is_barrier(step: &Step) -> bool {
+    match &step.kind {
+        StepKind::Order(scope, _)
+        | StepKind::Tail(scope, _)
+        | StepKind::Sample(scope, ..)
+        | StepKind::Aggregate(scope, ..)
+        | StepKind::Reduce(_, scope) => *scope == Scope::Global,
+        StepKind::Group(name, ..) | StepKind::GroupCount(name, _) | StepKind::Tree(name, _) => name.is_none(),
+        StepKind::Barrier | StepKind::Fold(_) | StepKind::Cap(_) => true,
+        _ => false,
+    }
+}
+
+/// Whether what a traversal gives for a traverser depends on others that came.
+pub(super) fn is_stateful(steps: &Steps) -> bool {
+    steps.iter().any(|step| match &step.kind {
+        StepKind::Range(Scope::Global, ..) | StepKind::Dedup(Scope::Global, ..) | StepKind::Inject(_) => true,
+        StepKind::Union(branches) => branches.iter().any(is_stateful),
+        StepKind::Choose(choice, cases, _) => {
+            let _: &Choice = choice;
+            cases.iter().any(|(_, steps)| is_stateful(steps))
+        }
+        StepKind::Repeat(repeat) => is_stateful(&repeat.body),
+        _ => is_barrier(step),
+    })
+}
+
+impl StepPipe {
+    async fn next(&mut self, run: &mut Run) -> Done<Option<Batch>> {
+        let Self { before, step, labels, frames, state } = self;
+        loop {
+            let batch = match state {
+                State::Each => match before.next(run).await? {
+                    Some(batch) => run.each(&step.kind, labels, batch).await?,
+                    None => return Ok(None),
+                },
+                State::Expanding { expansion, scan } => {
+                    match expand(before, run, &step.kind, labels, expansion, scan).await? {
+                        Some(batch) => batch,
+                        None => return Ok(None),
+                    }
+                }
+                State::Barrier { armed, ready } => {
+                    if *armed {
+                        *armed = false;
+                        let all = before.all(run).await?;
+                        let done = run.barrier(&step.kind, labels, all, *frames).await?;
+                        ready.extend(done.parts());
+                    }
+                    match ready.pop_front() {
+                        Some(batch) => batch,
+                        None => return Ok(None),
+                    }
+                }
+                State::Reducing { armed, reduced } => {
+                    if !std::mem::take(armed) {
+                        return Ok(None);
+                    }
+                    let StepKind::Reduce(reduction, _) = &step.kind else { return Ok(None) };
+                    reduced.clear();
+                    reduced.resize_with(*frames as usize, Reduced::default);
+                    while let Some(batch) = before.next(run).await? {
+                        for (at, row) in batch.rows.iter().enumerate() {
+                            let of_frame = &mut reduced[row.frame as usize];
+                            match reduction {
+                                Reduction::Count => of_frame.add(*reduction, &Value::Null, row.bulk)?,
+                                _ => of_frame.add(*reduction, &batch.items.value(at), row.bulk)?,
+                            }
+                        }
+                    }
+                    let values = reduced.drain(..).map(|it| it.finish(*reduction)).collect::<Done<Vec<_>>>()?;
+                    let values = (0u32..).zip(values).filter_map(|(frame, value)| Some((frame, value?)));
+                    run.begun(values.collect(), labels)?
+                }
+                State::Range(counts) => {
+                    let StepKind::Range(_, low, high) = step.kind else { return Ok(None) };
+                    // Nothing is pulled that no frame wants.
+                    let full = |frame: u32| high.is_some_and(|high| counts.get(&frame).copied().unwrap_or(0) >= high);
+                    if high == Some(0) || *frames == 1 && full(0) {
+                        return Ok(None);
+                    }
+                    match before.next(run).await? {
+                        Some(batch) => run.relabelled(within(batch, counts, low, high), labels)?,
+                        None => return Ok(None),
+                    }
+                }
+                State::Dedup(seen) => {
+                    let StepKind::Dedup(_, names, by) = &step.kind else { return Ok(None) };
+                    match before.next(run).await? {
+                        Some(batch) => {
+                            let kept = dedup(run, batch, seen, names, by).await?;
+                            run.relabelled(kept, labels)?
+                        }
+                        None => return Ok(None),
+                    }
+                }
+                State::Uniting(uniting) => match uniting.next(before, run, labels).await? {
+                    Some(batch) => batch,
+                    None => return Ok(None),
+                },
+                State::Choosing(choosing) => match choosing.next(before, run, labels).await? {
+                    Some(batch) => batch,
+                    None => return Ok(None),
+                },
+                State::Repeating(repeating) => match repeating.next(before, run, labels).await? {
+                    Some(batch) => batch,
+                    None => return Ok(None),
+                },
+            };
+            if !batch.is_empty() {
+                let mut batch = batch;
+                run.held(&mut batch)?;
+                return Ok(Some(batch));
+            }
+        }
+    }
+}
+
+/// The next part of what a step makes of the batches before it.
+async fn expand(
+    before: &mut Pipe,
+    run: &mut Run,
+    kind: &StepKind,
+    labels: &Labels,
+    expansion: &mut Option<Expansion>,
+    scan: &mut Option<Scan>,
+) -> Done<Option<Batch>> {
+    loop {
+        if let Some(some) = scan {
+            match some.next(run, labels).await? {
+                Some(batch) => return Ok(Some(batch)),
+                None => *scan = None,
+            }
+        }
+        if let Some(some) = expansion {
+            match some.next(run, labels)? {
+                Some(batch) => return Ok(Some(batch)),
+                None => *expansion = None,
+            }
+        }
+        let Some(batch) = before.next(run).await? else { return Ok(None) };
+        match kind {
+            StepKind::Hop(direction, edge_labels, reaches) => {
+                let (direction, reaches): (Direction, Reaches) = (*direction, *reaches);
+                *expansion = run.hop(batch, direction, edge_labels, reaches).await?;
+            }
+            StepKind::Vertices(None) => *scan = Some(Scan::new(run, batch, false)),
+            StepKind::Edges(None) => *scan = Some(Scan::new(run, batch, true)),
+            StepKind::Vertices(Some(ids)) => return run.vertices_by_id(batch, ids, labels).await.map(Some),
+            StepKind::Edges(Some(ids)) => return run.edges_by_id(batch, ids, labels).await.map(Some),
+            _ => return Ok(None),
+        }
+    }
+}
+
+/// The rows from a number on, up to before another, each in its frame.
+fn within(mut batch: Batch, counts: &mut HashMap<u32, u64>, low: u64, high: Option<u64>) -> Batch {
+    let mut places = Vec::new();
+    for (at, row) in batch.rows.iter_mut().enumerate() {
+        let count = counts.entry(row.frame).or_insert(0);
+        let (begin, end) = (*count, count.saturating_add(row.bulk));
+        let kept = end.min(high.unwrap_or(u64::MAX)).saturating_sub(begin.max(low));
+        *count = end;
+        if kept > 0 {
+            row.bulk = kept;
+            places.push(at as u32);
+        }
+    }
+    if places.len() == batch.len() { batch } else { batch.take(&places) }
+}
+
+async fn dedup(
+    run: &mut Run,
+    mut batch: Batch,
+    seen: &mut HashSet<(u32, OwnedKey)>,
+    names: &[Name],
+    by: &[By],
+) -> Done<Batch> {
+    let identity = By::Identity;
+    let keys: Vec<Option<Value>> = if names.is_empty() {
+        run.by(by.first().unwrap_or(&identity), &batch).await?
+    } else {
+        let mut columns = Vec::with_capacity(names.len());
+        for (number, name) in names.iter().enumerate() {
+            let met = run.met(name, crate::tokens::Pop::Last, &batch).await?;
+            let by = if by.is_empty() { &identity } else { &by[number % by.len()] };
+            columns.push(run.by_of(by, &batch, met).await?);
+        }
+        let row = |at: usize| columns.iter().map(|column| column[at].clone()).collect::<Option<Vec<_>>>();
+        (0..batch.len()).map(|at| row(at).map(Value::List)).collect()
+    };
+    let mut places = Vec::new();
+    for (at, key) in keys.into_iter().enumerate() {
+        let row: &mut Row = &mut batch.rows[at];
+        if let Some(key) = key
+            && seen.insert((row.frame, OwnedKey(key)))
+        {
+            row.bulk = 1;
+            places.push(at as u32);
+        }
+    }
+    Ok(batch.take(&places))
+}
+
+impl Run {
+    /// Traversers that begin here, each in its frame.
+    pub(super) fn begun(&mut self, values: Vec<(u32, Value)>, labels: &Labels) -> Done<Batch> {
+        let rows = values.iter().map(|(frame, _)| Row { bulk: 1, frame: *frame, path: NO_PATH }).collect::<Vec<_>>();
+        let sacks = self.settings.sack.as_ref().map(|sack| vec![sack.initial.clone(); rows.len()]);
+        let batch = Batch { items: Items::default(), rows, sacks, hold: None };
+        self.mapped(batch, Items::of_values(values.into_iter().map(|(_, value)| value).collect()), labels)
+    }
+}

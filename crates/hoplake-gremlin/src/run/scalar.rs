@@ -1,0 +1,477 @@
+//! Text, dates, conversions and lists.
+
+use std::collections::HashSet;
+
+use bigdecimal::{BigDecimal, FromPrimitive, ToPrimitive};
+use jiff::{SignedDuration, Timestamp, tz::Offset};
+use num_bigint::BigInt;
+
+use super::{
+    Done, Run,
+    batch::{Batch, Items},
+    by::kind_of,
+    each::elements,
+    elements::Wanted,
+    paths::Labels,
+    reduce::{OwnedKey, distinct, items_of},
+};
+use crate::{
+    error::GremlinError,
+    literal::Number,
+    plan::{By, Conversion, Given, ListStep, Name, StepKind, TextStep},
+    tokens::{Dt, GType, Pop, Scope},
+    value::{Value, to_f64, to_i64},
+};
+
+impl Run {
+    pub(super) async fn scalar(&mut self, kind: &StepKind, labels: &Labels, batch: Batch) -> Done<Batch> {
+        match kind {
+            StepKind::Text(_, TextStep::Concat(given)) => self.concat(batch, given, labels).await,
+            StepKind::Text(_, TextStep::Format(format, by)) => self.format(batch, format, by, labels).await,
+            StepKind::Text(scope, step) => self.each_value(batch, labels, |value| scoped(*scope, value, |it| text(step, it))),
+            StepKind::List(step, given) => {
+                let others = self.given(given, &batch).await?;
+                let mut values = Vec::with_capacity(batch.len());
+                for (at, other) in others.into_iter().enumerate() {
+                    values.push(Some(lists(*step, batch.items.value(at), other.unwrap_or_default())?));
+                }
+                self.mapped_if(&batch, values, labels)
+            }
+            StepKind::Conjoin(delimiter) => {
+                let values = self.finished(batch.items.clone().into_values(), false).await?;
+                let mut joined = Vec::with_capacity(values.len());
+                for value in values {
+                    let items = collection("conjoin", value)?;
+                    let texts: Vec<String> = items.iter().filter(|item| **item != Value::Null).map(shown).collect();
+                    joined.push(Value::Text(texts.join(delimiter).into()));
+                }
+                self.mapped(batch, Items::Values(joined), labels)
+            }
+            StepKind::As(scope, Conversion::String) => {
+                let values = self.finished(batch.items.clone().into_values(), false).await?;
+                let as_text = |value: &Value| {
+                    Ok(Some(match value {
+                        Value::Null => Value::Null,
+                        value => Value::Text(shown(value).into()),
+                    }))
+                };
+                let values = values.iter().map(|value| scoped(*scope, value, as_text)).collect::<Done<Vec<_>>>()?;
+                self.mapped_if(&batch, values, labels)
+            }
+            StepKind::As(_, conversion) => {
+                self.each_value(batch, labels, |value| converted(conversion, value).map(Some))
+            }
+            StepKind::DateAdd(unit, count) => self.each_value(batch, labels, |value| later(value, *unit, *count).map(Some)),
+            StepKind::DateDiff(given) => {
+                let others = self.given(given, &batch).await?;
+                let mut values = Vec::with_capacity(batch.len());
+                for (at, other) in others.into_iter().enumerate() {
+                    values.push(Some(match (batch.items.value(at), other) {
+                        (Value::DateTime(time, _), Some(Value::DateTime(other, _))) => {
+                            (time.as_millisecond() - other.as_millisecond()).into()
+                        }
+                        (Value::DateTime(time, _), Some(Value::Null)) => time.as_millisecond().into(),
+                        (value, _) => {
+                            return Err(GremlinError::wrong_type(format!(
+                                "`dateDiff` is between two points in time, and this is {}",
+                                kind_of(&value)
+                            )));
+                        }
+                    }));
+                }
+                self.mapped_if(&batch, values, labels)
+            }
+            _ => Ok(batch),
+        }
+    }
+
+    async fn concat(&mut self, batch: Batch, given: &[Given], labels: &Labels) -> Done<Batch> {
+        let mut columns: Vec<Vec<Option<Value>>> = vec![(0..batch.len()).map(|at| Some(batch.items.value(at))).collect()];
+        for given in given {
+            columns.push(self.given(given, &batch).await?);
+        }
+        let joined = |at: usize| -> Done<Value> {
+            let mut text: Option<String> = None;
+            for column in &columns {
+                match &column[at] {
+                    Some(Value::Text(more)) => text.get_or_insert_default().push_str(more),
+                    Some(Value::Null) | None => {}
+                    Some(other) => return Err(not_a_text("concat", other)),
+                }
+            }
+            Ok(text.map_or(Value::Null, |text| Value::Text(text.into())))
+        };
+        let values = (0..batch.len()).map(joined).collect::<Done<Vec<_>>>()?;
+        self.mapped(batch, Items::Values(values), labels)
+    }
+
+    /// `format("%{name} is %{_}")`
+    async fn format(&mut self, batch: Batch, format: &Name, by: &[By], labels: &Labels) -> Done<Batch> {
+        let mut pieces: Vec<(String, Option<Name>)> = Vec::new();
+        let mut rest: &str = format;
+        while let Some((before, behind)) = rest.split_once("%{") {
+            let Some((name, after)) = behind.split_once('}') else { break };
+            pieces.push((before.to_owned(), Some(name.into())));
+            rest = after;
+        }
+        pieces.push((rest.to_owned(), None));
+        let mut texts: Vec<Option<String>> = vec![Some(String::new()); batch.len()];
+        let mut number = 0;
+        for (before, name) in pieces {
+            texts.iter_mut().flatten().for_each(|text| text.push_str(&before));
+            let Some(name) = name else { continue };
+            let values = if &*name == "_" {
+                let identity = By::Identity;
+                let one = if by.is_empty() { &identity } else { &by[number % by.len()] };
+                number += 1;
+                self.by(one, &batch).await?
+            } else {
+                let read = self.read(elements(&batch), Wanted::Named(std::slice::from_ref(&name))).await?;
+                let met = self.met(&name, Pop::Last, &batch).await?;
+                let value = |(at, met): (usize, Option<Value>)| {
+                    batch.items.element(at).and_then(|element| read.first(element, &name)).or(met)
+                };
+                met.into_iter().enumerate().map(value).collect()
+            };
+            let values = self.finished(values.into_iter().map(|it| it.unwrap_or(Value::Token(ABSENT))).collect(), false).await?;
+            for (text, value) in texts.iter_mut().zip(values) {
+                match (value, text.as_mut()) {
+                    (Value::Token(ABSENT), _) => *text = None,
+                    (value, Some(text)) => text.push_str(&shown(&value)),
+                    _ => {}
+                }
+            }
+        }
+        let values = texts.into_iter().map(|text| text.map(|text| Value::Text(text.into()))).collect();
+        self.mapped_if(&batch, values, labels)
+    }
+}
+
+/// Stands for a value that is not there, among values.
+const ABSENT: crate::tokens::Token = crate::tokens::Token::Pick(crate::tokens::Pick::Unproductive);
+
+/// A change of a value, or of each item of it.
+fn scoped(scope: Scope, value: &Value, change: impl Fn(&Value) -> Done<Option<Value>>) -> Done<Option<Value>> {
+    match (scope, value) {
+        (Scope::Local, Value::List(items) | Value::Set(items)) => {
+            let items = items.iter().map(|item| Ok(change(item)?.unwrap_or_default())).collect::<Done<_>>()?;
+            Ok(Some(Value::List(items)))
+        }
+        (Scope::Local, Value::BulkSet(_)) => scoped(scope, &Value::List(items_of(value.clone())?), change),
+        _ => change(value),
+    }
+}
+
+fn not_a_text(step: &str, value: &Value) -> GremlinError {
+    GremlinError::wrong_type(format!("The {step}() step can only take string as argument, and this is {}", kind_of(value)))
+}
+
+fn name(step: &TextStep) -> &'static str {
+    match step {
+        TextStep::Concat(_) => "concat",
+        TextStep::Format(..) => "format",
+        TextStep::Split(_) => "split",
+        TextStep::Trim => "trim",
+        TextStep::LTrim => "lTrim",
+        TextStep::RTrim => "rTrim",
+        TextStep::ToUpper => "toUpper",
+        TextStep::ToLower => "toLower",
+        TextStep::Reverse => "reverse",
+        TextStep::Replace(..) => "replace",
+        TextStep::Substring(..) => "substring",
+        TextStep::Length => "length",
+    }
+}
+
+fn text(step: &TextStep, value: &Value) -> Done<Option<Value>> {
+    let text = match (step, value) {
+        (_, Value::Null) => return Ok(Some(Value::Null)),
+        (_, Value::Text(text)) => text,
+        (TextStep::Reverse, Value::List(items) | Value::Set(items)) => {
+            return Ok(Some(Value::List(items.iter().rev().cloned().collect())));
+        }
+        (TextStep::Reverse, other) => return Ok(Some(other.clone())),
+        (step, other) => return Err(not_a_text(name(step), other)),
+    };
+    let changed: String = match step {
+        TextStep::Split(None) => return Ok(Some(Value::List(text.split_whitespace().map(Value::from).collect()))),
+        TextStep::Split(Some(separator)) if separator.is_empty() => {
+            let characters = text.chars().map(|character| Value::Text(character.to_string().into()));
+            return Ok(Some(Value::List(characters.collect())));
+        }
+        TextStep::Split(Some(separator)) => {
+            return Ok(Some(Value::List(text.split(&**separator).map(Value::from).collect())));
+        }
+        TextStep::Length => return Ok(Some(i32::try_from(text.encode_utf16().count()).unwrap_or(i32::MAX).into())),
+        TextStep::Trim => text.trim().into(),
+        TextStep::LTrim => text.trim_start().into(),
+        TextStep::RTrim => text.trim_end().into(),
+        TextStep::ToUpper => text.to_uppercase(),
+        TextStep::ToLower => text.to_lowercase(),
+        TextStep::Reverse => text.chars().rev().collect(),
+        TextStep::Replace(Some(old), Some(new)) => text.replace(&**old, new),
+        TextStep::Replace(..) => text.to_string(),
+        TextStep::Substring(start, end) => {
+            let length = text.chars().count() as i64;
+            let at = |number: i64| if number < 0 { (length + number).max(0) } else { number.min(length) };
+            let (start, end) = (at(*start), end.map_or(length, at));
+            text.chars().skip(start as usize).take((end - start).max(0) as usize).collect()
+        }
+        TextStep::Concat(_) | TextStep::Format(..) => text.to_string(),
+    };
+    Ok(Some(Value::Text(changed.into())))
+}
+
+/// A value as text, as Java shows it.
+pub(super) fn shown(value: &Value) -> String {
+    let all = |items: &[Value]| items.iter().map(shown).collect::<Vec<_>>().join(", ");
+    match value {
+        Value::Null => "null".into(),
+        Value::Boolean(boolean) => boolean.to_string(),
+        Value::Number(Number::Double(number)) => hoplake_engine::float::text(*number),
+        Value::Number(Number::Float(number)) => format!("{number:?}"),
+        Value::Number(number) => number.to_string(),
+        Value::Text(text) => text.to_string(),
+        Value::Char(character) => character.to_string(),
+        Value::DateTime(time, offset) => {
+            let local = offset.to_datetime(*time);
+            if offset.is_zero() { format!("{local}Z") } else { format!("{local}{offset}") }
+        }
+        Value::Duration(duration) => duration.to_string(),
+        Value::Uuid(uuid) => uuid.to_string(),
+        Value::Bytes(bytes) => format!("{bytes:?}"),
+        Value::List(items) => format!("[{}]", all(items)),
+        Value::Set(items) => format!("[{}]", all(items)),
+        Value::BulkSet(items) => format!("[{}]", all(&items.iter().map(|(item, _)| item.clone()).collect::<Vec<_>>())),
+        Value::Map(entries) => {
+            let entries = entries.iter().map(|(key, value)| format!("{}={}", shown(key), shown(value)));
+            format!("{{{}}}", entries.collect::<Vec<_>>().join(", "))
+        }
+        Value::Entry(entry) => format!("{}={}", shown(&entry.0), shown(&entry.1)),
+        Value::Vertex(vertex) => format!("v[{}]", shown(&vertex.id)),
+        Value::Edge(edge) => format!(
+            "e[{}][{}-{}->{}]",
+            shown(&edge.id),
+            shown(&edge.out_vertex.0),
+            edge.label,
+            shown(&edge.in_vertex.0)
+        ),
+        Value::VertexProperty(property) => format!("vp[{}->{}]", property.key, shown(&property.value)),
+        Value::Property(property) => format!("p[{}->{}]", property.key, shown(&property.value)),
+        Value::Path(path) => {
+            let items: Vec<Value> = path.steps.iter().map(|(item, _)| item.clone()).collect();
+            format!("path[{}]", all(&items))
+        }
+        Value::Token(token) => token.name().into(),
+        Value::Traverser(traverser) => shown(&traverser.value),
+        Value::Tree(_) | Value::Metrics(_) | Value::Unread(_) => String::new(),
+    }
+}
+
+fn converted(conversion: &Conversion, value: &Value) -> Done<Value> {
+    let cannot = |to: &str| GremlinError::wrong_type(format!("Can't parse {} as {to}: it is {}", shown(value), kind_of(value)));
+    match conversion {
+        Conversion::String => Ok(Value::Text(shown(value).into())),
+        Conversion::Boolean => match value {
+            Value::Boolean(_) => Ok(value.clone()),
+            Value::Number(number) => {
+                let number = to_f64(number);
+                Ok((number != 0.0 && !number.is_nan()).into())
+            }
+            Value::Text(text) if text.eq_ignore_ascii_case("true") => Ok(true.into()),
+            Value::Text(text) if text.eq_ignore_ascii_case("false") => Ok(false.into()),
+            _ => Err(cannot("boolean")),
+        },
+        Conversion::Date => match value {
+            Value::DateTime(..) => Ok(value.clone()),
+            Value::Number(Number::Byte(_) | Number::Short(_) | Number::Int(_) | Number::Long(_)) => {
+                let Value::Number(number) = value else { return Err(cannot("date")) };
+                let time = Timestamp::from_millisecond(to_i64(number)).map_err(|_| cannot("date"))?;
+                Ok(Value::DateTime(time, Offset::UTC))
+            }
+            Value::Text(text) => crate::text::date_time(text).map(|(time, offset)| Value::DateTime(time, offset)).ok_or_else(|| cannot("date")),
+            _ => Err(cannot("date")),
+        },
+        Conversion::Number(kind) => {
+            let number = match value {
+                Value::Number(number) => number.clone(),
+                Value::Text(text) => parsed(text.trim()).ok_or_else(|| cannot("number"))?,
+                Value::DateTime(time, _) => Number::Long(time.as_millisecond()),
+                _ => return Err(cannot("number")),
+            };
+            match kind {
+                None => Ok(number.into()),
+                Some(kind) => cast(&number, *kind).map(Value::from),
+            }
+        }
+    }
+}
+
+/// A number as text has it: the least type that holds it, from 32 bits on.
+fn parsed(text: &str) -> Option<Number> {
+    if let Ok(number) = text.parse::<i32>() {
+        return Some(Number::Int(number));
+    }
+    if let Ok(number) = text.parse::<i64>() {
+        return Some(Number::Long(number));
+    }
+    if let Ok(number) = text.parse::<BigInt>() {
+        return (number.bits() < 40_000).then_some(Number::BigInteger(number));
+    }
+    let is_number = text.starts_with(|first: char| first.is_ascii_digit() || matches!(first, '-' | '+' | '.'));
+    text.parse::<f64>().ok().filter(|_| is_number).map(Number::Double)
+}
+
+fn cast(number: &Number, kind: GType) -> Done<Number> {
+    let overflow = || GremlinError::wrong_type(format!("Can't convert number of type {} to {} due to overflow.", type_name(number), target(kind)));
+    let whole = || -> Done<i64> {
+        match number {
+            Number::BigInteger(big) => big.to_i64().ok_or_else(overflow),
+            Number::BigDecimal(big) => big.to_i64().ok_or_else(overflow),
+            Number::Float(_) | Number::Double(_) => {
+                let number = to_f64(number);
+                let fits = number >= -9.223_372_036_854_775_8e18 && number < 9.223_372_036_854_775_8e18;
+                if fits { Ok(number as i64) } else { Err(overflow()) }
+            }
+            other => Ok(to_i64(other)),
+        }
+    };
+    Ok(match kind {
+        GType::Byte => Number::Byte(i8::try_from(whole()?).map_err(|_| overflow())?),
+        GType::Short => Number::Short(i16::try_from(whole()?).map_err(|_| overflow())?),
+        GType::Int => Number::Int(i32::try_from(whole()?).map_err(|_| overflow())?),
+        GType::Long => Number::Long(whole()?),
+        GType::Float => {
+            let (wide, narrow) = (to_f64(number), to_f64(number) as f32);
+            if narrow.is_infinite() && !wide.is_infinite() {
+                return Err(overflow());
+            }
+            Number::Float(narrow)
+        }
+        GType::Double => {
+            let wide = to_f64(number);
+            let finite = !matches!(number, Number::Float(_) | Number::Double(_));
+            if wide.is_infinite() && finite {
+                return Err(overflow());
+            }
+            Number::Double(wide)
+        }
+        GType::BigInt => match number {
+            Number::BigInteger(_) => number.clone(),
+            Number::BigDecimal(big) => Number::BigInteger(big.with_scale(0).into_bigint_and_exponent().0),
+            Number::Float(_) | Number::Double(_) => {
+                Number::BigInteger(BigInt::from_f64(to_f64(number).trunc()).ok_or_else(overflow)?)
+            }
+            other => Number::BigInteger(to_i64(other).into()),
+        },
+        GType::BigDecimal => match number {
+            Number::BigDecimal(_) => number.clone(),
+            Number::BigInteger(big) => Number::BigDecimal(BigDecimal::from(big.clone())),
+            Number::Float(_) | Number::Double(_) => {
+                let text = hoplake_engine::float::text(to_f64(number));
+                Number::BigDecimal(text.parse().map_err(|_| overflow())?)
+            }
+            other => Number::BigDecimal(BigDecimal::from(to_i64(other))),
+        },
+        GType::Number => number.clone(),
+        other => return Err(GremlinError::wrong_type(format!("{} is not a type of numbers", other.name()))),
+    })
+}
+
+fn type_name(number: &Number) -> &'static str {
+    match number {
+        Number::Byte(_) => "Byte",
+        Number::Short(_) => "Short",
+        Number::Int(_) => "Integer",
+        Number::Long(_) => "Long",
+        Number::BigInteger(_) => "BigInteger",
+        Number::Float(_) => "Float",
+        Number::Double(_) => "Double",
+        Number::BigDecimal(_) => "BigDecimal",
+    }
+}
+
+fn target(kind: GType) -> &'static str {
+    match kind {
+        GType::Byte => "Byte",
+        GType::Short => "Short",
+        GType::Int => "Integer",
+        GType::Long => "Long",
+        GType::Float => "Float",
+        GType::Double => "Double",
+        other => other.name(),
+    }
+}
+
+fn later(value: &Value, unit: Dt, count: i64) -> Done<Value> {
+    let Value::DateTime(time, offset) = value else {
+        return Err(GremlinError::wrong_type(format!("`dateAdd` is of a point in time, and this is {}", kind_of(value))));
+    };
+    let seconds = match unit {
+        Dt::Second => 1,
+        Dt::Minute => 60,
+        Dt::Hour => 3_600,
+        Dt::Day => 86_400,
+    };
+    let added = count.checked_mul(seconds).map(SignedDuration::from_secs).and_then(|it| time.checked_add(it).ok());
+    let added = added.ok_or_else(|| GremlinError::wrong_type("`dateAdd` goes beyond the years that there are"))?;
+    Ok(Value::DateTime(added, *offset))
+}
+
+fn collection(step: &str, value: Value) -> Done<Vec<Value>> {
+    match value {
+        Value::Path(path) => Ok(path.steps.into_iter().map(|(item, _)| item).collect()),
+        Value::List(_) | Value::Set(_) | Value::BulkSet(_) => items_of(value),
+        other => Err(GremlinError::wrong_type(format!(
+            "{step} step can only take an array or an Iterable type for incoming traversers, encountered {}",
+            kind_of(&other)
+        ))),
+    }
+}
+
+fn lists(step: ListStep, left: Value, right: Value) -> Done<Value> {
+    let name = match step {
+        ListStep::Combine => "combine",
+        ListStep::Merge => "merge",
+        ListStep::Difference => "difference",
+        ListStep::Disjunct => "disjunct",
+        ListStep::Intersect => "intersect",
+        ListStep::Product => "product",
+    };
+    if let (ListStep::Merge, Value::Map(_), Value::Map(_)) = (step, &left, &right) {
+        return super::reduce::operate(crate::tokens::Operator::AddAll, left, right);
+    }
+    let left = collection(name, left)?;
+    let right = match right {
+        Value::Path(path) => path.steps.into_iter().map(|(item, _)| item).collect(),
+        right @ (Value::List(_) | Value::Set(_) | Value::BulkSet(_)) => items_of(right)?,
+        other => {
+            return Err(GremlinError::wrong_type(format!(
+                "{name} step can only take an array or an Iterable as argument, encountered {}",
+                kind_of(&other)
+            )));
+        }
+    };
+    let keys = |values: &[Value]| values.iter().cloned().map(OwnedKey).collect::<HashSet<_>>();
+    let without = |values: Vec<Value>, others: &HashSet<OwnedKey>| {
+        distinct(values.into_iter().filter(|value| !others.contains(&OwnedKey(value.clone()))))
+    };
+    Ok(match step {
+        ListStep::Combine => Value::List(left.into_iter().chain(right).collect()),
+        ListStep::Merge => Value::Set(distinct(left.into_iter().chain(right))),
+        ListStep::Difference => Value::Set(without(left, &keys(&right))),
+        ListStep::Disjunct => {
+            let (of_left, of_right) = (keys(&left), keys(&right));
+            let mut all = without(left, &of_right);
+            all.extend(without(right, &of_left));
+            Value::Set(all)
+        }
+        ListStep::Intersect => {
+            let others = keys(&right);
+            Value::Set(distinct(left.into_iter().filter(|value| others.contains(&OwnedKey(value.clone())))))
+        }
+        ListStep::Product => Value::List(
+            left.iter().flat_map(|a| right.iter().map(|b| Value::List(vec![a.clone(), b.clone()]))).collect(),
+        ),
+    })
+}

@@ -1,0 +1,89 @@
+//! What became of the scenarios: counts, failures, and whether they are those of the list of misses.
+
+use std::{collections::BTreeMap, env, fmt::Write, fs, path::Path};
+
+use crate::{Scenario, scenario::query};
+
+/// The scenarios that are known to fail.
+const MISSES: &str = include_str!("misses.txt");
+
+/// What `misses.txt` begins with.
+const HEAD: &str = "\
+# The scenarios that fail: their file and name, one a line. To write this list anew, after a look at the report:
+#   HOPLAKE_GREMLIN_MISSES=1 HOPLAKE_GREMLIN_SUITE=folder cargo test -p hoplake-gremlin --test suite -- --ignored
+";
+
+/// What became of a scenario.
+pub enum Verdict {
+    Passed,
+    /// Why it failed.
+    Failed(String),
+    /// Why it did not run.
+    Skipped(String),
+}
+
+/// What became of all of them.
+#[derive(Default)]
+pub struct Report {
+    passed: Vec<String>,
+    failed: Vec<String>,
+    /// How many for each reason.
+    skipped: BTreeMap<String, usize>,
+    /// Each failure at length.
+    failures: String,
+}
+
+impl Report {
+    pub fn add(&mut self, scenario: &Scenario, verdict: Verdict) {
+        match verdict {
+            Verdict::Passed => self.passed.push(scenario.name.clone()),
+            Verdict::Skipped(reason) => *self.skipped.entry(reason).or_default() += 1,
+            Verdict::Failed(reason) => {
+                self.failed.push(scenario.name.clone());
+                let query = scenario.steps.as_deref().map(query).unwrap_or_default();
+                let tags: Vec<String> = scenario.tags.iter().map(|tag| format!("@{tag}")).collect();
+                let (name, tags) = (&scenario.name, tags.join(" "));
+                writeln!(self.failures, "{name}\n{tags}\n{query}\n-- {reason}\n").unwrap();
+            }
+        }
+    }
+
+    /// Prints the counts, writes the files, and compares with the list of misses.
+    ///
+    /// # Panics
+    /// If other scenarios failed than those of the list. If only some scenarios ran, the rest of the list does not count.
+    pub fn finish(&self, partial: bool) {
+        let skipped: Vec<String> = self.skipped.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
+        println!(
+            "passed {}, failed {}, skipped {} ({})",
+            self.passed.len(),
+            self.failed.len(),
+            self.skipped.values().sum::<usize>(),
+            skipped.join(", ")
+        );
+        if let Ok(path) = env::var("HOPLAKE_GREMLIN_REPORT") {
+            fs::write(path, &self.failures).unwrap();
+        }
+        if env::var_os("HOPLAKE_GREMLIN_MISSES").is_some() {
+            assert!(!partial, "HOPLAKE_GREMLIN_MISSES needs all scenarios, and HOPLAKE_GREMLIN_ONLY leaves some out");
+            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/misses.txt");
+            return fs::write(path, format!("{HEAD}{}", lines(&self.failed))).unwrap();
+        }
+        let misses: Vec<&str> = MISSES.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
+        let is_miss = |name: &&String| misses.contains(&name.as_str());
+        let broken: Vec<&String> = self.failed.iter().filter(|name| !is_miss(name)).collect();
+        let mended: Vec<&String> = self.passed.iter().filter(is_miss).collect();
+        assert!(
+            broken.is_empty() && mended.is_empty(),
+            "{} scenarios fail and are not in misses.txt:\n{}{} pass and are in it:\n{}",
+            broken.len(),
+            lines(&broken),
+            mended.len(),
+            lines(&mended)
+        );
+    }
+}
+
+fn lines(names: &[impl AsRef<str>]) -> String {
+    names.iter().map(|name| format!("{}\n", name.as_ref())).collect()
+}

@@ -1,0 +1,359 @@
+//! One scenario: runs its steps in their order against a world, up to the first that is not as it says.
+
+use std::fmt::Write;
+
+use hoplake_gremlin::value::{Tree, Value};
+
+use crate::{
+    compare::{any_of, items, ordered, same, unordered},
+    elements::Elements,
+    expected::{names_elements, value},
+    graphs::GraphName,
+    show::{show, show_all},
+    steps::{Matching, Message, Step},
+    world::World,
+};
+
+/// A world, and its elements if they have been asked for.
+pub struct Shared {
+    world: Box<dyn World>,
+    /// Those of a graph that no scenario changes.
+    elements: Option<Elements>,
+    changes: bool,
+}
+
+impl Shared {
+    pub fn new(name: GraphName, world: Box<dyn World>) -> Self {
+        Self { world, elements: None, changes: name == GraphName::Empty }
+    }
+
+    /// The elements, if a text names some. A graph that scenarios change is asked each time.
+    async fn elements(&mut self, text: &str) -> Result<Elements, String> {
+        if !names_elements(text) {
+            return Ok(Elements::default());
+        }
+        if self.changes || self.elements.is_none() {
+            self.elements = Some(Elements::of(&mut *self.world).await?);
+        }
+        Ok(self.elements.clone().unwrap_or_default())
+    }
+
+    async fn value(&mut self, text: &str) -> Result<Value, String> {
+        let elements = self.elements(text).await?;
+        value(text, &elements)
+    }
+
+    async fn values(&mut self, texts: &[String]) -> Result<Vec<Value>, String> {
+        let elements = self.elements(&texts.join(" ")).await?;
+        texts.iter().map(|text| value(text, &elements)).collect()
+    }
+}
+
+/// What the traversal of a scenario gave.
+enum Outcome {
+    /// It has not run.
+    None,
+    /// All its results.
+    All(Vec<Value>),
+    /// The first one.
+    First(Value),
+    /// The message of its error.
+    Error(String),
+}
+
+/// The state of a scenario.
+struct Run<'a> {
+    shared: &'a mut Shared,
+    /// Parameters and side effects, by the names that they have in the text.
+    bindings: Vec<(String, Value)>,
+    /// The names of side effects.
+    side_effects: Vec<String>,
+    traversal: String,
+    outcome: Outcome,
+}
+
+/// Runs a scenario.
+///
+/// # Errors
+/// What the first step that fails expected, and what there was.
+pub async fn run(steps: &[Step], shared: &mut Shared) -> Result<(), String> {
+    let mut run = Run {
+        shared,
+        bindings: Vec::new(),
+        side_effects: Vec::new(),
+        traversal: String::new(),
+        outcome: Outcome::None,
+    };
+    for step in steps {
+        run.step(step).await?;
+    }
+    Ok(())
+}
+
+/// The text of a scenario, and what its names are.
+pub fn query(steps: &[Step]) -> String {
+    let mut query = String::new();
+    for step in steps {
+        let _ = match step {
+            Step::Initializer(text) => writeln!(query, "initializer: {text}"),
+            Step::Parameter(name, text) => writeln!(query, "{name} = {text}"),
+            Step::SideEffect(name, text) => writeln!(query, "side effect {name} = {text}"),
+            Step::Traversal(text) => writeln!(query, "{text}"),
+            Step::Next => writeln!(query, "(the first result)"),
+            _ => Ok(()),
+        };
+    }
+    query.trim_end().to_owned()
+}
+
+/// The name that a side effect's value has in the text.
+fn binding_of(side_effect: &str) -> String {
+    format!("sideEffect_{side_effect}")
+}
+
+impl Run<'_> {
+    async fn step(&mut self, step: &Step) -> Result<(), String> {
+        match step {
+            Step::Graph(_) | Step::Unsupported => Ok(()),
+            Step::Initializer(text) => {
+                self.shared.world.submit(text, &[]).await.map_err(|error| format!("initializer: {error}"))?;
+                Ok(())
+            }
+            Step::Parameter(name, text) => {
+                let value = self.shared.value(text).await.map_err(|error| format!("parameter {name}: {error}"))?;
+                self.bindings.push((name.clone(), value));
+                Ok(())
+            }
+            Step::SideEffect(name, text) => {
+                let value = self.shared.value(text).await.map_err(|error| format!("side effect {name}: {error}"))?;
+                self.bindings.push((binding_of(name), value));
+                self.side_effects.push(name.clone());
+                Ok(())
+            }
+            Step::Traversal(text) => {
+                self.traversal = self.with_side_effects(text);
+                Ok(())
+            }
+            Step::All => self.iterate(false).await,
+            Step::Next => self.iterate(true).await,
+            Step::Results(matching, rows) => self.results_are(*matching, rows).await,
+            Step::NoResults => unordered(&self.results()?, &[]),
+            Step::Count(count) => self.results_count(*count),
+            Step::CountOf(count, text) => self.graph_counts(*count, text).await,
+            Step::Error(message) => self.error_is(message.as_ref()),
+            Step::Tree(lines) => self.tree_is(lines).await,
+            Step::Subgraph(column, rows) => self.subgraph_is(column, rows).await,
+        }
+    }
+
+    /// `g.V()` as `g.withSideEffect("a", sideEffect_a).V()`.
+    fn with_side_effects(&self, text: &str) -> String {
+        let Some((source, rest)) = text.split_once('.') else { return text.to_owned() };
+        let mut text = source.to_owned();
+        for name in &self.side_effects {
+            let _ = write!(text, ".withSideEffect(\"{name}\", {})", binding_of(name));
+        }
+        text + "." + rest
+    }
+
+    /// Runs the traversal. Its error is a result that a later step may expect.
+    async fn iterate(&mut self, first: bool) -> Result<(), String> {
+        self.outcome = match self.shared.world.submit(&self.traversal, &self.bindings).await {
+            Err(error) => Outcome::Error(error),
+            Ok(results) => {
+                let mut results = single(results);
+                match first {
+                    false => Outcome::All(results),
+                    true if results.is_empty() => Outcome::Error("there is no result".to_owned()),
+                    true => Outcome::First(results.swap_remove(0)),
+                }
+            }
+        };
+        Ok(())
+    }
+
+    /// All results, or the items of the first.
+    fn results(&self) -> Result<Vec<Value>, String> {
+        match &self.outcome {
+            Outcome::None => Err("the traversal has not run".to_owned()),
+            Outcome::All(results) => Ok(results.clone()),
+            Outcome::First(result) => Ok(items(result)),
+            Outcome::Error(error) => Err(format!("the traversal failed: {error}")),
+        }
+    }
+
+    async fn results_are(&mut self, matching: Matching, rows: &[String]) -> Result<(), String> {
+        let results = self.results()?;
+        let expected = self.shared.values(rows).await?;
+        match matching {
+            Matching::Ordered => ordered(&results, &expected),
+            Matching::Unordered => unordered(&results, &expected),
+            Matching::Of => any_of(&results, &expected),
+        }
+    }
+
+    fn results_count(&self, count: usize) -> Result<(), String> {
+        let results = self.results()?;
+        if results.len() == count {
+            return Ok(());
+        }
+        Err(format!("expected {count} results, and there are {}:\n  {}", results.len(), show_all(&results)))
+    }
+
+    async fn graph_counts(&mut self, count: u64, text: &str) -> Result<(), String> {
+        if let Outcome::Error(error) = &self.outcome {
+            return Err(format!("the traversal failed: {error}"));
+        }
+        let text = format!("{text}.count()");
+        let results =
+            self.shared.world.submit(&text, &self.bindings).await.map_err(|error| format!("{text}: {error}"))?;
+        let expected = Value::from(i64::try_from(count).map_err(|error| error.to_string())?);
+        match single(results).as_slice() {
+            [result] if same(result, &expected) => Ok(()),
+            results => Err(format!("{text} should be {count}, and is {}", show_all(results))),
+        }
+    }
+
+    /// An error that is expected is spent: what follows looks at the graph.
+    fn error_is(&mut self, message: Option<&Message>) -> Result<(), String> {
+        let error = match &self.outcome {
+            Outcome::Error(error) => error,
+            _ => return Err(format!("expected an error, and the results are:\n  {}", show_all(&self.results()?))),
+        };
+        if let Some(message) = message.filter(|message| !message.is(error)) {
+            return Err(format!("it failed, but with another message than {message:?}: {error}"));
+        }
+        self.outcome = Outcome::None;
+        Ok(())
+    }
+
+    async fn tree_is(&mut self, lines: &str) -> Result<(), String> {
+        let elements = self.shared.elements(lines).await?;
+        let expected = Value::Tree(tree(lines, &elements)?);
+        match &self.outcome {
+            Outcome::First(result) if same(result, &expected) => Ok(()),
+            Outcome::First(result) => Err(format!("expected the tree {}, and it is {}", show(&expected), show(result))),
+            _ => Err(format!("expected a tree, and the results are {}", show_all(&self.results()?))),
+        }
+    }
+
+    /// A value cannot be a graph. A map with the keys `vertices` and `edges` stands for one.
+    async fn subgraph_is(&mut self, column: &str, rows: &[String]) -> Result<(), String> {
+        let Outcome::First(result) = &self.outcome else {
+            return Err(format!("expected a subgraph, and the results are {}", show_all(&self.results()?)));
+        };
+        let of_column = match result {
+            Value::Map(entries) => entries.iter().find(|(key, _)| same(key, &column.into())),
+            _ => None,
+        };
+        let Some((_, elements)) = of_column else {
+            return Err(format!("expected a subgraph, and the result is {}", show(result)));
+        };
+        let elements = items(elements);
+        unordered(&elements, &self.shared.values(rows).await?)
+    }
+}
+
+/// Results with each as often as it is one.
+fn single(results: Vec<Value>) -> Vec<Value> {
+    let mut all = Vec::new();
+    for result in results {
+        match result {
+            Value::Traverser(traverser) => {
+                all.extend((0..traverser.bulk).map(|_| traverser.value.clone()));
+            }
+            other => all.push(other),
+        }
+    }
+    all
+}
+
+/// A tree from lines such as `   |--v[josh]`, whose depth is a third of the spaces before it.
+fn tree(lines: &str, elements: &Elements) -> Result<Tree, String> {
+    let mut nodes = Vec::new();
+    for line in lines.lines().filter(|line| !line.trim().is_empty()) {
+        let depth = (line.len() - line.trim_start().len()) / 3;
+        let text = line.trim().strip_prefix("|--").ok_or_else(|| format!("`{line}` is no node of a tree"))?;
+        nodes.push((depth, value(text, elements)?));
+    }
+    Ok(branches(&mut nodes.into_iter().peekable(), 0))
+}
+
+fn branches(nodes: &mut std::iter::Peekable<std::vec::IntoIter<(usize, Value)>>, depth: usize) -> Tree {
+    let mut tree = Tree::default();
+    while let Some((_, value)) = nodes.next_if(|(other, _)| *other >= depth) {
+        let below = branches(nodes, depth + 1);
+        tree.branches.push((value, below));
+    }
+    tree
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::world::Answer;
+
+    /// Answers each text with its results, and fails for any other.
+    struct Fixed(Vec<(&'static str, Vec<Value>)>);
+
+    impl World for Fixed {
+        fn submit<'a>(&'a mut self, text: &'a str, _: &'a [(String, Value)]) -> Answer<'a> {
+            let found = self.0.iter().find(|(known, _)| *known == text).map(|(_, results)| results.clone());
+            Box::pin(async move { found.ok_or_else(|| format!("unknown text {text}")) })
+        }
+    }
+
+    fn outcome(steps: &[Step]) -> Result<(), String> {
+        let world = Fixed(vec![
+            ("g.V()", vec!["a".into(), "b".into()]),
+            ("g.V().count()", vec![2_i64.into()]),
+            ("g.withSideEffect(\"x\", sideEffect_x).V()", vec![]),
+            ("g.cap()", vec![Value::BulkSet(vec![("a".into(), 2)])]),
+        ]);
+        let mut shared = Shared::new(GraphName::Modern, Box::new(world));
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(run(steps, &mut shared))
+    }
+
+    fn traversal(text: &str) -> Step {
+        Step::Traversal(text.to_owned())
+    }
+
+    #[test]
+    fn results_are_compared() {
+        let rows = |rows: &[&str]| rows.iter().map(|row| (*row).to_owned()).collect::<Vec<_>>();
+        let results = |matching, expected: &[&str]| Step::Results(matching, rows(expected));
+        assert_eq!(outcome(&[traversal("g.V()"), Step::All, results(Matching::Unordered, &["b", "a"])]), Ok(()));
+        assert!(outcome(&[traversal("g.V()"), Step::All, results(Matching::Ordered, &["b", "a"])]).is_err());
+        assert_eq!(outcome(&[traversal("g.V()"), Step::All, results(Matching::Of, &["b", "a", "c"])]), Ok(()));
+        assert_eq!(outcome(&[traversal("g.V()"), Step::All, Step::Count(2)]), Ok(()));
+        assert!(outcome(&[traversal("g.V()"), Step::All, Step::NoResults]).is_err());
+        assert_eq!(outcome(&[traversal("g.cap()"), Step::Next, results(Matching::Ordered, &["a", "a"])]), Ok(()));
+        assert_eq!(outcome(&[traversal("g.cap()"), Step::Next, Step::CountOf(2, "g.V()".to_owned())]), Ok(()));
+    }
+
+    #[test]
+    fn errors_are_outcomes() {
+        assert_eq!(outcome(&[traversal("g.X()"), Step::All, Step::Error(None)]), Ok(()));
+        let message = |text: &str| Step::Error(Some(Message::Containing(text.to_owned())));
+        assert_eq!(outcome(&[traversal("g.X()"), Step::All, message("UNKNOWN")]), Ok(()));
+        let reason = outcome(&[traversal("g.X()"), Step::All, message("null")]).unwrap_err();
+        assert!(reason.starts_with("it failed, but with another message"), "{reason}");
+        assert!(outcome(&[traversal("g.V()"), Step::All, Step::Error(None)]).is_err());
+        assert!(outcome(&[traversal("g.X()"), Step::All, Step::NoResults]).is_err());
+        assert!(outcome(&[Step::Error(None)]).is_err());
+    }
+
+    #[test]
+    fn side_effects_come_before_the_traversal() {
+        let side_effect = Step::SideEffect("x".to_owned(), "s[]".to_owned());
+        assert_eq!(outcome(&[side_effect, traversal("g.V()"), Step::All, Step::NoResults]), Ok(()));
+    }
+
+    #[test]
+    fn trees_are_read_by_their_indentation() {
+        let read = tree("|--a\n   |--d[1].i\n      |--b\n|--c", &Elements::default()).unwrap();
+        assert_eq!(show(&Value::Tree(read)), "(a(d[1].i(b)) c)");
+        assert_eq!(tree("", &Elements::default()), Ok(Tree::default()));
+    }
+}

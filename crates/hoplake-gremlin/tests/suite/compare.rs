@@ -49,7 +49,8 @@ pub fn same(actual: &Value, expected: &Value) -> bool {
     }
 }
 
-/// The items of a collection, each as often as it is in it; a map's entries are maps of one entry. Any other value is an item.
+/// The items of a collection, each as often as it is in it, and the objects of a path; a map's entries are maps of one entry. Any other
+/// value is an item.
 pub fn items(value: &Value) -> Vec<Value> {
     match value {
         Value::List(items) | Value::Set(items) => items.clone(),
@@ -58,6 +59,7 @@ pub fn items(value: &Value) -> Vec<Value> {
             .flat_map(|(item, bulk)| std::iter::repeat_n(item.clone(), usize::try_from(*bulk).unwrap_or(usize::MAX)))
             .collect(),
         Value::Map(entries) => entries.iter().map(|entry| Value::Map(vec![entry.clone()])).collect(),
+        Value::Path(path) => path.steps.iter().map(|(object, _)| object.clone()).collect(),
         other => vec![other.clone()],
     }
 }

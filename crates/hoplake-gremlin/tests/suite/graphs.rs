@@ -7,10 +7,11 @@ use std::{collections::HashMap, fmt::Write, fs, path::Path};
 
 use hoplake_gremlin::{
     graphson,
-    literal::Number,
     value::{Edge, Property, Value, Vertex, VertexProperty, order},
 };
 use serde_json::{Map, Value as Json};
+
+use crate::literals::{literal, quoted};
 
 /// Where the files are, below the folder of the suite.
 const FOLDER: &str = "org/apache/tinkerpop/gremlin/structure/io/graphson";
@@ -97,7 +98,7 @@ impl Graph {
         }
         vertices.sort_by(|left, right| order(&left.id, &right.id));
         edges.sort_by(|left, right| order(&left.id, &right.id));
-        let labels: HashMap<String, Box<str>> =
+        let labels: HashMap<Option<String>, Box<str>> =
             vertices.iter().map(|vertex| (literal(&vertex.id), vertex.label.clone())).collect();
         for edge in &mut edges {
             let label = labels.get(&literal(&edge.in_vertex.0)).ok_or("an edge leads to a vertex that is not there")?;
@@ -157,13 +158,18 @@ fn typed(json: &Json) -> Result<Value, String> {
     graphson::read_value(json.to_string().as_bytes()).map_err(|error| error.to_string())
 }
 
+/// An id or a value of a property as Gremlin.
+fn scalar(value: &Value) -> String {
+    literal(value).expect("ids and properties of data graphs are scalars")
+}
+
 fn add_vertex(vertex: &Vertex, lists: &[&str]) -> String {
-    let mut text = format!("g.addV({}).property(T.id, {})", quoted(&vertex.label), literal(&vertex.id));
+    let mut text = format!("g.addV({}).property(T.id, {})", quoted(&vertex.label), scalar(&vertex.id));
     for property in vertex.properties.iter().flatten() {
         let cardinality = if lists.contains(&&*property.key) { "Cardinality.list, " } else { "" };
-        let _ = write!(text, ".property({cardinality}{}, {}", quoted(&property.key), literal(&property.value));
+        let _ = write!(text, ".property({cardinality}{}, {}", quoted(&property.key), scalar(&property.value));
         for meta in property.properties.iter().flatten() {
-            let _ = write!(text, ", {}, {}", quoted(&meta.key), literal(&meta.value));
+            let _ = write!(text, ", {}, {}", quoted(&meta.key), scalar(&meta.value));
         }
         text.push(')');
     }
@@ -173,37 +179,15 @@ fn add_vertex(vertex: &Vertex, lists: &[&str]) -> String {
 fn add_edge(edge: &Edge) -> String {
     let mut text = format!(
         "g.V({}).addE({}).to(__.V({})).property(T.id, {})",
-        literal(&edge.out_vertex.0),
+        scalar(&edge.out_vertex.0),
         quoted(&edge.label),
-        literal(&edge.in_vertex.0),
-        literal(&edge.id)
+        scalar(&edge.in_vertex.0),
+        scalar(&edge.id)
     );
     for property in edge.properties.iter().flatten() {
-        let _ = write!(text, ".property({}, {})", quoted(&property.key), literal(&property.value));
+        let _ = write!(text, ".property({}, {})", quoted(&property.key), scalar(&property.value));
     }
     text
-}
-
-/// A scalar as Gremlin.
-fn literal(value: &Value) -> String {
-    match value {
-        Value::Text(text) => quoted(text),
-        Value::Boolean(boolean) => boolean.to_string(),
-        Value::Number(number) => {
-            let suffix = match number {
-                Number::Long(_) => "l",
-                Number::Float(_) => "f",
-                Number::Double(_) => "d",
-                _ => "i",
-            };
-            format!("{number}{suffix}")
-        }
-        other => panic!("no data graph has a value such as {other:?}"),
-    }
-}
-
-fn quoted(text: &str) -> String {
-    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
 #[cfg(test)]

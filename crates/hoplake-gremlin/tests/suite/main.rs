@@ -9,6 +9,7 @@
 //! | --- | --- |
 //! | `HOPLAKE_GREMLIN_SUITE` | the folder |
 //! | `HOPLAKE_GREMLIN_ONLY` | run those scenarios alone whose file and name have this in them |
+//! | `HOPLAKE_GREMLIN_LITERALS` | if it is set, parameters are literals in the text and not bindings |
 //! | `HOPLAKE_GREMLIN_REPORT` | a file for the failures: scenario, tags, query, reason |
 //! | `HOPLAKE_GREMLIN_MISSES` | if it is set, `misses.txt` is written anew instead of compared |
 //!
@@ -21,6 +22,7 @@
 //! | [`steps`] | what a step says |
 //! | [`scenario`] | runs the steps |
 //! | [`expected`], [`elements`] | what a scenario writes for a value |
+//! | [`literals`] | values as Gremlin |
 //! | [`compare`], [`show`] | whether a result is it, and how it is shown if not |
 //! | [`report`] | counts, failures, and the list of misses |
 
@@ -30,6 +32,7 @@ mod compare;
 mod elements;
 mod expected;
 mod graphs;
+mod literals;
 mod report;
 mod scenario;
 mod show;
@@ -51,7 +54,7 @@ use tokio::runtime::Runtime;
 use self::{
     graphs::{Graph, GraphName},
     report::{Report, Verdict},
-    scenario::Shared,
+    scenario::{Parameters, Shared},
     steps::Step,
 };
 
@@ -80,7 +83,9 @@ fn scenarios() {
     let suite = PathBuf::from(env::var("HOPLAKE_GREMLIN_SUITE").unwrap());
     let only = env::var("HOPLAKE_GREMLIN_ONLY").ok();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let mut worlds = Worlds { suite: &suite, runtime: &runtime, shared: HashMap::new() };
+    let in_text = env::var_os("HOPLAKE_GREMLIN_LITERALS").is_some();
+    let parameters = if in_text { Parameters::InText } else { Parameters::Bound };
+    let mut worlds = Worlds { suite: &suite, runtime: &runtime, parameters, shared: HashMap::new() };
     let mut report = Report::default();
     silence_panics_of_scenarios();
     for scenario in read(&suite) {
@@ -128,6 +133,7 @@ fn list(folder: &Path, files: &mut Vec<PathBuf>) {
 struct Worlds<'a> {
     suite: &'a Path,
     runtime: &'a Runtime,
+    parameters: Parameters,
     /// Those of the graphs that no scenario changes, or why one could not be opened.
     shared: HashMap<GraphName, Result<Shared, String>>,
 }
@@ -162,9 +168,9 @@ impl Worlds<'_> {
     }
 
     fn run(&mut self, steps: &[Step], graph: GraphName) -> Result<(), String> {
-        let (suite, runtime) = (self.suite, self.runtime);
+        let (suite, runtime, parameters) = (self.suite, self.runtime, self.parameters);
         let run = async |shared: &mut Shared| {
-            let run = tokio::time::timeout(SCENARIO_TIME_MAX, scenario::run(steps, shared));
+            let run = tokio::time::timeout(SCENARIO_TIME_MAX, scenario::run(steps, shared, parameters));
             run.await.unwrap_or_else(|_| Err(format!("it takes longer than {} s", SCENARIO_TIME_MAX.as_secs())))
         };
         if graph == GraphName::Empty {

@@ -9,6 +9,7 @@ use crate::{
     elements::Elements,
     expected::{names_elements, value},
     graphs::GraphName,
+    literals::{literal, quoted, substitute},
     show::{show, show_all},
     steps::{Matching, Message, Step},
     world::World,
@@ -64,23 +65,34 @@ enum Outcome {
 /// The state of a scenario.
 struct Run<'a> {
     shared: &'a mut Shared,
-    /// Parameters and side effects, by the names that they have in the text.
+    parameters: Parameters,
+    /// By the names that they have in the text.
     bindings: Vec<(String, Value)>,
-    /// The names of side effects.
-    side_effects: Vec<String>,
+    /// What follows `g` in the text: the language lets no name stand in it.
+    side_effects: String,
     traversal: String,
     outcome: Outcome,
+}
+
+/// How the values of parameters come to the world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Parameters {
+    /// As bindings.
+    Bound,
+    /// In the text, in the places of their names, but for those that text has no form for.
+    InText,
 }
 
 /// Runs a scenario.
 ///
 /// # Errors
 /// What the first step that fails expected, and what there was.
-pub async fn run(steps: &[Step], shared: &mut Shared) -> Result<(), String> {
+pub async fn run(steps: &[Step], shared: &mut Shared, parameters: Parameters) -> Result<(), String> {
     let mut run = Run {
         shared,
+        parameters,
         bindings: Vec::new(),
-        side_effects: Vec::new(),
+        side_effects: String::new(),
         traversal: String::new(),
         outcome: Outcome::None,
     };
@@ -106,11 +118,6 @@ pub fn query(steps: &[Step]) -> String {
     query.trim_end().to_owned()
 }
 
-/// The name that a side effect's value has in the text.
-fn binding_of(side_effect: &str) -> String {
-    format!("sideEffect_{side_effect}")
-}
-
 impl Run<'_> {
     async fn step(&mut self, step: &Step) -> Result<(), String> {
         match step {
@@ -126,8 +133,9 @@ impl Run<'_> {
             }
             Step::SideEffect(name, text) => {
                 let value = self.shared.value(text).await.map_err(|error| format!("side effect {name}: {error}"))?;
-                self.bindings.push((binding_of(name), value));
-                self.side_effects.push(name.clone());
+                let value =
+                    literal(&value).ok_or_else(|| format!("side effect {name}: {} has no text", show(&value)))?;
+                let _ = write!(self.side_effects, ".withSideEffect({}, {value})", quoted(name));
                 Ok(())
             }
             Step::Traversal(text) => {
@@ -146,28 +154,34 @@ impl Run<'_> {
         }
     }
 
-    /// `g.V()` as `g.withSideEffect("a", sideEffect_a).V()`.
+    /// `g.V()` as `g.withSideEffect("a", {}).V()`.
     fn with_side_effects(&self, text: &str) -> String {
-        let Some((source, rest)) = text.split_once('.') else { return text.to_owned() };
-        let mut text = source.to_owned();
-        for name in &self.side_effects {
-            let _ = write!(text, ".withSideEffect(\"{name}\", {})", binding_of(name));
+        match text.split_once('.') {
+            Some((source, steps)) => format!("{source}{}.{steps}", self.side_effects),
+            None => text.to_owned(),
         }
-        text + "." + rest
+    }
+
+    /// Runs a text with the parameters.
+    async fn submit(&mut self, text: &str) -> Result<Vec<Value>, String> {
+        let mut text = text.to_owned();
+        let mut bound = Vec::new();
+        for (name, value) in &self.bindings {
+            match literal(value).filter(|_| self.parameters == Parameters::InText) {
+                Some(literal) => text = substitute(&text, name, &literal),
+                None => bound.push((name.clone(), value.clone())),
+            }
+        }
+        self.shared.world.submit(&text, &bound).await.map(single)
     }
 
     /// Runs the traversal. Its error is a result that a later step may expect.
     async fn iterate(&mut self, first: bool) -> Result<(), String> {
-        self.outcome = match self.shared.world.submit(&self.traversal, &self.bindings).await {
+        self.outcome = match self.submit(&self.traversal.clone()).await {
             Err(error) => Outcome::Error(error),
-            Ok(results) => {
-                let mut results = single(results);
-                match first {
-                    false => Outcome::All(results),
-                    true if results.is_empty() => Outcome::Error("there is no result".to_owned()),
-                    true => Outcome::First(results.swap_remove(0)),
-                }
-            }
+            Ok(results) if !first => Outcome::All(results),
+            Ok(results) if results.is_empty() => Outcome::Error("there is no result".to_owned()),
+            Ok(mut results) => Outcome::First(results.swap_remove(0)),
         };
         Ok(())
     }
@@ -208,7 +222,7 @@ impl Run<'_> {
         let results =
             self.shared.world.submit(&text, &self.bindings).await.map_err(|error| format!("{text}: {error}"))?;
         let expected = Value::from(i64::try_from(count).map_err(|error| error.to_string())?);
-        match single(results).as_slice() {
+        match results.as_slice() {
             [result] if same(result, &expected) => Ok(()),
             results => Err(format!("{text} should be {count}, and is {}", show_all(results))),
         }
@@ -307,12 +321,12 @@ mod tests {
         let world = Fixed(vec![
             ("g.V()", vec!["a".into(), "b".into()]),
             ("g.V().count()", vec![2_i64.into()]),
-            ("g.withSideEffect(\"x\", sideEffect_x).V()", vec![]),
+            ("g.withSideEffect(\"x\", {}).V()", vec![]),
             ("g.cap()", vec![Value::BulkSet(vec![("a".into(), 2)])]),
         ]);
         let mut shared = Shared::new(GraphName::Modern, Box::new(world));
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        runtime.block_on(run(steps, &mut shared))
+        runtime.block_on(run(steps, &mut shared, Parameters::Bound))
     }
 
     fn traversal(text: &str) -> Step {

@@ -139,6 +139,22 @@ impl Snapshot {
         Ok(next)
     }
 
+    /// A version whose new objects are in memory alone.
+    pub(crate) async fn with_objects(
+        &self,
+        manifest: Manifest,
+        objects: BTreeMap<String, Bytes>,
+        branch: &mut Branch,
+    ) -> Result<Self, EngineError> {
+        let reader = self.reader.with_objects(objects);
+        let next = Self::assemble(manifest, reader, self.settings.clone(), Some(self))?;
+        let begins = begins_of_tails(&next.manifest, &self.settings);
+        let come = next.segments.iter().zip(begins).filter(|(segment, _)| !segment.is_resident());
+        let come = come.filter_map(|(segment, from)| Some((segment, from?)));
+        read_roots(come, &next.reader, branch).await?;
+        Ok(next)
+    }
+
     /// This version with those runs alone that `keep` chooses.
     pub(crate) fn only(&self, keep: impl Fn(Owner, VersionRange) -> bool) -> Result<Self, EngineError> {
         let mut manifest = self.manifest.clone();

@@ -46,6 +46,7 @@ mod settings;
 mod source;
 mod store;
 mod tier;
+mod unpublished;
 pub mod trace;
 mod upload;
 

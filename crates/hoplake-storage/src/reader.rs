@@ -1,6 +1,6 @@
 //! Many blocks in one wave, from the nearest tier that has them, each checked.
 
-use std::{ops::Range, sync::Arc};
+use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
 use crate::{
     Access, Background, Branch, Cost, Object, ObjectInfo, ObjectSource, QueryContext, ReadPool, StorageError, Store,
@@ -12,6 +12,7 @@ use crate::{
     mapped::{Mapped, MappedFolder},
     plan::Planner,
     source::Wanted,
+    unpublished::Unpublished,
 };
 use bytes::Bytes;
 use hoplake_format::FormatError;
@@ -49,6 +50,15 @@ impl Reader {
         let pool = pool.clone();
         let planner = planner.clone();
         let fetcher = Fetcher { store: store.metered_by(context), source, pool, planner };
+        Self { fetcher: Arc::new(fetcher), in_flight: self.in_flight.clone(), mapped: self.mapped.clone() }
+    }
+
+    /// The same reader, for which some objects exist that the store does not have.
+    #[must_use]
+    pub fn with_objects(&self, objects: BTreeMap<String, Bytes>) -> Self {
+        let Fetcher { store, source, pool, planner } = self.fetcher.as_ref();
+        let source = Arc::new(Unpublished { source: source.clone(), objects });
+        let fetcher = Fetcher { store: store.clone(), source, pool: pool.clone(), planner: planner.clone() };
         Self { fetcher: Arc::new(fetcher), in_flight: self.in_flight.clone(), mapped: self.mapped.clone() }
     }
 

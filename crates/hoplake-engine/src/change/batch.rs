@@ -88,6 +88,21 @@ pub enum Operation {
         /// Its edge key, which distinguishes it from other edges between the two.
         key: Option<EdgeKey>,
     },
+    /// One of the edges of this label between the two, by its number among them, or one more.
+    EditEdge {
+        /// The edge label.
+        label: Name,
+        /// The vertex that it leaves.
+        source: VertexRef,
+        /// The vertex that it reaches.
+        target: VertexRef,
+        /// Which of them: its [number](hoplake_format::EdgeId::parallel) when the operation is applied. `None` adds one behind the last.
+        number: Option<u32>,
+        /// Its properties; `None` deletes it.
+        properties: Option<Properties>,
+        /// Whether properties that are not named become null; otherwise they keep their values.
+        replace: bool,
+    },
     /// One upsert after the other, as the rows of a record batch.
     UpsertColumns(Arc<Columns>),
 }
@@ -115,6 +130,9 @@ impl Operation {
                 key(source) + key(target) + of_edge_key(edge) + properties.heap_bytes()
             }
             Self::DeleteEdge { source, target, key: edge, .. } => key(source) + key(target) + of_edge_key(edge),
+            Self::EditEdge { source, target, properties, .. } => {
+                key(source) + key(target) + properties.as_ref().map_or(0, Properties::heap_bytes)
+            }
             Self::UpsertColumns(columns) => columns.memory_bytes(),
         };
         size_of::<Self>() + heap
@@ -124,6 +142,7 @@ impl Operation {
     pub(crate) fn properties(&self) -> Option<&Properties> {
         match self {
             Self::UpsertVertex { properties, .. } | Self::UpsertEdge { properties, .. } => Some(properties),
+            Self::EditEdge { properties, .. } => properties.as_ref(),
             Self::DeleteVertex { .. } | Self::DeleteEdge { .. } | Self::UpsertColumns(_) => None,
         }
     }
@@ -132,7 +151,7 @@ impl Operation {
     pub(crate) fn owner(&self) -> &Name {
         match self {
             Self::UpsertVertex { vertex, .. } | Self::DeleteVertex { vertex } => &vertex.label,
-            Self::UpsertEdge { label, .. } | Self::DeleteEdge { label, .. } => label,
+            Self::UpsertEdge { label, .. } | Self::DeleteEdge { label, .. } | Self::EditEdge { label, .. } => label,
             Self::UpsertColumns(columns) => columns.label(),
         }
     }
@@ -148,6 +167,13 @@ impl fmt::Display for Operation {
             }
             Self::DeleteEdge { label, source, target, key } => {
                 write!(f, "deletion of edge {source} -{label}-> {target}{}", Of(key))
+            }
+            Self::EditEdge { label, source, target, number, properties, .. } => {
+                let what = if properties.is_some() { "change" } else { "deletion" };
+                match number {
+                    Some(number) => write!(f, "{what} of edge {source} -{label}-> {target} number {number}"),
+                    None => write!(f, "addition of edge {source} -{label}-> {target}"),
+                }
             }
             Self::UpsertColumns(columns) => columns.fmt(f),
         }

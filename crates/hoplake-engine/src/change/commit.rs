@@ -372,7 +372,8 @@ impl Committer {
         let (_, removal) = try_join(put, publish::prove(store, base.version)).await?;
         branch.then(1);
         let counts = assembled.counts;
-        let manifest = next_manifest(base, assembled, &delta, writer, carried, store.clock().unix_ms());
+        let batches: Vec<_> = carried.iter().map(|waiting| &*waiting.batch).collect();
+        let manifest = next_manifest(base, assembled, &delta, writer, &batches, store.clock().unix_ms());
         match alongside(publish::publish(&reader, &manifest, branch), removal).await? {
             Published::Visible => {
                 let store = store.clone();
@@ -487,7 +488,7 @@ fn lost() -> EngineError {
     EngineError::Internal("the commit that had this batch was given up".into())
 }
 
-async fn resolve_on(batch: &Arc<Batch>, newest: &Arc<Snapshot>, branch: &mut Branch) -> Result<Resolved, EngineError> {
+pub(super) async fn resolve_on(batch: &Arc<Batch>, newest: &Arc<Snapshot>, branch: &mut Branch) -> Result<Resolved, EngineError> {
     let mut resolved = Resolved::of(batch, newest, branch).await?;
     let version = newest.manifest().version;
     if let Some(base) = batch.base.filter(|base| *base > version) {
@@ -517,15 +518,15 @@ async fn resolve_on(batch: &Arc<Batch>, newest: &Arc<Snapshot>, branch: &mut Bra
 }
 
 /// The manifest of the version after `base`, with a delta more.
-fn next_manifest(
+pub(super) fn next_manifest(
     base: &Manifest,
     assembled: Assembled<'_>,
     delta: &Delta,
     writer: String,
-    carried: &[Waiting],
+    carried: &[&Batch],
     now_unix_ms: u64,
 ) -> Manifest {
-    let messages: Vec<_> = carried.iter().map(|it| it.batch.message.as_str()).filter(|it| !it.is_empty()).collect();
+    let messages: Vec<_> = carried.iter().map(|it| it.message.as_str()).filter(|it| !it.is_empty()).collect();
     let change = Change { kind: ChangeKind::Commit, writer, message: messages.join("; "), counts: assembled.counts };
     let mut next = Manifest {
         schema: assembled.schema,
@@ -534,8 +535,8 @@ fn next_manifest(
         degrees: assembled.degrees,
         ..base.next(change, now_unix_ms)
     };
-    carried.iter().for_each(|it| next.source_positions.extend(it.batch.source_positions.clone()));
-    requests::extend(&mut next.applied, next.version, assembled.counts, carried.iter().map(|it| &*it.batch));
+    carried.iter().for_each(|it| next.source_positions.extend(it.source_positions.clone()));
+    requests::extend(&mut next.applied, next.version, assembled.counts, carried.iter().copied());
     next.segments.extend(delta.segments.iter().cloned());
     next.tables.extend(delta.tables.iter().cloned());
     next

@@ -180,7 +180,7 @@ impl Resolved {
         let named = self.names.changes[number as usize];
         let vertex = |end: u32| self.known[end as usize].map_or(Vertex::New(end), Vertex::Known);
         let is_upsert = match at.change {
-            Single::One(one) => matches!(one, Operation::UpsertEdge { .. }),
+            Single::One(one) => matches!(one, Operation::UpsertEdge { .. } | Operation::EditEdge { .. }),
             Single::Row(columns, _) => columns.ends().is_some(),
         };
         is_upsert && named.edge_label == pair.label && named.ends.map(vertex) == [pair.source, pair.target]

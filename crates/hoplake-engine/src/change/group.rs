@@ -2,10 +2,30 @@
 
 use super::{EdgeKey, Properties, Value};
 
-/// One change of a group: of the edge with a key, or of the entire group.
+/// Which edges of a group a change is of.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) enum Which {
+    /// All: there is one after it, or none.
+    #[default]
+    All,
+    /// The one with a key.
+    Key(EdgeKey),
+    /// The one with a number.
+    Number(u32),
+    /// One more.
+    Another,
+}
+
+impl Which {
+    pub(crate) fn of_key(key: &Option<EdgeKey>) -> Self {
+        key.clone().map_or(Self::All, Self::Key)
+    }
+}
+
+/// One change of a group: of one of its edges, or of the entire group.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Edit {
-    pub(crate) key: Option<EdgeKey>,
+    pub(crate) which: Which,
     /// The new properties of the edge; `None` deletes it.
     pub(crate) properties: Option<Properties>,
     /// Whether properties that are not named become null.
@@ -15,7 +35,13 @@ pub(crate) struct Edit {
 impl Edit {
     /// Changes a group.
     pub(crate) fn apply(self, group: &mut Vec<Properties>) {
-        let Self { key, properties, replace } = self;
+        let Self { which, properties, replace } = self;
+        let key = match which {
+            Which::All => None,
+            Which::Key(key) => Some(key),
+            Which::Number(number) => return edit_at(group, number as usize, properties, replace),
+            Which::Another => return group.extend(properties),
+        };
         // The edge keeps its place in the group: its number among parallel edges is part of its id. All other edges with the key go, so
         // that a key is unique after the change even if it was not before.
         let mut before = None;
@@ -36,6 +62,16 @@ impl Edit {
         // The key is a property too, which `replace` must not lose.
         edge.extend(key.map(|key| (key.property, key.value)));
         group.insert(position.min(group.len()), edge);
+    }
+}
+
+/// Changes or deletes the edge with a number. Without one, another change of the batch has deleted it.
+fn edit_at(group: &mut Vec<Properties>, number: usize, properties: Option<Properties>, replace: bool) {
+    match (group.get_mut(number), properties) {
+        (Some(edge), Some(properties)) if replace => *edge = properties,
+        (Some(edge), Some(properties)) => edge.extend(properties),
+        (Some(_), None) => drop(group.remove(number)),
+        (None, _) => {}
     }
 }
 
@@ -62,7 +98,7 @@ mod tests {
 
     fn edit(id: Option<i64>, properties: Option<Properties>, replace: bool) -> Edit {
         let key = id.map(|id| EdgeKey { property: "id".into(), value: Value::Int64(id) });
-        Edit { key, properties, replace }
+        Edit { which: Which::of_key(&key), properties, replace }
     }
 
     fn applied(edits: impl IntoIterator<Item = Edit>) -> Vec<Properties> {
@@ -86,6 +122,20 @@ mod tests {
         assert_eq!(applied([edit(None, None, false)]), Vec::<Properties>::new());
         assert_eq!(applied([edit(None, Some(edge(9, None)), true)]), [edge(9, None)]);
         assert_eq!(applied([edit(None, Some(edge(9, None)), false)]), [edge(9, Some(10))]);
+    }
+
+    #[test]
+    fn edges_are_changed_by_number_and_added() {
+        let at = |number: Option<u32>, properties| Edit {
+            which: number.map_or(Which::Another, Which::Number),
+            properties,
+            replace: false,
+        };
+        let weight = |weight| Some(Properties::from([("weight", Value::Int64(weight))]));
+        assert_eq!(applied([at(Some(2), weight(30))])[2], edge(3, Some(30)));
+        assert_eq!(applied([at(Some(0), None), at(Some(0), None)]), [edge(3, None)]);
+        assert_eq!(applied([at(None, Some(edge(1, Some(10))))]).len(), 4);
+        assert_eq!(applied([at(Some(9), None), at(Some(9), weight(1))]).len(), 3);
     }
 
     #[test]

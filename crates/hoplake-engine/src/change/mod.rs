@@ -17,6 +17,7 @@ mod delta;
 mod fit;
 mod group;
 mod names;
+mod pending;
 mod positions;
 mod properties;
 mod requests;

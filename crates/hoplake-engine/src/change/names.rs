@@ -110,7 +110,9 @@ impl Operation {
     fn ends(&self) -> Option<[&VertexRef; 2]> {
         match self {
             Self::UpsertVertex { vertex, .. } | Self::DeleteVertex { vertex } => Some([vertex, vertex]),
-            Self::UpsertEdge { source, target, .. } | Self::DeleteEdge { source, target, .. } => Some([source, target]),
+            Self::UpsertEdge { source, target, .. }
+            | Self::DeleteEdge { source, target, .. }
+            | Self::EditEdge { source, target, .. } => Some([source, target]),
             Self::UpsertColumns(_) => None,
         }
     }
@@ -172,7 +174,8 @@ impl<'a> Numbering<'a> {
                 ([self.end(vertex, 0); 2], None)
             }
             Operation::UpsertEdge { label, source, target, .. }
-            | Operation::DeleteEdge { label, source, target, .. } => {
+            | Operation::DeleteEdge { label, source, target, .. }
+            | Operation::EditEdge { label, source, target, .. } => {
                 ([self.end(source, 0), self.end(target, 1)], Some(label))
             }
             Operation::UpsertColumns(columns) => return self.columns(columns),

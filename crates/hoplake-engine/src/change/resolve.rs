@@ -19,7 +19,7 @@ use hoplake_storage::Branch;
 use super::{
     Batch, EdgeKey, Name, Operation, Properties, Value, VertexRef,
     before::{Change, Groups},
-    group::Edit,
+    group::{Edit, Which},
     names::{At, Names, Single},
     resolved::{ChangedVertex, Edges, Group, Pair, Resolved, Vertex, VertexRow, Widening},
     strict::check_declared,
@@ -138,7 +138,10 @@ impl Resolved {
                 Operation::DeleteVertex { vertex } => {
                     self.delete_vertex(vertex, At { operation, change: Single::One(it) }, numbers.start, snapshot)?;
                 }
-                Operation::UpsertEdge { .. } | Operation::DeleteEdge { .. } | Operation::UpsertColumns(_) => {}
+                Operation::UpsertEdge { .. }
+                | Operation::DeleteEdge { .. }
+                | Operation::EditEdge { .. }
+                | Operation::UpsertColumns(_) => {}
             }
         }
         Ok(())
@@ -219,6 +222,10 @@ impl Resolved {
                     check_key(at, key.as_ref(), properties)?;
                     edits.push(self.upserted_pair(numbers.start, at, snapshot)?);
                 }
+                Operation::EditEdge { properties, .. } => match properties {
+                    Some(_) => edits.push(self.upserted_pair(numbers.start, at, snapshot)?),
+                    None => edits.extend(self.deleted_pair(numbers.start)),
+                },
                 Operation::UpsertColumns(columns) if columns.ends().is_some() => {
                     for (row, number) in numbers.enumerate() {
                         let at = At { operation, change: Single::Row(columns, row) };
@@ -301,13 +308,17 @@ impl Resolved {
     fn edit(&self, number: u32) -> Edit {
         match self.change(number).change {
             Single::Row(columns, row) => {
-                Edit { key: None, properties: Some(columns.properties_at(row)), replace: columns.replaces() }
+                Edit { which: Which::All, properties: Some(columns.properties_at(row)), replace: columns.replaces() }
             }
             Single::One(Operation::UpsertEdge { key, properties, replace, .. }) => {
-                Edit { key: key.clone(), properties: Some(properties.clone()), replace: *replace }
+                Edit { which: Which::of_key(key), properties: Some(properties.clone()), replace: *replace }
             }
             Single::One(Operation::DeleteEdge { key, .. }) => {
-                Edit { key: key.clone(), properties: None, replace: true }
+                Edit { which: Which::of_key(key), properties: None, replace: true }
+            }
+            Single::One(Operation::EditEdge { number, properties, replace, .. }) => {
+                let which = number.map_or(Which::Another, Which::Number);
+                Edit { which, properties: properties.clone(), replace: *replace }
             }
             Single::One(_) => Edit::default(),
         }
@@ -351,6 +362,10 @@ impl<'a> UpsertedTypes<'a> {
         // From where the last deletion stopped: each operation is looked at once, however many deletions there are.
         for earlier in &batch.operations[self.next..operation] {
             match earlier {
+                Operation::EditEdge { label, source, target, properties: Some(properties), .. } => {
+                    let names = self.types.entry([label, &source.label, &target.label]).or_default();
+                    names.extend(properties.names());
+                }
                 Operation::UpsertEdge { label, source, target, key, properties, .. } => {
                     let names = self.types.entry([label, &source.label, &target.label]).or_default();
                     names.extend(key.iter().map(|key| &key.property));

@@ -63,7 +63,14 @@ pub(super) fn check_declared<'a>(batch: &Batch, schema: &'a Schema) -> Result<()
                     return undeclared(at(row), format!("{label} has no property {name}"));
                 }
             }
-            Operation::DeleteVertex { .. } | Operation::DeleteEdge { .. } => {}
+            Operation::EditEdge { label, source, target, properties: Some(properties), .. } => {
+                let ends = (source.label.as_str(), target.label.as_str());
+                let Some(known) = edges.get(&(label.as_str(), ends.0, ends.1)) else {
+                    return undeclared(at, format!("the graph has no edges {label} from {} to {}", ends.0, ends.1));
+                };
+                check_properties(at, label, known, properties, None)?;
+            }
+            Operation::DeleteVertex { .. } | Operation::DeleteEdge { .. } | Operation::EditEdge { .. } => {}
         }
     }
     Ok(())

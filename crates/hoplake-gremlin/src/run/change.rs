@@ -1,25 +1,608 @@
 //! Steps that change the graph.
+//!
+//! A step's changes become operations of a batch, and the query goes on with a snapshot that has them
+//! ([`Snapshot::with_changes`]). At its end all operations are one commit, based on the version that it began with.
 
-use super::{Batch, Done, Graph, Run, paths::Labels};
-use crate::{error::GremlinError, plan::StepKind};
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    sync::Arc,
+};
+
+use hoplake_engine::{
+    Frontier, Neighbour, Snapshot,
+    change::{self, Batch as ChangeBatch, Committer, Name as EngineName, Operation, Properties, VertexRef},
+    split_vertex,
+    traversal::{Hop, HopDirection},
+};
+use hoplake_format::{Key, KeyType, PropertyType, VertexId};
+
+use super::{
+    Done, Graph, Run,
+    batch::{Batch, Element, Items},
+    by::kind_of,
+    elements::Wanted,
+    paths::Labels,
+};
+use crate::{
+    error::GremlinError,
+    literal::Number,
+    plan::{End, Given, Name, NewKey, NewProperty, StepKind},
+    tokens::{Cardinality, Pop, T, Token},
+    value::{Key as ValueKey, Unread, Value},
+};
 
 /// What a query has changed and not committed yet.
 #[derive(Debug)]
 pub(super) struct Changes {
+    committer: Option<Arc<Committer>>,
+    /// The version that the changes were decided on.
+    base: u64,
+    operations: Vec<Operation>,
 }
 
 impl Changes {
-    pub(super) fn new(_graph: &Graph) -> Self {
-        Self {}
+    pub(super) fn new(graph: &Graph) -> Self {
+        let base = graph.snapshot.manifest().version;
+        Self { committer: graph.committer.clone(), base, operations: Vec::new() }
+    }
+
+    pub(super) fn any(&self) -> bool {
+        !self.operations.is_empty()
+    }
+
+    pub(super) fn are_allowed(&self) -> bool {
+        self.committer.is_some()
+    }
+
+    pub(super) async fn commit(self) -> Done<()> {
+        let Self { committer, base, operations } = self;
+        let Some(committer) = committer.filter(|_| !operations.is_empty()) else { return Ok(()) };
+        let batch = ChangeBatch { operations, base: Some(base), ..ChangeBatch::default() };
+        committer.commit(batch).await?;
+        Ok(())
     }
 }
 
+/// Properties that a vertex or an edge is to have, by name in the order in which they were given.
+pub(super) type NewValues = Vec<(Name, Option<Cardinality>, Value)>;
+
+/// A vertex that is to be added.
+#[derive(Debug, Default)]
+pub(super) struct NewVertex {
+    pub(super) label: Option<Name>,
+    pub(super) id: Option<Value>,
+    pub(super) values: NewValues,
+}
+
 impl Run {
-    pub(super) async fn change(&mut self, kind: &StepKind, _labels: &Labels, _batch: Batch) -> Done<Batch> {
-        Err(GremlinError::unsupported(format!("{kind:?}")))
+    pub(super) async fn change(&mut self, kind: &StepKind, labels: &Labels, batch: Batch) -> Done<Batch> {
+        match kind {
+            StepKind::AddVertex(label, properties) => self.add_vertices(batch, label, properties, labels).await,
+            StepKind::AddEdge(label, from, to, properties) => {
+                self.add_edges(batch, label, [from, to], properties, labels).await
+            }
+            StepKind::Property(property) => self.set_property(batch, property, labels).await,
+            StepKind::Drop => self.drop_elements(batch).await,
+            StepKind::MergeVertex(merging) => self.merge_vertices(batch, merging, labels).await,
+            StepKind::MergeEdge(merging) => self.merge_edges(batch, merging, labels).await,
+            _ => Ok(batch),
+        }
     }
 
-    pub(super) async fn commit(&mut self) -> Done<()> {
+    /// Changes the snapshot that the query reads, and notes the operations for the commit.
+    pub(super) async fn apply(&mut self, operations: Vec<Operation>) -> Done<()> {
+        if operations.is_empty() {
+            return Ok(());
+        }
+        let batch = ChangeBatch { operations: operations.clone(), ..ChangeBatch::default() };
+        let snapshot: Arc<Snapshot> = self.snapshot.with_changes(batch, &mut self.branch).await?;
+        self.snapshot = snapshot;
+        self.changes.operations.extend(operations);
         Ok(())
     }
+
+    /// The labels and keys of vertices.
+    async fn names_of(&mut self, vertices: impl IntoIterator<Item = VertexId>) -> Done<HashMap<VertexId, VertexRef>> {
+        let distinct: HashSet<VertexId> = vertices.into_iter().collect();
+        let vertices: Vec<VertexId> = distinct.into_iter().collect();
+        let keys = self.snapshot.clone();
+        let keys = keys.keys(&vertices, &mut self.branch).await?;
+        let named = vertices.into_iter().zip(keys);
+        Ok(named.map(|(vertex, key)| (vertex, VertexRef::new(self.label_of(vertex), key))).collect())
+    }
+
+    /// What new properties are for each row: names and values, those of maps one by one.
+    async fn new_values(&mut self, properties: &[NewProperty], batch: &Batch) -> Done<Vec<NewVertex>> {
+        let mut all: Vec<NewVertex> = (0..batch.len()).map(|_| NewVertex::default()).collect();
+        for property in properties {
+            let values = self.given(&property.value, batch).await?;
+            for (new, value) in all.iter_mut().zip(values) {
+                let Some(value) = value else { continue };
+                match &property.key {
+                    NewKey::Name(name) => new.values.push((name.clone(), property.cardinality, value)),
+                    NewKey::Token(token) => new.set_token(*token, value)?,
+                    NewKey::Entries => match value {
+                        Value::Map(entries) => new.set_entries(entries, property.cardinality)?,
+                        Value::Null => {}
+                        other => {
+                            return Err(GremlinError::wrong_type(format!("`property` takes a map, and this is {}", kind_of(&other))));
+                        }
+                    },
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    async fn add_vertices(
+        &mut self,
+        batch: Batch,
+        label: &Given,
+        properties: &[NewProperty],
+        labels: &Labels,
+    ) -> Done<Batch> {
+        let given = self.given(label, &batch).await?;
+        let mut new = self.new_values(properties, &batch).await?;
+        let places: Vec<u32> =
+            (0u32..).zip(&batch.rows).flat_map(|(at, row)| std::iter::repeat_n(at, row.bulk as usize)).collect();
+        for (new, label) in new.iter_mut().zip(given) {
+            match label {
+                Some(Value::Text(label)) if new.label.is_none() => new.label = Some((*label).into()),
+                Some(Value::Text(_)) => {}
+                Some(Value::Null) => return Err(GremlinError::wrong_type("Label can not be null")),
+                _ => return Err(GremlinError::wrong_type("the label of a vertex is a text")),
+            }
+        }
+        let new: Vec<&NewVertex> = places.iter().map(|place| &new[*place as usize]).collect();
+        let vertices = self.added_vertices(&new).await?;
+        let mut added = self.derived(&batch, &places, Items::Vertices(vertices), labels)?;
+        added.rows.iter_mut().for_each(|row| row.bulk = 1);
+        Ok(added)
+    }
+
+    /// Adds vertices, and returns them.
+    pub(super) async fn added_vertices(&mut self, new: &[&NewVertex]) -> Done<Vec<VertexId>> {
+        let mut named = Vec::with_capacity(new.len());
+        let mut operations = Vec::with_capacity(new.len());
+        let mut key_types: BTreeMap<Name, KeyType> = BTreeMap::new();
+        for new in new {
+            let label: Name = new.label.clone().unwrap_or_else(|| "vertex".into());
+            check_label(&label)?;
+            let schema = self.snapshot.schema();
+            let known = schema.label_id(&label).and_then(|id| schema.label(id)).map(|label| label.key_type);
+            let key_type = known.or_else(|| key_types.get(&label).copied());
+            let key = new_key(&label, new.id.as_ref(), key_type, &mut self.random)?;
+            key_types.entry(label.clone()).or_insert(key.key_type());
+            let vertex = VertexRef::new(&*label, key);
+            let properties = self.stored_properties(Some(&label), &new.values, &[])?;
+            operations.push(Operation::UpsertVertex { vertex: vertex.clone(), properties, replace: true });
+            named.push(vertex);
+        }
+        let mut distinct = HashSet::new();
+        let known = self.looked_up(&named).await?;
+        for (vertex, known) in named.iter().zip(known) {
+            if known.is_some() || !distinct.insert(vertex.clone()) {
+                return Err(GremlinError::wrong_type(format!("Vertex with id already exists: {}", vertex.key)));
+            }
+        }
+        self.apply(operations).await?;
+        let vertices = self.looked_up(&named).await?;
+        let lost = || hoplake_engine::EngineError::Internal("a vertex that was added is not there".into());
+        vertices.into_iter().map(|vertex| vertex.ok_or_else(|| lost().into())).collect()
+    }
+
+    async fn looked_up(&mut self, named: &[VertexRef]) -> Done<Vec<Option<VertexId>>> {
+        let snapshot = self.snapshot.clone();
+        let schema = snapshot.schema();
+        let keys: Vec<_> =
+            named.iter().map(|vertex| schema.label_id(&vertex.label).map(|label| (label, vertex.key.clone()))).collect();
+        let known: Vec<_> = keys.iter().flatten().cloned().collect();
+        let mut found = snapshot.look_up(&known, &mut self.branch).await?.into_iter();
+        Ok(keys.into_iter().map(|key| key.and_then(|_| found.next().flatten())).collect())
+    }
+
+    /// Values as they are stored. Those of one name are put together as their cardinality says, after those of `before`.
+    fn stored_properties(
+        &self,
+        vertex_label: Option<&str>,
+        values: &NewValues,
+        before: &[(Name, Vec<Value>)],
+    ) -> Done<Properties> {
+        let mut all: BTreeMap<&Name, (bool, Vec<Value>)> = BTreeMap::new();
+        for (name, cardinality, value) in values {
+            let stored = || before.iter().find(|(other, _)| other == name).map(|(_, values)| values.clone());
+            let (several, known) = all.entry(name).or_insert_with(|| (false, stored().unwrap_or_default()));
+            match (cardinality.filter(|_| vertex_label.is_some()), value) {
+                (None | Some(Cardinality::Single), Value::Null) => known.clear(),
+                (None | Some(Cardinality::Single), value) => *known = vec![value.clone()],
+                (Some(_), Value::Null) => {}
+                (Some(Cardinality::List), value) => {
+                    *several = true;
+                    known.push(value.clone());
+                }
+                (Some(Cardinality::Set), value) => {
+                    *several = true;
+                    if !known.iter().any(|other| ValueKey(other) == ValueKey(value)) {
+                        known.push(value.clone());
+                    }
+                }
+            }
+        }
+        let schema = self.snapshot.schema();
+        let is_list = |name: &Name| {
+            let label = vertex_label.and_then(|label| schema.label_id(label)).and_then(|id| schema.label(id));
+            let property = label.and_then(|label| label.properties.iter().find(|property| property.name == **name));
+            property.is_some_and(|property| matches!(property.kind, PropertyType::List(_)))
+        };
+        let mut stored = Properties::new();
+        for (name, (several, mut values)) in all {
+            check_name(name)?;
+            let value = match (several || is_list(name), values.len()) {
+                (_, 0) => change::Value::Null,
+                (false, _) => to_stored(name, values.remove(0))?,
+                (true, 1) if matches!(values[0], Value::List(_) | Value::Set(_)) => to_stored(name, values.remove(0))?,
+                (true, _) => to_stored(name, Value::List(values))?,
+            };
+            stored.extend([(EngineName::from(&**name), value)].into_iter().collect::<Properties>());
+        }
+        Ok(stored)
+    }
+
+    async fn add_edges(
+        &mut self,
+        batch: Batch,
+        label: &Given,
+        ends: [&End; 2],
+        properties: &[NewProperty],
+        labels: &Labels,
+    ) -> Done<Batch> {
+        let given = self.given(label, &batch).await?;
+        let new = self.new_values(properties, &batch).await?;
+        let sources = self.ends_of(&batch, ends[0]).await?;
+        let targets = self.ends_of(&batch, ends[1]).await?;
+        let mut rows = Vec::new();
+        let mut added = Vec::new();
+        for (at, (label, new)) in given.into_iter().zip(&new).enumerate() {
+            let label: Name = match (&new.label, label) {
+                (Some(label), _) => label.clone(),
+                (None, Some(Value::Text(label))) => (*label).into(),
+                (None, Some(Value::Null)) => return Err(GremlinError::wrong_type("Label can not be null")),
+                _ => return Err(GremlinError::wrong_type("the label of an edge is a text")),
+            };
+            for _ in 0..batch.rows[at].bulk {
+                rows.push(at as u32);
+                added.push((label.clone(), sources[at], targets[at], new.values.clone()));
+            }
+        }
+        let edges = self.added_edges(added).await?;
+        let mut batch = self.derived(&batch, &rows, Items::Edges(edges), labels)?;
+        batch.rows.iter_mut().for_each(|row| row.bulk = 1);
+        Ok(batch)
+    }
+
+    /// Adds edges, and returns them.
+    pub(super) async fn added_edges(
+        &mut self,
+        new: Vec<(Name, VertexId, VertexId, NewValues)>,
+    ) -> Done<Vec<Neighbour>> {
+        let names = self.names_of(new.iter().flat_map(|(_, source, target, _)| [*source, *target])).await?;
+        let named = |vertex: &VertexId| names.get(vertex).cloned().ok_or_else(|| gone("the vertex of an edge"));
+        let mut operations = Vec::with_capacity(new.len());
+        for (label, source, target, values) in &new {
+            check_label(label)?;
+            operations.push(Operation::EditEdge {
+                label: (&**label).into(),
+                source: named(source)?,
+                target: named(target)?,
+                number: None,
+                properties: Some(self.stored_properties(None, values, &[])?),
+                replace: true,
+            });
+        }
+        self.apply(operations).await?;
+        // The new ones are the last between their vertices.
+        let hop = Hop {
+            labels: new.iter().map(|(label, ..)| label.to_string()).collect::<HashSet<_>>().into_iter().collect(),
+            direction: HopDirection::Out,
+            condition: None,
+        };
+        let sources: Vec<VertexId> = new.iter().map(|(_, source, ..)| *source).collect();
+        let frontier = Frontier::held(&sources, self.branch.context()).await?;
+        let read = self.snapshot.neighbours(&frontier, &hop, &mut self.branch).await?;
+        let wanted: HashSet<(VertexId, VertexId)> = new.iter().map(|(_, source, target, _)| (*source, *target)).collect();
+        let mut between: HashMap<(Box<str>, VertexId, VertexId), Vec<Neighbour>> = HashMap::new();
+        for edge in read.iter().filter(|edge| wanted.contains(&(edge.from, edge.to))) {
+            let label = Box::from(self.edge_label_of(&edge));
+            between.entry((label, edge.from, edge.to)).or_default().push(edge);
+        }
+        between.values_mut().for_each(|edges| edges.sort_unstable_by_key(|edge| edge.parallel));
+        let mut edges = Vec::with_capacity(new.len());
+        for (label, source, target, _) in new.iter().rev() {
+            let found = between.get_mut(&(Box::from(&**label), *source, *target)).and_then(Vec::pop);
+            edges.push(found.ok_or_else(|| gone("an edge that was added"))?);
+        }
+        edges.reverse();
+        Ok(edges)
+    }
+
+    /// An end of new edges, for each row.
+    async fn ends_of(&mut self, batch: &Batch, end: &End) -> Done<Vec<VertexId>> {
+        let values: Vec<Option<Value>> = match end {
+            End::Here => (0..batch.len()).map(|at| Some(batch.items.value(at))).collect(),
+            End::Labelled(label) => self.met(label, Pop::Last, batch).await?,
+            End::Steps(steps) => self.firsts(steps, batch).await?,
+            End::Vertex(value) => vec![Some(value.clone()); batch.len()],
+        };
+        let values: Vec<Value> = values.into_iter().map(Option::unwrap_or_default).collect();
+        let vertices = self.vertices_of(&values).await?;
+        let found = vertices.iter().zip(&values).map(|(found, value)| match found.first() {
+            Some(vertex) => Ok(*vertex),
+            None => Err(GremlinError::wrong_type(format!(
+                "The value given to addE() must resolve to a Vertex, and there is none for {}",
+                kind_of(value)
+            ))),
+        });
+        found.collect()
+    }
+
+    async fn set_property(&mut self, batch: Batch, property: &NewProperty, labels: &Labels) -> Done<Batch> {
+        let new = self.new_values(std::slice::from_ref(property), &batch).await?;
+        if new.iter().any(|new| new.id.is_some() || new.label.is_some()) {
+            return Err(GremlinError::wrong_type("the id and the label of an element are set when it is added, and stay"));
+        }
+        let elements: Vec<Element> = (0..batch.len())
+            .map(|at| batch.items.element(at).ok_or_else(|| not_an_element(&batch.items.value(at))))
+            .collect::<Done<_>>()?;
+        self.set_values(elements.into_iter().zip(new.into_iter().map(|new| new.values)).collect()).await?;
+        self.relabelled(batch, labels)
+    }
+
+    /// Sets properties of elements.
+    pub(super) async fn set_values(&mut self, new: Vec<(Element, NewValues)>) -> Done<()> {
+        let mut names: Vec<Name> = Vec::new();
+        for (name, cardinality, _) in new.iter().flat_map(|(_, values)| values) {
+            if matches!(cardinality, Some(Cardinality::List | Cardinality::Set)) && !names.contains(name) {
+                names.push(name.clone());
+            }
+        }
+        let read = match names.is_empty() {
+            true => None,
+            false => Some(self.read(new.iter().map(|(element, _)| *element), Wanted::Named(&names)).await?),
+        };
+        let vertices = new.iter().flat_map(|(element, _)| match element {
+            Element::Vertex(vertex) => vec![*vertex],
+            Element::Edge(edge) => vec![edge.from, edge.to],
+        });
+        let named = self.names_of(vertices).await?;
+        let name_of = |vertex: &VertexId| named.get(vertex).cloned().ok_or_else(|| gone("the vertex"));
+        // Values that were set for the same element just now count as those before.
+        let mut known: HashMap<(VertexId, Name), Vec<Value>> = HashMap::new();
+        let mut operations = Vec::with_capacity(new.len());
+        for (element, values) in &new {
+            match element {
+                Element::Vertex(vertex) => {
+                    let vertex_name = name_of(vertex)?;
+                    let mut before: Vec<(Name, Vec<Value>)> = Vec::new();
+                    for name in &names {
+                        let stored = || read.as_ref().map_or_else(Vec::new, |read| read.values(*element, name));
+                        let values = known.entry((*vertex, name.clone())).or_insert_with(stored);
+                        before.push((name.clone(), values.clone()));
+                    }
+                    let properties = self.stored_properties(Some(&vertex_name.label), values, &before)?;
+                    for (name, value) in properties.iter() {
+                        let name: Name = name.as_str().into();
+                        let values = match value.clone() {
+                            change::Value::Null => Vec::new(),
+                            change::Value::List(items) => items.into_iter().map(super::elements::from_stored).collect(),
+                            one => vec![super::elements::from_stored(one)],
+                        };
+                        known.insert((*vertex, name), values);
+                    }
+                    operations.push(Operation::UpsertVertex { vertex: vertex_name, properties, replace: false });
+                }
+                Element::Edge(edge) => {
+                    let id = edge.id();
+                    operations.push(Operation::EditEdge {
+                        label: self.edge_label_of(edge).into(),
+                        source: name_of(&id.source)?,
+                        target: name_of(&id.target)?,
+                        number: Some(id.parallel),
+                        properties: Some(self.stored_properties(None, values, &[])?),
+                        replace: false,
+                    });
+                }
+            }
+        }
+        self.apply(operations).await
+    }
+
+    async fn drop_elements(&mut self, batch: Batch) -> Done<Batch> {
+        let mut vertices: HashSet<VertexId> = HashSet::new();
+        let mut edges: HashMap<_, Neighbour> = HashMap::new();
+        // Values of vertices' properties that go, by place.
+        let mut values: BTreeMap<(VertexId, Box<str>), Vec<u32>> = BTreeMap::new();
+        let mut of_edges: Vec<(Neighbour, Box<str>)> = Vec::new();
+        for at in 0..batch.len() {
+            match batch.items.value(at) {
+                Value::Unread(element) => match *element {
+                    Unread::Vertex(vertex) => drop(vertices.insert(vertex)),
+                    Unread::Edge(edge) => drop(edges.insert(edge.id(), edge)),
+                    Unread::VertexProperty(property) => {
+                        values.entry((property.element, property.key)).or_default().push(property.number);
+                    }
+                    Unread::Property(property) => of_edges.push((property.element, property.key)),
+                },
+                other => return Err(not_an_element(&other)),
+            }
+        }
+        let ends = edges.values().chain(of_edges.iter().map(|(edge, _)| edge)).flat_map(|edge| [edge.from, edge.to]);
+        let all = vertices.iter().copied().chain(ends).chain(values.keys().map(|(vertex, _)| *vertex));
+        let named = self.names_of(all.collect::<Vec<_>>()).await?;
+        let name_of = |vertex: &VertexId| named.get(vertex).cloned().ok_or_else(|| gone("the vertex"));
+        let mut operations = Vec::new();
+        let names: Vec<Name> = values.keys().map(|(_, key)| (&**key).into()).collect();
+        let read = self.read(values.keys().map(|(vertex, _)| Element::Vertex(*vertex)), Wanted::Named(&names)).await?;
+        for ((vertex, key), numbers) in values {
+            let before = read.values(Element::Vertex(vertex), &key);
+            let left = before.into_iter().zip(0u32..).filter(|(_, number)| !numbers.contains(number));
+            let left: Vec<Value> = left.map(|(value, _)| value).collect();
+            let value = if left.is_empty() { change::Value::Null } else { to_stored(&key, Value::List(left))? };
+            let properties = [(EngineName::from(&*key), value)].into_iter().collect();
+            operations.push(Operation::UpsertVertex { vertex: name_of(&vertex)?, properties, replace: false });
+        }
+        let edit = |run: &Self, edge: &Neighbour, properties: Option<Properties>| -> Done<Operation> {
+            let id = edge.id();
+            Ok(Operation::EditEdge {
+                label: run.edge_label_of(edge).into(),
+                source: name_of(&id.source)?,
+                target: name_of(&id.target)?,
+                number: Some(id.parallel),
+                properties,
+                replace: false,
+            })
+        };
+        for (edge, key) in &of_edges {
+            let properties = [(EngineName::from(&**key), change::Value::Null)].into_iter().collect();
+            operations.push(edit(self, edge, Some(properties))?);
+        }
+        // From the last of each pair on, or those before would change the numbers of those behind.
+        let mut edges: Vec<Neighbour> = edges.into_values().collect();
+        edges.sort_unstable_by_key(|edge| std::cmp::Reverse(edge.id()));
+        for edge in &edges {
+            let id = edge.id();
+            if !vertices.contains(&id.source) && !vertices.contains(&id.target) {
+                operations.push(edit(self, edge, None)?);
+            }
+        }
+        let gone: HashSet<VertexRef> = vertices.iter().filter_map(|vertex| named.get(vertex).cloned()).collect();
+        operations.extend(gone.iter().cloned().map(|vertex| Operation::DeleteVertex { vertex }));
+        self.apply(operations).await?;
+        // In a batch vertices come before edges: an edge of a vertex that goes would have no end.
+        self.changes.operations.retain(|operation| match operation {
+            Operation::EditEdge { source, target, .. } => !gone.contains(source) && !gone.contains(target),
+            _ => true,
+        });
+        Ok(Batch::default())
+    }
+}
+
+impl NewVertex {
+    pub(super) fn set_token(&mut self, token: T, value: Value) -> Done<()> {
+        match (token, value) {
+            (T::Id, value) => self.id = Some(value),
+            (T::Label, Value::Text(label)) => self.label = Some((*label).into()),
+            (T::Label, _) => return Err(GremlinError::wrong_type("a label is a text")),
+            (token, _) => return Err(GremlinError::wrong_type(format!("T.{} cannot be set", token.name()))),
+        }
+        Ok(())
+    }
+
+    pub(super) fn set_entries(&mut self, entries: Vec<(Value, Value)>, cardinality: Option<Cardinality>) -> Done<()> {
+        for (key, value) in entries {
+            match key {
+                Value::Text(name) => self.values.push(((*name).into(), cardinality, value)),
+                Value::Token(Token::T(token)) => self.set_token(token, value)?,
+                other => {
+                    return Err(GremlinError::wrong_type(format!(
+                        "the keys of a map of properties are names, T.id and T.label, and this is {}",
+                        kind_of(&other)
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_label(label: &str) -> Done<()> {
+    match label {
+        "" => Err(GremlinError::wrong_type("Label can not be empty")),
+        label if label.starts_with('~') => {
+            Err(GremlinError::wrong_type(format!("Label can not be a hidden key: {label}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_name(name: &str) -> Done<()> {
+    match name {
+        "" => Err(GremlinError::wrong_type("Property key can not be empty")),
+        name if name.starts_with('~') => {
+            Err(GremlinError::wrong_type(format!("Property key can not be a hidden key: {name}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The key of a new vertex: its id as the label's keys are, or a new one.
+fn new_key(label: &str, id: Option<&Value>, key_type: Option<KeyType>, random: &mut fastrand::Rng) -> Done<Key> {
+    let Some(id) = id else {
+        return Ok(match key_type {
+            // As many as a JSON number holds exactly.
+            Some(KeyType::Int64) => Key::Int64(random.i64(1..1 << 53)),
+            _ => Key::String(uuid::Uuid::new_v4().to_string()),
+        });
+    };
+    let wrong = |wanted: &str| {
+        GremlinError::wrong_type(format!("the keys of {label} are {wanted}, and the id of the new vertex is {}", kind_of(id)))
+    };
+    match (id, key_type) {
+        (Value::Number(number), None | Some(KeyType::Int64)) => {
+            let whole = crate::value::to_i64(number);
+            match number {
+                Number::Byte(_) | Number::Short(_) | Number::Int(_) | Number::Long(_) => Ok(Key::Int64(whole)),
+                _ => Err(wrong("int64")),
+            }
+        }
+        (Value::Text(text), key_type) => {
+            let key = match split_vertex(text) {
+                Ok((of, key)) if of == label => key,
+                _ => text,
+            };
+            let key_type = key_type.unwrap_or(KeyType::String);
+            Key::parse(key, key_type).ok_or_else(|| wrong("int64"))
+        }
+        (Value::Uuid(uuid), None | Some(KeyType::String)) => Ok(Key::String(uuid.to_string())),
+        (_, Some(KeyType::Int64)) => Err(wrong("int64")),
+        _ => Err(wrong("text")),
+    }
+}
+
+/// A value as it is stored.
+pub(super) fn to_stored(name: &str, value: Value) -> Done<change::Value> {
+    let cannot = |what: &str| {
+        GremlinError::wrong_type(format!("Property value [{what}] for the property {name:?} is of a type that is not supported"))
+    };
+    Ok(match value {
+        Value::Null => change::Value::Null,
+        Value::Boolean(boolean) => change::Value::Bool(boolean),
+        Value::Number(number) => match &number {
+            Number::Byte(_) | Number::Short(_) | Number::Int(_) | Number::Long(_) => {
+                change::Value::Int64(crate::value::to_i64(&number))
+            }
+            Number::Float(float) => change::Value::Float64(float.to_string().parse().unwrap_or(f64::from(*float))),
+            Number::Double(double) => change::Value::Float64(*double),
+            Number::BigInteger(big) => match i64::try_from(big) {
+                Ok(number) => change::Value::Int64(number),
+                Err(_) => return Err(cannot("an integer of more than 64 bits")),
+            },
+            Number::BigDecimal(_) => change::Value::Float64(crate::value::to_f64(&number)),
+        },
+        Value::Text(text) => change::Value::String(text.into()),
+        Value::Char(character) => change::Value::String(character.to_string()),
+        Value::Uuid(uuid) => change::Value::String(uuid.to_string()),
+        Value::DateTime(time, _) => change::Value::Timestamp(time.as_microsecond()),
+        Value::List(items) | Value::Set(items) => {
+            change::Value::List(items.into_iter().map(|item| to_stored(name, item)).collect::<Done<_>>()?)
+        }
+        other => return Err(cannot(kind_of(&other))),
+    })
+}
+
+fn not_an_element(value: &Value) -> GremlinError {
+    GremlinError::wrong_type(format!("only vertices and edges can be changed, and this is {}", kind_of(value)))
+}
+
+fn gone(what: &str) -> GremlinError {
+    hoplake_engine::EngineError::Internal(format!("{what} is not there")).into()
 }

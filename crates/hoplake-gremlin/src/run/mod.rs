@@ -17,6 +17,7 @@ mod elements;
 mod expand;
 mod local;
 mod maps;
+mod merge;
 mod paths;
 mod pipe;
 mod reduce;
@@ -53,6 +54,35 @@ pub struct Graph {
     pub committer: Option<Arc<Committer>>,
 }
 
+/// What queries have changed together and not committed yet, and the graph as they see it.
+#[derive(Debug)]
+pub struct Transaction {
+    snapshot: Arc<Snapshot>,
+    changes: Changes,
+}
+
+impl Transaction {
+    /// A transaction that has changed nothing.
+    pub fn new(graph: &Graph) -> Self {
+        Self { snapshot: graph.snapshot.clone(), changes: Changes::new(graph) }
+    }
+
+    /// Whether it has changed something.
+    pub fn has_changes(&self) -> bool {
+        self.changes.any()
+    }
+
+    /// Commits what was changed, as one version. Without changes nothing happens.
+    ///
+    /// # Errors
+    /// [`GremlinError::Engine`]: a [conflict](hoplake_engine::EngineError::Conflict) if another writer changed the same elements since
+    /// the transaction began, or the store's; nothing was changed then, but if it is
+    /// [unknown](hoplake_engine::EngineError::Unknown).
+    pub async fn commit(self) -> Result<(), GremlinError> {
+        self.changes.commit().await
+    }
+}
+
 /// How results are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Wanted {
@@ -77,23 +107,27 @@ impl Results {
     ///
     /// # Errors
     /// [`GremlinError::ReadOnly`] if the plan writes and the graph may not be changed.
-    pub fn begin(plan: &Plan, graph: Graph, wanted: Wanted, branch: Branch) -> Result<Self, GremlinError> {
-        if plan.settings.writes && graph.committer.is_none() {
+    pub fn begin(
+        plan: &Plan,
+        transaction: Transaction,
+        wanted: Wanted,
+        branch: Branch,
+    ) -> Result<Self, GremlinError> {
+        if plan.settings.writes && !transaction.changes.are_allowed() {
             return Err(GremlinError::ReadOnly("the query writes, and the graph is open for reading alone".into()));
         }
         let hold = branch.context().hold(0)?;
-        let run = Run::new(plan, graph, branch)?;
+        let run = Run::new(plan, transaction, branch)?;
         let sack = run.settings.sack.as_ref().map(|sack| sack.initial.clone());
         let mut pipe = Pipe::new(&plan.steps, 1);
         pipe.feed(Batch::start(sack));
         Ok(Self { run, pipe, ready: VecDeque::new(), hold, wanted, ended: false })
     }
 
-    /// The next results, each with how many times it stands there; up to `most` of them, and none at the end. A query that writes is
-    /// committed before its end is told.
+    /// The next results, each with how many times it stands there; up to `most` of them, and none at the end.
     ///
     /// # Errors
-    /// [`GremlinError`]; nothing was changed then, but if it is [unknown](hoplake_engine::EngineError::Unknown).
+    /// [`GremlinError`]; the transaction is of no use then.
     pub async fn next(&mut self, most: usize) -> Result<Vec<(Value, u64)>, GremlinError> {
         while self.ready.len() < most && !self.ended {
             match self.pipe.next(&mut self.run).await? {
@@ -105,10 +139,7 @@ impl Results {
                     self.run.branch.context().resize(&mut self.hold, bytes)?;
                     self.ready.extend(values.into_iter().zip(bulks));
                 }
-                None => {
-                    self.run.commit().await?;
-                    self.ended = true;
-                }
+                None => self.ended = true,
             }
         }
         let taken: Vec<_> = self.ready.drain(..most.min(self.ready.len())).collect();
@@ -117,6 +148,11 @@ impl Results {
             self.run.branch.context().resize(&mut self.hold, 0)?;
         }
         Ok(taken)
+    }
+
+    /// The transaction with what the query has changed, when all results were taken.
+    pub fn into_transaction(self) -> Transaction {
+        Transaction { snapshot: self.run.snapshot, changes: self.run.changes }
     }
 
     /// The line of work that the results were computed on: what they cost, and what bounds them.
@@ -140,12 +176,12 @@ struct Run {
 }
 
 impl Run {
-    fn new(plan: &Plan, graph: Graph, branch: Branch) -> Done<Self> {
+    fn new(plan: &Plan, transaction: Transaction, branch: Branch) -> Done<Self> {
         let settings = Arc::new(plan.settings.clone());
         let random = settings.seed.map_or_else(fastrand::Rng::new, |seed| fastrand::Rng::with_seed(seed as u64));
-        let changes = Changes::new(&graph);
+        let Transaction { snapshot, changes } = transaction;
         Ok(Self {
-            snapshot: graph.snapshot,
+            snapshot,
             paths: PathTree::new(settings.paths, branch.context())?,
             side_effects: SideEffects::new(&settings, branch.context())?,
             branch,

@@ -59,7 +59,7 @@ fn written(operation: &Operation) -> String {
             json!({"op": "delete_edge", "label": label.as_str(), "source": end(source), "target": end(target),
                 "edge_key": key})
         }
-        Operation::UpsertColumns(_) => unreachable!("a line is one change"),
+        Operation::EditEdge { .. } | Operation::UpsertColumns(_) => unreachable!("a line is one change by name"),
     };
     line.to_string()
 }

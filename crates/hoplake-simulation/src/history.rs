@@ -450,8 +450,8 @@ fn touched(batch: &Batch) -> Changed {
                     touched.vertices.extend([source.clone(), target.clone()]);
                 }
             }
-            // Histories keep batches as single operations.
-            Operation::UpsertColumns(_) => {}
+            // Histories keep batches as single operations, and have no edges by number.
+            Operation::EditEdge { .. } | Operation::UpsertColumns(_) => {}
         }
     }
     touched

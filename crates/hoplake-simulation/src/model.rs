@@ -70,6 +70,7 @@ impl Model {
                 names.extend(properties.names());
                 end_refused(source).or_else(|| end_refused(target))
             }
+            Operation::EditEdge { .. } => Some("histories have no edges by number".to_owned()),
             Operation::DeleteEdge { label, source, target, key } => {
                 let edge_type = (label.clone(), source.label.clone(), target.label.clone());
                 let introduced = types.get(&edge_type);
@@ -123,7 +124,11 @@ impl Model {
                 (label, source, target, key, Some((properties, *replace)))
             }
             Operation::DeleteEdge { label, source, target, key } => (label, source, target, key, None),
-            Operation::UpsertVertex { .. } | Operation::DeleteVertex { .. } | Operation::UpsertColumns(_) => return,
+            // Edges of a pair have no order here, and so no numbers.
+            Operation::UpsertVertex { .. }
+            | Operation::DeleteVertex { .. }
+            | Operation::EditEdge { .. }
+            | Operation::UpsertColumns(_) => return,
         };
         let pair = (label.clone(), source.clone(), target.clone());
         let of_key = |edge: &Properties| {

@@ -46,8 +46,8 @@ mod settings;
 mod source;
 mod store;
 mod tier;
-mod unpublished;
 pub mod trace;
+mod unpublished;
 mod upload;
 
 use disk::DiskCache;

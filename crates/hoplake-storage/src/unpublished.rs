@@ -53,12 +53,7 @@ impl ObjectSource for Unpublished {
         self.source.list(folder)
     }
 
-    fn diagnose<'a>(
-        &'a self,
-        name: &'a str,
-        blocks: &'a [Wanted],
-        error: StorageError,
-    ) -> BoxFuture<'a, StorageError> {
+    fn diagnose<'a>(&'a self, name: &'a str, blocks: &'a [Wanted], error: StorageError) -> BoxFuture<'a, StorageError> {
         self.source.diagnose(name, blocks, error)
     }
 }

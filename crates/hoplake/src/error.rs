@@ -77,6 +77,14 @@ pub enum Reason {
     Inexact,
     /// A graph is in a version of the format that this build does not read.
     FormatVersion,
+    /// A text is not a query.
+    Syntax,
+    /// A query has a step that is not supported, or with wrong arguments. Nothing was read.
+    Step,
+    /// A query writes where it may not.
+    ReadOnly,
+    /// A query failed on what it found.
+    Query,
 }
 
 /// Why something did not work: a kind to act on, a sentence to read, and the error below it.

@@ -56,6 +56,7 @@ mod error;
 mod expected;
 mod export;
 mod graph;
+pub mod gremlin;
 mod info;
 mod inputs;
 mod load;

@@ -488,7 +488,11 @@ fn lost() -> EngineError {
     EngineError::Internal("the commit that had this batch was given up".into())
 }
 
-pub(super) async fn resolve_on(batch: &Arc<Batch>, newest: &Arc<Snapshot>, branch: &mut Branch) -> Result<Resolved, EngineError> {
+pub(super) async fn resolve_on(
+    batch: &Arc<Batch>,
+    newest: &Arc<Snapshot>,
+    branch: &mut Branch,
+) -> Result<Resolved, EngineError> {
     let mut resolved = Resolved::of(batch, newest, branch).await?;
     let version = newest.manifest().version;
     if let Some(base) = batch.base.filter(|base| *base > version) {

@@ -151,9 +151,9 @@ impl Names<'_> {
                 Argument::Set(items).try_into().map_err(not_a_value)?
             }
             Argument::Map(entries) => {
-                let entries = entries.iter().map(|(key, value)| {
-                    Ok((Argument::from(self.value(key)?), Argument::from(self.value(value)?)))
-                });
+                let entries = entries
+                    .iter()
+                    .map(|(key, value)| Ok((Argument::from(self.value(key)?), Argument::from(self.value(value)?))));
                 Argument::Map(entries.collect::<Lowered<_>>()?).try_into().map_err(not_a_value)?
             }
             Argument::Vertex(id, label) => {

@@ -105,7 +105,7 @@ impl Lowering<'_> {
             }
             let begins_with_label = at == 0 && &*calls[0].name == "as";
             let Some(call) = calls.get(at) else {
-                return Err(GremlinError::invalid(format!("`{}` has no `repeat`", calls[at - 1].name)));
+                return Err(no_repeat());
             };
             if !begins_with_label {
                 if is_modulator(call) {
@@ -126,6 +126,9 @@ impl Lowering<'_> {
                 steps.push(Arc::new(Step { kind: StepKind::Identity, labels }));
                 continue;
             }
+            if &*call.name != "repeat" && (modulators.until.is_some() || modulators.emit.is_some()) {
+                return Err(no_repeat());
+            }
             let labels = self.labels(&modulators.labels)?;
             self.step(call, &modulators, labels, &mut steps)?;
         }
@@ -135,7 +138,9 @@ impl Lowering<'_> {
     /// Whether a call is a part of the step that another one begins.
     fn belongs(&self, first: &Call, next: &Call) -> bool {
         let adds = matches!(&*first.name, "addV" | "addE");
-        is_modulator(next) || adds && &*next.name == "property" && !is_meta(next)
+        let of_loop = matches!(&*next.name, "times" | "until" | "emit");
+        is_modulator(next) && (!of_loop || &*first.name == "repeat")
+            || adds && &*next.name == "property" && !is_meta(next)
     }
 
     fn step(
@@ -408,7 +413,9 @@ impl Lowering<'_> {
             "asString" => one(StepKind::As(arguments.scope(), Conversion::String)),
             "asNumber" => match arguments.take() {
                 None => one(StepKind::As(Scope::Global, Conversion::Number(None))),
-                Some(Argument::Token(Token::GType(kind))) => one(StepKind::As(Scope::Global, Conversion::Number(Some(*kind)))),
+                Some(Argument::Token(Token::GType(kind))) => {
+                    one(StepKind::As(Scope::Global, Conversion::Number(Some(*kind))))
+                }
                 Some(_) => return Err(arguments.wrong("takes a type such as GType.INT")),
             },
             "asDate" => one(StepKind::As(Scope::Global, Conversion::Date)),
@@ -696,7 +703,9 @@ impl Lowering<'_> {
             return Ok(NewProperty { cardinality, key: NewKey::Entries, value: self.given(key)? });
         };
         if arguments.len() > 0 {
-            return Err(GremlinError::unsupported("properties of properties are not supported: `property` takes one name and value"));
+            return Err(GremlinError::unsupported(
+                "properties of properties are not supported: `property` takes one name and value",
+            ));
         }
         let key = match key {
             Argument::Token(Token::T(token)) => NewKey::Token(*token),
@@ -906,12 +915,7 @@ fn ids(arguments: &mut Arguments<'_>, names: &Names<'_>) -> Lowered<Option<Vec<V
     }
 }
 
-fn hop(
-    direction: Direction,
-    reaches: Reaches,
-    arguments: &mut Arguments<'_>,
-    names: &Names<'_>,
-) -> Lowered<StepKind> {
+fn hop(direction: Direction, reaches: Reaches, arguments: &mut Arguments<'_>, names: &Names<'_>) -> Lowered<StepKind> {
     Ok(StepKind::Hop(direction, arguments.texts(names, "the label of edges")?, reaches))
 }
 
@@ -969,6 +973,10 @@ fn side_effect(arguments: &mut Arguments<'_>, names: &Names<'_>) -> Lowered<Opti
     }
 }
 
+fn no_repeat() -> GremlinError {
+    GremlinError::invalid("The repeat()-traversal was not defined")
+}
+
 fn unknown(name: &str) -> GremlinError {
     let why = match name {
         "call" | "io" | "read" | "write" | "program" | "connectedComponent" | "pageRank" | "peerPressure"
@@ -979,6 +987,3 @@ fn unknown(name: &str) -> GremlinError {
     };
     GremlinError::unsupported(why)
 }
-
-
-

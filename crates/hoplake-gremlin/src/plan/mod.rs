@@ -7,8 +7,6 @@ mod arguments;
 mod lower;
 mod modulators;
 mod predicate;
-#[cfg(test)]
-mod tests;
 
 use std::sync::Arc;
 

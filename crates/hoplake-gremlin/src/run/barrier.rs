@@ -7,6 +7,7 @@ use super::{
     batch::Batch,
     by::is_element,
     paths::Labels,
+    pipe::{Frames, of_frames, slots},
     reduce::{operate, plant},
 };
 use crate::{
@@ -18,7 +19,13 @@ use crate::{
 
 impl Run {
     /// What a step makes of all that came.
-    pub(super) async fn barrier(&mut self, kind: &StepKind, labels: &Labels, all: Batch, frames: u32) -> Done<Batch> {
+    pub(super) async fn barrier(
+        &mut self,
+        kind: &StepKind,
+        labels: &Labels,
+        all: Batch,
+        frames: &Frames,
+    ) -> Done<Batch> {
         match kind {
             StepKind::Barrier => {
                 let merged = all.merged();
@@ -46,26 +53,26 @@ impl Run {
             }
             StepKind::Fold(fold) => self.fold(all, frames, fold.as_ref(), labels),
             StepKind::Group(_, key, value) => {
-                let maps = self.group_by_frame(all, frames, key, value).await?;
-                self.begun((0u32..).zip(maps).collect(), labels)
+                let maps = self.group_by_frame(all, slots(frames), key, value).await?;
+                self.begun(of_frames(maps, frames).collect(), labels)
             }
             StepKind::GroupCount(_, by) => {
-                let maps = self.counts_by_frame(all, frames, by).await?;
-                self.begun((0u32..).zip(maps).collect(), labels)
+                let maps = self.counts_by_frame(all, slots(frames), by).await?;
+                self.begun(of_frames(maps, frames).collect(), labels)
             }
             StepKind::Tree(_, by) => {
                 let paths = self.path_values(&all, None, None, by).await?;
-                let mut trees = vec![Tree::default(); frames as usize];
+                let mut trees = vec![Tree::default(); slots(frames)];
                 for (row, path) in all.rows.iter().zip(paths) {
                     if let Some(path) = path {
                         plant(&mut trees[row.frame as usize], path);
                     }
                 }
-                self.begun((0u32..).zip(trees.into_iter().map(Value::Tree)).collect(), labels)
+                self.begun(of_frames(trees, frames).map(|(frame, tree)| (frame, Value::Tree(tree))).collect(), labels)
             }
             StepKind::Cap(names) => {
                 let value = self.capped(names).await?;
-                self.begun((0..frames).map(|frame| (frame, value.clone())).collect(), labels)
+                self.begun(frames.iter().map(|frame| (*frame, value.clone())).collect(), labels)
             }
             _ => self.relabelled(all, labels),
         }
@@ -83,13 +90,19 @@ impl Run {
         Ok(Value::Map(entries))
     }
 
-    fn fold(&mut self, all: Batch, frames: u32, fold: Option<&(Value, crate::tokens::Operator)>, labels: &Labels) -> Done<Batch> {
+    fn fold(
+        &mut self,
+        all: Batch,
+        frames: &Frames,
+        fold: Option<&(Value, crate::tokens::Operator)>,
+        labels: &Labels,
+    ) -> Done<Batch> {
         let bulks: Vec<(u32, u64)> = all.rows.iter().map(|row| (row.frame, row.bulk)).collect();
         let initial = match fold {
             Some((seed, _)) => seed.clone(),
             None => Value::List(Vec::new()),
         };
-        let mut folded = vec![initial; frames as usize];
+        let mut folded = vec![initial; slots(frames)];
         for (value, (frame, bulk)) in all.items.into_values().into_iter().zip(bulks) {
             let into = &mut folded[frame as usize];
             for _ in 0..bulk {
@@ -100,7 +113,7 @@ impl Run {
                 }
             }
         }
-        self.begun((0u32..).zip(folded).collect(), labels)
+        self.begun(of_frames(folded, frames).collect(), labels)
     }
 
     /// Sorted within each frame; rows without a value to sort by go.

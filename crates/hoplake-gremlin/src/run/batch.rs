@@ -245,7 +245,8 @@ impl Batch {
     /// As [`Self::take`], for other items.
     pub(super) fn take_rows(&self, places: &[u32]) -> Self {
         let rows = places.iter().map(|place| self.rows[*place as usize]).collect();
-        let sacks = self.sacks.as_ref().map(|sacks| places.iter().map(|place| sacks[*place as usize].clone()).collect());
+        let sacks =
+            self.sacks.as_ref().map(|sacks| places.iter().map(|place| sacks[*place as usize].clone()).collect());
         Self { items: Items::default(), rows, sacks, hold: None }
     }
 

@@ -35,15 +35,15 @@ struct Branch {
 }
 
 impl Branch {
-    fn new(steps: &Steps, frames: u32) -> Self {
-        Self { steps: steps.clone(), pipe: Pipe::new(steps, frames) }
+    fn new(steps: &Steps) -> Self {
+        Self { steps: steps.clone(), pipe: Pipe::new(steps) }
     }
 }
 
 impl Uniting {
-    pub(super) fn new(branches: &[Steps], frames: u32) -> Self {
+    pub(super) fn new(branches: &[Steps]) -> Self {
         Self {
-            branches: branches.iter().map(|steps| Branch::new(steps, frames)).collect(),
+            branches: branches.iter().map(|steps| Branch::new(steps)).collect(),
             waits: branches.iter().any(is_stateful),
             ready: VecDeque::new(),
         }
@@ -79,11 +79,11 @@ pub(super) struct Choosing {
 }
 
 impl Choosing {
-    pub(super) fn new(choice: &Choice, cases: &[(Case, Steps)], all: bool, frames: u32) -> Self {
+    pub(super) fn new(choice: &Choice, cases: &[(Case, Steps)], all: bool) -> Self {
         Self {
             choice: choice.clone(),
             cases: cases.iter().map(|(case, _)| case.clone()).collect(),
-            branches: cases.iter().map(|(_, steps)| Branch::new(steps, frames)).collect(),
+            branches: cases.iter().map(|(_, steps)| Branch::new(steps)).collect(),
             all,
             waits: cases.iter().any(|(_, steps)| is_stateful(steps)),
             ready: VecDeque::new(),
@@ -109,7 +109,9 @@ impl Choosing {
     /// The rows of each branch, and those that go on as they are.
     async fn parts(&self, run: &mut Run, batch: &Batch) -> Done<(Vec<Vec<u32>>, Vec<u32>)> {
         let choices: Vec<Option<Value>> = match &self.choice {
-            Choice::Productive(steps) => run.exists(steps, batch).await?.into_iter().map(|it| Some(it.into())).collect(),
+            Choice::Productive(steps) => {
+                run.exists(steps, batch).await?.into_iter().map(|it| Some(it.into())).collect()
+            }
             Choice::Test(predicate) => {
                 (0..batch.len()).map(|at| Some(predicate.test(&batch.items.value(at)).into())).collect()
             }
@@ -121,8 +123,12 @@ impl Choosing {
         chosen.items = Items::of_values(choices.iter().map(|choice| choice.clone().unwrap_or_default()).collect());
         for (number, case) in self.cases.iter().enumerate() {
             let fulfilled: Vec<bool> = match case {
-                Case::Equal(value) => choices.iter().map(|it| it.as_ref().is_some_and(|it| equals(it, value))).collect(),
-                Case::Test(predicate) => choices.iter().map(|it| it.as_ref().is_some_and(|it| predicate.test(it))).collect(),
+                Case::Equal(value) => {
+                    choices.iter().map(|it| it.as_ref().is_some_and(|it| equals(it, value))).collect()
+                }
+                Case::Test(predicate) => {
+                    choices.iter().map(|it| it.as_ref().is_some_and(|it| predicate.test(it))).collect()
+                }
                 Case::Steps(steps) => {
                     let exists = run.exists(steps, &chosen).await?;
                     exists.into_iter().zip(&choices).map(|(exists, choice)| exists && choice.is_some()).collect()
@@ -157,7 +163,13 @@ impl Choosing {
 }
 
 impl Run {
-    async fn branches(&mut self, branches: &mut [Branch], batch: &Batch, parts: Vec<Vec<u32>>, waits: bool) -> Done<Batch> {
+    async fn branches(
+        &mut self,
+        branches: &mut [Branch],
+        batch: &Batch,
+        parts: Vec<Vec<u32>>,
+        waits: bool,
+    ) -> Done<Batch> {
         self.branches_with(branches, batch, parts, waits, Vec::new()).await
     }
 
@@ -175,13 +187,13 @@ impl Run {
         // The row of the batch that each result comes from.
         let mut origins: Vec<u32> = Vec::new();
         for (branch, places) in branches.iter_mut().zip(parts) {
+            if places.is_empty() {
+                continue;
+            }
             if waits {
                 branch.pipe.feed(batch.take(&places));
                 let found = self.drain(&mut branch.pipe).await?;
                 all.append(found);
-                continue;
-            }
-            if places.is_empty() {
                 continue;
             }
             let rows = batch.take(&places);
@@ -227,8 +239,8 @@ pub(super) struct Repeating {
 }
 
 impl Repeating {
-    pub(super) fn new(repeat: &Repeat, frames: u32) -> Self {
-        let body = Pipe::new(&repeat.body, frames);
+    pub(super) fn new(repeat: &Repeat) -> Self {
+        let body = Pipe::new(&repeat.body);
         Self { repeat: repeat.clone(), body, waits: is_stateful(&repeat.body), ready: VecDeque::new(), under_way: None }
     }
 
@@ -238,7 +250,8 @@ impl Repeating {
                 return run.relabelled(batch, labels).map(Some);
             }
             let Some((batch, rounds)) = self.under_way.take() else {
-                let batch = if self.waits { before.all(run).await? } else { before.next(run).await?.unwrap_or_default() };
+                let batch =
+                    if self.waits { before.all(run).await? } else { before.next(run).await?.unwrap_or_default() };
                 if batch.is_empty() {
                     return Ok(None);
                 }
@@ -271,7 +284,9 @@ impl Repeating {
         if let Items::Values(values) = &found.items
             && values.iter().any(|value| is_deeper(value, DEPTH_MAX))
         {
-            return Err(GremlinError::wrong_type(format!("the loop has built collections more than {DEPTH_MAX} levels deep")));
+            return Err(GremlinError::wrong_type(format!(
+                "the loop has built collections more than {DEPTH_MAX} levels deep"
+            )));
         }
         // A shared task may have other work.
         tokio::task::yield_now().await;
@@ -290,7 +305,8 @@ impl Repeating {
         let mut left = batch;
         if let Some((until, _)) = self.repeat.until.clone().filter(|(_, at_begin)| *at_begin == first) {
             let ends = run.until(&until, &left).await?;
-            let [ended, others]: [Vec<u32>; 2] = [true, false].map(|which| (0..left.len() as u32).filter(|at| ends[*at as usize] == which).collect());
+            let [ended, others]: [Vec<u32>; 2] =
+                [true, false].map(|which| (0..left.len() as u32).filter(|at| ends[*at as usize] == which).collect());
             if !ended.is_empty() {
                 self.ready.push_back(left.take(&ended));
                 left = left.take(&others);

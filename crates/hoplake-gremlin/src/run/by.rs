@@ -19,13 +19,20 @@ impl Run {
             By::Identity => Ok((0..batch.len()).map(|at| Some(batch.items.value(at))).collect()),
             By::Property(name) => self.by_property(name, batch).await,
             By::Token(token) => self.by_token(*token, batch).await,
-            By::Column(column) => (0..batch.len()).map(|at| column_of(*column, &batch.items.value(at)).map(Some)).collect(),
+            By::Column(column) => {
+                (0..batch.len()).map(|at| column_of(*column, &batch.items.value(at)).map(Some)).collect()
+            }
             By::Steps(steps) => self.firsts(steps, batch).await,
         }
     }
 
     /// As [`Self::by`], of other values than those of the rows.
-    pub(super) async fn by_of(&mut self, by: &By, batch: &Batch, values: Vec<Option<Value>>) -> Done<Vec<Option<Value>>> {
+    pub(super) async fn by_of(
+        &mut self,
+        by: &By,
+        batch: &Batch,
+        values: Vec<Option<Value>>,
+    ) -> Done<Vec<Option<Value>>> {
         if *by == By::Identity {
             return Ok(values);
         }
@@ -141,7 +148,9 @@ pub(super) fn column_of(column: Column, value: &Value) -> Done<Value> {
             let labels = |labels: &[Box<str>]| Value::Set(labels.iter().map(|label| (&**label).into()).collect());
             Ok(Value::List(path.steps.iter().map(|(_, all)| labels(all)).collect()))
         }
-        (Column::Values, Value::Path(path)) => Ok(Value::List(path.steps.iter().map(|(item, _)| item.clone()).collect())),
+        (Column::Values, Value::Path(path)) => {
+            Ok(Value::List(path.steps.iter().map(|(item, _)| item.clone()).collect()))
+        }
         (_, other) => Err(GremlinError::wrong_type(format!(
             "`{}` is of a map, an entry or a path, and this is {}",
             column.name(),

@@ -32,7 +32,7 @@ use crate::{
 };
 
 /// What a query has changed and not committed yet.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Changes {
     committer: Option<Arc<Committer>>,
     /// The version that the changes were decided on.
@@ -125,7 +125,10 @@ impl Run {
                         Value::Map(entries) => new.set_entries(entries, property.cardinality)?,
                         Value::Null => {}
                         other => {
-                            return Err(GremlinError::wrong_type(format!("`property` takes a map, and this is {}", kind_of(&other))));
+                            return Err(GremlinError::wrong_type(format!(
+                                "`property` takes a map, and this is {}",
+                                kind_of(&other)
+                            )));
                         }
                     },
                 }
@@ -194,8 +197,10 @@ impl Run {
     async fn looked_up(&mut self, named: &[VertexRef]) -> Done<Vec<Option<VertexId>>> {
         let snapshot = self.snapshot.clone();
         let schema = snapshot.schema();
-        let keys: Vec<_> =
-            named.iter().map(|vertex| schema.label_id(&vertex.label).map(|label| (label, vertex.key.clone()))).collect();
+        let keys: Vec<_> = named
+            .iter()
+            .map(|vertex| schema.label_id(&vertex.label).map(|label| (label, vertex.key.clone())))
+            .collect();
         let known: Vec<_> = keys.iter().flatten().cloned().collect();
         let mut found = snapshot.look_up(&known, &mut self.branch).await?.into_iter();
         Ok(keys.into_iter().map(|key| key.and_then(|_| found.next().flatten())).collect())
@@ -309,7 +314,8 @@ impl Run {
         let sources: Vec<VertexId> = new.iter().map(|(_, source, ..)| *source).collect();
         let frontier = Frontier::held(&sources, self.branch.context()).await?;
         let read = self.snapshot.neighbours(&frontier, &hop, &mut self.branch).await?;
-        let wanted: HashSet<(VertexId, VertexId)> = new.iter().map(|(_, source, target, _)| (*source, *target)).collect();
+        let wanted: HashSet<(VertexId, VertexId)> =
+            new.iter().map(|(_, source, target, _)| (*source, *target)).collect();
         let mut between: HashMap<(Box<str>, VertexId, VertexId), Vec<Neighbour>> = HashMap::new();
         for edge in read.iter().filter(|edge| wanted.contains(&(edge.from, edge.to))) {
             let label = Box::from(self.edge_label_of(&edge));
@@ -348,7 +354,9 @@ impl Run {
     async fn set_property(&mut self, batch: Batch, property: &NewProperty, labels: &Labels) -> Done<Batch> {
         let new = self.new_values(std::slice::from_ref(property), &batch).await?;
         if new.iter().any(|new| new.id.is_some() || new.label.is_some()) {
-            return Err(GremlinError::wrong_type("the id and the label of an element are set when it is added, and stay"));
+            return Err(GremlinError::wrong_type(
+                "the id and the label of an element are set when it is added, and stay",
+            ));
         }
         let elements: Vec<Element> = (0..batch.len())
             .map(|at| batch.items.element(at).ok_or_else(|| not_an_element(&batch.items.value(at))))
@@ -544,7 +552,10 @@ fn new_key(label: &str, id: Option<&Value>, key_type: Option<KeyType>, random: &
         });
     };
     let wrong = |wanted: &str| {
-        GremlinError::wrong_type(format!("the keys of {label} are {wanted}, and the id of the new vertex is {}", kind_of(id)))
+        GremlinError::wrong_type(format!(
+            "the keys of {label} are {wanted}, and the id of the new vertex is {}",
+            kind_of(id)
+        ))
     };
     match (id, key_type) {
         (Value::Number(number), None | Some(KeyType::Int64)) => {
@@ -571,7 +582,9 @@ fn new_key(label: &str, id: Option<&Value>, key_type: Option<KeyType>, random: &
 /// A value as it is stored.
 pub(super) fn to_stored(name: &str, value: Value) -> Done<change::Value> {
     let cannot = |what: &str| {
-        GremlinError::wrong_type(format!("Property value [{what}] for the property {name:?} is of a type that is not supported"))
+        GremlinError::wrong_type(format!(
+            "Property value [{what}] for the property {name:?} is of a type that is not supported"
+        ))
     };
     Ok(match value {
         Value::Null => change::Value::Null,

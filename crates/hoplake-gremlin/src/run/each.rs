@@ -185,7 +185,9 @@ impl Run {
             }
             StepKind::Coalesce(branches) => self.coalesce(batch, branches, labels).await,
             StepKind::Unfold => self.unfold(batch, labels),
-            StepKind::SelectColumn(column) => self.each_value(batch, labels, |value| column_of(*column, value).map(Some)),
+            StepKind::SelectColumn(column) => {
+                self.each_value(batch, labels, |value| column_of(*column, value).map(Some))
+            }
             StepKind::Sack => {
                 let sacks = batch.sacks.clone().unwrap_or_else(|| vec![Value::Null; batch.len()]);
                 self.mapped(batch, Items::of_values(sacks), labels)
@@ -285,7 +287,9 @@ impl Run {
             | StepKind::Repeat(_)
             | StepKind::Union(_)
             | StepKind::Choose(..)
-            | StepKind::Cap(_) => Err(hoplake_engine::EngineError::Internal(format!("{kind:?} is no step of a batch")).into()),
+            | StepKind::Cap(_) => {
+                Err(hoplake_engine::EngineError::Internal(format!("{kind:?} is no step of a batch")).into())
+            }
         }
     }
 
@@ -506,7 +510,8 @@ impl Run {
                 .collect();
             let parents: Vec<u32> = places.iter().map(|(at, _)| *at as u32).collect();
             let mut rows = batch.take_rows(&parents);
-            let value = |(at, step): &(usize, usize)| paths[*at].as_ref().map_or(Value::Null, |path| path[*step].0.clone());
+            let value =
+                |(at, step): &(usize, usize)| paths[*at].as_ref().map_or(Value::Null, |path| path[*step].0.clone());
             rows.items = Items::of_values(places.iter().map(value).collect());
             let values = self.by(one, &rows).await?;
             for ((at, step), value) in places.into_iter().zip(values) {
@@ -531,7 +536,8 @@ impl Run {
             let mut seen = HashSet::with_capacity(path.len());
             path.into_iter().all(|value| seen.insert(OwnedKey(value)))
         };
-        let kept: Vec<bool> = paths.into_iter().map(|path| path.is_some_and(|path| is_simple(path) == simple)).collect();
+        let kept: Vec<bool> =
+            paths.into_iter().map(|path| path.is_some_and(|path| is_simple(path) == simple)).collect();
         self.keep(batch, labels, |at| kept[at])
     }
 

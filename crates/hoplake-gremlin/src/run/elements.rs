@@ -440,9 +440,7 @@ impl Run {
                 let id = self.vertex_id(element, read);
                 Value::VertexProperty(Box::new(vertex_property(&id, &key, value, number)))
             }
-            Unread::Property(UnreadProperty { key, value, .. }) => {
-                Value::Property(Box::new(Property { key, value }))
-            }
+            Unread::Property(UnreadProperty { key, value, .. }) => Value::Property(Box::new(Property { key, value })),
         }
     }
 }

@@ -18,11 +18,15 @@ impl Run {
         match kind {
             StepKind::Range(_, low, high) => {
                 let (low, high) = (*low as usize, high.map_or(usize::MAX, |high| high as usize));
-                self.each_value(batch, labels, |value| Ok(Some(part(value, |length| low.min(length)..high.min(length)))))
+                self.each_value(batch, labels, |value| {
+                    Ok(Some(part(value, |length| low.min(length)..high.min(length))))
+                })
             }
             StepKind::Tail(_, count) => {
                 let count = *count as usize;
-                self.each_value(batch, labels, |value| Ok(Some(part(value, |length| length.saturating_sub(count)..length))))
+                self.each_value(batch, labels, |value| {
+                    Ok(Some(part(value, |length| length.saturating_sub(count)..length)))
+                })
             }
             StepKind::Dedup(..) => self.each_value(batch, labels, |value| {
                 Ok(Some(match value {
@@ -158,4 +162,3 @@ fn indexed(value: &Value, as_map: bool) -> Value {
         false => Value::List(numbered.map(|(item, number)| Value::List(vec![item, number.into()])).collect()),
     }
 }
-

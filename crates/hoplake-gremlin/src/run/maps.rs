@@ -42,7 +42,8 @@ impl Run {
                     let Some(element) = has_properties(&batch, at)? else { return Ok(Value::Map(Vec::new())) };
                     let entries = read.all(element, wanted).into_iter().map(|(key, values)| {
                         let each = values.into_iter().zip(0u32..);
-                        let mut all: Vec<_> = each.map(|(value, number)| property(element, key, value, number)).collect();
+                        let mut all: Vec<_> =
+                            each.map(|(value, number)| property(element, key, value, number)).collect();
                         match element {
                             Element::Vertex(_) => (key.into(), Value::List(all)),
                             Element::Edge(_) => (key.into(), all.pop().unwrap_or_default()),
@@ -61,7 +62,9 @@ impl Run {
                 let mut names: Vec<Name> = Vec::new();
                 for key in keys.iter().flatten() {
                     match key {
-                        Value::Text(name) if !names.iter().any(|other| **other == **name) => names.push((&**name).into()),
+                        Value::Text(name) if !names.iter().any(|other| **other == **name) => {
+                            names.push((&**name).into())
+                        }
                         _ => {}
                     }
                 }
@@ -93,7 +96,9 @@ impl Run {
                 }
                 let map = |at: usize| {
                     let entries = names.iter().zip(&columns);
-                    Value::Map(entries.filter_map(|(name, column)| Some(((&**name).into(), column[at].clone()?))).collect())
+                    Value::Map(
+                        entries.filter_map(|(name, column)| Some(((&**name).into(), column[at].clone()?))).collect(),
+                    )
                 };
                 let maps = (0..batch.len()).map(map).collect();
                 self.mapped(batch, Items::Values(maps), labels)
@@ -113,7 +118,8 @@ impl Run {
             return self.mapped_if(&batch, only, labels);
         }
         let map = |at: usize| {
-            let entries = names.iter().zip(&columns).map(|(name, column)| Some(((&**name).into(), column[at].clone()?)));
+            let entries =
+                names.iter().zip(&columns).map(|(name, column)| Some(((&**name).into(), column[at].clone()?)));
             entries.collect::<Option<Vec<_>>>().map(Value::Map)
         };
         let maps = (0..batch.len()).map(map).collect();
@@ -246,7 +252,9 @@ fn has_properties(batch: &Batch, at: usize) -> Done<Option<Element>> {
     let value = batch.items.value(at);
     match &value {
         Value::Unread(_) => Ok(element_of(&value)),
-        other => Err(GremlinError::wrong_type(format!("only elements have properties, and this is {}", kind_of(other)))),
+        other => {
+            Err(GremlinError::wrong_type(format!("only elements have properties, and this is {}", kind_of(other))))
+        }
     }
 }
 

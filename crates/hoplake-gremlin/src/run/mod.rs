@@ -55,7 +55,7 @@ pub struct Graph {
 }
 
 /// What queries have changed together and not committed yet, and the graph as they see it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Transaction {
     snapshot: Arc<Snapshot>,
     changes: Changes,
@@ -107,19 +107,14 @@ impl Results {
     ///
     /// # Errors
     /// [`GremlinError::ReadOnly`] if the plan writes and the graph may not be changed.
-    pub fn begin(
-        plan: &Plan,
-        transaction: Transaction,
-        wanted: Wanted,
-        branch: Branch,
-    ) -> Result<Self, GremlinError> {
+    pub fn begin(plan: &Plan, transaction: Transaction, wanted: Wanted, branch: Branch) -> Result<Self, GremlinError> {
         if plan.settings.writes && !transaction.changes.are_allowed() {
             return Err(GremlinError::ReadOnly("the query writes, and the graph is open for reading alone".into()));
         }
         let hold = branch.context().hold(0)?;
         let run = Run::new(plan, transaction, branch)?;
         let sack = run.settings.sack.as_ref().map(|sack| sack.initial.clone());
-        let mut pipe = Pipe::new(&plan.steps, 1);
+        let mut pipe = Pipe::new(&plan.steps);
         pipe.feed(Batch::start(sack));
         Ok(Self { run, pipe, ready: VecDeque::new(), hold, wanted, ended: false })
     }
@@ -243,7 +238,7 @@ impl Run {
                 row.frame = frame;
                 row.bulk = 1;
             }
-            let mut pipe = Pipe::new(steps, batch.len() as u32);
+            let mut pipe = Pipe::new(steps);
             pipe.feed(input);
             self.drain(&mut pipe).await
         })

@@ -35,9 +35,11 @@ pub(super) struct StepPipe {
     before: Pipe,
     step: Arc<Step>,
     labels: Labels,
-    frames: u32,
     state: State,
 }
+
+/// The frames that rows were given for, ascending: for each of them a reducing step gives something, even if none of its rows is left.
+pub(super) type Frames = Arc<[u32]>;
 
 /// What a step keeps between batches.
 #[derive(Debug)]
@@ -45,11 +47,19 @@ enum State {
     /// Nothing: each batch becomes another.
     Each,
     /// Batches that are on their way, one after another, from a batch or a scan.
-    Expanding { expansion: Option<Expansion>, scan: Option<Scan> },
+    Expanding {
+        expansion: Option<Expansion>,
+        scan: Option<Scan>,
+    },
     /// It takes all before it gives anything.
-    Barrier { armed: bool, ready: VecDeque<Batch> },
+    Barrier {
+        armed: Option<Frames>,
+        ready: VecDeque<Batch>,
+    },
     /// What it has so far, by frame.
-    Reducing { armed: bool, reduced: Vec<Reduced> },
+    Reducing {
+        armed: Option<Frames>,
+    },
     /// How many came, by frame.
     Range(HashMap<u32, u64>),
     /// What came, by frame.
@@ -60,29 +70,36 @@ enum State {
 }
 
 impl Pipe {
-    /// The pipe of some steps, for rows of `frames` frames.
-    pub(super) fn new(steps: &Steps, frames: u32) -> Self {
+    /// The pipe of some steps.
+    pub(super) fn new(steps: &Steps) -> Self {
         let mut pipe = Self::Input(VecDeque::new());
         for step in steps.iter() {
             let labels: Labels = step.labels.clone().into();
-            let state = State::of(step, frames);
-            pipe = Self::Step(Box::new(StepPipe { before: pipe, step: step.clone(), labels, frames, state }));
+            let state = State::of(step);
+            pipe = Self::Step(Box::new(StepPipe { before: pipe, step: step.clone(), labels, state }));
         }
         pipe
     }
 
     /// Gives it a batch, and has barriers begin anew.
     pub(super) fn feed(&mut self, batch: Batch) {
+        let mut frames: Vec<u32> = batch.rows.iter().map(|row| row.frame).collect();
+        frames.sort_unstable();
+        frames.dedup();
+        self.feed_frames(batch, &frames.into());
+    }
+
+    fn feed_frames(&mut self, batch: Batch, frames: &Frames) {
         match self {
             Self::Input(batches) => batches.push_back(batch),
             Self::Step(step) => {
                 match &mut step.state {
-                    State::Barrier { armed, .. } | State::Reducing { armed, .. } => *armed = true,
+                    State::Barrier { armed, .. } | State::Reducing { armed } => *armed = Some(frames.clone()),
                     // A loop has each of its rounds begin to count anew.
                     State::Range(counts) => counts.clear(),
                     _ => {}
                 }
-                step.before.feed(batch);
+                step.before.feed_frames(batch, frames);
             }
         }
     }
@@ -111,18 +128,18 @@ impl Pipe {
 }
 
 impl State {
-    fn of(step: &Step, frames: u32) -> Self {
+    fn of(step: &Step) -> Self {
         match &step.kind {
             StepKind::Vertices(_) | StepKind::Edges(_) | StepKind::Hop(..) => {
                 Self::Expanding { expansion: None, scan: None }
             }
-            StepKind::Reduce(_, Scope::Global) => Self::Reducing { armed: false, reduced: Vec::new() },
+            StepKind::Reduce(_, Scope::Global) => Self::Reducing { armed: None },
             StepKind::Range(Scope::Global, ..) => Self::Range(HashMap::new()),
             StepKind::Dedup(Scope::Global, ..) => Self::Dedup(HashSet::new()),
-            StepKind::Union(branches) => Self::Uniting(Uniting::new(branches, frames)),
-            StepKind::Choose(choice, cases, all) => Self::Choosing(Choosing::new(choice, cases, *all, frames)),
-            StepKind::Repeat(repeat) => Self::Repeating(Repeating::new(repeat, frames)),
-            _ if is_barrier(step) => Self::Barrier { armed: false, ready: VecDeque::new() },
+            StepKind::Union(branches) => Self::Uniting(Uniting::new(branches)),
+            StepKind::Choose(choice, cases, all) => Self::Choosing(Choosing::new(choice, cases, *all)),
+            StepKind::Repeat(repeat) => Self::Repeating(Repeating::new(repeat)),
+            _ if is_barrier(step) => Self::Barrier { armed: None, ready: VecDeque::new() },
             _ => Self::Each,
         }
     }
@@ -158,7 +175,7 @@ pub(super) fn is_stateful(steps: &Steps) -> bool {
 
 impl StepPipe {
     async fn next(&mut self, run: &mut Run) -> Done<Option<Batch>> {
-        let Self { before, step, labels, frames, state } = self;
+        let Self { before, step, labels, state } = self;
         loop {
             let batch = match state {
                 State::Each => match before.next(run).await? {
@@ -172,10 +189,9 @@ impl StepPipe {
                     }
                 }
                 State::Barrier { armed, ready } => {
-                    if *armed {
-                        *armed = false;
+                    if let Some(frames) = armed.take() {
                         let all = before.all(run).await?;
-                        let done = run.barrier(&step.kind, labels, all, *frames).await?;
+                        let done = run.barrier(&step.kind, labels, all, &frames).await?;
                         ready.extend(done.parts());
                     }
                     match ready.pop_front() {
@@ -183,13 +199,11 @@ impl StepPipe {
                         None => return Ok(None),
                     }
                 }
-                State::Reducing { armed, reduced } => {
-                    if !std::mem::take(armed) {
-                        return Ok(None);
-                    }
+                State::Reducing { armed } => {
+                    let Some(frames) = armed.take() else { return Ok(None) };
                     let StepKind::Reduce(reduction, _) = &step.kind else { return Ok(None) };
-                    reduced.clear();
-                    reduced.resize_with(*frames as usize, Reduced::default);
+                    let mut reduced: Vec<Reduced> = Vec::new();
+                    reduced.resize_with(slots(&frames), Reduced::default);
                     while let Some(batch) = before.next(run).await? {
                         for (at, row) in batch.rows.iter().enumerate() {
                             let of_frame = &mut reduced[row.frame as usize];
@@ -199,15 +213,15 @@ impl StepPipe {
                             }
                         }
                     }
-                    let values = reduced.drain(..).map(|it| it.finish(*reduction)).collect::<Done<Vec<_>>>()?;
-                    let values = (0u32..).zip(values).filter_map(|(frame, value)| Some((frame, value?)));
+                    let values = reduced.into_iter().map(|it| it.finish(*reduction)).collect::<Done<Vec<_>>>()?;
+                    let values = of_frames(values, &frames).filter_map(|(frame, value)| Some((frame, value?)));
                     run.begun(values.collect(), labels)?
                 }
                 State::Range(counts) => {
                     let StepKind::Range(_, low, high) = step.kind else { return Ok(None) };
                     // Nothing is pulled that no frame wants.
                     let full = |frame: u32| high.is_some_and(|high| counts.get(&frame).copied().unwrap_or(0) >= high);
-                    if high == Some(0) || *frames == 1 && full(0) {
+                    if high == Some(0) || counts.len() == 1 && counts.keys().all(|frame| *frame == 0 && full(0)) {
                         return Ok(None);
                     }
                     match before.next(run).await? {
@@ -245,6 +259,19 @@ impl StepPipe {
             }
         }
     }
+}
+
+/// How many slots a vector by frame needs.
+pub(super) fn slots(frames: &Frames) -> usize {
+    frames.last().map_or(0, |last| *last as usize + 1)
+}
+
+/// What a vector by frame has for some frames.
+pub(super) fn of_frames<T>(all: Vec<T>, frames: &Frames) -> impl Iterator<Item = (u32, T)> + '_
+where
+    T: 'static,
+{
+    (0u32..).zip(all).filter(|(frame, _)| frames.binary_search(frame).is_ok())
 }
 
 /// The next part of what a step makes of the batches before it.

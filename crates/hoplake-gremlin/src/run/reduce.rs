@@ -64,7 +64,11 @@ impl Reduced {
         }
         let number = || match value {
             Value::Number(number) => Ok(number),
-            other => Err(GremlinError::wrong_type(format!("`{}` is of numbers, and this is {}", name(reduction), kind_of(other)))),
+            other => Err(GremlinError::wrong_type(format!(
+                "`{}` is of numbers, and this is {}",
+                name(reduction),
+                kind_of(other)
+            ))),
         };
         match reduction {
             Reduction::Sum => self.sum.add(number()?, bulk)?,
@@ -172,7 +176,9 @@ fn add_all(left: Value, right: Value) -> Done<Value> {
             items.extend(items_of(more)?);
             Ok(Value::List(items))
         }
-        (left, _) => Err(GremlinError::wrong_type(format!("`addAll` is of collections, and this is {}", kind_of(&left)))),
+        (left, _) => {
+            Err(GremlinError::wrong_type(format!("`addAll` is of collections, and this is {}", kind_of(&left))))
+        }
     }
 }
 
@@ -263,15 +269,17 @@ impl Run {
             By::Steps(steps) => {
                 let reduces = steps.iter().any(|step| super::pipe::is_barrier(step));
                 let found = if reduces {
-                    let mut pipe = super::Pipe::new(steps, keys.len() as u32);
+                    let mut pipe = super::Pipe::new(steps);
                     pipe.feed(rows);
                     self.drain(&mut pipe).await?
                 } else {
                     // Of a traversal that does not reduce, the last one counts.
                     let firsts = self.firsts(steps, &rows).await?;
-                    let kept: Vec<u32> = (0..rows.len() as u32).rev().filter(|at| firsts[*at as usize].is_some()).collect();
+                    let kept: Vec<u32> =
+                        (0..rows.len() as u32).rev().filter(|at| firsts[*at as usize].is_some()).collect();
                     let mut kept_rows = rows.take_rows(&kept);
-                    kept_rows.items = Items::Values(kept.iter().filter_map(|at| firsts[*at as usize].clone()).collect());
+                    kept_rows.items =
+                        Items::Values(kept.iter().filter_map(|at| firsts[*at as usize].clone()).collect());
                     kept_rows
                 };
                 for (at, row) in found.rows.iter().enumerate() {
@@ -297,10 +305,16 @@ impl Run {
     }
 
     /// All groups by frame.
-    pub(super) async fn group_by_frame(&mut self, batch: Batch, frames: u32, key: &By, value: &By) -> Done<Vec<Value>> {
+    pub(super) async fn group_by_frame(
+        &mut self,
+        batch: Batch,
+        frames: usize,
+        key: &By,
+        value: &By,
+    ) -> Done<Vec<Value>> {
         let keys = self.by(key, &batch).await?;
-        let mut maps = Vec::with_capacity(frames as usize);
-        let mut by_frame: Vec<Vec<u32>> = vec![Vec::new(); frames as usize];
+        let mut maps = Vec::with_capacity(frames);
+        let mut by_frame: Vec<Vec<u32>> = vec![Vec::new(); frames];
         batch.rows.iter().zip(0u32..).for_each(|(row, at)| by_frame[row.frame as usize].push(at));
         for places in by_frame {
             let mut groups = Groups::new(value.clone());
@@ -311,10 +325,10 @@ impl Run {
     }
 
     /// How many of each key, by frame.
-    pub(super) async fn counts_by_frame(&mut self, batch: Batch, frames: u32, by: &By) -> Done<Vec<Value>> {
+    pub(super) async fn counts_by_frame(&mut self, batch: Batch, frames: usize, by: &By) -> Done<Vec<Value>> {
         let keys = self.by(by, &batch).await?;
         let mut places: HashMap<(u32, OwnedKey), usize> = HashMap::new();
-        let mut counts: Vec<Vec<(Value, u64)>> = vec![Vec::new(); frames as usize];
+        let mut counts: Vec<Vec<(Value, u64)>> = vec![Vec::new(); frames];
         for (row, key) in batch.rows.iter().zip(keys) {
             let Some(key) = key else { continue };
             let of_frame = &mut counts[row.frame as usize];

@@ -28,7 +28,9 @@ impl Run {
         match kind {
             StepKind::Text(_, TextStep::Concat(given)) => self.concat(batch, given, labels).await,
             StepKind::Text(_, TextStep::Format(format, by)) => self.format(batch, format, by, labels).await,
-            StepKind::Text(scope, step) => self.each_value(batch, labels, |value| scoped(*scope, value, |it| text(step, it))),
+            StepKind::Text(scope, step) => {
+                self.each_value(batch, labels, |value| scoped(*scope, value, |it| text(step, it)))
+            }
             StepKind::List(step, given) => {
                 let others = self.given(given, &batch).await?;
                 let mut values = Vec::with_capacity(batch.len());
@@ -61,7 +63,9 @@ impl Run {
             StepKind::As(_, conversion) => {
                 self.each_value(batch, labels, |value| converted(conversion, value).map(Some))
             }
-            StepKind::DateAdd(unit, count) => self.each_value(batch, labels, |value| later(value, *unit, *count).map(Some)),
+            StepKind::DateAdd(unit, count) => {
+                self.each_value(batch, labels, |value| later(value, *unit, *count).map(Some))
+            }
             StepKind::DateDiff(given) => {
                 let others = self.given(given, &batch).await?;
                 let mut values = Vec::with_capacity(batch.len());
@@ -86,7 +90,8 @@ impl Run {
     }
 
     async fn concat(&mut self, batch: Batch, given: &[Given], labels: &Labels) -> Done<Batch> {
-        let mut columns: Vec<Vec<Option<Value>>> = vec![(0..batch.len()).map(|at| Some(batch.items.value(at))).collect()];
+        let mut columns: Vec<Vec<Option<Value>>> =
+            vec![(0..batch.len()).map(|at| Some(batch.items.value(at))).collect()];
         for given in given {
             columns.push(self.given(given, &batch).await?);
         }
@@ -133,7 +138,8 @@ impl Run {
                 };
                 met.into_iter().enumerate().map(value).collect()
             };
-            let values = self.finished(values.into_iter().map(|it| it.unwrap_or(Value::Token(ABSENT))).collect(), false).await?;
+            let values =
+                self.finished(values.into_iter().map(|it| it.unwrap_or(Value::Token(ABSENT))).collect(), false).await?;
             for (text, value) in texts.iter_mut().zip(values) {
                 match (value, text.as_mut()) {
                     (Value::Token(ABSENT), _) => *text = None,
@@ -163,7 +169,10 @@ fn scoped(scope: Scope, value: &Value, change: impl Fn(&Value) -> Done<Option<Va
 }
 
 fn not_a_text(step: &str, value: &Value) -> GremlinError {
-    GremlinError::wrong_type(format!("The {step}() step can only take string as argument, and this is {}", kind_of(value)))
+    GremlinError::wrong_type(format!(
+        "The {step}() step can only take string as argument, and this is {}",
+        kind_of(value)
+    ))
 }
 
 fn name(step: &TextStep) -> &'static str {
@@ -269,7 +278,8 @@ pub(super) fn shown(value: &Value) -> String {
 }
 
 fn converted(conversion: &Conversion, value: &Value) -> Done<Value> {
-    let cannot = |to: &str| GremlinError::wrong_type(format!("Can't parse {} as {to}: it is {}", shown(value), kind_of(value)));
+    let cannot =
+        |to: &str| GremlinError::wrong_type(format!("Can't parse {} as {to}: it is {}", shown(value), kind_of(value)));
     match conversion {
         Conversion::String => Ok(Value::Text(shown(value).into())),
         Conversion::Boolean => match value {
@@ -289,7 +299,9 @@ fn converted(conversion: &Conversion, value: &Value) -> Done<Value> {
                 let time = Timestamp::from_millisecond(to_i64(number)).map_err(|_| cannot("date"))?;
                 Ok(Value::DateTime(time, Offset::UTC))
             }
-            Value::Text(text) => crate::text::date_time(text).map(|(time, offset)| Value::DateTime(time, offset)).ok_or_else(|| cannot("date")),
+            Value::Text(text) => crate::text::date_time(text)
+                .map(|(time, offset)| Value::DateTime(time, offset))
+                .ok_or_else(|| cannot("date")),
             _ => Err(cannot("date")),
         },
         Conversion::Number(kind) => {
@@ -323,7 +335,13 @@ fn parsed(text: &str) -> Option<Number> {
 }
 
 fn cast(number: &Number, kind: GType) -> Done<Number> {
-    let overflow = || GremlinError::wrong_type(format!("Can't convert number of type {} to {} due to overflow.", type_name(number), target(kind)));
+    let overflow = || {
+        GremlinError::wrong_type(format!(
+            "Can't convert number of type {} to {} due to overflow.",
+            type_name(number),
+            target(kind)
+        ))
+    };
     let whole = || -> Done<i64> {
         match number {
             Number::BigInteger(big) => big.to_i64().ok_or_else(overflow),
@@ -405,7 +423,10 @@ fn target(kind: GType) -> &'static str {
 
 fn later(value: &Value, unit: Dt, count: i64) -> Done<Value> {
     let Value::DateTime(time, offset) = value else {
-        return Err(GremlinError::wrong_type(format!("`dateAdd` is of a point in time, and this is {}", kind_of(value))));
+        return Err(GremlinError::wrong_type(format!(
+            "`dateAdd` is of a point in time, and this is {}",
+            kind_of(value)
+        )));
     };
     let seconds = match unit {
         Dt::Second => 1,

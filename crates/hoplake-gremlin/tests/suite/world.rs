@@ -72,8 +72,7 @@ impl World for Embedded {
             let script = text::parse(text).map_err(text_of)?;
             let names: Vec<(Box<str>, Value)> =
                 bindings.iter().map(|(name, value)| (name.as_str().into(), value.clone())).collect();
-            let graph =
-                run::Graph { snapshot: self.committer.newest(), committer: Some(self.committer.clone()) };
+            let graph = run::Graph { snapshot: self.committer.newest(), committer: Some(self.committer.clone()) };
             let mut transaction = Transaction::new(&graph);
             let mut values = Vec::new();
             for statement in script.statements {

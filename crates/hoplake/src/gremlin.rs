@@ -1,0 +1,168 @@
+//! Gremlin, the query language of Apache TinkerPop.
+//!
+//! ```
+//! # async fn example() -> Result<(), hoplake::Error> {
+//! use hoplake::{Graph, Store, gremlin::value::Value};
+//!
+//! let store = Store::open("memory://docs/gremlin")?;
+//! Graph::create(&store).await?;
+//! let mut graph = Graph::open("memory://docs/gremlin").await?;
+//!
+//! let mut transaction = graph.gremlin();
+//! transaction.query("g.addV('person').property('name', 'Ann').as('a').addV('person').property('name', 'Bo').addE('knows').from('a')").await?;
+//! transaction.commit().await?; // one version
+//!
+//! graph.refresh().await?;
+//! let names = graph.gremlin().query("g.V().has('name', 'Ann').out('knows').values('name')").await?;
+//! assert_eq!(names, [Value::from("Bo")]);
+//! # Ok(())
+//! # }
+//! # tokio::runtime::Runtime::new().unwrap().block_on(example()).unwrap();
+//! ```
+//! A transaction reads what it wrote. Without [`Transaction::commit`] nothing of it stays.
+//!
+//! A server, which reads queries in other forms than text and hands out results as they come, takes the same in parts: a
+//! [`script`] from [`parse`] or [`bytecode`], [`plan`], [`Transaction::run`], [`Results::next`].
+
+pub use hoplake_gremlin::{
+    bytecode, graphbinary, graphson, literal, message,
+    plan::{Names, Plan},
+    run::Wanted,
+    script, text, tokens, value,
+};
+use hoplake_gremlin::{error::GremlinError, run};
+use hoplake_storage::{Cost, QueryContext};
+
+use self::{
+    script::{Script, Statement},
+    value::Value,
+};
+use crate::{Error, ErrorKind, Graph, Reason};
+
+/// Results that are taken at a time.
+const RESULTS: usize = 1_000;
+
+/// Reads a query.
+///
+/// # Errors
+/// [`Invalid`](ErrorKind::Invalid) with [`Reason::Syntax`] and the place of the mistake.
+pub fn parse(text: &str) -> Result<Script, Error> {
+    text::parse(text).map_err(|error| Error::new(ErrorKind::Invalid, error.to_string()).with_reason(Reason::Syntax))
+}
+
+/// Makes a plan of a traversal. Nothing is read.
+///
+/// # Errors
+/// [`Invalid`](ErrorKind::Invalid) with [`Reason::Step`], and the name of a step that is not supported or has wrong arguments.
+pub fn plan(traversal: &script::Traversal, names: Names<'_>) -> Result<Plan, Error> {
+    Ok(hoplake_gremlin::plan::lower(traversal, names)?)
+}
+
+impl Graph {
+    /// Begins a transaction of Gremlin on the open version.
+    pub fn gremlin(&self) -> Transaction {
+        let graph = run::Graph { snapshot: self.snapshot().clone(), committer: Some(self.committer().clone()) };
+        Transaction { inner: run::Transaction::new(&graph) }
+    }
+
+    /// As [`Self::gremlin`]; queries that write are refused.
+    pub fn gremlin_read_only(&self) -> Transaction {
+        let graph = run::Graph { snapshot: self.snapshot().clone(), committer: None };
+        Transaction { inner: run::Transaction::new(&graph) }
+    }
+}
+
+/// Queries that are committed together.
+#[derive(Debug)]
+pub struct Transaction {
+    inner: run::Transaction,
+}
+
+impl Transaction {
+    /// Runs all statements of a text, and returns the results of the last one.
+    ///
+    /// # Errors
+    /// As [`parse`], [`plan`] and [`Results::next`]; the transaction is then as it was before the text.
+    pub async fn query(&mut self, text: &str) -> Result<Vec<Value>, Error> {
+        let context = QueryContext::new();
+        let mut last = Vec::new();
+        let mut transaction = self.inner.clone();
+        for statement in parse(text)?.statements {
+            let Statement::Traversal(traversal, _) = statement else { continue };
+            let plan = plan(&traversal, Names::default())?;
+            let mut results = Self { inner: transaction }.run(&plan, Wanted { properties: true }, &context)?;
+            last.clear();
+            loop {
+                let next = results.next(RESULTS).await?;
+                if next.is_empty() {
+                    break;
+                }
+                last.extend(next.into_iter().flat_map(|(value, bulk)| std::iter::repeat_n(value, bulk as usize)));
+            }
+            transaction = results.into_transaction().inner;
+        }
+        self.inner = transaction;
+        Ok(last)
+    }
+
+    /// Runs a plan, as a query of `context`.
+    ///
+    /// # Errors
+    /// [`Invalid`](ErrorKind::Invalid) with [`Reason::ReadOnly`] if the plan writes and the transaction may not.
+    pub fn run(self, plan: &Plan, wanted: Wanted, context: &QueryContext) -> Result<Results, Error> {
+        Ok(Results { inner: run::Results::begin(plan, self.inner, wanted, context.branch())? })
+    }
+
+    /// Whether it has changed something.
+    pub fn has_changes(&self) -> bool {
+        self.inner.has_changes()
+    }
+
+    /// Commits what was changed, as one version.
+    ///
+    /// # Errors
+    /// [`Conflict`](ErrorKind::Conflict) if another writer changed the same elements since it began;
+    /// [`Unknown`](ErrorKind::Unknown) if it is unknown whether it was published; the store's, and then it was not.
+    pub async fn commit(self) -> Result<(), Error> {
+        Ok(self.inner.commit().await?)
+    }
+}
+
+/// Results, which are computed as they are taken.
+#[derive(Debug)]
+pub struct Results {
+    inner: run::Results,
+}
+
+impl Results {
+    /// The next results, `most` of them at most, each with how many times it stands there; none at the end.
+    ///
+    /// # Errors
+    /// [`Invalid`](ErrorKind::Invalid) with [`Reason::Query`] if the query fails on what it finds, such as a sum of texts;
+    /// [`Limit`](ErrorKind::Limit); the store's.
+    pub async fn next(&mut self, most: usize) -> Result<Vec<(Value, u64)>, Error> {
+        Ok(self.inner.next(most).await?)
+    }
+
+    /// What the query has cost so far.
+    pub fn cost(&self) -> Cost {
+        self.inner.branch().context().cost()
+    }
+
+    /// The transaction, with what the query has changed, once all results were taken.
+    pub fn into_transaction(self) -> Transaction {
+        Transaction { inner: self.inner.into_transaction() }
+    }
+}
+
+impl From<GremlinError> for Error {
+    fn from(error: GremlinError) -> Self {
+        let reason = match error {
+            GremlinError::Engine(error) => return error.into(),
+            GremlinError::Unsupported(_) | GremlinError::Invalid(_) => Reason::Step,
+            GremlinError::ReadOnly(_) => Reason::ReadOnly,
+            GremlinError::Type(_) | GremlinError::Arithmetic(_) | GremlinError::Failed(_) => Reason::Query,
+        };
+        Self::new(ErrorKind::Invalid, error.to_string()).with_reason(reason)
+    }
+}

@@ -9,7 +9,7 @@ use crate::{
     error::GremlinError,
     literal::{Literal, Number},
     script::{self, Argument, Call, Test},
-    tokens::{Scope, Token},
+    tokens::{GType, Scope, Token},
     value::Value,
 };
 
@@ -94,6 +94,17 @@ impl<'a> Arguments<'a> {
         let mut all = Vec::with_capacity(self.left.len());
         while self.first().is_some() {
             all.push(self.text(names, what)?);
+        }
+        Ok(all)
+    }
+
+    /// All that are left, as names of properties: `null` is none.
+    pub(super) fn properties(&mut self, names: &Names<'_>) -> Lowered<Vec<Name>> {
+        let mut all = Vec::with_capacity(self.left.len());
+        while self.first().is_some() {
+            // A name that no property has: without any name, all are meant.
+            let name = self.text_or_null(names, "the name of a property")?;
+            all.push(name.map_or_else(|| "".into(), Name::from));
         }
         Ok(all)
     }
@@ -205,8 +216,13 @@ impl Names<'_> {
                 return Ok(Predicate::Regex(test == Test::Regex, Box::new(Pattern(regex))));
             }
             Test::TypeOf => {
+                if let [Value::Text(name)] = &values[..]
+                    && let Some(kind) = type_named(name)
+                {
+                    values = vec![Value::Token(Token::GType(kind))];
+                }
                 if !matches!(&values[..], [Value::Token(Token::GType(_))]) {
-                    return Err(GremlinError::unsupported("`typeOf` takes a type such as GType.INT"));
+                    return Err(GremlinError::invalid("`typeOf` takes a type such as GType.INT, or the name of one"));
                 }
             }
             _ if values.len() != 1 => return Err(GremlinError::invalid(format!("{test:?} takes one value"))),
@@ -242,6 +258,37 @@ impl Lowering<'_> {
 
 fn not_a_value(error: crate::bytecode::NotAValue) -> GremlinError {
     GremlinError::invalid(error.to_string())
+}
+
+/// A type by the name of its class in Java.
+fn type_named(name: &str) -> Option<GType> {
+    Some(match name {
+        "Boolean" => GType::Boolean,
+        "Byte" => GType::Byte,
+        "Short" => GType::Short,
+        "Integer" => GType::Int,
+        "Long" => GType::Long,
+        "BigInteger" => GType::BigInt,
+        "Float" => GType::Float,
+        "Double" => GType::Double,
+        "BigDecimal" => GType::BigDecimal,
+        "Number" => GType::Number,
+        "String" => GType::String,
+        "Character" => GType::Char,
+        "UUID" => GType::Uuid,
+        "OffsetDateTime" => GType::DateTime,
+        "Duration" => GType::Duration,
+        "List" => GType::List,
+        "Set" => GType::Set,
+        "Map" => GType::Map,
+        "Vertex" => GType::Vertex,
+        "Edge" => GType::Edge,
+        "VertexProperty" => GType::VertexProperty,
+        "Property" => GType::Property,
+        "Path" => GType::Path,
+        "Tree" => GType::Tree,
+        _ => return None,
+    })
 }
 
 /// The text of a literal.

@@ -37,7 +37,7 @@ impl Names<'_> {
 /// # Errors
 /// [`GremlinError::Unsupported`] and [`GremlinError::Invalid`], with the name of the step.
 pub fn lower(traversal: &Traversal, names: Names<'_>) -> Result<Plan, GremlinError> {
-    let mut lowering = Lowering { names, settings: Settings::default(), depth: 0 };
+    let mut lowering = Lowering { names, settings: Settings::default(), refuses_unlabelled: false, reserved: Vec::new() };
     traversal.source.iter().try_for_each(|call| lowering.configure(call))?;
     let steps = lowering.steps(&traversal.steps)?;
     Ok(Plan { steps, settings: lowering.settings })
@@ -47,7 +47,10 @@ pub fn lower(traversal: &Traversal, names: Names<'_>) -> Result<Plan, GremlinErr
 pub(super) struct Lowering<'a> {
     pub(super) names: Names<'a>,
     settings: Settings,
-    depth: usize,
+    /// Whether hops have to name labels.
+    refuses_unlabelled: bool,
+    /// Names that no new property may have.
+    reserved: Vec<Value>,
 }
 
 impl Lowering<'_> {
@@ -62,10 +65,7 @@ impl Lowering<'_> {
 
     /// The steps of a traversal, or of one within another.
     pub(super) fn steps(&mut self, calls: &[Call]) -> Lowered<Steps> {
-        self.depth += 1;
-        let steps = self.connected(calls);
-        self.depth -= 1;
-        steps
+        self.connected(calls)
     }
 
     /// Steps around `and()` and `or()` that stand between them: `out().or().in()`.
@@ -155,12 +155,43 @@ impl Lowering<'_> {
         let (kinds, takes) = self.kinds(call, &mut arguments, modulators)?;
         arguments.end()?;
         modulators.refuse_others(name, takes)?;
+        kinds.iter().try_for_each(|kind| self.check(kind))?;
         let last = kinds.len().saturating_sub(1);
         for (number, kind) in kinds.into_iter().enumerate() {
             let labels = if number == last { labels.clone() } else { Vec::new() };
             steps.push(Arc::new(Step { kind, labels }));
         }
         Ok(())
+    }
+
+    /// What the strategies of the source do not allow; and which side effects there will be.
+    fn check(&mut self, kind: &StepKind) -> Lowered<()> {
+        match kind {
+            StepKind::Hop(_, labels, _) if labels.is_empty() && self.refuses_unlabelled => {
+                Err(GremlinError::invalid(
+                    "The provided traversal contains a vertex step without any specified edge label: name the labels",
+                ))
+            }
+            StepKind::Aggregate(_, name, _) => {
+                self.settings.collected.push(name.clone());
+                Ok(())
+            }
+            StepKind::AddVertex(_, properties) | StepKind::AddEdge(_, _, _, properties) => {
+                properties.iter().try_for_each(|property| self.check_key(property))
+            }
+            StepKind::Property(property) => self.check_key(property),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_key(&self, property: &NewProperty) -> Lowered<()> {
+        let reserved = |name: &Name| self.reserved.iter().any(|key| matches!(key, Value::Text(key) if **key == **name));
+        match &property.key {
+            NewKey::Name(name) if reserved(name) => Err(GremlinError::invalid(format!(
+                "The provided traversal is setting a property key to a reserved word: {name}"
+            ))),
+            _ => Ok(()),
+        }
     }
 
     /// What a call does, and the modulators that it takes.
@@ -241,7 +272,11 @@ impl Lowering<'_> {
                 if !labels.is_empty() {
                     self.needs_labels();
                 }
-                (vec![StepKind::Dedup(scope, labels, self.bys(&modulators.by)?)], &["by"])
+                let by = match labels.is_empty() {
+                    true => vec![self.by(&modulators.by, "Dedup")?],
+                    false => self.bys(&modulators.by)?,
+                };
+                (vec![StepKind::Dedup(scope, labels, by)], &["by"])
             }
             "order" => {
                 let scope = arguments.scope();
@@ -254,7 +289,7 @@ impl Lowering<'_> {
             "sample" => {
                 let scope = arguments.scope();
                 let count = arguments.integer(&names, "a number")?;
-                let by = self.by(&modulators.by, "sample")?;
+                let by = self.by(&modulators.by, "Sample")?;
                 (vec![StepKind::Sample(scope, u64::try_from(count).unwrap_or(0), by)], &["by"])
             }
             "barrier" => match arguments.take() {
@@ -264,10 +299,10 @@ impl Lowering<'_> {
                 _ => one(StepKind::Barrier),
             },
 
-            "values" => one(StepKind::Values(arguments.texts(&names, "the name of a property")?)),
-            "properties" => one(StepKind::Properties(arguments.texts(&names, "the name of a property")?)),
-            "propertyMap" => one(StepKind::PropertyMap(arguments.texts(&names, "the name of a property")?)),
-            "elementMap" => one(StepKind::ElementMap(arguments.texts(&names, "the name of a property")?)),
+            "values" => one(StepKind::Values(arguments.properties(&names)?)),
+            "properties" => one(StepKind::Properties(arguments.properties(&names)?)),
+            "propertyMap" => one(StepKind::PropertyMap(arguments.properties(&names)?)),
+            "elementMap" => one(StepKind::ElementMap(arguments.properties(&names)?)),
             "valueMap" => (vec![self.value_map(arguments, modulators)?], &["by", "with"]),
             "id" => one(StepKind::Token(T::Id)),
             "label" => one(StepKind::Token(T::Label)),
@@ -333,7 +368,7 @@ impl Lowering<'_> {
             }
             "groupCount" => {
                 let name = side_effect(arguments, &names)?;
-                (vec![StepKind::GroupCount(name, self.by(&modulators.by, "groupCount")?)], &["by"])
+                (vec![StepKind::GroupCount(name, self.by(&modulators.by, "GroupCount")?)], &["by"])
             }
             "tree" => {
                 self.needs_paths();
@@ -344,7 +379,7 @@ impl Lowering<'_> {
                 0 => one(StepKind::Sack),
                 _ => {
                     let operator = operator(arguments)?;
-                    (vec![StepKind::SackWith(operator, self.by(&modulators.by, "sack")?)], &["by"])
+                    (vec![StepKind::SackWith(operator, self.by(&modulators.by, "Sack")?)], &["by"])
                 }
             },
 
@@ -366,11 +401,11 @@ impl Lowering<'_> {
             "aggregate" => {
                 let scope = arguments.scope();
                 let name = arguments.text(&names, "the name of a side effect")?;
-                (vec![StepKind::Aggregate(scope, name, self.by(&modulators.by, "aggregate")?)], &["by"])
+                (vec![StepKind::Aggregate(scope, name, self.by(&modulators.by, "Aggregate")?)], &["by"])
             }
             "store" => {
                 let name = arguments.text(&names, "the name of a side effect")?;
-                (vec![StepKind::Aggregate(Scope::Local, name, self.by(&modulators.by, "store")?)], &["by"])
+                (vec![StepKind::Aggregate(Scope::Local, name, self.by(&modulators.by, "Aggregate")?)], &["by"])
             }
             "cap" => {
                 let keys = arguments.texts(&names, "the name of a side effect")?;
@@ -394,7 +429,10 @@ impl Lowering<'_> {
             "addV" | "addE" | "property" | "drop" | "mergeV" | "mergeE" => {
                 self.settings.writes = true;
                 if let Some(why) = &self.settings.read_only {
-                    return Err(GremlinError::ReadOnly(format!("`{}` writes, and {why}", call.name)));
+                    return Err(GremlinError::ReadOnly(format!(
+                        "The provided traversal has a mutating step and thus is not read only: `{}` writes, and {why}",
+                        call.name
+                    )));
                 }
                 self.change(call, arguments, modulators)?
             }
@@ -437,6 +475,11 @@ impl Lowering<'_> {
     fn has(&mut self, arguments: &mut Arguments<'_>) -> Lowered<StepKind> {
         let names = self.names;
         let first = arguments.need("the name of a property")?;
+        // No property has no name.
+        if matches!(first, Argument::Literal(Literal::Null)) && arguments.len() < 2 {
+            arguments.rest();
+            return Ok(StepKind::Discard);
+        }
         if arguments.len() == 2 {
             // has(label, key, value)
             let label = names.predicate(first)?;
@@ -528,7 +571,7 @@ impl Lowering<'_> {
             arguments.take();
             tokens = TokensWanted { id: *all, label: *all, keys: *all, values: *all };
         }
-        let keys = arguments.texts(&names, "the name of a property")?;
+        let keys = arguments.properties(&names)?;
         for (option, value) in self.options(&modulators.with)? {
             if &*option != "~tinkerpop.valueMap.tokens" {
                 return Err(GremlinError::unsupported(format!("`valueMap` has no option {option:?}")));
@@ -588,6 +631,9 @@ impl Lowering<'_> {
         };
         let argument = arguments.need("a traversal")?;
         let body = self.steps_of(arguments, argument)?;
+        if body.iter().any(|step| matches!(step.kind, StepKind::Inject(_))) {
+            return Err(GremlinError::invalid("The parent of inject()-step can not be repeat()-step"));
+        }
         let mut condition = |call: Option<(&Call, bool)>| -> Lowered<Option<(Until, bool)>> {
             let Some((call, before)) = call else { return Ok(None) };
             Ok(Some((self.until(call)?, before)))
@@ -603,7 +649,10 @@ impl Lowering<'_> {
                 Argument::Predicate(_) => Choice::Test(self.names.predicate(first)?),
                 argument => Choice::By(self.by_of(arguments, argument)?),
             };
-            let cases = modulators.options.iter().map(|call| self.case(call)).collect::<Lowered<_>>()?;
+            let cases = modulators.options.iter().map(|call| self.case(call)).collect::<Lowered<Vec<_>>>()?;
+            if cases.iter().any(|(case, _)| matches!(case, Case::Steps(_))) {
+                return Err(GremlinError::invalid("an option of `choose` is a value, a predicate or a `Pick`, not a traversal"));
+            }
             return Ok(StepKind::Choose(choice, cases, false));
         }
         let choice = match first {
@@ -633,7 +682,8 @@ impl Lowering<'_> {
                     None => Given::Value("vertex".into()),
                 };
                 let properties = self.new_properties(&modulators.properties)?;
-                (vec![StepKind::AddVertex(label, properties)], &[])
+                // What the options configure, TinkerPop leaves to each provider.
+                (vec![StepKind::AddVertex(label, properties)], &["with"])
             }
             "addE" => {
                 let label = arguments.need("a label")?;
@@ -643,7 +693,7 @@ impl Lowering<'_> {
                     return Err(GremlinError::invalid("`addE` needs `from` or `to`, to know both vertices"));
                 }
                 let properties = self.new_properties(&modulators.properties)?;
-                (vec![StepKind::AddEdge(label, from, to, properties)], &["from", "to"])
+                (vec![StepKind::AddEdge(label, from, to, properties)], &["from", "to", "with"])
             }
             "property" => {
                 let property = self.new_property(call)?;
@@ -827,9 +877,8 @@ impl Lowering<'_> {
             ("evaluationTimeout" | "scriptEvaluationTimeout", Value::Number(number)) => {
                 self.settings.timeout_ms = u64::try_from(crate::value::to_i64(&number)).ok();
             }
-            // What a driver says of itself, and how it wants its answer: not of the traversal.
-            ("batchSize" | "requestId" | "userAgent" | "materializeProperties" | "language" | "bulkResults", _) => {}
-            (name, _) => return Err(GremlinError::unsupported(format!("there is no option {name:?}"))),
+            // TinkerPop keeps options that nothing asks for.
+            _ => {}
         }
         Ok(())
     }
@@ -856,6 +905,28 @@ impl Lowering<'_> {
                     self.option(name, value)?;
                 }
             }
+            "ProductiveByStrategy" => {
+                let keys = match value("productiveKeys")? {
+                    Some(Value::List(keys) | Value::Set(keys)) => keys,
+                    _ => Vec::new(),
+                };
+                let names = keys.into_iter().filter_map(|key| match key {
+                    Value::Text(name) => Some(Name::from(&*name)),
+                    _ => None,
+                });
+                self.settings.productive = Some(names.collect());
+            }
+            "EdgeLabelVerificationStrategy" => {
+                self.refuses_unlabelled = value("throwException")? == Some(true.into());
+            }
+            "ReservedKeysVerificationStrategy" => {
+                if value("throwException")? == Some(true.into()) {
+                    self.reserved = match value("keys")? {
+                        Some(Value::List(keys) | Value::Set(keys)) => keys,
+                        _ => vec!["id".into(), "label".into()],
+                    };
+                }
+            }
             name if is_optimization(name) => {}
             name => return Err(GremlinError::unsupported(format!("{name} is not supported"))),
         }
@@ -870,6 +941,12 @@ fn is_optimization(name: &str) -> bool {
         "AdjacentToIncidentStrategy"
             | "ByModulatorOptimizationStrategy"
             | "CountStrategy"
+            | "SideEffectStrategy"
+            | "ProfileStrategy"
+            | "GraphFilterStrategy"
+            | "ComputerFinalizationStrategy"
+            | "ElementIdStrategy"
+            | "ConnectiveStrategy"
             | "EarlyLimitStrategy"
             | "FilterRankingStrategy"
             | "IdentityRemovalStrategy"
@@ -881,7 +958,6 @@ fn is_optimization(name: &str) -> bool {
             | "OrderLimitStrategy"
             | "PathProcessorStrategy"
             | "PathRetractionStrategy"
-            | "ProductiveByStrategy_"
             | "RepeatUnrollStrategy"
             | "StandardVerificationStrategy"
             | "ComputerVerificationStrategy"
@@ -954,7 +1030,7 @@ fn range(name: &str, arguments: &mut Arguments<'_>, names: &Names<'_>) -> Lowere
     };
     let low_number = positive(low).unwrap_or(0);
     if positive(high).is_some_and(|high| high < low_number) {
-        return Err(arguments.wrong(&format!("has {low} as its begin and {high} as its end")));
+        return Err(GremlinError::invalid(format!("Not a legal range: [{low}, {high}]")));
     }
     Ok(StepKind::Range(scope, low_number, positive(high)))
 }

@@ -46,6 +46,10 @@ pub struct Settings {
     pub side_effects: Vec<SideEffect>,
     /// Why steps that write are refused, if they are.
     pub read_only: Option<Name>,
+    /// Side effects that steps collect: they are empty before the first value.
+    pub collected: Vec<Name>,
+    /// Whether a `by` without a value has `null`, but for properties of some names.
+    pub productive: Option<Vec<Name>>,
     /// What random steps begin with.
     pub seed: Option<i64>,
     /// Milliseconds.

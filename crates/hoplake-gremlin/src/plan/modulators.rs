@@ -78,7 +78,7 @@ impl Lowering<'_> {
         match calls {
             [] => Ok(By::Identity),
             [one] => self.sorting(one).map(|(by, _)| by),
-            _ => Err(GremlinError::invalid(format!("`{step}` takes one `by`"))),
+            _ => Err(GremlinError::invalid(format!("{step} step can only have one by modulator"))),
         }
     }
 

@@ -123,7 +123,7 @@ pub fn is_of(value: &Value, kind: GType) -> bool {
         | (GType::Uuid, Value::Uuid(_))
         | (GType::Binary, Value::Bytes(_))
         | (GType::List, Value::List(_))
-        | (GType::Set, Value::Set(_))
+        | (GType::Set, Value::Set(_) | Value::BulkSet(_))
         | (GType::Map, Value::Map(_))
         | (GType::Path, Value::Path(_))
         | (GType::Tree, Value::Tree(_))

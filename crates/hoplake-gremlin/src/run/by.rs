@@ -15,6 +15,19 @@ use crate::{
 impl Run {
     /// A value for each row; `None` where there is none.
     pub(super) async fn by(&mut self, by: &By, batch: &Batch) -> Done<Vec<Option<Value>>> {
+        let mut values = self.computed(by, batch).await?;
+        let is_productive = |names: &[Name]| match by {
+            By::Property(name) => !names.contains(name),
+            By::Steps(_) => true,
+            _ => false,
+        };
+        if self.settings.productive.as_ref().is_some_and(|names| is_productive(names)) {
+            values.iter_mut().for_each(|value| drop(value.get_or_insert_default()));
+        }
+        Ok(values)
+    }
+
+    async fn computed(&mut self, by: &By, batch: &Batch) -> Done<Vec<Option<Value>>> {
         match by {
             By::Identity => Ok((0..batch.len()).map(|at| Some(batch.items.value(at))).collect()),
             By::Property(name) => self.by_property(name, batch).await,

@@ -344,7 +344,7 @@ impl Run {
         let found = vertices.iter().zip(&values).map(|(found, value)| match found.first() {
             Some(vertex) => Ok(*vertex),
             None => Err(GremlinError::wrong_type(format!(
-                "The value given to addE() must resolve to a Vertex, and there is none for {}",
+                "The value given to addE() must resolve to a Vertex or the ID of a Vertex present in the graph, and this is {}",
                 kind_of(value)
             ))),
         });

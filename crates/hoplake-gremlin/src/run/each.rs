@@ -195,9 +195,8 @@ impl Run {
             StepKind::SackWith(operator, by) => {
                 let values = self.by(by, &batch).await?;
                 let mut batch = batch;
-                let Some(sacks) = &mut batch.sacks else {
-                    return Err(GremlinError::wrong_type("the traversal has no sack: begin it with `withSack`"));
-                };
+                let rows = batch.len();
+                let sacks = batch.sacks.get_or_insert_with(|| vec![Value::Null; rows]);
                 for (sack, value) in sacks.iter_mut().zip(&values) {
                     if let Some(value) = value {
                         *sack = operate(*operator, std::mem::take(sack), value.clone())?;

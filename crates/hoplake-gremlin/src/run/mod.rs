@@ -129,6 +129,7 @@ impl Results {
                 Some(batch) => {
                     let bulks: Vec<u64> = batch.rows.iter().map(|row| row.bulk).collect();
                     let values = self.run.finished(batch.items.into_values(), self.wanted.properties).await?;
+                    let values: Vec<Value> = values.into_iter().map(without_entries).collect();
                     let bytes: usize = values.iter().map(value_bytes).sum();
                     let bytes = self.hold.bytes() + bytes as u64;
                     self.run.branch.context().resize(&mut self.hold, bytes)?;
@@ -283,5 +284,24 @@ impl Run {
             hold => *hold = Some(self.branch.context().hold(bytes)?),
         }
         Ok(())
+    }
+}
+
+/// Entries of maps are maps of one entry to whoever gets them.
+fn without_entries(value: Value) -> Value {
+    match value {
+        Value::Entry(entry) => {
+            let (key, value) = *entry;
+            Value::Map(vec![(without_entries(key), without_entries(value))])
+        }
+        Value::List(items) => Value::List(items.into_iter().map(without_entries).collect()),
+        Value::Set(items) => Value::Set(items.into_iter().map(without_entries).collect()),
+        Value::BulkSet(items) => {
+            Value::BulkSet(items.into_iter().map(|(item, bulk)| (without_entries(item), bulk)).collect())
+        }
+        Value::Map(entries) => Value::Map(
+            entries.into_iter().map(|(key, value)| (without_entries(key), without_entries(value))).collect(),
+        ),
+        other => other,
     }
 }

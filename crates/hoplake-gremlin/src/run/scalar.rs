@@ -29,13 +29,14 @@ impl Run {
             StepKind::Text(_, TextStep::Concat(given)) => self.concat(batch, given, labels).await,
             StepKind::Text(_, TextStep::Format(format, by)) => self.format(batch, format, by, labels).await,
             StepKind::Text(scope, step) => {
-                self.each_value(batch, labels, |value| scoped(*scope, value, |it| text(step, it)))
+                self.each_value(batch, labels, |value| scoped(*scope, value, |it| text(*scope, step, it)))
             }
             StepKind::List(step, given) => {
                 let others = self.given(given, &batch).await?;
                 let mut values = Vec::with_capacity(batch.len());
                 for (at, other) in others.into_iter().enumerate() {
-                    values.push(Some(lists(*step, batch.items.value(at), other.unwrap_or_default())?));
+                    let by_traversal = matches!(given, Given::Steps(_));
+                    values.push(Some(lists(*step, batch.items.value(at), other.unwrap_or_default(), by_traversal)?));
                 }
                 self.mapped_if(&batch, values, labels)
             }
@@ -192,14 +193,21 @@ fn name(step: &TextStep) -> &'static str {
     }
 }
 
-fn text(step: &TextStep, value: &Value) -> Done<Option<Value>> {
+fn text(scope: Scope, step: &TextStep, value: &Value) -> Done<Option<Value>> {
     let text = match (step, value) {
         (_, Value::Null) => return Ok(Some(Value::Null)),
         (_, Value::Text(text)) => text,
+        (TextStep::Reverse, Value::Path(path)) => {
+            return Ok(Some(Value::List(path.steps.iter().rev().map(|(item, _)| item.clone()).collect())));
+        }
         (TextStep::Reverse, Value::List(items) | Value::Set(items)) => {
             return Ok(Some(Value::List(items.iter().rev().cloned().collect())));
         }
         (TextStep::Reverse, other) => return Ok(Some(other.clone())),
+        (step, _) if scope == Scope::Local => {
+            let name = name(step);
+            return Err(GremlinError::wrong_type(format!("The {name}(local) step can only take string or list of strings")));
+        }
         (step, other) => return Err(not_a_text(name(step), other)),
     };
     let changed: String = match step {
@@ -290,7 +298,7 @@ fn converted(conversion: &Conversion, value: &Value) -> Done<Value> {
             }
             Value::Text(text) if text.eq_ignore_ascii_case("true") => Ok(true.into()),
             Value::Text(text) if text.eq_ignore_ascii_case("false") => Ok(false.into()),
-            _ => Err(cannot("boolean")),
+            _ => Err(cannot("Boolean")),
         },
         Conversion::Date => match value {
             Value::DateTime(..) => Ok(value.clone()),
@@ -307,9 +315,10 @@ fn converted(conversion: &Conversion, value: &Value) -> Done<Value> {
         Conversion::Number(kind) => {
             let number = match value {
                 Value::Number(number) => number.clone(),
-                Value::Text(text) => parsed(text.trim()).ok_or_else(|| cannot("number"))?,
+                Value::Text(text) => parsed(text.trim()).ok_or_else(|| GremlinError::wrong_type(format!("Can't parse string '{text}' as number.")))?,
                 Value::DateTime(time, _) => Number::Long(time.as_millisecond()),
-                _ => return Err(cannot("number")),
+                Value::List(_) => return Err(GremlinError::wrong_type("Can't parse type ArrayList as number.")),
+                other => return Err(GremlinError::wrong_type(format!("Can't parse type {} as number.", kind_of(other)))),
             };
             match kind {
                 None => Ok(number.into()),
@@ -392,7 +401,7 @@ fn cast(number: &Number, kind: GType) -> Done<Number> {
             other => Number::BigDecimal(BigDecimal::from(to_i64(other))),
         },
         GType::Number => number.clone(),
-        other => return Err(GremlinError::wrong_type(format!("{} is not a type of numbers", other.name()))),
+        other => return Err(GremlinError::wrong_type(format!("asNumber() requires a numeric type token, got {}", other.name()))),
     })
 }
 
@@ -443,6 +452,7 @@ fn collection(step: &str, value: Value) -> Done<Vec<Value>> {
     match value {
         Value::Path(path) => Ok(path.steps.into_iter().map(|(item, _)| item).collect()),
         Value::List(_) | Value::Set(_) | Value::BulkSet(_) => items_of(value),
+        Value::Null => Err(GremlinError::wrong_type(format!("Incoming traverser for {step} step can't be null"))),
         other => Err(GremlinError::wrong_type(format!(
             "{step} step can only take an array or an Iterable type for incoming traversers, encountered {}",
             kind_of(&other)
@@ -450,7 +460,7 @@ fn collection(step: &str, value: Value) -> Done<Vec<Value>> {
     }
 }
 
-fn lists(step: ListStep, left: Value, right: Value) -> Done<Value> {
+fn lists(step: ListStep, left: Value, right: Value, by_traversal: bool) -> Done<Value> {
     let name = match step {
         ListStep::Combine => "combine",
         ListStep::Merge => "merge",
@@ -462,15 +472,31 @@ fn lists(step: ListStep, left: Value, right: Value) -> Done<Value> {
     if let (ListStep::Merge, Value::Map(_), Value::Map(_)) = (step, &left, &right) {
         return super::reduce::operate(crate::tokens::Operator::AddAll, left, right);
     }
+    if let (ListStep::Merge, Value::Map(_)) = (step, &left) {
+        return Err(GremlinError::wrong_type(format!(
+            "{name} step expected provided argument to evaluate to a Map, encountered {}",
+            kind_of(&right)
+        )));
+    }
     let left = collection(name, left)?;
     let right = match right {
         Value::Path(path) => path.steps.into_iter().map(|(item, _)| item).collect(),
         right @ (Value::List(_) | Value::Set(_) | Value::BulkSet(_)) => items_of(right)?,
         other => {
-            return Err(GremlinError::wrong_type(format!(
-                "{name} step can only take an array or an Iterable as argument, encountered {}",
-                kind_of(&other)
-            )));
+            let kind = kind_of(&other);
+            return Err(GremlinError::wrong_type(match (&other, by_traversal) {
+                (Value::Null, true) => {
+                    format!("traversal argument for {name} step must yield an iterable type, not null")
+                }
+                (_, true) => {
+                    format!("traversal argument for {name} step must yield an iterable type, encountered {kind}")
+                }
+                (Value::Null, false) => format!("Argument provided for {name} step can't be null"),
+                (Value::Map(_), false) if step == ListStep::Merge => {
+                    format!("{name} step type mismatch: expected argument to be Iterable but got Map")
+                }
+                _ => format!("{name} step can only take an array or an Iterable as an argument, encountered {kind}"),
+            }));
         }
     };
     let keys = |values: &[Value]| values.iter().cloned().map(OwnedKey).collect::<HashSet<_>>();

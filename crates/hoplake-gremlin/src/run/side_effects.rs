@@ -40,11 +40,11 @@ enum Effect {
 
 impl SideEffects {
     pub(super) fn new(settings: &Settings, context: &QueryContext) -> Done<Self> {
-        let initial = settings
-            .side_effects
-            .iter()
-            .map(|it| (it.name.clone(), Effect::Value(it.initial.clone(), it.reduce)))
-            .collect();
+        let empty = || Effect::Collected { values: Vec::new(), places: HashMap::new() };
+        let mut initial: HashMap<Name, Effect> =
+            settings.collected.iter().map(|name| (name.clone(), empty())).collect();
+        let given = settings.side_effects.iter();
+        initial.extend(given.map(|it| (it.name.clone(), Effect::Value(it.initial.clone(), it.reduce))));
         Ok(Self { effects: initial, hold: context.hold(0)? })
     }
 
@@ -155,11 +155,6 @@ impl Run {
             Effect::Groups(groups) => groups.copy(),
         };
         self.grouped(groups).await.map(Some)
-    }
-
-    /// An empty side effect for each name that steps of the query collect under, so that it can be read before.
-    pub(super) fn has_side_effect(&self, name: &Name) -> bool {
-        self.side_effects.effects.contains_key(name)
     }
 }
 

@@ -37,7 +37,8 @@ impl Names<'_> {
 /// # Errors
 /// [`GremlinError::Unsupported`] and [`GremlinError::Invalid`], with the name of the step.
 pub fn lower(traversal: &Traversal, names: Names<'_>) -> Result<Plan, GremlinError> {
-    let mut lowering = Lowering { names, settings: Settings::default(), refuses_unlabelled: false, reserved: Vec::new() };
+    let mut lowering =
+        Lowering { names, settings: Settings::default(), refuses_unlabelled: false, reserved: Vec::new() };
     traversal.source.iter().try_for_each(|call| lowering.configure(call))?;
     let steps = lowering.steps(&traversal.steps)?;
     Ok(Plan { steps, settings: lowering.settings })
@@ -167,11 +168,9 @@ impl Lowering<'_> {
     /// What the strategies of the source do not allow; and which side effects there will be.
     fn check(&mut self, kind: &StepKind) -> Lowered<()> {
         match kind {
-            StepKind::Hop(_, labels, _) if labels.is_empty() && self.refuses_unlabelled => {
-                Err(GremlinError::invalid(
-                    "The provided traversal contains a vertex step without any specified edge label: name the labels",
-                ))
-            }
+            StepKind::Hop(_, labels, _) if labels.is_empty() && self.refuses_unlabelled => Err(GremlinError::invalid(
+                "The provided traversal contains a vertex step without any specified edge label: name the labels",
+            )),
             StepKind::Aggregate(_, name, _) => {
                 self.settings.collected.push(name.clone());
                 Ok(())
@@ -617,11 +616,17 @@ impl Lowering<'_> {
             let steps = self.steps_of(arguments, argument)?;
             return Ok(StepKind::SelectSteps(pop, steps, self.bys(&modulators.by)?));
         }
-        let labels = arguments.texts(&names, "a label")?;
+        let mut labels: Vec<Name> = Vec::new();
+        let several = arguments.len() > 1;
+        for label in arguments.texts(&names, "a label")? {
+            if !labels.contains(&label) {
+                labels.push(label);
+            }
+        }
         if labels.is_empty() {
             return Err(arguments.wrong("needs a label"));
         }
-        Ok(StepKind::Select(pop, labels, self.bys(&modulators.by)?))
+        Ok(StepKind::Select(pop, labels, self.bys(&modulators.by)?, several))
     }
 
     fn repeat(&mut self, arguments: &mut Arguments<'_>, modulators: &Modulators<'_>) -> Lowered<StepKind> {
@@ -651,7 +656,9 @@ impl Lowering<'_> {
             };
             let cases = modulators.options.iter().map(|call| self.case(call)).collect::<Lowered<Vec<_>>>()?;
             if cases.iter().any(|(case, _)| matches!(case, Case::Steps(_))) {
-                return Err(GremlinError::invalid("an option of `choose` is a value, a predicate or a `Pick`, not a traversal"));
+                return Err(GremlinError::invalid(
+                    "Traversal is not allowed as a Pick token for `choose`: write a value or a predicate",
+                ));
             }
             return Ok(StepKind::Choose(choice, cases, false));
         }
@@ -696,9 +703,9 @@ impl Lowering<'_> {
                 (vec![StepKind::AddEdge(label, from, to, properties)], &["from", "to", "with"])
             }
             "property" => {
-                let property = self.new_property(call)?;
+                let properties = self.new_property(call)?;
                 arguments.rest();
-                (vec![StepKind::Property(property)], &[])
+                (properties.into_iter().map(StepKind::Property).collect(), &[])
             }
             _ => {
                 let sought = match arguments.take() {
@@ -736,10 +743,14 @@ impl Lowering<'_> {
     }
 
     fn new_properties(&mut self, calls: &[&Call]) -> Lowered<Vec<NewProperty>> {
-        calls.iter().map(|call| self.new_property(call)).collect()
+        let mut all = Vec::with_capacity(calls.len());
+        for call in calls {
+            all.extend(self.new_property(call)?);
+        }
+        Ok(all)
     }
 
-    fn new_property(&mut self, call: &Call) -> Lowered<NewProperty> {
+    fn new_property(&mut self, call: &Call) -> Lowered<Vec<NewProperty>> {
         let mut arguments = Arguments::new(call);
         let cardinality = match arguments.first() {
             Some(Argument::Token(Token::Cardinality(cardinality))) => {
@@ -750,7 +761,10 @@ impl Lowering<'_> {
         };
         let key = arguments.need("a name")?;
         let Some(value) = arguments.take() else {
-            return Ok(NewProperty { cardinality, key: NewKey::Entries, value: self.given(key)? });
+            if let Argument::Map(entries) = key {
+                return self.new_entries(entries, cardinality);
+            }
+            return Ok(vec![NewProperty { cardinality, key: NewKey::Entries, value: self.given(key)? }]);
         };
         if arguments.len() > 0 {
             return Err(GremlinError::unsupported(
@@ -759,6 +773,7 @@ impl Lowering<'_> {
         }
         let key = match key {
             Argument::Token(Token::T(token)) => NewKey::Token(*token),
+            Argument::Traversal(calls) => NewKey::Steps(self.steps(calls)?),
             key => match self.names.value(key)? {
                 Value::Text(name) => NewKey::Name(name.into()),
                 Value::Token(Token::T(token)) => NewKey::Token(token),
@@ -769,7 +784,29 @@ impl Lowering<'_> {
             Argument::Cardinality(cardinality, value) => (&**value, Some(*cardinality)),
             value => (value, cardinality),
         };
-        Ok(NewProperty { cardinality, key, value: self.given(value)? })
+        Ok(vec![NewProperty { cardinality, key, value: self.given(value)? }])
+    }
+
+    /// Properties from a map, each value perhaps with a cardinality of its own.
+    fn new_entries(
+        &mut self,
+        entries: &[(Argument, Argument)],
+        cardinality: Option<crate::tokens::Cardinality>,
+    ) -> Lowered<Vec<NewProperty>> {
+        let mut all = Vec::with_capacity(entries.len());
+        for (key, value) in entries {
+            let key = match self.names.value(key)? {
+                Value::Text(name) => NewKey::Name(name.into()),
+                Value::Token(Token::T(token)) => NewKey::Token(token),
+                _ => return Err(GremlinError::invalid("the keys of a map of properties are names, T.id and T.label")),
+            };
+            let (value, cardinality) = match value {
+                Argument::Cardinality(cardinality, value) => (&**value, Some(*cardinality)),
+                value => (value, cardinality),
+            };
+            all.push(NewProperty { cardinality, key, value: self.given(value)? });
+        }
+        Ok(all)
     }
 
     fn text_step(

@@ -153,6 +153,8 @@ pub enum NewKey {
     Name(Name),
     /// Its id or label, when it is added.
     Token(T),
+    /// The property whose name a traversal gives.
+    Steps(Steps),
     /// All entries of a map, whose keys are names and tokens.
     Entries,
 }
@@ -387,8 +389,8 @@ pub enum StepKind {
     Loops(Option<Name>),
     /// Where the traverser has been.
     Path(PathPart),
-    /// What was met under labels.
-    Select(Pop, Vec<Name>, Vec<By>),
+    /// What was met under labels; `true` if that is a map.
+    Select(Pop, Vec<Name>, Vec<By>, bool),
     /// What was met under the label that a traversal gives.
     SelectSteps(Pop, Steps, Vec<By>),
     /// The keys or values of a map.

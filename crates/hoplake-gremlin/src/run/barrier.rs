@@ -145,6 +145,12 @@ impl Run {
             if values.iter().any(is_element) {
                 values = self.finished(values, false).await?;
             }
+            // T.id sorts among texts as `id`.
+            for value in &mut values {
+                if let Value::Token(crate::tokens::Token::T(token)) = value {
+                    *value = token.name().into();
+                }
+            }
             keys.push(values);
         }
         let kept = (0..all.len() as u32).filter(|at| productive[*at as usize]).collect();

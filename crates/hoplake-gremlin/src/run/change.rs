@@ -116,11 +116,19 @@ impl Run {
         let mut all: Vec<NewVertex> = (0..batch.len()).map(|_| NewVertex::default()).collect();
         for property in properties {
             let values = self.given(&property.value, batch).await?;
-            for (new, value) in all.iter_mut().zip(values) {
+            let keys = match &property.key {
+                NewKey::Steps(steps) => self.firsts(steps, batch).await?,
+                _ => vec![None; batch.len()],
+            };
+            for ((new, value), key) in all.iter_mut().zip(values).zip(keys) {
                 let Some(value) = value else { continue };
                 match &property.key {
                     NewKey::Name(name) => new.values.push((name.clone(), property.cardinality, value)),
                     NewKey::Token(token) => new.set_token(*token, value)?,
+                    NewKey::Steps(_) => {
+                        let entry = (key.unwrap_or_default(), value);
+                        new.set_entries(vec![entry], property.cardinality)?;
+                    }
                     NewKey::Entries => match value {
                         Value::Map(entries) => new.set_entries(entries, property.cardinality)?,
                         Value::Null => {}
@@ -522,7 +530,7 @@ impl NewVertex {
     }
 }
 
-fn check_label(label: &str) -> Done<()> {
+pub(super) fn check_label(label: &str) -> Done<()> {
     match label {
         "" => Err(GremlinError::wrong_type("Label can not be empty")),
         label if label.starts_with('~') => {
@@ -532,7 +540,7 @@ fn check_label(label: &str) -> Done<()> {
     }
 }
 
-fn check_name(name: &str) -> Done<()> {
+pub(super) fn check_name(name: &str) -> Done<()> {
     match name {
         "" => Err(GremlinError::wrong_type("Property key can not be empty")),
         name if name.starts_with('~') => {

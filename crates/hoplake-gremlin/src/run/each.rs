@@ -9,6 +9,7 @@ use super::{
     by::{column_of, kind_of},
     elements::Wanted,
     paths::{Labels, PathTree},
+    pipe::Frames,
     reduce::{OwnedKey, items_of, operate},
 };
 use crate::{
@@ -23,7 +24,6 @@ impl Run {
     /// What a step makes of a batch.
     pub(super) async fn each(&mut self, kind: &StepKind, labels: &Labels, batch: Batch) -> Done<Batch> {
         match kind {
-            StepKind::Inject(values) => self.inject(batch, values, labels).await,
             StepKind::Ends(direction) => self.ends(batch, *direction, labels),
             StepKind::OtherEnd => {
                 let end = |value: &Value| match element_of(value) {
@@ -269,7 +269,8 @@ impl Run {
             | StepKind::MergeEdge(_) => self.change(kind, labels, batch).await,
 
             // They have pipes of their own.
-            StepKind::Vertices(_)
+            StepKind::Inject(_)
+            | StepKind::Vertices(_)
             | StepKind::Edges(_)
             | StepKind::Hop(..)
             | StepKind::Range(..)
@@ -326,17 +327,11 @@ impl Run {
         Ok(derived)
     }
 
-    async fn inject(&mut self, batch: Batch, values: &[Value], labels: &Labels) -> Done<Batch> {
+    /// Values that a query gives, in each of some frames.
+    pub(super) async fn injected(&mut self, values: &[Value], frames: &Frames, labels: &Labels) -> Done<Batch> {
         let values = self.with_elements(values.to_vec()).await?;
-        // Once, before all that come: the pipe gives a second batch without them.
-        let injected = self.begun(values.into_iter().map(|value| (0, value)).collect(), labels)?;
-        if matches!(batch.items, Items::Nowhere(_)) {
-            return Ok(injected);
-        }
-        let mut all = injected;
-        let others = self.relabelled(batch, labels)?;
-        all.append(others);
-        Ok(all)
+        let all = frames.iter().flat_map(|frame| values.iter().map(|value| (*frame, value.clone())));
+        self.begun(all.collect(), labels)
     }
 
     fn ends(&mut self, batch: Batch, direction: Direction, labels: &Labels) -> Done<Batch> {

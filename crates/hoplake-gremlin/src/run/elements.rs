@@ -272,9 +272,9 @@ impl Run {
                     {
                         seek(number, key);
                     }
-                    labels()
-                        .filter(|(_, label)| label.key_type == KeyType::String)
-                        .for_each(|(number, _)| seek(number, Key::String(text.to_string())));
+                    // As text, a key may be of either type.
+                    let keys = labels().filter_map(|(number, label)| Some((number, Key::parse(text, label.key_type)?)));
+                    keys.collect::<Vec<_>>().into_iter().for_each(|(number, key)| seek(number, key));
                 }
                 Value::Uuid(uuid) => labels()
                     .filter(|(_, label)| label.key_type == KeyType::String)

@@ -55,7 +55,7 @@ impl Run {
                 self.mapped(batch, Items::Values(maps), labels)
             }
             StepKind::ElementMap(names) => self.element_map(batch, names, labels).await,
-            StepKind::Select(pop, names, by) => self.select(batch, *pop, names, by, labels).await,
+            StepKind::Select(pop, names, by, as_map) => self.select(batch, *pop, names, by, *as_map, labels).await,
             StepKind::SelectSteps(pop, steps, by) => {
                 let keys = self.firsts(steps, &batch).await?;
                 let mut values = vec![None; batch.len()];
@@ -107,13 +107,21 @@ impl Run {
         }
     }
 
-    async fn select(&mut self, batch: Batch, pop: Pop, names: &[Name], by: &[By], labels: &Labels) -> Done<Batch> {
+    async fn select(
+        &mut self,
+        batch: Batch,
+        pop: Pop,
+        names: &[Name],
+        by: &[By],
+        as_map: bool,
+        labels: &Labels,
+    ) -> Done<Batch> {
         let mut columns = Vec::with_capacity(names.len());
         for (number, name) in names.iter().enumerate() {
             let met = self.met(name, pop, &batch).await?;
             columns.push(self.by_of(nth(by, number), &batch, met).await?);
         }
-        if let [_] = names {
+        if !as_map {
             let only = columns.pop().unwrap_or_default();
             return self.mapped_if(&batch, only, labels);
         }

@@ -299,9 +299,9 @@ fn without_entries(value: Value) -> Value {
         Value::BulkSet(items) => {
             Value::BulkSet(items.into_iter().map(|(item, bulk)| (without_entries(item), bulk)).collect())
         }
-        Value::Map(entries) => Value::Map(
-            entries.into_iter().map(|(key, value)| (without_entries(key), without_entries(value))).collect(),
-        ),
+        Value::Map(entries) => {
+            Value::Map(entries.into_iter().map(|(key, value)| (without_entries(key), without_entries(value))).collect())
+        }
         other => other,
     }
 }

@@ -64,6 +64,11 @@ enum State {
     Range(HashMap<u32, u64>),
     /// What came, by frame.
     Dedup(HashSet<(u32, OwnedKey)>),
+    /// Values that are given once, after those that come if `last`.
+    Injecting {
+        armed: Option<Frames>,
+        last: bool,
+    },
     Uniting(Uniting),
     Choosing(Choosing),
     Repeating(Repeating),
@@ -75,7 +80,11 @@ impl Pipe {
         let mut pipe = Self::Input(VecDeque::new());
         for step in steps.iter() {
             let labels: Labels = step.labels.clone().into();
-            let state = State::of(step);
+            let mut state = State::of(step);
+            // At the beginning of a traversal within another, the traverser is there before the values.
+            if let (State::Injecting { last, .. }, Self::Input(_)) = (&mut state, &pipe) {
+                *last = true;
+            }
             pipe = Self::Step(Box::new(StepPipe { before: pipe, step: step.clone(), labels, state }));
         }
         pipe
@@ -94,7 +103,9 @@ impl Pipe {
             Self::Input(batches) => batches.push_back(batch),
             Self::Step(step) => {
                 match &mut step.state {
-                    State::Barrier { armed, .. } | State::Reducing { armed } => *armed = Some(frames.clone()),
+                    State::Barrier { armed, .. } | State::Reducing { armed } | State::Injecting { armed, .. } => {
+                        *armed = Some(frames.clone());
+                    }
                     // A loop has each of its rounds begin to count anew.
                     State::Range(counts) => counts.clear(),
                     _ => {}
@@ -136,6 +147,7 @@ impl State {
             StepKind::Reduce(_, Scope::Global) => Self::Reducing { armed: None },
             StepKind::Range(Scope::Global, ..) => Self::Range(HashMap::new()),
             StepKind::Dedup(Scope::Global, ..) => Self::Dedup(HashSet::new()),
+            StepKind::Inject(_) => Self::Injecting { armed: None, last: false },
             StepKind::Union(branches) => Self::Uniting(Uniting::new(branches)),
             StepKind::Choose(choice, cases, all) => Self::Choosing(Choosing::new(choice, cases, *all)),
             StepKind::Repeat(repeat) => Self::Repeating(Repeating::new(repeat)),
@@ -237,6 +249,22 @@ impl StepPipe {
                             run.relabelled(kept, labels)?
                         }
                         None => return Ok(None),
+                    }
+                }
+                State::Injecting { armed, last } => {
+                    let StepKind::Inject(values) = &step.kind else { return Ok(None) };
+                    if !*last && let Some(frames) = armed.take() {
+                        run.injected(values, &frames, labels).await?
+                    } else {
+                        match (before.next(run).await?, armed.take_if(|_| *last)) {
+                            // Before the first step there is nobody who could go on.
+                            (Some(batch), frames) if !matches!(batch.items, Items::Nowhere(_)) => {
+                                *armed = frames;
+                                run.relabelled(batch, labels)?
+                            }
+                            (_, Some(frames)) => run.injected(values, &frames, labels).await?,
+                            (_, None) => return Ok(None),
+                        }
                     }
                 }
                 State::Uniting(uniting) => match uniting.next(before, run, labels).await? {

@@ -54,7 +54,7 @@ impl Run {
                 let values = self.finished(batch.items.clone().into_values(), false).await?;
                 let as_text = |value: &Value| {
                     Ok(Some(match value {
-                        Value::Null => Value::Null,
+                        Value::Null => return Err(GremlinError::wrong_type("Can't parse null as String.")),
                         value => Value::Text(shown(value).into()),
                     }))
                 };
@@ -102,7 +102,9 @@ impl Run {
                 match &column[at] {
                     Some(Value::Text(more)) => text.get_or_insert_default().push_str(more),
                     Some(Value::Null) | None => {}
-                    Some(other) => return Err(not_a_text("concat", other)),
+                    Some(_) => {
+                        return Err(GremlinError::wrong_type("String concat() can only take string as argument"));
+                    }
                 }
             }
             Ok(text.map_or(Value::Null, |text| Value::Text(text.into())))
@@ -206,7 +208,9 @@ fn text(scope: Scope, step: &TextStep, value: &Value) -> Done<Option<Value>> {
         (TextStep::Reverse, other) => return Ok(Some(other.clone())),
         (step, _) if scope == Scope::Local => {
             let name = name(step);
-            return Err(GremlinError::wrong_type(format!("The {name}(local) step can only take string or list of strings")));
+            return Err(GremlinError::wrong_type(format!(
+                "The {name}(local) step can only take string or list of strings"
+            )));
         }
         (step, other) => return Err(not_a_text(name(step), other)),
     };
@@ -315,10 +319,14 @@ fn converted(conversion: &Conversion, value: &Value) -> Done<Value> {
         Conversion::Number(kind) => {
             let number = match value {
                 Value::Number(number) => number.clone(),
-                Value::Text(text) => parsed(text.trim()).ok_or_else(|| GremlinError::wrong_type(format!("Can't parse string '{text}' as number.")))?,
+                Value::Null if kind.is_some() => return Ok(Value::Null),
+                Value::Text(text) => parsed(text.trim())
+                    .ok_or_else(|| GremlinError::wrong_type(format!("Can't parse string '{text}' as number.")))?,
                 Value::DateTime(time, _) => Number::Long(time.as_millisecond()),
                 Value::List(_) => return Err(GremlinError::wrong_type("Can't parse type ArrayList as number.")),
-                other => return Err(GremlinError::wrong_type(format!("Can't parse type {} as number.", kind_of(other)))),
+                other => {
+                    return Err(GremlinError::wrong_type(format!("Can't parse type {} as number.", kind_of(other))));
+                }
             };
             match kind {
                 None => Ok(number.into()),
@@ -330,6 +338,10 @@ fn converted(conversion: &Conversion, value: &Value) -> Done<Value> {
 
 /// A number as text has it: the least type that holds it, from 32 bits on.
 fn parsed(text: &str) -> Option<Number> {
+    if let Some(digits) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        let number = i64::from_str_radix(digits, 16).ok()?;
+        return Some(i32::try_from(number).map_or(Number::Long(number), Number::Int));
+    }
     if let Ok(number) = text.parse::<i32>() {
         return Some(Number::Int(number));
     }
@@ -401,7 +413,12 @@ fn cast(number: &Number, kind: GType) -> Done<Number> {
             other => Number::BigDecimal(BigDecimal::from(to_i64(other))),
         },
         GType::Number => number.clone(),
-        other => return Err(GremlinError::wrong_type(format!("asNumber() requires a numeric type token, got {}", other.name()))),
+        other => {
+            return Err(GremlinError::wrong_type(format!(
+                "asNumber() requires a numeric type token, got {}",
+                other.name()
+            )));
+        }
     })
 }
 

@@ -4,9 +4,12 @@
 //! could be lowered to the same steps.
 
 mod arguments;
+mod formula;
 mod lower;
+mod matching;
 mod modulators;
 mod predicate;
+mod strategies;
 
 use std::sync::Arc;
 
@@ -16,6 +19,7 @@ use crate::{
 };
 
 pub use self::{
+    formula::Formula,
     lower::{Names, lower},
     predicate::Predicate,
 };
@@ -286,13 +290,24 @@ pub struct Merging {
     /// What is sought.
     pub sought: Given,
     /// What is added where nothing was found.
-    pub on_create: Option<Given>,
-    /// What is changed where something was found.
-    pub on_match: Option<(Given, Option<Cardinality>)>,
+    pub on_create: Option<MergeMap>,
+    /// What is changed where something was found; a traversal gives it from there.
+    pub on_match: Option<MergeMap>,
     /// The source of the edge.
     pub out_vertex: Option<Given>,
     /// The target of the edge.
     pub in_vertex: Option<Given>,
+}
+
+/// A map of properties, and their cardinalities.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MergeMap {
+    /// The map.
+    pub map: Given,
+    /// Of some properties.
+    pub cardinalities: Vec<(Name, Cardinality)>,
+    /// Of all others.
+    pub otherwise: Option<Cardinality>,
 }
 
 /// What a step does.
@@ -429,6 +444,8 @@ pub enum StepKind {
     Conjoin(Box<str>),
     /// Another type.
     As(Scope, Conversion),
+    /// A formula.
+    Math(Box<Formula>, Vec<By>),
     /// Later or earlier.
     DateAdd(Dt, i64),
     /// Seconds from another point in time.

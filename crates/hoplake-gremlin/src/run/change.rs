@@ -67,7 +67,7 @@ impl Changes {
 pub(super) type NewValues = Vec<(Name, Option<Cardinality>, Value)>;
 
 /// A vertex that is to be added.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct NewVertex {
     pub(super) label: Option<Name>,
     pub(super) id: Option<Value>,
@@ -282,6 +282,9 @@ impl Run {
                 (None, Some(Value::Null)) => return Err(GremlinError::wrong_type("Label can not be null")),
                 _ => return Err(GremlinError::wrong_type("the label of an edge is a text")),
             };
+            if new.id.is_some() {
+                return Err(no_edge_ids());
+            }
             for _ in 0..batch.rows[at].bulk {
                 rows.push(at as u32);
                 added.push((label.clone(), sources[at], targets[at], new.values.clone()));
@@ -622,6 +625,10 @@ pub(super) fn to_stored(name: &str, value: Value) -> Done<change::Value> {
 
 fn not_an_element(value: &Value) -> GremlinError {
     GremlinError::wrong_type(format!("only vertices and edges can be changed, and this is {}", kind_of(value)))
+}
+
+pub(super) fn no_edge_ids() -> GremlinError {
+    GremlinError::wrong_type("Edge does not support user supplied identifiers: an edge gets its id from its vertices")
 }
 
 fn gone(what: &str) -> GremlinError {

@@ -258,6 +258,7 @@ impl Run {
             | StepKind::List(..)
             | StepKind::Conjoin(_)
             | StepKind::As(..)
+            | StepKind::Math(..)
             | StepKind::DateAdd(..)
             | StepKind::DateDiff(_) => self.scalar(kind, labels, batch).await,
 

@@ -64,6 +64,38 @@ impl Run {
             StepKind::As(_, conversion) => {
                 self.each_value(batch, labels, |value| converted(conversion, value).map(Some))
             }
+            StepKind::Math(formula, by) => {
+                let mut columns = Vec::with_capacity(formula.variables().len());
+                for (number, name) in formula.variables().iter().enumerate() {
+                    let identity = By::Identity;
+                    let by = if by.is_empty() { &identity } else { &by[number % by.len()] };
+                    columns.push(match &**name {
+                        "_" => self.by(by, &batch).await?,
+                        _ => {
+                            let met = self.met(name, Pop::Last, &batch).await?;
+                            self.by_of(by, &batch, met).await?
+                        }
+                    });
+                }
+                let computed = |at: usize| -> Done<Option<Value>> {
+                    let mut values = Vec::with_capacity(columns.len());
+                    for (column, name) in columns.iter().zip(formula.variables()) {
+                        match &column[at] {
+                            Some(Value::Number(number)) => values.push(to_f64(number)),
+                            None => return Ok(None),
+                            Some(other) => {
+                                return Err(GremlinError::wrong_type(format!(
+                                    "The variable {name} for math() step must resolve to a Number - it is instead {}",
+                                    kind_of(other)
+                                )));
+                            }
+                        }
+                    }
+                    formula.value(&values).map(|value| Some(value.into()))
+                };
+                let values = (0..batch.len()).map(computed).collect::<Done<Vec<_>>>()?;
+                self.mapped_if(&batch, values, labels)
+            }
             StepKind::DateAdd(unit, count) => {
                 self.each_value(batch, labels, |value| later(value, *unit, *count).map(Some))
             }
@@ -290,8 +322,7 @@ pub(super) fn shown(value: &Value) -> String {
 }
 
 fn converted(conversion: &Conversion, value: &Value) -> Done<Value> {
-    let cannot =
-        |to: &str| GremlinError::wrong_type(format!("Can't parse {} as {to}: it is {}", shown(value), kind_of(value)));
+    let cannot = |to: &str| GremlinError::wrong_type(format!("Can't parse {} as {to}.", shown(value)));
     match conversion {
         Conversion::String => Ok(Value::Text(shown(value).into())),
         Conversion::Boolean => match value {

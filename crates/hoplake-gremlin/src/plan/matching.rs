@@ -99,6 +99,13 @@ impl Lowering<'_> {
                 known.push(name);
             }
         }
+        // Of variables in conditions, those that were met before count.
+        for name in left.iter().flat_map(|pattern| pattern.needs.iter().copied()) {
+            if self.has_label(name) && !all.contains(&name) {
+                all.push(name);
+                known.push(name);
+            }
+        }
         // What is only a condition on a variable binds none.
         left.iter_mut().for_each(|pattern| pattern.needs.retain(|name| all.contains(name)));
         let step = |kind, labels: Vec<Name>| Arc::new(Step { kind, labels });
@@ -136,12 +143,13 @@ impl Lowering<'_> {
             match pattern.end {
                 Some(end) if !known.contains(&end) => {
                     known.push(end);
-                    within.push(step(StepKind::Identity, vec![end.into()]));
-                    steps.extend(within);
+                    // Within a traversal of its own: if it reduces, it does for each traverser.
+                    steps.push(step(StepKind::FlatMap(within.into()), vec![end.into()]));
                 }
                 end => {
-                    within.extend(end.map(|end| step(StepKind::EndAt(end.into()), Vec::new())));
-                    steps.push(step(StepKind::Where(within.into()), Vec::new()));
+                    let mut condition = vec![step(StepKind::FlatMap(within.into()), Vec::new())];
+                    condition.extend(end.map(|end| step(StepKind::EndAt(end.into()), Vec::new())));
+                    steps.push(step(StepKind::Where(condition.into()), Vec::new()));
                 }
             }
         }

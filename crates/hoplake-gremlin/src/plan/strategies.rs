@@ -70,6 +70,8 @@ impl Lowering<'_> {
         let in_partition = only(StepKind::Has(By::Property(key.clone()), Predicate::Test(Test::Within, read)));
         restrictions.vertices.push(in_partition.clone());
         restrictions.edges.push(in_partition);
+        // Unlike a subgraph, a partition has edges whose vertices are in another.
+        restrictions.loose_edges |= restrictions.vertices.len() == 1;
         restrictions.partition = write.map(|partition| (key, partition));
         self.restrictions = Some(restrictions);
         Ok(())

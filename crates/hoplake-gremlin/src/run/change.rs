@@ -154,6 +154,7 @@ impl Run {
     ) -> Done<Batch> {
         let given = self.given(label, &batch).await?;
         let mut new = self.new_values(properties, &batch).await?;
+        batch.rows.iter().try_for_each(|row| super::reduce::copies(row.bulk).map(drop))?;
         let places: Vec<u32> =
             (0u32..).zip(&batch.rows).flat_map(|(at, row)| std::iter::repeat_n(at, row.bulk as usize)).collect();
         for (new, label) in new.iter_mut().zip(given) {
@@ -285,7 +286,7 @@ impl Run {
             if new.id.is_some() {
                 return Err(no_edge_ids());
             }
-            for _ in 0..batch.rows[at].bulk {
+            for _ in 0..super::reduce::copies(batch.rows[at].bulk)? {
                 rows.push(at as u32);
                 added.push((label.clone(), sources[at], targets[at], new.values.clone()));
             }

@@ -184,6 +184,7 @@ impl Run {
         let sought = self.maps_of(&merging.sought, &batch, "mergeE").await?;
         let on_create = self.options_of(merging.on_create.as_ref(), &batch).await?;
         check_match(merging.on_match.as_ref())?;
+        let create_is_given = matches!(&merging.on_create, Some(MergeMap { map: Given::Value(_), .. }));
         let ends = [
             self.end_option(merging.out_vertex.as_ref(), &batch).await?,
             self.end_option(merging.in_vertex.as_ref(), &batch).await?,
@@ -201,7 +202,10 @@ impl Run {
             let (source, target) = (end(&sought.source), end(&sought.target));
             let source = self.merged_end(source, "OUT").await?;
             let target = self.merged_end(target, "IN").await?;
-            let more = match &on_create {
+            let mut edges = self.edges_like(&sought, source.as_ref(), target.as_ref()).await?;
+            // What a traversal gives for a new edge is of no interest if there is one.
+            let on_create = on_create.as_ref().filter(|_| edges.is_empty() || create_is_given);
+            let more = match on_create {
                 Some(maps) => Sought::of_edge(maps[at].clone(), "option(onCreate)")?,
                 None => Sought::default(),
             };
@@ -221,7 +225,6 @@ impl Run {
             if own_target.is_some() && target.is_some() && own_target != target {
                 return Err(conflict("IN"));
             }
-            let mut edges = self.edges_like(&sought, source.as_ref(), target.as_ref()).await?;
             if edges.is_empty() {
                 if more.id.is_some() || sought.id.is_some() {
                     return Err(super::change::no_edge_ids());

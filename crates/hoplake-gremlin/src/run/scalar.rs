@@ -275,50 +275,9 @@ fn text(scope: Scope, step: &TextStep, value: &Value) -> Done<Option<Value>> {
     Ok(Some(Value::Text(changed.into())))
 }
 
-/// A value as text, as Java shows it.
-pub(super) fn shown(value: &Value) -> String {
-    let all = |items: &[Value]| items.iter().map(shown).collect::<Vec<_>>().join(", ");
-    match value {
-        Value::Null => "null".into(),
-        Value::Boolean(boolean) => boolean.to_string(),
-        Value::Number(Number::Double(number)) => hoplake_engine::float::text(*number),
-        Value::Number(Number::Float(number)) => format!("{number:?}"),
-        Value::Number(number) => number.to_string(),
-        Value::Text(text) => text.to_string(),
-        Value::Char(character) => character.to_string(),
-        Value::DateTime(time, offset) => {
-            let local = offset.to_datetime(*time);
-            if offset.is_zero() { format!("{local}Z") } else { format!("{local}{offset}") }
-        }
-        Value::Duration(duration) => duration.to_string(),
-        Value::Uuid(uuid) => uuid.to_string(),
-        Value::Bytes(bytes) => format!("{bytes:?}"),
-        Value::List(items) => format!("[{}]", all(items)),
-        Value::Set(items) => format!("[{}]", all(items)),
-        Value::BulkSet(items) => format!("[{}]", all(&items.iter().map(|(item, _)| item.clone()).collect::<Vec<_>>())),
-        Value::Map(entries) => {
-            let entries = entries.iter().map(|(key, value)| format!("{}={}", shown(key), shown(value)));
-            format!("{{{}}}", entries.collect::<Vec<_>>().join(", "))
-        }
-        Value::Entry(entry) => format!("{}={}", shown(&entry.0), shown(&entry.1)),
-        Value::Vertex(vertex) => format!("v[{}]", shown(&vertex.id)),
-        Value::Edge(edge) => format!(
-            "e[{}][{}-{}->{}]",
-            shown(&edge.id),
-            shown(&edge.out_vertex.0),
-            edge.label,
-            shown(&edge.in_vertex.0)
-        ),
-        Value::VertexProperty(property) => format!("vp[{}->{}]", property.key, shown(&property.value)),
-        Value::Property(property) => format!("p[{}->{}]", property.key, shown(&property.value)),
-        Value::Path(path) => {
-            let items: Vec<Value> = path.steps.iter().map(|(item, _)| item.clone()).collect();
-            format!("path[{}]", all(&items))
-        }
-        Value::Token(token) => token.name().into(),
-        Value::Traverser(traverser) => shown(&traverser.value),
-        Value::Tree(_) | Value::Metrics(_) | Value::Unread(_) => String::new(),
-    }
+/// A value as text.
+fn shown(value: &Value) -> String {
+    value.to_string()
 }
 
 fn converted(conversion: &Conversion, value: &Value) -> Done<Value> {

@@ -7,7 +7,7 @@ use hoplake_storage::{MemoryHold, QueryContext};
 use super::{
     Done, Run,
     batch::{Batch, value_bytes},
-    reduce::{Groups, OwnedKey},
+    reduce::{Groups, OwnedKey, copies},
 };
 use crate::{
     error::GremlinError,
@@ -70,7 +70,7 @@ impl Run {
                 Some(Effect::Collected { values, places }) => count(values, places, value, bulk),
                 Some(Effect::Value(before, reduce)) => {
                     let operator = reduce.unwrap_or(Operator::AddAll);
-                    for _ in 0..bulk {
+                    for _ in 0..copies(bulk)? {
                         let added = match operator {
                             Operator::AddAll => Value::List(vec![value.clone()]),
                             _ => value.clone(),

@@ -47,7 +47,7 @@ pub fn lower(traversal: &Traversal, names: Names<'_>) -> Result<Plan, GremlinErr
         seen: Vec::new(),
     };
     traversal.source.iter().try_for_each(|call| lowering.configure(call))?;
-    let steps = lowering.steps(&traversal.steps)?;
+    let steps = super::rules::apply(&lowering.steps(&traversal.steps)?);
     Ok(Plan { steps, settings: lowering.settings })
 }
 

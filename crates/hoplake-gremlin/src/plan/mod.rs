@@ -9,6 +9,7 @@ mod lower;
 mod matching;
 mod modulators;
 mod predicate;
+mod rules;
 mod strategies;
 
 use std::sync::Arc;
@@ -299,6 +300,15 @@ pub struct Merging {
     pub in_vertex: Option<Given>,
 }
 
+/// Conditions on the vertices that are sought. All of them have to hold.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Found {
+    /// On the label.
+    pub labels: Vec<Predicate>,
+    /// On properties.
+    pub properties: Vec<(Name, Predicate)>,
+}
+
 /// A map of properties, and their cardinalities.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MergeMap {
@@ -316,6 +326,8 @@ pub enum StepKind {
     // Where traversers come from.
     /// Vertices, all or by id.
     Vertices(Option<Vec<Value>>),
+    /// Vertices that fulfil conditions.
+    Find(Found),
     /// Edges, all or by id.
     Edges(Option<Vec<Value>>),
     /// Values, before those that come.

@@ -272,6 +272,7 @@ impl Run {
             // They have pipes of their own.
             StepKind::Inject(_)
             | StepKind::Vertices(_)
+            | StepKind::Find(_)
             | StepKind::Edges(_)
             | StepKind::Hop(..)
             | StepKind::Range(..)

@@ -12,6 +12,7 @@ mod batch;
 mod branch;
 mod by;
 mod change;
+mod conditions;
 mod each;
 mod elements;
 mod expand;

@@ -16,7 +16,7 @@ use super::{
     reduce::{OwnedKey, Reduced},
 };
 use crate::{
-    plan::{By, Choice, Name, Reaches, Reduction, Step, StepKind, Steps},
+    plan::{By, Choice, Found, Name, Reaches, Reduction, Step, StepKind, Steps},
     tokens::{Direction, Scope},
     value::Value,
 };
@@ -141,7 +141,7 @@ impl Pipe {
 impl State {
     fn of(step: &Step) -> Self {
         match &step.kind {
-            StepKind::Vertices(_) | StepKind::Edges(_) | StepKind::Hop(..) => {
+            StepKind::Vertices(_) | StepKind::Find(_) | StepKind::Edges(_) | StepKind::Hop(..) => {
                 Self::Expanding { expansion: None, scan: None }
             }
             StepKind::Reduce(_, Scope::Global) => Self::Reducing { armed: None },
@@ -330,8 +330,9 @@ async fn expand(
                 let (direction, reaches): (Direction, Reaches) = (*direction, *reaches);
                 *expansion = run.hop(batch, direction, edge_labels, reaches).await?;
             }
-            StepKind::Vertices(None) => *scan = Some(Scan::new(run, batch, false)),
-            StepKind::Edges(None) => *scan = Some(Scan::new(run, batch, true)),
+            StepKind::Vertices(None) => *scan = Some(Scan::new(run, batch, Found::default(), false)),
+            StepKind::Find(found) => *scan = Some(Scan::new(run, batch, found.clone(), false)),
+            StepKind::Edges(None) => *scan = Some(Scan::new(run, batch, Found::default(), true)),
             StepKind::Vertices(Some(ids)) => return run.vertices_by_id(batch, ids, labels).await.map(Some),
             StepKind::Edges(Some(ids)) => return run.edges_by_id(batch, ids, labels).await.map(Some),
             _ => return Ok(None),

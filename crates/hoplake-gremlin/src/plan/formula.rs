@@ -1,6 +1,6 @@
 //! Formulas of `math`: `sin(_) + a * 2`.
 
-use exmex::{BinOp, Express, FlatEx, MakeOperators, Operator, prelude::*};
+use exmex::{BinOp, Express, FlatEx, MakeOperators, Operator};
 
 use super::Name;
 use crate::error::GremlinError;

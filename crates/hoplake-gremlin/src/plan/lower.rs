@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use super::{
-    By, Case, Choice, Conversion, End, Formula, Given, ListStep, MergeMap, Merging, Name, NewKey, NewProperty, Paths,
-    Plan, Predicate, Quantifier, Reaches, Reduction, Repeat, Sack, Settings, SideEffect, Step, StepKind, Steps,
+    By, Case, Choice, Collects, Conversion, Formula, Given, ListStep, MergeMap, Merging, Name, NewKey, NewProperty,
+    Paths, Plan, Predicate, Quantifier, Reaches, Reduction, Repeat, Settings, SideEffect, Step, StepKind, Steps,
     TextStep, TokensWanted, Until,
     arguments::Arguments,
     modulators::{Modulators, as_label, is_modulator},
@@ -190,16 +190,22 @@ impl Lowering<'_> {
             StepKind::Hop(_, labels, _) if labels.is_empty() && self.refuses_unlabelled => Err(GremlinError::invalid(
                 "The provided traversal contains a vertex step without any specified edge label: name the labels",
             )),
-            StepKind::Aggregate(_, name, _) => {
-                self.settings.collected.push(name.clone());
-                Ok(())
-            }
+            StepKind::Aggregate(_, name, _) => self.collects(name, Collects::Values),
+            StepKind::Group(Some(name), ..) | StepKind::GroupCount(Some(name), _) => self.collects(name, Collects::Map),
+            StepKind::Tree(Some(name), _) => self.collects(name, Collects::Tree),
             StepKind::AddVertex(_, properties) | StepKind::AddEdge(_, _, _, properties) => {
                 properties.iter().try_for_each(|property| self.check_key(property))
             }
             StepKind::Property(property) => self.check_key(property),
             _ => Ok(()),
         }
+    }
+
+    fn collects(&mut self, name: &Name, what: Collects) -> Lowered<()> {
+        if !self.settings.collected.iter().any(|(other, _)| other == name) {
+            self.settings.collected.push((name.clone(), what));
+        }
+        Ok(())
     }
 
     fn check_key(&self, property: &NewProperty) -> Lowered<()> {
@@ -708,7 +714,6 @@ impl Lowering<'_> {
         arguments: &mut Arguments<'_>,
         modulators: &Modulators<'_>,
     ) -> Lowered<(Vec<StepKind>, &'static [&'static str])> {
-        let names = self.names;
         Ok(match &*call.name {
             "drop" => (vec![StepKind::Drop], &[]),
             "addV" => {
@@ -913,12 +918,12 @@ impl Lowering<'_> {
         match &*call.name {
             "withSack" => {
                 let initial = names.value(arguments.need("a value")?)?;
-                let merge = match arguments.take() {
-                    None => None,
-                    Some(Argument::Token(Token::Operator(operator))) => Some(*operator),
-                    Some(_) => return Err(arguments.wrong("takes an operator such as `sum`")),
-                };
-                self.settings.sack = Some(Sack { initial, merge });
+                if arguments.take().is_some() {
+                    return Err(GremlinError::unsupported(
+                        "`withSack` takes a value alone: sacks are not divided and joined by operators",
+                    ));
+                }
+                self.settings.sack = Some(initial);
             }
             "withSideEffect" => {
                 let name = arguments.text(&names, "a name")?;
@@ -957,12 +962,9 @@ impl Lowering<'_> {
     }
 
     fn option(&mut self, name: &str, value: Value) -> Lowered<()> {
-        match (name, value) {
-            ("evaluationTimeout" | "scriptEvaluationTimeout", Value::Number(number)) => {
-                self.settings.timeout_ms = u64::try_from(crate::value::to_i64(&number)).ok();
-            }
-            // TinkerPop keeps options that nothing asks for.
-            _ => {}
+        // TinkerPop keeps options that nothing asks for.
+        if let ("evaluationTimeout" | "scriptEvaluationTimeout", Value::Number(number)) = (name, value) {
+            self.settings.timeout_ms = u64::try_from(crate::value::to_i64(&number)).ok();
         }
         Ok(())
     }

@@ -45,14 +45,14 @@ pub struct Plan {
 pub struct Settings {
     /// Which part of a traverser's path is kept.
     pub paths: Paths,
-    /// What each traverser carries at the beginning, and how it is divided and joined.
-    pub sack: Option<Sack>,
+    /// What each traverser carries at the beginning.
+    pub sack: Option<Value>,
     /// Side effects that are there from the beginning.
     pub side_effects: Vec<SideEffect>,
     /// Why steps that write are refused, if they are.
     pub read_only: Option<Name>,
     /// Side effects that steps collect: they are empty before the first value.
-    pub collected: Vec<Name>,
+    pub collected: Vec<(Name, Collects)>,
     /// Whether a `by` without a value has `null`, but for properties of some names.
     pub productive: Option<Vec<Name>>,
     /// What random steps begin with.
@@ -75,13 +75,15 @@ pub enum Paths {
     Whole,
 }
 
-/// What each traverser carries.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Sack {
-    /// At the beginning.
-    pub initial: Value,
-    /// What is done with those of two traversers that become one; without, they do not.
-    pub merge: Option<Operator>,
+/// What steps collect under a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Collects {
+    /// Values.
+    Values,
+    /// Groups or counts.
+    Map,
+    /// A tree.
+    Tree,
 }
 
 /// A side effect that is there from the beginning.

@@ -52,6 +52,9 @@ impl Run {
                 self.relabelled(all, labels)
             }
             StepKind::Fold(fold) => self.fold(all, frames, fold.as_ref(), labels),
+            StepKind::Group(Some(_), ..) | StepKind::GroupCount(Some(_), _) | StepKind::Tree(Some(_), _) => {
+                self.each(kind, labels, all).await
+            }
             StepKind::Group(_, key, value) => {
                 let maps = self.group_by_frame(all, slots(frames), key, value).await?;
                 self.begun(of_frames(maps, frames).collect(), labels)

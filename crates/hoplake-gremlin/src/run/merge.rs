@@ -56,7 +56,8 @@ impl Run {
         let created: Vec<NewVertex> = created.collect::<Done<_>>()?;
         // One after the other if a match may change what is sought later.
         let together = on_match.is_none() || batch.len() == 1;
-        let steps = if together { vec![0..batch.len()] } else { (0..batch.len()).map(|at| at..at + 1).collect() };
+        let length = if together { batch.len().max(1) } else { 1 };
+        let steps: Vec<_> = (0..batch.len()).step_by(length).map(|at| at..at + length).collect();
         let (mut parents, mut items) = (Vec::new(), Vec::new());
         for range in steps {
             let mut found = Vec::with_capacity(range.len());

@@ -359,7 +359,8 @@ fn cast(number: &Number, kind: GType) -> Done<Number> {
             Number::BigDecimal(big) => big.to_i64().ok_or_else(overflow),
             Number::Float(_) | Number::Double(_) => {
                 let number = to_f64(number);
-                let fits = number >= -9.223_372_036_854_775_8e18 && number < 9.223_372_036_854_775_8e18;
+                // Both bounds are powers of two, and so exact.
+                let fits = (i64::MIN as f64..-(i64::MIN as f64)).contains(&number);
                 if fits { Ok(number as i64) } else { Err(overflow()) }
             }
             other => Ok(to_i64(other)),

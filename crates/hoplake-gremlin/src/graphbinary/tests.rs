@@ -138,3 +138,9 @@ fn piece() -> impl Strategy<Value = Vec<u8>> {
         proptest::collection::vec(any::<u8>(), 0..9),
     ]
 }
+
+#[test]
+fn a_duration_that_has_no_form_is_refused() {
+    let longest = Value::Duration(jiff::SignedDuration::new(i64::MIN, -1));
+    assert!(matches!(write_value(&longest, &mut Vec::new()), Err(EncodeError::OutOfRange { .. })));
+}

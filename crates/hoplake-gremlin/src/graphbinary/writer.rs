@@ -76,7 +76,7 @@ impl Writer<'_> {
                 self.0.extend(character.encode_utf8(&mut [0; 4]).as_bytes());
             }
             Value::DateTime(time, offset) => self.time(*time, *offset),
-            Value::Duration(duration) => self.duration(*duration),
+            Value::Duration(duration) => self.duration(*duration)?,
             Value::Uuid(uuid) => {
                 self.begin(Type::Uuid);
                 self.0.extend(uuid.as_bytes());
@@ -178,14 +178,16 @@ impl Writer<'_> {
     }
 
     /// Seconds, and nanoseconds that are never negative.
-    fn duration(&mut self, duration: SignedDuration) {
+    fn duration(&mut self, duration: SignedDuration) -> Written {
         let (seconds, nanos) = match (duration.as_secs(), duration.subsec_nanos()) {
-            (seconds, nanos @ ..0) => (seconds - 1, nanos + 1_000_000_000),
-            whole => whole,
+            (seconds, nanos @ ..0) => (seconds.checked_sub(1), nanos + 1_000_000_000),
+            (seconds, nanos) => (Some(seconds), nanos),
         };
+        let too_long = || EncodeError::OutOfRange { what: "a duration in seconds", number: duration.to_string() };
         self.begin(Type::Duration);
-        self.long(seconds);
+        self.long(seconds.ok_or_else(too_long)?);
         self.int(nanos);
+        Ok(())
     }
 
     fn list(&mut self, code: Type, items: &[Value]) -> Written {

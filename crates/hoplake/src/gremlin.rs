@@ -30,6 +30,7 @@ pub use hoplake_gremlin::{
     run::Wanted,
     script, text, tokens, value,
 };
+use hoplake_engine::change::Committed;
 use hoplake_gremlin::{error::GremlinError, run};
 use hoplake_storage::{Cost, QueryContext};
 
@@ -72,8 +73,9 @@ impl Graph {
     }
 }
 
-/// Queries that are committed together.
-#[derive(Debug)]
+/// Queries that are committed together. A clone is the transaction as it is now: a query that fails takes the one that it ran in
+/// with it.
+#[derive(Debug, Clone)]
 pub struct Transaction {
     inner: run::Transaction,
 }
@@ -118,12 +120,17 @@ impl Transaction {
         self.inner.has_changes()
     }
 
-    /// Commits what was changed, as one version.
+    /// How many changes a commit would have.
+    pub fn changes(&self) -> usize {
+        self.inner.changes()
+    }
+
+    /// Commits what was changed, as one version; `None` if nothing was.
     ///
     /// # Errors
     /// [`Conflict`](ErrorKind::Conflict) if another writer changed the same elements since it began;
     /// [`Unknown`](ErrorKind::Unknown) if it is unknown whether it was published; the store's, and then it was not.
-    pub async fn commit(self) -> Result<(), Error> {
+    pub async fn commit(self) -> Result<Option<Committed>, Error> {
         Ok(self.inner.commit().await?)
     }
 }
@@ -161,7 +168,8 @@ impl From<GremlinError> for Error {
             GremlinError::Engine(error) => return error.into(),
             GremlinError::Unsupported(_) | GremlinError::Invalid(_) => Reason::Step,
             GremlinError::ReadOnly(_) => Reason::ReadOnly,
-            GremlinError::Type(_) | GremlinError::Arithmetic(_) | GremlinError::Failed(_) => Reason::Query,
+            GremlinError::Type(_) | GremlinError::Arithmetic(_) => Reason::Query,
+            GremlinError::Failed(_) => Reason::Fail,
         };
         Self::new(ErrorKind::Invalid, error.to_string()).with_reason(reason)
     }

@@ -25,6 +25,7 @@ use axum::{
 
 use crate::{
     calls::Service,
+    gremlin,
     failure::{Failure, Reason},
 };
 
@@ -32,6 +33,8 @@ use crate::{
 /// for operators alone.
 pub(crate) fn router(service: Arc<Service>) -> Router {
     let calls = if service.settings.role.traverses() { calls() } else { Router::new() };
+    let gremlin = service.settings.role.traverses() && service.settings.gremlin.enabled;
+    let calls = if gremlin { calls.route("/gremlin", get(gremlin::upgrade)) } else { calls };
     calls
         .route("/healthz", get(probes::healthz))
         .route("/readyz", get(probes::readyz))

@@ -62,4 +62,6 @@ pub use cost::{PricedCost, Step};
 pub use failure::{Failure, Reason};
 pub use names::Source;
 pub use server::{Server, ServerBuilder, ServerError};
-pub use settings::{GremlinSettings, InvalidSetting, JobSettings, LimitSettings, Role, Settings, UnreadableSettings, parse_address};
+pub use settings::{
+    GremlinSettings, InvalidSetting, JobSettings, LimitSettings, Role, Settings, UnreadableSettings, parse_address,
+};

@@ -24,13 +24,13 @@
 //! A server, which reads queries in other forms than text and hands out results as they come, takes the same in parts: a
 //! [`script`] from [`parse`] or [`bytecode`], [`plan`], [`Transaction::run`], [`Results::next`].
 
+use hoplake_engine::change::Committed;
 pub use hoplake_gremlin::{
     bytecode, graphbinary, graphson, literal, message,
     plan::{Names, Plan},
     run::Wanted,
     script, text, tokens, value,
 };
-use hoplake_engine::change::Committed;
 use hoplake_gremlin::{error::GremlinError, run};
 use hoplake_storage::{Cost, QueryContext};
 

@@ -175,7 +175,8 @@ fn check_graph(call: &Call, asked: &GremlinQuery, work: &GremlinWork) -> Result<
     if candidates(call, &asked.graph).contains(own) {
         return Ok(());
     }
-    let message = format!("the transaction of this session is on {own:?}; commit it before a query on {:?}", asked.graph);
+    let message =
+        format!("the transaction of this session is on {own:?}; commit it before a query on {:?}", asked.graph);
     Err(Failure::invalid(message))
 }
 
@@ -226,15 +227,13 @@ struct Taking<'a> {
 impl Taking<'_> {
     async fn take(&mut self, terminal: Terminal, wanted: &mut dyn GremlinResults) -> Result<(), Failure> {
         match terminal {
-            Terminal::All | Terminal::List | Terminal::BulkSet => {
-                loop {
-                    let next = self.results.next(self.batch).await?;
-                    if next.is_empty() {
-                        return Ok(());
-                    }
-                    wanted.put(next).await?;
+            Terminal::All | Terminal::List | Terminal::BulkSet => loop {
+                let next = self.results.next(self.batch).await?;
+                if next.is_empty() {
+                    return Ok(());
                 }
-            }
+                wanted.put(next).await?;
+            },
             Terminal::Set => self.take_distinct(wanted).await,
             Terminal::Next(None) => match self.take_some(1, wanted).await? {
                 0 => {

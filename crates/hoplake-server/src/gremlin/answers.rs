@@ -97,13 +97,13 @@ impl Queue {
 }
 
 impl Answer {
-    /// Sends the rest. Everything has been done by now.
-    pub(super) async fn finish(&mut self) -> Result<(), Failure> {
-        self.prepare()?;
+    /// Sends the rest, which is prepared. Everything has been done by now.
+    pub(super) async fn finish(&mut self) {
         for (bytes, is_last) in self.rest.take().unwrap_or_default() {
-            self.hand(bytes, is_last).await?;
+            if let Err(failure) = self.hand(bytes, is_last).await {
+                return self.fail(&failure).await;
+            }
         }
-        Ok(())
     }
 
     /// Sends a failure.

@@ -14,11 +14,7 @@ use axum::{
     body::Bytes,
     http::{HeaderMap, HeaderValue},
 };
-use futures::{
-    FutureExt, SinkExt, StreamExt,
-    future::BoxFuture,
-    stream::FuturesUnordered,
-};
+use futures::{FutureExt, SinkExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use hoplake::{MemoryHold, gremlin::message::Request};
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
@@ -51,7 +47,7 @@ use super::{
     wire::{Watch, Watched},
 };
 use crate::{
-    calls::{Call, Protocol, REQUEST_ID, Service, is_trusted, run_gremlin},
+    calls::{Call, GremlinResults, Protocol, REQUEST_ID, Service, is_trusted, run_gremlin},
     doors::{Connection, Visit, no_memory},
     failure::Failure,
 };
@@ -89,6 +85,8 @@ type Goodbye = Option<(CloseCode, &'static str)>;
 
 /// A connection.
 pub(super) struct Conversation {
+    /// Before the channel, so that they are dropped first: they end with the connection, and do not find it closed.
+    running: FuturesUnordered<BoxFuture<'static, Ended>>,
     service: Arc<Service>,
     connection: Arc<Connection>,
     /// Those that each call gets; with the token, when it was brought.
@@ -100,7 +98,6 @@ pub(super) struct Conversation {
     watch: Arc<Watch>,
     outlet: mpsc::Sender<Outgoing>,
     inlet: mpsc::Receiver<Outgoing>,
-    running: FuturesUnordered<BoxFuture<'static, Ended>>,
     /// Requests that wait for the token.
     waiting: Vec<Asked>,
     waiting_bytes: usize,
@@ -130,7 +127,8 @@ impl Conversation {
         let socket = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await;
         let (outlet, inlet) = mpsc::channel(1);
         let now = Instant::now();
-        let look_every = settings.header_timeout_ms.min(settings.gremlin.session_idle_ms).min(settings.body_timeout_ms) / 4;
+        let look_every =
+            settings.header_timeout_ms.min(settings.gremlin.session_idle_ms).min(settings.body_timeout_ms) / 4;
         let look_every = Duration::from_millis(look_every).clamp(Duration::from_millis(5), LOOK_EVERY_MAX);
         let mut looks = interval(look_every);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -194,9 +192,7 @@ impl Conversation {
 
     async fn heard(&mut self, message: Option<Result<Message, Error>>) -> ControlFlow<Goodbye> {
         match message {
-            Some(Ok(Message::Binary(bytes))) => {
-                self.read(bytes, read_binary).await
-            }
+            Some(Ok(Message::Binary(bytes))) => self.read(bytes, read_binary).await,
             Some(Ok(Message::Text(text))) => self.read(text.into(), |bytes| read_text(bytes)).await,
             Some(Ok(Message::Ping(payload) | Message::Pong(payload))) => {
                 self.watch.control(payload.len());
@@ -423,11 +419,17 @@ impl Conversation {
 async fn respond(mut call: Call, mut answer: Answer, asked: Asked, op: Op, turn: Result<Option<Turn>, Failure>) {
     let span = call.span.clone();
     let outcome = run(&mut call, &mut answer, asked, op, turn).instrument(span).await;
-    if let Err(failure) = &outcome {
-        answer.fail(failure).await;
-    }
+    let outcome = outcome.and_then(|()| answer.prepare());
+    // Before the last message: a client that has it may leave, and was answered. Not within the deadline: what was changed is
+    // committed. A client that does not read loses its connection.
     call.finish(&outcome);
+    match &outcome {
+        Ok(()) => answer.finish().await,
+        Err(failure) => answer.fail(failure).await,
+    }
 }
+
+/// Does what is asked. The last messages are left to send.
 
 async fn run(
     call: &mut Call,
@@ -444,7 +446,7 @@ async fn run(
             // What it has not committed is gone.
             *call.bounded(async { Ok(turn.come().await) }).await? = None;
         }
-        return answer.finish().await;
+        return Ok(());
     }
     let query = query_of(request, op, &call.service.settings.gremlin)?;
     answer.batch = query.batch;
@@ -458,6 +460,5 @@ async fn run(
         None => run_gremlin(call, &query, None, answer).await?,
     }
     drop(hold);
-    // Not within the deadline: what was changed is committed. A client that does not read loses its connection.
-    answer.finish().await
+    Ok(())
 }

@@ -34,13 +34,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use self::connection::Conversation;
-use crate::{
-    GremlinSettings,
-    calls::Service,
-    doors::Visit,
-    failure::Failure,
-    http::refuse,
-};
+use crate::{GremlinSettings, calls::Service, doors::Visit, failure::Failure, http::refuse};
 
 /// Headers of the upgrade that count for each request of the connection.
 const KEPT_HEADERS: [&str; 2] = ["authorization", "traceparent"];
@@ -145,7 +139,9 @@ fn accept(version: Version, headers: &HeaderMap) -> Result<HeaderValue, Failure>
             let accept = derive_accept_key(key.as_bytes());
             HeaderValue::from_str(&accept).map_err(|_| Failure::invalid("the key of the handshake is wrong"))
         }
-        _ => Err(Failure::invalid("this is for drivers of Gremlin, which connect with WebSocket over HTTP/1.1: ws://HOST:PORT/gremlin")),
+        _ => Err(Failure::invalid(
+            "this is for drivers of Gremlin, which connect with WebSocket over HTTP/1.1: ws://HOST:PORT/gremlin",
+        )),
     }
 }
 

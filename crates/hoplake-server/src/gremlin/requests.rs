@@ -61,7 +61,11 @@ pub(super) fn read_binary(message: &Bytes) -> Result<(Request, Encoding), Malfor
         (None, JSON) => Codec::GraphSon(graphson::Version::Third),
         (None, graphbinary::MEDIA_TYPE) => Codec::GraphBinary,
         (None, _) => {
-            let known = [graphbinary::MEDIA_TYPE, graphson::Version::Third.media_type(), graphson::Version::Second.media_type()];
+            let known = [
+                graphbinary::MEDIA_TYPE,
+                graphson::Version::Third.media_type(),
+                graphson::Version::Second.media_type(),
+            ];
             let why = format!("the media type {name:?} is none of {}", known.join(", "));
             return Err(Malformed { id: None, encoding: usual, why });
         }
@@ -160,7 +164,12 @@ impl Op {
             "eval" => Ok((Self::Eval, in_session)),
             "bytecode" => Ok((Self::Bytecode, in_session)),
             "close" if in_session => Ok((Self::Close, true)),
-            other => Err((498, format!("there is no op {other:?} here; there are eval, bytecode, authentication, and close of a session"))),
+            other => Err((
+                498,
+                format!(
+                    "there is no op {other:?} here; there are eval, bytecode, authentication, and close of a session"
+                ),
+            )),
         }
     }
 

@@ -25,8 +25,8 @@ use axum::{
 
 use crate::{
     calls::Service,
-    gremlin,
     failure::{Failure, Reason},
+    gremlin,
 };
 
 /// All routes. Each has its operation in `openapi`; a test holds the two against each other. An access node has those

@@ -139,6 +139,10 @@ fn of_reason(reason: Reason, verb: &str, url: &str) -> Option<String> {
         Reason::MissingEnd => "add --create-missing, or the vertex to the changes".into(),
         Reason::Undeclared => "correct the name, or leave out --strict to add it to the graph".into(),
         Reason::Inexact => "write integers, or put the other numbers into a property of another name".into(),
+        Reason::Syntax => "docs/gremlin.md has examples of queries".into(),
+        Reason::Step => "docs/gremlin.md lists the steps that are supported".into(),
+        Reason::ReadOnly => "add --commit to let it change the graph".into(),
+        Reason::Query => return None,
         Reason::FormatVersion => {
             "use the version of hoplake that wrote it, or load the graph again with this one".into()
         }

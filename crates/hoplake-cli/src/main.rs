@@ -47,6 +47,7 @@ enum Verb {
     Khop(verbs::khop::Args),
     Get(verbs::get::Args),
     Scan(verbs::scan::Args),
+    Query(verbs::query::Args),
     Export(verbs::export::Args),
     Index(verbs::index::Args),
     // By far the most options: the others are not as large as it.
@@ -84,6 +85,7 @@ impl Verb {
             Self::Khop(args) => verbs::khop::run(args).await,
             Self::Get(args) => verbs::get::run(args).await,
             Self::Scan(args) => verbs::scan::run(args).await,
+            Self::Query(args) => verbs::query::run(args).await,
             Self::Export(args) => verbs::export::run(args).await,
             Self::Index(args) => verbs::index::run(args).await,
             Self::Run(args) => verbs::run::run(args).await,
@@ -118,6 +120,7 @@ impl Verb {
             Self::Khop(args) => ("khop", &args.graph.url),
             Self::Get(args) => ("get", &args.graph.url),
             Self::Scan(args) => ("scan", &args.graph.url),
+            Self::Query(args) => ("query", &args.graph.url),
             Self::Export(args) => ("export", &args.graph.url),
             Self::Index(args) => ("index", args.url()),
             Self::Run(args) => ("run", &args.graph.url),

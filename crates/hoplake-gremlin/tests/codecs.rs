@@ -500,9 +500,9 @@ fn json_bytecode_is_the_script_of_its_text() {
 
 /// The traversals of TinkerPop's own suite, as its Java classes write them: too many to keep. `corpus/Suite.java` makes the file.
 #[test]
-#[ignore = "needs the file that HOPLAKE_GREMLIN_SUITE names"]
+#[ignore = "needs the file that HOPLAKE_GREMLIN_TRAVERSALS names"]
 fn bytecode_of_the_suite_is_the_script_of_its_text() {
-    let path = std::env::var("HOPLAKE_GREMLIN_SUITE").unwrap();
+    let path = std::env::var("HOPLAKE_GREMLIN_TRAVERSALS").unwrap();
     let corpus = std::fs::read_to_string(path).unwrap();
     let mut differ = Vec::new();
     let mut count = 0;

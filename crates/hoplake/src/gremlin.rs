@@ -43,6 +43,9 @@ use crate::{Error, ErrorKind, Graph, Reason};
 /// Results that are taken at a time.
 const RESULTS: usize = 1_000;
 
+/// Results of [`Transaction::query`], at most.
+const RESULTS_MAX: u64 = 10_000_000;
+
 /// Reads a query.
 ///
 /// # Errors
@@ -99,7 +102,15 @@ impl Transaction {
                 if next.is_empty() {
                     break;
                 }
-                last.extend(next.into_iter().flat_map(|(value, bulk)| std::iter::repeat_n(value, bulk as usize)));
+                for (value, bulk) in next {
+                    if last.len() as u64 + bulk > RESULTS_MAX {
+                        let why = format!(
+                            "the query has more than {RESULTS_MAX} results: count them, or take them with Transaction::run"
+                        );
+                        return Err(Error::new(ErrorKind::Limit, why));
+                    }
+                    last.extend(std::iter::repeat_n(value, bulk as usize));
+                }
             }
             transaction = results.into_transaction().inner;
         }

@@ -1,4 +1,4 @@
-//! The page about queries: each command that it shows prints what the page says.
+//! The pages about queries: each command that they show prints what the page says.
 
 use std::{os::unix::fs::symlink, process::Command};
 
@@ -28,17 +28,28 @@ fn examples(page: &str) -> Vec<Example<'_>> {
 }
 
 #[test]
-fn the_examples_of_the_page_print_what_it_says() {
+fn the_examples_of_querying_print_what_it_says() {
+    let page = include_str!("../../../../docs/querying.md");
+    assert!(examples(page).len() >= 20, "{}", examples(page).len());
+    assert_printed(page);
+}
+
+#[test]
+fn the_examples_of_gremlin_print_what_it_says() {
+    let page = include_str!("../../../../docs/gremlin.md");
+    assert!(examples(page).len() >= 9, "{}", examples(page).len());
+    assert_printed(page);
+}
+
+fn assert_printed(page: &str) {
     let shell = Shell::empty();
     shell.run(&["quickstart"]).ok();
     let programs = shell.path().join("bin");
     std::fs::create_dir(&programs).unwrap();
     symlink(env!("CARGO_BIN_EXE_hoplake"), programs.join("hoplake")).unwrap();
     let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
-    let examples = examples(include_str!("../../../../docs/querying.md"));
-    assert!(examples.len() >= 20, "{}", examples.len());
     let mut wrong = String::new();
-    for Example { command, printed } in &examples {
+    for Example { command, printed } in &examples(page) {
         let folder = shell.path().join("hoplake-quickstart");
         let run = Command::new("sh").args(["-c", command]).env("PATH", &path).current_dir(folder).output().unwrap();
         let Run { out, err, .. } = Run::of(&run);

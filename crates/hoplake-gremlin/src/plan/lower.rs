@@ -5,11 +5,12 @@
 use std::sync::Arc;
 
 use super::{
-    By, Case, Choice, Conversion, End, Given, ListStep, Merging, Name, NewKey, NewProperty, Paths, Plan, Predicate,
-    Quantifier, Reaches, Reduction, Repeat, Sack, Settings, SideEffect, Step, StepKind, Steps, TextStep, TokensWanted,
-    Until,
+    By, Case, Choice, Collects, Conversion, Formula, Given, ListStep, MergeMap, Merging, Name, NewKey, NewProperty,
+    Paths, Plan, Predicate, Quantifier, Reaches, Reduction, Repeat, Settings, SideEffect, Step, StepKind, Steps,
+    TextStep, TokensWanted, Until,
     arguments::Arguments,
     modulators::{Modulators, as_label, is_modulator},
+    strategies::Restrictions,
 };
 use crate::{
     error::GremlinError,
@@ -37,10 +38,16 @@ impl Names<'_> {
 /// # Errors
 /// [`GremlinError::Unsupported`] and [`GremlinError::Invalid`], with the name of the step.
 pub fn lower(traversal: &Traversal, names: Names<'_>) -> Result<Plan, GremlinError> {
-    let mut lowering =
-        Lowering { names, settings: Settings::default(), refuses_unlabelled: false, reserved: Vec::new() };
+    let mut lowering = Lowering {
+        names,
+        settings: Settings::default(),
+        refuses_unlabelled: false,
+        reserved: Vec::new(),
+        restrictions: None,
+        seen: Vec::new(),
+    };
     traversal.source.iter().try_for_each(|call| lowering.configure(call))?;
-    let steps = lowering.steps(&traversal.steps)?;
+    let steps = super::rules::apply(&lowering.steps(&traversal.steps)?);
     Ok(Plan { steps, settings: lowering.settings })
 }
 
@@ -52,12 +59,21 @@ pub(super) struct Lowering<'a> {
     refuses_unlabelled: bool,
     /// Names that no new property may have.
     reserved: Vec<Value>,
+    /// What strategies let the traversal see.
+    pub(super) restrictions: Option<Restrictions>,
+    /// Labels of the steps so far.
+    seen: Vec<Name>,
 }
 
 impl Lowering<'_> {
     /// Notes that a step looks at what was met under labels.
     pub(super) fn needs_labels(&mut self) {
         self.settings.paths = self.settings.paths.max(Paths::Labelled);
+    }
+
+    /// Whether a step before has a label.
+    pub(super) fn has_label(&self, label: &str) -> bool {
+        self.seen.iter().any(|seen| **seen == *label)
     }
 
     fn needs_paths(&mut self) {
@@ -124,6 +140,7 @@ impl Lowering<'_> {
             if begins_with_label {
                 let labels = self.labels(&modulators.labels)?;
                 modulators.refuse_others("as", &[])?;
+                self.seen.extend(labels.iter().cloned());
                 steps.push(Arc::new(Step { kind: StepKind::Identity, labels }));
                 continue;
             }
@@ -157,6 +174,8 @@ impl Lowering<'_> {
         arguments.end()?;
         modulators.refuse_others(name, takes)?;
         kinds.iter().try_for_each(|kind| self.check(kind))?;
+        let kinds = self.restricted(kinds)?;
+        self.seen.extend(labels.iter().cloned());
         let last = kinds.len().saturating_sub(1);
         for (number, kind) in kinds.into_iter().enumerate() {
             let labels = if number == last { labels.clone() } else { Vec::new() };
@@ -171,16 +190,22 @@ impl Lowering<'_> {
             StepKind::Hop(_, labels, _) if labels.is_empty() && self.refuses_unlabelled => Err(GremlinError::invalid(
                 "The provided traversal contains a vertex step without any specified edge label: name the labels",
             )),
-            StepKind::Aggregate(_, name, _) => {
-                self.settings.collected.push(name.clone());
-                Ok(())
-            }
+            StepKind::Aggregate(_, name, _) => self.collects(name, Collects::Values),
+            StepKind::Group(Some(name), ..) | StepKind::GroupCount(Some(name), _) => self.collects(name, Collects::Map),
+            StepKind::Tree(Some(name), _) => self.collects(name, Collects::Tree),
             StepKind::AddVertex(_, properties) | StepKind::AddEdge(_, _, _, properties) => {
                 properties.iter().try_for_each(|property| self.check_key(property))
             }
             StepKind::Property(property) => self.check_key(property),
             _ => Ok(()),
         }
+    }
+
+    fn collects(&mut self, name: &Name, what: Collects) -> Lowered<()> {
+        if !self.settings.collected.iter().any(|(other, _)| other == name) {
+            self.settings.collected.push((name.clone(), what));
+        }
+        Ok(())
     }
 
     fn check_key(&self, property: &NewProperty) -> Lowered<()> {
@@ -382,6 +407,7 @@ impl Lowering<'_> {
                 }
             },
 
+            "match" => one(self.matching(arguments.rest())?),
             "repeat" => (vec![self.repeat(arguments, modulators)?], &["times", "until", "emit"]),
             "union" => one(StepKind::Union(self.all_steps(arguments)?)),
             "coalesce" => one(StepKind::Coalesce(self.all_steps(arguments)?)),
@@ -456,6 +482,11 @@ impl Lowering<'_> {
                 Some(_) => return Err(arguments.wrong("takes a type such as GType.INT")),
             },
             "asDate" => one(StepKind::As(Scope::Global, Conversion::Date)),
+            "math" => {
+                self.needs_labels();
+                let formula = Box::new(Formula::parse(&arguments.text(&names, "a formula")?)?);
+                (vec![StepKind::Math(formula, self.bys(&modulators.by)?)], &["by"])
+            }
             "asBool" => one(StepKind::As(Scope::Global, Conversion::Boolean)),
             "dateAdd" => match arguments.need("a unit of time")? {
                 Argument::Token(Token::Dt(unit)) => {
@@ -528,7 +559,7 @@ impl Lowering<'_> {
     }
 
     /// The traversal of a `where`, whose first and last labels are no new ones: they name what was met before.
-    fn where_steps(&mut self, calls: &[Call]) -> Lowered<Steps> {
+    pub(super) fn where_steps(&mut self, calls: &[Call]) -> Lowered<Steps> {
         if let [call] = calls
             && matches!(&*call.name, "and" | "or" | "not")
             && !call.arguments.is_empty()
@@ -571,6 +602,9 @@ impl Lowering<'_> {
             tokens = TokensWanted { id: *all, label: *all, keys: *all, values: *all };
         }
         let keys = arguments.properties(&names)?;
+        if modulators.by.len() > 1 {
+            return Err(GremlinError::invalid("ValueMap step can only have one by modulator"));
+        }
         for (option, value) in self.options(&modulators.with)? {
             if &*option != "~tinkerpop.valueMap.tokens" {
                 return Err(GremlinError::unsupported(format!("`valueMap` has no option {option:?}")));
@@ -680,7 +714,6 @@ impl Lowering<'_> {
         arguments: &mut Arguments<'_>,
         modulators: &Modulators<'_>,
     ) -> Lowered<(Vec<StepKind>, &'static [&'static str])> {
-        let names = self.names;
         Ok(match &*call.name {
             "drop" => (vec![StepKind::Drop], &[]),
             "addV" => {
@@ -696,9 +729,6 @@ impl Lowering<'_> {
                 let label = arguments.need("a label")?;
                 let label = self.given(label)?;
                 let (from, to) = (self.end(modulators.from)?, self.end(modulators.to)?);
-                if from == End::Here && to == End::Here {
-                    return Err(GremlinError::invalid("`addE` needs `from` or `to`, to know both vertices"));
-                }
                 let properties = self.new_properties(&modulators.properties)?;
                 (vec![StepKind::AddEdge(label, from, to, properties)], &["from", "to", "with"])
             }
@@ -720,26 +750,48 @@ impl Lowering<'_> {
                         return Err(arguments.wrong("takes Merge.onCreate, onMatch, outV or inV here"));
                     };
                     let value = arguments.need("a map or a traversal")?;
-                    let value = self.given(value)?;
-                    let cardinality = match arguments.take() {
+                    let value = self.merge_map(value)?;
+                    let otherwise = match arguments.take() {
                         None => None,
                         Some(Argument::Token(Token::Cardinality(cardinality))) => Some(*cardinality),
                         Some(_) => return Err(arguments.wrong("takes a cardinality here")),
                     };
+                    arguments.end()?;
+                    let value = MergeMap { otherwise, ..value };
                     match merge {
                         Merge::OnCreate => merging.on_create = Some(value),
-                        Merge::OnMatch => merging.on_match = Some((value, cardinality)),
-                        Merge::OutV => merging.out_vertex = Some(value),
-                        Merge::InV => merging.in_vertex = Some(value),
+                        Merge::OnMatch => merging.on_match = Some(value),
+                        Merge::OutV => merging.out_vertex = Some(value.map),
+                        Merge::InV => merging.in_vertex = Some(value.map),
                     }
                 }
-                let _ = names;
                 match &*call.name {
                     "mergeV" => (vec![StepKind::MergeVertex(merging)], &["option"]),
                     _ => (vec![StepKind::MergeEdge(merging)], &["option"]),
                 }
             }
         })
+    }
+
+    /// A map whose values may have cardinalities, or what gives one.
+    fn merge_map(&mut self, argument: &Argument) -> Lowered<MergeMap> {
+        let Argument::Map(entries) = argument else {
+            return Ok(MergeMap { map: self.given(argument)?, cardinalities: Vec::new(), otherwise: None });
+        };
+        let mut cardinalities = Vec::new();
+        let mut plain = Vec::with_capacity(entries.len());
+        for (key, value) in entries {
+            match value {
+                Argument::Cardinality(cardinality, value) => {
+                    if let Value::Text(name) = self.names.value(key)? {
+                        cardinalities.push((Name::from(&*name), *cardinality));
+                    }
+                    plain.push((key.clone(), (**value).clone()));
+                }
+                value => plain.push((key.clone(), value.clone())),
+            }
+        }
+        Ok(MergeMap { map: self.given(&Argument::Map(plain))?, cardinalities, otherwise: None })
     }
 
     fn new_properties(&mut self, calls: &[&Call]) -> Lowered<Vec<NewProperty>> {
@@ -866,12 +918,12 @@ impl Lowering<'_> {
         match &*call.name {
             "withSack" => {
                 let initial = names.value(arguments.need("a value")?)?;
-                let merge = match arguments.take() {
-                    None => None,
-                    Some(Argument::Token(Token::Operator(operator))) => Some(*operator),
-                    Some(_) => return Err(arguments.wrong("takes an operator such as `sum`")),
-                };
-                self.settings.sack = Some(Sack { initial, merge });
+                if arguments.take().is_some() {
+                    return Err(GremlinError::unsupported(
+                        "`withSack` takes a value alone: sacks are not divided and joined by operators",
+                    ));
+                }
+                self.settings.sack = Some(initial);
             }
             "withSideEffect" => {
                 let name = arguments.text(&names, "a name")?;
@@ -910,12 +962,9 @@ impl Lowering<'_> {
     }
 
     fn option(&mut self, name: &str, value: Value) -> Lowered<()> {
-        match (name, value) {
-            ("evaluationTimeout" | "scriptEvaluationTimeout", Value::Number(number)) => {
-                self.settings.timeout_ms = u64::try_from(crate::value::to_i64(&number)).ok();
-            }
-            // TinkerPop keeps options that nothing asks for.
-            _ => {}
+        // TinkerPop keeps options that nothing asks for.
+        if let ("evaluationTimeout" | "scriptEvaluationTimeout", Value::Number(number)) = (name, value) {
+            self.settings.timeout_ms = u64::try_from(crate::value::to_i64(&number)).ok();
         }
         Ok(())
     }
@@ -942,6 +991,8 @@ impl Lowering<'_> {
                     self.option(name, value)?;
                 }
             }
+            "SubgraphStrategy" => return self.subgraph(options),
+            "PartitionStrategy" => return self.partition(options),
             "ProductiveByStrategy" => {
                 let keys = match value("productiveKeys")? {
                     Some(Value::List(keys) | Value::Set(keys)) => keys,
@@ -1093,7 +1144,7 @@ fn no_repeat() -> GremlinError {
 fn unknown(name: &str) -> GremlinError {
     let why = match name {
         "call" | "io" | "read" | "write" | "program" | "connectedComponent" | "pageRank" | "peerPressure"
-        | "shortestPath" | "match" | "subgraph" | "math" | "profile" | "explain" => {
+        | "shortestPath" | "subgraph" | "profile" | "explain" => {
             format!("the step `{name}` is not supported")
         }
         _ => format!("`{name}` is not a step of Gremlin"),

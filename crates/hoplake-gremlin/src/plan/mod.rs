@@ -4,9 +4,13 @@
 //! could be lowered to the same steps.
 
 mod arguments;
+mod formula;
 mod lower;
+mod matching;
 mod modulators;
 mod predicate;
+mod rules;
+mod strategies;
 
 use std::sync::Arc;
 
@@ -16,6 +20,7 @@ use crate::{
 };
 
 pub use self::{
+    formula::Formula,
     lower::{Names, lower},
     predicate::Predicate,
 };
@@ -40,14 +45,14 @@ pub struct Plan {
 pub struct Settings {
     /// Which part of a traverser's path is kept.
     pub paths: Paths,
-    /// What each traverser carries at the beginning, and how it is divided and joined.
-    pub sack: Option<Sack>,
+    /// What each traverser carries at the beginning.
+    pub sack: Option<Value>,
     /// Side effects that are there from the beginning.
     pub side_effects: Vec<SideEffect>,
     /// Why steps that write are refused, if they are.
     pub read_only: Option<Name>,
     /// Side effects that steps collect: they are empty before the first value.
-    pub collected: Vec<Name>,
+    pub collected: Vec<(Name, Collects)>,
     /// Whether a `by` without a value has `null`, but for properties of some names.
     pub productive: Option<Vec<Name>>,
     /// What random steps begin with.
@@ -70,13 +75,15 @@ pub enum Paths {
     Whole,
 }
 
-/// What each traverser carries.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Sack {
-    /// At the beginning.
-    pub initial: Value,
-    /// What is done with those of two traversers that become one; without, they do not.
-    pub merge: Option<Operator>,
+/// What steps collect under a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Collects {
+    /// Values.
+    Values,
+    /// Groups or counts.
+    Map,
+    /// A tree.
+    Tree,
 }
 
 /// A side effect that is there from the beginning.
@@ -286,13 +293,33 @@ pub struct Merging {
     /// What is sought.
     pub sought: Given,
     /// What is added where nothing was found.
-    pub on_create: Option<Given>,
-    /// What is changed where something was found.
-    pub on_match: Option<(Given, Option<Cardinality>)>,
+    pub on_create: Option<MergeMap>,
+    /// What is changed where something was found; a traversal gives it from there.
+    pub on_match: Option<MergeMap>,
     /// The source of the edge.
     pub out_vertex: Option<Given>,
     /// The target of the edge.
     pub in_vertex: Option<Given>,
+}
+
+/// Conditions on the vertices that are sought. All of them have to hold.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Found {
+    /// On the label.
+    pub labels: Vec<Predicate>,
+    /// On properties.
+    pub properties: Vec<(Name, Predicate)>,
+}
+
+/// A map of properties, and their cardinalities.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MergeMap {
+    /// The map.
+    pub map: Given,
+    /// Of some properties.
+    pub cardinalities: Vec<(Name, Cardinality)>,
+    /// Of all others.
+    pub otherwise: Option<Cardinality>,
 }
 
 /// What a step does.
@@ -301,6 +328,8 @@ pub enum StepKind {
     // Where traversers come from.
     /// Vertices, all or by id.
     Vertices(Option<Vec<Value>>),
+    /// Vertices that fulfil conditions.
+    Find(Found),
     /// Edges, all or by id.
     Edges(Option<Vec<Value>>),
     /// Values, before those that come.
@@ -429,6 +458,8 @@ pub enum StepKind {
     Conjoin(Box<str>),
     /// Another type.
     As(Scope, Conversion),
+    /// A formula.
+    Math(Box<Formula>, Vec<By>),
     /// Later or earlier.
     DateAdd(Dt, i64),
     /// Seconds from another point in time.

@@ -8,7 +8,7 @@ use super::{
     by::is_element,
     paths::Labels,
     pipe::{Frames, of_frames, slots},
-    reduce::{operate, plant},
+    reduce::{copies, operate, plant},
 };
 use crate::{
     error::GremlinError,
@@ -52,6 +52,9 @@ impl Run {
                 self.relabelled(all, labels)
             }
             StepKind::Fold(fold) => self.fold(all, frames, fold.as_ref(), labels),
+            StepKind::Group(Some(_), ..) | StepKind::GroupCount(Some(_), _) | StepKind::Tree(Some(_), _) => {
+                self.each(kind, labels, all).await
+            }
             StepKind::Group(_, key, value) => {
                 let maps = self.group_by_frame(all, slots(frames), key, value).await?;
                 self.begun(of_frames(maps, frames).collect(), labels)
@@ -105,7 +108,7 @@ impl Run {
         let mut folded = vec![initial; slots(frames)];
         for (value, (frame, bulk)) in all.items.into_values().into_iter().zip(bulks) {
             let into = &mut folded[frame as usize];
-            for _ in 0..bulk {
+            for _ in 0..copies(bulk)? {
                 match (&mut *into, fold) {
                     (Value::List(items), None) => items.push(value.clone()),
                     (into, Some((_, operator))) => *into = operate(*operator, std::mem::take(into), value.clone())?,
@@ -172,6 +175,7 @@ impl Run {
         let mut by_frame: std::collections::BTreeMap<u32, Vec<u32>> = std::collections::BTreeMap::new();
         all.rows.iter().zip(0u32..).for_each(|(row, at)| by_frame.entry(row.frame).or_default().push(at));
         let mut picked: Vec<(u32, u64)> = Vec::new();
+        copies(count.min(all.rows.iter().map(|row| row.bulk).fold(0, u64::saturating_add)))?;
         for places in by_frame.into_values() {
             let bulks = places.iter().map(|place| (*place, all.rows[*place as usize].bulk, weights[*place as usize]));
             picked.extend(pick(bulks.collect(), count, &mut self.random));

@@ -106,10 +106,6 @@ impl Items {
         }
     }
 
-    pub(super) fn of_elements(elements: impl Iterator<Item = Element>) -> Self {
-        Self::of_values(elements.map(Value::from).collect())
-    }
-
     pub(super) fn len(&self) -> usize {
         match self {
             Self::Nowhere(count) => *count,
@@ -276,13 +272,6 @@ impl Batch {
                 hold => *hold = Some(more),
             }
         }
-    }
-
-    /// All batches as one.
-    pub(super) fn concat(batches: impl IntoIterator<Item = Self>) -> Self {
-        let mut all = Self::default();
-        batches.into_iter().for_each(|batch| all.append(batch));
-        all
     }
 
     /// In parts of [`ROWS_MAX`] rows at most.

@@ -43,7 +43,7 @@ impl Branch {
 impl Uniting {
     pub(super) fn new(branches: &[Steps]) -> Self {
         Self {
-            branches: branches.iter().map(|steps| Branch::new(steps)).collect(),
+            branches: branches.iter().map(Branch::new).collect(),
             waits: branches.iter().any(is_stateful),
             ready: VecDeque::new(),
         }

@@ -22,7 +22,7 @@ impl Run {
             _ => false,
         };
         if self.settings.productive.as_ref().is_some_and(|names| is_productive(names)) {
-            values.iter_mut().for_each(|value| drop(value.get_or_insert_default()));
+            values.iter_mut().filter(|value| value.is_none()).for_each(|value| *value = Some(Value::Null));
         }
         Ok(values)
     }

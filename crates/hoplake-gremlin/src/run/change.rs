@@ -70,7 +70,7 @@ impl Changes {
 pub(super) type NewValues = Vec<(Name, Option<Cardinality>, Value)>;
 
 /// A vertex that is to be added.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct NewVertex {
     pub(super) label: Option<Name>,
     pub(super) id: Option<Value>,
@@ -157,6 +157,7 @@ impl Run {
     ) -> Done<Batch> {
         let given = self.given(label, &batch).await?;
         let mut new = self.new_values(properties, &batch).await?;
+        batch.rows.iter().try_for_each(|row| super::reduce::copies(row.bulk).map(drop))?;
         let places: Vec<u32> =
             (0u32..).zip(&batch.rows).flat_map(|(at, row)| std::iter::repeat_n(at, row.bulk as usize)).collect();
         for (new, label) in new.iter_mut().zip(given) {
@@ -285,7 +286,10 @@ impl Run {
                 (None, Some(Value::Null)) => return Err(GremlinError::wrong_type("Label can not be null")),
                 _ => return Err(GremlinError::wrong_type("the label of an edge is a text")),
             };
-            for _ in 0..batch.rows[at].bulk {
+            if new.id.is_some() {
+                return Err(no_edge_ids());
+            }
+            for _ in 0..super::reduce::copies(batch.rows[at].bulk)? {
                 rows.push(at as u32);
                 added.push((label.clone(), sources[at], targets[at], new.values.clone()));
             }
@@ -625,6 +629,10 @@ pub(super) fn to_stored(name: &str, value: Value) -> Done<change::Value> {
 
 fn not_an_element(value: &Value) -> GremlinError {
     GremlinError::wrong_type(format!("only vertices and edges can be changed, and this is {}", kind_of(value)))
+}
+
+pub(super) fn no_edge_ids() -> GremlinError {
+    GremlinError::wrong_type("Edge does not support user supplied identifiers: an edge gets its id from its vertices")
 }
 
 fn gone(what: &str) -> GremlinError {

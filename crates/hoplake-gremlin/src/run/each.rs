@@ -10,7 +10,7 @@ use super::{
     elements::Wanted,
     paths::{Labels, PathTree},
     pipe::Frames,
-    reduce::{OwnedKey, items_of, operate},
+    reduce::{OwnedKey, copies, items_of, operate},
 };
 use crate::{
     error::GremlinError,
@@ -126,7 +126,7 @@ impl Run {
             StepKind::Coin(probability) => {
                 let mut batch = batch;
                 for row in &mut batch.rows {
-                    row.bulk = (0..row.bulk).filter(|_| self.random.f64() < *probability).count() as u64;
+                    row.bulk = (0..copies(row.bulk)?).filter(|_| self.random.f64() < *probability).count() as u64;
                 }
                 let bulks: Vec<u64> = batch.rows.iter().map(|row| row.bulk).collect();
                 self.keep(batch, labels, |at| bulks[at] > 0)
@@ -258,6 +258,7 @@ impl Run {
             | StepKind::List(..)
             | StepKind::Conjoin(_)
             | StepKind::As(..)
+            | StepKind::Math(..)
             | StepKind::DateAdd(..)
             | StepKind::DateDiff(_) => self.scalar(kind, labels, batch).await,
 
@@ -271,6 +272,7 @@ impl Run {
             // They have pipes of their own.
             StepKind::Inject(_)
             | StepKind::Vertices(_)
+            | StepKind::Find(_)
             | StepKind::Edges(_)
             | StepKind::Hop(..)
             | StepKind::Range(..)

@@ -16,11 +16,13 @@ use super::{
     Done, Run,
     batch::{Batch, Element, Items, ROWS_MAX},
     by::kind_of,
+    conditions::{self, Of},
+    elements::Wanted,
     paths::Labels,
 };
 use crate::{
     error::GremlinError,
-    plan::{Name, Reaches},
+    plan::{Found, Name, Predicate, Reaches},
     tokens::Direction,
     value::Value,
 };
@@ -153,6 +155,7 @@ pub(super) fn as_vertices(mut batch: Batch, what: &str) -> Done<Batch> {
 #[derive(Debug)]
 pub(super) struct Scan {
     batch: Batch,
+    found: Found,
     edges: bool,
     /// The row whose scan is under way.
     row: usize,
@@ -164,6 +167,8 @@ pub(super) struct Scan {
 
 struct Scanning {
     label: LabelId,
+    /// What the scan does not test.
+    left: Vec<(Name, Predicate)>,
     scan: VertexScan,
 }
 
@@ -174,9 +179,9 @@ impl std::fmt::Debug for Scanning {
 }
 
 impl Scan {
-    pub(super) fn new(run: &Run, batch: Batch, edges: bool) -> Self {
+    pub(super) fn new(run: &Run, batch: Batch, found: Found, edges: bool) -> Self {
         let labels = all_labels(run);
-        Self { batch, edges, row: 0, labels, scan: None, expansion: None }
+        Self { batch, found, edges, row: 0, labels, scan: None, expansion: None }
     }
 
     /// The next vertices or edges.
@@ -191,12 +196,15 @@ impl Scan {
             if self.row == self.batch.len() {
                 return Ok(None);
             }
-            let Some(Scanning { label, scan }) = &mut self.scan else {
+            let Some(Scanning { label, left, scan }) = &mut self.scan else {
                 match self.labels.pop_front() {
                     Some(label) => {
-                        let query = VertexQuery { label, condition: None, columns: Vec::new(), wanted: None };
+                        let described = run.snapshot.schema().label(label);
+                        let conditions = described.map_or(Of::None, |label| conditions::of(label, &self.found));
+                        let Of::Some(condition, left) = conditions else { continue };
+                        let query = VertexQuery { label, condition, columns: Vec::new(), wanted: None };
                         let scan = run.snapshot.scan_vertices(query, &mut run.branch).await?;
-                        self.scan = Some(Scanning { label, scan });
+                        self.scan = Some(Scanning { label, left, scan });
                     }
                     None => {
                         self.row += 1;
@@ -205,13 +213,22 @@ impl Scan {
                 }
                 continue;
             };
-            let label = *label;
+            let (label, left) = (*label, left.clone());
             let Some(found) = scan.next(&mut run.branch).await? else {
                 self.scan = None;
                 continue;
             };
-            let vertices: Vec<VertexId> =
+            let mut vertices: Vec<VertexId> =
                 found.ordinals().filter_map(|ordinal| VertexId::new(label, ordinal)).collect();
+            if !left.is_empty() {
+                let names: Vec<Name> = left.iter().map(|(name, _)| name.clone()).collect();
+                let elements = vertices.iter().map(|vertex| Element::Vertex(*vertex)).collect::<Vec<_>>();
+                let read = run.read(elements, Wanted::Named(&names)).await?;
+                let fulfils = |vertex: &VertexId, name: &Name, predicate: &Predicate| {
+                    read.values(Element::Vertex(*vertex), name).iter().any(|value| predicate.test(value))
+                };
+                vertices.retain(|vertex| left.iter().all(|(name, predicate)| fulfils(vertex, name, predicate)));
+            }
             let parents = vec![self.row as u32; vertices.len()];
             if !self.edges {
                 return run.derived(&self.batch, &parents, Items::Vertices(vertices), labels).map(Some);

@@ -5,7 +5,7 @@ use super::{
     barrier::compare_keys,
     batch::{Batch, Items},
     paths::Labels,
-    reduce::{Reduced, distinct},
+    reduce::{Reduced, distinct, items_of},
 };
 use crate::{
     plan::{Reduction, Sorting, StepKind},
@@ -58,9 +58,7 @@ impl Run {
             let before = items.len();
             match batch.items.value(at) {
                 Value::List(all) | Value::Set(all) => items.extend(all),
-                Value::BulkSet(all) => {
-                    items.extend(all.into_iter().flat_map(|(item, bulk)| std::iter::repeat_n(item, bulk as usize)));
-                }
+                all @ Value::BulkSet(_) => items.extend(items_of(all)?),
                 Value::Map(entries) => items.extend(entries.into_iter().map(|entry| Value::Entry(Box::new(entry)))),
                 Value::Path(path) => items.extend(path.steps.into_iter().map(|(item, _)| item)),
                 _ => {}
@@ -105,7 +103,7 @@ fn part(value: &Value, range: impl Fn(usize) -> std::ops::Range<usize>) -> Value
         Value::Set(items) => Value::Set(cut(items, range(items.len()))),
         Value::Map(entries) => Value::Map(cut(entries, range(entries.len()))),
         Value::BulkSet(items) => {
-            let length = items.iter().map(|(_, bulk)| *bulk as usize).sum();
+            let length = items.iter().map(|(_, bulk)| *bulk as usize).fold(0, usize::saturating_add);
             let all = items.iter().flat_map(|(item, bulk)| std::iter::repeat_n(item, *bulk as usize));
             let range = range(length);
             Value::List(all.skip(range.start).take(range.len()).cloned().collect())

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     error::GremlinError,
-    plan::{Given, Merging, Name},
+    plan::{Given, MergeMap, Merging, Name},
     tokens::{Cardinality, Direction, Merge, T, Token},
     value::{Value, equals},
 };
@@ -45,13 +45,19 @@ impl Run {
         let sought = self.maps_of(&merging.sought, &batch, "mergeV").await?;
         let sought: Vec<Sought> =
             sought.into_iter().map(|entries| Sought::of_vertex(entries, "mergeV")).collect::<Done<_>>()?;
-        let on_create = self.options_of(merging.on_create.as_ref(), &batch, "onCreate").await?;
+        let on_create = self.options_of(merging.on_create.as_ref(), &batch).await?;
         let on_match = merging.on_match.as_ref();
-        let on_match_maps = self.options_of(on_match.map(|(given, _)| given), &batch, "onMatch").await?;
-        let cardinality = on_match.and_then(|(_, cardinality)| *cardinality);
+        check_match(on_match)?;
+        // A mistake is one whether something is found or not.
+        let created = sought.iter().enumerate().map(|(at, sought)| {
+            let entries = on_create.as_ref().map(|all| all[at].clone()).unwrap_or_default();
+            sought.created(entries, merging.on_create.as_ref())
+        });
+        let created: Vec<NewVertex> = created.collect::<Done<_>>()?;
         // One after the other if a match may change what is sought later.
         let together = on_match.is_none() || batch.len() == 1;
-        let steps = if together { vec![0..batch.len()] } else { (0..batch.len()).map(|at| at..at + 1).collect() };
+        let length = if together { batch.len().max(1) } else { 1 };
+        let steps: Vec<_> = (0..batch.len()).step_by(length).map(|at| at..at + length).collect();
         let (mut parents, mut items) = (Vec::new(), Vec::new());
         for range in steps {
             let mut found = Vec::with_capacity(range.len());
@@ -66,31 +72,27 @@ impl Run {
                     found.push(Found::New(number));
                     continue;
                 }
-                let entries = on_create.as_ref().map(|all| all[at].clone()).unwrap_or_default();
-                new.push(sought[at].created(entries)?);
+                new.push(created[at].clone());
                 found.push(Found::New(new.len() - 1));
             }
             let added = match new.is_empty() {
                 true => Vec::new(),
                 false => self.added_vertices(&new.iter().collect::<Vec<_>>()).await?,
             };
-            let mut changed: Vec<(Element, NewValues)> = Vec::new();
+            let mut matched: Vec<(u32, Element)> = Vec::new();
             for (at, found) in range.zip(found) {
                 let vertices = match found {
                     Found::New(number) => vec![added[number]],
                     Found::There(vertices) => {
-                        if let Some(maps) = &on_match_maps {
-                            let values = match_values(maps[at].clone(), cardinality)?;
-                            changed.extend(vertices.iter().map(|vertex| (Element::Vertex(*vertex), values.clone())));
-                        }
+                        matched.extend(vertices.iter().map(|vertex| (at as u32, Element::Vertex(*vertex))));
                         vertices
                     }
                 };
                 parents.extend(vertices.iter().map(|_| at as u32));
                 items.extend(vertices);
             }
-            if !changed.is_empty() {
-                self.set_values(changed).await?;
+            if let Some(map) = on_match {
+                self.match_changes(map, &batch, matched).await?;
             }
         }
         self.derived(&batch, &parents, Items::Vertices(items), labels)
@@ -110,16 +112,25 @@ impl Run {
         maps.into_iter().map(map).collect()
     }
 
-    async fn options_of(
-        &mut self,
-        given: Option<&Given>,
-        batch: &Batch,
-        option: &str,
-    ) -> Done<Option<Vec<Vec<(Value, Value)>>>> {
-        match given {
-            Some(given) => self.maps_of(given, batch, &format!("option({option}) of merge")).await.map(Some),
+    async fn options_of(&mut self, option: Option<&MergeMap>, batch: &Batch) -> Done<Option<Vec<Vec<(Value, Value)>>>> {
+        match option {
+            Some(option) => self.maps_of(&option.map, batch, "option(onCreate) of merge").await.map(Some),
             None => Ok(None),
         }
+    }
+
+    /// Changes what was found, as the option says from there.
+    async fn match_changes(&mut self, map: &MergeMap, batch: &Batch, matched: Vec<(u32, Element)>) -> Done<()> {
+        let (parents, elements): (Vec<u32>, Vec<Element>) = matched.into_iter().unzip();
+        let mut rows = batch.take_rows(&parents);
+        rows.items = Items::of_values(elements.iter().map(|element| (*element).into()).collect());
+        let maps = self.maps_of(&map.map, &rows, "option(onMatch) of merge").await?;
+        let mut changed = Vec::with_capacity(elements.len());
+        for (element, entries) in elements.into_iter().zip(maps) {
+            changed.push((element, match_values(entries, map)?));
+        }
+        changed.retain(|(_, values)| !values.is_empty());
+        if changed.is_empty() { Ok(()) } else { self.set_values(changed).await }
     }
 
     /// The vertices that are like each of some maps.
@@ -172,9 +183,9 @@ impl Run {
 
     pub(super) async fn merge_edges(&mut self, batch: Batch, merging: &Merging, labels: &Labels) -> Done<Batch> {
         let sought = self.maps_of(&merging.sought, &batch, "mergeE").await?;
-        let on_create = self.options_of(merging.on_create.as_ref(), &batch, "onCreate").await?;
-        let on_match = merging.on_match.as_ref();
-        let on_match = self.options_of(on_match.map(|(given, _)| given), &batch, "onMatch").await?;
+        let on_create = self.options_of(merging.on_create.as_ref(), &batch).await?;
+        check_match(merging.on_match.as_ref())?;
+        let create_is_given = matches!(&merging.on_create, Some(MergeMap { map: Given::Value(_), .. }));
         let ends = [
             self.end_option(merging.out_vertex.as_ref(), &batch).await?,
             self.end_option(merging.in_vertex.as_ref(), &batch).await?,
@@ -193,29 +204,31 @@ impl Run {
             let source = self.merged_end(source, "OUT").await?;
             let target = self.merged_end(target, "IN").await?;
             let mut edges = self.edges_like(&sought, source.as_ref(), target.as_ref()).await?;
+            // What a traversal gives for a new edge is of no interest if there is one.
+            let on_create = on_create.as_ref().filter(|_| edges.is_empty() || create_is_given);
+            let more = match on_create {
+                Some(maps) => Sought::of_edge(maps[at].clone(), "option(onCreate)")?,
+                None => Sought::default(),
+            };
+            let conflict = |what: &str| {
+                GremlinError::wrong_type(format!(
+                    "option(onCreate) cannot override values from merge() argument: {what}"
+                ))
+            };
+            if more.label.is_some() && sought.label.is_some() && more.label != sought.label {
+                return Err(conflict("label"));
+            }
+            let own_source = self.merged_end(end(&more.source), "OUT").await?;
+            let own_target = self.merged_end(end(&more.target), "IN").await?;
+            if own_source.is_some() && source.is_some() && own_source != source {
+                return Err(conflict("OUT"));
+            }
+            if own_target.is_some() && target.is_some() && own_target != target {
+                return Err(conflict("IN"));
+            }
             if edges.is_empty() {
-                let more = match &on_create {
-                    Some(maps) => Sought::of_edge(maps[at].clone(), "option(onCreate)")?,
-                    None => Sought::default(),
-                };
-                let conflict = |what: &str| {
-                    GremlinError::wrong_type(format!(
-                        "option(onCreate) cannot override values from merge() argument: {what}"
-                    ))
-                };
-                if more.label.is_some() && sought.label.is_some() && more.label != sought.label {
-                    return Err(conflict("label"));
-                }
-                if more.id.is_some() && sought.id.is_some() {
-                    return Err(conflict("id"));
-                }
-                let own_source = self.merged_end(end(&more.source), "OUT").await?;
-                let own_target = self.merged_end(end(&more.target), "IN").await?;
-                if own_source.is_some() && source.is_some() && own_source != source {
-                    return Err(conflict("OUT"));
-                }
-                if own_target.is_some() && target.is_some() && own_target != target {
-                    return Err(conflict("IN"));
+                if more.id.is_some() || sought.id.is_some() {
+                    return Err(super::change::no_edge_ids());
                 }
                 let needs = |which: &str| {
                     GremlinError::wrong_type(format!(
@@ -232,10 +245,9 @@ impl Run {
                 values.extend(more.values);
                 let label = more.label.or(sought.label).unwrap_or_else(|| "edge".into());
                 edges = self.added_edges(vec![(label, source, target, values)]).await?;
-            } else if let Some(maps) = &on_match {
-                let values = match_values(maps[at].clone(), None)?;
-                let changed = edges.iter().map(|edge| (Element::Edge(*edge), values.clone())).collect();
-                self.set_values(changed).await?;
+            } else if let Some(map) = &merging.on_match {
+                let matched = edges.iter().map(|edge| (at as u32, Element::Edge(*edge))).collect();
+                self.match_changes(map, &batch, matched).await?;
                 // What was changed has moved to another run.
                 let ids: Vec<Value> = edges.iter().map(|edge| Value::Text(edge.id().to_string().into())).collect();
                 edges = self.edges_of(&ids).await?.into_iter().flatten().collect();
@@ -265,7 +277,9 @@ impl Run {
         let Some(end) = end else { return Ok(None) };
         let found = self.vertices_of(std::slice::from_ref(&end)).await?.pop().unwrap_or_default();
         match found.is_empty() {
-            true => Err(GremlinError::wrong_type(format!("Vertex does not exist for mergeE() at Direction.{which}"))),
+            true => Err(GremlinError::wrong_type(format!(
+                "Vertex id could not be resolved from mergeE at Direction.{which}"
+            ))),
             false => Ok(Some(found)),
         }
     }
@@ -377,7 +391,7 @@ impl Sought {
     }
 
     /// The vertex that is added where nothing was found.
-    fn created(&self, on_create: Vec<(Value, Value)>) -> Done<NewVertex> {
+    fn created(&self, on_create: Vec<(Value, Value)>, option: Option<&MergeMap>) -> Done<NewVertex> {
         let more = Self::of_vertex(on_create, "option(onCreate)")?;
         let conflict = |what: &str| {
             GremlinError::wrong_type(format!("option(onCreate) cannot override values from merge() argument: {what}"))
@@ -394,20 +408,42 @@ impl Sought {
         }
         let mut values = self.values.clone();
         values.retain(|(name, ..)| !more.values.iter().any(|(other, ..)| other == name));
-        values.extend(more.values);
+        let cardinality = |name: &Name| option.and_then(|option| option.cardinality(name));
+        values.extend(more.values.into_iter().map(|(name, _, value)| (name.clone(), cardinality(&name), value)));
         let label = more.label.or_else(|| self.label.clone()).unwrap_or_else(|| "vertex".into());
         Ok(NewVertex { label: Some(label), id: more.id.or_else(|| self.id.clone()), values })
     }
 }
 
 /// What an `onMatch` sets.
-fn match_values(entries: Vec<(Value, Value)>, cardinality: Option<Cardinality>) -> Done<NewValues> {
+fn match_values(entries: Vec<(Value, Value)>, map: &MergeMap) -> Done<NewValues> {
     let value = |(key, value): (Value, Value)| match key {
-        Value::Text(name) => Ok(((*name).into(), cardinality, value)),
+        Value::Text(name) => {
+            super::change::check_name(&name)?;
+            let name: Name = (*name).into();
+            Ok((name.clone(), map.cardinality(&name), value))
+        }
         other => Err(GremlinError::wrong_type(format!(
             "The provided traversal's option(onMatch) expects keys in Map to be of String - found {}",
             kind_of(&other)
         ))),
     };
     entries.into_iter().map(value).collect()
+}
+
+/// Refuses a map that could not be set, whether something is found or not.
+fn check_match(map: Option<&MergeMap>) -> Done<()> {
+    match map {
+        Some(map @ MergeMap { map: Given::Value(Value::Map(entries)), .. }) => {
+            match_values(entries.clone(), map).map(drop)
+        }
+        _ => Ok(()),
+    }
+}
+
+impl MergeMap {
+    fn cardinality(&self, name: &Name) -> Option<Cardinality> {
+        let of_name = self.cardinalities.iter().find(|(other, _)| other == name);
+        of_name.map(|(_, cardinality)| *cardinality).or(self.otherwise)
+    }
 }

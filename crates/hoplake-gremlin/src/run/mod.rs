@@ -12,6 +12,7 @@ mod batch;
 mod branch;
 mod by;
 mod change;
+mod conditions;
 mod each;
 mod elements;
 mod expand;
@@ -121,7 +122,7 @@ impl Results {
         }
         let hold = branch.context().hold(0)?;
         let run = Run::new(plan, transaction, branch)?;
-        let sack = run.settings.sack.as_ref().map(|sack| sack.initial.clone());
+        let sack = run.settings.sack.clone();
         let mut pipe = Pipe::new(&plan.steps);
         pipe.feed(Batch::start(sack));
         Ok(Self { run, pipe, ready: VecDeque::new(), hold, wanted, ended: false })

@@ -1,7 +1,7 @@
 //! Where traversers have been: a tree of nodes, each with the one before it. A path is the number of its last node, so that
 //! traversers that part share what they had.
 
-use std::{collections::HashSet, sync::Arc};
+use std::sync::Arc;
 
 use hoplake_storage::{MemoryHold, QueryContext};
 
@@ -47,10 +47,6 @@ impl PathTree {
             Paths::Labelled => labelled,
             Paths::Whole => true,
         }
-    }
-
-    pub(super) fn is_whole(&self) -> bool {
-        self.kept == Paths::Whole
     }
 
     /// A path that goes on to a value.
@@ -130,10 +126,5 @@ impl PathTree {
         let labels = |labels: &Labels| labels.iter().map(|label| Box::from(&**label)).collect();
         let steps = steps.into_iter().map(|(value, all)| (value, labels(&all))).collect();
         Value::Path(Box::new(Path { steps }))
-    }
-
-    /// All labels of a path.
-    pub(super) fn labels(&self, path: u32) -> HashSet<&Name> {
-        self.back(path).flat_map(|node| node.labels.iter()).collect()
     }
 }

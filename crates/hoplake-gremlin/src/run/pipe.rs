@@ -16,8 +16,8 @@ use super::{
     reduce::{OwnedKey, Reduced},
 };
 use crate::{
-    plan::{By, Choice, Name, Reaches, Reduction, Step, StepKind, Steps},
-    tokens::{Direction, Scope},
+    plan::{By, Found, Name, Reduction, Step, StepKind, Steps},
+    tokens::Scope,
     value::Value,
 };
 
@@ -48,8 +48,8 @@ enum State {
     Each,
     /// Batches that are on their way, one after another, from a batch or a scan.
     Expanding {
-        expansion: Option<Expansion>,
-        scan: Option<Scan>,
+        expansion: Option<Box<Expansion>>,
+        scan: Option<Box<Scan>>,
     },
     /// It takes all before it gives anything.
     Barrier {
@@ -70,8 +70,8 @@ enum State {
         last: bool,
     },
     Uniting(Uniting),
-    Choosing(Choosing),
-    Repeating(Repeating),
+    Choosing(Box<Choosing>),
+    Repeating(Box<Repeating>),
 }
 
 impl Pipe {
@@ -141,7 +141,7 @@ impl Pipe {
 impl State {
     fn of(step: &Step) -> Self {
         match &step.kind {
-            StepKind::Vertices(_) | StepKind::Edges(_) | StepKind::Hop(..) => {
+            StepKind::Vertices(_) | StepKind::Find(_) | StepKind::Edges(_) | StepKind::Hop(..) => {
                 Self::Expanding { expansion: None, scan: None }
             }
             StepKind::Reduce(_, Scope::Global) => Self::Reducing { armed: None },
@@ -149,8 +149,8 @@ impl State {
             StepKind::Dedup(Scope::Global, ..) => Self::Dedup(HashSet::new()),
             StepKind::Inject(_) => Self::Injecting { armed: None, last: false },
             StepKind::Union(branches) => Self::Uniting(Uniting::new(branches)),
-            StepKind::Choose(choice, cases, all) => Self::Choosing(Choosing::new(choice, cases, *all)),
-            StepKind::Repeat(repeat) => Self::Repeating(Repeating::new(repeat)),
+            StepKind::Choose(choice, cases, all) => Self::Choosing(Box::new(Choosing::new(choice, cases, *all))),
+            StepKind::Repeat(repeat) => Self::Repeating(Box::new(Repeating::new(repeat))),
             _ if is_barrier(step) => Self::Barrier { armed: None, ready: VecDeque::new() },
             _ => Self::Each,
         }
@@ -165,7 +165,8 @@ pub(super) fn is_barrier(step: &Step) -> bool {
         | StepKind::Sample(scope, ..)
         | StepKind::Aggregate(scope, ..)
         | StepKind::Reduce(_, scope) => *scope == Scope::Global,
-        StepKind::Group(name, ..) | StepKind::GroupCount(name, _) | StepKind::Tree(name, _) => name.is_none(),
+        // Under a name, too: whoever reads it behind the step sees all of it.
+        StepKind::Group(..) | StepKind::GroupCount(..) | StepKind::Tree(..) => true,
         StepKind::Barrier | StepKind::Fold(_) | StepKind::Cap(_) => true,
         _ => false,
     }
@@ -176,10 +177,7 @@ pub(super) fn is_stateful(steps: &Steps) -> bool {
     steps.iter().any(|step| match &step.kind {
         StepKind::Range(Scope::Global, ..) | StepKind::Dedup(Scope::Global, ..) | StepKind::Inject(_) => true,
         StepKind::Union(branches) => branches.iter().any(is_stateful),
-        StepKind::Choose(choice, cases, _) => {
-            let _: &Choice = choice;
-            cases.iter().any(|(_, steps)| is_stateful(steps))
-        }
+        StepKind::Choose(_, cases, _) => cases.iter().any(|(_, steps)| is_stateful(steps)),
         StepKind::Repeat(repeat) => is_stateful(&repeat.body),
         _ => is_barrier(step),
     })
@@ -308,8 +306,8 @@ async fn expand(
     run: &mut Run,
     kind: &StepKind,
     labels: &Labels,
-    expansion: &mut Option<Expansion>,
-    scan: &mut Option<Scan>,
+    expansion: &mut Option<Box<Expansion>>,
+    scan: &mut Option<Box<Scan>>,
 ) -> Done<Option<Batch>> {
     loop {
         if let Some(some) = scan {
@@ -327,11 +325,11 @@ async fn expand(
         let Some(batch) = before.next(run).await? else { return Ok(None) };
         match kind {
             StepKind::Hop(direction, edge_labels, reaches) => {
-                let (direction, reaches): (Direction, Reaches) = (*direction, *reaches);
-                *expansion = run.hop(batch, direction, edge_labels, reaches).await?;
+                *expansion = run.hop(batch, *direction, edge_labels, *reaches).await?.map(Box::new);
             }
-            StepKind::Vertices(None) => *scan = Some(Scan::new(run, batch, false)),
-            StepKind::Edges(None) => *scan = Some(Scan::new(run, batch, true)),
+            StepKind::Vertices(None) => *scan = Some(Box::new(Scan::new(run, batch, Found::default(), false))),
+            StepKind::Find(found) => *scan = Some(Box::new(Scan::new(run, batch, found.clone(), false))),
+            StepKind::Edges(None) => *scan = Some(Box::new(Scan::new(run, batch, Found::default(), true))),
             StepKind::Vertices(Some(ids)) => return run.vertices_by_id(batch, ids, labels).await.map(Some),
             StepKind::Edges(Some(ids)) => return run.edges_by_id(batch, ids, labels).await.map(Some),
             _ => return Ok(None),
@@ -392,7 +390,7 @@ impl Run {
     /// Traversers that begin here, each in its frame.
     pub(super) fn begun(&mut self, values: Vec<(u32, Value)>, labels: &Labels) -> Done<Batch> {
         let rows = values.iter().map(|(frame, _)| Row { bulk: 1, frame: *frame, path: NO_PATH }).collect::<Vec<_>>();
-        let sacks = self.settings.sack.as_ref().map(|sack| vec![sack.initial.clone(); rows.len()]);
+        let sacks = self.settings.sack.as_ref().map(|sack| vec![sack.clone(); rows.len()]);
         let batch = Batch { items: Items::default(), rows, sacks, hold: None };
         self.mapped(batch, Items::of_values(values.into_iter().map(|(_, value)| value).collect()), labels)
     }

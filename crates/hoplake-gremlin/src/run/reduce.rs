@@ -188,11 +188,25 @@ pub(super) fn distinct(values: impl Iterator<Item = Value>) -> Vec<Value> {
     values.filter(|value| seen.insert(OwnedKey(value.clone()))).collect()
 }
 
+/// Copies of one value, at most, that a step makes of traversers that were counted and not kept one by one.
+const COPIES_MAX: u64 = 10_000_000;
+
+/// How many copies of a value there are to be, if they are not so many that they would fill the memory.
+pub(super) fn copies(bulk: u64) -> Done<usize> {
+    match usize::try_from(bulk) {
+        Ok(copies) if bulk <= COPIES_MAX => Ok(copies),
+        _ => Err(GremlinError::wrong_type(format!(
+            "a step would make {bulk} copies of a value, and at most {COPIES_MAX} are made: count, limit or dedup before it"
+        ))),
+    }
+}
+
 /// The items of a collection.
 pub(super) fn items_of(value: Value) -> Done<Vec<Value>> {
     match value {
         Value::List(items) | Value::Set(items) => Ok(items),
         Value::BulkSet(items) => {
+            copies(items.iter().map(|(_, bulk)| *bulk).fold(0, u64::saturating_add))?;
             Ok(items.into_iter().flat_map(|(item, bulk)| std::iter::repeat_n(item, bulk as usize)).collect())
         }
         other => Err(GremlinError::wrong_type(format!("a collection is needed here, and this is {}", kind_of(&other)))),
@@ -294,7 +308,7 @@ impl Run {
                 values.iter_mut().for_each(|value| *value = Some(Value::List(Vec::new())));
                 for (row, computed) in rows.rows.iter().zip(computed) {
                     if let (Some(Value::List(items)), Some(computed)) = (&mut values[row.frame as usize], computed) {
-                        items.extend(std::iter::repeat_n(computed, row.bulk as usize));
+                        items.extend(std::iter::repeat_n(computed, copies(row.bulk)?));
                     }
                 }
             }

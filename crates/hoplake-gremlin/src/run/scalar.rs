@@ -64,6 +64,38 @@ impl Run {
             StepKind::As(_, conversion) => {
                 self.each_value(batch, labels, |value| converted(conversion, value).map(Some))
             }
+            StepKind::Math(formula, by) => {
+                let mut columns = Vec::with_capacity(formula.variables().len());
+                for (number, name) in formula.variables().iter().enumerate() {
+                    let identity = By::Identity;
+                    let by = if by.is_empty() { &identity } else { &by[number % by.len()] };
+                    columns.push(match &**name {
+                        "_" => self.by(by, &batch).await?,
+                        _ => {
+                            let met = self.met(name, Pop::Last, &batch).await?;
+                            self.by_of(by, &batch, met).await?
+                        }
+                    });
+                }
+                let computed = |at: usize| -> Done<Option<Value>> {
+                    let mut values = Vec::with_capacity(columns.len());
+                    for (column, name) in columns.iter().zip(formula.variables()) {
+                        match &column[at] {
+                            Some(Value::Number(number)) => values.push(to_f64(number)),
+                            None => return Ok(None),
+                            Some(other) => {
+                                return Err(GremlinError::wrong_type(format!(
+                                    "The variable {name} for math() step must resolve to a Number - it is instead {}",
+                                    kind_of(other)
+                                )));
+                            }
+                        }
+                    }
+                    formula.value(&values).map(|value| Some(value.into()))
+                };
+                let values = (0..batch.len()).map(computed).collect::<Done<Vec<_>>>()?;
+                self.mapped_if(&batch, values, labels)
+            }
             StepKind::DateAdd(unit, count) => {
                 self.each_value(batch, labels, |value| later(value, *unit, *count).map(Some))
             }
@@ -243,55 +275,13 @@ fn text(scope: Scope, step: &TextStep, value: &Value) -> Done<Option<Value>> {
     Ok(Some(Value::Text(changed.into())))
 }
 
-/// A value as text, as Java shows it.
-pub(super) fn shown(value: &Value) -> String {
-    let all = |items: &[Value]| items.iter().map(shown).collect::<Vec<_>>().join(", ");
-    match value {
-        Value::Null => "null".into(),
-        Value::Boolean(boolean) => boolean.to_string(),
-        Value::Number(Number::Double(number)) => hoplake_engine::float::text(*number),
-        Value::Number(Number::Float(number)) => format!("{number:?}"),
-        Value::Number(number) => number.to_string(),
-        Value::Text(text) => text.to_string(),
-        Value::Char(character) => character.to_string(),
-        Value::DateTime(time, offset) => {
-            let local = offset.to_datetime(*time);
-            if offset.is_zero() { format!("{local}Z") } else { format!("{local}{offset}") }
-        }
-        Value::Duration(duration) => duration.to_string(),
-        Value::Uuid(uuid) => uuid.to_string(),
-        Value::Bytes(bytes) => format!("{bytes:?}"),
-        Value::List(items) => format!("[{}]", all(items)),
-        Value::Set(items) => format!("[{}]", all(items)),
-        Value::BulkSet(items) => format!("[{}]", all(&items.iter().map(|(item, _)| item.clone()).collect::<Vec<_>>())),
-        Value::Map(entries) => {
-            let entries = entries.iter().map(|(key, value)| format!("{}={}", shown(key), shown(value)));
-            format!("{{{}}}", entries.collect::<Vec<_>>().join(", "))
-        }
-        Value::Entry(entry) => format!("{}={}", shown(&entry.0), shown(&entry.1)),
-        Value::Vertex(vertex) => format!("v[{}]", shown(&vertex.id)),
-        Value::Edge(edge) => format!(
-            "e[{}][{}-{}->{}]",
-            shown(&edge.id),
-            shown(&edge.out_vertex.0),
-            edge.label,
-            shown(&edge.in_vertex.0)
-        ),
-        Value::VertexProperty(property) => format!("vp[{}->{}]", property.key, shown(&property.value)),
-        Value::Property(property) => format!("p[{}->{}]", property.key, shown(&property.value)),
-        Value::Path(path) => {
-            let items: Vec<Value> = path.steps.iter().map(|(item, _)| item.clone()).collect();
-            format!("path[{}]", all(&items))
-        }
-        Value::Token(token) => token.name().into(),
-        Value::Traverser(traverser) => shown(&traverser.value),
-        Value::Tree(_) | Value::Metrics(_) | Value::Unread(_) => String::new(),
-    }
+/// A value as text.
+fn shown(value: &Value) -> String {
+    value.to_string()
 }
 
 fn converted(conversion: &Conversion, value: &Value) -> Done<Value> {
-    let cannot =
-        |to: &str| GremlinError::wrong_type(format!("Can't parse {} as {to}: it is {}", shown(value), kind_of(value)));
+    let cannot = |to: &str| GremlinError::wrong_type(format!("Can't parse {} as {to}.", shown(value)));
     match conversion {
         Conversion::String => Ok(Value::Text(shown(value).into())),
         Conversion::Boolean => match value {
@@ -369,7 +359,8 @@ fn cast(number: &Number, kind: GType) -> Done<Number> {
             Number::BigDecimal(big) => big.to_i64().ok_or_else(overflow),
             Number::Float(_) | Number::Double(_) => {
                 let number = to_f64(number);
-                let fits = number >= -9.223_372_036_854_775_8e18 && number < 9.223_372_036_854_775_8e18;
+                // Both bounds are powers of two, and so exact.
+                let fits = (i64::MIN as f64..-(i64::MIN as f64)).contains(&number);
                 if fits { Ok(number as i64) } else { Err(overflow()) }
             }
             other => Ok(to_i64(other)),

@@ -7,11 +7,11 @@ use hoplake_storage::{MemoryHold, QueryContext};
 use super::{
     Done, Run,
     batch::{Batch, value_bytes},
-    reduce::{Groups, OwnedKey},
+    reduce::{Groups, OwnedKey, copies},
 };
 use crate::{
     error::GremlinError,
-    plan::{Name, Settings},
+    plan::{Collects, Name, Settings},
     tokens::Operator,
     value::{Tree, Value},
 };
@@ -41,8 +41,13 @@ enum Effect {
 impl SideEffects {
     pub(super) fn new(settings: &Settings, context: &QueryContext) -> Done<Self> {
         let empty = || Effect::Collected { values: Vec::new(), places: HashMap::new() };
+        let nothing = |what: Collects| match what {
+            Collects::Values => empty(),
+            Collects::Map => Effect::Value(Value::Map(Vec::new()), None),
+            Collects::Tree => Effect::Tree(Tree::default()),
+        };
         let mut initial: HashMap<Name, Effect> =
-            settings.collected.iter().map(|name| (name.clone(), empty())).collect();
+            settings.collected.iter().map(|(name, what)| (name.clone(), nothing(*what))).collect();
         let given = settings.side_effects.iter();
         initial.extend(given.map(|it| (it.name.clone(), Effect::Value(it.initial.clone(), it.reduce))));
         Ok(Self { effects: initial, hold: context.hold(0)? })
@@ -70,7 +75,7 @@ impl Run {
                 Some(Effect::Collected { values, places }) => count(values, places, value, bulk),
                 Some(Effect::Value(before, reduce)) => {
                     let operator = reduce.unwrap_or(Operator::AddAll);
-                    for _ in 0..bulk {
+                    for _ in 0..copies(bulk)? {
                         let added = match operator {
                             Operator::AddAll => Value::List(vec![value.clone()]),
                             _ => value.clone(),
@@ -118,6 +123,10 @@ impl Run {
         self.side_effects.effects.entry(name.clone()).or_insert_with(empty);
         for (key, bulk) in keys {
             self.side_effects.grow(value_bytes(&key) * 2 + 16, &context)?;
+            let effect = self.side_effects.effects.get_mut(name);
+            if let Some(effect @ Effect::Value(Value::Map(_), _)) = effect {
+                *effect = counts_of(std::mem::replace(effect, empty()));
+            }
             match self.side_effects.effects.get_mut(name) {
                 Some(Effect::Counts { counts, places }) => count(counts, places, key, bulk),
                 _ => return Err(other_kind(name)),
@@ -156,6 +165,19 @@ impl Run {
         };
         self.grouped(groups).await.map(Some)
     }
+}
+
+/// Counts that go on from a map.
+fn counts_of(effect: Effect) -> Effect {
+    let (mut counts, mut places) = (Vec::new(), HashMap::new());
+    if let Effect::Value(Value::Map(entries), _) = effect {
+        for (key, value) in entries {
+            if let Value::Number(number) = value {
+                count(&mut counts, &mut places, key, u64::try_from(crate::value::to_i64(&number)).unwrap_or(0));
+            }
+        }
+    }
+    Effect::Counts { counts, places }
 }
 
 fn count(counts: &mut Vec<(Value, u64)>, places: &mut HashMap<OwnedKey, usize>, value: Value, bulk: u64) {

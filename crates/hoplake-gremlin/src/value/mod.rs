@@ -14,6 +14,8 @@
 //! Arithmetic is in [`arithmetic`]: sums and products promote to the wider type.
 
 pub mod arithmetic;
+mod display;
+mod json;
 mod key;
 mod number;
 mod relations;

@@ -58,6 +58,10 @@ use self::{
     steps::Step,
 };
 
+/// The version of the suite, which `./test gremlin` fetches.
+#[allow(dead_code, reason = "for the script")]
+const GREMLIN_VERSION: &str = "3.8.1";
+
 /// Where the features are, below the folder of the suite.
 const FEATURES: &str = "org/apache/tinkerpop/gremlin/test/features";
 

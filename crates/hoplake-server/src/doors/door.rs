@@ -148,7 +148,9 @@ impl Door {
             }
             Protocol::Http | Protocol::Gremlin => {
                 let serving = builder.serve_connection_with_upgrades(stream, visits);
-                self.serve(serving, |serving| serving.graceful_shutdown(), connection, &closing).await
+                let serving = self.serve(serving, |serving| serving.graceful_shutdown(), connection, &closing);
+                // In a box, which is gone when the connection goes on with something else.
+                Box::pin(serving).await
             }
         };
         if let (true, Some(work)) = (is_done, connection.then()) {

@@ -19,6 +19,7 @@ mod exports;
 mod full;
 mod golden;
 mod graphs;
+mod gremlin;
 mod indexes;
 mod inputs;
 mod loads;

@@ -1,0 +1,164 @@
+//! `hoplake query`: Gremlin.
+
+use std::io::{BufWriter, Write};
+
+use clap::ValueEnum;
+use hoplake::gremlin::{self, Names, Wanted, script::Statement, value::Value};
+
+use super::limits::LimitArgs;
+use crate::{
+    arguments,
+    failure::Failure,
+    opening::GraphArgs,
+    output::{
+        Pipe, numbers,
+        profile::{Profile, ProfileArgs, Stopwatch},
+        tables::printable,
+    },
+};
+
+/// Results that are taken at a time.
+const RESULTS: usize = 1_000;
+
+/// Results that are printed as text, without --limit.
+const TEXT_RESULTS: u64 = 1_000;
+
+/// How results are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// A result a line, for people
+    Text,
+    /// A JSON value a line
+    Json,
+}
+
+/// Run a Gremlin query
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Gremlin is the language of Apache TinkerPop; docs/gremlin.md has the steps that are supported.
+
+Example: where one can fly to from Austin with one stop, and along how many routes
+  hoplake query s3://bucket/routes \"g.V().has('airport', 'code', 'AUS').out().out().groupCount().by('code')\"
+
+Example: add a vertex and an edge, as one version
+  hoplake query graph --commit \"g.addV('person').property('name', 'Ann').addE('knows').to(__.V('person:2'))\"")]
+pub struct Args {
+    #[command(flatten)]
+    pub graph: GraphArgs,
+    /// The query; of several statements the results of the last
+    query: String,
+    /// Give a name in the query a value, NAME=JSON: text in quotes, a number, a list; may be repeated
+    #[arg(long = "bind", value_name = "NAME=JSON")]
+    bindings: Vec<String>,
+    /// Let the query change the graph: all of its changes are one version
+    #[arg(long)]
+    commit: bool,
+    /// How to write the results
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+    /// Print at most this many results; as text 1000 by default, as JSON all
+    #[arg(long, value_name = "N", value_parser = arguments::count::<u64>, allow_negative_numbers = true)]
+    limit: Option<u64>,
+    #[command(flatten)]
+    profile: ProfileArgs,
+    #[command(flatten)]
+    limits: LimitArgs,
+}
+
+/// Runs the verb.
+pub async fn run(args: &Args) -> anyhow::Result<()> {
+    let script = gremlin::parse(&args.query)?;
+    let names = args.bindings.iter().map(|binding| binding_of(binding)).collect::<Result<Vec<_>, _>>()?;
+    let traversals = script.statements.iter().filter_map(|statement| match statement {
+        Statement::Traversal(traversal, _) => Some(traversal),
+        _ => None,
+    });
+    // A mistake in any of them is one before anything is read.
+    let plans = traversals.map(|traversal| gremlin::plan(traversal, Names(&names))).collect::<Result<Vec<_>, _>>()?;
+    if !args.commit && plans.iter().any(gremlin::Plan::writes) {
+        return Err(Failure::usage("the query changes the graph", "add --commit to let it").into());
+    }
+    let opened = args.graph.open().await?;
+    let mut query = opened.graph.query();
+    query.limit(&args.limits.limits());
+    let stopwatch = Stopwatch::start(&query);
+    let graph = &opened.graph;
+    let mut transaction = if args.commit { graph.gremlin() } else { graph.gremlin_read_only() };
+    let last = plans.len().saturating_sub(1);
+    for (number, plan) in plans.iter().enumerate() {
+        let mut results = transaction.run(plan, Wanted { properties: args.format == Format::Json }, query.context())?;
+        let mut printed = Printed::new(args);
+        loop {
+            let next = results.next(RESULTS).await?;
+            if next.is_empty() {
+                break;
+            }
+            if number == last && !printed.print(&next)? && !plan.writes() {
+                break;
+            }
+        }
+        printed.finish()?;
+        transaction = results.into_transaction();
+    }
+    if transaction.has_changes() {
+        transaction.commit().await?;
+    }
+    let profile = Profile::default().step("query", stopwatch.stop(&query));
+    args.profile.end(&opened, &query, profile).await;
+    Ok(())
+}
+
+/// Results on standard output.
+struct Printed<'a> {
+    args: &'a Args,
+    sink: BufWriter<Pipe>,
+    count: u64,
+    /// How many are printed, at most.
+    most: u64,
+}
+
+impl<'a> Printed<'a> {
+    fn new(args: &'a Args) -> Self {
+        let most = args.limit.unwrap_or(if args.format == Format::Text { TEXT_RESULTS } else { u64::MAX });
+        Self { args, sink: BufWriter::new(Pipe::stdout()), count: 0, most }
+    }
+
+    /// Prints results, and returns whether more are wanted.
+    fn print(&mut self, results: &[(Value, u64)]) -> anyhow::Result<bool> {
+        for (value, bulk) in results {
+            let line = match self.args.format {
+                Format::Text => printable(value.to_string()),
+                Format::Json => value.to_json().to_string(),
+            };
+            for _ in 0..*bulk {
+                if self.count == self.most {
+                    if self.args.limit.is_none() {
+                        let shown = numbers::counted(self.most, "result", "results");
+                        eprintln!("the first {shown}; --limit shows more");
+                    }
+                    return Ok(false);
+                }
+                writeln!(self.sink, "{line}")?;
+                self.count += 1;
+            }
+            if Pipe::is_closed() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn finish(mut self) -> anyhow::Result<()> {
+        Ok(self.sink.flush()?)
+    }
+}
+
+/// Reads `NAME=JSON`.
+fn binding_of(text: &str) -> Result<(Box<str>, Value), Failure> {
+    let wrong =
+        |why: &str| Failure::usage(format!("{text:?} {why}"), "write --bind name='\"Ann\"' or --bind ages='[30, 40]'");
+    let (name, json) = text.split_once('=').ok_or_else(|| wrong("has no \"=\""))?;
+    let value =
+        gremlin::graphson::read_value(json.as_bytes()).map_err(|error| wrong(&format!("is not JSON: {error}")))?;
+    Ok((name.into(), value))
+}

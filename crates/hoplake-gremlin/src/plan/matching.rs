@@ -1,0 +1,170 @@
+//! `match`: patterns between variables, as steps in an order in which each begins at a variable that is known.
+//!
+//! ```text
+//! match(as("a").out("knows").as("b"), as("b").out("created").as("c"))
+//!     ──▶ as("a") ── from a: out("knows"), as("b") ── from b: out("created"), as("c") ── select("a", "b", "c")
+//! ```
+
+use std::sync::Arc;
+
+use super::{Name, Step, StepKind, Steps, lower::Lowering, modulators::as_label};
+use crate::{
+    error::GremlinError,
+    script::{Argument, Call},
+    tokens::Pop,
+};
+
+type Lowered<T> = Result<T, GremlinError>;
+
+/// A pattern: its steps, and the variables at its ends.
+struct Pattern<'a> {
+    start: Option<&'a str>,
+    within: &'a [Call],
+    end: Option<&'a str>,
+    /// Variables that have to be known, if it is a condition on them.
+    needs: Vec<&'a str>,
+}
+
+impl<'a> Pattern<'a> {
+    fn of(calls: &'a [Call]) -> Self {
+        let start = calls.first().and_then(as_label);
+        if start.is_none() {
+            let mut needs = Vec::new();
+            calls.iter().for_each(|call| variables(call, &mut needs));
+            return Self { start: None, within: calls, end: None, needs };
+        }
+        let rest = &calls[1..];
+        let end = rest.last().filter(|_| !rest.is_empty()).and_then(as_label);
+        let within = if end.is_some() { &rest[..rest.len() - 1] } else { rest };
+        Self { start, within, end, needs: Vec::new() }
+    }
+}
+
+/// The variables that a condition is about.
+fn variables<'a>(call: &'a Call, found: &mut Vec<&'a str>) {
+    for (number, argument) in call.arguments.iter().enumerate() {
+        match argument {
+            Argument::Traversal(calls) => {
+                found.extend(calls.first().and_then(as_label));
+                found.extend(calls.last().and_then(as_label));
+                calls.iter().filter(|call| matches!(&*call.name, "and" | "or" | "not" | "where")).for_each(|call| {
+                    variables(call, found);
+                });
+            }
+            Argument::Predicate(predicate) if &*call.name == "where" => labels(predicate, found),
+            argument if number == 0 && &*call.name == "where" => {
+                found.extend(super::arguments::literal_text(argument));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn labels<'a>(predicate: &'a crate::script::Predicate, found: &mut Vec<&'a str>) {
+    use crate::script::Predicate;
+    match predicate {
+        Predicate::And(all) | Predicate::Or(all) => all.iter().for_each(|predicate| labels(predicate, found)),
+        Predicate::Not(predicate) => labels(predicate, found),
+        Predicate::Test(_, values) => found.extend(values.iter().filter_map(super::arguments::literal_text)),
+    }
+}
+
+/// All patterns, those within `and` one by one.
+fn patterns<'a>(arguments: &'a [Argument], all: &mut Vec<Pattern<'a>>) -> Lowered<()> {
+    for argument in arguments {
+        let Argument::Traversal(calls) = argument else {
+            return Err(GremlinError::invalid("`match` takes traversals"));
+        };
+        match &calls[..] {
+            [call] if &*call.name == "and" && !call.arguments.is_empty() => patterns(&call.arguments, all)?,
+            calls => all.push(Pattern::of(calls)),
+        }
+    }
+    Ok(())
+}
+
+impl Lowering<'_> {
+    /// The steps of a `match`.
+    pub(super) fn matching(&mut self, arguments: &[Argument]) -> Lowered<StepKind> {
+        self.needs_labels();
+        let mut left = Vec::new();
+        patterns(arguments, &mut left)?;
+        let mut known: Vec<&str> = Vec::new();
+        let mut all: Vec<&str> = Vec::new();
+        for name in left.iter().flat_map(|pattern| pattern.start.into_iter().chain(pattern.end)) {
+            if !all.contains(&name) {
+                all.push(name);
+            }
+            if self.has_label(name) && !known.contains(&name) {
+                known.push(name);
+            }
+        }
+        // Of variables in conditions, those that were met before count.
+        for name in left.iter().flat_map(|pattern| pattern.needs.iter().copied()) {
+            if self.has_label(name) && !all.contains(&name) {
+                all.push(name);
+                known.push(name);
+            }
+        }
+        // What is only a condition on a variable binds none.
+        left.iter_mut().for_each(|pattern| pattern.needs.retain(|name| all.contains(name)));
+        let step = |kind, labels: Vec<Name>| Arc::new(Step { kind, labels });
+        let mut steps: Vec<Arc<Step>> = Vec::new();
+        // It begins at a variable to which no pattern leads.
+        if known.is_empty() {
+            let starts = || left.iter().filter_map(|pattern| pattern.start);
+            let is_end = |name: &&str| left.iter().any(|pattern| pattern.end == Some(*name));
+            let Some(first) = starts().find(|name| !is_end(name)).or_else(|| starts().next()) else {
+                return Err(GremlinError::invalid("`match` needs a pattern that begins with `as`"));
+            };
+            known.push(first);
+            steps.push(step(StepKind::Identity, vec![first.into()]));
+        }
+        while !left.is_empty() {
+            let is_ready = |pattern: &Pattern<'_>| match pattern.start {
+                Some(start) => known.contains(&start),
+                None => pattern.needs.iter().all(|name| known.contains(name)),
+            };
+            // Those that only test come first: fewer are left for the others.
+            let tests = |pattern: &Pattern<'_>| pattern.end.is_none_or(|end| known.contains(&end));
+            let next = left.iter().position(|pattern| is_ready(pattern) && tests(pattern));
+            let Some(next) = next.or_else(|| left.iter().position(is_ready)) else {
+                return Err(GremlinError::invalid(
+                    "the patterns of `match` are not connected: each begins at a variable to which another one leads",
+                ));
+            };
+            let pattern = left.remove(next);
+            let Some(start) = pattern.start else {
+                steps.extend(self.condition(pattern.within)?.iter().cloned());
+                continue;
+            };
+            let mut within = vec![step(StepKind::StartAt(start.into()), Vec::new())];
+            within.extend(self.steps(pattern.within)?.iter().cloned());
+            match pattern.end {
+                Some(end) if !known.contains(&end) => {
+                    known.push(end);
+                    // Within a traversal of its own: if it reduces, it does for each traverser.
+                    steps.push(step(StepKind::FlatMap(within.into()), vec![end.into()]));
+                }
+                end => {
+                    let mut condition = vec![step(StepKind::FlatMap(within.into()), Vec::new())];
+                    condition.extend(end.map(|end| step(StepKind::EndAt(end.into()), Vec::new())));
+                    steps.push(step(StepKind::Where(condition.into()), Vec::new()));
+                }
+            }
+        }
+        let names = all.into_iter().map(Name::from).collect();
+        steps.push(step(StepKind::Select(Pop::Last, names, Vec::new(), true), Vec::new()));
+        Ok(StepKind::Local(steps.into()))
+    }
+
+    /// A condition on variables: `where`, `not` and `or`, whose traversals begin and end at variables.
+    fn condition(&mut self, calls: &[Call]) -> Lowered<Steps> {
+        match calls {
+            [call] if matches!(&*call.name, "not" | "or") => {
+                Ok(super::lower::only(StepKind::Where(self.where_steps(calls)?)))
+            }
+            calls => self.steps(calls),
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Conditions right after `V()` become a part of it.
+
+use std::sync::Arc;
+
+use super::is_plain;
+use crate::{
+    plan::{By, Found, Predicate, Step, StepKind, Steps},
+    script::Test,
+    tokens::T,
+};
+
+pub(super) fn apply(steps: &Steps) -> Steps {
+    let Some((first, rest)) = steps.split_first() else { return steps.clone() };
+    if first.kind != StepKind::Vertices(None) {
+        return steps.clone();
+    }
+    let mut found = Found::default();
+    let mut ids = None;
+    let mut taken = 0;
+    // Labels of the step that is taken in last are those of the vertices that are found.
+    let mut labels = first.labels.clone();
+    while is_last_without_labels(&labels)
+        && let Some(next) = rest.get(taken)
+        && ids.is_none()
+    {
+        if let StepKind::Has(By::Token(T::Id), Predicate::Test(Test::Eq | Test::Within, values)) = &next.kind
+            && taken == 0
+        {
+            ids = Some(values.clone());
+        } else if !take(&next.kind, &mut found) {
+            break;
+        }
+        labels.clone_from(&next.labels);
+        taken += 1;
+    }
+    if taken == 0 {
+        return steps.clone();
+    }
+    let kind = match ids {
+        Some(ids) => StepKind::Vertices(Some(ids)),
+        None => StepKind::Find(found),
+    };
+    let first = Arc::new(Step { kind, labels });
+    std::iter::once(first).chain(rest[taken..].iter().cloned()).collect()
+}
+
+fn is_last_without_labels(labels: &[crate::plan::Name]) -> bool {
+    labels.is_empty()
+}
+
+/// Takes a condition in, if it is one on the vertex itself.
+fn take(kind: &StepKind, found: &mut Found) -> bool {
+    match kind {
+        StepKind::Has(By::Token(T::Label), predicate) => found.labels.push(predicate.clone()),
+        StepKind::Has(By::Property(name), predicate) => found.properties.push((name.clone(), predicate.clone())),
+        // has(label, key, value)
+        StepKind::Where(steps) if steps.len() == 2 && steps.iter().all(|step| is_plain(step)) => {
+            let mut both = found.clone();
+            if !steps.iter().all(|step| matches!(step.kind, StepKind::Has(..)) && take(&step.kind, &mut both)) {
+                return false;
+            }
+            *found = both;
+        }
+        _ => return false,
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        plan::{Names, StepKind, lower},
+        script::Statement,
+        text,
+    };
+
+    fn steps(query: &str) -> Vec<StepKind> {
+        let script = text::parse(query).unwrap();
+        let Statement::Traversal(traversal, _) = &script.statements[0] else { panic!("{query}") };
+        lower(traversal, Names::default()).unwrap().steps.iter().map(|step| step.kind.clone()).collect()
+    }
+
+    #[test]
+    fn conditions_at_the_start_are_taken_in() {
+        let found = |query: &str| match &steps(query)[..] {
+            [StepKind::Find(found), rest @ ..] => (found.labels.len(), found.properties.len(), rest.len()),
+            other => panic!("{query}: {other:?}"),
+        };
+        assert_eq!(found("g.V().has('person', 'name', 'Ann').out()"), (1, 1, 1));
+        assert_eq!(found("g.V().hasLabel('a').has('x', gt(1)).has('y', 2).has('z')"), (1, 2, 1));
+        assert_eq!(found("g.V().hasLabel('a').as('b').has('x', 1)"), (1, 0, 1));
+        assert!(matches!(&steps("g.V().hasId('a', 'b')")[..], [StepKind::Vertices(Some(ids))] if ids.len() == 2));
+    }
+
+    #[test]
+    fn other_starts_stay_as_they_are() {
+        assert!(matches!(&steps("g.V().as('a').has('x', 1)")[..], [StepKind::Vertices(None), StepKind::Has(..)]));
+        assert!(matches!(&steps("g.V().out().has('x', 1)")[0], StepKind::Vertices(None)));
+        assert!(matches!(&steps("g.V('a').has('x', 1)")[0], StepKind::Vertices(Some(_))));
+        assert!(matches!(&steps("g.V().where(out('a'))")[0], StepKind::Vertices(None)));
+    }
+}

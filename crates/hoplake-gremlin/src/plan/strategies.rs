@@ -1,0 +1,159 @@
+//! Strategies that restrict what a traversal sees: SubgraphStrategy and PartitionStrategy. They add conditions to every step that
+//! leads to an element.
+
+use std::sync::Arc;
+
+use super::{
+    By, Given, Name, NewKey, NewProperty, Predicate, Reaches, Step, StepKind, Steps,
+    lower::{Lowering, only},
+};
+use crate::{
+    error::GremlinError,
+    script::{Argument, Test},
+    tokens::{Direction, T},
+    value::Value,
+};
+
+type Lowered<T> = Result<T, GremlinError>;
+
+/// What a traversal sees.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Restrictions {
+    vertices: Vec<Steps>,
+    edges: Vec<Steps>,
+    properties: Vec<Steps>,
+    /// Whether an edge is seen without both of its vertices.
+    loose_edges: bool,
+    /// The property that tells in which partition what is added is.
+    partition: Option<(Name, Value)>,
+}
+
+impl Lowering<'_> {
+    pub(super) fn subgraph(&mut self, options: &[(Box<str>, Argument)]) -> Lowered<()> {
+        let mut restrictions = self.restrictions.take().unwrap_or_default();
+        for (name, argument) in options {
+            let into = match &**name {
+                "vertices" => &mut restrictions.vertices,
+                "edges" => &mut restrictions.edges,
+                "vertexProperties" => &mut restrictions.properties,
+                "checkAdjacentVertices" => {
+                    restrictions.loose_edges = self.names.value(argument)? == Value::Boolean(false);
+                    continue;
+                }
+                other => return Err(GremlinError::unsupported(format!("SubgraphStrategy has no option {other:?}"))),
+            };
+            let Argument::Traversal(calls) = argument else {
+                return Err(GremlinError::invalid(format!("{name:?} of SubgraphStrategy is a traversal")));
+            };
+            into.push(self.steps(calls)?);
+        }
+        self.restrictions = Some(restrictions);
+        Ok(())
+    }
+
+    pub(super) fn partition(&mut self, options: &[(Box<str>, Argument)]) -> Lowered<()> {
+        let mut restrictions = self.restrictions.take().unwrap_or_default();
+        let (mut key, mut write, mut read) = (None, None, Vec::new());
+        for (name, argument) in options {
+            let value = self.names.value(argument)?;
+            match (&**name, value) {
+                ("partitionKey", Value::Text(text)) => key = Some(Name::from(text)),
+                ("writePartition", value) => write = Some(value),
+                ("readPartitions", Value::List(items) | Value::Set(items)) => read = items,
+                ("includeMetaProperties", Value::Boolean(false)) => {}
+                (other, _) => {
+                    return Err(GremlinError::unsupported(format!("PartitionStrategy has no such option: {other:?}")));
+                }
+            }
+        }
+        let key = key.ok_or_else(|| GremlinError::invalid("PartitionStrategy needs `partitionKey`"))?;
+        let in_partition = only(StepKind::Has(By::Property(key.clone()), Predicate::Test(Test::Within, read)));
+        restrictions.vertices.push(in_partition.clone());
+        restrictions.edges.push(in_partition);
+        // Unlike a subgraph, a partition has edges whose vertices are in another.
+        restrictions.loose_edges |= restrictions.vertices.len() == 1;
+        restrictions.partition = write.map(|partition| (key, partition));
+        self.restrictions = Some(restrictions);
+        Ok(())
+    }
+
+    /// Steps with the conditions of the strategies.
+    pub(super) fn restricted(&self, kinds: Vec<StepKind>) -> Lowered<Vec<StepKind>> {
+        let Some(restrictions) = &self.restrictions else { return Ok(kinds) };
+        let mut all = Vec::with_capacity(kinds.len());
+        for kind in kinds {
+            restrictions.add(kind, &mut all)?;
+        }
+        Ok(all)
+    }
+}
+
+impl Restrictions {
+    fn add(&self, mut kind: StepKind, all: &mut Vec<StepKind>) -> Lowered<()> {
+        match &mut kind {
+            StepKind::Vertices(_) | StepKind::Ends(_) | StepKind::OtherEnd => {
+                all.push(kind);
+                self.vertices(all);
+            }
+            StepKind::Hop(direction, labels, Reaches::Vertices) if !self.edges.is_empty() => {
+                all.push(StepKind::Hop(*direction, std::mem::take(labels), Reaches::Edges));
+                all.extend(self.edges.iter().cloned().map(StepKind::Where));
+                all.push(StepKind::OtherEnd);
+                self.vertices(all);
+            }
+            StepKind::Hop(_, _, Reaches::Vertices) => {
+                all.push(kind);
+                self.vertices(all);
+            }
+            StepKind::Hop(..) | StepKind::Edges(_) => {
+                all.push(kind);
+                all.extend(self.edges.iter().cloned().map(StepKind::Where));
+                if !self.loose_edges && !self.vertices.is_empty() {
+                    for end in [Direction::Out, Direction::In] {
+                        let mut steps = vec![StepKind::Ends(end)];
+                        self.vertices(&mut steps);
+                        all.push(StepKind::Where(row(steps)));
+                    }
+                }
+            }
+            StepKind::Properties(_) => {
+                all.push(kind);
+                all.extend(self.properties.iter().cloned().map(StepKind::Where));
+            }
+            StepKind::Values(names) if !self.properties.is_empty() => {
+                all.push(StepKind::Properties(std::mem::take(names)));
+                all.extend(self.properties.iter().cloned().map(StepKind::Where));
+                all.push(StepKind::Token(T::Value));
+            }
+            StepKind::AddVertex(_, properties) | StepKind::AddEdge(_, _, _, properties) => {
+                properties.extend(self.partition.iter().map(|(key, partition)| NewProperty {
+                    cardinality: None,
+                    key: NewKey::Name(key.clone()),
+                    value: Given::Value(partition.clone()),
+                }));
+                all.push(kind);
+            }
+            StepKind::MergeVertex(merging) | StepKind::MergeEdge(merging) => {
+                if let Some((key, partition)) = &self.partition {
+                    let Given::Value(Value::Map(entries)) = &mut merging.sought else {
+                        return Err(GremlinError::unsupported(
+                            "a merge within a partition takes a map, not a traversal",
+                        ));
+                    };
+                    entries.push(((&**key).into(), partition.clone()));
+                }
+                all.push(kind);
+            }
+            _ => all.push(kind),
+        }
+        Ok(())
+    }
+
+    fn vertices(&self, all: &mut Vec<StepKind>) {
+        all.extend(self.vertices.iter().cloned().map(StepKind::Where));
+    }
+}
+
+fn row(kinds: Vec<StepKind>) -> Steps {
+    kinds.into_iter().map(|kind| Arc::new(Step { kind, labels: Vec::new() })).collect()
+}

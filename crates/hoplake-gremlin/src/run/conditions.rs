@@ -1,0 +1,156 @@
+//! Predicates as conditions of the engine, for a label whose properties have types: as far as both mean the same.
+
+use hoplake_engine::{Comparison, Condition, Requirement};
+use hoplake_format::{PropertyType, ScalarType, VertexLabel};
+
+use crate::{
+    plan::{Found, Name, Predicate},
+    script::Test,
+    value::{Value, equals, to_f64, to_i64},
+};
+
+/// What the vertices of a label have to fulfil.
+#[derive(Debug)]
+pub(super) enum Of {
+    /// None can.
+    None,
+    /// A condition of the engine, if there is one, and predicates that it cannot test.
+    Some(Option<Condition>, Vec<(Name, Predicate)>),
+}
+
+/// How a predicate reads for the engine.
+enum Reads {
+    Never,
+    Exactly(Condition),
+    NotAtAll,
+}
+
+/// The conditions that what is sought is for the vertices of a label.
+pub(super) fn of(label: &VertexLabel, found: &Found) -> Of {
+    let name = Value::from(label.name.as_str());
+    if !found.labels.iter().all(|predicate| predicate.test(&name)) {
+        return Of::None;
+    }
+    let mut condition: Option<Condition> = None;
+    let mut left = Vec::new();
+    for (name, predicate) in &found.properties {
+        let Some(property) = label.properties.iter().find(|property| property.name == **name) else { return Of::None };
+        match reads(name, property.kind, predicate) {
+            Reads::Never => return Of::None,
+            Reads::Exactly(part) => {
+                condition = Some(match condition {
+                    Some(before) => before.and(part),
+                    None => part,
+                });
+            }
+            Reads::NotAtAll => left.push((name.clone(), predicate.clone())),
+        }
+    }
+    Of::Some(condition, left)
+}
+
+fn reads(name: &Name, kind: PropertyType, predicate: &Predicate) -> Reads {
+    let PropertyType::Scalar(kind) = kind else { return Reads::NotAtAll };
+    match predicate {
+        Predicate::And(all) => {
+            let mut condition: Option<Condition> = None;
+            for predicate in all {
+                match reads(name, PropertyType::Scalar(kind), predicate) {
+                    Reads::Exactly(part) => {
+                        condition = Some(condition.map_or(part.clone(), |before| before.and(part.clone())));
+                    }
+                    other => return other,
+                }
+            }
+            condition.map_or(Reads::NotAtAll, Reads::Exactly)
+        }
+        Predicate::Test(test, values) => test_reads(name, kind, *test, values),
+        _ => Reads::NotAtAll,
+    }
+}
+
+fn test_reads(name: &Name, kind: ScalarType, test: Test, values: &[Value]) -> Reads {
+    let compare = |comparison: Comparison, value: &Value| match text_of(kind, value) {
+        Text::Of(text) => Reads::Exactly(Condition::compare(&**name, comparison, text)),
+        Text::None if comparison == Comparison::Equal => Reads::Never,
+        _ => Reads::NotAtAll,
+    };
+    // A NaN is greater than all others for the engine, and than none in Gremlin.
+    let has_order = kind != ScalarType::Float64;
+    let first = values.first();
+    let both = |left: Reads, right: Reads| match (left, right) {
+        (Reads::Exactly(left), Reads::Exactly(right)) => Reads::Exactly(left.and(right)),
+        _ => Reads::NotAtAll,
+    };
+    match (test, first) {
+        (Test::Eq, Some(value)) => compare(Comparison::Equal, value),
+        (Test::Neq, Some(value)) => compare(Comparison::NotEqual, value),
+        (Test::Lt, Some(value)) => compare(Comparison::Less, value),
+        (Test::Lte, Some(value)) => compare(Comparison::LessOrEqual, value),
+        (Test::Gt, Some(value)) if has_order => compare(Comparison::Greater, value),
+        (Test::Gte, Some(value)) if has_order => compare(Comparison::GreaterOrEqual, value),
+        (Test::Between, Some(low)) if has_order && values.len() == 2 => {
+            both(compare(Comparison::GreaterOrEqual, low), compare(Comparison::Less, &values[1]))
+        }
+        (Test::Inside, Some(low)) if has_order && values.len() == 2 => {
+            both(compare(Comparison::Greater, low), compare(Comparison::Less, &values[1]))
+        }
+        (Test::Within, _) => {
+            let mut texts = Vec::new();
+            for value in values {
+                match text_of(kind, value) {
+                    Text::Of(text) => texts.push(text),
+                    Text::None => {}
+                    Text::Unclear => return Reads::NotAtAll,
+                }
+            }
+            match texts.is_empty() {
+                true => Reads::Never,
+                false => Reads::Exactly(Condition::one_of(&**name, texts)),
+            }
+        }
+        (Test::StartingWith, Some(Value::Text(text))) if kind == ScalarType::String => {
+            Reads::Exactly(Condition::test(&**name, Requirement::StartsWith(text.to_string())))
+        }
+        (Test::Containing, Some(Value::Text(text))) if kind == ScalarType::String => {
+            Reads::Exactly(Condition::test(&**name, Requirement::Contains(text.to_string())))
+        }
+        _ => Reads::NotAtAll,
+    }
+}
+
+/// A value as text that a property's type reads.
+enum Text {
+    Of(String),
+    /// No value of the type equals it.
+    None,
+    /// One might.
+    Unclear,
+}
+
+fn text_of(kind: ScalarType, value: &Value) -> Text {
+    match (kind, value) {
+        (ScalarType::String, Value::Text(text)) => Text::Of(text.to_string()),
+        (ScalarType::Bool, Value::Boolean(boolean)) => Text::Of(boolean.to_string()),
+        (ScalarType::Int64, Value::Number(number)) => {
+            let rounded = to_i64(number);
+            match equals(value, &rounded.into()) {
+                true => Text::Of(rounded.to_string()),
+                // Between two integers: equal to none, and greater than some.
+                false => Text::Unclear,
+            }
+        }
+        (ScalarType::Float64, Value::Number(number)) => {
+            let float = to_f64(number);
+            match float.is_finite() && equals(value, &float.into()) {
+                true => Text::Of(hoplake_engine::float::text(float)),
+                false => Text::Unclear,
+            }
+        }
+        (
+            ScalarType::String | ScalarType::Bool | ScalarType::Int64 | ScalarType::Float64,
+            Value::Null | Value::Text(_) | Value::Boolean(_) | Value::Number(_),
+        ) => Text::None,
+        _ => Text::Unclear,
+    }
+}

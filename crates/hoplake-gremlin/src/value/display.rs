@@ -1,0 +1,91 @@
+//! Values as people read them, as Java's console shows them: `v[1]`, `e[7][1-knows->2]`, `[a, b]`, `{name=[marko]}`.
+
+use std::fmt::{self, Display, Formatter};
+
+use super::{Tree, Unread, Value};
+use crate::literal::Number;
+
+impl Display for Value {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Null => f.write_str("null"),
+            Self::Boolean(boolean) => boolean.fmt(f),
+            Self::Number(Number::Double(number)) => f.write_str(&hoplake_engine::float::text(*number)),
+            Self::Number(Number::Float(number)) => write!(f, "{number:?}"),
+            Self::Number(number) => number.fmt(f),
+            Self::Text(text) => f.write_str(text),
+            Self::Char(character) => character.fmt(f),
+            Self::DateTime(time, offset) => {
+                let local = offset.to_datetime(*time);
+                if offset.is_zero() { write!(f, "{local}Z") } else { write!(f, "{local}{offset}") }
+            }
+            Self::Duration(duration) => duration.fmt(f),
+            Self::Uuid(uuid) => uuid.fmt(f),
+            Self::Bytes(bytes) => write!(f, "{bytes:?}"),
+            Self::List(items) | Self::Set(items) => {
+                f.write_str("[")?;
+                row(f, items.iter(), |f, item| item.fmt(f))?;
+                f.write_str("]")
+            }
+            Self::BulkSet(items) => {
+                f.write_str("[")?;
+                // An item may be in it billions of times.
+                row(f, items.iter(), |f, (item, bulk)| match bulk {
+                    1 => item.fmt(f),
+                    bulk => write!(f, "{item} ×{bulk}"),
+                })?;
+                f.write_str("]")
+            }
+            Self::Map(entries) => {
+                f.write_str("{")?;
+                row(f, entries.iter(), |f, (key, value)| write!(f, "{key}={value}"))?;
+                f.write_str("}")
+            }
+            Self::Entry(entry) => write!(f, "{}={}", entry.0, entry.1),
+            Self::Vertex(vertex) => write!(f, "v[{}]", vertex.id),
+            Self::Edge(edge) => {
+                write!(f, "e[{}][{}-{}->{}]", edge.id, edge.out_vertex.0, edge.label, edge.in_vertex.0)
+            }
+            Self::VertexProperty(property) => write!(f, "vp[{}->{}]", property.key, property.value),
+            Self::Property(property) => write!(f, "p[{}->{}]", property.key, property.value),
+            Self::Path(path) => {
+                f.write_str("path[")?;
+                row(f, path.steps.iter(), |f, (item, _)| item.fmt(f))?;
+                f.write_str("]")
+            }
+            Self::Tree(tree) => tree.fmt(f),
+            Self::Token(token) => f.write_str(token.name()),
+            Self::Traverser(traverser) => traverser.value.fmt(f),
+            Self::Metrics(metrics) => write!(f, "metrics of {} steps", metrics.steps.len()),
+            Self::Unread(element) => match &**element {
+                Unread::Vertex(vertex) => write!(f, "v[{vertex}]"),
+                Unread::Edge(edge) => write!(f, "e[{}]", edge.id()),
+                Unread::VertexProperty(property) => write!(f, "vp[{}->{}]", property.key, property.value),
+                Unread::Property(property) => write!(f, "p[{}->{}]", property.key, property.value),
+            },
+        }
+    }
+}
+
+impl Display for Tree {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str("{")?;
+        row(f, self.branches.iter(), |f, (item, below)| write!(f, "{item}={below}"))?;
+        f.write_str("}")
+    }
+}
+
+/// Items with commas between them.
+fn row<T>(
+    f: &mut Formatter<'_>,
+    items: impl Iterator<Item = T>,
+    write: impl Fn(&mut Formatter<'_>, T) -> fmt::Result,
+) -> fmt::Result {
+    for (number, item) in items.enumerate() {
+        if number > 0 {
+            f.write_str(", ")?;
+        }
+        write(f, item)?;
+    }
+    Ok(())
+}

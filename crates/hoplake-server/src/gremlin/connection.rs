@@ -430,7 +430,6 @@ async fn respond(mut call: Call, mut answer: Answer, asked: Asked, op: Op, turn:
 }
 
 /// Does what is asked. The last messages are left to send.
-
 async fn run(
     call: &mut Call,
     answer: &mut Answer,

@@ -194,6 +194,14 @@ impl Origin {
         }
     }
 
+    /// The only source, if there is one alone.
+    fn only_source(&self) -> Option<&Source> {
+        match self {
+            Self::Stores { sources, .. } if sources.len() == 1 => sources.first(),
+            _ => None,
+        }
+    }
+
     /// Names that are configured, not found below a prefix.
     fn names(&self) -> impl Iterator<Item = &str> {
         let sources = match self {
@@ -620,6 +628,12 @@ impl Catalog {
         let idle = |slot: &Slot| !slot.in_use() && slot.used.elapsed() >= self.idle;
         let keys: Vec<_> = slots.open.iter().filter(|(_, slot)| idle(slot)).map(|(key, _)| key.clone()).collect();
         keys.iter().for_each(|key| self.close(&mut slots.open, key, "idle for too long"));
+    }
+
+    /// The name of the only graph, if one source of one graph is served; a URL alone may also be a folder of graphs.
+    pub(crate) fn only_name(&self) -> Option<String> {
+        let source = self.origin.only_source()?;
+        source.name().or_else(|| source.last_part()).map(str::to_owned)
     }
 
     /// The names of graphs that are open or were named at the start, in order.

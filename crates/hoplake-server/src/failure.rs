@@ -1,4 +1,4 @@
-//! Why a call failed, and its status in each protocol. Only this module maps both sets of statuses.
+//! Why a call failed, and its status in each protocol. Only this module maps the sets of statuses.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -146,6 +146,8 @@ pub struct Failure {
     pub cost: Option<Box<PricedCost>>,
     /// The change of a batch that it is about.
     pub place: Option<Box<Place>>,
+    /// The exact cause, if the facade has one.
+    pub cause: Option<hoplake::Reason>,
 }
 
 /// A change of a batch.
@@ -162,7 +164,7 @@ pub struct Place {
 impl Failure {
     /// A failure of this kind.
     pub fn new(reason: Reason, message: impl Into<String>) -> Self {
-        Self { reason, message: message.into(), cost: None, place: None }
+        Self { reason, message: message.into(), cost: None, place: None, cause: None }
     }
 
     /// The request is wrong.
@@ -173,6 +175,7 @@ impl Failure {
     /// The reason for the facade's error.
     pub(crate) fn reason_of(error: &Error) -> Reason {
         match error.kind() {
+            ErrorKind::Invalid if error.reason() == Some(hoplake::Reason::ReadOnly) => Reason::ReadOnly,
             ErrorKind::Invalid => Reason::Invalid,
             ErrorKind::NotFound => Reason::NotFound,
             ErrorKind::Conflict => Reason::Conflict,
@@ -211,6 +214,32 @@ impl Failure {
         Some(Self::new(reason, status.message()))
     }
 
+    /// For Gremlin: the status, and the name of the exception.
+    pub(crate) fn gremlin(&self) -> (i32, &'static str) {
+        match (self.reason, self.cause) {
+            (Reason::Invalid, Some(hoplake::Reason::Syntax)) => (597, "hoplake.SyntaxException"),
+            (Reason::Invalid, Some(hoplake::Reason::Step)) => (498, "hoplake.StepException"),
+            (Reason::Invalid, Some(hoplake::Reason::Fail)) => (595, "hoplake.FailException"),
+            (Reason::Invalid, Some(hoplake::Reason::Query)) => (500, "hoplake.QueryException"),
+            (Reason::Invalid, _) => (499, "hoplake.InvalidException"),
+            (Reason::NotFound, _) => (499, "hoplake.NotFoundException"),
+            (Reason::TooLarge, _) => (498, "hoplake.TooLargeException"),
+            (Reason::Slow | Reason::Method, _) => (498, "hoplake.RequestException"),
+            (Reason::Unauthenticated, _) => (401, "hoplake.UnauthenticatedException"),
+            (Reason::ReadOnly, _) => (403, "hoplake.ReadOnlyException"),
+            (Reason::Busy, _) => (429, "hoplake.BusyException"),
+            (Reason::Time, _) => (598, "hoplake.TimeoutException"),
+            // Temporary: drivers may send the request again.
+            (Reason::Unavailable, _) => (596, "hoplake.UnavailableException"),
+            (Reason::ShuttingDown, _) => (596, "hoplake.ShuttingDownException"),
+            (Reason::Conflict, _) => (500, "hoplake.ConflictException"),
+            (Reason::Limit, _) => (500, "hoplake.LimitException"),
+            (Reason::Unknown, _) => (500, "hoplake.UnknownOutcomeException"),
+            (Reason::Corrupt, _) => (500, "hoplake.CorruptException"),
+            (Reason::Internal | Reason::NoResult, _) => (500, "hoplake.InternalException"),
+        }
+    }
+
     /// For gRPC, with details that any client library can read.
     pub(crate) fn status(&self) -> Status {
         let cost = self.cost.as_deref().map(|cost| cost.pairs()).unwrap_or_default();
@@ -235,7 +264,7 @@ impl From<MemoryFull> for Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Self::new(Self::reason_of(&error), error.to_string())
+        Self { cause: error.reason(), ..Self::new(Self::reason_of(&error), error.to_string()) }
     }
 }
 

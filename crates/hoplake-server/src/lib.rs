@@ -1,4 +1,4 @@
-//! Hoplake as a service: gRPC on one port, HTTP/JSON, probes and counters on another.
+//! Hoplake as a service: gRPC on one port, HTTP/JSON, Gremlin, probes and counters on another.
 //!
 //! It is stateless except for caches and cursors: run one, or many behind a balancer. What it
 //! can be asked, how graphs are found by name, and what ends a query is in
@@ -11,7 +11,7 @@
 //! * `jobs`: computations over whole graphs, on threads of their own.
 //! * `compaction`: merges sorted runs of the graphs that are served, if it is enabled.
 //! * `shape`: errors of JSON and TOML in plain words.
-//! * `grpc`, `http`: from the wire to calls and back.
+//! * `grpc`, `http`, `gremlin`: from the wire to calls and back.
 //! * [`telemetry`]: logs, counters, traces.
 //!
 //! ```no_run
@@ -34,6 +34,7 @@ mod compaction;
 mod cost;
 mod doors;
 mod failure;
+mod gremlin;
 mod grpc;
 mod http;
 mod jobs;
@@ -61,4 +62,6 @@ pub use cost::{PricedCost, Step};
 pub use failure::{Failure, Reason};
 pub use names::Source;
 pub use server::{Server, ServerBuilder, ServerError};
-pub use settings::{InvalidSetting, JobSettings, LimitSettings, Role, Settings, UnreadableSettings, parse_address};
+pub use settings::{
+    GremlinSettings, InvalidSetting, JobSettings, LimitSettings, Role, Settings, UnreadableSettings, parse_address,
+};

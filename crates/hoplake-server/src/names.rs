@@ -92,7 +92,8 @@ impl Source {
         }
     }
 
-    fn last_part(&self) -> Option<&str> {
+    /// The last part of its URL.
+    pub(crate) fn last_part(&self) -> Option<&str> {
         self.url.trim_end_matches('/').rsplit('/').next()
     }
 }

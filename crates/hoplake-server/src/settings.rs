@@ -11,7 +11,7 @@ use serde::{
     de::{Error, Visitor},
 };
 
-use crate::{access::parse_target, failure::Failure, shape};
+use crate::{access::parse_target, failure::Failure, names::check_name, shape};
 
 /// Headers that any client may send, in bytes.
 // Hyper panics on a smaller buffer of HTTP/1.1.
@@ -47,6 +47,8 @@ pub struct Settings {
     pub limits: LimitSettings,
     /// Jobs: computations over whole graphs, which outlast their request.
     pub jobs: JobSettings,
+    /// Gremlin over WebSocket, at `/gremlin` of the HTTP port.
+    pub gremlin: GremlinSettings,
     /// Memory of all queries and jobs together, in bytes: intermediate results, requests, and answers until their last
     /// byte is sent. Caches, indexes of open graphs and compaction are apart from it. Default 1 GiB.
     pub memory_bytes_max: u64,
@@ -158,6 +160,13 @@ pub struct LimitSettings {
     pub parallelism_max: usize,
 }
 
+impl GremlinSettings {
+    fn validate(&self) -> Result<(), InvalidSetting> {
+        let wrong = |failure: Failure| InvalidSetting { name: "gremlin.graph", why: format!("is wrong: {failure}") };
+        self.graph.as_deref().map_or(Ok(()), |name| check_name(name).map(drop).map_err(wrong))
+    }
+}
+
 /// Bounds of jobs. A request can ask for less time and memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -181,6 +190,41 @@ pub struct JobSettings {
     /// Memory of kept results, in bytes, which also counts as memory of all queries; beyond, the oldest are dropped. Default 0: an
     /// eighth of that.
     pub kept_bytes_max: u64,
+}
+
+/// Gremlin over WebSocket.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct GremlinSettings {
+    /// Whether the server speaks it. Default true.
+    pub enabled: bool,
+    /// The graph that `g` is for drivers that name none. Default: the only graph that is served.
+    pub graph: Option<String>,
+    /// Requests of a connection at once; further ones wait unread. Default 64.
+    pub requests_max: usize,
+    /// Results in a message, unless a request says how many. Default 64.
+    pub batch_size: usize,
+    /// Sessions that are open. Default 256.
+    pub sessions_max: usize,
+    /// A session that is idle for this long is rolled back, in milliseconds. Default 600,000.
+    pub session_idle_ms: u64,
+    /// An idle connection is asked so often whether its client is there, in milliseconds; 0 is never, and then it is closed after
+    /// `idle_timeout_ms`. Default 60,000.
+    pub ping_ms: u64,
+}
+
+impl Default for GremlinSettings {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            graph: None,
+            requests_max: 64,
+            batch_size: 64,
+            sessions_max: 256,
+            session_idle_ms: 600_000,
+            ping_ms: 60_000,
+        }
+    }
 }
 
 impl Default for JobSettings {
@@ -236,6 +280,7 @@ impl Default for Settings {
             token: None,
             limits: LimitSettings::default(),
             jobs: JobSettings::default(),
+            gremlin: GremlinSettings::default(),
             memory_bytes_max: 1 << 30,
             query_threads: processors(),
             queries_max: 64,
@@ -384,6 +429,9 @@ impl Settings {
             ("jobs.running_max", self.jobs.running_max),
             ("jobs.threads", self.jobs.threads),
             ("jobs.kept_max", self.jobs.kept_max),
+            ("gremlin.requests_max", self.gremlin.requests_max),
+            ("gremlin.batch_size", self.gremlin.batch_size),
+            ("gremlin.sessions_max", self.gremlin.sessions_max),
         ];
         if let Some((name, _)) = at_least_one.into_iter().find(|(_, value)| *value == 0) {
             return Err(InvalidSetting { name, why: "is 0; it must be at least 1".into() });
@@ -397,6 +445,7 @@ impl Settings {
             ("send_timeout_ms", self.send_timeout_ms),
             ("jobs.time_ms", self.jobs.time_ms),
             ("jobs.kept_ms", self.jobs.kept_ms),
+            ("gremlin.session_idle_ms", self.gremlin.session_idle_ms),
         ];
         for (name, value) in times {
             if value == 0 {
@@ -405,6 +454,7 @@ impl Settings {
         }
         self.validate_memory()?;
         self.jobs.validate(self.memory_bytes_max)?;
+        self.gremlin.validate()?;
         if !self.limits.usd_max.is_finite() || self.limits.usd_max < 0.0 {
             let why = format!("is {}; give dollars, or 0 for no bound", self.limits.usd_max);
             return Err(InvalidSetting { name: "limits.usd_max", why });

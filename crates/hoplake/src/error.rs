@@ -85,6 +85,8 @@ pub enum Reason {
     ReadOnly,
     /// A query failed on what it found.
     Query,
+    /// A query failed because it says so, with `fail()`.
+    Fail,
 }
 
 /// Why something did not work: a kind to act on, a sentence to read, and the error below it.

@@ -24,6 +24,7 @@
 //! A server, which reads queries in other forms than text and hands out results as they come, takes the same in parts: a
 //! [`script`] from [`parse`] or [`bytecode`], [`plan`], [`Transaction::run`], [`Results::next`].
 
+use hoplake_engine::change::Committed;
 pub use hoplake_gremlin::{
     bytecode, graphbinary, graphson, literal, message,
     plan::{Names, Plan},
@@ -75,8 +76,9 @@ impl Graph {
     }
 }
 
-/// Queries that are committed together.
-#[derive(Debug)]
+/// Queries that are committed together. A clone is the transaction as it is now: a query that fails takes the one that it ran in
+/// with it.
+#[derive(Debug, Clone)]
 pub struct Transaction {
     inner: run::Transaction,
 }
@@ -129,12 +131,17 @@ impl Transaction {
         self.inner.has_changes()
     }
 
-    /// Commits what was changed, as one version.
+    /// How many changes a commit would have.
+    pub fn changes(&self) -> usize {
+        self.inner.changes()
+    }
+
+    /// Commits what was changed, as one version; `None` if nothing was.
     ///
     /// # Errors
     /// [`Conflict`](ErrorKind::Conflict) if another writer changed the same elements since it began;
     /// [`Unknown`](ErrorKind::Unknown) if it is unknown whether it was published; the store's, and then it was not.
-    pub async fn commit(self) -> Result<(), Error> {
+    pub async fn commit(self) -> Result<Option<Committed>, Error> {
         Ok(self.inner.commit().await?)
     }
 }
@@ -172,7 +179,8 @@ impl From<GremlinError> for Error {
             GremlinError::Engine(error) => return error.into(),
             GremlinError::Unsupported(_) | GremlinError::Invalid(_) => Reason::Step,
             GremlinError::ReadOnly(_) => Reason::ReadOnly,
-            GremlinError::Type(_) | GremlinError::Arithmetic(_) | GremlinError::Failed(_) => Reason::Query,
+            GremlinError::Type(_) | GremlinError::Arithmetic(_) => Reason::Query,
+            GremlinError::Failed(_) => Reason::Fail,
         };
         Self::new(ErrorKind::Invalid, error.to_string()).with_reason(reason)
     }

@@ -10,7 +10,7 @@ use std::{
 
 use hoplake_engine::{
     Frontier, Neighbour, Snapshot,
-    change::{self, Batch as ChangeBatch, Committer, Name as EngineName, Operation, Properties, VertexRef},
+    change::{self, Batch as ChangeBatch, Committed, Committer, Name as EngineName, Operation, Properties, VertexRef},
     split_vertex,
     traversal::{Hop, HopDirection},
 };
@@ -54,12 +54,15 @@ impl Changes {
         self.committer.is_some()
     }
 
-    pub(super) async fn commit(self) -> Done<()> {
+    pub(super) fn count(&self) -> usize {
+        self.operations.iter().map(Operation::changes).sum()
+    }
+
+    pub(super) async fn commit(self) -> Done<Option<Committed>> {
         let Self { committer, base, operations } = self;
-        let Some(committer) = committer.filter(|_| !operations.is_empty()) else { return Ok(()) };
+        let Some(committer) = committer.filter(|_| !operations.is_empty()) else { return Ok(None) };
         let batch = ChangeBatch { operations, base: Some(base), ..ChangeBatch::default() };
-        committer.commit(batch).await?;
-        Ok(())
+        Ok(Some(committer.commit(batch).await?))
     }
 }
 

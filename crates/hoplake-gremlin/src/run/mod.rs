@@ -28,7 +28,10 @@ mod side_effects;
 use std::{collections::VecDeque, sync::Arc};
 
 use futures::future::BoxFuture;
-use hoplake_engine::{Snapshot, change::Committer};
+use hoplake_engine::{
+    Snapshot,
+    change::{Committed, Committer},
+};
 use hoplake_storage::{Branch, MemoryHold};
 
 use self::{
@@ -73,13 +76,18 @@ impl Transaction {
         self.changes.any()
     }
 
-    /// Commits what was changed, as one version. Without changes nothing happens.
+    /// How many changes a commit would have.
+    pub fn changes(&self) -> usize {
+        self.changes.count()
+    }
+
+    /// Commits what was changed, as one version. Without changes nothing happens, and there is no version.
     ///
     /// # Errors
     /// [`GremlinError::Engine`]: a [conflict](hoplake_engine::EngineError::Conflict) if another writer changed the same elements since
     /// the transaction began, or the store's; nothing was changed then, but if it is
     /// [unknown](hoplake_engine::EngineError::Unknown).
-    pub async fn commit(self) -> Result<(), GremlinError> {
+    pub async fn commit(self) -> Result<Option<Committed>, GremlinError> {
         self.changes.commit().await
     }
 }

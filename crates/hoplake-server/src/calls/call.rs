@@ -25,6 +25,7 @@ use crate::{
 pub(crate) enum Protocol {
     Grpc,
     Http,
+    Gremlin,
 }
 
 impl Protocol {
@@ -32,6 +33,7 @@ impl Protocol {
         match self {
             Self::Grpc => "grpc",
             Self::Http => "http",
+            Self::Gremlin => "gremlin",
         }
     }
 }

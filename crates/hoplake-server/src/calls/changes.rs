@@ -276,7 +276,7 @@ fn refused(error: &hoplake::Error, locations: &[SourceLocation]) -> Failure {
 }
 
 /// A commit that was no longer waited for may be published a moment later, and one that broke off may have been.
-fn unknown_if_ended(failure: Failure, done: &str) -> Failure {
+pub(super) fn unknown_if_ended(failure: Failure, done: &str) -> Failure {
     match failure.reason {
         Reason::Time | Reason::ShuttingDown | Reason::Internal => {
             let message = format!("it is not known whether {done}: {}", failure.message);

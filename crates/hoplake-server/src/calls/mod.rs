@@ -11,6 +11,7 @@ mod changes;
 mod counts;
 mod cursor;
 mod edge_columns;
+mod gremlin;
 mod info;
 mod jobs;
 mod neighbors;
@@ -29,6 +30,7 @@ pub(crate) use changes::{AppliedChanges, ChangesFormat, ChangesOptions, ChangesQ
 pub(crate) use counts::count_walks;
 pub(crate) use cursor::{NextQuery, Traversals, close, next_neighbors, open};
 pub(crate) use edge_columns::EdgeColumns;
+pub(crate) use gremlin::{GremlinQuery, GremlinResults, GremlinWork, run_gremlin};
 pub(crate) use info::{EdgeTypeInfo, Info, LabelInfo, PropertyInfo, info};
 pub(crate) use jobs::{ResultQuery, ResultSummary, ValueRows, cancel_job, get_job, job_result, list_jobs, start_job};
 pub(crate) use neighbors::{Edges, Neighbors, look_up, neighbors, stream_neighbors};
@@ -54,6 +56,7 @@ use crate::{
     admission::Admission,
     catalog::Catalog,
     doors::Connections,
+    gremlin::GremlinState,
     jobs::{JobState, Jobs},
     lifecycle::Lifecycle,
     telemetry::metrics::{Metrics, Readings},
@@ -77,6 +80,8 @@ pub(crate) struct Service {
     /// Batches of changes.
     pub(crate) changes: Admission,
     pub(crate) traversals: Traversals,
+    /// Connections and sessions of Gremlin.
+    pub(crate) gremlin: GremlinState,
     /// Computations over whole graphs.
     pub(crate) jobs: Arc<Jobs>,
     pub(crate) metrics: Arc<Metrics>,
@@ -100,6 +105,8 @@ impl Service {
             background: self.catalog.background(),
             tasks: self.workers.tasks(),
             memory_bytes: self.memory.used(),
+            gremlin_connections: self.gremlin.connections(),
+            gremlin_sessions: self.gremlin.sessions(),
         })
     }
 }

@@ -6,6 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
 use super::Visit;
@@ -47,11 +48,15 @@ struct Waiting {
     idle: BTreeMap<u64, CancellationToken>,
 }
 
+/// What is done with a connection after its requests of HTTP.
+type Work = BoxFuture<'static, ()>;
+
 /// A connection.
-#[derive(Debug)]
-pub(super) struct Connection {
+pub(crate) struct Connection {
     all: Arc<Connections>,
     state: Mutex<State>,
+    /// What becomes of it when hyper lets go of it, if a request changed its protocol.
+    then: Mutex<Option<Work>>,
     /// Signals its task to close it.
     pub(super) close: CancellationToken,
 }
@@ -125,7 +130,32 @@ impl Connection {
         let turn = waiting.enter(Stage::Half, &close);
         drop(waiting);
         let state = State { stage: Stage::Half, since: Instant::now(), turn, visits: Vec::new(), under_way: 0 };
-        Arc::new(Self { all: all.clone(), state: Mutex::new(state), close })
+        Arc::new(Self { all: all.clone(), state: Mutex::new(state), then: Mutex::default(), close })
+    }
+
+    /// Goes on with this when hyper lets go of the connection, within the bounds of its door.
+    pub(crate) fn go_on(&self, with: Work) {
+        *self.then.lock().expect("no thread panics with the work of a connection") = Some(with);
+    }
+
+    /// What it goes on with.
+    pub(super) fn then(&self) -> Option<Work> {
+        self.then.lock().expect("no thread panics with the work of a connection").take()
+    }
+
+    /// A request that has arrived whole, in a protocol that hyper does not know.
+    pub(crate) fn visit(self: &Arc<Self>) -> Arc<Visit> {
+        let visit = Visit::begin(self);
+        visit.complete();
+        visit
+    }
+
+    /// Its client is there: an idle connection is as if it had just become idle.
+    pub(crate) fn heard(&self) {
+        let mut state = self.state();
+        if state.stage == Stage::Idle {
+            state.since = Instant::now();
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -205,6 +235,8 @@ pub(super) struct Attended(pub(super) Arc<Connection>);
 
 impl Drop for Attended {
     fn drop(&mut self) {
+        // It holds the connection, and would keep it for ever.
+        drop(self.0.then());
         let state = self.0.state();
         let mut waiting = self.0.all.waiting();
         waiting.open -= 1;

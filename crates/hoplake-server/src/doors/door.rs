@@ -1,6 +1,6 @@
 //! A port: accepts connections, and hands their requests on.
 
-use std::{convert::Infallible, io, sync::Arc, time::Duration};
+use std::{convert::Infallible, future::Future, io, pin::Pin, sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -139,28 +139,56 @@ impl Door {
         let connection = &attended.0;
         let builder = self.builder();
         let visits = Visits { door: self.clone(), connection: connection.clone() };
+        let stream = TokioIo::new(stream);
+        // Only that door changes protocols; the other one would lose its bound to HTTP/2.
+        let is_done = match self.protocol {
+            Protocol::Grpc => {
+                let serving = builder.serve_connection(stream, visits);
+                self.serve(serving, |serving| serving.graceful_shutdown(), connection, &closing).await
+            }
+            Protocol::Http | Protocol::Gremlin => {
+                let serving = builder.serve_connection_with_upgrades(stream, visits);
+                let serving = self.serve(serving, |serving| serving.graceful_shutdown(), connection, &closing);
+                // In a box, which is gone when the connection goes on with something else.
+                Box::pin(serving).await
+            }
+        };
+        if let (true, Some(work)) = (is_done, connection.then()) {
+            // It learns from the server's lifecycle that it is to end.
+            self.serve(work, |_| (), connection, &closing).await;
+        }
+    }
+
+    /// Serves a connection until it ends or is to be closed. Returns whether it ended by itself.
+    async fn serve<S: Future>(
+        &self,
+        serving: S,
+        shut_down: impl Fn(Pin<&mut S>),
+        connection: &Connection,
+        closing: &CancellationToken,
+    ) -> bool {
         // Leaving the loop drops it: the socket closes, and the calls of all its requests are aborted.
-        let mut serving = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), visits));
+        let mut serving = std::pin::pin!(serving);
         let mut looks = interval(self.settings.look_every());
         // After a stall of the process one look is enough.
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut is_closing = false;
         loop {
             tokio::select! {
-                _ = serving.as_mut() => break,
-                () = connection.close.cancelled() => break,
+                _ = serving.as_mut() => return true,
+                () = connection.close.cancelled() => return false,
                 () = closing.cancelled(), if !is_closing => {
                     is_closing = true;
-                    serving.as_mut().graceful_shutdown();
+                    shut_down(serving.as_mut());
                 }
                 _ = looks.tick() => {
                     // Hyper would wait for the rest of a request that has begun.
                     if is_closing && connection.is_unused() {
-                        break;
+                        return false;
                     }
                     if let Some(why) = connection.overdue(&self.settings.patience) {
                         tracing::debug!(why, "connection closed");
-                        break;
+                        return false;
                     }
                 }
             }
@@ -195,7 +223,7 @@ impl Door {
     fn is_work(&self, path: &str) -> bool {
         let prefix = match self.protocol {
             Protocol::Grpc => "/hoplake.v1.",
-            Protocol::Http => "/v1/",
+            Protocol::Http | Protocol::Gremlin => "/v1/",
         };
         path.starts_with(prefix)
     }
@@ -206,7 +234,7 @@ impl Door {
         let mut request = request.map(|body| {
             let body = match self.protocol {
                 Protocol::Grpc => Arriving::prefixed(body, visit.clone(), budget),
-                Protocol::Http => Arriving::whole(body, visit.clone(), budget, message_bytes_max),
+                Protocol::Http | Protocol::Gremlin => Arriving::whole(body, visit.clone(), budget, message_bytes_max),
             };
             Body::new(body.within(time, patience.idle))
         });
@@ -222,7 +250,7 @@ impl Door {
                 // The services would decode its message first.
                 Protocol::Grpc => grpc::refuse(&self.service, &request, visit),
                 // The handler rejects it and leaves the body unread; hyper then closes the connection.
-                Protocol::Http => answered(router.call(request).await),
+                Protocol::Http | Protocol::Gremlin => answered(router.call(request).await),
             };
         }
         // If the client disconnects, hyper drops this future, and with it the task.
@@ -233,7 +261,7 @@ impl Door {
                 let failure = Failure::broken_off("the request", &error);
                 match self.protocol {
                     Protocol::Grpc => failure.status().into_http(),
-                    Protocol::Http => http::refuse(&failure),
+                    Protocol::Http | Protocol::Gremlin => http::refuse(&failure),
                 }
             }
         }

@@ -23,7 +23,6 @@ use super::connection::Connection;
 const DECODED_BYTES_PER_BYTE: u64 = 32;
 
 /// A request and its answer.
-#[derive(Debug)]
 pub(crate) struct Visit {
     connection: Option<Arc<Connection>>,
     begun: Instant,
@@ -116,6 +115,11 @@ impl Visit {
         let bytes = (others as u64).saturating_mul(DECODED_BYTES_PER_BYTE).saturating_add(copied as u64);
         // Less can always be had.
         let _ = locked(&self.request).as_mut().filter(|hold| bytes < hold.bytes()).map(|hold| hold.resize(bytes));
+    }
+
+    /// Its connection.
+    pub(crate) fn connection(&self) -> Option<&Arc<Connection>> {
+        self.connection.as_ref()
     }
 
     /// The request is complete.

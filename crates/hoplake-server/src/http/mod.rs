@@ -26,12 +26,15 @@ use axum::{
 use crate::{
     calls::Service,
     failure::{Failure, Reason},
+    gremlin,
 };
 
 /// All routes. Each has its operation in `openapi`; a test holds the two against each other. An access node has those
 /// for operators alone.
 pub(crate) fn router(service: Arc<Service>) -> Router {
     let calls = if service.settings.role.traverses() { calls() } else { Router::new() };
+    let gremlin = service.settings.role.traverses() && service.settings.gremlin.enabled;
+    let calls = if gremlin { calls.route("/gremlin", get(gremlin::upgrade)) } else { calls };
     calls
         .route("/healthz", get(probes::healthz))
         .route("/readyz", get(probes::readyz))

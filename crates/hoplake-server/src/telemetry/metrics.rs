@@ -95,6 +95,8 @@ pub(crate) struct Metrics {
     memory: Gauge,
     connections: Gauge,
     half_open: Gauge,
+    gremlin_connections: Gauge,
+    gremlin_sessions: Gauge,
 }
 
 /// Values that are read at each scrape.
@@ -115,6 +117,9 @@ pub(crate) struct Readings {
     pub(crate) connections: usize,
     /// Of these, without a complete request.
     pub(crate) half_open: usize,
+    /// Of these, in WebSocket.
+    pub(crate) gremlin_connections: usize,
+    pub(crate) gremlin_sessions: usize,
 }
 
 impl Metrics {
@@ -153,6 +158,8 @@ impl Metrics {
             memory: Gauge::default(),
             connections: Gauge::default(),
             half_open: Gauge::default(),
+            gremlin_connections: Gauge::default(),
+            gremlin_sessions: Gauge::default(),
         };
         metrics.register();
         metrics
@@ -210,6 +217,8 @@ impl Metrics {
         registry.register("connections_open", "Connections of both ports", self.connections.clone());
         let half = "Connections without a complete request yet";
         registry.register("connections_half_open", half, self.half_open.clone());
+        registry.register("gremlin_connections_open", "Connections of Gremlin", self.gremlin_connections.clone());
+        registry.register("gremlin_sessions_open", "Sessions of Gremlin", self.gremlin_sessions.clone());
         registry.register("traversals_open", "Traversals that clients steer", self.traversals.clone());
     }
 
@@ -296,6 +305,8 @@ impl Metrics {
         self.memory.set(readings.memory_bytes as i64);
         self.connections.set(readings.connections as i64);
         self.half_open.set(readings.half_open as i64);
+        self.gremlin_connections.set(readings.gremlin_connections as i64);
+        self.gremlin_sessions.set(readings.gremlin_sessions as i64);
         let mut out = String::new();
         text::encode(&mut out, &self.registry).expect("a string takes all that is written");
         out

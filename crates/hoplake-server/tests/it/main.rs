@@ -7,6 +7,7 @@ mod compaction;
 mod cursor;
 mod finding;
 mod graphs;
+mod gremlin;
 mod held_store;
 mod hostile;
 mod http;

@@ -1,0 +1,374 @@
+//! A query of Gremlin, or a transaction's part of one.
+//!
+//! A script is planned before it waits for its turn, so that a mistake in it takes nobody's place. What it changes is one
+//! version: at its end, or in a session when it says so. A commit is a task of its own, as that of a batch of changes is.
+
+use std::{
+    collections::HashSet,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use futures::future::BoxFuture;
+use hoplake::{
+    Committed,
+    gremlin::{
+        Names, Plan, Results, Transaction, Wanted, plan,
+        script::{Script, Statement, Terminal, Transaction as Verb},
+        value::{Key, Value},
+    },
+};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::{Asked, Call, Service, changes::unknown_if_ended};
+use crate::{
+    catalog::OpenGraph,
+    cost::PricedCost,
+    failure::{Failure, Reason},
+};
+
+/// Results that are dropped at a time.
+const DROPPED: usize = 1_000;
+/// The memory of a result that is kept to know it again.
+const KEPT_BYTES: u64 = 256;
+
+/// What is asked.
+#[derive(Debug)]
+pub(crate) struct GremlinQuery {
+    /// The name of the graph, or `g` for the usual one.
+    pub(crate) graph: String,
+    pub(crate) script: Script,
+    /// The values of names in it.
+    pub(crate) names: Vec<(Box<str>, Value)>,
+    pub(crate) time_ms: u64,
+    /// Results that are taken at a time.
+    pub(crate) batch: usize,
+    /// Whether elements come with their properties.
+    pub(crate) properties: bool,
+}
+
+/// A transaction, and the graph that it is on.
+#[derive(Debug)]
+pub(crate) struct GremlinWork {
+    open: Arc<OpenGraph>,
+    transaction: Transaction,
+}
+
+/// The consumer of results.
+pub(crate) trait GremlinResults: Send {
+    /// Takes results, each with how many times it stands there, and waits until there is room for more.
+    fn put(&mut self, results: Vec<(Value, u64)>) -> BoxFuture<'_, Result<(), Failure>>;
+
+    /// No more follow, and what they changed is about to be committed: what can fail of the rest fails now.
+    fn prepare(&mut self) -> Result<(), Failure>;
+}
+
+/// What a statement does.
+enum Stage {
+    Run(Box<Plan>, Terminal),
+    Verb(Verb),
+    Nothing,
+}
+
+/// Runs a script. In a session its changes stay in the session's transaction, and else they are committed at its end.
+pub(crate) async fn run_gremlin(
+    call: &mut Call,
+    asked: &GremlinQuery,
+    session: Option<&mut Option<GremlinWork>>,
+    results: &mut dyn GremlinResults,
+) -> Result<(), Failure> {
+    call.about(&asked.graph);
+    call.check_token()?;
+    call.limit_time(asked.time_ms);
+    let stages = stages(call, asked)?;
+    if stages.iter().any(Stage::writes) {
+        call.service.check_writable()?;
+    }
+    call.enter().await?;
+    let mut own = None;
+    let is_session = session.is_some();
+    let work = session.unwrap_or(&mut own);
+    let last = stages.len().saturating_sub(1);
+    for (number, stage) in stages.iter().enumerate() {
+        match stage {
+            Stage::Run(plan, terminal) => {
+                let terminal = if number == last { Some(*terminal) } else { None };
+                run(call, asked, work, (plan, terminal), results).await?;
+            }
+            Stage::Verb(Verb::Commit) => commit(call, work.take()).await?,
+            Stage::Verb(Verb::Rollback) => *work = None,
+            // A transaction begins with its first query.
+            Stage::Verb(Verb::Begin) | Stage::Nothing => {}
+        }
+    }
+    results.prepare()?;
+    if is_session { Ok(()) } else { commit(call, own).await }
+}
+
+impl Stage {
+    fn writes(&self) -> bool {
+        matches!(self, Self::Run(plan, _) if plan.writes())
+    }
+}
+
+/// Plans all statements, before anything is done.
+fn stages(call: &mut Call, asked: &GremlinQuery) -> Result<Vec<Stage>, Failure> {
+    let mut stages = Vec::with_capacity(asked.script.statements.len());
+    for statement in &asked.script.statements {
+        stages.push(match statement {
+            Statement::Traversal(_, Terminal::Explain) => {
+                let failure = Failure::invalid("`explain()` is not supported; `profile()` shows what a query does");
+                return Err(Failure { cause: Some(hoplake::Reason::Step), ..failure });
+            }
+            Statement::Traversal(traversal, terminal) => {
+                let plan = plan(traversal, Names(&asked.names))?;
+                call.limit_time(plan.settings.timeout_ms.unwrap_or(0));
+                Stage::Run(Box::new(plan), *terminal)
+            }
+            Statement::Transaction(verb) => Stage::Verb(*verb),
+            Statement::Nothing => Stage::Nothing,
+        });
+    }
+    Ok(stages)
+}
+
+/// Runs one statement on the transaction, which stays as it was if the statement fails. Its results are dropped without a terminal.
+async fn run(
+    call: &mut Call,
+    asked: &GremlinQuery,
+    work: &mut Option<GremlinWork>,
+    (plan, terminal): (&Plan, Option<Terminal>),
+    results: &mut dyn GremlinResults,
+) -> Result<(), Failure> {
+    if let Some(work) = work {
+        check_graph(call, asked, work)?;
+    } else {
+        *work = Some(begin(call, asked, plan.writes()).await?);
+    }
+    let Some(GremlinWork { open, transaction }) = work else { return Ok(()) };
+    let limits = call.limits(&Asked::default());
+    let query = call.query(&open.graph, &limits);
+    let memory = call.memory.clone();
+    let begun = transaction.clone();
+    let properties = asked.properties && terminal.is_some();
+    let taken = async {
+        let mut computed = begun.run(plan, Wanted { properties }, query.context())?;
+        let hold = memory.hold(0)?;
+        let mut taking = Taking { results: &mut computed, batch: asked.batch, hold };
+        match terminal {
+            Some(terminal) => taking.take(terminal, results).await?,
+            None => taking.drop_all().await?,
+        }
+        Ok(computed.into_transaction())
+    };
+    let before = call.cost;
+    let outcome = call.bounded(taken).await;
+    let outcome = call.settle(&query, &open.graph, outcome).await;
+    call.cost += before;
+    *transaction = outcome?;
+    Ok(())
+}
+
+/// A session is on one graph.
+fn check_graph(call: &Call, asked: &GremlinQuery, work: &GremlinWork) -> Result<(), Failure> {
+    let own = &work.open.name;
+    if candidates(call, &asked.graph).contains(own) {
+        return Ok(());
+    }
+    let message =
+        format!("the transaction of this session is on {own:?}; commit it before a query on {:?}", asked.graph);
+    Err(Failure::invalid(message))
+}
+
+/// The names that a graph may have: its own, or for `g` the usual one.
+fn candidates(call: &Call, name: &str) -> Vec<String> {
+    let usual = match &call.service.settings.gremlin.graph {
+        _ if name != "g" => None,
+        Some(usual) => return vec![usual.clone()],
+        None => call.service.catalog.only_name(),
+    };
+    usual.into_iter().chain([name.to_owned()]).collect()
+}
+
+/// Begins a transaction on the newest version that the server knows.
+async fn begin(call: &mut Call, asked: &GremlinQuery, writes: bool) -> Result<GremlinWork, Failure> {
+    let catalog = call.service.catalog.clone();
+    for name in candidates(call, &asked.graph) {
+        let found = async {
+            let open = catalog.acquire(&name, 0).await?;
+            if writes { catalog.seen(open).await } else { Ok(open) }
+        };
+        let open = match call.bounded(found).await {
+            Ok(open) => open,
+            Err(failure) if failure.reason == Reason::NotFound => continue,
+            Err(failure) => return Err(failure),
+        };
+        call.about(&open.name);
+        let writable = call.service.check_writable().is_ok();
+        let transaction = if writable { open.graph.gremlin() } else { open.graph.gremlin_read_only() };
+        return Ok(GremlinWork { open, transaction });
+    }
+    let known: Vec<_> = catalog.names().into_iter().map(|(name, _)| name).collect();
+    let known = match &known[..] {
+        [] => "as the alias of g, give the name of one below the URLs that are served".to_owned(),
+        known => format!("this server knows {}", known.join(", ")),
+    };
+    Err(Failure::new(Reason::NotFound, format!("there is no graph {:?}; {known}", asked.graph)))
+}
+
+/// Takes the results of a statement.
+struct Taking<'a> {
+    results: &'a mut Results,
+    batch: usize,
+    /// For results that are kept to know them again.
+    hold: hoplake::MemoryHold,
+}
+
+impl Taking<'_> {
+    async fn take(&mut self, terminal: Terminal, wanted: &mut dyn GremlinResults) -> Result<(), Failure> {
+        match terminal {
+            Terminal::All | Terminal::List | Terminal::BulkSet => loop {
+                let next = self.results.next(self.batch).await?;
+                if next.is_empty() {
+                    return Ok(());
+                }
+                wanted.put(next).await?;
+            },
+            Terminal::Set => self.take_distinct(wanted).await,
+            Terminal::Next(None) => match self.take_some(1, wanted).await? {
+                0 => {
+                    let failure = Failure::invalid("`next()` found no result; `tryNext()` may find none");
+                    Err(Failure { cause: Some(hoplake::Reason::Query), ..failure })
+                }
+                _ => Ok(()),
+            },
+            Terminal::TryNext => self.take_some(1, wanted).await.map(drop),
+            Terminal::Next(Some(most)) => self.take_some(most, wanted).await.map(drop),
+            Terminal::HasNext => {
+                let has_next = !self.results.next(1).await?.is_empty();
+                wanted.put(vec![(has_next.into(), 1)]).await
+            }
+            Terminal::Iterate | Terminal::Explain => self.drop_all().await,
+        }
+    }
+
+    async fn drop_all(&mut self) -> Result<(), Failure> {
+        while !self.results.next(DROPPED).await?.is_empty() {}
+        Ok(())
+    }
+
+    /// The first results, and how many there are of `most`.
+    async fn take_some(&mut self, most: u64, wanted: &mut dyn GremlinResults) -> Result<u64, Failure> {
+        let mut taken = 0;
+        while taken < most {
+            let at_a_time = usize::try_from(most - taken).map_or(self.batch, |left| left.min(self.batch));
+            let mut next = self.results.next(at_a_time).await?;
+            if next.is_empty() {
+                break;
+            }
+            for (_, bulk) in &mut next {
+                *bulk = (*bulk).min(most - taken);
+                taken += *bulk;
+            }
+            next.retain(|(_, bulk)| *bulk > 0);
+            wanted.put(next).await?;
+        }
+        Ok(taken)
+    }
+
+    /// Each result once.
+    async fn take_distinct(&mut self, wanted: &mut dyn GremlinResults) -> Result<(), Failure> {
+        let mut seen: HashSet<Known> = HashSet::new();
+        loop {
+            let next = self.results.next(self.batch).await?;
+            if next.is_empty() {
+                return Ok(());
+            }
+            self.hold.resize((seen.len() + next.len()) as u64 * KEPT_BYTES)?;
+            let new = next.into_iter().filter(|(value, _)| seen.insert(Known(value.clone())));
+            let new: Vec<_> = new.map(|(value, _)| (value, 1)).collect();
+            wanted.put(new).await?;
+        }
+    }
+}
+
+/// A value by equivalence.
+struct Known(Value);
+
+impl PartialEq for Known {
+    fn eq(&self, other: &Self) -> bool {
+        Key(&self.0) == Key(&other.0)
+    }
+}
+
+impl Eq for Known {}
+
+impl std::hash::Hash for Known {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        Key(&self.0).hash(state);
+    }
+}
+
+/// Commits what a transaction changed, if it changed something.
+async fn commit(call: &mut Call, work: Option<GremlinWork>) -> Result<(), Failure> {
+    let Some(work) = work.filter(|work| work.transaction.has_changes()) else { return Ok(()) };
+    call.about(&work.open.name);
+    call.service.check_writable()?;
+    let service = call.service.clone();
+    let changes = work.transaction.changes();
+    let most = service.settings.limits.batch_max;
+    if changes > most {
+        return Err(Failure::invalid(format!("the transaction has {changes} changes, and one may have {most}")));
+    }
+    let permit = call.bounded(service.changes.admit()).await?;
+    let name = work.open.name.clone();
+    let time_ms = service.settings.limits.time_ms;
+    if time_ms > 0 {
+        // The bound of the server and not of this call: a version is made of the batches of many.
+        work.open.graph.set_commit_timeout(Duration::from_millis(time_ms));
+    }
+    let task = tokio::spawn(publish(service.clone(), work, permit));
+    let broken = |error| Failure::broken_off("the commit", &error);
+    let outcome = call.bounded(async { task.await.map_err(broken) }).await;
+    let failure = match outcome {
+        Ok(Ok(cost)) => {
+            call.cost += cost;
+            return Ok(());
+        }
+        Ok(Err(failure)) => failure,
+        Err(failure) => unknown_if_ended(failure, "the changes were committed"),
+    };
+    service.metrics.changes(failure.reason.name());
+    if failure.reason == Reason::Conflict {
+        // So that the client's next attempt begins on the version that was in its way.
+        let _ = call.bounded(service.catalog.refresh(&name)).await;
+    }
+    Err(failure)
+}
+
+/// Commits, and moves the catalog on to the version before anyone is told. Returns what it cost.
+async fn publish(
+    service: Arc<Service>,
+    work: GremlinWork,
+    _permit: OwnedSemaphorePermit,
+) -> Result<PricedCost, Failure> {
+    let begun = Instant::now();
+    let GremlinWork { open, transaction } = work;
+    let changes = transaction.changes() as u64;
+    let Some(committed) = transaction.commit().await? else { return Ok(PricedCost::default()) };
+    let Committed { version, place, batches, .. } = committed;
+    if !service.catalog.advance(&open, version)
+        && let Err(failure) = service.catalog.refresh(&open.name).await
+    {
+        // It is published; only readers of this server find it later.
+        tracing::warn!(graph = open.name, version, %failure, "could not move on to a version that was committed");
+    }
+    service.metrics.committed(changes, place == 0);
+    if place > 0 {
+        // Once for a version, or the sums of the counters would have it once for each transaction.
+        return Ok(PricedCost::default());
+    }
+    let time_ms = begun.elapsed().as_millis() as u64;
+    tracing::debug!(graph = open.name, version, batches, time_ms, "committed");
+    Ok(PricedCost::of(&committed.cost, open.graph.prices()))
+}

@@ -1,0 +1,463 @@
+//! One WebSocket: what it reads, what it answers, and when it ends.
+//!
+//! Its task reads messages and writes answers. Each request is a task on the threads of queries, and its answers wait in a channel of
+//! one: a driver that does not read stops its queries. With too many requests under way no more is read. When the task ends, however
+//! it does, all its requests are dropped and its sessions are rolled back.
+
+use std::{
+    ops::ControlFlow::{self, Break, Continue},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use axum::{
+    body::Bytes,
+    http::{HeaderMap, HeaderValue},
+};
+use futures::{FutureExt, SinkExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
+use hoplake::{MemoryHold, gremlin::message::Request};
+use hyper::upgrade::Upgraded;
+use hyper_util::rt::TokioIo;
+use tokio::{
+    sync::mpsc,
+    task::JoinError,
+    time::{Interval, MissedTickBehavior, interval, timeout},
+};
+use tokio_tungstenite::{
+    WebSocketStream,
+    tungstenite::{
+        Error, Message, Utf8Bytes,
+        protocol::{
+            CloseFrame, Role, WebSocketConfig,
+            frame::{
+                Frame,
+                coding::{CloseCode, Data, OpCode},
+            },
+        },
+    },
+};
+use tracing::Instrument;
+use uuid::Uuid;
+
+use super::{
+    answers::{Answer, Outgoing, Queue, bare, malformed, outgoing, refusal, refused},
+    auth,
+    requests::{Encoding, Malformed, Op, query_of, read_binary, read_text, session_of},
+    sessions::{Sessions, Turn},
+    wire::{Watch, Watched},
+};
+use crate::{
+    calls::{Call, GremlinResults, Protocol, REQUEST_ID, Service, is_trusted, run_gremlin},
+    doors::{Connection, Visit, no_memory},
+    failure::Failure,
+};
+
+/// What one read of the socket takes at most, beyond a message whose length is known.
+const READ_BUFFER_BYTES: usize = 4 << 10;
+/// Longer messages leave in fragments of this size: the library copies each into a buffer that it keeps.
+const FRAGMENT_BYTES: usize = 16 << 10;
+/// Messages of this size are decoded on the threads of queries: it takes longer than handing them over.
+const LARGE_BYTES: usize = 16 << 10;
+/// What a request takes when it is decoded, as a multiple of its bytes: a null takes two.
+const DECODED_FACTOR: u64 = 50;
+/// How often a connection looks at the clock, at the most seldom.
+const LOOK_EVERY_MAX: Duration = Duration::from_secs(1);
+/// How long the goodbye may take.
+const GOODBYE: Duration = Duration::from_millis(500);
+
+type Socket = WebSocketStream<Watched<TokioIo<Upgraded>>>;
+
+/// A request that was read, and the memory that it takes.
+struct Asked {
+    request: Request,
+    encoding: Encoding,
+    hold: Option<MemoryHold>,
+}
+
+/// How a request ended, for those that break off.
+type Ended = (Uuid, Encoding, Result<(), JoinError>);
+
+/// A message that was read, with its buffer.
+type Buffer = (Bytes, Option<MemoryHold>);
+
+/// A connection that is over, and what its client is told.
+type Goodbye = Option<(CloseCode, &'static str)>;
+
+/// A connection.
+pub(super) struct Conversation {
+    /// Before the channel, so that they are dropped first: they end with the connection, and do not find it closed.
+    running: FuturesUnordered<BoxFuture<'static, Ended>>,
+    service: Arc<Service>,
+    connection: Arc<Connection>,
+    /// Those that each call gets; with the token, when it was brought.
+    headers: HeaderMap,
+    is_trusted: bool,
+    /// Until when it has to bring the token.
+    trusted_until: Instant,
+    socket: Socket,
+    watch: Arc<Watch>,
+    outlet: mpsc::Sender<Outgoing>,
+    inlet: mpsc::Receiver<Outgoing>,
+    /// Requests that wait for the token.
+    waiting: Vec<Asked>,
+    waiting_bytes: usize,
+    sessions: Sessions,
+    /// The buffer of a large message is let go when the library has begun another one, and not before: else it would keep it.
+    last: Option<Buffer>,
+    pinged: Instant,
+    looks: Interval,
+}
+
+impl Conversation {
+    pub(super) async fn begin(
+        service: &Arc<Service>,
+        connection: Arc<Connection>,
+        headers: HeaderMap,
+        upgraded: Upgraded,
+    ) -> Self {
+        let settings = &service.settings;
+        let watch = Watch::new(&service.memory);
+        let config = WebSocketConfig::default()
+            .read_buffer_size(READ_BUFFER_BYTES)
+            .write_buffer_size(0)
+            .max_write_buffer_size(usize::MAX)
+            .max_message_size(Some(settings.message_bytes_max))
+            .max_frame_size(Some(settings.message_bytes_max));
+        let stream = Watched::new(TokioIo::new(upgraded), watch.clone());
+        let socket = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await;
+        let (outlet, inlet) = mpsc::channel(1);
+        let now = Instant::now();
+        let look_every =
+            settings.header_timeout_ms.min(settings.gremlin.session_idle_ms).min(settings.body_timeout_ms) / 4;
+        let look_every = Duration::from_millis(look_every).clamp(Duration::from_millis(5), LOOK_EVERY_MAX);
+        let mut looks = interval(look_every);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self {
+            is_trusted: is_trusted(settings.token.as_deref(), &headers),
+            trusted_until: now + Duration::from_millis(settings.header_timeout_ms),
+            service: service.clone(),
+            connection,
+            headers,
+            socket,
+            watch,
+            outlet,
+            inlet,
+            running: FuturesUnordered::new(),
+            waiting: Vec::new(),
+            waiting_bytes: 0,
+            sessions: Sessions::default(),
+            last: None,
+            pinged: now,
+            looks,
+        }
+    }
+
+    /// Reads and answers until the client leaves, or is to leave.
+    pub(super) async fn run(mut self) {
+        let goodbye = loop {
+            if let Break(goodbye) = self.step().await {
+                break goodbye;
+            }
+        };
+        let Some((code, reason)) = goodbye else { return };
+        tracing::debug!(reason, "connection of Gremlin closed");
+        let close = Message::Close(Some(CloseFrame { code, reason: Utf8Bytes::from_static(reason) }));
+        // The client may have left, and does not have to read it.
+        let _ = timeout(GOODBYE, async {
+            self.socket.send(close).await?;
+            // Its answer: with unread bytes the system would reset the connection, and the client might not see the reason.
+            while self.socket.next().await.is_some_and(|message| message.is_ok()) {}
+            Ok::<_, Error>(())
+        })
+        .await;
+    }
+
+    /// Waits for something to do, and does it. It breaks with what the client is told at the end.
+    async fn step(&mut self) -> ControlFlow<Goodbye> {
+        let settings = &self.service.settings;
+        let is_draining = self.service.lifecycle.is_draining();
+        if is_draining && self.running.is_empty() && self.inlet.is_empty() {
+            return Break(Some((CloseCode::Away, "the server is shutting down")));
+        }
+        let reads = !is_draining && self.running.len() < settings.gremlin.requests_max;
+        let lifecycle = self.service.lifecycle.clone();
+        tokio::select! {
+            message = self.socket.next(), if reads => self.heard(message).await,
+            Some(outgoing) = self.inlet.recv() => self.send(outgoing).await,
+            Some(ended) = self.running.next(), if !self.running.is_empty() => self.ended(ended).await,
+            () = lifecycle.drained(), if !is_draining => Continue(()),
+            _ = self.looks.tick() => self.look().await,
+        }
+    }
+
+    async fn heard(&mut self, message: Option<Result<Message, Error>>) -> ControlFlow<Goodbye> {
+        match message {
+            Some(Ok(Message::Binary(bytes))) => self.read(bytes, read_binary).await,
+            Some(Ok(Message::Text(text))) => self.read(text.into(), |bytes| read_text(bytes)).await,
+            Some(Ok(Message::Ping(payload) | Message::Pong(payload))) => {
+                self.watch.control(payload.len());
+                if self.is_trusted {
+                    self.connection.heard();
+                }
+                Continue(())
+            }
+            Some(Ok(Message::Close(_))) => {
+                // The library has the answer ready.
+                let _ = timeout(GOODBYE, self.socket.flush()).await;
+                Break(None)
+            }
+            Some(Ok(Message::Frame(_))) => Continue(()),
+            Some(Err(Error::Capacity(_))) => Break(Some((CloseCode::Size, "the message is too large"))),
+            Some(Err(Error::Utf8(_))) => Break(Some((CloseCode::Invalid, "the text is not UTF-8"))),
+            Some(Err(Error::Protocol(_))) => Break(Some((CloseCode::Protocol, "this is not WebSocket"))),
+            Some(Err(_)) if self.watch.is_refused() => {
+                Break(Some((CloseCode::Again, "the server has no memory for the message now")))
+            }
+            Some(Err(_)) | None => Break(None),
+        }
+    }
+
+    /// Reads a message and begins what it asks for.
+    async fn read(
+        &mut self,
+        bytes: Bytes,
+        read: fn(&Bytes) -> Result<(Request, Encoding), Malformed>,
+    ) -> ControlFlow<Goodbye> {
+        let arrived = self.watch.complete();
+        // From now on the connection is busy, and does not give way to another.
+        let visit = self.connection.visit();
+        let decoded = (bytes.len() as u64).saturating_mul(DECODED_FACTOR);
+        let hold = self.service.memory.hold(decoded);
+        let len = bytes.len();
+        let outcome = if len < LARGE_BYTES {
+            Ok(read(&bytes))
+        } else {
+            let own = bytes.clone();
+            let outcome = self.service.workers.begin(async move { read(&own) }).await;
+            self.last = Some((bytes, arrived));
+            outcome
+        };
+        let (request, encoding) = match outcome {
+            Ok(Ok(read)) => read,
+            Ok(Err(wrong)) => return self.say(malformed(&wrong)).await,
+            Err(error) => {
+                Failure::broken_off("the decoding of a request", &error);
+                return Break(Some((CloseCode::Error, "a mistake in Hoplake")));
+            }
+        };
+        match hold {
+            Ok(hold) => self.asked(Asked { request, encoding, hold: Some(hold) }, len, visit).await,
+            Err(full) => self.say(outgoing(&refusal(Some(request.id), &no_memory(full)), encoding)).await,
+        }
+    }
+
+    /// Begins what a request asks for, or asks for the token first.
+    async fn asked(&mut self, asked: Asked, bytes: usize, visit: Arc<Visit>) -> ControlFlow<Goodbye> {
+        let Asked { request, encoding, .. } = &asked;
+        let (id, encoding) = (request.id, *encoding);
+        let (op, in_session) = match Op::of(request) {
+            Ok(op) => op,
+            Err((status, why)) => return self.say(refused(Some(id), encoding, status, &why)).await,
+        };
+        if op == Op::Authentication {
+            return self.authenticate(asked).await;
+        }
+        if self.is_trusted {
+            self.start(asked, op, in_session, visit);
+            return Continue(());
+        }
+        let settings = &self.service.settings;
+        self.waiting_bytes += bytes;
+        if self.waiting.len() >= settings.gremlin.requests_max || self.waiting_bytes > settings.message_bytes_max {
+            return Break(Some((CloseCode::Policy, "authenticate before you send more")));
+        }
+        let is_first = self.waiting.is_empty();
+        self.waiting.push(asked);
+        // One challenge: the requests after the first wait for its answer, too.
+        if is_first { self.say(bare(id, encoding, 407)).await } else { Continue(()) }
+    }
+
+    /// Takes the token, and then answers what waited for it.
+    async fn authenticate(&mut self, asked: Asked) -> ControlFlow<Goodbye> {
+        let waiting = std::mem::take(&mut self.waiting);
+        self.waiting_bytes = 0;
+        let token = self.service.settings.token.as_deref();
+        self.is_trusted = self.is_trusted || auth::admits(&asked.request, token, &mut self.headers);
+        if !self.is_trusted {
+            let failure = "the password is not the token of this server";
+            let own = (asked.request.id, asked.encoding);
+            let mut refused_ones: Vec<_> = waiting.iter().map(|one| (one.request.id, one.encoding)).collect();
+            if !refused_ones.contains(&own) {
+                refused_ones.push(own);
+            }
+            for (id, encoding) in refused_ones {
+                self.say(refused(Some(id), encoding, 401, failure)).await?;
+            }
+            return Continue(());
+        }
+        if waiting.is_empty() {
+            return self.say(bare(asked.request.id, asked.encoding, 204)).await;
+        }
+        for one in waiting {
+            // Checked when it arrived.
+            if let Ok((op, in_session)) = Op::of(&one.request) {
+                self.start(one, op, in_session, self.connection.visit());
+            }
+        }
+        Continue(())
+    }
+
+    /// Begins the task of a request.
+    fn start(&mut self, asked: Asked, op: Op, in_session: bool, visit: Arc<Visit>) {
+        let (id, encoding) = (asked.request.id, asked.encoding);
+        let turn = in_session.then(|| self.turn(&asked.request, op)).transpose();
+        let mut headers = self.headers.clone();
+        if let Ok(id) = HeaderValue::from_str(&id.to_string()) {
+            headers.insert(REQUEST_ID, id);
+        }
+        let call = Call::begin(&self.service, Protocol::Gremlin, op.call_name(), &headers, Some(&visit));
+        let settings = &self.service.settings;
+        let answer = Answer {
+            id,
+            encoding,
+            batch: settings.gremlin.batch_size,
+            is_bulked: op == Op::Bytecode,
+            results_max: settings.limits.results_max,
+            memory: call.memory.clone(),
+            visit,
+            outlet: self.outlet.clone(),
+            queue: Queue::default(),
+            rest: None,
+        };
+        let task = self.service.workers.begin(respond(call, answer, asked, op, turn.map(Option::flatten)));
+        self.running.push(async move { (id, encoding, task.await) }.boxed());
+    }
+
+    /// The turn of a request in its session; `None` if it ends one that is not there.
+    fn turn(&mut self, request: &Request, op: Op) -> Result<Option<Turn>, Failure> {
+        let name = session_of(request)?;
+        match op {
+            Op::Close => Ok(self.sessions.close(&name)),
+            _ => self.sessions.enter(&name, &self.service.gremlin).map(Some),
+        }
+    }
+
+    async fn ended(&mut self, (id, encoding, outcome): Ended) -> ControlFlow<Goodbye> {
+        match outcome {
+            Ok(()) => Continue(()),
+            // It panicked. Its driver still gets an answer, and the connection goes on.
+            Err(error) => {
+                let failure = Failure::broken_off("the request", &error);
+                self.say(outgoing(&refusal(Some(id), &failure), encoding)).await
+            }
+        }
+    }
+
+    async fn say(&mut self, outgoing: Option<Outgoing>) -> ControlFlow<Goodbye> {
+        match outgoing {
+            Some(outgoing) => self.send(outgoing).await,
+            None => Continue(()),
+        }
+    }
+
+    /// Sends a message, whose memory is given back when the socket has taken it.
+    async fn send(&mut self, outgoing: Outgoing) -> ControlFlow<Goodbye> {
+        let mut bytes = outgoing.bytes.clone();
+        let mut opcode = OpCode::Data(if outgoing.is_text { Data::Text } else { Data::Binary });
+        loop {
+            let fragment = bytes.split_to(bytes.len().min(FRAGMENT_BYTES));
+            let frame = Frame::message(fragment, opcode, bytes.is_empty());
+            self.send_frame(Message::Frame(frame)).await?;
+            if bytes.is_empty() {
+                return Continue(());
+            }
+            opcode = OpCode::Data(Data::Continue);
+        }
+    }
+
+    /// Sends a frame, unless the client takes nothing of it for too long.
+    async fn send_frame(&mut self, frame: Message) -> ControlFlow<Goodbye> {
+        let patience = Duration::from_millis(self.service.settings.send_timeout_ms);
+        let mut sending = std::pin::pin!(self.socket.send(frame));
+        loop {
+            let before = self.watch.written();
+            match timeout(patience, sending.as_mut()).await {
+                Ok(Ok(())) => return Continue(()),
+                Ok(Err(_)) => return Break(None),
+                Err(_) if self.watch.written() == before => {
+                    tracing::debug!("connection of Gremlin closed: its client does not read the answer");
+                    return Break(None);
+                }
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Looks at the clock.
+    async fn look(&mut self) -> ControlFlow<Goodbye> {
+        let settings = &self.service.settings;
+        let now = Instant::now();
+        self.last = None;
+        self.sessions.close_idle(Duration::from_millis(settings.gremlin.session_idle_ms));
+        if !self.is_trusted && now >= self.trusted_until {
+            return Break(Some((CloseCode::Policy, "the token was not brought in time")));
+        }
+        let is_reading = self.running.len() < settings.gremlin.requests_max;
+        if is_reading && self.watch.is_late(Duration::from_millis(settings.body_timeout_ms)) {
+            return Break(Some((CloseCode::Policy, "the message did not arrive in time")));
+        }
+        let ping = Duration::from_millis(settings.gremlin.ping_ms);
+        if self.is_trusted && !ping.is_zero() && now.duration_since(self.pinged) >= ping {
+            self.pinged = now;
+            return self.send_frame(Message::Ping(Bytes::new())).await;
+        }
+        Continue(())
+    }
+}
+
+/// Answers a request.
+async fn respond(mut call: Call, mut answer: Answer, asked: Asked, op: Op, turn: Result<Option<Turn>, Failure>) {
+    let span = call.span.clone();
+    let outcome = run(&mut call, &mut answer, asked, op, turn).instrument(span).await;
+    let outcome = outcome.and_then(|()| answer.prepare());
+    // Before the last message: a client that has it may leave, and was answered. Not within the deadline: what was changed is
+    // committed. A client that does not read loses its connection.
+    call.finish(&outcome);
+    match &outcome {
+        Ok(()) => answer.finish().await,
+        Err(failure) => answer.fail(failure).await,
+    }
+}
+
+/// Does what is asked. The last messages are left to send.
+async fn run(
+    call: &mut Call,
+    answer: &mut Answer,
+    asked: Asked,
+    op: Op,
+    turn: Result<Option<Turn>, Failure>,
+) -> Result<(), Failure> {
+    let Asked { request, hold, .. } = asked;
+    call.check_token()?;
+    let mut turn = turn?;
+    if op == Op::Close {
+        if let Some(turn) = &mut turn {
+            // What it has not committed is gone.
+            *call.bounded(async { Ok(turn.come().await) }).await? = None;
+        }
+        return Ok(());
+    }
+    let query = query_of(request, op, &call.service.settings.gremlin)?;
+    answer.batch = query.batch;
+    call.limit_time(query.time_ms);
+    match &mut turn {
+        Some(turn) => {
+            call.limit_time(call.service.settings.limits.time_ms);
+            let mut work = call.bounded(async { Ok(turn.come().await) }).await?;
+            run_gremlin(call, &query, Some(&mut work), answer).await?;
+        }
+        None => run_gremlin(call, &query, None, answer).await?,
+    }
+    drop(hold);
+    Ok(())
+}

@@ -1,0 +1,173 @@
+//! Gremlin over WebSocket, as the drivers of TinkerPop 3.8 speak it: from frames to calls and back.
+//!
+//! * here: the request of HTTP that becomes a WebSocket.
+//! * `connection`: one WebSocket: what it reads, what it answers, and when it ends.
+//! * `wire`: its socket, which knows how far a message has arrived or left.
+//! * `requests`: from a message to what is asked.
+//! * `answers`: from results to messages.
+//! * `sessions`: transactions over several requests.
+//! * `auth`: the token, as the password of SASL PLAIN.
+//!
+//! It knows no steps of Gremlin. A connection stays within the bounds of its door: it counts as one, is closed when it is idle, and
+//! gives way to a new one.
+
+mod answers;
+mod auth;
+mod connection;
+mod requests;
+mod sessions;
+mod wire;
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering::Relaxed},
+};
+
+use axum::{
+    body::Body,
+    extract::{Request, State},
+    http::{HeaderMap, HeaderValue, StatusCode, Version, header},
+    response::Response,
+};
+use futures::FutureExt;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+
+use self::connection::Conversation;
+use crate::{GremlinSettings, calls::Service, doors::Visit, failure::Failure, http::refuse};
+
+/// Headers of the upgrade that count for each request of the connection.
+const KEPT_HEADERS: [&str; 2] = ["authorization", "traceparent"];
+
+/// What all connections of Gremlin share.
+#[derive(Debug)]
+pub(crate) struct GremlinState {
+    connections: AtomicUsize,
+    sessions: Arc<Semaphore>,
+    sessions_max: usize,
+}
+
+impl GremlinState {
+    pub(crate) fn new(settings: &GremlinSettings) -> Self {
+        let sessions_max = settings.sessions_max.min(Semaphore::MAX_PERMITS);
+        Self { connections: AtomicUsize::new(0), sessions: Arc::new(Semaphore::new(sessions_max)), sessions_max }
+    }
+
+    /// Connections that are open.
+    pub(crate) fn connections(&self) -> usize {
+        self.connections.load(Relaxed)
+    }
+
+    /// Sessions that are open.
+    pub(crate) fn sessions(&self) -> usize {
+        self.sessions_max - self.sessions.available_permits()
+    }
+
+    /// Room for a session, if there is some.
+    fn room(&self) -> Option<OwnedSemaphorePermit> {
+        self.sessions.clone().try_acquire_owned().ok()
+    }
+}
+
+/// Counts a connection while it is there.
+struct Counted(Arc<Service>);
+
+impl Counted {
+    fn new(service: &Arc<Service>) -> Self {
+        service.gremlin.connections.fetch_add(1, Relaxed);
+        Self(service.clone())
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.gremlin.connections.fetch_sub(1, Relaxed);
+    }
+}
+
+/// Makes a WebSocket of the connection of a request.
+pub(crate) async fn upgrade(State(service): State<Arc<Service>>, mut request: Request) -> Response {
+    if service.lifecycle.is_draining() {
+        return refuse(&Failure::shutting_down());
+    }
+    let accepted = accept(request.version(), request.headers());
+    let visit = request.extensions().get::<Arc<Visit>>();
+    let (accept, connection) = match (accepted, visit.and_then(|visit| visit.connection().cloned())) {
+        (Ok(accept), Some(connection)) => (accept, connection),
+        (Err(failure), _) => return refuse(&failure),
+        (Ok(_), None) => return refuse(&Failure::invalid("this connection cannot become a WebSocket")),
+    };
+    let kept = KEPT_HEADERS.iter().filter_map(|name| {
+        let value = request.headers().get(*name)?;
+        Some((header::HeaderName::from_static(name), value.clone()))
+    });
+    let headers: HeaderMap = kept.collect();
+    let upgrading = hyper::upgrade::on(&mut request);
+    let own = connection.clone();
+    // The door goes on with it, so that it is closed with the connection.
+    connection.go_on(
+        async move {
+            if let Ok(upgraded) = upgrading.await {
+                let counted = Counted::new(&service);
+                Conversation::begin(&service, own, headers, upgraded).await.run().await;
+                drop(counted);
+            }
+        }
+        .boxed(),
+    );
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    let headers = response.headers_mut();
+    headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+    headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+    headers.insert(header::SEC_WEBSOCKET_ACCEPT, accept);
+    response
+}
+
+/// The answer to the key of a handshake (RFC 6455, 4.2).
+fn accept(version: Version, headers: &HeaderMap) -> Result<HeaderValue, Failure> {
+    let has = |name: &str, word: &str| {
+        let texts = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
+        texts.flat_map(|text| text.split(',')).any(|part| part.trim().eq_ignore_ascii_case(word))
+    };
+    let key = headers.get("sec-websocket-key").filter(|key| !key.is_empty());
+    match key {
+        Some(key) if version == Version::HTTP_11 && has("connection", "upgrade") && has("upgrade", "websocket") => {
+            if !has("sec-websocket-version", "13") {
+                return Err(Failure::invalid("only version 13 of WebSocket is spoken here"));
+            }
+            let accept = derive_accept_key(key.as_bytes());
+            HeaderValue::from_str(&accept).map_err(|_| Failure::invalid("the key of the handshake is wrong"))
+        }
+        _ => Err(Failure::invalid(
+            "this is for drivers of Gremlin, which connect with WebSocket over HTTP/1.1: ws://HOST:PORT/gremlin",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+        pairs.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect()
+    }
+
+    #[test]
+    fn a_handshake_is_checked() {
+        let good = [
+            ("connection", "keep-alive, Upgrade"),
+            ("upgrade", "WebSocket"),
+            ("sec-websocket-version", "13"),
+            ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
+        ];
+        // The example of RFC 6455, 1.3.
+        assert_eq!(accept(Version::HTTP_11, &headers(&good)).unwrap(), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+        assert!(accept(Version::HTTP_2, &headers(&good)).is_err());
+        for left_out in 0..good.len() {
+            let mut fewer = good.to_vec();
+            fewer.remove(left_out);
+            assert!(accept(Version::HTTP_11, &headers(&fewer)).is_err(), "{left_out}");
+        }
+    }
+}

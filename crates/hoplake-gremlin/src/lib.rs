@@ -13,6 +13,7 @@
 //! `docs/rfcs/0009-gremlin.md` says what becomes of a script.
 
 pub mod bytecode;
+mod deep;
 pub mod error;
 pub mod graphbinary;
 pub mod graphson;

@@ -82,7 +82,7 @@ impl Lowering<'_> {
 
     /// The steps of a traversal, or of one within another.
     pub(super) fn steps(&mut self, calls: &[Call]) -> Lowered<Steps> {
-        self.connected(calls)
+        crate::deep::with_stack(|| self.connected(calls))
     }
 
     /// Steps around `and()` and `or()` that stand between them: `out().or().in()`.

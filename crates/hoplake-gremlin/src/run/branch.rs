@@ -24,7 +24,6 @@ pub(super) struct Uniting {
     branches: Vec<Branch>,
     /// Whether all has to be there before a branch is run.
     waits: bool,
-    ready: VecDeque<Batch>,
 }
 
 /// One of them.
@@ -42,27 +41,17 @@ impl Branch {
 
 impl Uniting {
     pub(super) fn new(branches: &[Steps]) -> Self {
-        Self {
-            branches: branches.iter().map(Branch::new).collect(),
-            waits: branches.iter().any(is_stateful),
-            ready: VecDeque::new(),
-        }
+        Self { branches: branches.iter().map(Branch::new).collect(), waits: branches.iter().any(is_stateful) }
     }
 
-    pub(super) async fn next(&mut self, before: &mut Pipe, run: &mut Run, labels: &Labels) -> Done<Option<Batch>> {
-        loop {
-            if let Some(batch) = self.ready.pop_front() {
-                return Ok(Some(batch));
-            }
-            let batch = if self.waits { before.all(run).await? } else { before.next(run).await?.unwrap_or_default() };
-            if batch.is_empty() {
-                return Ok(None);
-            }
-            let parts = vec![(0..batch.len() as u32).collect::<Vec<u32>>(); self.branches.len()];
-            let united = run.branches(&mut self.branches, &batch, parts, self.waits).await?;
-            let united = run.relabelled(united, labels)?;
-            self.ready.extend(united.parts().into_iter().filter(|part| !part.is_empty()));
-        }
+    pub(super) fn waits(&self) -> bool {
+        self.waits
+    }
+
+    pub(super) async fn take(&mut self, run: &mut Run, batch: Batch, labels: &Labels) -> Done<Vec<Batch>> {
+        let parts = vec![(0..batch.len() as u32).collect::<Vec<u32>>(); self.branches.len()];
+        let united = run.branches(&mut self.branches, &batch, parts, self.waits).await?;
+        Ok(run.relabelled(united, labels)?.parts())
     }
 }
 
@@ -75,7 +64,6 @@ pub(super) struct Choosing {
     /// Whether all cases count that are fulfilled, and not the first alone.
     all: bool,
     waits: bool,
-    ready: VecDeque<Batch>,
 }
 
 impl Choosing {
@@ -86,24 +74,17 @@ impl Choosing {
             branches: cases.iter().map(|(_, steps)| Branch::new(steps)).collect(),
             all,
             waits: cases.iter().any(|(_, steps)| is_stateful(steps)),
-            ready: VecDeque::new(),
         }
     }
 
-    pub(super) async fn next(&mut self, before: &mut Pipe, run: &mut Run, labels: &Labels) -> Done<Option<Batch>> {
-        loop {
-            if let Some(batch) = self.ready.pop_front() {
-                return Ok(Some(batch));
-            }
-            let batch = if self.waits { before.all(run).await? } else { before.next(run).await?.unwrap_or_default() };
-            if batch.is_empty() {
-                return Ok(None);
-            }
-            let (parts, unmoved) = self.parts(run, &batch).await?;
-            let mut chosen = run.branches_with(&mut self.branches, &batch, parts, self.waits, unmoved).await?;
-            chosen = run.relabelled(chosen, labels)?;
-            self.ready.extend(chosen.parts().into_iter().filter(|part| !part.is_empty()));
-        }
+    pub(super) fn waits(&self) -> bool {
+        self.waits
+    }
+
+    pub(super) async fn take(&mut self, run: &mut Run, batch: Batch, labels: &Labels) -> Done<Vec<Batch>> {
+        let (parts, unmoved) = self.parts(run, &batch).await?;
+        let chosen = run.branches_with(&mut self.branches, &batch, parts, self.waits, unmoved).await?;
+        Ok(run.relabelled(chosen, labels)?.parts())
     }
 
     /// The rows of each branch, and those that go on as they are.
@@ -244,23 +225,26 @@ impl Repeating {
         Self { repeat: repeat.clone(), body, waits: is_stateful(&repeat.body), ready: VecDeque::new(), under_way: None }
     }
 
-    pub(super) async fn next(&mut self, before: &mut Pipe, run: &mut Run, labels: &Labels) -> Done<Option<Batch>> {
+    pub(super) fn waits(&self) -> bool {
+        self.waits
+    }
+
+    /// Begins with some traversers.
+    pub(super) async fn take(&mut self, run: &mut Run, batch: Batch) -> Done<()> {
+        run.loops.push((self.repeat.name.clone(), 0));
+        let begun = self.at_begin(run, batch).await;
+        run.loops.pop();
+        self.under_way = begun?.map(|batch| (batch, 0));
+        Ok(())
+    }
+
+    /// What goes out next; `None` if nothing is under way any more.
+    pub(super) async fn next(&mut self, run: &mut Run, labels: &Labels) -> Done<Option<Batch>> {
         loop {
             if let Some(batch) = self.ready.pop_front() {
                 return run.relabelled(batch, labels).map(Some);
             }
-            let Some((batch, rounds)) = self.under_way.take() else {
-                let batch =
-                    if self.waits { before.all(run).await? } else { before.next(run).await?.unwrap_or_default() };
-                if batch.is_empty() {
-                    return Ok(None);
-                }
-                run.loops.push((self.repeat.name.clone(), 0));
-                let begun = self.at_begin(run, batch).await;
-                run.loops.pop();
-                self.under_way = begun?.map(|batch| (batch, 0));
-                continue;
-            };
+            let Some((batch, rounds)) = self.under_way.take() else { return Ok(None) };
             run.loops.push((self.repeat.name.clone(), rounds));
             let round = self.round(run, batch).await;
             run.loops.pop();

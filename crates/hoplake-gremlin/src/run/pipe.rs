@@ -16,26 +16,31 @@ use super::{
     reduce::{OwnedKey, Reduced},
 };
 use crate::{
+    deep::Deep,
     plan::{By, Found, Name, Reduction, Step, StepKind, Steps},
     tokens::Scope,
     value::Value,
 };
 
 /// A chain of steps.
+///
+/// It is run by a loop and not by steps that call each other: a query may have thousands of them, and a thread's stack has room for
+/// some hundred calls.
 #[derive(Debug)]
-pub(super) enum Pipe {
-    /// Where it begins.
-    Input(VecDeque<Batch>),
-    /// A step, and those before it.
-    Step(Box<StepPipe>),
+pub(super) struct Pipe {
+    input: VecDeque<Batch>,
+    steps: Vec<StepPipe>,
 }
 
 #[derive(Debug)]
-pub(super) struct StepPipe {
-    before: Pipe,
+struct StepPipe {
     step: Arc<Step>,
     labels: Labels,
     state: State,
+    /// What came, if the step waits for all of it.
+    collected: Batch,
+    /// What it gives next.
+    ready: VecDeque<Batch>,
 }
 
 /// The frames that rows were given for, ascending: for each of them a reducing step gives something, even if none of its rows is left.
@@ -51,15 +56,10 @@ enum State {
         expansion: Option<Box<Expansion>>,
         scan: Option<Box<Scan>>,
     },
-    /// It takes all before it gives anything.
-    Barrier {
-        armed: Option<Frames>,
-        ready: VecDeque<Batch>,
-    },
+    /// It takes all before it gives anything; `None` if it has given that.
+    Barrier(Option<Frames>),
     /// What it has so far, by frame.
-    Reducing {
-        armed: Option<Frames>,
-    },
+    Reducing(Option<Frames>, Vec<Reduced>),
     /// How many came, by frame.
     Range(HashMap<u32, u64>),
     /// What came, by frame.
@@ -74,20 +74,36 @@ enum State {
     Repeating(Box<Repeating>),
 }
 
+/// What comes to a step.
+enum Came {
+    /// Nothing yet: it is asked for a batch.
+    Nothing,
+    Batch(Batch),
+    /// There is no more.
+    End,
+}
+
+/// What a step does then.
+enum Turn {
+    Gives(Batch),
+    /// It needs what comes next.
+    Asks,
+    Ends,
+}
+
 impl Pipe {
     /// The pipe of some steps.
     pub(super) fn new(steps: &Steps) -> Self {
-        let mut pipe = Self::Input(VecDeque::new());
-        for step in steps.iter() {
-            let labels: Labels = step.labels.clone().into();
+        let pipe = |(number, step): (usize, &Arc<Step>)| {
             let mut state = State::of(step);
             // At the beginning of a traversal within another, the traverser is there before the values.
-            if let (State::Injecting { last, .. }, Self::Input(_)) = (&mut state, &pipe) {
-                *last = true;
+            if let State::Injecting { last, .. } = &mut state {
+                *last = number == 0;
             }
-            pipe = Self::Step(Box::new(StepPipe { before: pipe, step: step.clone(), labels, state }));
-        }
-        pipe
+            let labels = step.labels.clone().into();
+            StepPipe { step: step.clone(), labels, state, collected: Batch::default(), ready: VecDeque::new() }
+        };
+        Self { input: VecDeque::new(), steps: steps.iter().enumerate().map(pipe).collect() }
     }
 
     /// Gives it a batch, and has barriers begin anew.
@@ -95,46 +111,49 @@ impl Pipe {
         let mut frames: Vec<u32> = batch.rows.iter().map(|row| row.frame).collect();
         frames.sort_unstable();
         frames.dedup();
-        self.feed_frames(batch, &frames.into());
-    }
-
-    fn feed_frames(&mut self, batch: Batch, frames: &Frames) {
-        match self {
-            Self::Input(batches) => batches.push_back(batch),
-            Self::Step(step) => {
-                match &mut step.state {
-                    State::Barrier { armed, .. } | State::Reducing { armed } | State::Injecting { armed, .. } => {
-                        *armed = Some(frames.clone());
-                    }
-                    // A loop has each of its rounds begin to count anew.
-                    State::Range(counts) => counts.clear(),
-                    _ => {}
+        let frames: Frames = frames.into();
+        for step in &mut self.steps {
+            match &mut step.state {
+                State::Barrier(armed) | State::Reducing(armed, _) | State::Injecting { armed, .. } => {
+                    *armed = Some(frames.clone());
                 }
-                step.before.feed_frames(batch, frames);
+                // A loop has each of its rounds begin to count anew.
+                State::Range(counts) => counts.clear(),
+                _ => {}
             }
         }
+        self.input.push_back(batch);
     }
 
     /// The next batch, which is not empty; `None` at the end.
-    pub(super) fn next<'a>(&'a mut self, run: &'a mut Run) -> BoxFuture<'a, Done<Option<Batch>>> {
-        Box::pin(async move {
-            match self {
-                Self::Input(batches) => {
-                    while let Some(batch) = batches.pop_front() {
-                        if !batch.is_empty() {
-                            return Ok(Some(batch));
-                        }
-                    }
-                    Ok(None)
+    pub(super) async fn next(&mut self, run: &mut Run) -> Done<Option<Batch>> {
+        let Some(last) = self.steps.len().checked_sub(1) else { return Ok(self.next_input()) };
+        let mut at = last;
+        let mut came = Came::Nothing;
+        loop {
+            came = match self.steps[at].turn(run, came).await? {
+                Turn::Gives(batch) if at == last => return Ok(Some(batch)),
+                Turn::Ends if at == last => return Ok(None),
+                Turn::Gives(batch) => {
+                    run.branch.context().check_time()?;
+                    at += 1;
+                    Came::Batch(batch)
                 }
-                Self::Step(step) => step.next(run).await,
-            }
-        })
+                Turn::Ends => {
+                    at += 1;
+                    Came::End
+                }
+                Turn::Asks if at > 0 => {
+                    at -= 1;
+                    Came::Nothing
+                }
+                Turn::Asks => self.next_input().map_or(Came::End, Came::Batch),
+            };
+        }
     }
 
-    /// All that is left, as one batch.
-    pub(super) async fn all(&mut self, run: &mut Run) -> Done<Batch> {
-        run.drain(self).await
+    fn next_input(&mut self) -> Option<Batch> {
+        std::iter::from_fn(|| self.input.pop_front()).find(|batch| !batch.is_empty())
     }
 }
 
@@ -144,14 +163,14 @@ impl State {
             StepKind::Vertices(_) | StepKind::Find(_) | StepKind::Edges(_) | StepKind::Hop(..) => {
                 Self::Expanding { expansion: None, scan: None }
             }
-            StepKind::Reduce(_, Scope::Global) => Self::Reducing { armed: None },
+            StepKind::Reduce(_, Scope::Global) => Self::Reducing(None, Vec::new()),
             StepKind::Range(Scope::Global, ..) => Self::Range(HashMap::new()),
             StepKind::Dedup(Scope::Global, ..) => Self::Dedup(HashSet::new()),
             StepKind::Inject(_) => Self::Injecting { armed: None, last: false },
             StepKind::Union(branches) => Self::Uniting(Uniting::new(branches)),
             StepKind::Choose(choice, cases, all) => Self::Choosing(Box::new(Choosing::new(choice, cases, *all))),
             StepKind::Repeat(repeat) => Self::Repeating(Box::new(Repeating::new(repeat))),
-            _ if is_barrier(step) => Self::Barrier { armed: None, ready: VecDeque::new() },
+            _ if is_barrier(step) => Self::Barrier(None),
             _ => Self::Each,
         }
     }
@@ -184,106 +203,166 @@ pub(super) fn is_stateful(steps: &Steps) -> bool {
 }
 
 impl StepPipe {
-    async fn next(&mut self, run: &mut Run) -> Done<Option<Batch>> {
-        let Self { before, step, labels, state } = self;
-        loop {
-            let batch = match state {
-                State::Each => match before.next(run).await? {
-                    Some(batch) => run.each(&step.kind, labels, batch).await?,
-                    None => return Ok(None),
-                },
-                State::Expanding { expansion, scan } => {
-                    match expand(before, run, &step.kind, labels, expansion, scan).await? {
-                        Some(batch) => batch,
-                        None => return Ok(None),
-                    }
-                }
-                State::Barrier { armed, ready } => {
-                    if let Some(frames) = armed.take() {
-                        let all = before.all(run).await?;
-                        let done = run.barrier(&step.kind, labels, all, &frames).await?;
-                        ready.extend(done.parts());
-                    }
-                    match ready.pop_front() {
-                        Some(batch) => batch,
-                        None => return Ok(None),
-                    }
-                }
-                State::Reducing { armed } => {
-                    let Some(frames) = armed.take() else { return Ok(None) };
-                    let StepKind::Reduce(reduction, _) = &step.kind else { return Ok(None) };
-                    let mut reduced: Vec<Reduced> = Vec::new();
-                    reduced.resize_with(slots(&frames), Reduced::default);
-                    while let Some(batch) = before.next(run).await? {
-                        for (at, row) in batch.rows.iter().enumerate() {
-                            let of_frame = &mut reduced[row.frame as usize];
-                            match reduction {
-                                Reduction::Count => of_frame.add(*reduction, &Value::Null, row.bulk)?,
-                                _ => of_frame.add(*reduction, &batch.items.value(at), row.bulk)?,
-                            }
-                        }
-                    }
-                    let values = reduced.into_iter().map(|it| it.finish(*reduction)).collect::<Done<Vec<_>>>()?;
-                    let values = of_frames(values, &frames).filter_map(|(frame, value)| Some((frame, value?)));
-                    run.begun(values.collect(), labels)?
-                }
-                State::Range(counts) => {
-                    let StepKind::Range(_, low, high) = step.kind else { return Ok(None) };
-                    // Nothing is pulled that no frame wants.
-                    let full = |frame: u32| high.is_some_and(|high| counts.get(&frame).copied().unwrap_or(0) >= high);
-                    if high == Some(0) || counts.len() == 1 && counts.keys().all(|frame| *frame == 0 && full(0)) {
-                        return Ok(None);
-                    }
-                    match before.next(run).await? {
-                        Some(batch) => run.relabelled(within(batch, counts, low, high), labels)?,
-                        None => return Ok(None),
-                    }
-                }
-                State::Dedup(seen) => {
-                    let StepKind::Dedup(_, names, by) = &step.kind else { return Ok(None) };
-                    match before.next(run).await? {
-                        Some(batch) => {
-                            let kept = dedup(run, batch, seen, names, by).await?;
-                            run.relabelled(kept, labels)?
-                        }
-                        None => return Ok(None),
-                    }
-                }
-                State::Injecting { armed, last } => {
-                    let StepKind::Inject(values) = &step.kind else { return Ok(None) };
-                    if !*last && let Some(frames) = armed.take() {
-                        run.injected(values, &frames, labels).await?
-                    } else {
-                        match (before.next(run).await?, armed.take_if(|_| *last)) {
-                            // Before the first step there is nobody who could go on.
-                            (Some(batch), frames) if !matches!(batch.items, Items::Nowhere(_)) => {
-                                *armed = frames;
-                                run.relabelled(batch, labels)?
-                            }
-                            (_, Some(frames)) => run.injected(values, &frames, labels).await?,
-                            (_, None) => return Ok(None),
-                        }
-                    }
-                }
-                State::Uniting(uniting) => match uniting.next(before, run, labels).await? {
-                    Some(batch) => batch,
-                    None => return Ok(None),
-                },
-                State::Choosing(choosing) => match choosing.next(before, run, labels).await? {
-                    Some(batch) => batch,
-                    None => return Ok(None),
-                },
-                State::Repeating(repeating) => match repeating.next(before, run, labels).await? {
-                    Some(batch) => batch,
-                    None => return Ok(None),
-                },
-            };
-            if !batch.is_empty() {
-                let mut batch = batch;
-                run.held(&mut batch)?;
-                return Ok(Some(batch));
+    fn turn<'a>(&'a mut self, run: &'a mut Run, came: Came) -> Deep<BoxFuture<'a, Done<Turn>>> {
+        // Every traversal within another has turns of its own, so that each level passes here.
+        let turn = async move {
+            let ended = matches!(came, Came::End);
+            match came {
+                Came::Nothing if self.is_done() => return Ok(Turn::Ends),
+                Came::Nothing => {}
+                Came::Batch(batch) => self.take(run, batch).await?,
+                Came::End => self.end(run).await?,
             }
+            loop {
+                self.produce(run).await?;
+                match self.ready.pop_front() {
+                    Some(batch) if batch.is_empty() => {}
+                    Some(mut batch) => {
+                        run.held(&mut batch)?;
+                        return Ok(Turn::Gives(batch));
+                    }
+                    None => return Ok(if ended || self.is_done() { Turn::Ends } else { Turn::Asks }),
+                }
+            }
+        };
+        Deep(Box::pin(turn))
+    }
+
+    /// Whether it gives nothing any more, whatever would come.
+    fn is_done(&self) -> bool {
+        let done = match (&self.state, &self.step.kind) {
+            (State::Barrier(armed) | State::Reducing(armed, _), _) => armed.is_none(),
+            (State::Range(_), StepKind::Range(_, _, Some(0))) => true,
+            // Outside of other traversals there is one frame, and nothing is asked for that it does not want.
+            (State::Range(counts), StepKind::Range(_, _, Some(high))) => {
+                counts.len() == 1 && counts.get(&0).is_some_and(|count| count >= high)
+            }
+            _ => false,
+        };
+        done && self.ready.is_empty()
+    }
+
+    fn waits(&self) -> bool {
+        match &self.state {
+            State::Barrier(_) => true,
+            State::Uniting(uniting) => uniting.waits(),
+            State::Choosing(choosing) => choosing.waits(),
+            State::Repeating(repeating) => repeating.waits(),
+            _ => false,
         }
+    }
+
+    /// Takes what came from the step before.
+    async fn take(&mut self, run: &mut Run, batch: Batch) -> Done<()> {
+        if self.waits() {
+            self.collected.append(batch);
+            return run.held(&mut self.collected);
+        }
+        let Self { step, labels, state, ready, .. } = self;
+        match state {
+            State::Each => ready.push_back(run.each(&step.kind, labels, batch).await?),
+            State::Expanding { expansion, scan } => match &step.kind {
+                StepKind::Hop(direction, edge_labels, reaches) => {
+                    *expansion = run.hop(batch, *direction, edge_labels, *reaches).await?.map(Box::new);
+                }
+                StepKind::Vertices(None) => *scan = Some(Box::new(Scan::new(run, batch, Found::default(), false))),
+                StepKind::Find(found) => *scan = Some(Box::new(Scan::new(run, batch, found.clone(), false))),
+                StepKind::Edges(None) => *scan = Some(Box::new(Scan::new(run, batch, Found::default(), true))),
+                StepKind::Vertices(Some(ids)) => ready.push_back(run.vertices_by_id(batch, ids, labels).await?),
+                StepKind::Edges(Some(ids)) => ready.push_back(run.edges_by_id(batch, ids, labels).await?),
+                _ => {}
+            },
+            State::Reducing(armed, reduced) => {
+                let (Some(frames), StepKind::Reduce(reduction, _)) = (armed, &step.kind) else { return Ok(()) };
+                reduced.resize_with(slots(frames), Reduced::default);
+                for (at, row) in batch.rows.iter().enumerate() {
+                    let of_frame = &mut reduced[row.frame as usize];
+                    match reduction {
+                        Reduction::Count => of_frame.add(*reduction, &Value::Null, row.bulk)?,
+                        _ => of_frame.add(*reduction, &batch.items.value(at), row.bulk)?,
+                    }
+                }
+            }
+            State::Range(counts) => {
+                let StepKind::Range(_, low, high) = step.kind else { return Ok(()) };
+                ready.push_back(run.relabelled(within(batch, counts, low, high), labels)?);
+            }
+            State::Dedup(seen) => {
+                let StepKind::Dedup(_, names, by) = &step.kind else { return Ok(()) };
+                let kept = dedup(run, batch, seen, names, by).await?;
+                ready.push_back(run.relabelled(kept, labels)?);
+            }
+            // Before the first step there is nobody who could go on.
+            State::Injecting { .. } if matches!(batch.items, Items::Nowhere(_)) => {}
+            State::Injecting { .. } => ready.push_back(run.relabelled(batch, labels)?),
+            State::Uniting(uniting) => ready.extend(uniting.take(run, batch, labels).await?),
+            State::Choosing(choosing) => ready.extend(choosing.take(run, batch, labels).await?),
+            State::Repeating(repeating) => repeating.take(run, batch).await?,
+            State::Barrier(_) => {}
+        }
+        Ok(())
+    }
+
+    /// All has come.
+    async fn end(&mut self, run: &mut Run) -> Done<()> {
+        let Self { step, labels, state, ready, collected } = self;
+        let all = std::mem::take(collected);
+        match state {
+            State::Barrier(armed) => {
+                if let Some(frames) = armed.take() {
+                    ready.extend(run.barrier(&step.kind, labels, all, &frames).await?.parts());
+                }
+            }
+            State::Reducing(armed, reduced) => {
+                let (Some(frames), StepKind::Reduce(reduction, _)) = (armed.take(), &step.kind) else { return Ok(()) };
+                reduced.resize_with(slots(&frames), Reduced::default);
+                let values = reduced.drain(..).map(|it| it.finish(*reduction)).collect::<Done<Vec<_>>>()?;
+                let values = of_frames(values, &frames).filter_map(|(frame, value)| Some((frame, value?)));
+                ready.push_back(run.begun(values.collect(), labels)?);
+            }
+            State::Injecting { armed, last: true } => {
+                if let (Some(frames), StepKind::Inject(values)) = (armed.take(), &step.kind) {
+                    ready.push_back(run.injected(values, &frames, labels).await?);
+                }
+            }
+            State::Uniting(uniting) if !all.is_empty() => ready.extend(uniting.take(run, all, labels).await?),
+            State::Choosing(choosing) if !all.is_empty() => ready.extend(choosing.take(run, all, labels).await?),
+            State::Repeating(repeating) if !all.is_empty() => repeating.take(run, all).await?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Makes the next batch of what is under way, if none is ready.
+    async fn produce(&mut self, run: &mut Run) -> Done<()> {
+        let Self { step, labels, state, ready, .. } = self;
+        if !ready.is_empty() {
+            return Ok(());
+        }
+        match state {
+            State::Expanding { expansion, scan } => {
+                if let Some(some) = scan {
+                    match some.next(run, labels).await? {
+                        Some(batch) => ready.push_back(batch),
+                        None => *scan = None,
+                    }
+                }
+                if let Some(some) = expansion {
+                    match some.next(run, labels)? {
+                        Some(batch) => ready.push_back(batch),
+                        None => *expansion = None,
+                    }
+                }
+            }
+            State::Injecting { armed, last: false } => {
+                if let (Some(frames), StepKind::Inject(values)) = (armed.take(), &step.kind) {
+                    ready.push_back(run.injected(values, &frames, labels).await?);
+                }
+            }
+            State::Repeating(repeating) => ready.extend(repeating.next(run, labels).await?),
+            _ => {}
+        }
+        Ok(())
     }
 }
 
@@ -298,43 +377,6 @@ where
     T: 'static,
 {
     (0u32..).zip(all).filter(|(frame, _)| frames.binary_search(frame).is_ok())
-}
-
-/// The next part of what a step makes of the batches before it.
-async fn expand(
-    before: &mut Pipe,
-    run: &mut Run,
-    kind: &StepKind,
-    labels: &Labels,
-    expansion: &mut Option<Box<Expansion>>,
-    scan: &mut Option<Box<Scan>>,
-) -> Done<Option<Batch>> {
-    loop {
-        if let Some(some) = scan {
-            match some.next(run, labels).await? {
-                Some(batch) => return Ok(Some(batch)),
-                None => *scan = None,
-            }
-        }
-        if let Some(some) = expansion {
-            match some.next(run, labels)? {
-                Some(batch) => return Ok(Some(batch)),
-                None => *expansion = None,
-            }
-        }
-        let Some(batch) = before.next(run).await? else { return Ok(None) };
-        match kind {
-            StepKind::Hop(direction, edge_labels, reaches) => {
-                *expansion = run.hop(batch, *direction, edge_labels, *reaches).await?.map(Box::new);
-            }
-            StepKind::Vertices(None) => *scan = Some(Box::new(Scan::new(run, batch, Found::default(), false))),
-            StepKind::Find(found) => *scan = Some(Box::new(Scan::new(run, batch, found.clone(), false))),
-            StepKind::Edges(None) => *scan = Some(Box::new(Scan::new(run, batch, Found::default(), true))),
-            StepKind::Vertices(Some(ids)) => return run.vertices_by_id(batch, ids, labels).await.map(Some),
-            StepKind::Edges(Some(ids)) => return run.edges_by_id(batch, ids, labels).await.map(Some),
-            _ => return Ok(None),
-        }
-    }
 }
 
 /// The rows from a number on, up to before another, each in its frame.

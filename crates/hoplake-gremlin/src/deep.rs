@@ -1,0 +1,33 @@
+//! Stacks for traversals within traversals.
+//!
+//! A query may nest 128 levels deep, and a level takes tens of kilobytes of stack (hundreds without optimisation), where a thread of a server
+//! has two megabytes. So both lowering and running go on on a new stack where the old one ends.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+/// The least that has to be left for a level.
+const RED_ZONE: usize = 512 << 10;
+
+/// A new stack.
+const STACK: usize = 4 << 20;
+
+/// Calls a function with enough stack for a level.
+pub fn with_stack<T>(call: impl FnOnce() -> T) -> T {
+    stacker::maybe_grow(RED_ZONE, STACK, call)
+}
+
+/// A future that is polled with enough stack for a level.
+pub struct Deep<F>(pub F);
+
+impl<F: Future + Unpin> Future for Deep<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let inner = &mut self.get_mut().0;
+        with_stack(|| Pin::new(inner).poll(context))
+    }
+}

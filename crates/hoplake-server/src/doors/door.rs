@@ -148,9 +148,7 @@ impl Door {
             }
             Protocol::Http | Protocol::Gremlin => {
                 let serving = builder.serve_connection_with_upgrades(stream, visits);
-                let serving = self.serve(serving, |serving| serving.graceful_shutdown(), connection, &closing);
-                // In a box, which is gone when the connection goes on with something else.
-                Box::pin(serving).await
+                self.serve(serving, |serving| serving.graceful_shutdown(), connection, &closing).await
             }
         };
         if let (true, Some(work)) = (is_done, connection.then()) {

@@ -5,7 +5,7 @@
 //! ```
 //! A step sees a whole batch: it reads what its rows need in one wave. **A traversal within another runs once for a batch and not
 //! once for a traverser**: its rows are numbered by the rows of the batch (`frame`), and steps that reduce, limit, sort or
-//! remove duplicates do so within each frame ([`Run::child`]).
+//! remove duplicates do so within each frame (`Run::child`).
 
 mod barrier;
 mod batch;

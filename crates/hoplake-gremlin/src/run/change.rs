@@ -15,6 +15,7 @@ use hoplake_engine::{
     traversal::{Hop, HopDirection},
 };
 use hoplake_format::{Key, KeyType, PropertyType, VertexId};
+use hoplake_storage::MemoryHold;
 
 use super::{
     Done, Graph, Run,
@@ -31,23 +32,29 @@ use crate::{
     value::{Key as ValueKey, Unread, Value},
 };
 
+/// What the memory of operations is a multiple of: themselves, and the keys, lists and rows of the run that has them.
+const COPIES: u64 = 3;
+
 /// What a query has changed and not committed yet.
 #[derive(Debug, Clone)]
 pub(super) struct Changes {
     committer: Option<Arc<Committer>>,
     /// The version that the changes were decided on.
     base: u64,
-    operations: Vec<Operation>,
+    /// Those of each step together: statements of a session copy a transaction, and share these.
+    operations: Vec<Arc<Vec<Operation>>>,
+    /// The memory of operations, and of the runs that have them, for as long as the transaction lives.
+    memory: Vec<Arc<MemoryHold>>,
 }
 
 impl Changes {
     pub(super) fn new(graph: &Graph) -> Self {
         let base = graph.snapshot.manifest().version;
-        Self { committer: graph.committer.clone(), base, operations: Vec::new() }
+        Self { committer: graph.committer.clone(), base, operations: Vec::new(), memory: Vec::new() }
     }
 
     pub(super) fn any(&self) -> bool {
-        !self.operations.is_empty()
+        self.operations.iter().any(|operations| !operations.is_empty())
     }
 
     pub(super) fn are_allowed(&self) -> bool {
@@ -55,14 +62,18 @@ impl Changes {
     }
 
     pub(super) fn count(&self) -> usize {
-        self.operations.iter().map(Operation::changes).sum()
+        self.operations.iter().flat_map(|operations| operations.iter()).map(Operation::changes).sum()
     }
 
     pub(super) async fn commit(self) -> Done<Option<Committed>> {
-        let Self { committer, base, operations } = self;
+        let Self { committer, base, operations, memory } = self;
+        let owned = |operations: Arc<Vec<Operation>>| Arc::try_unwrap(operations).unwrap_or_else(|it| it.to_vec());
+        let operations: Vec<Operation> = operations.into_iter().flat_map(owned).collect();
         let Some(committer) = committer.filter(|_| !operations.is_empty()) else { return Ok(None) };
         let batch = ChangeBatch { operations, base: Some(base), ..ChangeBatch::default() };
-        Ok(Some(committer.commit(batch).await?))
+        let committed = committer.commit(batch).await?;
+        drop(memory);
+        Ok(Some(committed))
     }
 }
 
@@ -97,10 +108,13 @@ impl Run {
         if operations.is_empty() {
             return Ok(());
         }
+        let bytes: usize = operations.iter().map(Operation::memory_bytes).sum();
+        let memory = self.branch.context().hold(COPIES * bytes as u64)?;
         let batch = ChangeBatch { operations: operations.clone(), ..ChangeBatch::default() };
         let snapshot: Arc<Snapshot> = self.snapshot.with_changes(batch, &mut self.branch).await?;
         self.snapshot = snapshot;
-        self.changes.operations.extend(operations);
+        self.changes.operations.push(Arc::new(operations));
+        self.changes.memory.push(Arc::new(memory));
         Ok(())
     }
 
@@ -501,10 +515,15 @@ impl Run {
         operations.extend(gone.iter().cloned().map(|vertex| Operation::DeleteVertex { vertex }));
         self.apply(operations).await?;
         // In a batch vertices come before edges: an edge of a vertex that goes would have no end.
-        self.changes.operations.retain(|operation| match operation {
+        let stays = |operation: &Operation| match operation {
             Operation::EditEdge { source, target, .. } => !gone.contains(source) && !gone.contains(target),
             _ => true,
-        });
+        };
+        for operations in &mut self.changes.operations {
+            if !gone.is_empty() && !operations.iter().all(stays) {
+                Arc::make_mut(operations).retain(stays);
+            }
+        }
         Ok(Batch::default())
     }
 }

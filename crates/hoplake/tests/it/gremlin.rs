@@ -153,7 +153,7 @@ async fn mistakes_say_what_they_are() {
     assert_eq!(refused("g.V().outX()").await, of(Reason::Step, "`outX` is not a step of Gremlin"));
     assert_eq!(refused("g.V().pageRank()").await, of(Reason::Step, "the step `pageRank` is not supported"));
     assert_eq!(refused("g.inject('a').sum()").await.1, Some(Reason::Query));
-    assert_eq!(refused("g.inject(1).fail('no')").await, of(Reason::Query, "no"));
+    assert_eq!(refused("g.inject(1).fail('no')").await, of(Reason::Fail, "no"));
     let error = graph.gremlin_read_only().query("g.addV('a')").await.unwrap_err();
     assert_eq!(error.reason(), Some(Reason::ReadOnly));
 }

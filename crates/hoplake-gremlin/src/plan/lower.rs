@@ -246,10 +246,8 @@ impl Lowering<'_> {
             "outV" => one(StepKind::Ends(Direction::Out)),
             "inV" => one(StepKind::Ends(Direction::In)),
             "bothV" => one(StepKind::Ends(Direction::Both)),
-            "otherV" => {
-                self.needs_ends();
-                one(StepKind::OtherEnd)
-            }
+            // An edge of a query always knows from which end it was reached.
+            "otherV" => one(StepKind::OtherEnd),
             "element" => one(StepKind::Element),
 
             "has" => one(self.has(arguments)?),
@@ -907,9 +905,6 @@ impl Lowering<'_> {
         let argument = arguments.need("a list or a traversal")?;
         self.given(argument)
     }
-
-    /// `otherV` needs to know from which end an edge was reached, which an edge of this query always does.
-    fn needs_ends(&mut self) {}
 
     /// `with…` before the first step.
     fn configure(&mut self, call: &Call) -> Lowered<()> {

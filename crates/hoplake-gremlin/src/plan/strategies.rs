@@ -62,7 +62,9 @@ impl Lowering<'_> {
                 ("readPartitions", Value::List(items) | Value::Set(items)) => read = items,
                 ("includeMetaProperties", Value::Boolean(false)) => {}
                 (other, _) => {
-                    return Err(GremlinError::unsupported(format!("PartitionStrategy has no such option: {other:?}")));
+                    return Err(GremlinError::unsupported(format!(
+                        "PartitionStrategy has no option {other:?} of that value"
+                    )));
                 }
             }
         }

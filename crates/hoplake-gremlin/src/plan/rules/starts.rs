@@ -17,9 +17,9 @@ pub(super) fn apply(steps: &Steps) -> Steps {
     let mut found = Found::default();
     let mut ids = None;
     let mut taken = 0;
-    // Labels of the step that is taken in last are those of the vertices that are found.
+    // Labels of the step that is taken in last are those of the vertices that are found: behind it nothing is taken in.
     let mut labels = first.labels.clone();
-    while is_last_without_labels(&labels)
+    while labels.is_empty()
         && let Some(next) = rest.get(taken)
         && ids.is_none()
     {
@@ -42,10 +42,6 @@ pub(super) fn apply(steps: &Steps) -> Steps {
     };
     let first = Arc::new(Step { kind, labels });
     std::iter::once(first).chain(rest[taken..].iter().cloned()).collect()
-}
-
-fn is_last_without_labels(labels: &[crate::plan::Name]) -> bool {
-    labels.is_empty()
 }
 
 /// Takes a condition in, if it is one on the vertex itself.

@@ -45,9 +45,11 @@ impl Run {
             }
             StepKind::Aggregate(_, name, by) => {
                 let values = self.by(by, &all).await?;
-                let bulks = all.rows.iter().map(|row| row.bulk);
-                let values: Vec<_> =
-                    values.into_iter().zip(bulks).filter_map(|(value, bulk)| Some((value?, bulk))).collect();
+                // What is assigned last stays: all that came, or within another traversal all of its last traverser.
+                let last = all.rows.last().filter(|_| self.assigns(name)).map(|row| row.frame);
+                let rows =
+                    values.into_iter().zip(&all.rows).filter(|(_, row)| last.is_none_or(|last| row.frame == last));
+                let values: Vec<_> = rows.filter_map(|(value, row)| Some((value?, row.bulk))).collect();
                 self.aggregate(name, values.into_iter())?;
                 self.relabelled(all, labels)
             }
@@ -64,12 +66,10 @@ impl Run {
                 self.begun(of_frames(maps, frames).collect(), labels)
             }
             StepKind::Tree(_, by) => {
-                let paths = self.path_values(&all, None, None, by).await?;
+                let paths = self.productive_paths(&all, by).await?;
                 let mut trees = vec![Tree::default(); slots(frames)];
                 for (row, path) in all.rows.iter().zip(paths) {
-                    if let Some(path) = path {
-                        plant(&mut trees[row.frame as usize], path);
-                    }
+                    plant(&mut trees[row.frame as usize], path);
                 }
                 self.begun(of_frames(trees, frames).map(|(frame, tree)| (frame, Value::Tree(tree))).collect(), labels)
             }

@@ -209,7 +209,11 @@ impl Run {
                 let values = self.by(by, &batch).await?;
                 let bulks: Vec<u64> = batch.rows.iter().map(|row| row.bulk).collect();
                 let values = values.into_iter().zip(bulks).filter_map(|(value, bulk)| Some((value?, bulk)));
-                self.aggregate(name, values.collect::<Vec<_>>().into_iter())?;
+                let mut values: Vec<_> = values.collect();
+                if self.assigns(name) {
+                    values.drain(..values.len().saturating_sub(1));
+                }
+                self.aggregate(name, values.into_iter())?;
                 self.relabelled(batch, labels)
             }
             StepKind::Group(Some(name), key, value) => {
@@ -225,8 +229,8 @@ impl Run {
                 self.relabelled(batch, labels)
             }
             StepKind::Tree(Some(name), by) => {
-                let paths = self.path_values(&batch, None, None, by).await?;
-                self.grow_tree(name, paths.into_iter().flatten().collect())?;
+                let paths = self.productive_paths(&batch, by).await?;
+                self.grow_tree(name, paths)?;
                 self.relabelled(batch, labels)
             }
             StepKind::SideEffect(steps) => {
@@ -471,69 +475,51 @@ impl Run {
         Ok((0..batch.len()).map(fulfils).collect())
     }
 
-    /// The values of paths, changed by each `by` in turn; `None` if one has no value.
-    pub(super) async fn path_values(
-        &mut self,
-        batch: &Batch,
-        from: Option<&Name>,
-        to: Option<&Name>,
-        by: &[By],
-    ) -> Done<Vec<Option<Vec<Value>>>> {
-        let steps = self.path_steps(batch, from, to, by).await?;
-        Ok(steps.into_iter().map(|steps| Some(steps?.into_iter().map(|(value, _)| value).collect())).collect())
+    /// The values of whole paths, changed by each `by` in turn; those without a value are left out.
+    pub(super) async fn productive_paths(&mut self, batch: &Batch, by: &[By]) -> Done<Vec<Vec<Value>>> {
+        let paths = self.path_steps(batch, &PathPart { by: by.to_vec(), ..PathPart::default() }).await?;
+        Ok(paths.into_iter().map(|path| path.into_iter().filter_map(|(value, _)| value).collect()).collect())
     }
 
-    async fn path_steps(
-        &mut self,
-        batch: &Batch,
-        from: Option<&Name>,
-        to: Option<&Name>,
-        by: &[By],
-    ) -> Done<Vec<Option<Vec<(Value, Labels)>>>> {
-        let (from, to) = (from.map(|it| &**it), to.map(|it| &**it));
-        let mut paths: Vec<Option<Vec<(Value, Labels)>>> =
-            batch.rows.iter().map(|row| Some(self.paths.values(row.path, from, to))).collect();
-        for (number, one) in by.iter().enumerate() {
-            if *one == By::Identity {
-                continue;
-            }
+    /// The steps of paths, changed by each `by` in turn.
+    async fn path_steps(&mut self, batch: &Batch, part: &PathPart) -> Done<Vec<Vec<(Option<Value>, Labels)>>> {
+        let (from, to) = (part.from.as_deref(), part.to.as_deref());
+        let steps =
+            |path: u32| self.paths.values(path, from, to).into_iter().map(|(value, labels)| (Some(value), labels));
+        let mut paths: Vec<Vec<(Option<Value>, Labels)>> =
+            batch.rows.iter().map(|row| steps(row.path).collect()).collect();
+        for (number, by) in part.by.iter().enumerate() {
             // All items that this `by` is of, over all paths.
-            let length = |path: &Option<Vec<(Value, Labels)>>| path.as_ref().map_or(0, Vec::len);
-            let places: Vec<(usize, usize)> = paths
+            let places = paths
                 .iter()
                 .enumerate()
-                .flat_map(|(at, path)| (number..length(path)).step_by(by.len()).map(move |step| (at, step)))
-                .collect();
+                .flat_map(|(at, path)| (number..path.len()).step_by(part.by.len()).map(move |step| (at, step)));
+            let places: Vec<(usize, usize)> = places.collect();
             let parents: Vec<u32> = places.iter().map(|(at, _)| *at as u32).collect();
-            let mut rows = batch.take_rows(&parents);
-            let value =
-                |(at, step): &(usize, usize)| paths[*at].as_ref().map_or(Value::Null, |path| path[*step].0.clone());
-            rows.items = Items::of_values(places.iter().map(value).collect());
-            let values = self.by(one, &rows).await?;
-            for ((at, step), value) in places.into_iter().zip(values) {
-                match (value, &mut paths[at]) {
-                    (Some(value), Some(path)) => path[step].0 = value,
-                    (None, path) => *path = None,
-                    _ => {}
-                }
-            }
+            let rows = batch.take_rows(&parents);
+            let values = places.iter().map(|(at, step)| paths[*at][*step].0.take()).collect();
+            let values = self.by_of(by, &rows, values).await?;
+            places.into_iter().zip(values).for_each(|((at, step), value)| paths[at][step].0 = value);
         }
         Ok(paths)
     }
 
     async fn paths_of(&mut self, batch: &Batch, part: &PathPart) -> Done<Vec<Option<Value>>> {
-        let paths = self.path_steps(batch, part.from.as_ref(), part.to.as_ref(), &part.by).await?;
-        Ok(paths.into_iter().map(|path| path.map(PathTree::path)).collect())
+        let whole = |path: Vec<(Option<Value>, Labels)>| {
+            path.into_iter().map(|(value, labels)| Some((value?, labels))).collect::<Option<Vec<_>>>()
+        };
+        let paths = self.path_steps(batch, part).await?;
+        Ok(paths.into_iter().map(|path| whole(path).map(PathTree::path)).collect())
     }
 
     async fn simple_path(&mut self, batch: Batch, simple: bool, part: &PathPart, labels: &Labels) -> Done<Batch> {
-        let paths = self.path_values(&batch, part.from.as_ref(), part.to.as_ref(), &part.by).await?;
+        let paths = self.path_steps(&batch, part).await?;
+        let paths = paths.into_iter().map(|path| path.into_iter().map(|(value, _)| value).collect::<Option<Vec<_>>>());
         let is_simple = |path: Vec<Value>| {
             let mut seen = HashSet::with_capacity(path.len());
             path.into_iter().all(|value| seen.insert(OwnedKey(value)))
         };
-        let kept: Vec<bool> =
-            paths.into_iter().map(|path| path.is_some_and(|path| is_simple(path) == simple)).collect();
+        let kept: Vec<bool> = paths.map(|path| path.is_some_and(|path| is_simple(path) == simple)).collect();
         self.keep(batch, labels, |at| kept[at])
     }
 

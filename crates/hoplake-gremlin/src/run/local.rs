@@ -141,6 +141,9 @@ fn reduced(reduction: Reduction, value: &Value) -> Done<Option<Value>> {
         Value::Map(entries) if reduction == Reduction::Count => {
             entries.iter().try_for_each(|(key, _)| add(key, 1))?;
         }
+        Value::Tree(tree) if reduction == Reduction::Count => {
+            tree.branches.iter().try_for_each(|(item, _)| add(item, 1))?;
+        }
         // One value is its own sum, least and greatest.
         other if reduction == Reduction::Count || reduction == Reduction::Mean => add(other, 1)?,
         other => return Ok(Some(other.clone())),

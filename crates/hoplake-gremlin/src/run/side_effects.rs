@@ -69,6 +69,12 @@ impl Run {
         let context = self.branch.context().clone();
         let empty = || Effect::Collected { values: Vec::new(), places: HashMap::new() };
         self.side_effects.effects.entry(name.clone()).or_insert_with(empty);
+        // What is assigned is all that came.
+        if let Some(Effect::Value(before, Some(Operator::Assign))) = self.side_effects.effects.get_mut(name) {
+            *before = Value::BulkSet(values.collect());
+            let bytes = value_bytes(before);
+            return self.side_effects.grow(bytes, &context);
+        }
         for (value, bulk) in values {
             self.side_effects.grow(value_bytes(&value) * 2 + 16, &context)?;
             match self.side_effects.effects.get_mut(name) {
@@ -87,6 +93,11 @@ impl Run {
             }
         }
         Ok(())
+    }
+
+    /// Whether each value of a side effect replaces the one before.
+    pub(super) fn assigns(&self, name: &Name) -> bool {
+        matches!(self.side_effects.effects.get(name), Some(Effect::Value(_, Some(Operator::Assign))))
     }
 
     /// Adds rows to the groups of a name.

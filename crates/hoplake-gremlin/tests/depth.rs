@@ -1,5 +1,7 @@
 //! Long and deep queries, on a thread with as little stack as a server's threads have.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 use std::{sync::Arc, thread};
 
 use hoplake_engine::{OpenSettings, Snapshot, create};

@@ -142,7 +142,7 @@ fn of_reason(reason: Reason, verb: &str, url: &str) -> Option<String> {
         Reason::Syntax => "docs/gremlin.md has examples of queries".into(),
         Reason::Step => "docs/gremlin.md lists the steps that are supported".into(),
         Reason::ReadOnly => "add --commit to let it change the graph".into(),
-        Reason::Query => return None,
+        Reason::Query | Reason::Fail => return None,
         Reason::FormatVersion => {
             "use the version of hoplake that wrote it, or load the graph again with this one".into()
         }

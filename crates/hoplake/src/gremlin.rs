@@ -95,6 +95,9 @@ impl Transaction {
         for statement in parse(text)?.statements {
             let Statement::Traversal(traversal, _) = statement else { continue };
             let plan = plan(&traversal, Names::default())?;
+            if plan.settings.timeout_ms.is_some() {
+                context.give_time(plan.settings.timeout_ms);
+            }
             let mut results = Self { inner: transaction }.run(&plan, Wanted { properties: true }, &context)?;
             last.clear();
             loop {

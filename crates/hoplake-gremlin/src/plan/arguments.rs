@@ -152,7 +152,7 @@ impl Names<'_> {
                 Some(value) => value.clone(),
                 None => {
                     return Err(GremlinError::invalid(format!(
-                        "`{name}` has no value: it is no step, and no value of that name came with the query"
+                        "`{name}` has no value: pass one of that name with the query (a binding)"
                     )));
                 }
             },

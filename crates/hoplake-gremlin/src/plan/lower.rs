@@ -5,9 +5,8 @@
 use std::sync::Arc;
 
 use super::{
-    By, Case, Choice, Collects, Conversion, Formula, Given, ListStep, MergeMap, Merging, Name, NewKey, NewProperty,
-    Paths, Plan, Predicate, Quantifier, Reaches, Reduction, Repeat, Settings, SideEffect, Step, StepKind, Steps,
-    TextStep, TokensWanted, Until,
+    By, Case, Choice, Collects, Conversion, Formula, Given, ListStep, Name, NewKey, NewProperty, Paths, Plan,
+    Predicate, Quantifier, Reaches, Reduction, Repeat, Settings, Step, StepKind, Steps, TextStep, TokensWanted, Until,
     arguments::Arguments,
     modulators::{Modulators, as_label, is_modulator},
     strategies::Restrictions,
@@ -16,7 +15,7 @@ use crate::{
     error::GremlinError,
     literal::{Literal, Number},
     script::{Argument, Call, Test, Traversal},
-    tokens::{Direction, Merge, Operator, Pick, Pop, Scope, T, Token},
+    tokens::{Direction, Operator, Pick, Pop, Scope, T, Token},
     value::Value,
 };
 
@@ -54,11 +53,11 @@ pub fn lower(traversal: &Traversal, names: Names<'_>) -> Result<Plan, GremlinErr
 /// What is known while a traversal is lowered.
 pub(super) struct Lowering<'a> {
     pub(super) names: Names<'a>,
-    settings: Settings,
+    pub(super) settings: Settings,
     /// Whether hops have to name labels.
-    refuses_unlabelled: bool,
+    pub(super) refuses_unlabelled: bool,
     /// Names that no new property may have.
-    reserved: Vec<Value>,
+    pub(super) reserved: Vec<Value>,
     /// What strategies let the traversal see.
     pub(super) restrictions: Option<Restrictions>,
     /// Labels of the steps so far.
@@ -76,7 +75,7 @@ impl Lowering<'_> {
         self.seen.iter().any(|seen| **seen == *label)
     }
 
-    fn needs_paths(&mut self) {
+    pub(super) fn needs_paths(&mut self) {
         self.settings.paths = Paths::Whole;
     }
 
@@ -705,160 +704,6 @@ impl Lowering<'_> {
         Ok(StepKind::Choose(choice, cases, false))
     }
 
-    /// Steps that change the graph.
-    fn change(
-        &mut self,
-        call: &Call,
-        arguments: &mut Arguments<'_>,
-        modulators: &Modulators<'_>,
-    ) -> Lowered<(Vec<StepKind>, &'static [&'static str])> {
-        Ok(match &*call.name {
-            "drop" => (vec![StepKind::Drop], &[]),
-            "addV" => {
-                let label = match arguments.take() {
-                    Some(label) => self.given(label)?,
-                    None => Given::Value("vertex".into()),
-                };
-                let properties = self.new_properties(&modulators.properties)?;
-                // What the options configure, TinkerPop leaves to each provider.
-                (vec![StepKind::AddVertex(label, properties)], &["with"])
-            }
-            "addE" => {
-                let label = arguments.need("a label")?;
-                let label = self.given(label)?;
-                let (from, to) = (self.end(modulators.from)?, self.end(modulators.to)?);
-                let properties = self.new_properties(&modulators.properties)?;
-                (vec![StepKind::AddEdge(label, from, to, properties)], &["from", "to", "with"])
-            }
-            "property" => {
-                let properties = self.new_property(call)?;
-                arguments.rest();
-                (properties.into_iter().map(StepKind::Property).collect(), &[])
-            }
-            _ => {
-                let sought = match arguments.take() {
-                    Some(argument) => self.given(argument)?,
-                    None => Given::Steps(only(StepKind::Identity)),
-                };
-                let mut merging =
-                    Merging { sought, on_create: None, on_match: None, out_vertex: None, in_vertex: None };
-                for option in &modulators.options {
-                    let mut arguments = Arguments::new(option);
-                    let Some(Argument::Token(Token::Merge(merge))) = arguments.take() else {
-                        return Err(arguments.wrong("takes Merge.onCreate, onMatch, outV or inV here"));
-                    };
-                    let value = arguments.need("a map or a traversal")?;
-                    let value = self.merge_map(value)?;
-                    let otherwise = match arguments.take() {
-                        None => None,
-                        Some(Argument::Token(Token::Cardinality(cardinality))) => Some(*cardinality),
-                        Some(_) => return Err(arguments.wrong("takes a cardinality here")),
-                    };
-                    arguments.end()?;
-                    let value = MergeMap { otherwise, ..value };
-                    match merge {
-                        Merge::OnCreate => merging.on_create = Some(value),
-                        Merge::OnMatch => merging.on_match = Some(value),
-                        Merge::OutV => merging.out_vertex = Some(value.map),
-                        Merge::InV => merging.in_vertex = Some(value.map),
-                    }
-                }
-                match &*call.name {
-                    "mergeV" => (vec![StepKind::MergeVertex(merging)], &["option"]),
-                    _ => (vec![StepKind::MergeEdge(merging)], &["option"]),
-                }
-            }
-        })
-    }
-
-    /// A map whose values may have cardinalities, or what gives one.
-    fn merge_map(&mut self, argument: &Argument) -> Lowered<MergeMap> {
-        let Argument::Map(entries) = argument else {
-            return Ok(MergeMap { map: self.given(argument)?, cardinalities: Vec::new(), otherwise: None });
-        };
-        let mut cardinalities = Vec::new();
-        let mut plain = Vec::with_capacity(entries.len());
-        for (key, value) in entries {
-            match value {
-                Argument::Cardinality(cardinality, value) => {
-                    if let Value::Text(name) = self.names.value(key)? {
-                        cardinalities.push((Name::from(&*name), *cardinality));
-                    }
-                    plain.push((key.clone(), (**value).clone()));
-                }
-                value => plain.push((key.clone(), value.clone())),
-            }
-        }
-        Ok(MergeMap { map: self.given(&Argument::Map(plain))?, cardinalities, otherwise: None })
-    }
-
-    fn new_properties(&mut self, calls: &[&Call]) -> Lowered<Vec<NewProperty>> {
-        let mut all = Vec::with_capacity(calls.len());
-        for call in calls {
-            all.extend(self.new_property(call)?);
-        }
-        Ok(all)
-    }
-
-    fn new_property(&mut self, call: &Call) -> Lowered<Vec<NewProperty>> {
-        let mut arguments = Arguments::new(call);
-        let cardinality = match arguments.first() {
-            Some(Argument::Token(Token::Cardinality(cardinality))) => {
-                arguments.take();
-                Some(*cardinality)
-            }
-            _ => None,
-        };
-        let key = arguments.need("a name")?;
-        let Some(value) = arguments.take() else {
-            if let Argument::Map(entries) = key {
-                return self.new_entries(entries, cardinality);
-            }
-            return Ok(vec![NewProperty { cardinality, key: NewKey::Entries, value: self.given(key)? }]);
-        };
-        if arguments.len() > 0 {
-            return Err(GremlinError::unsupported(
-                "properties of properties are not supported: `property` takes one name and value",
-            ));
-        }
-        let key = match key {
-            Argument::Token(Token::T(token)) => NewKey::Token(*token),
-            Argument::Traversal(calls) => NewKey::Steps(self.steps(calls)?),
-            key => match self.names.value(key)? {
-                Value::Text(name) => NewKey::Name(name.into()),
-                Value::Token(Token::T(token)) => NewKey::Token(token),
-                _ => return Err(arguments.wrong("takes a name or a token such as T.id")),
-            },
-        };
-        let (value, cardinality) = match value {
-            Argument::Cardinality(cardinality, value) => (&**value, Some(*cardinality)),
-            value => (value, cardinality),
-        };
-        Ok(vec![NewProperty { cardinality, key, value: self.given(value)? }])
-    }
-
-    /// Properties from a map, each value perhaps with a cardinality of its own.
-    fn new_entries(
-        &mut self,
-        entries: &[(Argument, Argument)],
-        cardinality: Option<crate::tokens::Cardinality>,
-    ) -> Lowered<Vec<NewProperty>> {
-        let mut all = Vec::with_capacity(entries.len());
-        for (key, value) in entries {
-            let key = match self.names.value(key)? {
-                Value::Text(name) => NewKey::Name(name.into()),
-                Value::Token(Token::T(token)) => NewKey::Token(token),
-                _ => return Err(GremlinError::invalid("the keys of a map of properties are names, T.id and T.label")),
-            };
-            let (value, cardinality) = match value {
-                Argument::Cardinality(cardinality, value) => (&**value, Some(*cardinality)),
-                value => (value, cardinality),
-            };
-            all.push(NewProperty { cardinality, key, value: self.given(value)? });
-        }
-        Ok(all)
-    }
-
     fn text_step(
         &mut self,
         call: &Call,
@@ -905,151 +750,6 @@ impl Lowering<'_> {
         let argument = arguments.need("a list or a traversal")?;
         self.given(argument)
     }
-
-    /// `with…` before the first step.
-    fn configure(&mut self, call: &Call) -> Lowered<()> {
-        let names = self.names;
-        let mut arguments = Arguments::new(call);
-        match &*call.name {
-            "withSack" => {
-                let initial = names.value(arguments.need("a value")?)?;
-                if arguments.take().is_some() {
-                    return Err(GremlinError::unsupported(
-                        "`withSack` takes a value alone: sacks are not divided and joined by operators",
-                    ));
-                }
-                self.settings.sack = Some(initial);
-            }
-            "withSideEffect" => {
-                let name = arguments.text(&names, "a name")?;
-                let initial = names.value(arguments.need("a value")?)?;
-                let reduce = match arguments.take() {
-                    None => None,
-                    Some(Argument::Token(Token::Operator(operator))) => Some(*operator),
-                    Some(_) => return Err(arguments.wrong("takes an operator such as `addAll`")),
-                };
-                self.settings.side_effects.push(SideEffect { name, initial, reduce });
-            }
-            "withPath" => self.needs_paths(),
-            "withBulk" => match names.value(arguments.need("true or false")?)? {
-                Value::Boolean(_) => {}
-                _ => return Err(arguments.wrong("takes true or false")),
-            },
-            "with" => {
-                let name = arguments.text(&names, "the name of an option")?;
-                let value = match arguments.take() {
-                    Some(value) => names.value(value)?,
-                    None => true.into(),
-                };
-                self.option(&name, value)?;
-            }
-            "withoutStrategies" => {
-                arguments.rest();
-            }
-            "withStrategies" => {
-                for argument in arguments.rest() {
-                    self.strategy(argument)?;
-                }
-            }
-            name => return Err(GremlinError::unsupported(format!("`{name}` is not supported before a traversal"))),
-        }
-        arguments.end()
-    }
-
-    fn option(&mut self, name: &str, value: Value) -> Lowered<()> {
-        // TinkerPop keeps options that nothing asks for.
-        if let ("evaluationTimeout" | "scriptEvaluationTimeout", Value::Number(number)) = (name, value) {
-            self.settings.timeout_ms = u64::try_from(crate::value::to_i64(&number)).ok();
-        }
-        Ok(())
-    }
-
-    fn strategy(&mut self, argument: &Argument) -> Lowered<()> {
-        let (name, options) = match argument {
-            Argument::Strategy(strategy) => (&strategy.name, &strategy.options[..]),
-            Argument::Name(name) => (name, &[][..]),
-            _ => return Err(GremlinError::invalid("`withStrategies` takes strategies")),
-        };
-        let value = |option: &str| -> Lowered<Option<Value>> {
-            let found = options.iter().find(|(name, _)| &**name == option);
-            found.map(|(_, argument)| self.names.value(argument)).transpose()
-        };
-        match &**name {
-            "ReadOnlyStrategy" => self.settings.read_only = Some("the traversal has ReadOnlyStrategy".into()),
-            "SeedStrategy" => match value("seed")? {
-                Some(Value::Number(number)) => self.settings.seed = Some(crate::value::to_i64(&number)),
-                _ => return Err(GremlinError::invalid("SeedStrategy needs a number `seed`")),
-            },
-            "OptionsStrategy" => {
-                for (name, argument) in options {
-                    let value = self.names.value(argument)?;
-                    self.option(name, value)?;
-                }
-            }
-            "SubgraphStrategy" => return self.subgraph(options),
-            "PartitionStrategy" => return self.partition(options),
-            "ProductiveByStrategy" => {
-                let keys = match value("productiveKeys")? {
-                    Some(Value::List(keys) | Value::Set(keys)) => keys,
-                    _ => Vec::new(),
-                };
-                let names = keys.into_iter().filter_map(|key| match key {
-                    Value::Text(name) => Some(Name::from(&*name)),
-                    _ => None,
-                });
-                self.settings.productive = Some(names.collect());
-            }
-            "EdgeLabelVerificationStrategy" => {
-                self.refuses_unlabelled = value("throwException")? == Some(true.into());
-            }
-            "ReservedKeysVerificationStrategy" => {
-                if value("throwException")? == Some(true.into()) {
-                    self.reserved = match value("keys")? {
-                        Some(Value::List(keys) | Value::Set(keys)) => keys,
-                        _ => vec!["id".into(), "label".into()],
-                    };
-                }
-            }
-            name if is_optimization(name) => {}
-            name => return Err(GremlinError::unsupported(format!("{name} is not supported"))),
-        }
-        Ok(())
-    }
-}
-
-/// Strategies that change how TinkerPop runs a traversal, and not what it gives.
-fn is_optimization(name: &str) -> bool {
-    matches!(
-        name,
-        "AdjacentToIncidentStrategy"
-            | "ByModulatorOptimizationStrategy"
-            | "CountStrategy"
-            | "SideEffectStrategy"
-            | "ProfileStrategy"
-            | "GraphFilterStrategy"
-            | "ComputerFinalizationStrategy"
-            | "ElementIdStrategy"
-            | "ConnectiveStrategy"
-            | "EarlyLimitStrategy"
-            | "FilterRankingStrategy"
-            | "IdentityRemovalStrategy"
-            | "IncidentToAdjacentStrategy"
-            | "InlineFilterStrategy"
-            | "LazyBarrierStrategy"
-            | "MatchPredicateStrategy"
-            | "MatchAlgorithmStrategy"
-            | "OrderLimitStrategy"
-            | "PathProcessorStrategy"
-            | "PathRetractionStrategy"
-            | "RepeatUnrollStrategy"
-            | "StandardVerificationStrategy"
-            | "ComputerVerificationStrategy"
-            | "GValueReductionStrategy"
-            | "HaltedTraverserStrategy"
-            | "ReferenceElementStrategy"
-            | "LambdaRestrictionStrategy"
-            | "MessagePassingReductionStrategy"
-    )
 }
 
 /// A traversal of one step.

@@ -4,12 +4,14 @@
 //! could be lowered to the same steps.
 
 mod arguments;
+mod changes;
 mod formula;
 mod lower;
 mod matching;
 mod modulators;
 mod predicate;
 mod rules;
+mod source;
 mod strategies;
 
 use std::sync::Arc;

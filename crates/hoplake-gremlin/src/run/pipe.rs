@@ -117,7 +117,7 @@ impl Pipe {
                 State::Barrier(armed) | State::Reducing(armed, _) | State::Injecting { armed, .. } => {
                     *armed = Some(frames.clone());
                 }
-                // A loop has each of its rounds begin to count anew.
+                // Each round of a loop counts from 0.
                 State::Range(counts) => counts.clear(),
                 _ => {}
             }

@@ -9,7 +9,7 @@ const MISSES: &str = include_str!("misses.txt");
 
 /// What `misses.txt` begins with.
 const HEAD: &str = "\
-# The scenarios that fail: their file and name, one a line. To write this list anew, after a look at the report:
+# The scenarios that fail: their file and name, one a line. To update this list, after a look at the report:
 #   HOPLAKE_GREMLIN_MISSES=1 HOPLAKE_GREMLIN_SUITE=folder cargo test -p hoplake-gremlin --test suite -- --ignored
 ";
 

@@ -24,7 +24,7 @@ use crate::{
     failure::{Failure, Reason},
 };
 
-/// Messages beyond this size are divided, down to single results: drivers take 10 MiB unless they are told otherwise.
+/// Messages beyond this size are divided, down to single results: drivers take 10 MiB by default.
 const MESSAGE_BYTES: usize = 1 << 20;
 
 /// A message that is ready to leave, with what it holds until it has left.

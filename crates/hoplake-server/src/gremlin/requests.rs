@@ -225,7 +225,7 @@ pub(super) fn query_of(request: Request, op: Op, settings: &GremlinSettings) -> 
 
 /// The graph that `g` is.
 fn graph_of(request: &Request) -> Result<String, Failure> {
-    let wrong = || Failure::invalid("`aliases` is no map of names to graphs, such as {\"g\": \"air-routes\"}");
+    let wrong = || Failure::invalid("`aliases` must be a map of names to graphs, such as {\"g\": \"air-routes\"}");
     let aliases = match request.argument("aliases") {
         None | Some(Value::Null) => return Ok("g".into()),
         Some(Value::Map(aliases)) => aliases,
@@ -241,7 +241,7 @@ fn graph_of(request: &Request) -> Result<String, Failure> {
 
 /// The values of names in a text.
 fn names_of(bindings: Value) -> Result<Vec<(Box<str>, Value)>, Failure> {
-    let wrong = || Failure::invalid("`bindings` is no map of names to values");
+    let wrong = || Failure::invalid("`bindings` must be a map of names to values");
     match bindings {
         Value::Null => Ok(Vec::new()),
         Value::Map(entries) => {
@@ -268,7 +268,7 @@ fn whole(request: &Request, name: &str) -> Result<Option<u64>, Failure> {
         },
         Some(_) => None,
     };
-    let wrong = || Failure::invalid(format!("`{name}` is no whole number, or is negative"));
+    let wrong = || Failure::invalid(format!("`{name}` must be a whole number that is not negative"));
     number.map(Some).ok_or_else(wrong)
 }
 

@@ -639,7 +639,7 @@ async fn the_end_of_the_server_is_told() {
     timeout(PATIENCE, server.ended()).await.unwrap();
 }
 
-/// What users of the Python driver do: they connect, read, write, commit, are told a mistake, and leave.
+/// What users of the Python driver do: they connect, read, write, commit, get an error for a mistake, and leave.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_python_driver_is_answered() {
     let server = writable(|settings| settings.token = Some("s3cret".into())).await;

@@ -1,0 +1,158 @@
+//! What stands before the first step: `withSack(…)`, `with(…)`, `withStrategies(…)`.
+
+use super::{Name, SideEffect, arguments::Arguments, lower::Lowering};
+use crate::{
+    error::GremlinError,
+    script::{Argument, Call},
+    tokens::Token,
+    value::Value,
+};
+
+type Lowered<T> = Result<T, GremlinError>;
+
+impl Lowering<'_> {
+    /// `with…` before the first step.
+    pub(super) fn configure(&mut self, call: &Call) -> Lowered<()> {
+        let names = self.names;
+        let mut arguments = Arguments::new(call);
+        match &*call.name {
+            "withSack" => {
+                let initial = names.value(arguments.need("a value")?)?;
+                if arguments.take().is_some() {
+                    return Err(GremlinError::unsupported(
+                        "`withSack` takes a value alone: sacks are not divided and joined by operators",
+                    ));
+                }
+                self.settings.sack = Some(initial);
+            }
+            "withSideEffect" => {
+                let name = arguments.text(&names, "a name")?;
+                let initial = names.value(arguments.need("a value")?)?;
+                let reduce = match arguments.take() {
+                    None => None,
+                    Some(Argument::Token(Token::Operator(operator))) => Some(*operator),
+                    Some(_) => return Err(arguments.wrong("takes an operator such as `addAll`")),
+                };
+                self.settings.side_effects.push(SideEffect { name, initial, reduce });
+            }
+            "withPath" => self.needs_paths(),
+            "withBulk" => match names.value(arguments.need("true or false")?)? {
+                Value::Boolean(_) => {}
+                _ => return Err(arguments.wrong("takes true or false")),
+            },
+            "with" => {
+                let name = arguments.text(&names, "the name of an option")?;
+                let value = match arguments.take() {
+                    Some(value) => names.value(value)?,
+                    None => true.into(),
+                };
+                self.option(&name, value)?;
+            }
+            "withoutStrategies" => {
+                arguments.rest();
+            }
+            "withStrategies" => {
+                for argument in arguments.rest() {
+                    self.strategy(argument)?;
+                }
+            }
+            name => return Err(GremlinError::unsupported(format!("`{name}` is not supported before a traversal"))),
+        }
+        arguments.end()
+    }
+
+    fn option(&mut self, name: &str, value: Value) -> Lowered<()> {
+        // TinkerPop keeps options that nothing asks for.
+        if let ("evaluationTimeout" | "scriptEvaluationTimeout", Value::Number(number)) = (name, value) {
+            self.settings.timeout_ms = u64::try_from(crate::value::to_i64(&number)).ok();
+        }
+        Ok(())
+    }
+
+    fn strategy(&mut self, argument: &Argument) -> Lowered<()> {
+        let (name, options) = match argument {
+            Argument::Strategy(strategy) => (&strategy.name, &strategy.options[..]),
+            Argument::Name(name) => (name, &[][..]),
+            _ => return Err(GremlinError::invalid("`withStrategies` takes strategies")),
+        };
+        let value = |option: &str| -> Lowered<Option<Value>> {
+            let found = options.iter().find(|(name, _)| &**name == option);
+            found.map(|(_, argument)| self.names.value(argument)).transpose()
+        };
+        match &**name {
+            "ReadOnlyStrategy" => self.settings.read_only = Some("the traversal has ReadOnlyStrategy".into()),
+            "SeedStrategy" => match value("seed")? {
+                Some(Value::Number(number)) => self.settings.seed = Some(crate::value::to_i64(&number)),
+                _ => return Err(GremlinError::invalid("SeedStrategy needs a number `seed`")),
+            },
+            "OptionsStrategy" => {
+                for (name, argument) in options {
+                    let value = self.names.value(argument)?;
+                    self.option(name, value)?;
+                }
+            }
+            "SubgraphStrategy" => return self.subgraph(options),
+            "PartitionStrategy" => return self.partition(options),
+            "ProductiveByStrategy" => {
+                let keys = match value("productiveKeys")? {
+                    Some(Value::List(keys) | Value::Set(keys)) => keys,
+                    _ => Vec::new(),
+                };
+                let names = keys.into_iter().filter_map(|key| match key {
+                    Value::Text(name) => Some(Name::from(&*name)),
+                    _ => None,
+                });
+                self.settings.productive = Some(names.collect());
+            }
+            "EdgeLabelVerificationStrategy" => {
+                self.refuses_unlabelled = value("throwException")? == Some(true.into());
+            }
+            "ReservedKeysVerificationStrategy" => {
+                if value("throwException")? == Some(true.into()) {
+                    self.reserved = match value("keys")? {
+                        Some(Value::List(keys) | Value::Set(keys)) => keys,
+                        _ => vec!["id".into(), "label".into()],
+                    };
+                }
+            }
+            name if is_optimization(name) => {}
+            name => return Err(GremlinError::unsupported(format!("{name} is not supported"))),
+        }
+        Ok(())
+    }
+}
+
+/// Strategies that change how TinkerPop runs a traversal, and not what it gives.
+fn is_optimization(name: &str) -> bool {
+    matches!(
+        name,
+        "AdjacentToIncidentStrategy"
+            | "ByModulatorOptimizationStrategy"
+            | "CountStrategy"
+            | "SideEffectStrategy"
+            | "ProfileStrategy"
+            | "GraphFilterStrategy"
+            | "ComputerFinalizationStrategy"
+            | "ElementIdStrategy"
+            | "ConnectiveStrategy"
+            | "EarlyLimitStrategy"
+            | "FilterRankingStrategy"
+            | "IdentityRemovalStrategy"
+            | "IncidentToAdjacentStrategy"
+            | "InlineFilterStrategy"
+            | "LazyBarrierStrategy"
+            | "MatchPredicateStrategy"
+            | "MatchAlgorithmStrategy"
+            | "OrderLimitStrategy"
+            | "PathProcessorStrategy"
+            | "PathRetractionStrategy"
+            | "RepeatUnrollStrategy"
+            | "StandardVerificationStrategy"
+            | "ComputerVerificationStrategy"
+            | "GValueReductionStrategy"
+            | "HaltedTraverserStrategy"
+            | "ReferenceElementStrategy"
+            | "LambdaRestrictionStrategy"
+            | "MessagePassingReductionStrategy"
+    )
+}

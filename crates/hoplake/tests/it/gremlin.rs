@@ -90,6 +90,37 @@ async fn waves_do_not_depend_on_the_number_of_traversers() {
     assert_eq!(waves, [3, 3, 3]);
 }
 
+#[tokio::test]
+async fn a_condition_in_the_scan_is_the_same_as_one_behind_it() {
+    let (_, graph) = open(&people(), &in_parts()).await;
+    for predicate in [
+        "eq(30)",
+        "eq(30.0)",
+        "eq(30.5)",
+        "eq('a')",
+        "neq(30)",
+        "neq('a')",
+        "lt(30)",
+        "lte(30)",
+        "gt(30)",
+        "gte(30)",
+        "gt(30.5)",
+        "between(20, 30)",
+        "inside(20, 30)",
+        "outside(20, 30)",
+        "within(1, 2, 'a')",
+        "within([])",
+        "without(1, 2)",
+        "gt(20).and(lte(30))",
+        "lt(5).or(gt(80))",
+    ] {
+        let context = QueryContext::new();
+        let within = format!("g.V().hasLabel('P').has('age', {predicate}).count()");
+        let behind = format!("g.V().hasLabel('P').where(__.values('age').is({predicate})).count()");
+        assert_eq!(values(&graph, &within, &context).await, values(&graph, &behind, &context).await, "{predicate}");
+    }
+}
+
 async fn empty(url: &str) -> Graph {
     Graph::create(&Store::open(url).unwrap()).await.unwrap();
     Graph::open(url).await.unwrap()

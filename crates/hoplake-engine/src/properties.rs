@@ -109,6 +109,12 @@ impl Snapshot {
         kept.map(|of| (of.edge_type, of.direction)).collect()
     }
 
+    /// The edge types and directions that a hop follows from vertices of these labels.
+    pub fn edges_followed(&self, near: &[LabelId], hop: &Hop) -> Vec<(EdgeTypeId, Direction)> {
+        let followed = near.iter().flat_map(|label| hop.edges_from(self.schema(), *label));
+        followed.map(|of| (of.edge_type, of.direction)).collect()
+    }
+
     /// As [`Self::load_property_metadata`], of edges.
     ///
     /// # Errors

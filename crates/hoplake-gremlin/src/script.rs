@@ -175,8 +175,6 @@ pub enum Terminal {
     BulkSet,
     /// None: what counts is what it does.
     Iterate,
-    /// Its plan.
-    Explain,
 }
 
 /// What is done with a session's transaction.

@@ -53,7 +53,6 @@ pub mod compute;
 mod diff;
 mod edge_batch;
 mod error;
-mod expected;
 mod export;
 mod graph;
 pub mod gremlin;

@@ -4,14 +4,14 @@ use std::{mem::take, sync::Arc, time::Instant};
 
 use arrow_array::RecordBatch;
 use hoplake_engine::{
-    Degree, Edges, EngineError, Frontier, Held, Neighbour, Snapshot, Walk,
+    Degree, Edges, EngineError, Expected, Frontier, Held, Neighbour, Snapshot, Walk,
     path::PathQuery,
     traversal::{Hop, Limits, Paths, Reached, Traversal, WalkCount},
 };
 use hoplake_format::{EdgeId, Key, LabelId, VertexId};
 use hoplake_storage::{Branch, Cost, MemoryBudget, QueryContext};
 
-use crate::{Error, ErrorKind, StartKey, expected::Expected};
+use crate::{Error, ErrorKind, StartKey};
 
 /// A complete traversal, from keys to properties.
 #[derive(Debug, Clone, Default)]

@@ -7,13 +7,13 @@ use std::{collections::HashMap, sync::Arc};
 
 use futures::{StreamExt, TryStreamExt, future::try_join, stream};
 use hoplake_engine::{
-    Condition, Frontier, Held, label_text, split_label,
+    Condition, Expected, Frontier, Held, label_text, split_label,
     traversal::{Limits, Traversal},
     vertex_text,
 };
 use hoplake_format::{Key, LabelId, VertexId};
 
-use crate::{Error, ErrorKind, Query, ScanRequest, expected::Expected};
+use crate::{Error, ErrorKind, Query, ScanRequest};
 
 /// Searches at a time: each holds what it reads ahead.
 const SEARCHES: usize = 16;

@@ -103,9 +103,6 @@ pub enum EncodeError {
     /// Version 2 writes each item of a bulk set as often as it is in it.
     #[error("a bulk set has more than {} items, which GraphSON 2 writes one by one", writer::BULK_MAX)]
     Bulk,
-    /// `profile()` has a form in GraphBinary alone.
-    #[error("metrics are written in GraphBinary alone")]
-    Metrics,
     /// An element that was not read.
     #[error("an element has to be read before it is written")]
     Unread,

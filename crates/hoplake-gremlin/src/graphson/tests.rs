@@ -3,7 +3,10 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::literal::Number;
+use crate::{
+    literal::Number,
+    value::{Metrics, TraversalMetrics},
+};
 
 fn error(json: &str) -> String {
     read_value(json.as_bytes()).unwrap_err().to_string()
@@ -40,6 +43,34 @@ fn numbers_keep_their_digits() {
     assert_eq!(read_value(b"9007199254740993"), Ok(9_007_199_254_740_993_i64.into()));
     assert_eq!(read_value(br#"{"@value":1,"@type":"g:Int64"}"#), Ok(1_i64.into()));
     assert_eq!(read_value(br#"{"@type":"g:Double","@value":1}"#), Ok(1.0.into()));
+}
+
+#[test]
+fn metrics_are_those_of_tinkerpop() {
+    let step = Metrics { id: "0".into(), name: "a".into(), duration_nanos: 1_500_000, ..Metrics::default() };
+    let metrics = Value::Metrics(Box::new(TraversalMetrics { duration_nanos: 2_000_000, steps: vec![step] }));
+    let write = |version| {
+        let mut text = String::new();
+        write_value(&metrics, version, &mut text).unwrap();
+        text
+    };
+    let double = |number: &str| format!(r#"{{"@type":"g:Double","@value":{number}}}"#);
+    assert_eq!(
+        write(Version::Third),
+        format!(
+            r#"{{"@type":"g:TraversalMetrics","@value":{{"@type":"g:Map","@value":["dur",{},"metrics",{{"@type":"g:List","@value":[{{"@type":"g:Metrics","@value":{{"@type":"g:Map","@value":["dur",{},"counts",{{"@type":"g:Map","@value":[]}},"name","a","annotations",{{"@type":"g:Map","@value":[]}},"id","0"]}}}}]}}]}}}}"#,
+            double("2.0"),
+            double("1.5")
+        )
+    );
+    assert_eq!(
+        write(Version::Second),
+        format!(
+            r#"{{"@type":"g:TraversalMetrics","@value":{{"dur":{},"metrics":[{{"@type":"g:Metrics","@value":{{"dur":{},"counts":{{}},"name":"a","annotations":{{}},"id":"0"}}}}]}}}}"#,
+            double("2.0"),
+            double("1.5")
+        )
+    );
 }
 
 #[test]

@@ -9,7 +9,7 @@ use super::{EncodeError, Version};
 use crate::{
     literal::Number,
     message::Response,
-    value::{Edge, Path, Property, Tree, Value, Vertex, VertexProperty},
+    value::{Edge, Metrics, Path, Property, TraversalMetrics, Tree, Value, Vertex, VertexProperty},
 };
 
 type Written = Result<(), EncodeError>;
@@ -75,7 +75,9 @@ impl Writer<'_> {
                     Ok(())
                 });
             }
-            Value::Metrics(_) => return Err(EncodeError::Metrics),
+            Value::Metrics(metrics) => {
+                return self.typed("g:TraversalMetrics", |it| it.traversal_metrics(metrics));
+            }
         }
         Ok(())
     }
@@ -146,6 +148,42 @@ impl Writer<'_> {
             }),
             Version::Second => self.object(entries.iter().map(|(key, value)| (key_text(key), value)), Self::value),
         }
+    }
+
+    /// A map that has `dur`, in milliseconds, and `metrics`.
+    fn traversal_metrics(&mut self, metrics: &TraversalMetrics) -> Written {
+        let duration = milliseconds(metrics.duration_nanos);
+        match self.version {
+            Version::Third => self.typed("g:Map", |it| {
+                it.raw("[\"dur\",");
+                it.value(&duration)?;
+                it.raw(",\"metrics\",");
+                it.typed("g:List", |it| it.items(&metrics.steps, Self::metrics))?;
+                it.raw("]");
+                Ok(())
+            }),
+            Version::Second => {
+                self.raw("{\"dur\":");
+                self.value(&duration)?;
+                self.raw(",\"metrics\":");
+                self.items(&metrics.steps, Self::metrics)?;
+                self.raw("}");
+                Ok(())
+            }
+        }
+    }
+
+    fn metrics(&mut self, metrics: &Metrics) -> Written {
+        let counts = metrics.counts.iter().map(|(name, count)| ((&**name).into(), (*count).into()));
+        let annotations = metrics.annotations.iter().map(|(name, value)| ((&**name).into(), value.clone()));
+        let map = [
+            ("dur", milliseconds(metrics.duration_nanos)),
+            ("counts", Value::Map(counts.collect())),
+            ("name", (&*metrics.name).into()),
+            ("annotations", Value::Map(annotations.collect())),
+            ("id", (&*metrics.id).into()),
+        ];
+        self.typed("g:Metrics", |it| it.map(&map.map(|(name, value)| (name.into(), value))))
     }
 
     fn vertex(&mut self, vertex: &Vertex) -> Written {
@@ -349,4 +387,8 @@ fn iso_duration(duration: SignedDuration) -> String {
         text.push_str(&format!("{sign}{}{fraction}S", rest.unsigned_abs()));
     }
     text
+}
+
+fn milliseconds(nanos: i64) -> Value {
+    (nanos as f64 / 1e6).into()
 }

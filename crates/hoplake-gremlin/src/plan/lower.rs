@@ -46,7 +46,19 @@ pub fn lower(traversal: &Traversal, names: Names<'_>) -> Result<Plan, GremlinErr
         seen: Vec::new(),
     };
     traversal.source.iter().try_for_each(|call| lowering.configure(call))?;
-    let steps = super::rules::apply(&lowering.steps(&traversal.steps)?);
+    let (calls, end) = match traversal.steps.split_last() {
+        Some((last, calls)) if matches!(&*last.name, "explain" | "profile") && last.arguments.is_empty() => {
+            (calls, Some(&*last.name))
+        }
+        _ => (&traversal.steps[..], None),
+    };
+    let steps = lowering.steps(calls)?;
+    if end == Some("explain") {
+        let text = super::explain::explain(steps, &lowering.settings);
+        return Ok(Plan { steps: only(StepKind::Inject(vec![text.as_str().into()])), settings: Settings::default() });
+    }
+    let steps = super::rules::apply(steps, &lowering.settings);
+    lowering.settings.profile = end == Some("profile");
     Ok(Plan { steps, settings: lowering.settings })
 }
 
@@ -140,7 +152,7 @@ impl Lowering<'_> {
                 let labels = self.labels(&modulators.labels)?;
                 modulators.refuse_others("as", &[])?;
                 self.seen.extend(labels.iter().cloned());
-                steps.push(Arc::new(Step { kind: StepKind::Identity, labels }));
+                steps.push(Arc::new(Step::new(StepKind::Identity, labels)));
                 continue;
             }
             if &*call.name != "repeat" && (modulators.until.is_some() || modulators.emit.is_some()) {
@@ -178,7 +190,7 @@ impl Lowering<'_> {
         let last = kinds.len().saturating_sub(1);
         for (number, kind) in kinds.into_iter().enumerate() {
             let labels = if number == last { labels.clone() } else { Vec::new() };
-            steps.push(Arc::new(Step { kind, labels }));
+            steps.push(Arc::new(Step::new(kind, labels)));
         }
         Ok(())
     }
@@ -515,7 +527,7 @@ impl Lowering<'_> {
             let key = self.by_of(arguments, key)?;
             let has = StepKind::Has(key, names.predicate(value)?);
             let steps = [StepKind::Has(By::Token(T::Label), label), has];
-            let steps: Vec<_> = steps.into_iter().map(|kind| Arc::new(Step { kind, labels: Vec::new() })).collect();
+            let steps: Vec<_> = steps.into_iter().map(|kind| Arc::new(Step::plain(kind))).collect();
             return Ok(StepKind::Where(steps.into()));
         }
         let key = self.by_of(arguments, first)?;
@@ -526,7 +538,7 @@ impl Lowering<'_> {
             }
             (By::Token(token), Some(argument @ Argument::Traversal(_))) => {
                 let steps = self.steps_of(arguments, argument)?;
-                let token = Arc::new(Step { kind: StepKind::Token(token), labels: Vec::new() });
+                let token = Arc::new(Step::plain(StepKind::Token(token)));
                 StepKind::Where(std::iter::once(token).chain(steps.iter().cloned()).collect())
             }
             (key @ (By::Property(_) | By::Token(_)), Some(value)) => StepKind::Has(key, names.predicate(value)?),
@@ -578,7 +590,7 @@ impl Lowering<'_> {
         let end = rest.last().filter(|_| rest.len() > 1).and_then(as_label);
         let within = if end.is_some() { &rest[..rest.len() - 1] } else { rest };
         let mut steps = Vec::new();
-        let step = |kind| Arc::new(Step { kind, labels: Vec::new() });
+        let step = |kind| Arc::new(Step::plain(kind));
         if let Some(label) = start {
             self.needs_labels();
             steps.push(step(StepKind::StartAt(label.into())));
@@ -754,7 +766,7 @@ impl Lowering<'_> {
 
 /// A traversal of one step.
 pub(super) fn only(kind: StepKind) -> Steps {
-    [Arc::new(Step { kind, labels: Vec::new() })].into()
+    [Arc::new(Step::plain(kind))].into()
 }
 
 fn is_start(call: &Call) -> bool {
@@ -839,9 +851,10 @@ fn no_repeat() -> GremlinError {
 fn unknown(name: &str) -> GremlinError {
     let why = match name {
         "call" | "io" | "read" | "write" | "program" | "connectedComponent" | "pageRank" | "peerPressure"
-        | "shortestPath" | "subgraph" | "profile" | "explain" => {
+        | "shortestPath" | "subgraph" => {
             format!("the step `{name}` is not supported")
         }
+        "profile" | "explain" => format!("`{name}` is the last step of a query, and takes nothing"),
         _ => format!("`{name}` is not a step of Gremlin"),
     };
     GremlinError::unsupported(why)

@@ -108,7 +108,7 @@ impl Lowering<'_> {
         }
         // What is only a condition on a variable binds none.
         left.iter_mut().for_each(|pattern| pattern.needs.retain(|name| all.contains(name)));
-        let step = |kind, labels: Vec<Name>| Arc::new(Step { kind, labels });
+        let step = |kind, labels: Vec<Name>| Arc::new(Step::new(kind, labels));
         let mut steps: Vec<Arc<Step>> = Vec::new();
         // It begins at a variable to which no pattern leads.
         if known.is_empty() {

@@ -5,10 +5,12 @@
 
 mod arguments;
 mod changes;
+mod explain;
 mod formula;
 mod lower;
 mod matching;
 mod modulators;
+mod nested;
 mod predicate;
 mod rules;
 mod source;
@@ -63,6 +65,8 @@ pub struct Settings {
     pub timeout_ms: Option<u64>,
     /// Whether a step writes.
     pub writes: bool,
+    /// Whether what each step took is the result, and not its results.
+    pub profile: bool,
 }
 
 /// Which part of a traverser's path is kept.
@@ -106,6 +110,31 @@ pub struct Step {
     pub kind: StepKind,
     /// Its labels.
     pub labels: Vec<Name>,
+    /// What is read before it.
+    pub together: Together,
+}
+
+/// What a step and those behind it need of the same elements, and is read in one wave.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Together {
+    /// Properties.
+    pub names: Vec<Name>,
+    /// Whether all properties are.
+    pub all: bool,
+    /// Whether the elements are results of the query: their ids are read, and their properties if the caller wants them.
+    pub results: bool,
+}
+
+impl Step {
+    /// A step of some labels.
+    pub fn new(kind: StepKind, labels: Vec<Name>) -> Self {
+        Self { kind, labels, together: Together::default() }
+    }
+
+    /// A step without labels.
+    pub fn plain(kind: StepKind) -> Self {
+        Self::new(kind, Vec::new())
+    }
 }
 
 /// What a hop leads to.
@@ -229,6 +258,19 @@ pub struct TokensWanted {
     pub values: bool,
 }
 
+/// Numbers that the graph's statistics have.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Counted {
+    /// Of edges, and not of vertices.
+    pub edges: bool,
+    /// What their labels fulfil.
+    pub labels: Vec<Predicate>,
+    /// A map of labels to numbers, and not their sum.
+    pub by_label: bool,
+    /// The steps that count them where the statistics are not exact.
+    pub otherwise: Steps,
+}
+
 /// What a reducing step computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each is what it is called")]
@@ -340,6 +382,12 @@ pub enum StepKind {
     // From element to element.
     /// Along edges.
     Hop(Direction, Vec<Name>, Reaches),
+    /// Along edges, hop after hop, to each vertex once: how often it is reached does not matter.
+    Walk(Vec<(Direction, Vec<Name>)>),
+    /// How many edges there are, all in all.
+    CountEdges(Direction, Vec<Name>),
+    /// How many vertices or edges the graph has.
+    Counted(Counted),
     /// To the ends of an edge.
     Ends(Direction),
     /// To the end of an edge that the traverser did not come from.

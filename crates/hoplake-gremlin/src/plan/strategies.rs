@@ -157,5 +157,5 @@ impl Restrictions {
 }
 
 fn row(kinds: Vec<StepKind>) -> Steps {
-    kinds.into_iter().map(|kind| Arc::new(Step { kind, labels: Vec::new() })).collect()
+    kinds.into_iter().map(|kind| Arc::new(Step::plain(kind))).collect()
 }

@@ -135,13 +135,15 @@ impl Run {
     pub(super) async fn sort_keys(&mut self, all: &Batch, sortings: &[Sorting]) -> Done<(Vec<Vec<Value>>, Vec<u32>)> {
         let mut keys = Vec::with_capacity(sortings.len());
         let mut productive = vec![true; all.len()];
-        for (by, order) in sortings {
+        let by: Vec<&By> = sortings.iter().filter(|(_, order)| *order != Order::Shuffle).map(|(by, _)| by).collect();
+        let mut columns = self.by_all(&by, all).await?.into_iter();
+        for (_, order) in sortings {
             if *order == Order::Shuffle {
                 let random = (0..all.len()).map(|_| Value::from(self.random.i64(..))).collect();
                 keys.push(random);
                 continue;
             }
-            let values = self.by(by, all).await?;
+            let values = columns.next().unwrap_or_default();
             productive.iter_mut().zip(&values).for_each(|(productive, value)| *productive &= value.is_some());
             let mut values: Vec<Value> = values.into_iter().map(Option::unwrap_or_default).collect();
             // Elements are ordered by their ids.

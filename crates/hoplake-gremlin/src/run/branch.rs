@@ -167,21 +167,23 @@ impl Run {
         let mut all = Batch::default();
         // The row of the batch that each result comes from.
         let mut origins: Vec<u32> = Vec::new();
-        for (branch, places) in branches.iter_mut().zip(parts) {
-            if places.is_empty() {
-                continue;
-            }
-            if waits {
-                branch.pipe.feed(batch.take(&places));
-                let found = self.drain(&mut branch.pipe).await?;
+        let taken = branches.iter_mut().zip(parts).filter(|(_, places)| !places.is_empty());
+        let mut taken: Vec<_> = taken.map(|(branch, places)| (branch, batch.take(&places), places)).collect();
+        if waits {
+            let pipes = taken.iter_mut().map(|(branch, rows, _)| {
+                branch.pipe.feed(std::mem::take(rows));
+                &mut branch.pipe
+            });
+            let pipes = pipes.collect();
+            self.drain_all(pipes).await?.into_iter().for_each(|found| all.append(found));
+        } else {
+            let asked: Vec<_> = taken.iter().map(|(branch, rows, _)| (&branch.steps, rows)).collect();
+            let found = self.children(&asked).await?;
+            for (found, (_, rows, places)) in found.into_iter().zip(&taken) {
+                let (found, parents) = restored(found, rows);
+                origins.extend(parents.into_iter().map(|parent| places[parent as usize]));
                 all.append(found);
-                continue;
             }
-            let rows = batch.take(&places);
-            let found = self.child(&branch.steps, &rows).await?;
-            let (found, parents) = restored(found, &rows);
-            origins.extend(parents.into_iter().map(|parent| places[parent as usize]));
-            all.append(found);
         }
         origins.extend(&unmoved);
         if !unmoved.is_empty() {

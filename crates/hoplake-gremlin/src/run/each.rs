@@ -11,6 +11,7 @@ use super::{
     paths::{Labels, PathTree},
     pipe::Frames,
     reduce::{OwnedKey, copies, items_of, operate},
+    side_by_side,
 };
 use crate::{
     error::GremlinError,
@@ -88,6 +89,10 @@ impl Run {
                 self.keep(batch, labels, |at| !exists[at])
             }
             StepKind::And(all) => {
+                if batch.len() <= side_by_side::ROWS_MAX {
+                    let exist = self.exists_all(all, &batch).await?;
+                    return self.keep(batch, labels, |at| exist.iter().all(|exists| exists[at]));
+                }
                 let mut left = batch;
                 for steps in all {
                     let exists = self.exists(steps, &left).await?;
@@ -96,6 +101,10 @@ impl Run {
                 self.relabelled(left, labels)
             }
             StepKind::Or(any) => {
+                if batch.len() <= side_by_side::ROWS_MAX {
+                    let exist = self.exists_all(any, &batch).await?;
+                    return self.keep(batch, labels, |at| exist.iter().any(|exists| exists[at]));
+                }
                 let mut fulfilled = vec![false; batch.len()];
                 for steps in any {
                     let open: Vec<u32> = (0..batch.len() as u32).filter(|at| !fulfilled[*at as usize]).collect();
@@ -279,6 +288,9 @@ impl Run {
             | StepKind::Find(_)
             | StepKind::Edges(_)
             | StepKind::Hop(..)
+            | StepKind::Walk(_)
+            | StepKind::CountEdges(..)
+            | StepKind::Counted(_)
             | StepKind::Range(..)
             | StepKind::Tail(..)
             | StepKind::Dedup(..)

@@ -1,11 +1,15 @@
 //! Elements of the graph: their ids, labels and properties, read for a whole batch at once.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
+};
 
 use arrow_array::{RecordBatch, cast::AsArray};
 use foldhash::fast::RandomState;
-use hoplake_engine::{Edges, Neighbour, change, split_vertex, vertex_text};
+use hoplake_engine::{Edges, Neighbour, Snapshot, change, split_vertex, vertex_text};
 use hoplake_format::{EdgeId, Key, KeyType, LabelId, VertexId, constants::KEY_COLUMN};
+use hoplake_storage::Branch;
 use jiff::{Timestamp, tz::Offset};
 
 use super::{
@@ -39,6 +43,19 @@ pub(super) struct Properties {
 }
 
 impl Properties {
+    /// Whether an element was read.
+    pub(super) fn has(&self, element: Element) -> bool {
+        self.place(element).is_some()
+    }
+
+    /// The memory that they take.
+    pub(super) fn bytes(&self) -> u64 {
+        let columns: usize = self.batches.iter().map(RecordBatch::get_array_memory_size).sum();
+        let places = self.vertices.capacity() * size_of::<(VertexId, (u32, u32))>()
+            + self.edges.capacity() * size_of::<(EdgeId, (u32, u32))>();
+        (columns + places) as u64
+    }
+
     fn place(&self, element: Element) -> Option<(&RecordBatch, usize)> {
         let (batch, row) = match element {
             Element::Vertex(vertex) => self.vertices.get(&vertex)?,
@@ -141,12 +158,8 @@ impl Run {
         }
     }
 
-    /// Reads properties of elements, those of vertices with their keys.
-    pub(super) async fn read(
-        &mut self,
-        elements: impl IntoIterator<Item = Element>,
-        wanted: Wanted<'_>,
-    ) -> Done<Properties> {
+    /// As [`Run::read`], whatever was read before.
+    pub(super) async fn read_now(&mut self, elements: Vec<Element>, wanted: Wanted<'_>) -> Done<Properties> {
         let mut vertices: BTreeMap<LabelId, BTreeSet<u64>> = BTreeMap::new();
         let mut edges: BTreeMap<EdgeId, Neighbour> = BTreeMap::new();
         for element in elements {
@@ -291,7 +304,9 @@ impl Run {
         if keys.is_empty() {
             return Ok(found);
         }
-        let vertices = snapshot.look_up(&keys, &mut self.branch).await?;
+        let expected = self.expected.take().unwrap_or_default();
+        let look_up = async |snapshot: &Arc<Snapshot>, branch: &mut Branch| snapshot.look_up(&keys, branch).await;
+        let vertices = expected.alongside(&snapshot, &mut self.branch, look_up).await?;
         for (owner, vertex) in owners.into_iter().zip(vertices) {
             let of_id = &mut found[owner];
             of_id.extend(vertex.filter(|vertex| !of_id.contains(vertex)));

@@ -3,26 +3,28 @@
 use std::{
     collections::{HashMap, VecDeque},
     ops::Range,
+    sync::Arc,
 };
 
 use foldhash::fast::RandomState;
 use hoplake_engine::{
-    Edges, Frontier, Held, VertexQuery, VertexScan,
-    traversal::{Hop, HopDirection},
+    Edges, Frontier, Held, Snapshot, VertexQuery, VertexScan,
+    traversal::{Hop, HopDirection, Traversal, VisitPolicy},
 };
 use hoplake_format::{LabelId, VertexId};
+use hoplake_storage::Branch;
 
 use super::{
     Done, Run,
-    batch::{Batch, Element, Items, ROWS_MAX},
+    batch::{Batch, Element, Items, ROWS_MAX, Row},
     by::kind_of,
     conditions::{self, Of},
     elements::Wanted,
-    paths::Labels,
+    paths::{Labels, NO_PATH},
 };
 use crate::{
     error::GremlinError,
-    plan::{Found, Name, Predicate, Reaches},
+    plan::{Counted, Found, Name, Predicate, Reaches},
     tokens::Direction,
     value::Value,
 };
@@ -79,7 +81,7 @@ impl Run {
     ) -> Done<Option<Expansion>> {
         let batch = as_vertices(batch, "a hop")?.merged();
         let Items::Vertices(vertices) = &batch.items else { return Ok(None) };
-        let Some(hop) = self.hop_along(direction, edge_labels) else { return Ok(None) };
+        let Some(hop) = hop_along(&self.snapshot, direction, edge_labels) else { return Ok(None) };
         let frontier = Frontier::held(vertices, self.branch.context()).await?;
         let edges = self.snapshot.neighbours(&frontier, &hop, &mut self.branch).await?;
         let mut of: HashMap<VertexId, Range<usize>, RandomState> = HashMap::default();
@@ -92,19 +94,91 @@ impl Run {
         Ok(Some(Expansion { batch, edges, of, reaches, at: (0, 0) }))
     }
 
-    /// A hop along those of some labels that the graph has; `None` if it has none of them.
-    pub(super) fn hop_along(&self, direction: Direction, labels: &[Name]) -> Option<Hop> {
-        let has = |label: &Name| self.snapshot.schema().edge_types.iter().any(|edge| edge.label == **label);
-        let known: Vec<String> = labels.iter().filter(|label| has(label)).map(|label| label.to_string()).collect();
-        if known.is_empty() && !labels.is_empty() {
-            return None;
-        }
-        let direction = match direction {
-            Direction::Out => HopDirection::Out,
-            Direction::In => HopDirection::In,
-            Direction::Both => HopDirection::Both,
+    /// The vertices that hops lead to from those of a batch, each once.
+    pub(super) async fn walk(
+        &mut self,
+        batch: Batch,
+        hops: &[(Direction, Vec<Name>)],
+        labels: &Labels,
+    ) -> Done<Vec<Batch>> {
+        let batch = as_vertices(batch, "a hop")?;
+        let Items::Vertices(vertices) = &batch.items else { return Ok(Vec::new()) };
+        let hops: Option<Vec<Hop>> =
+            hops.iter().map(|(direction, labels)| hop_along(&self.snapshot, *direction, labels)).collect();
+        let Some(hops) = hops else { return Ok(Vec::new()) };
+        let frame = batch.rows.first().map_or(0, |row| row.frame);
+        let traversal = Traversal {
+            starts: vertices.clone(),
+            hops,
+            visit: VisitPolicy::PerDepth,
+            parallelism: std::thread::available_parallelism().map_or(1, usize::from),
+            ..Traversal::default()
         };
-        Some(Hop { labels: known, direction, condition: None })
+        let reached = self.snapshot.traverse(&traversal, &mut self.branch).await?;
+        let Some(last) = reached.depths.last() else { return Ok(Vec::new()) };
+        let mut batches = Vec::new();
+        let mut vertices = last.vertices();
+        loop {
+            let part: Vec<VertexId> = vertices.by_ref().take(ROWS_MAX).collect();
+            if part.is_empty() {
+                return Ok(batches);
+            }
+            let rows = vec![Row { bulk: 1, frame, path: NO_PATH }; part.len()];
+            let batch = Batch { rows, ..Batch::default() };
+            let mut batch = self.mapped(batch, Items::Vertices(part), labels)?;
+            self.held(&mut batch)?;
+            batches.push(batch);
+        }
+    }
+
+    /// How many edges each row's vertex has, along a hop.
+    pub(super) async fn degrees(&mut self, batch: &Batch, direction: Direction, labels: &[Name]) -> Done<Vec<u64>> {
+        let places: Vec<u32> = (0..batch.len() as u32).collect();
+        let on_vertices = as_vertices(batch.take(&places), "a hop")?;
+        let Items::Vertices(vertices) = &on_vertices.items else { return Ok(vec![0; batch.len()]) };
+        let Some(hop) = hop_along(&self.snapshot, direction, labels) else { return Ok(vec![0; batch.len()]) };
+        let frontier = Frontier::held(vertices, self.branch.context()).await?;
+        let found = self.snapshot.degrees(&frontier, &hop, &mut self.branch).await?;
+        let of: HashMap<VertexId, u64, RandomState> = found.iter().map(|it| (it.vertex, it.edges)).collect();
+        Ok(vertices.iter().map(|vertex| of.get(vertex).copied().unwrap_or(0)).collect())
+    }
+
+    /// Numbers that the statistics have; `None` if they are not exact.
+    pub(super) fn counted(&self, counted: &Counted) -> Option<Value> {
+        let fulfils = |label: &str| {
+            let label = Value::from(label);
+            counted.labels.iter().all(|predicate| predicate.test(&label))
+        };
+        let manifest = self.snapshot.manifest();
+        let mut counts: Vec<(&str, u64)> = Vec::new();
+        let mut add = |label, count| match counts.iter_mut().find(|(other, _)| *other == label) {
+            Some((_, sum)) => *sum += count,
+            None => counts.push((label, count)),
+        };
+        if counted.edges {
+            for ((number, edge), count) in manifest.schema.edge_types().zip(&manifest.edge_counts) {
+                if fulfils(&edge.label) {
+                    if !self.snapshot.is_edge_count_exact(number) {
+                        return None;
+                    }
+                    add(edge.label.as_str(), *count);
+                }
+            }
+        } else {
+            for (label, count) in manifest.schema.vertex_labels.iter().zip(&manifest.vertex_counts) {
+                if fulfils(&label.name) {
+                    add(label.name.as_str(), count.live());
+                }
+            }
+        }
+        let number = |count: u64| Value::from(i64::try_from(count).unwrap_or(i64::MAX));
+        Some(match counted.by_label {
+            false => number(counts.iter().map(|(_, count)| count).sum()),
+            true => {
+                let some = counts.into_iter().filter(|(_, count)| *count > 0);
+                Value::Map(some.map(|(label, count)| (label.into(), number(count))).collect())
+            }
+        })
     }
 
     /// Vertices by id, for each row.
@@ -126,6 +200,21 @@ impl Run {
         let items = Items::Edges(places.into_iter().map(|place| found[place]).collect());
         self.derived(&batch, &parents, items, labels)
     }
+}
+
+/// A hop along those of some labels that the graph has; `None` if it has none of them.
+pub(super) fn hop_along(snapshot: &Snapshot, direction: Direction, labels: &[Name]) -> Option<Hop> {
+    let has = |label: &Name| snapshot.schema().edge_types.iter().any(|edge| edge.label == **label);
+    let known: Vec<String> = labels.iter().filter(|label| has(label)).map(|label| label.to_string()).collect();
+    if known.is_empty() && !labels.is_empty() {
+        return None;
+    }
+    let direction = match direction {
+        Direction::Out => HopDirection::Out,
+        Direction::In => HopDirection::In,
+        Direction::Both => HopDirection::Both,
+    };
+    Some(Hop { labels: known, direction, condition: None })
 }
 
 /// Each of some rows with each of some others.
@@ -214,7 +303,10 @@ impl Scan {
                 continue;
             };
             let (label, left) = (*label, left.clone());
-            let Some(found) = scan.next(&mut run.branch).await? else {
+            let expected = run.expected.take().unwrap_or_default();
+            let snapshot = run.snapshot.clone();
+            let next = async |_: &Arc<Snapshot>, branch: &mut Branch| scan.next(branch).await;
+            let Some(found) = expected.alongside(&snapshot, &mut run.branch, next).await? else {
                 self.scan = None;
                 continue;
             };

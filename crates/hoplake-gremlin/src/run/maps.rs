@@ -90,10 +90,8 @@ impl Run {
                 self.mapped_if(&batch, values, labels)
             }
             StepKind::Project(names, by) => {
-                let mut columns = Vec::with_capacity(names.len());
-                for number in 0..names.len() {
-                    columns.push(self.by(nth(by, number), &batch).await?);
-                }
+                let all: Vec<&By> = (0..names.len()).map(|number| nth(by, number)).collect();
+                let columns = self.by_all(&all, &batch).await?;
                 let map = |at: usize| {
                     let entries = names.iter().zip(&columns);
                     Value::Map(
@@ -116,9 +114,13 @@ impl Run {
         as_map: bool,
         labels: &Labels,
     ) -> Done<Batch> {
+        let mut met = Vec::with_capacity(names.len());
+        for name in names {
+            met.push(self.met(name, pop, &batch).await?);
+        }
+        self.keep_ready_of(&met, by).await?;
         let mut columns = Vec::with_capacity(names.len());
-        for (number, name) in names.iter().enumerate() {
-            let met = self.met(name, pop, &batch).await?;
+        for (number, met) in met.into_iter().enumerate() {
             columns.push(self.by_of(nth(by, number), &batch, met).await?);
         }
         if !as_map {

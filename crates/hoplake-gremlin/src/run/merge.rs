@@ -14,6 +14,7 @@ use super::{
     by::kind_of,
     change::{NewValues, NewVertex},
     elements::Wanted,
+    expand::hop_along,
     paths::Labels,
 };
 use crate::{
@@ -307,7 +308,7 @@ impl Run {
                 }
             };
             let label: Vec<Name> = sought.label.iter().cloned().collect();
-            let Some(hop) = self.hop_along(direction, &label) else { return Ok(Vec::new()) };
+            let Some(hop) = hop_along(&self.snapshot, direction, &label) else { return Ok(Vec::new()) };
             let frontier = Frontier::held(near, self.branch.context()).await?;
             let read = self.snapshot.neighbours(&frontier, &hop, &mut self.branch).await?;
             read.iter().collect()

@@ -13,23 +13,28 @@ mod branch;
 mod by;
 mod change;
 mod conditions;
+mod dedup;
 mod each;
 mod elements;
 mod expand;
+mod expected;
+mod kept;
 mod local;
 mod maps;
 mod merge;
 mod paths;
 mod pipe;
+mod profile;
 mod reduce;
 mod scalar;
+mod side_by_side;
 mod side_effects;
 
 use std::{collections::VecDeque, sync::Arc};
 
 use futures::future::BoxFuture;
 use hoplake_engine::{
-    Snapshot,
+    Expected, Snapshot,
     change::{Committed, Committer},
 };
 use hoplake_storage::{Branch, MemoryHold};
@@ -37,8 +42,10 @@ use hoplake_storage::{Branch, MemoryHold};
 use self::{
     batch::{Batch, Items, value_bytes},
     change::Changes,
+    kept::Kept,
     paths::{Labels, PathTree},
     pipe::Pipe,
+    profile::Profile,
     side_effects::SideEffects,
 };
 use crate::{
@@ -107,7 +114,8 @@ pub struct Results {
     /// Values that were read and not taken yet.
     ready: VecDeque<(Value, u64)>,
     hold: MemoryHold,
-    wanted: Wanted,
+    /// What each step takes, if that is the result.
+    profile: Option<Profile>,
     ended: bool,
 }
 
@@ -121,11 +129,13 @@ impl Results {
             return Err(GremlinError::ReadOnly("the query writes, and the graph is open for reading alone".into()));
         }
         let hold = branch.context().hold(0)?;
-        let run = Run::new(plan, transaction, branch)?;
+        let mut run = Run::new(plan, transaction, wanted, branch)?;
+        run.expected = expected::of(plan, &run.snapshot, wanted);
         let sack = run.settings.sack.clone();
         let mut pipe = Pipe::new(&plan.steps);
         pipe.feed(Batch::start(sack));
-        Ok(Self { run, pipe, ready: VecDeque::new(), hold, wanted, ended: false })
+        let profile = plan.settings.profile.then(|| Profile::begin(&mut pipe));
+        Ok(Self { run, pipe, ready: VecDeque::new(), hold, profile, ended: false })
     }
 
     /// The next results, each with how many times it stands there; up to `most` of them, and none at the end.
@@ -137,14 +147,23 @@ impl Results {
             match self.pipe.next(&mut self.run).await? {
                 Some(batch) => {
                     let bulks: Vec<u64> = batch.rows.iter().map(|row| row.bulk).collect();
-                    let values = self.run.finished(batch.items.into_values(), self.wanted.properties).await?;
+                    let values = self.run.finished(batch.items.into_values(), self.run.wanted.properties).await?;
+                    if self.profile.is_some() {
+                        continue;
+                    }
                     let values: Vec<Value> = values.into_iter().map(without_entries).collect();
                     let bytes: usize = values.iter().map(value_bytes).sum();
                     let bytes = self.hold.bytes() + bytes as u64;
                     self.run.branch.context().resize(&mut self.hold, bytes)?;
                     self.ready.extend(values.into_iter().zip(bulks));
                 }
-                None => self.ended = true,
+                None => {
+                    self.ended = true;
+                    if let Some(profile) = self.profile.take() {
+                        let prices = self.run.snapshot.reader().store().prices();
+                        self.ready.push_back((profile.end(&self.pipe, &self.run.branch, prices), 1));
+                    }
+                }
             }
         }
         let taken: Vec<_> = self.ready.drain(..most.min(self.ready.len())).collect();
@@ -178,10 +197,16 @@ struct Run {
     loops: Vec<(Option<Name>, u64)>,
     random: fastrand::Rng,
     changes: Changes,
+    /// What whoever takes the results wants of them.
+    wanted: Wanted,
+    /// What was read for later steps, too.
+    kept: Option<Kept>,
+    /// Metadata that is read with the first look at the store.
+    expected: Option<Expected>,
 }
 
 impl Run {
-    fn new(plan: &Plan, transaction: Transaction, branch: Branch) -> Done<Self> {
+    fn new(plan: &Plan, transaction: Transaction, wanted: Wanted, branch: Branch) -> Done<Self> {
         let settings = Arc::new(plan.settings.clone());
         let random = settings.seed.map_or_else(fastrand::Rng::new, |seed| fastrand::Rng::with_seed(seed as u64));
         let Transaction { snapshot, changes } = transaction;
@@ -194,6 +219,9 @@ impl Run {
             loops: Vec::new(),
             random,
             changes,
+            wanted,
+            kept: None,
+            expected: None,
         })
     }
 

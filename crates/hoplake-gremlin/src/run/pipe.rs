@@ -1,7 +1,7 @@
 //! A chain of steps, each of which pulls batches from the one before.
 
 use std::{
-    collections::{HashMap, HashSet, VecDeque},
+    collections::{HashMap, VecDeque},
     sync::Arc,
 };
 
@@ -11,13 +11,15 @@ use super::{
     Done, Run,
     batch::{Batch, Items, Row},
     branch::{Choosing, Repeating, Uniting},
+    dedup::Seen,
     expand::{Expansion, Scan},
     paths::{Labels, NO_PATH},
-    reduce::{OwnedKey, Reduced},
+    profile::{Begun, Taken},
+    reduce::Reduced,
 };
 use crate::{
     deep::Deep,
-    plan::{By, Found, Name, Reduction, Step, StepKind, Steps},
+    plan::{Found, Reduction, Step, StepKind, Steps},
     tokens::Scope,
     value::Value,
 };
@@ -41,6 +43,8 @@ struct StepPipe {
     collected: Batch,
     /// What it gives next.
     ready: VecDeque<Batch>,
+    /// What it took, if that is asked for.
+    taken: Option<Box<Taken>>,
 }
 
 /// The frames that rows were given for, ascending: for each of them a reducing step gives something, even if none of its rows is left.
@@ -63,7 +67,7 @@ enum State {
     /// How many came, by frame.
     Range(HashMap<u32, u64>),
     /// What came, by frame.
-    Dedup(HashSet<(u32, OwnedKey)>),
+    Dedup(Seen),
     /// Values that are given once, after those that come if `last`.
     Injecting {
         armed: Option<Frames>,
@@ -101,7 +105,14 @@ impl Pipe {
                 *last = number == 0;
             }
             let labels = step.labels.clone().into();
-            StepPipe { step: step.clone(), labels, state, collected: Batch::default(), ready: VecDeque::new() }
+            StepPipe {
+                step: step.clone(),
+                labels,
+                state,
+                collected: Batch::default(),
+                ready: VecDeque::new(),
+                taken: None,
+            }
         };
         Self { input: VecDeque::new(), steps: steps.iter().enumerate().map(pipe).collect() }
     }
@@ -131,7 +142,12 @@ impl Pipe {
         let mut at = last;
         let mut came = Came::Nothing;
         loop {
-            came = match self.steps[at].turn(run, came).await? {
+            let begun = self.steps[at].taken.is_some().then(|| Begun::now(&run.branch));
+            let turn = self.steps[at].turn(run, came).await?;
+            if let (Some(begun), Some(taken)) = (begun, &mut self.steps[at].taken) {
+                taken.add(begun, &run.branch, if let Turn::Gives(batch) = &turn { Some(batch) } else { None });
+            }
+            came = match turn {
                 Turn::Gives(batch) if at == last => return Ok(Some(batch)),
                 Turn::Ends if at == last => return Ok(None),
                 Turn::Gives(batch) => {
@@ -152,6 +168,16 @@ impl Pipe {
         }
     }
 
+    /// Has each step note what it takes.
+    pub(super) fn note(&mut self) {
+        self.steps.iter_mut().for_each(|step| step.taken = Some(Box::default()));
+    }
+
+    /// The steps, and what each has taken.
+    pub(super) fn taken(&self) -> impl Iterator<Item = (&Step, &Taken)> {
+        self.steps.iter().filter_map(|step| Some((&*step.step, step.taken.as_deref()?)))
+    }
+
     fn next_input(&mut self) -> Option<Batch> {
         std::iter::from_fn(|| self.input.pop_front()).find(|batch| !batch.is_empty())
     }
@@ -160,12 +186,15 @@ impl Pipe {
 impl State {
     fn of(step: &Step) -> Self {
         match &step.kind {
-            StepKind::Vertices(_) | StepKind::Find(_) | StepKind::Edges(_) | StepKind::Hop(..) => {
-                Self::Expanding { expansion: None, scan: None }
-            }
-            StepKind::Reduce(_, Scope::Global) => Self::Reducing(None, Vec::new()),
+            StepKind::Vertices(_)
+            | StepKind::Find(_)
+            | StepKind::Edges(_)
+            | StepKind::Hop(..)
+            | StepKind::Walk(_)
+            | StepKind::Counted(_) => Self::Expanding { expansion: None, scan: None },
+            StepKind::Reduce(_, Scope::Global) | StepKind::CountEdges(..) => Self::Reducing(None, Vec::new()),
             StepKind::Range(Scope::Global, ..) => Self::Range(HashMap::new()),
-            StepKind::Dedup(Scope::Global, ..) => Self::Dedup(HashSet::new()),
+            StepKind::Dedup(Scope::Global, ..) => Self::Dedup(Seen::default()),
             StepKind::Inject(_) => Self::Injecting { armed: None, last: false },
             StepKind::Union(branches) => Self::Uniting(Uniting::new(branches)),
             StepKind::Choose(choice, cases, all) => Self::Choosing(Box::new(Choosing::new(choice, cases, *all))),
@@ -184,6 +213,7 @@ pub(super) fn is_barrier(step: &Step) -> bool {
         | StepKind::Sample(scope, ..)
         | StepKind::Aggregate(scope, ..)
         | StepKind::Reduce(_, scope) => *scope == Scope::Global,
+        StepKind::CountEdges(..) => true,
         // Under a name, too: whoever reads it behind the step sees all of it.
         StepKind::Group(..) | StepKind::GroupCount(..) | StepKind::Tree(..) => true,
         StepKind::Barrier | StepKind::Fold(_) | StepKind::Cap(_) => true,
@@ -259,6 +289,7 @@ impl StepPipe {
             return run.held(&mut self.collected);
         }
         let Self { step, labels, state, ready, .. } = self;
+        run.prepare(&batch, &step.together).await?;
         match state {
             State::Each => ready.push_back(run.each(&step.kind, labels, batch).await?),
             State::Expanding { expansion, scan } => match &step.kind {
@@ -268,13 +299,32 @@ impl StepPipe {
                 StepKind::Vertices(None) => *scan = Some(Box::new(Scan::new(run, batch, Found::default(), false))),
                 StepKind::Find(found) => *scan = Some(Box::new(Scan::new(run, batch, found.clone(), false))),
                 StepKind::Edges(None) => *scan = Some(Box::new(Scan::new(run, batch, Found::default(), true))),
+                StepKind::Walk(hops) => ready.extend(run.walk(batch, hops, labels).await?),
+                StepKind::Counted(counted) => match run.counted(counted) {
+                    Some(value) => ready.push_back(run.begun(vec![(0, value)], labels)?),
+                    None => {
+                        let mut pipe = Pipe::new(&counted.otherwise);
+                        pipe.feed(batch);
+                        let found = Box::pin(run.drain(&mut pipe)).await?;
+                        ready.push_back(run.relabelled(found, labels)?);
+                    }
+                },
                 StepKind::Vertices(Some(ids)) => ready.push_back(run.vertices_by_id(batch, ids, labels).await?),
                 StepKind::Edges(Some(ids)) => ready.push_back(run.edges_by_id(batch, ids, labels).await?),
                 _ => {}
             },
             State::Reducing(armed, reduced) => {
-                let (Some(frames), StepKind::Reduce(reduction, _)) = (armed, &step.kind) else { return Ok(()) };
+                let Some(frames) = armed else { return Ok(()) };
                 reduced.resize_with(slots(frames), Reduced::default);
+                if let StepKind::CountEdges(direction, edge_labels) = &step.kind {
+                    let degrees = run.degrees(&batch, *direction, edge_labels).await?;
+                    for (row, degree) in batch.rows.iter().zip(degrees) {
+                        let count = row.bulk.saturating_mul(degree);
+                        reduced[row.frame as usize].add(Reduction::Count, &Value::Null, count)?;
+                    }
+                    return Ok(());
+                }
+                let StepKind::Reduce(reduction, _) = &step.kind else { return Ok(()) };
                 for (at, row) in batch.rows.iter().enumerate() {
                     let of_frame = &mut reduced[row.frame as usize];
                     match reduction {
@@ -289,7 +339,7 @@ impl StepPipe {
             }
             State::Dedup(seen) => {
                 let StepKind::Dedup(_, names, by) = &step.kind else { return Ok(()) };
-                let kept = dedup(run, batch, seen, names, by).await?;
+                let kept = run.dedup(batch, seen, names, by).await?;
                 ready.push_back(run.relabelled(kept, labels)?);
             }
             // Before the first step there is nobody who could go on.
@@ -305,18 +355,23 @@ impl StepPipe {
 
     /// All has come.
     async fn end(&mut self, run: &mut Run) -> Done<()> {
-        let Self { step, labels, state, ready, collected } = self;
+        let Self { step, labels, state, ready, collected, .. } = self;
         let all = std::mem::take(collected);
         match state {
             State::Barrier(armed) => {
                 if let Some(frames) = armed.take() {
+                    run.prepare(&all, &step.together).await?;
                     ready.extend(run.barrier(&step.kind, labels, all, &frames).await?.parts());
                 }
             }
             State::Reducing(armed, reduced) => {
-                let (Some(frames), StepKind::Reduce(reduction, _)) = (armed.take(), &step.kind) else { return Ok(()) };
+                let Some(frames) = armed.take() else { return Ok(()) };
+                let reduction = match &step.kind {
+                    StepKind::Reduce(reduction, _) => *reduction,
+                    _ => Reduction::Count,
+                };
                 reduced.resize_with(slots(&frames), Reduced::default);
-                let values = reduced.drain(..).map(|it| it.finish(*reduction)).collect::<Done<Vec<_>>>()?;
+                let values = reduced.drain(..).map(|it| it.finish(reduction)).collect::<Done<Vec<_>>>()?;
                 let values = of_frames(values, &frames).filter_map(|(frame, value)| Some((frame, value?)));
                 ready.push_back(run.begun(values.collect(), labels)?);
             }
@@ -393,39 +448,6 @@ fn within(mut batch: Batch, counts: &mut HashMap<u32, u64>, low: u64, high: Opti
         }
     }
     if places.len() == batch.len() { batch } else { batch.take(&places) }
-}
-
-async fn dedup(
-    run: &mut Run,
-    mut batch: Batch,
-    seen: &mut HashSet<(u32, OwnedKey)>,
-    names: &[Name],
-    by: &[By],
-) -> Done<Batch> {
-    let identity = By::Identity;
-    let keys: Vec<Option<Value>> = if names.is_empty() {
-        run.by(by.first().unwrap_or(&identity), &batch).await?
-    } else {
-        let mut columns = Vec::with_capacity(names.len());
-        for (number, name) in names.iter().enumerate() {
-            let met = run.met(name, crate::tokens::Pop::Last, &batch).await?;
-            let by = if by.is_empty() { &identity } else { &by[number % by.len()] };
-            columns.push(run.by_of(by, &batch, met).await?);
-        }
-        let row = |at: usize| columns.iter().map(|column| column[at].clone()).collect::<Option<Vec<_>>>();
-        (0..batch.len()).map(|at| row(at).map(Value::List)).collect()
-    };
-    let mut places = Vec::new();
-    for (at, key) in keys.into_iter().enumerate() {
-        let row: &mut Row = &mut batch.rows[at];
-        if let Some(key) = key
-            && seen.insert((row.frame, OwnedKey(key)))
-        {
-            row.bulk = 1;
-            places.push(at as u32);
-        }
-    }
-    Ok(batch.take(&places))
 }
 
 impl Run {

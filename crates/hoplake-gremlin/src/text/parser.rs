@@ -518,7 +518,6 @@ fn terminal_named(name: &str) -> Option<Terminal> {
         "toSet" => Terminal::Set,
         "toBulkSet" => Terminal::BulkSet,
         "iterate" => Terminal::Iterate,
-        "explain" => Terminal::Explain,
         _ => return None,
     })
 }

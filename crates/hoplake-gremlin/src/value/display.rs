@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use super::{Tree, Unread, Value};
+use super::{TraversalMetrics, Tree, Unread, Value};
 use crate::literal::Number;
 
 impl Display for Value {
@@ -56,7 +56,7 @@ impl Display for Value {
             Self::Tree(tree) => tree.fmt(f),
             Self::Token(token) => f.write_str(token.name()),
             Self::Traverser(traverser) => traverser.value.fmt(f),
-            Self::Metrics(metrics) => write!(f, "metrics of {} steps", metrics.steps.len()),
+            Self::Metrics(metrics) => metrics.fmt(f),
             Self::Unread(element) => match &**element {
                 Unread::Vertex(vertex) => write!(f, "v[{vertex}]"),
                 Unread::Edge(edge) => write!(f, "e[{}]", edge.id()),
@@ -72,6 +72,21 @@ impl Display for Tree {
         f.write_str("{")?;
         row(f, self.branches.iter(), |f, (item, below)| write!(f, "{item}={below}"))?;
         f.write_str("}")
+    }
+}
+
+impl Display for TraversalMetrics {
+    /// A step a line: its time, its traversers, and what else is known of it.
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let width = self.steps.iter().map(|step| step.name.chars().count()).max().unwrap_or(0);
+        for (number, step) in self.steps.iter().enumerate() {
+            f.write_str(if number == 0 { "" } else { "\n" })?;
+            write!(f, "{:width$}  {:>10.3} ms", step.name, step.duration_nanos as f64 / 1e6)?;
+            step.counts.iter().try_for_each(|(name, count)| write!(f, "  {name}={count}"))?;
+            let known = step.annotations.iter().filter(|(name, _)| **name != *"percentDur");
+            known.into_iter().try_for_each(|(name, value)| write!(f, "  {name}={value}"))?;
+        }
+        Ok(())
     }
 }
 

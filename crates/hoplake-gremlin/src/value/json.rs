@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::{Property, Tree, Value, VertexProperty};
+use super::{Metrics, Property, Tree, Value, VertexProperty};
 use crate::literal::Number;
 
 impl Value {
@@ -55,9 +55,24 @@ impl Value {
             }
             Self::Tree(tree) => tree_json(tree),
             Self::Traverser(traverser) => traverser.value.to_json(),
+            Self::Metrics(metrics) => {
+                let steps: Json = metrics.steps.iter().map(metrics_json).collect();
+                json!({"dur_ms": milliseconds(metrics.duration_nanos), "metrics": steps})
+            }
             other => json!(other.to_string()),
         }
     }
+}
+
+fn metrics_json(step: &Metrics) -> Json {
+    let counts = object(step.counts.iter().map(|(name, count)| (name.to_string(), json!(count))));
+    let annotations = object(step.annotations.iter().map(|(name, value)| (name.to_string(), value.to_json())));
+    let duration = milliseconds(step.duration_nanos);
+    json!({"id": &*step.id, "name": &*step.name, "dur_ms": duration, "counts": counts, "annotations": annotations})
+}
+
+fn milliseconds(nanos: i64) -> f64 {
+    nanos as f64 / 1e6
 }
 
 fn object(entries: impl IntoIterator<Item = (String, Json)>) -> Json {

@@ -116,10 +116,6 @@ fn stages(call: &mut Call, asked: &GremlinQuery) -> Result<Vec<Stage>, Failure> 
     let mut stages = Vec::with_capacity(asked.script.statements.len());
     for statement in &asked.script.statements {
         stages.push(match statement {
-            Statement::Traversal(_, Terminal::Explain) => {
-                let failure = Failure::invalid("`explain()` is not supported; `profile()` shows what a query does");
-                return Err(Failure { cause: Some(hoplake::Reason::Step), ..failure });
-            }
             Statement::Traversal(traversal, terminal) => {
                 let plan = plan(traversal, Names(&asked.names))?;
                 call.limit_time(plan.settings.timeout_ms.unwrap_or(0));
@@ -248,7 +244,7 @@ impl Taking<'_> {
                 let has_next = !self.results.next(1).await?.is_empty();
                 wanted.put(vec![(has_next.into(), 1)]).await
             }
-            Terminal::Iterate | Terminal::Explain => self.drop_all().await,
+            Terminal::Iterate => self.drop_all().await,
         }
     }
 

@@ -294,7 +294,7 @@ async fn a_mistake_has_its_status() {
     for (text, status, name, words) in [
         ("g.V(", 597, "hoplake.SyntaxException", "line 1, column 5"),
         ("g.V().foo()", 498, "hoplake.StepException", "`foo`"),
-        ("g.V().explain()", 498, "hoplake.StepException", "explain"),
+        ("g.V().explain().count()", 498, "hoplake.StepException", "explain"),
         ("g.inject('a').sum()", 500, "hoplake.QueryException", "sum"),
         ("g.V().hasLabel('Nobody').next()", 500, "hoplake.QueryException", "no result"),
         ("g.V().fail('enough')", 595, "hoplake.FailException", "enough"),

@@ -8,30 +8,45 @@ use hoplake::{
 use crate::waves::{assert_same, in_parts, open, people};
 
 /// Typical queries, with the waves that they take after the two of the open and their number of results.
-const QUERIES: [(&str, u64, usize); 22] = [
-    // The key, the ends of the table, and its pages.
-    ("g.V('P:5')", 3, 1),
-    ("g.V('P:5').values('name')", 3, 1),
-    ("g.V('P:5', 'P:6', 'C:7').values('name')", 3, 3),
+const QUERIES: [(&str, u64, usize); 34] = [
+    // The key with the ends of the tables that will be read, and their pages.
+    ("g.V('P:5')", 2, 1),
+    ("g.V('P:5').values('name')", 2, 1),
+    ("g.V('P:5', 'P:6', 'C:7').values('name')", 2, 3),
     ("g.V('P:5').label()", 1, 1),
     ("g.V('P:5').out('knows').count()", 2, 1),
-    ("g.V('P:5').out('knows').values('name')", 4, 8),
-    ("g.V('P:5').out('knows').out('knows').values('name')", 5, 64),
+    ("g.V('P:5').out('knows').values('name')", 3, 8),
+    ("g.V('P:5').out('knows').out('knows').values('name')", 4, 64),
     ("g.V('P:5').out('knows').out('knows').dedup().count()", 3, 1),
-    ("g.V('P:5').out('knows').has('age', gt(30)).values('name')", 5, 5),
-    ("g.V('P:5').outE('knows').values('since')", 4, 8),
-    ("g.V('P:5').outE('knows').has('since', gt(50)).inV().values('name')", 6, 2),
-    ("g.V('P:5').out('knows').out('livesIn').values('name')", 5, 8),
+    // The condition's property is read with the one that is asked for.
+    ("g.V('P:5').out('knows').has('age', gt(30)).values('name')", 3, 5),
+    ("g.V('P:5').out('knows').has('age', gt(30)).order().by('name').limit(2).valueMap()", 3, 2),
+    ("g.V('P:5').outE('knows').values('since')", 3, 8),
+    ("g.V('P:5').outE('knows').has('since', gt(50)).inV().values('name')", 4, 2),
+    ("g.V('P:5').out('knows').out('livesIn').values('name')", 4, 8),
     ("g.V('P:5').repeat(out('knows')).times(3).count()", 4, 1),
-    ("g.V('P:5').repeat(out('knows').simplePath()).times(2).path().by('name').limit(3)", 5, 3),
-    ("g.V('P:5').out('knows').where(out('livesIn').has('name', 'p3'))", 5, 0),
+    ("g.V('P:5').repeat(out('knows').simplePath()).times(2).path().by('name').limit(3)", 4, 3),
+    ("g.V('P:5').repeat(out('knows')).emit().times(2).dedup().count()", 3, 1),
+    ("g.V('P:5').out('knows').where(out('livesIn').has('name', 'p3'))", 4, 0),
     ("g.V('P:5').out('knows').order().by(out('knows').count()).limit(1).label()", 3, 1),
-    ("g.V('P:5').project('name', 'friends').by('name').by(out('knows').count())", 4, 1),
-    ("g.V('P:5').union(out('knows'), out('livesIn')).count()", 3, 1),
-    ("g.V('P:5').out('knows').group().by('age').by(count())", 4, 1),
+    // Traversals that need nothing of each other run side by side.
+    ("g.V('P:5').project('name', 'friends').by('name').by(out('knows').count())", 2, 1),
+    ("g.V('P:5').union(out('knows'), out('livesIn')).count()", 2, 1),
+    ("g.V('P:5').out('knows').and(out('livesIn'), __.in('knows')).count()", 3, 1),
+    ("g.V('P:5').coalesce(out('livesIn'), out('knows')).values('name')", 3, 1),
+    ("g.V('P:5').choose(__.has('age', gt(1000)), out('livesIn'), out('knows')).count()", 3, 1),
+    ("g.V('P:5').optional(out('livesIn')).label()", 2, 1),
+    ("g.V('P:5').out('knows').group().by('age').by(count())", 3, 1),
     ("g.V('P:5').both('knows').in('livesIn')", 2, 0),
     ("g.V('P:5').out('knows').as('a').out('livesIn').select('a').dedup().label()", 3, 8),
+    ("g.V('P:5').as('a').out('knows').as('b').select('a', 'b').by('name')", 3, 8),
+    ("g.V('P:5').out('knows').aggregate('x').out('knows').where(without('x')).dedup().count()", 3, 1),
     ("g.V('nobody:5').out()", 0, 0),
+    // The statistics of the graph have these.
+    ("g.V().count()", 0, 1),
+    ("g.V().hasLabel('P').count()", 0, 1),
+    ("g.E().hasLabel('knows').count()", 0, 1),
+    ("g.V().groupCount().by(label)", 0, 1),
 ];
 
 async fn values(graph: &Graph, query: &str, context: &QueryContext) -> Vec<(Value, u64)> {
@@ -119,6 +134,86 @@ async fn a_condition_in_the_scan_is_the_same_as_one_behind_it() {
         let behind = format!("g.V().hasLabel('P').where(__.values('age').is({predicate})).count()");
         assert_eq!(values(&graph, &within, &context).await, values(&graph, &behind, &context).await, "{predicate}");
     }
+}
+
+/// What a rule changes, next to the same that no rule knows.
+const SAME: [(&str, &str); 9] = [
+    ("g.V().count()", "g.V().map(identity()).count()"),
+    ("g.V().hasLabel('P').count()", "g.V().where(label().is('P')).count()"),
+    ("g.E().count()", "g.V().outE().as('e').count()"),
+    ("g.E().hasLabel('knows').count()", "g.V().outE('knows').as('e').count()"),
+    ("g.V().label().groupCount()", "g.V().map(label()).groupCount()"),
+    ("g.E().groupCount().by(label)", "g.V().outE().map(label()).groupCount()"),
+    ("g.V().both('knows').count()", "g.V().both('knows').as('v').count()"),
+    (
+        "g.V().hasLabel('P').limit(20).out('knows').out('knows').dedup().id().fold().order(local)",
+        "g.V().hasLabel('P').limit(20).out('knows').out('knows').as('v').dedup('v').id().fold().order(local)",
+    ),
+    (
+        "g.V().hasLabel('P').limit(9).project('a', 'b', 'c').by('name').by(out('knows').count()).by('age')",
+        "g.V().hasLabel('P').limit(9).as('v').project('a', 'b', 'c').by('name').by(out('knows').as('w').count()).by('age')",
+    ),
+];
+
+#[tokio::test]
+async fn rules_change_no_answer() {
+    let (_, graph) = open(&people(), &in_parts()).await;
+    let mut transaction = graph.gremlin();
+    for change in [
+        "g.V().limit(0)",
+        "g.V('P:5').outE('knows').limit(1).drop()",
+        "g.V('P:6').drop()",
+        "g.addV('P').property(T.id, 5000).property('name', 'New').addE('knows').to(__.V('P:5'))",
+    ] {
+        transaction.query(change).await.unwrap();
+        for (query, plain) in SAME {
+            assert_eq!(transaction.query(query).await.unwrap(), transaction.query(plain).await.unwrap(), "{query}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_profile_counts_what_the_query_cost() {
+    let (store, graph) = open(&people(), &in_parts()).await;
+    store.reset();
+    let context = QueryContext::new();
+    let found = values(&graph, "g.V('P:5').out('knows').has('age', gt(30)).values('name').profile()", &context).await;
+    assert_same(&store, context.cost());
+    let [(Value::Metrics(metrics), 1)] = &found[..] else { panic!("{found:?}") };
+    let of = |name: &str| -> Vec<i64> {
+        let value = |step: &gremlin::value::Metrics| {
+            let found = step.annotations.iter().find(|(other, _)| **other == *name);
+            match found {
+                Some((_, Value::Number(number))) => number.to_string().parse::<i64>().unwrap(),
+                other => panic!("{other:?}"),
+            }
+        };
+        metrics.steps.iter().map(value).collect()
+    };
+    assert_eq!(of("waves"), [1, 1, 1, 0, 3]);
+    let requests = of("requests");
+    assert_eq!(requests[..4].iter().sum::<i64>(), requests[4]);
+    assert_eq!(requests[4], context.cost().requests as i64);
+    let given: Vec<i64> = metrics.steps.iter().filter_map(|step| Some(step.counts.last()?.1)).collect();
+    assert_eq!(given, [1, 8, 5, 5]);
+}
+
+#[tokio::test]
+async fn an_explanation_shows_each_rule() {
+    let (_, graph) = open(&people(), &in_parts()).await;
+    let query = "g.V().hasLabel('P').has('age', 30).out('knows').out().dedup().values('name').explain()";
+    let text = graph.gremlin().query(query).await.unwrap().remove(0).to_string();
+    for line in [
+        "plan\n  Vertices\n  Has label within P",
+        "after the rule `starts`\n  Find label within P age eq 30",
+        "after the rule `walks`",
+        "  Walk out knows out\n  Dedup\n  Values name",
+    ] {
+        assert!(text.contains(line), "{text}");
+    }
+    // Nothing is run.
+    let text = graph.gremlin_read_only().query("g.addV('a').explain()").await.unwrap();
+    assert!(text[0].to_string().contains("AddVertex a"));
 }
 
 async fn empty(url: &str) -> Graph {

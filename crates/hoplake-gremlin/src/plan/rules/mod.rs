@@ -1,19 +1,99 @@
-//! Rules that make a plan read less, and give the same.
+//! Rules that make a plan read less, or wait less often, and give the same.
 //!
 //! | rule | from | to |
 //! | --- | --- | --- |
 //! | [`starts`] | `V().hasId(x)`, `V().has(label, key, value)` | a look-up of keys; a scan with the conditions, which an index may answer |
+//! | [`counts`] | `V().hasLabel(x).count()`, `out().count()` | the statistics of the graph; lengths of lists |
+//! | [`walks`] | `out().out().dedup()` | a traversal of the engine, which keeps sets and not traversers |
+//! | [`together`] | `has("age", gt(30)).values("name")` | one read of both properties |
 
+mod counts;
 mod starts;
+mod together;
+mod walks;
 
-use super::{Step, Steps};
+use std::sync::Arc;
 
-/// Applies all rules to the steps of a traversal.
-pub(super) fn apply(steps: &Steps) -> Steps {
-    starts::apply(steps)
+use super::{Paths, Settings, Step, StepKind, Steps};
+
+/// A rule.
+pub(super) struct Rule {
+    /// What it is called.
+    pub(super) name: &'static str,
+    apply: fn(&Steps, Place) -> Option<Steps>,
 }
 
-/// Whether a step changes nothing but which traversers there are, and gives them no labels.
+/// Where a traversal stands.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    /// Whether it is the query itself, and not a traversal within another.
+    is_root: bool,
+    /// Whether traversers are more than where they are: they have a path or a sack.
+    carries: bool,
+}
+
+/// All rules, in their order: each sees what those before it made.
+pub(super) const ALL: [Rule; 4] = [
+    Rule { name: "starts", apply: starts::apply },
+    Rule { name: "counts", apply: counts::apply },
+    Rule { name: "walks", apply: walks::apply },
+    Rule { name: "together", apply: together::apply },
+];
+
+impl Rule {
+    /// The query after the rule; `None` if it changes nothing.
+    pub(super) fn of_query(&self, steps: &Steps, settings: &Settings) -> Option<Steps> {
+        let carries = settings.paths != Paths::Unused || settings.sack.is_some();
+        self.within(steps, Place { is_root: true, carries })
+    }
+
+    /// Traversals within the steps first.
+    fn within(&self, steps: &Steps, place: Place) -> Option<Steps> {
+        let mut changed: Option<Vec<Arc<Step>>> = None;
+        for (at, step) in steps.iter().enumerate() {
+            if let Some(kind) = self.in_step(&step.kind, Place { is_root: false, ..place }) {
+                let steps = changed.get_or_insert_with(|| steps.to_vec());
+                steps[at] = Arc::new(Step { kind, ..Step::clone(step) });
+            }
+        }
+        let changed: Option<Steps> = changed.map(Into::into);
+        (self.apply)(changed.as_ref().unwrap_or(steps), place).or(changed)
+    }
+
+    fn in_step(&self, kind: &StepKind, place: Place) -> Option<StepKind> {
+        if !kind.has_nested() {
+            return None;
+        }
+        let mut kind = kind.clone();
+        let mut any = false;
+        kind.for_each_nested(&mut |steps| {
+            if let Some(changed) = crate::deep::with_stack(|| self.within(steps, place)) {
+                *steps = changed;
+                any = true;
+            }
+        });
+        any.then_some(kind)
+    }
+}
+
+/// Applies all rules to the steps of a query.
+pub(super) fn apply(steps: Steps, settings: &Settings) -> Steps {
+    ALL.iter().fold(steps, |steps, rule| rule.of_query(&steps, settings).unwrap_or(steps))
+}
+
+/// Whether a step gives no labels.
 fn is_plain(step: &Step) -> bool {
     step.labels.is_empty()
+}
+
+#[cfg(test)]
+fn plan(query: &str) -> super::Plan {
+    let script = crate::text::parse(query).unwrap();
+    let crate::script::Statement::Traversal(traversal, _) = &script.statements[0] else { panic!("{query}") };
+    super::lower(traversal, super::Names::default()).unwrap()
+}
+
+#[cfg(test)]
+fn kinds(query: &str) -> Vec<StepKind> {
+    plan(query).steps.iter().map(|step| step.kind.clone()).collect()
 }

@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use super::is_plain;
+use super::{Place, is_plain};
 use crate::{
     plan::{By, Found, Predicate, Step, StepKind, Steps},
     script::Test,
     tokens::T,
 };
 
-pub(super) fn apply(steps: &Steps) -> Steps {
-    let Some((first, rest)) = steps.split_first() else { return steps.clone() };
+pub(super) fn apply(steps: &Steps, _: Place) -> Option<Steps> {
+    let (first, rest) = steps.split_first()?;
     if first.kind != StepKind::Vertices(None) {
-        return steps.clone();
+        return None;
     }
     let mut found = Found::default();
     let mut ids = None;
@@ -34,14 +34,14 @@ pub(super) fn apply(steps: &Steps) -> Steps {
         taken += 1;
     }
     if taken == 0 {
-        return steps.clone();
+        return None;
     }
     let kind = match ids {
         Some(ids) => StepKind::Vertices(Some(ids)),
         None => StepKind::Find(found),
     };
-    let first = Arc::new(Step { kind, labels });
-    std::iter::once(first).chain(rest[taken..].iter().cloned()).collect()
+    let first = Arc::new(Step::new(kind, labels));
+    Some(std::iter::once(first).chain(rest[taken..].iter().cloned()).collect())
 }
 
 /// Takes a condition in, if it is one on the vertex itself.
@@ -64,17 +64,8 @@ fn take(kind: &StepKind, found: &mut Found) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::{
-        plan::{Names, StepKind, lower},
-        script::Statement,
-        text,
-    };
-
-    fn steps(query: &str) -> Vec<StepKind> {
-        let script = text::parse(query).unwrap();
-        let Statement::Traversal(traversal, _) = &script.statements[0] else { panic!("{query}") };
-        lower(traversal, Names::default()).unwrap().steps.iter().map(|step| step.kind.clone()).collect()
-    }
+    use super::super::kinds as steps;
+    use crate::plan::StepKind;
 
     #[test]
     fn conditions_at_the_start_are_taken_in() {

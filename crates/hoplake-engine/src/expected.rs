@@ -7,22 +7,26 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use futures::future::try_join3;
-use hoplake_engine::{EngineError, Snapshot};
 use hoplake_format::{Direction, EdgeTypeId, LabelId};
 use hoplake_storage::Branch;
 
+use crate::{EngineError, Snapshot};
+
 /// Tables whose cells the query will request.
 #[derive(Debug, Default)]
-pub(crate) struct Expected {
+pub struct Expected {
     /// Labels of vertices.
-    pub(crate) vertices: BTreeSet<LabelId>,
+    pub vertices: BTreeSet<LabelId>,
     /// Types of edges and the directions in which they are followed.
-    pub(crate) edges: BTreeSet<(EdgeTypeId, Direction)>,
+    pub edges: BTreeSet<(EdgeTypeId, Direction)>,
 }
 
 impl Expected {
     /// Runs a step, and reads the expected metadata in parallel: the next step depends on both.
-    pub(crate) async fn alongside<T>(
+    ///
+    /// # Errors
+    /// Those of the step; the store's.
+    pub async fn alongside<T>(
         self,
         snapshot: &Arc<Snapshot>,
         branch: &mut Branch,

@@ -1,0 +1,183 @@
+//! Plans as people read them.
+
+use std::fmt::{self, Display, Formatter, Write};
+
+use super::{By, Counted, Found, Given, Plan, Predicate, Reaches, Settings, Step, StepKind, Steps, rules};
+use crate::{
+    tokens::{Direction, Order},
+    value::Value,
+};
+
+/// Values that are shown of a list.
+const SHOWN: usize = 5;
+
+impl Display for Plan {
+    /// A step a line, traversals within it below.
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write_steps(f, &self.steps, 0)
+    }
+}
+
+fn write_steps(f: &mut impl Write, steps: &Steps, depth: usize) -> fmt::Result {
+    for step in steps.iter() {
+        writeln!(f, "{:indent$}{step}", "", indent = depth * 2)?;
+        let mut kind = step.kind.clone();
+        let mut written = Ok(());
+        kind.for_each_nested(&mut |steps| {
+            written = written.and_then(|()| crate::deep::with_stack(|| write_steps(f, steps, depth + 1)));
+        });
+        written?;
+    }
+    Ok(())
+}
+
+impl Display for Step {
+    /// What it does, without the traversals within.
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.kind)?;
+        if !self.labels.is_empty() {
+            write!(f, " as {}", self.labels.join(", "))?;
+        }
+        let together = &self.together;
+        let mut parts: Vec<&str> = together.names.iter().map(|name| &**name).collect();
+        if together.all {
+            parts = vec!["all properties"];
+        }
+        if together.results {
+            parts.push("what results have");
+        }
+        if parts.is_empty() { Ok(()) } else { write!(f, "  [reads {} together]", parts.join(", ")) }
+    }
+}
+
+impl Display for StepKind {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        // A variant's name is the first word of how it is debugged.
+        let debugged = format!("{self:?}");
+        f.write_str(debugged.split(['(', ' ', '{']).next().unwrap_or_default())?;
+        match self {
+            Self::Vertices(Some(values)) | Self::Edges(Some(values)) | Self::Inject(values) => write_values(f, values),
+            Self::Find(Found { labels, properties }) => {
+                labels.iter().try_for_each(|predicate| write!(f, " label {predicate}"))?;
+                properties.iter().try_for_each(|(name, predicate)| write!(f, " {name} {predicate}"))
+            }
+            Self::Hop(direction, labels, reaches) => {
+                write_hop(f, *direction, labels)?;
+                f.write_str(if *reaches == Reaches::Edges { " to edges" } else { " to vertices" })
+            }
+            Self::CountEdges(direction, labels) => write_hop(f, *direction, labels),
+            Self::Walk(hops) => hops.iter().try_for_each(|(direction, labels)| write_hop(f, *direction, labels)),
+            Self::Counted(Counted { edges, labels, by_label, .. }) => {
+                f.write_str(if *edges { " edges" } else { " vertices" })?;
+                labels.iter().try_for_each(|predicate| write!(f, " label {predicate}"))?;
+                f.write_str(if *by_label { " by label" } else { "" })
+            }
+            Self::Has(by, predicate) => write!(f, " {by} {predicate}"),
+            Self::HasProperty(name) | Self::HasNot(name) | Self::HasSteps(name, _) => write!(f, " {name}"),
+            Self::Is(predicate) | Self::HasKey(predicate) | Self::HasValue(predicate) => write!(f, " {predicate}"),
+            Self::Range(_, low, high) => match high {
+                Some(high) => write!(f, " {low}..{high}"),
+                None => write!(f, " {low}.."),
+            },
+            Self::Order(_, sortings) => sortings.iter().try_for_each(|(by, order)| {
+                write!(f, " {by}")?;
+                f.write_str(match order {
+                    Order::Asc => "",
+                    Order::Desc => " desc",
+                    Order::Shuffle => " shuffled",
+                })
+            }),
+            Self::Values(names) | Self::Properties(names) | Self::PropertyMap(names) | Self::ElementMap(names) => {
+                write!(f, " {}", names.join(", "))
+            }
+            Self::ValueMap(names, ..) => write!(f, " {}", names.join(", ")),
+            Self::Token(token) => write!(f, " {}", token.name()),
+            Self::Constant(value) => write!(f, " {value}"),
+            Self::Reduce(reduction, _) => write!(f, " {reduction:?}"),
+            Self::Project(names, by) => {
+                let of = |at: usize| if by.is_empty() { &By::Identity } else { &by[at % by.len()] };
+                names.iter().enumerate().try_for_each(|(at, name)| write!(f, " {name}: {}", of(at)))
+            }
+            Self::Select(_, names, ..) => write!(f, " {}", names.join(", ")),
+            Self::Group(name, key, value) => {
+                name.iter().try_for_each(|name| write!(f, " as {name}"))?;
+                write!(f, " {key}: {value}")
+            }
+            Self::GroupCount(name, by) => {
+                name.iter().try_for_each(|name| write!(f, " as {name}"))?;
+                write!(f, " {by}")
+            }
+            Self::Aggregate(_, name, by) => write!(f, " {by} as {name}"),
+            Self::Cap(names) => write!(f, " {}", names.join(", ")),
+            Self::AddVertex(Given::Value(label), _) | Self::AddEdge(Given::Value(label), ..) => write!(f, " {label}"),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn write_values(f: &mut Formatter<'_>, values: &[Value]) -> fmt::Result {
+    values.iter().take(SHOWN).try_for_each(|value| write!(f, " {value}"))?;
+    match values.len().saturating_sub(SHOWN) {
+        0 => Ok(()),
+        more => write!(f, " and {more} more"),
+    }
+}
+
+fn write_hop(f: &mut Formatter<'_>, direction: Direction, labels: &[super::Name]) -> fmt::Result {
+    write!(f, " {}", direction.name().to_lowercase())?;
+    if labels.is_empty() { Ok(()) } else { write!(f, " {}", labels.join(", ")) }
+}
+
+impl Display for By {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Identity => f.write_str("itself"),
+            Self::Property(name) => f.write_str(name),
+            Self::Token(token) => f.write_str(token.name()),
+            Self::Column(column) => f.write_str(column.name()),
+            Self::Steps(_) => f.write_str("(below)"),
+        }
+    }
+}
+
+impl Display for Predicate {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let joined = |f: &mut Formatter<'_>, all: &[Self], word: &str| {
+            all.iter().enumerate().try_for_each(|(at, one)| {
+                f.write_str(if at == 0 { "" } else { word })?;
+                write!(f, "({one})")
+            })
+        };
+        match self {
+            Self::Test(test, values) => {
+                write!(f, "{}", format!("{test:?}").to_lowercase())?;
+                write_values(f, values)
+            }
+            Self::Regex(found, pattern) => {
+                write!(f, "{} {}", if *found { "regex" } else { "notRegex" }, pattern.0.as_str())
+            }
+            Self::And(all) => joined(f, all, " and "),
+            Self::Or(all) => joined(f, all, " or "),
+            Self::Not(one) => write!(f, "not ({one})"),
+        }
+    }
+}
+
+/// The plan of some steps, and after each rule that changed it.
+pub(super) fn explain(steps: Steps, settings: &Settings) -> String {
+    let mut text = String::new();
+    let mut stage = |title: &str, steps: &Steps| {
+        // A string takes all that is written.
+        let _ = writeln!(text, "{title}").and_then(|()| write_steps(&mut text, steps, 1));
+    };
+    stage("plan", &steps);
+    let mut steps = steps;
+    for rule in &rules::ALL {
+        if let Some(changed) = rule.of_query(&steps, settings) {
+            stage(&format!("after the rule `{}`", rule.name), &changed);
+            steps = changed;
+        }
+    }
+    text.truncate(text.trim_end().len());
+    text
+}

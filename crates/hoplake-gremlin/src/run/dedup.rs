@@ -1,0 +1,108 @@
+//! Each traverser once.
+
+use std::collections::HashSet;
+
+use foldhash::fast::RandomState;
+use hoplake_format::VertexId;
+use hoplake_storage::MemoryHold;
+
+use super::{
+    Done, Run,
+    batch::{Batch, Items, value_bytes},
+    reduce::OwnedKey,
+};
+use crate::{
+    plan::{By, Name},
+    tokens::Pop,
+    value::Value,
+};
+
+/// What an entry of a set takes besides its item: a byte of control, in a table that is at least 7/16 full.
+const ENTRY_BYTES: usize = 16;
+
+/// What has come, by frame.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    /// Most that is deduplicated are vertices.
+    vertices: HashSet<(u32, VertexId), RandomState>,
+    others: HashSet<(u32, OwnedKey)>,
+    bytes: u64,
+    hold: Option<MemoryHold>,
+}
+
+impl Seen {
+    /// Whether a vertex has not come before.
+    fn is_new(&mut self, frame: u32, vertex: VertexId) -> bool {
+        let is_new = self.vertices.insert((frame, vertex));
+        self.bytes += if is_new { (size_of::<(u32, VertexId)>() * 2 + ENTRY_BYTES) as u64 } else { 0 };
+        is_new
+    }
+
+    fn is_new_value(&mut self, frame: u32, value: Value) -> bool {
+        let bytes = (value_bytes(&value) * 2 + ENTRY_BYTES) as u64;
+        let is_new = self.others.insert((frame, OwnedKey(value)));
+        self.bytes += if is_new { bytes } else { 0 };
+        is_new
+    }
+}
+
+impl Run {
+    /// The rows whose item, or what was met or is computed of them, has not come before.
+    pub(super) async fn dedup(&mut self, batch: Batch, seen: &mut Seen, names: &[Name], by: &[By]) -> Done<Batch> {
+        let kept = if names.is_empty() && by.iter().all(|by| *by == By::Identity) {
+            by_item(batch, seen)
+        } else {
+            let keys = self.keys(&batch, names, by).await?;
+            let mut keys = keys.into_iter();
+            kept(batch, |frame, _| keys.next().flatten().is_some_and(|key| seen.is_new_value(frame, key)))
+        };
+        let hold = match &mut seen.hold {
+            Some(hold) => hold,
+            hold => hold.insert(self.branch.context().hold(0)?),
+        };
+        self.branch.context().resize(hold, seen.bytes)?;
+        Ok(kept)
+    }
+
+    async fn keys(&mut self, batch: &Batch, names: &[Name], by: &[By]) -> Done<Vec<Option<Value>>> {
+        let identity = By::Identity;
+        if names.is_empty() {
+            return self.by(by.first().unwrap_or(&identity), batch).await;
+        }
+        let mut columns = Vec::with_capacity(names.len());
+        for (number, name) in names.iter().enumerate() {
+            let met = self.met(name, Pop::Last, batch).await?;
+            let by = if by.is_empty() { &identity } else { &by[number % by.len()] };
+            columns.push(self.by_of(by, batch, met).await?);
+        }
+        let row = |at: usize| columns.iter().map(|column| column[at].clone()).collect::<Option<Vec<_>>>();
+        Ok((0..batch.len()).map(|at| row(at).map(Value::List)).collect())
+    }
+}
+
+fn by_item(batch: Batch, seen: &mut Seen) -> Batch {
+    // A batch of other items may have vertices, too: all are in one set then.
+    if let Items::Vertices(vertices) = &batch.items
+        && seen.others.is_empty()
+    {
+        let vertices = vertices.clone();
+        return kept(batch, |frame, at| seen.is_new(frame, vertices[at]));
+    }
+    for (frame, vertex) in seen.vertices.drain() {
+        seen.others.insert((frame, OwnedKey(vertex.into())));
+    }
+    let values: Vec<Value> = (0..batch.len()).map(|at| batch.items.value(at)).collect();
+    kept(batch, |frame, at| seen.is_new_value(frame, values[at].clone()))
+}
+
+/// The rows that are kept, each once.
+fn kept(mut batch: Batch, mut is_kept: impl FnMut(u32, usize) -> bool) -> Batch {
+    let mut places = Vec::new();
+    for (at, row) in batch.rows.iter_mut().enumerate() {
+        if is_kept(row.frame, at) {
+            row.bulk = 1;
+            places.push(at as u32);
+        }
+    }
+    if places.len() == batch.len() { batch } else { batch.take(&places) }
+}

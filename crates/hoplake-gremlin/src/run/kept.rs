@@ -1,0 +1,110 @@
+//! Properties that were read for several steps at once ([`Together`]).
+
+use std::{collections::HashSet, sync::Arc};
+
+use hoplake_engine::Snapshot;
+use hoplake_storage::MemoryHold;
+
+use super::{
+    Done, Run,
+    batch::{Batch, Element, element_of},
+    elements::{Properties, Wanted},
+};
+use crate::{
+    plan::{By, Name, Together},
+    value::Value,
+};
+
+/// Elements of which more is read than the next step needs, at most: of more, many might not come to the steps behind it.
+const ELEMENTS_MAX: usize = 4_096;
+
+/// Properties that were read for later steps, too.
+#[derive(Debug, Clone)]
+pub(super) struct Kept {
+    /// What the graph was then.
+    snapshot: Arc<Snapshot>,
+    /// Which were read; `None` if all were.
+    names: Option<Vec<Name>>,
+    properties: Arc<Properties>,
+    _hold: Arc<MemoryHold>,
+}
+
+impl Kept {
+    /// The properties, if all that is wanted of some elements is among them.
+    pub(super) fn of(
+        &self,
+        snapshot: &Arc<Snapshot>,
+        elements: &[Element],
+        wanted: Wanted<'_>,
+    ) -> Option<Arc<Properties>> {
+        let has_names = match (&self.names, wanted) {
+            (None, _) => true,
+            (Some(_), Wanted::All) => false,
+            (Some(names), Wanted::Named(wanted)) => wanted.iter().all(|name| names.contains(name)),
+        };
+        let is_same = has_names && Arc::ptr_eq(snapshot, &self.snapshot);
+        (is_same && elements.iter().all(|element| self.properties.has(*element))).then(|| self.properties.clone())
+    }
+}
+
+impl Run {
+    /// Reads what a step and those behind it need of a batch's elements.
+    pub(super) async fn prepare(&mut self, batch: &Batch, together: &Together) -> Done<()> {
+        let all = together.all || together.results && self.wanted.properties;
+        if (together.names.len() + usize::from(all || together.results)) == 0 || batch.len() > ELEMENTS_MAX {
+            return Ok(());
+        }
+        let elements: Vec<Element> = (0..batch.len()).filter_map(|at| batch.items.element(at)).collect();
+        self.keep_ready(elements, if all { None } else { Some(&together.names) }).await
+    }
+
+    /// Reads properties of elements, all or those of some names, for the steps that are about to look at them.
+    pub(super) async fn keep_ready(&mut self, elements: Vec<Element>, names: Option<&[Name]>) -> Done<()> {
+        let wanted = names.map_or(Wanted::All, Wanted::Named);
+        let is_kept = |kept: &Kept| kept.of(&self.snapshot, &elements, wanted).is_some();
+        if elements.is_empty() || self.kept.as_ref().is_some_and(is_kept) {
+            return Ok(());
+        }
+        let properties = self.read_now(elements, wanted).await?;
+        let hold = Arc::new(self.branch.context().hold(properties.bytes())?);
+        let names = names.map(<[Name]>::to_vec);
+        self.kept =
+            Some(Kept { snapshot: self.snapshot.clone(), names, properties: Arc::new(properties), _hold: hold });
+        Ok(())
+    }
+
+    /// Reads the properties that several `by` read of elements in some columns.
+    pub(super) async fn keep_ready_of(&mut self, columns: &[Vec<Option<Value>>], by: &[By]) -> Done<()> {
+        let names = distinct(by.iter().filter_map(|by| match by {
+            By::Property(name) => Some(name),
+            _ => None,
+        }));
+        let count: usize = columns.iter().map(Vec::len).sum();
+        if names.is_empty() || columns.len() < 2 || count > ELEMENTS_MAX {
+            return Ok(());
+        }
+        let elements = columns.iter().flatten().flatten().filter_map(element_of).collect();
+        self.keep_ready(elements, Some(&names)).await
+    }
+
+    /// Reads properties of elements, those of vertices with their keys.
+    pub(super) async fn read(
+        &mut self,
+        elements: impl IntoIterator<Item = Element>,
+        wanted: Wanted<'_>,
+    ) -> Done<Arc<Properties>> {
+        let elements: Vec<Element> = elements.into_iter().collect();
+        if let Some(kept) = &self.kept
+            && let Some(properties) = kept.of(&self.snapshot, &elements, wanted)
+        {
+            return Ok(properties);
+        }
+        Ok(Arc::new(self.read_now(elements, wanted).await?))
+    }
+}
+
+/// Names, each once.
+pub(super) fn distinct<'a>(names: impl IntoIterator<Item = &'a Name>) -> Vec<Name> {
+    let mut seen = HashSet::new();
+    names.into_iter().filter(|name| seen.insert(*name)).cloned().collect()
+}

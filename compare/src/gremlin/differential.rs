@@ -43,6 +43,37 @@ pub struct Arguments {
     differences_max: usize,
 }
 
+/// A traversal, and on which graph.
+#[derive(Debug, Clone, Args)]
+pub struct Question {
+    /// What the graph is drawn from.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Its number.
+    #[arg(long, default_value_t = 0)]
+    block: u64,
+    /// Traversals as text.
+    texts: Vec<String>,
+}
+
+/// Prints what both servers answer.
+pub async fn ask(question: &Question) -> Result<()> {
+    let server = GremlinServer::start(&[])?;
+    let subject = Subject::start().await?;
+    let mut pair = Pair::new(&subject, &server).await?;
+    pair.make(&world(question.seed, question.block), Codec::GraphBinary).await?;
+    for text in &question.texts {
+        println!("{text}");
+        print_answers(&pair.ask_text(text).await?);
+    }
+    Ok(())
+}
+
+/// The graph of a block.
+fn world(seed: u64, block: u64) -> World {
+    World::new(seed.wrapping_mul(1_000_003) ^ block)
+}
+
 /// What was found.
 #[derive(Debug, Default)]
 struct Counts {
@@ -82,15 +113,15 @@ pub async fn run(arguments: &Arguments) -> Result<()> {
 }
 
 async fn run_block(pair: &mut Pair<'_>, arguments: &Arguments, block: u64, traversals: u64, counts: &mut Counts) -> Result<()> {
-    let world = World::new(arguments.seed.wrapping_mul(1_000_003) ^ block);
+    let world = world(arguments.seed, block);
     let codec = if block % 4 == 3 { Codec::GraphSon } else { Codec::GraphBinary };
     pair.make(&world, codec).await?;
     // A change after which the graphs differ is taken back with all before it.
     let mut is_changed = false;
     for number in 0..traversals {
         let seed = (arguments.seed << 40) ^ (block << 8) ^ number;
-        let ids = pair.ids.clone();
-        let generator = Generator::new(seed, &world, (&ids.0, &ids.1));
+        let ids = pair.common_ids();
+        let generator = Generator::new(seed, &world, (&ids.0, &ids.1), is_changed);
         let generated = match number % CHANGES {
             7 => generator.change(number, |label, key| pair.vertex_id(&world, label, key)),
             _ => generator.read(),
@@ -111,14 +142,17 @@ async fn run_block(pair: &mut Pair<'_>, arguments: &Arguments, block: u64, trave
             } else if !differ && let Some(graphs) = pair.compare_graphs().await? {
                 differ = true;
                 answers = graphs;
+            } else if !differ && !pair.names_are_unique() {
+                pair.make(&world, codec).await?;
+                is_changed = false;
             }
         }
         if !differ {
             continue;
         }
         let smallest = if generated.is_change { generated.steps.clone() } else { minimise(pair, &generated).await? };
-        if !generated.is_change {
-            answers = pair.ask(&smallest, generated.orders, false).await?;
+        if !generated.is_change && smallest != generated.steps {
+            answers = pair.ask(&smallest, Orders::default(), false).await?;
         }
         match reason(&smallest, &answers) {
             Some(reason) => *counts.explained.entry(reason).or_default() += 1,
@@ -139,7 +173,7 @@ async fn run_block(pair: &mut Pair<'_>, arguments: &Arguments, block: u64, trave
 async fn minimise(pair: &mut Pair<'_>, generated: &Generated) -> Result<Vec<Step>> {
     let mut steps = generated.steps.clone();
     // What is left of an order may leave a choice.
-    let orders = Orders { results: false, ..generated.orders };
+    let orders = Orders::default();
     if !pair.ask(&steps, orders, false).await?.differ() {
         return Ok(steps);
     }
@@ -163,6 +197,10 @@ fn print(seed: u64, block: u64, number: u64, is_changed: bool, whole: &[Step], s
     let changed = if is_changed { ", on a changed graph" } else { "" };
     println!("--seed {seed} --block {block}, traversal {number}{changed}: {}", text(whole, Side::Hoplake));
     println!("  {}", text(smallest, Side::Hoplake));
+    print_answers(answers);
+}
+
+fn print_answers(answers: &Answers) {
     for (name, answer) in [("TinkerPop", &answers.reference), ("Hoplake  ", &answers.hoplake)] {
         match answer {
             Ok(forms) => println!("  {name}: {} results: {}", forms.len(), shortened(&forms.join(" | "))),

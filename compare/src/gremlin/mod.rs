@@ -24,6 +24,8 @@ pub struct Arguments {
 enum What {
     /// The answers to random traversals of random graphs.
     Differential(differential::Arguments),
+    /// The answers to one traversal, on the graph of a block of those.
+    Ask(differential::Question),
 }
 
 /// Compares; an error if answers differ that no reason is known for.
@@ -31,5 +33,6 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     match &arguments.what {
         What::Differential(arguments) => runtime.block_on(differential::run(arguments)),
+        What::Ask(question) => runtime.block_on(differential::ask(question)),
     }
 }

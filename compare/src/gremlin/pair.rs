@@ -1,5 +1,7 @@
 //! The same graph on both servers, and the same question to both.
 
+use std::collections::{HashMap, HashSet};
+
 use anyhow::{Context, Result, anyhow, bail};
 use hoplake::gremlin::value::Value;
 use hoplake_testkit::GremlinServer;
@@ -87,7 +89,7 @@ impl<'a> Pair<'a> {
         self.hoplake = Client::connect(self.subject.address(), &name, codec).await?;
         said(self.hoplake.ask(&world.script(|place| world.vertices[place].uid.clone(), |_| None)).await?)?;
         self.hoplake_names = names(&mut self.hoplake).await?;
-        let id = |names: &std::collections::HashMap<String, String>, uid: &str| {
+        let id = |names: &HashMap<String, String>, uid: &str| {
             names.iter().find(|(_, name)| *name == uid).map(|(id, _)| id.clone()).unwrap_or_default()
         };
         let vertices = world.vertices.iter().map(|vertex| id(&self.hoplake_names.vertices, &vertex.uid)).collect();
@@ -112,6 +114,35 @@ impl<'a> Pair<'a> {
             self.hoplake_names = names(&mut self.hoplake).await?;
         }
         Ok(self.answers(reference, hoplake, orders))
+    }
+
+    /// The answers to a text, with their order and why they failed in full.
+    pub async fn ask_text(&mut self, text: &str) -> Result<Answers> {
+        let reference = self.reference.ask(text).await?;
+        let hoplake = self.hoplake.ask(text).await?;
+        Ok(self.answers(reference, hoplake, Orders { results: true, lists: true, maps: true }))
+    }
+
+    /// Whether each element has a name of its own, on both sides.
+    pub fn names_are_unique(&self) -> bool {
+        [&self.reference_names, &self.hoplake_names].iter().all(|names| {
+            [&names.vertices, &names.edges].iter().all(|names| {
+                let distinct: HashSet<_> = names.values().collect();
+                distinct.len() == names.len()
+            })
+        })
+    }
+
+    /// Ids that both still have for the elements that had them when the graph was made.
+    pub fn common_ids(&self) -> (Vec<String>, Vec<String>) {
+        let still = |ids: &[String], reference: &HashMap<String, String>, hoplake: &HashMap<String, String>| {
+            let is_same = |id: &&String| reference.get(*id) == hoplake.get(*id);
+            ids.iter().filter(is_same).cloned().collect()
+        };
+        (
+            self.ids.0.clone(),
+            still(&self.ids.1, &self.reference_names.edges, &self.hoplake_names.edges),
+        )
     }
 
     /// What differs between the graphs.

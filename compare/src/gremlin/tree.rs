@@ -89,6 +89,10 @@ fn write(steps: &[Step], side: Side, text: &mut String) {
 /// Steps without which a later one depends on the order in which a server happens to find things, and those that set up names.
 const KEPT: [&str; 4] = ["order", "by", "V", "E"];
 
+fn is_start(step: &Step) -> bool {
+    ["inject", "addV", "mergeV", "mergeE"].contains(&step.name.as_str())
+}
+
 /// Traversals with one step less, one argument less, or a child in the place of its step.
 pub fn smaller(steps: &[Step]) -> Vec<Vec<Step>> {
     let mut all = Vec::new();
@@ -96,7 +100,7 @@ pub fn smaller(steps: &[Step]) -> Vec<Vec<Step>> {
         let with = |middle: Vec<Step>| [&steps[..place], &middle, &steps[place + 1..]].concat();
         let is_of_order = step.name == "by" && steps[..place].iter().rfind(|step| step.name != "by").is_some_and(|step| step.name == "order");
         let is_kept = KEPT.contains(&step.name.as_str()) && (step.name != "by" || is_of_order);
-        if !is_kept && steps.len() > 1 {
+        if !is_kept && steps.len() > 1 && (place > 0 || !is_start(step)) {
             all.push(with(Vec::new()));
         }
         for (number, argument) in step.arguments.iter().enumerate() {

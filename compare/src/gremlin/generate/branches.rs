@@ -69,7 +69,7 @@ impl Generator<'_> {
             return;
         }
         self.hops -= 2;
-        let labels = self.some(&["'knows'", "'in'", "'has'"], 2);
+        let labels = self.distinct(&["'knows'", "'in'", "'has'"]);
         let mut body = vec![step(self.pick(&["out", "in", "both"]), labels)];
         match self.random.below(6) {
             0 => body.push(bare("simplePath")),
@@ -123,9 +123,16 @@ impl Generator<'_> {
             at.push(step("by", [child]));
         } else {
             self.lists_are_ordered = false;
-            if self.one_in(2) {
-                let by = self.by(&kind);
-                at.push(by);
+            // Of a traversal that does not reduce it has the last result, in whichever order they come.
+            match kind {
+                Kind::Vertex | Kind::Edge if self.one_in(2) => {
+                    let key = self.single_key(&kind);
+                    at.push(step("by", [format!("'{key}'")]));
+                }
+                Kind::Number | Kind::Text | Kind::Date if self.one_in(2) => {
+                    at.push(step("by", [vec![bare("order"), bare("fold")]]));
+                }
+                _ => {}
             }
         }
     }

@@ -72,6 +72,11 @@ impl Generator<'_> {
         let mut at = self.some_elements();
         let target = vec![self.a_vertex()];
         let ends = self.pick(&["to", "from"]);
+        // TinkerPop adds while it still looks for where, and once for several equal traversers.
+        at.push(bare("dedup")).push(bare("order")).push(step("by", ["'uid'"]));
+        if at.kind == Kind::Edge {
+            at.push(bare("outV")).push(bare("dedup")).push(bare("barrier"));
+        }
         at.push(step("addE", [format!("'{label}'")])).push(step(ends, [target]));
         at.push(step("property", ["'uid'".to_owned(), format!("'n{number}'")]));
         for (name, of) in properties {

@@ -2,7 +2,7 @@
 
 use super::{At, Generator, Kind};
 use crate::gremlin::{
-    tree::{Argument, Step, bare, step},
+    tree::{Step, bare, step},
     world::{EDGES, VERTICES},
 };
 
@@ -18,7 +18,7 @@ impl Generator<'_> {
                 at.push(step("hasLabel", labels));
             }
             7 => {
-                let ids = self.some(self.ids.0, 3).iter().map(|id| format!("'{id}'")).collect::<Vec<_>>();
+                let ids = self.distinct(self.ids.0).iter().map(|id| format!("'{id}'")).collect::<Vec<_>>();
                 at.push(step("hasId", ids));
             }
             _ => self.contents(at),
@@ -47,7 +47,7 @@ impl Generator<'_> {
 
     pub(super) fn vertex_labels(&mut self) -> Vec<String> {
         let labels: Vec<&str> = VERTICES.iter().map(|(label, _)| *label).chain(["none"]).collect();
-        self.some(&labels, 2).iter().map(|label| format!("'{label}'")).collect()
+        self.distinct(&labels).iter().map(|label| format!("'{label}'")).collect()
     }
 
     fn edge_labels(&mut self) -> Vec<String> {
@@ -55,7 +55,7 @@ impl Generator<'_> {
             return Vec::new();
         }
         let labels: Vec<&str> = EDGES.iter().map(|(label, _)| *label).collect();
-        self.some(&labels, 2).iter().map(|label| format!("'{label}'")).collect()
+        self.distinct(&labels).iter().map(|label| format!("'{label}'")).collect()
     }
 
     pub(super) fn edge(&mut self, at: &mut At) {
@@ -75,7 +75,7 @@ impl Generator<'_> {
                 }
             }
             7 => {
-                let ids = self.some(self.ids.1, 2).iter().map(|id| format!("'{id}'")).collect::<Vec<_>>();
+                let ids = self.distinct(self.ids.1).iter().map(|id| format!("'{id}'")).collect::<Vec<_>>();
                 if !ids.is_empty() {
                     at.push(step("hasId", ids));
                 }
@@ -96,10 +96,6 @@ impl Generator<'_> {
             2 if at.kind == Kind::Vertex => {
                 let label = self.vertex_labels().remove(0);
                 step("has", [label, quoted, test])
-            }
-            3 => {
-                let child = self.scalar(&kind).0;
-                step("has", [Argument::Text(quoted), child.into()])
             }
             4 => {
                 let predicate = self.predicate(&Kind::Text);
@@ -139,6 +135,7 @@ impl Generator<'_> {
             7 => {
                 at.push(bare("label")).becomes(Kind::Text);
             }
+            _ if kind == Kind::Edge && self.is_changed => {}
             _ => {
                 at.push(bare("id")).becomes(Kind::Mixed);
             }

@@ -104,13 +104,15 @@ pub struct Generator<'a> {
     hops: usize,
     depth: usize,
     lists_are_ordered: bool,
-    /// Whether the traverser's path is what it is in the whole traversal.
+    /// How many labels there have been.
     named: usize,
+    is_changed: bool,
 }
 
 impl<'a> Generator<'a> {
-    /// Traversals of a seed.
-    pub fn new(seed: u64, world: &'a World, ids: (&'a [String], &'a [String])) -> Self {
+    /// Traversals of a seed. `is_changed` if there are elements that were not there when the graph was made: their edges have
+    /// other ids on the other server.
+    pub fn new(seed: u64, world: &'a World, ids: (&'a [String], &'a [String]), is_changed: bool) -> Self {
         let random = SplitMix64::new(seed);
         Self {
             random,
@@ -122,6 +124,7 @@ impl<'a> Generator<'a> {
             depth: 0,
             lists_are_ordered: true,
             named: 0,
+            is_changed,
         }
     }
 
@@ -151,7 +154,7 @@ impl<'a> Generator<'a> {
             }
             6 | 7 => {
                 let mut at = At::new(Kind::Vertex);
-                let ids = self.some(self.ids.0, 3).iter().map(|id| format!("'{id}'")).collect::<Vec<_>>();
+                let ids = self.distinct(self.ids.0).iter().map(|id| format!("'{id}'")).collect::<Vec<_>>();
                 at.push(step("V", ids));
                 at
             }
@@ -165,7 +168,6 @@ impl<'a> Generator<'a> {
                 let values: Vec<String> = (0..1 + self.random.below(4)).map(|_| self.literal(&kind)).collect();
                 let mut at = At::new(kind);
                 at.push(step("inject", values));
-                at.is_ordered = true;
                 at
             }
         }
@@ -258,7 +260,7 @@ impl<'a> Generator<'a> {
                 at.push(bare(self.pick(&["identity", "barrier"])));
             }
             23 if self.depth == 0 && !at.is_tangled => {
-                self.reduce(at, bare("tree"), Kind::Mixed);
+                self.reduce(at, bare("tree"), Kind::Map(false, Box::new(Kind::Mixed)));
             }
             24 => {
                 let child = self.child(&at.kind.clone()).0;
@@ -296,11 +298,20 @@ impl<'a> Generator<'a> {
                 }
                 at.push(step("by", ["'uid'"]));
             }
-            Kind::Number | Kind::Text | Kind::Boolean | Kind::Date | Kind::Mixed => {
+            Kind::Text | Kind::Boolean | Kind::Date => {
                 at.push(bare("order"));
                 if self.one_in(2) {
                     at.push(step("by", [direction]));
                 }
+            }
+            Kind::Number | Kind::Mixed => {
+                at.push(bare("order")).push(step("by", [direction]));
+                if self.one_in(3) {
+                    // Equal numbers of several types are in the order in which they came.
+                    at.is_ordered = false;
+                    return;
+                }
+                at.push(step("by", [vec![bare("asString")]]));
             }
             _ => return,
         }
@@ -319,10 +330,17 @@ impl<'a> Generator<'a> {
         }
         match at.kind {
             Kind::Vertex | Kind::Edge if self.one_in(2) => {
-                at.push(bare("order")).push(step("by", ["'uid'"])).push(bare("dedup"));
+                // Which of several it keeps is not said: TinkerPop moves it before an order.
                 let by = self.by(&at.kind.clone());
-                at.push(by);
-                at.is_ordered = true;
+                let same = by.arguments.clone();
+                at.push(bare("dedup")).push(by);
+                match &same[..] {
+                    [Argument::Text(key)] if key.starts_with('\'') => {
+                        at.push(step("values", same)).becomes(Kind::Mixed);
+                        at.is_ordered = false;
+                    }
+                    _ => self.reduce(at, bare("count"), Kind::Number),
+                }
             }
             _ => {
                 at.push(bare("dedup"));
@@ -485,6 +503,13 @@ impl<'a> Generator<'a> {
 
     fn pick<T: Clone>(&mut self, from: &[T]) -> T {
         from[self.random.below(from.len() as u64) as usize].clone()
+    }
+
+    /// One or two of these, each once: TinkerGraph follows a label, and finds an id, as often as it is named.
+    fn distinct<T: Clone + PartialEq>(&mut self, from: &[T]) -> Vec<T> {
+        let mut some = self.some(from, 2);
+        some.dedup();
+        some
     }
 
     /// Some of these, at least one unless there are none.

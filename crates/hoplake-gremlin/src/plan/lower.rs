@@ -46,6 +46,12 @@ pub fn lower(traversal: &Traversal, names: Names<'_>) -> Result<Plan, GremlinErr
         seen: Vec::new(),
     };
     traversal.source.iter().try_for_each(|call| lowering.configure(call))?;
+    if let Some(first) = traversal.steps.first().filter(|call| !is_start(call) && !begins(call)) {
+        return Err(GremlinError::invalid(format!(
+            "`{}` cannot begin a traversal: one begins with V, E, inject, union, addV, addE, mergeV or mergeE",
+            first.name
+        )));
+    }
     let steps = super::rules::apply(&lowering.steps(&traversal.steps)?);
     Ok(Plan { steps, settings: lowering.settings })
 }
@@ -759,6 +765,11 @@ pub(super) fn only(kind: StepKind) -> Steps {
 
 fn is_start(call: &Call) -> bool {
     matches!(&*call.name, "V" | "E" | "addV" | "addE" | "inject" | "mergeV" | "mergeE")
+}
+
+/// Whether a traversal can begin with a call that is not a start within one; those that are not supported are refused by name later.
+fn begins(call: &Call) -> bool {
+    matches!(&*call.name, "union" | "call" | "io")
 }
 
 /// Whether a `property` has properties of its own.

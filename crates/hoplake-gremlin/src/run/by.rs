@@ -64,8 +64,10 @@ impl Run {
         let value = |at| match batch.items.element(at) {
             Some(element) => Ok(read.first(element, name)),
             None => match batch.items.value(at) {
-                Value::Map(entries) => Ok(entry(&entries, name).cloned()),
-                Value::Unread(_) => Ok(None),
+                // A map has null for a key that it lacks, unlike an element.
+                Value::Map(entries) => Ok(Some(entry(&entries, name).cloned().unwrap_or_default())),
+                Value::Tree(tree) => Ok(Some(entry(&tree.entries(), name).cloned().unwrap_or_default())),
+                Value::Unread(unread) if matches!(*unread, Unread::VertexProperty(_)) => Ok(None),
                 other => Err(GremlinError::wrong_type(format!(
                     "`by({name:?})` is the property of an element or the entry of a map, and this is {}",
                     kind_of(&other)
@@ -155,6 +157,7 @@ pub(super) fn column_of(column: Column, value: &Value) -> Done<Value> {
     match (column, value) {
         (Column::Keys, Value::Map(entries)) => Ok(Value::Set(entries.iter().map(|(key, _)| key.clone()).collect())),
         (Column::Values, Value::Map(entries)) => Ok(Value::List(entries.iter().map(|(_, it)| it.clone()).collect())),
+        (column, Value::Tree(tree)) => column_of(column, &Value::Map(tree.entries())),
         (Column::Keys, Value::Entry(entry)) => Ok(entry.0.clone()),
         (Column::Values, Value::Entry(entry)) => Ok(entry.1.clone()),
         (Column::Keys, Value::Path(path)) => {

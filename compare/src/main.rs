@@ -1,5 +1,5 @@
 //! Hoplake compared with others, one file a verb: what was measured before its codec, its order of vertices and its caches were
-//! chosen, and the study whose goals it set itself.
+//! chosen, its Gremlin next to the reference server's, and the study whose goals it set itself.
 //!
 //! Everything is seeded, so that a table can be had again; times depend on the machine.
 

@@ -55,7 +55,11 @@ struct Form<'a> {
 impl Form<'_> {
     fn of(&self, value: &Value) -> String {
         match value {
-            Value::Number(number) => number_form(number),
+            Value::Number(number) => match self.names.edges.get(&number.to_string()) {
+                // What the reference gives a new edge; other numbers are small.
+                Some(name) if number.to_string().len() > 2 => format!("id of {name}"),
+                _ => number_form(number),
+            },
             Value::Text(text) => match self.names.edges.get(&**text) {
                 Some(name) => format!("id of {name}"),
                 None => format!("{text:?}"),
@@ -143,7 +147,9 @@ mod tests {
         let of = |lists| forms(&[list.clone(), 7.into()], &names, Orders { lists, ..Orders::default() });
         assert_eq!(of(true), ["7", "[2, 1, 5.00000000000e-1, id of e1, \"x\"]"]);
         assert_eq!(of(false), ["7", "[\"x\", 1, 2, 5.00000000000e-1, id of e1]"]);
-        let map = |entries: &[(&str, i32)]| Value::Map(entries.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect());
+        let map = |entries: &[(&str, i32)]| {
+            Value::Map(entries.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect())
+        };
         let forms_of = |value: Value| forms(&[value], &names, Orders::default());
         assert_eq!(forms_of(map(&[("a", 1), ("b", 2)])), forms_of(map(&[("b", 2), ("a", 1)])));
         assert_ne!(forms_of(map(&[("a", 1), ("b", 2)])), forms_of(map(&[("a", 2), ("b", 1)])));

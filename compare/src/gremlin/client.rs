@@ -135,7 +135,8 @@ fn encode(request: &Request, codec: Codec) -> Result<Vec<u8>> {
                 Some(Query::Text(text)) => json!(["gremlin", text]),
                 _ => bail!("only texts are asked"),
             };
-            let arguments: Vec<_> = arguments.chain([text]).flat_map(|pair| pair.as_array().cloned()).flatten().collect();
+            let arguments: Vec<_> =
+                arguments.chain([text]).flat_map(|pair| pair.as_array().cloned()).flatten().collect();
             let json = json!({
                 "requestId": {"@type": "g:UUID", "@value": request.id.to_string()},
                 "op": request.op,

@@ -112,7 +112,13 @@ pub async fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-async fn run_block(pair: &mut Pair<'_>, arguments: &Arguments, block: u64, traversals: u64, counts: &mut Counts) -> Result<()> {
+async fn run_block(
+    pair: &mut Pair<'_>,
+    arguments: &Arguments,
+    block: u64,
+    traversals: u64,
+    counts: &mut Counts,
+) -> Result<()> {
     let world = world(arguments.seed, block);
     let codec = if block % 4 == 3 { Codec::GraphSon } else { Codec::GraphBinary };
     pair.make(&world, codec).await?;

@@ -5,6 +5,7 @@ mod client;
 mod differential;
 mod explained;
 mod generate;
+mod latency;
 mod pair;
 mod subject;
 mod tree;
@@ -24,6 +25,8 @@ pub struct Arguments {
 enum What {
     /// The answers to random traversals of random graphs.
     Differential(differential::Arguments),
+    /// How long twenty typical queries take.
+    Latency(latency::Arguments),
     /// The answers to one traversal, on the graph of a block of those.
     Ask(differential::Question),
 }
@@ -33,6 +36,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     match &arguments.what {
         What::Differential(arguments) => runtime.block_on(differential::run(arguments)),
+        What::Latency(arguments) => runtime.block_on(latency::run(arguments)),
         What::Ask(question) => runtime.block_on(differential::ask(question)),
     }
 }

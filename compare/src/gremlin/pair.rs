@@ -32,12 +32,13 @@ pub struct Pair<'a> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answers {
     /// TinkerPop.
-    pub reference: Result2,
+    pub reference: Outcome,
     /// Hoplake.
-    pub hoplake: Result2,
+    pub hoplake: Outcome,
 }
 
-type Result2 = std::result::Result<Vec<String>, String>;
+/// Forms of results, or why there are none.
+type Outcome = std::result::Result<Vec<String>, String>;
 
 impl Answers {
     /// Whether they differ. Two errors are the same, whatever they say.
@@ -51,7 +52,8 @@ impl Answers {
 }
 
 /// Names and ids of all vertices, and of all edges.
-const NAMES: [&str; 2] = ["g.V().project('uid', 'id').by('uid').by(T.id)", "g.E().project('uid', 'id').by('uid').by(T.id)"];
+const NAMES: [&str; 2] =
+    ["g.V().project('uid', 'id').by('uid').by(T.id)", "g.E().project('uid', 'id').by('uid').by(T.id)"];
 
 /// The whole graph, from both ends of its edges.
 const GRAPH: [&str; 3] = [
@@ -139,10 +141,7 @@ impl<'a> Pair<'a> {
             let is_same = |id: &&String| reference.get(*id) == hoplake.get(*id);
             ids.iter().filter(is_same).cloned().collect()
         };
-        (
-            self.ids.0.clone(),
-            still(&self.ids.1, &self.reference_names.edges, &self.hoplake_names.edges),
-        )
+        (self.ids.0.clone(), still(&self.ids.1, &self.reference_names.edges, &self.hoplake_names.edges))
     }
 
     /// What differs between the graphs.
@@ -183,7 +182,8 @@ async fn names(client: &mut Client) -> Result<Names> {
     for (text, names) in NAMES.iter().zip([&mut all.vertices, &mut all.edges]) {
         for found in said(client.ask(text).await?)? {
             let Value::Map(entries) = found else { bail!("{text} gives {found}") };
-            let named = |name: &str| entries.iter().find(|(key, _)| *key == name.into()).map(|(_, value)| value.to_string());
+            let named =
+                |name: &str| entries.iter().find(|(key, _)| *key == name.into()).map(|(_, value)| value.to_string());
             let [id, uid] = ["id", "uid"].map(named);
             names.insert(id.context("an element without an id")?, uid.context("an element without `uid`")?);
         }

@@ -98,13 +98,14 @@ pub fn smaller(steps: &[Step]) -> Vec<Vec<Step>> {
     let mut all = Vec::new();
     for (place, step) in steps.iter().enumerate().rev() {
         let with = |middle: Vec<Step>| [&steps[..place], &middle, &steps[place + 1..]].concat();
-        let is_of_order = step.name == "by" && steps[..place].iter().rfind(|step| step.name != "by").is_some_and(|step| step.name == "order");
+        let is_of_order = step.name == "by"
+            && steps[..place].iter().rfind(|step| step.name != "by").is_some_and(|step| step.name == "order");
         let is_kept = KEPT.contains(&step.name.as_str()) && (step.name != "by" || is_of_order);
         if !is_kept && steps.len() > 1 && (place > 0 || !is_start(step)) {
             all.push(with(Vec::new()));
         }
         for (number, argument) in step.arguments.iter().enumerate() {
-            if step.arguments.len() > 1 {
+            if step.arguments.len() > 1 && step.name != "option" {
                 let mut less = step.clone();
                 less.arguments.remove(number);
                 all.push(with(vec![less]));

@@ -24,14 +24,20 @@ pub enum Type {
 
 /// Labels of vertices, and their properties. All have `uid`, which no two elements share.
 pub const VERTICES: [(&str, &[(&str, Type)]); 3] = [
-    ("person", &[("name", Type::Text), ("age", Type::Long), ("since", Type::Date), ("x", Type::Long), ("tags", Type::Texts)]),
+    (
+        "person",
+        &[("name", Type::Text), ("age", Type::Long), ("since", Type::Date), ("x", Type::Long), ("tags", Type::Texts)],
+    ),
     ("place", &[("name", Type::Text), ("weight", Type::Double), ("x", Type::Text)]),
     ("thing", &[("weight", Type::Double), ("age", Type::Long), ("ok", Type::Boolean), ("x", Type::Double)]),
 ];
 
 /// Labels of edges, and their properties.
-pub const EDGES: [(&str, &[(&str, Type)]); 3] =
-    [("knows", &[("weight", Type::Double), ("n", Type::Long)]), ("in", &[("n", Type::Long), ("kind", Type::Text)]), ("has", &[])];
+pub const EDGES: [(&str, &[(&str, Type)]); 3] = [
+    ("knows", &[("weight", Type::Double), ("n", Type::Long)]),
+    ("in", &[("n", Type::Long), ("kind", Type::Text)]),
+    ("has", &[]),
+];
 
 /// Texts of properties: few, so that many are equal.
 pub const TEXTS: [&str; 8] = ["ann", "bo", "Cy", "ann b", "", "7", "3.5", "äö"];

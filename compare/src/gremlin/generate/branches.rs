@@ -147,5 +147,6 @@ impl Generator<'_> {
             at.push(by);
         }
         at.becomes(Kind::Map(true, Box::new(Kind::Mixed)));
+        at.is_ordered = false;
     }
 }

@@ -89,7 +89,8 @@ impl Generator<'_> {
 
     fn set_property(&mut self) -> Vec<Step> {
         let mut at = self.some_elements();
-        let (name, of) = self.pick(&[("name", Type::Text), ("age", Type::Long), ("weight", Type::Double), ("n", Type::Long)]);
+        let (name, of) =
+            self.pick(&[("name", Type::Text), ("age", Type::Long), ("weight", Type::Double), ("n", Type::Long)]);
         let value = literal(of, &mut self.random);
         let quoted = format!("'{name}'");
         match self.random.below(4) {
@@ -98,7 +99,8 @@ impl Generator<'_> {
             }
             1 if at.kind == Kind::Vertex => {
                 let (cardinality, text) = (self.pick(&["list", "set"]), self.pick(&TEXTS));
-                at.push(step("hasLabel", ["'person'"]));
+                // TinkerPop adds once for several equal traversers.
+                at.push(step("hasLabel", ["'person'"])).push(bare("dedup"));
                 at.push(step("property", [cardinality.to_owned(), "'tags'".to_owned(), format!("'{text}'")]));
             }
             _ => {

@@ -63,7 +63,7 @@ impl Generator<'_> {
             0..=3 => {
                 let name = self.pick(&["outV", "inV", "bothV", "inV"]);
                 at.push(bare(name)).becomes(Kind::Vertex);
-                at.is_ordered &= name != "bothV";
+                at.is_ordered = false;
             }
             4 | 5 => {
                 self.has(at);
@@ -115,15 +115,16 @@ impl Generator<'_> {
             0..=3 => {
                 let of = if let [key] = &keys[..] { self.kind_of(key) } else { Kind::Mixed };
                 at.push(step("values", quoted)).becomes(of);
-                // The order of properties is the server's.
-                at.is_ordered &= keys.len() == 1 && keys[0] != "tags";
+                // TinkerPop's barriers bring equal values together.
+                at.is_ordered = false;
             }
             4 => {
                 at.push(step("properties", quoted)).becomes(Kind::Property);
-                at.is_ordered &= keys.len() == 1 && keys[0] != "tags";
+                at.is_ordered = false;
             }
             5 => {
                 at.push(step("valueMap", quoted)).becomes(Kind::Map(true, Box::new(Kind::Mixed)));
+                at.is_ordered = false;
                 if self.one_in(3) {
                     at.push(step("by", [vec![bare("unfold")]]));
                 }
@@ -131,9 +132,11 @@ impl Generator<'_> {
             6 => {
                 let name = self.pick(&["elementMap", "propertyMap"]);
                 at.push(step(name, quoted)).becomes(Kind::Map(false, Box::new(Kind::Mixed)));
+                at.is_ordered = false;
             }
             7 => {
                 at.push(bare("label")).becomes(Kind::Text);
+                at.is_ordered = false;
             }
             _ if kind == Kind::Edge && self.is_changed => {}
             _ => {

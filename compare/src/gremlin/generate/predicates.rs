@@ -68,7 +68,9 @@ impl Generator<'_> {
             7 => format!("P.outside({one}, {other})"),
             8 => format!("P.within({one}, {other}, {third})"),
             9 => format!("P.without({one}, {other})"),
-            10 => format!("P.typeOf(GType.{})", self.pick(&["NUMBER", "STRING", "BOOLEAN", "DATETIME", "LONG", "DOUBLE"])),
+            10 => {
+                format!("P.typeOf(GType.{})", self.pick(&["NUMBER", "STRING", "BOOLEAN", "DATETIME", "LONG", "DOUBLE"]))
+            }
             _ => format!("P.eq({one})"),
         }
     }

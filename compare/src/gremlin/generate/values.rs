@@ -15,15 +15,25 @@ impl Generator<'_> {
                 self.reduce(at, bare(name), Kind::Number);
             }
             3 | 4 => {
-                let formula =
-                    self.pick(&["_ + 1", "_ * 2", "_ - 0.5", "_ / 4", "-_", "abs(_)", "_ ^ 2", "(_ + 1) * (_ - 1)", "floor(_)"]);
+                let formula = self.pick(&[
+                    "_ + 1",
+                    "_ * 2",
+                    "_ - 0.5",
+                    "_ / 4",
+                    "-_",
+                    "abs(_)",
+                    "_ ^ 2",
+                    "(_ + 1) * (_ - 1)",
+                    "floor(_)",
+                ]);
                 at.push(step("math", [format!("'{formula}'")])).becomes(Kind::Number);
             }
             5 => {
                 at.push(bare("asString")).becomes(Kind::Text);
             }
             6 => {
-                let of = self.pick(&["GType.INT", "GType.LONG", "GType.DOUBLE", "GType.BYTE", "GType.SHORT", "GType.FLOAT"]);
+                let of =
+                    self.pick(&["GType.INT", "GType.LONG", "GType.DOUBLE", "GType.BYTE", "GType.SHORT", "GType.FLOAT"]);
                 at.push(step("asNumber", [of]));
             }
             7 => {

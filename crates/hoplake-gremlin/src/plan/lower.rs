@@ -545,6 +545,9 @@ impl Lowering<'_> {
         let names = self.names;
         let first = arguments.need("a traversal or a predicate")?;
         match first {
+            Argument::Traversal(_) if !modulators.by.is_empty() => {
+                Err(arguments.wrong("takes no `by` if it has a traversal"))
+            }
             Argument::Traversal(calls) => Ok(StepKind::Where(self.where_steps(calls)?)),
             Argument::Predicate(_) => {
                 self.needs_labels();
@@ -638,6 +641,9 @@ impl Lowering<'_> {
         let names = self.names;
         if let Some(Argument::Token(Token::Column(column))) = arguments.first() {
             arguments.take();
+            if !modulators.by.is_empty() {
+                return Err(arguments.wrong("takes no `by` if it has `keys` or `values`"));
+            }
             return Ok(StepKind::SelectColumn(*column));
         }
         self.needs_labels();
@@ -696,6 +702,9 @@ impl Lowering<'_> {
                 return Err(GremlinError::invalid(
                     "Traversal is not allowed as a Pick token for `choose`: write a value or a predicate",
                 ));
+            }
+            if cases.iter().any(|(case, _)| matches!(case, Case::Pick(Pick::Any))) {
+                return Err(GremlinError::invalid("`choose` takes one option for a traverser: name what each is for"));
             }
             return Ok(StepKind::Choose(choice, cases, false));
         }

@@ -107,9 +107,7 @@ impl Lowering<'_> {
             Argument::Token(Token::T(token)) => By::Token(*token),
             Argument::Token(Token::Column(column)) => By::Column(*column),
             // So it is for `group`, too, which collects all that come then and not one.
-            Argument::Traversal(calls)
-                if matches!(&calls[..], [only] if &*only.name == "identity" && only.arguments.is_empty()) =>
-            {
+            Argument::Traversal(calls) if matches!(&calls[..], [only] if &*only.name == "identity" && only.arguments.is_empty()) => {
                 By::Identity
             }
             Argument::Traversal(calls) => By::Steps(self.steps(calls)?),

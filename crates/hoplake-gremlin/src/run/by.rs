@@ -62,7 +62,15 @@ impl Run {
         let elements = (0..batch.len()).filter_map(|at| batch.items.element(at));
         let read = self.read(elements, Wanted::Named(std::slice::from_ref(name))).await?;
         let value = |at| match batch.items.element(at) {
-            Some(element) => Ok(read.first(element, name)),
+            Some(element) => {
+                let mut values = read.values(element, name);
+                match values.len() {
+                    0 | 1 => Ok(values.pop()),
+                    count => Err(GremlinError::wrong_type(format!(
+                        "`by({name:?})` is of one value, and a vertex has {count}: use `by(values({name:?}).fold())`"
+                    ))),
+                }
+            }
             None => match batch.items.value(at) {
                 // A map has null for a key that it lacks, unlike an element.
                 Value::Map(entries) => Ok(Some(entry(&entries, name).cloned().unwrap_or_default())),

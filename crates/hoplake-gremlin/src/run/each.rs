@@ -466,6 +466,11 @@ impl Run {
         let mut columns = Vec::with_capacity(labels.len());
         for (number, label) in labels.iter().enumerate() {
             let met = self.met(label, Pop::Last, batch).await?;
+            if met.iter().any(Option::is_none) {
+                return Err(GremlinError::wrong_type(format!(
+                    "`where` compares with what was met under {label:?}, and a traverser met nothing under it"
+                )));
+            }
             columns.push(self.by_of(nth(number + 1), batch, met).await?);
         }
         let fulfils = |at: usize| {

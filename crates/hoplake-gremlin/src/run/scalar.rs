@@ -134,7 +134,9 @@ impl Run {
                 match &column[at] {
                     Some(Value::Text(more)) => text.get_or_insert_default().push_str(more),
                     Some(Value::Null) => {}
-                    None => return Err(GremlinError::wrong_type("a traversal of concat() has no result for a traverser")),
+                    None => {
+                        return Err(GremlinError::wrong_type("a traversal of concat() has no result for a traverser"));
+                    }
                     Some(_) => {
                         return Err(GremlinError::wrong_type("String concat() can only take string as argument"));
                     }

@@ -71,12 +71,7 @@ impl Display for Value {
 }
 
 /// As `Double.toString` and `Float.toString` of Java: with an exponent below a thousandth and from ten millions on.
-fn float(
-    f: &mut Formatter<'_>,
-    number: f64,
-    plain: fmt::Arguments<'_>,
-    scientific: fmt::Arguments<'_>,
-) -> fmt::Result {
+fn float(f: &mut Formatter<'_>, number: f64, plain: fmt::Arguments<'_>, scientific: fmt::Arguments<'_>) -> fmt::Result {
     match number.abs() {
         f64::INFINITY => f.write_str(if number < 0.0 { "-Infinity" } else { "Infinity" }),
         size if size != 0.0 && !(1e-3..1e7).contains(&size) && !number.is_nan() => {

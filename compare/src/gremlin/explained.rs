@@ -9,7 +9,7 @@ use super::{
 type Reason = (&'static str, fn(&[Step], &Answers) -> bool);
 
 /// All of them. Each is as narrow as it can be said.
-const REASONS: [Reason; 10] = [
+const REASONS: [Reason; 11] = [
     ("predicates on texts are false for what is not a text; TinkerPop's fail", |steps, answers| {
         casts(answers, &["java.lang.String"]) && has_argument(steps, "TextP.")
     }),
@@ -31,6 +31,13 @@ const REASONS: [Reason; 10] = [
     ("the order of a map as text is that of a hash table", |steps, _| {
         has_step(steps, &["asString"])
             && has_step(steps, &["tree", "group", "groupCount", "valueMap", "propertyMap", "elementMap"])
+    }),
+    ("the text of an edge has its id, and that of a new edge is the server's", |steps, answers| {
+        let both = [&answers.reference, &answers.hoplake];
+        let has_edge = |answer: &&Result<Vec<String>, String>| {
+            answer.as_ref().is_ok_and(|forms| forms.iter().any(|form| form.contains("\"e[")))
+        };
+        has_step(steps, &["asString"]) && both.iter().all(has_edge)
     }),
     ("nothing before `limit(0)` runs", |steps, answers| {
         let is_none = |step: &Step| {

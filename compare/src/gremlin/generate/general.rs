@@ -28,6 +28,8 @@ impl Generator<'_> {
             15 => self.project(at),
             16 if !at.is_tangled && self.depth == 0 => {
                 at.push(bare("path")).becomes(Kind::Path);
+                // Equal ones came along several.
+                at.is_ordered = false;
                 if self.one_in(3) {
                     at.push(step("by", ["'uid'"]));
                     at.becomes(Kind::Path);
@@ -102,7 +104,13 @@ impl Generator<'_> {
                     at.push(step("by", [direction]));
                 }
             }
-            Kind::Number | Kind::Mixed => {
+            // Perhaps with elements, whose ids are the server's.
+            Kind::Mixed => {
+                at.push(bare("order"));
+                at.is_ordered = false;
+                return;
+            }
+            Kind::Number => {
                 at.push(bare("order")).push(step("by", [direction]));
                 if self.one_in(3) {
                     // Equal numbers of several types are in the order in which they came.

@@ -1,5 +1,5 @@
 //! Hoplake compared with others, one file a verb: what was measured before its codec, its order of vertices and its caches were
-//! chosen, and the study whose goals it set itself.
+//! chosen, its Gremlin next to the reference server's, and the study whose goals it set itself.
 //!
 //! Everything is seeded, so that a table can be had again; times depend on the machine.
 
@@ -9,6 +9,7 @@ mod candidates;
 mod codecs;
 mod evaluate;
 mod graphs;
+mod gremlin;
 mod kernels;
 mod orders;
 mod scans;
@@ -36,6 +37,8 @@ enum Verb {
     Kernels(kernels::Arguments),
     /// Scans with a condition, next to DuckDB over the same Parquet files.
     Scans(scans::Arguments),
+    /// Gremlin, next to TinkerPop's own server with TinkerGraph.
+    Gremlin(gremlin::Arguments),
     /// A published study of traversals over object storage repeated, and the goals of Hoplake; writes a report.
     Evaluate(evaluate::Arguments),
 }
@@ -49,6 +52,7 @@ fn main() -> anyhow::Result<()> {
         Verb::Cache(arguments) => cache::run(&arguments),
         Verb::Kernels(arguments) => kernels::run(&arguments),
         Verb::Scans(arguments) => scans::run(&arguments),
+        Verb::Gremlin(arguments) => gremlin::run(&arguments),
         Verb::Evaluate(arguments) => evaluate::run(&arguments),
     }
 }

@@ -10,7 +10,7 @@
 //! - [`AzuriteServer`]: a real server of Azure Blob Storage's protocol, likewise.
 //! - [`DocumentServer`]: a real server of MongoDB's protocol on a loopback port.
 //! - [`DuckDb`]: another database, to hold answers against.
-//! - [`gremlin_python`]: a Python interpreter that has Gremlin's driver.
+//! - [`GremlinServer`]: TinkerPop's own server on a loopback port; [`gremlin_python`]: a Python interpreter that has Gremlin's driver.
 //! - [`clock`]: virtual time for the store and processor time for the rest, kept apart.
 //! - [`oracle`]: a naive property graph with reference functions to hold the engine's answers against.
 //! - [`generate`]: seeded graphs: Kronecker, log-normal, social networks, and small ones with labels.
@@ -23,6 +23,7 @@ mod document_server;
 mod duckdb;
 pub mod generate;
 mod gremlin_python;
+mod gremlin_server;
 pub mod oracle;
 mod programs;
 mod requests;
@@ -38,6 +39,7 @@ pub use azurite::AzuriteServer;
 pub use document_server::DocumentServer;
 pub use duckdb::DuckDb;
 pub use gremlin_python::gremlin_python;
+pub use gremlin_server::GremlinServer;
 pub use oracle::Oracle;
 pub use s3_server::S3Server;
 pub use sim::{Fault, FaultKind, Sim, SimCounts, SimProxy, SimStore};

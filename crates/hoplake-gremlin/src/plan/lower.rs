@@ -46,6 +46,12 @@ pub fn lower(traversal: &Traversal, names: Names<'_>) -> Result<Plan, GremlinErr
         seen: Vec::new(),
     };
     traversal.source.iter().try_for_each(|call| lowering.configure(call))?;
+    if let Some(first) = traversal.steps.first().filter(|call| !is_start(call) && !begins(call)) {
+        return Err(GremlinError::invalid(format!(
+            "`{}` cannot begin a traversal: one begins with V, E, inject, union, addV, addE, mergeV or mergeE",
+            first.name
+        )));
+    }
     let (calls, end) = match traversal.steps.split_last() {
         Some((last, calls)) if matches!(&*last.name, "explain" | "profile") && last.arguments.is_empty() => {
             (calls, Some(&*last.name))
@@ -551,6 +557,9 @@ impl Lowering<'_> {
         let names = self.names;
         let first = arguments.need("a traversal or a predicate")?;
         match first {
+            Argument::Traversal(_) if !modulators.by.is_empty() => {
+                Err(arguments.wrong("takes no `by` if it has a traversal"))
+            }
             Argument::Traversal(calls) => Ok(StepKind::Where(self.where_steps(calls)?)),
             Argument::Predicate(_) => {
                 self.needs_labels();
@@ -644,6 +653,9 @@ impl Lowering<'_> {
         let names = self.names;
         if let Some(Argument::Token(Token::Column(column))) = arguments.first() {
             arguments.take();
+            if !modulators.by.is_empty() {
+                return Err(arguments.wrong("takes no `by` if it has `keys` or `values`"));
+            }
             return Ok(StepKind::SelectColumn(*column));
         }
         self.needs_labels();
@@ -702,6 +714,9 @@ impl Lowering<'_> {
                 return Err(GremlinError::invalid(
                     "Traversal is not allowed as a Pick token for `choose`: write a value or a predicate",
                 ));
+            }
+            if cases.iter().any(|(case, _)| matches!(case, Case::Pick(Pick::Any))) {
+                return Err(GremlinError::invalid("`choose` takes one option for a traverser: name what each is for"));
             }
             return Ok(StepKind::Choose(choice, cases, false));
         }
@@ -771,6 +786,11 @@ pub(super) fn only(kind: StepKind) -> Steps {
 
 fn is_start(call: &Call) -> bool {
     matches!(&*call.name, "V" | "E" | "addV" | "addE" | "inject" | "mergeV" | "mergeE")
+}
+
+/// Whether a traversal can begin with a call that is not a start within one; those that are not supported are refused by name later.
+fn begins(call: &Call) -> bool {
+    matches!(&*call.name, "union" | "call" | "io")
 }
 
 /// Whether a `property` has properties of its own.

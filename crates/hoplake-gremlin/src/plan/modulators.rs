@@ -106,6 +106,10 @@ impl Lowering<'_> {
         Ok(match argument {
             Argument::Token(Token::T(token)) => By::Token(*token),
             Argument::Token(Token::Column(column)) => By::Column(*column),
+            // So it is for `group`, too, which collects all that come then and not one.
+            Argument::Traversal(calls) if matches!(&calls[..], [only] if &*only.name == "identity" && only.arguments.is_empty()) => {
+                By::Identity
+            }
             Argument::Traversal(calls) => By::Steps(self.steps(calls)?),
             argument => match self.names.value(argument)? {
                 Value::Text(name) => By::Property(name.into()),

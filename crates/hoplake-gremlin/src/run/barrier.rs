@@ -237,8 +237,19 @@ fn tail(mut all: Batch, count: u64) -> Batch {
 
 pub(super) fn compare_keys(keys: &[Vec<Value>], orders: &[Order], a: usize, b: usize) -> Ordering {
     let each = keys.iter().zip(orders).map(|(keys, order_of)| {
-        let ascending = order(&keys[a], &keys[b]);
+        let ascending = match (&keys[a], &keys[b]) {
+            (left @ Value::Token(_), right) | (left, right @ Value::Token(_)) => order(&by_name(left), &by_name(right)),
+            (left, right) => order(left, right),
+        };
         if *order_of == Order::Desc { ascending.reverse() } else { ascending }
     });
     each.fold(Ordering::Equal, Ordering::then)
+}
+
+/// A token as its name: `order` sorts `T.id` with the names of properties.
+fn by_name(value: &Value) -> Value {
+    match value {
+        Value::Token(token) => token.name().into(),
+        other => other.clone(),
+    }
 }

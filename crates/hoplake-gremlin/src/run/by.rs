@@ -62,10 +62,20 @@ impl Run {
         let elements = (0..batch.len()).filter_map(|at| batch.items.element(at));
         let read = self.read(elements, Wanted::Named(std::slice::from_ref(name))).await?;
         let value = |at| match batch.items.element(at) {
-            Some(element) => Ok(read.first(element, name)),
+            Some(element) => {
+                let mut values = read.values(element, name);
+                match values.len() {
+                    0 | 1 => Ok(values.pop()),
+                    count => Err(GremlinError::wrong_type(format!(
+                        "`by({name:?})` is of one value, and a vertex has {count}: use `by(values({name:?}).fold())`"
+                    ))),
+                }
+            }
             None => match batch.items.value(at) {
-                Value::Map(entries) => Ok(entry(&entries, name).cloned()),
-                Value::Unread(_) => Ok(None),
+                // A map has null for a key that it lacks, unlike an element.
+                Value::Map(entries) => Ok(Some(entry(&entries, name).cloned().unwrap_or_default())),
+                Value::Tree(tree) => Ok(Some(entry(&tree.entries(), name).cloned().unwrap_or_default())),
+                Value::Unread(unread) if matches!(*unread, Unread::VertexProperty(_)) => Ok(None),
                 other => Err(GremlinError::wrong_type(format!(
                     "`by({name:?})` is the property of an element or the entry of a map, and this is {}",
                     kind_of(&other)
@@ -155,6 +165,7 @@ pub(super) fn column_of(column: Column, value: &Value) -> Done<Value> {
     match (column, value) {
         (Column::Keys, Value::Map(entries)) => Ok(Value::Set(entries.iter().map(|(key, _)| key.clone()).collect())),
         (Column::Values, Value::Map(entries)) => Ok(Value::List(entries.iter().map(|(_, it)| it.clone()).collect())),
+        (column, Value::Tree(tree)) => column_of(column, &Value::Map(tree.entries())),
         (Column::Keys, Value::Entry(entry)) => Ok(entry.0.clone()),
         (Column::Values, Value::Entry(entry)) => Ok(entry.1.clone()),
         (Column::Keys, Value::Path(path)) => {

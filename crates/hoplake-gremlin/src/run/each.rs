@@ -8,6 +8,7 @@ use super::{
     branch::restored,
     by::{column_of, kind_of},
     elements::Wanted,
+    maps::has_properties,
     paths::{Labels, PathTree},
     pipe::Frames,
     reduce::{OwnedKey, copies, items_of, operate},
@@ -127,6 +128,7 @@ impl Run {
                 let test = |value: &Value| match value {
                     Value::List(items) | Value::Set(items) => quantified(*quantifier, items.iter(), predicate),
                     Value::BulkSet(items) => quantified(*quantifier, items.iter().map(|(item, _)| item), predicate),
+                    Value::Path(path) => quantified(*quantifier, path.steps.iter().map(|(item, _)| item), predicate),
                     _ => false,
                 };
                 self.keep_values(batch, labels, test)
@@ -373,11 +375,11 @@ impl Run {
 
     async fn has(&mut self, batch: Batch, name: &Name, predicate: &Predicate, labels: &Labels) -> Done<Batch> {
         let read = self.read(elements(&batch), Wanted::Named(std::slice::from_ref(name))).await?;
-        let fulfils = |at: usize| match batch.items.element(at) {
-            Some(element) => read.values(element, name).iter().any(|value| predicate.test(value)),
-            None => false,
+        let fulfils = |at: usize| match has_properties(&batch, at)? {
+            Some(element) => Ok(read.values(element, name).iter().any(|value| predicate.test(value))),
+            None => Ok(false),
         };
-        let kept: Vec<bool> = (0..batch.len()).map(fulfils).collect();
+        let kept: Vec<bool> = (0..batch.len()).map(fulfils).collect::<Done<_>>()?;
         self.keep(batch, labels, |at| kept[at])
     }
 
@@ -404,8 +406,11 @@ impl Run {
 
     async fn has_property(&mut self, batch: &Batch, name: &Name) -> Done<Vec<bool>> {
         let read = self.read(elements(batch), Wanted::Named(std::slice::from_ref(name))).await?;
-        let has = |at: usize| batch.items.element(at).is_some_and(|element| !read.values(element, name).is_empty());
-        Ok((0..batch.len()).map(has).collect())
+        let has = |at: usize| {
+            let element = has_properties(batch, at)?;
+            Ok(element.is_some_and(|element| !read.values(element, name).is_empty()))
+        };
+        (0..batch.len()).map(has).collect()
     }
 
     async fn by_property_values(&mut self, batch: &Batch, name: &Name) -> Done<Vec<Vec<Value>>> {
@@ -473,6 +478,11 @@ impl Run {
         let mut columns = Vec::with_capacity(labels.len());
         for (number, label) in labels.iter().enumerate() {
             let met = self.met(label, Pop::Last, batch).await?;
+            if met.iter().any(Option::is_none) {
+                return Err(GremlinError::wrong_type(format!(
+                    "`where` compares with what was met under {label:?}, and a traverser met nothing under it"
+                )));
+            }
             columns.push(self.by_of(nth(number + 1), batch, met).await?);
         }
         let fulfils = |at: usize| {
@@ -571,6 +581,9 @@ impl Run {
                 }
                 Value::Map(entries) => {
                     items.extend(entries.iter().map(|entry| Value::Entry(Box::new(entry.clone()))));
+                }
+                Value::Tree(tree) => {
+                    items.extend(tree.entries().into_iter().map(|entry| Value::Entry(Box::new(entry))));
                 }
                 Value::Path(path) => items.extend(path.steps.iter().map(|(item, _)| item.clone())),
                 other => items.push(other.clone()),

@@ -32,6 +32,7 @@ impl Run {
                 Ok(Some(match value {
                     Value::List(items) | Value::Set(items) => Value::Set(distinct(items.iter().cloned())),
                     Value::BulkSet(items) => Value::Set(items.iter().map(|(item, _)| item.clone()).collect()),
+                    Value::Path(path) => Value::Set(distinct(path.steps.iter().map(|(item, _)| item.clone()))),
                     other => other.clone(),
                 }))
             }),
@@ -60,7 +61,10 @@ impl Run {
                 Value::List(all) | Value::Set(all) => items.extend(all),
                 all @ Value::BulkSet(_) => items.extend(items_of(all)?),
                 Value::Map(entries) => items.extend(entries.into_iter().map(|entry| Value::Entry(Box::new(entry)))),
-                Value::Path(path) => items.extend(path.steps.into_iter().map(|(item, _)| item)),
+                Value::Tree(tree) => {
+                    items.extend(tree.entries().into_iter().map(|entry| Value::Entry(Box::new(entry))));
+                }
+                // A path stays in the order of its steps.
                 _ => {}
             }
             parents.extend(std::iter::repeat_n(at as u32, items.len() - before));
@@ -76,8 +80,8 @@ impl Run {
         let mut sorted: Vec<Vec<Value>> = vec![Vec::new(); batch.len()];
         kept.into_iter().for_each(|at| sorted[parents[at as usize] as usize].push(rows.items.value(at as usize)));
         let ordered = sorted.into_iter().enumerate().map(|(at, items)| match batch.items.value(at) {
-            Value::List(_) | Value::Set(_) | Value::BulkSet(_) | Value::Path(_) => Value::List(items),
-            Value::Map(_) => Value::Map(
+            Value::List(_) | Value::Set(_) | Value::BulkSet(_) => Value::List(items),
+            Value::Map(_) | Value::Tree(_) => Value::Map(
                 items
                     .into_iter()
                     .filter_map(|item| match item {
@@ -102,6 +106,7 @@ fn part(value: &Value, range: impl Fn(usize) -> std::ops::Range<usize>) -> Value
         Value::List(items) => Value::List(cut(items, range(items.len()))),
         Value::Set(items) => Value::Set(cut(items, range(items.len()))),
         Value::Map(entries) => Value::Map(cut(entries, range(entries.len()))),
+        Value::Tree(tree) => Value::Map(cut(&tree.entries(), range(tree.branches.len()))),
         Value::BulkSet(items) => {
             let length = items.iter().map(|(_, bulk)| *bulk as usize).fold(0, usize::saturating_add);
             let all = items.iter().flat_map(|(item, bulk)| std::iter::repeat_n(item, *bulk as usize));
@@ -110,7 +115,7 @@ fn part(value: &Value, range: impl Fn(usize) -> std::ops::Range<usize>) -> Value
         }
         Value::Path(path) => {
             let steps = cut(&path.steps, range(path.steps.len()));
-            Value::Path(Box::new(crate::value::Path { steps }))
+            Value::List(steps.into_iter().map(|(item, _)| item).collect())
         }
         other => other.clone(),
     }
@@ -155,6 +160,7 @@ fn indexed(value: &Value, as_map: bool) -> Value {
     let items = match value {
         Value::List(items) | Value::Set(items) => items.clone(),
         Value::Map(entries) => entries.iter().map(|entry| Value::Entry(Box::new(entry.clone()))).collect(),
+        Value::Path(path) => path.steps.iter().map(|(item, _)| item.clone()).collect(),
         other => vec![other.clone()],
     };
     let numbered = items.into_iter().zip(0i32..);

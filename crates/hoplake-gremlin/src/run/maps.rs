@@ -2,7 +2,7 @@
 
 use super::{
     Done, Run,
-    batch::{Batch, Element, Items, element_of},
+    batch::{Batch, Element, Items},
     by::kind_of,
     each::elements,
     elements::{Properties, Wanted},
@@ -255,13 +255,14 @@ fn nth(by: &[By], number: usize) -> &By {
 }
 
 /// The element of a row; `None` of a property, which has no properties.
-fn has_properties(batch: &Batch, at: usize) -> Done<Option<Element>> {
+pub(super) fn has_properties(batch: &Batch, at: usize) -> Done<Option<Element>> {
     if let Some(element) = batch.items.element(at) {
         return Ok(Some(element));
     }
     let value = batch.items.value(at);
     match &value {
-        Value::Unread(_) => Ok(element_of(&value)),
+        // A property of a vertex is an element, and none has properties here. One of an edge is none.
+        Value::Unread(unread) if matches!(**unread, Unread::VertexProperty(_)) => Ok(None),
         other => {
             Err(GremlinError::wrong_type(format!("only elements have properties, and this is {}", kind_of(other))))
         }

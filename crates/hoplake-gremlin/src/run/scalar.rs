@@ -133,7 +133,10 @@ impl Run {
             for column in &columns {
                 match &column[at] {
                     Some(Value::Text(more)) => text.get_or_insert_default().push_str(more),
-                    Some(Value::Null) | None => {}
+                    Some(Value::Null) => {}
+                    None => {
+                        return Err(GremlinError::wrong_type("a traversal of concat() has no result for a traverser"));
+                    }
                     Some(_) => {
                         return Err(GremlinError::wrong_type("String concat() can only take string as argument"));
                     }
@@ -249,11 +252,14 @@ fn text(scope: Scope, step: &TextStep, value: &Value) -> Done<Option<Value>> {
     let changed: String = match step {
         TextStep::Split(None) => return Ok(Some(Value::List(text.split_whitespace().map(Value::from).collect()))),
         TextStep::Split(Some(separator)) if separator.is_empty() => {
+            if text.is_empty() {
+                return Ok(Some(Value::List(vec!["".into()])));
+            }
             let characters = text.chars().map(|character| Value::Text(character.to_string().into()));
             return Ok(Some(Value::List(characters.collect())));
         }
         TextStep::Split(Some(separator)) => {
-            return Ok(Some(Value::List(text.split(&**separator).map(Value::from).collect())));
+            return Ok(Some(Value::List(pieces(text, separator).into_iter().map(Value::from).collect())));
         }
         TextStep::Length => return Ok(Some(i32::try_from(text.encode_utf16().count()).unwrap_or(i32::MAX).into())),
         TextStep::Trim => text.trim().into(),
@@ -273,6 +279,19 @@ fn text(scope: Scope, step: &TextStep, value: &Value) -> Done<Option<Value>> {
         TextStep::Concat(_) | TextStep::Format(..) => text.to_string(),
     };
     Ok(Some(Value::Text(changed.into())))
+}
+
+/// The pieces between separators, as TinkerPop has them: separators next to each other are one, one at the beginning is
+/// none, and behind one at the end is an empty piece.
+fn pieces<'a>(text: &'a str, separator: &str) -> Vec<&'a str> {
+    if text.is_empty() {
+        return Vec::new();
+    }
+    let mut pieces: Vec<&str> = text.split(separator).collect();
+    let last = pieces.pop();
+    pieces.retain(|piece| !piece.is_empty());
+    pieces.extend(last);
+    pieces
 }
 
 /// A value as text.

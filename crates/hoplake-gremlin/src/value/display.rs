@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Display, Formatter};
 
+use jiff::{Timestamp, tz::Offset};
+
 use super::{TraversalMetrics, Tree, Unread, Value};
 use crate::literal::Number;
 
@@ -10,15 +12,16 @@ impl Display for Value {
         match self {
             Self::Null => f.write_str("null"),
             Self::Boolean(boolean) => boolean.fmt(f),
-            Self::Number(Number::Double(number)) => f.write_str(&hoplake_engine::float::text(*number)),
-            Self::Number(Number::Float(number)) => write!(f, "{number:?}"),
+            Self::Number(Number::Double(number)) => {
+                float(f, *number, format_args!("{number:?}"), format_args!("{number:E}"))
+            }
+            Self::Number(Number::Float(number)) => {
+                float(f, f64::from(*number), format_args!("{number:?}"), format_args!("{number:E}"))
+            }
             Self::Number(number) => number.fmt(f),
             Self::Text(text) => f.write_str(text),
             Self::Char(character) => character.fmt(f),
-            Self::DateTime(time, offset) => {
-                let local = offset.to_datetime(*time);
-                if offset.is_zero() { write!(f, "{local}Z") } else { write!(f, "{local}{offset}") }
-            }
+            Self::DateTime(time, offset) => date_time(f, *time, *offset),
             Self::Duration(duration) => duration.fmt(f),
             Self::Uuid(uuid) => uuid.fmt(f),
             Self::Bytes(bytes) => write!(f, "{bytes:?}"),
@@ -65,6 +68,45 @@ impl Display for Value {
             },
         }
     }
+}
+
+/// As `Double.toString` and `Float.toString` of Java: with an exponent below a thousandth and from ten millions on.
+fn float(f: &mut Formatter<'_>, number: f64, plain: fmt::Arguments<'_>, scientific: fmt::Arguments<'_>) -> fmt::Result {
+    match number.abs() {
+        f64::INFINITY => f.write_str(if number < 0.0 { "-Infinity" } else { "Infinity" }),
+        size if size != 0.0 && !(1e-3..1e7).contains(&size) && !number.is_nan() => {
+            let text = scientific.to_string();
+            let (digits, exponent) = text.split_once('E').unwrap_or((&text, "0"));
+            write!(f, "{digits}{}E{exponent}", if digits.contains('.') { "" } else { ".0" })
+        }
+        _ => f.write_fmt(plain),
+    }
+}
+
+/// As `OffsetDateTime.toString` of Java: seconds only if there are some, and fractions of them by threes.
+fn date_time(f: &mut Formatter<'_>, time: Timestamp, offset: Offset) -> fmt::Result {
+    let local = offset.to_datetime(time);
+    write!(f, "{}T{:02}:{:02}", local.date(), local.hour(), local.minute())?;
+    let nanos = local.subsec_nanosecond();
+    if local.second() != 0 || nanos != 0 {
+        write!(f, ":{:02}", local.second())?;
+    }
+    match nanos {
+        0 => {}
+        nanos if nanos % 1_000_000 == 0 => write!(f, ".{:03}", nanos / 1_000_000)?,
+        nanos if nanos % 1_000 == 0 => write!(f, ".{:06}", nanos / 1_000)?,
+        nanos => write!(f, ".{nanos:09}")?,
+    }
+    if offset.is_zero() {
+        return f.write_str("Z");
+    }
+    let seconds = offset.seconds();
+    let (sign, size) = (if seconds < 0 { '-' } else { '+' }, seconds.abs());
+    write!(f, "{sign}{:02}:{:02}", size / 3_600, size / 60 % 60)?;
+    if size % 60 != 0 {
+        write!(f, ":{:02}", size % 60)?;
+    }
+    Ok(())
 }
 
 impl Display for Tree {

@@ -214,6 +214,13 @@ pub struct Metrics {
     pub nested: Vec<Metrics>,
 }
 
+impl Tree {
+    /// Its first level as a map: to TinkerPop a tree is one.
+    pub(crate) fn entries(&self) -> Vec<(Value, Value)> {
+        self.branches.iter().map(|(value, below)| (value.clone(), Value::Tree(below.clone()))).collect()
+    }
+}
+
 impl From<Literal> for Value {
     fn from(literal: Literal) -> Self {
         match literal {

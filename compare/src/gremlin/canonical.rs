@@ -1,0 +1,157 @@
+//! Answers in a form in which those of both servers can be compared.
+//!
+//! | value | its form |
+//! | --- | --- |
+//! | number | by its value, whatever its type; a fraction has twelve digits, because sums depend on their order |
+//! | vertex, edge | the name of it that the property `uid` has: ids of edges differ |
+//! | text that is the id of an edge | the name of the edge |
+//! | property | its name and value |
+//! | set, map, tree, bulk set | its items in the order of their forms |
+//! | list | its items in their order, or in that of their forms if the traversal does not say which |
+//! | path | its items and their labels |
+
+use std::collections::HashMap;
+
+use hoplake::gremlin::{
+    literal::Number,
+    value::{Property, Tree, Value},
+};
+
+/// The names of the elements of a graph on one server.
+#[derive(Debug, Clone, Default)]
+pub struct Names {
+    /// By the text of a vertex's id.
+    pub vertices: HashMap<String, String>,
+    /// By the text of an edge's id.
+    pub edges: HashMap<String, String>,
+}
+
+/// What of an answer has an order.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Orders {
+    /// The results.
+    pub results: bool,
+    /// Lists in them.
+    pub lists: bool,
+    /// Maps in them.
+    pub maps: bool,
+}
+
+/// The forms of results, sorted if they have no order.
+pub fn forms(results: &[Value], names: &Names, orders: Orders) -> Vec<String> {
+    let form = Form { names, orders };
+    let mut forms: Vec<String> = results.iter().map(|result| form.of(result)).collect();
+    if !orders.results {
+        forms.sort();
+    }
+    forms
+}
+
+struct Form<'a> {
+    names: &'a Names,
+    orders: Orders,
+}
+
+impl Form<'_> {
+    fn of(&self, value: &Value) -> String {
+        match value {
+            Value::Number(number) => match self.names.edges.get(&number.to_string()) {
+                // What the reference gives a new edge; other numbers are small.
+                Some(name) if number.to_string().len() > 2 => format!("id of {name}"),
+                _ => number_form(number),
+            },
+            Value::Text(text) => match self.names.edges.get(&**text) {
+                Some(name) => format!("id of {name}"),
+                None => format!("{text:?}"),
+            },
+            Value::DateTime(time, _) => time.to_string(),
+            Value::List(items) => format!("[{}]", self.row(items.iter().map(|item| self.of(item)), self.orders.lists)),
+            Value::Set(items) => format!("set[{}]", self.row(items.iter().map(|item| self.of(item)), false)),
+            Value::BulkSet(items) => {
+                let all = items.iter().flat_map(|(item, bulk)| std::iter::repeat_n(self.of(item), *bulk as usize));
+                format!("bulk[{}]", self.row(all, false))
+            }
+            Value::Map(entries) => self.map(entries),
+            Value::Entry(entry) => self.map(std::slice::from_ref(entry)),
+            Value::Vertex(vertex) => name(&self.names.vertices, "v", &vertex.id),
+            Value::Edge(edge) => name(&self.names.edges, "e", &edge.id),
+            Value::VertexProperty(property) => format!("vp[{}->{}]", property.key, self.of(&property.value)),
+            Value::Property(property) => self.property(property),
+            Value::Path(path) => {
+                let items = path.steps.iter().map(|(item, labels)| {
+                    let mut labels = labels.clone();
+                    labels.sort();
+                    format!("{}{}", self.of(item), labels.iter().map(|label| format!("@{label}")).collect::<String>())
+                });
+                format!("path[{}]", self.row(items, true))
+            }
+            Value::Tree(tree) => self.tree(tree),
+            Value::Traverser(traverser) => self.of(&traverser.value),
+            other => other.to_string(),
+        }
+    }
+
+    fn row(&self, items: impl Iterator<Item = String>, in_order: bool) -> String {
+        let mut items: Vec<String> = items.collect();
+        if !in_order {
+            items.sort();
+        }
+        items.join(", ")
+    }
+
+    fn map(&self, entries: &[(Value, Value)]) -> String {
+        let entries = entries.iter().map(|(key, value)| format!("{}: {}", self.of(key), self.of(value)));
+        format!("{{{}}}", self.row(entries, self.orders.maps))
+    }
+
+    fn property(&self, property: &Property) -> String {
+        format!("p[{}->{}]", property.key, self.of(&property.value))
+    }
+
+    fn tree(&self, tree: &Tree) -> String {
+        let branches = tree.branches.iter().map(|(item, below)| format!("{}: {}", self.of(item), self.tree(below)));
+        format!("tree{{{}}}", self.row(branches, false))
+    }
+}
+
+fn name(names: &HashMap<String, String>, kind: &str, id: &Value) -> String {
+    let id = id.to_string();
+    format!("{kind}[{}]", names.get(&id).unwrap_or(&id))
+}
+
+fn number_form(number: &Number) -> String {
+    match number {
+        Number::Float(number) => double_form(f64::from(*number)),
+        Number::Double(number) => double_form(*number),
+        Number::BigDecimal(number) => number.to_string().parse().map_or_else(|_| number.to_string(), double_form),
+        integer => integer.to_string(),
+    }
+}
+
+fn double_form(number: f64) -> String {
+    // Beyond it not every integer is a double.
+    if number.fract() == 0.0 && number.abs() < 9e15 { format!("{}", number as i64) } else { format!("{number:.11e}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forms_are_by_value_and_name() {
+        let names = Names {
+            vertices: HashMap::from([("p:1".to_owned(), "ann".to_owned())]),
+            edges: HashMap::from([("0/1".to_owned(), "e1".to_owned())]),
+        };
+        let list = Value::List(vec![2.0.into(), 1_i64.into(), 0.5.into(), "0/1".into(), "x".into()]);
+        let of = |lists| forms(&[list.clone(), 7.into()], &names, Orders { lists, ..Orders::default() });
+        assert_eq!(of(true), ["7", "[2, 1, 5.00000000000e-1, id of e1, \"x\"]"]);
+        assert_eq!(of(false), ["7", "[\"x\", 1, 2, 5.00000000000e-1, id of e1]"]);
+        let map = |entries: &[(&str, i32)]| {
+            Value::Map(entries.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect())
+        };
+        let forms_of = |value: Value| forms(&[value], &names, Orders::default());
+        assert_eq!(forms_of(map(&[("a", 1), ("b", 2)])), forms_of(map(&[("b", 2), ("a", 1)])));
+        assert_ne!(forms_of(map(&[("a", 1), ("b", 2)])), forms_of(map(&[("a", 2), ("b", 1)])));
+    }
+}

@@ -1,0 +1,152 @@
+//! Conditions with traversals, branches, loops, groups and projections.
+
+use super::{At, Generator, Kind};
+use crate::gremlin::tree::{Argument, Step, bare, step};
+
+impl Generator<'_> {
+    pub(super) fn filter(&mut self, at: &mut At) {
+        let kind = at.kind.clone();
+        let child = self.child(&kind).0;
+        at.push(match self.random.below(8) {
+            0 => step("not", [child]),
+            1 => step("filter", [child]),
+            2 => {
+                let other = self.child(&kind).0;
+                step("and", [child, other])
+            }
+            3 => {
+                let other = self.child(&kind).0;
+                step("or", [child, other])
+            }
+            _ => step("where", [child]),
+        });
+    }
+
+    pub(super) fn branch(&mut self, at: &mut At) {
+        let kind = at.kind.clone();
+        let (one, first) = self.child(&kind);
+        let (other, second) = self.child(&kind);
+        let either = if first == second { first.clone() } else { Kind::Mixed };
+        match self.random.below(9) {
+            0 | 1 => {
+                at.push(step("union", [one, other])).becomes(either);
+            }
+            2 => {
+                at.push(step("coalesce", [one, other])).becomes(either);
+            }
+            3 => {
+                let condition = self.child(&kind).0;
+                at.push(step("choose", [condition, one, other])).becomes(either);
+            }
+            4 if kind == first => {
+                at.push(step("optional", [one]));
+            }
+            5 => {
+                at.push(step(self.pick(&["local", "flatMap"]), [one])).becomes(first);
+            }
+            6 => {
+                let (by, of) = self.scalar(&kind);
+                at.push(step("choose", [by]));
+                let literal = self.literal(&of);
+                at.push(step("option", [Argument::Text(literal), one.into()]));
+                if self.one_in(2) {
+                    at.push(step("option", [Argument::from("Pick.none"), other.into()]));
+                }
+                at.becomes(Kind::Mixed);
+            }
+            7 | 8 if kind == Kind::Vertex => self.repeat(at),
+            _ => {
+                at.push(step("optional", [one])).becomes(Kind::Mixed);
+            }
+        }
+        at.is_ordered = false;
+        // Labels are of one branch alone.
+        at.is_tangled = true;
+    }
+
+    fn repeat(&mut self, at: &mut At) {
+        if self.hops < 2 {
+            return;
+        }
+        self.hops -= 2;
+        let labels = self.distinct(&["'knows'", "'in'", "'has'"]);
+        let mut body = vec![step(self.pick(&["out", "in", "both"]), labels)];
+        match self.random.below(6) {
+            0 => body.push(bare("simplePath")),
+            1 => body.push(bare("dedup")),
+            2 => {
+                let mut filtered = At::new(Kind::Vertex);
+                self.has(&mut filtered);
+                body.extend(filtered.steps);
+            }
+            _ => {}
+        }
+        let hops = std::mem::take(&mut self.hops);
+        let condition = self.child(&Kind::Vertex).0;
+        self.hops = hops;
+        let repeat = step("repeat", [body]);
+        let times = step("times", [(1 + self.random.below(2)).to_string()]);
+        let emit = if self.one_in(2) { bare("emit") } else { step("emit", [condition.clone()]) };
+        let rounds: Vec<Step> = vec![bare("loops"), step("is", ["P.gte(2)"])];
+        let until = step("until", [vec![step("or", [condition, rounds])]]);
+        at.steps.extend(match self.random.below(6) {
+            0 => vec![repeat, times],
+            1 => vec![repeat, emit, times],
+            2 => vec![emit, repeat, times],
+            3 => vec![repeat, until],
+            4 => vec![until, repeat],
+            _ => vec![repeat, until, emit],
+        });
+    }
+
+    pub(super) fn group(&mut self, at: &mut At) {
+        let kind = at.kind.clone();
+        let by = self.by(&kind);
+        if self.one_in(2) {
+            self.reduce(at, bare("groupCount"), Kind::Map(false, Box::new(Kind::Number)));
+            at.push(by);
+            return;
+        }
+        let is_counted = self.one_in(2);
+        let values = if is_counted { Kind::Number } else { Kind::List(false, Box::new(Kind::Mixed)) };
+        self.reduce(at, bare("group"), Kind::Map(false, Box::new(values)));
+        at.push(by);
+        if is_counted {
+            let child = match self.random.below(3) {
+                0 if matches!(kind, Kind::Vertex | Kind::Edge) => {
+                    let key = self.pick(&["age", "weight", "n"]);
+                    vec![step("values", [format!("'{key}'")]), bare(self.pick(&["sum", "max", "mean"]))]
+                }
+                1 if kind == Kind::Number => vec![bare(self.pick(&["sum", "min"]))],
+                _ => vec![bare("count")],
+            };
+            at.push(step("by", [child]));
+        } else {
+            self.lists_are_ordered = false;
+            // Of a traversal that does not reduce it has the last result, in whichever order they come.
+            match kind {
+                Kind::Vertex | Kind::Edge if self.one_in(2) => {
+                    let key = self.single_key(&kind);
+                    at.push(step("by", [format!("'{key}'")]));
+                }
+                Kind::Number | Kind::Text | Kind::Date if self.one_in(2) => {
+                    at.push(step("by", [vec![bare("order"), bare("fold")]]));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    pub(super) fn project(&mut self, at: &mut At) {
+        let kind = at.kind.clone();
+        let names = ["'name'", "'age'", "'x'"];
+        let count = 1 + self.random.below(3) as usize;
+        at.push(step("project", names[..count].iter().copied()));
+        for _ in 0..count {
+            let by = self.by(&kind);
+            at.push(by);
+        }
+        at.becomes(Kind::Map(true, Box::new(Kind::Mixed)));
+        at.is_ordered = false;
+    }
+}

@@ -1,0 +1,147 @@
+//! A traversal as a tree of calls, so that it can be made smaller and still be a traversal.
+
+use std::fmt::Write;
+
+/// Which server a text is for: they name some elements differently.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// TinkerPop's.
+    Reference,
+    /// Hoplake's.
+    Hoplake,
+}
+
+/// A step with its arguments; `by` and its kind are steps of their own.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step {
+    /// Its name.
+    pub name: String,
+    /// What it is called with.
+    pub arguments: Vec<Argument>,
+}
+
+/// An argument of a step.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Argument {
+    /// As it is written.
+    Text(String),
+    /// As it is written for the reference and for Hoplake.
+    Sided(String, String),
+    /// A traversal within.
+    Child(Vec<Step>),
+}
+
+impl From<&str> for Argument {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Argument {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<Vec<Step>> for Argument {
+    fn from(steps: Vec<Step>) -> Self {
+        Self::Child(steps)
+    }
+}
+
+/// A step of a name.
+pub fn step<A: Into<Argument>>(name: &str, arguments: impl IntoIterator<Item = A>) -> Step {
+    Step { name: name.to_owned(), arguments: arguments.into_iter().map(Into::into).collect() }
+}
+
+/// A step without arguments.
+pub fn bare(name: &str) -> Step {
+    Step { name: name.to_owned(), arguments: Vec::new() }
+}
+
+/// The text of a traversal for a server.
+pub fn text(steps: &[Step], side: Side) -> String {
+    let mut text = String::from("g");
+    write(steps, side, &mut text);
+    text
+}
+
+fn write(steps: &[Step], side: Side, text: &mut String) {
+    for step in steps {
+        let _ = write!(text, ".{}(", step.name);
+        for (number, argument) in step.arguments.iter().enumerate() {
+            text.push_str(if number > 0 { ", " } else { "" });
+            match argument {
+                Argument::Text(argument) => text.push_str(argument),
+                Argument::Sided(reference, hoplake) => {
+                    text.push_str(if side == Side::Reference { reference } else { hoplake });
+                }
+                Argument::Child(steps) => {
+                    text.push_str("__");
+                    write(steps, side, text);
+                }
+            }
+        }
+        text.push(')');
+    }
+}
+
+/// Steps without which a later one depends on the order in which a server happens to find things, and those that set up names.
+const KEPT: [&str; 4] = ["order", "by", "V", "E"];
+
+fn is_start(step: &Step) -> bool {
+    ["inject", "addV", "mergeV", "mergeE"].contains(&step.name.as_str())
+}
+
+/// Traversals with one step less, one argument less, or a child in the place of its step.
+pub fn smaller(steps: &[Step]) -> Vec<Vec<Step>> {
+    let mut all = Vec::new();
+    for (place, step) in steps.iter().enumerate().rev() {
+        let with = |middle: Vec<Step>| [&steps[..place], &middle, &steps[place + 1..]].concat();
+        let is_of_order = step.name == "by"
+            && steps[..place].iter().rfind(|step| step.name != "by").is_some_and(|step| step.name == "order");
+        let is_kept = KEPT.contains(&step.name.as_str()) && (step.name != "by" || is_of_order);
+        if !is_kept && steps.len() > 1 && (place > 0 || !is_start(step)) {
+            all.push(with(Vec::new()));
+        }
+        for (number, argument) in step.arguments.iter().enumerate() {
+            if step.arguments.len() > 1 && step.name != "option" {
+                let mut less = step.clone();
+                less.arguments.remove(number);
+                all.push(with(vec![less]));
+            }
+            if let Argument::Child(child) = argument {
+                if !is_kept && step.name != "by" {
+                    all.push(with(child.clone()));
+                }
+                for child in smaller(child) {
+                    let mut less = step.clone();
+                    less.arguments[number] = Argument::Child(child);
+                    all.push(with(vec![less]));
+                }
+            }
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn traversals_are_written_for_each_side_and_made_smaller() {
+        let id = Argument::Sided("'a:1'".into(), "'1'".into());
+        let steps = vec![step("V", [id]), step("where", [vec![bare("out"), bare("in")]]), bare("count")];
+        assert_eq!(text(&steps, Side::Reference), "g.V('a:1').where(__.out().in()).count()");
+        let smaller: Vec<String> = smaller(&steps).iter().map(|steps| text(steps, Side::Hoplake)).collect();
+        let expected = [
+            "g.V('1').where(__.out().in())",
+            "g.V('1').count()",
+            "g.V('1').out().in().count()",
+            "g.V('1').where(__.out()).count()",
+            "g.V('1').where(__.in()).count()",
+        ];
+        assert_eq!(smaller, expected);
+    }
+}

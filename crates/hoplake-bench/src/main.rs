@@ -10,6 +10,7 @@ mod index;
 mod kronecker;
 mod load;
 mod local;
+mod organisation;
 mod parquet_pairs;
 mod serve_load;
 mod snb;
@@ -55,6 +56,8 @@ enum Verb {
     Local(local::Arguments),
     /// Property indexes: sizes, times, and look-ups next to scans.
     Index(index::Arguments),
+    /// Prepared and dynamic queries of an organisation through a server on loopback: latency by rate, with and without kept results.
+    Organisation(organisation::Arguments),
     /// Queries a second and latency of one hop through a server on loopback.
     ServeLoad(serve_load::Arguments),
 }
@@ -75,6 +78,7 @@ fn main() -> anyhow::Result<()> {
         Verb::Streamed(arguments) => streamed::run(&arguments),
         Verb::Local(arguments) => local::run(&arguments),
         Verb::Index(arguments) => index::run(&arguments),
+        Verb::Organisation(arguments) => organisation::run(&arguments),
         Verb::ServeLoad(arguments) => serve_load::run(&arguments),
     }
 }

@@ -154,7 +154,7 @@ impl<'a> Usage<'a> {
 }
 
 /// The processor time of this process so far, which Linux counts in hundredths of a second.
-fn processor_time() -> Result<Duration> {
+pub(super) fn processor_time() -> Result<Duration> {
     let stat = std::fs::read_to_string("/proc/self/stat").context("the processor time is only known on Linux")?;
     // The name before the last parenthesis may have spaces; user and system time are the 12th and 13th after it.
     let fields = stat.rsplit_once(')').context("no name in /proc/self/stat")?.1.split_whitespace().skip(11).take(2);

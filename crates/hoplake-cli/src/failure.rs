@@ -140,6 +140,7 @@ fn of_reason(reason: Reason, verb: &str, url: &str) -> Option<String> {
         Reason::Undeclared => "correct the name, or leave out --strict to add it to the graph".into(),
         Reason::Inexact => "write integers, or put the other numbers into a property of another name".into(),
         Reason::Syntax => "docs/gremlin.md has examples of queries".into(),
+        Reason::Call => format!("hoplake queries list {url} shows the queries there are, and what each takes"),
         Reason::Step => "docs/gremlin.md lists the steps that are supported".into(),
         Reason::ReadOnly => "add --commit to let it change the graph".into(),
         Reason::Query | Reason::Fail => return None,

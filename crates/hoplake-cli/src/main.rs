@@ -48,6 +48,7 @@ enum Verb {
     Get(verbs::get::Args),
     Scan(verbs::scan::Args),
     Query(verbs::query::Args),
+    Queries(verbs::queries::Args),
     Export(verbs::export::Args),
     Index(verbs::index::Args),
     // By far the most options: the others are not as large as it.
@@ -86,6 +87,7 @@ impl Verb {
             Self::Get(args) => verbs::get::run(args).await,
             Self::Scan(args) => verbs::scan::run(args).await,
             Self::Query(args) => verbs::query::run(args).await,
+            Self::Queries(args) => verbs::queries::run(args).await,
             Self::Export(args) => verbs::export::run(args).await,
             Self::Index(args) => verbs::index::run(args).await,
             Self::Run(args) => verbs::run::run(args).await,
@@ -121,6 +123,7 @@ impl Verb {
             Self::Get(args) => ("get", &args.graph.url),
             Self::Scan(args) => ("scan", &args.graph.url),
             Self::Query(args) => ("query", &args.graph.url),
+            Self::Queries(args) => ("queries", args.url()),
             Self::Export(args) => ("export", &args.graph.url),
             Self::Index(args) => ("index", args.url()),
             Self::Run(args) => ("run", &args.graph.url),

@@ -107,7 +107,7 @@ async fn newest_itself(reader: &Reader, branch: &mut Branch) -> Result<Option<Ma
     }
 }
 
-/// The content of an old version in a new one. The new one keeps its own versions, tags and leases.
+/// The content of an old version in a new one. The new one keeps its own versions, tags, prepared queries and leases.
 fn as_it_was(old: &Manifest, next: Manifest) -> Manifest {
     let mut restored = Manifest {
         version: next.version,
@@ -117,6 +117,7 @@ fn as_it_was(old: &Manifest, next: Manifest) -> Manifest {
         leases: next.leases,
         history: next.history,
         tags: next.tags,
+        queries: next.queries,
         next_index: next.next_index.max(old.next_index),
         ..old.clone()
     };

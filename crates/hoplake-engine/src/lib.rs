@@ -43,6 +43,7 @@ mod ordinals;
 mod owner;
 pub mod path;
 mod pieces;
+pub mod prepared;
 mod properties;
 pub mod property_index;
 mod publish;

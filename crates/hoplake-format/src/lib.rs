@@ -8,6 +8,7 @@
 //! * [`manifest`]: the one object that names everything of a snapshot.
 //! * [`segment`]: immutable objects made of sections of blocks, and their resident index.
 //! * [`adjacency`], [`keys`]: the codecs of blocks; [`filter`]: "absent" without I/O.
+//! * [`prepared`]: queries that a graph keeps under names.
 //! * [`property_index`]: from a value to the vertices that have it.
 //! * [`table`]: how tables of properties are written; [`pages`]: what is checked before Parquet is decoded.
 //! * [`checksum`]: what every block ends with.
@@ -22,6 +23,7 @@ pub mod keys;
 pub mod manifest;
 mod names;
 pub mod pages;
+pub mod prepared;
 pub mod property_index;
 pub mod schema;
 pub mod segment;
@@ -36,6 +38,7 @@ pub use manifest::{
     SegmentRef, Slot, TableOwner, TableRef, VersionRange, VertexCount, WriterLease,
 };
 pub use names::DataNames;
+pub use prepared::{PreparedQueries, PreparedQuery, QueryEdition, QueryParameter};
 pub use property_index::{IndexId, PropertyIndex};
 pub use schema::{
     EdgeType, KeyType, LABELS_MAX, PROPERTIES_MAX, Property, PropertyType, ScalarType, Schema, TIMESTAMP_ZONE,

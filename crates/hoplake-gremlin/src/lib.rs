@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`text`] | reads the language as text |
 //! | [`bytecode`] | the language as drivers send it: instructions that a codec has read |
+//! | [`prepared`] | texts that a graph keeps, called by name |
 //! | [`script`] | what comes of both: calls by name, with their arguments |
 //! | [`value`] | what a query returns: types, comparison, arithmetic |
 //! | [`message`] | requests and responses |
@@ -20,6 +21,7 @@ pub mod graphson;
 pub mod literal;
 pub mod message;
 pub mod plan;
+pub mod prepared;
 pub mod run;
 pub mod script;
 pub mod text;

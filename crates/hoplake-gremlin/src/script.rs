@@ -3,9 +3,11 @@
 //! Text and bytecode both become it, so that nothing after it knows which of them a driver sent. It is not known yet whether
 //! a step of that name exists, or takes such arguments.
 
+use std::collections::HashSet;
+
 use crate::{
     literal::Literal,
-    tokens::{Cardinality, Token},
+    tokens::{Cardinality, Order, Token},
     value::Value,
 };
 
@@ -34,6 +36,103 @@ pub struct Traversal {
     pub source: Vec<Call>,
     /// Its steps and their modulators.
     pub steps: Vec<Call>,
+}
+
+impl Script {
+    /// Whether a statement calls a prepared query, so that it can be planned on a graph alone.
+    pub fn calls(&self) -> bool {
+        self.statements
+            .iter()
+            .any(|statement| matches!(statement, Statement::Traversal(traversal, _) if traversal.calls()))
+    }
+}
+
+impl Traversal {
+    pub(crate) fn calls(&self) -> bool {
+        self.steps.first().is_some_and(|step| &*step.name == "call")
+    }
+
+    /// Whether two runs on one version of a graph may have different answers. The texts of calls are not looked at.
+    pub(crate) fn varies(&self) -> bool {
+        let mut varies = false;
+        visit(&self.source, &mut |part| varies |= part.varies());
+        visit(&self.steps, &mut |part| varies |= part.varies());
+        varies
+    }
+
+    /// The names in it whose values come from elsewhere.
+    pub(crate) fn names(&self) -> HashSet<&str> {
+        let mut names = HashSet::new();
+        let mut note = |part| {
+            if let Part::Argument(Argument::Name(name)) = part {
+                names.insert(&**name);
+            }
+        };
+        visit(&self.source, &mut note);
+        visit(&self.steps, &mut note);
+        names
+    }
+}
+
+/// A part of a traversal.
+#[derive(Debug, Clone, Copy)]
+enum Part<'a> {
+    Call(&'a Call),
+    Argument(&'a Argument),
+}
+
+impl Part<'_> {
+    fn varies(self) -> bool {
+        match self {
+            Self::Call(call) => matches!(&*call.name, "coin" | "sample"),
+            Self::Argument(argument) => {
+                matches!(argument, Argument::Now | Argument::RandomUuid | Argument::Token(Token::Order(Order::Shuffle)))
+            }
+        }
+    }
+}
+
+/// Visits calls and all that is in them. What nests is bounded where it is read.
+fn visit<'a>(calls: &'a [Call], to: &mut dyn FnMut(Part<'a>)) {
+    for call in calls {
+        to(Part::Call(call));
+        call.arguments.iter().for_each(|argument| visit_argument(argument, to));
+    }
+}
+
+fn visit_argument<'a>(argument: &'a Argument, to: &mut dyn FnMut(Part<'a>)) {
+    to(Part::Argument(argument));
+    match argument {
+        Argument::List(items) | Argument::Set(items) => items.iter().for_each(|item| visit_argument(item, to)),
+        Argument::Map(entries) => {
+            for (key, value) in entries {
+                visit_argument(key, to);
+                visit_argument(value, to);
+            }
+        }
+        Argument::Traversal(calls) => visit(calls, to),
+        Argument::Predicate(predicate) => visit_predicate(predicate, to),
+        Argument::Cardinality(_, value) => visit_argument(value, to),
+        Argument::Vertex(id, label) => {
+            visit_argument(id, to);
+            visit_argument(label, to);
+        }
+        Argument::Strategy(strategy) => strategy.options.iter().for_each(|(_, value)| visit_argument(value, to)),
+        Argument::Literal(_)
+        | Argument::Now
+        | Argument::RandomUuid
+        | Argument::Token(_)
+        | Argument::Value(_)
+        | Argument::Name(_) => {}
+    }
+}
+
+fn visit_predicate<'a>(predicate: &'a Predicate, to: &mut dyn FnMut(Part<'a>)) {
+    match predicate {
+        Predicate::Test(_, arguments) => arguments.iter().for_each(|argument| visit_argument(argument, to)),
+        Predicate::And(all) | Predicate::Or(all) => all.iter().for_each(|one| visit_predicate(one, to)),
+        Predicate::Not(one) => visit_predicate(one, to),
+    }
 }
 
 /// A step or a modulator: a name and its arguments.
@@ -184,4 +283,32 @@ pub enum Transaction {
     Begin,
     Commit,
     Rollback,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text;
+
+    #[test]
+    fn what_is_drawn_or_timed_varies() {
+        let varies = |query: &str| {
+            let script = text::parse(query).unwrap();
+            let Statement::Traversal(traversal, _) = &script.statements[0] else { panic!("{query}") };
+            traversal.varies()
+        };
+        for query in [
+            "g.V().coin(0.5)",
+            "g.V().where(__.out().sample(1))",
+            "g.V().order().by('name', shuffle)",
+            "g.inject(datetime())",
+            "g.V().has('at', lt(datetime()))",
+            "g.V().has('at', within([1, datetime()]))",
+            "g.V().choose(__.has('at', gt(datetime())), __.out())",
+            "g.withStrategies(SubgraphStrategy(vertices: __.coin(0.5))).V()",
+        ] {
+            assert!(varies(query), "{query}");
+        }
+        assert!(!varies("g.V('coin').order().by('sample', desc).has('at', lt(datetime('2024-01-01T00:00:00Z')))"));
+    }
 }

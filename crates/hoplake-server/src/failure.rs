@@ -219,6 +219,7 @@ impl Failure {
         match (self.reason, self.cause) {
             (Reason::Invalid, Some(hoplake::Reason::Syntax)) => (597, "hoplake.SyntaxException"),
             (Reason::Invalid, Some(hoplake::Reason::Step)) => (498, "hoplake.StepException"),
+            (Reason::Invalid, Some(hoplake::Reason::Call)) => (499, "hoplake.CallException"),
             (Reason::Invalid, Some(hoplake::Reason::Fail)) => (595, "hoplake.FailException"),
             (Reason::Invalid, Some(hoplake::Reason::Query)) => (500, "hoplake.QueryException"),
             (Reason::Invalid, _) => (499, "hoplake.InvalidException"),

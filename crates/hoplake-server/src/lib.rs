@@ -10,6 +10,7 @@
 //! * `catalog`, `admission`, `lifecycle`: open graphs, admission of queries, and shutdown.
 //! * `jobs`: computations over whole graphs, on threads of their own.
 //! * `compaction`: merges sorted runs of the graphs that are served, if it is enabled.
+//! * `results`: results of queries that are asked again.
 //! * `shape`: errors of JSON and TOML in plain words.
 //! * `grpc`, `http`, `gremlin`: from the wire to calls and back.
 //! * [`telemetry`]: logs, counters, traces.
@@ -40,6 +41,7 @@ mod http;
 mod jobs;
 mod lifecycle;
 mod names;
+mod results;
 mod server;
 mod settings;
 mod shape;
@@ -63,5 +65,6 @@ pub use failure::{Failure, Reason};
 pub use names::Source;
 pub use server::{Server, ServerBuilder, ServerError};
 pub use settings::{
-    GremlinSettings, InvalidSetting, JobSettings, LimitSettings, Role, Settings, UnreadableSettings, parse_address,
+    GremlinSettings, InvalidSetting, JobSettings, LimitSettings, ResultSettings, Role, Settings, UnreadableSettings,
+    parse_address,
 };

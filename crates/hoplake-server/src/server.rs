@@ -24,6 +24,7 @@ use crate::{
     jobs::Jobs,
     lifecycle::Lifecycle,
     names::check_names,
+    results::ResultCache,
     telemetry::metrics::Metrics,
     workers::Workers,
 };
@@ -147,6 +148,7 @@ impl ServerBuilder {
             served: ServedGraphs::new(sources, opener, pool, settings.graph_idle()),
             traversals: Traversals::default(),
             gremlin: GremlinState::new(&settings.gremlin),
+            results: ResultCache::new(&settings.results),
             connections: Arc::default(),
             lifecycle,
             catalog,

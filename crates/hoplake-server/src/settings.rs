@@ -49,6 +49,8 @@ pub struct Settings {
     pub jobs: JobSettings,
     /// Gremlin over WebSocket, at `/gremlin` of the HTTP port.
     pub gremlin: GremlinSettings,
+    /// The cache of results of Gremlin queries.
+    pub results: ResultSettings,
     /// Memory of all queries and jobs together, in bytes: intermediate results, requests, and answers until their last
     /// byte is sent. Caches, indexes of open graphs and compaction are apart from it. Default 1 GiB.
     pub memory_bytes_max: u64,
@@ -213,6 +215,22 @@ pub struct GremlinSettings {
     pub ping_ms: u64,
 }
 
+/// Results of queries, prepared or not, that are asked again on the same version of their graph.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ResultSettings {
+    /// What all kept results may take, in bytes, apart from the memory of queries; 0 keeps none. Default 32 MiB.
+    pub bytes_max: u64,
+    /// What the results of one query may take to be kept, in bytes. Default 256 KiB.
+    pub entry_bytes_max: u64,
+}
+
+impl Default for ResultSettings {
+    fn default() -> Self {
+        Self { bytes_max: 32 << 20, entry_bytes_max: 256 << 10 }
+    }
+}
+
 impl Default for GremlinSettings {
     fn default() -> Self {
         Self {
@@ -281,6 +299,7 @@ impl Default for Settings {
             limits: LimitSettings::default(),
             jobs: JobSettings::default(),
             gremlin: GremlinSettings::default(),
+            results: ResultSettings::default(),
             memory_bytes_max: 1 << 30,
             query_threads: processors(),
             queries_max: 64,

@@ -81,6 +81,8 @@ pub enum Reason {
     Syntax,
     /// A query has a step that is not supported, or with wrong arguments. Nothing was read.
     Step,
+    /// A prepared query is not there, or is called with parameters that it does not take. Nothing was read.
+    Call,
     /// A query writes where it may not.
     ReadOnly,
     /// A query failed on what it found.

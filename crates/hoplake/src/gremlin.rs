@@ -28,7 +28,8 @@ use hoplake_engine::change::Committed;
 pub use hoplake_gremlin::{
     bytecode, graphbinary, graphson, literal, message,
     plan::{Names, Plan},
-    run::Wanted,
+    prepared::{Named, call, signature},
+    run::{Wanted, value_bytes},
     script, text, tokens, value,
 };
 use hoplake_gremlin::{error::GremlinError, run};
@@ -38,6 +39,7 @@ use self::{
     script::{Script, Statement},
     value::Value,
 };
+pub use crate::prepared::{parameter, parameter_type};
 use crate::{Error, ErrorKind, Graph, Reason};
 
 /// Results that are taken at a time.
@@ -54,7 +56,7 @@ pub fn parse(text: &str) -> Result<Script, Error> {
     text::parse(text).map_err(|error| Error::new(ErrorKind::Invalid, error.to_string()).with_reason(Reason::Syntax))
 }
 
-/// Makes a plan of a traversal. Nothing is read.
+/// Makes a plan of a traversal. Nothing is read. A call of a prepared query needs the graph that has it: [`Transaction::plan`].
 ///
 /// # Errors
 /// [`Invalid`](ErrorKind::Invalid) with [`Reason::Step`], and the name of a step that is not supported or has wrong arguments.
@@ -94,31 +96,25 @@ impl Transaction {
         let mut transaction = self.inner.clone();
         for statement in parse(text)?.statements {
             let Statement::Traversal(traversal, _) = statement else { continue };
-            let plan = plan(&traversal, Names::default())?;
+            let current = Self { inner: transaction };
+            let plan = current.plan(&traversal, Names::default())?;
             if plan.settings.timeout_ms.is_some() {
                 context.give_time(plan.settings.timeout_ms);
             }
-            let mut results = Self { inner: transaction }.run(&plan, Wanted { properties: true }, &context)?;
-            last.clear();
-            loop {
-                let next = results.next(RESULTS).await?;
-                if next.is_empty() {
-                    break;
-                }
-                for (value, bulk) in next {
-                    if last.len() as u64 + bulk > RESULTS_MAX {
-                        let why = format!(
-                            "the query has more than {RESULTS_MAX} results: count them, or take them with Transaction::run"
-                        );
-                        return Err(Error::new(ErrorKind::Limit, why));
-                    }
-                    last.extend(std::iter::repeat_n(value, bulk as usize));
-                }
-            }
-            transaction = results.into_transaction().inner;
+            let (results, current) = all(current, &plan, &context).await?;
+            last = results;
+            transaction = current.inner;
         }
         self.inner = transaction;
         Ok(last)
+    }
+
+    /// Makes a plan of a traversal, in which it may call the prepared queries of the graph. Nothing is read.
+    ///
+    /// # Errors
+    /// As [`plan`]; [`Invalid`](ErrorKind::Invalid) if a call names no prepared query of the graph, or its parameters are wrong.
+    pub fn plan(&self, traversal: &script::Traversal, names: Names<'_>) -> Result<Plan, Error> {
+        Ok(hoplake_gremlin::plan::lower_on(traversal, names, self.inner.queries())?)
     }
 
     /// Runs a plan, as a query of `context`.
@@ -146,6 +142,31 @@ impl Transaction {
     /// [`Unknown`](ErrorKind::Unknown) if it is unknown whether it was published; the store's, and then it was not.
     pub async fn commit(self) -> Result<Option<Committed>, Error> {
         Ok(self.inner.commit().await?)
+    }
+}
+
+/// All results of a plan, and the transaction after it.
+pub(crate) async fn all(
+    transaction: Transaction,
+    plan: &Plan,
+    context: &QueryContext,
+) -> Result<(Vec<Value>, Transaction), Error> {
+    let mut results = transaction.run(plan, Wanted { properties: true }, context)?;
+    let mut all = Vec::new();
+    loop {
+        let next = results.next(RESULTS).await?;
+        if next.is_empty() {
+            return Ok((all, results.into_transaction()));
+        }
+        for (value, bulk) in next {
+            if all.len() as u64 + bulk > RESULTS_MAX {
+                let why = format!(
+                    "the query has more than {RESULTS_MAX} results: count them, or take them with Transaction::run"
+                );
+                return Err(Error::new(ErrorKind::Limit, why));
+            }
+            all.extend(std::iter::repeat_n(value, bulk as usize));
+        }
     }
 }
 
@@ -181,6 +202,8 @@ impl From<GremlinError> for Error {
         let reason = match error {
             GremlinError::Engine(error) => return error.into(),
             GremlinError::Unsupported(_) | GremlinError::Invalid(_) => Reason::Step,
+            GremlinError::Syntax(_) => Reason::Syntax,
+            GremlinError::Call(_) => Reason::Call,
             GremlinError::ReadOnly(_) => Reason::ReadOnly,
             GremlinError::Type(_) | GremlinError::Arithmetic(_) => Reason::Query,
             GremlinError::Failed(_) => Reason::Fail,

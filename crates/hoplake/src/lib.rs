@@ -60,6 +60,7 @@ mod info;
 mod inputs;
 mod load;
 mod log;
+mod prepared;
 mod query;
 mod results;
 mod scan;
@@ -94,8 +95,8 @@ pub use hoplake_engine::{
 pub use hoplake_export::{ExportFormat, ExportOptions, Exported};
 pub use hoplake_format::{
     Change, ChangeCounts, ChangeKind, DegreeSummary, Direction, EdgeId, EdgeType, EdgeTypeId, IndexId, Key, KeyType,
-    LabelId, Manifest, Property, PropertyIndex, PropertyType, Schema, TableOwner, VersionRange, VertexCount, VertexId,
-    VertexLabel, WriterLease,
+    LabelId, Manifest, PreparedQueries, PreparedQuery, Property, PropertyIndex, PropertyType, QueryEdition,
+    QueryParameter, Schema, TableOwner, VersionRange, VertexCount, VertexId, VertexLabel, WriterLease,
     constants::KEY_COLUMN,
     segment::{SectionKind, SegmentSettings},
 };
@@ -109,6 +110,7 @@ pub use load::{
     load_with,
 };
 pub use log::{Log, parse_time};
+pub use prepared::SavedQuery;
 pub use query::{EdgeRows, Query, Rows, StepCost, TraversalAnswer, TraversalRequest};
 pub use results::Described;
 pub use scan::{Scan, ScanRequest, SortBy};

@@ -20,6 +20,7 @@ pub mod mirror;
 pub mod neighbors;
 pub mod path;
 mod paths;
+pub mod queries;
 pub mod query;
 pub mod quickstart;
 pub mod restore;

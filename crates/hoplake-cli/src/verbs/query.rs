@@ -3,7 +3,11 @@
 use std::io::{BufWriter, Write};
 
 use clap::ValueEnum;
-use hoplake::gremlin::{self, Names, Wanted, script::Statement, value::Value};
+use hoplake::gremlin::{
+    self, Names, Wanted,
+    script::{Script, Statement},
+    value::Value,
+};
 
 use super::limits::LimitArgs;
 use crate::{
@@ -53,6 +57,13 @@ pub struct Args {
     /// Let the query change the graph: all of its changes are one version
     #[arg(long)]
     commit: bool,
+    #[command(flatten)]
+    results: ResultArgs,
+}
+
+/// How results are printed, and what they may cost.
+#[derive(Debug, clap::Args)]
+pub(super) struct ResultArgs {
     /// How to write the results
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
@@ -68,22 +79,46 @@ pub struct Args {
 /// Runs the verb.
 pub async fn run(args: &Args) -> anyhow::Result<()> {
     let script = gremlin::parse(&args.query)?;
-    let names = args.bindings.iter().map(|binding| binding_of(binding)).collect::<Result<Vec<_>, _>>()?;
-    let traversals = script.statements.iter().filter_map(|statement| match statement {
-        Statement::Traversal(traversal, _) => Some(traversal),
-        _ => None,
-    });
-    // A mistake in any of them is one before anything is read.
-    let plans = traversals.map(|traversal| gremlin::plan(traversal, Names(&names))).collect::<Result<Vec<_>, _>>()?;
-    if !args.commit && plans.iter().any(gremlin::Plan::writes) {
-        return Err(Failure::usage("the query changes the graph", "add --commit to let it").into());
-    }
-    let opened = args.graph.open().await?;
+    answer(&args.graph, &args.results, &script, &bindings(&args.bindings)?, args.commit).await
+}
+
+/// Runs a script and prints the results of its last statement.
+pub(super) async fn answer(
+    graph: &GraphArgs,
+    args: &ResultArgs,
+    script: &Script,
+    names: &[gremlin::Named],
+    commit: bool,
+) -> anyhow::Result<()> {
+    let traversals = || {
+        script.statements.iter().filter_map(|statement| match statement {
+            Statement::Traversal(traversal, _) => Some(traversal),
+            _ => None,
+        })
+    };
+    let check_writes = |plans: &[gremlin::Plan]| match !commit && plans.iter().any(gremlin::Plan::writes) {
+        true => Err(Failure::usage("the query changes the graph", "add --commit to let it")),
+        false => Ok(()),
+    };
+    // A mistake in any of them is one before anything is read; but the steps of a call are in the graph.
+    let before = match script.calls() {
+        true => None,
+        false => {
+            Some(traversals().map(|traversal| gremlin::plan(traversal, Names(names))).collect::<Result<Vec<_>, _>>()?)
+        }
+    };
+    before.as_deref().map_or(Ok(()), check_writes)?;
+    let opened = graph.open().await?;
     let mut query = opened.graph.query();
     query.limit(&args.limits.limits());
     let stopwatch = Stopwatch::start(&query);
     let graph = &opened.graph;
-    let mut transaction = if args.commit { graph.gremlin() } else { graph.gremlin_read_only() };
+    let mut transaction = if commit { graph.gremlin() } else { graph.gremlin_read_only() };
+    let plans = match before {
+        Some(plans) => plans,
+        None => traversals().map(|traversal| transaction.plan(traversal, Names(names))).collect::<Result<_, _>>()?,
+    };
+    check_writes(&plans)?;
     let last = plans.len().saturating_sub(1);
     for (number, plan) in plans.iter().enumerate() {
         let mut results = transaction.run(plan, Wanted { properties: args.format == Format::Json }, query.context())?;
@@ -110,7 +145,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
 
 /// Results on standard output.
 struct Printed<'a> {
-    args: &'a Args,
+    args: &'a ResultArgs,
     sink: BufWriter<Pipe>,
     count: u64,
     /// How many are printed, at most.
@@ -118,7 +153,7 @@ struct Printed<'a> {
 }
 
 impl<'a> Printed<'a> {
-    fn new(args: &'a Args) -> Self {
+    fn new(args: &'a ResultArgs) -> Self {
         let most = args.limit.unwrap_or(if args.format == Format::Text { TEXT_RESULTS } else { u64::MAX });
         Self { args, sink: BufWriter::new(Pipe::stdout()), count: 0, most }
     }
@@ -153,8 +188,13 @@ impl<'a> Printed<'a> {
     }
 }
 
+/// Reads names and values.
+pub(super) fn bindings(texts: &[String]) -> Result<Vec<gremlin::Named>, Failure> {
+    texts.iter().map(|text| binding_of(text)).collect()
+}
+
 /// Reads `NAME=JSON`.
-fn binding_of(text: &str) -> Result<(Box<str>, Value), Failure> {
+fn binding_of(text: &str) -> Result<gremlin::Named, Failure> {
     let wrong =
         |why: &str| Failure::usage(format!("{text:?} {why}"), "write --bind name='\"Ann\"' or --bind ages='[30, 40]'");
     let (name, json) = text.split_once('=').ok_or_else(|| wrong("has no \"=\""))?;

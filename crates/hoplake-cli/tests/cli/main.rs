@@ -18,6 +18,7 @@ mod inputs;
 mod installing;
 mod load;
 mod mistakes;
+mod prepared;
 mod queries;
 mod querying;
 mod quickstart;

@@ -33,7 +33,7 @@ pub(super) struct ManifestMessage {
     pub(super) segments: Vec<SegmentMessage>,
     #[prost(message, repeated, tag = "9")]
     pub(super) tables: Vec<TableMessage>,
-    /// 1 load, 2 commit, 3 compaction, 4 fence, 5 restore, 6 tag.
+    /// 1 load, 2 commit, 3 compaction, 4 fence, 5 restore, 6 tag, 7 index, 8 query.
     #[prost(uint32, tag = "10")]
     pub(super) change: u32,
     #[prost(message, optional, tag = "11")]
@@ -55,6 +55,44 @@ pub(super) struct ManifestMessage {
     pub(super) indexes: Vec<IndexMessage>,
     #[prost(uint32, tag = "19")]
     pub(super) next_index: u32,
+    #[prost(message, repeated, tag = "21")]
+    pub(super) queries: Vec<QueryMessage>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct QueryMessage {
+    #[prost(string, tag = "1")]
+    pub(super) name: String,
+    #[prost(uint32, tag = "2")]
+    pub(super) last: u32,
+    #[prost(message, repeated, tag = "3")]
+    pub(super) editions: Vec<EditionMessage>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct EditionMessage {
+    #[prost(uint32, tag = "1")]
+    pub(super) number: u32,
+    #[prost(string, tag = "2")]
+    pub(super) text: String,
+    #[prost(message, repeated, tag = "3")]
+    pub(super) parameters: Vec<ParameterMessage>,
+    #[prost(string, tag = "4")]
+    pub(super) description: String,
+    #[prost(uint64, tag = "5")]
+    pub(super) saved_unix_ms: u64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct ParameterMessage {
+    #[prost(string, tag = "1")]
+    pub(super) name: String,
+    /// As of a property.
+    #[prost(uint32, tag = "2")]
+    pub(super) kind: u32,
+    /// JSON.
+    #[prost(string, optional, tag = "3")]
+    pub(super) default: Option<String>,
 }
 
 #[derive(Clone, PartialEq, Message)]

@@ -10,6 +10,7 @@
 //! an entry for an item (a key, a vertex's row, the edges between two vertices) decides it.
 
 mod messages;
+mod queries;
 #[cfg(test)]
 mod tests;
 mod wire;
@@ -19,7 +20,7 @@ use std::collections::BTreeMap;
 use prost::Message;
 
 use crate::{
-    Direction, EdgeTypeId, FormatError, IndexId, LabelId, PropertyIndex, Schema,
+    Direction, EdgeTypeId, FormatError, IndexId, LabelId, PreparedQueries, PropertyIndex, Schema,
     constants::{FORMAT_VERSION, MANIFEST_MAGIC, REMOVED_MAGIC},
     segment::{SectionKind, SegmentEnd},
 };
@@ -85,6 +86,8 @@ pub struct Manifest {
     pub history: Vec<VersionRange>,
     /// Names of older versions, which a vacuum spares.
     pub tags: BTreeMap<String, u64>,
+    /// Prepared queries. Like tags they are of the graph and not of its content: a load or a restore keeps them.
+    pub queries: PreparedQueries,
     /// Labels, edge types and properties.
     pub schema: Schema,
     /// Property indexes, by their numbers.
@@ -134,6 +137,8 @@ pub enum ChangeKind {
     Tag,
     /// A property index began to be built, was completed or dropped.
     Index,
+    /// A prepared query was saved or deleted.
+    Query,
 }
 
 impl ChangeKind {
@@ -147,6 +152,7 @@ impl ChangeKind {
             Self::Restore => "restore",
             Self::Tag => "tag",
             Self::Index => "index",
+            Self::Query => "query",
         }
     }
 }

@@ -1,7 +1,29 @@
 //! A manifest is read as it was written, or refused.
 
 use super::*;
-use crate::{EdgeType, KeyType, Property, PropertyType, ScalarType, VertexLabel, constants::REMOVED_BYTES_MAX};
+use crate::{
+    EdgeType, KeyType, PreparedQuery, Property, PropertyType, QueryEdition, QueryParameter, ScalarType, VertexLabel,
+    constants::REMOVED_BYTES_MAX, prepared::QUERIES_BYTES_MAX,
+};
+
+fn team() -> PreparedQuery {
+    let parameter = |name: &str, kind, default: Option<&str>| QueryParameter {
+        name: name.into(),
+        kind,
+        default: default.map(str::to_owned),
+    };
+    let edition = QueryEdition {
+        number: 2,
+        text: "g.V(id).in('reportsTo').limit(most)".into(),
+        parameters: vec![
+            parameter("id", PropertyType::List(ScalarType::String), None),
+            parameter("most", PropertyType::Scalar(ScalarType::Int64), Some("10")),
+        ],
+        description: "who reports to someone".into(),
+        saved_unix_ms: 1_700_000_000_000,
+    };
+    PreparedQuery { last: 3, editions: vec![edition] }
+}
 
 fn sample() -> Manifest {
     let property = |name: &str, kind| Property { name: name.into(), kind };
@@ -27,6 +49,7 @@ fn sample() -> Manifest {
         leases: vec![WriterLease { writer: "01JDW".into(), kind: ChangeKind::Compaction, since: 2 }],
         history: vec![VersionRange::of(1)],
         tags: [("as loaded".to_owned(), 1)].into(),
+        queries: PreparedQueries([("team".to_owned(), team())].into()),
         schema: Schema {
             vertex_labels: vec![VertexLabel {
                 name: "Person".into(),
@@ -206,6 +229,22 @@ fn versions_that_can_be_opened_are_counted_on() {
     }
     let why = refused(Manifest { tags: [("gone".to_owned(), 2)].into(), ..fifth });
     assert!(why.contains("tag gone is of version 2, which was removed"), "{why}");
+}
+
+#[test]
+fn prepared_queries_that_cannot_be_are_refused() {
+    let refused = |change: &dyn Fn(&mut PreparedQuery)| {
+        let mut manifest = sample();
+        change(manifest.queries.0.get_mut("team").unwrap());
+        Manifest::decode(&manifest.encode()).unwrap_err().to_string()
+    };
+    assert!(refused(&|query| query.last = 1).contains("do not ascend from 1 up to 1"));
+    assert!(refused(&|query| query.editions.clear()).contains("do not ascend"));
+    assert!(refused(&|query| query.editions[0].number = 0).contains("do not ascend"));
+    assert!(refused(&|query| query.editions[0].description = "x".repeat(QUERIES_BYTES_MAX)).contains("at most"));
+    let mut manifest = sample();
+    manifest.queries.0.insert("a@1".into(), team());
+    assert!(Manifest::decode(&manifest.encode()).unwrap_err().to_string().contains("cannot be the name of a query"));
 }
 
 /// A writer that takes a version tombstone of its own version for another's removes what the version names.

@@ -11,7 +11,7 @@ use super::{
         AppliedMessage, CountsMessage, DegreeMessage, EdgeTypeMessage, IndexMessage, LabelMessage, ManifestMessage,
         PropertyMessage, SectionMessage, SegmentMessage, TableMessage, VersionMessage, WriterLeaseMessage,
     },
-    unsupported,
+    queries, unsupported,
 };
 use crate::{
     Direction, EdgeType, EdgeTypeId, FormatError, IndexId, KeyType, LabelId, Property, PropertyIndex, PropertyType,
@@ -40,6 +40,7 @@ fn change_number(kind: ChangeKind) -> u32 {
         ChangeKind::Restore => 5,
         ChangeKind::Tag => 6,
         ChangeKind::Index => 7,
+        ChangeKind::Query => 8,
     }
 }
 
@@ -52,6 +53,7 @@ fn change_kind(number: u32) -> Result<ChangeKind, FormatError> {
         5 => Ok(ChangeKind::Restore),
         6 => Ok(ChangeKind::Tag),
         7 => Ok(ChangeKind::Index),
+        8 => Ok(ChangeKind::Query),
         other => Err(unsupported(format!("a change of kind {other}"))),
     }
 }
@@ -66,21 +68,43 @@ fn version_range(since: u64, until: u64, version: u64) -> Result<VersionRange, F
 
 const LIST: u32 = 16;
 
+/// The number of a type of values.
+pub(super) fn kind_number(kind: PropertyType) -> u32 {
+    let number = |scalar| match scalar {
+        ScalarType::Bool => 1,
+        ScalarType::Int64 => 2,
+        ScalarType::Float64 => 3,
+        ScalarType::String => 4,
+        ScalarType::Date => 5,
+        ScalarType::Timestamp => 6,
+    };
+    match kind {
+        PropertyType::Scalar(scalar) => number(scalar),
+        PropertyType::List(scalar) => number(scalar) + LIST,
+    }
+}
+
+/// The type of values with a number.
+pub(super) fn property_type(number: u32) -> Result<PropertyType, FormatError> {
+    let scalar = match number % LIST {
+        1 => ScalarType::Bool,
+        2 => ScalarType::Int64,
+        3 => ScalarType::Float64,
+        4 => ScalarType::String,
+        5 => ScalarType::Date,
+        6 => ScalarType::Timestamp,
+        _ => return Err(unsupported(format!("a property of type {number}"))),
+    };
+    match number / LIST {
+        0 => Ok(PropertyType::Scalar(scalar)),
+        1 => Ok(PropertyType::List(scalar)),
+        _ => Err(unsupported(format!("a property of type {number}"))),
+    }
+}
+
 impl From<&Property> for PropertyMessage {
     fn from(property: &Property) -> Self {
-        let number = |scalar| match scalar {
-            ScalarType::Bool => 1,
-            ScalarType::Int64 => 2,
-            ScalarType::Float64 => 3,
-            ScalarType::String => 4,
-            ScalarType::Date => 5,
-            ScalarType::Timestamp => 6,
-        };
-        let kind = match property.kind {
-            PropertyType::Scalar(scalar) => number(scalar),
-            PropertyType::List(scalar) => number(scalar) + LIST,
-        };
-        Self { name: property.name.clone(), kind }
+        Self { name: property.name.clone(), kind: kind_number(property.kind) }
     }
 }
 
@@ -88,21 +112,7 @@ impl TryFrom<PropertyMessage> for Property {
     type Error = FormatError;
 
     fn try_from(message: PropertyMessage) -> Result<Self, FormatError> {
-        let scalar = match message.kind % LIST {
-            1 => ScalarType::Bool,
-            2 => ScalarType::Int64,
-            3 => ScalarType::Float64,
-            4 => ScalarType::String,
-            5 => ScalarType::Date,
-            6 => ScalarType::Timestamp,
-            _ => return Err(unsupported(format!("a property of type {}", message.kind))),
-        };
-        let kind = match message.kind / LIST {
-            0 => PropertyType::Scalar(scalar),
-            1 => PropertyType::List(scalar),
-            _ => return Err(unsupported(format!("a property of type {}", message.kind))),
-        };
-        Ok(Self { name: message.name, kind })
+        Ok(Self { kind: property_type(message.kind)?, name: message.name })
     }
 }
 
@@ -162,6 +172,7 @@ impl From<&Manifest> for ManifestMessage {
             applied: manifest.applied.iter().map(AppliedMessage::from).collect(),
             indexes: manifest.indexes.iter().map(IndexMessage::from).collect(),
             next_index: manifest.next_index.into(),
+            queries: queries::messages(&manifest.queries),
         }
     }
 }
@@ -350,6 +361,7 @@ impl TryFrom<ManifestMessage> for Manifest {
             leases: message.leases.into_iter().map(WriterLease::try_from).collect::<Result<_, _>>()?,
             history,
             tags: message.tags,
+            queries: queries::read(message.queries)?,
             reset: message.reset,
             applied: applied(message.applied, version)?,
             schema,

@@ -4,6 +4,8 @@
 
 use std::sync::Arc;
 
+use hoplake_format::PreparedQueries;
+
 use super::{
     By, Case, Choice, Collects, Conversion, Formula, Given, ListStep, Name, NewKey, NewProperty, Paths, Plan,
     Predicate, Quantifier, Reaches, Reduction, Repeat, Settings, Step, StepKind, Steps, TextStep, TokensWanted, Until,
@@ -19,7 +21,7 @@ use crate::{
     value::Value,
 };
 
-type Lowered<T> = Result<T, GremlinError>;
+pub(super) type Lowered<T> = Result<T, GremlinError>;
 
 /// The values of names in a query.
 #[derive(Debug, Clone, Copy, Default)]
@@ -37,9 +39,17 @@ impl Names<'_> {
 /// # Errors
 /// [`GremlinError::Unsupported`] and [`GremlinError::Invalid`], with the name of the step.
 pub fn lower(traversal: &Traversal, names: Names<'_>) -> Result<Plan, GremlinError> {
+    lower_on(traversal, names, &PreparedQueries::default())
+}
+
+/// As [`lower`], on a graph that has prepared queries.
+///
+/// # Errors
+/// As [`lower`]; what is wrong with a call.
+pub fn lower_on(traversal: &Traversal, names: Names<'_>, queries: &PreparedQueries) -> Result<Plan, GremlinError> {
     let mut lowering = Lowering {
         names,
-        settings: Settings::default(),
+        settings: Settings { varies: traversal.varies(), ..Settings::default() },
         refuses_unlabelled: false,
         reserved: Vec::new(),
         restrictions: None,
@@ -58,13 +68,15 @@ pub fn lower(traversal: &Traversal, names: Names<'_>) -> Result<Plan, GremlinErr
         }
         _ => (&traversal.steps[..], None),
     };
-    let steps = lowering.steps(calls)?;
+    let steps = lowering.steps_on(calls, queries)?;
     if end == Some("explain") {
         let text = super::explain::explain(steps, &lowering.settings);
         return Ok(Plan { steps: only(StepKind::Inject(vec![text.as_str().into()])), settings: Settings::default() });
     }
     let steps = super::rules::apply(steps, &lowering.settings);
     lowering.settings.profile = end == Some("profile");
+    // Its result is times.
+    lowering.settings.varies |= lowering.settings.profile;
     Ok(Plan { steps, settings: lowering.settings })
 }
 
@@ -79,7 +91,7 @@ pub(super) struct Lowering<'a> {
     /// What strategies let the traversal see.
     pub(super) restrictions: Option<Restrictions>,
     /// Labels of the steps so far.
-    seen: Vec<Name>,
+    pub(super) seen: Vec<Name>,
 }
 
 impl Lowering<'_> {
@@ -870,8 +882,9 @@ fn no_repeat() -> GremlinError {
 
 fn unknown(name: &str) -> GremlinError {
     let why = match name {
-        "call" | "io" | "read" | "write" | "program" | "connectedComponent" | "pageRank" | "peerPressure"
-        | "shortestPath" | "subgraph" => {
+        "call" => "`call` begins a traversal, and a prepared query cannot call another".to_owned(),
+        "io" | "read" | "write" | "program" | "connectedComponent" | "pageRank" | "peerPressure" | "shortestPath"
+        | "subgraph" => {
             format!("the step `{name}` is not supported")
         }
         "profile" | "explain" => format!("`{name}` is the last step of a query, and takes nothing"),

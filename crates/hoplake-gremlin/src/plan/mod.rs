@@ -4,6 +4,7 @@
 //! could be lowered to the same steps.
 
 mod arguments;
+mod calls;
 mod changes;
 mod explain;
 mod formula;
@@ -25,7 +26,7 @@ use crate::{
 
 pub use self::{
     formula::Formula,
-    lower::{Names, lower},
+    lower::{Names, lower, lower_on},
     predicate::Predicate,
 };
 
@@ -67,6 +68,8 @@ pub struct Settings {
     pub writes: bool,
     /// Whether what each step took is the result, and not its results.
     pub profile: bool,
+    /// Whether it may have another answer on the same version: random steps, the time.
+    pub varies: bool,
 }
 
 /// Which part of a traverser's path is kept.

@@ -8,7 +8,7 @@ use hoplake_format::VertexId;
 use hoplake_storage::MemoryHold;
 
 use super::paths::NO_PATH;
-use crate::value::{Unread, Value};
+use crate::value::{Edge, Property, Unread, Value, Vertex, VertexProperty};
 
 /// Traversers of a batch, at most, where a step can divide what it gives.
 pub(super) const ROWS_MAX: usize = 1 << 16;
@@ -185,8 +185,9 @@ impl Items {
 }
 
 /// What a value takes, with all that it has within.
-pub(super) fn value_bytes(value: &Value) -> usize {
+pub fn value_bytes(value: &Value) -> usize {
     let all = |values: &[Value]| values.iter().map(value_bytes).sum::<usize>();
+    let plain = |properties: &Option<Vec<Property>>| properties.iter().flatten().map(property_bytes).sum::<usize>();
     size_of::<Value>()
         + match value {
             Value::Text(text) => text.len(),
@@ -200,8 +201,30 @@ pub(super) fn value_bytes(value: &Value) -> usize {
             }
             Value::Tree(tree) => tree_bytes(tree),
             Value::Unread(_) => size_of::<Unread>(),
+            Value::Vertex(vertex) => {
+                let properties = vertex.properties.iter().flatten().map(vertex_property_bytes).sum::<usize>();
+                size_of::<Vertex>() + value_bytes(&vertex.id) + vertex.label.len() + properties
+            }
+            Value::Edge(edge) => {
+                let ends = [&edge.out_vertex, &edge.in_vertex].map(|(id, label)| value_bytes(id) + label.len());
+                let own = value_bytes(&edge.id) + edge.label.len() + plain(&edge.properties);
+                size_of::<Edge>() + own + ends[0] + ends[1]
+            }
+            Value::VertexProperty(property) => vertex_property_bytes(property),
+            Value::Property(property) => property_bytes(property),
+            Value::Traverser(traverser) => value_bytes(&traverser.value),
             _ => 0,
         }
+}
+
+fn property_bytes(property: &Property) -> usize {
+    size_of::<Property>() + property.key.len() + value_bytes(&property.value)
+}
+
+fn vertex_property_bytes(property: &VertexProperty) -> usize {
+    let properties = property.properties.iter().flatten().map(property_bytes).sum::<usize>();
+    let own = value_bytes(&property.id) + property.key.len() + value_bytes(&property.value);
+    size_of::<VertexProperty>() + own + properties
 }
 
 fn tree_bytes(tree: &crate::value::Tree) -> usize {

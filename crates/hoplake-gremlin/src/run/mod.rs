@@ -37,10 +37,12 @@ use hoplake_engine::{
     Expected, Snapshot,
     change::{Committed, Committer},
 };
+use hoplake_format::PreparedQueries;
 use hoplake_storage::{Branch, MemoryHold};
 
+pub use self::batch::value_bytes;
 use self::{
-    batch::{Batch, Items, value_bytes},
+    batch::{Batch, Items},
     change::Changes,
     kept::Kept,
     paths::{Labels, PathTree},
@@ -86,6 +88,11 @@ impl Transaction {
     /// How many changes a commit would have.
     pub fn changes(&self) -> usize {
         self.changes.count()
+    }
+
+    /// The prepared queries of the graph.
+    pub fn queries(&self) -> &PreparedQueries {
+        &self.snapshot.manifest().queries
     }
 
     /// Commits what was changed, as one version. Without changes nothing happens, and there is no version.

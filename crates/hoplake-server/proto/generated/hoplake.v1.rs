@@ -243,6 +243,135 @@ pub struct GetGraphResponse {
     pub compaction_due: bool,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GremlinRequest {
+    /// A version that is named is read alone.
+    #[prost(message, optional, tag = "1")]
+    pub graph: ::core::option::Option<GraphRef>,
+    /// Of several statements the results of the last.
+    #[prost(string, tag = "2")]
+    pub gremlin: ::prost::alloc::string::String,
+    /// Values of names in it, as JSON or GraphSON.
+    #[prost(map = "string, string", tag = "3")]
+    pub bindings: ::std::collections::HashMap<
+        ::prost::alloc::string::String,
+        ::prost::alloc::string::String,
+    >,
+    #[prost(message, optional, tag = "4")]
+    pub limits: ::core::option::Option<Limits>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CallQueryRequest {
+    /// A version that is named is read alone.
+    #[prost(message, optional, tag = "1")]
+    pub graph: ::core::option::Option<GraphRef>,
+    /// NAME, or NAME@NUMBER for an older edition.
+    #[prost(string, tag = "2")]
+    pub query: ::prost::alloc::string::String,
+    /// Values of its parameters, as JSON or GraphSON.
+    #[prost(map = "string, string", tag = "3")]
+    pub parameters: ::std::collections::HashMap<
+        ::prost::alloc::string::String,
+        ::prost::alloc::string::String,
+    >,
+    #[prost(message, optional, tag = "4")]
+    pub limits: ::core::option::Option<Limits>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GremlinResponse {
+    /// Each is JSON without types.
+    #[prost(string, repeated, tag = "1")]
+    pub results: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// In the last message.
+    #[prost(message, optional, tag = "2")]
+    pub cost: ::core::option::Option<Cost>,
+    #[prost(uint64, tag = "3")]
+    pub version: u64,
+    /// Whether the results were kept from an equal request on the same version, and nothing was computed.
+    #[prost(bool, tag = "4")]
+    pub cached: bool,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct QueryParameter {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// string, int64, float64, bool, date, timestamp, list<string> or list<int64>.
+    #[prost(string, tag = "2")]
+    pub r#type: ::prost::alloc::string::String,
+    /// Its value if a call gives none, as JSON.
+    #[prost(string, optional, tag = "3")]
+    pub default: ::core::option::Option<::prost::alloc::string::String>,
+}
+/// A prepared query, as it was saved once.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PreparedQuery {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// NAME calls the one with the highest number, NAME@NUMBER this one.
+    #[prost(uint32, tag = "2")]
+    pub number: u32,
+    #[prost(string, tag = "3")]
+    pub text: ::prost::alloc::string::String,
+    #[prost(message, repeated, tag = "4")]
+    pub parameters: ::prost::alloc::vec::Vec<QueryParameter>,
+    #[prost(string, tag = "5")]
+    pub description: ::prost::alloc::string::String,
+    #[prost(uint64, tag = "6")]
+    pub saved_unix_ms: u64,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListQueriesRequest {
+    #[prost(message, optional, tag = "1")]
+    pub graph: ::core::option::Option<GraphRef>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListQueriesResponse {
+    /// By name and number.
+    #[prost(message, repeated, tag = "1")]
+    pub queries: ::prost::alloc::vec::Vec<PreparedQuery>,
+    #[prost(uint64, tag = "2")]
+    pub version: u64,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SaveQueryRequest {
+    /// The name of the graph.
+    #[prost(string, tag = "1")]
+    pub graph: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub name: ::prost::alloc::string::String,
+    /// One traversal.
+    #[prost(string, tag = "3")]
+    pub text: ::prost::alloc::string::String,
+    #[prost(message, repeated, tag = "4")]
+    pub parameters: ::prost::alloc::vec::Vec<QueryParameter>,
+    /// What it is for, in one line.
+    #[prost(string, tag = "5")]
+    pub description: ::prost::alloc::string::String,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SaveQueryResponse {
+    /// Of the name.
+    #[prost(uint32, tag = "1")]
+    pub number: u32,
+    /// The version that has it, which the server has open.
+    #[prost(uint64, tag = "2")]
+    pub version: u64,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeleteQueryRequest {
+    /// The name of the graph.
+    #[prost(string, tag = "1")]
+    pub graph: ::prost::alloc::string::String,
+    /// NAME, or NAME@NUMBER for one edition.
+    #[prost(string, tag = "2")]
+    pub query: ::prost::alloc::string::String,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct DeleteQueryResponse {
+    /// The version that does not have it any more, which the server has open.
+    #[prost(uint64, tag = "1")]
+    pub version: u64,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct LookUpRequest {
     #[prost(message, optional, tag = "1")]
     pub graph: ::core::option::Option<GraphRef>,
@@ -1369,6 +1498,130 @@ pub mod graphs_client {
                 .insert(GrpcMethod::new("hoplake.v1.Graphs", "ShortestPath"));
             self.inner.unary(req, path, codec).await
         }
+        /// Runs a query of Gremlin. The results in chunks.
+        pub async fn gremlin(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GremlinRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::GremlinResponse>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/hoplake.v1.Graphs/Gremlin",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("hoplake.v1.Graphs", "Gremlin"));
+            self.inner.server_streaming(req, path, codec).await
+        }
+        /// Calls a prepared query.
+        pub async fn call_query(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CallQueryRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::GremlinResponse>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/hoplake.v1.Graphs/CallQuery",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("hoplake.v1.Graphs", "CallQuery"));
+            self.inner.server_streaming(req, path, codec).await
+        }
+        /// The prepared queries of a graph.
+        pub async fn list_queries(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListQueriesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListQueriesResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/hoplake.v1.Graphs/ListQueries",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("hoplake.v1.Graphs", "ListQueries"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Saves a query under a name, in a version of its own. A name that exists gets another edition.
+        pub async fn save_query(
+            &mut self,
+            request: impl tonic::IntoRequest<super::SaveQueryRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SaveQueryResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/hoplake.v1.Graphs/SaveQuery",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("hoplake.v1.Graphs", "SaveQuery"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Deletes a prepared query or one of its editions.
+        pub async fn delete_query(
+            &mut self,
+            request: impl tonic::IntoRequest<super::DeleteQueryRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DeleteQueryResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/hoplake.v1.Graphs/DeleteQuery",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("hoplake.v1.Graphs", "DeleteQuery"));
+            self.inner.unary(req, path, codec).await
+        }
         /// Applies a batch of changes: all of it, or nothing. Batches of many callers share a version. What the server is asked after the answer
         /// is answered from that version or a later one. A batch that was refused has in ErrorInfo its `line` or `row`, and the `item`.
         pub async fn apply(
@@ -1584,6 +1837,52 @@ pub mod graphs_server {
             request: tonic::Request<super::ShortestPathRequest>,
         ) -> std::result::Result<
             tonic::Response<super::ShortestPathResponse>,
+            tonic::Status,
+        >;
+        /// Server streaming response type for the Gremlin method.
+        type GremlinStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::GremlinResponse, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// Runs a query of Gremlin. The results in chunks.
+        async fn gremlin(
+            &self,
+            request: tonic::Request<super::GremlinRequest>,
+        ) -> std::result::Result<tonic::Response<Self::GremlinStream>, tonic::Status>;
+        /// Server streaming response type for the CallQuery method.
+        type CallQueryStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::GremlinResponse, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// Calls a prepared query.
+        async fn call_query(
+            &self,
+            request: tonic::Request<super::CallQueryRequest>,
+        ) -> std::result::Result<tonic::Response<Self::CallQueryStream>, tonic::Status>;
+        /// The prepared queries of a graph.
+        async fn list_queries(
+            &self,
+            request: tonic::Request<super::ListQueriesRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::ListQueriesResponse>,
+            tonic::Status,
+        >;
+        /// Saves a query under a name, in a version of its own. A name that exists gets another edition.
+        async fn save_query(
+            &self,
+            request: tonic::Request<super::SaveQueryRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SaveQueryResponse>,
+            tonic::Status,
+        >;
+        /// Deletes a prepared query or one of its editions.
+        async fn delete_query(
+            &self,
+            request: tonic::Request<super::DeleteQueryRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::DeleteQueryResponse>,
             tonic::Status,
         >;
         /// Applies a batch of changes: all of it, or nothing. Batches of many callers share a version. What the server is asked after the answer
@@ -2097,6 +2396,231 @@ pub mod graphs_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ShortestPathSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/hoplake.v1.Graphs/Gremlin" => {
+                    #[allow(non_camel_case_types)]
+                    struct GremlinSvc<T: Graphs>(pub Arc<T>);
+                    impl<
+                        T: Graphs,
+                    > tonic::server::ServerStreamingService<super::GremlinRequest>
+                    for GremlinSvc<T> {
+                        type Response = super::GremlinResponse;
+                        type ResponseStream = T::GremlinStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GremlinRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Graphs>::gremlin(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GremlinSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.server_streaming(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/hoplake.v1.Graphs/CallQuery" => {
+                    #[allow(non_camel_case_types)]
+                    struct CallQuerySvc<T: Graphs>(pub Arc<T>);
+                    impl<
+                        T: Graphs,
+                    > tonic::server::ServerStreamingService<super::CallQueryRequest>
+                    for CallQuerySvc<T> {
+                        type Response = super::GremlinResponse;
+                        type ResponseStream = T::CallQueryStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::CallQueryRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Graphs>::call_query(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = CallQuerySvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.server_streaming(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/hoplake.v1.Graphs/ListQueries" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListQueriesSvc<T: Graphs>(pub Arc<T>);
+                    impl<
+                        T: Graphs,
+                    > tonic::server::UnaryService<super::ListQueriesRequest>
+                    for ListQueriesSvc<T> {
+                        type Response = super::ListQueriesResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListQueriesRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Graphs>::list_queries(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListQueriesSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/hoplake.v1.Graphs/SaveQuery" => {
+                    #[allow(non_camel_case_types)]
+                    struct SaveQuerySvc<T: Graphs>(pub Arc<T>);
+                    impl<T: Graphs> tonic::server::UnaryService<super::SaveQueryRequest>
+                    for SaveQuerySvc<T> {
+                        type Response = super::SaveQueryResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::SaveQueryRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Graphs>::save_query(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = SaveQuerySvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/hoplake.v1.Graphs/DeleteQuery" => {
+                    #[allow(non_camel_case_types)]
+                    struct DeleteQuerySvc<T: Graphs>(pub Arc<T>);
+                    impl<
+                        T: Graphs,
+                    > tonic::server::UnaryService<super::DeleteQueryRequest>
+                    for DeleteQuerySvc<T> {
+                        type Response = super::DeleteQueryResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::DeleteQueryRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Graphs>::delete_query(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = DeleteQuerySvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

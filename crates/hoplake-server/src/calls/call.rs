@@ -52,6 +52,8 @@ pub(crate) struct Call {
     pub(crate) span: Span,
     /// Its cost so far.
     pub(crate) cost: PricedCost,
+    /// Whether its answer was kept from another request.
+    pub(crate) cached: bool,
     protocol: Protocol,
     name: &'static str,
     graph: String,
@@ -87,6 +89,7 @@ impl Call {
             id,
             span,
             cost: PricedCost::default(),
+            cached: false,
             protocol,
             name,
             graph: String::new(),
@@ -253,6 +256,7 @@ impl Call {
         let id = &self.id;
         let graph = &self.graph;
         let call = self.name;
+        let cached = self.cached;
         let PricedCost { counters, usd } = self.cost;
         let Cost { waves, waits, requests, store_bytes: bytes, .. } = counters;
         let Background { requests: background_requests, bytes: background_bytes } = counters.background;
@@ -262,7 +266,7 @@ impl Call {
         macro_rules! line {
             ($level:expr) => {
                 tracing::event!(target: "hoplake::requests", parent: None, $level, id, graph, protocol, call, status,
-                    time_us, waves, waits, requests, bytes, background_requests, background_bytes, cache_hits, usd, error)
+                    time_us, waves, waits, requests, bytes, background_requests, background_bytes, cache_hits, cached, usd, error)
             };
         }
         match failure.map(|failure| failure.reason) {

@@ -9,22 +9,24 @@ use std::{
     time::{Duration, Instant},
 };
 
-use futures::future::BoxFuture;
+use futures::{FutureExt, future::BoxFuture};
 use hoplake::{
     Committed,
     gremlin::{
         Names, Plan, Results, Transaction, Wanted, plan,
         script::{Script, Statement, Terminal, Transaction as Verb},
         value::{Key, Value},
+        value_bytes,
     },
 };
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::{Asked, Call, Service, changes::unknown_if_ended};
+use super::{Asked, Call, GraphRef, Service, changes::unknown_if_ended};
 use crate::{
     catalog::OpenGraph,
     cost::PricedCost,
     failure::{Failure, Reason},
+    results::{Filling, Found, KeptResults, ResultKey},
 };
 
 /// Results that are dropped at a time.
@@ -35,16 +37,28 @@ const KEPT_BYTES: u64 = 256;
 /// What is asked.
 #[derive(Debug)]
 pub(crate) struct GremlinQuery {
-    /// The name of the graph, or `g` for the usual one.
-    pub(crate) graph: String,
+    pub(crate) graph: GraphRef,
+    /// Whether the name is what a driver calls the graph, which may be `g` for the usual one.
+    pub(crate) is_alias: bool,
     pub(crate) script: Script,
+    /// The prepared query that it calls, if that is all of it: that it does not exist is another failure than a wrong call.
+    pub(crate) prepared: Option<String>,
     /// The values of names in it.
     pub(crate) names: Vec<(Box<str>, Value)>,
-    pub(crate) time_ms: u64,
     /// Results that are taken at a time.
     pub(crate) batch: usize,
     /// Whether elements come with their properties.
     pub(crate) properties: bool,
+    pub(crate) limits: Asked,
+}
+
+/// Which version was asked, and whether anything was computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Answered {
+    /// 0 if no graph was needed.
+    pub(crate) version: u64,
+    /// Whether the results were kept from another request.
+    pub(crate) cached: bool,
 }
 
 /// A transaction, and the graph that it is on.
@@ -76,18 +90,38 @@ pub(crate) async fn run_gremlin(
     asked: &GremlinQuery,
     session: Option<&mut Option<GremlinWork>>,
     results: &mut dyn GremlinResults,
-) -> Result<(), Failure> {
-    call.about(&asked.graph);
+) -> Result<Answered, Failure> {
+    call.about(&asked.graph.name);
     call.check_token()?;
-    call.limit_time(asked.time_ms);
-    let stages = stages(call, asked)?;
-    if stages.iter().any(Stage::writes) {
-        call.service.check_writable()?;
-    }
-    call.enter().await?;
+    call.limit_time(asked.limits.time_ms);
     let mut own = None;
     let is_session = session.is_some();
     let work = session.unwrap_or(&mut own);
+    let stages = match asked.script.calls() {
+        false => {
+            let stages = stages(call, asked, None)?;
+            check_writes(call, &stages)?;
+            call.enter().await?;
+            stages
+        }
+        true => {
+            call.enter().await?;
+            let GremlinWork { open, transaction } = ready(call, asked, work, false).await?;
+            if let Some(name) = &asked.prepared {
+                open.graph.check_query(name)?;
+            }
+            let stages = stages(call, asked, Some(transaction))?;
+            check_writes(call, &stages)?;
+            stages
+        }
+    };
+    if let [Stage::Run(plan, terminal)] = &stages[..]
+        && !is_session
+        && !plan.writes()
+        && !plan.settings.varies
+    {
+        return run_kept(call, asked, work, (plan, *terminal), results).await;
+    }
     let last = stages.len().saturating_sub(1);
     for (number, stage) in stages.iter().enumerate() {
         match stage {
@@ -102,7 +136,57 @@ pub(crate) async fn run_gremlin(
         }
     }
     results.prepare()?;
-    if is_session { Ok(()) } else { commit(call, own).await }
+    let version = work.as_ref().map_or(0, |work| work.open.graph.version());
+    if !is_session {
+        commit(call, own).await?;
+    }
+    Ok(Answered { version, cached: false })
+}
+
+fn check_writes(call: &Call, stages: &[Stage]) -> Result<(), Failure> {
+    match stages.iter().any(Stage::writes) {
+        true => call.service.check_writable(),
+        false => Ok(()),
+    }
+}
+
+/// Runs a query whose results depend on the version and its parameters alone, or takes those that were kept.
+async fn run_kept(
+    call: &mut Call,
+    asked: &GremlinQuery,
+    work: &mut Option<GremlinWork>,
+    (plan, terminal): (&Plan, Terminal),
+    results: &mut dyn GremlinResults,
+) -> Result<Answered, Failure> {
+    let open = ready(call, asked, work, false).await?.open.clone();
+    let version = open.graph.version();
+    let service = call.service.clone();
+    let found = match &service.results {
+        None => Found::Pass,
+        Some(cache) => {
+            let key = ResultKey::new(&open.graph, &asked.script, &asked.names, asked.properties);
+            call.bounded(async { Ok(cache.look_up(&key).await) }).await?
+        }
+    };
+    let cached = matches!(found, Found::Results(_));
+    match found {
+        Found::Results(kept) => {
+            call.cached = true;
+            // For the copy, which the consumer takes.
+            let _hold = call.memory.hold(kept.iter().map(|(value, _)| value_bytes(value) as u64).sum())?;
+            let taken = results.put(kept.to_vec());
+            call.bounded(taken).await?;
+        }
+        Found::Pass => run(call, asked, work, (plan, Some(terminal)), results).await?,
+        Found::Compute(filling) => {
+            let mut keeping = Keeping::new(call, filling, results)?;
+            run(call, asked, work, (plan, Some(terminal)), &mut keeping).await?;
+            let sent = keeping.finish();
+            call.bounded(sent).await?;
+        }
+    }
+    results.prepare()?;
+    Ok(Answered { version, cached })
 }
 
 impl Stage {
@@ -111,13 +195,17 @@ impl Stage {
     }
 }
 
-/// Plans all statements, before anything is done.
-fn stages(call: &mut Call, asked: &GremlinQuery) -> Result<Vec<Stage>, Failure> {
+/// Plans all statements, before anything is done; those that call prepared queries on the graph of a transaction.
+fn stages(call: &mut Call, asked: &GremlinQuery, transaction: Option<&Transaction>) -> Result<Vec<Stage>, Failure> {
+    let names = Names(&asked.names);
     let mut stages = Vec::with_capacity(asked.script.statements.len());
     for statement in &asked.script.statements {
         stages.push(match statement {
             Statement::Traversal(traversal, terminal) => {
-                let plan = plan(traversal, Names(&asked.names))?;
+                let plan = match transaction {
+                    Some(transaction) => transaction.plan(traversal, names)?,
+                    None => plan(traversal, names)?,
+                };
                 call.limit_time(plan.settings.timeout_ms.unwrap_or(0));
                 Stage::Run(Box::new(plan), *terminal)
             }
@@ -136,13 +224,8 @@ async fn run(
     (plan, terminal): (&Plan, Option<Terminal>),
     results: &mut dyn GremlinResults,
 ) -> Result<(), Failure> {
-    if let Some(work) = work {
-        check_graph(call, asked, work)?;
-    } else {
-        *work = Some(begin(call, asked, plan.writes()).await?);
-    }
-    let Some(GremlinWork { open, transaction }) = work else { return Ok(()) };
-    let limits = call.limits(&Asked::default());
+    let GremlinWork { open, transaction } = ready(call, asked, work, plan.writes()).await?;
+    let limits = call.limits(&asked.limits);
     let query = call.query(&open.graph, &limits);
     let memory = call.memory.clone();
     let begun = transaction.clone();
@@ -165,33 +248,64 @@ async fn run(
     Ok(())
 }
 
+/// The transaction that goes on, or one that begins. One that will write begins on a version that is known to be there.
+async fn ready<'a>(
+    call: &mut Call,
+    asked: &GremlinQuery,
+    work: &'a mut Option<GremlinWork>,
+    writes: bool,
+) -> Result<&'a mut GremlinWork, Failure> {
+    let begun = match work.take() {
+        Some(begun) => {
+            let checked = check_graph(call, asked, &begun);
+            if writes && checked.is_ok() && !begun.transaction.has_changes() {
+                let catalog = call.service.catalog.clone();
+                // A look alone: the transaction stays on the version that it began on.
+                if let Err(failure) = call.bounded(catalog.seen(begun.open.clone())).await {
+                    *work = Some(begun);
+                    return Err(failure);
+                }
+            }
+            if let Err(failure) = checked {
+                *work = Some(begun);
+                return Err(failure);
+            }
+            begun
+        }
+        None => begin(call, asked, writes).await?,
+    };
+    Ok(work.insert(begun))
+}
+
 /// A session is on one graph.
 fn check_graph(call: &Call, asked: &GremlinQuery, work: &GremlinWork) -> Result<(), Failure> {
     let own = &work.open.name;
-    if candidates(call, &asked.graph).contains(own) {
+    if candidates(call, asked).contains(own) {
         return Ok(());
     }
     let message =
-        format!("the transaction of this session is on {own:?}; commit it before a query on {:?}", asked.graph);
+        format!("the transaction of this session is on {own:?}; commit it before a query on {:?}", asked.graph.name);
     Err(Failure::invalid(message))
 }
 
 /// The names that a graph may have: its own, or for `g` the usual one.
-fn candidates(call: &Call, name: &str) -> Vec<String> {
+fn candidates(call: &Call, asked: &GremlinQuery) -> Vec<String> {
+    let name = &asked.graph.name;
     let usual = match &call.service.settings.gremlin.graph {
-        _ if name != "g" => None,
+        _ if !asked.is_alias || name != "g" => None,
         Some(usual) => return vec![usual.clone()],
         None => call.service.catalog.only_name(),
     };
-    usual.into_iter().chain([name.to_owned()]).collect()
+    usual.into_iter().chain([name.clone()]).collect()
 }
 
 /// Begins a transaction on the newest version that the server knows.
 async fn begin(call: &mut Call, asked: &GremlinQuery, writes: bool) -> Result<GremlinWork, Failure> {
     let catalog = call.service.catalog.clone();
-    for name in candidates(call, &asked.graph) {
+    let version = asked.graph.version;
+    for name in candidates(call, asked) {
         let found = async {
-            let open = catalog.acquire(&name, 0).await?;
+            let open = catalog.acquire(&name, version).await?;
             if writes { catalog.seen(open).await } else { Ok(open) }
         };
         let open = match call.bounded(found).await {
@@ -200,7 +314,8 @@ async fn begin(call: &mut Call, asked: &GremlinQuery, writes: bool) -> Result<Gr
             Err(failure) => return Err(failure),
         };
         call.about(&open.name);
-        let writable = call.service.check_writable().is_ok();
+        // A version that is asked for by its number is read alone.
+        let writable = version == 0 && call.service.check_writable().is_ok();
         let transaction = if writable { open.graph.gremlin() } else { open.graph.gremlin_read_only() };
         return Ok(GremlinWork { open, transaction });
     }
@@ -209,7 +324,59 @@ async fn begin(call: &mut Call, asked: &GremlinQuery, writes: bool) -> Result<Gr
         [] => "as the alias of g, give the name of one below the URLs that are served".to_owned(),
         known => format!("this server knows {}", known.join(", ")),
     };
-    Err(Failure::new(Reason::NotFound, format!("there is no graph {:?}; {known}", asked.graph)))
+    Err(Failure::new(Reason::NotFound, format!("there is no graph {:?}; {known}", asked.graph.name)))
+}
+
+/// Collects results that are to be kept, before they go on: who waits for them does not wait for a client. Those that turn out to be too
+/// large go on as they come.
+struct Keeping<'a> {
+    results: &'a mut dyn GremlinResults,
+    filling: Option<Filling<'a>>,
+    collected: Vec<(Value, u64)>,
+    bytes: u64,
+    hold: hoplake::MemoryHold,
+}
+
+impl<'a> Keeping<'a> {
+    fn new(call: &Call, filling: Filling<'a>, results: &'a mut dyn GremlinResults) -> Result<Self, Failure> {
+        let hold = call.memory.hold(0)?;
+        Ok(Self { results, filling: Some(filling), collected: Vec::new(), bytes: 0, hold })
+    }
+
+    /// No more follow.
+    async fn finish(mut self) -> Result<(), Failure> {
+        let Some(filling) = self.filling.take() else { return Ok(()) };
+        let kept: KeptResults = self.collected.into();
+        filling.keep(kept.clone(), self.bytes);
+        self.results.put(kept.to_vec()).await
+    }
+}
+
+impl GremlinResults for Keeping<'_> {
+    fn put(&mut self, results: Vec<(Value, u64)>) -> BoxFuture<'_, Result<(), Failure>> {
+        async move {
+            let Some(filling) = &self.filling else { return self.results.put(results).await };
+            self.bytes += results.iter().map(|(value, _)| (value_bytes(value) + size_of::<u64>()) as u64).sum::<u64>();
+            if self.bytes <= filling.bytes_max() {
+                // Twice: for what is kept, and for what goes on.
+                self.hold.resize(self.bytes * 2)?;
+                self.collected.extend(results);
+                return Ok(());
+            }
+            if let Some(filling) = self.filling.take() {
+                filling.give_up();
+            }
+            let mut all = std::mem::take(&mut self.collected);
+            all.extend(results);
+            self.results.put(all).await?;
+            Ok(self.hold.resize(0)?)
+        }
+        .boxed()
+    }
+
+    fn prepare(&mut self) -> Result<(), Failure> {
+        self.results.prepare()
+    }
 }
 
 /// Takes the results of a statement.

@@ -18,6 +18,7 @@ mod neighbors;
 mod outlet;
 mod paths;
 mod properties;
+mod queries;
 mod refresh;
 mod request;
 mod scan;
@@ -30,13 +31,14 @@ pub(crate) use changes::{AppliedChanges, ChangesFormat, ChangesOptions, ChangesQ
 pub(crate) use counts::count_walks;
 pub(crate) use cursor::{NextQuery, Traversals, close, next_neighbors, open};
 pub(crate) use edge_columns::EdgeColumns;
-pub(crate) use gremlin::{GremlinQuery, GremlinResults, GremlinWork, run_gremlin};
+pub(crate) use gremlin::{Answered, GremlinQuery, GremlinResults, GremlinWork, run_gremlin};
 pub(crate) use info::{EdgeTypeInfo, Info, LabelInfo, PropertyInfo, info};
 pub(crate) use jobs::{ResultQuery, ResultSummary, ValueRows, cancel_job, get_job, job_result, list_jobs, start_job};
 pub(crate) use neighbors::{Edges, Neighbors, look_up, neighbors, stream_neighbors};
 pub(crate) use outlet::{Outlet, Part, Parts, Sent, outlet};
 pub(crate) use paths::{NamedPath, PathEdge, PathName, paths, shortest_path};
 pub(crate) use properties::{LabelRows, properties};
+pub(crate) use queries::{QueriesInfo, call_query, delete_query, dynamic_query, list_queries, named_value, save_query};
 pub(crate) use refresh::refresh;
 pub(crate) use request::{
     Asked, GraphRef, NeighborsQuery, Output, PathOutput, PathsQuery, PropertiesQuery, ScanQuery, ShortestPathQuery,
@@ -59,6 +61,7 @@ use crate::{
     gremlin::GremlinState,
     jobs::{JobState, Jobs},
     lifecycle::Lifecycle,
+    results::ResultCache,
     telemetry::metrics::{Metrics, Readings},
     workers::Workers,
 };
@@ -82,6 +85,8 @@ pub(crate) struct Service {
     pub(crate) traversals: Traversals,
     /// Connections and sessions of Gremlin.
     pub(crate) gremlin: GremlinState,
+    /// Results of queries that are asked again, unless the settings have none.
+    pub(crate) results: Option<ResultCache>,
     /// Computations over whole graphs.
     pub(crate) jobs: Arc<Jobs>,
     pub(crate) metrics: Arc<Metrics>,
@@ -107,6 +112,7 @@ impl Service {
             memory_bytes: self.memory.used(),
             gremlin_connections: self.gremlin.connections(),
             gremlin_sessions: self.gremlin.sessions(),
+            results: self.results.as_ref().map(ResultCache::counts).unwrap_or_default(),
         })
     }
 }

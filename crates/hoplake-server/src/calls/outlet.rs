@@ -6,7 +6,7 @@
 //! deadline.
 
 use futures::future::BoxFuture;
-use hoplake::{EdgeSlice, Graph, Key, MemoryBudget, MemoryHold, VertexId};
+use hoplake::{EdgeSlice, Graph, Key, MemoryBudget, MemoryHold, VertexId, gremlin};
 use tokio::sync::mpsc;
 
 use super::{EdgeColumns, LabelRows, NamedPath, ValueRows};
@@ -31,6 +31,8 @@ pub(crate) enum Part<'a> {
     Values(&'a ValueRows),
     /// Walks.
     Paths(&'a [NamedPath]),
+    /// Results of Gremlin, each with how many times it stands there.
+    Results(&'a [(gremlin::value::Value, u64)]),
 }
 
 /// The consumer of the parts of an answer.

@@ -449,14 +449,14 @@ async fn run(
     }
     let query = query_of(request, op, &call.service.settings.gremlin)?;
     answer.batch = query.batch;
-    call.limit_time(query.time_ms);
+    call.limit_time(query.limits.time_ms);
     match &mut turn {
         Some(turn) => {
             call.limit_time(call.service.settings.limits.time_ms);
             let mut work = call.bounded(async { Ok(turn.come().await) }).await?;
             run_gremlin(call, &query, Some(&mut work), answer).await?;
         }
-        None => run_gremlin(call, &query, None, answer).await?,
+        None => drop(run_gremlin(call, &query, None, answer).await?),
     }
     drop(hold);
     Ok(())

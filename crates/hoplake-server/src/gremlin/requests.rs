@@ -11,7 +11,11 @@ use hoplake::gremlin::{
 use serde::Deserialize;
 use uuid::Uuid;
 
-use crate::{GremlinSettings, calls::GremlinQuery, failure::Failure};
+use crate::{
+    GremlinSettings,
+    calls::{Asked, GraphRef, GremlinQuery},
+    failure::Failure,
+};
 
 /// The largest number of results that a request may want in a message.
 const BATCH_MAX: usize = 10_000;
@@ -198,7 +202,7 @@ pub(super) fn session_of(request: &Request) -> Result<Box<str>, Failure> {
 /// # Errors
 /// [`Reason::Invalid`](crate::Reason::Invalid), with the argument.
 pub(super) fn query_of(request: Request, op: Op, settings: &GremlinSettings) -> Result<GremlinQuery, Failure> {
-    let graph = graph_of(&request)?;
+    let graph = GraphRef { name: graph_of(&request)?, version: 0 };
     let batch = match whole(&request, "batchSize")? {
         None => settings.batch_size,
         Some(0) => return Err(Failure::invalid("`batchSize` is 0; it is at least 1")),
@@ -220,7 +224,8 @@ pub(super) fn query_of(request: Request, op: Op, settings: &GremlinSettings) -> 
         (Op::Eval, _) => return Err(Failure::invalid("a request `eval` has the argument `gremlin`, which is a text")),
         _ => return Err(Failure::invalid("a request `bytecode` has the argument `gremlin`, which is bytecode")),
     };
-    Ok(GremlinQuery { graph, script, names, time_ms, batch, properties })
+    let limits = Asked { time_ms, ..Asked::default() };
+    Ok(GremlinQuery { graph, is_alias: true, script, prepared: None, names, batch, properties, limits })
 }
 
 /// The graph that `g` is.
@@ -290,7 +295,10 @@ mod tests {
     fn arguments_are_checked() {
         let map = |name: &str, value: Value| Value::Map(vec![(name.into(), value)]);
         let usual = asked(vec![]).unwrap();
-        assert_eq!((usual.graph.as_str(), usual.batch, usual.time_ms, usual.properties), ("g", 64, 0, true));
+        assert_eq!(
+            (usual.graph.name.as_str(), usual.batch, usual.limits.time_ms, usual.properties),
+            ("g", 64, 0, true)
+        );
         let own = asked(vec![
             ("aliases", map("g", "modern".into())),
             ("batchSize", 5.into()),
@@ -299,7 +307,7 @@ mod tests {
             ("bindings", map("x", 1.into())),
         ]);
         let own = own.unwrap();
-        assert_eq!((own.graph.as_str(), own.batch, own.time_ms, own.properties), ("modern", 5, 500, false));
+        assert_eq!((own.graph.name.as_str(), own.batch, own.limits.time_ms, own.properties), ("modern", 5, 500, false));
         assert_eq!(own.names, [("x".into(), Value::from(1))]);
         for (name, value) in [
             ("aliases", Value::from(1)),

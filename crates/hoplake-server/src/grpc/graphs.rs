@@ -5,7 +5,7 @@ use prost::Message;
 use tonic::{Request, Response, Status};
 
 use super::{
-    Grpc, Messages, receive, within,
+    Grpc, Messages, queries, receive, within,
     writer::{Writer, stream},
 };
 use crate::{
@@ -78,6 +78,47 @@ impl Graphs for Grpc {
     ) -> Result<Response<v1::ShortestPathResponse>, Status> {
         let (mut call, request) = self.begin("ShortestPath", request);
         within!(call, shortest_path(&mut call, request).await)
+    }
+
+    type GremlinStream = Messages<v1::GremlinResponse>;
+
+    async fn gremlin(&self, request: Request<v1::GremlinRequest>) -> Result<Response<Self::GremlinStream>, Status> {
+        let (call, request) = self.begin("Gremlin", request);
+        stream(call, |call, parts| queries::gremlin(call, request, parts).boxed()).await
+    }
+
+    type CallQueryStream = Messages<v1::GremlinResponse>;
+
+    async fn call_query(
+        &self,
+        request: Request<v1::CallQueryRequest>,
+    ) -> Result<Response<Self::CallQueryStream>, Status> {
+        let (call, request) = self.begin("CallQuery", request);
+        stream(call, |call, parts| queries::call(call, request, parts).boxed()).await
+    }
+
+    async fn list_queries(
+        &self,
+        request: Request<v1::ListQueriesRequest>,
+    ) -> Result<Response<v1::ListQueriesResponse>, Status> {
+        let (mut call, request) = self.begin("ListQueries", request);
+        within!(call, queries::list(&mut call, request).await)
+    }
+
+    async fn save_query(
+        &self,
+        request: Request<v1::SaveQueryRequest>,
+    ) -> Result<Response<v1::SaveQueryResponse>, Status> {
+        let (mut call, request) = self.begin("SaveQuery", request);
+        within!(call, queries::save(&mut call, request).await)
+    }
+
+    async fn delete_query(
+        &self,
+        request: Request<v1::DeleteQueryRequest>,
+    ) -> Result<Response<v1::DeleteQueryResponse>, Status> {
+        let (mut call, request) = self.begin("DeleteQuery", request);
+        within!(call, queries::delete(&mut call, &request).await)
     }
 
     async fn apply(&self, request: Request<v1::ApplyRequest>) -> Result<Response<v1::ApplyResponse>, Status> {

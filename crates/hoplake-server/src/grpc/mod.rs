@@ -4,6 +4,7 @@ mod blocks;
 mod columns;
 mod graphs;
 mod jobs;
+mod queries;
 mod query_stream;
 mod receive;
 mod send;
@@ -26,7 +27,7 @@ use crate::{
 };
 
 /// The names of calls, by the paths that they are asked at.
-const CALLS: [(&str, &str); 24] = [
+const CALLS: [(&str, &str); 29] = [
     ("/hoplake.v1.Graphs/GetGraph", "GetGraph"),
     ("/hoplake.v1.Graphs/Refresh", "Refresh"),
     ("/hoplake.v1.Graphs/LookUp", "LookUp"),
@@ -36,6 +37,11 @@ const CALLS: [(&str, &str); 24] = [
     ("/hoplake.v1.Graphs/Traverse", "Traverse"),
     ("/hoplake.v1.Graphs/Paths", "Paths"),
     ("/hoplake.v1.Graphs/ShortestPath", "ShortestPath"),
+    ("/hoplake.v1.Graphs/Gremlin", "Gremlin"),
+    ("/hoplake.v1.Graphs/CallQuery", "CallQuery"),
+    ("/hoplake.v1.Graphs/ListQueries", "ListQueries"),
+    ("/hoplake.v1.Graphs/SaveQuery", "SaveQuery"),
+    ("/hoplake.v1.Graphs/DeleteQuery", "DeleteQuery"),
     ("/hoplake.v1.Graphs/Apply", "Apply"),
     ("/hoplake.v1.Graphs/CreateGraph", "CreateGraph"),
     ("/hoplake.v1.Graphs/OpenTraversal", "OpenTraversal"),

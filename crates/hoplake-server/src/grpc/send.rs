@@ -1,7 +1,7 @@
 //! Answers as messages, in chunks that fit a client's default bound of 4 MiB a message.
 
 use arrow_array::Array;
-use hoplake::{ChangeCounts, Direction, EdgeList, EdgeSlice, Key, VertexId};
+use hoplake::{ChangeCounts, Direction, EdgeList, EdgeSlice, Key, VertexId, gremlin::value::Value};
 
 use super::columns;
 use crate::{
@@ -17,6 +17,24 @@ use crate::{
 const ROW_BYTES: usize = 256 << 10;
 /// Rows in a message, however short.
 const ROWS_MAX: usize = 4 << 10;
+
+/// Results of Gremlin as JSON, in chunks.
+pub(super) fn results(results: &[(Value, u64)]) -> impl Iterator<Item = Vec<String>> + Send {
+    let text = |(value, bulk): &(Value, u64)| std::iter::repeat_n(value.to_json().to_string(), *bulk as usize);
+    let mut texts = results.iter().flat_map(text);
+    std::iter::from_fn(move || {
+        let mut chunk = Vec::new();
+        let mut bytes = 0;
+        while bytes < ROW_BYTES
+            && chunk.len() < ROWS_MAX
+            && let Some(text) = texts.next()
+        {
+            bytes += text.len();
+            chunk.push(text);
+        }
+        (!chunk.is_empty()).then_some(chunk)
+    })
+}
 
 pub(super) fn ids(vertices: impl IntoIterator<Item = VertexId>) -> Vec<u64> {
     vertices.into_iter().map(raw_id).collect()

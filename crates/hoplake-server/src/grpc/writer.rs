@@ -81,6 +81,13 @@ impl Piece for v1::PathsResponse {
     }
 }
 
+impl Piece for v1::GremlinResponse {
+    fn of(part: Part<'_>, _: RowFormat) -> impl Iterator<Item = Result<Self, Failure>> + Send {
+        let results = if let Part::Results(results) = part { results } else { &[] };
+        send::results(results).map(|results| Ok(Self { results, ..Self::default() }))
+    }
+}
+
 /// Sends the parts of an answer as messages.
 pub(super) struct Writer<T> {
     /// Of rows.

@@ -90,6 +90,7 @@ fn batch(part: Part<'_>) -> Result<RecordBatch, Failure> {
         Part::Found(all) => found(all),
         Part::Values(all) => values(all),
         Part::Paths(all) => return paths(all),
+        Part::Results(_) => return Err(Failure::new(Reason::Internal, "results of Gremlin are not rows")),
         Part::Vertices { depth, vertices } => {
             let depths: ArrayRef = Arc::new(UInt32Array::from_value(depth, vertices.len()));
             RecordBatch::try_from_iter([("depth", depths), ("id", ids(vertices))])

@@ -9,6 +9,7 @@ mod jobs;
 mod openapi;
 mod probes;
 mod problem;
+mod queries;
 mod requests;
 mod shapes;
 mod traversals;
@@ -59,6 +60,9 @@ fn calls() -> Router<Arc<Service>> {
         .route("/v1/graphs/{graph}/paths", post(graphs::paths))
         .route("/v1/graphs/{graph}/shortest-path", post(graphs::shortest_path))
         .route("/v1/graphs/{graph}/traversals", post(traversals::open))
+        .route("/v1/graphs/{graph}/gremlin", post(queries::gremlin))
+        .route("/v1/graphs/{graph}/queries", get(queries::list))
+        .route("/v1/graphs/{graph}/queries/{query}", post(queries::call).put(queries::save).delete(queries::delete))
         .route("/v1/graphs/{graph}/jobs", post(jobs::start))
         .route("/v1/jobs", get(jobs::list))
         .route("/v1/jobs/{job}", get(jobs::get).delete(jobs::cancel))

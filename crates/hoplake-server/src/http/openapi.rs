@@ -5,7 +5,7 @@ use utoipa::{
     openapi::security::{Http, HttpAuthScheme, SecurityScheme},
 };
 
-use super::{changes, graphs, jobs, probes, traversals};
+use super::{changes, graphs, jobs, probes, queries, traversals};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -20,12 +20,14 @@ use super::{changes, graphs, jobs, probes, traversals};
     paths(
         graphs::list, graphs::info, graphs::refresh, graphs::look_up, graphs::neighbors, graphs::properties, graphs::scan, graphs::traverse,
         graphs::paths, graphs::shortest_path, traversals::open, traversals::next_neighbors, traversals::close,
+        queries::gremlin, queries::list, queries::call, queries::save, queries::delete,
         changes::apply, changes::create,
         jobs::start, jobs::list, jobs::get, jobs::cancel, jobs::result,
         probes::healthz, probes::readyz, probes::metrics, probes::openapi_json,
     ),
     tags(
         (name = "graphs", description = "Queries, each in one call"),
+        (name = "gremlin", description = "Queries of Gremlin, by text and by the names under which a graph keeps them"),
         (name = "changes", description = "Batches of changes, if the server takes them"),
         (name = "traversals", description = "Traversals that the client steers; they live in one server"),
         (name = "jobs", description = "Computations over a whole graph; they live in one server"),

@@ -88,6 +88,17 @@ impl Writer {
         Ok(())
     }
 
+    /// The items of the list are values of any type. To be called before the work begins.
+    pub(super) fn of_values(&self) -> Result<(), Failure> {
+        match self.form {
+            Form::Arrow => {
+                let why = "results of Gremlin have no common type, as the rows of an Arrow stream have; ask for application/json";
+                Err(Failure::invalid(why))
+            }
+            Form::Json | Form::Lines => Ok(()),
+        }
+    }
+
     fn item<T: Serialize>(&mut self, item: &T) -> Result<(), Failure> {
         self.next_item();
         serde_json::to_writer(&mut self.buffer, item).map_err(unwritable)?;
@@ -156,6 +167,15 @@ impl Writer {
                 for some in all.chunks(ROWS_AT_A_TIME) {
                     value_rows(&some)?.iter().try_for_each(|row| self.item(row))?;
                     self.flush().await?;
+                }
+            }
+            Part::Results(results) => {
+                for (value, bulk) in results {
+                    let json = value.to_json();
+                    for _ in 0..*bulk {
+                        self.item(&json)?;
+                        self.flush().await?;
+                    }
                 }
             }
             Part::Paths(paths) => {

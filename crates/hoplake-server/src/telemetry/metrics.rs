@@ -16,7 +16,7 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 
-use crate::cost::PricedCost;
+use crate::{cost::PricedCost, results::ResultCounts};
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct CallLabels {
@@ -60,6 +60,54 @@ fn seconds() -> Histogram {
 /// The price of a request is far below a cent, so a counter of whole numbers would not move.
 type Dollars = Counter<f64, std::sync::atomic::AtomicU64>;
 
+/// The cache of results: it counts for itself, and these have its counts when they are read.
+#[derive(Default)]
+struct ResultMetrics {
+    hits: Counter,
+    waited: Counter,
+    misses: Counter,
+    first_askings: Counter,
+    sampled: Counter,
+    false_positives: Counter,
+    too_large: Counter,
+    evictions: Counter,
+    entries: Gauge,
+    bytes: Gauge,
+}
+
+impl ResultMetrics {
+    fn register(&self, registry: &mut Registry) {
+        let mut counter = |name, help, counter: &Counter| registry.register(name, help, counter.clone());
+        counter("result_cache_hits", "Queries whose results were kept", &self.hits);
+        counter("result_cache_waited", "Of the hits, those that waited for an equal query", &self.waited);
+        counter("result_cache_misses", "Queries asked before whose results were not kept", &self.misses);
+        counter("result_cache_first_askings", "Queries that were asked for the first time", &self.first_askings);
+        let sampled = "Of one query in 16, those that were asked for the first time";
+        counter("result_cache_sampled_first_askings", sampled, &self.sampled);
+        let positives = "Of the sampled, those that the filter took for asked before";
+        counter("result_cache_sampled_false_positives", positives, &self.false_positives);
+        counter("result_cache_too_large", "Queries whose results are too large to be kept", &self.too_large);
+        counter("result_cache_evictions", "Results that made room for others", &self.evictions);
+        registry.register("result_cache_entries", "Results that are kept", self.entries.clone());
+        let bytes = "Bytes of the results that are kept";
+        registry.register_with_unit("result_cache", bytes, Unit::Bytes, self.bytes.clone());
+    }
+
+    fn set(&self, counts: &ResultCounts) {
+        let set = |counter: &Counter, count| counter.inner().store(count, Relaxed);
+        set(&self.hits, counts.hits);
+        set(&self.waited, counts.waited);
+        set(&self.misses, counts.misses);
+        set(&self.first_askings, counts.first_askings);
+        set(&self.sampled, counts.sampled);
+        set(&self.false_positives, counts.false_positives);
+        set(&self.too_large, counts.too_large);
+        set(&self.evictions, counts.evictions);
+        self.entries.set(counts.entries as i64);
+        self.bytes.set(counts.bytes as i64);
+    }
+}
+
 /// All counters of a server.
 pub(crate) struct Metrics {
     registry: Registry,
@@ -97,6 +145,7 @@ pub(crate) struct Metrics {
     half_open: Gauge,
     gremlin_connections: Gauge,
     gremlin_sessions: Gauge,
+    results: ResultMetrics,
 }
 
 /// Values that are read at each scrape.
@@ -120,6 +169,7 @@ pub(crate) struct Readings {
     /// Of these, in WebSocket.
     pub(crate) gremlin_connections: usize,
     pub(crate) gremlin_sessions: usize,
+    pub(crate) results: ResultCounts,
 }
 
 impl Metrics {
@@ -160,6 +210,7 @@ impl Metrics {
             half_open: Gauge::default(),
             gremlin_connections: Gauge::default(),
             gremlin_sessions: Gauge::default(),
+            results: ResultMetrics::default(),
         };
         metrics.register();
         metrics
@@ -219,6 +270,7 @@ impl Metrics {
         registry.register("connections_half_open", half, self.half_open.clone());
         registry.register("gremlin_connections_open", "Connections of Gremlin", self.gremlin_connections.clone());
         registry.register("gremlin_sessions_open", "Sessions of Gremlin", self.gremlin_sessions.clone());
+        self.results.register(registry);
         registry.register("traversals_open", "Traversals that clients steer", self.traversals.clone());
     }
 
@@ -307,6 +359,7 @@ impl Metrics {
         self.half_open.set(readings.half_open as i64);
         self.gremlin_connections.set(readings.gremlin_connections as i64);
         self.gremlin_sessions.set(readings.gremlin_sessions as i64);
+        self.results.set(&readings.results);
         let mut out = String::new();
         text::encode(&mut out, &self.registry).expect("a string takes all that is written");
         out

@@ -15,6 +15,7 @@ mod jobs;
 mod limits;
 mod nodes;
 mod operations;
+mod prepared;
 mod roles;
 mod running;
 mod sample;

@@ -1,0 +1,309 @@
+//! Prepared queries: a text that a graph keeps under a name, called with values of declared types.
+//!
+//! A call is the step `call` at the beginning of a traversal: it stands for the steps of the text, in which the parameters have
+//! values. So a call passes through everything that a traversal does, and each protocol has it without a word of its own.
+//!
+//! The text is parsed and planned with each call: that takes microseconds, and conditions are planned with the values that they have.
+
+use hoplake_format::{PreparedQueries, PropertyType, QueryEdition, QueryParameter, ScalarType};
+use jiff::{Timestamp, civil::Date, tz::Offset};
+
+use crate::{
+    error::GremlinError,
+    graphson,
+    literal::{Literal, Number},
+    plan::{Names, lower},
+    script::{Argument, Call, Script, Statement, Terminal, Traversal},
+    text,
+    value::{Value, to_f64, to_i64},
+};
+
+/// A name and its value.
+pub type Named = (Box<str>, Value);
+
+/// The script that calls a prepared query.
+pub fn call(name: &str, parameters: Vec<Named>) -> Script {
+    let text = |text: &str| Argument::Literal(Literal::Text(text.into()));
+    let entries = parameters.into_iter().map(|(name, value)| (text(&name), value.into())).collect();
+    let call = Call { name: "call".into(), arguments: vec![text(name), Argument::Map(entries)] };
+    let traversal = Traversal { source: Vec::new(), steps: vec![call] };
+    Script { statements: vec![Statement::Traversal(traversal, Terminal::All)] }
+}
+
+/// Checks what is to be saved: one traversal that can be planned with values of the parameters' types.
+///
+/// # Errors
+/// [`GremlinError::Syntax`], [`GremlinError::Unsupported`] and [`GremlinError::Invalid`].
+pub fn check(name: &str, edition: &QueryEdition) -> Result<(), GremlinError> {
+    let traversal = traversal(name, edition)?;
+    for QueryParameter { name: parameter, default, kind } in &edition.parameters {
+        if let Some(json) = default
+            && default_value(json, *kind).is_none()
+        {
+            let why = format!("the default of parameter {parameter} of query {name:?} is {json}, which is no {kind}");
+            return Err(GremlinError::Invalid(why));
+        }
+        if is_word(parameter) {
+            let why = format!(
+                "{parameter} cannot be a parameter of query {name:?}: it is a word of Gremlin; give it another name"
+            );
+            return Err(GremlinError::Invalid(why));
+        }
+        if !traversal.names().contains(&&**parameter) {
+            let why = format!("parameter {parameter} of query {name:?} does not occur in its text");
+            return Err(GremlinError::Invalid(why));
+        }
+    }
+    let sample = |parameter: &QueryParameter| {
+        let default = parameter.default.as_ref().and_then(|json| default_value(json, parameter.kind));
+        (parameter.name.as_str().into(), default.unwrap_or_else(|| sample(parameter.kind)))
+    };
+    let names: Vec<Named> = edition.parameters.iter().map(sample).collect();
+    lower(&traversal, Names(&names)).map(drop).map_err(|error| within(name, error))
+}
+
+/// Whether a name stands for something else in a text, as `id` stands for `T.id`.
+fn is_word(name: &str) -> bool {
+    let script = text::parse(&format!("g.inject({name})"));
+    let argument = script.as_ref().ok().and_then(|script| match &script.statements[..] {
+        [Statement::Traversal(traversal, _)] => traversal.steps.first()?.arguments.first(),
+        _ => None,
+    });
+    !matches!(argument, Some(Argument::Name(_)))
+}
+
+/// What the names of a text are in a call that gives these values.
+///
+/// # Errors
+/// [`GremlinError::Call`] if a value is missing, is of another type, or has a name that is not a parameter.
+pub fn bind(name: &str, edition: &QueryEdition, given: Vec<Named>) -> Result<Vec<Named>, GremlinError> {
+    let invalid = |why: String| Err(GremlinError::Call(format!("query {name:?} {why}")));
+    let mut bound: Vec<Named> = Vec::with_capacity(edition.parameters.len());
+    for (parameter, value) in given {
+        let Some(known) = edition.parameters.iter().find(|known| known.name == *parameter) else {
+            return invalid(format!("has no parameter {parameter}; {}", signature(edition)));
+        };
+        if bound.iter().any(|(other, _)| *other == parameter) {
+            return invalid(format!("is called with two values of parameter {parameter}"));
+        }
+        match typed(&value, known.kind) {
+            Some(value) => bound.push((parameter, value)),
+            None => {
+                let kind = known.kind;
+                let value = shortened(&value.to_string());
+                return invalid(format!("takes a {kind} as parameter {parameter}, and {value} is none"));
+            }
+        }
+    }
+    for QueryParameter { name: parameter, kind, default } in &edition.parameters {
+        if bound.iter().any(|(other, _)| **other == **parameter) {
+            continue;
+        }
+        match default.as_ref().and_then(|json| default_value(json, *kind)) {
+            Some(value) => bound.push((parameter.as_str().into(), value)),
+            None => return invalid(format!("needs parameter {parameter}; {}", signature(edition))),
+        }
+    }
+    Ok(bound)
+}
+
+/// The traversal of a text.
+pub(crate) fn traversal(name: &str, edition: &QueryEdition) -> Result<Traversal, GremlinError> {
+    let script = text::parse(&edition.text).map_err(|error| within(name, error.into()))?;
+    match <[Statement; 1]>::try_from(script.statements) {
+        Ok([Statement::Traversal(traversal, _)]) if traversal.calls() => {
+            Err(GremlinError::Invalid(format!("query {name:?} calls a prepared query; it cannot call another")))
+        }
+        Ok([Statement::Traversal(traversal, Terminal::All | Terminal::List)]) => Ok(traversal),
+        _ => Err(GremlinError::Invalid(format!(
+            "query {name:?} is not one traversal: a prepared query has one statement, which returns all of its results"
+        ))),
+    }
+}
+
+/// The edition that a call means.
+pub(crate) fn find<'a>(queries: &'a PreparedQueries, call: &str) -> Result<(&'a str, &'a QueryEdition), GremlinError> {
+    queries.find(call).ok_or_else(|| {
+        let known = match queries.0.is_empty() {
+            true => "the graph has none".to_owned(),
+            false => format!("the graph has {}", shortened(&Vec::from_iter(queries.0.keys().cloned()).join(", "))),
+        };
+        GremlinError::Call(format!("there is no prepared query {call:?}; {known}"))
+    })
+}
+
+/// What a query takes, for messages.
+pub fn signature(edition: &QueryEdition) -> String {
+    let parameter = |QueryParameter { name, kind, default }: &QueryParameter| match default {
+        Some(default) => format!("{name}: {kind} = {default}"),
+        None => format!("{name}: {kind}"),
+    };
+    match &edition.parameters[..] {
+        [] => "it takes none".into(),
+        all => format!("it takes {}", all.iter().map(parameter).collect::<Vec<_>>().join(", ")),
+    }
+}
+
+fn within(name: &str, error: GremlinError) -> GremlinError {
+    match error {
+        GremlinError::Unsupported(why) => GremlinError::Unsupported(format!("query {name:?}: {why}")),
+        GremlinError::Invalid(why) => GremlinError::Invalid(format!("query {name:?}: {why}")),
+        GremlinError::Syntax(why) => GremlinError::Syntax(format!("query {name:?}: {why}")),
+        other => other,
+    }
+}
+
+/// A text for a message, which is not to be longer for a long value.
+fn shortened(text: &str) -> String {
+    const MOST: usize = 100;
+    match text.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+fn default_value(json: &str, kind: PropertyType) -> Option<Value> {
+    typed(&graphson::read_value(json.as_bytes()).ok()?, kind)
+}
+
+/// A value as one of a type, if it is one.
+fn typed(value: &Value, kind: PropertyType) -> Option<Value> {
+    match (kind, value) {
+        (PropertyType::Scalar(kind), value) => scalar(value, kind),
+        (PropertyType::List(kind), Value::List(items) | Value::Set(items)) => {
+            items.iter().map(|item| scalar(item, kind)).collect::<Option<Vec<_>>>().map(Value::List)
+        }
+        (PropertyType::List(_), _) => None,
+    }
+}
+
+fn scalar(value: &Value, kind: ScalarType) -> Option<Value> {
+    Some(match (kind, value) {
+        (ScalarType::String, Value::Text(text)) => Value::Text(text.clone()),
+        (ScalarType::Bool, Value::Boolean(boolean)) => (*boolean).into(),
+        (ScalarType::Int64, Value::Number(number)) if is_integer(number) => to_i64(number).into(),
+        (ScalarType::Float64, Value::Number(number @ (Number::Float(_) | Number::Double(_)))) => to_f64(number).into(),
+        (ScalarType::Float64, Value::Number(number)) if is_integer(number) => to_f64(number).into(),
+        (ScalarType::Date, Value::Text(text)) => {
+            let midnight = text.parse::<Date>().ok()?.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp();
+            Value::DateTime(midnight, Offset::UTC)
+        }
+        (ScalarType::Date, Value::DateTime(time, _)) if is_midnight(time) => Value::DateTime(*time, Offset::UTC),
+        (ScalarType::Timestamp, Value::Text(text)) => {
+            let (time, offset) = text::date_time(text)?;
+            Value::DateTime(time, offset)
+        }
+        (ScalarType::Timestamp, Value::DateTime(..)) => value.clone(),
+        _ => return None,
+    })
+}
+
+fn is_integer(number: &Number) -> bool {
+    matches!(number, Number::Byte(_) | Number::Short(_) | Number::Int(_) | Number::Long(_))
+}
+
+fn is_midnight(time: &Timestamp) -> bool {
+    const DAY_NANOSECONDS: i128 = 86_400_000_000_000;
+    time.as_nanosecond().rem_euclid(DAY_NANOSECONDS) == 0
+}
+
+/// A value of a type, to plan with.
+fn sample(kind: PropertyType) -> Value {
+    let scalar = |kind| match kind {
+        ScalarType::Bool => true.into(),
+        ScalarType::Int64 => 1_i64.into(),
+        ScalarType::Float64 => 1.0.into(),
+        ScalarType::String => "a".into(),
+        ScalarType::Date | ScalarType::Timestamp => Value::DateTime(Timestamp::UNIX_EPOCH, Offset::UTC),
+    };
+    match kind {
+        PropertyType::Scalar(kind) => scalar(kind),
+        PropertyType::List(kind) => Value::List(vec![scalar(kind)]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parameter(name: &str, kind: PropertyType, default: Option<&str>) -> QueryParameter {
+        QueryParameter { name: name.into(), kind, default: default.map(str::to_owned) }
+    }
+
+    fn edition(text: &str, parameters: Vec<QueryParameter>) -> QueryEdition {
+        QueryEdition { text: text.into(), parameters, ..QueryEdition::default() }
+    }
+
+    const TEXT: PropertyType = PropertyType::Scalar(ScalarType::String);
+    const INT: PropertyType = PropertyType::Scalar(ScalarType::Int64);
+
+    #[test]
+    fn what_is_saved_can_be_planned() {
+        let team = edition(
+            "g.V(who).in('reportsTo').limit(most)",
+            vec![parameter("who", TEXT, None), parameter("most", INT, Some("10"))],
+        );
+        check("team", &team).unwrap();
+        let refused = |text: &str, parameters| check("q", &edition(text, parameters)).unwrap_err().to_string();
+        assert!(refused("g.V(", vec![]).starts_with("query \"q\": line 1, column 5"));
+        assert!(refused("g.V(who)", vec![]).contains("`who` has no value"));
+        assert!(refused("g.V().pageRank()", vec![]).contains("`pageRank` is not supported"));
+        assert!(refused("g.V(); g.E()", vec![]).contains("is not one traversal"));
+        assert!(refused("g.tx().commit()", vec![]).contains("is not one traversal"));
+        assert!(refused("g.V().next()", vec![]).contains("is not one traversal"));
+        assert!(refused("g.call('other')", vec![]).contains("cannot call another"));
+        assert!(refused("g.V().limit(most)", vec![parameter("most", TEXT, None)]).contains("takes an integer"));
+        assert!(refused("g.V()", vec![parameter("who", TEXT, None)]).contains("does not occur in its text"));
+        assert!(refused("g.V(who)", vec![parameter("who", TEXT, Some("7"))]).contains("which is no string"));
+        assert!(refused("g.V(id)", vec![parameter("id", TEXT, None)]).contains("it is a word of Gremlin"));
+        assert!(refused("g.V(g)", vec![parameter("desc", TEXT, None)]).contains("it is a word of Gremlin"));
+    }
+
+    #[test]
+    fn values_are_checked_by_their_types() {
+        let scalar = PropertyType::Scalar;
+        let json = |kind, json: &str| typed(&graphson::read_value(json.as_bytes()).unwrap(), kind);
+        assert_eq!(json(INT, "7"), Some(Value::from(7_i64)));
+        assert_eq!(json(scalar(ScalarType::Float64), "7"), Some(Value::from(7.0)));
+        assert_eq!(json(TEXT, "\"a\""), Some(Value::from("a")));
+        let list = Value::List(vec![Value::from(1_i64), Value::from(2_i64)]);
+        assert_eq!(json(PropertyType::List(ScalarType::Int64), "[1, 2]"), Some(list));
+        let day = json(scalar(ScalarType::Date), "\"2024-02-29\"").unwrap();
+        assert_eq!(
+            day.to_string(),
+            json(scalar(ScalarType::Timestamp), "\"2024-02-29T00:00:00Z\"").unwrap().to_string()
+        );
+        for (kind, wrong) in [
+            (INT, "\"7\""),
+            (INT, "7.5"),
+            (INT, "9223372036854775808"),
+            (INT, "null"),
+            (TEXT, "7"),
+            (scalar(ScalarType::Float64), "\"7\""),
+            (scalar(ScalarType::Bool), "1"),
+            (scalar(ScalarType::Date), "\"2024-02-30\""),
+            (scalar(ScalarType::Timestamp), "\"soon\""),
+            (PropertyType::List(ScalarType::Int64), "[1, \"a\"]"),
+            (PropertyType::List(ScalarType::Int64), "1"),
+        ] {
+            assert_eq!(json(kind, wrong), None, "{kind} {wrong}");
+        }
+    }
+
+    #[test]
+    fn parameters_are_those_that_were_declared() {
+        let team =
+            edition("g.V(who).limit(most)", vec![parameter("who", TEXT, None), parameter("most", INT, Some("10"))]);
+        let bound = |given: &[(&str, Value)]| {
+            bind("team", &team, given.iter().map(|(name, value)| ((*name).into(), value.clone())).collect())
+        };
+        let all = [("who".into(), Value::from("a")), ("most".into(), Value::from(10_i64))];
+        assert_eq!(bound(&[("who", "a".into())]).unwrap(), all);
+        let refused = |given: &[(&str, Value)]| bound(given).unwrap_err().to_string();
+        assert_eq!(refused(&[]), "query \"team\" needs parameter who; it takes who: string, most: int64 = 10");
+        assert!(refused(&[("who", 7.into())]).contains("takes a string as parameter who, and 7 is none"));
+        assert!(refused(&[("WHO", "a".into())]).contains("has no parameter WHO; it takes who"));
+        assert!(refused(&[("who", "a".into()), ("who", "b".into())]).contains("two values"));
+        assert!(refused(&[("most", "x".repeat(5_000).as_str().into())]).len() < 250);
+    }
+}

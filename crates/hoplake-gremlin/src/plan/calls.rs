@@ -136,7 +136,7 @@ fn directory(queries: &PreparedQueries, options: Vec<Named>) -> Lowered<Steps> {
     };
     let newest = queries.0.iter().filter_map(|(name, query)| Some((name, query.editions.last()?)));
     let inject = StepKind::Inject(newest.map(described).collect());
-    Ok([Arc::new(Step { kind: inject, labels: Vec::new() })].into())
+    Ok([Arc::new(Step::plain(inject))].into())
 }
 
 #[cfg(test)]

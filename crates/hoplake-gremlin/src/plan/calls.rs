@@ -1,13 +1,11 @@
 //! `call(…)`: the steps of a prepared query, at the beginning of a traversal.
 
-use std::sync::Arc;
-
 use hoplake_format::{PreparedQueries, QueryEdition};
 
 use super::{
-    Names, Step, StepKind, Steps,
+    Names, StepKind, Steps,
     arguments::Arguments,
-    lower::{Lowered, Lowering},
+    lower::{Lowered, Lowering, only},
 };
 use crate::{
     error::GremlinError,
@@ -136,7 +134,7 @@ fn directory(queries: &PreparedQueries, options: Vec<Named>) -> Lowered<Steps> {
     };
     let newest = queries.0.iter().filter_map(|(name, query)| Some((name, query.editions.last()?)));
     let inject = StepKind::Inject(newest.map(described).collect());
-    Ok([Arc::new(Step::plain(inject))].into())
+    Ok(only(inject))
 }
 
 #[cfg(test)]

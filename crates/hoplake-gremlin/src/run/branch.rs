@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::{
     Done, Pipe, Run,
-    batch::{Batch, Items},
+    batch::{Batch, Items, ROWS_MAX},
     paths::Labels,
     pipe::is_stateful,
 };
@@ -217,14 +217,32 @@ pub(super) struct Repeating {
     body: Pipe,
     waits: bool,
     ready: VecDeque<Batch>,
-    /// What goes around again, and how many times it has.
-    under_way: Option<(Batch, u64)>,
+    /// What goes around again, and how many times it has; the last first.
+    under_way: Vec<(Batch, u64)>,
+    /// Rows that go around at a time, if what comes out may soon be enough.
+    portion: Option<usize>,
 }
+
+/// Rows of the first portion; each after it has twice as many, so that a loop of many rows waits for the store a few times more.
+const PORTION: usize = 64;
 
 impl Repeating {
     pub(super) fn new(repeat: &Repeat) -> Self {
         let body = Pipe::new(&repeat.body);
-        Self { repeat: repeat.clone(), body, waits: is_stateful(&repeat.body), ready: VecDeque::new(), under_way: None }
+        Self {
+            repeat: repeat.clone(),
+            body,
+            waits: is_stateful(&repeat.body),
+            ready: VecDeque::new(),
+            under_way: Vec::new(),
+            portion: None,
+        }
+    }
+
+    /// Goes around with some rows at a time, and deep first: a step behind the loop takes the first that come out.
+    pub(super) fn go_in_portions(&mut self) {
+        // Otherwise a round depends on all of its rows.
+        self.portion = (!self.waits).then_some(PORTION);
     }
 
     pub(super) fn waits(&self) -> bool {
@@ -236,7 +254,7 @@ impl Repeating {
         run.loops.push((self.repeat.name.clone(), 0));
         let begun = self.at_begin(run, batch).await;
         run.loops.pop();
-        self.under_way = begun?.map(|batch| (batch, 0));
+        self.under_way.extend(begun?.map(|batch| (batch, 0)));
         Ok(())
     }
 
@@ -246,11 +264,18 @@ impl Repeating {
             if let Some(batch) = self.ready.pop_front() {
                 return run.relabelled(batch, labels).map(Some);
             }
-            let Some((batch, rounds)) = self.under_way.take() else { return Ok(None) };
+            let Some((mut batch, rounds)) = self.under_way.pop() else { return Ok(None) };
+            if let Some(portion) = self.portion.filter(|portion| *portion < batch.len()) {
+                let places: Vec<u32> = (0..batch.len() as u32).collect();
+                let (now, later) = places.split_at(portion);
+                self.under_way.push((batch.take(later), rounds));
+                batch = batch.take(now);
+                self.portion = Some((portion * 2).min(ROWS_MAX));
+            }
             run.loops.push((self.repeat.name.clone(), rounds));
             let round = self.round(run, batch).await;
             run.loops.pop();
-            self.under_way = round?.map(|batch| (batch, rounds + 1));
+            self.under_way.extend(round?.map(|batch| (batch, rounds + 1)));
         }
     }
 

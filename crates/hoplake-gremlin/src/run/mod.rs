@@ -141,6 +141,7 @@ impl Results {
         let sack = run.settings.sack.clone();
         let mut pipe = Pipe::new(&plan.steps);
         pipe.feed(Batch::start(sack));
+        pipe.go_in_portions();
         let profile = plan.settings.profile.then(|| Profile::begin(&mut pipe));
         Ok(Self { run, pipe, ready: VecDeque::new(), hold, profile, ended: false })
     }

@@ -117,6 +117,21 @@ impl Pipe {
         Self { input: VecDeque::new(), steps: steps.iter().enumerate().map(pipe).collect() }
     }
 
+    /// Prepares it for being pulled: a loop whose results go through each step one by one, up to one that takes the first of them, does
+    /// not build whole levels.
+    pub(super) fn go_in_portions(&mut self) {
+        for at in 0..self.steps.len() {
+            let (before, behind) = self.steps.split_at_mut(at + 1);
+            let takes_some = behind.iter().find(|step| !matches!(step.state, State::Each));
+            let is_limit = |step: &StepPipe| matches!(step.step.kind, StepKind::Range(Scope::Global, _, Some(_)));
+            if let State::Repeating(repeating) = &mut before[at].state
+                && takes_some.is_some_and(is_limit)
+            {
+                repeating.go_in_portions();
+            }
+        }
+    }
+
     /// Gives it a batch, and has barriers begin anew.
     pub(super) fn feed(&mut self, batch: Batch) {
         let mut frames: Vec<u32> = batch.rows.iter().map(|row| row.frame).collect();

@@ -113,7 +113,7 @@ impl PreparedQueries {
             let numbers = query.editions.iter().map(|edition| edition.number);
             if !numbers.clone().is_sorted_by(|a, b| a < b)
                 || numbers.clone().next().is_none_or(|first| first == 0)
-                || numbers.last().is_none_or(|last| last > query.last)
+                || numbers.clone().next_back().is_none_or(|last| last > query.last)
             {
                 let last = query.last;
                 return Err(invalid(format!("the numbers of query {name:?} do not ascend from 1 up to {last}")));

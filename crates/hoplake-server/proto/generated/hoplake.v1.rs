@@ -294,7 +294,7 @@ pub struct GremlinResponse {
 pub struct QueryParameter {
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
-    /// string, int64, float64, bool, date, timestamp, list<string> or list<int64>.
+    /// string, int64, float64, bool, date, timestamp, or lists of string and int64: `list<string>`, `list<int64>`.
     #[prost(string, tag = "2")]
     pub r#type: ::prost::alloc::string::String,
     /// Its value if a call gives none, as JSON.

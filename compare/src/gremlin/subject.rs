@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::Result;
 use hoplake::{Graph, Store};
-use hoplake_server::{GremlinSettings, LimitSettings, ServerBuilder, Settings};
+use hoplake_server::{GremlinSettings, LimitSettings, ResultSettings, ServerBuilder, Settings};
 
 /// A server that writes. It ends with the runtime.
 pub struct Subject {
@@ -29,6 +29,8 @@ impl Subject {
             writable: true,
             limits,
             gremlin: GremlinSettings::default(),
+            // Each query is run, and not found among results that were kept.
+            results: ResultSettings { bytes_max: 0, ..ResultSettings::default() },
             ..Settings::default()
         };
         let server = ServerBuilder::new(settings).bind().await?;

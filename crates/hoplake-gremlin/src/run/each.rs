@@ -12,7 +12,6 @@ use super::{
     paths::{Labels, PathTree},
     pipe::Frames,
     reduce::{OwnedKey, copies, items_of, operate},
-    side_by_side,
 };
 use crate::{
     error::GremlinError,
@@ -90,8 +89,7 @@ impl Run {
                 self.keep(batch, labels, |at| !exists[at])
             }
             StepKind::And(all) => {
-                if batch.len() <= side_by_side::ROWS_MAX {
-                    let exist = self.exists_all(all, &batch).await?;
+                if let Some(exist) = self.exists_all(all, &batch).await? {
                     return self.keep(batch, labels, |at| exist.iter().all(|exists| exists[at]));
                 }
                 let mut left = batch;
@@ -102,8 +100,7 @@ impl Run {
                 self.relabelled(left, labels)
             }
             StepKind::Or(any) => {
-                if batch.len() <= side_by_side::ROWS_MAX {
-                    let exist = self.exists_all(any, &batch).await?;
+                if let Some(exist) = self.exists_all(any, &batch).await? {
                     return self.keep(batch, labels, |at| exist.iter().any(|exists| exists[at]));
                 }
                 let mut fulfilled = vec![false; batch.len()];

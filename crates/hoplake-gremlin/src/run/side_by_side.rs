@@ -4,12 +4,13 @@ use futures::future::{try_join, try_join_all};
 
 use super::{Done, Pipe, Run, batch::Batch, kept::distinct, paths::PathTree, side_effects::SideEffects};
 use crate::{
+    error::GremlinError,
     plan::{By, Name, Paths, Settings, Steps},
     value::Value,
 };
 
 /// Rows for which more is begun than one might need, at most.
-pub(super) const ROWS_MAX: usize = 4_096;
+const ROWS_MAX: usize = 4_096;
 
 impl Settings {
     /// Whether traversals can run side by side: nothing that one does can be seen by another.
@@ -80,16 +81,24 @@ impl Run {
         Ok(found)
     }
 
-    /// For which rows each of some traversals gives something.
-    pub(super) async fn exists_all(&mut self, all: &[Steps], batch: &Batch) -> Done<Vec<Vec<bool>>> {
+    /// For which rows each of some traversals gives something; `None` if that has to be asked of one after the other: a traversal may
+    /// fail on rows that one before it would have kept from it.
+    pub(super) async fn exists_all(&mut self, all: &[Steps], batch: &Batch) -> Done<Option<Vec<Vec<bool>>>> {
+        if batch.len() > ROWS_MAX || !self.settings.are_apart() {
+            return Ok(None);
+        }
         let asked: Vec<_> = all.iter().map(|steps| (steps, batch)).collect();
-        let found = self.children(&asked).await?;
+        let found = match self.children(&asked).await {
+            Err(error @ GremlinError::Engine(_)) => return Err(error),
+            Err(_) => return Ok(None),
+            Ok(found) => found,
+        };
         let exists = |found: Batch| {
             let mut exists = vec![false; batch.len()];
             found.rows.iter().for_each(|row| exists[row.frame as usize] = true);
             exists
         };
-        Ok(found.into_iter().map(exists).collect())
+        Ok(Some(found.into_iter().map(exists).collect()))
     }
 
     /// What several `by` compute of each row, as [`Run::by`] does: properties are read together, and while traversals run.

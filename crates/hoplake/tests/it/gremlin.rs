@@ -137,7 +137,7 @@ async fn a_condition_in_the_scan_is_the_same_as_one_behind_it() {
 }
 
 /// What a rule changes, next to the same that no rule knows.
-const SAME: [(&str, &str); 9] = [
+const SAME: [(&str, &str); 11] = [
     ("g.V().count()", "g.V().map(identity()).count()"),
     ("g.V().hasLabel('P').count()", "g.V().where(label().is('P')).count()"),
     ("g.E().count()", "g.V().outE().as('e').count()"),
@@ -145,6 +145,9 @@ const SAME: [(&str, &str); 9] = [
     ("g.V().label().groupCount()", "g.V().map(label()).groupCount()"),
     ("g.E().groupCount().by(label)", "g.V().outE().map(label()).groupCount()"),
     ("g.V().both('knows').count()", "g.V().both('knows').as('v').count()"),
+    // The second fails on what the first has kept from it.
+    ("g.V().limit(5).or(identity(), __.inV()).count()", "g.V().limit(5).count()"),
+    ("g.V().limit(5).and(__.hasLabel('none'), __.inV()).count()", "g.V().limit(0).count()"),
     (
         "g.V().hasLabel('P').limit(20).out('knows').out('knows').dedup().id().fold().order(local)",
         "g.V().hasLabel('P').limit(20).out('knows').out('knows').as('v').dedup('v').id().fold().order(local)",

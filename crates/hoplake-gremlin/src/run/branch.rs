@@ -217,8 +217,8 @@ pub(super) struct Repeating {
     body: Pipe,
     waits: bool,
     ready: VecDeque<Batch>,
-    /// What goes around again, and how many times it has; the last first.
-    under_way: Vec<(Batch, u64)>,
+    /// What goes around again, and how many times it has: level after level, so that what comes out first went around least often.
+    under_way: VecDeque<(Batch, u64)>,
     /// Rows that go around at a time, if what comes out may soon be enough.
     portion: Option<usize>,
 }
@@ -234,12 +234,12 @@ impl Repeating {
             body,
             waits: is_stateful(&repeat.body),
             ready: VecDeque::new(),
-            under_way: Vec::new(),
+            under_way: VecDeque::new(),
             portion: None,
         }
     }
 
-    /// Goes around with some rows at a time, and deep first: a step behind the loop takes the first that come out.
+    /// Goes around with some rows of a level at a time: a step behind the loop takes the first that come out.
     pub(super) fn go_in_portions(&mut self) {
         // Otherwise a round depends on all of its rows.
         self.portion = (!self.waits).then_some(PORTION);
@@ -264,18 +264,25 @@ impl Repeating {
             if let Some(batch) = self.ready.pop_front() {
                 return run.relabelled(batch, labels).map(Some);
             }
-            let Some((mut batch, rounds)) = self.under_way.pop() else { return Ok(None) };
+            let Some((mut batch, rounds)) = self.under_way.pop_front() else { return Ok(None) };
             if let Some(portion) = self.portion.filter(|portion| *portion < batch.len()) {
                 let places: Vec<u32> = (0..batch.len() as u32).collect();
                 let (now, later) = places.split_at(portion);
-                self.under_way.push((batch.take(later), rounds));
+                self.under_way.push_front((batch.take(later), rounds));
                 batch = batch.take(now);
                 self.portion = Some((portion * 2).min(ROWS_MAX));
             }
             run.loops.push((self.repeat.name.clone(), rounds));
             let round = self.round(run, batch).await;
             run.loops.pop();
-            self.under_way.extend(round?.map(|batch| (batch, rounds + 1)));
+            let Some(batch) = round? else { continue };
+            match self.under_way.back_mut() {
+                Some((level, of)) if *of == rounds + 1 => {
+                    level.append(batch);
+                    run.held(level)?;
+                }
+                _ => self.under_way.push_back((batch, rounds + 1)),
+            }
         }
     }
 

@@ -175,6 +175,20 @@ async fn rules_change_no_answer() {
     }
 }
 
+#[tokio::test]
+async fn the_first_way_out_of_a_loop_is_a_shortest() {
+    let (_, graph) = open(&people(), &in_parts()).await;
+    let mut transaction = graph.gremlin();
+    for to in ["P:9", "P:77", "P:400"] {
+        let ways = format!(
+            "g.V('P:5').repeat(out('knows').simplePath()).until(hasId('{to}').or().loops().is(3)).hasId('{to}')"
+        );
+        let first = transaction.query(&format!("{ways}.path().limit(1).count(local)")).await.unwrap();
+        let all = transaction.query(&format!("{ways}.path().count(local).order().limit(1)")).await.unwrap();
+        assert_eq!(first, all, "{to}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_profile_counts_what_the_query_cost() {
     let (store, graph) = open(&people(), &in_parts()).await;

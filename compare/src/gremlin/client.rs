@@ -64,7 +64,7 @@ impl Client {
             match (response.status, response.data) {
                 (200 | 204 | 206, Value::List(more)) => results.extend(more.into_iter().flat_map(repeated)),
                 (200 | 204 | 206, Value::Null) => {}
-                (200 | 204 | 206, data) => bail!("the answer to {text} is no list: {data}"),
+                (200 | 204 | 206, data) => bail!("the answer to {text} is not a list: {data}"),
                 (status, _) => return Ok(Err(format!("{status}: {}", response.message.unwrap_or_default()))),
             }
             if response.status != 206 {

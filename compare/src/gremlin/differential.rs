@@ -21,7 +21,7 @@ use super::{
 
 /// Traversals on one graph.
 const BLOCK: u64 = 50;
-/// One traversal in so many is a change.
+/// Of this many traversals one is a change.
 const CHANGES: u64 = 8;
 /// Attempts to make a traversal smaller.
 const ATTEMPTS: usize = 400;

@@ -150,7 +150,7 @@ async fn copy(hoplake: &mut Client, reference: &mut Client) -> Result<()> {
     for some in vertices.chunks(ADDED) {
         let mut text = String::from("g");
         for vertex in some {
-            let Value::Vertex(vertex) = vertex else { bail!("{vertex} is no vertex") };
+            let Value::Vertex(vertex) = vertex else { bail!("{vertex} is not a vertex") };
             text += &format!(".addV('{}').property(T.id, '{}')", vertex.label, vertex.id);
             for property in vertex.properties.iter().flatten() {
                 text += &format!(".property('{}', {})", property.key, literal(&property.value)?);
@@ -161,7 +161,7 @@ async fn copy(hoplake: &mut Client, reference: &mut Client) -> Result<()> {
     for some in edges.chunks(ADDED) {
         let mut text = String::from("g");
         for edge in some {
-            let Value::Edge(edge) = edge else { bail!("{edge} is no edge") };
+            let Value::Edge(edge) = edge else { bail!("{edge} is not an edge") };
             text += &format!(".V('{}').addE('{}').to(__.V('{}'))", edge.out_vertex.0, edge.label, edge.in_vertex.0);
             text += &format!(".property(T.id, '{}')", edge.id);
             for property in edge.properties.iter().flatten() {

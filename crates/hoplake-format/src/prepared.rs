@@ -1,6 +1,6 @@
 //! Prepared queries: texts that a graph keeps under names, with the types of what they are called with.
 //!
-//! They are in the manifest, so that whoever has a version has its queries, and a call needs no request for them. The manifest is
+//! They are in the manifest, so that a reader has them with the version, and a call needs no request for them. The manifest is
 //! read by every open, which is why they are bounded: all of them together are smaller than its list of segments may be.
 //!
 //! The format does not know the language of a text. It is checked where it is saved.

@@ -40,7 +40,8 @@ pub fn check(name: &str, edition: &QueryEdition) -> Result<(), GremlinError> {
         if let Some(json) = default
             && default_value(json, *kind).is_none()
         {
-            let why = format!("the default of parameter {parameter} of query {name:?} is {json}, which is no {kind}");
+            let why =
+                format!("the default of parameter {parameter} of query {name:?} is {json}, which is not a {kind}");
             return Err(GremlinError::Invalid(why));
         }
         if is_word(parameter) {
@@ -91,7 +92,7 @@ pub fn bind(name: &str, edition: &QueryEdition, given: Vec<Named>) -> Result<Vec
             None => {
                 let kind = known.kind;
                 let value = shortened(&value.to_string());
-                return invalid(format!("takes a {kind} as parameter {parameter}, and {value} is none"));
+                return invalid(format!("takes a {kind} as parameter {parameter}, and {value} is not one"));
             }
         }
     }

@@ -50,7 +50,7 @@ pub(super) struct Mix {
     prepared: u64,
     /// People in the order of how much they are asked about, which has nothing to do with their place in the tree.
     people: Vec<u64>,
-    /// The share of the first so many.
+    /// At each rank, the share of all requests up to it.
     shares: Vec<f64>,
 }
 

@@ -6,8 +6,10 @@
 mod arguments;
 mod calls;
 mod changes;
+mod compound;
 mod explain;
 mod formula;
+mod kinds;
 mod lower;
 mod matching;
 mod modulators;

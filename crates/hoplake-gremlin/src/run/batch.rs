@@ -232,6 +232,13 @@ fn tree_bytes(tree: &crate::value::Tree) -> usize {
 }
 
 impl Batch {
+    /// Which of some frames have rows.
+    pub(super) fn frames(&self, count: usize) -> Vec<bool> {
+        let mut have = vec![false; count];
+        self.rows.iter().for_each(|row| have[row.frame as usize] = true);
+        have
+    }
+
     /// The only traverser there is before the first step.
     pub(super) fn start(sack: Option<Value>) -> Self {
         Self {

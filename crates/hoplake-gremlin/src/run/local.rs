@@ -33,7 +33,7 @@ impl Run {
                     Value::List(items) | Value::Set(items) => Value::Set(distinct(items.iter().cloned())),
                     Value::BulkSet(items) => Value::Set(items.iter().map(|(item, _)| item.clone()).collect()),
                     Value::Path(path) => Value::Set(distinct(path.steps.iter().map(|(item, _)| item.clone()))),
-                    other => other.clone(),
+                    other => Value::Set(vec![other.clone()]),
                 }))
             }),
             StepKind::Order(_, sortings) => self.order_within(batch, sortings, labels).await,

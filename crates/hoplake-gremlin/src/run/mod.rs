@@ -316,9 +316,7 @@ impl Run {
     /// For which rows a traversal gives something.
     async fn exists(&mut self, steps: &Steps, batch: &Batch) -> Done<Vec<bool>> {
         let found = self.child(steps, batch).await?;
-        let mut exists = vec![false; batch.len()];
-        found.rows.iter().for_each(|row| exists[row.frame as usize] = true);
-        Ok(exists)
+        Ok(found.frames(batch.len()))
     }
 
     /// Counts the memory of a batch.

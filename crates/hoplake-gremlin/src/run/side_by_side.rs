@@ -44,8 +44,9 @@ impl Run {
         }))
     }
 
-    fn forks(&self, count: usize) -> Done<Option<Vec<Self>>> {
-        if count < 2 {
+    /// Lines for some traversals, which run next to `own` work of this line; `None` if nothing runs side by side.
+    fn forks(&self, count: usize, own: usize) -> Done<Option<Vec<Self>>> {
+        if count + own < 2 {
             return Ok(None);
         }
         (0..count).map(|_| self.fork()).collect()
@@ -53,7 +54,7 @@ impl Run {
 
     /// Runs traversals within another, each on rows of its own, as [`Run::child`] does.
     pub(super) async fn children(&mut self, asked: &[(&Steps, &Batch)]) -> Done<Vec<Batch>> {
-        let Some(mut forks) = self.forks(asked.len())? else {
+        let Some(mut forks) = self.forks(asked.len(), 0)? else {
             let mut found = Vec::with_capacity(asked.len());
             for (steps, batch) in asked {
                 found.push(self.child(steps, batch).await?);
@@ -68,7 +69,7 @@ impl Run {
 
     /// All that comes out of some pipes.
     pub(super) async fn drain_all(&mut self, pipes: Vec<&mut Pipe>) -> Done<Vec<Batch>> {
-        let Some(mut forks) = self.forks(pipes.len())? else {
+        let Some(mut forks) = self.forks(pipes.len(), 0)? else {
             let mut found = Vec::with_capacity(pipes.len());
             for pipe in pipes {
                 found.push(self.drain(pipe).await?);
@@ -93,12 +94,7 @@ impl Run {
             Err(_) => return Ok(None),
             Ok(found) => found,
         };
-        let exists = |found: Batch| {
-            let mut exists = vec![false; batch.len()];
-            found.rows.iter().for_each(|row| exists[row.frame as usize] = true);
-            exists
-        };
-        Ok(Some(found.into_iter().map(exists).collect()))
+        Ok(Some(found.iter().map(|found| found.frames(batch.len())).collect()))
     }
 
     /// What several `by` compute of each row, as [`Run::by`] does: properties are read together, and while traversals run.
@@ -114,9 +110,9 @@ impl Run {
             (0..batch.len()).filter_map(|at| batch.items.element(at)).collect()
         };
         let mut columns: Vec<Option<Vec<Option<Value>>>> = vec![None; all.len()];
-        match self.forks(steps.len() + 1)? {
+        match self.forks(steps.len(), 1)? {
             Some(mut forks) => {
-                let runs = forks[1..].iter_mut().zip(&steps).map(|(run, at)| run.by(all[*at], batch));
+                let runs = forks.iter_mut().zip(&steps).map(|(run, at)| run.by(all[*at], batch));
                 let runs = try_join_all(runs);
                 let (found, ()) = try_join(runs, self.keep_ready(elements, Some(&names))).await?;
                 self.branch.join(forks.iter().map(|fork| &fork.branch));

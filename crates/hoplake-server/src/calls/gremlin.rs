@@ -169,6 +169,8 @@ async fn run_kept(
         }
     };
     let cached = matches!(found, Found::Results(_));
+    // Those that were kept count against the memory that was asked for, too.
+    call.limits(&asked.limits);
     match found {
         Found::Results(kept) => {
             call.cached = true;

@@ -14,7 +14,7 @@ use fastbloom::BloomFilter;
 const KEYS: usize = 1 << 16;
 /// How many of the new keys a full filter takes for known ones, at most: 78 KiB a filter.
 const FALSE_POSITIVES: f64 = 0.01;
-/// One key in so many is remembered exactly.
+/// Of this many keys one is remembered exactly.
 const SAMPLED: u64 = 16;
 
 /// Whether a key was asked before.

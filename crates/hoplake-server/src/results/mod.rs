@@ -231,7 +231,7 @@ impl Filling<'_> {
         self.cache.entry_bytes_max
     }
 
-    /// Keeps results that take so many bytes.
+    /// Keeps results, with their size in bytes.
     pub(crate) fn keep(self, results: KeptResults, bytes: u64) {
         // Refused if the key was taken out meanwhile, which nobody does.
         let _ = self.guard.insert(Kept::Results(results, bytes));

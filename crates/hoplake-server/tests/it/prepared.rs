@@ -124,7 +124,7 @@ async fn mistakes_are_explained() {
     let server = with_friends(&folder).await;
     for (body, says) in [
         (json!({}), "needs parameter who; it takes who: string, most: int64 = 3"),
-        (json!({"parameters": {"who": 7}}), "takes a string as parameter who, and 7 is none"),
+        (json!({"parameters": {"who": 7}}), "takes a string as parameter who, and 7 is not one"),
         (json!({"parameters": {"who": "a", "most": 1.5}}), "takes a int64 as parameter most"),
         (json!({"parameters": {"who": "a", "other": 1}}), "has no parameter other"),
         (json!({"parameters": {"who": {"@type": "g:Nothing", "@value": 1}}}), "the value of who cannot be read"),

@@ -223,8 +223,11 @@ pub(super) struct Repeating {
     portion: Option<usize>,
 }
 
-/// Rows of the first portion; each after it has twice as many, so that a loop of many rows waits for the store a few times more.
-const PORTION: usize = 64;
+/// Rows of the first portion: with a hundred edges each, some hundred come out.
+const PORTION: usize = 8;
+
+/// How many times as many rows each portion has as the one before it, so that a loop of a million rows waits for the store nine times more.
+const PORTION_GROWS: usize = 4;
 
 impl Repeating {
     pub(super) fn new(repeat: &Repeat) -> Self {
@@ -270,7 +273,7 @@ impl Repeating {
                 let (now, later) = places.split_at(portion);
                 self.under_way.push_front((batch.take(later), rounds));
                 batch = batch.take(now);
-                self.portion = Some((portion * 2).min(ROWS_MAX));
+                self.portion = Some((portion * PORTION_GROWS).min(ROWS_MAX));
             }
             run.loops.push((self.repeat.name.clone(), rounds));
             let round = self.round(run, batch).await;

@@ -226,8 +226,8 @@ pub(super) struct Repeating {
 /// Rows of the first portion: with a hundred edges each, some hundred come out.
 const PORTION: usize = 8;
 
-/// How many times as many rows each portion has as the one before it, so that a loop of a million rows waits for the store nine times more.
-const PORTION_GROWS: usize = 4;
+/// How many times as many rows each portion has as the one before it, so that a loop of a million rows waits for the store 17 times more.
+const PORTION_GROWS: usize = 2;
 
 impl Repeating {
     pub(super) fn new(repeat: &Repeat) -> Self {

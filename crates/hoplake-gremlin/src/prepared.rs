@@ -255,7 +255,7 @@ mod tests {
         assert!(refused("g.call('other')", vec![]).contains("cannot call another"));
         assert!(refused("g.V().limit(most)", vec![parameter("most", TEXT, None)]).contains("takes an integer"));
         assert!(refused("g.V()", vec![parameter("who", TEXT, None)]).contains("does not occur in its text"));
-        assert!(refused("g.V(who)", vec![parameter("who", TEXT, Some("7"))]).contains("which is no string"));
+        assert!(refused("g.V(who)", vec![parameter("who", TEXT, Some("7"))]).contains("which is not a string"));
         assert!(refused("g.V(id)", vec![parameter("id", TEXT, None)]).contains("it is a word of Gremlin"));
         assert!(refused("g.V(g)", vec![parameter("desc", TEXT, None)]).contains("it is a word of Gremlin"));
     }
@@ -302,7 +302,7 @@ mod tests {
         assert_eq!(bound(&[("who", "a".into())]).unwrap(), all);
         let refused = |given: &[(&str, Value)]| bound(given).unwrap_err().to_string();
         assert_eq!(refused(&[]), "query \"team\" needs parameter who; it takes who: string, most: int64 = 10");
-        assert!(refused(&[("who", 7.into())]).contains("takes a string as parameter who, and 7 is none"));
+        assert!(refused(&[("who", 7.into())]).contains("takes a string as parameter who, and 7 is not one"));
         assert!(refused(&[("WHO", "a".into())]).contains("has no parameter WHO; it takes who"));
         assert!(refused(&[("who", "a".into()), ("who", "b".into())]).contains("two values"));
         assert!(refused(&[("most", "x".repeat(5_000).as_str().into())]).len() < 250);

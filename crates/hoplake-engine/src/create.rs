@@ -25,7 +25,8 @@ pub fn create<'a>(reader: &'a Reader, branch: &'a mut Branch) -> BoxFuture<'a, R
         }
         let change = change(store, ChangeKind::Load, "created empty");
         let created_unix_ms = store.clock().unix_ms();
-        let manifest = Manifest { version: 1, reset: 1, created_unix_ms, change, ..Manifest::default() };
+        let manifest =
+            Manifest { version: 1, reset: 1, created_unix_ms, change, unique_keys: true, ..Manifest::default() };
         if let Published::Visible = publish(reader, &manifest, branch).await? {
             hint(store, &manifest).await;
             return Ok(true);

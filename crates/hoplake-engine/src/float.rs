@@ -31,6 +31,11 @@ pub fn canonical(values: &ArrayRef) -> ArrayRef {
     Arc::new(canonical)
 }
 
+/// A number of 32 bits as it is stored: the one of its shortest decimal form, so that 0.1 is 0.1.
+pub fn of_single(single: f32) -> f64 {
+    single.to_string().parse().unwrap_or(f64::from(single))
+}
+
 /// The number that an integer is, if float64 has it.
 pub fn exactly(integer: i64) -> Option<f64> {
     let float = integer as f64;

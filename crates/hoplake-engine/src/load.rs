@@ -203,6 +203,7 @@ impl Load {
             source_positions: BTreeMap::new(),
             applied: Vec::new(),
             schema: graph.schema.clone(),
+            unique_keys: graph.unique_keys,
             indexes: graph.indexes.clone(),
             next_index: graph.indexes.len() as u16,
             vertex_counts: graph.vertex_counts.iter().map(|&ordinals| VertexCount { ordinals, gone: 0 }).collect(),

@@ -41,6 +41,6 @@ pub use names::DataNames;
 pub use prepared::{PreparedQueries, PreparedQuery, QueryEdition, QueryParameter};
 pub use property_index::{IndexId, PropertyIndex};
 pub use schema::{
-    EdgeType, KeyType, LABELS_MAX, PROPERTIES_MAX, Property, PropertyType, ScalarType, Schema, TIMESTAMP_ZONE,
-    VertexLabel,
+    CollectionType, EdgeType, ItemType, KeyType, LABELS_MAX, LogicalType, PROPERTIES_MAX, Property, PropertyType,
+    ScalarType, Schema, TIMESTAMP_ZONE, VertexLabel,
 };

@@ -55,6 +55,44 @@ pub struct Property {
     pub name: String,
     /// Its type.
     pub kind: PropertyType,
+    /// What its values are to the languages that have more types than are stored.
+    pub logical: LogicalType,
+}
+
+/// What values of a property are to those who write and read them, where a [`PropertyType`] says less: an `int64` whose values were
+/// all written as integers of 32 bits is read as such. Values are stored, compared and indexed by their [`PropertyType`] alone.
+///
+/// It holds for every value of the property. A change that writes one of another kind takes it away, and it does not come back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct LogicalType {
+    /// What a value is, or an item of a list.
+    pub item: Option<ItemType>,
+    /// What a list as a whole is; without it, a list of a vertex is several values of one property.
+    pub collection: Option<CollectionType>,
+}
+
+/// What a value is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ItemType {
+    /// An `int64` that was a signed integer of 8 bits.
+    Int8,
+    /// An `int64` that was a signed integer of 16 bits.
+    Int16,
+    /// An `int64` that was a signed integer of 32 bits.
+    Int32,
+    /// A `float64` that was a floating-point number of 32 bits, and has the shortest decimal form of it.
+    Float32,
+    /// A `string` that is a UUID in its canonical form: lower case, with hyphens.
+    Uuid,
+}
+
+/// What a list is as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CollectionType {
+    /// One value that is a list.
+    List,
+    /// One value that is a set.
+    Set,
 }
 
 /// The most vertex labels of a graph, and the most edge types: their numbers have 16 bits.
@@ -226,7 +264,36 @@ impl KeyType {
     }
 }
 
+impl LogicalType {
+    /// What both have in common.
+    pub fn meet(self, other: Self) -> Self {
+        Self {
+            item: self.item.filter(|item| other.item == Some(*item)),
+            collection: self.collection.filter(|collection| other.collection == Some(*collection)),
+        }
+    }
+
+    /// Whether values of a type can be all that it says.
+    pub fn suits(self, kind: PropertyType) -> bool {
+        let (scalar, is_list) = match kind {
+            PropertyType::Scalar(scalar) => (scalar, false),
+            PropertyType::List(scalar) => (scalar, true),
+        };
+        let stored = self.item.map(|item| match item {
+            ItemType::Int8 | ItemType::Int16 | ItemType::Int32 => ScalarType::Int64,
+            ItemType::Float32 => ScalarType::Float64,
+            ItemType::Uuid => ScalarType::String,
+        });
+        stored.is_none_or(|stored| stored == scalar) && (is_list || self.collection.is_none())
+    }
+}
+
 impl Property {
+    /// A property of a type, of which no more is known.
+    pub fn new(name: impl Into<String>, kind: PropertyType) -> Self {
+        Self { name: name.into(), kind, logical: LogicalType::default() }
+    }
+
     /// The Arrow field of a column of this property.
     pub fn arrow(&self) -> Field {
         Field::new(&self.name, self.kind.arrow(), true)

@@ -76,8 +76,8 @@ pub use hoplake_engine::{
     Comparison, Condition, Degree, EdgeIter, EdgeList, EdgeSlice, Edges, Frontier, Held, HeldIter, Neighbour,
     OpenSettings, Ordinals, PropertyName, PropertyOf, Requirement, Test, Walk,
     change::{
-        Batch, COMMIT_TIMEOUT_MS, Columns, Committed, EdgeKey, IDEMPOTENCY_KEYS_MAX, MESSAGE_BYTES_MAX, Name,
-        Operation, POSITIONS_BYTES_MAX, Properties, Value, VertexRef,
+        Batch, COMMIT_TIMEOUT_MS, Columns, Committed, EdgeKey, IDEMPOTENCY_KEYS_MAX, LogicalTypes, MESSAGE_BYTES_MAX,
+        Name, Operation, POSITIONS_BYTES_MAX, Properties, Value, VertexRef,
     },
     compaction::{Compacted, CompactionSettings, MEMORY_BYTES_MIN as COMPACTION_MEMORY_BYTES_MIN, Owner, RunsOf},
     diff::{Difference, same_value},
@@ -94,9 +94,10 @@ pub use hoplake_engine::{
 };
 pub use hoplake_export::{ExportFormat, ExportOptions, Exported};
 pub use hoplake_format::{
-    Change, ChangeCounts, ChangeKind, DegreeSummary, Direction, EdgeId, EdgeType, EdgeTypeId, IndexId, Key, KeyType,
-    LabelId, Manifest, PreparedQueries, PreparedQuery, Property, PropertyIndex, PropertyType, QueryEdition,
-    QueryParameter, Schema, TableOwner, VersionRange, VertexCount, VertexId, VertexLabel, WriterLease,
+    Change, ChangeCounts, ChangeKind, CollectionType, DegreeSummary, Direction, EdgeId, EdgeType, EdgeTypeId, IndexId,
+    ItemType, Key, KeyType, LabelId, LogicalType, Manifest, PreparedQueries, PreparedQuery, Property, PropertyIndex,
+    PropertyType, QueryEdition, QueryParameter, Schema, TableOwner, VersionRange, VertexCount, VertexId, VertexLabel,
+    WriterLease,
     constants::KEY_COLUMN,
     segment::{SectionKind, SegmentSettings},
 };

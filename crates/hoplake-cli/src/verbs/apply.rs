@@ -252,7 +252,7 @@ impl Run<'_> {
             base: args.base,
             create_missing: args.create_missing,
             strict: args.strict,
-            idempotency_key: None,
+            ..Batch::default()
         };
         if args.dry_run {
             self.applied.counts = self.graph.check(&batch).await?;

@@ -1,6 +1,6 @@
 //! Batches become one delta: labels, types and ordinals are given out, and rows take their schema's shape.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use hoplake_format::{
     ChangeCounts, DegreeSummary, EdgeType, EdgeTypeId, Key, LabelId, Manifest, Property, Schema, VertexCount, VertexId,
@@ -22,6 +22,7 @@ use crate::EngineError;
 #[derive(Debug, Default)]
 pub(crate) struct Assembled<'a> {
     pub(crate) schema: Schema,
+    pub(crate) unique_keys: bool,
     pub(crate) vertex_counts: Vec<VertexCount>,
     pub(crate) edge_counts: Vec<u64>,
     pub(crate) degrees: Vec<[DegreeSummary; 2]>,
@@ -41,7 +42,11 @@ impl<'a> Assembled<'a> {
         let mut widening = batches.iter().filter(|batch| batch.widens != Widening::None);
         widening.try_for_each(|batch| assembled.widen(batch))?;
         let mut column_rows: Vec<ColumnRows> = batches.iter().map(|_| ColumnRows::default()).collect();
+        assembled.unique_keys &= !batches.iter().any(|batch| batch.shares_key);
         let ordinals = assembled.add_vertices(batches, &mut column_rows)?;
+        let mut types = assembled.schema.vertex_labels.iter().map(|label| label.key_type);
+        let first = types.next();
+        assembled.unique_keys &= types.all(|key_type| Some(key_type) == first);
         for (batch, column_rows) in batches.iter().zip(&mut column_rows) {
             assembled.change_vertices(batch, column_rows)?;
             assembled.changes.items_before.extend(&batch.items_before);
@@ -90,6 +95,7 @@ impl<'a> Assembled<'a> {
     pub(crate) fn nothing(manifest: &Manifest) -> Self {
         Self {
             schema: manifest.schema.clone(),
+            unique_keys: manifest.unique_keys,
             vertex_counts: manifest.vertex_counts.clone(),
             edge_counts: manifest.edge_counts.clone(),
             degrees: manifest.degrees.clone(),
@@ -125,7 +131,8 @@ impl<'a> Assembled<'a> {
             match row {
                 Written::OfColumns { operation, columns, row } => later(operation, columns, row),
                 Written::Single(properties) => {
-                    let fitted = fit(&label.name, &mut label.properties, positions, properties, is_last);
+                    let declared = batch.batch.logical_types.vertices(&label.name);
+                    let fitted = fit(&label.name, &mut label.properties, positions, properties, declared, is_last);
                     again |= fitted.map_err(|misfit| of(end, misfit))?;
                 }
             }
@@ -139,7 +146,9 @@ impl<'a> Assembled<'a> {
                 match edge {
                     Written::OfColumns { operation, columns, row } => later(operation, columns, row),
                     Written::Single(edge) => {
-                        let fitted = fit(&edge_type.label, &mut edge_type.properties, positions, edge, is_last);
+                        let declared = batch.batch.logical_types.edges(&edge_type.label);
+                        let known = &mut edge_type.properties;
+                        let fitted = fit(&edge_type.label, known, positions, edge, declared, is_last);
                         let is_of = |number, at: At<'_>| batch.is_of(number, at, &pair);
                         again |= fitted.map_err(|misfit| batch.misfits(misfit, is_of))?;
                     }
@@ -150,7 +159,12 @@ impl<'a> Assembled<'a> {
             // Vertices came in the order of their keys; the error names the first row that does not fit.
             rows.sort_unstable();
             let known = self.properties_of(columns);
-            let fitted = fit_columns(columns.label(), known, columns, &rows);
+            let logical_types = &batch.batch.logical_types;
+            let declared = match columns.ends() {
+                None => logical_types.vertices(columns.label()),
+                Some(_) => logical_types.edges(columns.label()),
+            };
+            let fitted = fit_columns(columns.label(), known, columns, declared, &rows);
             again |= fitted.map_err(|misfit| batch.misfits_in(operation, columns, misfit))?;
         }
         Ok(again)
@@ -237,6 +251,10 @@ impl<'a> Assembled<'a> {
                 let row = column_rows.row(&mut self.changes.labels.entry(label).or_default().rows, row);
                 added.entry(label).or_default().insert(&end.key, row);
             }
+        }
+        if self.unique_keys && added.len() > 1 {
+            let mut distinct: HashSet<&Key> = HashSet::new();
+            self.unique_keys = added.values().flat_map(BTreeMap::keys).all(|key| distinct.insert(key));
         }
         let mut ordinals = BTreeMap::new();
         for (label, rows) in added {

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use hoplake_format::Key;
 
-use super::{Columns, Name, Properties, Value};
+use super::{Columns, LogicalTypes, Name, Properties, Value};
 use crate::{EngineError, vertex_text};
 
 /// A vertex by the name of its label and its key.
@@ -211,6 +211,8 @@ pub struct Batch {
     /// Whether a label, an edge type or a property that the graph does not have is an error; otherwise an upsert adds
     /// it.
     pub strict: bool,
+    /// What values are beyond their types.
+    pub logical_types: LogicalTypes,
     /// A name that its sender gives it: if one of the last [`IDEMPOTENCY_KEYS_MAX`](super::IDEMPOTENCY_KEYS_MAX) batches that had
     /// such a name had this one, the batch is not applied again, and the outcome is that of the first.
     pub idempotency_key: Option<String>,

@@ -534,6 +534,7 @@ pub(super) fn next_manifest(
     let change = Change { kind: ChangeKind::Commit, writer, message: messages.join("; "), counts: assembled.counts };
     let mut next = Manifest {
         schema: assembled.schema,
+        unique_keys: assembled.unique_keys,
         vertex_counts: assembled.vertex_counts,
         edge_counts: assembled.edge_counts,
         degrees: assembled.degrees,

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 
 use arrow_array::Array;
 use foldhash::fast::RandomState;
-use hoplake_format::{PROPERTIES_MAX, Property, PropertyType, ScalarType};
+use hoplake_format::{LogicalType, PROPERTIES_MAX, Property, PropertyType, ScalarType};
 
 use super::{
     Columns, EdgeKey, Name, Operation, Properties, Value,
+    logical::{OfProperties, keep, of_new},
     names::{At, Single},
     resolved::{Pair, Resolved, Vertex},
 };
@@ -45,13 +46,14 @@ pub(super) fn fit(
     known: &mut Vec<Property>,
     positions: &mut PropertyPositions,
     values: &Properties,
+    declared: Option<&OfProperties>,
     is_last: bool,
 ) -> Result<bool, Misfit> {
     let mut again = false;
     for (name, value) in values {
         let position = positions.of(known, name);
         let shows_no_type = position.is_none() && *value != Value::Null && value.property_type().is_none();
-        again |= (shows_no_type && !is_last) || fit_value(owner, known, position, name, value)?;
+        again |= (shows_no_type && !is_last) || fit_value(owner, known, position, name, value, declared)?;
     }
     Ok(again)
 }
@@ -61,6 +63,7 @@ pub(super) fn fit_columns(
     owner: &str,
     known: &mut Vec<Property>,
     columns: &Columns,
+    declared: Option<&OfProperties>,
     rows: &[usize],
 ) -> Result<bool, (usize, Misfit)> {
     let mut converted = false;
@@ -69,17 +72,19 @@ pub(super) fn fit_columns(
         let values = &column.values;
         let is_there = || values.null_count() == 0 || rows.iter().any(|row| values.is_valid(*row));
         let position = known.iter().position(|property| *name == property.name);
-        match position.map(|position| known[position].kind) {
+        match position.map(|position| (known[position].kind, known[position].logical)) {
             // A column of nulls names nothing, so it adds no property.
             None if is_there() => {
                 let first = || rows.iter().copied().find(|row| values.is_valid(*row)).unwrap_or_default();
                 check_count(owner, known, name, &Value::Null).map_err(|misfit| (first(), misfit))?;
-                known.push(Property { name: name.to_string(), kind: column.kind });
+                let logical = of_new(declared, name, column.kind);
+                known.push(Property { logical, ..Property::new(name.as_str(), column.kind) });
             }
-            Some(kind) if kind != column.kind => {
+            Some((kind, logical)) if kind != column.kind || logical != LogicalType::default() => {
                 for row in rows {
                     let value = Value::at(values, *row);
-                    converted |= fit_value(owner, known, position, name, &value).map_err(|misfit| (*row, misfit))?;
+                    converted |=
+                        fit_value(owner, known, position, name, &value, declared).map_err(|misfit| (*row, misfit))?;
                 }
             }
             _ => {}
@@ -95,13 +100,15 @@ fn fit_value(
     position: Option<usize>,
     name: &Name,
     value: &Value,
+    declared: Option<&OfProperties>,
 ) -> Result<bool, Misfit> {
     let misfit = |refusal, why| Misfit { property: name.clone(), value: value.clone(), refusal, why };
     let Some(property) = position.map(|position| &mut known[position]) else {
         match value.property_type() {
             Some(kind) => {
                 check_count(owner, known, name, value)?;
-                known.push(Property { name: name.to_string(), kind });
+                let logical = of_new(declared, name, kind);
+                known.push(Property { logical, ..Property::new(name.as_str(), kind) });
             }
             // A property that no row has is equivalent to null.
             None if *value == Value::Null => {}
@@ -112,6 +119,7 @@ fn fit_value(
         }
         return Ok(false);
     };
+    keep(property, declared, name, value);
     // Most values have the type already; only the others are cloned to be converted.
     if value.is_of(property.kind) || value.clone().conform(property.kind).is_some() {
         return Ok(false);
@@ -192,8 +200,8 @@ mod tests {
     use super::*;
 
     fn fitted(kind: PropertyType, value: Value) -> Result<PropertyType, String> {
-        let mut known = vec![Property { name: "p".into(), kind }];
-        fit("Person", &mut known, &mut Default::default(), &[("p", value)].into(), true)
+        let mut known = vec![Property::new("p", kind)];
+        fit("Person", &mut known, &mut Default::default(), &[("p", value)].into(), None, true)
             .map_err(|misfit| misfit.why)?;
         Ok(known[0].kind)
     }
@@ -234,12 +242,14 @@ mod tests {
             &mut known,
             &mut Default::default(),
             &[("a", Value::Bool(true)), ("b", Value::Null)].into(),
+            None,
             true,
         )
         .unwrap();
         assert_eq!(known.len(), 1);
         let misfit =
-            fit("Person", &mut known, &mut Default::default(), &[("c", Value::List(vec![]))].into(), true).unwrap_err();
+            fit("Person", &mut known, &mut Default::default(), &[("c", Value::List(vec![]))].into(), None, true)
+                .unwrap_err();
         assert!(misfit.why.contains("[] does not show its type"), "{}", misfit.why);
     }
 
@@ -247,7 +257,8 @@ mod tests {
     fn an_empty_list_waits_for_the_type() {
         let (mut known, mut positions) = (Vec::new(), PropertyPositions::default());
         let mut passes = |is_last| {
-            let mut pass = |value| fit("Person", &mut known, &mut positions, &[("l", value)].into(), is_last).unwrap();
+            let mut pass =
+                |value| fit("Person", &mut known, &mut positions, &[("l", value)].into(), None, is_last).unwrap();
             [pass(Value::List(vec![])), pass(Value::List(vec![Value::Int64(1)]))]
         };
         assert_eq!([passes(false), passes(true)], [[true, false], [false, false]]);
@@ -256,11 +267,10 @@ mod tests {
     #[test]
     fn an_owner_has_room_for_so_many_properties() {
         let kind = PropertyType::Scalar(ScalarType::Int64);
-        let mut known: Vec<_> =
-            (1..PROPERTIES_MAX).map(|number| Property { name: format!("p{number}"), kind }).collect();
-        fit("Person", &mut known, &mut Default::default(), &[("last", 1)].into(), true).unwrap();
-        let misfit = fit("Person", &mut known, &mut Default::default(), &[("more", 1)].into(), true).unwrap_err();
+        let mut known: Vec<_> = (1..PROPERTIES_MAX).map(|number| Property::new(format!("p{number}"), kind)).collect();
+        fit("Person", &mut known, &mut Default::default(), &[("last", 1)].into(), None, true).unwrap();
+        let misfit = fit("Person", &mut known, &mut Default::default(), &[("more", 1)].into(), None, true).unwrap_err();
         assert!(misfit.why.contains("10000 properties"), "{}", misfit.why);
-        fit("Person", &mut known, &mut Default::default(), &[("p1", 2)].into(), true).unwrap();
+        fit("Person", &mut known, &mut Default::default(), &[("p1", 2)].into(), None, true).unwrap();
     }
 }

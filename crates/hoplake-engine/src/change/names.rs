@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
-use hoplake_format::{KeyType, LABELS_MAX, VertexId};
+use hoplake_format::{KeyType, LABELS_MAX, LabelId, VertexId};
 use hoplake_storage::Branch;
 
 use super::{Batch, Columns, Name, Operation, VertexRef, columns::KeyRef};
@@ -287,7 +287,21 @@ impl Names {
         &self.vertex_labels[self.ends[number as usize].label as usize]
     }
 
-    /// Which of the vertices exist, by number. One wave.
+    /// The vertices that a batch may add, by number.
+    fn added(&self, batch: &Batch) -> Vec<bool> {
+        let mut added = vec![batch.create_missing; self.ends.len()];
+        for ((_, at), named) in self.all(batch).zip(&self.changes) {
+            let is_upsert = match at.change {
+                Single::One(operation) => matches!(operation, Operation::UpsertVertex { .. }),
+                Single::Row(columns, _) => columns.ends().is_none(),
+            };
+            added[named.ends[0] as usize] |= is_upsert;
+        }
+        added
+    }
+
+    /// Which of the vertices exist, by number, and whether one that may be added has the key of a vertex of another label, if that is not
+    /// known to be so already. One wave.
     ///
     /// # Errors
     /// [`EngineError::Refused`] if a key is not of its label's type; the store's.
@@ -296,7 +310,7 @@ impl Names {
         batch: &Batch,
         snapshot: &Snapshot,
         branch: &mut Branch,
-    ) -> Result<Vec<Option<VertexId>>, EngineError> {
+    ) -> Result<(Vec<Option<VertexId>>, bool), EngineError> {
         let schema = snapshot.schema();
         let labels = self.vertex_labels.iter().map(|name| {
             let id = schema.label_id(name)?;
@@ -305,11 +319,25 @@ impl Names {
         let labels: Vec<_> = labels.collect();
         let mut numbers = Vec::with_capacity(self.ends.len());
         let mut keys = Vec::with_capacity(self.ends.len());
+        // The same keys in other labels.
+        let added = if snapshot.manifest().unique_keys { self.added(batch) } else { Vec::new() };
+        let mut others = Vec::new();
         for (number, named) in self.ends.iter().enumerate() {
+            let own = labels[named.label as usize];
+            let is_added = added.get(number) == Some(&true);
             // A label that the graph does not have has no vertices to look up.
-            let Some((id, key_type)) = labels[named.label as usize] else { continue };
+            if own.is_none() && !is_added {
+                continue;
+            }
             let end = self.end(batch, number as u32);
             let found = end.key.key_type();
+            if is_added {
+                let labels = (0u16..).map(LabelId).zip(&schema.vertex_labels);
+                let labels =
+                    labels.filter(|(id, label)| label.key_type == found && own.is_none_or(|(own, _)| own != *id));
+                others.extend(labels.map(|(id, _)| (number, (id, end.key.clone()))));
+            }
+            let Some((id, key_type)) = own else { continue };
             if found != key_type {
                 let why = format!("keys of {} are {key_type}, and {} is {found}", end.label, end.key);
                 return self.change(batch, named.change).refused(Refusal::Other, why);
@@ -317,9 +345,18 @@ impl Names {
             numbers.push(number);
             keys.push((id, end.key));
         }
-        let found = snapshot.look_up(&keys, branch).await?;
+        let others: Vec<usize> = others
+            .into_iter()
+            .map(|(number, key)| {
+                keys.push(key);
+                number
+            })
+            .collect();
+        let mut found = snapshot.look_up(&keys, branch).await?.into_iter();
         let mut known = vec![None; self.ends.len()];
-        numbers.into_iter().zip(found).for_each(|(number, found)| known[number] = found);
-        Ok(known)
+        numbers.into_iter().zip(&mut found).for_each(|(number, found)| known[number] = found);
+        let shares_key =
+            others.into_iter().zip(found).any(|(number, other)| other.is_some() && known[number].is_none());
+        Ok((known, shares_key))
     }
 }

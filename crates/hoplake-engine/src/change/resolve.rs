@@ -39,11 +39,12 @@ impl Resolved {
         batch.check_lengths(&snapshot.manifest().source_positions)?;
         check_declared(batch, snapshot.schema())?;
         let names = Names::of(batch)?;
-        let known = names.look_up(batch, snapshot, branch).await?;
+        let (known, shares_key) = names.look_up(batch, snapshot, branch).await?;
         let mut resolved = Self {
             batch: batch.clone(),
             names,
             known,
+            shares_key,
             added: BTreeMap::new(),
             changed: BTreeMap::new(),
             gone: BTreeMap::new(),

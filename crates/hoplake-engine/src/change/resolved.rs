@@ -95,6 +95,8 @@ pub(crate) struct Resolved {
     pub(super) names: Names,
     /// The vertices that it names, by their numbers there; those that exist.
     pub(super) known: Vec<Option<VertexId>>,
+    /// Whether one that it may add has the key of a vertex of another label.
+    pub(super) shares_key: bool,
     /// Vertices that it adds.
     pub(super) added: BTreeMap<VertexRef, VertexRow>,
     /// Rows that it writes completely.

@@ -136,7 +136,7 @@ mod tests {
         let mut rows = Rows::default();
         let last = rows.add(&single);
         assert_eq!([&integers, &floats, &unused].map(|columns| rows.add_columns(columns)), [0, 2, 3]);
-        let p = [Property { name: "p".into(), kind: PropertyType::Scalar(ScalarType::Float64) }];
+        let p = [Property::new("p", PropertyType::Scalar(ScalarType::Float64))];
         let all = rows.record_batch(&p).unwrap();
         let order = vec![rows.number(last), 2, rows.number(Row::OfColumns(1))];
         let taken = in_order(None, &all, order, &p).unwrap();

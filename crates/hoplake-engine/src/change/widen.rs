@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn conversions_are_found_of_labels_and_edges() {
         let schema = |kind| {
-            let properties = vec![Property { name: "p".into(), kind: PropertyType::Scalar(kind) }];
+            let properties = vec![Property::new("p", PropertyType::Scalar(kind))];
             let label = VertexLabel { name: "A".into(), key_type: KeyType::Int64, properties: properties.clone() };
             let edge = EdgeType { label: "e".into(), source: LabelId(0), target: LabelId(0), properties };
             Schema { vertex_labels: vec![label], edge_types: vec![edge] }

@@ -55,6 +55,8 @@ pub(super) struct ManifestMessage {
     pub(super) indexes: Vec<IndexMessage>,
     #[prost(uint32, tag = "19")]
     pub(super) next_index: u32,
+    #[prost(bool, tag = "20")]
+    pub(super) unique_keys: bool,
     #[prost(message, repeated, tag = "21")]
     pub(super) queries: Vec<QueryMessage>,
 }
@@ -150,6 +152,9 @@ pub(super) struct PropertyMessage {
     /// 1 bool, 2 int64, 3 float64, 4 string, 5 date, 6 timestamp; plus 16 for a list.
     #[prost(uint32, tag = "2")]
     pub(super) kind: u32,
+    /// 0 nothing, 1 int8, 2 int16, 3 int32, 4 float32, 5 UUID; plus 16 for a list as one value, 32 for a set.
+    #[prost(uint32, tag = "3")]
+    pub(super) logical: u32,
 }
 
 #[derive(Clone, PartialEq, Message)]

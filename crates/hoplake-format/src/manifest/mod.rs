@@ -90,6 +90,9 @@ pub struct Manifest {
     pub queries: PreparedQueries,
     /// Labels, edge types and properties.
     pub schema: Schema,
+    /// Whether no two vertices have the same key, of whatever label, and all keys are of one type: a key alone is an id then. A change
+    /// that makes it false leaves it false until the next load or restore.
+    pub unique_keys: bool,
     /// Property indexes, by their numbers.
     pub indexes: Vec<PropertyIndex>,
     /// The number of the next property index: above that of any index since the last load, which begins again at 0.
@@ -253,6 +256,8 @@ impl DegreeSummary {
 pub struct BuiltGraph {
     /// Labels, edge types and properties.
     pub schema: Schema,
+    /// Whether no two vertices have the same key.
+    pub unique_keys: bool,
     /// Vertices of each label.
     pub vertex_counts: Vec<u64>,
     /// Edges of each type.

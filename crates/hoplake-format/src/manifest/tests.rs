@@ -26,7 +26,7 @@ fn team() -> PreparedQuery {
 }
 
 fn sample() -> Manifest {
-    let property = |name: &str, kind| Property { name: name.into(), kind };
+    let property = |name: &str, kind| Property::new(name, kind);
     let both = Some(VersionRange { since: 1, until: 2 });
     let mut degrees = [DegreeSummary::default(), DegreeSummary::default()];
     [0, 1, 2, 3, 900].into_iter().for_each(|degree| degrees[0].add(degree));
@@ -66,6 +66,7 @@ fn sample() -> Manifest {
                 properties: vec![property("since", PropertyType::Scalar(ScalarType::Timestamp))],
             }],
         },
+        unique_keys: true,
         indexes: vec![PropertyIndex {
             id: IndexId(1),
             label: LabelId(0),

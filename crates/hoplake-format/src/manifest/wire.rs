@@ -14,8 +14,8 @@ use super::{
     queries, unsupported,
 };
 use crate::{
-    Direction, EdgeType, EdgeTypeId, FormatError, IndexId, KeyType, LabelId, Property, PropertyIndex, PropertyType,
-    ScalarType, Schema, VertexId, VertexLabel,
+    CollectionType, Direction, EdgeType, EdgeTypeId, FormatError, IndexId, ItemType, KeyType, LabelId, LogicalType,
+    Property, PropertyIndex, PropertyType, ScalarType, Schema, VertexId, VertexLabel,
     constants::FORMAT_VERSION,
     segment::{SectionKind, SegmentEnd},
 };
@@ -102,9 +102,50 @@ pub(super) fn property_type(number: u32) -> Result<PropertyType, FormatError> {
     }
 }
 
+/// The number of a logical type.
+fn logical_number(logical: LogicalType) -> u32 {
+    let item = logical.item.map_or(0, |item| match item {
+        ItemType::Int8 => 1,
+        ItemType::Int16 => 2,
+        ItemType::Int32 => 3,
+        ItemType::Float32 => 4,
+        ItemType::Uuid => 5,
+    });
+    let collection = logical.collection.map_or(0, |collection| match collection {
+        CollectionType::List => 1,
+        CollectionType::Set => 2,
+    });
+    item + LIST * collection
+}
+
+/// The logical type with a number.
+fn logical_type(number: u32) -> Result<LogicalType, FormatError> {
+    let unknown = || Err(unsupported(format!("a property of logical type {number}")));
+    let item = match number % LIST {
+        0 => None,
+        1 => Some(ItemType::Int8),
+        2 => Some(ItemType::Int16),
+        3 => Some(ItemType::Int32),
+        4 => Some(ItemType::Float32),
+        5 => Some(ItemType::Uuid),
+        _ => return unknown(),
+    };
+    let collection = match number / LIST {
+        0 => None,
+        1 => Some(CollectionType::List),
+        2 => Some(CollectionType::Set),
+        _ => return unknown(),
+    };
+    Ok(LogicalType { item, collection })
+}
+
 impl From<&Property> for PropertyMessage {
     fn from(property: &Property) -> Self {
-        Self { name: property.name.clone(), kind: kind_number(property.kind) }
+        Self {
+            name: property.name.clone(),
+            kind: kind_number(property.kind),
+            logical: logical_number(property.logical),
+        }
     }
 }
 
@@ -112,7 +153,11 @@ impl TryFrom<PropertyMessage> for Property {
     type Error = FormatError;
 
     fn try_from(message: PropertyMessage) -> Result<Self, FormatError> {
-        Ok(Self { kind: property_type(message.kind)?, name: message.name })
+        let (kind, logical) = (property_type(message.kind)?, logical_type(message.logical)?);
+        if !logical.suits(kind) {
+            return Err(corrupt(format!("property {:?} is {kind} of logical type {}", message.name, message.logical)));
+        }
+        Ok(Self { name: message.name, kind, logical })
     }
 }
 
@@ -172,6 +217,7 @@ impl From<&Manifest> for ManifestMessage {
             applied: manifest.applied.iter().map(AppliedMessage::from).collect(),
             indexes: manifest.indexes.iter().map(IndexMessage::from).collect(),
             next_index: manifest.next_index.into(),
+            unique_keys: manifest.unique_keys,
             queries: queries::messages(&manifest.queries),
         }
     }
@@ -365,6 +411,7 @@ impl TryFrom<ManifestMessage> for Manifest {
             reset: message.reset,
             applied: applied(message.applied, version)?,
             schema,
+            unique_keys: message.unique_keys,
             indexes,
             next_index,
             vertex_counts,

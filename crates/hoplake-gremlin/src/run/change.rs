@@ -10,11 +10,14 @@ use std::{
 
 use hoplake_engine::{
     Frontier, Neighbour, Snapshot,
-    change::{self, Batch as ChangeBatch, Committed, Committer, Name as EngineName, Operation, Properties, VertexRef},
+    change::{
+        self, Batch as ChangeBatch, Committed, Committer, LogicalTypes, Name as EngineName, Operation, Properties,
+        VertexRef,
+    },
     split_vertex,
     traversal::{Hop, HopDirection},
 };
-use hoplake_format::{Key, KeyType, PropertyType, VertexId};
+use hoplake_format::{Key, KeyType, VertexId};
 use hoplake_storage::MemoryHold;
 
 use super::{
@@ -23,13 +26,14 @@ use super::{
     by::kind_of,
     elements::Wanted,
     paths::Labels,
+    stored::{Owner, to_stored},
 };
 use crate::{
     error::GremlinError,
     literal::Number,
     plan::{End, Given, Name, NewKey, NewProperty, StepKind},
     tokens::{Cardinality, Pop, T, Token},
-    value::{Key as ValueKey, Unread, Value},
+    value::{Unread, Value},
 };
 
 /// What the memory of operations is a multiple of: themselves, and the keys, lists and rows of the run that has them.
@@ -43,6 +47,8 @@ pub(super) struct Changes {
     base: u64,
     /// Those of each step together: statements of a session copy a transaction, and share these.
     operations: Vec<Arc<Vec<Operation>>>,
+    /// What the values of these are beyond their types.
+    logical_types: LogicalTypes,
     /// The memory of operations, and of the runs that have them, for as long as the transaction lives.
     memory: Vec<Arc<MemoryHold>>,
 }
@@ -50,7 +56,8 @@ pub(super) struct Changes {
 impl Changes {
     pub(super) fn new(graph: &Graph) -> Self {
         let base = graph.snapshot.manifest().version;
-        Self { committer: graph.committer.clone(), base, operations: Vec::new(), memory: Vec::new() }
+        let (operations, memory) = (Vec::new(), Vec::new());
+        Self { committer: graph.committer.clone(), base, operations, logical_types: LogicalTypes::default(), memory }
     }
 
     pub(super) fn any(&self) -> bool {
@@ -66,11 +73,11 @@ impl Changes {
     }
 
     pub(super) async fn commit(self) -> Done<Option<Committed>> {
-        let Self { committer, base, operations, memory } = self;
+        let Self { committer, base, operations, logical_types, memory } = self;
         let owned = |operations: Arc<Vec<Operation>>| Arc::try_unwrap(operations).unwrap_or_else(|it| it.to_vec());
         let operations: Vec<Operation> = operations.into_iter().flat_map(owned).collect();
         let Some(committer) = committer.filter(|_| !operations.is_empty()) else { return Ok(None) };
-        let batch = ChangeBatch { operations, base: Some(base), ..ChangeBatch::default() };
+        let batch = ChangeBatch { operations, base: Some(base), logical_types, ..ChangeBatch::default() };
         let committed = committer.commit(batch).await?;
         drop(memory);
         Ok(Some(committed))
@@ -104,13 +111,14 @@ impl Run {
     }
 
     /// Changes the snapshot that the query reads, and notes the operations for the commit.
-    pub(super) async fn apply(&mut self, operations: Vec<Operation>) -> Done<()> {
+    pub(super) async fn apply(&mut self, operations: Vec<Operation>, logical_types: LogicalTypes) -> Done<()> {
         if operations.is_empty() {
             return Ok(());
         }
         let bytes: usize = operations.iter().map(Operation::memory_bytes).sum();
         let memory = self.branch.context().hold(COPIES * bytes as u64)?;
-        let batch = ChangeBatch { operations: operations.clone(), ..ChangeBatch::default() };
+        self.changes.logical_types.extend(&logical_types);
+        let batch = ChangeBatch { operations: operations.clone(), logical_types, ..ChangeBatch::default() };
         let snapshot: Arc<Snapshot> = self.snapshot.with_changes(batch, &mut self.branch).await?;
         self.snapshot = snapshot;
         self.changes.operations.push(Arc::new(operations));
@@ -194,6 +202,7 @@ impl Run {
         let mut named = Vec::with_capacity(new.len());
         let mut operations = Vec::with_capacity(new.len());
         let mut key_types: BTreeMap<Name, KeyType> = BTreeMap::new();
+        let mut logical_types = LogicalTypes::default();
         for new in new {
             let label: Name = new.label.clone().unwrap_or_else(|| "vertex".into());
             check_label(&label)?;
@@ -203,7 +212,7 @@ impl Run {
             let key = new_key(&label, new.id.as_ref(), key_type, &mut self.random)?;
             key_types.entry(label.clone()).or_insert(key.key_type());
             let vertex = VertexRef::new(&*label, key);
-            let properties = self.stored_properties(Some(&label), &new.values, &[])?;
+            let (properties, _) = self.stored(Owner::Vertex(&label), &new.values, &[], &mut logical_types)?;
             operations.push(Operation::UpsertVertex { vertex: vertex.clone(), properties, replace: true });
             named.push(vertex);
         }
@@ -214,7 +223,7 @@ impl Run {
                 return Err(GremlinError::wrong_type(format!("Vertex with id already exists: {}", vertex.key)));
             }
         }
-        self.apply(operations).await?;
+        self.apply(operations, logical_types).await?;
         let vertices = self.looked_up(&named).await?;
         let lost = || hoplake_engine::EngineError::Internal("a vertex that was added is not there".into());
         vertices.into_iter().map(|vertex| vertex.ok_or_else(|| lost().into())).collect()
@@ -230,53 +239,6 @@ impl Run {
         let known: Vec<_> = keys.iter().flatten().cloned().collect();
         let mut found = snapshot.look_up(&known, &mut self.branch).await?.into_iter();
         Ok(keys.into_iter().map(|key| key.and_then(|_| found.next().flatten())).collect())
-    }
-
-    /// Values as they are stored. Those of one name are put together as their cardinality says, after those of `before`.
-    fn stored_properties(
-        &self,
-        vertex_label: Option<&str>,
-        values: &NewValues,
-        before: &[(Name, Vec<Value>)],
-    ) -> Done<Properties> {
-        let mut all: BTreeMap<&Name, (bool, Vec<Value>)> = BTreeMap::new();
-        for (name, cardinality, value) in values {
-            let stored = || before.iter().find(|(other, _)| other == name).map(|(_, values)| values.clone());
-            let (several, known) = all.entry(name).or_insert_with(|| (false, stored().unwrap_or_default()));
-            match (cardinality.filter(|_| vertex_label.is_some()), value) {
-                (None | Some(Cardinality::Single), Value::Null) => known.clear(),
-                (None | Some(Cardinality::Single), value) => *known = vec![value.clone()],
-                (Some(_), Value::Null) => {}
-                (Some(Cardinality::List), value) => {
-                    *several = true;
-                    known.push(value.clone());
-                }
-                (Some(Cardinality::Set), value) => {
-                    *several = true;
-                    if !known.iter().any(|other| ValueKey(other) == ValueKey(value)) {
-                        known.push(value.clone());
-                    }
-                }
-            }
-        }
-        let schema = self.snapshot.schema();
-        let is_list = |name: &Name| {
-            let label = vertex_label.and_then(|label| schema.label_id(label)).and_then(|id| schema.label(id));
-            let property = label.and_then(|label| label.properties.iter().find(|property| property.name == **name));
-            property.is_some_and(|property| matches!(property.kind, PropertyType::List(_)))
-        };
-        let mut stored = Properties::new();
-        for (name, (several, mut values)) in all {
-            check_name(name)?;
-            let value = match (several || is_list(name), values.len()) {
-                (_, 0) => change::Value::Null,
-                (false, _) => to_stored(name, values.remove(0))?,
-                (true, 1) if matches!(values[0], Value::List(_) | Value::Set(_)) => to_stored(name, values.remove(0))?,
-                (true, _) => to_stored(name, Value::List(values))?,
-            };
-            stored.extend([(EngineName::from(&**name), value)].into_iter().collect::<Properties>());
-        }
-        Ok(stored)
     }
 
     async fn add_edges(
@@ -322,18 +284,20 @@ impl Run {
         let names = self.names_of(new.iter().flat_map(|(_, source, target, _)| [*source, *target])).await?;
         let named = |vertex: &VertexId| names.get(vertex).cloned().ok_or_else(|| gone("the vertex of an edge"));
         let mut operations = Vec::with_capacity(new.len());
+        let mut logical_types = LogicalTypes::default();
         for (label, source, target, values) in &new {
             check_label(label)?;
+            let (properties, _) = self.stored(Owner::Edge(label), values, &[], &mut logical_types)?;
             operations.push(Operation::EditEdge {
                 label: (&**label).into(),
                 source: named(source)?,
                 target: named(target)?,
                 number: None,
-                properties: Some(self.stored_properties(None, values, &[])?),
+                properties: Some(properties),
                 replace: true,
             });
         }
-        self.apply(operations).await?;
+        self.apply(operations, logical_types).await?;
         // The new ones are the last between their vertices.
         let hop = Hop {
             labels: new.iter().map(|(label, ..)| label.to_string()).collect::<HashSet<_>>().into_iter().collect(),
@@ -415,6 +379,7 @@ impl Run {
         // Values that were set for the same element just now count as those before.
         let mut known: HashMap<(VertexId, Name), Vec<Value>> = HashMap::new();
         let mut operations = Vec::with_capacity(new.len());
+        let mut logical_types = LogicalTypes::default();
         for (element, values) in &new {
             match element {
                 Element::Vertex(vertex) => {
@@ -425,32 +390,27 @@ impl Run {
                         let values = known.entry((*vertex, name.clone())).or_insert_with(stored);
                         before.push((name.clone(), values.clone()));
                     }
-                    let properties = self.stored_properties(Some(&vertex_name.label), values, &before)?;
-                    for (name, value) in properties.iter() {
-                        let name: Name = name.as_str().into();
-                        let values = match value.clone() {
-                            change::Value::Null => Vec::new(),
-                            change::Value::List(items) => items.into_iter().map(super::elements::from_stored).collect(),
-                            one => vec![super::elements::from_stored(one)],
-                        };
-                        known.insert((*vertex, name), values);
-                    }
+                    let owner = Owner::Vertex(&vertex_name.label);
+                    let (properties, now) = self.stored(owner, values, &before, &mut logical_types)?;
+                    known.extend(now.into_iter().map(|(name, values)| ((*vertex, name), values)));
                     operations.push(Operation::UpsertVertex { vertex: vertex_name, properties, replace: false });
                 }
                 Element::Edge(edge) => {
                     let id = edge.id();
+                    let label = self.edge_label_of(edge);
+                    let (properties, _) = self.stored(Owner::Edge(label), values, &[], &mut logical_types)?;
                     operations.push(Operation::EditEdge {
-                        label: self.edge_label_of(edge).into(),
+                        label: label.into(),
                         source: name_of(&id.source)?,
                         target: name_of(&id.target)?,
                         number: Some(id.parallel),
-                        properties: Some(self.stored_properties(None, values, &[])?),
+                        properties: Some(properties),
                         replace: false,
                     });
                 }
             }
         }
-        self.apply(operations).await
+        self.apply(operations, logical_types).await
     }
 
     async fn drop_elements(&mut self, batch: Batch) -> Done<Batch> {
@@ -483,7 +443,7 @@ impl Run {
             let before = read.values(Element::Vertex(vertex), &key);
             let left = before.into_iter().zip(0u32..).filter(|(_, number)| !numbers.contains(number));
             let left: Vec<Value> = left.map(|(value, _)| value).collect();
-            let value = if left.is_empty() { change::Value::Null } else { to_stored(&key, Value::List(left))? };
+            let value = if left.is_empty() { change::Value::Null } else { to_stored(&key, &Value::List(left))? };
             let properties = [(EngineName::from(&*key), value)].into_iter().collect();
             operations.push(Operation::UpsertVertex { vertex: name_of(&vertex)?, properties, replace: false });
         }
@@ -513,7 +473,7 @@ impl Run {
         }
         let gone: HashSet<VertexRef> = vertices.iter().filter_map(|vertex| named.get(vertex).cloned()).collect();
         operations.extend(gone.iter().cloned().map(|vertex| Operation::DeleteVertex { vertex }));
-        self.apply(operations).await?;
+        self.apply(operations, LogicalTypes::default()).await?;
         // In a batch vertices come before edges: an edge of a vertex that goes would have no end.
         let stays = |operation: &Operation| match operation {
             Operation::EditEdge { source, target, .. } => !gone.contains(source) && !gone.contains(target),
@@ -611,39 +571,6 @@ fn new_key(label: &str, id: Option<&Value>, key_type: Option<KeyType>, random: &
         (_, Some(KeyType::Int64)) => Err(wrong("int64")),
         _ => Err(wrong("text")),
     }
-}
-
-/// A value as it is stored.
-pub(super) fn to_stored(name: &str, value: Value) -> Done<change::Value> {
-    let cannot = |what: &str| {
-        GremlinError::wrong_type(format!(
-            "Property value [{what}] for the property {name:?} is of a type that is not supported"
-        ))
-    };
-    Ok(match value {
-        Value::Null => change::Value::Null,
-        Value::Boolean(boolean) => change::Value::Bool(boolean),
-        Value::Number(number) => match &number {
-            Number::Byte(_) | Number::Short(_) | Number::Int(_) | Number::Long(_) => {
-                change::Value::Int64(crate::value::to_i64(&number))
-            }
-            Number::Float(float) => change::Value::Float64(float.to_string().parse().unwrap_or(f64::from(*float))),
-            Number::Double(double) => change::Value::Float64(*double),
-            Number::BigInteger(big) => match i64::try_from(big) {
-                Ok(number) => change::Value::Int64(number),
-                Err(_) => return Err(cannot("an integer of more than 64 bits")),
-            },
-            Number::BigDecimal(_) => change::Value::Float64(crate::value::to_f64(&number)),
-        },
-        Value::Text(text) => change::Value::String(text.into()),
-        Value::Char(character) => change::Value::String(character.to_string()),
-        Value::Uuid(uuid) => change::Value::String(uuid.to_string()),
-        Value::DateTime(time, _) => change::Value::Timestamp(time.as_microsecond()),
-        Value::List(items) | Value::Set(items) => {
-            change::Value::List(items.into_iter().map(|item| to_stored(name, item)).collect::<Done<_>>()?)
-        }
-        other => return Err(cannot(kind_of(&other))),
-    })
 }
 
 fn not_an_element(value: &Value) -> GremlinError {

@@ -1,7 +1,7 @@
 //! Predicates as conditions of the engine, for a label whose properties have types: as far as both mean the same.
 
 use hoplake_engine::{Comparison, Condition, Requirement};
-use hoplake_format::{PropertyType, ScalarType, VertexLabel};
+use hoplake_format::{ItemType, Property, PropertyType, ScalarType, VertexLabel};
 
 use crate::{
     plan::{Found, Name, Predicate},
@@ -35,7 +35,7 @@ pub(super) fn of(label: &VertexLabel, found: &Found) -> Of {
     let mut left = Vec::new();
     for (name, predicate) in &found.properties {
         let Some(property) = label.properties.iter().find(|property| property.name == **name) else { return Of::None };
-        match reads(name, property.kind, predicate) {
+        match reads(name, property, predicate) {
             Reads::Never => return Of::None,
             Reads::Exactly(part) => {
                 condition = Some(match condition {
@@ -49,13 +49,13 @@ pub(super) fn of(label: &VertexLabel, found: &Found) -> Of {
     Of::Some(condition, left)
 }
 
-fn reads(name: &Name, kind: PropertyType, predicate: &Predicate) -> Reads {
-    let PropertyType::Scalar(kind) = kind else { return Reads::NotAtAll };
+fn reads(name: &Name, property: &Property, predicate: &Predicate) -> Reads {
+    let PropertyType::Scalar(kind) = property.kind else { return Reads::NotAtAll };
     match predicate {
         Predicate::And(all) => {
             let mut condition: Option<Condition> = None;
             for predicate in all {
-                match reads(name, PropertyType::Scalar(kind), predicate) {
+                match reads(name, property, predicate) {
                     Reads::Exactly(part) => {
                         condition = Some(condition.map_or(part.clone(), |before| before.and(part.clone())));
                     }
@@ -64,6 +64,11 @@ fn reads(name: &Name, kind: PropertyType, predicate: &Predicate) -> Reads {
             }
             condition.map_or(Reads::NotAtAll, Reads::Exactly)
         }
+        // Texts are stored, and are not the values: what equals one may be pushed, and their order is another.
+        Predicate::Test(test, values) if property.logical.item == Some(ItemType::Uuid) => match test {
+            Test::Eq | Test::Neq | Test::Within => test_reads(name, kind, *test, &texts_of_uuids(values)),
+            _ => Reads::NotAtAll,
+        },
         Predicate::Test(test, values) => test_reads(name, kind, *test, values),
         _ => Reads::NotAtAll,
     }
@@ -117,6 +122,15 @@ fn test_reads(name: &Name, kind: ScalarType, test: Test, values: &[Value]) -> Re
         }
         _ => Reads::NotAtAll,
     }
+}
+
+/// UUIDs as the texts that they are stored as; what is stored equals no other value.
+fn texts_of_uuids(values: &[Value]) -> Vec<Value> {
+    let text = |value: &Value| match value {
+        Value::Uuid(uuid) => Value::Text(uuid.to_string().into()),
+        _ => Value::Null,
+    };
+    values.iter().map(text).collect()
 }
 
 /// A value as text that a property's type reads.

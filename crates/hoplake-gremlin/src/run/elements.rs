@@ -8,13 +8,13 @@ use std::{
 use arrow_array::{RecordBatch, cast::AsArray};
 use foldhash::fast::RandomState;
 use hoplake_engine::{Edges, Neighbour, Snapshot, change, split_vertex, vertex_text};
-use hoplake_format::{EdgeId, Key, KeyType, LabelId, VertexId, constants::KEY_COLUMN};
+use hoplake_format::{EdgeId, Key, KeyType, LabelId, LogicalType, VertexId, constants::KEY_COLUMN};
 use hoplake_storage::Branch;
-use jiff::{Timestamp, tz::Offset};
 
 use super::{
     Run,
     batch::{Element, element_of},
+    stored,
 };
 use crate::{
     error::GremlinError,
@@ -34,10 +34,13 @@ pub(super) enum Wanted<'a> {
     Named(&'a [Name]),
 }
 
+/// The logical types of a batch's columns.
+type Logical = Vec<LogicalType>;
+
 /// Properties that were read.
 #[derive(Debug, Default)]
 pub(super) struct Properties {
-    batches: Vec<RecordBatch>,
+    batches: Vec<(RecordBatch, Logical)>,
     vertices: HashMap<VertexId, (u32, u32), RandomState>,
     edges: HashMap<EdgeId, (u32, u32), RandomState>,
 }
@@ -50,13 +53,13 @@ impl Properties {
 
     /// The memory that they take.
     pub(super) fn bytes(&self) -> u64 {
-        let columns: usize = self.batches.iter().map(RecordBatch::get_array_memory_size).sum();
+        let columns: usize = self.batches.iter().map(|(batch, _)| batch.get_array_memory_size()).sum();
         let places = self.vertices.capacity() * size_of::<(VertexId, (u32, u32))>()
             + self.edges.capacity() * size_of::<(EdgeId, (u32, u32))>();
         (columns + places) as u64
     }
 
-    fn place(&self, element: Element) -> Option<(&RecordBatch, usize)> {
+    fn place(&self, element: Element) -> Option<(&(RecordBatch, Logical), usize)> {
         let (batch, row) = match element {
             Element::Vertex(vertex) => self.vertices.get(&vertex)?,
             Element::Edge(edge) => self.edges.get(&edge.id())?,
@@ -66,28 +69,28 @@ impl Properties {
 
     /// The values of a property; several where it has a list of them.
     pub(super) fn values(&self, element: Element, name: &str) -> Vec<Value> {
-        let Some((batch, row)) = self.place(element) else { return Vec::new() };
-        match batch.column_by_name(name) {
-            Some(column) => values_of(element, change::Value::at(column, row)),
-            None => Vec::new(),
+        let Some(((batch, logical), row)) = self.place(element) else { return Vec::new() };
+        match batch.schema_ref().index_of(name) {
+            Ok(at) => stored::values(element, change::Value::at(batch.column(at), row), logical[at]),
+            Err(_) => Vec::new(),
         }
     }
 
     /// The first value of a property.
     pub(super) fn first(&self, element: Element, name: &str) -> Option<Value> {
-        let (batch, row) = self.place(element)?;
-        let column = batch.column_by_name(name)?;
-        values_of(element, change::Value::at(column, row)).into_iter().next()
+        self.values(element, name).into_iter().next()
     }
 
     /// All properties of an element that were read, by name in the order of the schema, or of the names.
     pub(super) fn all<'a>(&'a self, element: Element, wanted: Wanted<'a>) -> Vec<(&'a str, Vec<Value>)> {
-        let Some((batch, row)) = self.place(element) else { return Vec::new() };
+        let Some(((batch, logical), row)) = self.place(element) else { return Vec::new() };
         let schema = batch.schema_ref();
-        let fields = schema.fields().iter().zip(batch.columns());
+        let fields = schema.fields().iter().zip(batch.columns()).zip(logical);
         let mut all: Vec<(&str, Vec<Value>)> = fields
-            .filter(|(field, _)| field.name() != KEY_COLUMN)
-            .map(|(field, column)| (field.name().as_str(), values_of(element, change::Value::at(column, row))))
+            .filter(|((field, _), _)| field.name() != KEY_COLUMN)
+            .map(|((field, column), logical)| {
+                (field.name().as_str(), stored::values(element, change::Value::at(column, row), *logical))
+            })
             .filter(|(_, values)| !values.is_empty())
             .collect();
         if let Wanted::Named(names) = wanted {
@@ -99,44 +102,13 @@ impl Properties {
 
     /// The key of a vertex.
     fn key(&self, vertex: VertexId) -> Option<Key> {
-        let (batch, row) = self.place(Element::Vertex(vertex))?;
+        let ((batch, _), row) = self.place(Element::Vertex(vertex))?;
         let column = batch.column_by_name(KEY_COLUMN)?;
         if let Some(texts) = column.as_string_opt::<i32>() {
             return Some(Key::String(texts.value(row).to_owned()));
         }
         let numbers = column.as_primitive_opt::<arrow_array::types::Int64Type>()?;
         Some(Key::Int64(numbers.value(row)))
-    }
-}
-
-/// The values of a property. A list of a vertex is several values; of an edge it is one.
-fn values_of(element: Element, stored: change::Value) -> Vec<Value> {
-    match (element, stored) {
-        (_, change::Value::Null) => Vec::new(),
-        (Element::Vertex(_), change::Value::List(items)) => {
-            items.into_iter().filter(|item| *item != change::Value::Null).map(from_stored).collect()
-        }
-        (_, stored) => vec![from_stored(stored)],
-    }
-}
-
-/// A stored value as Gremlin has it.
-pub(super) fn from_stored(stored: change::Value) -> Value {
-    let at = |seconds: i64, nanos: i32| match Timestamp::new(seconds, nanos) {
-        Ok(time) => Value::DateTime(time, Offset::UTC),
-        Err(_) => Value::Null,
-    };
-    match stored {
-        change::Value::Null => Value::Null,
-        change::Value::Bool(boolean) => boolean.into(),
-        change::Value::Int64(number) => number.into(),
-        change::Value::Float64(number) => number.into(),
-        change::Value::String(text) => Value::Text(text.into()),
-        change::Value::Date(days) => at(i64::from(days) * 86_400, 0),
-        change::Value::Timestamp(micros) => {
-            at(micros.div_euclid(1_000_000), (micros.rem_euclid(1_000_000) * 1_000) as i32)
-        }
-        change::Value::List(items) => Value::List(items.into_iter().map(from_stored).collect()),
     }
 }
 
@@ -215,23 +187,26 @@ impl Run {
             let number = read.batches.len() as u32;
             let vertices = ordinals.iter().filter_map(|ordinal| VertexId::new(*label, *ordinal));
             read.vertices.extend(vertices.zip((0u32..).map(|row| (number, row))));
-            read.batches.push(batch);
+            let known = schema.label(*label).map_or(&[][..], |label| &label.properties);
+            read.batches.push(with_logical(batch, known));
         }
         for (positions, batch) in edge_batches {
             let number = read.batches.len() as u32;
+            let first = positions.first().and_then(|position| edges.get(*position));
+            let known = first.and_then(|edge| schema.edge_type(edge.edge_type)).map_or(&[][..], |it| &it.properties);
             for (row, position) in positions.into_iter().enumerate() {
                 if let Some(edge) = edges.get(position) {
                     read.edges.insert(edge.id(), (number, row as u32));
                 }
             }
-            read.batches.push(batch);
+            read.batches.push(with_logical(batch, known));
         }
         Ok(read)
     }
 
-    /// Whether keys are ids: they are if no key can be in two labels.
+    /// Whether keys are ids: they are if no key is in two labels.
     fn keys_are_ids(&self) -> bool {
-        self.snapshot.schema().vertex_labels.len() <= 1
+        self.snapshot.manifest().unique_keys
     }
 
     /// The id of a vertex whose key was read.
@@ -458,6 +433,13 @@ impl Run {
             Unread::Property(UnreadProperty { key, value, .. }) => Value::Property(Box::new(Property { key, value })),
         }
     }
+}
+
+/// A batch with the logical types of its columns, which are properties of one label or edge type.
+fn with_logical(batch: RecordBatch, known: &[hoplake_format::Property]) -> (RecordBatch, Logical) {
+    let of = |name: &str| known.iter().find(|property| property.name == name).map(|property| property.logical);
+    let logical = batch.schema_ref().fields().iter().map(|field| of(field.name()).unwrap_or_default()).collect();
+    (batch, logical)
 }
 
 fn vertex_property(vertex: &Value, key: &str, value: Value, number: u32) -> VertexProperty {

@@ -29,6 +29,7 @@ mod reduce;
 mod scalar;
 mod side_by_side;
 mod side_effects;
+mod stored;
 
 use std::{collections::VecDeque, sync::Arc};
 

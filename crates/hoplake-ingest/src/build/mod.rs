@@ -176,7 +176,11 @@ impl Build<'_> {
             indexes.push(PropertyIndex { id, label, property, writer: None });
         }
         let vertex_counts = vec![0; schema.vertex_labels.len()];
-        Ok(BuiltGraph { vertex_counts, schema, indexes, ..BuiltGraph::default() })
+        let mut spaces = self.dataset.vertex_tables.iter().map(|table| table.id_space.as_str());
+        let first = spaces.next();
+        // In spaces of their own, labels may have the same key for different things.
+        let unique_keys = spaces.all(|space| Some(space) == first);
+        Ok(BuiltGraph { vertex_counts, schema, unique_keys, indexes, ..BuiltGraph::default() })
     }
 
     /// The part of the budget for sorting the values of indexes, in 64ths.

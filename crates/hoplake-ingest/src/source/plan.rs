@@ -241,7 +241,7 @@ fn add_property(
             properties[position].kind
         ))),
         None => {
-            properties.push(Property { name: name.clone(), kind });
+            properties.push(Property::new(name.clone(), kind));
             Ok(properties.len() - 1)
         }
     }

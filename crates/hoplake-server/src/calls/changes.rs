@@ -206,8 +206,17 @@ async fn read(call: &Call, schema: &Schema, asked: &ChangesQuery) -> Result<Read
     }
     let ChangesOptions { base, message, source_positions, if_positions, create_missing, strict, idempotency_key } =
         asked.options.clone();
-    let batch =
-        Batch { operations, message, source_positions, if_positions, base, create_missing, strict, idempotency_key };
+    let batch = Batch {
+        operations,
+        message,
+        source_positions,
+        if_positions,
+        base,
+        create_missing,
+        strict,
+        idempotency_key,
+        ..Batch::default()
+    };
     // A version of nothing would be a mistake of its sender, who may have meant a file.
     if changes == 0 && batch.source_positions.is_empty() && batch.if_positions.is_empty() {
         return Err(Failure::invalid("the body has no changes"));

@@ -475,7 +475,7 @@ async fn the_second_of_two_that_change_the_same_is_a_conflict() {
     // Again, from the beginning.
     driver.say("b", "g.V().has('name', 'Ann').property(single, 'age', 8).iterate()").await;
     assert_eq!(driver.say("b", "g.tx().commit()").await.1.status, 204);
-    assert_eq!(driver.results("g.V().values('age')").await, [Value::from(8_i64)]);
+    assert_eq!(driver.results("g.V().values('age')").await, [Value::from(8)]);
 }
 
 #[tokio::test]

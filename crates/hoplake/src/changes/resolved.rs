@@ -343,7 +343,7 @@ mod tests {
 
     #[test]
     fn text_is_what_the_graph_has() {
-        let date = Property { name: "born".into(), kind: PropertyType::Scalar(ScalarType::Date) };
+        let date = Property::new("born", PropertyType::Scalar(ScalarType::Date));
         let label = VertexLabel { name: "Person".into(), key_type: KeyType::String, properties: vec![date] };
         let mut resolved = ResolvedChange::new(&Schema { vertex_labels: vec![label], edge_types: Vec::new() });
         let born = Raw::Typed(Value::String("1970-01-03".into()));

@@ -1,7 +1,7 @@
 //! Round trips of Gremlin queries on a graph just opened, counted by a store that cannot be fooled; and transactions.
 
 use hoplake::{
-    ErrorKind, Graph, QueryContext, Reason, Store,
+    Batch, CompactionSettings, ErrorKind, Graph, Key, Operation, QueryContext, Reason, Store, VertexRef,
     gremlin::{self, Names, Wanted, script::Statement, value::Value},
 };
 
@@ -264,7 +264,7 @@ async fn a_transaction_reads_what_it_wrote_and_is_one_version() {
     graph.refresh().await.unwrap();
     assert_eq!(graph.version(), before + 1);
     let mut after = graph.gremlin();
-    assert_eq!(after.query("g.E().hasLabel('e').values('w')").await.unwrap(), [Value::from(10_i64)]);
+    assert_eq!(after.query("g.E().hasLabel('e').values('w')").await.unwrap(), [Value::from(10)]);
     assert_eq!(after.query("g.V(2).drop()").await.unwrap(), []);
     assert_eq!(after.query("g.E().count()").await.unwrap(), [Value::from(0_i64)]);
     // Never committed.
@@ -385,4 +385,113 @@ async fn answers_are_those_of_the_reference_server() {
     ] {
         assert!(transaction.query(refused).await.is_err(), "{refused}");
     }
+}
+
+/// What a property's values were written as is what they are read as, as long as all were.
+#[tokio::test]
+async fn values_are_read_as_they_were_written() {
+    let url = "memory://gremlin-types";
+    let mut graph = empty(url).await;
+    let uuid = "41d2e28a-20a4-4ab0-b379-d810dede3786";
+    let mut transaction = graph.gremlin();
+    transaction
+        .query(&format!(
+            "g.addV('a').property(T.id, 1).property('int', 7).property('long', 7l).property('float', 0.1f)\
+             .property('short', 7s).property('byte', 7b).property('uuid', UUID('{uuid}'))\
+             .property('list', [2, 1, 2]).property('set', {{2, 1}}).property(list, 'many', 1).property(list, 'many', 2)\
+             .addE('e').to(__.V(1)).property('int', 7).property('set', {{'x'}})"
+        ))
+        .await
+        .unwrap();
+    let kinds = async |graph: &Graph| {
+        let mut kinds = Vec::new();
+        for name in ["int", "long", "float", "short", "byte", "uuid", "list", "set", "many"] {
+            let types = ["INT", "LONG", "FLOAT", "SHORT", "BYTE", "UUID", "LIST", "SET"];
+            for kind in types {
+                let query = format!("g.V(1).values('{name}').is(typeOf(GType.{kind})).count()");
+                if graph.gremlin_read_only().query(&query).await.unwrap() != [Value::from(0_i64)] {
+                    kinds.push(format!("{name} {kind}"));
+                }
+            }
+        }
+        kinds.join(", ")
+    };
+    transaction.commit().await.unwrap();
+    graph.refresh().await.unwrap();
+    let all = "int INT, long LONG, float FLOAT, short SHORT, byte BYTE, uuid UUID, list LIST, set SET, many INT";
+    assert_eq!(kinds(&graph).await, all);
+    assert_eq!(kinds(&Graph::open(url).await.unwrap()).await, all);
+    let found = async |graph: &Graph, query: &str| graph.gremlin_read_only().query(query).await.unwrap();
+    for (query, count) in [
+        (format!("g.V().has('a', 'uuid', UUID('{uuid}')).count()"), 1_i64),
+        (format!("g.V().has('a', 'uuid', '{uuid}').count()"), 0),
+        (format!("g.V().has('a', 'uuid', neq('{uuid}')).count()"), 1),
+        ("g.V().has('a', 'int', 7l).count()".to_owned(), 1),
+        ("g.E().has('int', typeOf(GType.INT)).has('set', typeOf(GType.SET)).count()".to_owned(), 1),
+        ("g.V().values('list').count()".to_owned(), 1),
+        ("g.V().values('many').count()".to_owned(), 2),
+    ] {
+        assert_eq!(found(&graph, &query).await, [Value::from(count)], "{query}");
+    }
+    assert_eq!(found(&graph, "g.V().values('list')").await[0].to_string(), "[2, 1, 2]");
+
+    // A value of another kind takes it away, and those that can be of the kind do not.
+    let mut transaction = graph.gremlin();
+    transaction.query("g.V(1).property('int', 8l).property('list', 3)").await.unwrap();
+    transaction.query("g.addV('a').property(T.id, 2).property('uuid', 'ann').property('float', 1.5f)").await.unwrap();
+    transaction.commit().await.unwrap();
+    graph.refresh().await.unwrap();
+    let operations = vec![set("short", 300), set("byte", 300)];
+    graph.apply(Batch { operations, ..Batch::default() }).await.unwrap();
+    graph.refresh().await.unwrap();
+    Graph::compact(&Store::open(url).unwrap(), &CompactionSettings::default()).await.unwrap();
+    let some = "int LONG, long LONG, float FLOAT, short SHORT, byte LONG, list INT, set SET, many INT";
+    for graph in [&graph, &Graph::open(url).await.unwrap()] {
+        assert_eq!(kinds(graph).await, some);
+    }
+}
+
+fn set(name: &str, value: i64) -> Operation {
+    let properties = [(name, value)].into();
+    Operation::UpsertVertex { vertex: VertexRef::new("a", Key::Int64(1)), properties, replace: false }
+}
+
+#[tokio::test]
+async fn keys_are_ids_while_no_two_labels_have_the_same() {
+    let url = "memory://gremlin-ids";
+    let mut graph = empty(url).await;
+    let ids = async |graph: &Graph| {
+        let ids = graph.gremlin_read_only().query("g.V().id().order()").await.unwrap();
+        ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+    };
+    let commit = async |graph: &mut Graph, queries: &[&str]| {
+        let mut transaction = graph.gremlin();
+        for query in queries {
+            transaction.query(query).await.unwrap();
+        }
+        let ids = transaction.query("g.V().id().order()").await.unwrap();
+        transaction.commit().await.unwrap();
+        graph.refresh().await.unwrap();
+        ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+    };
+    let before = commit(&mut graph, &["g.addV('a').property(T.id, 1).addV('b').property(T.id, 2)"]).await;
+    assert_eq!((before.as_str(), ids(&graph).await.as_str()), ("1 2", "1 2"));
+    assert_eq!(graph.gremlin_read_only().query("g.V(1, 'b:2').count()").await.unwrap(), [Value::from(2_i64)]);
+    // A vertex that is there has no new key, and one that goes leaves its own.
+    commit(&mut graph, &["g.V(1).property('x', 1)", "g.V(2).drop()"]).await;
+    assert_eq!(commit(&mut graph, &["g.addV('c').property(T.id, 2)"]).await, "1 2");
+    let old = graph.version();
+    // The uncommitted transaction sees it, too; and it stays so.
+    assert_eq!(commit(&mut graph, &["g.addV('b').property(T.id, 1)"]).await, "a:1 b:1 c:2");
+    commit(&mut graph, &["g.V('b:1').drop()"]).await;
+    assert_eq!(ids(&graph).await, "a:1 c:2");
+    Graph::restore(&Store::open(url).unwrap(), old, "").await.unwrap();
+    graph.refresh().await.unwrap();
+    assert_eq!(ids(&graph).await, "1 2");
+
+    // Two labels in one commit, and keys of two types.
+    let together = "g.addV('a').property(T.id, 9).addV('b').property(T.id, 9)";
+    assert_eq!(commit(&mut graph, &[together]).await, "a:1 a:9 b:9 c:2");
+    let mut graph = empty("memory://gremlin-ids-of-types").await;
+    assert_eq!(commit(&mut graph, &["g.addV('a').property(T.id, 1).addV('b').property(T.id, 'x')"]).await, "a:1 b:x");
 }

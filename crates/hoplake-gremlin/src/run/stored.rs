@@ -1,0 +1,205 @@
+//! Properties as they are stored, and as Gremlin has them.
+//!
+//! Types that are not stored as such, such as integers of 32 bits, UUIDs and sets, are kept as the logical type of the property.
+
+use std::collections::BTreeMap;
+
+use hoplake_engine::{
+    change::{self, LogicalTypes, Name as EngineName, Properties},
+    float,
+};
+use hoplake_format::{CollectionType, ItemType, LogicalType, PropertyType};
+use jiff::{Timestamp, tz::Offset};
+use uuid::Uuid;
+
+use super::{
+    Done, Run,
+    batch::Element,
+    by::kind_of,
+    change::{NewValues, check_name},
+};
+use crate::{
+    error::GremlinError,
+    literal::Number,
+    plan::Name,
+    tokens::Cardinality,
+    value::{Key as ValueKey, Value},
+};
+
+/// What properties belong to, by its label.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Owner<'a> {
+    Vertex(&'a str),
+    Edge(&'a str),
+}
+
+impl Run {
+    /// New values as they are stored, and all that the properties have then. Those of one name are put together as their cardinality
+    /// says, after those of `before`.
+    pub(super) fn stored(
+        &self,
+        owner: Owner<'_>,
+        new: &NewValues,
+        before: &[(Name, Vec<Value>)],
+        logical_types: &mut LogicalTypes,
+    ) -> Done<(Properties, Vec<(Name, Vec<Value>)>)> {
+        let mut all: BTreeMap<&Name, (bool, Vec<Value>)> = BTreeMap::new();
+        for (name, cardinality, value) in new {
+            let stored = || before.iter().find(|(other, _)| other == name).map(|(_, values)| values.clone());
+            let (several, known) = all.entry(name).or_insert_with(|| (false, stored().unwrap_or_default()));
+            match (cardinality.filter(|_| matches!(owner, Owner::Vertex(_))), value) {
+                (None | Some(Cardinality::Single), Value::Null) => known.clear(),
+                (None | Some(Cardinality::Single), value) => *known = vec![value.clone()],
+                (Some(_), Value::Null) => {}
+                (Some(Cardinality::List), value) => {
+                    *several = true;
+                    known.push(value.clone());
+                }
+                (Some(Cardinality::Set), value) => {
+                    *several = true;
+                    if !known.iter().any(|other| ValueKey(other) == ValueKey(value)) {
+                        known.push(value.clone());
+                    }
+                }
+            }
+        }
+        let mut properties = Properties::new();
+        let mut now = Vec::with_capacity(all.len());
+        for (name, (several, values)) in all {
+            check_name(name)?;
+            if let Some(logical) = logical_type(&values, several) {
+                let property = EngineName::from(&**name);
+                match owner {
+                    Owner::Vertex(label) => logical_types.of_vertices(&label.into(), &property, logical),
+                    Owner::Edge(label) => logical_types.of_edges(&label.into(), &property, logical),
+                }
+            }
+            let value = match (several || self.is_list(owner, name), &values[..]) {
+                (_, []) => change::Value::Null,
+                (false, [value, ..]) | (true, [value @ (Value::List(_) | Value::Set(_))]) => to_stored(name, value)?,
+                (true, values) => to_stored(name, &Value::List(values.to_vec()))?,
+            };
+            properties.extend([(EngineName::from(&**name), value)].into_iter().collect::<Properties>());
+            now.push((name.clone(), values));
+        }
+        Ok((properties, now))
+    }
+
+    /// Whether a property of vertices is a list already, so that a value becomes one of several.
+    fn is_list(&self, owner: Owner<'_>, name: &str) -> bool {
+        let Owner::Vertex(label) = owner else { return false };
+        let schema = self.snapshot.schema();
+        let label = schema.label_id(label).and_then(|id| schema.label(id));
+        let property = label.and_then(|label| label.properties.iter().find(|property| property.name == name));
+        property.is_some_and(|property| matches!(property.kind, PropertyType::List(_)))
+    }
+}
+
+/// What values of a property are beyond their types; `None` if there is none of them.
+fn logical_type(values: &[Value], several: bool) -> Option<LogicalType> {
+    let of_value = |value: &Value| match value {
+        Value::List(items) => collection(items, CollectionType::List),
+        Value::Set(items) => collection(items, CollectionType::Set),
+        value => LogicalType { item: item_type(value), collection: None },
+    };
+    let logical = values.iter().map(of_value).reduce(LogicalType::meet)?;
+    Some(if several { LogicalType { collection: None, ..logical } } else { logical })
+}
+
+fn collection(items: &[Value], collection: CollectionType) -> LogicalType {
+    let mut types = items.iter().filter(|item| !matches!(item, Value::Null)).map(item_type);
+    let first = types.next().flatten();
+    let item = if types.all(|item| item == first) { first } else { None };
+    LogicalType { item, collection: Some(collection) }
+}
+
+fn item_type(value: &Value) -> Option<ItemType> {
+    match value {
+        Value::Number(Number::Byte(_)) => Some(ItemType::Int8),
+        Value::Number(Number::Short(_)) => Some(ItemType::Int16),
+        Value::Number(Number::Int(_)) => Some(ItemType::Int32),
+        Value::Number(Number::Float(_)) => Some(ItemType::Float32),
+        Value::Uuid(_) => Some(ItemType::Uuid),
+        _ => None,
+    }
+}
+
+/// A value as it is stored.
+pub(super) fn to_stored(name: &str, value: &Value) -> Done<change::Value> {
+    let cannot = |what: &str| {
+        GremlinError::wrong_type(format!(
+            "Property value [{what}] for the property {name:?} is of a type that is not supported"
+        ))
+    };
+    Ok(match value {
+        Value::Null => change::Value::Null,
+        Value::Boolean(boolean) => change::Value::Bool(*boolean),
+        Value::Number(number) => match number {
+            Number::Byte(_) | Number::Short(_) | Number::Int(_) | Number::Long(_) => {
+                change::Value::Int64(crate::value::to_i64(number))
+            }
+            Number::Float(float) => change::Value::Float64(float::of_single(*float)),
+            Number::Double(double) => change::Value::Float64(*double),
+            Number::BigInteger(big) => match i64::try_from(big) {
+                Ok(number) => change::Value::Int64(number),
+                Err(_) => return Err(cannot("an integer of more than 64 bits")),
+            },
+            Number::BigDecimal(_) => change::Value::Float64(crate::value::to_f64(number)),
+        },
+        Value::Text(text) => change::Value::String(text.to_string()),
+        Value::Char(character) => change::Value::String(character.to_string()),
+        Value::Uuid(uuid) => change::Value::String(uuid.to_string()),
+        Value::DateTime(time, _) => change::Value::Timestamp(time.as_microsecond()),
+        Value::List(items) | Value::Set(items) => {
+            change::Value::List(items.iter().map(|item| to_stored(name, item)).collect::<Done<_>>()?)
+        }
+        other => return Err(cannot(kind_of(other))),
+    })
+}
+
+/// The values that a stored value is. A list of a vertex is several, unless it is one as a whole; a list of an edge is one.
+pub(super) fn values(element: Element, stored: change::Value, logical: LogicalType) -> Vec<Value> {
+    match (element, stored) {
+        (_, change::Value::Null) => Vec::new(),
+        (Element::Vertex(_), change::Value::List(items)) if logical.collection.is_none() => {
+            let items = items.into_iter().filter(|item| *item != change::Value::Null);
+            items.map(|item| from_stored(item, logical)).collect()
+        }
+        (_, stored) => vec![from_stored(stored, logical)],
+    }
+}
+
+/// A stored value as Gremlin has it.
+fn from_stored(stored: change::Value, logical: LogicalType) -> Value {
+    let at = |seconds: i64, nanos: i32| match Timestamp::new(seconds, nanos) {
+        Ok(time) => Value::DateTime(time, Offset::UTC),
+        Err(_) => Value::Null,
+    };
+    match (stored, logical.item) {
+        (change::Value::Null, _) => Value::Null,
+        (change::Value::Bool(boolean), _) => boolean.into(),
+        (change::Value::Int64(number), item) => Value::Number(match item {
+            Some(ItemType::Int8) => i8::try_from(number).map_or(Number::Long(number), Number::Byte),
+            Some(ItemType::Int16) => i16::try_from(number).map_or(Number::Long(number), Number::Short),
+            Some(ItemType::Int32) => i32::try_from(number).map_or(Number::Long(number), Number::Int),
+            _ => Number::Long(number),
+        }),
+        (change::Value::Float64(number), Some(ItemType::Float32)) => Value::Number(Number::Float(number as f32)),
+        (change::Value::Float64(number), _) => number.into(),
+        (change::Value::String(text), Some(ItemType::Uuid)) => {
+            Uuid::try_parse(&text).map_or_else(|_| Value::Text(text.into()), Value::Uuid)
+        }
+        (change::Value::String(text), _) => Value::Text(text.into()),
+        (change::Value::Date(days), _) => at(i64::from(days) * 86_400, 0),
+        (change::Value::Timestamp(micros), _) => {
+            at(micros.div_euclid(1_000_000), (micros.rem_euclid(1_000_000) * 1_000) as i32)
+        }
+        (change::Value::List(items), _) => {
+            let items = items.into_iter().map(|item| from_stored(item, logical)).collect();
+            match logical.collection {
+                Some(CollectionType::Set) => Value::Set(items),
+                _ => Value::List(items),
+            }
+        }
+    }
+}

@@ -229,7 +229,7 @@ fn the_shards_of_the_product_cost_few_hits() {
         let plan = Plan { sizes: vec![cache_bytes_max], ..plan(vec![self::policy(policy)], &[]) };
         let simulated = plan.run(&workload, 1)[0].hits as f64;
         // Four shards of 8 MiB.
-        let cache = MemoryCache::new(CacheSettings { cache_bytes_max, policy, fetch_cost: None });
+        let cache = MemoryCache::<Bytes>::new(CacheSettings { cache_bytes_max, policy, fetch_cost: None });
         for access in &workload.uses {
             let block = &workload.blocks[access.block as usize];
             if cache.get(block.key).is_none() {

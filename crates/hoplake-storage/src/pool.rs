@@ -1,6 +1,7 @@
 //! The state that all open graphs of a process share: caches, bounds, and observations of the store.
 
 use std::{
+    any::Any,
     hash::BuildHasher,
     sync::{
         Arc,
@@ -21,11 +22,22 @@ use crate::{
 /// Bytes in flight are counted in units of this, since a semaphore counts to 32 bits.
 pub(crate) const IN_FLIGHT_UNIT_BYTES: u64 = 1 << 10;
 
+/// Values that were decoded from a block, of a type that its readers know.
+pub(crate) type Decoded = Arc<dyn Any + Send + Sync>;
+
+/// The part of the memory cache's budget for decoded values: 1 in this many bytes.
+const DECODED_PART: u64 = 8;
+
+/// Below this budget there are no decoded values: they would take the place of blocks that cost requests.
+const DECODED_FROM_BYTES: u64 = 16 << 20;
+
 /// The caches and bounds of a process. Every open graph reads through one.
 #[derive(Debug)]
 pub struct ReadPool {
     pub(crate) settings: ReadSettings,
     pub(crate) memory: MemoryCache,
+    /// Values that were decoded from blocks in memory.
+    pub(crate) decoded: MemoryCache<Decoded>,
     pub(crate) disk: Option<DiskCache>,
     pub(crate) hedge: Hedge,
     pub(crate) in_flight: Semaphore,
@@ -73,12 +85,17 @@ impl ReadPool {
     }
 
     fn with(settings: ReadSettings, disk: Option<DiskCache>, trace: Trace) -> Arc<Self> {
+        // A trace has every use of a block; values would hide those after the first.
+        let decoded = if settings.cache_bytes_max < DECODED_FROM_BYTES || trace.is_on() {
+            0
+        } else {
+            settings.cache_bytes_max / DECODED_PART
+        };
+        let cache = CacheSettings { policy: settings.cache_policy, ..CacheSettings::default() };
         Arc::new(Self {
-            memory: MemoryCache::new(CacheSettings {
-                cache_bytes_max: settings.cache_bytes_max,
-                policy: settings.cache_policy,
-                ..CacheSettings::default()
-            }),
+            memory: MemoryCache::new(CacheSettings { cache_bytes_max: settings.cache_bytes_max - decoded, ..cache }),
+            // Each takes some microseconds to decode, whatever its size.
+            decoded: MemoryCache::new(CacheSettings { cache_bytes_max: decoded, fetch_cost: None, ..cache }),
             trace,
             // A meter of its own: the queries that caused these reads may have ended before them.
             background: Meter::default(),
@@ -113,6 +130,7 @@ impl ReadPool {
     /// Empties the memory cache: if memory is short, or to measure the other tiers.
     pub fn forget_blocks(&self) {
         self.memory.clear();
+        self.decoded.clear();
     }
 
     /// The counters and the size of its memory cache.

@@ -1,6 +1,6 @@
 //! Many blocks in one wave, from the nearest tier that has them, each checked.
 
-use std::{collections::BTreeMap, ops::Range, sync::Arc};
+use std::{any::Any, collections::BTreeMap, ops::Range, sync::Arc};
 
 use crate::{
     Access, Background, Branch, Cost, Object, ObjectInfo, ObjectSource, QueryContext, ReadPool, StorageError, Store,
@@ -230,6 +230,23 @@ impl Reader {
         let payload = mapped.or_else(|| self.pool().memory.get((block.object.number, block.range.start)))?;
         context.meter().served(Tier::Memory, 1, payload.len() as u64);
         Some(payload)
+    }
+
+    /// Values that were decoded from a block and kept.
+    pub fn decoded<T: Any + Send + Sync>(&self, block: &BlockRequest<'_>, context: &QueryContext) -> Option<Arc<T>> {
+        let decoded = self.pool().decoded.get((block.object.number, block.range.start))?.downcast().ok()?;
+        context.meter().served(Tier::Memory, 1, block.range.end - block.range.start);
+        Some(decoded)
+    }
+
+    /// Whether there are such values.
+    pub fn is_decoded(&self, block: &BlockRequest<'_>) -> bool {
+        self.pool().decoded.contains((block.object.number, block.range.start))
+    }
+
+    /// Keeps values that were decoded from a block and take these bytes.
+    pub fn keep_decoded<T: Any + Send + Sync>(&self, block: &BlockRequest<'_>, values: Arc<T>, bytes: u64) {
+        self.pool().decoded.keep((block.object.number, block.range.start), values, bytes);
     }
 
     /// The payload of a stored block that was read without this reader, if it is intact.

@@ -10,7 +10,8 @@ use crate::{StorageError, cache::Policy};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ReadSettings {
-    /// Budget of the memory cache, in bytes. Default 256 MiB.
+    /// Budget of the memory cache, in bytes. Default 256 MiB. From 16 MiB on, an eighth of it is for values of properties that were
+    /// decoded from blocks in memory.
     pub cache_bytes_max: u64,
     /// Which block leaves the memory cache when room is needed.
     pub cache_policy: Policy,

@@ -6,9 +6,8 @@ use arrow_array::{RecordBatch, RecordBatchOptions, UInt32Array, new_null_array};
 use arrow_cast::cast;
 use arrow_schema::{ArrowError, Field, Schema as ArrowSchema};
 use arrow_select::{concat::concat_batches, take::take_record_batch};
-use bytes::Bytes;
 use hoplake_format::{FormatError, TableOwner, pages::guarded};
-use hoplake_storage::{Branch, MemoryHold, Pace, QueryContext};
+use hoplake_storage::{Branch, MemoryHold, Pace, QueryContext, Reader};
 
 use super::{
     Layout, Table, Through,
@@ -93,12 +92,15 @@ impl Snapshot {
             let of_table = clipped(stretches, &bounds).map(|rows| rows.start - bounds.start..rows.end - bounds.start);
             let of_table: Vec<_> = of_table.collect();
             if !of_table.is_empty() {
-                reads.push((*table, TableRead::new(layout, of_table, fields)));
+                reads.push((*table, TableRead::new(table, layout, of_table, fields)));
             }
         }
         // By row: tables may be in any order in the manifest.
         reads.sort_by_key(|(table, _)| table.reference.first_row);
-        let requests: Vec<_> = reads.iter().flat_map(|(table, read)| read.requests(table)).collect();
+        if through == Through::Caches {
+            reads.iter_mut().for_each(|(_, read)| read.take_kept(self.reader(), &context));
+        }
+        let requests: Vec<_> = reads.iter().flat_map(|(_, read)| read.requests()).collect();
         let stored: u64 = requests.iter().map(|request| request.range.end - request.range.start).sum();
         let held = memory.bytes() + stored;
         context.resize(&mut memory, held)?;
@@ -114,15 +116,16 @@ impl Snapshot {
             return Err(EngineError::format(self.reader().store().url())(FormatError::corrupt("manifest", why)));
         }
         let mut pages = pages.into_iter();
-        let of_tables = reads.into_iter().map(|(table, read)| {
+        let of_tables = reads.into_iter().map(|(table, mut read)| {
             // Answers have the order of the requests: table by table.
-            let pages = pages.by_ref().take(read.pages.len()).collect();
-            TablePages { location: self.reader().store().location(&table.reference.name), read, pages }
+            read.take_read(&mut pages);
+            TablePages { location: self.reader().store().location(&table.reference.name), read }
         });
         Ok(Cells {
             schema: Arc::new(ArrowSchema::new(fields.to_vec())),
             tables: of_tables.collect::<Vec<_>>().into_iter(),
             current: None,
+            reader: self.reader().clone(),
             pace: context.pace(),
             decoded: context.hold(0)?,
             context,
@@ -136,7 +139,8 @@ pub(crate) struct Cells<'a> {
     schema: Arc<ArrowSchema>,
     tables: std::vec::IntoIter<TablePages<'a>>,
     /// The table that is decoded now, and where it is.
-    current: Option<(TableCells, String)>,
+    current: Option<(TableCells<'a>, String)>,
+    reader: Reader,
     context: QueryContext,
     pace: Pace,
     /// For the rows that were decoded last.
@@ -149,7 +153,6 @@ pub(crate) struct Cells<'a> {
 struct TablePages<'a> {
     location: String,
     read: TableRead<'a>,
-    pages: Vec<Bytes>,
 }
 
 impl Cells<'_> {
@@ -169,8 +172,8 @@ impl Cells<'_> {
                 self.pace.rest(batch.num_rows() as u64 * batch.num_columns() as u64 * 8).await?;
                 return Ok(Some(batch));
             }
-            let Some(TablePages { location, read, pages }) = self.tables.next() else { return Ok(None) };
-            let cells = guarded(|| read.open(&pages)).map_err(EngineError::table(&location))?;
+            let Some(TablePages { location, mut read }) = self.tables.next() else { return Ok(None) };
+            let cells = guarded(|| read.open(&self.reader)).map_err(EngineError::table(&location))?;
             self.current = Some((cells, location));
         }
     }

@@ -221,6 +221,8 @@ pub(super) struct Repeating {
     under_way: VecDeque<(Batch, u64)>,
     /// Rows that go around at a time, if what comes out may soon be enough.
     portion: Option<usize>,
+    /// Rows that come out at a time then.
+    out: usize,
 }
 
 /// Rows of the first portion: with a hundred edges each, some hundred come out.
@@ -228,6 +230,12 @@ const PORTION: usize = 8;
 
 /// How many times as many rows each portion has as the one before it, so that a loop of a million rows waits for the store 17 times more.
 const PORTION_GROWS: usize = 2;
+
+/// Rows that come out first, for the steps behind the loop: more than most limits.
+const OUT: usize = 64;
+
+/// How many times as many rows come out each time.
+const OUT_GROWS: usize = 4;
 
 impl Repeating {
     pub(super) fn new(repeat: &Repeat) -> Self {
@@ -239,6 +247,7 @@ impl Repeating {
             ready: VecDeque::new(),
             under_way: VecDeque::new(),
             portion: None,
+            out: OUT,
         }
     }
 
@@ -264,7 +273,14 @@ impl Repeating {
     /// What goes out next; `None` if nothing is under way any more.
     pub(super) async fn next(&mut self, run: &mut Run, labels: &Labels) -> Done<Option<Batch>> {
         loop {
-            if let Some(batch) = self.ready.pop_front() {
+            if let Some(mut batch) = self.ready.pop_front() {
+                if self.portion.is_some() && self.out < batch.len() {
+                    let places: Vec<u32> = (0..batch.len() as u32).collect();
+                    let (now, later) = places.split_at(self.out);
+                    self.ready.push_front(batch.take(later));
+                    batch = batch.take(now);
+                    self.out = (self.out * OUT_GROWS).min(ROWS_MAX);
+                }
                 return run.relabelled(batch, labels).map(Some);
             }
             let Some((mut batch, rounds)) = self.under_way.pop_front() else { return Ok(None) };

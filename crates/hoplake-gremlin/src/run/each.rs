@@ -532,6 +532,10 @@ impl Run {
     }
 
     async fn simple_path(&mut self, batch: Batch, simple: bool, part: &PathPart, labels: &Labels) -> Done<Batch> {
+        if part.from.is_none() && part.to.is_none() && part.by.is_empty() {
+            let kept: Vec<bool> = batch.rows.iter().map(|row| self.paths.is_simple(row.path) == simple).collect();
+            return self.keep(batch, labels, |at| kept[at]);
+        }
         let paths = self.path_steps(&batch, part).await?;
         let paths = paths.into_iter().map(|path| path.into_iter().map(|(value, _)| value).collect::<Option<Vec<_>>>());
         let is_simple = |path: Vec<Value>| {

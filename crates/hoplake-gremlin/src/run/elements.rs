@@ -70,9 +70,9 @@ impl Properties {
     /// The values of a property; several where it has a list of them.
     pub(super) fn values(&self, element: Element, name: &str) -> Vec<Value> {
         let Some(((batch, logical), row)) = self.place(element) else { return Vec::new() };
-        match batch.schema_ref().index_of(name) {
-            Ok(at) => stored::values(element, change::Value::at(batch.column(at), row), logical[at]),
-            Err(_) => Vec::new(),
+        match batch.schema_ref().fields().iter().position(|field| field.name() == name) {
+            Some(at) => stored::values(element, change::Value::at(batch.column(at), row), logical[at]),
+            None => Vec::new(),
         }
     }
 

@@ -1,8 +1,9 @@
 //! Where traversers have been: a tree of nodes, each with the one before it. A path is the number of its last node, so that
 //! traversers that part share what they had.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
+use foldhash::fast::RandomState;
 use hoplake_storage::{MemoryHold, QueryContext};
 
 use super::batch::value_bytes;
@@ -10,11 +11,14 @@ use crate::{
     error::GremlinError,
     plan::{Name, Paths},
     tokens::Pop,
-    value::{Path, Value},
+    value::{Key, Path, Value},
 };
 
 /// The path of a traverser that was nowhere.
 pub(super) const NO_PATH: u32 = u32::MAX;
+
+/// Steps of a path that are compared with each other.
+const FEW: usize = 16;
 
 /// All paths of a query.
 #[derive(Debug)]
@@ -119,6 +123,22 @@ impl PathTree {
         let end = to.and_then(|to| nodes.iter().rposition(|node| has(node, to))).map_or(nodes.len(), |at| at + 1);
         let part = nodes.get(begin..end.max(begin)).unwrap_or_default();
         part.iter().map(|node| (node.value.clone(), node.labels.clone())).collect()
+    }
+
+    /// Whether a path has no value twice.
+    pub(super) fn is_simple(&self, path: u32) -> bool {
+        let mut few: Vec<Key<'_>> = Vec::new();
+        let mut many: HashSet<Key<'_>, RandomState> = HashSet::default();
+        for value in self.back(path).map(|node| Key(&node.value)) {
+            // Most paths are short: comparing is faster than hashing.
+            match few.len() < FEW {
+                true if few.contains(&value) => return false,
+                true => few.push(value),
+                false if few.contains(&value) || !many.insert(value) => return false,
+                false => {}
+            }
+        }
+        true
     }
 
     /// As a value.

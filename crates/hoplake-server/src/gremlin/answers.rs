@@ -87,9 +87,11 @@ impl Queue {
             }
             let times = bulk.min((most - taken.len()) as u64);
             self.len = self.len.saturating_sub(times);
-            taken.extend(std::iter::repeat_n(&value, times as usize).cloned());
             if times < bulk {
+                taken.extend(std::iter::repeat_n(&value, times as usize).cloned());
                 self.results.push_front((value, bulk - times));
+            } else {
+                taken.extend(std::iter::repeat_n(value, times as usize));
             }
         }
         taken

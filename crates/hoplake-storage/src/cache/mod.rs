@@ -129,22 +129,22 @@ impl CacheCounts {
     }
 }
 
-/// Blocks in memory. Shared by all threads.
+/// Blocks in memory, or what was made of them. Shared by all threads.
 #[derive(Debug)]
-pub struct MemoryCache {
+pub struct MemoryCache<V = Bytes> {
     /// A power of two of them.
-    shards: Box<[Padded]>,
+    shards: Box<[Padded<V>]>,
     fetch_cost: Option<FetchCost>,
 }
 
 /// A shard with cache lines of its own, so that locks of neighbours do not disturb each other.
 #[derive(Debug)]
 #[repr(align(128))]
-struct Padded(Mutex<Shard<Bytes>>);
+struct Padded<V>(Mutex<Shard<V>>);
 
-impl Padded {
+impl<V> Padded<V> {
     #[inline]
-    fn lock(&self) -> MutexGuard<'_, Shard<Bytes>> {
+    fn lock(&self) -> MutexGuard<'_, Shard<V>> {
         // A shard panics only if its bookkeeping is inconsistent, which must not fail other look-ups.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -161,7 +161,7 @@ pub fn weight_of(bytes: u64) -> u64 {
     bytes.saturating_add(ENTRY_BYTES)
 }
 
-impl MemoryCache {
+impl<V: Clone> MemoryCache<V> {
     /// Holds nothing yet.
     pub fn new(settings: CacheSettings) -> Self {
         let CacheSettings { cache_bytes_max, policy, fetch_cost } = settings;
@@ -173,9 +173,9 @@ impl MemoryCache {
         Self { shards: (0..shards).map(shard).collect(), fetch_cost }
     }
 
-    /// A block's bytes, if they are here. This counts as a use.
+    /// What is kept of a block, if it is here. This counts as a use.
     #[inline]
-    pub fn get(&self, key: impl Into<BlockKey>) -> Option<Bytes> {
+    pub fn get(&self, key: impl Into<BlockKey>) -> Option<V> {
         let key = key.into();
         let hash = hash_of(key);
         self.shard(hash).lock().get(hash, key).cloned()
@@ -188,23 +188,19 @@ impl MemoryCache {
         self.shard(hash).lock().contains(hash, key)
     }
 
-    /// Keeps a block, and lets others go until it fits. A block larger than a shard is not kept. A block
-    /// that is cached already counts as used, and its bytes are replaced.
-    ///
-    /// The bytes should be the block's own: a slice keeps alive what it was cut from, which no budget sees.
-    pub fn insert(&self, key: impl Into<BlockKey>, block: Bytes) {
+    /// Keeps what takes these bytes, and lets others go until it fits. What is larger than a shard is not kept. If the block
+    /// is cached already, that counts as a use, and what is kept of it is replaced.
+    pub fn keep(&self, key: impl Into<BlockKey>, value: V, bytes: u64) {
         let key = key.into();
         let hash = hash_of(key);
-        // The first clone of bytes from a vector allocates their counter: do it here rather than in the first hit.
-        drop(block.clone());
-        let arrival = Arrival::new(key, hash, block.len() as u64, self.fetch_cost.as_ref());
-        let gone = self.shard(hash).lock().insert(arrival, block);
+        let arrival = Arrival::new(key, hash, bytes, self.fetch_cost.as_ref());
+        let gone = self.shard(hash).lock().insert(arrival, value);
         // Freed only now, outside the lock.
         drop(gone);
     }
 
     /// Takes a block out and returns it.
-    pub fn remove(&self, key: impl Into<BlockKey>) -> Option<Bytes> {
+    pub fn remove(&self, key: impl Into<BlockKey>) -> Option<V> {
         let key = key.into();
         let hash = hash_of(key);
         self.shard(hash).lock().remove(hash, key)
@@ -238,8 +234,20 @@ impl MemoryCache {
     }
 
     #[inline]
-    fn shard(&self, hash: u64) -> &Padded {
+    fn shard(&self, hash: u64) -> &Padded<V> {
         // The index of a shard takes the low bits and its tags the highest seven: these are in between.
         &self.shards[(hash >> 40) as usize & (self.shards.len() - 1)]
+    }
+}
+
+impl MemoryCache {
+    /// Keeps a block by its bytes, as [`Self::keep`].
+    ///
+    /// The bytes should be the block's own: a slice keeps alive what it was cut from, which no budget sees.
+    pub fn insert(&self, key: impl Into<BlockKey>, block: Bytes) {
+        // The first clone of bytes from a vector allocates their counter: do it here rather than in the first hit.
+        drop(block.clone());
+        let bytes = block.len() as u64;
+        self.keep(key, block, bytes);
     }
 }

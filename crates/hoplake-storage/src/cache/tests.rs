@@ -231,7 +231,8 @@ fn a_block_of_another_size_replaces_the_first() {
 #[test]
 fn threads_see_only_what_was_inserted() {
     for policy in Policy::ALL {
-        let cache = MemoryCache::new(CacheSettings { cache_bytes_max: 32 << 20, policy, ..CacheSettings::default() });
+        let cache =
+            MemoryCache::<Bytes>::new(CacheSettings { cache_bytes_max: 32 << 20, policy, ..CacheSettings::default() });
         thread::scope(|scope| {
             for seed in 0..4 {
                 let cache = &cache;

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::{
     literal::Number,
-    value::{Metrics, TraversalMetrics, Traverser, Tree},
+    value::{Edge, Graph, Metrics, TraversalMetrics, Traverser, Tree, Vertex, VertexProperty},
 };
 
 fn error(bytes: &[u8]) -> String {
@@ -143,4 +143,35 @@ fn piece() -> impl Strategy<Value = Vec<u8>> {
 fn a_duration_that_has_no_form_is_refused() {
     let longest = Value::Duration(jiff::SignedDuration::new(i64::MIN, -1));
     assert!(matches!(write_value(&longest, &mut Vec::new()), Err(EncodeError::OutOfRange { .. })));
+}
+
+#[test]
+fn a_graph_is_written_as_drivers_read_it() {
+    let vertex = |id: i32| {
+        let property =
+            VertexProperty { id: "p".into(), key: "name".into(), value: "a".into(), properties: Some(Vec::new()) };
+        Value::Vertex(Box::new(Vertex { id: id.into(), label: "v".into(), properties: Some(vec![property]) }))
+    };
+    let edge = Edge {
+        id: "e".into(),
+        label: "knows".into(),
+        out_vertex: (1.into(), "v".into()),
+        in_vertex: (2.into(), "v".into()),
+        properties: None,
+    };
+    let graph = Graph { vertices: vec![vertex(1), vertex(2)], edges: vec![Value::Edge(Box::new(edge))] };
+    let mut bytes = Vec::new();
+    write_value(&Value::Graph(Box::new(graph)), &mut bytes).unwrap();
+    let int = |number: u8| vec![1, 0, 0, 0, 0, number];
+    // A list of one text, without a type of its own.
+    let label = |text: &str| [&[0, 0, 0, 1, 3, 0, 0, 0, 0, text.len() as u8], text.as_bytes()].concat();
+    let text = |text: &str| [&[3, 0, 0, 0, 0, text.len() as u8], text.as_bytes()].concat();
+    let (null, none) = (vec![0xfe, 1], vec![0, 0, 0, 0]);
+    let vertex = |id| {
+        [int(id), label("v"), vec![0, 0, 0, 1], text("p"), label("name"), text("a"), null.clone(), none.clone()]
+            .concat()
+    };
+    let edge = [text("e"), label("knows"), int(2), null.clone(), int(1), null.clone(), null.clone(), none.clone()];
+    let expected = [vec![0x10, 0, 0, 0, 0, 2], vertex(1), vertex(2), vec![0, 0, 0, 1], edge.concat()].concat();
+    assert_eq!(bytes, expected);
 }

@@ -59,6 +59,9 @@ pub enum Type {
     ZonedDateTime = 0x8d,
 }
 
+/// The code of a graph, which is written and not read.
+pub const GRAPH: u8 = 0x10;
+
 /// The code of a null whose type is not known.
 pub const NULL: u8 = 0xfe;
 
@@ -164,7 +167,7 @@ fn refusal(code: u8) -> String {
     let name = match code {
         0x00 => return "custom types are not supported".into(),
         0x1d => return "lambdas are refused: they are code".into(),
-        0x10 => "a graph",
+        GRAPH => "a graph",
         0x82 => "an internet address",
         0x84 => "a local date",
         0x85 => "a local date and time",

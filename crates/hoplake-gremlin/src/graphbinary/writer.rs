@@ -5,13 +5,13 @@ use num_bigint::BigInt;
 
 use super::{
     EncodeError,
-    types::{NULL, Type, VERSION},
+    types::{GRAPH, NULL, Type, VERSION},
 };
 use crate::{
     literal::Number,
     message::{Query, Request, Response},
     tokens::Token,
-    value::{Edge, Metrics, Path, Property, TraversalMetrics, Tree, Value, Vertex, VertexProperty},
+    value::{Edge, Graph, Metrics, Path, Property, TraversalMetrics, Tree, Value, Vertex, VertexProperty},
 };
 
 type Written = Result<(), EncodeError>;
@@ -107,6 +107,7 @@ impl Writer<'_> {
                 self.begin(Type::Tree);
                 self.tree(tree)?;
             }
+            Value::Graph(graph) => self.graph(graph)?,
             Value::Token(token) => self.token(*token)?,
             Value::Traverser(traverser) => {
                 self.begin(Type::Traverser);
@@ -231,6 +232,49 @@ impl Writer<'_> {
         // The place of its parent.
         self.null();
         self.list_or_null(edge.properties.as_deref(), Self::property)
+    }
+
+    /// Labels are lists of one, and where an element has a parent or the labels of its ends there is null.
+    fn graph(&mut self, graph: &Graph) -> Written {
+        self.0.extend([GRAPH, 0]);
+        self.length(graph.vertices.len())?;
+        for vertex in &graph.vertices {
+            let Value::Vertex(vertex) = vertex else { return Err(EncodeError::Unread) };
+            let properties = vertex.properties.as_deref().unwrap_or_default();
+            self.value(&vertex.id)?;
+            self.label(&vertex.label)?;
+            self.length(properties.len())?;
+            for property in properties {
+                self.value(&property.id)?;
+                self.label(&property.key)?;
+                self.value(&property.value)?;
+                self.null();
+                self.properties(property.properties.as_deref().unwrap_or_default())?;
+            }
+        }
+        self.length(graph.edges.len())?;
+        for edge in &graph.edges {
+            let Value::Edge(edge) = edge else { return Err(EncodeError::Unread) };
+            self.value(&edge.id)?;
+            self.label(&edge.label)?;
+            for (id, _) in [&edge.in_vertex, &edge.out_vertex] {
+                self.value(id)?;
+                self.null();
+            }
+            self.null();
+            self.properties(edge.properties.as_deref().unwrap_or_default())?;
+        }
+        Ok(())
+    }
+
+    fn label(&mut self, label: &str) -> Written {
+        self.length(1)?;
+        self.typed_text(label)
+    }
+
+    fn properties(&mut self, properties: &[Property]) -> Written {
+        self.length(properties.len())?;
+        properties.iter().try_for_each(|property| self.property(property))
     }
 
     fn vertex_property(&mut self, property: &VertexProperty) -> Written {

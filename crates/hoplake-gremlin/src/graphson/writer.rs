@@ -64,6 +64,16 @@ impl Writer<'_> {
             Value::Property(property) => return self.property(property),
             Value::Path(path) => return self.typed("g:Path", |it| it.path(path)),
             Value::Tree(tree) => return self.tree(tree),
+            Value::Graph(graph) => {
+                return self.typed("tinker:graph", |it| {
+                    it.raw("{\"vertices\":");
+                    it.items(&graph.vertices, Self::value)?;
+                    it.raw(",\"edges\":");
+                    it.items(&graph.edges, Self::value)?;
+                    it.raw("}");
+                    Ok(())
+                });
+            }
             Value::Token(token) => self.typed_text(&format!("g:{}", token.enumeration()), token.name()),
             Value::Traverser(traverser) => {
                 return self.typed("g:Traverser", |it| {

@@ -111,9 +111,7 @@ impl Lowering<'_> {
                 (vec![StepKind::Sample(scope, u64::try_from(count).unwrap_or(0), by)], &["by"])
             }
             "barrier" => match arguments.take() {
-                Some(Argument::Token(_)) => {
-                    return Err(GremlinError::unsupported("`barrier(normSack)` is not supported"));
-                }
+                Some(Argument::Token(Token::Barrier(_))) => one(StepKind::NormSack),
                 _ => one(StepKind::Barrier),
             },
 
@@ -193,6 +191,7 @@ impl Lowering<'_> {
                 let name = side_effect(arguments, &names)?;
                 (vec![StepKind::Tree(name, self.bys(&modulators.by)?)], &["by"])
             }
+            "subgraph" => one(StepKind::Subgraph(arguments.text(&names, "a name")?)),
             "sack" => match arguments.len() {
                 0 => one(StepKind::Sack),
                 _ => {

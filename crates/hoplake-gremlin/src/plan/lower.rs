@@ -221,6 +221,7 @@ impl Lowering<'_> {
             StepKind::Aggregate(_, name, _) => self.collects(name, Collects::Values),
             StepKind::Group(Some(name), ..) | StepKind::GroupCount(Some(name), _) => self.collects(name, Collects::Map),
             StepKind::Tree(Some(name), _) => self.collects(name, Collects::Tree),
+            StepKind::Subgraph(name) => self.collects(name, Collects::Graph),
             StepKind::AddVertex(_, properties) | StepKind::AddEdge(_, _, _, properties) => {
                 properties.iter().try_for_each(|property| self.check_key(property))
             }

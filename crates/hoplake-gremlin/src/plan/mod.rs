@@ -54,6 +54,10 @@ pub struct Settings {
     pub paths: Paths,
     /// What each traverser carries at the beginning.
     pub sack: Option<Value>,
+    /// What becomes of two sacks when a barrier makes one traverser of two.
+    pub sack_merge: Option<Operator>,
+    /// Whether equal traversers count as one once a barrier has merged them.
+    pub without_bulk: bool,
     /// Side effects that are there from the beginning.
     pub side_effects: Vec<SideEffect>,
     /// Why steps that write are refused, if they are.
@@ -95,6 +99,8 @@ pub enum Collects {
     Map,
     /// A tree.
     Tree,
+    /// A graph.
+    Graph,
 }
 
 /// A side effect that is there from the beginning.
@@ -451,6 +457,8 @@ pub enum StepKind {
     Sample(Scope, u64, By),
     /// All before the first goes on.
     Barrier,
+    /// All before the first goes on, with their sacks divided by the sum of them.
+    NormSack,
 
     // From one value to another.
     /// The values of properties.
@@ -535,6 +543,8 @@ pub enum StepKind {
     // Side effects.
     /// Collects what is computed under a name, before the first goes on or as each passes.
     Aggregate(Scope, Name, By),
+    /// Collects edges with their vertices, as each passes.
+    Subgraph(Name),
     /// The side effects of names.
     Cap(Vec<Name>),
     /// A traversal whose results are dropped.

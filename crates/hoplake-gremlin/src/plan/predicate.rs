@@ -127,6 +127,7 @@ pub fn is_of(value: &Value, kind: GType) -> bool {
         | (GType::Map, Value::Map(_))
         | (GType::Path, Value::Path(_))
         | (GType::Tree, Value::Tree(_))
+        | (GType::Graph, Value::Graph(_))
         | (GType::Vertex, Value::Vertex(_))
         | (GType::Edge, Value::Edge(_))
         | (GType::VertexProperty, Value::VertexProperty(_))

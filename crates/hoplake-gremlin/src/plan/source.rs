@@ -18,11 +18,15 @@ impl Lowering<'_> {
         match &*call.name {
             "withSack" => {
                 let initial = names.value(arguments.need("a value")?)?;
-                if arguments.take().is_some() {
-                    return Err(GremlinError::unsupported(
-                        "`withSack` takes a value alone: sacks are not divided and joined by operators",
-                    ));
-                }
+                self.settings.sack_merge = match arguments.take() {
+                    None => None,
+                    Some(Argument::Token(Token::Operator(operator))) => Some(*operator),
+                    Some(_) => {
+                        return Err(
+                            arguments.wrong("takes a value, and an operator such as `sum` that merges two sacks")
+                        );
+                    }
+                };
                 self.settings.sack = Some(initial);
             }
             "withSideEffect" => {
@@ -37,7 +41,7 @@ impl Lowering<'_> {
             }
             "withPath" => self.needs_paths(),
             "withBulk" => match names.value(arguments.need("true or false")?)? {
-                Value::Boolean(_) => {}
+                Value::Boolean(bulk) => self.settings.without_bulk = !bulk,
                 _ => return Err(arguments.wrong("takes true or false")),
             },
             "with" => {
@@ -52,7 +56,14 @@ impl Lowering<'_> {
                 arguments.rest();
             }
             "withStrategies" => {
-                for argument in arguments.rest() {
+                let strategies = arguments.rest();
+                let has = |name: &str| strategies.iter().any(|argument| strategy_of(argument) == Some(name));
+                if has("VertexProgramRestrictionStrategy") && has("VertexProgramStrategy") {
+                    return Err(GremlinError::invalid(
+                        "The TraversalSource does not allow the use of a GraphComputer: it has VertexProgramRestrictionStrategy",
+                    ));
+                }
+                for argument in strategies {
                     self.strategy(argument)?;
                 }
             }
@@ -122,6 +133,15 @@ impl Lowering<'_> {
     }
 }
 
+/// The name of a strategy.
+fn strategy_of(argument: &Argument) -> Option<&str> {
+    match argument {
+        Argument::Strategy(strategy) => Some(&strategy.name),
+        Argument::Name(name) => Some(name),
+        _ => None,
+    }
+}
+
 /// Strategies that change how TinkerPop runs a traversal, and not what it gives.
 fn is_optimization(name: &str) -> bool {
     matches!(
@@ -154,5 +174,7 @@ fn is_optimization(name: &str) -> bool {
             | "ReferenceElementStrategy"
             | "LambdaRestrictionStrategy"
             | "MessagePassingReductionStrategy"
+            // It forbids what there is none of.
+            | "VertexProgramRestrictionStrategy"
     )
 }

@@ -1,6 +1,6 @@
 //! Steps that take all before they give anything.
 
-use std::cmp::Ordering;
+use std::{cmp::Ordering, collections::HashMap};
 
 use super::{
     Done, Run,
@@ -8,14 +8,56 @@ use super::{
     by::is_element,
     paths::Labels,
     pipe::{Frames, of_frames, slots},
-    reduce::{copies, operate, plant},
+    reduce::{OwnedKey, copies, operate, plant},
 };
 use crate::{
     error::GremlinError,
     plan::{By, Name, Sorting, StepKind},
-    tokens::Order,
+    tokens::{Operator, Order},
     value::{Tree, Value, order},
 };
+
+/// Traversers at the same place become one, with one sack made of theirs.
+fn with_sacks(batch: Batch, operator: Operator) -> Done<Batch> {
+    let Some(sacks) = &batch.sacks else { return Ok(batch) };
+    let mut places: HashMap<(OwnedKey, u32, u32), usize> = HashMap::new();
+    let mut kept: Vec<u32> = Vec::new();
+    let mut merged: Vec<(u64, Value)> = Vec::new();
+    for (at, (row, sack)) in batch.rows.iter().zip(sacks).enumerate() {
+        let place = *places.entry((OwnedKey(batch.items.value(at)), row.frame, row.path)).or_insert(kept.len());
+        match merged.get_mut(place) {
+            Some((bulk, before)) => {
+                *bulk = bulk.saturating_add(row.bulk);
+                *before = operate(operator, std::mem::take(before), sack.clone())?;
+            }
+            None => {
+                kept.push(at as u32);
+                merged.push((row.bulk, sack.clone()));
+            }
+        }
+    }
+    let mut batch = batch.take(&kept);
+    for (row, (bulk, _)) in batch.rows.iter_mut().zip(&merged) {
+        row.bulk = *bulk;
+    }
+    batch.sacks = Some(merged.into_iter().map(|(_, sack)| sack).collect());
+    Ok(batch)
+}
+
+/// Sacks divided by the sum of those in their frame, each as often as there are traversers with it.
+fn normed(mut batch: Batch) -> Done<Batch> {
+    let times = |sack: &Value, bulk: u64| operate(Operator::Mult, sack.clone(), (bulk as i64).into());
+    let Some(sacks) = &mut batch.sacks else { return Ok(batch) };
+    let mut sums: HashMap<u32, Value> = HashMap::new();
+    for (row, sack) in batch.rows.iter().zip(&*sacks) {
+        let sum = sums.entry(row.frame).or_insert_with(|| 0.0.into());
+        *sum = operate(Operator::Sum, std::mem::take(sum), times(sack, row.bulk)?)?;
+    }
+    for (row, sack) in batch.rows.iter().zip(sacks) {
+        *sack = operate(Operator::Div, times(sack, row.bulk)?, sums.get(&row.frame).cloned().unwrap_or_default())?;
+    }
+    Ok(batch)
+}
 
 impl Run {
     /// What a step makes of all that came.
@@ -28,8 +70,19 @@ impl Run {
     ) -> Done<Batch> {
         match kind {
             StepKind::Barrier => {
-                let merged = all.merged();
-                self.relabelled(merged, labels)
+                let merged = match self.settings.sack_merge {
+                    Some(operator) => with_sacks(all, operator)?,
+                    None => all.merged(),
+                };
+                let mut merged = self.relabelled(merged, labels)?;
+                if self.settings.without_bulk {
+                    merged.rows.iter_mut().for_each(|row| row.bulk = 1);
+                }
+                Ok(merged)
+            }
+            StepKind::NormSack => {
+                let normed = normed(all)?;
+                self.relabelled(normed, labels)
             }
             StepKind::Order(_, sortings) => {
                 let sorted = self.sorted(all, sortings).await?;
@@ -136,7 +189,11 @@ impl Run {
         let mut keys = Vec::with_capacity(sortings.len());
         let mut productive = vec![true; all.len()];
         let by: Vec<&By> = sortings.iter().filter(|(_, order)| *order != Order::Shuffle).map(|(by, _)| by).collect();
-        let mut columns = self.by_all(&by, all).await?.into_iter();
+        let columns = match self.by_all(&by, all).await {
+            Err(error) if self.may_ask_again(&error) => self.by_in_turn(&by, all).await?,
+            columns => columns?,
+        };
+        let mut columns = columns.into_iter();
         for (_, order) in sortings {
             if *order == Order::Shuffle {
                 let random = (0..all.len()).map(|_| Value::from(self.random.i64(..))).collect();

@@ -200,6 +200,7 @@ pub fn value_bytes(value: &Value) -> usize {
                 path.steps.iter().map(|(item, labels)| value_bytes(item) + labels.len() * size_of::<Box<str>>()).sum()
             }
             Value::Tree(tree) => tree_bytes(tree),
+            Value::Graph(graph) => all(&graph.vertices) + all(&graph.edges),
             Value::Unread(_) => size_of::<Unread>(),
             Value::Vertex(vertex) => {
                 let properties = vertex.properties.iter().flatten().map(vertex_property_bytes).sum::<usize>();

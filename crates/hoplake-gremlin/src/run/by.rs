@@ -208,6 +208,7 @@ pub(super) fn kind_of(value: &Value) -> &'static str {
         Value::VertexProperty(_) | Value::Property(_) => "a property",
         Value::Path(_) => "a path",
         Value::Tree(_) => "a tree",
+        Value::Graph(_) => "a graph",
         Value::Token(_) => "a token",
         Value::Traverser(_) => "a traverser",
         Value::Metrics(_) => "metrics",

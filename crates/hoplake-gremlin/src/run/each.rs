@@ -12,6 +12,7 @@ use super::{
     paths::{Labels, PathTree},
     pipe::Frames,
     reduce::{OwnedKey, copies, items_of, operate},
+    side_effects::reads_what_it_collects,
 };
 use crate::{
     error::GremlinError,
@@ -173,7 +174,10 @@ impl Run {
                 self.flat_mapped(&batch, found, labels)
             }
             StepKind::Local(steps) => {
-                let found = self.child(steps, &batch).await?;
+                let found = match reads_what_it_collects(steps) {
+                    true => self.one_by_one(steps, &batch).await?,
+                    false => self.child(steps, &batch).await?,
+                };
                 let (found, _) = restored(found, &batch);
                 self.relabelled(found, labels)
             }
@@ -236,6 +240,10 @@ impl Run {
                 self.count_under(name, keys.into_iter())?;
                 self.relabelled(batch, labels)
             }
+            StepKind::Subgraph(name) => {
+                self.grow_graph(name, &batch)?;
+                self.relabelled(batch, labels)
+            }
             StepKind::Tree(Some(name), by) => {
                 let paths = self.productive_paths(&batch, by).await?;
                 self.grow_tree(name, paths)?;
@@ -296,6 +304,7 @@ impl Run {
             | StepKind::Order(..)
             | StepKind::Sample(..)
             | StepKind::Barrier
+            | StepKind::NormSack
             | StepKind::Fold(_)
             | StepKind::Reduce(..)
             | StepKind::Group(..)
@@ -523,11 +532,38 @@ impl Run {
         Ok(paths)
     }
 
+    /// The same, item by item: a path of which one has no value is not asked further, where a `by` may fail.
+    async fn path_steps_in_turn(&mut self, batch: &Batch, part: &PathPart) -> Done<Vec<Vec<(Option<Value>, Labels)>>> {
+        let (from, to) = (part.from.as_deref(), part.to.as_deref());
+        let steps =
+            |path: u32| self.paths.values(path, from, to).into_iter().map(|(value, labels)| (Some(value), labels));
+        let mut paths: Vec<Vec<_>> = batch.rows.iter().map(|row| steps(row.path).collect()).collect();
+        let mut left: Vec<u32> = (0..batch.len() as u32).collect();
+        for (step, by) in (0..).zip(part.by.iter().cycle()) {
+            left.retain(|at| step < paths[*at as usize].len());
+            if left.is_empty() {
+                break;
+            }
+            let rows = batch.take_rows(&left);
+            let values = left.iter().map(|at| paths[*at as usize][step].0.take()).collect();
+            let values = self.by_of(by, &rows, values).await?;
+            for (at, value) in left.iter().zip(&values) {
+                paths[*at as usize][step].0.clone_from(value);
+            }
+            let mut values = values.into_iter();
+            left.retain(|_| values.next().flatten().is_some());
+        }
+        Ok(paths)
+    }
+
     async fn paths_of(&mut self, batch: &Batch, part: &PathPart) -> Done<Vec<Option<Value>>> {
         let whole = |path: Vec<(Option<Value>, Labels)>| {
             path.into_iter().map(|(value, labels)| Some((value?, labels))).collect::<Option<Vec<_>>>()
         };
-        let paths = self.path_steps(batch, part).await?;
+        let paths = match self.path_steps(batch, part).await {
+            Err(error) if self.may_ask_again(&error) => self.path_steps_in_turn(batch, part).await?,
+            paths => paths?,
+        };
         Ok(paths.into_iter().map(|path| whole(path).map(PathTree::path)).collect())
     }
 

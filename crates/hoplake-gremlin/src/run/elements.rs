@@ -20,7 +20,7 @@ use crate::{
     error::GremlinError,
     literal::Number,
     plan::Name,
-    value::{Edge, Path, Property, Tree, Unread, UnreadProperty, Value, Vertex, VertexProperty},
+    value::{Edge, Graph, Path, Property, Tree, Unread, UnreadProperty, Value, Vertex, VertexProperty},
 };
 
 type Done<T> = Result<T, GremlinError>;
@@ -385,6 +385,13 @@ impl Run {
                 Value::Path(Box::new(Path { steps: steps.collect() }))
             }
             Value::Tree(tree) => Value::Tree(self.finish_tree(tree, read, with_properties)),
+            Value::Graph(graph) => {
+                let Graph { vertices, edges } = *graph;
+                let [vertices, edges] = [vertices, edges].map(|elements| {
+                    elements.into_iter().map(|element| self.finish(element, read, with_properties)).collect()
+                });
+                Value::Graph(Box::new(Graph { vertices, edges }))
+            }
             Value::Unread(element) => self.finish_element(*element, read, with_properties),
             other => other,
         }
@@ -472,6 +479,7 @@ fn collect(value: &Value, elements: &mut Vec<Element>) {
         }
         Value::Path(path) => path.steps.iter().for_each(|(item, _)| collect(item, elements)),
         Value::Tree(tree) => collect_tree(tree, elements),
+        Value::Graph(graph) => graph.vertices.iter().chain(&graph.edges).for_each(|it| collect(it, elements)),
         Value::Unread(element) => match &**element {
             Unread::Vertex(vertex) => elements.push(Element::Vertex(*vertex)),
             Unread::Edge(edge) => elements.push(Element::Edge(*edge)),
@@ -499,6 +507,7 @@ fn has_unread(value: &Value) -> bool {
         Value::Entry(entry) => has_unread(&entry.0) || has_unread(&entry.1),
         Value::Path(path) => path.steps.iter().any(|(item, _)| has_unread(item)),
         Value::Tree(tree) => has_unread_tree(tree),
+        Value::Graph(graph) => graph.vertices.iter().chain(&graph.edges).any(has_unread),
         _ => false,
     }
 }

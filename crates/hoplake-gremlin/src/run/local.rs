@@ -32,6 +32,9 @@ impl Run {
                 Ok(Some(match value {
                     Value::List(items) | Value::Set(items) => Value::Set(distinct(items.iter().cloned())),
                     Value::BulkSet(items) => Value::Set(items.iter().map(|(item, _)| item.clone()).collect()),
+                    Value::Map(entries) => {
+                        Value::Set(entries.iter().map(|entry| Value::Entry(Box::new(entry.clone()))).collect())
+                    }
                     Value::Path(path) => Value::Set(distinct(path.steps.iter().map(|(item, _)| item.clone()))),
                     other => Value::Set(vec![other.clone()]),
                 }))

@@ -231,7 +231,7 @@ pub(super) fn is_barrier(step: &Step) -> bool {
         StepKind::CountEdges(..) => true,
         // Under a name, too: whoever reads it behind the step sees all of it.
         StepKind::Group(..) | StepKind::GroupCount(..) | StepKind::Tree(..) => true,
-        StepKind::Barrier | StepKind::Fold(_) | StepKind::Cap(_) => true,
+        StepKind::Barrier | StepKind::NormSack | StepKind::Fold(_) | StepKind::Cap(_) => true,
         _ => false,
     }
 }

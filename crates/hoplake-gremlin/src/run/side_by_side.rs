@@ -97,6 +97,25 @@ impl Run {
         Ok(Some(found.iter().map(|found| found.frames(batch.len())).collect()))
     }
 
+    /// Whether what failed may be asked once more in another order: the store did not fail, and nothing was collected.
+    pub(super) fn may_ask_again(&self, error: &GremlinError) -> bool {
+        let collects = !self.settings.collected.is_empty() || !self.settings.side_effects.is_empty();
+        !matches!(error, GremlinError::Engine(_)) && !collects && !self.settings.writes
+    }
+
+    /// What several `by` compute of each row, one after the other: a row for which one has nothing is not asked of those behind it, which
+    /// may fail on it.
+    pub(super) async fn by_in_turn(&mut self, all: &[&By], batch: &Batch) -> Done<Vec<Vec<Option<Value>>>> {
+        let mut left: Vec<Option<Value>> = (0..batch.len()).map(|at| Some(batch.items.value(at))).collect();
+        let mut columns = Vec::with_capacity(all.len());
+        for by in all {
+            let column = self.by_of(by, batch, left.clone()).await?;
+            left.iter_mut().zip(&column).filter(|(_, found)| found.is_none()).for_each(|(left, _)| *left = None);
+            columns.push(column);
+        }
+        Ok(columns)
+    }
+
     /// What several `by` compute of each row, as [`Run::by`] does: properties are read together, and while traversals run.
     pub(super) async fn by_all(&mut self, all: &[&By], batch: &Batch) -> Done<Vec<Vec<Option<Value>>>> {
         let names: Vec<Name> = distinct(all.iter().filter_map(|by| match by {

@@ -1,19 +1,22 @@
 //! Side effects: what steps collect under names, for others to read.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
+use hoplake_engine::Neighbour;
+use hoplake_format::{EdgeId, VertexId};
 use hoplake_storage::{MemoryHold, QueryContext};
 
 use super::{
     Done, Run,
-    batch::{Batch, value_bytes},
+    batch::{Batch, Element, value_bytes},
+    by::kind_of,
     reduce::{Groups, OwnedKey, copies},
 };
 use crate::{
     error::GremlinError,
-    plan::{Collects, Name, Settings},
+    plan::{Collects, Name, Settings, StepKind, Steps},
     tokens::Operator,
-    value::{Tree, Value},
+    value::{Graph, Tree, Value},
 };
 
 /// All side effects of a query.
@@ -36,6 +39,8 @@ enum Effect {
     Counts { counts: Vec<(Value, u64)>, places: HashMap<OwnedKey, usize> },
     /// What `tree` collects.
     Tree(Tree),
+    /// What `subgraph` collects.
+    Graph(Subgraph),
 }
 
 impl SideEffects {
@@ -45,6 +50,7 @@ impl SideEffects {
             Collects::Values => empty(),
             Collects::Map => Effect::Value(Value::Map(Vec::new()), None),
             Collects::Tree => Effect::Tree(Tree::default()),
+            Collects::Graph => Effect::Graph(Subgraph::default()),
         };
         let mut initial: HashMap<Name, Effect> =
             settings.collected.iter().map(|(name, what)| (name.clone(), nothing(*what))).collect();
@@ -160,6 +166,37 @@ impl Run {
         }
     }
 
+    /// Adds edges and their vertices to the graph of a name.
+    pub(super) fn grow_graph(&mut self, name: &Name, batch: &Batch) -> Done<()> {
+        let context = self.branch.context().clone();
+        for at in 0..batch.len() {
+            let Some(Element::Edge(edge)) = batch.items.element(at) else {
+                let what = kind_of(&batch.items.value(at));
+                return Err(GremlinError::wrong_type(format!("`subgraph` takes edges, and this is {what}")));
+            };
+            let empty = || Effect::Graph(Subgraph::default());
+            let Effect::Graph(graph) = self.side_effects.effects.entry(name.clone()).or_insert_with(empty) else {
+                return Err(other_kind(name));
+            };
+            if graph.add(edge) {
+                self.side_effects.grow(SUBGRAPH_EDGE_BYTES, &context)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What a traversal gives for each traverser, after what those before it have collected.
+    pub(super) async fn one_by_one(&mut self, steps: &Steps, batch: &Batch) -> Done<Batch> {
+        let mut all = Batch::default();
+        for at in 0..batch.len() as u32 {
+            self.branch.context().check_time()?;
+            let mut found = self.child(steps, &batch.take(&[at])).await?;
+            found.rows.iter_mut().for_each(|row| row.frame = at);
+            all.append(found);
+        }
+        Ok(all)
+    }
+
     /// The value of a side effect, if there is one of that name.
     pub(super) async fn side_effect(&mut self, name: &Name) -> Done<Option<Value>> {
         let Some(effect) = self.side_effects.effects.get(name) else { return Ok(None) };
@@ -172,9 +209,60 @@ impl Run {
                 )));
             }
             Effect::Tree(tree) => return Ok(Some(Value::Tree(tree.clone()))),
+            Effect::Graph(graph) => return Ok(Some(graph.value())),
             Effect::Groups(groups) => groups.copy(),
         };
         self.grouped(groups).await.map(Some)
+    }
+}
+
+/// Whether a traversal reads a side effect behind a step that adds to it: for each traverser it is another then.
+pub(super) fn reads_what_it_collects(steps: &Steps) -> bool {
+    let mut collected: Vec<&Name> = Vec::new();
+    steps.iter().any(|step| {
+        match &step.kind {
+            StepKind::Group(Some(name), ..)
+            | StepKind::GroupCount(Some(name), _)
+            | StepKind::Tree(Some(name), _)
+            | StepKind::Subgraph(name)
+            | StepKind::Aggregate(_, name, _) => collected.push(name),
+            StepKind::Select(_, names, ..) | StepKind::Cap(names) => {
+                return names.iter().any(|name| collected.contains(&name));
+            }
+            _ => {}
+        }
+        false
+    })
+}
+
+/// An edge of a subgraph with its vertices: in lists, in sets, and as values.
+const SUBGRAPH_EDGE_BYTES: usize = 512;
+
+/// Edges and their vertices, each once, in the order in which they came.
+#[derive(Debug, Default)]
+struct Subgraph {
+    vertices: Vec<VertexId>,
+    edges: Vec<Neighbour>,
+    seen_vertices: HashSet<VertexId>,
+    seen_edges: HashSet<EdgeId>,
+}
+
+impl Subgraph {
+    /// Whether the edge is new.
+    fn add(&mut self, edge: Neighbour) -> bool {
+        let id = edge.id();
+        let is_new = self.seen_edges.insert(id);
+        if is_new {
+            self.edges.push(edge);
+            let ends = [id.source, id.target].into_iter();
+            self.vertices.extend(ends.filter(|vertex| self.seen_vertices.insert(*vertex)));
+        }
+        is_new
+    }
+
+    fn value(&self) -> Value {
+        let vertices = self.vertices.iter().map(|vertex| (*vertex).into()).collect();
+        Value::Graph(Box::new(Graph { vertices, edges: self.edges.iter().map(|edge| (*edge).into()).collect() }))
     }
 }
 

@@ -57,6 +57,9 @@ impl Display for Value {
                 f.write_str("]")
             }
             Self::Tree(tree) => tree.fmt(f),
+            Self::Graph(graph) => {
+                write!(f, "graph[vertices:{} edges:{}]", graph.vertices.len(), graph.edges.len())
+            }
             Self::Token(token) => f.write_str(token.name()),
             Self::Traverser(traverser) => traverser.value.fmt(f),
             Self::Metrics(metrics) => metrics.fmt(f),

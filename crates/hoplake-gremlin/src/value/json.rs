@@ -54,6 +54,10 @@ impl Value {
                 json!({"labels": labels, "objects": objects})
             }
             Self::Tree(tree) => tree_json(tree),
+            Self::Graph(graph) => {
+                let all = |elements: &[Self]| elements.iter().map(Self::to_json).collect::<Json>();
+                json!({"vertices": all(&graph.vertices), "edges": all(&graph.edges)})
+            }
             Self::Traverser(traverser) => traverser.value.to_json(),
             Self::Metrics(metrics) => {
                 let steps: Json = metrics.steps.iter().map(metrics_json).collect();

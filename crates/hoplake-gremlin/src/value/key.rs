@@ -66,6 +66,10 @@ fn equivalent(left: &Value, right: &Value) -> bool {
         }
         (Value::Entry(left), Value::Entry(right)) => equivalent(&left.0, &right.0) && equivalent(&left.1, &right.1),
         (Value::Tree(left), Value::Tree(right)) => trees(left, right),
+        (Value::Graph(left), Value::Graph(right)) => {
+            same_entries(&left.vertices, &right.vertices, Key, |_, _| true)
+                && same_entries(&left.edges, &right.edges, Key, |_, _| true)
+        }
         (Value::Traverser(left), Value::Traverser(right)) => equivalent(&left.value, &right.value),
         (Value::Unread(left), Value::Unread(right)) => unread(left, right),
         // Neither the offset, as for equality.
@@ -152,6 +156,9 @@ fn hash_value<H: Hasher>(value: &Value, state: &mut H) {
             hash_value(&entry.1, state);
         }
         Value::Tree(tree) => hash_any_order(tree.branches.iter().map(|(item, _)| item), state),
+        Value::Graph(graph) => {
+            [&graph.vertices, &graph.edges].into_iter().for_each(|all| hash_any_order(all.iter(), state))
+        }
         Value::Vertex(vertex) => hash_value(&vertex.id, state),
         Value::Edge(edge) => hash_value(&edge.id, state),
         Value::VertexProperty(property) => hash_value(&property.id, state),

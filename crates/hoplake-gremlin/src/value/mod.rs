@@ -81,6 +81,8 @@ pub enum Value {
     Path(Box<Path>),
     /// What `tree` collects.
     Tree(Tree),
+    /// What `subgraph` collects.
+    Graph(Box<Graph>),
     /// A name that stands for itself, such as `T.id`.
     Token(Token),
     /// A value and how many times it stands in the result.
@@ -177,6 +179,15 @@ pub struct Path {
 pub struct Tree {
     /// A value and the tree below it.
     pub branches: Vec<(Value, Tree)>,
+}
+
+/// Some vertices of a graph, and edges between them.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Graph {
+    /// Vertices, each once.
+    pub vertices: Vec<Value>,
+    /// Edges, each once.
+    pub edges: Vec<Value>,
 }
 
 /// A value and how many times it stands in a result.

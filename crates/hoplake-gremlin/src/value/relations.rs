@@ -115,6 +115,7 @@ fn place(value: &Value) -> u8 {
         Value::Metrics(_) => 18,
         Value::Token(_) => 19,
         Value::Traverser(_) => 20,
+        Value::Graph(_) => 21,
         Value::Unread(element) => match **element {
             Unread::Vertex(_) => 6,
             Unread::Edge(_) => 7,

@@ -251,20 +251,19 @@ impl Run<'_> {
         }
     }
 
-    /// A value cannot be a graph. A map with the keys `vertices` and `edges` stands for one.
     async fn subgraph_is(&mut self, column: &str, rows: &[String]) -> Result<(), String> {
         let Outcome::First(result) = &self.outcome else {
             return Err(format!("expected a subgraph, and the results are {}", show_all(&self.results()?)));
         };
         let of_column = match result {
-            Value::Map(entries) => entries.iter().find(|(key, _)| same(key, &column.into())),
+            Value::Graph(graph) if column == "vertices" => Some(&graph.vertices),
+            Value::Graph(graph) if column == "edges" => Some(&graph.edges),
             _ => None,
         };
-        let Some((_, elements)) = of_column else {
+        let Some(elements) = of_column else {
             return Err(format!("expected a subgraph, and the result is {}", show(result)));
         };
-        let elements = items(elements);
-        unordered(&elements, &self.shared.values(rows).await?)
+        unordered(elements, &self.shared.values(rows).await?)
     }
 }
 

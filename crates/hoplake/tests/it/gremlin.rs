@@ -354,6 +354,15 @@ async fn answers_are_those_of_the_reference_server() {
         ("g.inject('b').constant('b').path().dedup(local)", "[b]"),
         ("g.inject('b').constant('a').path().index()", "[[b, 0], [a, 1]]"),
         ("g.inject('b').path().any(eq('b'))", "path[b]"),
+        ("g.V(1).valueMap('x').dedup(local)", "[{x=[1]}]"),
+        // A path, or a row to be sorted, that has no value for one `by` is not asked for the next, which fails on it.
+        ("g.V().properties('y').key().path().by('none')", ""),
+        ("g.V(1).values('x').path().by('x').by(__.identity())", "path[1, 1]"),
+        ("g.V().valueMap('x').order().by(__.select('none')).by('x').count()", "0"),
+        ("g.V().local(groupCount('n').select('n').count(local))", "1 2"),
+        ("g.withSack(1, sum).V().both().barrier().sack()", "1 1"),
+        ("g.withSack(2).V().local(both('e').barrier(normSack)).sack()", "1.0 1.0"),
+        ("g.V().outE().subgraph('g').cap('g')", "graph[vertices:2 edges:1]"),
         // A tree is a map.
         ("g.inject('b').tree().unfold()", "{b={}}"),
         ("g.inject('b').tree().select(keys)", "[b]"),

@@ -49,6 +49,7 @@ enum Verb {
     Scan(verbs::scan::Args),
     Query(verbs::query::Args),
     Queries(verbs::queries::Args),
+    Console(verbs::console::Args),
     Export(verbs::export::Args),
     Index(verbs::index::Args),
     // By far the most options: the others are not as large as it.
@@ -88,6 +89,7 @@ impl Verb {
             Self::Scan(args) => verbs::scan::run(args).await,
             Self::Query(args) => verbs::query::run(args).await,
             Self::Queries(args) => verbs::queries::run(args).await,
+            Self::Console(args) => verbs::console::run(args).await,
             Self::Export(args) => verbs::export::run(args).await,
             Self::Index(args) => verbs::index::run(args).await,
             Self::Run(args) => verbs::run::run(args).await,
@@ -124,6 +126,7 @@ impl Verb {
             Self::Scan(args) => ("scan", &args.graph.url),
             Self::Query(args) => ("query", &args.graph.url),
             Self::Queries(args) => ("queries", args.url()),
+            Self::Console(args) => ("console", &args.graph.url),
             Self::Export(args) => ("export", &args.graph.url),
             Self::Index(args) => ("index", args.url()),
             Self::Run(args) => ("run", &args.graph.url),

@@ -5,6 +5,7 @@ pub mod cache_sim;
 pub mod clone;
 pub mod compact;
 pub mod completions;
+pub mod console;
 pub mod cost;
 pub mod diff;
 pub mod export;

@@ -6,6 +6,7 @@ mod apply;
 mod azure;
 mod cache_sim;
 mod computations;
+mod console;
 mod cost;
 mod costs;
 mod deadlines;

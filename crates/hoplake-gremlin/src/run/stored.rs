@@ -26,6 +26,9 @@ use crate::{
     value::{Key as ValueKey, Value},
 };
 
+/// The values of properties, by name.
+pub(super) type Values = Vec<(Name, Vec<Value>)>;
+
 /// What properties belong to, by its label.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Owner<'a> {
@@ -42,7 +45,7 @@ impl Run {
         new: &NewValues,
         before: &[(Name, Vec<Value>)],
         logical_types: &mut LogicalTypes,
-    ) -> Done<(Properties, Vec<(Name, Vec<Value>)>)> {
+    ) -> Done<(Properties, Values)> {
         let mut all: BTreeMap<&Name, (bool, Vec<Value>)> = BTreeMap::new();
         for (name, cardinality, value) in new {
             let stored = || before.iter().find(|(other, _)| other == name).map(|(_, values)| values.clone());

@@ -8,7 +8,7 @@
 //! | [`script`] | what comes of both: calls by name, with their arguments |
 //! | [`value`] | what a query returns: types, comparison, arithmetic |
 //! | [`message`] | requests and responses |
-//! | [`graphbinary`] | their binary form, GraphBinary 1 |
+//! | [`graphbinary`] | their binary form, GraphBinary 1; results in GraphBinary 4 |
 //! | [`graphson`] | their JSON form, GraphSON 3 and 2 |
 //!
 //! `docs/rfcs/0009-gremlin.md` says what becomes of a script.

@@ -12,6 +12,9 @@ use crate::programs::{folder_made_once, run};
 /// The version that is known to work; `./test` reads it from this line.
 const GREMLIN_PYTHON_VERSION: &str = "3.8.1";
 
+/// The same of TinkerPop 4, which is in beta.
+const GREMLIN_PYTHON_4_VERSION: &str = "4.0.0b3";
+
 /// A Python interpreter that has the driver. Blocks: some seconds if the package must be installed first.
 ///
 /// # Errors
@@ -20,12 +23,28 @@ pub fn gremlin_python() -> io::Result<PathBuf> {
     if let Some(named) = std::env::var_os("HOPLAKE_GREMLIN_PYTHON") {
         return Ok(named.into());
     }
-    Ok(folder_made_once(&format!("gremlinpython-{GREMLIN_PYTHON_VERSION}"), install)?.join("bin/python"))
+    interpreter(GREMLIN_PYTHON_VERSION)
 }
 
-fn install(folder: &Path) -> io::Result<()> {
+/// A Python interpreter that has the driver of TinkerPop 4, named by `HOPLAKE_GREMLIN_PYTHON_4` or likewise installed.
+///
+/// # Errors
+/// As [`gremlin_python`].
+pub fn gremlin_python_4() -> io::Result<PathBuf> {
+    if let Some(named) = std::env::var_os("HOPLAKE_GREMLIN_PYTHON_4") {
+        return Ok(named.into());
+    }
+    interpreter(GREMLIN_PYTHON_4_VERSION)
+}
+
+fn interpreter(version: &str) -> io::Result<PathBuf> {
+    let folder = folder_made_once(&format!("gremlinpython-{version}"), |folder| install(folder, version))?;
+    Ok(folder.join("bin/python"))
+}
+
+fn install(folder: &Path, version: &str) -> io::Result<()> {
     let hint = "install Python 3 with venv, or name an interpreter that has gremlinpython in HOPLAKE_GREMLIN_PYTHON";
     run(Command::new("python3").args(["-m", "venv"]).arg(folder), hint)?;
-    let package = format!("gremlinpython=={GREMLIN_PYTHON_VERSION}");
+    let package = format!("gremlinpython=={version}");
     run(Command::new(folder.join("bin/python")).args(["-m", "pip", "install", "--quiet", &package]), hint)
 }

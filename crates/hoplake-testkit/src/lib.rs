@@ -38,7 +38,7 @@ pub use altered_store::{Alteration, AlteredStore};
 pub use azurite::AzuriteServer;
 pub use document_server::DocumentServer;
 pub use duckdb::DuckDb;
-pub use gremlin_python::gremlin_python;
+pub use gremlin_python::{gremlin_python, gremlin_python_4};
 pub use gremlin_server::GremlinServer;
 pub use oracle::Oracle;
 pub use s3_server::S3Server;

@@ -56,6 +56,14 @@ pub fn parse(text: &str) -> Result<Script, Error> {
     text::parse(text).map_err(|error| Error::new(ErrorKind::Invalid, error.to_string()).with_reason(Reason::Syntax))
 }
 
+/// The values of names as drivers of TinkerPop 4 write them: a map in the language itself, as in `[code: 'AUS', most: 3]`.
+///
+/// # Errors
+/// [`Invalid`](ErrorKind::Invalid) if it is not a map of names to values.
+pub fn parameters(text: &str) -> Result<Vec<Named>, Error> {
+    Ok(hoplake_gremlin::plan::parameters(text)?)
+}
+
 /// Makes a plan of a traversal. Nothing is read. A call of a prepared query needs the graph that has it: [`Transaction::plan`].
 ///
 /// # Errors

@@ -26,7 +26,6 @@ use crate::{
     failure::{self, Failure},
     opening::{GraphArgs, Opened},
     output::numbers,
-    stopping,
 };
 
 /// Results that are taken at a time.
@@ -189,10 +188,16 @@ impl Console<'_> {
     async fn query(&mut self, text: &str, on_terminal: bool) -> anyhow::Result<()> {
         // A query that fails or is ended takes the transaction with it, and this one stays as it was.
         let transaction = self.transaction.clone();
-        let asked = self.ask(transaction, text);
+        // Of a script, Ctrl-C ends the whole: without a handler it ends the process.
+        let interrupted = async {
+            match on_terminal {
+                true => tokio::signal::ctrl_c().await,
+                false => std::future::pending().await,
+            }
+        };
         let (transaction, shown, cost, begun) = tokio::select! {
-            asked = asked => asked?,
-            () = stopping::stopped() => {
+            asked = self.ask(transaction, text) => asked?,
+            Ok(()) = interrupted => {
                 eprintln!("the query was ended");
                 return Ok(());
             }

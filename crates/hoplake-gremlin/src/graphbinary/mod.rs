@@ -21,6 +21,7 @@ mod tests;
 mod types;
 mod writer;
 
+use self::writer::Version;
 use crate::{
     message::{Request, Response},
     value::Value,
@@ -75,7 +76,7 @@ pub fn read_value(bytes: &[u8]) -> Result<Value, DecodeError> {
 /// # Errors
 /// [`EncodeError`] if it holds what GraphBinary has no form for, and if its query is a script: drivers write those.
 pub fn write_request(request: &Request, bytes: &mut Vec<u8>) -> Result<(), EncodeError> {
-    writer::Writer(bytes).request(request)
+    writer::Writer(bytes, Version::First).request(request)
 }
 
 /// Writes a response.
@@ -83,7 +84,7 @@ pub fn write_request(request: &Request, bytes: &mut Vec<u8>) -> Result<(), Encod
 /// # Errors
 /// [`EncodeError`] if it holds what GraphBinary has no form for.
 pub fn write_response(response: &Response, bytes: &mut Vec<u8>) -> Result<(), EncodeError> {
-    writer::Writer(bytes).response(response)
+    writer::Writer(bytes, Version::First).response(response)
 }
 
 /// Writes a value with its type.
@@ -91,7 +92,62 @@ pub fn write_response(response: &Response, bytes: &mut Vec<u8>) -> Result<(), En
 /// # Errors
 /// [`EncodeError`] if it holds what GraphBinary has no form for.
 pub fn write_value(value: &Value, bytes: &mut Vec<u8>) -> Result<(), EncodeError> {
-    writer::Writer(bytes).value(value)
+    writer::Writer(bytes, Version::First).value(value)
+}
+
+/// GraphBinary 4, of TinkerPop 4, which is in beta: responses alone, since requests are JSON.
+///
+/// ```text
+/// response    0x84 · flag: 1 if bulked · results · marker 0xfd 0 0 · status (4) · flag · message · flag · exception
+/// result      a value with its type, and if bulked how many times it stands there, as a long with its type
+/// ```
+/// Values are those of version 1 but for labels, which are lists of one, for times, which have one type, and for bulk sets, which are lists.
+pub mod fourth {
+    use super::{
+        EncodeError,
+        types::{MARKER, VERSION_4},
+        writer::{Version, Writer},
+    };
+    use crate::value::Value;
+
+    /// The media type.
+    pub const MEDIA_TYPE: &str = "application/vnd.graphbinary-v4.0";
+
+    /// Begins a response.
+    pub fn begin(is_bulked: bool, bytes: &mut Vec<u8>) {
+        bytes.extend([VERSION_4, u8::from(is_bulked)]);
+    }
+
+    /// Writes a result, and how many times it stands there if the response is bulked.
+    ///
+    /// # Errors
+    /// [`EncodeError`] if it holds what GraphBinary has no form for.
+    pub fn write_result(value: &Value, bulk: Option<u64>, bytes: &mut Vec<u8>) -> Result<(), EncodeError> {
+        let mut writer = Writer(bytes, Version::Fourth);
+        writer.value(value)?;
+        match bulk {
+            Some(bulk) => writer.value(&i64::try_from(bulk).unwrap_or(i64::MAX).into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Ends a response with its status; an error has a message and the name of an exception.
+    pub fn end(status: i32, error: Option<(&str, &str)>, bytes: &mut Vec<u8>) {
+        bytes.extend([MARKER, 0, 0]);
+        bytes.extend(status.to_be_bytes());
+        for text in [error.map(|(message, _)| message), error.map(|(_, exception)| exception)] {
+            match text {
+                None => bytes.push(1),
+                Some(text) => {
+                    // A length has 31 bits.
+                    let length = text.floor_char_boundary(i32::MAX as usize);
+                    bytes.push(0);
+                    bytes.extend((length as u32).to_be_bytes());
+                    bytes.extend(&text.as_bytes()[..length]);
+                }
+            }
+        }
+    }
 }
 
 /// What is wrong with a message, and where.

@@ -59,6 +59,15 @@ pub enum Type {
     ZonedDateTime = 0x8d,
 }
 
+/// The flag of a list in version 4 whose items have numbers.
+pub const BULKED: u8 = 2;
+
+/// The code of the marker behind the last result in version 4.
+pub const MARKER: u8 = 0xfd;
+
+/// The first byte of every message of version 4.
+pub const VERSION_4: u8 = 0x84;
+
 /// The code of a graph, which is written and not read.
 pub const GRAPH: u8 = 0x10;
 

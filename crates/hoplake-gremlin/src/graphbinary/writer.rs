@@ -5,7 +5,7 @@ use num_bigint::BigInt;
 
 use super::{
     EncodeError,
-    types::{GRAPH, NULL, Type, VERSION},
+    types::{BULKED, GRAPH, NULL, Type, VERSION},
 };
 use crate::{
     literal::Number,
@@ -16,7 +16,14 @@ use crate::{
 
 type Written = Result<(), EncodeError>;
 
-pub struct Writer<'a>(pub &'a mut Vec<u8>);
+/// The versions of GraphBinary that are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Version {
+    First,
+    Fourth,
+}
+
+pub struct Writer<'a>(pub &'a mut Vec<u8>, pub Version);
 
 impl Writer<'_> {
     pub fn request(&mut self, request: &Request) -> Written {
@@ -114,9 +121,14 @@ impl Writer<'_> {
                 self.bulk(traverser.bulk)?;
                 self.value(&traverser.value)?;
             }
+            Value::Metrics(metrics) if self.is_fourth() => self.value(&metrics_map(metrics))?,
             Value::Metrics(metrics) => self.traversal_metrics(metrics)?,
         }
         Ok(())
+    }
+
+    fn is_fourth(&self) -> bool {
+        self.1 == Version::Fourth
     }
 
     /// A type, and that it is not null.
@@ -168,7 +180,8 @@ impl Writer<'_> {
     /// With its offset, as drivers have had it since 3.8.
     fn time(&mut self, time: Timestamp, offset: Offset) {
         let local = offset.to_datetime(time);
-        self.begin(Type::OffsetDateTime);
+        // Version 4 has one type of time, with the code of one that version 1 had.
+        self.begin(if self.is_fourth() { Type::Date } else { Type::OffsetDateTime });
         self.int(i32::from(local.year()));
         self.0.extend(local.month().to_be_bytes());
         self.0.extend(local.day().to_be_bytes());
@@ -198,7 +211,11 @@ impl Writer<'_> {
     }
 
     fn bulk_set(&mut self, items: &[(Value, u64)]) -> Written {
-        self.begin(Type::BulkSet);
+        // In version 4 it is a list whose items have numbers.
+        match self.1 {
+            Version::First => self.begin(Type::BulkSet),
+            Version::Fourth => self.0.extend([Type::List as u8, BULKED]),
+        }
         self.length(items.len())?;
         items.iter().try_for_each(|(item, bulk)| {
             self.value(item)?;
@@ -217,24 +234,24 @@ impl Writer<'_> {
     fn vertex(&mut self, vertex: &Vertex) -> Written {
         self.begin(Type::Vertex);
         self.value(&vertex.id)?;
-        self.text(&vertex.label)?;
+        self.label(&vertex.label)?;
         self.list_or_null(vertex.properties.as_deref(), Self::vertex_property)
     }
 
     fn edge(&mut self, edge: &Edge) -> Written {
         self.begin(Type::Edge);
         self.value(&edge.id)?;
-        self.text(&edge.label)?;
+        self.label(&edge.label)?;
         for (id, label) in [&edge.in_vertex, &edge.out_vertex] {
             self.value(id)?;
-            self.text(label)?;
+            self.label(label)?;
         }
         // The place of its parent.
         self.null();
         self.list_or_null(edge.properties.as_deref(), Self::property)
     }
 
-    /// Labels are lists of one, and where an element has a parent or the labels of its ends there is null.
+    /// In both versions labels are lists of one, and where an element has a parent or the labels of its ends there is null.
     fn graph(&mut self, graph: &Graph) -> Written {
         self.0.extend([GRAPH, 0]);
         self.length(graph.vertices.len())?;
@@ -242,11 +259,11 @@ impl Writer<'_> {
             let Value::Vertex(vertex) = vertex else { return Err(EncodeError::Unread) };
             let properties = vertex.properties.as_deref().unwrap_or_default();
             self.value(&vertex.id)?;
-            self.label(&vertex.label)?;
+            self.labels(&vertex.label)?;
             self.length(properties.len())?;
             for property in properties {
                 self.value(&property.id)?;
-                self.label(&property.key)?;
+                self.labels(&property.key)?;
                 self.value(&property.value)?;
                 self.null();
                 self.properties(property.properties.as_deref().unwrap_or_default())?;
@@ -256,7 +273,7 @@ impl Writer<'_> {
         for edge in &graph.edges {
             let Value::Edge(edge) = edge else { return Err(EncodeError::Unread) };
             self.value(&edge.id)?;
-            self.label(&edge.label)?;
+            self.labels(&edge.label)?;
             for (id, _) in [&edge.in_vertex, &edge.out_vertex] {
                 self.value(id)?;
                 self.null();
@@ -267,7 +284,12 @@ impl Writer<'_> {
         Ok(())
     }
 
+    /// The label of an element: a text, and a list of one in version 4.
     fn label(&mut self, label: &str) -> Written {
+        if self.is_fourth() { self.labels(label) } else { self.text(label) }
+    }
+
+    fn labels(&mut self, label: &str) -> Written {
         self.length(1)?;
         self.typed_text(label)
     }
@@ -280,7 +302,7 @@ impl Writer<'_> {
     fn vertex_property(&mut self, property: &VertexProperty) -> Written {
         self.begin(Type::VertexProperty);
         self.value(&property.id)?;
-        self.text(&property.key)?;
+        self.label(&property.key)?;
         self.value(&property.value)?;
         self.null();
         self.list_or_null(property.properties.as_deref(), Self::property)
@@ -331,6 +353,10 @@ impl Writer<'_> {
     }
 
     fn token(&mut self, token: Token) -> Written {
+        // Version 4 has no types of the others.
+        if self.is_fourth() && !matches!(token, Token::T(_) | Token::Direction(_) | Token::Merge(_)) {
+            return self.typed_text(token.name());
+        }
         self.begin(match token {
             Token::T(_) => Type::T,
             Token::Order(_) => Type::Order,
@@ -408,4 +434,24 @@ impl Writer<'_> {
     fn long(&mut self, number: i64) {
         self.0.extend(number.to_be_bytes());
     }
+}
+
+/// Metrics, of which version 4 has no type, as maps.
+fn metrics_map(metrics: &TraversalMetrics) -> Value {
+    fn step(metrics: &Metrics) -> Value {
+        let counts = metrics.counts.iter().map(|(name, count)| ((&**name).into(), (*count).into())).collect();
+        let annotations = metrics.annotations.iter().map(|(name, value)| ((&**name).into(), value.clone())).collect();
+        Value::Map(vec![
+            ("id".into(), (&*metrics.id).into()),
+            ("name".into(), (&*metrics.name).into()),
+            ("dur".into(), metrics.duration_nanos.into()),
+            ("counts".into(), Value::Map(counts)),
+            ("annotations".into(), Value::Map(annotations)),
+            ("metrics".into(), Value::List(metrics.nested.iter().map(step).collect())),
+        ])
+    }
+    Value::Map(vec![
+        ("dur".into(), metrics.duration_nanos.into()),
+        ("metrics".into(), Value::List(metrics.steps.iter().map(step).collect())),
+    ])
 }

@@ -8,7 +8,8 @@ use super::{Given, Name, Names, Predicate, Steps, lower::Lowering, predicate::Pa
 use crate::{
     error::GremlinError,
     literal::{Literal, Number},
-    script::{self, Argument, Call, Test},
+    prepared::Named,
+    script::{self, Argument, Call, Statement, Terminal, Test},
     tokens::{GType, Scope, Token},
     value::Value,
 };
@@ -137,6 +138,27 @@ impl<'a> Arguments<'a> {
         }
         Ok(all)
     }
+}
+
+/// The values of names as drivers of TinkerPop 4 write them: a map in the language itself, as in `[code: 'AUS', most: 3]`.
+///
+/// # Errors
+/// [`GremlinError::Invalid`] if it is not a map of names to values.
+pub fn parameters(text: &str) -> Result<Vec<Named>, GremlinError> {
+    let wrong = |why: &str| GremlinError::invalid(format!("the parameters are not a map of names to values: {why}"));
+    // Whatever else the text is, it is no single argument of a step then.
+    let script = crate::text::parse(&format!("g.inject({text})")).map_err(|error| wrong(&error.to_string()))?;
+    let [Statement::Traversal(traversal, Terminal::All)] = &script.statements[..] else {
+        return Err(wrong("it has steps"));
+    };
+    let [Call { arguments, .. }] = &traversal.steps[..] else { return Err(wrong("it has steps")) };
+    let [argument @ Argument::Map(_)] = &arguments[..] else { return Err(wrong("write [name: 'Ann']")) };
+    let Value::Map(entries) = Names::default().value(argument)? else { return Err(wrong("write [name: 'Ann']")) };
+    let named = |(key, value)| match key {
+        Value::Text(name) => Ok((name, value)),
+        other => Err(wrong(&format!("{other} is not a name"))),
+    };
+    entries.into_iter().map(named).collect()
 }
 
 impl Names<'_> {

@@ -27,6 +27,7 @@ use crate::{
 };
 
 pub use self::{
+    arguments::parameters,
     formula::Formula,
     lower::{Names, lower, lower_on},
     predicate::Predicate,

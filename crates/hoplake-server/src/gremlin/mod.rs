@@ -1,4 +1,4 @@
-//! Gremlin over WebSocket, as the drivers of TinkerPop 3.8 speak it: from frames to calls and back.
+//! Gremlin over WebSocket, as the drivers of TinkerPop 3.8 speak it: from frames to calls and back. (Those of TinkerPop 4: `http::tinkerpop`.)
 //!
 //! * here: the request of HTTP that becomes a WebSocket.
 //! * `connection`: one WebSocket: what it reads, what it answers, and when it ends.

@@ -12,6 +12,7 @@ mod problem;
 mod queries;
 mod requests;
 mod shapes;
+mod tinkerpop;
 mod traversals;
 mod values;
 mod writer;
@@ -35,7 +36,7 @@ use crate::{
 pub(crate) fn router(service: Arc<Service>) -> Router {
     let calls = if service.settings.role.traverses() { calls() } else { Router::new() };
     let gremlin = service.settings.role.traverses() && service.settings.gremlin.enabled;
-    let calls = if gremlin { calls.route("/gremlin", get(gremlin::upgrade)) } else { calls };
+    let calls = if gremlin { calls.route("/gremlin", get(gremlin::upgrade).post(tinkerpop::query)) } else { calls };
     calls
         .route("/healthz", get(probes::healthz))
         .route("/readyz", get(probes::readyz))

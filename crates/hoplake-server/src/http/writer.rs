@@ -32,7 +32,7 @@ use crate::{
 };
 
 /// A piece is sent when it has this many bytes.
-const PIECE_BYTES: usize = 128 << 10;
+pub(super) const PIECE_BYTES: usize = 128 << 10;
 /// Rows that are encoded between two looks at the size of the piece.
 const ROWS_AT_A_TIME: usize = 256;
 
@@ -289,16 +289,28 @@ pub(super) async fn stream<T: Serialize + Send + 'static>(
     let mut call = exchange.begin(name);
     let id = call.id.clone();
     let visit = call.visit.clone();
-    let (outlet, mut pieces) = outlet(&call.memory);
+    let (outlet, pieces) = outlet(&call.memory);
     let buffer = Vec::new();
     let arrow = ArrowRows::default();
     let mut writer = Writer { form, list: Some(list), buffer, items: 0, sent: false, outlet, depth: None, arrow };
-    let mut work = async move {
+    let work = async move {
         let span = call.span.clone();
         let outcome = work(&mut call, &mut writer).instrument(span).await;
         writer.finish(call, outcome).await;
-    }
-    .boxed();
+    };
+    let refused = |failure: &Failure| problem::response(failure, Some(&id));
+    let response = deliver(work.boxed(), pieces, visit, HeaderValue::from_static(form.kind()), refused).await;
+    named(response, &id)
+}
+
+/// Does the work of an answer, and sends its pieces as they come. A failure before the first of them is another response.
+pub(super) async fn deliver(
+    mut work: BoxFuture<'static, ()>,
+    mut pieces: Receiver<Sent<Bytes>>,
+    visit: Arc<Visit>,
+    kind: HeaderValue,
+    refused: impl FnOnce(&Failure) -> Response<Body>,
+) -> Response<Body> {
     // Most answers are one piece, and need no task of their own.
     let (first, rest) = tokio::select! {
         // The work first: if it ends at once, its pieces are in the channel, and one piece goes out with its length.
@@ -306,17 +318,16 @@ pub(super) async fn stream<T: Serialize + Send + 'static>(
         () = work.as_mut() => (pieces.recv().await, None),
         first = pieces.recv() => (first, Some(AbortOnDropHandle::new(tokio::spawn(work)))),
     };
-    let response = match first {
+    match first {
         Some(Sent { item: Ok(piece), hold, last }) => {
             visit.hand(hold);
             let body = if last { Body::from(piece) } else { body(piece, pieces, visit, rest) };
-            ([(header::CONTENT_TYPE, HeaderValue::from_static(form.kind()))], body).into_response()
+            ([(header::CONTENT_TYPE, kind)], body).into_response()
         }
         // The headers are not sent yet, so the status can still be that of the failure.
-        Some(Sent { item: Err(failure), .. }) => problem::response(&failure, Some(&id)),
-        None => problem::response(&Failure::new(Reason::Internal, "the call broke off"), Some(&id)),
-    };
-    named(response, &id)
+        Some(Sent { item: Err(failure), .. }) => refused(&failure),
+        None => refused(&Failure::new(Reason::Internal, "the call broke off")),
+    }
 }
 
 /// The pieces of an answer; the task that makes them ends with it.

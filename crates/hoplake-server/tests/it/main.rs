@@ -23,3 +23,4 @@ mod shapes;
 mod shutdown;
 mod starting;
 mod stream;
+mod tinkerpop;

@@ -64,6 +64,8 @@ fn reads(name: &Name, property: &Property, predicate: &Predicate) -> Reads {
             }
             condition.map_or(Reads::NotAtAll, Reads::Exactly)
         }
+        // A number of 32 bits is stored by its decimal form, and compared by its own.
+        Predicate::Test(..) if property.logical.item == Some(ItemType::Float32) => Reads::NotAtAll,
         // Texts are stored, and are not the values: what equals one may be pushed, and their order is another.
         Predicate::Test(test, values) if property.logical.item == Some(ItemType::Uuid) => match test {
             Test::Eq | Test::Neq | Test::Within => test_reads(name, kind, *test, &texts_of_uuids(values)),

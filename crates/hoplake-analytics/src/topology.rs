@@ -79,11 +79,7 @@ impl Selection {
             taking_part
                 .insert(label.ok_or_else(|| EngineError::NotFound(format!("the graph has no vertex label {name:?}")))?);
         }
-        let ids = snapshot.dense_ids(taking_part);
-        if ids.len() > u64::from(u32::MAX) {
-            let message = format!("{} vertices take part, and a computation has at most {}", ids.len(), u32::MAX);
-            return Err(EngineError::Invalid(message));
-        }
+        let ids = checked(snapshot.dense_ids(taking_part))?;
         let against = snapshot.edges_of(&hop.reversed())?;
         Ok(Selected { ids: Arc::new(ids), edges, against, weight: self.weight.clone() })
     }
@@ -127,6 +123,19 @@ impl Topology<Csr> {
             Ok(Self { ids: selected.ids, out, against, deleted })
         })
     }
+
+    /// All vertices of a version, and no edge. Memory: 8 bytes a vertex.
+    ///
+    /// # Errors
+    /// As [`Topology::load`].
+    pub async fn without_edges(snapshot: &Arc<Snapshot>, branch: &mut Branch) -> Result<Self, EngineError> {
+        let labels = (0u16..).map(LabelId).take(snapshot.schema().vertex_labels.len());
+        let ids = checked(snapshot.dense_ids(labels))?;
+        let out = CsrBuilder::new(ids.len(), 0, false, branch.context())?.finish(ids.len());
+        let deleted = deleted(snapshot, &ids, branch).await?;
+        // Both directions of nothing are the same.
+        Ok(Self { ids: Arc::new(ids), out, against: None, deleted })
+    }
 }
 
 impl Topology<Packed> {
@@ -157,6 +166,15 @@ impl Topology<Packed> {
             Ok(Self { ids: selected.ids, out, against, deleted })
         })
     }
+}
+
+/// Dense ids of which 32 bits number all.
+fn checked(ids: DenseIds) -> Result<DenseIds, EngineError> {
+    if ids.len() > u64::from(u32::MAX) {
+        let message = format!("{} vertices take part, and a computation has at most {}", ids.len(), u32::MAX);
+        return Err(EngineError::Invalid(message));
+    }
+    Ok(ids)
 }
 
 /// The ids of vertices that were deleted. Keys are read only of labels that lost some.

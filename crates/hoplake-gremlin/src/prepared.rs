@@ -248,7 +248,7 @@ mod tests {
         let refused = |text: &str, parameters| check("q", &edition(text, parameters)).unwrap_err().to_string();
         assert!(refused("g.V(", vec![]).starts_with("query \"q\": line 1, column 5"));
         assert!(refused("g.V(who)", vec![]).contains("`who` has no value"));
-        assert!(refused("g.V().pageRank()", vec![]).contains("`pageRank` is not supported"));
+        assert!(refused("g.V().program()", vec![]).contains("`program` is not supported"));
         assert!(refused("g.V(); g.E()", vec![]).contains("is not one traversal"));
         assert!(refused("g.tx().commit()", vec![]).contains("is not one traversal"));
         assert!(refused("g.V().next()", vec![]).contains("is not one traversal"));

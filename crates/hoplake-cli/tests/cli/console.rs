@@ -53,11 +53,11 @@ fn queries_come_from_a_pipe() {
 fn mistakes_do_not_end_it_and_are_its_status() {
     let shell = quickstart();
     let input =
-        "g.V().out(\n)\ng.V().pageRank()\ng.addV('a')\n:nonsense\ng.V().limit(0).count()\n:quit\ng.V().nothing()\n";
+        "g.V().out(\n)\ng.V().program()\ng.addV('a')\n:nonsense\ng.V().limit(0).count()\n:quit\ng.V().nothing()\n";
     let run = piped(&shell, &["graph"], input);
     assert_eq!(run.out.lines().last(), Some("0"));
     for expected in
-        ["`pageRank` is not supported", "the query changes the graph", ":nonsense is not a command", "3 queries failed"]
+        ["`program` is not supported", "the query changes the graph", ":nonsense is not a command", "3 queries failed"]
     {
         assert!(run.err.contains(expected), "{expected}: {}", run.err);
     }

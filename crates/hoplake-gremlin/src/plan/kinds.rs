@@ -236,6 +236,10 @@ impl Lowering<'_> {
                 let argument = arguments.need("a traversal")?;
                 one(StepKind::SideEffect(self.steps_of(arguments, argument)?))
             }
+            "pageRank" | "peerPressure" | "connectedComponent" => {
+                (vec![self.computation(call, arguments, modulators)?], &["with"])
+            }
+            "shortestPath" => (vec![self.shortest_paths(modulators)?], &["with"]),
             "fail" => {
                 let message = match arguments.len() {
                     0 => None,
@@ -364,10 +368,7 @@ fn side_effect(arguments: &mut Arguments<'_>, names: &Names<'_>) -> Lowered<Opti
 fn unknown(name: &str) -> GremlinError {
     let why = match name {
         "call" => "`call` begins a traversal, and a prepared query cannot call another".to_owned(),
-        "io" | "read" | "write" | "program" | "connectedComponent" | "pageRank" | "peerPressure" | "shortestPath"
-        | "subgraph" => {
-            format!("the step `{name}` is not supported")
-        }
+        "io" | "read" | "write" | "program" => format!("the step `{name}` is not supported"),
         "profile" | "explain" => format!("`{name}` is the last step of a query, and takes nothing"),
         _ => format!("`{name}` is not a step of Gremlin"),
     };

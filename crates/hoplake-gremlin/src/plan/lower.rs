@@ -198,10 +198,15 @@ impl Lowering<'_> {
     ) -> Lowered<()> {
         let name = &*call.name;
         let mut arguments = Arguments::new(call);
-        let (kinds, takes) = self.kinds(call, &mut arguments, modulators)?;
+        let (mut kinds, takes) = self.kinds(call, &mut arguments, modulators)?;
         arguments.end()?;
         modulators.refuse_others(name, takes)?;
         kinds.iter().try_for_each(|kind| self.check(kind))?;
+        // `V()` says where it goes on afterwards. Any other steps say where it begins.
+        if let [StepKind::Compute(computation)] = &mut kinds[..] {
+            computation.from_traversers =
+                !steps.iter().all(|step| matches!(step.kind, StepKind::Vertices(_) | StepKind::Compute(_)));
+        }
         let kinds = self.restricted(kinds)?;
         self.seen.extend(labels.iter().cloned());
         let last = kinds.len().saturating_sub(1);

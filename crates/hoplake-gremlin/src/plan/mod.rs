@@ -7,6 +7,7 @@ mod arguments;
 mod calls;
 mod changes;
 mod compound;
+mod computation;
 mod explain;
 mod formula;
 mod kinds;
@@ -553,6 +554,12 @@ pub enum StepKind {
     /// An error.
     Fail(Option<Box<str>>),
 
+    // Over the whole graph.
+    /// A property of each vertex, for the steps behind.
+    Compute(Computation),
+    /// The shortest paths from the vertices that come.
+    ShortestPaths(Box<ShortestPaths>),
+
     // Changes.
     /// A new vertex.
     AddVertex(Given, Vec<NewProperty>),
@@ -566,6 +573,56 @@ pub enum StepKind {
     MergeVertex(Merging),
     /// An edge that is found or added.
     MergeEdge(Merging),
+}
+
+/// A computation over the whole graph.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Computation {
+    /// Which one.
+    pub program: Program,
+    /// The property that vertices have of it.
+    pub property: Name,
+    /// The edges that it goes along: in which direction, and of which labels.
+    pub edges: (Direction, Vec<Name>),
+    /// Whether it begins with the traversers that come, and not with all vertices alike.
+    pub from_traversers: bool,
+}
+
+/// What is computed, as TinkerPop's vertex programs do.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Program {
+    /// PageRank with this damping factor, for this many rounds at most.
+    PageRank(f64, usize),
+    /// Clusters by peer pressure, for this many rounds at most.
+    PeerPressure(usize),
+    /// Connected components.
+    ConnectedComponent,
+}
+
+impl Program {
+    /// The step that computes it.
+    pub fn step(self) -> &'static str {
+        match self {
+            Self::PageRank(..) => "`pageRank`",
+            Self::PeerPressure(_) => "`peerPressure`",
+            Self::ConnectedComponent => "`connectedComponent`",
+        }
+    }
+}
+
+/// A search for shortest paths.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ShortestPaths {
+    /// What a vertex has to fulfil at which a path ends.
+    pub target: Option<Steps>,
+    /// The edges of a vertex that paths take.
+    pub edges: Steps,
+    /// How long an edge is; 1 without it.
+    pub distance: Option<By>,
+    /// How long a path may be.
+    pub distance_max: Option<f64>,
+    /// Whether paths have their edges, and not their vertices alone.
+    pub with_edges: bool,
 }
 
 /// A loop.

@@ -20,6 +20,7 @@ impl StepKind {
                 | Self::Token(_)
                 | Self::Constant(_)
                 | Self::Inject(_)
+                | Self::Compute(_)
         )
     }
 
@@ -77,6 +78,11 @@ impl StepKind {
             }
             Self::Property(property) => of_property(property, visit),
             Self::MergeVertex(merging) | Self::MergeEdge(merging) => of_merging(merging, visit),
+            Self::ShortestPaths(search) => {
+                search.target.iter_mut().for_each(&mut *visit);
+                visit(&mut search.edges);
+                search.distance.iter_mut().for_each(|by| of_by(by, visit));
+            }
             other => other.bys().into_iter().for_each(|by| of_by(by, visit)),
         }
     }

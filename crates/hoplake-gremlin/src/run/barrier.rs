@@ -130,6 +130,11 @@ impl Run {
                 let value = self.capped(names).await?;
                 self.begun(frames.iter().map(|frame| (*frame, value.clone())).collect(), labels)
             }
+            StepKind::Compute(computation) => {
+                self.compute(computation, &all).await?;
+                self.relabelled(all, labels)
+            }
+            StepKind::ShortestPaths(search) => self.shortest_paths(search, all, labels).await,
             _ => self.relabelled(all, labels),
         }
     }

@@ -25,8 +25,8 @@ enum Reads {
     NotAtAll,
 }
 
-/// The conditions that what is sought is for the vertices of a label.
-pub(super) fn of(label: &VertexLabel, found: &Found) -> Of {
+/// The conditions that what is sought is for the vertices of a label. Those on computed properties are left.
+pub(super) fn of(label: &VertexLabel, found: &Found, is_computed: impl Fn(&str) -> bool) -> Of {
     let name = Value::from(label.name.as_str());
     if !found.labels.iter().all(|predicate| predicate.test(&name)) {
         return Of::None;
@@ -34,6 +34,10 @@ pub(super) fn of(label: &VertexLabel, found: &Found) -> Of {
     let mut condition: Option<Condition> = None;
     let mut left = Vec::new();
     for (name, predicate) in &found.properties {
+        if is_computed(name) {
+            left.push((name.clone(), predicate.clone()));
+            continue;
+        }
         let Some(property) = label.properties.iter().find(|property| property.name == **name) else { return Of::None };
         match reads(name, property, predicate) {
             Reads::Never => return Of::None,

@@ -313,7 +313,9 @@ impl Run {
             | StepKind::Repeat(_)
             | StepKind::Union(_)
             | StepKind::Choose(..)
-            | StepKind::Cap(_) => {
+            | StepKind::Cap(_)
+            | StepKind::Compute(_)
+            | StepKind::ShortestPaths(_) => {
                 Err(hoplake_engine::EngineError::Internal(format!("{kind:?} is no step of a batch")).into())
             }
         }

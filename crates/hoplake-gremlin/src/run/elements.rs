@@ -153,7 +153,8 @@ impl Run {
         };
         let names_of = |label: LabelId| -> Vec<String> {
             let properties = schema.label(label).into_iter().flat_map(|label| &label.properties);
-            properties.filter(|property| is_wanted(&property.name)).map(|property| property.name.clone()).collect()
+            let read = properties.filter(|property| is_wanted(&property.name) && !self.is_computed(&property.name));
+            read.map(|property| property.name.clone()).collect()
         };
         let asked: Vec<_> = vertices
             .into_iter()
@@ -184,6 +185,7 @@ impl Run {
         let (batches, edge_batches) = futures::future::try_join(reads, read_edges).await?;
         self.branch.join([&for_edges]);
         for ((label, ordinals, _), batch) in asked.iter().zip(batches) {
+            let batch = self.with_computed(batch, *label, ordinals, is_wanted)?;
             let number = read.batches.len() as u32;
             let vertices = ordinals.iter().filter_map(|ordinal| VertexId::new(*label, *ordinal));
             read.vertices.extend(vertices.zip((0u32..).map(|row| (number, row))));

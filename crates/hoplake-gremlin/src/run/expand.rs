@@ -289,7 +289,8 @@ impl Scan {
                 match self.labels.pop_front() {
                     Some(label) => {
                         let described = run.snapshot.schema().label(label);
-                        let conditions = described.map_or(Of::None, |label| conditions::of(label, &self.found));
+                        let conditions = described
+                            .map_or(Of::None, |label| conditions::of(label, &self.found, |name| run.is_computed(name)));
                         let Of::Some(condition, left) = conditions else { continue };
                         let query = VertexQuery { label, condition, columns: Vec::new(), wanted: None };
                         let scan = run.snapshot.scan_vertices(query, &mut run.branch).await?;

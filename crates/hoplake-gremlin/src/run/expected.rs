@@ -218,6 +218,7 @@ impl Follow<'_> {
             | StepKind::Loops(_)
             | StepKind::Text(..)
             | StepKind::As(..) => At::default(),
+            StepKind::ShortestPaths(_) => At { vertices: self.labels().collect(), ..At::default() },
             _ => at,
         }
     }
@@ -285,7 +286,7 @@ impl Follow<'_> {
     fn found(&self, found: &Found) -> At {
         let is_possible = |label: &LabelId| {
             let label = self.snapshot.schema().label(*label);
-            label.is_some_and(|label| matches!(conditions::of(label, found), conditions::Of::Some(..)))
+            label.is_some_and(|label| matches!(conditions::of(label, found, |_| false), conditions::Of::Some(..)))
         };
         At { vertices: self.labels().filter(is_possible).collect(), ..At::default() }
     }

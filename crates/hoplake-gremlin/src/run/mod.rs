@@ -12,6 +12,7 @@ mod batch;
 mod branch;
 mod by;
 mod change;
+mod computation;
 mod conditions;
 mod dedup;
 mod each;
@@ -25,8 +26,10 @@ mod merge;
 mod paths;
 mod pipe;
 mod profile;
+mod programs;
 mod reduce;
 mod scalar;
+mod shortest_paths;
 mod side_by_side;
 mod side_effects;
 mod stored;
@@ -45,6 +48,7 @@ pub use self::batch::value_bytes;
 use self::{
     batch::{Batch, Items},
     change::Changes,
+    computation::Computed,
     kept::Kept,
     paths::{Labels, PathTree},
     pipe::Pipe,
@@ -212,6 +216,8 @@ struct Run {
     kept: Option<Kept>,
     /// Metadata that is read with the first look at the store.
     expected: Option<Expected>,
+    /// Properties that were computed so far.
+    computed: Vec<Arc<Computed>>,
 }
 
 impl Run {
@@ -231,6 +237,7 @@ impl Run {
             wanted,
             kept: None,
             expected: None,
+            computed: Vec::new(),
         })
     }
 

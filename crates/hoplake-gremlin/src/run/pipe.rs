@@ -232,6 +232,7 @@ pub(super) fn is_barrier(step: &Step) -> bool {
         // Under a name, too: whoever reads it behind the step sees all of it.
         StepKind::Group(..) | StepKind::GroupCount(..) | StepKind::Tree(..) => true,
         StepKind::Barrier | StepKind::NormSack | StepKind::Fold(_) | StepKind::Cap(_) => true,
+        StepKind::Compute(_) | StepKind::ShortestPaths(_) => true,
         _ => false,
     }
 }

@@ -41,6 +41,7 @@ impl Run {
             wanted: self.wanted,
             kept: self.kept.clone(),
             expected: None,
+            computed: self.computed.clone(),
         }))
     }
 

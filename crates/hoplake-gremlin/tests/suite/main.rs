@@ -69,6 +69,9 @@ const FEATURES: &str = "org/apache/tinkerpop/gremlin/test/features";
 /// a property has a run of its own.
 const SKIPPED: [&str; 3] = ["GraphComputerOnly", "RemoteOnly", "AllowNullPropertyValues"];
 
+/// Steps that TinkerPop runs on its graph computer alone, and Hoplake anywhere.
+const COMPUTED: [&str; 4] = ["StepPageRank", "StepPeerPressure", "StepConnectedComponent", "StepShortestPath"];
+
 /// No scenario takes a second; one that hangs should not stop the others.
 const SCENARIO_TIME_MAX: Duration = Duration::from_secs(30);
 
@@ -144,7 +147,10 @@ struct Worlds<'a> {
 
 impl Worlds<'_> {
     fn verdict(&mut self, scenario: &Scenario) -> Verdict {
-        if let Some(tag) = scenario.tags.iter().find(|tag| SKIPPED.contains(&tag.as_str())) {
+        let is_computed = scenario.tags.iter().any(|tag| COMPUTED.contains(&tag.as_str()));
+        let is_skipped =
+            |tag: &&String| SKIPPED.contains(&tag.as_str()) && !(is_computed && *tag == "GraphComputerOnly");
+        if let Some(tag) = scenario.tags.iter().find(is_skipped) {
             return Verdict::Skipped(format!("@{tag}"));
         }
         let steps = match &scenario.steps {

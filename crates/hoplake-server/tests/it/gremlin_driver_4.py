@@ -56,7 +56,7 @@ connection.close()
 
 client = Client(URL, "new", auth=basic("ann", TOKEN))
 assert client.submit("g.V().has('name', who).count()", {"who": "Ann"}).all().result() == [1]
-assert "pageRank" in fails(400, lambda: client.submit("g.V().pageRank()").all().result())
+assert "program" in fails(400, lambda: client.submit("g.V().program()").all().result())
 client.close()
 bulked = Client(URL, "new", auth=basic("ann", TOKEN), bulk_results=True)
 found = bulked.submit("g.inject(1, 1, 1).barrier()").all().result()

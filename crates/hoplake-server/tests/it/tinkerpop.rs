@@ -59,7 +59,7 @@ async fn what_is_wrong_has_a_status() {
     };
     for (status, body, why) in [
         (400, json!({"gremlin": "g.V("}), "line 1"),
-        (400, json!({"gremlin": "g.V().pageRank()"}), "`pageRank` is not supported"),
+        (400, json!({"gremlin": "g.V().program()"}), "`program` is not supported"),
         (400, json!({"gremlin": "g.V(who)"}), "`who` has no value"),
         (400, json!({"gremlin": "g.V(who)", "parameters": "[who: 1].out()"}), "parameters are not a map"),
         (400, json!({"gremlin": "g.V(who)", "parameters": "g.V()"}), "parameters are not a map"),

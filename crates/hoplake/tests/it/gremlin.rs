@@ -298,7 +298,7 @@ async fn mistakes_say_what_they_are() {
     let of = |reason: Reason, message: &str| (ErrorKind::Invalid, Some(reason), message.to_owned());
     assert_eq!(refused("g.V(").await.1, Some(Reason::Syntax));
     assert_eq!(refused("g.V().outX()").await, of(Reason::Step, "`outX` is not a step of Gremlin"));
-    assert_eq!(refused("g.V().pageRank()").await, of(Reason::Step, "the step `pageRank` is not supported"));
+    assert_eq!(refused("g.V().program()").await, of(Reason::Step, "the step `program` is not supported"));
     assert_eq!(refused("g.inject('a').sum()").await.1, Some(Reason::Query));
     assert_eq!(refused("g.inject(1).fail('no')").await, of(Reason::Fail, "no"));
     let error = graph.gremlin_read_only().query("g.addV('a')").await.unwrap_err();

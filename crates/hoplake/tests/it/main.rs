@@ -20,6 +20,7 @@ mod full;
 mod golden;
 mod graphs;
 mod gremlin;
+mod gremlin_computations;
 mod indexes;
 mod inputs;
 mod loads;

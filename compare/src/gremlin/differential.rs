@@ -175,12 +175,13 @@ async fn run_block(
     Ok(())
 }
 
-/// The traversal with as few steps as still make a difference.
+/// The traversal with as few steps as still make a difference of its kind.
 async fn minimise(pair: &mut Pair<'_>, generated: &Generated) -> Result<Vec<Step>> {
     let mut steps = generated.steps.clone();
     // What is left of an order may leave a choice.
     let orders = Orders::default();
-    if !pair.ask(&steps, orders, false).await?.differ() {
+    let whole = pair.ask(&steps, orders, false).await?;
+    if !whole.differ() {
         return Ok(steps);
     }
     let mut attempts = 0;
@@ -190,7 +191,8 @@ async fn minimise(pair: &mut Pair<'_>, generated: &Generated) -> Result<Vec<Step
             if attempts > ATTEMPTS {
                 return Ok(steps);
             }
-            if pair.ask(&candidate, orders, false).await?.differ() {
+            let answers = pair.ask(&candidate, orders, false).await?;
+            if answers.differ() && answers.fails() == whole.fails() {
                 steps = candidate;
                 continue 'smaller;
             }

@@ -9,10 +9,32 @@ use super::{
 type Reason = (&'static str, fn(&[Step], &Answers) -> bool);
 
 /// All of them. Each is as narrow as it can be said.
-const REASONS: [Reason; 11] = [
+const REASONS: [Reason; 16] = [
     ("predicates on texts are false for what is not a text; TinkerPop's fail", |steps, answers| {
-        casts(answers, &["java.lang.String"]) && has_argument(steps, "TextP.")
+        (casts(answers, &["java.lang.String"]) || reference_fails(answers, "\"this.text\" is null"))
+            && has_argument(steps, "TextP.")
     }),
+    (
+        "the property of an edge has a label, its name, and TinkerPop's server takes it for an element",
+        |steps, answers| reference_fails(answers, "TinkerProperty cannot be cast") && has_step(steps, &["label"]),
+    ),
+    ("TinkerPop makes one range of two in a row, and refuses what comes of some", |steps, answers| {
+        reference_fails(answers, "Not a legal range") && has_step(steps, &RANGES)
+    }),
+    ("the first entries of a map are those of a hash table", |steps, answers| {
+        let is_local = |step: &Step| {
+            RANGES.contains(&step.name.as_str())
+                && step.arguments.iter().any(|it| matches!(it, Argument::Text(text) if text == "Scope.local"))
+        };
+        both_answer(answers) && has_step(steps, &MAPS) && any(steps, &|step, _| is_local(step))
+    }),
+    ("`dedup` by a value keeps the first of some, and `V` and `E` have no order", |steps, answers| {
+        both_answer(answers) && follows(steps, "dedup", "by")
+    }),
+    (
+        "TinkerPop's barriers make one traverser of equal ones, whose results come one after the other",
+        |steps, answers| answers.differ_in_order() && has_step(steps, &["order", "barrier", "aggregate"]),
+    ),
     (
         "`order`, `min` and `max` have an order of everything; TinkerPop's fail for what Java has no order of",
         |steps, answers| {
@@ -29,8 +51,7 @@ const REASONS: [Reason; 11] = [
         |steps, _| follows(steps, "count", "is"),
     ),
     ("the order of a map as text is that of a hash table", |steps, _| {
-        has_step(steps, &["asString"])
-            && has_step(steps, &["tree", "group", "groupCount", "valueMap", "propertyMap", "elementMap"])
+        has_step(steps, &["asString"]) && has_step(steps, &MAPS)
     }),
     ("the text of an edge has its id, and that of a new edge is the server's", |steps, answers| {
         let both = [&answers.reference, &answers.hoplake];
@@ -65,17 +86,16 @@ const REASONS: [Reason; 11] = [
         },
     ),
     (
-        "TinkerPop's barriers make one traverser of equal ones, of which `dedup` in another traversal lets one through",
+        "TinkerPop's barriers make one traverser of equal ones, which `dedup` or `limit` in another traversal takes together",
         |steps, answers| {
-            let is_dedup = |step: &Step| step.name == "dedup";
-            answers.hoplake.is_ok()
-                && answers.reference.is_ok()
+            let takes = |step: &Step| step.name == "dedup" || RANGES.contains(&step.name.as_str());
+            both_answer(answers)
                 && any(steps, &|step, _| {
                     ["optional", "local", "flatMap", "union", "choose", "coalesce"].contains(&step.name.as_str())
                         && step
                             .arguments
                             .iter()
-                            .any(|it| matches!(it, Argument::Child(child) if child.iter().any(is_dedup)))
+                            .any(|it| matches!(it, Argument::Child(child) if child.iter().any(takes)))
                 })
         },
     ),
@@ -101,9 +121,19 @@ const REASONS: [Reason; 11] = [
 /// Steps that have a result where nothing came.
 const REDUCING: [&str; 9] = ["count", "sum", "min", "max", "mean", "fold", "group", "groupCount", "tree"];
 
+/// Steps that let some through by their number.
+const RANGES: [&str; 4] = ["limit", "skip", "tail", "range"];
+
+/// Steps that make maps in the order of a hash table.
+const MAPS: [&str; 6] = ["tree", "group", "groupCount", "valueMap", "propertyMap", "elementMap"];
+
 /// Why these answers differ, if it is known.
 pub fn reason(steps: &[Step], answers: &Answers) -> Option<&'static str> {
     REASONS.iter().find(|(_, applies)| applies(steps, answers)).map(|(reason, _)| *reason)
+}
+
+fn both_answer(answers: &Answers) -> bool {
+    answers.fails() == [false, false]
 }
 
 fn reference_fails(answers: &Answers, with: &str) -> bool {
@@ -139,7 +169,8 @@ fn follows(steps: &[Step], first: &str, second: &str) -> bool {
 
 /// Whether a condition follows a step that TinkerPop moves it before: another condition, an order, a `dedup`.
 fn moves_conditions(steps: &[Step]) -> bool {
-    let later = ["where", "filter", "and", "or", "not", "order", "dedup", "by", "is", "has", "hasNot"];
+    let later =
+        ["where", "filter", "and", "or", "not", "order", "dedup", "by", "is", "has", "hasNot", "hasLabel", "hasId"];
     let earlier = [
         "is",
         "has",

@@ -49,6 +49,21 @@ impl Answers {
             _ => true,
         }
     }
+
+    /// Which of them are errors.
+    pub fn fails(&self) -> [bool; 2] {
+        [self.reference.is_err(), self.hoplake.is_err()]
+    }
+
+    /// Whether both have the same results in another order.
+    pub fn differ_in_order(&self) -> bool {
+        let sorted = |outcome: &Outcome| {
+            let mut forms = outcome.as_ref().ok()?.clone();
+            forms.sort_unstable();
+            Some(forms)
+        };
+        self.reference.is_ok() && sorted(&self.reference) == sorted(&self.hoplake)
+    }
 }
 
 /// Names and ids of all vertices, and of all edges.

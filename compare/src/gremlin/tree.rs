@@ -105,7 +105,9 @@ pub fn smaller(steps: &[Step]) -> Vec<Vec<Step>> {
             all.push(with(Vec::new()));
         }
         for (number, argument) in step.arguments.iter().enumerate() {
-            if step.arguments.len() > 1 && step.name != "option" {
+            // Without its scope a step is another one.
+            let is_scope = matches!(argument, Argument::Text(text) if text == "Scope.local");
+            if step.arguments.len() > 1 && step.name != "option" && !is_scope {
                 let mut less = step.clone();
                 less.arguments.remove(number);
                 all.push(with(vec![less]));

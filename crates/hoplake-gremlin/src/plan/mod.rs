@@ -575,6 +575,21 @@ pub enum StepKind {
     MergeEdge(Merging),
 }
 
+impl StepKind {
+    /// Whether it changes the graph.
+    pub(crate) fn writes(&self) -> bool {
+        matches!(
+            self,
+            Self::AddVertex(..)
+                | Self::AddEdge(..)
+                | Self::Property(_)
+                | Self::Drop
+                | Self::MergeVertex(_)
+                | Self::MergeEdge(_)
+        )
+    }
+}
+
 /// A computation over the whole graph.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Computation {

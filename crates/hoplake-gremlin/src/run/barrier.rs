@@ -130,6 +130,7 @@ impl Run {
                 let value = self.capped(names).await?;
                 self.begun(frames.iter().map(|frame| (*frame, value.clone())).collect(), labels)
             }
+            kind if kind.writes() && !all.is_empty() => self.change(kind, labels, all).await,
             StepKind::Compute(computation) => {
                 self.compute(computation, &all).await?;
                 self.relabelled(all, labels)

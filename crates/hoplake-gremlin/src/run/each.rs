@@ -282,15 +282,14 @@ impl Run {
             | StepKind::DateAdd(..)
             | StepKind::DateDiff(_) => self.scalar(kind, labels, batch).await,
 
+            // They have pipes of their own, or take all at once.
             StepKind::AddVertex(..)
             | StepKind::AddEdge(..)
             | StepKind::Property(_)
             | StepKind::Drop
             | StepKind::MergeVertex(_)
-            | StepKind::MergeEdge(_) => self.change(kind, labels, batch).await,
-
-            // They have pipes of their own.
-            StepKind::Inject(_)
+            | StepKind::MergeEdge(_)
+            | StepKind::Inject(_)
             | StepKind::Vertices(_)
             | StepKind::Find(_)
             | StepKind::Edges(_)
@@ -382,6 +381,7 @@ impl Run {
     }
 
     async fn has(&mut self, batch: Batch, name: &Name, predicate: &Predicate, labels: &Labels) -> Done<Batch> {
+        let batch = without_edge_properties(batch);
         let read = self.read(elements(&batch), Wanted::Named(std::slice::from_ref(name))).await?;
         let fulfils = |at: usize| match has_properties(&batch, at)? {
             Some(element) => Ok(read.values(element, name).iter().any(|value| predicate.test(value))),
@@ -393,6 +393,7 @@ impl Run {
 
     /// By identity where the predicate asks for certain ids: every form of an id is one then.
     async fn has_id(&mut self, batch: Batch, predicate: &Predicate, labels: &Labels) -> Done<Batch> {
+        let batch = without_edge_properties(batch);
         if let Predicate::Test(test @ (Test::Eq | Test::Neq | Test::Within | Test::Without), ids) = predicate {
             let vertices: HashSet<_> = self.vertices_of(ids).await?.into_iter().flatten().collect();
             let edges: HashSet<_> = self.edges_of(ids).await?.into_iter().flatten().map(|edge| edge.id()).collect();
@@ -679,4 +680,12 @@ fn spread(predicate: Predicate) -> Predicate {
 
 fn not_an_edge(value: &Value) -> GremlinError {
     GremlinError::wrong_type(format!("only edges have ends, and this is {}", kind_of(value)))
+}
+
+/// The rows that are not on a property of an edge, which fulfils no condition on a property or an id.
+fn without_edge_properties(batch: Batch) -> Batch {
+    let Items::Values(values) = &batch.items else { return batch };
+    let is_one = |value: &Value| matches!(value, Value::Unread(unread) if matches!(**unread, Unread::Property(_)));
+    let others: Vec<bool> = values.iter().map(|value| !is_one(value)).collect();
+    batch.keep(|at| others[at])
 }

@@ -233,7 +233,8 @@ pub(super) fn is_barrier(step: &Step) -> bool {
         StepKind::Group(..) | StepKind::GroupCount(..) | StepKind::Tree(..) => true,
         StepKind::Barrier | StepKind::NormSack | StepKind::Fold(_) | StepKind::Cap(_) => true,
         StepKind::Compute(_) | StepKind::ShortestPaths(_) => true,
-        _ => false,
+        // What a step writes is not seen by those before it: how far they came would decide the answer.
+        kind => kind.writes(),
     }
 }
 

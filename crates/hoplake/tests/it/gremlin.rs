@@ -274,6 +274,26 @@ async fn a_transaction_reads_what_it_wrote_and_is_one_version() {
 }
 
 #[tokio::test]
+async fn what_a_step_writes_is_not_seen_by_the_steps_before_it() {
+    let graph = empty("memory://gremlin-eager").await;
+    let mut transaction = graph.gremlin();
+    // Of two labels, which are scanned one after the other.
+    transaction.query("g.addV('a').as('a').addV('b').as('b').addE('e').from('a').to('b')").await.unwrap();
+    transaction.query("g.V().as('v').addE('e').to('v')").await.unwrap();
+    let found = transaction.query("g.V().both().hasNot('x').property('x', 1).count()").await.unwrap();
+    assert_eq!(found, transaction.query("g.V().both().count()").await.unwrap());
+    // A loop over what it adds ends.
+    transaction.query("g.V().addV('b')").await.unwrap();
+    assert_eq!(transaction.query("g.V().count()").await.unwrap(), [Value::from(4_i64)]);
+    // A property of an edge has neither.
+    assert_eq!(
+        transaction.query("g.V().property('p', 1).outE().property('p', 1).properties().hasId('x')").await.unwrap(),
+        []
+    );
+    assert_eq!(transaction.query("g.E().properties().has('p', 1)").await.unwrap(), []);
+}
+
+#[tokio::test]
 async fn changes_of_the_same_element_are_a_conflict() {
     let mut graph = empty("memory://gremlin-conflict").await;
     let mut first = graph.gremlin();

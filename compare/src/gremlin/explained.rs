@@ -38,8 +38,14 @@ const REASONS: [Reason; 16] = [
     (
         "`order`, `min` and `max` have an order of everything; TinkerPop's fail for what Java has no order of",
         |steps, answers| {
-            let classes =
-                ["java.lang.Comparable", "java.lang.Integer", "java.lang.Long", "java.lang.String", "java.lang.Double"];
+            let classes = [
+                "java.lang.Comparable",
+                "java.lang.Integer",
+                "java.lang.Long",
+                "java.lang.String",
+                "java.lang.Double",
+                "java.time.OffsetDateTime",
+            ];
             casts(answers, &classes) && has_step(steps, &["order", "min", "max"])
         },
     ),
@@ -58,7 +64,7 @@ const REASONS: [Reason; 16] = [
         let has_edge = |answer: &&Result<Vec<String>, String>| {
             answer.as_ref().is_ok_and(|forms| forms.iter().any(|form| form.contains("\"e[")))
         };
-        has_step(steps, &["asString"]) && both.iter().all(has_edge)
+        has_step(steps, &["asString", "conjoin", "concat", "format"]) && both.iter().all(has_edge)
     }),
     ("nothing before `limit(0)` runs", |steps, answers| {
         let is_none = |step: &Step| {

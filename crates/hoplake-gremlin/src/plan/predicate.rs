@@ -49,6 +49,25 @@ impl Predicate {
         }
     }
 
+    /// Whether the values of a property fulfil it. Parts that all have to hold are conditions of their own, as in TinkerPop: of several
+    /// values one may fulfil one part, and one another.
+    pub fn test_any(&self, values: &[Value]) -> bool {
+        let any = |test: &dyn Fn(Option<Ordering>) -> bool, other: Option<&Value>| {
+            other.is_some_and(|other| values.iter().any(|value| test(compare(value, other))))
+        };
+        let is_less = |order: Option<Ordering>| order == Some(Ordering::Less);
+        match self {
+            Self::And(all) => all.iter().all(|one| one.test_any(values)),
+            Self::Test(Test::Between, ends) => {
+                any(&|order| order.is_some_and(Ordering::is_ge), ends.first()) && any(&is_less, ends.get(1))
+            }
+            Self::Test(Test::Inside, ends) => {
+                any(&|order| order == Some(Ordering::Greater), ends.first()) && any(&is_less, ends.get(1))
+            }
+            one => values.iter().any(|value| one.test(value)),
+        }
+    }
+
     /// The same predicate, of other values.
     pub fn map<E>(&self, change: &mut impl FnMut(&Value) -> Result<Value, E>) -> Result<Self, E> {
         let mut all = |predicates: &[Self]| predicates.iter().map(|it| it.map(change)).collect::<Result<Vec<_>, E>>();

@@ -384,7 +384,7 @@ impl Run {
         let batch = without_edge_properties(batch);
         let read = self.read(elements(&batch), Wanted::Named(std::slice::from_ref(name))).await?;
         let fulfils = |at: usize| match has_properties(&batch, at)? {
-            Some(element) => Ok(read.values(element, name).iter().any(|value| predicate.test(value))),
+            Some(element) => Ok(predicate.test_any(&read.values(element, name))),
             None => Ok(false),
         };
         let kept: Vec<bool> = (0..batch.len()).map(fulfils).collect::<Done<_>>()?;

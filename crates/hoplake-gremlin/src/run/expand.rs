@@ -318,7 +318,7 @@ impl Scan {
                 let elements = vertices.iter().map(|vertex| Element::Vertex(*vertex)).collect::<Vec<_>>();
                 let read = run.read(elements, Wanted::Named(&names)).await?;
                 let fulfils = |vertex: &VertexId, name: &Name, predicate: &Predicate| {
-                    read.values(Element::Vertex(*vertex), name).iter().any(|value| predicate.test(value))
+                    predicate.test_any(&read.values(Element::Vertex(*vertex), name))
                 };
                 vertices.retain(|vertex| left.iter().all(|(name, predicate)| fulfils(vertex, name, predicate)));
             }

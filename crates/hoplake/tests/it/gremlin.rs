@@ -383,6 +383,10 @@ async fn answers_are_those_of_the_reference_server() {
         ("g.withSack(1, sum).V().both().barrier().sack()", "1 1"),
         ("g.withSack(2).V().local(both('e').barrier(normSack)).sack()", "1.0 1.0"),
         ("g.V().outE().subgraph('g').cap('g')", "graph[vertices:2 edges:1]"),
+        // Of several values one fulfils one part of a condition, and one another.
+        ("g.V().has('y', between('q', 'q')).count()", "1"),
+        ("g.V(2).has('y', gt('p').and(lt('q'))).count()", "1"),
+        ("g.V(2).values('y').is(between('q', 'q')).count()", "0"),
         // A tree is a map.
         ("g.inject('b').tree().unfold()", "{b={}}"),
         ("g.inject('b').tree().select(keys)", "[b]"),

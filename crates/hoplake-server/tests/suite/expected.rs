@@ -16,7 +16,7 @@
 
 use std::str::FromStr;
 
-use hoplake_gremlin::{
+use hoplake::gremlin::{
     literal::Number,
     script::{Argument, Statement},
     text,
@@ -216,7 +216,7 @@ fn date_time(text: &str) -> Result<Value, String> {
 
 #[cfg(test)]
 mod tests {
-    use hoplake_gremlin::{
+    use hoplake::gremlin::{
         tokens::{Direction, Merge, T},
         value::{Edge, Vertex, VertexProperty},
     };

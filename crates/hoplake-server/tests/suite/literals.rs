@@ -1,6 +1,6 @@
 //! Values as Gremlin writes them, and texts with them in the place of names.
 
-use hoplake_gremlin::{literal::Number, value::Value};
+use hoplake::gremlin::{literal::Number, value::Value};
 
 /// A value as Gremlin; `None` if only a driver can send it.
 pub fn literal(value: &Value) -> Option<String> {
@@ -88,7 +88,7 @@ fn length_of_string(text: &str, quote: char) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use hoplake_gremlin::{
+    use hoplake::gremlin::{
         script::{Argument, Statement},
         text,
         tokens::{T, Token},

@@ -7,7 +7,7 @@
 
 use std::{collections::HashMap, fmt::Write, fs, path::Path};
 
-use hoplake_gremlin::{
+use hoplake::gremlin::{
     graphson,
     value::{Edge, Property, Value, Vertex, VertexProperty, order},
 };
@@ -190,7 +190,7 @@ fn add_edge(edge: &Edge) -> String {
 
 #[cfg(test)]
 mod tests {
-    use hoplake_gremlin::text;
+    use hoplake::gremlin::text;
 
     use super::*;
 

@@ -4,13 +4,13 @@ use std::{collections::BTreeMap, env, fmt::Write, fs, path::Path};
 
 use crate::{Scenario, scenario::query};
 
-/// The scenarios that are known to fail.
-const MISSES: &str = include_str!("misses.txt");
+/// Where the lists of the scenarios that are known to fail are, a file for each way.
+const MISSES: &str = "tests/suite/misses";
 
-/// What `misses.txt` begins with.
+/// What a list begins with.
 const HEAD: &str = "\
 # The scenarios that fail: their file and name, one a line. To update this list, after a look at the report:
-#   HOPLAKE_GREMLIN_MISSES=1 HOPLAKE_GREMLIN_SUITE=folder cargo test -p hoplake-gremlin --test suite -- --ignored
+#   HOPLAKE_GREMLIN_MISSES=1 HOPLAKE_GREMLIN_SUITE=folder cargo test -p hoplake-server --test suite -- --ignored
 ";
 
 /// What became of a scenario.
@@ -25,6 +25,8 @@ pub enum Verdict {
 /// What became of all of them.
 #[derive(Default)]
 pub struct Report {
+    /// In which way they ran.
+    way: &'static str,
     passed: Vec<String>,
     failed: Vec<String>,
     /// How many for each reason.
@@ -34,6 +36,10 @@ pub struct Report {
 }
 
 impl Report {
+    pub fn of(way: &'static str) -> Self {
+        Self { way, ..Self::default() }
+    }
+
     pub fn add(&mut self, scenario: &Scenario, verdict: Verdict) {
         match verdict {
             Verdict::Passed => self.passed.push(scenario.name.clone()),
@@ -55,28 +61,31 @@ impl Report {
     pub fn finish(&self, partial: bool) {
         let skipped: Vec<String> = self.skipped.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
         println!(
-            "passed {}, failed {}, skipped {} ({})",
+            "{}: passed {}, failed {}, skipped {} ({})",
+            self.way,
             self.passed.len(),
             self.failed.len(),
             self.skipped.values().sum::<usize>(),
             skipped.join(", ")
         );
         if let Ok(path) = env::var("HOPLAKE_GREMLIN_REPORT") {
-            fs::write(path, &self.failures).unwrap();
+            fs::write(Path::new(&path).join(format!("{}.txt", self.way)), &self.failures).unwrap();
         }
+        let list = Path::new(env!("CARGO_MANIFEST_DIR")).join(MISSES).join(format!("{}.txt", self.way));
         if env::var_os("HOPLAKE_GREMLIN_MISSES").is_some() {
             assert!(!partial, "HOPLAKE_GREMLIN_MISSES needs all scenarios, and HOPLAKE_GREMLIN_ONLY leaves some out");
-            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/misses.txt");
-            return fs::write(path, format!("{HEAD}{}", lines(&self.failed))).unwrap();
+            return fs::write(list, format!("{HEAD}{}", lines(&self.failed))).unwrap();
         }
-        let misses: Vec<&str> = MISSES.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
+        let misses = fs::read_to_string(&list).unwrap();
+        let misses: Vec<&str> = misses.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
         let is_miss = |name: &&String| misses.contains(&name.as_str());
         let broken: Vec<&String> = self.failed.iter().filter(|name| !is_miss(name)).collect();
         let mended: Vec<&String> = self.passed.iter().filter(is_miss).collect();
         assert!(
             broken.is_empty() && mended.is_empty(),
-            "{} scenarios fail and are not in misses.txt:\n{}{} pass and are in it:\n{}",
+            "{} scenarios fail and are not in {}:\n{}{} pass and are in it:\n{}",
             broken.len(),
+            list.display(),
             lines(&broken),
             mended.len(),
             lines(&mended)

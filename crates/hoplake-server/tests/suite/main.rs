@@ -1,7 +1,8 @@
-//! TinkerPop's own suite of scenarios, run within the process.
+//! TinkerPop's own suite of scenarios: on an embedded graph, and on a served one that the unmodified driver for Python asks, in text and in
+//! bytecode.
 //!
 //! ```text
-//! HOPLAKE_GREMLIN_SUITE=folder cargo test -p hoplake-gremlin --test suite -- --ignored --nocapture
+//! HOPLAKE_GREMLIN_SUITE=folder cargo test -p hoplake-server --test suite -- --ignored --nocapture
 //! ```
 //! The suite is not in this repository. The folder is `gremlin-test-3.8.1.jar`, unpacked: it has `org/`.
 //!
@@ -10,14 +11,15 @@
 //! | `HOPLAKE_GREMLIN_SUITE` | the folder |
 //! | `HOPLAKE_GREMLIN_ONLY` | run those scenarios alone whose file and name have this in them |
 //! | `HOPLAKE_GREMLIN_LITERALS` | if it is set, parameters are literals in the text and not bindings |
-//! | `HOPLAKE_GREMLIN_REPORT` | a file for the failures: scenario, tags, query, reason |
-//! | `HOPLAKE_GREMLIN_MISSES` | if it is set, `misses.txt` is written anew instead of compared |
+//! | `HOPLAKE_GREMLIN_REPORT` | a folder for the failures of each way: scenario, tags, query, reason |
+//! | `HOPLAKE_GREMLIN_MISSES` | if it is set, the lists of misses are written instead of compared |
 //!
-//! `misses.txt` names the scenarios that fail. The test fails if another one fails, or if one of these passes.
+//! `misses/` names the scenarios that fail in each way. The test fails if another one fails, or if one of these passes.
 //!
 //! | module | what it does |
 //! | --- | --- |
-//! | [`world`] | what the scenarios run against: the engine comes in here |
+//! | [`world`] | what the scenarios run against: Hoplake comes in here |
+//! | [`served`], [`forms`] | a server and the driver that asks it |
 //! | [`graphs`] | the data graphs |
 //! | [`steps`] | what a step says |
 //! | [`scenario`] | runs the steps |
@@ -31,10 +33,12 @@
 mod compare;
 mod elements;
 mod expected;
+mod forms;
 mod graphs;
 mod literals;
 mod report;
 mod scenario;
+mod served;
 mod show;
 mod steps;
 mod world;
@@ -55,7 +59,9 @@ use self::{
     graphs::{Graph, GraphName},
     report::{Report, Verdict},
     scenario::{Parameters, Shared},
+    served::{Sent, Server},
     steps::Step,
+    world::Place,
 };
 
 /// The version of the suite, which `./test gremlin` fetches.
@@ -87,13 +93,34 @@ struct Scenario {
 #[test]
 #[ignore = "needs the folder that HOPLAKE_GREMLIN_SUITE names"]
 fn scenarios() {
+    run("embedded", None);
+}
+
+#[test]
+#[ignore = "needs the folder that HOPLAKE_GREMLIN_SUITE names"]
+fn scenarios_of_a_driver_in_text() {
+    run("text", Some(Sent::Text));
+}
+
+#[test]
+#[ignore = "needs the folder that HOPLAKE_GREMLIN_SUITE names"]
+fn scenarios_of_a_driver_in_bytecode() {
+    run("bytecode", Some(Sent::Bytecode));
+}
+
+/// Runs all scenarios in a way.
+fn run(way: &'static str, sent: Option<Sent>) {
     let suite = PathBuf::from(env::var("HOPLAKE_GREMLIN_SUITE").unwrap());
     let only = env::var("HOPLAKE_GREMLIN_ONLY").ok();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let in_text = env::var_os("HOPLAKE_GREMLIN_LITERALS").is_some();
     let parameters = if in_text { Parameters::InText } else { Parameters::Bound };
-    let mut worlds = Worlds { suite: &suite, runtime: &runtime, parameters, shared: HashMap::new() };
-    let mut report = Report::default();
+    let place = match sent {
+        None => Place::Embedded,
+        Some(sent) => Place::Served(runtime.block_on(Server::start(sent))),
+    };
+    let mut worlds = Worlds { suite: &suite, runtime: &runtime, place: &place, parameters, shared: HashMap::new() };
+    let mut report = Report::of(way);
     silence_panics_of_scenarios();
     for scenario in read(&suite) {
         if only.as_ref().is_none_or(|only| scenario.name.contains(only.as_str())) {
@@ -140,6 +167,7 @@ fn list(folder: &Path, files: &mut Vec<PathBuf>) {
 struct Worlds<'a> {
     suite: &'a Path,
     runtime: &'a Runtime,
+    place: &'a Place,
     parameters: Parameters,
     /// Those of the graphs that no scenario changes, or why one could not be opened.
     shared: HashMap<GraphName, Result<Shared, String>>,
@@ -178,22 +206,22 @@ impl Worlds<'_> {
     }
 
     fn run(&mut self, steps: &[Step], graph: GraphName) -> Result<(), String> {
-        let (suite, runtime, parameters) = (self.suite, self.runtime, self.parameters);
+        let (suite, runtime, place, parameters) = (self.suite, self.runtime, self.place, self.parameters);
         let run = async |shared: &mut Shared| {
             let run = tokio::time::timeout(SCENARIO_TIME_MAX, scenario::run(steps, shared, parameters));
             run.await.unwrap_or_else(|_| Err(format!("it takes longer than {} s", SCENARIO_TIME_MAX.as_secs())))
         };
         if graph == GraphName::Empty {
-            return runtime.block_on(run(&mut open(graph, suite, runtime)?));
+            return runtime.block_on(run(&mut open(graph, suite, place, runtime)?));
         }
-        let shared = self.shared.entry(graph).or_insert_with(|| open(graph, suite, runtime));
+        let shared = self.shared.entry(graph).or_insert_with(|| open(graph, suite, place, runtime));
         runtime.block_on(run(shared.as_mut().map_err(|error| error.clone())?))
     }
 }
 
-fn open(name: GraphName, suite: &Path, runtime: &Runtime) -> Result<Shared, String> {
+fn open(name: GraphName, suite: &Path, place: &Place, runtime: &Runtime) -> Result<Shared, String> {
     let graph = Graph::load(name, suite)?;
-    let world = runtime.block_on(world::open(&graph));
+    let world = runtime.block_on(place.open(&graph));
     world.map(|world| Shared::new(name, world)).map_err(|error| format!("the {name:?} graph: {error}"))
 }
 

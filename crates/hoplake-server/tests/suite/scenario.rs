@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use hoplake_gremlin::value::{Tree, Value};
+use hoplake::gremlin::value::{Tree, Value};
 
 use crate::{
     compare::{any_of, items, ordered, same, unordered},

@@ -1,6 +1,6 @@
 //! Values as scenarios write them, for the reasons of failures. Elements have their ids, because their names are not at hand.
 
-use hoplake_gremlin::{
+use hoplake::gremlin::{
     literal::Number,
     value::{Tree, Value},
 };

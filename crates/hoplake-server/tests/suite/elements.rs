@@ -2,7 +2,7 @@
 //!
 //! They are asked from the world itself, so that their ids are whatever the engine gives.
 
-use hoplake_gremlin::value::{Edge, Value, Vertex, VertexProperty};
+use hoplake::gremlin::value::{Edge, Value, Vertex, VertexProperty};
 
 use crate::{compare::same, world::World};
 

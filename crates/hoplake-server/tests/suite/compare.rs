@@ -14,7 +14,7 @@
 //!
 //! Java's runner also compares the types of numbers, and Python's does not. Here they do not count: Hoplake stores integers as longs.
 
-use hoplake_gremlin::{
+use hoplake::gremlin::{
     literal::Number,
     value::{Property, Tree, Value, equals},
 };
@@ -144,7 +144,7 @@ fn difference<'a, T>(left: &'a [T], right: &'a [T], same: impl Fn(&T, &T) -> boo
 
 #[cfg(test)]
 mod tests {
-    use hoplake_gremlin::value::{Path, Traverser, Vertex, VertexProperty};
+    use hoplake::gremlin::value::{Path, Traverser, Vertex, VertexProperty};
 
     use super::*;
 

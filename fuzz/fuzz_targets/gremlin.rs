@@ -5,7 +5,7 @@
 use std::sync::LazyLock;
 
 use hoplake::{
-    Error, ErrorKind, Graph, MemoryBudget, QueryContext, Store,
+    Error, ErrorKind, Graph, MemoryBudget, QueryContext, QueryEdition, Store,
     gremlin::{self, Names, Wanted, script::Statement},
 };
 use hoplake_fuzz::{begin, bounded};
@@ -30,11 +30,18 @@ struct Fixture {
 static FIXTURE: LazyLock<Fixture> = LazyLock::new(|| {
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime can be had");
     let graph = runtime.block_on(async {
-        Graph::create(&Store::open("memory://fuzz").expect("a store in memory")).await.expect("an empty store");
+        let store = Store::open("memory://fuzz").expect("a store in memory");
+        Graph::create(&store).await.expect("an empty store");
         let mut graph = Graph::open("memory://fuzz").await.expect("a graph that is there");
         let mut transaction = graph.gremlin();
         transaction.query(GRAPH).await.expect("a query without mistakes");
         transaction.commit().await.expect("nobody else writes");
+        // Calls are a part of the language that needs a graph.
+        let text = "g.V().has('name', name).out(along).limit(most)".into();
+        let parameters =
+            ["name:string=ann", "along:string", "most:int64=2"].map(|it| gremlin::parameter(it).expect("a parameter"));
+        let edition = QueryEdition { text, parameters: parameters.to_vec(), ..QueryEdition::default() };
+        Graph::save_query(&store, "q", &edition).await.expect("a query that can be planned");
         graph.refresh().await.expect("a graph that is there");
         graph
     });
@@ -63,7 +70,7 @@ async fn run(graph: &Graph, text: &str) -> Result<(), Error> {
     context.give_time(Some(TIME_MS));
     for statement in &script.statements {
         let Statement::Traversal(traversal, _) = statement else { continue };
-        let plan = gremlin::plan(traversal, Names::default())?;
+        let plan = transaction.plan(traversal, Names::default())?;
         let mut results = transaction.run(&plan, Wanted { properties: true }, &context)?;
         while !results.next(1_000).await?.is_empty() {}
         transaction = results.into_transaction();

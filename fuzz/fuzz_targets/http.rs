@@ -11,9 +11,8 @@ use std::{
 use bytes::Bytes;
 use hoplake_fuzz::{
     begin, bounded,
-    golden::{objects, store_of},
+    serving::{self, BYTES_MAX},
 };
-use hoplake_server::{LimitSettings, ServerBuilder, Settings};
 use http_body_util::{BodyExt, Full};
 use hyper::{Request, StatusCode, client::conn::http1::SendRequest};
 use hyper_util::rt::TokioIo;
@@ -23,7 +22,7 @@ use tokio::{
     runtime::{Builder, Runtime},
 };
 
-const ROUTES: [(&str, &str); 14] = [
+const ROUTES: [(&str, &str); 17] = [
     ("POST", "/v1/graphs/g/look-up"),
     ("POST", "/v1/graphs/g/neighbors"),
     ("POST", "/v1/graphs/g/properties"),
@@ -38,11 +37,17 @@ const ROUTES: [(&str, &str); 14] = [
     ("GET", "/v1/graphs"),
     ("PUT", "/v1/graphs/g/look-up"),
     ("POST", "/v1/graphs/other/look-up"),
+    ("POST", "/gremlin"),
+    ("POST", "/v1/graphs/g/gremlin"),
+    ("POST", "/v1/graphs/g/queries/q"),
 ];
-const ACCEPTS: [&str; 4] = ["application/json", "application/x-ndjson", "application/vnd.apache.arrow.stream", "*/*"];
-/// The server's own budget, and what serving takes besides.
-const BYTES_MAX: usize = 256 << 20;
-
+const ACCEPTS: [&str; 5] = [
+    "application/json",
+    "application/x-ndjson",
+    "application/vnd.apache.arrow.stream",
+    "*/*",
+    "application/vnd.graphbinary-v4.0",
+];
 struct Fixture {
     client: Runtime,
     connection: Mutex<Option<SendRequest<Full<Bytes>>>>,
@@ -53,24 +58,7 @@ struct Fixture {
 }
 
 static FIXTURE: LazyLock<Fixture> = LazyLock::new(|| {
-    let server = Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime can be had");
-    let local = SocketAddr::from(([127, 0, 0, 1], 0));
-    let settings = Settings {
-        grpc: local,
-        http: local,
-        graphs: vec!["g=memory://fuzz/g".into()],
-        limits: LimitSettings { time_ms: 5_000, memory_bytes_max: 64 << 20, ..LimitSettings::default() },
-        query_threads: 1,
-        memory_bytes_max: 128 << 20,
-        ..Settings::default()
-    };
-    let running = server.block_on(async {
-        let store = store_of(&objects()).await;
-        let builder = ServerBuilder::new(settings).open_stores_with(std::sync::Arc::new(move |_| Ok(store.clone())));
-        builder.bind().await.expect("a port is free")
-    });
-    let http = running.http();
-    server.spawn(running.run(std::future::pending()));
+    let (server, http) = serving::start(5_000);
     let client = Builder::new_current_thread().enable_all().build().expect("a runtime can be had");
     Fixture { client, connection: Mutex::new(None), traversal: Mutex::new("none".into()), http, _server: server }
 });

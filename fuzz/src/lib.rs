@@ -8,6 +8,7 @@
 pub mod folder;
 pub mod golden;
 pub mod made;
+pub mod serving;
 
 use std::{alloc::System, fmt::Write, fs, panic, path::Path};
 

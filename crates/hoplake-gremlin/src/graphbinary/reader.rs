@@ -287,14 +287,14 @@ impl<'a> Reader<'a> {
         let key = self.text()?;
         let value = self.value()?;
         self.parent()?;
-        Ok(VertexProperty { id, key, value, properties: self.plain_properties()? })
+        Ok(VertexProperty { id, key: key.into(), value, properties: self.plain_properties()? })
     }
 
     fn property(&mut self) -> Read<Property> {
         let key = self.text()?;
         let value = self.value()?;
         self.parent()?;
-        Ok(Property { key, value })
+        Ok(Property { key: key.into(), value })
     }
 
     /// The element that something belongs to: a place that is kept for it, and null.

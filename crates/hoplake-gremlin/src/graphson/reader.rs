@@ -391,16 +391,16 @@ fn vertex_property(json: Json) -> Read<VertexProperty> {
         None => None,
         Some(json) => {
             let all = object(json, "g:VertexProperty")?.into_iter();
-            Some(all.map(|(key, json)| Ok(Property { key, value: value(json)? })).collect::<Read<_>>()?)
+            Some(all.map(|(key, json)| Ok(Property { key: key.into(), value: value(json)? })).collect::<Read<_>>()?)
         }
     };
     let (id, key) = (value(fields.take("id")?)?, fields.text("label")?);
-    Ok(VertexProperty { id, key, value: value(fields.take("value")?)?, properties })
+    Ok(VertexProperty { id, key: key.into(), value: value(fields.take("value")?)?, properties })
 }
 
 fn property(json: Json) -> Read<Property> {
     let mut fields = Fields::of(json, "g:Property")?;
-    Ok(Property { key: fields.text("key")?, value: value(fields.take("value")?)? })
+    Ok(Property { key: fields.text("key")?.into(), value: value(fields.take("value")?)? })
 }
 
 fn path(json: Json) -> Read<Path> {

@@ -61,6 +61,7 @@ impl Display for StepKind {
                 labels.iter().try_for_each(|predicate| write!(f, " label {predicate}"))?;
                 properties.iter().try_for_each(|(name, predicate)| write!(f, " {name} {predicate}"))
             }
+            Self::FindEdges(labels) => labels.iter().try_for_each(|predicate| write!(f, " label {predicate}")),
             Self::Hop(direction, labels, reaches) => {
                 write_hop(f, *direction, labels)?;
                 f.write_str(if *reaches == Reaches::Edges { " to edges" } else { " to vertices" })

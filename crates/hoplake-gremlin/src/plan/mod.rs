@@ -389,6 +389,8 @@ pub enum StepKind {
     Find(Found),
     /// Edges, all or by id.
     Edges(Option<Vec<Value>>),
+    /// Edges whose labels fulfil predicates.
+    FindEdges(Vec<Predicate>),
     /// Values, before those that come.
     Inject(Vec<Value>),
 

@@ -12,6 +12,7 @@ impl StepKind {
             Self::Vertices(_)
                 | Self::Find(_)
                 | Self::Edges(_)
+                | Self::FindEdges(_)
                 | Self::Hop(..)
                 | Self::Ends(_)
                 | Self::Is(_)

@@ -417,8 +417,8 @@ impl Run {
         let mut vertices: HashSet<VertexId> = HashSet::new();
         let mut edges: HashMap<_, Neighbour> = HashMap::new();
         // Values of vertices' properties that go, by place.
-        let mut values: BTreeMap<(VertexId, Box<str>), Vec<u32>> = BTreeMap::new();
-        let mut of_edges: Vec<(Neighbour, Box<str>)> = Vec::new();
+        let mut values: BTreeMap<(VertexId, Name), Vec<u32>> = BTreeMap::new();
+        let mut of_edges: Vec<(Neighbour, Name)> = Vec::new();
         for at in 0..batch.len() {
             match batch.items.value(at) {
                 Value::Unread(element) => match *element {

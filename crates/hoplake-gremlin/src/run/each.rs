@@ -293,6 +293,7 @@ impl Run {
             | StepKind::Vertices(_)
             | StepKind::Find(_)
             | StepKind::Edges(_)
+            | StepKind::FindEdges(_)
             | StepKind::Hop(..)
             | StepKind::Walk(_)
             | StepKind::CountEdges(..)

@@ -34,8 +34,8 @@ pub(super) enum Wanted<'a> {
     Named(&'a [Name]),
 }
 
-/// The logical types of a batch's columns.
-type Logical = Vec<LogicalType>;
+/// The names of a batch's columns, and what their values are beyond their types.
+type Logical = Vec<(Name, LogicalType)>;
 
 /// Properties that were read.
 #[derive(Debug, Default)]
@@ -70,8 +70,8 @@ impl Properties {
     /// The values of a property; several where it has a list of them.
     pub(super) fn values(&self, element: Element, name: &str) -> Vec<Value> {
         let Some(((batch, logical), row)) = self.place(element) else { return Vec::new() };
-        match batch.schema_ref().fields().iter().position(|field| field.name() == name) {
-            Some(at) => stored::values(element, change::Value::at(batch.column(at), row), logical[at]),
+        match logical.iter().position(|(other, _)| **other == *name) {
+            Some(at) => stored::values(element, change::Value::at(batch.column(at), row), logical[at].1),
             None => Vec::new(),
         }
     }
@@ -84,12 +84,10 @@ impl Properties {
     /// All properties of an element that were read, by name in the order of the schema, or of the names.
     pub(super) fn all<'a>(&'a self, element: Element, wanted: Wanted<'a>) -> Vec<(&'a str, Vec<Value>)> {
         let Some(((batch, logical), row)) = self.place(element) else { return Vec::new() };
-        let schema = batch.schema_ref();
-        let fields = schema.fields().iter().zip(batch.columns()).zip(logical);
-        let mut all: Vec<(&str, Vec<Value>)> = fields
-            .filter(|((field, _), _)| field.name() != KEY_COLUMN)
-            .map(|((field, column), logical)| {
-                (field.name().as_str(), stored::values(element, change::Value::at(column, row), *logical))
+        let columns = logical.iter().zip(batch.columns()).filter(|((name, _), _)| **name != *KEY_COLUMN);
+        let mut all: Vec<(&str, Vec<Value>)> = columns
+            .map(|((name, logical), column)| {
+                (&**name, stored::values(element, change::Value::at(column, row), *logical))
             })
             .filter(|(_, values)| !values.is_empty())
             .collect();
@@ -98,6 +96,20 @@ impl Properties {
             all.sort_by_key(|(name, _)| names.iter().position(|other| **other == **name));
         }
         all
+    }
+
+    /// Calls `give` with the name, value and number of each property of an element, in the order of the schema.
+    fn each(&self, element: Element, give: &mut impl FnMut(&Name, Value, u32)) {
+        let Some(((batch, logical), row)) = self.place(element) else { return };
+        for ((name, logical), column) in logical.iter().zip(batch.columns()) {
+            if **name != *KEY_COLUMN {
+                let mut number = 0;
+                stored::each(element, change::Value::at(column, row), *logical, |value| {
+                    give(name, value, number);
+                    number += 1;
+                });
+            }
+        }
     }
 
     /// The key of a vertex.
@@ -411,11 +423,11 @@ impl Run {
             Unread::Vertex(vertex) => {
                 let id = self.vertex_id(vertex, read);
                 let properties = with_properties.then(|| {
-                    let all = read.all(Element::Vertex(vertex), Wanted::All);
-                    let each = all.into_iter().flat_map(|(key, values)| {
-                        values.into_iter().zip(0u32..).map(move |(value, number)| (key, value, number))
-                    });
-                    each.map(|(key, value, number)| vertex_property(&id, key, value, number)).collect()
+                    let begin = property_ids_of(&id);
+                    let mut all = Vec::new();
+                    let mut add = |key: &Name, value, number| all.push(vertex_property(&begin, key, value, number));
+                    read.each(Element::Vertex(vertex), &mut add);
+                    all
                 });
                 Value::Vertex(Box::new(Vertex { id, label: self.label_of(vertex).into(), properties }))
             }
@@ -423,9 +435,10 @@ impl Run {
                 let end = |vertex: VertexId| (self.vertex_id(vertex, read), Box::from(self.label_of(vertex)));
                 let id = edge.id();
                 let properties = with_properties.then(|| {
-                    let all = read.all(Element::Edge(edge), Wanted::All);
-                    let each = all.into_iter().flat_map(|(key, values)| values.into_iter().map(move |it| (key, it)));
-                    each.map(|(key, value)| Property { key: key.into(), value }).collect()
+                    let mut all = Vec::new();
+                    let mut add = |key: &Name, value, _| all.push(Property { key: key.clone(), value });
+                    read.each(Element::Edge(edge), &mut add);
+                    all
                 });
                 Value::Edge(Box::new(Edge {
                     id: Value::Text(id.to_string().into()),
@@ -437,7 +450,7 @@ impl Run {
             }
             Unread::VertexProperty(UnreadProperty { element, key, value, number }) => {
                 let id = self.vertex_id(element, read);
-                Value::VertexProperty(Box::new(vertex_property(&id, &key, value, number)))
+                Value::VertexProperty(Box::new(vertex_property(&property_ids_of(&id), &key, value, number)))
             }
             Unread::Property(UnreadProperty { key, value, .. }) => Value::Property(Box::new(Property { key, value })),
         }
@@ -447,17 +460,29 @@ impl Run {
 /// A batch with the logical types of its columns, which are properties of one label or edge type.
 fn with_logical(batch: RecordBatch, known: &[hoplake_format::Property]) -> (RecordBatch, Logical) {
     let of = |name: &str| known.iter().find(|property| property.name == name).map(|property| property.logical);
-    let logical = batch.schema_ref().fields().iter().map(|field| of(field.name()).unwrap_or_default()).collect();
+    let fields = batch.schema_ref().fields().iter();
+    let logical =
+        fields.map(|field| (Name::from(field.name().as_str()), of(field.name()).unwrap_or_default())).collect();
     (batch, logical)
 }
 
-fn vertex_property(vertex: &Value, key: &str, value: Value, number: u32) -> VertexProperty {
-    let id = match vertex {
-        Value::Number(id) => format!("{id}/{key}/{number}"),
-        Value::Text(id) => format!("{id}/{key}/{number}"),
-        _ => format!("{key}/{number}"),
+/// What the ids of a vertex's properties begin with.
+fn property_ids_of(vertex: &Value) -> String {
+    match vertex {
+        Value::Number(id) => format!("{id}/"),
+        Value::Text(id) => format!("{id}/"),
+        _ => String::new(),
+    }
+}
+
+fn vertex_property(begin: &str, key: &Name, value: Value, number: u32) -> VertexProperty {
+    // In one piece: an answer of a hundred vertices has a thousand of them.
+    let number = match number {
+        0 => "0".into(),
+        number => std::borrow::Cow::Owned(number.to_string()),
     };
-    VertexProperty { id: Value::Text(id.into()), key: key.into(), value, properties: Some(Vec::new()) }
+    let id = [begin, key, "/", &number].concat();
+    VertexProperty { id: Value::Text(id.into()), key: key.clone(), value, properties: Some(Vec::new()) }
 }
 
 /// A number that an int64 key can be.

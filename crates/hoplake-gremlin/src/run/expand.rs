@@ -1,7 +1,7 @@
 //! Steps that give many for one: hops along edges and scans of all vertices or edges. They hand out their rows in parts.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{BTreeSet, HashMap, VecDeque},
     ops::Range,
     sync::Arc,
 };
@@ -245,7 +245,10 @@ pub(super) fn as_vertices(mut batch: Batch, what: &str) -> Done<Batch> {
 pub(super) struct Scan {
     batch: Batch,
     found: Found,
-    edges: bool,
+    /// The labels of the edges that are scanned, if edges are.
+    edges: Option<Vec<Name>>,
+    /// Labels of vertices that are scanned for each row.
+    all_labels: VecDeque<LabelId>,
     /// The row whose scan is under way.
     row: usize,
     labels: VecDeque<LabelId>,
@@ -268,9 +271,24 @@ impl std::fmt::Debug for Scanning {
 }
 
 impl Scan {
-    pub(super) fn new(run: &Run, batch: Batch, found: Found, edges: bool) -> Self {
-        let labels = all_labels(run);
-        Self { batch, found, edges, row: 0, labels, scan: None, expansion: None }
+    pub(super) fn of_vertices(run: &Run, batch: Batch, found: Found) -> Self {
+        let labels = 0..run.snapshot.schema().vertex_labels.len();
+        Self::new(batch, found, None, labels.map(|label| LabelId(label as u16)).collect())
+    }
+
+    /// Of the edges whose labels fulfil predicates.
+    pub(super) fn of_edges(run: &Run, batch: Batch, labels: &[Predicate]) -> Self {
+        let fulfils = |label: &str| labels.iter().all(|predicate| predicate.test(&label.into()));
+        let some: Vec<_> = run.snapshot.schema().edge_types.iter().filter(|edge| fulfils(&edge.label)).collect();
+        let sources: BTreeSet<LabelId> = some.iter().map(|edge| edge.source).collect();
+        let names: BTreeSet<&str> = some.iter().map(|edge| edge.label.as_str()).collect();
+        let names = names.into_iter().map(Name::from).collect();
+        Self::new(batch, Found::default(), Some(names), sources.into_iter().collect())
+    }
+
+    fn new(batch: Batch, found: Found, edges: Option<Vec<Name>>, all_labels: VecDeque<LabelId>) -> Self {
+        let labels = all_labels.clone();
+        Self { batch, found, edges, all_labels, row: 0, labels, scan: None, expansion: None }
     }
 
     /// The next vertices or edges.
@@ -298,7 +316,7 @@ impl Scan {
                     }
                     None => {
                         self.row += 1;
-                        self.labels = all_labels(run);
+                        self.labels = self.all_labels.clone();
                     }
                 }
                 continue;
@@ -323,17 +341,13 @@ impl Scan {
                 vertices.retain(|vertex| left.iter().all(|(name, predicate)| fulfils(vertex, name, predicate)));
             }
             let parents = vec![self.row as u32; vertices.len()];
-            if !self.edges {
+            let Some(edge_labels) = &self.edges else {
                 return run.derived(&self.batch, &parents, Items::Vertices(vertices), labels).map(Some);
-            }
+            };
             // Edges go on from where the row is, and not from the vertices that they leave.
             let mut sources = self.batch.take_rows(&parents);
             sources.items = Items::Vertices(vertices);
-            self.expansion = run.hop(sources, Direction::Out, &[], Reaches::Edges).await?;
+            self.expansion = run.hop(sources, Direction::Out, edge_labels, Reaches::Edges).await?;
         }
     }
-}
-
-fn all_labels(run: &Run) -> VecDeque<LabelId> {
-    (0..run.snapshot.schema().vertex_labels.len()).map(|label| LabelId(label as u16)).collect()
 }

@@ -204,6 +204,7 @@ impl State {
             StepKind::Vertices(_)
             | StepKind::Find(_)
             | StepKind::Edges(_)
+            | StepKind::FindEdges(_)
             | StepKind::Hop(..)
             | StepKind::Walk(_)
             | StepKind::Counted(_) => Self::Expanding { expansion: None, scan: None },
@@ -313,9 +314,10 @@ impl StepPipe {
                 StepKind::Hop(direction, edge_labels, reaches) => {
                     *expansion = run.hop(batch, *direction, edge_labels, *reaches).await?.map(Box::new);
                 }
-                StepKind::Vertices(None) => *scan = Some(Box::new(Scan::new(run, batch, Found::default(), false))),
-                StepKind::Find(found) => *scan = Some(Box::new(Scan::new(run, batch, found.clone(), false))),
-                StepKind::Edges(None) => *scan = Some(Box::new(Scan::new(run, batch, Found::default(), true))),
+                StepKind::Vertices(None) => *scan = Some(Box::new(Scan::of_vertices(run, batch, Found::default()))),
+                StepKind::Find(found) => *scan = Some(Box::new(Scan::of_vertices(run, batch, found.clone()))),
+                StepKind::Edges(None) => *scan = Some(Box::new(Scan::of_edges(run, batch, &[]))),
+                StepKind::FindEdges(labels) => *scan = Some(Box::new(Scan::of_edges(run, batch, labels))),
                 StepKind::Walk(hops) => ready.extend(run.walk(batch, hops, labels).await?),
                 StepKind::Counted(counted) => match run.counted(counted) {
                     Some(value) => ready.push_back(run.begun(vec![(0, value)], labels)?),

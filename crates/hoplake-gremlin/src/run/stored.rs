@@ -162,13 +162,20 @@ pub(super) fn to_stored(name: &str, value: &Value) -> Done<change::Value> {
 
 /// The values that a stored value is. A list of a vertex is several, unless it is one as a whole; a list of an edge is one.
 pub(super) fn values(element: Element, stored: change::Value, logical: LogicalType) -> Vec<Value> {
+    let mut values = Vec::new();
+    each(element, stored, logical, |value| values.push(value));
+    values
+}
+
+/// As [`values`], one by one.
+pub(super) fn each(element: Element, stored: change::Value, logical: LogicalType, mut give: impl FnMut(Value)) {
     match (element, stored) {
-        (_, change::Value::Null) => Vec::new(),
+        (_, change::Value::Null) => {}
         (Element::Vertex(_), change::Value::List(items)) if logical.collection.is_none() => {
             let items = items.into_iter().filter(|item| *item != change::Value::Null);
-            items.map(|item| from_stored(item, logical)).collect()
+            items.for_each(|item| give(from_stored(item, logical)));
         }
-        (_, stored) => vec![from_stored(stored, logical)],
+        (_, stored) => give(from_stored(stored, logical)),
     }
 }
 

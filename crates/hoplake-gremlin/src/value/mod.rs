@@ -22,6 +22,8 @@ mod relations;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use hoplake_engine::Neighbour;
 use hoplake_format::VertexId;
 use jiff::{SignedDuration, Timestamp, tz::Offset};
@@ -112,7 +114,7 @@ pub struct UnreadProperty<E> {
     /// Whose it is.
     pub element: E,
     /// Its name.
-    pub key: Box<str>,
+    pub key: Arc<str>,
     /// Its value.
     pub value: Value,
     /// Which of the properties of that name.
@@ -151,7 +153,7 @@ pub struct VertexProperty {
     /// Its id.
     pub id: Value,
     /// Its name.
-    pub key: Box<str>,
+    pub key: Arc<str>,
     /// Its value.
     pub value: Value,
     /// Properties of this property; `None` if they were not asked for.
@@ -162,7 +164,7 @@ pub struct VertexProperty {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Property {
     /// Its name.
-    pub key: Box<str>,
+    pub key: Arc<str>,
     /// Its value.
     pub value: Value,
 }

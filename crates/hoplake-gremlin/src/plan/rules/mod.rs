@@ -4,10 +4,12 @@
 //! | --- | --- | --- |
 //! | [`starts`] | `V().hasId(x)`, `V().has(label, key, value)` | a look-up of keys; a scan with the conditions, which an index may answer |
 //! | [`counts`] | `V().hasLabel(x).count()`, `out().count()` | the statistics of the graph; lengths of lists |
+//! | [`edges`] | `E().hasLabel(x)` | a scan of the edges of these labels alone |
 //! | [`walks`] | `out().out().dedup()` | a traversal of the engine, which keeps sets and not traversers |
 //! | [`together`] | `has("age", gt(30)).values("name")` | one read of both properties |
 
 mod counts;
+mod edges;
 mod starts;
 mod together;
 mod walks;
@@ -33,9 +35,10 @@ struct Place {
 }
 
 /// All rules, in their order: each sees what those before it made.
-pub(super) const ALL: [Rule; 4] = [
+pub(super) const ALL: [Rule; 5] = [
     Rule { name: "starts", apply: starts::apply },
     Rule { name: "counts", apply: counts::apply },
+    Rule { name: "edges", apply: edges::apply },
     Rule { name: "walks", apply: walks::apply },
     Rule { name: "together", apply: together::apply },
 ];

@@ -1,0 +1,68 @@
+//! Conditions on the label right behind `E()` become a part of it: edges of other labels are not read.
+
+use std::sync::Arc;
+
+use super::{Place, is_plain};
+use crate::{
+    plan::{By, Predicate, Step, StepKind, Steps},
+    tokens::T,
+};
+
+pub(super) fn apply(steps: &Steps, _: Place) -> Option<Steps> {
+    let (first, rest) = steps.split_first()?;
+    if first.kind != StepKind::Edges(None) || !is_plain(first) {
+        return None;
+    }
+    let mut labels = Vec::new();
+    let mut taken = 0;
+    let mut names = Vec::new();
+    for step in rest {
+        if let Some(predicate) = of_label(&step.kind) {
+            labels.push(predicate.clone());
+            names.clone_from(&step.labels);
+            taken += 1;
+            if names.is_empty() {
+                continue;
+            }
+        } else if let StepKind::Where(steps) = &step.kind {
+            // has(label, key, value), which stays for the rest of it.
+            labels.extend(steps.first().and_then(|step| of_label(&step.kind)).cloned());
+        }
+        break;
+    }
+    if labels.is_empty() {
+        return None;
+    }
+    let first = Arc::new(Step::new(StepKind::FindEdges(labels), names));
+    Some(std::iter::once(first).chain(rest[taken..].iter().cloned()).collect())
+}
+
+fn of_label(kind: &StepKind) -> Option<&Predicate> {
+    match kind {
+        StepKind::Has(By::Token(T::Label), predicate) => Some(predicate),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::kinds;
+    use crate::plan::StepKind;
+
+    #[test]
+    fn labels_of_edges_are_taken_in() {
+        let found = |query: &str| match &kinds(query)[..] {
+            [StepKind::FindEdges(labels), rest @ ..] => (labels.len(), rest.len()),
+            other => panic!("{query}: {other:?}"),
+        };
+        assert_eq!(found("g.E().hasLabel('a').values('x')"), (1, 1));
+        assert_eq!(found("g.E().hasLabel('a', 'b').hasLabel(neq('b')).as('e').hasLabel('a')"), (2, 1));
+        // What else there is of it is tested behind it.
+        assert_eq!(found("g.E().has('a', 'x', 1)"), (1, 1));
+        for query in
+            ["g.E().has('x', 1).hasLabel('a')", "g.E().as('e').hasLabel('a')", "g.E('0/1:0/1:0/0').hasLabel('a')"]
+        {
+            assert!(matches!(kinds(query)[0], StepKind::Edges(_)), "{query}");
+        }
+    }
+}

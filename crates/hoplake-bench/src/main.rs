@@ -6,6 +6,7 @@ mod chart;
 mod commits;
 mod computations;
 mod hostile;
+mod idle_connections;
 mod index;
 mod kronecker;
 mod load;
@@ -54,6 +55,8 @@ enum Verb {
     Streamed(streamed::Arguments),
     /// Walks and passes over a graph in mapped files that is larger than its memory, with and without advice.
     Local(local::Arguments),
+    /// Memory of a server with idle connections of Gremlin drivers.
+    IdleConnections(idle_connections::Arguments),
     /// Property indexes: sizes, times, and look-ups next to scans.
     Index(index::Arguments),
     /// Prepared and dynamic queries of an organisation through a server on loopback: latency by rate, with and without kept results.
@@ -77,6 +80,7 @@ fn main() -> anyhow::Result<()> {
         Verb::Computations(arguments) => computations::run(&arguments),
         Verb::Streamed(arguments) => streamed::run(&arguments),
         Verb::Local(arguments) => local::run(&arguments),
+        Verb::IdleConnections(arguments) => idle_connections::run(&arguments),
         Verb::Index(arguments) => index::run(&arguments),
         Verb::Organisation(arguments) => organisation::run(&arguments),
         Verb::ServeLoad(arguments) => serve_load::run(&arguments),

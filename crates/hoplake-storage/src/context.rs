@@ -148,6 +148,14 @@ impl QueryContext {
         self.limit(ReadLimits { deadline: timeout_ms.and_then(until), ..self.limits() });
     }
 
+    /// Brings its deadline forward to `timeout_ms` from now, if it is later or there is none.
+    pub fn give_time_at_most(&self, timeout_ms: u64) {
+        let until = Instant::now().checked_add(Duration::from_millis(timeout_ms));
+        if until.is_some_and(|until| self.deadline().is_none_or(|deadline| until < deadline)) {
+            self.give_time(Some(timeout_ms));
+        }
+    }
+
     fn limits(&self) -> ReadLimits {
         *self.inner.limits.lock().expect("no thread panics with the limits")
     }

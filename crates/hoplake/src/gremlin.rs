@@ -106,9 +106,6 @@ impl Transaction {
             let Statement::Traversal(traversal, _) = statement else { continue };
             let current = Self { inner: transaction };
             let plan = current.plan(&traversal, Names::default())?;
-            if plan.settings.timeout_ms.is_some() {
-                context.give_time(plan.settings.timeout_ms);
-            }
             let (results, current) = all(current, &plan, &context).await?;
             last = results;
             transaction = current.inner;
@@ -125,11 +122,15 @@ impl Transaction {
         Ok(hoplake_gremlin::plan::lower_on(traversal, names, self.inner.queries())?)
     }
 
-    /// Runs a plan, as a query of `context`.
+    /// Runs a plan, as a query of `context`, which has no more time than the plan's own `evaluationTimeout`.
     ///
     /// # Errors
     /// [`Invalid`](ErrorKind::Invalid) with [`Reason::ReadOnly`] if the plan writes and the transaction may not.
     pub fn run(self, plan: &Plan, wanted: Wanted, context: &QueryContext) -> Result<Results, Error> {
+        // As in TinkerPop, 0 is no limit.
+        if let Some(timeout_ms) = plan.settings.timeout_ms.filter(|timeout_ms| *timeout_ms > 0) {
+            context.give_time_at_most(timeout_ms);
+        }
         Ok(Results { inner: run::Results::begin(plan, self.inner, wanted, context.branch())? })
     }
 

@@ -184,8 +184,6 @@ impl Run {
     /// Vertices by id, for each row.
     pub(super) async fn vertices_by_id(&mut self, batch: Batch, ids: &[Value], labels: &Labels) -> Done<Batch> {
         let found: Vec<VertexId> = self.vertices_of(ids).await?.into_iter().flatten().collect();
-        let mut distinct = std::collections::HashSet::new();
-        let found: Vec<VertexId> = found.into_iter().filter(|vertex| distinct.insert(*vertex)).collect();
         let (parents, places) = crossed(batch.len(), found.len());
         let items = Items::Vertices(places.into_iter().map(|place| found[place]).collect());
         self.derived(&batch, &parents, items, labels)
@@ -193,9 +191,7 @@ impl Run {
 
     /// Edges by id, for each row.
     pub(super) async fn edges_by_id(&mut self, batch: Batch, ids: &[Value], labels: &Labels) -> Done<Batch> {
-        let mut distinct = std::collections::HashSet::new();
-        let found: Vec<_> =
-            self.edges_of(ids).await?.into_iter().flatten().filter(|edge| distinct.insert(edge.id())).collect();
+        let found: Vec<_> = self.edges_of(ids).await?.into_iter().flatten().collect();
         let (parents, places) = crossed(batch.len(), found.len());
         let items = Items::Edges(places.into_iter().map(|place| found[place]).collect());
         self.derived(&batch, &parents, items, labels)

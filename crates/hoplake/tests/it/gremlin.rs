@@ -346,6 +346,8 @@ async fn mistakes_say_what_they_are() {
 #[tokio::test]
 async fn a_loop_without_end_ends_at_its_limits() {
     let graph = empty("memory://gremlin-endless").await;
+    let limited = "g.with('evaluationTimeout', 50).inject(1).repeat(identity()).until(is(2))";
+    assert_eq!(graph.gremlin_read_only().query(limited).await.unwrap_err().kind(), ErrorKind::Limit);
     for query in [
         "g.inject(1).repeat(identity()).until(is(2))",
         "g.inject([1]).repeat(fold()).until(is(2))",
@@ -405,6 +407,8 @@ async fn answers_are_those_of_the_reference_server() {
         ("g.V().has('y', between('q', 'q')).count()", "1"),
         ("g.V(2).has('y', gt('p').and(lt('q'))).count()", "1"),
         ("g.V(2).values('y').is(between('q', 'q')).count()", "0"),
+        ("g.V(1, 2, 1).id()", "1 2 1"),
+        ("g.V().hasId(1, 1).count()", "2"),
         // A tree is a map.
         ("g.inject('b').tree().unfold()", "{b={}}"),
         ("g.inject('b').tree().select(keys)", "[b]"),

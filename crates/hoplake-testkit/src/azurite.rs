@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use object_store::azure::{MicrosoftAzure, MicrosoftAzureBuilder};
 use tempfile::TempDir;
 
-use crate::programs::{Process, explain, folder_made_once, run};
+use crate::programs::{Process, explain, folder_made_once, install_npm, run};
 
 /// The newest version that the Node of Debian runs; `./test` reads it from this line.
 const AZURITE_VERSION: &str = "3.35.0";
@@ -138,10 +138,8 @@ fn program() -> io::Result<PathBuf> {
 }
 
 fn install(folder: &Path) -> io::Result<()> {
-    let package = format!("azurite@{AZURITE_VERSION}");
-    let mut npm = Command::new("npm");
-    npm.args(["install", "--no-audit", "--no-fund", "--omit=dev", "--prefix"]).arg(folder).arg(package);
-    run(&mut npm, "install Node with npm, or name a program azurite-blob in HOPLAKE_AZURITE")
+    let hint = "install Node with npm, or name a program azurite-blob in HOPLAKE_AZURITE";
+    install_npm(folder, &format!("azurite@{AZURITE_VERSION}"), hint)
 }
 
 #[cfg(test)]

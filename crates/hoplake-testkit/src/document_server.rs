@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use crate::programs::{Process, explain, folder_made_once, run};
+use crate::programs::{Process, explain, fetch_jars, folder_made_once};
 
 /// The version that is known to work; `./test` reads it from this line.
 const VERSION: &str = "1.47.0";
@@ -134,15 +134,8 @@ fn jars() -> io::Result<PathBuf> {
 }
 
 fn fetch(folder: &Path) -> io::Result<()> {
-    let project = format!(
-        "<project><modelVersion>4.0.0</modelVersion><groupId>hoplake</groupId><artifactId>jars</artifactId><version>1</version>\
-         <dependencies><dependency><groupId>de.bwaldvogel</groupId><artifactId>mongo-java-server-h2-backend</artifactId>\
-         <version>{VERSION}</version></dependency></dependencies></project>"
-    );
-    fs::write(folder.join("pom.xml"), project)?;
-    let mut maven = Command::new("mvn");
-    maven.args(["--batch-mode", "--quiet", "dependency:copy-dependencies", "-DoutputDirectory=."]);
-    run(maven.current_dir(folder), "install Maven, or name a folder of its jars in HOPLAKE_DOCUMENT_SERVER")
+    let hint = "install Maven, or name a folder of its jars in HOPLAKE_DOCUMENT_SERVER";
+    fetch_jars(folder, "de.bwaldvogel", "mongo-java-server-h2-backend", VERSION, hint)
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use crate::programs::{Process, explain, folder_made_once, run};
+use crate::programs::{Process, explain, fetch_jars, folder_made_once};
 
 /// The version whose semantics Hoplake has; `./test` reads it from this line.
 const GREMLIN_SERVER_VERSION: &str = "3.8.1";
@@ -138,15 +138,8 @@ fn jars() -> io::Result<PathBuf> {
 }
 
 fn fetch(folder: &Path) -> io::Result<()> {
-    let project = format!(
-        "<project><modelVersion>4.0.0</modelVersion><groupId>hoplake</groupId><artifactId>jars</artifactId><version>1</version>\
-         <dependencies><dependency><groupId>org.apache.tinkerpop</groupId><artifactId>gremlin-server</artifactId>\
-         <version>{GREMLIN_SERVER_VERSION}</version></dependency></dependencies></project>"
-    );
-    fs::write(folder.join("pom.xml"), project)?;
-    let mut maven = Command::new("mvn");
-    maven.args(["--batch-mode", "--quiet", "dependency:copy-dependencies", "-DoutputDirectory=."]);
-    run(maven.current_dir(folder), "install Maven, or name a folder of its jars in HOPLAKE_GREMLIN_SERVER")
+    let hint = "install Maven, or name a folder of its jars in HOPLAKE_GREMLIN_SERVER";
+    fetch_jars(folder, "org.apache.tinkerpop", "gremlin-server", GREMLIN_SERVER_VERSION, hint)
 }
 
 #[cfg(test)]

@@ -10,7 +10,8 @@
 //! - [`AzuriteServer`]: a real server of Azure Blob Storage's protocol, likewise.
 //! - [`DocumentServer`]: a real server of MongoDB's protocol on a loopback port.
 //! - [`DuckDb`]: another database, to hold answers against.
-//! - [`GremlinServer`]: TinkerPop's own server on a loopback port; [`gremlin_python`]: a Python interpreter that has Gremlin's driver.
+//! - [`GremlinServer`]: TinkerPop's own server on a loopback port; [`gremlin_python`], [`gremlin_javascript`] and [`gremlin_java`]:
+//!   Gremlin's drivers.
 //! - [`clock`]: virtual time for the store and processor time for the rest, kept apart.
 //! - [`oracle`]: a naive property graph with reference functions to hold the engine's answers against.
 //! - [`generate`]: seeded graphs: Kronecker, log-normal, social networks, and small ones with labels.
@@ -22,7 +23,7 @@ pub mod clock;
 mod document_server;
 mod duckdb;
 pub mod generate;
-mod gremlin_python;
+mod gremlin_drivers;
 mod gremlin_server;
 pub mod oracle;
 mod programs;
@@ -38,7 +39,7 @@ pub use altered_store::{Alteration, AlteredStore};
 pub use azurite::AzuriteServer;
 pub use document_server::DocumentServer;
 pub use duckdb::DuckDb;
-pub use gremlin_python::{gremlin_python, gremlin_python_4};
+pub use gremlin_drivers::{gremlin_java, gremlin_javascript, gremlin_python, gremlin_python_4};
 pub use gremlin_server::GremlinServer;
 pub use oracle::Oracle;
 pub use s3_server::S3Server;

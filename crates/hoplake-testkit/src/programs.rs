@@ -61,6 +61,26 @@ pub(crate) fn run(command: &mut Command, hint: &str) -> io::Result<()> {
     }
 }
 
+/// Puts a package and what it needs into `node_modules` of a folder.
+pub(crate) fn install_npm(folder: &Path, package: &str, hint: &str) -> io::Result<()> {
+    let mut npm = Command::new("npm");
+    npm.args(["install", "--no-audit", "--no-fund", "--omit=dev", "--prefix"]).arg(folder).arg(package);
+    run(&mut npm, hint)
+}
+
+/// Puts the jar of an artifact and those that it needs into a folder.
+pub(crate) fn fetch_jars(folder: &Path, group: &str, artifact: &str, version: &str, hint: &str) -> io::Result<()> {
+    let project = format!(
+        "<project><modelVersion>4.0.0</modelVersion><groupId>hoplake</groupId><artifactId>jars</artifactId><version>1</version>\
+         <dependencies><dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId>\
+         <version>{version}</version></dependency></dependencies></project>"
+    );
+    fs::write(folder.join("pom.xml"), project)?;
+    let mut maven = Command::new("mvn");
+    maven.args(["--batch-mode", "--quiet", "dependency:copy-dependencies", "-DoutputDirectory=."]);
+    run(maven.current_dir(folder), hint)
+}
+
 pub(crate) fn explain(message: String) -> io::Error {
     io::Error::other(message)
 }

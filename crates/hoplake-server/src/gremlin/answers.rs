@@ -231,7 +231,8 @@ pub(super) fn malformed(malformed: &Malformed) -> Option<Outgoing> {
 
 /// An answer of a status that is an error.
 pub(super) fn refused(id: Option<Uuid>, encoding: Encoding, status: i32, message: &str) -> Option<Outgoing> {
-    outgoing(&of_status(id, status, message, "hoplake.RequestException"), encoding)
+    let exception = if status == 401 { "hoplake.UnauthenticatedException" } else { "hoplake.RequestException" };
+    outgoing(&of_status(id, status, message, exception), encoding)
 }
 
 /// An answer of a status without results: 204, or the challenge 407.

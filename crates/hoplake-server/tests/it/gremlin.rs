@@ -176,7 +176,7 @@ fn exception(response: &Response) -> String {
 }
 
 /// A server that writes, with the empty graph `new`.
-async fn writable(change: impl FnOnce(&mut Settings)) -> Running {
+pub(crate) async fn writable(change: impl FnOnce(&mut Settings)) -> Running {
     let mut settings = Settings { writable: true, ..settings(&sample::in_memory("g").await) };
     change(&mut settings);
     let token = settings.token.clone();
@@ -637,27 +637,4 @@ async fn the_end_of_the_server_is_told() {
     assert_eq!(busy.response().await.status, 598);
     assert_eq!(busy.closed().await, Some(CloseCode::Away));
     timeout(PATIENCE, server.ended()).await.unwrap();
-}
-
-/// What users of the Python driver do: they connect, read, write, commit, get an error for a mistake, and leave.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_python_driver_is_answered() {
-    let server = writable(|settings| settings.token = Some("s3cret".into())).await;
-    let python = tokio::task::spawn_blocking(hoplake_testkit::gremlin_python).await.unwrap().unwrap();
-    let mut driver = tokio::process::Command::new(python)
-        .args(["-c", include_str!("gremlin_driver.py"), &format!("ws://{}/gremlin", server.http), "s3cret"])
-        .stdin(std::process::Stdio::piped())
-        .stdout(std::process::Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .unwrap();
-    let mut said = [0; 6];
-    let read = driver.stdout.as_mut().unwrap().read_exact(&mut said);
-    timeout(PATIENCE, read).await.expect("the driver ends").expect("the driver says more on standard error");
-    assert_eq!(&said, b"asked\n");
-    server.until_metric("hoplake_queries_running", 1.0).await;
-    drop(driver.stdin.take());
-    assert!(driver.wait().await.unwrap().success());
-    server.until_metric("hoplake_queries_running", 0.0).await;
-    server.until_metric("hoplake_gremlin_connections_open", 0.0).await;
 }

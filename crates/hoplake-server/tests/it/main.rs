@@ -8,6 +8,7 @@ mod cursor;
 mod finding;
 mod graphs;
 mod gremlin;
+mod gremlin_drivers;
 mod held_store;
 mod hostile;
 mod http;

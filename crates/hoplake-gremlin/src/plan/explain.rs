@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Formatter, Write};
 
-use super::{By, Counted, Found, Given, Plan, Predicate, Reaches, Settings, Step, StepKind, Steps, rules};
+use super::{By, Computation, Counted, Found, Given, Plan, Predicate, Reaches, Settings, Step, StepKind, Steps, rules};
 use crate::{
     tokens::{Direction, Order},
     value::Value,
@@ -110,6 +110,14 @@ impl Display for StepKind {
             }
             Self::Aggregate(_, name, by) => write!(f, " {by} as {name}"),
             Self::Cap(names) => write!(f, " {}", names.join(", ")),
+            Self::Compute(Computation { program, property, edges: (direction, labels), .. }) => {
+                write!(f, " {} as {property} along", program.step())?;
+                write_hop(f, *direction, labels)
+            }
+            Self::ShortestPaths(search) => match search.distance_max {
+                Some(most) => write!(f, " of at most {most}"),
+                None => Ok(()),
+            },
             Self::AddVertex(Given::Value(label), _) | Self::AddEdge(Given::Value(label), ..) => write!(f, " {label}"),
             _ => Ok(()),
         }

@@ -620,9 +620,9 @@ impl Program {
     /// The step that computes it.
     pub fn step(self) -> &'static str {
         match self {
-            Self::PageRank(..) => "`pageRank`",
-            Self::PeerPressure(_) => "`peerPressure`",
-            Self::ConnectedComponent => "`connectedComponent`",
+            Self::PageRank(..) => "pageRank",
+            Self::PeerPressure(_) => "peerPressure",
+            Self::ConnectedComponent => "connectedComponent",
         }
     }
 }

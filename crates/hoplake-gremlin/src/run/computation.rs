@@ -151,7 +151,7 @@ impl Run {
             return Ok(Vec::new());
         }
         let places: Vec<u32> = (0..batch.len() as u32).collect();
-        let on_vertices = as_vertices(batch.take(&places), computation.program.step())?;
+        let on_vertices = as_vertices(batch.take(&places), &format!("`{}`", computation.program.step()))?;
         let Items::Vertices(vertices) = &on_vertices.items else { return Ok(Vec::new()) };
         let with_bulks = vertices.iter().zip(&batch.rows);
         let mut weights: Vec<(u32, f64)> =
@@ -215,8 +215,8 @@ impl Run {
         let snapshot = self.snapshot.clone();
         let context = self.branch.context().clone();
         let are_keys = snapshot.manifest().unique_keys;
-        let mut names: Vec<Box<str>> = vec![Box::default(); ids.len() as usize];
         context.resize(hold, hold.bytes() + ids.len() * NAME_BYTES)?;
+        let mut names: Vec<Box<str>> = vec![Box::default(); ids.len() as usize];
         let mut are_numbers = are_keys && !as_texts;
         let mut pace = context.pace();
         for (label, own) in ids.by_label() {

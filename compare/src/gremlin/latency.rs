@@ -21,7 +21,7 @@ use super::{
 };
 
 /// A name, and what is asked. 3 is Austin.
-const QUERIES: [(&str, &str); 20] = [
+pub const QUERIES: [(&str, &str); 20] = [
     ("look-up by id", "g.V(3l)"),
     ("by an indexed property", "g.V().has('airport', 'code', 'AUS').values('city')"),
     ("properties", "g.V(3l).valueMap('code', 'city', 'elev')"),
@@ -133,12 +133,16 @@ fn planning_us(text: &str) -> Result<f64> {
 
 /// The sample with an index, as its users have it.
 async fn load(subject: &Subject) -> Result<Client> {
-    let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/../samples/air-routes");
-    let files = ["nodes", "edges"].map(|name| format!("{sample}/air-routes-latest-{name}.csv.zst"));
     let store = subject.store(GRAPH)?;
-    load_with(store.clone(), LoadOptions::from_paths(files), std::sync::Arc::new(())).await?;
+    load_with(store.clone(), LoadOptions::from_paths(sample()), std::sync::Arc::new(())).await?;
     Graph::create_index(&store, "airport.code", &IndexSettings::default()).await?;
     Client::connect(subject.address(), GRAPH, Codec::GraphBinary).await
+}
+
+/// The files of the flights that come with the sources.
+pub fn sample() -> [String; 2] {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../samples/air-routes");
+    ["nodes", "edges"].map(|name| format!("{folder}/air-routes-latest-{name}.csv.zst"))
 }
 
 /// Adds all of Hoplake's graph to the reference.

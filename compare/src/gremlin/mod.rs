@@ -2,6 +2,7 @@
 
 mod canonical;
 mod client;
+mod cold;
 mod differential;
 mod explained;
 mod generate;
@@ -27,6 +28,8 @@ enum What {
     Differential(differential::Arguments),
     /// How long twenty typical queries take.
     Latency(latency::Arguments),
+    /// How long they wait for a simulated bucket, on a graph that was just opened.
+    Cold(cold::Arguments),
     /// The answers to one traversal, on the graph of a block of those.
     Ask(differential::Question),
 }
@@ -35,6 +38,8 @@ enum What {
 pub fn run(arguments: &Arguments) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     match &arguments.what {
+        // Its clock is another.
+        What::Cold(arguments) => cold::run(arguments),
         What::Differential(arguments) => runtime.block_on(differential::run(arguments)),
         What::Latency(arguments) => runtime.block_on(latency::run(arguments)),
         What::Ask(question) => runtime.block_on(differential::ask(question)),

@@ -255,8 +255,10 @@ impl StepPipe {
         // Every traversal within another has turns of its own, so that each level passes here.
         let turn = async move {
             let ended = matches!(came, Came::End);
+            // Somebody may want to know what the steps before have collected or written, if nothing else of them.
+            let is_silent = !run.settings.writes && run.settings.collected.is_empty();
             match came {
-                Came::Nothing if self.is_done() => return Ok(Turn::Ends),
+                Came::Nothing if self.is_done(is_silent) => return Ok(Turn::Ends),
                 Came::Nothing => {}
                 Came::Batch(batch) => self.take(run, batch).await?,
                 Came::End => self.end(run).await?,
@@ -269,18 +271,18 @@ impl StepPipe {
                         run.held(&mut batch)?;
                         return Ok(Turn::Gives(batch));
                     }
-                    None => return Ok(if ended || self.is_done() { Turn::Ends } else { Turn::Asks }),
+                    None => return Ok(if ended || self.is_done(is_silent) { Turn::Ends } else { Turn::Asks }),
                 }
             }
         };
         Deep(Box::pin(turn))
     }
 
-    /// Whether it gives nothing any more, whatever would come.
-    fn is_done(&self) -> bool {
+    /// Whether it gives nothing any more, whatever would come. If the query is silent, its results are all there is of it.
+    fn is_done(&self, is_silent: bool) -> bool {
         let done = match (&self.state, &self.step.kind) {
             (State::Barrier(armed) | State::Reducing(armed, _), _) => armed.is_none(),
-            (State::Range(_), StepKind::Range(_, _, Some(0))) => true,
+            (State::Range(_), StepKind::Range(_, _, Some(0))) if is_silent => true,
             // Outside of other traversals there is one frame, and nothing is asked for that it does not want.
             (State::Range(counts), StepKind::Range(_, _, Some(high))) => {
                 counts.len() == 1 && counts.get(&0).is_some_and(|count| count >= high)

@@ -12,6 +12,7 @@ from gremlin_python.process.graph_traversal import __
 from gremlin_python.process.traversal import P
 
 URL, TOKEN = sys.argv[1:]
+ENDLESS = "g.inject(1).repeat(__.identity()).times(1000000000)"
 # The driver logs each failure.
 logging.disable(logging.CRITICAL)
 
@@ -57,6 +58,8 @@ connection.close()
 client = Client(URL, "new", auth=basic("ann", TOKEN))
 assert client.submit("g.V().has('name', who).count()", {"who": "Ann"}).all().result() == [1]
 assert "program" in fails(400, lambda: client.submit("g.V().program()").all().result())
+assert "time" in fails(504, lambda: client.submit(ENDLESS, request_options={"timeoutMillis": 50}).all().result())
+assert client.submit("g.inject(1)").all().result() == [1]
 client.close()
 bulked = Client(URL, "new", auth=basic("ann", TOKEN), bulk_results=True)
 found = bulked.submit("g.inject(1, 1, 1).barrier()").all().result()
@@ -66,3 +69,9 @@ bulked.close()
 stranger = Client(URL, "new", auth=basic("ann", "no"))
 fails(401, lambda: stranger.submit("g.V()").all().result())
 stranger.close()
+
+# The test ends this program in the middle of a query, and looks whether the query ends with it.
+left = Client(URL, "new", auth=basic("ann", TOKEN))
+left.submit_async(ENDLESS)
+print("asked", flush=True)
+sys.stdin.read()

@@ -1,8 +1,11 @@
 //! Gremlin over HTTP, as the drivers of TinkerPop 4 ask it.
 
+use std::process::Stdio;
+
 use hoplake::{Graph, Store};
 use hoplake_server::Settings;
 use serde_json::{Value, json};
+use tokio::{io::AsyncReadExt, process::Command};
 
 use crate::{
     running::{Running, settings},
@@ -123,10 +126,21 @@ async fn the_python_driver_of_tinkerpop_4_is_answered() {
     let server = Running::start(Settings { token: Some("s3cret".into()), writable: true, ..settings(url) }).await;
     let python = tokio::task::spawn_blocking(hoplake_testkit::gremlin_python_4).await.unwrap().unwrap();
     let script = include_str!("gremlin_driver_4.py");
-    let driver = tokio::process::Command::new(python)
+    let mut driver = Command::new(python)
         .args(["-c", script, &format!("http://{}/gremlin", server.http), "s3cret"])
-        .output()
-        .await
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
         .unwrap();
-    assert!(driver.status.success(), "{}", String::from_utf8_lossy(&driver.stderr));
+    let mut said = [0; 6];
+    if driver.stdout.as_mut().unwrap().read_exact(&mut said).await.is_err() {
+        let output = driver.wait_with_output().await.unwrap();
+        panic!("{}: {}", output.status, String::from_utf8_lossy(&output.stderr));
+    }
+    assert_eq!(&said, b"asked\n");
+    server.until_metric("hoplake_queries_running", 1.0).await;
+    driver.kill().await.unwrap();
+    server.until_metric("hoplake_queries_running", 0.0).await;
 }

@@ -303,6 +303,12 @@ async fn what_a_step_writes_is_not_seen_by_the_steps_before_it() {
     // A loop over what it adds ends.
     transaction.query("g.V().addV('b')").await.unwrap();
     assert_eq!(transaction.query("g.V().count()").await.unwrap(), [Value::from(4_i64)]);
+    // What a limit of nothing comes behind is written and collected.
+    transaction.query("g.addV('c').limit(0)").await.unwrap();
+    assert_eq!(transaction.query("g.V().hasLabel('c').count()").await.unwrap(), [Value::from(1_i64)]);
+    let collected =
+        transaction.query("g.V().hasLabel('c').aggregate('s').limit(0).cap('s').count(local)").await.unwrap();
+    assert_eq!(collected, [Value::from(1_i64)]);
     // A property of an edge has neither.
     assert_eq!(
         transaction.query("g.V().property('p', 1).outE().property('p', 1).properties().hasId('x')").await.unwrap(),

@@ -70,7 +70,7 @@ const REASONS: [Reason; 19] = [
     }),
     (
         "TinkerPop counts before `is(…)` only as far as its strategy takes to be needed, and fails for some types of numbers",
-        |steps, _| follows(steps, "count", "is"),
+        |steps, _| follows(steps, "count", "is") || follows(steps, "count", "order") && has_step(steps, &["is"]),
     ),
     ("the order of a map as text is that of a hash table", |steps, _| {
         has_step(steps, &["asString"]) && has_step(steps, &MAPS)

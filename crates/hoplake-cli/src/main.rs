@@ -38,6 +38,8 @@ enum Verb {
     Quickstart(verbs::quickstart::Args),
     Load(verbs::load::Args),
     Apply(verbs::apply::Args),
+    #[cfg(feature = "feed")]
+    Feed(verbs::feed::Args),
     Info(verbs::info::Args),
     Log(verbs::log::Args),
     Diff(verbs::diff::Args),
@@ -78,6 +80,8 @@ impl Verb {
             Self::Quickstart(args) => verbs::quickstart::run(args).await,
             Self::Load(args) => verbs::load::run(args).await,
             Self::Apply(args) => verbs::apply::run(args).await,
+            #[cfg(feature = "feed")]
+            Self::Feed(args) => verbs::feed::run(args).await,
             Self::Info(args) => verbs::info::run(args).await,
             Self::Log(args) => verbs::log::run(args).await,
             Self::Diff(args) => verbs::diff::run(args).await,
@@ -115,6 +119,8 @@ impl Verb {
             Self::Quickstart(_) => ("quickstart", "URL"),
             Self::Load(args) => ("load", &args.url),
             Self::Apply(args) => ("apply", &args.url),
+            #[cfg(feature = "feed")]
+            Self::Feed(args) => ("feed", args.url()),
             Self::Info(args) => ("info", &args.graph.url),
             Self::Log(args) => ("log", &args.url),
             Self::Diff(args) => ("diff", &args.url),

@@ -29,6 +29,15 @@ pub struct Load {
     base: Manifest,
 }
 
+/// What a version says of the load that made it.
+#[derive(Debug, Clone, Copy)]
+pub struct LoadDescription<'a> {
+    /// Why.
+    pub message: &'a str,
+    /// Up to where sources had been read whose content it is.
+    pub source_positions: &'a BTreeMap<String, String>,
+}
+
 /// An object that remains from a trial of the store.
 pub struct Trial(Option<BoxFuture<'static, ()>>);
 
@@ -105,12 +114,12 @@ impl Load {
     pub async fn publish(
         &self,
         graph: &BuiltGraph,
-        message: &str,
+        description: &LoadDescription<'_>,
         timeout_ms: u64,
         branch: &mut Branch,
     ) -> Result<Manifest, EngineError> {
         branch.context().give_time(Some(timeout_ms));
-        let published = self.make_visible(graph, message, branch).await;
+        let published = self.make_visible(graph, description, branch).await;
         branch.context().give_time(None);
         let error = match published {
             // An error of the deadline means that the create was not sent.
@@ -145,7 +154,7 @@ impl Load {
     async fn make_visible(
         &self,
         graph: &BuiltGraph,
-        message: &str,
+        description: &LoadDescription<'_>,
         branch: &mut Branch,
     ) -> Result<Manifest, EngineError> {
         let mut newest = self.base.clone();
@@ -157,7 +166,7 @@ impl Load {
             if newest.content_runs().any(|run| run.until > base.version) || newest.reset > base.reset {
                 return Err(self.overtaken(newest.version));
             }
-            let manifest = self.next(&newest, graph, message);
+            let manifest = self.next(&newest, graph, description);
             if let Err(error) = publish::check_objects(self.store(), &manifest).await {
                 // Of two first loads, the one that finishes deletes the objects of the other, which can no longer
                 // publish.
@@ -182,10 +191,10 @@ impl Load {
     }
 
     /// The version after `newest`, with what was loaded and nothing else.
-    fn next(&self, newest: &Manifest, graph: &BuiltGraph, message: &str) -> Manifest {
+    fn next(&self, newest: &Manifest, graph: &BuiltGraph, description: &LoadDescription<'_>) -> Manifest {
         let writer = self.writer.clone();
         let now_unix_ms = self.store().clock().unix_ms();
-        let change = Change { kind: ChangeKind::Load, writer, message: message.to_owned(), ..Change::default() };
+        let change = Change { kind: ChangeKind::Load, writer, message: description.message.to_owned(), ..Change::default() };
         let mut next = match newest.version {
             0 => Manifest { version: 1, created_unix_ms: now_unix_ms, change, ..Manifest::default() },
             _ => newest.next(change, now_unix_ms),
@@ -199,8 +208,8 @@ impl Load {
         tables.iter_mut().for_each(|table| table.versions = versions);
         Manifest {
             reset: next.version,
-            // Of sources and batches nothing is left.
-            source_positions: BTreeMap::new(),
+            // Of earlier sources and batches nothing is left.
+            source_positions: description.source_positions.clone(),
             applied: Vec::new(),
             schema: graph.schema.clone(),
             unique_keys: graph.unique_keys,

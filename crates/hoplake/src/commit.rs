@@ -55,7 +55,7 @@ impl Graph {
     /// [`Conflict`](crate::ErrorKind::Conflict) if the batch has a base and an item of it changed since,
     /// [`Unknown`](crate::ErrorKind::Unknown) if it is unknown whether it was published; the store's, and
     /// then it was not.
-    pub async fn apply(&self, batch: Batch) -> Result<Committed, Error> {
+    pub async fn apply(&self, batch: impl Into<Arc<Batch>>) -> Result<Committed, Error> {
         Ok(self.committer().commit(batch).await?)
     }
 

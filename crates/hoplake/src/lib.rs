@@ -96,7 +96,7 @@ pub use hoplake_export::{ExportFormat, ExportOptions, Exported};
 pub use hoplake_format::{
     Change, ChangeCounts, ChangeKind, CollectionType, DegreeSummary, Direction, EdgeId, EdgeType, EdgeTypeId, IndexId,
     ItemType, Key, KeyType, LabelId, LogicalType, Manifest, PreparedQueries, PreparedQuery, Property, PropertyIndex,
-    PropertyType, QueryEdition, QueryParameter, Schema, TableOwner, VersionRange, VertexCount, VertexId, VertexLabel,
+    PropertyType, QueryEdition, QueryParameter, ScalarType, Schema, TableOwner, VersionRange, VertexCount, VertexId, VertexLabel,
     WriterLease,
     constants::KEY_COLUMN,
     segment::{SectionKind, SegmentSettings},
@@ -114,7 +114,7 @@ pub use log::{Log, parse_time};
 pub use prepared::SavedQuery;
 pub use query::{EdgeRows, Query, Rows, StepCost, TraversalAnswer, TraversalRequest};
 pub use results::Described;
-pub use scan::{Scan, ScanRequest, SortBy};
+pub use scan::{EdgeScan, Scan, ScanRequest, SortBy};
 pub use starts::StartKey;
 pub use steps::Steps;
 pub use walks::{DescribedWalks, PropertyRow, WalkEdge, WalkVertex};

@@ -1,6 +1,7 @@
 //! Loading a graph into a store.
 
 use std::{
+    collections::BTreeMap,
     path::{Path, PathBuf},
     pin::pin,
     sync::Arc,
@@ -8,7 +9,7 @@ use std::{
 };
 
 use hoplake_engine::{
-    load::Load,
+    load::{Load, LoadDescription},
     vacuum::{self, VacuumSettings},
 };
 use hoplake_format::{BuiltGraph, VertexCount, segment::SegmentSettings};
@@ -70,6 +71,8 @@ pub struct LoadOptions {
     pub replace: bool,
     /// A message to keep with the version.
     pub message: String,
+    /// Up to where sources had been read whose content this is, to keep with the version: changes go on from there.
+    pub source_positions: BTreeMap<String, String>,
     /// How long publication may take once everything is written, in milliseconds. Default 10 minutes.
     pub publish_timeout_ms: u64,
     /// How long a web server may say nothing before the load gives up, in milliseconds. Default one minute.
@@ -94,6 +97,7 @@ impl LoadOptions {
             bad_rows: BadRowPolicy::Stop,
             replace: false,
             message: String::new(),
+            source_positions: BTreeMap::new(),
             publish_timeout_ms: 600_000,
             web_timeout_ms: 60_000,
             copied_bytes_max: None,
@@ -188,7 +192,7 @@ pub async fn load_until(
         return Ok(None);
     };
     let trial = begin?;
-    let message = options.message.clone();
+    let (message, source_positions) = (options.message.clone(), options.source_positions.clone());
     let publish_timeout_ms = options.publish_timeout_ms;
     let (base_version, writer) = (load.base_version(), load.writer().to_owned());
     let building = Building { options, inputs, bad_rows, base_version, writer };
@@ -211,7 +215,8 @@ pub async fn load_until(
             return Err(error);
         }
     };
-    let manifest = load.publish(&built, &message, publish_timeout_ms, &mut branch).await?;
+    let description = LoadDescription { message: &message, source_positions: &source_positions };
+    let manifest = load.publish(&built, &description, publish_timeout_ms, &mut branch).await?;
     // Loads that started from an older version can no longer publish: their leftovers are garbage.
     let _ = vacuum::vacuum(&reader, &VacuumSettings::default(), &mut branch).await;
     let edges: u64 = manifest.edge_counts.iter().sum();

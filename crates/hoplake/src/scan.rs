@@ -8,7 +8,7 @@ use std::{
 use arrow_array::RecordBatch;
 use arrow_schema::DataType;
 use hoplake_engine::{
-    Condition, EngineError, FoundVertices, Frontier, Held, SortedBy, VertexQuery, VertexScan, first_rows,
+    Condition, EdgeQuery, EngineError, FoundVertices, Frontier, Held, SortedBy, VertexQuery, VertexScan, first_rows,
 };
 use hoplake_format::{LabelId, constants::KEY_COLUMN};
 
@@ -68,7 +68,60 @@ pub struct Scan {
     found: u64,
 }
 
+/// A scan of edges under way, from [`Query::scan_edges`].
+pub struct EdgeScan(hoplake_engine::EdgeScan);
+
 impl Query {
+    /// Begins a scan of all edges of a label between vertices of two labels; [`Self::next_edges`] returns them, with the properties of
+    /// these names.
+    ///
+    /// ```
+    /// # async fn example() -> Result<(), hoplake::Error> {
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let file = folder.path().join("knows.csv");
+    /// # std::fs::write(&file, "1,2\n2,3\n").unwrap();
+    /// # hoplake::load("memory://edge-scan", hoplake::LoadOptions::from_paths([&file])).await?;
+    /// let graph = hoplake::Graph::open("memory://edge-scan").await?;
+    /// let mut query = graph.query();
+    /// let mut scan = query.scan_edges("edge", ("vertex", "vertex"), &[]).await?;
+    /// let mut edges = 0;
+    /// while let Some(batch) = query.next_edges(&mut scan).await? {
+    ///     assert_eq!(batch.schema().field(0).name(), "~source");
+    ///     edges += batch.num_rows();
+    /// }
+    /// assert_eq!(edges, 2);
+    /// # Ok(())
+    /// # }
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(example()).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// [`NotFound`](ErrorKind::NotFound) if the graph has no such edges, or they lack a property; the store's.
+    pub async fn scan_edges(
+        &mut self,
+        label: &str,
+        (source, target): (&str, &str),
+        columns: &[String],
+    ) -> Result<EdgeScan, Error> {
+        let ends = (self.label(source)?, self.label(target)?);
+        let schema = self.snapshot.schema();
+        let found = schema.edge_types().find(|(_, it)| it.label == label && ends == (it.source, it.target));
+        let (edge_type, _) = found.ok_or_else(|| {
+            Error::new(ErrorKind::NotFound, format!("the graph has no edges {source} -{label}-> {target}"))
+        })?;
+        let query = EdgeQuery { edge_type, columns: columns.to_vec() };
+        Ok(EdgeScan(self.snapshot.scan_edges(query, &mut self.branch).await?))
+    }
+
+    /// The next edges of a scan: the keys of their ends (columns `~source` and `~target`), then the properties asked for, ascending by
+    /// source and target as they are stored; `None` behind the last.
+    ///
+    /// # Errors
+    /// [`Limit`](ErrorKind::Limit) if the query reached one; the store's.
+    pub async fn next_edges(&mut self, scan: &mut EdgeScan) -> Result<Option<Held<RecordBatch>>, Error> {
+        Ok(scan.0.next(&mut self.branch).await?)
+    }
+
     /// Begins a scan; [`Self::next_rows`] returns its vertices. No request before the first are asked for.
     ///
     /// # Errors

@@ -9,6 +9,8 @@ pub mod console;
 pub mod cost;
 pub mod diff;
 pub mod export;
+#[cfg(feature = "feed")]
+pub mod feed;
 pub mod get;
 pub mod index;
 pub mod info;

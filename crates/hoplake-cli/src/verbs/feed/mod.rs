@@ -1,0 +1,58 @@
+//! `hoplake feed`: a graph that follows the tables of a database.
+
+mod check;
+mod failure;
+mod infer;
+mod run;
+mod status;
+
+use std::path::PathBuf;
+
+/// Feed a graph from an SQL database: a first copy, then every transaction, exactly once
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example:
+  export HR_PASSWORD=…
+  hoplake feed infer mysql://feed@db:3306/hr --password-env HR_PASSWORD --graph s3://bucket/staff > feed.toml
+  hoplake feed check feed.toml
+  hoplake feed run feed.toml")]
+pub struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    Infer(infer::Args),
+    Check(FileArgs),
+    Run(run::Args),
+    Status(status::Args),
+}
+
+/// The settings of a feed.
+#[derive(Debug, clap::Args)]
+pub struct FileArgs {
+    /// The settings: source, graph, and what tables become
+    #[arg(value_name = "FEED.TOML")]
+    file: PathBuf,
+}
+
+impl Args {
+    /// The graph it is about, as far as the command names one.
+    pub fn url(&self) -> &str {
+        match &self.action {
+            Action::Status(args) => &args.url,
+            _ => "URL",
+        }
+    }
+}
+
+/// Runs the verb.
+pub async fn run(args: &Args) -> anyhow::Result<()> {
+    match &args.action {
+        Action::Infer(args) => infer::run(args).await,
+        Action::Check(args) => check::run(args).await,
+        Action::Run(args) => run::run(args).await,
+        Action::Status(args) => status::run(args).await,
+    }
+}

@@ -1,0 +1,116 @@
+//! What a source yields: transactions of row changes.
+
+use std::sync::Arc;
+
+use hoplake::{Name, PropertyType, Value};
+
+use crate::TableName;
+
+/// A transaction that the source has committed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Transaction {
+    /// The position behind it: whoever goes on from there reads what comes after it.
+    pub position: String,
+    /// When it was committed, in milliseconds since 1970, as the source says.
+    pub committed_unix_ms: i64,
+    /// Its changes of tables that are mapped, in their order.
+    pub changes: Vec<Change>,
+    /// About the memory that it takes.
+    pub bytes: usize,
+}
+
+/// A change of a table.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Change {
+    /// A row.
+    Row(RowChange),
+    /// All rows are gone.
+    Truncate(TableName),
+}
+
+impl Change {
+    /// The table.
+    pub fn table(&self) -> &TableName {
+        match self {
+            Self::Row(row) => &row.columns.table,
+            Self::Truncate(table) => table,
+        }
+    }
+}
+
+/// A row that was inserted, updated or deleted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RowChange {
+    /// The columns of its rows.
+    pub columns: Arc<Columns>,
+    /// What happened.
+    pub images: Images,
+}
+
+/// A row before and after a change.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Images {
+    /// It is new.
+    Insert(Row),
+    /// It has changed.
+    Update {
+        /// The row before; `None` if the log has nothing of it, and then its key is as it was.
+        before: Option<Row>,
+        /// The row after.
+        after: Row,
+    },
+    /// It is gone: the row as it was, or its key.
+    Delete(Row),
+}
+
+/// The columns of a table in one version of its schema.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Columns {
+    /// The table.
+    pub table: TableName,
+    /// The names, in the order of cells in a row.
+    pub names: Vec<Name>,
+    /// The types that their values have; `None` if no property holds them.
+    pub kinds: Vec<Option<PropertyType>>,
+}
+
+impl Columns {
+    /// Where a column is.
+    pub fn position(&self, name: &str) -> Option<usize> {
+        self.names.iter().position(|column| column == name)
+    }
+}
+
+/// The cells of a row.
+pub type Row = Box<[Cell]>;
+
+/// A value of a row.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum Cell {
+    /// The log does not say what it is.
+    #[default]
+    Absent,
+    /// The value, in the type that the column naturally has.
+    Value(Value),
+    /// A value that no property holds, and why.
+    Bad(Box<str>),
+}
+
+impl Cell {
+    /// About the memory that it takes on the heap.
+    pub fn heap_bytes(&self) -> usize {
+        match self {
+            Self::Value(Value::String(text)) => text.len(),
+            Self::Value(Value::List(items)) => {
+                items.iter().map(|item| size_of::<Value>() + if let Value::String(text) = item { text.len() } else { 0 }).sum()
+            }
+            Self::Bad(why) => why.len(),
+            _ => 0,
+        }
+    }
+}
+
+/// About the memory that a row takes.
+pub fn row_bytes(row: &Row) -> usize {
+    row.len() * size_of::<Cell>() + row.iter().map(Cell::heap_bytes).sum::<usize>()
+}

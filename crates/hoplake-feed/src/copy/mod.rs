@@ -1,0 +1,203 @@
+//! The first copy: all rows, loaded in bulk, at one position.
+//!
+//! ```text
+//! source ──rows──▶ images ──▶ Parquet in the temporary folder (files) ──▶ bulk load ──▶ version with the position
+//!                                                                             └─ edges to vertices that are not there (rejects)
+//!                                                                                   ──▶ a commit: they wait, or stubs are made
+//! ```
+//! The load publishes rows and position together. Only if foreign keys may name vertices that are not there, a commit follows with
+//! what becomes of them; until then the position says that the copy is not complete, and a feed that finds that begins again.
+
+mod columns;
+mod files;
+mod rejects;
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, mpsc},
+    time::Instant,
+};
+
+use async_trait::async_trait;
+use hoplake::{BadRowPolicy, Graph, LoadOptions, Operation, OpenSettings, Store, VertexOrder};
+use tempfile::TempDir;
+use tokio::task::JoinHandle;
+
+use self::files::CopyFiles;
+use crate::{
+    Columns, FeedError, Position, Row, Settings, fold::Waiting, mapping::Mapping, source::{RowSink, Source}, state,
+};
+
+/// Operations of a commit with stubs.
+const STUBS_AT_ONCE: usize = 100_000;
+
+/// What a first copy did.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Copied {
+    /// The version that has it.
+    pub version: u64,
+    /// The position of the rows.
+    pub position: Position,
+    /// Rows that were read.
+    pub rows: u64,
+    /// Vertices and edges.
+    pub vertices: u64,
+    /// Edges.
+    pub edges: u64,
+    /// Edges that wait for a vertex.
+    pub waiting: usize,
+    /// How long it took to read the rows, and then to load them, in milliseconds.
+    pub read_ms: u64,
+    /// See above.
+    pub load_ms: u64,
+}
+
+/// Copies all rows into a graph that is not there yet or has no labels; with `replace`, in the place of a copy that was not completed.
+///
+/// # Errors
+/// The source's, the graph's; [`Row`](crate::FeedErrorKind::Row) if a row cannot be a vertex or an edge.
+pub async fn copy(
+    source: &dyn Source,
+    mapping: &Arc<Mapping>,
+    settings: &Settings,
+    replace: bool,
+) -> Result<Copied, FeedError> {
+    let begun = Instant::now();
+    let folder = temporary_folder(settings)?;
+    let mut sink = Sink::begin(CopyFiles::new(mapping.clone(), folder.path())?);
+    let of_source = source.copy(&mapping.tables(), &mut sink).await?;
+    let (files, rows) = sink.end().await?;
+    let read_ms = begun.elapsed().as_millis() as u64;
+    let may_miss = files.may_miss();
+    let position = Position { of_source, is_copying: may_miss, state: None };
+    let rejects = folder.path().join("rejects.csv");
+    let options = LoadOptions {
+        mapping: Some(files.mapping_file().to_owned()),
+        memory_bytes: settings.copy.memory_bytes,
+        temp_dir: Some(folder.path().to_owned()),
+        bad_rows: if may_miss { BadRowPolicy::Skip(rejects.clone()) } else { BadRowPolicy::Stop },
+        replace,
+        order: VertexOrder::Keys,
+        message: format!("first copy of {}", settings.source.name),
+        source_positions: BTreeMap::from([(settings.source.name.clone(), position.to_string())]),
+        ..LoadOptions::from_paths::<&str>([])
+    };
+    let store = Store::open(&settings.graph).map_err(hoplake::Error::from)?;
+    let loaded = hoplake::load_with(store.clone(), options, Arc::new(())).await?;
+    let (mut version, mut position, mut waiting) = (loaded.version, position, Waiting::default());
+    if may_miss {
+        let (changes, stubs) = rejects::read(&files, &rejects)?;
+        waiting.apply(&changes);
+        let graph = Graph::open_with(store.clone(), &OpenSettings::default()).await?;
+        (version, position) = complete(&graph, settings, &position, &waiting, stubs).await?;
+    }
+    Ok(Copied {
+        version,
+        position,
+        rows,
+        vertices: loaded.vertices,
+        edges: loaded.edges,
+        waiting: waiting.len(),
+        read_ms,
+        load_ms: begun.elapsed().as_millis() as u64 - read_ms,
+    })
+}
+
+fn temporary_folder(settings: &Settings) -> Result<TempDir, FeedError> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix("hoplake-feed-");
+    let made = match &settings.copy.temp_dir {
+        Some(folder) => builder.tempdir_in(folder),
+        None => builder.tempdir(),
+    };
+    made.map_err(|error| {
+        FeedError::unavailable(format!("could not make a temporary folder: {}", hoplake::system_text(&error)))
+            .hint("set copy.temp_dir to a folder with as much space as the tables take")
+    })
+}
+
+/// Commits what became of edges to vertices that are not there, and that the copy is complete.
+async fn complete(
+    graph: &Graph,
+    settings: &Settings,
+    before: &Position,
+    waiting: &Waiting,
+    stubs: Vec<Operation>,
+) -> Result<(u64, Position), FeedError> {
+    let name = &settings.source.name;
+    let state = match waiting.is_empty() {
+        true => None,
+        false => Some(state::write(graph.store(), name, waiting).await?),
+    };
+    let position = Position { is_copying: false, state, ..before.clone() };
+    let mut stubs = stubs.into_iter().peekable();
+    loop {
+        let mut commit = graph.begin();
+        commit.if_position(name, Some(&before.to_string())).create_missing().message("vertices that rows name and no row is");
+        for operation in stubs.by_ref().take(STUBS_AT_ONCE) {
+            commit.push(operation);
+        }
+        let is_last = stubs.peek().is_none();
+        if is_last {
+            commit.source_position(name, position.to_string());
+        }
+        let committed = commit.commit().await?;
+        if is_last {
+            return Ok((committed.version, position));
+        }
+    }
+}
+
+/// Passes rows on to a thread that writes them.
+struct Sink {
+    sender: Option<mpsc::SyncSender<(Arc<Columns>, Vec<Row>)>>,
+    writer: Option<JoinHandle<Result<CopyFiles, FeedError>>>,
+    rows: u64,
+}
+
+/// Batches of rows that may wait for the thread.
+const AHEAD: usize = 4;
+
+impl Sink {
+    fn begin(mut files: CopyFiles) -> Self {
+        let (sender, receiver) = mpsc::sync_channel::<(Arc<Columns>, Vec<Row>)>(AHEAD);
+        let writer = tokio::task::spawn_blocking(move || {
+            for (columns, rows) in receiver {
+                files.write(&columns, &rows)?;
+            }
+            files.finish()?;
+            Ok(files)
+        });
+        Self { sender: Some(sender), writer: Some(writer), rows: 0 }
+    }
+
+    /// Waits for the thread.
+    async fn end(mut self) -> Result<(CopyFiles, u64), FeedError> {
+        self.sender = None;
+        let files = self.written().await?;
+        Ok((files, self.rows))
+    }
+
+    async fn written(&mut self) -> Result<CopyFiles, FeedError> {
+        let stopped = || FeedError::unavailable("the thread that writes the copy stopped");
+        let writer = self.writer.take().ok_or_else(stopped)?;
+        writer.await.map_err(|_| stopped())?
+    }
+}
+
+#[async_trait]
+impl RowSink for Sink {
+    async fn rows(&mut self, columns: &Arc<Columns>, rows: Vec<Row>) -> Result<(), FeedError> {
+        self.rows += rows.len() as u64;
+        let Some(sender) = self.sender.clone() else { return Err(FeedError::unavailable("the copy has ended")) };
+        let columns = columns.clone();
+        // It blocks while the thread is behind.
+        let sent = tokio::task::spawn_blocking(move || sender.send((columns, rows)).is_ok()).await;
+        if !matches!(sent, Ok(true)) {
+            self.sender = None;
+            // Why it ended.
+            self.written().await?;
+        }
+        Ok(())
+    }
+}

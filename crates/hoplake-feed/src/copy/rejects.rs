@@ -1,0 +1,111 @@
+//! Edges that a load rejected, because a vertex that they name is not there.
+
+use std::{collections::BTreeMap, fs::File, path::Path};
+
+use arrow_array::RecordBatch;
+use hoplake::{EdgeKey, Key, Operation, Properties, Value, VertexRef};
+use parquet::arrow::arrow_reader::{ParquetRecordBatchReaderBuilder, RowSelection, RowSelector};
+
+use super::files::{CopyFiles, UnsureEdges};
+use crate::{
+    FeedError, FeedErrorKind, Missing,
+    fold::{EdgeId, Owner, WaitingChanges, WaitingEdge},
+};
+
+/// Reads the rejects of a load: edges that wait, and operations that make edges with stubs.
+pub(super) fn read(files: &CopyFiles, rejects: &Path) -> Result<(WaitingChanges, Vec<Operation>), FeedError> {
+    let mut waiting = WaitingChanges::new();
+    let mut stubs = Vec::new();
+    let unsure = files.unsure();
+    for (path, rows) in rejected(rejects)? {
+        let edges = unsure.iter().find(|edges| edges.path.as_os_str() == path.as_str());
+        let Some(edges) = edges else {
+            let why = format!("the load left out row {} of what was copied, which names a vertex that is not there", rows[0]);
+            return Err(FeedError::new(FeedErrorKind::Row, why));
+        };
+        for batch in rows_of(&edges.path, &rows)? {
+            for row in 0..batch.num_rows() {
+                let Some((id, properties)) = edge(edges, &batch, row) else { continue };
+                decide(edges, id, properties, &mut waiting, &mut stubs)?;
+            }
+        }
+    }
+    Ok((waiting, stubs))
+}
+
+/// The numbers of rejected rows, ascending, by file.
+fn rejected(rejects: &Path) -> Result<BTreeMap<String, Vec<usize>>, FeedError> {
+    let unreadable = |error: csv::Error| FeedError::unavailable(format!("could not read {}: {error}", rejects.display()));
+    let mut reader = csv::Reader::from_path(rejects).map_err(unreadable)?;
+    let mut by_file: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for record in reader.records() {
+        let record = record.map_err(unreadable)?;
+        let row = record.get(1).and_then(|row| row.parse().ok());
+        if let (Some(file), Some(row)) = (record.get(0), row) {
+            by_file.entry(file.to_owned()).or_default().push(row);
+        }
+    }
+    by_file.values_mut().for_each(|rows| rows.sort_unstable());
+    Ok(by_file)
+}
+
+/// Rows of a file by their numbers, which begin with 1.
+fn rows_of(path: &Path, rows: &[usize]) -> Result<Vec<RecordBatch>, FeedError> {
+    let unreadable = |error: String| FeedError::unavailable(format!("could not read {}: {error}", path.display()));
+    let file = File::open(path).map_err(|error| unreadable(hoplake::system_text(&error)))?;
+    let mut selectors = Vec::new();
+    let mut next = 1;
+    for row in rows {
+        if *row > next {
+            selectors.push(RowSelector::skip(row - next));
+        }
+        selectors.push(RowSelector::select(1));
+        next = row + 1;
+    }
+    let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| unreadable(error.to_string()))?;
+    let reader = builder.with_row_selection(RowSelection::from(selectors)).build().map_err(|error| unreadable(error.to_string()))?;
+    reader.map(|batch| batch.map_err(|error| unreadable(error.to_string()))).collect()
+}
+
+/// The edge of a row.
+fn edge(edges: &UnsureEdges, batch: &RecordBatch, row: usize) -> Option<(EdgeId, Properties)> {
+    let key = |column: usize| match Value::at(batch.column(column), row) {
+        Value::Int64(key) => Some(Key::Int64(key)),
+        Value::String(key) => Some(Key::String(key)),
+        _ => None,
+    };
+    // A foreign key's file has the vertex first that the row is.
+    let (source, target) = if edges.owner == Owner::Target { (1, 0) } else { (0, 1) };
+    let end = |column: usize, at: usize| Some(VertexRef { label: edges.ends[at].0.clone(), key: key(column)? });
+    let (source, target) = (end(source, 0)?, end(target, 1)?);
+    let named = edges.properties.iter().enumerate().map(|(at, name)| (name.clone(), Value::at(batch.column(2 + at), row)));
+    let properties: Properties = named.filter(|(_, value)| *value != Value::Null).collect();
+    let key = edges.key.as_ref().and_then(|name| {
+        let value = properties.get(name)?.clone();
+        Some(EdgeKey { property: name.clone(), value }.into())
+    });
+    Some((EdgeId { label: edges.label.clone(), source, target, key }, properties))
+}
+
+/// What becomes of an edge. Which of its ends lacks is not said, so that the strictest rule of the two holds.
+fn decide(
+    edges: &UnsureEdges,
+    id: EdgeId,
+    properties: Properties,
+    waiting: &mut WaitingChanges,
+    stubs: &mut Vec<Operation>,
+) -> Result<(), FeedError> {
+    let policies: Vec<_> = edges.missing.iter().flatten().copied().collect();
+    if policies.contains(&Missing::Error) {
+        let why = format!("edge {} -{}-> {}: one of the two vertices is not there", id.source, id.label, id.target);
+        return Err(FeedError::new(FeedErrorKind::Row, why));
+    }
+    if policies.contains(&Missing::Wait) {
+        waiting.insert(id, Some(WaitingEdge { properties, owner: edges.owner }));
+        return Ok(());
+    }
+    let key = id.key.as_ref().map(EdgeKey::from);
+    let EdgeId { label, source, target, .. } = id;
+    stubs.push(Operation::UpsertEdge { label, source, target, key, properties, replace: false });
+    Ok(())
+}

@@ -1,0 +1,98 @@
+//! Why a feed does not go on.
+
+use thiserror::Error as ThisError;
+
+/// What a caller can do about an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FeedErrorKind {
+    /// The settings, the mapping or the database are not as they have to be: change them.
+    Invalid,
+    /// Another feed of the same source has gone on, or the graph has other content: look at it.
+    Conflict,
+    /// The database or the store cannot be reached: try again.
+    Unavailable,
+    /// The source no longer has what comes after the graph's position.
+    Purged,
+    /// A row cannot be applied, and its entry says that the feed stops then.
+    Row,
+    /// The graph's own error.
+    Graph,
+}
+
+/// A sentence, what to do, and its kind.
+#[derive(Debug, ThisError)]
+#[error("{message}")]
+pub struct FeedError {
+    kind: FeedErrorKind,
+    message: String,
+    hint: Option<String>,
+    #[source]
+    graph: Option<Box<hoplake::Error>>,
+}
+
+impl FeedError {
+    /// An error of a kind.
+    pub fn new(kind: FeedErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), hint: None, graph: None }
+    }
+
+    /// Settings, mapping or database are wrong.
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::new(FeedErrorKind::Invalid, message)
+    }
+
+    /// The database cannot be reached.
+    pub fn unavailable(message: impl Into<String>) -> Self {
+        Self::new(FeedErrorKind::Unavailable, message)
+    }
+
+    /// The same, with what to do about it.
+    #[must_use]
+    pub fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+
+    /// What a caller can do about it.
+    pub fn kind(&self) -> FeedErrorKind {
+        self.kind
+    }
+
+    /// What to do about it, if there is more to say than the kind does.
+    pub fn what_to_do(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
+    /// The error of the graph, if it is one.
+    pub fn graph(&self) -> Option<&hoplake::Error> {
+        self.graph.as_deref()
+    }
+
+    /// Whether it may pass by itself.
+    pub fn is_transient(&self) -> bool {
+        match self.kind {
+            FeedErrorKind::Unavailable => true,
+            FeedErrorKind::Graph => self.graph.as_ref().is_some_and(|error| is_transient(error)),
+            _ => false,
+        }
+    }
+}
+
+/// Whether an error of the graph may pass by itself: the store is away, or its answer was lost.
+pub(crate) fn is_transient(error: &hoplake::Error) -> bool {
+    use hoplake::{ErrorKind, Reason};
+    match error.kind() {
+        ErrorKind::Unknown => true,
+        ErrorKind::Unavailable => {
+            let permanent = [Reason::Credentials, Reason::Denied, Reason::NoBucket, Reason::Region];
+            !error.reason().is_some_and(|reason| permanent.contains(&reason))
+        }
+        _ => false,
+    }
+}
+
+impl From<hoplake::Error> for FeedError {
+    fn from(error: hoplake::Error) -> Self {
+        let message = error.to_string();
+        Self { kind: FeedErrorKind::Graph, message, hint: None, graph: Some(Box::new(error)) }
+    }
+}

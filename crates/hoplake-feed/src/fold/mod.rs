@@ -1,0 +1,359 @@
+//! Row changes become changes of the graph.
+//!
+//! [`fold`] is a pure function of the transactions of a batch, of what is known of the graph before it, and of the edges that wait.
+//! It applies one row change after the other to an overlay of the graph; what remains at the end is the batch. Where a change
+//! depends on something that is not known, it goes on as if there were nothing, and returns a [`Need`]. The caller looks all needs
+//! up in one wave and folds again, until there are none: once more for each table in a row of cascades, and twice at most otherwise.
+//!
+//! ```text
+//! mod        images of rows -> changes of vertices and edges
+//! leaving    vertices that are deleted or get another key, and what goes or moves with them
+//! overlay    vertices and edges as they will be
+//! waiting    edges to vertices that are not there
+//! known      needs, and what was looked up
+//! render     the overlay as a batch
+//! ```
+
+mod known;
+mod leaving;
+mod overlay;
+mod render;
+#[cfg(test)]
+mod tests;
+mod waiting;
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
+
+use hoplake::{Properties, VertexRef};
+
+pub use self::{
+    known::{EdgeTypeName, EdgesOf, Known, KnownEdge, KnownVertex, Need},
+    overlay::{EdgeId, EdgeState, Overlay, VertexState},
+    render::render,
+    waiting::{Owner, Waiting, WaitingChanges, WaitingEdge},
+};
+use self::{known::Asking, waiting::WaitingOverlay};
+use crate::{
+    Change, Columns, FeedError, Images, Missing, Row, RowChange, TableName, Transaction,
+    mapping::{BadRow, EdgeImage, EdgeMap, Entry, ForeignKeyMap, Image, Item, Mapping, Plan, Target, VertexImage, VertexMap},
+};
+
+/// What comes of a batch of transactions.
+#[derive(Debug)]
+pub struct Folded {
+    /// What has to be known first. Unless there is none, the rest is not yet right.
+    pub needs: BTreeSet<Need>,
+    /// Vertices and edges as they will be.
+    pub overlay: Overlay,
+    /// What changes of the edges that wait.
+    pub waiting: WaitingChanges,
+    /// Rows that cannot be applied.
+    pub failures: Vec<Failure>,
+}
+
+/// A row that cannot be applied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// Its transaction in the batch.
+    pub transaction: usize,
+    /// Its change in the transaction.
+    pub change: usize,
+    /// The entry of the mapping.
+    pub entry: usize,
+    /// Why, as a sentence.
+    pub why: String,
+}
+
+/// Where columns are in the versions of tables, for as long as a feed runs.
+#[derive(Debug, Default)]
+pub struct Plans {
+    by_table: HashMap<TableName, (Arc<Columns>, Vec<(usize, Plan)>)>,
+}
+
+impl Plans {
+    /// The plans of a version of a table, an entry of the mapping each.
+    pub(crate) fn of(&mut self, mapping: &Mapping, columns: &Arc<Columns>) -> Result<&[(usize, Plan)], FeedError> {
+        let known = self.by_table.get(&columns.table);
+        if !known.is_some_and(|(version, _)| Arc::ptr_eq(version, columns) || version == columns) {
+            let entries = mapping.entries_of(&columns.table);
+            let plans = entries.map(|(number, entry)| Ok((number, Plan::new(entry, columns)?)));
+            let plans = plans.collect::<Result<Vec<_>, FeedError>>()?;
+            self.by_table.insert(columns.table.clone(), (columns.clone(), plans));
+        }
+        Ok(self.by_table.get(&columns.table).map(|(_, plans)| plans.as_slice()).unwrap_or_default())
+    }
+}
+
+/// Applies transactions, one after the other.
+///
+/// # Errors
+/// [`Invalid`](crate::FeedErrorKind::Invalid) if a table no longer has a column that the mapping names.
+pub fn fold(
+    mapping: &Mapping,
+    plans: &mut Plans,
+    transactions: &[Transaction],
+    known: &Known,
+    waiting: &Waiting,
+) -> Result<Folded, FeedError> {
+    let asking = Asking::new(known);
+    let mut fold = Fold { mapping, overlay: Overlay::default(), asking, waiting: WaitingOverlay::new(waiting) };
+    let mut failures = Vec::new();
+    for (transaction, it) in transactions.iter().enumerate() {
+        for (number, change) in it.changes.iter().enumerate() {
+            match change {
+                Change::Truncate(table) => fold.truncate(table),
+                Change::Row(row) => {
+                    for (entry, plan) in plans.of(mapping, &row.columns)? {
+                        if let Err(BadRow { why }) = fold.row(&mapping.entries[*entry], plan, row) {
+                            failures.push(Failure { transaction, change: number, entry: *entry, why });
+                        }
+                    }
+                }
+            }
+        }
+    }
+    let Fold { overlay, asking, waiting, .. } = fold;
+    Ok(Folded { needs: asking.into_needs(), overlay, waiting: waiting.into_changes(), failures })
+}
+
+struct Fold<'a> {
+    mapping: &'a Mapping,
+    overlay: Overlay,
+    asking: Asking<'a>,
+    waiting: WaitingOverlay<'a>,
+}
+
+/// What a row was.
+enum Before {
+    /// Nothing: it is new, or did not fulfil the condition.
+    Nothing,
+    /// The log does not say; what it is now has the same key.
+    Unsaid,
+    /// This, as far as the row says.
+    Was(Image),
+}
+
+impl<'a> Fold<'a> {
+    fn row(&mut self, entry: &'a Entry, plan: &Plan, change: &RowChange) -> Result<(), BadRow> {
+        let image = |row: &Row| plan.image(entry, &change.columns, row);
+        let (before, after) = match &change.images {
+            Images::Insert(row) => (Before::Nothing, Some(image(row)?)),
+            Images::Update { before: None, after } => (Before::Unsaid, Some(image(after)?)),
+            Images::Update { before: Some(before), after } => (Before::Was(image(before)?), Some(image(after)?)),
+            Images::Delete(row) => (Before::Was(image(row)?), None),
+        };
+        match &entry.item {
+            Item::Vertex(map) => self.vertex(map, before, after),
+            Item::Edge(map) => self.edge(map, before, after),
+        }
+    }
+
+    fn vertex(&mut self, map: &'a VertexMap, before: Before, after: Option<Image>) -> Result<(), BadRow> {
+        let was = match before {
+            Before::Nothing => None,
+            Before::Unsaid => after.as_ref().and_then(vertex_of).map(|vertex| (vertex.clone(), None)),
+            Before::Was(image) => vertex_of(&image).cloned().map(|vertex| (vertex, Some(image))),
+        };
+        match (was, after) {
+            (None, Some(Image::Vertex(after))) => self.put_vertex(map, after, None),
+            (None, _) => Ok(()),
+            (Some((old, _)), None) => {
+                self.delete_row(&old);
+                Ok(())
+            }
+            (Some((old, image)), Some(after)) => {
+                let new = vertex_of(&after).cloned().unwrap_or_else(|| old.clone());
+                if new != old {
+                    self.move_vertex(map, &old, &new);
+                }
+                match (image, after) {
+                    (Some(Image::Nothing(_)), Image::Nothing(_)) => Ok(()),
+                    (_, Image::Nothing(_) | Image::Edge(_)) => {
+                        self.hide_vertex(&new);
+                        Ok(())
+                    }
+                    (Some(Image::Vertex(before)), Image::Vertex(after)) if before.is_sure && old == new => {
+                        self.put_vertex(map, after, Some(before))
+                    }
+                    (_, Image::Vertex(after)) => self.put_vertex(map, after, None),
+                }
+            }
+        }
+    }
+
+    /// A vertex is as its row says; `before` is what it was, if that is known.
+    fn put_vertex(&mut self, map: &'a VertexMap, after: VertexImage, before: Option<VertexImage>) -> Result<(), BadRow> {
+        let VertexImage { vertex, properties, targets, .. } = after;
+        if before.as_ref().is_none_or(|before| before.properties != properties) {
+            self.overlay.upsert_vertex(&vertex, properties);
+        }
+        // It cannot have been waited for if it was there.
+        if before.is_none() {
+            self.release(&vertex);
+        }
+        for (number, (target, properties)) in targets.into_iter().enumerate() {
+            let old = before.as_ref().map(|before| &before.targets[number]);
+            if old.is_some_and(|old| *old == (target.clone(), properties.clone())) {
+                continue;
+            }
+            self.point(&map.edges[number], &vertex, target, properties, old.map(|(target, _)| target))?;
+        }
+        Ok(())
+    }
+
+    /// A foreign key points somewhere else.
+    fn point(
+        &mut self,
+        map: &'a ForeignKeyMap,
+        vertex: &VertexRef,
+        target: Target,
+        properties: Properties,
+        old: Option<&Target>,
+    ) -> Result<(), BadRow> {
+        if target == Target::Unsaid {
+            return Ok(());
+        }
+        let id_to = |other: &VertexRef| edge_id(map, vertex, other);
+        let new = if let Target::Vertex(other) = &target { Some(id_to(other)) } else { None };
+        let stale = match old {
+            Some(Target::None) => Vec::new(),
+            Some(Target::Vertex(other)) => vec![id_to(other)],
+            Some(Target::Unsaid) | None => self.edges_along(map, vertex),
+        };
+        for id in stale.into_iter().filter(|id| Some(id) != new.as_ref()) {
+            self.drop_edge(id);
+        }
+        match new {
+            Some(id) => {
+                let owner = if map.is_outgoing { Owner::Source } else { Owner::Target };
+                let far = usize::from(map.is_outgoing);
+                let mut missing = [None, None];
+                missing[far] = map.missing;
+                self.put_edge(id, properties, missing, owner)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The edges of a vertex's foreign key, also those that wait.
+    fn edges_along(&mut self, map: &'a ForeignKeyMap, vertex: &VertexRef) -> Vec<EdgeId> {
+        let of = EdgesOf {
+            vertex: vertex.clone(),
+            label: map.label.clone(),
+            is_outgoing: map.is_outgoing,
+            other: map.other.clone(),
+        };
+        let mut ids: Vec<_> = self.current_edges(of).into_keys().collect();
+        let is_along = |id: &EdgeId| {
+            let near = if map.is_outgoing { &id.source } else { &id.target };
+            id.label == map.label && near == vertex && id.other_end(vertex).label == map.other
+        };
+        ids.extend(self.waiting.at(vertex).into_iter().map(|(id, _)| id).filter(|id| is_along(id)));
+        ids
+    }
+
+    /// The edges of a vertex as they are by now.
+    fn current_edges(&mut self, of: EdgesOf) -> std::collections::BTreeMap<EdgeId, Vec<Properties>> {
+        let base = match self.overlay.is_reset(&of.vertex) {
+            true => &[],
+            false => self.asking.edges(of.clone()),
+        };
+        self.overlay.edges_of(&of.vertex, base, |id| {
+            let near = if of.is_outgoing { &id.source } else { &id.target };
+            let far = if of.is_outgoing { &id.target } else { &id.source };
+            id.label == of.label && *near == of.vertex && far.label == of.other
+        })
+    }
+
+    /// There is an edge, or will be when its ends are there; `missing` says of which ends that is not sure.
+    fn put_edge(&mut self, id: EdgeId, properties: Properties, missing: [Option<Missing>; 2], owner: Owner) -> Result<(), BadRow> {
+        let mut waits = false;
+        for (number, missing) in missing.into_iter().enumerate() {
+            let end = if number == 0 { &id.source } else { &id.target };
+            let Some(missing) = missing.filter(|_| !self.exists(end)) else { continue };
+            match missing {
+                Missing::Wait => waits = true,
+                Missing::Stub => self.overlay.upsert_vertex(&end.clone(), Properties::new()),
+                Missing::Error => return Err(BadRow { why: format!("there is no vertex {end}, which it names") }),
+            }
+        }
+        if waits {
+            self.waiting.insert(id, WaitingEdge { properties, owner });
+        } else {
+            self.waiting.remove(&id);
+            self.overlay.upsert_edge(id, properties);
+        }
+        Ok(())
+    }
+
+    fn drop_edge(&mut self, id: EdgeId) {
+        self.waiting.remove(&id);
+        self.overlay.delete_edge(id);
+    }
+
+    /// Whether a vertex is there by now.
+    fn exists(&mut self, vertex: &VertexRef) -> bool {
+        match self.overlay.vertices.get(vertex) {
+            Some(state) => state.exists,
+            None => self.asking.exists(vertex),
+        }
+    }
+
+    /// Edges that waited for a vertex are there, if their other ends are.
+    fn release(&mut self, vertex: &VertexRef) {
+        for (id, edge) in self.waiting.at(vertex) {
+            if self.exists(id.other_end(vertex)) {
+                self.waiting.remove(&id);
+                self.overlay.upsert_edge(id, edge.properties);
+            }
+        }
+    }
+
+    fn edge(&mut self, map: &'a EdgeMap, before: Before, after: Option<Image>) -> Result<(), BadRow> {
+        // Without a row before, the row after names the same edge.
+        let before = match (before, &after) {
+            (Before::Was(image), _) => Some(image),
+            (Before::Unsaid, Some(Image::Nothing(Some(identity)))) => Some(Image::clone(identity)),
+            (Before::Unsaid | Before::Nothing, _) => None,
+        };
+        let edge = |image: Option<Image>| if let Some(Image::Edge(edge)) = image { Some(edge) } else { None };
+        let (old, new) = (edge(before), edge(after));
+        if old == new {
+            return Ok(());
+        }
+        let id = |image: &EdgeImage| EdgeId {
+            label: map.label.clone(),
+            source: image.source.clone(),
+            target: image.target.clone(),
+            key: image.key.clone().map(Into::into),
+        };
+        let new_id = new.as_ref().map(&id);
+        if let Some(old) = old.as_ref().map(&id).filter(|old| Some(old) != new_id.as_ref()) {
+            self.drop_edge(old);
+        }
+        match (new_id, new) {
+            (Some(id), Some(image)) => {
+                self.put_edge(id, image.properties, [map.ends[0].missing, map.ends[1].missing], Owner::Row)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The vertex that a row is, or would be if it fulfilled the condition: others may name it, and go with it.
+fn vertex_of(image: &Image) -> Option<&VertexRef> {
+    match image {
+        Image::Vertex(it) => Some(&it.vertex),
+        Image::Nothing(Some(identity)) => vertex_of(identity),
+        Image::Nothing(None) | Image::Edge(_) => None,
+    }
+}
+
+/// The edge of a foreign key.
+fn edge_id(map: &ForeignKeyMap, vertex: &VertexRef, other: &VertexRef) -> EdgeId {
+    let (source, target) = if map.is_outgoing { (vertex, other) } else { (other, vertex) };
+    EdgeId { label: map.label.clone(), source: source.clone(), target: target.clone(), key: None }
+}

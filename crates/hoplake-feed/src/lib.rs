@@ -1,0 +1,44 @@
+//! Feeds a graph from the tables of an SQL database: a first copy, then every transaction, exactly once.
+//!
+//! ```text
+//! settings ──┐
+//! catalogue ─┴▶ mapping ──▶ fold ──▶ commit
+//! source ──▶ transactions ───┘ ▲
+//!                           look-ups in the graph
+//! ```
+//!
+//! [`Settings`] are what `feed.toml` says. A source ([`source`]) yields a [`Catalogue`] of its tables, rows for the first copy, and from
+//! there [`Transaction`]s. A [`Mapping`] is made of settings and catalogue, and says what a row becomes. The fold applies row changes to
+//! an overlay of the graph, and asks for what only the graph knows; what comes of it is one batch of changes. A commit has the changes and
+//! the position behind them, on the condition that the graph has the position before them: nothing else keeps a position. RFC 0011 has
+//! the reasons.
+
+mod applying;
+mod catalogue;
+mod change;
+mod condition;
+pub mod copy;
+mod error;
+mod feed;
+pub mod fold;
+pub mod lookups;
+pub mod mapping;
+mod position;
+mod reading;
+mod settings;
+pub mod source;
+pub mod state;
+mod value;
+
+pub use applying::Applied;
+pub use catalogue::{BeforeImages, Catalogue, Column, ForeignKey, Rule, Table, TableName};
+pub use change::{Cell, Change, Columns, Images, Row, RowChange, Transaction, row_bytes};
+pub use condition::{RowCondition, Verdict};
+pub use copy::Copied;
+pub use error::{FeedError, FeedErrorKind};
+pub use feed::{Checked, Feed, Progress, RunOptions, check};
+pub use position::Position;
+pub use settings::{
+    Cascades, CopySettings, EdgeEntry, EndEntry, ForeignKeyEntry, Missing, OneOrMore, Settings, SourceSettings,
+    StreamSettings, TableEntry, VertexEntry,
+};

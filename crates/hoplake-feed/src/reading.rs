@@ -1,0 +1,125 @@
+//! Reads a source ahead of the commits, within a bound of bytes, and finds it again when it was away.
+
+use std::{sync::Arc, time::Duration};
+
+use backon::{BackoffBuilder, ExponentialBuilder};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc},
+    task::JoinHandle,
+    time::Instant,
+};
+
+use crate::{
+    FeedError, Transaction,
+    source::{Following, Source},
+};
+
+/// What a permit stands for.
+const UNIT_BYTES: u64 = 1 << 10;
+
+/// Transactions that wait, at most, however small.
+const TRANSACTIONS: usize = 4_096;
+
+/// A transaction that was read.
+pub(crate) struct Arrived {
+    pub(crate) transaction: Transaction,
+    pub(crate) at: Instant,
+    /// Its bytes of the bound, until it is dropped.
+    pub(crate) _permit: OwnedSemaphorePermit,
+}
+
+/// A task that reads a source.
+pub(crate) struct Reading {
+    arrived: mpsc::Receiver<Result<Option<Arrived>, FeedError>>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Reading {
+    /// Reads what comes behind a position.
+    pub(crate) fn begin(source: Arc<dyn Source>, from: String, following: Following, ahead_bytes_max: u64) -> Self {
+        let (send, arrived) = mpsc::channel(TRANSACTIONS);
+        let units = u32::try_from(ahead_bytes_max / UNIT_BYTES).unwrap_or(u32::MAX).max(1);
+        let room = Arc::new(Semaphore::new(units as usize));
+        let task = tokio::spawn(async move {
+            let mut from = from;
+            let mut pauses = Pauses::new();
+            loop {
+                let error = match read(&*source, &mut from, &following, &room, units, &send, &mut pauses).await {
+                    Ok(()) => return,
+                    Err(error) => error,
+                };
+                if !error.is_transient() {
+                    // Nobody may be waiting for it any more.
+                    let _ = send.send(Err(error)).await;
+                    return;
+                }
+                let pause = pauses.next();
+                tracing::warn!(error = %error, pause_ms = pause.as_millis() as u64, "the source is away");
+                tokio::time::sleep(pause).await;
+            }
+        });
+        Self { arrived, task }
+    }
+
+    /// The next transaction, or `None` if the source has no more for now. Nothing at all if reading has ended.
+    pub(crate) async fn next(&mut self) -> Option<Result<Option<Arrived>, FeedError>> {
+        self.arrived.recv().await
+    }
+}
+
+/// Reads until the connection is lost, or nobody wants more.
+async fn read(
+    source: &dyn Source,
+    from: &mut String,
+    following: &Following,
+    room: &Arc<Semaphore>,
+    units: u32,
+    send: &mpsc::Sender<Result<Option<Arrived>, FeedError>>,
+    pauses: &mut Pauses,
+) -> Result<(), FeedError> {
+    let mut stream = source.stream(from, following.clone()).await?;
+    loop {
+        let Some(transaction) = stream.next().await? else {
+            pauses.reset();
+            if send.send(Ok(None)).await.is_err() {
+                return Ok(());
+            }
+            continue;
+        };
+        pauses.reset();
+        let wanted = u32::try_from(transaction.bytes as u64 / UNIT_BYTES).unwrap_or(u32::MAX).clamp(1, units);
+        let Ok(permit) = room.clone().acquire_many_owned(wanted).await else { return Ok(()) };
+        from.clone_from(&transaction.position);
+        let arrived = Arrived { transaction, at: Instant::now(), _permit: permit };
+        if send.send(Ok(Some(arrived))).await.is_err() {
+            return Ok(());
+        }
+    }
+}
+
+/// Growing pauses between attempts, with jitter.
+pub(crate) struct Pauses(backon::ExponentialBackoff);
+
+/// The longest pause.
+const PAUSE_MAX: Duration = Duration::from_secs(30);
+
+impl Pauses {
+    pub(crate) fn new() -> Self {
+        let builder = ExponentialBuilder::default().with_jitter().with_min_delay(Duration::from_millis(100));
+        Self(builder.with_max_delay(PAUSE_MAX).without_max_times().build())
+    }
+
+    pub(crate) fn next(&mut self) -> Duration {
+        self.0.next().unwrap_or(PAUSE_MAX)
+    }
+
+    pub(crate) fn reset(&mut self) {
+        *self = Self::new();
+    }
+}

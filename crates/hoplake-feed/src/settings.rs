@@ -1,0 +1,342 @@
+//! `feed.toml`: which source, which graph, and the mapping between them.
+//!
+//! Plain data, as written. What needs the database to be judged is checked where a [`Mapping`](crate::Mapping) is made of it.
+
+use std::{collections::BTreeMap, path::Path};
+
+use serde::{Deserialize, Serialize};
+
+use crate::FeedError;
+
+/// All settings of a feed.
+///
+/// ```
+/// let text = r#"
+/// graph = "s3://bucket/staff"
+/// [source]
+/// name = "hr"
+/// url = "mysql://feed@127.0.0.1:3306/employee"
+/// [[table]]
+/// name = "department"
+/// vertex = { label = "Department" }
+/// "#;
+/// let settings = hoplake_feed::Settings::parse(text).unwrap();
+/// assert_eq!(settings.stream.linger_ms, 200);
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// Where the graph is.
+    pub graph: String,
+    /// Where the tables are.
+    pub source: SourceSettings,
+    /// How changes become commits.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub stream: StreamSettings,
+    /// How the first copy works.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub copy: CopySettings,
+    /// Which tables become what.
+    #[serde(default, rename = "table")]
+    pub tables: Vec<TableEntry>,
+}
+
+/// Where the tables are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SourceSettings {
+    /// The name under which the graph keeps the position.
+    pub name: String,
+    /// `mysql://user@host:port/database`, or several addresses of one database, which are tried in turn.
+    pub url: OneOrMore,
+    /// The name of an environment variable that has the password.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub password_env: Option<String>,
+    /// How long a connection may take to be made, and then to say nothing, in milliseconds.
+    #[serde(default = "default_timeout_ms")]
+    pub timeout_ms: u64,
+    /// The number by which a server of MariaDB or MySQL knows the feed as a replica; of two with one number the older is cut off. By
+    /// default it is chosen at random.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_id: Option<u32>,
+}
+
+/// How changes become commits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct StreamSettings {
+    /// How long a transaction waits for others to share its commit, in milliseconds.
+    pub linger_ms: u64,
+    /// Row changes of a commit, unless one transaction has more.
+    pub rows_max: usize,
+    /// Bytes of the row changes of a commit, unless one transaction has more.
+    pub bytes_max: u64,
+    /// Bytes of the row changes of one transaction; the feed stops at a larger one.
+    pub transaction_bytes_max: u64,
+    /// Bytes that are read ahead while a commit is under way.
+    pub ahead_bytes_max: u64,
+    /// After how long a position is committed although none of the mapped tables changed, in milliseconds.
+    pub position_every_ms: u64,
+    /// Whether the feed merges sorted runs when that is due.
+    pub compact: bool,
+}
+
+/// How the first copy works.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CopySettings {
+    /// Budget of memory of the load, in bytes.
+    pub memory_bytes: u64,
+    /// Where the rows are kept until they are loaded; the system's folder by default.
+    pub temp_dir: Option<std::path::PathBuf>,
+}
+
+/// Rows of a table that become vertices or edges.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TableEntry {
+    /// The table, with its schema or database if that is not the source's.
+    pub name: String,
+    /// Which rows: a condition in SQL; all by default.
+    #[serde(default, rename = "where", skip_serializing_if = "Option::is_none")]
+    pub condition: Option<String>,
+    /// Columns that do not become properties.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ignore: Vec<String>,
+    /// Columns that become properties although they are a key or a foreign key.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub keep: Vec<String>,
+    /// Names of properties, by column.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub rename: BTreeMap<String, String>,
+    /// Types of properties, by column: `bool`, `int64`, `float64`, `string`, `date`, `timestamp`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub types: BTreeMap<String, String>,
+    /// Whether to do what the database's own cascades do, where its log does not have it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub cascades: Cascades,
+    /// A row is a vertex.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vertex: Option<VertexEntry>,
+    /// Its foreign keys are edges.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub edges: Vec<ForeignKeyEntry>,
+    /// A row is an edge.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edge: Option<EdgeEntry>,
+}
+
+/// A row is a vertex.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VertexEntry {
+    /// Its label.
+    pub label: String,
+    /// The columns of its key; those of the primary key by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<OneOrMore>,
+}
+
+/// A foreign key of a vertex is an edge.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ForeignKeyEntry {
+    /// The label of the edge.
+    pub label: String,
+    /// The columns of the foreign key.
+    pub columns: OneOrMore,
+    /// The label of the vertex that it names, if the edge goes there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// The label of the vertex that it names, if the edge comes from there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// What to do if there is no such vertex.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub missing: Missing,
+    /// Columns that become properties of the edge.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub properties: Vec<String>,
+}
+
+/// A row is an edge.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EdgeEntry {
+    /// Its label.
+    pub label: String,
+    /// The vertex that it leaves.
+    pub source: EndEntry,
+    /// The vertex that it reaches.
+    pub target: EndEntry,
+    /// The columns that distinguish it from other edges between the two; the rest of the primary key by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<OneOrMore>,
+    /// What to do if one of the two is not there.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub missing: Missing,
+}
+
+/// An end of an edge.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EndEntry {
+    /// The label of the vertex.
+    pub label: String,
+    /// The columns that name it.
+    pub columns: OneOrMore,
+}
+
+/// What to do if a vertex that a row names is not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Missing {
+    /// The edge waits until it comes.
+    #[default]
+    Wait,
+    /// A vertex without properties is made.
+    Stub,
+    /// The row cannot be applied.
+    Error,
+}
+
+/// Whether to do what the database's own cascades do, where its log does not have it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cascades {
+    /// Yes; a mapping that cannot is refused.
+    #[default]
+    Follow,
+    /// No: what they change is missing until a reconciliation.
+    Ignore,
+}
+
+/// A name, or several.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum OneOrMore {
+    /// One.
+    One(String),
+    /// Several, in their order.
+    More(Vec<String>),
+}
+
+impl OneOrMore {
+    /// All of them.
+    pub fn all(&self) -> &[String] {
+        match self {
+            Self::One(one) => std::slice::from_ref(one),
+            Self::More(more) => more,
+        }
+    }
+
+    /// One name, or the list.
+    pub fn of(names: impl IntoIterator<Item = String>) -> Self {
+        let mut names: Vec<_> = names.into_iter().collect();
+        match names.len() {
+            1 => Self::One(names.remove(0)),
+            _ => Self::More(names),
+        }
+    }
+}
+
+impl Default for StreamSettings {
+    fn default() -> Self {
+        Self {
+            linger_ms: 200,
+            rows_max: 20_000,
+            bytes_max: 16 << 20,
+            transaction_bytes_max: 128 << 20,
+            ahead_bytes_max: 16 << 20,
+            position_every_ms: 600_000,
+            compact: true,
+        }
+    }
+}
+
+impl Default for CopySettings {
+    fn default() -> Self {
+        Self { memory_bytes: 192 << 20, temp_dir: None }
+    }
+}
+
+impl Settings {
+    /// Reads `feed.toml`. A relative path of a graph is one from where the program runs.
+    ///
+    /// # Errors
+    /// [`Invalid`](crate::FeedErrorKind::Invalid) with the line and what is wrong there.
+    pub fn read(path: &Path) -> Result<Self, FeedError> {
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            FeedError::invalid(format!("could not read {}: {}", path.display(), hoplake::system_text(&error)))
+        })?;
+        Self::parse(&text).map_err(|error| FeedError::invalid(format!("{}: {error}", path.display())))
+    }
+
+    /// Reads the text of a `feed.toml`.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn parse(text: &str) -> Result<Self, FeedError> {
+        let settings: Self = toml::from_str(text).map_err(|error| FeedError::invalid(error.to_string().trim_end()))?;
+        settings.validate()?;
+        Ok(settings)
+    }
+
+    /// Checks what needs no database.
+    ///
+    /// # Errors
+    /// [`Invalid`](crate::FeedErrorKind::Invalid) with the setting.
+    pub fn validate(&self) -> Result<(), FeedError> {
+        let invalid = |why: String| Err(FeedError::invalid(why));
+        let name = &self.source.name;
+        if name.is_empty() || name.len() > 64 || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)) {
+            return invalid(format!("source.name {name:?} has to be 1 to 64 of A-Z, a-z, 0-9, -, _ and ."));
+        }
+        if self.source.url.all().is_empty() {
+            return invalid("source.url has no address".into());
+        }
+        let StreamSettings { rows_max, bytes_max, transaction_bytes_max, ahead_bytes_max, .. } = self.stream;
+        // A batch of the engine has a million operations at most, and a row may be several.
+        if !(1..=200_000).contains(&rows_max) {
+            return invalid(format!("stream.rows_max is {rows_max} and has to be 1 to 200000"));
+        }
+        for (name, bytes) in [("bytes_max", bytes_max), ("ahead_bytes_max", ahead_bytes_max), ("transaction_bytes_max", transaction_bytes_max)] {
+            if bytes < 64 << 10 {
+                return invalid(format!("stream.{name} is {bytes} and has to be at least 65536"));
+            }
+        }
+        for table in &self.tables {
+            table.validate().map_err(|why| FeedError::invalid(format!("table {}: {why}", table.name)))?;
+        }
+        Ok(())
+    }
+}
+
+impl TableEntry {
+    fn validate(&self) -> Result<(), String> {
+        match (&self.vertex, &self.edge) {
+            (Some(_), Some(_)) => {
+                return Err("it is a vertex and an edge; write two entries for the table, one of each".into());
+            }
+            (None, None) => return Err("it is neither; give it a vertex or an edge".into()),
+            (None, Some(_)) if !self.edges.is_empty() => {
+                return Err("its rows are edges, so that its foreign keys cannot be; remove edges".into());
+            }
+            _ => {}
+        }
+        for edge in &self.edges {
+            if edge.to.is_some() == edge.from.is_some() {
+                return Err(format!("edges {} need one of to and from, the label of the vertex at the other end", edge.label));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+fn default_timeout_ms() -> u64 {
+    30_000
+}

@@ -1,0 +1,166 @@
+//! MariaDB, and MySQL through the same reader: the binlog with complete row images.
+//!
+//! ```text
+//! catalogue   tables, keys and rules from information_schema; is the server set up?
+//! copy        a consistent snapshot of rows, at the position of its binlog
+//! stream      events of the binlog -> transactions
+//! statements  what a statement in the binlog does to a table
+//! values      bytes and numbers of either path -> values
+//! gtid        positions
+//! ```
+//!
+//! **Positions** are GTIDs: of MariaDB the last one of each domain (`0-1-18`), of MySQL a set of intervals of each server. No server of
+//! MySQL was at hand: what is only of it (sets, its snapshot under a short lock) is written by its documentation and untested.
+//!
+//! **Why complete row images and metadata.** With `binlog_row_metadata=FULL` the log itself says which columns a row had when it was
+//! written, whatever the table has become since; without it, columns have no names and numbers no signs.
+
+mod catalogue;
+mod copy;
+mod gtid;
+mod statements;
+mod stream;
+mod values;
+
+use std::{collections::BTreeSet, time::Duration};
+
+use async_trait::async_trait;
+use mysql_async::{Conn, Opts, OptsBuilder, prelude::Queryable};
+
+use super::{Following, RowSink, Source, TransactionStream, shown};
+use crate::{Catalogue, FeedError, FeedErrorKind, Settings, TableName};
+
+/// A server of MariaDB or MySQL.
+#[derive(Debug)]
+pub struct MariaDb {
+    /// In the order in which they are tried.
+    servers: Vec<Opts>,
+    addresses: Vec<String>,
+    database: String,
+    timeout: Duration,
+    server_id: u32,
+}
+
+/// What a server is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Flavour {
+    MariaDb,
+    MySql,
+}
+
+impl MariaDb {
+    /// The server of some settings. Nothing is connected.
+    ///
+    /// # Errors
+    /// [`Invalid`](FeedErrorKind::Invalid) if the URL cannot be, or the password is not where the settings say.
+    pub fn new(settings: &Settings) -> Result<Self, FeedError> {
+        let source = &settings.source;
+        let password = match &source.password_env {
+            None => None,
+            Some(name) => Some(std::env::var(name).map_err(|_| {
+                FeedError::invalid(format!("source.password_env names {name}, which is not set"))
+            })?),
+        };
+        let mut servers = Vec::new();
+        let mut database = None;
+        for url in source.url.all() {
+            let standard = url.replacen("mariadb://", "mysql://", 1);
+            let opts = Opts::from_url(&standard)
+                .map_err(|error| FeedError::invalid(format!("source.url {}: {error}", shown(url))))?;
+            let of_url = opts.db_name().unwrap_or_default().to_owned();
+            if of_url.is_empty() {
+                let hint = "write mysql://user@host:port/database";
+                return Err(FeedError::invalid(format!("source.url {} names no database", shown(url))).hint(hint));
+            }
+            if database.get_or_insert(of_url.clone()) != &of_url {
+                return Err(FeedError::invalid("the addresses of source.url name different databases"));
+            }
+            let mut builder = OptsBuilder::from_opts(opts).prefer_socket(Some(false)).tcp_nodelay(true);
+            if let Some(password) = &password {
+                builder = builder.pass(Some(password.clone()));
+            }
+            servers.push(builder.into());
+        }
+        let database = database.ok_or_else(|| FeedError::invalid("source.url has no address"))?;
+        Ok(Self {
+            servers,
+            addresses: source.url.all().iter().map(|url| shown(url)).collect(),
+            database,
+            timeout: Duration::from_millis(source.timeout_ms),
+            // Zero means no number, and small ones are those of real servers.
+            server_id: source.server_id.unwrap_or_else(|| fastrand::u32(1 << 20..u32::MAX)),
+        })
+    }
+
+    /// A connection to the first server that answers, in UTC.
+    async fn connect(&self) -> Result<Conn, FeedError> {
+        let mut last = None;
+        for (server, address) in self.servers.iter().zip(&self.addresses) {
+            let connected = tokio::time::timeout(self.timeout, Conn::new(server.clone())).await;
+            match connected {
+                Ok(Ok(mut conn)) => {
+                    // Timestamps are moments, and dates are taken as they are, also those of no calendar.
+                    let set = "SET time_zone = '+00:00', net_write_timeout = 600, sql_mode = ''";
+                    conn.query_drop(set).await.map_err(|error| failed("set up a connection", &error))?;
+                    return Ok(conn);
+                }
+                Ok(Err(error)) => last = Some(failed(&format!("connect to {address}"), &error)),
+                Err(_) => {
+                    let ms = self.timeout.as_millis();
+                    last = Some(FeedError::unavailable(format!("{address} does not answer within {ms} ms")));
+                }
+            }
+        }
+        Err(last.unwrap_or_else(|| FeedError::invalid("source.url has no address")))
+    }
+}
+
+/// The error of a server or of a connection: `what` is the end of a sentence, such as `read the binlog`.
+fn failed(what: &str, error: &mysql_async::Error) -> FeedError {
+    let kind = match error {
+        mysql_async::Error::Server(server) => match server.code {
+            // The position is in no binlog any more, or the server never had it.
+            1236 => FeedErrorKind::Purged,
+            // Too many connections, shutting down, read-only for now, lock waits, killed.
+            1040 | 1053 | 1203 | 1205 | 1213 | 1226 | 1290 | 1317 | 1927 | 3024 => FeedErrorKind::Unavailable,
+            _ => FeedErrorKind::Invalid,
+        },
+        mysql_async::Error::Url(_) => FeedErrorKind::Invalid,
+        _ => FeedErrorKind::Unavailable,
+    };
+    let error = FeedError::new(kind, format!("could not {what}: {error}"));
+    match kind {
+        FeedErrorKind::Purged => {
+            error.hint("the server no longer has these changes: run the feed with --resnapshot, which compares all rows and goes on from there")
+        }
+        _ => error,
+    }
+}
+
+#[async_trait]
+impl Source for MariaDb {
+    fn default_schema(&self) -> &str {
+        &self.database
+    }
+
+    async fn catalogue(&self, schemas: &BTreeSet<String>) -> Result<Catalogue, FeedError> {
+        let mut conn = self.connect().await?;
+        catalogue::check(&mut conn).await?;
+        catalogue::read(&mut conn, schemas).await
+    }
+
+    async fn copy(&self, tables: &[TableName], rows: &mut dyn RowSink) -> Result<String, FeedError> {
+        let mut conn = self.connect().await?;
+        copy::copy(&mut conn, tables, rows).await
+    }
+
+    async fn stream(&self, from: &str, following: Following) -> Result<Box<dyn TransactionStream>, FeedError> {
+        let conn = self.connect().await?;
+        Ok(Box::new(stream::Binlog::open(conn, from, following, self.server_id, self.timeout, self.servers.clone()).await?))
+    }
+
+    async fn position(&self) -> Result<String, FeedError> {
+        let mut conn = self.connect().await?;
+        catalogue::newest_position(&mut conn).await
+    }
+}

@@ -1,0 +1,366 @@
+//! Events of the binlog become transactions.
+//!
+//! A transaction is the events between a GTID and a commit. A table's columns in it are those that the log itself names (its *table
+//! map*); what it does not say of their types, such as that sixteen bytes are a UUID, the catalogue does.
+
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use futures::StreamExt;
+use hoplake::Name;
+use mysql_async::{
+    BinlogStream, BinlogStreamRequest, Conn, Opts, Sid,
+    binlog::{
+        EventType,
+        events::{Event, EventData, RowsEventData, TableMapEvent},
+        row::BinlogRow,
+    },
+    prelude::Queryable,
+};
+
+use super::{
+    Flavour, catalogue, copy, failed,
+    gtid::Gtids,
+    statements::{Effect, Followed, effects},
+    values::Decoder,
+};
+use crate::{
+    Cell, Change, Columns, FeedError, FeedErrorKind, Images, Row, RowChange, TableName, Transaction, row_bytes,
+    source::{Following, TransactionStream},
+};
+
+/// Events of MariaDB alone.
+const GTID: u8 = 162;
+const COMPRESSED: std::ops::RangeInclusive<u8> = 165..=171;
+
+/// Flags of MariaDB's GTID event: one statement and no commit; a part of a distributed transaction.
+const STANDALONE: u8 = 1;
+const XA: u8 = 64 | 128;
+
+/// How often a server says that nothing happens.
+const HEARTBEAT: Duration = Duration::from_secs(1);
+
+/// The binlog of a server.
+pub(super) struct Binlog {
+    stream: BinlogStream,
+    following: Following,
+    followed: Followed,
+    timeout: Duration,
+    servers: Vec<Opts>,
+    position: Gtids,
+    tables: HashMap<u64, Option<Arc<TableVersion>>>,
+    /// The last version of each table, which the next one is often equal to.
+    versions: HashMap<TableName, Arc<TableVersion>>,
+    open: Option<OpenTransaction>,
+}
+
+/// A table as the log describes it.
+struct TableVersion {
+    columns: Arc<Columns>,
+    decoders: Vec<Decoder>,
+    /// What it was made of: names and types.
+    described: Vec<(Name, u8)>,
+}
+
+/// A transaction whose commit has not come.
+struct OpenTransaction {
+    is_standalone: bool,
+    changes: Vec<Change>,
+    bytes: usize,
+}
+
+impl Binlog {
+    /// Requests what comes after a position.
+    pub(super) async fn open(
+        mut conn: Conn,
+        from: &str,
+        following: Following,
+        server_id: u32,
+        timeout: Duration,
+        servers: Vec<Opts>,
+    ) -> Result<Self, FeedError> {
+        let flavour = catalogue::flavour(&mut conn).await?;
+        let mut position = Gtids::parse(from)?;
+        if from == "start" {
+            position = Gtids::none(flavour);
+        }
+        let is_right = matches!((&position, flavour), (Gtids::MariaDb(_), Flavour::MariaDb) | (Gtids::MySql(_), Flavour::MySql));
+        if !is_right {
+            return Err(FeedError::invalid(format!("the graph's position {from} is not one of this kind of server")));
+        }
+        catalogue::check(&mut conn).await?;
+        let asking = |error: mysql_async::Error| failed("ask for the binlog", &error);
+        let heartbeat = HEARTBEAT.as_nanos();
+        conn.query_drop(format!("SET @master_heartbeat_period = {heartbeat}")).await.map_err(asking)?;
+        let mut request = BinlogStreamRequest::new(server_id);
+        let sids: Vec<Sid<'_>>;
+        match &position {
+            Gtids::MariaDb(domains) => {
+                let state = if domains.is_empty() { String::new() } else { position.to_string() };
+                for set in ["@mariadb_slave_capability = 4".to_owned(), format!("@slave_connect_state = '{state}'")] {
+                    conn.query_drop(format!("SET {set}")).await.map_err(asking)?;
+                }
+                request = request.with_pos(4);
+            }
+            Gtids::MySql(_) => {
+                sids = position.sids()?;
+                request = request.with_gtid().with_gtid_set(sids);
+            }
+        }
+        let stream = conn.get_binlog_stream(request).await.map_err(asking)?;
+        let followed = following.tables.clone();
+        let (tables, versions) = (HashMap::new(), HashMap::new());
+        Ok(Self { stream, following, followed, timeout, servers, position, tables, versions, open: None })
+    }
+
+    async fn event(&mut self) -> Result<Event, FeedError> {
+        match tokio::time::timeout(self.timeout, self.stream.next()).await {
+            Ok(Some(Ok(event))) => Ok(event),
+            Ok(Some(Err(error))) => Err(failed("read the binlog", &error)),
+            Ok(None) => Err(FeedError::unavailable("the server ended the binlog")),
+            Err(_) => {
+                let ms = self.timeout.as_millis();
+                Err(FeedError::unavailable(format!("the server says nothing for {ms} ms, not even that nothing happens")))
+            }
+        }
+    }
+
+    /// Takes an event; returns a transaction if it was the last of one.
+    async fn take(&mut self, event: &Event) -> Result<Option<Transaction>, FeedError> {
+        let raw = event.header().event_type_raw();
+        if raw == GTID {
+            return self.begin_mariadb(event).map(|()| None);
+        }
+        if COMPRESSED.contains(&raw) {
+            return Err(FeedError::invalid("the binlog has compressed events").hint("set log_bin_compress=OFF"));
+        }
+        if raw == EventType::HEARTBEAT_EVENT as u8 || raw > 40 {
+            return Ok(None);
+        }
+        let data = event.read_data().map_err(|error| unreadable(&error))?;
+        match data {
+            Some(EventData::GtidEvent(gtid)) => {
+                let server = uuid_text(&gtid.sid());
+                self.position.add_of(&server, gtid.gno());
+                self.open = Some(OpenTransaction { is_standalone: false, changes: Vec::new(), bytes: 0 });
+                Ok(None)
+            }
+            Some(EventData::AnonymousGtidEvent(_)) => {
+                Err(FeedError::invalid("the binlog has transactions without a GTID").hint("set gtid_mode=ON"))
+            }
+            Some(EventData::TableMapEvent(map)) => self.map(map.into_owned()).await.map(|()| None),
+            Some(EventData::RowsEvent(rows)) => self.rows(&rows).map(|()| None),
+            Some(EventData::QueryEvent(query)) => {
+                let is_over = self.statement(&query.query(), &query.schema())?;
+                Ok(if is_over { self.commit(event) } else { None })
+            }
+            Some(EventData::XidEvent(_)) => Ok(self.commit(event)),
+            Some(EventData::XaPrepareLogEvent(_)) => Err(distributed()),
+            Some(EventData::IncidentEvent(_)) => Err(FeedError::new(
+                FeedErrorKind::Purged,
+                "the server lost changes, and its binlog says so",
+            )
+            .hint("run the feed with --resnapshot")),
+            _ => Ok(None),
+        }
+    }
+
+    fn begin_mariadb(&mut self, event: &Event) -> Result<(), FeedError> {
+        let data = event.data();
+        let number = data.get(..8).and_then(|bytes| bytes.try_into().ok()).map(u64::from_le_bytes);
+        let domain = data.get(8..12).and_then(|bytes| bytes.try_into().ok()).map(u32::from_le_bytes);
+        let (Some(number), Some(domain), Some(flags)) = (number, domain, data.get(12)) else {
+            return Err(FeedError::unavailable("a GTID event of the binlog is too short"));
+        };
+        if flags & XA != 0 {
+            return Err(distributed());
+        }
+        self.position.add(domain, event.header().server_id(), number);
+        self.open = Some(OpenTransaction { is_standalone: flags & STANDALONE != 0, changes: Vec::new(), bytes: 0 });
+        Ok(())
+    }
+
+    fn commit(&mut self, event: &Event) -> Option<Transaction> {
+        let OpenTransaction { changes, bytes, .. } = self.open.take()?;
+        let committed_unix_ms = i64::from(event.header().timestamp()) * 1_000;
+        Some(Transaction { position: self.position.to_string(), committed_unix_ms, changes, bytes })
+    }
+
+    /// Takes a statement, and returns whether the transaction is over.
+    fn statement(&mut self, statement: &str, database: &str) -> Result<bool, FeedError> {
+        let Some(open) = &mut self.open else { return Ok(false) };
+        let first = statement.split_whitespace().next().unwrap_or_default().to_ascii_uppercase();
+        match first.trim_end_matches(';') {
+            "BEGIN" | "SAVEPOINT" => return Ok(false),
+            // Of a table without transactions: its rows are what they are.
+            "COMMIT" | "ROLLBACK" => return Ok(!statement.to_ascii_uppercase().contains(" TO ")),
+            "XA" => return Err(distributed()),
+            _ => {}
+        }
+        let is_over = open.is_standalone;
+        for effect in effects(statement, database, &self.followed) {
+            match effect {
+                Effect::Truncates(table) => open.changes.push(Change::Truncate(table)),
+                Effect::Unfollowable(why) => {
+                    let position = self.position.to_string();
+                    if self.following.accepted.as_deref() == Some(&position) {
+                        continue;
+                    }
+                    let shortened: String = statement.chars().take(400).collect();
+                    let hint = format!(
+                        "run the feed with --resnapshot, which compares all rows and goes on behind it; or, if you know that the graph is \
+                         right without it, with --accept-ddl {position}"
+                    );
+                    return Err(FeedError::invalid(format!("at {position}, {why}: {shortened}")).hint(hint));
+                }
+            }
+        }
+        // MySQL has no flag: a statement by itself is a transaction.
+        Ok(is_over || matches!(self.position, Gtids::MySql(_)))
+    }
+
+    /// Notes what the columns of a table are.
+    async fn map(&mut self, map: TableMapEvent<'static>) -> Result<(), FeedError> {
+        let name = TableName::new(&*map.database_name(), &*map.table_name());
+        if !self.followed.contains_key(&name) {
+            self.tables.insert(map.table_id(), None);
+            return Ok(());
+        }
+        let described = described(&map).map_err(|error| unreadable(&error))?;
+        if described.len() as u64 != map.columns_count() {
+            let why = format!("the binlog does not name the columns of table {name}");
+            return Err(FeedError::invalid(why).hint("set binlog_row_metadata=FULL"));
+        }
+        let known = self.versions.get(&name).filter(|version| version.described == described).cloned();
+        let version = match known {
+            Some(version) => version,
+            None => {
+                let version = Arc::new(self.version(&name, described).await?);
+                self.versions.insert(name, version.clone());
+                version
+            }
+        };
+        self.tables.insert(map.table_id(), Some(version));
+        Ok(())
+    }
+
+    /// Asks the catalogue what it knows of the columns that the log names.
+    async fn version(&self, table: &TableName, described: Vec<(Name, u8)>) -> Result<TableVersion, FeedError> {
+        let mut last = FeedError::invalid("source.url has no address");
+        for server in &self.servers {
+            let mut conn = match tokio::time::timeout(self.timeout, Conn::new(server.clone())).await {
+                Ok(Ok(conn)) => conn,
+                Ok(Err(error)) => {
+                    last = failed("ask for the columns of a table", &error);
+                    continue;
+                }
+                Err(_) => {
+                    last = FeedError::unavailable("a server does not answer");
+                    continue;
+                }
+            };
+            let (now, decoders) = copy::decoders(&mut conn, table).await?;
+            let mut columns = Columns { table: table.clone(), names: Vec::new(), kinds: Vec::new() };
+            let mut of_log = Vec::new();
+            for (name, _) in &described {
+                let at = now.position(name);
+                columns.names.push(name.clone());
+                columns.kinds.push(at.and_then(|at| now.kinds[at]));
+                // A column that is gone by now: no value of it can be read, and none is needed unless the mapping names it.
+                of_log.push(at.map_or_else(|| Decoder::new("", None), |at| decoders[at].clone()));
+            }
+            return Ok(TableVersion { columns: Arc::new(columns), decoders: of_log, described });
+        }
+        Err(last)
+    }
+
+    fn rows(&mut self, event: &RowsEventData<'_>) -> Result<(), FeedError> {
+        let id = event.table_id();
+        let Some(version) = self.tables.get(&id).cloned().flatten() else { return Ok(()) };
+        let Some(map) = self.stream.get_tme(id) else {
+            return Err(FeedError::unavailable("the binlog has rows of a table that it did not describe"));
+        };
+        let Some(open) = &mut self.open else {
+            return Err(FeedError::unavailable("the binlog has rows outside of a transaction"));
+        };
+        for row in event.rows(map) {
+            let (before, after) = row.map_err(|error| unreadable(&error))?;
+            let before = before.map(|row| version.row(row)).transpose()?;
+            let after = after.map(|row| version.row(row)).transpose()?;
+            let bytes = before.iter().chain(&after).map(row_bytes).sum::<usize>() + size_of::<Change>();
+            let images = match (before, after) {
+                (None, Some(after)) => Images::Insert(after),
+                (Some(before), Some(after)) => Images::Update { before: Some(before), after },
+                (Some(before), None) => Images::Delete(before),
+                (None, None) => continue,
+            };
+            open.bytes += bytes;
+            open.changes.push(Change::Row(RowChange { columns: version.columns.clone(), images }));
+        }
+        if open.bytes as u64 > self.following.transaction_bytes_max {
+            let (position, most) = (self.position.to_string(), self.following.transaction_bytes_max);
+            let hint = "raise stream.transaction_bytes_max, or run the feed with --resnapshot";
+            return Err(FeedError::invalid(format!("the transaction {position} has more than {most} bytes")).hint(hint));
+        }
+        Ok(())
+    }
+}
+
+impl TableVersion {
+    fn row(&self, mut row: BinlogRow) -> Result<Row, FeedError> {
+        if row.len() != self.decoders.len() {
+            let why = format!("the binlog has a part of a row of table {} only", self.columns.table);
+            return Err(FeedError::invalid(why).hint("set binlog_row_image=FULL also in sessions"));
+        }
+        let cells = self.decoders.iter().enumerate().map(|(at, decoder)| match row.take(at) {
+            Some(value) => decoder.of_binlog(value),
+            None => Cell::Absent,
+        });
+        Ok(cells.collect())
+    }
+}
+
+/// Names and types of the columns of a table map.
+fn described(map: &TableMapEvent<'_>) -> std::io::Result<Vec<(Name, u8)>> {
+    let metadata = mysql_async::binlog::events::OptionalMetaExtractor::new(map.iter_optional_meta())?;
+    let names = metadata.iter_column_name().enumerate().map(|(at, name)| {
+        let name = Name::from(&*name?.name());
+        let kind = map.get_raw_column_type(at).ok().flatten().map_or(0, |kind| kind as u8);
+        Ok((name, kind))
+    });
+    names.collect()
+}
+
+fn unreadable(error: &std::io::Error) -> FeedError {
+    FeedError::invalid(format!("the binlog cannot be read: {error}"))
+}
+
+fn distributed() -> FeedError {
+    FeedError::invalid("the binlog has a distributed (XA) transaction, which is not supported")
+        .hint("run the feed with --resnapshot, and keep XA away from the tables that are followed")
+}
+
+fn uuid_text(bytes: &[u8; 16]) -> String {
+    let hex = crate::value::hexadecimal(bytes);
+    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+}
+
+#[async_trait]
+impl TransactionStream for Binlog {
+    async fn next(&mut self) -> Result<Option<Transaction>, FeedError> {
+        loop {
+            let event = self.event().await?;
+            let is_idle = event.header().event_type_raw() == EventType::HEARTBEAT_EVENT as u8;
+            if let Some(transaction) = self.take(&event).await? {
+                return Ok(Some(transaction));
+            }
+            if is_idle && self.open.is_none() {
+                return Ok(None);
+            }
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Where tables are: a catalogue, a consistent copy, and the transactions after it.
+
+#[cfg(feature = "mariadb")]
+pub mod mariadb;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use async_trait::async_trait;
+use hoplake::Name;
+
+use crate::{Catalogue, Columns, FeedError, Row, Settings, TableName, Transaction};
+
+/// A database whose tables a graph follows.
+#[async_trait]
+pub trait Source: Send + Sync {
+    /// The schema of tables that are named without one.
+    fn default_schema(&self) -> &str;
+
+    /// The tables of some schemas. Fails if the database is not set up to be followed.
+    ///
+    /// # Errors
+    /// [`Unavailable`](crate::FeedErrorKind::Unavailable), or [`Invalid`](crate::FeedErrorKind::Invalid) with what to set.
+    async fn catalogue(&self, schemas: &BTreeSet<String>) -> Result<Catalogue, FeedError>;
+
+    /// Reads all rows of tables as they are at one position, without stopping writers, and returns the position.
+    ///
+    /// # Errors
+    /// As [`Self::catalogue`]; that of `rows`.
+    async fn copy(&self, tables: &[TableName], rows: &mut dyn RowSink) -> Result<String, FeedError>;
+
+    /// The transactions behind a position, with their changes of the tables that are followed.
+    ///
+    /// # Errors
+    /// As [`Self::catalogue`]; [`Purged`](crate::FeedErrorKind::Purged) if the source no longer has them.
+    async fn stream(&self, from: &str, following: Following) -> Result<Box<dyn TransactionStream>, FeedError>;
+
+    /// The newest position.
+    ///
+    /// # Errors
+    /// As [`Self::catalogue`].
+    async fn position(&self) -> Result<String, FeedError>;
+}
+
+/// What of the transactions is wanted.
+#[derive(Debug, Clone, Default)]
+pub struct Following {
+    /// The tables, and their columns that are carried into the graph.
+    pub tables: BTreeMap<TableName, BTreeSet<Name>>,
+    /// The row changes of a transaction may take this many bytes.
+    pub transaction_bytes_max: u64,
+    /// The position of a statement that is passed over, whatever it does to the tables.
+    pub accepted: Option<String>,
+}
+
+/// What takes the rows of a copy.
+#[async_trait]
+pub trait RowSink: Send {
+    /// Takes some rows of a table.
+    ///
+    /// # Errors
+    /// Ends the copy.
+    async fn rows(&mut self, columns: &Arc<Columns>, rows: Vec<Row>) -> Result<(), FeedError>;
+}
+
+/// Transactions in the order of their commits.
+#[async_trait]
+pub trait TransactionStream: Send {
+    /// The next one, also if it changes none of the tables; `None` if the source says that there is none for now.
+    ///
+    /// # Errors
+    /// [`Unavailable`](crate::FeedErrorKind::Unavailable) if the connection is lost: another stream goes on from the last position.
+    /// [`Invalid`](crate::FeedErrorKind::Invalid) if what comes next cannot be followed.
+    async fn next(&mut self) -> Result<Option<Transaction>, FeedError>;
+}
+
+/// The source that settings name.
+///
+/// # Errors
+/// [`Invalid`](crate::FeedErrorKind::Invalid) if the URL is of no kind that this build has.
+pub fn open(settings: &Settings) -> Result<Arc<dyn Source>, FeedError> {
+    let url = settings.source.url.all().first().map(String::as_str).unwrap_or_default();
+    let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
+    match scheme {
+        #[cfg(feature = "mariadb")]
+        "mysql" | "mariadb" => Ok(Arc::new(mariadb::MariaDb::new(settings)?)),
+        _ => {
+            let message = format!("source.url {url:?} is not of a kind of database that is supported");
+            Err(FeedError::invalid(message).hint("write mysql://user@host:port/database"))
+        }
+    }
+}
+
+/// The address of a source without what may be secret in it.
+pub fn shown(url: &str) -> String {
+    match url::Url::parse(url) {
+        Ok(url) => format!(
+            "{}://{}{}{}",
+            url.scheme(),
+            url.host_str().unwrap_or_default(),
+            url.port().map(|port| format!(":{port}")).unwrap_or_default(),
+            url.path()
+        ),
+        Err(_) => "the source".to_owned(),
+    }
+}

@@ -1,0 +1,131 @@
+//! What waits, as an object next to the graph.
+//!
+//! A position names it, so that both are published by one commit. The object is never changed: each commit that changes what waits
+//! writes another one, and the one before is removed when the commit is acknowledged. It is JSON Lines, compressed with zstd.
+
+use bytes::Bytes;
+use hoplake::{EdgeKey, Key, Store, Value, VertexRef, changes::{value_from_json, value_to_json}};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    FeedError,
+    fold::{EdgeId, Owner, Waiting, WaitingChanges, WaitingEdge},
+};
+
+/// The folder of a source's objects.
+fn name_of(source: &str, id: &str) -> String {
+    format!("feeds/{source}/{id}.waiting.jsonl.zst")
+}
+
+/// An object decompresses to this at most.
+const BYTES_MAX: usize = 256 << 20;
+
+/// An edge that waits, as it is written.
+#[derive(Serialize, Deserialize)]
+struct Line {
+    label: String,
+    source: (String, serde_json::Value),
+    target: (String, serde_json::Value),
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    key: Option<(String, serde_json::Value)>,
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    properties: Vec<(String, serde_json::Value)>,
+    owner: char,
+}
+
+/// Writes what waits, and returns the name by which a position refers to it.
+///
+/// # Errors
+/// The store's.
+pub async fn write(store: &Store, source: &str, waiting: &Waiting) -> Result<String, FeedError> {
+    let mut text = Vec::new();
+    for (id, edge) in waiting.iter() {
+        serde_json::to_writer(&mut text, &Line::of(id, edge)).map_err(|error| FeedError::invalid(error.to_string()))?;
+        text.push(b'\n');
+    }
+    let compressed = zstd::bulk::compress(&text, 1).map_err(|error| FeedError::unavailable(error.to_string()))?;
+    let id = store.clock().ulid();
+    store.create(&name_of(source, &id), Bytes::from(compressed)).await.map_err(hoplake::Error::from)?;
+    // Durable before the commit that names it.
+    store.flush(&format!("feeds/{source}")).await.map_err(hoplake::Error::from)?;
+    Ok(id)
+}
+
+/// Reads what waits.
+///
+/// # Errors
+/// [`Invalid`](crate::FeedErrorKind::Invalid) if the object is gone or damaged; the store's.
+pub async fn read(store: &Store, source: &str, id: &str) -> Result<Waiting, FeedError> {
+    let name = name_of(source, id);
+    let damaged = |why: &str| {
+        FeedError::invalid(format!("{name} {why}")).hint("run the feed with --resnapshot, which finds out what waits")
+    };
+    let found = store.get(&name).await.map_err(hoplake::Error::from)?;
+    let bytes = found.ok_or_else(|| damaged("is not there"))?;
+    let text = zstd::bulk::decompress(&bytes, BYTES_MAX).map_err(|_| damaged("is damaged"))?;
+    let mut changes = WaitingChanges::new();
+    for line in text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        let line: Line = serde_json::from_slice(line).map_err(|_| damaged("is damaged"))?;
+        let (id, edge) = line.read().ok_or_else(|| damaged("is damaged"))?;
+        changes.insert(id, Some(edge));
+    }
+    let mut waiting = Waiting::default();
+    waiting.apply(&changes);
+    Ok(waiting)
+}
+
+/// Removes an object that no position names any more. That it fails leaves an object of no use.
+pub async fn remove(store: &Store, source: &str, id: &str) {
+    let _ = store.delete(&[name_of(source, id)]).await;
+}
+
+impl Line {
+    fn of(id: &EdgeId, edge: &WaitingEdge) -> Self {
+        let end = |vertex: &VertexRef| {
+            let key = match &vertex.key {
+                Key::Int64(key) => Value::Int64(*key),
+                Key::String(key) => Value::String(key.clone()),
+            };
+            (vertex.label.to_string(), value_to_json(&key))
+        };
+        let key = id.key.as_ref().map(EdgeKey::from);
+        Self {
+            label: id.label.to_string(),
+            source: end(&id.source),
+            target: end(&id.target),
+            key: key.map(|key| (key.property.to_string(), value_to_json(&key.value))),
+            properties: edge.properties.iter().map(|(name, value)| (name.to_string(), value_to_json(value))).collect(),
+            owner: match edge.owner {
+                Owner::Source => 's',
+                Owner::Target => 't',
+                Owner::Row => 'r',
+            },
+        }
+    }
+
+    fn read(self) -> Option<(EdgeId, WaitingEdge)> {
+        let value = |json: &serde_json::Value| value_from_json(&json.to_string()).ok();
+        let end = |(label, key): &(String, serde_json::Value)| {
+            let key = match value(key)? {
+                Value::Int64(key) => Key::Int64(key),
+                Value::String(key) => Key::String(key),
+                _ => return None,
+            };
+            Some(VertexRef::new(label.as_str(), key))
+        };
+        let key = match &self.key {
+            None => None,
+            Some((property, json)) => Some(EdgeKey { property: property.as_str().into(), value: value(json)? }.into()),
+        };
+        let properties = self.properties.iter().map(|(name, json)| Some((name.as_str(), value(json)?)));
+        let properties = properties.collect::<Option<Vec<_>>>()?.into_iter().collect();
+        let owner = match self.owner {
+            's' => Owner::Source,
+            't' => Owner::Target,
+            'r' => Owner::Row,
+            _ => return None,
+        };
+        let (source, target) = (end(&self.source)?, end(&self.target)?);
+        Some((EdgeId { label: self.label.as_str().into(), source, target, key }, WaitingEdge { properties, owner }))
+    }
+}

@@ -24,6 +24,8 @@ pub(crate) struct Applying {
     /// The name of the source.
     pub(crate) name: String,
     pub(crate) position: Position,
+    /// The name of this process in positions.
+    pub(crate) writer: String,
     pub(crate) waiting: Waiting,
     pub(crate) plans: Plans,
 }
@@ -79,7 +81,7 @@ impl Applying {
             state = self.written(&all, &mut pauses).await?;
             waiting = Some(all);
         }
-        let position = Position { of_source: last.position.clone(), is_copying: false, state };
+        let position = Position { of_source: last.position.clone(), is_copying: false, state, writer: self.writer.clone() };
         applied.version = self.commit(operations, &position, &mut pauses, &mut applied.attempts).await?;
         if let Some(waiting) = waiting {
             if let Some(before) = self.position.state.as_ref().filter(|before| position.state.as_ref() != Some(before)) {

@@ -92,6 +92,8 @@ pub enum Cell {
     Absent,
     /// The value, in the type that the column naturally has.
     Value(Value),
+    /// An integer beyond those of 64 bits, in decimal digits.
+    Digits(Box<str>),
     /// A value that no property holds, and why.
     Bad(Box<str>),
 }
@@ -104,7 +106,7 @@ impl Cell {
             Self::Value(Value::List(items)) => {
                 items.iter().map(|item| size_of::<Value>() + if let Value::String(text) = item { text.len() } else { 0 }).sum()
             }
-            Self::Bad(why) => why.len(),
+            Self::Digits(text) | Self::Bad(text) => text.len(),
             _ => 0,
         }
     }

@@ -171,6 +171,16 @@ impl Test {
                 Cell::Absent => Truth::Unsaid,
                 Cell::Value(Value::Null) => Truth::Null,
                 Cell::Bad(why) => return Err((*column, why.to_string())),
+                Cell::Digits(digits) => {
+                    let number = match with {
+                        Constant::Number(number) => Some(number.clone()),
+                        Constant::Text(text) => BigDecimal::from_str(text).ok(),
+                        Constant::Bool(_) => None,
+                    };
+                    let order = BigDecimal::from_str(digits).ok().zip(number).map(|(cell, number)| cell.cmp(&number));
+                    let order = order.ok_or_else(|| (*column, format!("{digits} cannot be compared with {with:?}")))?;
+                    Truth::of(comparison.holds(order))
+                }
                 Cell::Value(value) => {
                     let order = compare(value, with).ok_or_else(|| (*column, format!("{value} cannot be compared with {with:?}")))?;
                     Truth::of(comparison.holds(order))

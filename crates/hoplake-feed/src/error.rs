@@ -2,6 +2,9 @@
 
 use thiserror::Error as ThisError;
 
+/// What to do where changes cannot be followed.
+pub(crate) const COPY_ANEW: &str = "feed into another place, or remove the graph: the feed then copies all rows";
+
 /// What a caller can do about an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FeedErrorKind {

@@ -14,6 +14,7 @@ use crate::{
     copy::{self, Copied},
     fold::{Plans, Waiting},
     mapping::Mapping,
+    position,
     reading::{Arrived, Reading},
     source::{self, Following, Source},
     state,
@@ -90,6 +91,7 @@ impl Feed {
         let Checked { source, mapping, .. } = check(&settings).await?;
         let store = Store::open(&settings.graph).map_err(hoplake::Error::from)?;
         let name = settings.source.name.clone();
+        let writer = position::writer();
         let mut found = open_graph(&store).await?;
         let position = found.as_ref().and_then(|graph| graph.source_position(&name)).map(Position::parse).transpose()?;
         let is_complete = position.as_ref().is_some_and(|position| !position.is_copying);
@@ -103,7 +105,7 @@ impl Feed {
                 return Err(FeedError::new(FeedErrorKind::Conflict, why)
                     .hint("feed into a place that has no graph, or correct source.name if it was fed before"));
             }
-            let copied = copy::copy(&*source, &mapping, &settings, position.is_some()).await?;
+            let copied = copy::copy(&*source, &mapping, &settings, position.is_some(), &writer).await?;
             progress.copied(&copied);
             found = open_graph(&store).await?;
         }
@@ -113,7 +115,7 @@ impl Feed {
             None => Waiting::default(),
             Some(id) => state::read(graph.store(), &name, id).await?,
         };
-        let applying = Applying { graph, mapping, name, position, waiting, plans: Plans::default() };
+        let applying = Applying { graph, mapping, name, position, writer, waiting, plans: Plans::default() };
         Ok(Self { settings, source, applying, options, commits: 0, compaction: None })
     }
 

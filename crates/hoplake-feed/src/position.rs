@@ -1,7 +1,8 @@
 //! Up to where a source was read, as the graph keeps it.
 //!
-//! The text of a position is that of the source, such as `0-1-18`, and then what else belongs to the same commit: `+ 01J…` names
-//! the object that has the edges which wait. `copying` says that a first copy has been loaded, and its end is not there yet.
+//! The text of a position is that of the source, such as `0-1-18`, and then what else belongs to the same commit: `+01J…` names
+//! the object that has the edges which wait, `@1f2e3d4c` the process that wrote it. `copying` says that a first copy has been loaded, and
+//! its end is not there yet.
 
 use std::fmt;
 
@@ -16,9 +17,16 @@ pub struct Position {
     pub is_copying: bool,
     /// The object with what waits, if something does.
     pub state: Option<String>,
+    /// Which process wrote it: of two feeds that read the same, each knows its own commits.
+    pub writer: String,
 }
 
 const COPYING: &str = "copying";
+
+/// A name for a process, for the positions that it writes.
+pub fn writer() -> String {
+    format!("{:08x}", fastrand::u32(..))
+}
 
 impl Position {
     /// A position of the source, and nothing else.
@@ -34,13 +42,15 @@ impl Position {
         let mut words = text.split(' ');
         let mut position = Self::new(words.next().unwrap_or_default());
         for word in words {
-            match word.strip_prefix('+') {
-                Some(state) => position.state = Some(state.to_owned()),
-                None if word == COPYING => position.is_copying = true,
-                None => {
-                    let why = format!("the graph's position {text:?} was not written by a feed, or by a newer one");
-                    return Err(FeedError::invalid(why));
-                }
+            if let Some(state) = word.strip_prefix('+') {
+                position.state = Some(state.to_owned());
+            } else if let Some(writer) = word.strip_prefix('@') {
+                writer.clone_into(&mut position.writer);
+            } else if word == COPYING {
+                position.is_copying = true;
+            } else {
+                let why = format!("the graph's position {text:?} was not written by a feed, or by a newer one");
+                return Err(FeedError::invalid(why));
             }
         }
         Ok(position)
@@ -53,7 +63,13 @@ impl fmt::Display for Position {
         if self.is_copying {
             write!(f, " {COPYING}")?;
         }
-        self.state.as_ref().map_or(Ok(()), |state| write!(f, " +{state}"))
+        if let Some(state) = &self.state {
+            write!(f, " +{state}")?;
+        }
+        if !self.writer.is_empty() {
+            write!(f, " @{}", self.writer)?;
+        }
+        Ok(())
     }
 }
 
@@ -63,7 +79,7 @@ mod tests {
 
     #[test]
     fn positions_are_read_as_they_are_written() {
-        for text in ["0-1-18", "0-1-18 copying", "0/16B3748 +01JABC", "0-1-18 copying +01JABC"] {
+        for text in ["0-1-18 @1f2e3d4c", "0-1-18", "0-1-18 copying", "0/16B3748 +01JABC", "0-1-18 copying +01JABC"] {
             assert_eq!(Position::parse(text).unwrap().to_string(), text);
         }
         assert!(Position::parse("0-1-18 else").is_err());

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     FeedError,
+    error::COPY_ANEW,
     fold::{EdgeId, Owner, Waiting, WaitingChanges, WaitingEdge},
 };
 
@@ -58,7 +59,7 @@ pub async fn write(store: &Store, source: &str, waiting: &Waiting) -> Result<Str
 pub async fn read(store: &Store, source: &str, id: &str) -> Result<Waiting, FeedError> {
     let name = name_of(source, id);
     let damaged = |why: &str| {
-        FeedError::invalid(format!("{name} {why}")).hint("run the feed with --resnapshot, which finds out what waits")
+        FeedError::invalid(format!("{name} {why}")).hint(COPY_ANEW)
     };
     let found = store.get(&name).await.map_err(hoplake::Error::from)?;
     let bytes = found.ok_or_else(|| damaged("is not there"))?;

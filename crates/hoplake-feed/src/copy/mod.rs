@@ -52,7 +52,8 @@ pub struct Copied {
     pub load_ms: u64,
 }
 
-/// Copies all rows into a graph that is not there yet or has no labels; with `replace`, in the place of a copy that was not completed.
+/// Copies all rows into a graph that is not there yet or has no labels; with `replace`, in the place of a copy that was not
+/// completed. `writer` is a name of the process for the position.
 ///
 /// # Errors
 /// The source's, the graph's; [`Row`](crate::FeedErrorKind::Row) if a row cannot be a vertex or an edge.
@@ -61,6 +62,7 @@ pub async fn copy(
     mapping: &Arc<Mapping>,
     settings: &Settings,
     replace: bool,
+    writer: &str,
 ) -> Result<Copied, FeedError> {
     let begun = Instant::now();
     let folder = temporary_folder(settings)?;
@@ -69,7 +71,7 @@ pub async fn copy(
     let (files, rows) = sink.end().await?;
     let read_ms = begun.elapsed().as_millis() as u64;
     let may_miss = files.may_miss();
-    let position = Position { of_source, is_copying: may_miss, state: None };
+    let position = Position { of_source, is_copying: may_miss, state: None, writer: writer.to_owned() };
     let rejects = folder.path().join("rejects.csv");
     let options = LoadOptions {
         mapping: Some(files.mapping_file().to_owned()),

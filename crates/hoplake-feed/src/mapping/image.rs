@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hoplake::{EdgeKey, Key, Name, Properties, PropertyType, Value, VertexRef};
+use hoplake::{EdgeKey, Key, Name, Properties, PropertyType, ScalarType, Value, VertexRef};
 
 use super::{EdgeMap, Entry, Item, KeyMap, PropertyMap, VertexMap};
 use crate::{Cell, Columns, FeedError, Row, Verdict, value};
@@ -98,15 +98,16 @@ impl Plan {
             })
         };
         let all = |names: &[Name]| names.iter().map(at).collect::<Result<Vec<_>, _>>();
+        // A row of a time when the table did not have the column says nothing of it.
         let placed = |map: &PropertyMap| {
-            let position = at(&map.column)?;
+            let position = columns.position(&map.column)?;
             let as_is = columns.kinds[position] == Some(map.kind);
-            Ok::<_, FeedError>(Placed { position, property: map.property.clone(), kind: map.kind, as_is })
+            Some(Placed { position, property: map.property.clone(), kind: map.kind, as_is })
         };
         let (keys, foreign_keys, edge_key) = match &entry.item {
             Item::Vertex(vertex) => {
                 let edges = vertex.edges.iter().map(|edge| {
-                    let properties = edge.properties.iter().map(placed).collect::<Result<Vec<_>, _>>()?;
+                    let properties = edge.properties.iter().filter_map(placed).collect();
                     Ok((all(&edge.key.columns)?, properties))
                 });
                 (vec![all(&vertex.key.columns)?], edges.collect::<Result<Vec<_>, FeedError>>()?, Vec::new())
@@ -117,7 +118,7 @@ impl Plan {
             }
         };
         let condition = entry.condition.as_ref().map_or(Ok(Vec::new()), |condition| all(condition.columns()))?;
-        let mut properties = entry.properties.iter().map(placed).collect::<Result<Vec<_>, _>>()?;
+        let mut properties: Vec<_> = entry.properties.iter().filter_map(placed).collect();
         // Columns that came later become properties, too.
         for (position, name) in columns.names.iter().enumerate() {
             let is_known = entry.properties.iter().any(|property| property.column == *name);
@@ -223,6 +224,8 @@ fn properties(placed: &[Placed], row: &Row, bad: &dyn Fn(usize, &str) -> BadRow)
         let value = match &row[*position] {
             Cell::Absent => continue,
             Cell::Bad(why) => return Err(bad(*position, why)),
+            Cell::Digits(digits) if *kind == PropertyType::Scalar(ScalarType::String) => Value::String(digits.to_string()),
+            Cell::Digits(digits) => return Err(bad(*position, &beyond(digits))),
             Cell::Value(value) if *as_is => value.clone(),
             Cell::Value(value) => value::converted(value, *kind).map_err(|why| bad(*position, &why))?,
         };
@@ -245,10 +248,15 @@ fn key_of(
     value::key(&parts, map.key_type).map(Some).map_err(|why| bad(positions[0], &why))
 }
 
+fn beyond(digits: &str) -> String {
+    format!("{digits} is beyond the integers of 64 bits; give the column the type string")
+}
+
 fn values(positions: &[usize], row: &Row, bad: &dyn Fn(usize, &str) -> BadRow) -> Result<Vec<Value>, BadRow> {
     let value = |position: &usize| match &row[*position] {
         Cell::Value(value) => Ok(value.clone()),
         Cell::Bad(why) => Err(bad(*position, why)),
+        Cell::Digits(digits) => Ok(Value::String(digits.to_string())),
         Cell::Absent => Err(bad(*position, "the log does not have it, and it identifies the row")),
     };
     positions.iter().map(value).collect()

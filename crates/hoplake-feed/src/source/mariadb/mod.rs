@@ -28,7 +28,7 @@ use async_trait::async_trait;
 use mysql_async::{Conn, Opts, OptsBuilder, prelude::Queryable};
 
 use super::{Following, RowSink, Source, TransactionStream, shown};
-use crate::{Catalogue, FeedError, FeedErrorKind, Settings, TableName};
+use crate::{Catalogue, FeedError, FeedErrorKind, Settings, TableName, error::COPY_ANEW};
 
 /// A server of MariaDB or MySQL.
 #[derive(Debug)]
@@ -131,7 +131,7 @@ fn failed(what: &str, error: &mysql_async::Error) -> FeedError {
     let error = FeedError::new(kind, format!("could not {what}: {error}"));
     match kind {
         FeedErrorKind::Purged => {
-            error.hint("the server no longer has these changes: run the feed with --resnapshot, which compares all rows and goes on from there")
+            error.hint(format!("the server no longer has these changes; {COPY_ANEW}"))
         }
         _ => error,
     }

@@ -175,7 +175,7 @@ mod tests {
             ("ALTER TABLE person DROP COLUMN other", ""),
             ("ALTER TABLE person MODIFY COLUMN name text", "another type"),
             ("ALTER TABLE person CHANGE COLUMN name n text", "column name becomes n"),
-            ("ALTER TABLE person DROP PARTITION p0", "not known"),
+            ("ALTER TABLE person DROP PARTITION p0", "not understood"),
             ("ALTER TABLE other.person DROP COLUMN name", ""),
             ("ALTER TABLE person SOMETHING NEW", "not understood"),
             ("TRUNCATE TABLE person", "truncates hr.person"),

@@ -29,7 +29,9 @@ use super::{
     values::Decoder,
 };
 use crate::{
-    Cell, Change, Columns, FeedError, FeedErrorKind, Images, Row, RowChange, TableName, Transaction, row_bytes,
+    Cell, Change, Columns, FeedError, FeedErrorKind, Images, Row, RowChange, TableName, Transaction,
+    error::COPY_ANEW,
+    row_bytes,
     source::{Following, TransactionStream},
 };
 
@@ -164,7 +166,7 @@ impl Binlog {
                 FeedErrorKind::Purged,
                 "the server lost changes, and its binlog says so",
             )
-            .hint("run the feed with --resnapshot")),
+            .hint(COPY_ANEW)),
             _ => Ok(None),
         }
     }
@@ -212,8 +214,7 @@ impl Binlog {
                     }
                     let shortened: String = statement.chars().take(400).collect();
                     let hint = format!(
-                        "run the feed with --resnapshot, which compares all rows and goes on behind it; or, if you know that the graph is \
-                         right without it, with --accept-ddl {position}"
+                        "{COPY_ANEW}; or, if you know that the graph is right without what it did, run the feed with --accept-ddl {position}"
                     );
                     return Err(FeedError::invalid(format!("at {position}, {why}: {shortened}")).hint(hint));
                 }
@@ -303,7 +304,7 @@ impl Binlog {
         }
         if open.bytes as u64 > self.following.transaction_bytes_max {
             let (position, most) = (self.position.to_string(), self.following.transaction_bytes_max);
-            let hint = "raise stream.transaction_bytes_max, or run the feed with --resnapshot";
+            let hint = format!("raise stream.transaction_bytes_max, or {COPY_ANEW}");
             return Err(FeedError::invalid(format!("the transaction {position} has more than {most} bytes")).hint(hint));
         }
         Ok(())
@@ -341,7 +342,7 @@ fn unreadable(error: &std::io::Error) -> FeedError {
 
 fn distributed() -> FeedError {
     FeedError::invalid("the binlog has a distributed (XA) transaction, which is not supported")
-        .hint("run the feed with --resnapshot, and keep XA away from the tables that are followed")
+        .hint(format!("keep XA away from the tables that are followed; {COPY_ANEW}"))
 }
 
 fn uuid_text(bytes: &[u8; 16]) -> String {

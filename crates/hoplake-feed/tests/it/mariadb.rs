@@ -1,0 +1,198 @@
+//! MariaDB: at every version the graph is what the tables were at that position.
+
+use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
+
+use hoplake::{Graph, Store};
+use hoplake_feed::{Feed, FeedErrorKind, RunOptions, Settings};
+use hoplake_testkit::MariaDbServer;
+use mysql_async::{Conn, Opts, prelude::Queryable};
+
+use crate::{
+    model::Model,
+    workload::{self, Dice},
+};
+
+fn settings(server: &MariaDbServer, graph: &Path, mapping: &str) -> Settings {
+    let text = format!(
+        "graph = {graph:?}\n[source]\nname = 'company'\nurl = '{}'\ntimeout_ms = 10000\n[stream]\nlinger_ms = 5\n{mapping}",
+        server.url("test")
+    );
+    Settings::parse(&text).unwrap()
+}
+
+async fn connect(server: &MariaDbServer) -> Conn {
+    let mut conn = Conn::new(Opts::from_url(&server.url("test")).unwrap()).await.unwrap();
+    conn.query_drop("SET time_zone = '+00:00', sql_mode = 'NO_BACKSLASH_ESCAPES'").await.unwrap();
+    conn
+}
+
+async fn caught_up(settings: &Settings) -> Feed {
+    let options = RunOptions { once: true, ..RunOptions::default() };
+    let mut feed = Feed::open(settings.clone(), options, &()).await.unwrap();
+    feed.run(std::future::pending(), &()).await.unwrap();
+    feed
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_version_is_what_the_tables_were() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = MariaDbServer::start(&[]).unwrap();
+    server.sql("test", workload::TABLES).unwrap();
+    let settings = settings(&server, &folder.path().join("graph"), workload::MAPPING);
+    let seed = std::env::var("HOPLAKE_FEED_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
+    let transactions = std::env::var("HOPLAKE_FEED_TRANSACTIONS").ok().and_then(|it| it.parse().ok()).unwrap_or(400);
+    let mut dice = Dice(fastrand::Rng::with_seed(seed));
+    let mut conn = connect(&server).await;
+    // Something for the first copy.
+    for _ in 0..60 {
+        workload::transaction(&mut conn, &mut dice).await.unwrap();
+    }
+    let position: String = conn.query_first("SELECT @@gtid_binlog_pos").await.unwrap().unwrap();
+    let mut history = BTreeMap::from([(position, workload::expected(&mut conn).await.unwrap())]);
+    let running = tokio::spawn(followed_with_kills(settings.clone(), seed));
+    for _ in 0..transactions {
+        if let Some(position) = workload::transaction(&mut conn, &mut dice).await.unwrap() {
+            history.insert(position, workload::expected(&mut conn).await.unwrap());
+        }
+    }
+    running.abort();
+    let _ = running.await;
+    let feed = caught_up(&settings).await;
+    let last: String = conn.query_first("SELECT @@gtid_binlog_pos").await.unwrap().unwrap();
+    assert_eq!(feed.position().of_source, last);
+    let checked = check_versions(feed.graph().store(), &history).await;
+    assert!(checked > 20, "only {checked} versions to compare");
+    println!("{} transactions, {checked} versions compared", history.len());
+}
+
+/// Runs a feed that is killed at random, again and again.
+async fn followed_with_kills(settings: Settings, seed: u64) {
+    let mut dice = fastrand::Rng::with_seed(seed);
+    loop {
+        let settings = settings.clone();
+        let feed = tokio::spawn(async move {
+            let mut feed = Feed::open(settings, RunOptions::default(), &()).await.unwrap();
+            feed.run(std::future::pending(), &()).await.unwrap();
+        });
+        tokio::time::sleep(Duration::from_millis(dice.u64(200..1_500))).await;
+        assert!(!feed.is_finished(), "{:?}", feed.await);
+        feed.abort();
+        let _ = feed.await;
+    }
+}
+
+/// Compares all versions that follow the source, and returns how many there are.
+async fn check_versions(store: &Store, history: &BTreeMap<String, Model>) -> usize {
+    let mut checked = 0;
+    let mut last = String::new();
+    for version in Graph::versions(store).await.unwrap() {
+        let opened = hoplake::OpenSettings { version: Some(version), ..hoplake::OpenSettings::default() };
+        let graph = Graph::open_with(store.clone(), &opened).await.unwrap();
+        let Some(position) = graph.source_position("company") else { continue };
+        let of_source = position.split(' ').next().unwrap().to_owned();
+        if of_source == last || position.contains("copying") {
+            continue;
+        }
+        let expected = history.get(&of_source).unwrap_or_else(|| panic!("no transaction ended at {of_source}"));
+        let found = Model::of_version(store, version).await;
+        assert!(found == *expected, "version {version} at {position}: graph | tables\n{}", found.difference(expected));
+        checked += 1;
+        last = of_source;
+    }
+    checked
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_server_may_die() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = MariaDbServer::start(&[]).unwrap();
+    server.sql("test", "CREATE TABLE note (id INT PRIMARY KEY, about INT, body TEXT); INSERT INTO note VALUES (1, 2, 'x')").unwrap();
+    let mapping = "[[table]]\nname = 'note'\nvertex = { label = 'Note' }\n";
+    let settings = settings(&server, &folder.path().join("graph"), mapping);
+    let mut feed = Feed::open(settings, RunOptions::default(), &()).await.unwrap();
+    let stop = Arc::new(tokio::sync::Notify::new());
+    let stopped = stop.clone();
+    let running = tokio::spawn(async move {
+        feed.run(stopped.notified(), &()).await.unwrap();
+        feed
+    });
+    for id in 2..6 {
+        server.kill();
+        server.restart().unwrap();
+        server.sql("test", &format!("INSERT INTO note VALUES ({id}, 1, 'y')")).unwrap();
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    let graph = folder.path().join("graph");
+    for _ in 0..100 {
+        let found = Model::of_graph(&Graph::open(graph.to_str().unwrap()).await.unwrap()).await;
+        if found.vertices.len() == 5 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    stop.notify_one();
+    let feed = running.await.unwrap();
+    let keys: Vec<_> = Model::of_graph(feed.graph()).await.vertices.into_keys().collect();
+    assert_eq!(keys, ["Note:1", "Note:2", "Note:3", "Note:4", "Note:5"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_feeds_one_loses() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = MariaDbServer::start(&[]).unwrap();
+    server.sql("test", "CREATE TABLE note (id INT PRIMARY KEY)").unwrap();
+    let mapping = "[[table]]\nname = 'note'\nvertex = { label = 'Note' }\n";
+    let settings = settings(&server, &folder.path().join("graph"), mapping);
+    let mut first = Feed::open(settings.clone(), RunOptions { once: true, ..RunOptions::default() }, &()).await.unwrap();
+    let mut second = Feed::open(settings.clone(), RunOptions { once: true, ..RunOptions::default() }, &()).await.unwrap();
+    server.sql("test", "INSERT INTO note VALUES (1)").unwrap();
+    first.run(std::future::pending(), &()).await.unwrap();
+    let lost = second.run(std::future::pending(), &()).await.unwrap_err();
+    assert_eq!(lost.kind(), FeedErrorKind::Conflict, "{lost}");
+    assert!(lost.to_string().contains("another feed of company has gone on"), "{lost}");
+    // Started again, it goes on from the graph.
+    server.sql("test", "INSERT INTO note VALUES (2)").unwrap();
+    let feed = caught_up(&settings).await;
+    assert_eq!(Model::of_graph(feed.graph()).await.vertices.len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_cannot_be_followed_stops_the_feed() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = MariaDbServer::start(&[]).unwrap();
+    server.sql("test", "CREATE TABLE note (id INT PRIMARY KEY, body TEXT); INSERT INTO note VALUES (1, 'x')").unwrap();
+    let mapping = "[[table]]\nname = 'note'\nvertex = { label = 'Note' }\n";
+    let settings = settings(&server, &folder.path().join("graph"), mapping);
+    caught_up(&settings).await;
+    // A column that may be null is followed.
+    server.sql("test", "ALTER TABLE note ADD COLUMN more INT; INSERT INTO note VALUES (2, 'y', 7)").unwrap();
+    let feed = caught_up(&settings).await;
+    let found = Model::of_graph(feed.graph()).await;
+    assert_eq!(found.vertices["Note:2"]["more"], "7");
+    // A column with a value in each row is not.
+    server.sql("test", "INSERT INTO note VALUES (3, 'z', 8)").unwrap();
+    server.sql("test", "ALTER TABLE note ADD COLUMN n INT NOT NULL DEFAULT 5; INSERT INTO note VALUES (4, 'z', 8, 9)").unwrap();
+    let options = RunOptions { once: true, ..RunOptions::default() };
+    let mut feed = Feed::open(settings.clone(), options.clone(), &()).await.unwrap();
+    let stopped = feed.run(std::future::pending(), &()).await.unwrap_err();
+    assert!(stopped.to_string().contains("column n is added"), "{stopped}");
+    // What came before it is there.
+    assert_eq!(Model::of_graph(feed.graph()).await.vertices.len(), 3);
+    let hint = stopped.what_to_do().unwrap();
+    let position = hint.rsplit(' ').next().unwrap().to_owned();
+    let options = RunOptions { accepted: Some(position), ..options };
+    let mut feed = Feed::open(settings, options, &()).await.unwrap();
+    feed.run(std::future::pending(), &()).await.unwrap();
+    assert_eq!(Model::of_graph(feed.graph()).await.vertices["Note:4"]["n"], "9");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_logs_too_little_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = MariaDbServer::start(&["--binlog-row-metadata=MINIMAL"]).unwrap();
+    server.sql("test", "CREATE TABLE note (id INT PRIMARY KEY)").unwrap();
+    let mapping = "[[table]]\nname = 'note'\nvertex = { label = 'Note' }\n";
+    let settings = settings(&server, &folder.path().join("graph"), mapping);
+    let refused = Feed::open(settings, RunOptions::default(), &()).await.err().unwrap();
+    assert!(refused.to_string().contains("binlog_row_metadata is MINIMAL"), "{refused}");
+}

@@ -1,6 +1,11 @@
 //! A feed: opened on a source and a graph, it runs until it is stopped.
 
-use std::{collections::BTreeSet, pin::pin, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    pin::{Pin, pin},
+    sync::Arc,
+    time::Duration,
+};
 
 use hoplake::{CompactionSettings, ErrorKind, Graph, OpenSettings, ReadSettings, Store};
 use tokio::{
@@ -111,10 +116,7 @@ impl Feed {
         }
         let graph = found.ok_or_else(|| FeedError::unavailable(format!("the graph at {} is gone", settings.graph)))?;
         let position = Position::parse(graph.source_position(&name).unwrap_or_default())?;
-        let waiting = match &position.state {
-            None => Waiting::default(),
-            Some(id) => state::read(graph.store(), &name, id).await?,
-        };
+        let waiting = state_of(&graph, &name, &position).await?;
         let applying = Applying { graph, mapping, name, position, writer, waiting, plans: Plans::default() };
         Ok(Self { settings, source, applying, options, commits: 0, compaction: None })
     }
@@ -134,6 +136,32 @@ impl Feed {
     /// # Errors
     /// What cannot be followed; see [`FeedErrorKind`]. Everything before it is committed.
     pub async fn run(&mut self, stop: impl Future<Output = ()>, progress: &dyn Progress) -> Result<(), FeedError> {
+        let mut stop = pin!(stop);
+        let mut ended = self.follow(stop.as_mut(), progress).await;
+        // A process that was killed may have a commit on its way: this one goes on behind it, once. If there is another conflict, another
+        // feed is alive.
+        if ended.as_ref().is_err_and(|error| error.kind() == FeedErrorKind::Conflict) && self.commits == 0 {
+            tracing::warn!("the graph has moved since the feed was opened; it goes on from there");
+            self.adopt().await?;
+            ended = self.follow(stop, progress).await;
+        }
+        if let Some(compaction) = self.compaction.take() {
+            compaction.abort();
+        }
+        self.applying.graph.settled().await;
+        ended
+    }
+
+    /// Takes over the graph as it is now.
+    async fn adopt(&mut self) -> Result<(), FeedError> {
+        let Applying { graph, name, position, waiting, .. } = &mut self.applying;
+        graph.refresh().await?;
+        *position = Position::parse(graph.source_position(name).unwrap_or_default())?;
+        *waiting = state_of(graph, name, position).await?;
+        Ok(())
+    }
+
+    async fn follow(&mut self, mut stop: Pin<&mut impl Future<Output = ()>>, progress: &dyn Progress) -> Result<(), FeedError> {
         let following = Following {
             tables: self.applying.mapping.followed(),
             transaction_bytes_max: self.settings.stream.transaction_bytes_max,
@@ -142,7 +170,6 @@ impl Feed {
         let from = self.applying.position.of_source.clone();
         let ahead = self.settings.stream.ahead_bytes_max;
         let mut reading = Reading::begin(self.source.clone(), from, following, ahead);
-        let mut stop = pin!(stop);
         let mut batch = Collected::default();
         let ended = loop {
             let due = batch.due(&self.settings);
@@ -168,10 +195,6 @@ impl Feed {
         };
         // What came before the end is whole transactions.
         self.commit(&mut batch, progress).await?;
-        if let Some(compaction) = self.compaction.take() {
-            compaction.abort();
-        }
-        self.applying.graph.settled().await;
         ended
     }
 
@@ -215,6 +238,14 @@ async fn open_graph(store: &Store) -> Result<Option<Graph>, FeedError> {
         Ok(graph) => Ok(Some(graph)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error.into()),
+    }
+}
+
+/// The edges that wait at a position.
+async fn state_of(graph: &Graph, name: &str, position: &Position) -> Result<Waiting, FeedError> {
+    match &position.state {
+        None => Ok(Waiting::default()),
+        Some(id) => state::read(graph.store(), name, id).await,
     }
 }
 

@@ -6,6 +6,7 @@ use hoplake::{Graph, Store};
 use hoplake_feed::{Feed, FeedErrorKind, RunOptions, Settings};
 use hoplake_testkit::MariaDbServer;
 use mysql_async::{Conn, Opts, prelude::Queryable};
+use tokio::task::JoinSet;
 
 use crate::{
     model::Model,
@@ -70,14 +71,15 @@ async fn followed_with_kills(settings: Settings, seed: u64) {
     let mut dice = fastrand::Rng::with_seed(seed);
     loop {
         let settings = settings.clone();
-        let feed = tokio::spawn(async move {
+        // Ends with its value, also if this task is aborted.
+        let mut feed = JoinSet::new();
+        feed.spawn(async move {
             let mut feed = Feed::open(settings, RunOptions::default(), &()).await.unwrap();
             feed.run(std::future::pending(), &()).await.unwrap();
         });
         tokio::time::sleep(Duration::from_millis(dice.u64(200..1_500))).await;
-        assert!(!feed.is_finished(), "{:?}", feed.await);
-        feed.abort();
-        let _ = feed.await;
+        assert!(feed.try_join_next().is_none(), "the feed ended by itself");
+        feed.shutdown().await;
     }
 }
 
@@ -143,17 +145,27 @@ async fn of_two_feeds_one_loses() {
     server.sql("test", "CREATE TABLE note (id INT PRIMARY KEY)").unwrap();
     let mapping = "[[table]]\nname = 'note'\nvertex = { label = 'Note' }\n";
     let settings = settings(&server, &folder.path().join("graph"), mapping);
-    let mut first = Feed::open(settings.clone(), RunOptions { once: true, ..RunOptions::default() }, &()).await.unwrap();
-    let mut second = Feed::open(settings.clone(), RunOptions { once: true, ..RunOptions::default() }, &()).await.unwrap();
-    server.sql("test", "INSERT INTO note VALUES (1)").unwrap();
-    first.run(std::future::pending(), &()).await.unwrap();
-    let lost = second.run(std::future::pending(), &()).await.unwrap_err();
-    assert_eq!(lost.kind(), FeedErrorKind::Conflict, "{lost}");
-    assert!(lost.to_string().contains("another feed of company has gone on"), "{lost}");
-    // Started again, it goes on from the graph.
-    server.sql("test", "INSERT INTO note VALUES (2)").unwrap();
+    let mut running = Vec::new();
+    for _ in 0..2 {
+        let mut feed = Feed::open(settings.clone(), RunOptions::default(), &()).await.unwrap();
+        running.push(tokio::spawn(async move { feed.run(std::future::pending(), &()).await }));
+    }
+    let mut rows = 0;
+    while running.iter().all(|feed| !feed.is_finished()) {
+        assert!(rows < 500, "both feeds go on");
+        server.sql("test", &format!("INSERT INTO note VALUES ({rows})")).unwrap();
+        rows += 1;
+    }
+    let (over, alive): (Vec<_>, Vec<_>) = running.into_iter().partition(|feed| feed.is_finished());
+    assert_eq!((over.len(), alive.len()), (1, 1));
+    for feed in over {
+        let lost = feed.await.unwrap().unwrap_err();
+        assert_eq!(lost.kind(), FeedErrorKind::Conflict, "{lost}");
+        assert!(lost.to_string().contains("another feed of company has gone on"), "{lost}");
+    }
+    alive.into_iter().for_each(|feed| feed.abort());
     let feed = caught_up(&settings).await;
-    assert_eq!(Model::of_graph(feed.graph()).await.vertices.len(), 2);
+    assert_eq!(Model::of_graph(feed.graph()).await.vertices.len(), rows);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -194,7 +194,8 @@ impl Load {
     fn next(&self, newest: &Manifest, graph: &BuiltGraph, description: &LoadDescription<'_>) -> Manifest {
         let writer = self.writer.clone();
         let now_unix_ms = self.store().clock().unix_ms();
-        let change = Change { kind: ChangeKind::Load, writer, message: description.message.to_owned(), ..Change::default() };
+        let change =
+            Change { kind: ChangeKind::Load, writer, message: description.message.to_owned(), ..Change::default() };
         let mut next = match newest.version {
             0 => Manifest { version: 1, created_unix_ms: now_unix_ms, change, ..Manifest::default() },
             _ => newest.next(change, now_unix_ms),

@@ -72,7 +72,8 @@ impl Applying {
         let rows = transactions.iter().map(|transaction| transaction.changes.len() as u64).sum();
         let waits = folded.waiting;
         let operations = render(folded.overlay, self.graph.schema());
-        let mut applied = Applied { rows, operations: operations.len() as u64, version: self.graph.version(), attempts };
+        let mut applied =
+            Applied { rows, operations: operations.len() as u64, version: self.graph.version(), attempts };
         let mut waiting = None;
         let mut state = self.position.state.clone();
         if !waits.is_empty() {
@@ -81,10 +82,12 @@ impl Applying {
             state = self.written(&all, &mut pauses).await?;
             waiting = Some(all);
         }
-        let position = Position { of_source: last.position.clone(), is_copying: false, state, writer: self.writer.clone() };
+        let position =
+            Position { of_source: last.position.clone(), is_copying: false, state, writer: self.writer.clone() };
         applied.version = self.commit(operations, &position, &mut pauses, &mut applied.attempts).await?;
         if let Some(waiting) = waiting {
-            if let Some(before) = self.position.state.as_ref().filter(|before| position.state.as_ref() != Some(before)) {
+            if let Some(before) = self.position.state.as_ref().filter(|before| position.state.as_ref() != Some(before))
+            {
                 state::remove(self.graph.store(), &self.name, before).await;
             }
             self.waiting = waiting;
@@ -164,7 +167,10 @@ impl Applying {
                 return Ok(self.graph.version());
             }
             if found != before {
-                let why = format!("another feed of {} has gone on: the graph is at {found}, and this one was at {before}", self.name);
+                let why = format!(
+                    "another feed of {} has gone on: the graph is at {found}, and this one was at {before}",
+                    self.name
+                );
                 return Err(FeedError::new(FeedErrorKind::Conflict, why).hint("let one feed run for each source"));
             }
         }
@@ -181,5 +187,6 @@ fn row_error(transactions: &[Transaction], failure: &Failure) -> FeedError {
     let transaction = &transactions[failure.transaction];
     let table = transaction.changes.get(failure.change).map(|change| change.table().to_string()).unwrap_or_default();
     let message = format!("table {table}, transaction {}: {}", transaction.position, failure.why);
-    FeedError::new(FeedErrorKind::Row, message).hint("correct the row and the mapping; the feed goes on before this transaction")
+    FeedError::new(FeedErrorKind::Row, message)
+        .hint("correct the row and the mapping; the feed goes on before this transaction")
 }

@@ -103,9 +103,10 @@ impl Cell {
     pub fn heap_bytes(&self) -> usize {
         match self {
             Self::Value(Value::String(text)) => text.len(),
-            Self::Value(Value::List(items)) => {
-                items.iter().map(|item| size_of::<Value>() + if let Value::String(text) = item { text.len() } else { 0 }).sum()
-            }
+            Self::Value(Value::List(items)) => items
+                .iter()
+                .map(|item| size_of::<Value>() + if let Value::String(text) = item { text.len() } else { 0 })
+                .sum(),
             Self::Digits(text) | Self::Bad(text) => text.len(),
             _ => 0,
         }

@@ -99,11 +99,13 @@ impl RowCondition {
     /// # Errors
     /// Why a cell cannot be compared.
     pub fn verdict<'a>(&self, cell: impl Fn(usize) -> &'a Cell) -> Result<Verdict, String> {
-        Ok(match self.test.of_row(&cell).map_err(|(column, why)| format!("column {}: {why}", self.columns[column]))? {
-            Truth::True => Verdict::Yes,
-            Truth::False | Truth::Null => Verdict::No,
-            Truth::Unsaid => Verdict::Unsaid,
-        })
+        Ok(
+            match self.test.of_row(&cell).map_err(|(column, why)| format!("column {}: {why}", self.columns[column]))? {
+                Truth::True => Verdict::Yes,
+                Truth::False | Truth::Null => Verdict::No,
+                Truth::Unsaid => Verdict::Unsaid,
+            },
+        )
     }
 }
 
@@ -182,7 +184,8 @@ impl Test {
                     Truth::of(comparison.holds(order))
                 }
                 Cell::Value(value) => {
-                    let order = compare(value, with).ok_or_else(|| (*column, format!("{value} cannot be compared with {with:?}")))?;
+                    let order = compare(value, with)
+                        .ok_or_else(|| (*column, format!("{value} cannot be compared with {with:?}")))?;
                     Truth::of(comparison.holds(order))
                 }
             },
@@ -239,7 +242,9 @@ fn compare(cell: &Value, constant: &Constant) -> Option<Ordering> {
         (Value::Bool(cell), Constant::Number(number)) => Some(BigDecimal::from(i32::from(*cell)).cmp(number)),
         (Value::Int64(number), Constant::Bool(it)) => Some((*number != 0).cmp(it)),
         (Value::Int64(cell), Constant::Number(number)) => Some(BigDecimal::from(*cell).cmp(number)),
-        (Value::Int64(cell), Constant::Text(text)) => Some(BigDecimal::from(*cell).cmp(&BigDecimal::from_str(text).ok()?)),
+        (Value::Int64(cell), Constant::Text(text)) => {
+            Some(BigDecimal::from(*cell).cmp(&BigDecimal::from_str(text).ok()?))
+        }
         (Value::Float64(cell), Constant::Number(number)) => cell.partial_cmp(&number.to_f64()?),
         (Value::Float64(cell), Constant::Text(text)) => cell.partial_cmp(&f64::from_str(text).ok()?),
         // Decimals are text: 1.50 is 1.5.

@@ -98,10 +98,13 @@ impl Feed {
         let name = settings.source.name.clone();
         let writer = position::writer();
         let mut found = open_graph(&store).await?;
-        let position = found.as_ref().and_then(|graph| graph.source_position(&name)).map(Position::parse).transpose()?;
+        let position =
+            found.as_ref().and_then(|graph| graph.source_position(&name)).map(Position::parse).transpose()?;
         let is_complete = position.as_ref().is_some_and(|position| !position.is_copying);
         if !is_complete {
-            if let Some(graph) = found.as_ref().filter(|graph| position.is_none() && !graph.schema().vertex_labels.is_empty()) {
+            if let Some(graph) =
+                found.as_ref().filter(|graph| position.is_none() && !graph.schema().vertex_labels.is_empty())
+            {
                 let why = format!(
                     "the graph at {} has content in version {}, and no position of source {name}",
                     settings.graph,
@@ -161,7 +164,11 @@ impl Feed {
         Ok(())
     }
 
-    async fn follow(&mut self, mut stop: Pin<&mut impl Future<Output = ()>>, progress: &dyn Progress) -> Result<(), FeedError> {
+    async fn follow(
+        &mut self,
+        mut stop: Pin<&mut impl Future<Output = ()>>,
+        progress: &dyn Progress,
+    ) -> Result<(), FeedError> {
         let following = Following {
             tables: self.applying.mapping.followed(),
             transaction_bytes_max: self.settings.stream.transaction_bytes_max,

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures::future::try_join_all;
 use hoplake::{
-    Direction, EdgeKey, EdgeRows, Edges, Graph, Held, Hop, HopDirection, KEY_COLUMN, Key, KeyType, Name, Properties, Query,
-    ScanRequest, Schema, Value, VertexId, VertexRef, arrow::array::RecordBatch,
+    Direction, EdgeKey, EdgeRows, Edges, Graph, Held, Hop, HopDirection, KEY_COLUMN, Key, KeyType, Name, Properties,
+    Query, ScanRequest, Schema, Value, VertexId, VertexRef, arrow::array::RecordBatch,
 };
 
 use crate::{
@@ -21,7 +21,12 @@ use crate::{
 ///
 /// # Errors
 /// The graph's.
-pub async fn look_up(graph: &Graph, mapping: &Mapping, needs: &BTreeSet<Need>, known: &mut Known) -> Result<(), FeedError> {
+pub async fn look_up(
+    graph: &Graph,
+    mapping: &Mapping,
+    needs: &BTreeSet<Need>,
+    known: &mut Known,
+) -> Result<(), FeedError> {
     let ids = vertex_ids(graph, needs).await?;
     let mut groups: BTreeMap<(Name, bool, Name), Vec<&EdgesOf>> = BTreeMap::new();
     for need in needs {
@@ -34,7 +39,8 @@ pub async fn look_up(graph: &Graph, mapping: &Mapping, needs: &BTreeSet<Need>, k
     let keys = EdgeKeys::of(mapping);
     let along = groups.into_values().map(|group| edges_along(graph, &keys, group, &ids));
     known.edges.extend(try_join_all(along).await?.into_iter().flatten());
-    let wanted: Vec<_> = needs.iter().filter_map(|need| if let Need::Whole(vertex) = need { Some(vertex) } else { None }).collect();
+    let wanted: Vec<_> =
+        needs.iter().filter_map(|need| if let Need::Whole(vertex) = need { Some(vertex) } else { None }).collect();
     known.whole.extend(whole(graph, &keys, &wanted, &ids).await?);
     for need in needs {
         match need {
@@ -67,7 +73,9 @@ async fn vertex_ids(graph: &Graph, needs: &BTreeSet<Need>) -> Result<VertexIds, 
 /// Whether a graph may have a vertex of this label and type of key.
 fn can_be(schema: &Schema, vertex: &VertexRef) -> bool {
     let label = schema.label_id(&vertex.label).and_then(|label| schema.label(label));
-    label.is_some_and(|label| matches!((label.key_type, &vertex.key), (KeyType::Int64, Key::Int64(_)) | (KeyType::String, Key::String(_))))
+    label.is_some_and(|label| {
+        matches!((label.key_type, &vertex.key), (KeyType::Int64, Key::Int64(_)) | (KeyType::String, Key::String(_)))
+    })
 }
 
 /// The property that distinguishes parallel edges, by edge type.
@@ -141,7 +149,8 @@ async fn hop<'a>(
         }
     }
     let by_id: BTreeMap<VertexId, &VertexRef> = starts.iter().copied().collect();
-    let label_name = |id: VertexId| graph.schema().label(id.label()).map(|label| Name::from(&label.name)).unwrap_or_default();
+    let label_name =
+        |id: VertexId| graph.schema().label(id.label()).map(|label| Name::from(&label.name)).unwrap_or_default();
     let all = edges.iter().zip(&described.keys).zip(properties).filter_map(|((edge, key), properties)| {
         let near = *by_id.get(&edge.from)?;
         let far = VertexRef { label: label_name(edge.to), key: key.clone() };
@@ -160,7 +169,8 @@ async fn whole(
     wanted: &[&VertexRef],
     ids: &VertexIds,
 ) -> Result<BTreeMap<VertexRef, Option<KnownVertex>>, FeedError> {
-    let mut all: BTreeMap<VertexRef, Option<KnownVertex>> = wanted.iter().map(|vertex| ((*vertex).clone(), None)).collect();
+    let mut all: BTreeMap<VertexRef, Option<KnownVertex>> =
+        wanted.iter().map(|vertex| ((*vertex).clone(), None)).collect();
     let starts: Vec<_> = wanted.iter().filter_map(|vertex| Some((*ids.get(*vertex)?, *vertex))).collect();
     if starts.is_empty() {
         return Ok(all);
@@ -169,7 +179,8 @@ async fn whole(
     let mut query = graph.query();
     let set = query.set_of(&vertices).await?;
     let labels: BTreeSet<_> = vertices.iter().map(|vertex| vertex.label()).collect();
-    let of_labels = labels.into_iter().filter_map(|label| graph.schema().label(label)).flat_map(|label| &label.properties);
+    let of_labels =
+        labels.into_iter().filter_map(|label| graph.schema().label(label)).flat_map(|label| &label.properties);
     let names: BTreeSet<String> = of_labels.map(|property| property.name.clone()).collect();
     for rows in query.properties(&set, &names.into_iter().collect::<Vec<_>>()).await?.iter() {
         let Some(column) = rows.batch.column_by_name(KEY_COLUMN) else { continue };
@@ -211,7 +222,9 @@ async fn edges(graph: &Graph, keys: &EdgeKeys, name: &EdgeTypeName) -> Result<Ve
     let schema = graph.schema();
     let mut all = Vec::new();
     let ends = schema.label_id(&name.source).zip(schema.label_id(&name.target));
-    let Some(edge_type) = schema.edge_types.iter().find(|it| name.label == it.label && ends == Some((it.source, it.target))) else {
+    let Some(edge_type) =
+        schema.edge_types.iter().find(|it| name.label == it.label && ends == Some((it.source, it.target)))
+    else {
         return Ok(all);
     };
     let columns: Vec<_> = edge_type.properties.iter().map(|property| property.name.clone()).collect();

@@ -289,7 +289,10 @@ impl Settings {
     pub fn validate(&self) -> Result<(), FeedError> {
         let invalid = |why: String| Err(FeedError::invalid(why));
         let name = &self.source.name;
-        if name.is_empty() || name.len() > 64 || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)) {
+        if name.is_empty()
+            || name.len() > 64
+            || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+        {
             return invalid(format!("source.name {name:?} has to be 1 to 64 of A-Z, a-z, 0-9, -, _ and ."));
         }
         if self.source.url.all().is_empty() {
@@ -300,7 +303,11 @@ impl Settings {
         if !(1..=200_000).contains(&rows_max) {
             return invalid(format!("stream.rows_max is {rows_max} and has to be 1 to 200000"));
         }
-        for (name, bytes) in [("bytes_max", bytes_max), ("ahead_bytes_max", ahead_bytes_max), ("transaction_bytes_max", transaction_bytes_max)] {
+        for (name, bytes) in [
+            ("bytes_max", bytes_max),
+            ("ahead_bytes_max", ahead_bytes_max),
+            ("transaction_bytes_max", transaction_bytes_max),
+        ] {
             if bytes < 64 << 10 {
                 return invalid(format!("stream.{name} is {bytes} and has to be at least 65536"));
             }
@@ -326,7 +333,10 @@ impl TableEntry {
         }
         for edge in &self.edges {
             if edge.to.is_some() == edge.from.is_some() {
-                return Err(format!("edges {} need one of to and from, the label of the vertex at the other end", edge.label));
+                return Err(format!(
+                    "edges {} need one of to and from, the label of the vertex at the other end",
+                    edge.label
+                ));
             }
         }
         Ok(())

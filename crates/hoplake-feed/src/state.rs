@@ -4,7 +4,10 @@
 //! writes another one, and the one before is removed when the commit is acknowledged. It is JSON Lines, compressed with zstd.
 
 use bytes::Bytes;
-use hoplake::{EdgeKey, Key, Store, Value, VertexRef, changes::{value_from_json, value_to_json}};
+use hoplake::{
+    EdgeKey, Key, Store, Value, VertexRef,
+    changes::{value_from_json, value_to_json},
+};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -58,9 +61,7 @@ pub async fn write(store: &Store, source: &str, waiting: &Waiting) -> Result<Str
 /// [`Invalid`](crate::FeedErrorKind::Invalid) if the object is gone or damaged; the store's.
 pub async fn read(store: &Store, source: &str, id: &str) -> Result<Waiting, FeedError> {
     let name = name_of(source, id);
-    let damaged = |why: &str| {
-        FeedError::invalid(format!("{name} {why}")).hint(COPY_ANEW)
-    };
+    let damaged = |why: &str| FeedError::invalid(format!("{name} {why}")).hint(COPY_ANEW);
     let found = store.get(&name).await.map_err(hoplake::Error::from)?;
     let bytes = found.ok_or_else(|| damaged("is not there"))?;
     let text = zstd::bulk::decompress(&bytes, BYTES_MAX).map_err(|_| damaged("is damaged"))?;

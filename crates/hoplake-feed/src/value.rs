@@ -49,9 +49,10 @@ pub(crate) fn converted(value: &Value, kind: PropertyType) -> Result<Value, Stri
         },
         (Value::Bool(it), ScalarType::Int64) => Some(Value::Int64(i64::from(*it))),
         (Value::String(text), ScalarType::Bool) => bool_of_text(text).map(Value::Bool),
-        (Value::String(text), ScalarType::Int64) => text.parse::<BigDecimal>().ok().and_then(|number| {
-            number.is_integer().then(|| number.to_i64()).flatten().map(Value::Int64)
-        }),
+        (Value::String(text), ScalarType::Int64) => text
+            .parse::<BigDecimal>()
+            .ok()
+            .and_then(|number| number.is_integer().then(|| number.to_i64()).flatten().map(Value::Int64)),
         // The nearest one, as the user asks for by giving a decimal this type.
         (Value::String(text), ScalarType::Float64) => text.parse().ok().map(Value::Float64),
         (Value::Float64(number), ScalarType::Int64) => {
@@ -136,7 +137,8 @@ pub(crate) fn key(parts: &[Value], key_type: KeyType) -> Result<Key, String> {
 
 /// One column as it is; several with separators.
 pub(crate) fn joined(parts: &[Value]) -> Result<String, String> {
-    let text = |value: &Value| hoplake::changes::plain_text(value).ok_or_else(|| "a column of the key is null".to_owned());
+    let text =
+        |value: &Value| hoplake::changes::plain_text(value).ok_or_else(|| "a column of the key is null".to_owned());
     if let [one] = parts {
         return text(one);
     }
@@ -201,8 +203,16 @@ mod tests {
             (Value::Int64(2), ScalarType::Bool, None),
             (Value::Int64(7), ScalarType::String, Some(Value::from("7"))),
             (Value::Float64(1e19), ScalarType::Int64, None),
-            (Value::from("2026-03-01 09:30:00.5"), ScalarType::Timestamp, Some(Value::Timestamp(1_772_357_400_500_000))),
-            (Value::from("2026-03-01T09:30:00.5Z"), ScalarType::Timestamp, Some(Value::Timestamp(1_772_357_400_500_000))),
+            (
+                Value::from("2026-03-01 09:30:00.5"),
+                ScalarType::Timestamp,
+                Some(Value::Timestamp(1_772_357_400_500_000)),
+            ),
+            (
+                Value::from("2026-03-01T09:30:00.5Z"),
+                ScalarType::Timestamp,
+                Some(Value::Timestamp(1_772_357_400_500_000)),
+            ),
             (Value::Timestamp(86_400_000_000), ScalarType::Date, Some(Value::Date(1))),
             (Value::Timestamp(1), ScalarType::Date, None),
             (Value::Null, ScalarType::Date, Some(Value::Null)),

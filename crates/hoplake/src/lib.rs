@@ -96,8 +96,8 @@ pub use hoplake_export::{ExportFormat, ExportOptions, Exported};
 pub use hoplake_format::{
     Change, ChangeCounts, ChangeKind, CollectionType, DegreeSummary, Direction, EdgeId, EdgeType, EdgeTypeId, IndexId,
     ItemType, Key, KeyType, LabelId, LogicalType, Manifest, PreparedQueries, PreparedQuery, Property, PropertyIndex,
-    PropertyType, QueryEdition, QueryParameter, ScalarType, Schema, TableOwner, VersionRange, VertexCount, VertexId, VertexLabel,
-    WriterLease,
+    PropertyType, QueryEdition, QueryParameter, ScalarType, Schema, TableOwner, VersionRange, VertexCount, VertexId,
+    VertexLabel, WriterLease,
     constants::KEY_COLUMN,
     segment::{SectionKind, SegmentSettings},
 };

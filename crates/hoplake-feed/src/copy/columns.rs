@@ -99,15 +99,21 @@ impl ScalarBuilder {
 
     fn push(&mut self, value: Option<&Value>) {
         match (self, value) {
-            (Self::Bool(builder), value) => builder.append_option(if let Some(Value::Bool(it)) = value { Some(*it) } else { None }),
-            (Self::Int64(builder), value) => builder.append_option(if let Some(Value::Int64(it)) = value { Some(*it) } else { None }),
+            (Self::Bool(builder), value) => {
+                builder.append_option(if let Some(Value::Bool(it)) = value { Some(*it) } else { None })
+            }
+            (Self::Int64(builder), value) => {
+                builder.append_option(if let Some(Value::Int64(it)) = value { Some(*it) } else { None })
+            }
             (Self::Float64(builder), value) => {
                 builder.append_option(if let Some(Value::Float64(it)) = value { Some(*it) } else { None });
             }
             (Self::String(builder), value) => {
                 builder.append_option(if let Some(Value::String(it)) = value { Some(it.as_str()) } else { None });
             }
-            (Self::Date(builder), value) => builder.append_option(if let Some(Value::Date(it)) = value { Some(*it) } else { None }),
+            (Self::Date(builder), value) => {
+                builder.append_option(if let Some(Value::Date(it)) = value { Some(*it) } else { None })
+            }
             (Self::Timestamp(builder), value) => {
                 builder.append_option(if let Some(Value::Timestamp(it)) = value { Some(*it) } else { None });
             }

@@ -71,7 +71,8 @@ struct FileWriter {
 impl CopyFiles {
     /// Begins the files of all entries in a folder.
     pub(super) fn new(mapping: Arc<Mapping>, folder: &Path) -> Result<Self, FeedError> {
-        let of_entries = mapping.entries.iter().enumerate().map(|(number, entry)| EntryFiles::new(number, entry, folder));
+        let of_entries =
+            mapping.entries.iter().enumerate().map(|(number, entry)| EntryFiles::new(number, entry, folder));
         let of_entries = of_entries.collect::<Result<Vec<_>, _>>()?;
         let mapping_file = folder.join("mapping.toml");
         let text = toml::to_string(&load_mapping(&mapping)).map_err(|error| FeedError::invalid(error.to_string()))?;
@@ -116,15 +117,24 @@ impl CopyFiles {
 
     /// Writes what is left, and the ends of the files.
     pub(super) fn finish(&mut self) -> Result<(), FeedError> {
-        self.of_entries.iter_mut().flat_map(|files| std::iter::once(&mut files.rows).chain(files.unsure.values_mut())).try_for_each(FileWriter::finish)
+        self.of_entries
+            .iter_mut()
+            .flat_map(|files| std::iter::once(&mut files.rows).chain(files.unsure.values_mut()))
+            .try_for_each(FileWriter::finish)
     }
 }
 
 fn unfit(columns: &Columns, row: &Row, why: &str) -> FeedError {
-    let first: Vec<_> = columns.names.iter().zip(row.iter()).take(3).map(|(name, cell)| match cell {
-        crate::Cell::Value(value) => format!("{name}={value}"),
-        _ => format!("{name}=?"),
-    }).collect();
+    let first: Vec<_> = columns
+        .names
+        .iter()
+        .zip(row.iter())
+        .take(3)
+        .map(|(name, cell)| match cell {
+            crate::Cell::Value(value) => format!("{name}={value}"),
+            _ => format!("{name}=?"),
+        })
+        .collect();
     let message = format!("table {}, row {}: {why}", columns.table, first.join(" "));
     FeedError::new(FeedErrorKind::Row, message).hint("correct the row, or give the column another type, or ignore it")
 }
@@ -153,7 +163,12 @@ impl EntryFiles {
             Item::Edge(edge) => {
                 columns.push(("s".into(), ColumnBuilder::of_key(edge.ends[0].key.key_type)));
                 columns.push(("t".into(), ColumnBuilder::of_key(edge.ends[1].key.key_type)));
-                columns.extend(edge_properties(entry).into_iter().enumerate().map(|(at, (_, kind))| (format!("p{at}"), ColumnBuilder::new(kind))));
+                columns.extend(
+                    edge_properties(entry)
+                        .into_iter()
+                        .enumerate()
+                        .map(|(at, (_, kind))| (format!("p{at}"), ColumnBuilder::new(kind))),
+                );
             }
         }
         Ok(Self { rows: FileWriter::new(folder.join(format!("{number}.parquet")), columns)?, unsure })
@@ -161,7 +176,9 @@ impl EntryFiles {
 
     fn write(&mut self, entry: &Entry, image: Image) -> Result<(), FeedError> {
         match (&entry.item, image) {
-            (Item::Vertex(map), Image::Vertex(vertex)) => self.write_vertex(entry, map, &vertex.vertex, &vertex.properties, &vertex.targets),
+            (Item::Vertex(map), Image::Vertex(vertex)) => {
+                self.write_vertex(entry, map, &vertex.vertex, &vertex.properties, &vertex.targets)
+            }
             (Item::Edge(_), Image::Edge(edge)) => {
                 let columns = &mut self.rows.columns;
                 columns[0].push_key(Some(&edge.source.key));
@@ -253,7 +270,8 @@ impl FileWriter {
 
     fn batch(&mut self) -> Result<RecordBatch, FeedError> {
         let arrays = self.names.iter().zip(&mut self.columns).map(|(name, column)| (name, column.finish(), true));
-        let batch = RecordBatch::try_from_iter_with_nullable::<_, &String>(arrays.collect::<Vec<(&String, ArrayRef, bool)>>());
+        let batch =
+            RecordBatch::try_from_iter_with_nullable::<_, &String>(arrays.collect::<Vec<(&String, ArrayRef, bool)>>());
         batch.map_err(|error| FeedError::invalid(format!("could not put rows together: {error}")))
     }
 
@@ -292,19 +310,20 @@ fn load_mapping(mapping: &Mapping) -> Table {
     let text = |text: &str| Toml::String(text.to_owned());
     let mut vertices = Vec::new();
     let mut edges = Vec::new();
-    let of_edge = |file: String, label: &str, [source, target]: [(&str, &str); 2], properties: Table, is_optional: bool| {
-        Toml::Table(Table::from_iter([
-            ("file".to_owned(), text(&file)),
-            ("label".to_owned(), text(label)),
-            ("source".to_owned(), text(source.0)),
-            ("source_label".to_owned(), text(source.1)),
-            ("target".to_owned(), text(target.0)),
-            ("target_label".to_owned(), text(target.1)),
-            ("optional".to_owned(), Toml::Boolean(is_optional)),
-            ("ignore_others".to_owned(), Toml::Boolean(true)),
-            ("properties".to_owned(), Toml::Table(properties)),
-        ]))
-    };
+    let of_edge =
+        |file: String, label: &str, [source, target]: [(&str, &str); 2], properties: Table, is_optional: bool| {
+            Toml::Table(Table::from_iter([
+                ("file".to_owned(), text(&file)),
+                ("label".to_owned(), text(label)),
+                ("source".to_owned(), text(source.0)),
+                ("source_label".to_owned(), text(source.1)),
+                ("target".to_owned(), text(target.0)),
+                ("target_label".to_owned(), text(target.1)),
+                ("optional".to_owned(), Toml::Boolean(is_optional)),
+                ("ignore_others".to_owned(), Toml::Boolean(true)),
+                ("properties".to_owned(), Toml::Table(properties)),
+            ]))
+        };
     for (number, entry) in mapping.entries.iter().enumerate() {
         match &entry.item {
             Item::Vertex(vertex) => {
@@ -320,7 +339,8 @@ fn load_mapping(mapping: &Mapping) -> Table {
                     let (here, there) = (("k", vertex.label.as_str()), (format!("t{key}"), edge.other.as_str()));
                     let there = (there.0.as_str(), there.1);
                     let ends = if edge.is_outgoing { [here, there] } else { [there, here] };
-                    let properties = typed(&format!("t{key}p"), edge.properties.iter().map(|it| (&it.property, it.kind)));
+                    let properties =
+                        typed(&format!("t{key}p"), edge.properties.iter().map(|it| (&it.property, it.kind)));
                     let (file, is_optional) = match edge.missing {
                         None => (format!("{number}.parquet"), true),
                         Some(_) => (format!("{number}-{key}.parquet"), false),
@@ -343,7 +363,8 @@ fn load_mapping(mapping: &Mapping) -> Table {
 fn typed<'a>(prefix: &str, properties: impl Iterator<Item = (&'a Name, PropertyType)>) -> Table {
     let property = |(at, (name, kind)): (usize, (&Name, PropertyType))| {
         let column = Toml::String(format!("{prefix}{at}"));
-        let value = Table::from_iter([("column".to_owned(), column), ("type".to_owned(), Toml::String(kind.to_string()))]);
+        let value =
+            Table::from_iter([("column".to_owned(), column), ("type".to_owned(), Toml::String(kind.to_string()))]);
         (name.to_string(), Toml::Table(value))
     };
     properties.enumerate().map(property).collect()
@@ -355,7 +376,8 @@ fn unsure_edges(entry: &Entry, files: &EntryFiles) -> Vec<UnsureEdges> {
         Item::Vertex(vertex) => {
             let of = |(key, edge): (usize, &ForeignKeyMap)| {
                 let file = files.unsure.get(&key)?;
-                let (here, there) = ((vertex.label.clone(), vertex.key.key_type), (edge.other.clone(), edge.key.key_type));
+                let (here, there) =
+                    ((vertex.label.clone(), vertex.key.key_type), (edge.other.clone(), edge.key.key_type));
                 Some(UnsureEdges {
                     path: file.path.clone(),
                     label: edge.label.clone(),

@@ -19,13 +19,17 @@ use std::{
 };
 
 use async_trait::async_trait;
-use hoplake::{BadRowPolicy, Graph, LoadOptions, Operation, OpenSettings, Store, VertexOrder};
+use hoplake::{BadRowPolicy, Graph, LoadOptions, OpenSettings, Operation, Store, VertexOrder};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
 use self::files::CopyFiles;
 use crate::{
-    Columns, FeedError, Position, Row, Settings, fold::Waiting, mapping::Mapping, source::{RowSink, Source}, state,
+    Columns, FeedError, Position, Row, Settings,
+    fold::Waiting,
+    mapping::Mapping,
+    source::{RowSink, Source},
+    state,
 };
 
 /// Operations of a commit with stubs.
@@ -135,7 +139,10 @@ async fn complete(
     let mut stubs = stubs.into_iter().peekable();
     loop {
         let mut commit = graph.begin();
-        commit.if_position(name, Some(&before.to_string())).create_missing().message("vertices that rows name and no row is");
+        commit
+            .if_position(name, Some(&before.to_string()))
+            .create_missing()
+            .message("vertices that rows name and no row is");
         for operation in stubs.by_ref().take(STUBS_AT_ONCE) {
             commit.push(operation);
         }

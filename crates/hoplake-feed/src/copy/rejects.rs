@@ -20,7 +20,8 @@ pub(super) fn read(files: &CopyFiles, rejects: &Path) -> Result<(WaitingChanges,
     for (path, rows) in rejected(rejects)? {
         let edges = unsure.iter().find(|edges| edges.path.as_os_str() == path.as_str());
         let Some(edges) = edges else {
-            let why = format!("the load left out row {} of what was copied, which names a vertex that is not there", rows[0]);
+            let why =
+                format!("the load left out row {} of what was copied, which names a vertex that is not there", rows[0]);
             return Err(FeedError::new(FeedErrorKind::Row, why));
         };
         for batch in rows_of(&edges.path, &rows)? {
@@ -35,7 +36,8 @@ pub(super) fn read(files: &CopyFiles, rejects: &Path) -> Result<(WaitingChanges,
 
 /// The numbers of rejected rows, ascending, by file.
 fn rejected(rejects: &Path) -> Result<BTreeMap<String, Vec<usize>>, FeedError> {
-    let unreadable = |error: csv::Error| FeedError::unavailable(format!("could not read {}: {error}", rejects.display()));
+    let unreadable =
+        |error: csv::Error| FeedError::unavailable(format!("could not read {}: {error}", rejects.display()));
     let mut reader = csv::Reader::from_path(rejects).map_err(unreadable)?;
     let mut by_file: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for record in reader.records() {
@@ -63,7 +65,10 @@ fn rows_of(path: &Path, rows: &[usize]) -> Result<Vec<RecordBatch>, FeedError> {
         next = row + 1;
     }
     let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| unreadable(error.to_string()))?;
-    let reader = builder.with_row_selection(RowSelection::from(selectors)).build().map_err(|error| unreadable(error.to_string()))?;
+    let reader = builder
+        .with_row_selection(RowSelection::from(selectors))
+        .build()
+        .map_err(|error| unreadable(error.to_string()))?;
     reader.map(|batch| batch.map_err(|error| unreadable(error.to_string()))).collect()
 }
 
@@ -78,7 +83,8 @@ fn edge(edges: &UnsureEdges, batch: &RecordBatch, row: usize) -> Option<(EdgeId,
     let (source, target) = if edges.owner == Owner::Target { (1, 0) } else { (0, 1) };
     let end = |column: usize, at: usize| Some(VertexRef { label: edges.ends[at].0.clone(), key: key(column)? });
     let (source, target) = (end(source, 0)?, end(target, 1)?);
-    let named = edges.properties.iter().enumerate().map(|(at, name)| (name.clone(), Value::at(batch.column(2 + at), row)));
+    let named =
+        edges.properties.iter().enumerate().map(|(at, name)| (name.clone(), Value::at(batch.column(2 + at), row)));
     let properties: Properties = named.filter(|(_, value)| *value != Value::Null).collect();
     let key = edges.key.as_ref().and_then(|name| {
         let value = properties.get(name)?.clone();

@@ -72,7 +72,8 @@ impl<'a> Fold<'a> {
 
     /// The vertices whose foreign key names a vertex, also if it is not there.
     fn named_by(&mut self, map: &'a VertexMap, key: &'a ForeignKeyMap, vertex: &VertexRef) -> Vec<VertexRef> {
-        let edges = self.current_edges(edges_of_key(map, key, vertex)).into_keys().map(|id| id.other_end(vertex).clone());
+        let edges =
+            self.current_edges(edges_of_key(map, key, vertex)).into_keys().map(|id| id.other_end(vertex).clone());
         let mut vertices: Vec<_> = edges.collect();
         let waiting = self.waiting.at(vertex).into_iter().filter(|(id, _)| is_of_key(map, key, id, vertex));
         vertices.extend(waiting.map(|(id, _)| id.other_end(vertex).clone()));
@@ -86,14 +87,23 @@ impl<'a> Fold<'a> {
             // The rule has decided on rows that name a deleted one.
             let Some(missing) = key.missing.filter(|_| why == Leaves::Hidden || key.rules.is_none()) else { continue };
             let owner = if key.is_outgoing { Owner::Source } else { Owner::Target };
-            stays.extend(self.current_edges(edges_of_key(map, key, vertex)).into_iter().map(|edge| (edge, missing, owner)));
+            stays.extend(
+                self.current_edges(edges_of_key(map, key, vertex)).into_iter().map(|edge| (edge, missing, owner)),
+            );
         }
         for edge in mapping.edges_at(&vertex.label) {
             for number in 0..2 {
                 let end = &edge.ends[number];
                 let is_at = end.label == vertex.label;
-                let Some(missing) = end.missing.filter(|_| is_at && (why == Leaves::Hidden || end.rules.is_none())) else { continue };
-                stays.extend(self.current_edges(edges_of_end(edge, number, vertex)).into_iter().map(|edge| (edge, missing, Owner::Row)));
+                let Some(missing) = end.missing.filter(|_| is_at && (why == Leaves::Hidden || end.rules.is_none()))
+                else {
+                    continue;
+                };
+                stays.extend(
+                    self.current_edges(edges_of_end(edge, number, vertex))
+                        .into_iter()
+                        .map(|edge| (edge, missing, Owner::Row)),
+                );
             }
         }
         self.forget_waiting(vertex, why);
@@ -116,11 +126,12 @@ impl<'a> Fold<'a> {
         let mapping = self.mapping;
         for (id, edge) in self.waiting.at(vertex) {
             let is_own = edge.owner(&id) == Some(vertex);
-            let goes_along = why == Leaves::Deleted && match self.whose(mapping.vertices(&vertex.label).map(|(_, map)| map), &id, vertex) {
-                Whose::Others(_, _, key) => key.rules.is_some(),
-                Whose::Row(edge, number) => edge.ends[number].rules.is_some(),
-                Whose::Own | Whose::Nobody => false,
-            };
+            let goes_along = why == Leaves::Deleted
+                && match self.whose(mapping.vertices(&vertex.label).map(|(_, map)| map), &id, vertex) {
+                    Whose::Others(_, _, key) => key.rules.is_some(),
+                    Whose::Row(edge, number) => edge.ends[number].rules.is_some(),
+                    Whose::Own | Whose::Nobody => false,
+                };
             if is_own || goes_along {
                 self.waiting.remove(&id);
             }
@@ -141,7 +152,9 @@ impl<'a> Fold<'a> {
         for edge in mapping.edges_at(&vertex.label) {
             for number in 0..2 {
                 let (near, far) = if number == 0 { (&id.source, &id.target) } else { (&id.target, &id.source) };
-                let fits = edge.label == id.label && edge.ends[number].label == near.label && edge.ends[1 - number].label == far.label;
+                let fits = edge.label == id.label
+                    && edge.ends[number].label == near.label
+                    && edge.ends[1 - number].label == far.label;
                 if fits && near == vertex {
                     return Whose::Row(edge, number);
                 }
@@ -173,7 +186,9 @@ impl<'a> Fold<'a> {
             };
             match (rules, missing) {
                 (Some(Rules { on_update: Rule::Cascade, .. }), _) => moved.push((id.with_end(old, new), properties)),
-                (None, Some(missing)) => stays.push((id, properties.into_iter().next().unwrap_or_default(), missing, owner)),
+                (None, Some(missing)) => {
+                    stays.push((id, properties.into_iter().next().unwrap_or_default(), missing, owner))
+                }
                 _ => {}
             }
         }
@@ -233,7 +248,9 @@ impl<'a> Fold<'a> {
                     }
                     follows
                 }
-                Whose::Row(edge, number) => edge.ends[number].rules.is_some_and(|rules| rules.on_update == Rule::Cascade),
+                Whose::Row(edge, number) => {
+                    edge.ends[number].rules.is_some_and(|rules| rules.on_update == Rule::Cascade)
+                }
                 Whose::Nobody => false,
             };
             if follows {
@@ -263,7 +280,11 @@ impl<'a> Fold<'a> {
             match &entry.item {
                 Item::Vertex(map) => {
                     let mut all: Vec<_> = self.asking.vertices(&map.label).to_vec();
-                    let added = self.overlay.vertices.iter().filter(|(vertex, state)| vertex.label == map.label && state.exists);
+                    let added = self
+                        .overlay
+                        .vertices
+                        .iter()
+                        .filter(|(vertex, state)| vertex.label == map.label && state.exists);
                     all.extend(added.map(|(vertex, _)| vertex.clone()));
                     all.sort_unstable();
                     all.dedup();
@@ -271,8 +292,10 @@ impl<'a> Fold<'a> {
                 }
                 Item::Edge(map) => {
                     let [source, target] = [&map.ends[0].label, &map.ends[1].label];
-                    let is_meant = |id: &EdgeId| (&id.label, &id.source.label, &id.target.label) == (&map.label, source, target);
-                    let name = EdgeTypeName { label: map.label.clone(), source: source.clone(), target: target.clone() };
+                    let is_meant =
+                        |id: &EdgeId| (&id.label, &id.source.label, &id.target.label) == (&map.label, source, target);
+                    let name =
+                        EdgeTypeName { label: map.label.clone(), source: source.clone(), target: target.clone() };
                     let mut all = self.asking.edge_type(name).to_vec();
                     all.extend(self.overlay.edges.keys().filter(|id| is_meant(id)).cloned());
                     all.extend(self.waiting.of_type(is_meant));

@@ -29,16 +29,18 @@ use std::{
 
 use hoplake::{Properties, VertexRef};
 
+use self::{known::Asking, waiting::WaitingOverlay};
 pub use self::{
     known::{EdgeTypeName, EdgesOf, Known, KnownEdge, KnownVertex, Need},
     overlay::{EdgeId, EdgeState, Overlay, VertexState},
     render::render,
     waiting::{Owner, Waiting, WaitingChanges, WaitingEdge},
 };
-use self::{known::Asking, waiting::WaitingOverlay};
 use crate::{
     Change, Columns, FeedError, Images, Missing, Row, RowChange, TableName, Transaction,
-    mapping::{BadRow, EdgeImage, EdgeMap, Entry, ForeignKeyMap, Image, Item, Mapping, Plan, Target, VertexImage, VertexMap},
+    mapping::{
+        BadRow, EdgeImage, EdgeMap, Entry, ForeignKeyMap, Image, Item, Mapping, Plan, Target, VertexImage, VertexMap,
+    },
 };
 
 /// What comes of a batch of transactions.
@@ -185,7 +187,12 @@ impl<'a> Fold<'a> {
     }
 
     /// A vertex is as its row says; `before` is what it was, if that is known.
-    fn put_vertex(&mut self, map: &'a VertexMap, after: VertexImage, before: Option<VertexImage>) -> Result<(), BadRow> {
+    fn put_vertex(
+        &mut self,
+        map: &'a VertexMap,
+        after: VertexImage,
+        before: Option<VertexImage>,
+    ) -> Result<(), BadRow> {
         let VertexImage { vertex, properties, targets, .. } = after;
         if before.as_ref().is_none_or(|before| before.properties != properties) {
             self.overlay.upsert_vertex(&vertex, properties);
@@ -269,7 +276,13 @@ impl<'a> Fold<'a> {
     }
 
     /// There is an edge, or will be when its ends are there; `missing` says of which ends that is not sure.
-    fn put_edge(&mut self, id: EdgeId, properties: Properties, missing: [Option<Missing>; 2], owner: Owner) -> Result<(), BadRow> {
+    fn put_edge(
+        &mut self,
+        id: EdgeId,
+        properties: Properties,
+        missing: [Option<Missing>; 2],
+        owner: Owner,
+    ) -> Result<(), BadRow> {
         let mut waits = false;
         for (number, missing) in missing.into_iter().enumerate() {
             let end = if number == 0 { &id.source } else { &id.target };

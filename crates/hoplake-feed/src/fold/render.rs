@@ -16,7 +16,9 @@ pub fn render(overlay: Overlay, schema: &Schema) -> Vec<Operation> {
     let has_label = |label: &Name| schema.label_id(label).is_some();
     let has_type = |id: &EdgeId| {
         let ends = schema.label_id(&id.source.label).zip(schema.label_id(&id.target.label));
-        ends.is_some_and(|ends| schema.edge_types.iter().any(|it| id.label == it.label && ends == (it.source, it.target)))
+        ends.is_some_and(|ends| {
+            schema.edge_types.iter().any(|it| id.label == it.label && ends == (it.source, it.target))
+        })
     };
     let mut edge_operations = Vec::with_capacity(of_edges.len());
     for (id, EdgeState { exists, is_reset: edge_is_reset, properties }) in of_edges {

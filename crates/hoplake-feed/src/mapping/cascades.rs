@@ -46,18 +46,23 @@ fn missed(mapping: &Mapping, entry: &Entry, key: &ForeignKey) -> Option<&'static
                 of_ends.chain(edge.key.iter().flat_map(|key| &key.columns)).any(|column| key.columns.contains(column))
             }
         };
-        in_key || entry.properties.iter().any(|property| key.columns.contains(&property.column))
+        in_key
+            || entry.properties.iter().any(|property| key.columns.contains(&property.column))
             || entry.condition.as_ref().is_some_and(|it| it.columns().iter().any(|column| key.columns.contains(column)))
     };
     let is_of_target = |label: &str| mapping.vertices(label).is_some_and(|(target, _)| target.table == key.target);
     let is_edge = match &entry.item {
-        Item::Vertex(vertex) => vertex.edges.iter().any(|edge| edge.key.columns == key.columns && is_of_target(&edge.other)),
+        Item::Vertex(vertex) => {
+            vertex.edges.iter().any(|edge| edge.key.columns == key.columns && is_of_target(&edge.other))
+        }
         Item::Edge(edge) => edge.ends.iter().any(|end| end.key.columns == key.columns && is_of_target(&end.label)),
     };
     match (key.on_delete, key.on_update) {
         _ if is_edge => None,
         (Rule::Cascade, _) => Some("rows are deleted with those that they name"),
-        (Rule::SetNull | Rule::SetDefault, _) if is_carried(entry) => Some("columns become null when the rows that they name are deleted"),
+        (Rule::SetNull | Rule::SetDefault, _) if is_carried(entry) => {
+            Some("columns become null when the rows that they name are deleted")
+        }
         (_, Rule::Cascade | Rule::SetNull | Rule::SetDefault) if is_carried(entry) => {
             Some("columns change with the keys of the rows that they name")
         }

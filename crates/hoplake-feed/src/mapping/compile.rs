@@ -8,8 +8,8 @@ use super::{
     EdgeKeyMap, EdgeMap, EndMap, Entry, ForeignKeyMap, Item, KeyMap, Mapping, PropertyMap, Rules, VertexMap, cascades,
 };
 use crate::{
-    BeforeImages, Catalogue, Column, FeedError, Missing, OneOrMore, RowCondition, Settings, Table, TableEntry, TableName,
-    VertexEntry, value,
+    BeforeImages, Catalogue, Column, FeedError, Missing, OneOrMore, RowCondition, Settings, Table, TableEntry,
+    TableName, VertexEntry, value,
 };
 
 /// The property of an edge key of several columns.
@@ -77,7 +77,8 @@ impl Of<'_> {
             Some(named) => value::type_named(named)
                 .ok_or_else(|| self.invalid(format!("types.{} = {named:?} is not a type", column.name))),
             None => column.kind.ok_or_else(|| {
-                let hint = format!("add it to ignore, or give it a type in types, such as {} = \"string\"", column.name);
+                let hint =
+                    format!("add it to ignore, or give it a type in types, such as {} = \"string\"", column.name);
                 self.invalid(format!("column {} of type {} is not supported", column.name, column.declared)).hint(hint)
             }),
         }
@@ -199,7 +200,8 @@ impl Compile<'_> {
 
     /// The vertex that columns name.
     fn end(&self, of: Of<'_>, label: &str, columns: &OneOrMore, missing: Missing) -> Result<EndMap, FeedError> {
-        let targets = || self.settings.tables.iter().filter(|entry| entry.vertex.as_ref().is_some_and(|it| it.label == label));
+        let targets =
+            || self.settings.tables.iter().filter(|entry| entry.vertex.as_ref().is_some_and(|it| it.label == label));
         let Some(target) = targets().next() else {
             return Err(of.invalid(format!("no table becomes vertices {label}, which its columns are to name")));
         };
@@ -215,7 +217,11 @@ impl Compile<'_> {
         let declared = of.table.foreign_key(&key.columns).filter(|key| key.target == target_of.table.name);
         if let Some(declared) = declared.filter(|declared| declared.target_columns != target_key.columns) {
             let (names, there) = (declared.target_columns.join(", "), target_key.columns.join(", "));
-            let why = format!("the foreign key {} names {names} of {}, and the key of {label} is {there}", key.columns.join(", "), declared.target);
+            let why = format!(
+                "the foreign key {} names {names} of {}, and the key of {label} is {there}",
+                key.columns.join(", "),
+                declared.target
+            );
             return Err(of.invalid(why).hint(format!("give {label} the key {names}, in this order")));
         }
         // The database guarantees a row; it is a vertex if all rows are.
@@ -235,7 +241,9 @@ impl Compile<'_> {
         let columns: Vec<String> = edge.key.as_ref().map_or_else(|| rest.collect(), |key| key.all().to_vec());
         if of.table.primary_key.is_empty() && edge.key.is_none() {
             let hint = "if no two rows name the same two vertices, write key = []";
-            return Err(of.invalid("it has no primary key, so that nothing says whether edges may be parallel").hint(hint));
+            return Err(of
+                .invalid("it has no primary key, so that nothing says whether edges may be parallel")
+                .hint(hint));
         }
         let key = match &columns[..] {
             [] => None,
@@ -246,7 +254,11 @@ impl Compile<'_> {
             several => {
                 let columns = several.iter().map(|name| Ok(of.column(name)?.name.clone()));
                 let kind = PropertyType::Scalar(ScalarType::String);
-                Some(EdgeKeyMap { property: EDGE_KEY.into(), columns: columns.collect::<Result<_, FeedError>>()?, kind })
+                Some(EdgeKeyMap {
+                    property: EDGE_KEY.into(),
+                    columns: columns.collect::<Result<_, FeedError>>()?,
+                    kind,
+                })
             }
         };
         Ok((Item::Edge(EdgeMap { label: edge.label.as_str().into(), ends: [source, target], key }), is_key))
@@ -267,7 +279,8 @@ impl Compile<'_> {
             BeforeImages::Nothing => needed.into_iter().next(),
         };
         let Some(column) = missing else { return Ok(()) };
-        let why = format!("the log does not have column {column} of rows before they change, which identifies what they are");
+        let why =
+            format!("the log does not have column {column} of rows before they change, which identifies what they are");
         Err(of.invalid(why).hint(format!("run: ALTER TABLE {} REPLICA IDENTITY FULL", of.table.name)))
     }
 

@@ -94,7 +94,10 @@ impl Plan {
     pub fn new(entry: &Entry, columns: &Arc<Columns>) -> Result<Self, FeedError> {
         let at = |name: &Name| {
             columns.position(name).ok_or_else(|| {
-                FeedError::invalid(format!("table {} no longer has column {name}, which the mapping names", columns.table))
+                FeedError::invalid(format!(
+                    "table {} no longer has column {name}, which the mapping names",
+                    columns.table
+                ))
             })
         };
         let all = |names: &[Name]| names.iter().map(at).collect::<Result<Vec<_>, _>>();
@@ -156,7 +159,12 @@ impl Plan {
             Item::Vertex(vertex) => {
                 let key = key_of(&vertex.key, &self.keys[0], row, bad).ok().flatten()?;
                 let vertex = VertexRef { label: vertex.label.clone(), key };
-                Some(Image::Vertex(VertexImage { vertex, properties: Properties::new(), targets: Vec::new(), is_sure: false }))
+                Some(Image::Vertex(VertexImage {
+                    vertex,
+                    properties: Properties::new(),
+                    targets: Vec::new(),
+                    is_sure: false,
+                }))
             }
             Item::Edge(edge) => self.edge(edge, row, Properties::new(), false, bad).ok(),
         }
@@ -170,7 +178,8 @@ impl Plan {
         is_sure: bool,
         bad: &dyn Fn(usize, &str) -> BadRow,
     ) -> Result<VertexImage, BadRow> {
-        let key = key_of(&vertex.key, &self.keys[0], row, bad)?.ok_or_else(|| bad(self.keys[0][0], "the key is null"))?;
+        let key =
+            key_of(&vertex.key, &self.keys[0], row, bad)?.ok_or_else(|| bad(self.keys[0][0], "the key is null"))?;
         let mut targets = Vec::with_capacity(self.foreign_keys.len());
         for (edge, (positions, of_edge)) in vertex.edges.iter().zip(&self.foreign_keys) {
             let is_unsaid = positions.iter().any(|position| row[*position] == Cell::Absent);
@@ -224,7 +233,9 @@ fn properties(placed: &[Placed], row: &Row, bad: &dyn Fn(usize, &str) -> BadRow)
         let value = match &row[*position] {
             Cell::Absent => continue,
             Cell::Bad(why) => return Err(bad(*position, why)),
-            Cell::Digits(digits) if *kind == PropertyType::Scalar(ScalarType::String) => Value::String(digits.to_string()),
+            Cell::Digits(digits) if *kind == PropertyType::Scalar(ScalarType::String) => {
+                Value::String(digits.to_string())
+            }
             Cell::Digits(digits) => return Err(bad(*position, &beyond(digits))),
             Cell::Value(value) if *as_is => value.clone(),
             Cell::Value(value) => value::converted(value, *kind).map_err(|why| bad(*position, &why))?,

@@ -20,7 +20,10 @@ pub fn infer(catalogue: &Catalogue, default_schema: &str) -> (Vec<TableEntry>, V
         for column in &table.columns {
             if column.kind.is_none() {
                 entry.ignore.push(column.name.to_string());
-                remarks.push(format!("column {} of {} has type {}, which is not supported", column.name, table.name, column.declared));
+                remarks.push(format!(
+                    "column {} of {} has type {}, which is not supported",
+                    column.name, table.name, column.declared
+                ));
             } else if let Some(better) = column.suggested {
                 entry.types.insert(column.name.to_string(), better.to_string());
             }

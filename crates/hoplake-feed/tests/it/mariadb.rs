@@ -108,7 +108,12 @@ async fn check_versions(store: &Store, history: &BTreeMap<String, Model>) -> usi
 async fn the_server_may_die() {
     let folder = tempfile::tempdir().unwrap();
     let mut server = MariaDbServer::start(&[]).unwrap();
-    server.sql("test", "CREATE TABLE note (id INT PRIMARY KEY, about INT, body TEXT); INSERT INTO note VALUES (1, 2, 'x')").unwrap();
+    server
+        .sql(
+            "test",
+            "CREATE TABLE note (id INT PRIMARY KEY, about INT, body TEXT); INSERT INTO note VALUES (1, 2, 'x')",
+        )
+        .unwrap();
     let mapping = "[[table]]\nname = 'note'\nvertex = { label = 'Note' }\n";
     let settings = settings(&server, &folder.path().join("graph"), mapping);
     let mut feed = Feed::open(settings, RunOptions::default(), &()).await.unwrap();
@@ -183,7 +188,9 @@ async fn what_cannot_be_followed_stops_the_feed() {
     assert_eq!(found.vertices["Note:2"]["more"], "7");
     // A column with a value in each row is not.
     server.sql("test", "INSERT INTO note VALUES (3, 'z', 8)").unwrap();
-    server.sql("test", "ALTER TABLE note ADD COLUMN n INT NOT NULL DEFAULT 5; INSERT INTO note VALUES (4, 'z', 8, 9)").unwrap();
+    server
+        .sql("test", "ALTER TABLE note ADD COLUMN n INT NOT NULL DEFAULT 5; INSERT INTO note VALUES (4, 'z', 8, 9)")
+        .unwrap();
     let options = RunOptions { once: true, ..RunOptions::default() };
     let mut feed = Feed::open(settings.clone(), options.clone(), &()).await.unwrap();
     let stopped = feed.run(std::future::pending(), &()).await.unwrap_err();

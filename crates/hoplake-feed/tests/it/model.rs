@@ -32,8 +32,12 @@ impl Model {
             let mut scan = query.scan(&request).unwrap();
             while let Some(rows) = query.next_rows(&mut scan).await.unwrap() {
                 for row in 0..rows.batch.num_rows() {
-                    let name = format!("{}:{}", label.name, text(&Value::at(rows.batch.column_by_name("~key").unwrap(), row)));
-                    assert!(model.vertices.insert(name.clone(), properties(&rows.batch, row)).is_none(), "{name} twice");
+                    let name =
+                        format!("{}:{}", label.name, text(&Value::at(rows.batch.column_by_name("~key").unwrap(), row)));
+                    assert!(
+                        model.vertices.insert(name.clone(), properties(&rows.batch, row)).is_none(),
+                        "{name} twice"
+                    );
                 }
             }
         }

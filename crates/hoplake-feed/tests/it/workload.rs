@@ -148,7 +148,11 @@ impl Dice {
             ("code", self.one(&["x'010000000000'", "x'000000000000'", "'abcdef'"]).to_owned()),
             ("photo", format!("x'{}'", "00ff7f".repeat(self.0.usize(0..40)))),
             ("story", format!("REPEAT('długo ', {})", self.below(3) * 900)),
-            ("ident", self.one(&["'123e4567-e89b-12d3-a456-426614174000'", "'f47ac10b-58cc-4372-a567-0e02b2c3d400'"]).to_owned()),
+            (
+                "ident",
+                self.one(&["'123e4567-e89b-12d3-a456-426614174000'", "'f47ac10b-58cc-4372-a567-0e02b2c3d400'"])
+                    .to_owned(),
+            ),
             ("address", self.one(&["'::1'", "'2001:db8::ff00:42:8300'", "'::ffff:192.0.2.128'"]).to_owned()),
             ("ignored", format!("'{}'", self.below(9))),
         ];
@@ -167,18 +171,33 @@ impl Dice {
         match self.below(23) {
             0..=3 => format!("INSERT INTO person SET id = {}, {}", self.person(), self.columns()),
             4..=6 => format!("UPDATE person SET {} WHERE id = {}", self.columns(), self.person()),
-            7 => format!("UPDATE person SET deleted_at = {} WHERE id = {}", self.one(&["NULL", "'2026-01-01'"]), self.person()),
+            7 => format!(
+                "UPDATE person SET deleted_at = {} WHERE id = {}",
+                self.one(&["NULL", "'2026-01-01'"]),
+                self.person()
+            ),
             8 => format!("UPDATE person SET manager_id = {} WHERE id = {}", self.person(), self.person()),
             9 => format!("UPDATE person SET team_code = {} WHERE id = {}", self.team(), self.person()),
             10 => format!("UPDATE person SET id = {} WHERE id = {}", self.person(), self.person()),
             11 => format!("DELETE FROM person WHERE id = {}", self.person()),
-            12 => format!("REPLACE INTO team SET code = {}, title = '{}', lead_id = {}", self.team(), self.below(9), self.person()),
+            12 => format!(
+                "REPLACE INTO team SET code = {}, title = '{}', lead_id = {}",
+                self.team(),
+                self.below(9),
+                self.person()
+            ),
             13 => format!("INSERT INTO team SET code = {}, title = 'new'", self.team()),
             14 => format!("UPDATE team SET code = {}, title = 'moved' WHERE code = {}", self.team(), self.team()),
             15 => format!("DELETE FROM team WHERE code = {}", self.team()),
             16 => format!("INSERT INTO contract VALUES ({}, {}, {})", self.person(), self.day(), self.below(9)),
             17 => format!("UPDATE contract SET salary = {} WHERE person_id = {}", self.below(9), self.person()),
-            18 => format!("REPLACE INTO member VALUES ({}, {}, '2026-01-0{}', {})", self.person(), self.team(), 1 + self.below(3), self.below(9)),
+            18 => format!(
+                "REPLACE INTO member VALUES ({}, {}, '2026-01-0{}', {})",
+                self.person(),
+                self.team(),
+                1 + self.below(3),
+                self.below(9)
+            ),
             19 => format!("DELETE FROM member WHERE person_id = {}", self.person()),
             20 => format!("REPLACE INTO note VALUES ({}, {}, 'x')", self.below(20), self.person()),
             21 => format!("UPDATE note SET id = id + 100, about = {} WHERE id = {}", self.person(), self.below(20)),
@@ -191,7 +210,14 @@ impl Dice {
 pub async fn transaction(conn: &mut Conn, dice: &mut Dice) -> Result<Option<String>, Error> {
     let before: Option<String> = conn.query_first("SELECT @@last_gtid").await?;
     if dice.below(150) == 0 {
-        conn.query_drop(dice.one(&["TRUNCATE TABLE note", "TRUNCATE TABLE member", "CREATE INDEX IF NOT EXISTS i ON note (about)", "DROP INDEX IF EXISTS i ON note", "ANALYZE TABLE note"])).await?;
+        conn.query_drop(dice.one(&[
+            "TRUNCATE TABLE note",
+            "TRUNCATE TABLE member",
+            "CREATE INDEX IF NOT EXISTS i ON note (about)",
+            "DROP INDEX IF EXISTS i ON note",
+            "ANALYZE TABLE note",
+        ]))
+        .await?;
     } else {
         conn.query_drop("BEGIN").await?;
         for _ in 0..=dice.below(6) {
@@ -220,13 +246,31 @@ pub async fn expected(conn: &mut Conn) -> Result<Model, Error> {
     let micros = |column: &str| format!("TIMESTAMPDIFF(MICROSECOND, '1970-01-01', {column})");
     let utf8 = |column: &str| format!("CONVERT({column} USING utf8mb4)");
     let of_person = [
-        ("name", "name".to_owned()), ("team_code", utf8("team_code")), ("tiny", "tiny".into()), ("small", "small".into()),
-        ("medium", "medium".into()), ("big", "big".into()), ("huge", "huge".into()), ("is_on", "is_on".into()), ("bits", "bits + 0".into()),
-        ("amount", "amount".into()), ("ratio", "ROUND(ratio * 8)".into()), ("part", "ROUND(part * 8)".into()), ("born", days("born")),
-        ("seen", micros("seen")), ("changed", micros("changed")),
-        ("took", "TRIM(TRAILING '.' FROM TRIM(TRAILING '0' FROM CAST(took AS CHAR)))".into()), ("since", "since + 0".into()),
-        ("kind", "kind".into()), ("tags", "tags".into()), ("latin", utf8("latin")), ("fixed", "fixed".into()), ("code", "LOWER(HEX(code))".into()),
-        ("photo", "LOWER(HEX(photo))".into()), ("story", "story".into()), ("ident", "CAST(ident AS CHAR)".into()),
+        ("name", "name".to_owned()),
+        ("team_code", utf8("team_code")),
+        ("tiny", "tiny".into()),
+        ("small", "small".into()),
+        ("medium", "medium".into()),
+        ("big", "big".into()),
+        ("huge", "huge".into()),
+        ("is_on", "is_on".into()),
+        ("bits", "bits + 0".into()),
+        ("amount", "amount".into()),
+        ("ratio", "ROUND(ratio * 8)".into()),
+        ("part", "ROUND(part * 8)".into()),
+        ("born", days("born")),
+        ("seen", micros("seen")),
+        ("changed", micros("changed")),
+        ("took", "TRIM(TRAILING '.' FROM TRIM(TRAILING '0' FROM CAST(took AS CHAR)))".into()),
+        ("since", "since + 0".into()),
+        ("kind", "kind".into()),
+        ("tags", "tags".into()),
+        ("latin", utf8("latin")),
+        ("fixed", "fixed".into()),
+        ("code", "LOWER(HEX(code))".into()),
+        ("photo", "LOWER(HEX(photo))".into()),
+        ("story", "story".into()),
+        ("ident", "CAST(ident AS CHAR)".into()),
         ("address", "CAST(address AS CHAR)".into()),
     ];
     let columns: Vec<_> = of_person.iter().map(|(name, sql)| (*name, sql.as_str())).collect();
@@ -242,16 +286,40 @@ pub async fn expected(conn: &mut Conn) -> Result<Model, Error> {
     for (label, ends, source, target, from, properties) in [
         ("manages", ("Person", "Person"), "manager_id", "id", format!("{alive} AND {}", living("manager_id")), vec![]),
         ("worksIn", ("Person", "Team"), "id", team.as_str(), format!("{alive} AND team_code IS NOT NULL"), vec![]),
-        ("of", ("Contract", "Person"), contract, "person_id", format!("FROM contract WHERE {}", living("person_id")), vec![]),
-        ("ledBy", ("Team", "Person"), &utf8("code"), "lead_id", format!("FROM team WHERE {}", living("lead_id")), vec![]),
+        (
+            "of",
+            ("Contract", "Person"),
+            contract,
+            "person_id",
+            format!("FROM contract WHERE {}", living("person_id")),
+            vec![],
+        ),
+        (
+            "ledBy",
+            ("Team", "Person"),
+            &utf8("code"),
+            "lead_id",
+            format!("FROM team WHERE {}", living("lead_id")),
+            vec![],
+        ),
         ("about", ("Note", "Person"), "id", "about", format!("FROM note WHERE {}", living("about")), vec![]),
-        ("memberOf", ("Person", "Team"), "person_id", team.as_str(), format!("FROM member WHERE {}", living("person_id")), vec![("day", day.as_str()), ("part", "part")]),
+        (
+            "memberOf",
+            ("Person", "Team"),
+            "person_id",
+            team.as_str(),
+            format!("FROM member WHERE {}", living("person_id")),
+            vec![("day", day.as_str()), ("part", "part")],
+        ),
     ] {
         let named = properties.iter().map(|(_, sql)| format!(", {sql}")).collect::<String>();
         let rows: Vec<Row> = conn.query(format!("SELECT {source}, {target}{named} {from}")).await?;
         for row in rows {
             let cells: Vec<_> = row.unwrap().into_iter().map(cell).collect();
-            let values = properties.iter().zip(&cells[2..]).filter_map(|((name, _), cell)| Some(((*name).to_owned(), cell.clone()?)));
+            let values = properties
+                .iter()
+                .zip(&cells[2..])
+                .filter_map(|((name, _), cell)| Some(((*name).to_owned(), cell.clone()?)));
             let [source, target] = [cells[0].clone().unwrap(), cells[1].clone().unwrap()];
             model.add_edge((ends.0, &source), label, (ends.1, &target), values.collect());
         }
@@ -272,7 +340,8 @@ async fn vertices(
     for row in rows {
         let mut cells = row.unwrap().into_iter().map(cell);
         let key = cells.next().unwrap().unwrap();
-        let values: BTreeMap<_, _> = properties.iter().zip(cells).filter_map(|((name, _), cell)| Some(((*name).to_owned(), cell?))).collect();
+        let values: BTreeMap<_, _> =
+            properties.iter().zip(cells).filter_map(|((name, _), cell)| Some(((*name).to_owned(), cell?))).collect();
         let values: Properties = values;
         model.vertices.insert(format!("{label}:{key}"), values);
     }

@@ -30,7 +30,8 @@ fn print_entry(mapping: &Mapping, entry: &Entry) -> anyhow::Result<()> {
             for edge in &vertex.edges {
                 let columns = edge.key.columns.join(":");
                 let arrow = if edge.is_outgoing { "->" } else { "<-" };
-                let missing = edge.missing.map_or(String::new(), |it| format!(" (may name none: {it:?})").to_lowercase());
+                let missing =
+                    edge.missing.map_or(String::new(), |it| format!(" (may name none: {it:?})").to_lowercase());
                 print_line(format!("  {columns} {arrow} edges {} with {}{missing}", edge.label, edge.other))?;
             }
         }
@@ -41,7 +42,8 @@ fn print_entry(mapping: &Mapping, entry: &Entry) -> anyhow::Result<()> {
         }
     }
     for property in &entry.properties {
-        let renamed = if property.column == property.property { String::new() } else { format!(" from {}", property.column) };
+        let renamed =
+            if property.column == property.property { String::new() } else { format!(" from {}", property.column) };
         print_line(format!("  {}: {}{renamed}", property.property, property.kind))?;
     }
     for (column, why) in &entry.not_carried {

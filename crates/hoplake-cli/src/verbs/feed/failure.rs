@@ -15,7 +15,9 @@ pub fn failed(error: FeedError) -> anyhow::Error {
         FeedErrorKind::Graph => error.graph().map_or(ErrorKind::Internal, hoplake::Error::kind),
     };
     let by_kind = match error.kind() {
-        FeedErrorKind::Invalid | FeedErrorKind::Row => "correct feed.toml or the database; hoplake feed check compares the two",
+        FeedErrorKind::Invalid | FeedErrorKind::Row => {
+            "correct feed.toml or the database; hoplake feed check compares the two"
+        }
         FeedErrorKind::Conflict => "hoplake feed status shows where the graph is",
         FeedErrorKind::Unavailable => "check the address, the user and the password of the database, and try again",
         FeedErrorKind::Purged => "copy the tables anew",

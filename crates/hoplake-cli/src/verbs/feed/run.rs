@@ -60,7 +60,10 @@ impl Progress for Report {
 
 /// Runs the verb.
 pub async fn run(args: &Args) -> anyhow::Result<()> {
-    tracing_subscriber::fmt().with_writer(std::io::stderr).with_max_level(tracing_subscriber::filter::LevelFilter::WARN).init();
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_max_level(tracing_subscriber::filter::LevelFilter::WARN)
+        .init();
     let settings = Settings::read(&args.settings.file).map_err(failed)?;
     let report = Report::default();
     let options = RunOptions { accepted: args.accept_ddl.clone(), once: args.once };

@@ -27,7 +27,11 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     for (source, text) in &newest.source_positions {
         let Ok(position) = Position::parse(text) else {
             // Another tool keeps a position here.
-            print_line(if args.json { json!({"source": source, "position": text}).to_string() } else { format!("{source}  {text}") })?;
+            print_line(if args.json {
+                json!({"source": source, "position": text}).to_string()
+            } else {
+                format!("{source}  {text}")
+            })?;
             continue;
         };
         let waiting = match &position.state {

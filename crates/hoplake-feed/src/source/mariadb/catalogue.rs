@@ -107,7 +107,8 @@ async fn columns(conn: &mut Conn, databases: &str) -> Result<Vec<Table>, FeedErr
         let is_virtual = extra.to_ascii_uppercase().contains("VIRTUAL GENERATED");
         let has_charset = charset.as_deref().is_none_or(super::values::is_known_charset);
         let kind = kind(&data_type).filter(|_| !is_virtual && has_charset);
-        let suggested = (declared == "tinyint(1)" || declared == "bit(1)").then_some(PropertyType::Scalar(ScalarType::Bool));
+        let suggested =
+            (declared == "tinyint(1)" || declared == "bit(1)").then_some(PropertyType::Scalar(ScalarType::Bool));
         table.columns.push(Column { name: name.into(), declared, kind, suggested, is_nullable: nullable == "YES" });
     }
     Ok(tables)
@@ -120,8 +121,10 @@ pub(super) fn kind(data_type: &str) -> Option<PropertyType> {
         "float" | "double" => ScalarType::Float64,
         "date" => ScalarType::Date,
         "datetime" | "timestamp" => ScalarType::Timestamp,
-        "decimal" | "time" | "char" | "varchar" | "tinytext" | "text" | "mediumtext" | "longtext" | "enum" | "json" | "uuid"
-        | "inet4" | "inet6" | "binary" | "varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob" => ScalarType::String,
+        "decimal" | "time" | "char" | "varchar" | "tinytext" | "text" | "mediumtext" | "longtext" | "enum" | "json"
+        | "uuid" | "inet4" | "inet6" | "binary" | "varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob" => {
+            ScalarType::String
+        }
         "set" => return Some(PropertyType::List(ScalarType::String)),
         _ => return None,
     };
@@ -153,7 +156,8 @@ async fn foreign_keys(conn: &mut Conn, tables: &mut [Table]) -> Result<(), FeedE
             .await
             .map_err(|error| failed(&format!("read the definition of table {}", table.name), &error))?;
         let (_, definition) = found.unwrap_or_default();
-        table.foreign_keys = definition.lines().filter_map(|line| foreign_key(line, &table.name)).collect::<Result<_, _>>()?;
+        table.foreign_keys =
+            definition.lines().filter_map(|line| foreign_key(line, &table.name)).collect::<Result<_, _>>()?;
     }
     Ok(())
 }
@@ -203,7 +207,10 @@ mod tests {
         let table = TableName::new("hr", "t");
         let line = "  CONSTRAINT `a` FOREIGN KEY (`x`,`y`) REFERENCES `other`.`u` (`v`, `w`) ON DELETE SET NULL ON UPDATE CASCADE,";
         let key = foreign_key(line, &table).unwrap().unwrap();
-        assert_eq!((key.target.to_string().as_str(), key.columns.len(), key.target_columns[1].as_str()), ("other.u", 2, "w"));
+        assert_eq!(
+            (key.target.to_string().as_str(), key.columns.len(), key.target_columns[1].as_str()),
+            ("other.u", 2, "w")
+        );
         assert_eq!((key.on_delete, key.on_update), (Rule::SetNull, Rule::Cascade));
         assert!(foreign_key("  PRIMARY KEY (`x`),", &table).is_none());
         assert!(foreign_key("  CONSTRAINT `a` CHECK (`x` > 0)", &table).is_none());

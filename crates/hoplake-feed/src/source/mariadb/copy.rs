@@ -54,7 +54,8 @@ async fn begin(conn: &mut Conn) -> Result<String, FeedError> {
     }
     .await
     .map_err(|error: mysql_async::Error| failed("begin a snapshot", &error))?;
-    let position = position.ok_or_else(|| FeedError::unavailable("the server does not say where the snapshot is in its log"))?;
+    let position =
+        position.ok_or_else(|| FeedError::unavailable("the server does not say where the snapshot is in its log"))?;
     Ok(Gtids::parse(&position)?.to_string())
 }
 

@@ -86,7 +86,8 @@ impl Gtids {
         let sid = |(server, intervals): (&String, &Vec<(u64, u64)>)| {
             let intervals: Vec<_> = intervals.iter().map(|(first, last)| format!("{first}-{last}")).collect();
             let text = format!("{server}:{}", intervals.join(":"));
-            Sid::from_str(&text).map_err(|error| FeedError::invalid(format!("{text} is not a position of MySQL: {error}")))
+            Sid::from_str(&text)
+                .map_err(|error| FeedError::invalid(format!("{text} is not a position of MySQL: {error}")))
         };
         servers.iter().map(sid).collect()
     }
@@ -99,7 +100,9 @@ impl fmt::Display for Gtids {
                 domains.iter().map(|(domain, (server, number))| format!("{domain}-{server}-{number}")).collect()
             }
             Self::MySql(servers) => {
-                let interval = |(first, last): &(u64, u64)| if first == last { first.to_string() } else { format!("{first}-{last}") };
+                let interval = |(first, last): &(u64, u64)| {
+                    if first == last { first.to_string() } else { format!("{first}-{last}") }
+                };
                 let of = |intervals: &Vec<_>| intervals.iter().map(interval).collect::<Vec<_>>().join(":");
                 servers.iter().map(|(server, intervals)| format!("{server}:{}", of(intervals))).collect()
             }

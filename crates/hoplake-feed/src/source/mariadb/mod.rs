@@ -57,9 +57,10 @@ impl MariaDb {
         let source = &settings.source;
         let password = match &source.password_env {
             None => None,
-            Some(name) => Some(std::env::var(name).map_err(|_| {
-                FeedError::invalid(format!("source.password_env names {name}, which is not set"))
-            })?),
+            Some(name) => Some(
+                std::env::var(name)
+                    .map_err(|_| FeedError::invalid(format!("source.password_env names {name}, which is not set")))?,
+            ),
         };
         let mut servers = Vec::new();
         let mut database = None;
@@ -130,9 +131,7 @@ fn failed(what: &str, error: &mysql_async::Error) -> FeedError {
     };
     let error = FeedError::new(kind, format!("could not {what}: {error}"));
     match kind {
-        FeedErrorKind::Purged => {
-            error.hint(format!("the server no longer has these changes; {COPY_ANEW}"))
-        }
+        FeedErrorKind::Purged => error.hint(format!("the server no longer has these changes; {COPY_ANEW}")),
         _ => error,
     }
 }
@@ -156,7 +155,9 @@ impl Source for MariaDb {
 
     async fn stream(&self, from: &str, following: Following) -> Result<Box<dyn TransactionStream>, FeedError> {
         let conn = self.connect().await?;
-        Ok(Box::new(stream::Binlog::open(conn, from, following, self.server_id, self.timeout, self.servers.clone()).await?))
+        Ok(Box::new(
+            stream::Binlog::open(conn, from, following, self.server_id, self.timeout, self.servers.clone()).await?,
+        ))
     }
 
     async fn position(&self) -> Result<String, FeedError> {

@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hoplake::Name;
 use sqlparser::{
-    ast::{AlterTableOperation, ColumnDef, ColumnOption, Expr, ObjectName, ObjectType, Statement, TableConstraint, Value},
+    ast::{
+        AlterTableOperation, ColumnDef, ColumnOption, Expr, ObjectName, ObjectType, Statement, TableConstraint, Value,
+    },
     dialect::MySqlDialect,
     parser::Parser,
 };
@@ -61,7 +63,9 @@ fn is_ddl(statement: &str) -> bool {
 
 /// Whether a statement has the name of a table as a word.
 fn mentions(statement: &str, table: &TableName) -> bool {
-    statement.split(|it: char| !(it.is_alphanumeric() || it == '_' || it == '$')).any(|word| word.eq_ignore_ascii_case(&table.name))
+    statement
+        .split(|it: char| !(it.is_alphanumeric() || it == '_' || it == '$'))
+        .any(|word| word.eq_ignore_ascii_case(&table.name))
 }
 
 fn of_statement(statement: &Statement, database: &str, followed: &Followed) -> Vec<Effect> {
@@ -83,7 +87,8 @@ fn of_statement(statement: &Statement, database: &str, followed: &Followed) -> V
         }
         Statement::Drop { object_type: ObjectType::Table, names, .. } => all(names, "is dropped"),
         Statement::Drop { object_type: ObjectType::Schema | ObjectType::Database, names, .. } => {
-            let is_dropped = |table: &&TableName| names.iter().any(|name| name.to_string().trim_matches('`') == table.schema);
+            let is_dropped =
+                |table: &&TableName| names.iter().any(|name| name.to_string().trim_matches('`') == table.schema);
             let tables = followed.keys().filter(is_dropped);
             tables.map(|table| Effect::Unfollowable(format!("table {table} is dropped"))).collect()
         }
@@ -113,15 +118,13 @@ fn altered(operation: &AlterTableOperation, carried: &BTreeSet<Name>) -> Option<
             let dropped = column_names.iter().find(|name| is_carried(&name.value))?;
             Some(format!("column {dropped} is dropped, and the graph has it"))
         }
-        Alter::RenameColumn { old_column_name, new_column_name } => {
-            is_carried(&old_column_name.value).then(|| format!("column {old_column_name} is renamed to {new_column_name}"))
-        }
+        Alter::RenameColumn { old_column_name, new_column_name } => is_carried(&old_column_name.value)
+            .then(|| format!("column {old_column_name} is renamed to {new_column_name}")),
         Alter::ModifyColumn { col_name, .. } => {
             is_carried(&col_name.value).then(|| format!("column {col_name} gets another type"))
         }
-        Alter::ChangeColumn { old_name, new_name, .. } => {
-            is_carried(&old_name.value).then(|| format!("column {old_name} becomes {new_name}, perhaps of another type"))
-        }
+        Alter::ChangeColumn { old_name, new_name, .. } => is_carried(&old_name.value)
+            .then(|| format!("column {old_name} becomes {new_name}, perhaps of another type")),
         Alter::AddConstraint { constraint: TableConstraint::ForeignKey(_), .. } | Alter::DropForeignKey { .. } => {
             Some("its foreign keys change, by whose rules the feed follows cascades; start it again".into())
         }
@@ -192,7 +195,10 @@ mod tests {
             ("update x set y = 1", "in place of rows"),
         ] {
             let found = why(statement);
-            assert!(if expected.is_empty() { found.is_empty() } else { found.contains(expected) }, "{statement}: {found:?}");
+            assert!(
+                if expected.is_empty() { found.is_empty() } else { found.contains(expected) },
+                "{statement}: {found:?}"
+            );
         }
         assert_eq!(effects("INSERT INTO t VALUES (1)", "elsewhere", &followed), []);
     }

@@ -3,11 +3,7 @@
 //! A transaction is the events between a GTID and a commit. A table's columns in it are those that the log itself names (its *table
 //! map*); what it does not say of their types, such as that sixteen bytes are a UUID, the catalogue does.
 
-use std::{
-    collections::HashMap,
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use futures::StreamExt;
@@ -90,7 +86,8 @@ impl Binlog {
         if from == "start" {
             position = Gtids::none(flavour);
         }
-        let is_right = matches!((&position, flavour), (Gtids::MariaDb(_), Flavour::MariaDb) | (Gtids::MySql(_), Flavour::MySql));
+        let is_right =
+            matches!((&position, flavour), (Gtids::MariaDb(_), Flavour::MariaDb) | (Gtids::MySql(_), Flavour::MySql));
         if !is_right {
             return Err(FeedError::invalid(format!("the graph's position {from} is not one of this kind of server")));
         }
@@ -126,7 +123,9 @@ impl Binlog {
             Ok(None) => Err(FeedError::unavailable("the server ended the binlog")),
             Err(_) => {
                 let ms = self.timeout.as_millis();
-                Err(FeedError::unavailable(format!("the server says nothing for {ms} ms, not even that nothing happens")))
+                Err(FeedError::unavailable(format!(
+                    "the server says nothing for {ms} ms, not even that nothing happens"
+                )))
             }
         }
     }
@@ -162,11 +161,10 @@ impl Binlog {
             }
             Some(EventData::XidEvent(_)) => Ok(self.commit(event)),
             Some(EventData::XaPrepareLogEvent(_)) => Err(distributed()),
-            Some(EventData::IncidentEvent(_)) => Err(FeedError::new(
-                FeedErrorKind::Purged,
-                "the server lost changes, and its binlog says so",
-            )
-            .hint(COPY_ANEW)),
+            Some(EventData::IncidentEvent(_)) => {
+                Err(FeedError::new(FeedErrorKind::Purged, "the server lost changes, and its binlog says so")
+                    .hint(COPY_ANEW))
+            }
             _ => Ok(None),
         }
     }

@@ -25,9 +25,14 @@ pub(super) struct Decoder {
 
 #[derive(Debug, Clone, PartialEq)]
 enum Kind {
-    Integer { bits: u32, is_unsigned: bool },
+    Integer {
+        bits: u32,
+        is_unsigned: bool,
+    },
     Float,
-    Decimal { scale: usize },
+    Decimal {
+        scale: usize,
+    },
     Text(Charset),
     /// Of a fixed length, or any.
     Bytes(Option<usize>),
@@ -98,7 +103,9 @@ impl Decoder {
                 Ok(json) => text(json.to_string()),
                 Err(error) => bad(format!("its JSON cannot be read: {error}")),
             },
-            BinlogValue::JsonDiff(_) => bad("the log has a part of a JSON value only; set binlog_row_value_options=''".into()),
+            BinlogValue::JsonDiff(_) => {
+                bad("the log has a part of a JSON value only; set binlog_row_value_options=''".into())
+            }
         }
     }
 
@@ -115,11 +122,15 @@ impl Decoder {
             (Kind::Uuid, Value::Bytes(bytes)) => uuid(&bytes),
             (Kind::Inet4, Value::Bytes(bytes)) => text(Ipv4Addr::from(padded::<4>(&bytes)).to_string()),
             (Kind::Inet6, Value::Bytes(bytes)) => text(Ipv6Addr::from(padded::<16>(&bytes)).to_string()),
-            (Kind::Enum(labels), Value::Int(number)) => match usize::try_from(number).ok().and_then(|at| at.checked_sub(1)) {
-                // What was not one of the labels when it was written.
-                None => text(String::new()),
-                Some(at) => labels.get(at).map_or_else(|| bad(format!("the enum has no label {number}")), |it| text(it.clone())),
-            },
+            (Kind::Enum(labels), Value::Int(number)) => {
+                match usize::try_from(number).ok().and_then(|at| at.checked_sub(1)) {
+                    // What was not one of the labels when it was written.
+                    None => text(String::new()),
+                    Some(at) => labels
+                        .get(at)
+                        .map_or_else(|| bad(format!("the enum has no label {number}")), |it| text(it.clone())),
+                }
+            }
             (Kind::Set(labels), Value::Bytes(mask)) => {
                 let is_in = |at: usize| mask.get(at / 8).is_some_and(|byte| byte & (1 << (at % 8)) != 0);
                 let chosen = labels.iter().enumerate().filter(|(at, _)| is_in(*at));
@@ -143,17 +154,20 @@ impl Decoder {
             (Kind::Float, Value::Float(number)) => Cell::Value(Property::Float64(f64::from(number))),
             (Kind::Float, Value::Double(number)) => Cell::Value(Property::Float64(number)),
             (Kind::Year, Value::Int(year)) => Cell::Value(Property::Int64(year)),
-            (Kind::Year, Value::Bytes(year)) => match std::str::from_utf8(&year).ok().and_then(|year| year.parse().ok()) {
-                // The binlog has the year less 1900, and 0 for 0000.
-                Some(1900) => Cell::Value(Property::Int64(0)),
-                Some(year) => Cell::Value(Property::Int64(year)),
-                None => bad("it is not a year".into()),
-            },
+            (Kind::Year, Value::Bytes(year)) => {
+                match std::str::from_utf8(&year).ok().and_then(|year| year.parse().ok()) {
+                    // The binlog has the year less 1900, and 0 for 0000.
+                    Some(1900) => Cell::Value(Property::Int64(0)),
+                    Some(year) => Cell::Value(Property::Int64(year)),
+                    None => bad("it is not a year".into()),
+                }
+            }
             (Kind::Decimal { scale }, Value::Bytes(digits)) => match String::from_utf8(digits) {
                 Ok(digits) => text(decimal(&digits, *scale)),
                 Err(_) => bad("it is not a decimal".into()),
             },
-            (Kind::Date, Value::Date(year, month, day, ..)) => match civil_date(year, month, day).and_then(value::date) {
+            (Kind::Date, Value::Date(year, month, day, ..)) => match civil_date(year, month, day).and_then(value::date)
+            {
                 Some(days) => Cell::Value(Property::Date(days)),
                 // Of no calendar, such as 0000-00-00.
                 None => Cell::Value(Property::Null),
@@ -173,7 +187,8 @@ impl Decoder {
                 text(format!("{sign}{hours:02}:{minutes:02}:{seconds:02}{}", fraction.trim_end_matches('0')))
             }
             (Kind::Bits, Value::Bytes(bytes)) => {
-                let number = bytes.iter().try_fold(0_u64, |number, byte| number.checked_mul(256)?.checked_add(u64::from(*byte)));
+                let number =
+                    bytes.iter().try_fold(0_u64, |number, byte| number.checked_mul(256)?.checked_add(u64::from(*byte)));
                 number.map_or_else(|| bad("it has more than 64 bits".into()), unsigned)
             }
             (Kind::Bytes(_), Value::Bytes(bytes)) => text(value::hexadecimal(&bytes)),
@@ -269,7 +284,8 @@ fn uuid(bytes: &[u8]) -> Cell {
 /// A type's name, and what stands between its parentheses.
 fn declaration(declared: &str) -> (String, Vec<String>) {
     let name: String = declared.chars().take_while(char::is_ascii_alphanumeric).collect();
-    let inside = declared.find('(').and_then(|open| Some(&declared[open + 1..declared.rfind(')')?])).unwrap_or_default();
+    let inside =
+        declared.find('(').and_then(|open| Some(&declared[open + 1..declared.rfind(')')?])).unwrap_or_default();
     let mut arguments = Vec::new();
     if !inside.starts_with('\'') {
         arguments.extend(inside.split(',').filter(|part| !part.is_empty()).map(str::to_owned));
@@ -365,9 +381,14 @@ mod tests {
         assert_eq!(Decoder::new("mediumint(9) unsigned", None).of_query(Value::Int(16_777_215)), int(16_777_215));
         assert_eq!(Decoder::new("tinyint(4)", None).of_query(Value::Int(-1)), int(-1));
         assert!(matches!(Decoder::new("bigint(20) unsigned", None).of_query(Value::UInt(u64::MAX)), Cell::Digits(_)));
-        for (digits, scale, expected) in
-            [("0.50", 2, "0.50"), (".5", 2, "0.50"), ("-.5", 1, "-0.5"), ("007", 0, "7"), ("-0.00", 2, "0.00"), ("12", 3, "12.000")]
-        {
+        for (digits, scale, expected) in [
+            ("0.50", 2, "0.50"),
+            (".5", 2, "0.50"),
+            ("-.5", 1, "-0.5"),
+            ("007", 0, "7"),
+            ("-0.00", 2, "0.00"),
+            ("12", 3, "12.000"),
+        ] {
             assert_eq!(decimal(digits, scale), expected, "{digits}");
         }
     }

@@ -1,8 +1,119 @@
-//! `hoplake feed`, as the documentation walks through it.
+//! `hoplake feed`: the walk of the documentation, from tables to a graph that follows them, and what is refused.
 
-use std::fs;
+use std::process::Command;
 
 use hoplake_testkit::MariaDbServer;
-use serde_json::Value;
 
-use crate::hoplake;
+use crate::hoplake::{Run, Shell};
+
+/// The blocks of a page in a language.
+fn blocks<'a>(page: &'a str, language: &str) -> Vec<&'a str> {
+    let begin = format!("```{language}\n");
+    page.split(begin.as_str()).skip(1).filter_map(|rest| rest.split("\n```").next()).collect()
+}
+
+/// Times and positions differ from run to run.
+fn masked(text: &str) -> String {
+    let word = |word: &str| {
+        let is_position = word.starts_with("0-1-");
+        if is_position { "0-1-N".to_owned() } else { word.to_owned() }
+    };
+    let line = |line: &str| {
+        let words: Vec<_> = line.split(' ').map(word).collect();
+        let mut words: Vec<&str> = words.iter().map(String::as_str).collect();
+        for at in 1..words.len() {
+            if words[at].trim_end_matches(',') == "ms" {
+                words[at - 1] = "N";
+            }
+        }
+        words.join(" ").replace("0-1-N:", "0-1-N").replace("0-1-N,", "0-1-N")
+    };
+    text.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn the_walk_works_as_it_stands() {
+    let page = include_str!("../../../../docs/feeding.md");
+    let server = MariaDbServer::start(&[]).unwrap();
+    server.sql("", "CREATE DATABASE hr").unwrap();
+    server.sql("hr", blocks(page, "sql")[0]).unwrap();
+    let shell = Shell::empty();
+    let client = format!("mariadb --no-defaults --host=127.0.0.1 --user=test --port={} hr ", server.port());
+    let programs = std::path::Path::new(env!("CARGO_BIN_EXE_hoplake")).parent().unwrap();
+    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
+    let mut wrong = String::new();
+    for block in blocks(page, "console") {
+        for example in block.split("$ ").skip(1) {
+            let (command, printed) = example.split_once('\n').unwrap_or((example, ""));
+            let command = command.replace("127.0.0.1:3306", &format!("127.0.0.1:{}", server.port()));
+            let command = command.replace("mariadb hr ", &client);
+            let mut run = Command::new("sh");
+            run.args(["-c", &format!("{{ {command}; }} 2>&1")]).env("PATH", &path).env("HR_PASSWORD", "secret");
+            let Run { out, .. } = Run::of(&run.current_dir(shell.path()).output().unwrap());
+            if masked(out.trim_end()) != masked(printed.trim_end()) {
+                wrong.push_str(&format!("$ {command}\n{out}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "these print something else now:\n{wrong}");
+}
+
+#[test]
+fn what_cannot_be_fed_is_refused() {
+    let server = MariaDbServer::start(&[]).unwrap();
+    server
+        .sql(
+            "test",
+            "CREATE TABLE team (id INT PRIMARY KEY, shape POINT);
+             CREATE TABLE person (id INT PRIMARY KEY, team INT, FOREIGN KEY (team) REFERENCES team (id) ON DELETE CASCADE);
+             CREATE TABLE log (line TEXT)",
+        )
+        .unwrap();
+    let shell = Shell::empty();
+    let source = format!("graph = 'graph'\n[source]\nname = 'hr'\nurl = '{}'\n", server.url("test"));
+    for (tables, error, hint) in [
+        ("", "the mapping has no tables", "hoplake feed infer"),
+        (
+            "[[table]]\nname = 'people'\nvertex = { label = 'P' }",
+            "the database has no table test.people",
+            "check its name",
+        ),
+        (
+            "[[table]]\nname = 'team'\nvertex = { label = 'T' }",
+            "column shape of type point is not supported",
+            "add it to ignore",
+        ),
+        ("[[table]]\nname = 'log'\nvertex = { label = 'L' }", "it has no primary key", "key = \"id\""),
+        (
+            "[[table]]\nname = 'person'\nvertex = { label = 'P', key = 'no' }",
+            "there is no column no; it has id, team",
+            "feed check",
+        ),
+        ("[[table]]\nname = 'person'\nwhere = 'id >'\nvertex = { label = 'P' }", "where = \"id >\"", "feed check"),
+        (
+            "[[table]]\nname = 'person'\nvertex = { label = 'P' }",
+            "the database does not log that rows are deleted with those that they name",
+            "cascades = \"ignore\"",
+        ),
+        ("[[table]]\nname = 'person'\nvertex = { label = 'P' }\nedge = 7", "TOML parse error", "feed check"),
+    ] {
+        shell.write("feed.toml", &format!("{source}{tables}\n"));
+        let run = shell.run(&["feed", "check", "feed.toml"]);
+        let (said, advice) = run.err.split_once("hint: ").unwrap_or((&run.err, ""));
+        assert!(run.status == 2 && said.contains(error) && advice.contains(hint), "{tables}: {}", run.err);
+    }
+    let away = source.replace(&format!(":{}/", server.port()), ":1/");
+    shell.write("feed.toml", &format!("{away}[[table]]\nname = 'team'\nvertex = {{ label = 'T' }}\n"));
+    shell.run(&["feed", "run", "feed.toml"]).fails(5, "could not connect to mysql://127.0.0.1:1/test", "the address");
+}
+
+#[test]
+fn a_graph_of_others_is_not_overwritten() {
+    let server = MariaDbServer::start(&[]).unwrap();
+    server.sql("test", "CREATE TABLE team (id INT PRIMARY KEY)").unwrap();
+    let shell = Shell::with_graph();
+    let settings = format!("graph = 'graph'\n[source]\nname = 'hr'\nurl = '{}'\n", server.url("test"));
+    shell.write("feed.toml", &format!("{settings}[[table]]\nname = 'team'\nvertex = {{ label = 'T' }}\n"));
+    let error = "the graph at graph has content in version 1, and no position of source hr";
+    shell.run(&["feed", "run", "feed.toml", "--once"]).fails(4, error, "feed into a place that has no graph");
+}

@@ -13,6 +13,7 @@ mod deadlines;
 mod durable;
 mod errors;
 mod export;
+mod feed;
 mod hoplake;
 mod index;
 mod inputs;

@@ -62,7 +62,8 @@ fn row(cells: &[&str]) -> Row {
 
 fn change(table: &str, columns: [&str; 2], images: Images) -> Transaction {
     let kinds = vec![Some(PropertyType::Scalar(ScalarType::String)); 2];
-    let columns = Arc::new(Columns { table: TableName::new("s", table), names: columns.map(Name::from).to_vec(), kinds });
+    let columns =
+        Arc::new(Columns { table: TableName::new("s", table), names: columns.map(Name::from).to_vec(), kinds });
     Transaction {
         position: "1".into(),
         committed_unix_ms: 0,
@@ -115,7 +116,9 @@ fn folded(
                 Need::Exists(vertex) => drop(known.exists.insert(vertex.clone(), !at(vertex).is_empty())),
                 Need::Edges(of) => {
                     let is_meant = |id: &EdgeId| id.label == of.label && (id.source == of.vertex) == of.is_outgoing;
-                    known.edges.insert(of.clone(), at(&of.vertex).into_iter().filter(is_meant).map(known_edge).collect());
+                    known
+                        .edges
+                        .insert(of.clone(), at(&of.vertex).into_iter().filter(is_meant).map(known_edge).collect());
                 }
                 Need::Whole(vertex) => {
                     let edges: Vec<_> = at(vertex).into_iter().map(known_edge).collect();
@@ -157,7 +160,8 @@ fn an_old_target_is_asked_if_the_log_does_not_have_it() {
     let graph = [edge("about", ("Note", "n"), ("Team", "a")), edge("in", ("Person", "b:p"), ("Team", "b"))];
     let (folded, asked) = folded(&mapping(true), &[note(unsaid)], &graph, &Waiting::default());
     assert_eq!(asked.len(), 1);
-    let edges: BTreeSet<_> = folded.overlay.edges.iter().map(|(id, state)| (id.target.to_string(), state.exists)).collect();
+    let edges: BTreeSet<_> =
+        folded.overlay.edges.iter().map(|(id, state)| (id.target.to_string(), state.exists)).collect();
     assert_eq!(edges, [("Team:a".to_owned(), false), ("Team:b".to_owned(), true)].into());
 }
 
@@ -182,8 +186,13 @@ fn a_key_that_changes_takes_everything_along() {
     let (folded, asked) = folded(&mapping(false), &moved, &graph, &Waiting::default());
     // The team, then the person whose key has the team's in it.
     assert_eq!(asked.len(), 2, "{asked:?}");
-    let there: BTreeSet<_> =
-        folded.overlay.edges.iter().filter(|(_, state)| state.exists).map(|(id, _)| format!("{} {}", id.source, id.target)).collect();
+    let there: BTreeSet<_> = folded
+        .overlay
+        .edges
+        .iter()
+        .filter(|(_, state)| state.exists)
+        .map(|(id, _)| format!("{} {}", id.source, id.target))
+        .collect();
     assert_eq!(there, ["Other:o Team:z".to_owned(), "Person:z:p Team:z".to_owned()].into());
     let team = &folded.overlay.vertices[&vertex("Team", "z")];
     assert_eq!(team.properties.get("rank"), Some(&Value::Int64(7)), "properties of others stay");
@@ -193,7 +202,10 @@ fn a_key_that_changes_takes_everything_along() {
 fn an_edge_waits_for_its_vertex() {
     let mapping = mapping(true);
     let (first, _) = folded(&mapping, &[note(Images::Insert(row(&["n", "a"])))], &[], &Waiting::default());
-    assert_eq!(operations(folded(&mapping, &[note(Images::Insert(row(&["n", "a"])))], &[], &Waiting::default()).0).len(), 1);
+    assert_eq!(
+        operations(folded(&mapping, &[note(Images::Insert(row(&["n", "a"])))], &[], &Waiting::default()).0).len(),
+        1
+    );
     let mut waiting = Waiting::default();
     waiting.apply(&first.waiting);
     assert_eq!(waiting.len(), 1);
@@ -211,7 +223,8 @@ fn an_edge_waits_for_its_vertex() {
 #[test]
 fn a_row_that_cannot_be_applied_is_said() {
     let bad = Images::Insert(vec![Cell::Value(Value::from("n")), Cell::Bad("it is not text".into())].into());
-    let (folded, _) = folded(&mapping(true), &[team(Images::Insert(row(&["a", "x"]))), note(bad)], &[], &Waiting::default());
+    let (folded, _) =
+        folded(&mapping(true), &[team(Images::Insert(row(&["a", "x"]))), note(bad)], &[], &Waiting::default());
     assert_eq!(folded.failures.len(), 1);
     assert_eq!((folded.failures[0].transaction, folded.failures[0].why.as_str()), (1, "column about: it is not text"));
 }

@@ -30,8 +30,6 @@ struct Done {
     copied: Option<Copied>,
     commits: u64,
     rows: u64,
-    version: u64,
-    position: String,
 }
 
 #[derive(Debug, Default)]
@@ -41,19 +39,18 @@ impl Progress for Report {
     fn copied(&self, copied: &Copied) {
         let Copied { rows, vertices, edges, read_ms, load_ms, position, .. } = copied;
         eprintln!(
-            "first copy: {rows} rows read in {read_ms} ms, {vertices} vertices and {edges} edges loaded in {load_ms} ms, at {position}"
+            "first copy: {rows} rows read in {read_ms} ms, {vertices} vertices and {edges} edges loaded in {load_ms} ms, at {}",
+            position.of_source
         );
         if let Ok(mut done) = self.0.lock() {
             done.copied = Some(copied.clone());
         }
     }
 
-    fn applied(&self, applied: &Applied, position: &Position, _committed_unix_ms: i64) {
+    fn applied(&self, applied: &Applied, _position: &Position, _committed_unix_ms: i64) {
         if let Ok(mut done) = self.0.lock() {
             done.commits += 1;
             done.rows += applied.rows;
-            done.version = applied.version;
-            done.position = position.to_string();
         }
     }
 }
@@ -74,10 +71,10 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     // Nothing of a first copy is visible yet.
     let Some(opened) = opened else { return Ok(()) };
     let mut feed = opened.map_err(failed)?;
-    eprintln!("following from {}", feed.position());
+    eprintln!("following from {}", feed.position().of_source);
     let ended = feed.run(stopped(), &report).await;
     let done = report.0.into_inner().unwrap_or_default();
-    let (version, position) = (feed.graph().version(), feed.position().to_string());
+    let (version, position) = (feed.graph().version(), &feed.position().of_source);
     print_line(if args.json {
         let copied = done.copied.map(|it| {
             json!({"rows": it.rows, "vertices": it.vertices, "edges": it.edges, "waiting": it.waiting, "read_ms": it.read_ms, "load_ms": it.load_ms})

@@ -9,6 +9,7 @@ use std::{
 
 use hoplake::{CompactionSettings, ErrorKind, Graph, OpenSettings, ReadSettings, Store};
 use tokio::{
+    sync::watch,
     task::JoinHandle,
     time::{Instant, sleep_until},
 };
@@ -17,8 +18,9 @@ use crate::{
     Catalogue, FeedError, FeedErrorKind, Position, Settings, TableName, Transaction,
     applying::{Applied, Applying},
     copy::{self, Copied},
+    error::COPY_ANEW,
     fold::{Plans, Waiting},
-    mapping::Mapping,
+    mapping::{Item, Mapping, PropertyMap},
     position,
     reading::{Arrived, Reading},
     source::{self, Following, Source},
@@ -74,6 +76,7 @@ pub async fn check(settings: &Settings) -> Result<Checked, FeedError> {
     let schemas: BTreeSet<String> = named.chain([default_schema.clone()]).collect();
     let catalogue = source.catalogue(&schemas).await?;
     let mapping = Arc::new(Mapping::new(settings, &catalogue, &default_schema)?);
+    source.prepare(&mapping.tables()).await?;
     Ok(Checked { source, catalogue, mapping })
 }
 
@@ -85,6 +88,8 @@ pub struct Feed {
     options: RunOptions,
     commits: u64,
     compaction: Option<JoinHandle<()>>,
+    /// Up to where the graph has followed, for the source.
+    committed: watch::Sender<String>,
 }
 
 impl Feed {
@@ -119,9 +124,13 @@ impl Feed {
         }
         let graph = found.ok_or_else(|| FeedError::unavailable(format!("the graph at {} is gone", settings.graph)))?;
         let position = Position::parse(graph.source_position(&name).unwrap_or_default())?;
+        if is_complete && options.accepted.as_deref() != Some(&position.of_source) {
+            check_new_columns(&*source, &mapping, &graph, &position).await?;
+        }
         let waiting = state_of(&graph, &name, &position).await?;
         let applying = Applying { graph, mapping, name, position, writer, waiting, plans: Plans::default() };
-        Ok(Self { settings, source, applying, options, commits: 0, compaction: None })
+        let committed = watch::Sender::new(applying.position.of_source.clone());
+        Ok(Self { settings, source, applying, options, commits: 0, compaction: None, committed })
     }
 
     /// Up to where the graph has followed.
@@ -173,6 +182,7 @@ impl Feed {
             tables: self.applying.mapping.followed(),
             transaction_bytes_max: self.settings.stream.transaction_bytes_max,
             accepted: self.options.accepted.clone(),
+            committed: Some(self.committed.subscribe()),
         };
         let from = self.applying.position.of_source.clone();
         let ahead = self.settings.stream.ahead_bytes_max;
@@ -213,6 +223,7 @@ impl Feed {
         let committed_unix_ms = last.committed_unix_ms;
         let applied = self.applying.apply(&transactions).await?;
         drop(permits);
+        self.committed.send_replace(self.applying.position.of_source.clone());
         progress.applied(&applied, &self.applying.position, committed_unix_ms);
         self.commits += 1;
         if self.settings.stream.compact && self.commits.is_multiple_of(COMPACT_EVERY) {
@@ -246,6 +257,34 @@ async fn open_graph(store: &Store) -> Result<Option<Graph>, FeedError> {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Refuses columns that the graph does not have yet, if their rows have values that no change shows.
+async fn check_new_columns(
+    source: &dyn Source,
+    mapping: &Mapping,
+    graph: &Graph,
+    position: &Position,
+) -> Result<(), FeedError> {
+    for entry in &mapping.entries {
+        let Item::Vertex(vertex) = &entry.item else { continue };
+        let label = graph.schema().label_id(&vertex.label).and_then(|label| graph.schema().label(label));
+        let Some(label) = label else { continue };
+        let is_new = |property: &&PropertyMap| !label.properties.iter().any(|known| property.property == known.name);
+        let new: Vec<_> = entry.properties.iter().filter(is_new).map(|property| property.column.clone()).collect();
+        if new.is_empty() {
+            continue;
+        }
+        if let Some(column) = source.filled(&entry.table, &new).await? {
+            let why = format!("table {} was given column {column}, in which each row has a value", entry.table);
+            let hint = format!(
+                "{COPY_ANEW}; or, if you know that the graph is right without it, run the feed with --accept-ddl {}",
+                position.of_source
+            );
+            return Err(FeedError::invalid(why).hint(hint));
+        }
+    }
+    Ok(())
 }
 
 /// The edges that wait at a position.

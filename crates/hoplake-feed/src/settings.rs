@@ -59,6 +59,24 @@ pub struct SourceSettings {
     /// default it is chosen at random.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_id: Option<u32>,
+    /// The replication slot of PostgreSQL; `hoplake_` and the source's name by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slot: Option<String>,
+    /// The publication of PostgreSQL; `hoplake_` and the source's name by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub publication: Option<String>,
+}
+
+impl SourceSettings {
+    /// The password, if an environment variable is named that has it.
+    ///
+    /// # Errors
+    /// [`Invalid`](crate::FeedErrorKind::Invalid) if it is not set.
+    pub fn password(&self) -> Result<Option<String>, FeedError> {
+        let Some(name) = &self.password_env else { return Ok(None) };
+        let unset = |_| FeedError::invalid(format!("source.password_env names {name}, which is not set"));
+        std::env::var(name).map(Some).map_err(unset)
+    }
 }
 
 /// How changes become commits.

@@ -27,6 +27,7 @@ mod gremlin_drivers;
 mod gremlin_server;
 mod mariadb;
 pub mod oracle;
+mod postgres;
 mod programs;
 mod requests;
 mod s3_server;
@@ -44,6 +45,7 @@ pub use gremlin_drivers::{gremlin_java, gremlin_javascript, gremlin_python, grem
 pub use gremlin_server::GremlinServer;
 pub use mariadb::MariaDbServer;
 pub use oracle::Oracle;
+pub use postgres::PostgresServer;
 pub use s3_server::S3Server;
 pub use sim::{Fault, FaultKind, Sim, SimCounts, SimProxy, SimStore};
 pub use tcp_proxy::{TcpFault, TcpFaults, TcpProxy};

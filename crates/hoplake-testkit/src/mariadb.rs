@@ -119,6 +119,8 @@ impl MariaDbServer {
         let mut command = Command::new(program());
         command.arg("--no-defaults").arg(format!("--datadir={}", data.display()));
         command.arg(format!("--socket={}", self.folder.path().join("socket").display()));
+        // Servers name temporary tables by numbers that they share.
+        command.arg(format!("--tmpdir={}", self.folder.path().display()));
         command.arg(format!("--pid-file={}", self.folder.path().join("pid").display()));
         command.arg(format!("--init-file={}", self.folder.path().join("users.sql").display()));
         command.args(["--bind-address=127.0.0.1", "--skip-name-resolve", "--server-id=1", "--log-bin=binlog"]);

@@ -72,8 +72,11 @@ pub struct Failure {
 /// Where columns are in the versions of tables, for as long as a feed runs.
 #[derive(Debug, Default)]
 pub struct Plans {
-    by_table: HashMap<TableName, (Arc<Columns>, Vec<(usize, Plan)>)>,
+    by_table: HashMap<TableName, TablePlans>,
 }
+
+/// A version of a table's columns, and the plan of each entry that is about it.
+type TablePlans = (Arc<Columns>, Vec<(usize, Plan)>);
 
 impl Plans {
     /// The plans of a version of a table, an entry of the mapping each.

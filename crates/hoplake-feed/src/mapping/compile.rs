@@ -278,6 +278,9 @@ impl Compile<'_> {
             BeforeImages::Keys => needed.into_iter().find(|column| !of.table.primary_key.contains(column)),
             BeforeImages::Nothing => needed.into_iter().next(),
         };
+        // A long value that has not changed is not in the log, so that a condition on it could not be decided.
+        let is_long = |name: &&Name| of.table.column(name).is_some_and(|it| !is_short(it));
+        let missing = missing.or_else(|| entry.condition.as_ref().and_then(|it| it.columns().iter().find(is_long)));
         let Some(column) = missing else { return Ok(()) };
         let why =
             format!("the log does not have column {column} of rows before they change, which identifies what they are");
@@ -306,6 +309,11 @@ impl Compile<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether values of a column are always in the log.
+fn is_short(column: &Column) -> bool {
+    !matches!(column.kind, None | Some(PropertyType::List(_) | PropertyType::Scalar(ScalarType::String)))
 }
 
 /// The edges that rows become: label, and the labels of source and target.

@@ -2,6 +2,8 @@
 
 #[cfg(feature = "mariadb")]
 pub mod mariadb;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,6 +12,7 @@ use std::{
 
 use async_trait::async_trait;
 use hoplake::Name;
+use tokio::sync::watch;
 
 use crate::{Catalogue, Columns, FeedError, Row, Settings, TableName, Transaction};
 
@@ -19,11 +22,25 @@ pub trait Source: Send + Sync {
     /// The schema of tables that are named without one.
     fn default_schema(&self) -> &str;
 
-    /// The tables of some schemas. Fails if the database is not set up to be followed.
+    /// The tables of some schemas.
     ///
     /// # Errors
     /// [`Unavailable`](crate::FeedErrorKind::Unavailable), or [`Invalid`](crate::FeedErrorKind::Invalid) with what to set.
     async fn catalogue(&self, schemas: &BTreeSet<String>) -> Result<Catalogue, FeedError>;
+
+    /// Refuses a database that is not set up to be followed in these tables.
+    ///
+    /// # Errors
+    /// As [`Self::catalogue`].
+    async fn prepare(&self, tables: &[TableName]) -> Result<(), FeedError>;
+
+    /// Of columns that a table was given while nobody followed: one whose rows have a value that no row change shows.
+    ///
+    /// # Errors
+    /// As [`Self::catalogue`].
+    async fn filled(&self, _table: &TableName, _columns: &[Name]) -> Result<Option<String>, FeedError> {
+        Ok(None)
+    }
 
     /// Reads all rows of tables as they are at one position, without stopping writers, and returns the position.
     ///
@@ -53,6 +70,8 @@ pub struct Following {
     pub transaction_bytes_max: u64,
     /// The position of a statement that is passed over, whatever it does to the tables.
     pub accepted: Option<String>,
+    /// Up to where the graph has followed, as it commits.
+    pub committed: Option<watch::Receiver<String>>,
 }
 
 /// What takes the rows of a copy.
@@ -86,9 +105,12 @@ pub fn open(settings: &Settings) -> Result<Arc<dyn Source>, FeedError> {
     match scheme {
         #[cfg(feature = "mariadb")]
         "mysql" | "mariadb" => Ok(Arc::new(mariadb::MariaDb::new(settings)?)),
+        #[cfg(feature = "postgres")]
+        "postgres" | "postgresql" => Ok(Arc::new(postgres::Postgres::new(settings)?)),
         _ => {
             let message = format!("source.url {url:?} is not of a kind of database that is supported");
-            Err(FeedError::invalid(message).hint("write mysql://user@host:port/database"))
+            Err(FeedError::invalid(message)
+                .hint("write mysql://user@host:port/database or postgres://user@host:port/database"))
         }
     }
 }

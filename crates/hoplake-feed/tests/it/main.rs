@@ -1,5 +1,9 @@
 //! Feeds from real servers, next to what the tables say.
 
+#![expect(clippy::unwrap_used, reason = "helpers outside of #[test] functions are test code, too")]
+
+mod following;
 mod mariadb;
 mod model;
+mod postgres;
 mod workload;

@@ -2,13 +2,13 @@
 
 use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
-use hoplake::{Graph, Store};
+use hoplake::Graph;
 use hoplake_feed::{Feed, FeedErrorKind, RunOptions, Settings};
 use hoplake_testkit::MariaDbServer;
 use mysql_async::{Conn, Opts, prelude::Queryable};
-use tokio::task::JoinSet;
 
 use crate::{
+    following::{caught_up, check_versions, followed_with_kills, from_environment},
     model::Model,
     workload::{self, Dice},
 };
@@ -27,21 +27,13 @@ async fn connect(server: &MariaDbServer) -> Conn {
     conn
 }
 
-async fn caught_up(settings: &Settings) -> Feed {
-    let options = RunOptions { once: true, ..RunOptions::default() };
-    let mut feed = Feed::open(settings.clone(), options, &()).await.unwrap();
-    feed.run(std::future::pending(), &()).await.unwrap();
-    feed
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_version_is_what_the_tables_were() {
     let folder = tempfile::tempdir().unwrap();
     let server = MariaDbServer::start(&[]).unwrap();
     server.sql("test", workload::TABLES).unwrap();
     let settings = settings(&server, &folder.path().join("graph"), workload::MAPPING);
-    let seed = std::env::var("HOPLAKE_FEED_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
-    let transactions = std::env::var("HOPLAKE_FEED_TRANSACTIONS").ok().and_then(|it| it.parse().ok()).unwrap_or(400);
+    let (seed, transactions) = from_environment();
     let mut dice = Dice(fastrand::Rng::with_seed(seed));
     let mut conn = connect(&server).await;
     // Something for the first copy.
@@ -61,47 +53,9 @@ async fn every_version_is_what_the_tables_were() {
     let feed = caught_up(&settings).await;
     let last: String = conn.query_first("SELECT @@gtid_binlog_pos").await.unwrap().unwrap();
     assert_eq!(feed.position().of_source, last);
-    let checked = check_versions(feed.graph().store(), &history).await;
+    let checked = check_versions(feed.graph().store(), |position| history.get(position)).await;
     assert!(checked > 20, "only {checked} versions to compare");
     println!("{} transactions, {checked} versions compared", history.len());
-}
-
-/// Runs a feed that is killed at random, again and again.
-async fn followed_with_kills(settings: Settings, seed: u64) {
-    let mut dice = fastrand::Rng::with_seed(seed);
-    loop {
-        let settings = settings.clone();
-        // Ends with its value, also if this task is aborted.
-        let mut feed = JoinSet::new();
-        feed.spawn(async move {
-            let mut feed = Feed::open(settings, RunOptions::default(), &()).await.unwrap();
-            feed.run(std::future::pending(), &()).await.unwrap();
-        });
-        tokio::time::sleep(Duration::from_millis(dice.u64(200..1_500))).await;
-        assert!(feed.try_join_next().is_none(), "the feed ended by itself");
-        feed.shutdown().await;
-    }
-}
-
-/// Compares all versions that follow the source, and returns how many there are.
-async fn check_versions(store: &Store, history: &BTreeMap<String, Model>) -> usize {
-    let mut checked = 0;
-    let mut last = String::new();
-    for version in Graph::versions(store).await.unwrap() {
-        let opened = hoplake::OpenSettings { version: Some(version), ..hoplake::OpenSettings::default() };
-        let graph = Graph::open_with(store.clone(), &opened).await.unwrap();
-        let Some(position) = graph.source_position("company") else { continue };
-        let of_source = position.split(' ').next().unwrap().to_owned();
-        if of_source == last || position.contains("copying") {
-            continue;
-        }
-        let expected = history.get(&of_source).unwrap_or_else(|| panic!("no transaction ended at {of_source}"));
-        let found = Model::of_version(store, version).await;
-        assert!(found == *expected, "version {version} at {position}: graph | tables\n{}", found.difference(expected));
-        checked += 1;
-        last = of_source;
-    }
-    checked
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

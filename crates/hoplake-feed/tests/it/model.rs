@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hoplake::{Graph, Key, OpenSettings, ScanRequest, Store, Value, arrow::array::RecordBatch};
+use hoplake::{Graph, ScanRequest, Value, arrow::array::RecordBatch};
 
 /// Properties that are not null, as text.
 pub type Properties = BTreeMap<String, String>;
@@ -15,12 +15,6 @@ pub struct Model {
 }
 
 impl Model {
-    /// All of a version of a graph.
-    pub async fn of_version(store: &Store, version: u64) -> Self {
-        let settings = OpenSettings { version: Some(version), ..OpenSettings::default() };
-        Self::of_graph(&Graph::open_with(store.clone(), &settings).await.unwrap()).await
-    }
-
     /// All of a graph.
     pub async fn of_graph(graph: &Graph) -> Self {
         let mut model = Self::default();
@@ -64,24 +58,28 @@ impl Model {
 
     /// What one has and the other has not, for messages.
     pub fn difference(&self, other: &Self) -> String {
-        let mut lines = Vec::new();
-        let mut compare = |what: &str, here: Option<String>, there: Option<String>| {
-            if here != there {
-                lines.push(format!("{what}: {} | {}", here.unwrap_or("-".into()), there.unwrap_or("-".into())));
-            }
-        };
+        let mut lines = std::collections::BTreeSet::new();
+        let short = |text: &str| text.chars().take(60).collect::<String>();
         for name in self.vertices.keys().chain(other.vertices.keys()) {
-            let of = |model: &Self| model.vertices.get(name).map(|it| format!("{it:?}"));
-            compare(name, of(self), of(other));
+            match (self.vertices.get(name), other.vertices.get(name)) {
+                (Some(here), Some(there)) => {
+                    for property in
+                        here.keys().chain(there.keys()).filter(|property| here.get(*property) != there.get(*property))
+                    {
+                        let of = |all: &Properties| all.get(property).map_or("-".to_owned(), |value| short(value));
+                        lines.insert(format!("{name} {property}: {} | {}", of(here), of(there)));
+                    }
+                }
+                (here, there) => drop(lines.insert(format!("{name}: {} | {}", here.is_some(), there.is_some()))),
+            }
         }
         for name in self.edges.keys().chain(other.edges.keys()) {
-            let of = |model: &Self| model.edges.get(name).map(|it| format!("{it:?}"));
-            compare(name, of(self), of(other));
+            let of = |model: &Self| model.edges.get(name).map_or("-".to_owned(), |it| short(&format!("{it:?}")));
+            if self.edges.get(name) != other.edges.get(name) {
+                lines.insert(format!("{name}: {} | {}", of(self), of(other)));
+            }
         }
-        lines.sort();
-        lines.dedup();
-        lines.truncate(20);
-        lines.join("\n")
+        lines.into_iter().take(20).collect::<Vec<_>>().join("\n")
     }
 }
 
@@ -103,13 +101,5 @@ fn text(value: &Value) -> String {
         Value::Date(days) => days.to_string(),
         Value::Timestamp(micros) => micros.to_string(),
         Value::List(items) => items.iter().map(text).collect::<Vec<_>>().join(","),
-    }
-}
-
-#[allow(dead_code)]
-pub fn key(key: &Key) -> String {
-    match key {
-        Key::Int64(key) => key.to_string(),
-        Key::String(key) => key.clone(),
     }
 }

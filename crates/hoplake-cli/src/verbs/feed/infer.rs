@@ -34,6 +34,8 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
             password_env: args.password_env.clone(),
             timeout_ms: 30_000,
             server_id: None,
+            slot: None,
+            publication: None,
         },
         stream: Default::default(),
         copy: Default::default(),

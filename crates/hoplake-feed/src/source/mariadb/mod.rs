@@ -55,13 +55,7 @@ impl MariaDb {
     /// [`Invalid`](FeedErrorKind::Invalid) if the URL cannot be, or the password is not where the settings say.
     pub fn new(settings: &Settings) -> Result<Self, FeedError> {
         let source = &settings.source;
-        let password = match &source.password_env {
-            None => None,
-            Some(name) => Some(
-                std::env::var(name)
-                    .map_err(|_| FeedError::invalid(format!("source.password_env names {name}, which is not set")))?,
-            ),
-        };
+        let password = source.password()?;
         let mut servers = Vec::new();
         let mut database = None;
         for url in source.url.all() {
@@ -144,8 +138,11 @@ impl Source for MariaDb {
 
     async fn catalogue(&self, schemas: &BTreeSet<String>) -> Result<Catalogue, FeedError> {
         let mut conn = self.connect().await?;
-        catalogue::check(&mut conn).await?;
         catalogue::read(&mut conn, schemas).await
+    }
+
+    async fn prepare(&self, _: &[TableName]) -> Result<(), FeedError> {
+        catalogue::check(&mut self.connect().await?).await
     }
 
     async fn copy(&self, tables: &[TableName], rows: &mut dyn RowSink) -> Result<String, FeedError> {

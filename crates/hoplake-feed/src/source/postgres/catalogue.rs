@@ -1,0 +1,251 @@
+//! Tables, keys and identities, from `pg_catalog`; and whether the publication has them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use hoplake::Name;
+
+use super::{
+    Connection, Row, identifier, quoted, text,
+    values::{Decoder, Scalar},
+};
+use crate::{BeforeImages, Catalogue, Column, Columns, FeedError, ForeignKey, Rule, Table, TableName};
+
+/// What of a column's type decides how it is read: of a domain its base, of an array its items. Arrays of anything but plain types are
+/// text.
+const TYPE: &str = "CASE WHEN coalesce(b.typcategory, t.typcategory) = 'A' THEN coalesce(be.typname, e.typname) ELSE coalesce(b.typname, t.typname) END, \
+     coalesce(b.typcategory, t.typcategory) = 'A' AND coalesce(be.typtype, e.typtype) IN ('b', 'e')";
+const TYPE_JOINS: &str = "LEFT JOIN pg_type e ON e.oid = t.typelem AND t.typcategory = 'A' \
+     LEFT JOIN pg_type b ON b.oid = t.typbasetype AND t.typtype = 'd' \
+     LEFT JOIN pg_type be ON be.oid = b.typelem AND b.typcategory = 'A'";
+
+/// The tables of some schemas.
+pub(super) async fn read(connection: &mut Connection, schemas: &BTreeSet<String>) -> Result<Catalogue, FeedError> {
+    let names: Vec<_> = schemas.iter().map(|name| quoted(name)).collect();
+    let schemas = names.join(", ");
+    let mut tables = columns(connection, &schemas).await?;
+    keys(connection, &schemas, &mut tables).await?;
+    foreign_keys(connection, &schemas, &mut tables).await?;
+    let mut tables: Vec<_> = tables.into_values().collect();
+    for table in &mut tables {
+        // By default a log has the primary key, and without one nothing.
+        if table.before_images == BeforeImages::Keys && table.primary_key.is_empty() {
+            table.before_images = BeforeImages::Nothing;
+        }
+    }
+    tables.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(Catalogue { tables, logs_cascades: true })
+}
+
+fn decoder(row: &Row, at: usize) -> Decoder {
+    let scalar = Scalar::named(&text(row, at).unwrap_or_default());
+    let is_array = text(row, at + 1).as_deref() == Some("t");
+    if is_array { Decoder::Array(scalar) } else { Decoder::One(scalar) }
+}
+
+async fn columns(connection: &mut Connection, schemas: &str) -> Result<BTreeMap<String, Table>, FeedError> {
+    let rows = connection
+        .query(&format!(
+            "SELECT c.oid, n.nspname, c.relname, c.relreplident, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, \
+             a.attgenerated <> '' , {TYPE} FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
+             JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped \
+             JOIN pg_type t ON t.oid = a.atttypid {TYPE_JOINS} \
+             WHERE n.nspname IN ({schemas}) AND c.relkind IN ('r', 'p') AND NOT c.relispartition ORDER BY c.oid, a.attnum"
+        ))
+        .await?;
+    let mut tables: BTreeMap<String, Table> = BTreeMap::new();
+    for row in rows {
+        let value = |at: usize| text(&row, at).unwrap_or_default();
+        let table = tables.entry(value(0)).or_insert_with(|| Table {
+            name: TableName::new(value(1), value(2)),
+            columns: Vec::new(),
+            primary_key: Vec::new(),
+            foreign_keys: Vec::new(),
+            before_images: match value(3).as_str() {
+                "f" => BeforeImages::Complete,
+                "d" => BeforeImages::Keys,
+                _ => BeforeImages::Nothing,
+            },
+        });
+        // pgoutput leaves generated columns out.
+        let is_generated = value(7) == "t";
+        let kind = (!is_generated).then(|| decoder(&row, 8).kind());
+        let is_nullable = value(6) != "t";
+        table.columns.push(Column { name: value(4).into(), declared: value(5), kind, suggested: None, is_nullable });
+    }
+    Ok(tables)
+}
+
+async fn keys(
+    connection: &mut Connection,
+    schemas: &str,
+    tables: &mut BTreeMap<String, Table>,
+) -> Result<(), FeedError> {
+    let rows = connection
+        .query(&format!(
+            "SELECT i.indrelid, a.attname FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid JOIN pg_namespace n ON n.oid = c.relnamespace \
+             CROSS JOIN LATERAL unnest(i.indkey::int2[]) WITH ORDINALITY AS k(attnum, place) \
+             JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum \
+             WHERE i.indisprimary AND n.nspname IN ({schemas}) ORDER BY i.indrelid, k.place"
+        ))
+        .await?;
+    for row in rows {
+        if let Some(table) = tables.get_mut(&text(&row, 0).unwrap_or_default()) {
+            table.primary_key.push(text(&row, 1).unwrap_or_default().into());
+        }
+    }
+    Ok(())
+}
+
+async fn foreign_keys(
+    connection: &mut Connection,
+    schemas: &str,
+    tables: &mut BTreeMap<String, Table>,
+) -> Result<(), FeedError> {
+    let rows = connection
+        .query(&format!(
+            "SELECT k.conrelid, k.oid, fn.nspname, f.relname, a.attname, fa.attname, k.confdeltype, k.confupdtype FROM pg_constraint k \
+             JOIN pg_class c ON c.oid = k.conrelid JOIN pg_namespace n ON n.oid = c.relnamespace \
+             JOIN pg_class f ON f.oid = k.confrelid JOIN pg_namespace fn ON fn.oid = f.relnamespace \
+             CROSS JOIN LATERAL unnest(k.conkey, k.confkey) WITH ORDINALITY AS p(here, there, place) \
+             JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = p.here \
+             JOIN pg_attribute fa ON fa.attrelid = k.confrelid AND fa.attnum = p.there \
+             WHERE k.contype = 'f' AND n.nspname IN ({schemas}) ORDER BY k.conrelid, k.oid, p.place"
+        ))
+        .await?;
+    let mut last = String::new();
+    for row in rows {
+        let value = |at: usize| text(&row, at).unwrap_or_default();
+        let Some(table) = tables.get_mut(&value(0)) else { continue };
+        if last != value(1) {
+            last = value(1);
+            table.foreign_keys.push(ForeignKey {
+                columns: Vec::new(),
+                target: TableName::new(value(2), value(3)),
+                target_columns: Vec::new(),
+                on_delete: rule(&value(6)),
+                on_update: rule(&value(7)),
+            });
+        }
+        if let Some(key) = table.foreign_keys.last_mut() {
+            key.columns.push(value(4).into());
+            key.target_columns.push(value(5).into());
+        }
+    }
+    Ok(())
+}
+
+fn rule(code: &str) -> Rule {
+    match code {
+        "c" => Rule::Cascade,
+        "n" => Rule::SetNull,
+        "d" => Rule::SetDefault,
+        _ => Rule::Restrict,
+    }
+}
+
+/// Refuses a server that does not log logically, and a publication that does not have all of the tables.
+pub(super) async fn check(
+    connection: &mut Connection,
+    publication: &str,
+    tables: &[TableName],
+) -> Result<(), FeedError> {
+    let level = connection.value("SHOW wal_level").await?.unwrap_or_default();
+    if level != "logical" {
+        let why = format!("the server's wal_level is {level} and has to be logical");
+        return Err(FeedError::invalid(why).hint("set wal_level = logical, and start the server again"));
+    }
+    let name = |table: &TableName| format!("{}.{}", identifier(&table.schema), identifier(&table.name));
+    let all: Vec<_> = tables.iter().map(name).collect();
+    let publishes = format!(
+        "SELECT pubinsert AND pubupdate AND pubdelete AND pubtruncate FROM pg_publication WHERE pubname = {}",
+        quoted(publication)
+    );
+    match connection.value(&publishes).await?.as_deref() {
+        None => {
+            let why = format!("the database has no publication {publication}");
+            let hint = format!("run: CREATE PUBLICATION {} FOR TABLE {}", identifier(publication), all.join(", "));
+            return Err(FeedError::invalid(why).hint(hint));
+        }
+        Some("t") => {}
+        Some(_) => {
+            let why = format!("the publication {publication} leaves out inserts, updates, deletions or truncations");
+            let hint = format!(
+                "run: ALTER PUBLICATION {} SET (publish = 'insert, update, delete, truncate')",
+                identifier(publication)
+            );
+            return Err(FeedError::invalid(why).hint(hint));
+        }
+    }
+    let published =
+        format!("SELECT schemaname, tablename FROM pg_publication_tables WHERE pubname = {}", quoted(publication));
+    let published = connection.query(&published).await?;
+    let published: BTreeSet<_> =
+        published.iter().map(|row| (text(row, 0).unwrap_or_default(), text(row, 1).unwrap_or_default())).collect();
+    let is_missing = |table: &&TableName| !published.contains(&(table.schema.to_string(), table.name.to_string()));
+    let missing: Vec<_> = tables.iter().filter(is_missing).map(name).collect();
+    if !missing.is_empty() {
+        let why = format!("the publication {publication} does not have {}", missing.join(", "));
+        let hint = format!("run: ALTER PUBLICATION {} ADD TABLE {}", identifier(publication), missing.join(", "));
+        return Err(FeedError::invalid(why).hint(hint));
+    }
+    Ok(())
+}
+
+/// The columns of a table and how they are read.
+pub(super) async fn decoders(
+    connection: &mut Connection,
+    table: &TableName,
+) -> Result<(Columns, Vec<Decoder>), FeedError> {
+    let rows = connection
+        .query(&format!(
+            "SELECT a.attname, {TYPE} FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
+             JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '' \
+             JOIN pg_type t ON t.oid = a.atttypid {TYPE_JOINS} WHERE n.nspname = {} AND c.relname = {} ORDER BY a.attnum",
+            quoted(&table.schema),
+            quoted(&table.name)
+        ))
+        .await?;
+    let mut columns = Columns { table: table.clone(), names: Vec::new(), kinds: Vec::new() };
+    let mut decoders = Vec::new();
+    for row in &rows {
+        columns.names.push(text(row, 0).unwrap_or_default().into());
+        let decoder = decoder(row, 1);
+        columns.kinds.push(Some(decoder.kind()));
+        decoders.push(decoder);
+    }
+    Ok((columns, decoders))
+}
+
+/// How types are read, by their numbers.
+pub(super) async fn decoders_of_types(
+    connection: &mut Connection,
+    oids: &BTreeSet<u32>,
+) -> Result<BTreeMap<u32, Decoder>, FeedError> {
+    let list: Vec<_> = oids.iter().map(ToString::to_string).collect();
+    if list.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let rows = connection
+        .query(&format!("SELECT t.oid, {TYPE} FROM pg_type t {TYPE_JOINS} WHERE t.oid IN ({})", list.join(", ")))
+        .await?;
+    let of = |row: &Row| Some((text(row, 0)?.parse().ok()?, decoder(row, 1)));
+    Ok(rows.iter().filter_map(of).collect())
+}
+
+/// Of columns that a table was given: those whose rows have had a value since, which no row change shows.
+pub(super) async fn filled(
+    connection: &mut Connection,
+    table: &TableName,
+    columns: &[Name],
+) -> Result<Option<String>, FeedError> {
+    let names: Vec<_> = columns.iter().map(|name| quoted(name)).collect();
+    connection
+        .value(&format!(
+            "SELECT a.attname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_attribute a ON a.attrelid = c.oid \
+             WHERE n.nspname = {} AND c.relname = {} AND a.attname IN ({}) AND (a.atthasmissing OR a.atthasdef OR a.attnotnull) LIMIT 1",
+            quoted(&table.schema),
+            quoted(&table.name),
+            names.join(", ")
+        ))
+        .await
+}

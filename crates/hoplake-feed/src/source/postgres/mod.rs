@@ -1,0 +1,248 @@
+//! PostgreSQL: logical replication with the plugin that every server has, pgoutput.
+//!
+//! ```text
+//! catalogue  tables, keys, identities and the publication, from pg_catalog
+//! copy       a snapshot of rows, exactly where a new slot begins
+//! stream     messages of pgoutput -> transactions
+//! values     text forms -> values: rows of queries and of the log have the same
+//! ```
+//!
+//! **Positions** are ends of commits in the write-ahead log (`0/16B3748`). The slot's own position lags behind; it only says what the
+//! server may throw away. What follows the graph's position is requested, and what the server sends of before is passed over.
+//!
+//! **One connection** of the replication kind does it all: it answers queries until the stream begins.
+
+mod catalogue;
+mod copy;
+mod stream;
+mod values;
+
+use std::{collections::BTreeSet, time::Duration};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use hoplake::Name;
+use pgwire_replication::{Lsn, PgWireError, ReplicationClient, ReplicationConfig, TlsConfig, config::SslMode};
+use url::Url;
+
+use super::{Following, RowSink, Source, TransactionStream, shown};
+use crate::{Catalogue, FeedError, FeedErrorKind, Settings, TableName, error::COPY_ANEW};
+
+/// Text forms that do not depend on the server's settings; and that it says every three seconds that nothing happens.
+const OPTIONS: &str = "-c TimeZone=UTC -c DateStyle=ISO -c IntervalStyle=iso_8601 -c extra_float_digits=1 -c bytea_output=hex -c wal_sender_timeout=6s";
+
+/// How often a server hears up to where the graph has followed: it takes a client for dead that says nothing for six seconds.
+const STATUS_EVERY: Duration = Duration::from_secs(1);
+
+/// A server of PostgreSQL.
+#[derive(Debug)]
+pub struct Postgres {
+    /// In the order in which they are tried.
+    servers: Vec<ReplicationConfig>,
+    addresses: Vec<String>,
+    schema: String,
+    slot: String,
+    publication: String,
+    timeout: Duration,
+}
+
+/// A row of a query: text, or null.
+type Row = Vec<Option<Bytes>>;
+
+impl Postgres {
+    /// The server of some settings. Nothing is connected.
+    ///
+    /// # Errors
+    /// [`Invalid`](FeedErrorKind::Invalid) if the URL cannot be, or the password is not where the settings say.
+    pub fn new(settings: &Settings) -> Result<Self, FeedError> {
+        let source = &settings.source;
+        let password = source.password()?;
+        let default_name = || format!("hoplake_{}", source.name.to_lowercase().replace(['-', '.'], "_"));
+        let slot = source.slot.clone().unwrap_or_else(default_name);
+        let publication = source.publication.clone().unwrap_or_else(default_name);
+        let config = |url: &String| {
+            let invalid = |why: &str| FeedError::invalid(format!("source.url {}: {why}", shown(url)));
+            let parsed = Url::parse(url).map_err(|error| invalid(&error.to_string()))?;
+            let database = parsed.path().trim_start_matches('/');
+            if database.is_empty() {
+                return Err(invalid("it names no database").hint("write postgres://user@host:port/database"));
+            }
+            let host = parsed.host_str().ok_or_else(|| invalid("it names no host"))?;
+            let password = password.clone().or_else(|| parsed.password().map(str::to_owned)).unwrap_or_default();
+            let config = ReplicationConfig::new(
+                host,
+                parsed.username(),
+                password,
+                database,
+                slot.as_str(),
+                publication.as_str(),
+            );
+            let config = config
+                .with_port(parsed.port().unwrap_or(5432))
+                .with_options(OPTIONS)
+                .with_status_interval(STATUS_EVERY)
+                .with_application_name("hoplake feed");
+            let mode = parsed.query_pairs().find(|(name, _)| name == "sslmode").map(|(_, mode)| mode.into_owned());
+            Ok(config.with_tls(tls(mode.as_deref()).ok_or_else(|| invalid("unknown sslmode"))?))
+        };
+        let servers = source.url.all().iter().map(config).collect::<Result<Vec<_>, FeedError>>()?;
+        Ok(Self {
+            servers,
+            addresses: source.url.all().iter().map(|url| shown(url)).collect(),
+            schema: "public".to_owned(),
+            slot,
+            publication,
+            timeout: Duration::from_millis(source.timeout_ms),
+        })
+    }
+
+    /// A connection to the first server that answers, which is asked before it streams.
+    async fn connect(&self) -> Result<Connection, FeedError> {
+        self.connect_from(None).await
+    }
+
+    /// The same, to stream behind a position.
+    async fn connect_from(&self, from: Option<Lsn>) -> Result<Connection, FeedError> {
+        let mut last = None;
+        for (server, address) in self.servers.iter().zip(&self.addresses) {
+            let server = from.map_or_else(|| server.clone(), |from| server.clone().with_start_lsn(from));
+            let connected = async {
+                let mut connection = Connection {
+                    client: ReplicationClient::connect_gated(server)
+                        .await
+                        .map_err(|error| failed("connect", &error))?,
+                };
+                connection.query("SELECT 1").await?;
+                Ok::<_, FeedError>(connection)
+            };
+            match tokio::time::timeout(self.timeout, connected).await {
+                Ok(Ok(connection)) => return Ok(connection),
+                Ok(Err(error)) => {
+                    let (kind, message) = (error.kind(), error.to_string());
+                    last = Some(FeedError::new(kind, format!("{address}: {message}")));
+                }
+                Err(_) => {
+                    let ms = self.timeout.as_millis();
+                    last = Some(FeedError::unavailable(format!("{address} does not answer within {ms} ms")));
+                }
+            }
+        }
+        Err(last.unwrap_or_else(|| FeedError::invalid("source.url has no address")))
+    }
+}
+
+fn tls(mode: Option<&str>) -> Option<TlsConfig> {
+    Some(match mode {
+        Some("disable") => TlsConfig::disabled(),
+        None | Some("prefer") => TlsConfig { mode: SslMode::Prefer, ..TlsConfig::disabled() },
+        Some("require") => TlsConfig::require(),
+        Some("verify-ca") => TlsConfig::verify_ca(None),
+        Some("verify-full") => TlsConfig::verify_full(None),
+        Some(_) => return None,
+    })
+}
+
+/// A connection that answers queries until it streams.
+struct Connection {
+    client: ReplicationClient,
+}
+
+impl Connection {
+    async fn query(&mut self, sql: &str) -> Result<Vec<Row>, FeedError> {
+        self.client.simple_query(sql).await.map_err(|error| {
+            let shortened: String = sql.chars().take(80).collect();
+            failed(&format!("run `{shortened}`"), &error)
+        })
+    }
+
+    /// The first column of the first row, if it is not null.
+    async fn value(&mut self, sql: &str) -> Result<Option<String>, FeedError> {
+        let rows = self.query(sql).await?;
+        Ok(rows.first().and_then(|row| text(row, 0)))
+    }
+}
+
+/// A column of a row; null is nothing.
+fn text(row: &Row, column: usize) -> Option<String> {
+    row.get(column)?.as_ref().map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+}
+
+/// A text as a literal.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+/// A name as an identifier.
+fn identifier(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// The error of a server or of a connection: `what` is the end of a sentence.
+fn failed(what: &str, error: &PgWireError) -> FeedError {
+    let said = error.to_string();
+    let has = |codes: &[&str]| codes.iter().any(|code| said.contains(code));
+    let kind = match error {
+        // The log was removed, or the slot.
+        PgWireError::Server(_) if has(&["58P01", "55000", "42704"]) && has(&["slot", "WAL", "segment"]) => {
+            FeedErrorKind::Purged
+        }
+        // Shutting down, starting, full; the slot is still held by a process that is gone.
+        PgWireError::Server(_) if has(&["57P0", "53300", "53400", "40001", "55006", "25006", "08006", "08003"]) => {
+            FeedErrorKind::Unavailable
+        }
+        PgWireError::Server(_) | PgWireError::Auth(_) | PgWireError::Tls(_) | PgWireError::MessageTooLarge { .. } => {
+            FeedErrorKind::Invalid
+        }
+        _ => FeedErrorKind::Unavailable,
+    };
+    let error = FeedError::new(kind, format!("could not {what}: {said}"));
+    if kind == FeedErrorKind::Purged {
+        error.hint(format!("the server no longer has these changes; {COPY_ANEW}"))
+    } else {
+        error
+    }
+}
+
+fn lsn(text: &str) -> Result<Lsn, FeedError> {
+    Lsn::parse(text).map_err(|_| FeedError::invalid(format!("{text:?} is not a position of PostgreSQL")))
+}
+
+#[async_trait]
+impl Source for Postgres {
+    fn default_schema(&self) -> &str {
+        &self.schema
+    }
+
+    async fn catalogue(&self, schemas: &BTreeSet<String>) -> Result<Catalogue, FeedError> {
+        let mut connection = self.connect().await?;
+        catalogue::read(&mut connection, schemas).await
+    }
+
+    async fn prepare(&self, tables: &[TableName]) -> Result<(), FeedError> {
+        let mut connection = self.connect().await?;
+        catalogue::check(&mut connection, &self.publication, tables).await
+    }
+
+    async fn filled(&self, table: &TableName, columns: &[Name]) -> Result<Option<String>, FeedError> {
+        catalogue::filled(&mut self.connect().await?, table, columns).await
+    }
+
+    async fn copy(&self, tables: &[TableName], rows: &mut dyn RowSink) -> Result<String, FeedError> {
+        let mut connection = self.connect().await?;
+        copy::copy(&mut connection, &self.slot, tables, rows).await
+    }
+
+    async fn stream(&self, from: &str, following: Following) -> Result<Box<dyn TransactionStream>, FeedError> {
+        let from = lsn(from)?;
+        let mut connection = self.connect_from(Some(from)).await?;
+        let catalogue = self.connect().await?;
+        stream::check_slot(&mut connection, &self.slot, from).await?;
+        Ok(Box::new(stream::Messages::open(connection, catalogue, from, following, self.timeout).await?))
+    }
+
+    async fn position(&self) -> Result<String, FeedError> {
+        let mut connection = self.connect().await?;
+        let position = connection.value("SELECT pg_current_wal_lsn()").await?;
+        position.ok_or_else(|| FeedError::unavailable("the server does not say where its log is"))
+    }
+}

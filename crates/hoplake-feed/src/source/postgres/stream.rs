@@ -1,0 +1,295 @@
+//! Messages of pgoutput become transactions.
+//!
+//! The server decodes and sends a transaction when it has been committed. What it says of a table, a *relation*, comes before the first
+//! row in a connection, and again when the table has changed: nothing else shows that.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use hoplake::Name;
+use pg_walstream::{ColumnData, ColumnInfo, LogicalReplicationMessage, LogicalReplicationParser, TupleData};
+use pgwire_replication::{Lsn, ReplicationEvent};
+
+use super::{Connection, catalogue, failed, lsn, quoted, text, values::Decoder};
+use crate::{
+    Cell, Change, Columns, FeedError, FeedErrorKind, Images, Row, RowChange, TableName, Transaction,
+    error::COPY_ANEW,
+    row_bytes,
+    source::{Following, TransactionStream},
+};
+
+/// Microseconds from 1970 to 2000, from when the server counts.
+const EPOCH_MICROS: i64 = 946_684_800_000_000;
+
+/// Refuses a slot that no longer has what follows a position.
+pub(super) async fn check_slot(connection: &mut Connection, slot: &str, from: Lsn) -> Result<(), FeedError> {
+    let purged = |why: String| Err(FeedError::new(FeedErrorKind::Purged, why).hint(COPY_ANEW));
+    let asked =
+        format!("SELECT confirmed_flush_lsn, wal_status FROM pg_replication_slots WHERE slot_name = {}", quoted(slot));
+    let rows = connection.query(&asked).await?;
+    let Some(row) = rows.first() else { return purged(format!("the server has no replication slot {slot}")) };
+    if text(row, 1).as_deref() == Some("lost") {
+        return purged(format!("the server has removed the log that the slot {slot} needs"));
+    }
+    let confirmed = lsn(&text(row, 0).unwrap_or_default())?;
+    if confirmed > from {
+        return purged(format!("the slot {slot} is at {confirmed}, behind the graph's position {from}"));
+    }
+    Ok(())
+}
+
+/// The messages of a slot.
+pub(super) struct Messages {
+    stream: Connection,
+    /// Is asked about types, while the other one streams.
+    catalogue: Connection,
+    following: Following,
+    timeout: Duration,
+    from: Lsn,
+    /// Where the log was when this began: until the server has sent all before it, there is more.
+    there_was: Lsn,
+    parser: LogicalReplicationParser,
+    relations: HashMap<u32, Option<Arc<Relation>>>,
+    /// The last version of each table.
+    versions: HashMap<TableName, Arc<Relation>>,
+    open: Option<OpenTransaction>,
+}
+
+/// A table as the log describes it.
+#[derive(Debug)]
+struct Relation {
+    columns: Arc<Columns>,
+    decoders: Vec<Decoder>,
+    /// The columns that identify a row.
+    is_key: Vec<bool>,
+    /// What it was made of: names and types.
+    described: Vec<(Name, u32)>,
+}
+
+#[derive(Debug, Default)]
+struct OpenTransaction {
+    changes: Vec<Change>,
+    bytes: usize,
+}
+
+impl Messages {
+    /// Requests what follows a position.
+    pub(super) async fn open(
+        mut stream: Connection,
+        mut catalogue: Connection,
+        from: Lsn,
+        following: Following,
+        timeout: Duration,
+    ) -> Result<Self, FeedError> {
+        let there_was = lsn(&catalogue.value("SELECT pg_current_wal_lsn()").await?.unwrap_or_default())?;
+        let starting = |error| failed("begin to stream", &error);
+        stream.client.start().await.map_err(starting)?;
+        stream.client.wait_started().await.map_err(starting)?;
+        let parser = LogicalReplicationParser::with_protocol_version(1);
+        let (relations, versions) = (HashMap::new(), HashMap::new());
+        Ok(Self { stream, catalogue, following, timeout, from, there_was, parser, relations, versions, open: None })
+    }
+
+    async fn event(&mut self) -> Result<ReplicationEvent, FeedError> {
+        match tokio::time::timeout(self.timeout, self.stream.client.recv()).await {
+            Ok(Ok(Some(event))) => Ok(event),
+            Ok(Ok(None)) => Err(FeedError::unavailable("the server ended the stream")),
+            Ok(Err(error)) => Err(failed("read the log", &error)),
+            Err(_) => {
+                let ms = self.timeout.as_millis();
+                Err(FeedError::unavailable(format!(
+                    "the server says nothing for {ms} ms, not even that nothing happens"
+                )))
+            }
+        }
+    }
+
+    /// Tells the server up to where the graph has followed, so that it may throw away what is before.
+    fn acknowledge(&mut self) {
+        let Some(committed) = &mut self.following.committed else { return };
+        let position = committed.borrow_and_update().clone();
+        if let Ok(position) = lsn(&position) {
+            self.stream.client.update_applied_lsn(position);
+        }
+    }
+
+    async fn take(&mut self, data: bytes::Bytes) -> Result<(), FeedError> {
+        let unreadable =
+            |error: pg_walstream::ReplicationError| FeedError::invalid(format!("the log cannot be read: {error}"));
+        match self.parser.parse_wal_message_bytes(data).map_err(unreadable)?.message {
+            LogicalReplicationMessage::Relation { relation_id, namespace, relation_name, columns, .. } => {
+                let table = TableName::new(&*namespace, &*relation_name);
+                self.relation(relation_id, table, &columns).await
+            }
+            LogicalReplicationMessage::Insert { relation_id, tuple } => {
+                let Some(relation) = self.table(relation_id)? else { return Ok(()) };
+                let images = Images::Insert(relation.row(&tuple, None));
+                self.push(&relation, images)
+            }
+            LogicalReplicationMessage::Update { relation_id, old_tuple, new_tuple, key_type } => {
+                let Some(relation) = self.table(relation_id)? else { return Ok(()) };
+                let before = old_tuple.map(|tuple| relation.before(&tuple, key_type));
+                let after = relation.row(&new_tuple, before.as_ref());
+                self.push(&relation, Images::Update { before, after })
+            }
+            LogicalReplicationMessage::Delete { relation_id, old_tuple, key_type } => {
+                let Some(relation) = self.table(relation_id)? else { return Ok(()) };
+                let images = Images::Delete(relation.before(&old_tuple, Some(key_type)));
+                self.push(&relation, images)
+            }
+            LogicalReplicationMessage::Truncate { relation_ids, .. } => {
+                for id in relation_ids {
+                    if let Some(relation) = self.table(id)? {
+                        let open = self.open.get_or_insert_default();
+                        open.changes.push(Change::Truncate(relation.columns.table.clone()));
+                    }
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn table(&self, id: u32) -> Result<Option<Arc<Relation>>, FeedError> {
+        let known = self.relations.get(&id).cloned();
+        known.ok_or_else(|| FeedError::unavailable("the log has rows of a table that it did not describe"))
+    }
+
+    fn push(&mut self, relation: &Relation, images: Images) -> Result<(), FeedError> {
+        let open = self.open.get_or_insert_default();
+        let bytes = match &images {
+            Images::Insert(row) | Images::Delete(row) => row_bytes(row),
+            Images::Update { before, after } => before.as_ref().map_or(0, row_bytes) + row_bytes(after),
+        };
+        open.bytes += bytes + size_of::<Change>();
+        open.changes.push(Change::Row(RowChange { columns: relation.columns.clone(), images }));
+        if open.bytes as u64 > self.following.transaction_bytes_max {
+            let most = self.following.transaction_bytes_max;
+            let hint = format!("raise stream.transaction_bytes_max, or {COPY_ANEW}");
+            return Err(FeedError::invalid(format!("a transaction has more than {most} bytes")).hint(hint));
+        }
+        Ok(())
+    }
+
+    /// Notes what the columns of a table are, and whether that can be followed.
+    async fn relation(&mut self, id: u32, table: TableName, columns: &[ColumnInfo]) -> Result<(), FeedError> {
+        if !self.following.tables.contains_key(&table) {
+            self.relations.insert(id, None);
+            return Ok(());
+        }
+        let described: Vec<_> = columns.iter().map(|column| (Name::from(&*column.name), column.type_id)).collect();
+        let is_key: Vec<_> = columns.iter().map(|column| column.flags & 1 != 0).collect();
+        let last = self.versions.get(&table).cloned();
+        if let Some(last) = last.as_ref().filter(|last| last.described == described && last.is_key == is_key) {
+            self.relations.insert(id, Some(last.clone()));
+            return Ok(());
+        }
+        if let Some(last) = &last {
+            self.check_change(&table, last, &described).await?;
+        }
+        let types: BTreeSet<u32> = described.iter().map(|(_, oid)| *oid).collect();
+        let known = catalogue::decoders_of_types(&mut self.catalogue, &types).await?;
+        let mut of_log = Columns { table: table.clone(), names: Vec::new(), kinds: Vec::new() };
+        let mut decoders = Vec::new();
+        for (name, oid) in &described {
+            let decoder = known.get(oid).copied().unwrap_or(Decoder::One(super::values::Scalar::Text));
+            of_log.names.push(name.clone());
+            of_log.kinds.push(Some(decoder.kind()));
+            decoders.push(decoder);
+        }
+        let relation = Arc::new(Relation { columns: Arc::new(of_log), decoders, is_key, described });
+        self.versions.insert(table, relation.clone());
+        self.relations.insert(id, Some(relation));
+        Ok(())
+    }
+
+    /// Refuses a change of a table after which rows may be other than the graph has them.
+    async fn check_change(&mut self, table: &TableName, last: &Relation, now: &[(Name, u32)]) -> Result<(), FeedError> {
+        let carried = self.following.tables.get(table).cloned().unwrap_or_default();
+        let mut why = None;
+        for (name, oid) in &last.described {
+            match now.iter().find(|(other, _)| other == name) {
+                None if carried.contains(name) => why = Some(format!("column {name} is gone")),
+                Some((_, other)) if other != oid && carried.contains(name) => {
+                    why = Some(format!("column {name} has another type"))
+                }
+                _ => {}
+            }
+        }
+        let is_new = |name: &&Name| !last.described.iter().any(|(before, _)| before == *name);
+        let added: Vec<Name> = now.iter().map(|(name, _)| name).filter(is_new).cloned().collect();
+        if why.is_none() && !added.is_empty() {
+            let filled = catalogue::filled(&mut self.catalogue, table, &added).await?;
+            why = filled.map(|name| format!("column {name} is new, and each row has a value in it"));
+        }
+        let Some(why) = why.filter(|_| self.following.accepted.as_deref() != Some(&self.from.to_pg_string())) else {
+            return Ok(());
+        };
+        let position = self.from.to_pg_string();
+        let hint = format!(
+            "{COPY_ANEW}; or, if you know that the graph is right without it, run the feed with --accept-ddl {position}"
+        );
+        Err(FeedError::invalid(format!("after {position}, table {table} was changed: {why}")).hint(hint))
+    }
+}
+
+impl Relation {
+    /// A row, in which a long value that has not changed is taken from the row before, if that is complete.
+    fn row(&self, tuple: &TupleData, before: Option<&Row>) -> Row {
+        let cell = |(at, decoder): (usize, &Decoder)| match tuple.get_column(at) {
+            None => Cell::Absent,
+            Some(data) if data.is_unchanged() => before.map_or(Cell::Absent, |before| before[at].clone()),
+            Some(data) => decoder.decode(bytes_of(data)),
+        };
+        self.decoders.iter().enumerate().map(cell).collect()
+    }
+
+    /// A row before a change: all of it, or its key, and then null stands for what is not said.
+    fn before(&self, tuple: &TupleData, key_type: Option<char>) -> Row {
+        let mut row = self.row(tuple, None);
+        if key_type != Some('O') {
+            row.iter_mut().zip(&self.is_key).filter(|(_, is_key)| !**is_key).for_each(|(cell, _)| *cell = Cell::Absent);
+        }
+        row
+    }
+}
+
+fn bytes_of(data: &ColumnData) -> Option<&[u8]> {
+    if data.is_null() { None } else { Some(data.as_bytes()) }
+}
+
+#[async_trait]
+impl TransactionStream for Messages {
+    async fn next(&mut self) -> Result<Option<Transaction>, FeedError> {
+        loop {
+            self.acknowledge();
+            match self.event().await? {
+                ReplicationEvent::Begin { .. } => self.open = Some(OpenTransaction::default()),
+                ReplicationEvent::XLogData { data, .. } => self.take(data).await?,
+                ReplicationEvent::Commit { end_lsn, commit_time_micros, .. } => {
+                    let OpenTransaction { changes, bytes } = self.open.take().unwrap_or_default();
+                    // What the graph has already, the server may send again.
+                    if end_lsn <= self.from {
+                        continue;
+                    }
+                    self.from = end_lsn;
+                    let committed_unix_ms = (commit_time_micros + EPOCH_MICROS) / 1_000;
+                    return Ok(Some(Transaction {
+                        position: end_lsn.to_pg_string(),
+                        committed_unix_ms,
+                        changes,
+                        bytes,
+                    }));
+                }
+                ReplicationEvent::KeepAlive { wal_end, .. } if self.open.is_none() && wal_end >= self.there_was => {
+                    return Ok(None);
+                }
+                _ => {}
+            }
+        }
+    }
+}

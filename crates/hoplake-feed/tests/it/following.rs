@@ -1,0 +1,66 @@
+//! Feeds that run, are killed, and are compared with a history of the tables.
+
+use std::time::Duration;
+
+use hoplake::{Graph, OpenSettings, Store};
+use hoplake_feed::{Feed, RunOptions, Settings};
+use tokio::task::JoinSet;
+
+use crate::model::Model;
+
+/// The seed and the number of transactions of a random run.
+pub fn from_environment() -> (u64, u64) {
+    let number = |name: &str, otherwise| std::env::var(name).ok().and_then(|it| it.parse().ok()).unwrap_or(otherwise);
+    (number("HOPLAKE_FEED_SEED", 1), number("HOPLAKE_FEED_TRANSACTIONS", 400))
+}
+
+/// A feed that has followed until there was no more.
+pub async fn caught_up(settings: &Settings) -> Feed {
+    let options = RunOptions { once: true, ..RunOptions::default() };
+    let mut feed = Feed::open(settings.clone(), options, &()).await.unwrap();
+    feed.run(std::future::pending(), &()).await.unwrap();
+    feed
+}
+
+/// Runs a feed that is killed at random, again and again.
+pub async fn followed_with_kills(settings: Settings, seed: u64) {
+    let mut dice = fastrand::Rng::with_seed(seed);
+    loop {
+        let settings = settings.clone();
+        // Ends with its value, also if this task is aborted.
+        let mut feed = JoinSet::new();
+        feed.spawn(async move {
+            let mut feed = loop {
+                match Feed::open(settings.clone(), RunOptions::default(), &()).await {
+                    Err(error) if error.is_transient() => tokio::time::sleep(Duration::from_millis(100)).await,
+                    opened => break opened.unwrap(),
+                }
+            };
+            feed.run(std::future::pending(), &()).await.unwrap();
+        });
+        tokio::time::sleep(Duration::from_millis(dice.u64(200..1_500))).await;
+        assert!(feed.try_join_next().is_none(), "the feed ended by itself");
+        feed.shutdown().await;
+    }
+}
+
+/// Compares all versions that follow the source, and returns how many there are.
+pub async fn check_versions<'a>(store: &Store, history: impl Fn(&str) -> Option<&'a Model>) -> usize {
+    let mut checked = 0;
+    let mut last = String::new();
+    for version in Graph::versions(store).await.unwrap() {
+        let opened = OpenSettings { version: Some(version), ..OpenSettings::default() };
+        let graph = Graph::open_with(store.clone(), &opened).await.unwrap();
+        let Some(position) = graph.source_position("company") else { continue };
+        let of_source = position.split(' ').next().unwrap().to_owned();
+        if of_source == last || position.contains("copying") {
+            continue;
+        }
+        let expected = history(&of_source).unwrap_or_else(|| panic!("no transaction ended at {of_source}"));
+        let found = Model::of_graph(&graph).await;
+        assert!(found == *expected, "version {version} at {position}: graph | tables\n{}", found.difference(expected));
+        checked += 1;
+        last = of_source;
+    }
+    checked
+}

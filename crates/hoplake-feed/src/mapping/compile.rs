@@ -278,9 +278,12 @@ impl Compile<'_> {
             BeforeImages::Keys => needed.into_iter().find(|column| !of.table.primary_key.contains(column)),
             BeforeImages::Nothing => needed.into_iter().next(),
         };
-        // A long value that has not changed is not in the log, so that a condition on it could not be decided.
+        // A long value that has not changed is not in the log: of a row that fulfils its condition again it would be lost.
         let is_long = |name: &&Name| of.table.column(name).is_some_and(|it| !is_short(it));
-        let missing = missing.or_else(|| entry.condition.as_ref().and_then(|it| it.columns().iter().find(is_long)));
+        let carried = entry.properties.iter().map(|property| &property.column);
+        let of_condition =
+            entry.condition.iter().flat_map(|condition| condition.columns().iter().chain(carried.clone()));
+        let missing = missing.or_else(|| of_condition.into_iter().find(is_long));
         let Some(column) = missing else { return Ok(()) };
         let why =
             format!("the log does not have column {column} of rows before they change, which identifies what they are");

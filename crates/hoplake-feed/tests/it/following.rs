@@ -9,9 +9,9 @@ use tokio::task::JoinSet;
 use crate::model::Model;
 
 /// The seed and the number of transactions of a random run.
-pub fn from_environment() -> (u64, u64) {
+pub fn from_environment(transactions: u64) -> (u64, u64) {
     let number = |name: &str, otherwise| std::env::var(name).ok().and_then(|it| it.parse().ok()).unwrap_or(otherwise);
-    (number("HOPLAKE_FEED_SEED", 1), number("HOPLAKE_FEED_TRANSACTIONS", 400))
+    (number("HOPLAKE_FEED_SEED", 1), number("HOPLAKE_FEED_TRANSACTIONS", transactions))
 }
 
 /// A feed that has followed until there was no more.

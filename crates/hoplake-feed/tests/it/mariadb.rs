@@ -33,7 +33,7 @@ async fn every_version_is_what_the_tables_were() {
     let server = MariaDbServer::start(&[]).unwrap();
     server.sql("test", workload::TABLES).unwrap();
     let settings = settings(&server, &folder.path().join("graph"), workload::MAPPING);
-    let (seed, transactions) = from_environment();
+    let (seed, transactions) = from_environment(400);
     let mut dice = Dice(fastrand::Rng::with_seed(seed));
     let mut conn = connect(&server).await;
     // Something for the first copy.

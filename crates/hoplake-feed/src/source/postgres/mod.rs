@@ -22,7 +22,7 @@ use std::{collections::BTreeSet, time::Duration};
 use async_trait::async_trait;
 use bytes::Bytes;
 use hoplake::Name;
-use pgwire_replication::{Lsn, PgWireError, ReplicationClient, ReplicationConfig, TlsConfig, config::SslMode};
+use pgwire_replication::{Lsn, PgWireError, ReplicationClient, ReplicationConfig};
 use url::Url;
 
 use super::{Following, RowSink, Source, TransactionStream, shown};
@@ -83,7 +83,15 @@ impl Postgres {
                 .with_status_interval(STATUS_EVERY)
                 .with_application_name("hoplake feed");
             let mode = parsed.query_pairs().find(|(name, _)| name == "sslmode").map(|(_, mode)| mode.into_owned());
-            Ok(config.with_tls(tls(mode.as_deref()).ok_or_else(|| invalid("unknown sslmode"))?))
+            match mode.as_deref() {
+                None | Some("disable") => Ok(config),
+                Some(mode) => Err(invalid(&format!(
+                    "sslmode={mode} is not supported: there is no TLS to PostgreSQL yet"
+                ))
+                .hint(
+                    "connect through a tunnel, such as stunnel or ssh -L, or without TLS where the network is trusted",
+                )),
+            }
         };
         let servers = source.url.all().iter().map(config).collect::<Result<Vec<_>, FeedError>>()?;
         Ok(Self {
@@ -129,17 +137,6 @@ impl Postgres {
         }
         Err(last.unwrap_or_else(|| FeedError::invalid("source.url has no address")))
     }
-}
-
-fn tls(mode: Option<&str>) -> Option<TlsConfig> {
-    Some(match mode {
-        Some("disable") => TlsConfig::disabled(),
-        None | Some("prefer") => TlsConfig { mode: SslMode::Prefer, ..TlsConfig::disabled() },
-        Some("require") => TlsConfig::require(),
-        Some("verify-ca") => TlsConfig::verify_ca(None),
-        Some("verify-full") => TlsConfig::verify_full(None),
-        Some(_) => return None,
-    })
 }
 
 /// A connection that answers queries until it streams.

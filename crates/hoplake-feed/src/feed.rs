@@ -190,24 +190,30 @@ impl Feed {
         let mut batch = Collected::default();
         let ended = loop {
             let due = batch.due(&self.settings);
-            tokio::select! {
+            let arrived = tokio::select! {
                 biased;
                 () = &mut stop => break Ok(()),
-                () = sleep_until(due.unwrap_or_else(far_future)), if due.is_some() => {
-                    self.commit(&mut batch, progress).await?;
-                }
-                arrived = reading.next() => match arrived {
-                    None => break Err(FeedError::unavailable("reading the source has ended")),
-                    Some(Err(error)) => break Err(error),
-                    Some(Ok(None)) if self.options.once => break Ok(()),
-                    Some(Ok(None)) => {}
-                    Some(Ok(Some(arrived))) => {
-                        batch.add(arrived);
-                        if batch.is_full(&self.settings) {
-                            self.commit(&mut batch, progress).await?;
-                        }
+                // What has come while the last commit was under way belongs to this one, too.
+                () = sleep_until(due.unwrap_or_else(far_future)), if due.is_some() => match reading.next_now() {
+                    None => {
+                        self.commit(&mut batch, progress).await?;
+                        continue;
                     }
+                    arrived => arrived,
                 },
+                arrived = reading.next() => arrived,
+            };
+            match arrived {
+                None => break Err(FeedError::unavailable("reading the source has ended")),
+                Some(Err(error)) => break Err(error),
+                Some(Ok(None)) if self.options.once => break Ok(()),
+                Some(Ok(None)) => {}
+                Some(Ok(Some(arrived))) => {
+                    batch.add(arrived);
+                    if batch.is_full(&self.settings) {
+                        self.commit(&mut batch, progress).await?;
+                    }
+                }
             }
         };
         // What came before the end is whole transactions.

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! [`Settings`] are what `feed.toml` says. A source ([`source`]) yields a [`Catalogue`] of its tables, rows for the first copy, and from
-//! there [`Transaction`]s. A [`Mapping`] is made of settings and catalogue, and says what a row becomes. The fold applies row changes to
+//! there [`Transaction`]s. A [`Mapping`](mapping::Mapping) is made of settings and catalogue, and says what a row becomes. The fold applies row changes to
 //! an overlay of the graph, and asks for what only the graph knows; what comes of it is one batch of changes. A commit has the changes and
 //! the position behind them, on the condition that the graph has the position before them: nothing else keeps a position. RFC 0011 has
 //! the reasons.

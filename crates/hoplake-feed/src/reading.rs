@@ -71,6 +71,11 @@ impl Reading {
     pub(crate) async fn next(&mut self) -> Option<Result<Option<Arrived>, FeedError>> {
         self.arrived.recv().await
     }
+
+    /// What [`Self::next`] returns, if it is there already.
+    pub(crate) fn next_now(&mut self) -> Option<Result<Option<Arrived>, FeedError>> {
+        self.arrived.try_recv().ok()
+    }
 }
 
 /// Reads until the connection is lost, or nobody wants more.

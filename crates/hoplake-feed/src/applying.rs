@@ -1,21 +1,25 @@
 //! Applies transactions to the graph: fold, look up, commit, until it is known to be done.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
-use hoplake::{ErrorKind, Graph, Operation};
+use hoplake::{Batch, ErrorKind, Graph, Operation};
 
 use crate::{
-    FeedError, FeedErrorKind, Position, Transaction,
+    Change, FeedError, FeedErrorKind, Images, OnError, Position, Transaction,
     error::is_transient,
-    fold::{Failure, Folded, Known, Plans, Waiting, fold, render},
+    fold::{Aside, Failure, Folded, Known, Plans, fold, render},
+    letters::{self, Letter},
     lookups,
     mapping::Mapping,
     reading::Pauses,
-    state,
+    state::{self, State},
 };
 
 /// A fold that asks for more this often is a mistake: each time it asks for something new of a finite graph.
 const FOLDS_MAX: usize = 10_000;
+
+/// Changes that fail, by transaction, change and entry, and why.
+type Failing = BTreeMap<(usize, usize, usize), String>;
 
 /// Where a graph is, and what it follows.
 pub(crate) struct Applying {
@@ -26,8 +30,10 @@ pub(crate) struct Applying {
     pub(crate) position: Position,
     /// The name of this process in positions.
     pub(crate) writer: String,
-    pub(crate) waiting: Waiting,
+    pub(crate) state: State,
     pub(crate) plans: Plans,
+    /// How often a commit that the graph refuses is tried.
+    pub(crate) attempts_max: u32,
 }
 
 /// What was applied.
@@ -41,6 +47,18 @@ pub struct Applied {
     pub version: u64,
     /// How often the commit was tried.
     pub attempts: u64,
+    /// Changes that were set aside.
+    pub set_aside: u64,
+}
+
+/// What became of a commit.
+pub(crate) enum Outcome {
+    /// It is this version.
+    Committed(u64),
+    /// The graph does not take one of its operations.
+    Refused(hoplake::Error),
+    /// Someone has changed what the feed remembers, at the same position of the source.
+    Remembers,
 }
 
 impl Applying {
@@ -52,55 +70,84 @@ impl Applying {
     pub(crate) async fn apply(&mut self, transactions: &[Transaction]) -> Result<Applied, FeedError> {
         let Some(last) = transactions.last() else { return Ok(Applied::default()) };
         let mut pauses = Pauses::new();
-        let mut attempts = 0;
-        let folded = loop {
-            match self.folded(transactions).await {
-                Err(error) if error.is_transient() => {
-                    self.pause(&mut pauses, &error).await;
-                    attempts += 1;
-                }
-                folded => break folded?,
-            }
+        let mut failing = Failing::new();
+        let mut applied = Applied {
+            rows: transactions.iter().map(|transaction| transaction.changes.len() as u64).sum(),
+            ..Applied::default()
         };
-        if let Some(failure) = folded.failures.first() {
-            let error = row_error(transactions, failure);
-            if failure.transaction > 0 {
-                Box::pin(self.apply(&transactions[..failure.transaction])).await?;
+        let mut refused = 0;
+        loop {
+            let folded = self.folded_without(transactions, &mut failing, &mut pauses).await?;
+            if let Some(failure) = folded.failures.first() {
+                let error = row_error(transactions, failure);
+                if failure.transaction > 0 {
+                    Box::pin(self.apply(&transactions[..failure.transaction])).await?;
+                }
+                return Err(error);
             }
-            return Err(error);
-        }
-        let rows = transactions.iter().map(|transaction| transaction.changes.len() as u64).sum();
-        let waits = folded.waiting;
-        let operations = render(folded.overlay, self.graph.schema());
-        let mut applied =
-            Applied { rows, operations: operations.len() as u64, version: self.graph.version(), attempts };
-        let mut waiting = None;
-        let mut state = self.position.state.clone();
-        if !waits.is_empty() {
-            let mut all = self.waiting.clone();
-            all.apply(&waits);
-            state = self.written(&all, &mut pauses).await?;
-            waiting = Some(all);
-        }
-        let position =
-            Position { of_source: last.position.clone(), is_copying: false, state, writer: self.writer.clone() };
-        applied.version = self.commit(operations, &position, &mut pauses, &mut applied.attempts).await?;
-        if let Some(waiting) = waiting {
-            if let Some(before) = self.position.state.as_ref().filter(|before| position.state.as_ref() != Some(before))
-            {
-                state::remove(self.graph.store(), &self.name, before).await;
+            applied.set_aside = folded.set_aside.len() as u64;
+            let state = self.next_state(transactions, &folded, refused, &mut pauses).await?;
+            let operations = Arc::new(self.batch(render(folded.overlay, self.graph.schema())));
+            applied.operations = operations.operations.len() as u64;
+            let position = self.position_with(last.position.clone(), &state, &mut pauses).await?;
+            match self.commit(&operations, &position, &mut pauses, &mut applied.attempts).await? {
+                Outcome::Committed(version) => {
+                    applied.version = version;
+                    self.settle(position, state).await;
+                    return Ok(applied);
+                }
+                Outcome::Remembers => {}
+                Outcome::Refused(error) => {
+                    refused += 1;
+                    if refused < self.attempts_max {
+                        let error = FeedError::from(error);
+                        self.pause(&mut pauses, &error).await;
+                        self.graph.refresh().await?;
+                        continue;
+                    }
+                    let failure = self.blamed(transactions, &operations, &error)?;
+                    let entry = &self.mapping.entries[failure.entry];
+                    if entry.on_error == OnError::Stop {
+                        return Err(row_error(transactions, &failure));
+                    }
+                    failing.insert((failure.transaction, failure.change, failure.entry), failure.why);
+                    refused = 0;
+                }
             }
-            self.waiting = waiting;
         }
-        self.position = position;
-        Ok(applied)
+    }
+
+    /// Folds transactions without the changes that fail and may be set aside, which it adds to those known.
+    async fn folded_without(
+        &mut self,
+        transactions: &[Transaction],
+        failing: &mut Failing,
+        pauses: &mut Pauses,
+    ) -> Result<Folded, FeedError> {
+        loop {
+            let aside = Aside { held: self.state.held.clone(), failing: failing.clone(), ..Aside::default() };
+            let folded = match self.folded(transactions, &aside).await {
+                Err(error) if error.is_transient() => {
+                    self.pause(pauses, &error).await;
+                    continue;
+                }
+                folded => folded?,
+            };
+            let stops = |failure: &&Failure| self.mapping.entries[failure.entry].on_error == OnError::Stop;
+            let (stopping, others): (Vec<_>, Vec<_>) = folded.failures.iter().partition(stops);
+            if !stopping.is_empty() || others.is_empty() {
+                let failures = stopping.into_iter().cloned().collect();
+                return Ok(Folded { failures, ..folded });
+            }
+            failing.extend(others.into_iter().map(|it| ((it.transaction, it.change, it.entry), it.why.clone())));
+        }
     }
 
     /// Folds transactions until nothing more has to be known.
-    async fn folded(&mut self, transactions: &[Transaction]) -> Result<Folded, FeedError> {
+    pub(crate) async fn folded(&mut self, transactions: &[Transaction], aside: &Aside) -> Result<Folded, FeedError> {
         let mut known = Known::default();
         for _ in 0..FOLDS_MAX {
-            let folded = fold(&self.mapping, &mut self.plans, transactions, &known, &self.waiting)?;
+            let folded = fold(&self.mapping, &mut self.plans, transactions, &known, &self.state.waiting, aside)?;
             if folded.needs.is_empty() {
                 return Ok(folded);
             }
@@ -109,29 +156,118 @@ impl Applying {
         Err(FeedError::invalid("the changes depend on ever more of the graph; report this as a mistake of the feed"))
     }
 
-    /// Writes what waits, and returns the object's name, if anything does.
-    async fn written(&self, waiting: &Waiting, pauses: &mut Pauses) -> Result<Option<String>, FeedError> {
-        if waiting.is_empty() {
-            return Ok(None);
+    /// What is to be remembered after a batch. Writes the letters of changes that it sets aside.
+    async fn next_state(
+        &self,
+        transactions: &[Transaction],
+        folded: &Folded,
+        attempts: u32,
+        pauses: &mut Pauses,
+    ) -> Result<State, FeedError> {
+        let mut state = self.state.clone();
+        state.waiting.apply(&folded.waiting);
+        if !folded.truncated.is_empty() && !state.letters.is_empty() {
+            let all = self.letters().await?;
+            let left: Vec<_> = all.into_iter().filter(|letter| !folded.truncated.contains(&letter.table)).collect();
+            self.replace_letters(&mut state, &left).await?;
         }
-        loop {
-            match state::write(self.graph.store(), &self.name, waiting).await {
+        let letter = |aside: &crate::fold::SetAside| {
+            let transaction = &transactions[aside.transaction];
+            let Change::Row(change) = &transaction.changes[aside.change] else { return None };
+            Some(Letter {
+                position: transaction.position.clone(),
+                committed_unix_ms: transaction.committed_unix_ms,
+                table: change.columns.table.clone(),
+                label: self.mapping.entries[aside.entry].label().clone(),
+                names: aside.names.clone(),
+                why: aside.why.clone(),
+                attempts: i64::from(attempts.max(1)),
+                change: change.clone(),
+            })
+        };
+        let letters: Vec<_> = folded.set_aside.iter().filter_map(letter).collect();
+        if !letters.is_empty() {
+            let id = loop {
+                match letters::write(self.graph.store(), &self.name, &letters).await {
+                    Err(error) if error.is_transient() => self.pause(pauses, &error).await,
+                    written => break written?,
+                }
+            };
+            state.letters.push((id, letters.len() as u64));
+            state.held.extend(letters.into_iter().flat_map(|letter| letter.names));
+        }
+        Ok(state)
+    }
+
+    /// All letters, oldest first.
+    pub(crate) async fn letters(&self) -> Result<Vec<Letter>, FeedError> {
+        let mut all = Vec::new();
+        for (id, _) in &self.state.letters {
+            all.extend(letters::read(self.graph.store(), &self.name, id).await?);
+        }
+        Ok(all)
+    }
+
+    /// Puts these letters in the place of all others.
+    pub(crate) async fn replace_letters(&self, state: &mut State, letters: &[Letter]) -> Result<(), FeedError> {
+        state.letters.clear();
+        state.held = letters.iter().flat_map(|letter| letter.names.iter().cloned()).collect();
+        if !letters.is_empty() {
+            let id = letters::write(self.graph.store(), &self.name, letters).await?;
+            state.letters.push((id, letters.len() as u64));
+        }
+        Ok(())
+    }
+
+    /// A position of the source, with what is to be remembered there.
+    pub(crate) async fn position_with(
+        &self,
+        of_source: String,
+        state: &State,
+        pauses: &mut Pauses,
+    ) -> Result<Position, FeedError> {
+        let mut id = self.position.state.clone();
+        while *state != self.state {
+            match state::write(self.graph.store(), &self.name, state).await {
                 Err(error) if error.is_transient() => self.pause(pauses, &error).await,
-                written => return written.map(Some),
+                written => {
+                    id = written?;
+                    break;
+                }
             }
         }
+        Ok(Position { of_source, is_copying: false, state: id, writer: self.writer.clone() })
+    }
+
+    /// Notes what was committed, and removes objects that no position names any more.
+    pub(crate) async fn settle(&mut self, position: Position, state: State) {
+        let store = self.graph.store();
+        if let Some(before) = self.position.state.as_ref().filter(|before| position.state.as_ref() != Some(before)) {
+            state::remove(store, &self.name, before).await;
+        }
+        let is_gone = |id: &&String| !state.letters.iter().any(|(other, _)| other == *id);
+        let gone: Vec<_> = self.state.letters.iter().map(|(id, _)| id).filter(is_gone).cloned().collect();
+        if !gone.is_empty() {
+            letters::remove(store, &self.name, &gone).await;
+        }
+        self.position = position;
+        self.state = state;
+    }
+
+    pub(crate) fn batch(&self, operations: Vec<Operation>) -> Batch {
+        Batch { operations, ..Batch::default() }
     }
 
     /// Commits operations and position, on the condition of the position before.
-    async fn commit(
+    pub(crate) async fn commit(
         &mut self,
-        operations: Vec<Operation>,
+        operations: &Arc<Batch>,
         position: &Position,
         pauses: &mut Pauses,
         attempts: &mut u64,
-    ) -> Result<u64, FeedError> {
+    ) -> Result<Outcome, FeedError> {
         let before = self.position.to_string();
-        let mut batch = hoplake::Batch { operations, ..hoplake::Batch::default() };
+        let mut batch = Batch::clone(operations);
         batch.if_positions.insert(self.name.clone(), Some(before.clone()));
         batch.source_positions.insert(self.name.clone(), position.to_string());
         let batch = Arc::new(batch);
@@ -140,17 +276,14 @@ impl Applying {
             let error = match self.graph.apply(batch.clone()).await {
                 Ok(committed) => {
                     self.graph.advance();
-                    return Ok(committed.version);
+                    return Ok(Outcome::Committed(committed.version));
                 }
                 Err(error) => error,
             };
             match error.kind() {
                 ErrorKind::Conflict | ErrorKind::Unknown => {}
                 _ if is_transient(&error) => {}
-                ErrorKind::Invalid | ErrorKind::Limit => {
-                    let hint = "the graph refuses what the rows become; correct the mapping, or the graph";
-                    return Err(FeedError::new(FeedErrorKind::Row, error.to_string()).hint(hint));
-                }
+                ErrorKind::Invalid if error.operation().is_some() => return Ok(Outcome::Refused(error)),
                 _ => return Err(error.into()),
             }
             let error = FeedError::from(error);
@@ -162,24 +295,81 @@ impl Applying {
                 }
                 continue;
             }
-            let found = self.graph.source_position(&self.name).unwrap_or_default();
+            let found = self.graph.source_position(&self.name).unwrap_or_default().to_owned();
             if found == position.to_string() {
-                return Ok(self.graph.version());
+                return Ok(Outcome::Committed(self.graph.version()));
             }
             if found != before {
-                let why = format!(
-                    "another feed of {} has gone on: the graph is at {found}, and this one was at {before}",
-                    self.name
-                );
-                return Err(FeedError::new(FeedErrorKind::Conflict, why).hint("let one feed run for each source"));
+                return self.overtaken(&found, &before).await;
             }
         }
     }
 
-    async fn pause(&self, pauses: &mut Pauses, error: &FeedError) {
+    /// The graph has a position that this process did not write.
+    async fn overtaken(&mut self, found: &str, before: &str) -> Result<Outcome, FeedError> {
+        let position = Position::parse(found)?;
+        if position.of_source == self.position.of_source && !position.is_copying {
+            self.state = state_of(&self.graph, &self.name, &position).await?;
+            self.position = position;
+            return Ok(Outcome::Remembers);
+        }
+        let why =
+            format!("another feed of {} has gone on: the graph is at {found}, and this one was at {before}", self.name);
+        Err(FeedError::new(FeedErrorKind::Conflict, why).hint("let one feed run for each source"))
+    }
+
+    /// The change that an operation came of which the graph refuses.
+    fn blamed(
+        &mut self,
+        transactions: &[Transaction],
+        batch: &Batch,
+        error: &hoplake::Error,
+    ) -> Result<Failure, FeedError> {
+        let unknown =
+            || FeedError::new(FeedErrorKind::Row, error.to_string()).hint("correct the mapping, or the graph");
+        let operation = error.operation().and_then(|number| batch.operations.get(number)).ok_or_else(unknown)?;
+        let names = match operation {
+            Operation::UpsertVertex { vertex, .. } | Operation::DeleteVertex { vertex } => vec![vertex.to_string()],
+            Operation::UpsertEdge { label, source, target, key, .. }
+            | Operation::DeleteEdge { label, source, target, key } => {
+                let key = key.as_ref().map_or_else(String::new, |key| format!(" with {key}"));
+                // The row of the edge, or that of a foreign key.
+                vec![format!("{source} -{label}-> {target}{key}"), source.to_string(), target.to_string()]
+            }
+            _ => return Err(unknown()),
+        };
+        for name in &names {
+            for (transaction, it) in transactions.iter().enumerate() {
+                for (number, change) in it.changes.iter().enumerate() {
+                    let Change::Row(change) = change else { continue };
+                    for (entry, plan) in self.plans.of(&self.mapping, &change.columns)? {
+                        let row = match &change.images {
+                            Images::Insert(row) | Images::Delete(row) | Images::Update { after: row, .. } => row,
+                        };
+                        let found = plan.name(&self.mapping.entries[*entry], &change.columns, row);
+                        if found.as_ref() == Some(name) {
+                            let why = error.to_string();
+                            return Ok(Failure { transaction, change: number, entry: *entry, why });
+                        }
+                    }
+                }
+            }
+        }
+        Err(unknown())
+    }
+
+    pub(crate) async fn pause(&self, pauses: &mut Pauses, error: &FeedError) {
         let pause = pauses.next();
         tracing::warn!(error = %error, pause_ms = pause.as_millis() as u64, "the graph cannot be changed for now");
         tokio::time::sleep(pause).await;
+    }
+}
+
+/// What a feed remembers at a position.
+pub(crate) async fn state_of(graph: &Graph, name: &str, position: &Position) -> Result<State, FeedError> {
+    match &position.state {
+        None => Ok(State::default()),
+        Some(id) => state::read(graph.store(), name, id).await,
     }
 }
 
@@ -187,6 +377,7 @@ fn row_error(transactions: &[Transaction], failure: &Failure) -> FeedError {
     let transaction = &transactions[failure.transaction];
     let table = transaction.changes.get(failure.change).map(|change| change.table().to_string()).unwrap_or_default();
     let message = format!("table {table}, transaction {}: {}", transaction.position, failure.why);
-    FeedError::new(FeedErrorKind::Row, message)
-        .hint("correct the row and the mapping; the feed goes on before this transaction")
+    let hint = "correct the row and the mapping, and the feed goes on before this transaction; or set such rows aside with on_error = \
+                \"dead-letter\"";
+    FeedError::new(FeedErrorKind::Row, message).hint(hint)
 }

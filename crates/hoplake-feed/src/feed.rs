@@ -16,15 +16,15 @@ use tokio::{
 
 use crate::{
     Catalogue, FeedError, FeedErrorKind, Position, Settings, TableName, Transaction,
-    applying::{Applied, Applying},
+    applying::{Applied, Applying, state_of},
     copy::{self, Copied},
     error::COPY_ANEW,
-    fold::{Plans, Waiting},
+    fold::Plans,
+    letters::Letter,
     mapping::{Item, Mapping, PropertyMap},
     position,
     reading::{Arrived, Reading},
     source::{self, Following, Source},
-    state,
 };
 
 /// Memory of the graph's cache: what a fold looks up is of recent changes.
@@ -127,8 +127,10 @@ impl Feed {
         if is_complete && options.accepted.as_deref() != Some(&position.of_source) {
             check_new_columns(&*source, &mapping, &graph, &position).await?;
         }
-        let waiting = state_of(&graph, &name, &position).await?;
-        let applying = Applying { graph, mapping, name, position, writer, waiting, plans: Plans::default() };
+        let state = state_of(&graph, &name, &position).await?;
+        let attempts_max = settings.stream.attempts;
+        let applying =
+            Applying { graph, mapping, name, position, writer, state, plans: Plans::default(), attempts_max };
         let committed = watch::Sender::new(applying.position.of_source.clone());
         Ok(Self { settings, source, applying, options, commits: 0, compaction: None, committed })
     }
@@ -136,6 +138,14 @@ impl Feed {
     /// Up to where the graph has followed.
     pub fn position(&self) -> &Position {
         &self.applying.position
+    }
+
+    /// Changes that were set aside, oldest first.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn dead_letters(&self) -> Result<Vec<Letter>, FeedError> {
+        self.applying.letters().await
     }
 
     /// The graph, at the version of its last commit.
@@ -166,10 +176,10 @@ impl Feed {
 
     /// Takes over the graph as it is now.
     async fn adopt(&mut self) -> Result<(), FeedError> {
-        let Applying { graph, name, position, waiting, .. } = &mut self.applying;
+        let Applying { graph, name, position, state, .. } = &mut self.applying;
         graph.refresh().await?;
         *position = Position::parse(graph.source_position(name).unwrap_or_default())?;
-        *waiting = state_of(graph, name, position).await?;
+        *state = state_of(graph, name, position).await?;
         Ok(())
     }
 
@@ -293,12 +303,16 @@ async fn check_new_columns(
     Ok(())
 }
 
-/// The edges that wait at a position.
-async fn state_of(graph: &Graph, name: &str, position: &Position) -> Result<Waiting, FeedError> {
-    match &position.state {
-        None => Ok(Waiting::default()),
-        Some(id) => state::read(graph.store(), name, id).await,
-    }
+/// A graph at its position, to be changed without a stream.
+pub(crate) async fn applying(settings: &Settings, mapping: Arc<Mapping>) -> Result<Applying, FeedError> {
+    let store = Store::open(&settings.graph).map_err(hoplake::Error::from)?;
+    let name = settings.source.name.clone();
+    let absent = || FeedError::invalid(format!("the graph at {} is not fed by {name}", settings.graph));
+    let graph = open_graph(&store).await?.ok_or_else(absent)?;
+    let position = Position::parse(graph.source_position(&name).ok_or_else(absent)?)?;
+    let state = state_of(&graph, &name, &position).await?;
+    let (writer, plans, attempts_max) = (position::writer(), Plans::default(), settings.stream.attempts);
+    Ok(Applying { graph, mapping, name, position, writer, state, plans, attempts_max })
 }
 
 /// Transactions that wait for a commit.

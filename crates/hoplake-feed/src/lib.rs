@@ -21,10 +21,12 @@ pub mod copy;
 mod error;
 mod feed;
 pub mod fold;
+pub mod letters;
 pub mod lookups;
 pub mod mapping;
 mod position;
 mod reading;
+mod retrying;
 mod settings;
 pub mod source;
 pub mod state;
@@ -38,7 +40,8 @@ pub use copy::Copied;
 pub use error::{FeedError, FeedErrorKind};
 pub use feed::{Checked, Feed, Progress, RunOptions, check};
 pub use position::Position;
+pub use retrying::{Retried, Selection, discard, retry};
 pub use settings::{
-    Cascades, CopySettings, EdgeEntry, EndEntry, ForeignKeyEntry, Missing, OneOrMore, Settings, SourceSettings,
-    StreamSettings, TableEntry, VertexEntry,
+    Cascades, CopySettings, EdgeEntry, EndEntry, ForeignKeyEntry, Missing, OnError, OneOrMore, Settings,
+    SourceSettings, StreamSettings, TableEntry, VertexEntry,
 };

@@ -93,6 +93,8 @@ pub struct StreamSettings {
     pub transaction_bytes_max: u64,
     /// Bytes that are read ahead while a commit is under way.
     pub ahead_bytes_max: u64,
+    /// How often a commit that the graph refuses is tried before one of its rows is taken to be the reason.
+    pub attempts: u32,
     /// After how long a position is committed although none of the mapped tables changed, in milliseconds.
     pub position_every_ms: u64,
     /// Whether the feed merges sorted runs when that is due.
@@ -130,6 +132,9 @@ pub struct TableEntry {
     /// Types of properties, by column: `bool`, `int64`, `float64`, `string`, `date`, `timestamp`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub types: BTreeMap<String, String>,
+    /// What becomes of a row that cannot be applied.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub on_error: OnError,
     /// Whether to do what the database's own cascades do, where its log does not have it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub cascades: Cascades,
@@ -205,6 +210,17 @@ pub struct EndEntry {
     pub columns: OneOrMore,
 }
 
+/// What becomes of a row that cannot be applied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnError {
+    /// The feed stops before its transaction.
+    #[default]
+    Stop,
+    /// It goes to the dead letters with all later changes of its key, and the feed goes on.
+    DeadLetter,
+}
+
 /// What to do if a vertex that a row names is not there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -266,6 +282,7 @@ impl Default for StreamSettings {
             bytes_max: 16 << 20,
             transaction_bytes_max: 128 << 20,
             ahead_bytes_max: 16 << 20,
+            attempts: 3,
             position_every_ms: 600_000,
             compact: true,
         }

@@ -1,7 +1,10 @@
-//! What waits, as an object next to the graph.
+//! What a feed has to remember besides its position: edges that wait, and changes that were set aside.
 //!
-//! A position names it, so that both are published by one commit. The object is never changed: each commit that changes what waits
-//! writes another one, and the one before is removed when the commit is acknowledged. It is JSON Lines, compressed with zstd.
+//! It is an object next to the graph, and a position names it, so that both are published by one commit. The object is never changed:
+//! each commit that changes the state writes another one, and the one before is removed when the commit is acknowledged. It is JSON
+//! Lines, compressed with zstd. Dead letters themselves are in objects of their own, which it lists.
+
+use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use hoplake::{
@@ -16,17 +19,49 @@ use crate::{
     fold::{EdgeId, Owner, Waiting, WaitingChanges, WaitingEdge},
 };
 
+/// What a feed has to remember.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct State {
+    /// Edges that wait.
+    pub waiting: Waiting,
+    /// The names of which changes were set aside.
+    pub held: BTreeSet<String>,
+    /// The objects with these changes, oldest first, and how many each has.
+    pub letters: Vec<(String, u64)>,
+}
+
+impl State {
+    /// Whether there is nothing to remember.
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty() && self.letters.is_empty()
+    }
+
+    /// How many changes were set aside.
+    pub fn dead_letters(&self) -> u64 {
+        self.letters.iter().map(|(_, count)| count).sum()
+    }
+}
+
 /// The folder of a source's objects.
 fn name_of(source: &str, id: &str) -> String {
-    format!("feeds/{source}/{id}.waiting.jsonl.zst")
+    format!("feeds/{source}/{id}.state.jsonl.zst")
 }
 
 /// An object decompresses to this at most.
 const BYTES_MAX: usize = 256 << 20;
 
+/// A line of the object.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Line {
+    Waiting(WaitingLine),
+    Held(String),
+    Letters(String, u64),
+}
+
 /// An edge that waits, as it is written.
 #[derive(Serialize, Deserialize)]
-struct Line {
+struct WaitingLine {
     label: String,
     source: (String, serde_json::Value),
     target: (String, serde_json::Value),
@@ -37,14 +72,20 @@ struct Line {
     owner: char,
 }
 
-/// Writes what waits, and returns the name by which a position refers to it.
+/// Writes a state, and returns the name by which a position refers to it; nothing if there is nothing to remember.
 ///
 /// # Errors
 /// The store's.
-pub async fn write(store: &Store, source: &str, waiting: &Waiting) -> Result<String, FeedError> {
+pub async fn write(store: &Store, source: &str, state: &State) -> Result<Option<String>, FeedError> {
+    if state.is_empty() {
+        return Ok(None);
+    }
     let mut text = Vec::new();
-    for (id, edge) in waiting.iter() {
-        serde_json::to_writer(&mut text, &Line::of(id, edge)).map_err(|error| FeedError::invalid(error.to_string()))?;
+    let waiting = state.waiting.iter().map(|(id, edge)| Line::Waiting(WaitingLine::of(id, edge)));
+    let held = state.held.iter().map(|name| Line::Held(name.clone()));
+    let letters = state.letters.iter().map(|(id, count)| Line::Letters(id.clone(), *count));
+    for line in waiting.chain(held).chain(letters) {
+        serde_json::to_writer(&mut text, &line).map_err(|error| FeedError::invalid(error.to_string()))?;
         text.push(b'\n');
     }
     let compressed = zstd::bulk::compress(&text, 1).map_err(|error| FeedError::unavailable(error.to_string()))?;
@@ -52,28 +93,33 @@ pub async fn write(store: &Store, source: &str, waiting: &Waiting) -> Result<Str
     store.create(&name_of(source, &id), Bytes::from(compressed)).await.map_err(hoplake::Error::from)?;
     // Durable before the commit that names it.
     store.flush(&format!("feeds/{source}")).await.map_err(hoplake::Error::from)?;
-    Ok(id)
+    Ok(Some(id))
 }
 
-/// Reads what waits.
+/// Reads a state.
 ///
 /// # Errors
 /// [`Invalid`](crate::FeedErrorKind::Invalid) if the object is gone or damaged; the store's.
-pub async fn read(store: &Store, source: &str, id: &str) -> Result<Waiting, FeedError> {
+pub async fn read(store: &Store, source: &str, id: &str) -> Result<State, FeedError> {
     let name = name_of(source, id);
     let damaged = |why: &str| FeedError::invalid(format!("{name} {why}")).hint(COPY_ANEW);
     let found = store.get(&name).await.map_err(hoplake::Error::from)?;
     let bytes = found.ok_or_else(|| damaged("is not there"))?;
     let text = zstd::bulk::decompress(&bytes, BYTES_MAX).map_err(|_| damaged("is damaged"))?;
+    let mut state = State::default();
     let mut changes = WaitingChanges::new();
     for line in text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-        let line: Line = serde_json::from_slice(line).map_err(|_| damaged("is damaged"))?;
-        let (id, edge) = line.read().ok_or_else(|| damaged("is damaged"))?;
-        changes.insert(id, Some(edge));
+        match serde_json::from_slice(line).map_err(|_| damaged("is damaged"))? {
+            Line::Waiting(line) => {
+                let (id, edge) = line.read().ok_or_else(|| damaged("is damaged"))?;
+                changes.insert(id, Some(edge));
+            }
+            Line::Held(name) => drop(state.held.insert(name)),
+            Line::Letters(id, count) => state.letters.push((id, count)),
+        }
     }
-    let mut waiting = Waiting::default();
-    waiting.apply(&changes);
-    Ok(waiting)
+    state.waiting.apply(&changes);
+    Ok(state)
 }
 
 /// Removes an object that no position names any more. That it fails leaves an object of no use.
@@ -81,7 +127,7 @@ pub async fn remove(store: &Store, source: &str, id: &str) {
     let _ = store.delete(&[name_of(source, id)]).await;
 }
 
-impl Line {
+impl WaitingLine {
     fn of(id: &EdgeId, edge: &WaitingEdge) -> Self {
         let end = |vertex: &VertexRef| {
             let key = match &vertex.key {

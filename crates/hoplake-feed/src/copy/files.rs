@@ -18,15 +18,19 @@ use toml::{Table, Value as Toml};
 
 use super::columns::ColumnBuilder;
 use crate::{
-    Columns, FeedError, FeedErrorKind, Missing, Row,
+    Columns, FeedError, FeedErrorKind, Images, Missing, OnError, Row, RowChange,
     fold::{Owner, Plans},
-    mapping::{BadRow, Entry, ForeignKeyMap, Image, Item, Mapping, PropertyMap, Target, VertexMap},
+    letters::Letter,
+    mapping::{BadRow, Entry, ForeignKeyMap, Image, Item, Mapping, Plan, PropertyMap, Target, VertexMap},
 };
 
 /// Rows of a file that are encoded at a time.
 const ROWS: usize = 16_384;
 /// Rows of a row group: what is in memory of a file that is being written.
 const GROUP_ROWS: usize = 65_536;
+
+/// Rows that a copy sets aside, at most: they are in memory, and with more of them the mapping is wrong.
+const SET_ASIDE_MAX: usize = 10_000;
 
 /// The files of a copy.
 pub(super) struct CopyFiles {
@@ -35,6 +39,8 @@ pub(super) struct CopyFiles {
     /// By entry: the file of its rows, and those of foreign keys that may name nothing.
     of_entries: Vec<EntryFiles>,
     mapping_file: PathBuf,
+    /// Rows that were set aside: the entry, the row and why.
+    set_aside: Vec<(usize, RowChange, String)>,
 }
 
 struct EntryFiles {
@@ -77,7 +83,7 @@ impl CopyFiles {
         let mapping_file = folder.join("mapping.toml");
         let text = toml::to_string(&load_mapping(&mapping)).map_err(|error| FeedError::invalid(error.to_string()))?;
         std::fs::write(&mapping_file, text).map_err(|error| not_written(&mapping_file, &error))?;
-        Ok(Self { mapping, plans: Plans::default(), of_entries, mapping_file })
+        Ok(Self { mapping, plans: Plans::default(), of_entries, mapping_file, set_aside: Vec::new() })
     }
 
     /// The mapping by which they are loaded.
@@ -85,12 +91,34 @@ impl CopyFiles {
         &self.mapping_file
     }
 
-    /// Whether an edge may name a vertex that is not there.
+    /// Rows that were set aside, as letters of a position.
+    pub(super) fn letters(&self, position: &str) -> Vec<Letter> {
+        let letter = |(entry, change, why): &(usize, RowChange, String)| {
+            let entry = &self.mapping.entries[*entry];
+            let row = if let Images::Insert(row) = &change.images { Some(row) } else { None };
+            let plan = Plan::new(entry, &change.columns).ok();
+            let name = plan.zip(row).and_then(|(plan, row)| plan.name(entry, &change.columns, row));
+            Letter {
+                position: position.to_owned(),
+                committed_unix_ms: 0,
+                table: entry.table.clone(),
+                label: entry.label().clone(),
+                names: name.into_iter().collect(),
+                why: Some(why.clone()),
+                attempts: 1,
+                change: change.clone(),
+            }
+        };
+        self.set_aside.iter().map(letter).collect()
+    }
+
+    /// Whether an edge may name a vertex that is not there, or a row may be set aside: then a commit follows the load.
     pub(super) fn may_miss(&self) -> bool {
-        self.mapping.entries.iter().any(|entry| match &entry.item {
-            Item::Vertex(vertex) => vertex.edges.iter().any(|edge| edge.missing.is_some()),
-            Item::Edge(edge) => edge.ends.iter().any(|end| end.missing.is_some()),
-        })
+        self.mapping.entries.iter().any(|entry| entry.on_error == OnError::DeadLetter)
+            || self.mapping.entries.iter().any(|entry| match &entry.item {
+                Item::Vertex(vertex) => vertex.edges.iter().any(|edge| edge.missing.is_some()),
+                Item::Edge(edge) => edge.ends.iter().any(|end| end.missing.is_some()),
+            })
     }
 
     /// The edges that may.
@@ -108,6 +136,12 @@ impl CopyFiles {
                 match plan.image(entry, columns, row) {
                     Ok(Image::Nothing(_)) => {}
                     Ok(image) => files.write(entry, image)?,
+                    Err(BadRow { why })
+                        if entry.on_error == OnError::DeadLetter && self.set_aside.len() < SET_ASIDE_MAX =>
+                    {
+                        let change = RowChange { columns: columns.clone(), images: Images::Insert(row.clone()) };
+                        self.set_aside.push((*number, change, why));
+                    }
                     Err(BadRow { why }) => return Err(unfit(columns, row, &why)),
                 }
             }

@@ -27,9 +27,10 @@ use self::files::CopyFiles;
 use crate::{
     Columns, FeedError, Position, Row, Settings,
     fold::Waiting,
+    letters::{self, Letter},
     mapping::Mapping,
     source::{RowSink, Source},
-    state,
+    state::{self, State},
 };
 
 /// Operations of a commit with stubs.
@@ -95,7 +96,8 @@ pub async fn copy(
         let (changes, stubs) = rejects::read(&files, &rejects)?;
         waiting.apply(&changes);
         let graph = Graph::open_with(store.clone(), &OpenSettings::default()).await?;
-        (version, position) = complete(&graph, settings, &position, &waiting, stubs).await?;
+        let letters = files.letters(&position.of_source);
+        (version, position) = complete(&graph, settings, &position, &waiting, stubs, &letters).await?;
     }
     Ok(Copied {
         version,
@@ -129,12 +131,16 @@ async fn complete(
     before: &Position,
     waiting: &Waiting,
     stubs: Vec<Operation>,
+    letters: &[Letter],
 ) -> Result<(u64, Position), FeedError> {
     let name = &settings.source.name;
-    let state = match waiting.is_empty() {
-        true => None,
-        false => Some(state::write(graph.store(), name, waiting).await?),
-    };
+    let mut state = State { waiting: waiting.clone(), ..State::default() };
+    if !letters.is_empty() {
+        let id = letters::write(graph.store(), name, letters).await?;
+        state.letters.push((id, letters.len() as u64));
+        state.held = letters.iter().flat_map(|letter| letter.names.iter().cloned()).collect();
+    }
+    let state = state::write(graph.store(), name, &state).await?;
     let position = Position { is_copying: false, state, ..before.clone() };
     let mut stubs = stubs.into_iter().peekable();
     loop {

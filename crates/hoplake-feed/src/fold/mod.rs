@@ -23,7 +23,7 @@ mod tests;
 mod waiting;
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
 };
 
@@ -54,6 +54,36 @@ pub struct Folded {
     pub waiting: WaitingChanges,
     /// Rows that cannot be applied.
     pub failures: Vec<Failure>,
+    /// Changes that were set aside, in their order.
+    pub set_aside: Vec<SetAside>,
+    /// Tables that lost all their rows: what was set aside of them before is of no use.
+    pub truncated: BTreeSet<TableName>,
+}
+
+/// A change that was set aside for one entry: it failed, or comes after one of the same name that did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SetAside {
+    /// Its transaction in the batch.
+    pub transaction: usize,
+    /// Its change in the transaction.
+    pub change: usize,
+    /// The entry of the mapping.
+    pub entry: usize,
+    /// The names of what the row was and is, as far as it has them.
+    pub names: Vec<String>,
+    /// Why it failed; nothing of one that comes after another.
+    pub why: Option<String>,
+}
+
+/// What is not applied.
+#[derive(Debug, Clone, Default)]
+pub struct Aside {
+    /// Names of which an earlier change was set aside.
+    pub held: BTreeSet<String>,
+    /// Changes of the batch that fail, by transaction, change and entry, and why.
+    pub failing: BTreeMap<(usize, usize, usize), String>,
+    /// Changes that are not for an entry, by the same.
+    pub passed_over: BTreeSet<(usize, usize, usize)>,
 }
 
 /// A row that cannot be applied.
@@ -102,16 +132,25 @@ pub fn fold(
     transactions: &[Transaction],
     known: &Known,
     waiting: &Waiting,
+    aside: &Aside,
 ) -> Result<Folded, FeedError> {
     let asking = Asking::new(known);
     let mut fold = Fold { mapping, overlay: Overlay::default(), asking, waiting: WaitingOverlay::new(waiting) };
     let mut failures = Vec::new();
+    let mut setting =
+        SettingAside { aside, held: aside.held.clone(), set_aside: Vec::new(), truncated: BTreeSet::new() };
     for (transaction, it) in transactions.iter().enumerate() {
         for (number, change) in it.changes.iter().enumerate() {
             match change {
-                Change::Truncate(table) => fold.truncate(table),
+                Change::Truncate(table) => {
+                    setting.truncate(mapping, table, transactions);
+                    fold.truncate(table);
+                }
                 Change::Row(row) => {
                     for (entry, plan) in plans.of(mapping, &row.columns)? {
+                        if setting.takes((transaction, number, *entry), &mapping.entries[*entry], plan, row) {
+                            continue;
+                        }
                         if let Err(BadRow { why }) = fold.row(&mapping.entries[*entry], plan, row) {
                             failures.push(Failure { transaction, change: number, entry: *entry, why });
                         }
@@ -121,7 +160,60 @@ pub fn fold(
         }
     }
     let Fold { overlay, asking, waiting, .. } = fold;
-    Ok(Folded { needs: asking.into_needs(), overlay, waiting: waiting.into_changes(), failures })
+    let SettingAside { set_aside, truncated, .. } = setting;
+    let waiting = waiting.into_changes();
+    Ok(Folded { needs: asking.into_needs(), overlay, waiting, failures, set_aside, truncated })
+}
+
+/// Changes that are set aside while a batch is folded.
+struct SettingAside<'a> {
+    aside: &'a Aside,
+    held: BTreeSet<String>,
+    set_aside: Vec<SetAside>,
+    truncated: BTreeSet<TableName>,
+}
+
+impl SettingAside<'_> {
+    /// Sets a change aside if it fails, or if an earlier one of its name was set aside.
+    fn takes(&mut self, at: (usize, usize, usize), entry: &Entry, plan: &Plan, change: &RowChange) -> bool {
+        if self.aside.passed_over.contains(&at) {
+            return true;
+        }
+        let why = self.aside.failing.get(&at);
+        // Nearly always: then names are not needed.
+        if why.is_none() && self.held.is_empty() {
+            return false;
+        }
+        let rows = match &change.images {
+            Images::Insert(row) | Images::Delete(row) => [Some(row), None],
+            Images::Update { before, after } => [before.as_ref(), Some(after)],
+        };
+        let mut names: Vec<_> =
+            rows.into_iter().flatten().filter_map(|row| plan.name(entry, &change.columns, row)).collect();
+        names.dedup();
+        if why.is_none() && !names.iter().any(|name| self.held.contains(name)) {
+            return false;
+        }
+        self.held.extend(names.iter().cloned());
+        let (transaction, change, entry) = at;
+        self.set_aside.push(SetAside { transaction, change, entry, names, why: why.cloned() });
+        true
+    }
+
+    /// Of rows that are gone nothing has to be set aside any more.
+    fn truncate(&mut self, mapping: &Mapping, table: &TableName, transactions: &[Transaction]) {
+        let is_other = |it: &SetAside| transactions[it.transaction].changes[it.change].table() != table;
+        self.set_aside.retain(is_other);
+        for (_, entry) in mapping.entries_of(table) {
+            let (vertex, edge) = (format!("{}:", entry.label()), format!(" -{}-> ", entry.label()));
+            let is_of = |name: &str| match &entry.item {
+                Item::Vertex(_) => name.starts_with(&vertex) && !name.contains("-> "),
+                Item::Edge(_) => name.contains(&edge),
+            };
+            self.held.retain(|name| !is_of(name));
+        }
+        self.truncated.insert(table.clone());
+    }
 }
 
 struct Fold<'a> {
@@ -144,11 +236,12 @@ enum Before {
 impl<'a> Fold<'a> {
     fn row(&mut self, entry: &'a Entry, plan: &Plan, change: &RowChange) -> Result<(), BadRow> {
         let image = |row: &Row| plan.image(entry, &change.columns, row);
+        let image_before = |row: &Row| plan.image_before(entry, &change.columns, row);
         let (before, after) = match &change.images {
             Images::Insert(row) => (Before::Nothing, Some(image(row)?)),
             Images::Update { before: None, after } => (Before::Unsaid, Some(image(after)?)),
-            Images::Update { before: Some(before), after } => (Before::Was(image(before)?), Some(image(after)?)),
-            Images::Delete(row) => (Before::Was(image(row)?), None),
+            Images::Update { before: Some(before), after } => (Before::Was(image_before(before)?), Some(image(after)?)),
+            Images::Delete(row) => (Before::Was(image_before(row)?), None),
         };
         match &entry.item {
             Item::Vertex(map) => self.vertex(map, before, after),

@@ -102,7 +102,7 @@ fn folded(
     let mut known = Known::default();
     let mut asked = Vec::new();
     loop {
-        let folded = fold(mapping, &mut Plans::default(), transactions, &known, waiting).unwrap();
+        let folded = fold(mapping, &mut Plans::default(), transactions, &known, waiting, &Aside::default()).unwrap();
         if folded.needs.is_empty() {
             return (folded, asked);
         }

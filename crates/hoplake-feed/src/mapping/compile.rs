@@ -8,7 +8,7 @@ use super::{
     EdgeKeyMap, EdgeMap, EndMap, Entry, ForeignKeyMap, Item, KeyMap, Mapping, PropertyMap, Rules, VertexMap, cascades,
 };
 use crate::{
-    BeforeImages, Catalogue, Column, FeedError, Missing, OneOrMore, RowCondition, Settings, Table, TableEntry,
+    BeforeImages, Catalogue, Column, FeedError, Missing, OnError, OneOrMore, RowCondition, Settings, Table, TableEntry,
     TableName, VertexEntry, value,
 };
 
@@ -146,7 +146,9 @@ impl Compile<'_> {
             }
         }
         let left_out = is_key.into_iter().chain(entry.ignore.iter().map(Name::from)).collect();
-        let entry = Entry { table: of.table.name.clone(), condition, item, properties, left_out, not_carried };
+        let on_error = of.entry.on_error;
+        let entry =
+            Entry { table: of.table.name.clone(), condition, on_error, item, properties, left_out, not_carried };
         self.log_suffices(of, &entry)?;
         Ok(entry)
     }
@@ -225,7 +227,8 @@ impl Compile<'_> {
             return Err(of.invalid(why).hint(format!("give {label} the key {names}, in this order")));
         }
         // The database guarantees a row; it is a vertex if all rows are.
-        let is_sure = declared.is_some() && target.condition.is_none() && targets().count() == 1;
+        let are_all = target.condition.is_none() && target.on_error == OnError::Stop;
+        let is_sure = declared.is_some() && are_all && targets().count() == 1;
         let rules = declared.map(|key| Rules { on_delete: key.on_delete, on_update: key.on_update });
         let rules = rules.filter(|_| !self.catalogue.logs_cascades && of.entry.cascades == crate::Cascades::Follow);
         Ok(EndMap { label: label.into(), key, missing: (!is_sure).then_some(missing), rules })

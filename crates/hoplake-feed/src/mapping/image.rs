@@ -153,6 +153,28 @@ impl Plan {
         }
     }
 
+    /// What a row was, by its key alone if the rest of it cannot be read: what it was does not matter then.
+    ///
+    /// # Errors
+    /// Why not even its key can be read.
+    pub fn image_before(&self, entry: &Entry, columns: &Columns, row: &Row) -> Result<Image, BadRow> {
+        let bad = |position: usize, why: &str| BadRow { why: format!("column {}: {why}", columns.names[position]) };
+        self.image(entry, columns, row).or_else(|error| self.identity(entry, row, &bad).ok_or(error))
+    }
+
+    /// The name of what a row is or would be, if it has one: changes of one name have to stay in order.
+    pub fn name(&self, entry: &Entry, columns: &Columns, row: &Row) -> Option<String> {
+        let bad = |position: usize, why: &str| BadRow { why: format!("column {}: {why}", columns.names[position]) };
+        match self.identity(entry, row, &bad)? {
+            Image::Vertex(it) => Some(it.vertex.to_string()),
+            Image::Edge(it) => {
+                let key = it.key.map_or_else(String::new, |key| format!(" with {key}"));
+                Some(format!("{} -{}-> {}{key}", it.source, entry.label(), it.target))
+            }
+            Image::Nothing(_) => None,
+        }
+    }
+
     /// What a row would be, by its key alone.
     fn identity(&self, entry: &Entry, row: &Row, bad: &dyn Fn(usize, &str) -> BadRow) -> Option<Image> {
         match &entry.item {

@@ -50,6 +50,7 @@ fn empty(table: &Table, default_schema: &str) -> TableEntry {
         keep: Vec::new(),
         rename: Default::default(),
         types: Default::default(),
+        on_error: Default::default(),
         cascades: Default::default(),
         vertex: None,
         edges: Vec::new(),

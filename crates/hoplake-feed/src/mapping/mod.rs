@@ -18,7 +18,7 @@ pub use self::{
     image::{BadRow, EdgeImage, Image, Plan, Target, VertexImage},
     infer::infer,
 };
-use crate::{Missing, RowCondition, Rule, TableName};
+use crate::{Missing, OnError, RowCondition, Rule, TableName};
 
 /// What the rows of a source become.
 #[derive(Debug, Clone)]
@@ -39,6 +39,8 @@ pub struct Entry {
     pub table: TableName,
     /// Which of its rows; all without one.
     pub condition: Option<RowCondition>,
+    /// What becomes of a row that cannot be applied.
+    pub on_error: OnError,
     /// A vertex or an edge.
     pub item: Item,
     /// The columns that become properties.
@@ -222,6 +224,14 @@ impl Mapping {
 }
 
 impl Entry {
+    /// The label of what its rows become.
+    pub fn label(&self) -> &Name {
+        match &self.item {
+            Item::Vertex(vertex) => &vertex.label,
+            Item::Edge(edge) => &edge.label,
+        }
+    }
+
     /// Whether a column that the mapping was not made with becomes a property.
     fn takes(&self, column: &str) -> bool {
         !self.left_out.iter().any(|out| out == column)

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
 use hoplake::Graph;
-use hoplake_feed::{Feed, FeedErrorKind, RunOptions, Settings};
+use hoplake_feed::{Feed, FeedErrorKind, RunOptions, Selection, Settings, discard, letters::Letter, retry};
 use hoplake_testkit::MariaDbServer;
 use mysql_async::{Conn, Opts, prelude::Queryable};
 
@@ -168,4 +168,93 @@ async fn a_server_that_logs_too_little_is_refused() {
     let settings = settings(&server, &folder.path().join("graph"), mapping);
     let refused = Feed::open(settings, RunOptions::default(), &()).await.err().unwrap();
     assert!(refused.to_string().contains("binlog_row_metadata is MINIMAL"), "{refused}");
+}
+
+/// A note, and an item that names one.
+const NOTES: &str = "
+[[table]]
+name = 'note'
+types = { body = 'int64' }
+on_error = 'dead-letter'
+vertex = { label = 'Note' }
+[[table]]
+name = 'item'
+vertex = { label = 'Item' }
+edges = [{ label = 'of', columns = 'note', to = 'Note' }]
+";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rows_that_cannot_be_applied_are_set_aside() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = MariaDbServer::start(&[]).unwrap();
+    let tables = "CREATE TABLE note (id INT PRIMARY KEY, body TEXT);
+        CREATE TABLE item (id INT PRIMARY KEY, note INT, FOREIGN KEY (note) REFERENCES note (id));
+        INSERT INTO note VALUES (1, '5'), (9, 'nine')";
+    server.sql("test", tables).unwrap();
+    let settings = settings(&server, &folder.path().join("graph"), NOTES);
+    let texts = |letters: &[Letter]| {
+        letters
+            .iter()
+            .map(|it| format!("{} {}", it.names.join(" "), it.why.as_deref().unwrap_or("held")))
+            .collect::<Vec<_>>()
+    };
+    // Also in the first copy.
+    let feed = caught_up(&settings).await;
+    let bad = |text: &str| format!("column body: \"{text}\" is not int64");
+    assert_eq!(texts(&feed.dead_letters().await.unwrap()), [format!("Note:9 {}", bad("nine"))]);
+    assert!(Model::of_graph(feed.graph()).await.vertices.keys().eq(["Note:1"]));
+    server
+        .sql(
+            "test",
+            "BEGIN; INSERT INTO note VALUES (2, 'abc'), (3, '7'); INSERT INTO item VALUES (10, 2), (11, 3); COMMIT",
+        )
+        .unwrap();
+    // The reason is gone, and the order stays.
+    server.sql("test", "UPDATE note SET body = '8' WHERE id = 2; UPDATE note SET id = 20 WHERE id = 9; UPDATE note SET body = '4' WHERE id = 1").unwrap();
+    let feed = caught_up(&settings).await;
+    let expected = [
+        format!("Note:9 {}", bad("nine")),
+        format!("Note:2 {}", bad("abc")),
+        "Note:2 held".into(),
+        "Note:9 Note:20 held".into(),
+    ];
+    assert_eq!(texts(&feed.dead_letters().await.unwrap()), expected);
+    let found = Model::of_graph(feed.graph()).await;
+    let vertices: Vec<_> = found.vertices.keys().map(String::as_str).collect();
+    assert_eq!(vertices, ["Item:10", "Item:11", "Note:1", "Note:3"]);
+    assert_eq!((found.vertices["Note:1"]["body"].as_str(), found.edges.len()), ("4", 1));
+    // While a feed runs, the letters of one name are applied as they are now; what waited for it is there, too.
+    let mut feed = Feed::open(settings.clone(), RunOptions::default(), &()).await.unwrap();
+    let stop = Arc::new(tokio::sync::Notify::new());
+    let stopped = stop.clone();
+    let running = tokio::spawn(async move {
+        feed.run(stopped.notified(), &()).await.unwrap();
+        feed
+    });
+    let retried = retry(&settings, &Selection::Names(vec!["Note:2".into()])).await.unwrap();
+    assert_eq!((retried.done, retried.left), (2, 2));
+    server.sql("test", "INSERT INTO note VALUES (5, '5'); UPDATE note SET body = '18' WHERE id = 2").unwrap();
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    stop.notify_one();
+    let feed = running.await.unwrap();
+    let found = Model::of_graph(feed.graph()).await;
+    assert_eq!(found.vertices["Note:2"]["body"], "18");
+    assert!(found.vertices.contains_key("Note:5") && found.edges.contains_key("Item:10 -of-> Note:2"), "{found:?}");
+    drop(feed);
+    // What still fails stays, and what is discarded is followed again from its next change on.
+    let retried = retry(&settings, &Selection::All).await.unwrap();
+    assert_eq!((retried.done, retried.left), (0, 2));
+    let discarded = discard(&settings, &Selection::Names(vec!["Note:20".into()])).await.unwrap();
+    assert_eq!((discarded.done, discarded.left), (2, 0));
+    assert!(discard(&settings, &Selection::Names(vec!["Note:20".into()])).await.is_err());
+    server.sql("test", "UPDATE note SET body = '20' WHERE id = 20").unwrap();
+    let feed = caught_up(&settings).await;
+    assert_eq!(Model::of_graph(feed.graph()).await.vertices["Note:20"]["body"], "20");
+    // Of a table without rows nothing is left to apply.
+    server
+        .sql("test", "INSERT INTO note VALUES (30, 'x'); DELETE FROM item; SET foreign_key_checks = 0; TRUNCATE note")
+        .unwrap();
+    let feed = caught_up(&settings).await;
+    assert!(feed.dead_letters().await.unwrap().is_empty());
+    assert!(Model::of_graph(feed.graph()).await.vertices.is_empty());
 }

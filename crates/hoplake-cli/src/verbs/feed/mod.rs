@@ -1,6 +1,7 @@
 //! `hoplake feed`: a graph that follows the tables of a database.
 
 mod check;
+mod dead_letters;
 mod failure;
 mod infer;
 mod run;
@@ -27,6 +28,7 @@ enum Action {
     Check(FileArgs),
     Run(run::Args),
     Status(status::Args),
+    DeadLetters(dead_letters::Args),
 }
 
 /// The settings of a feed.
@@ -54,5 +56,6 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         Action::Check(args) => check::run(args).await,
         Action::Run(args) => run::run(args).await,
         Action::Status(args) => status::run(args).await,
+        Action::DeadLetters(args) => dead_letters::run(args).await,
     }
 }

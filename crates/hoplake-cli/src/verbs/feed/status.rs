@@ -1,7 +1,10 @@
 //! `hoplake feed status`: up to where a graph has followed its sources, from the bucket alone.
 
 use hoplake::{Graph, Store};
-use hoplake_feed::{Position, state};
+use hoplake_feed::{
+    Position,
+    state::{self, State},
+};
 use serde_json::json;
 
 use super::failure::failed;
@@ -34,17 +37,19 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
             })?;
             continue;
         };
-        let waiting = match &position.state {
-            None => 0,
-            Some(id) => state::read(&store, source, id).await.map_err(failed)?.len(),
+        let state = match &position.state {
+            None => State::default(),
+            Some(id) => state::read(&store, source, id).await.map_err(failed)?,
         };
+        let (waiting, letters) = (state.waiting.len(), state.dead_letters());
         let Position { of_source, is_copying, .. } = position;
         print_line(if args.json {
-            json!({"source": source, "position": of_source, "copying": is_copying, "edges_waiting": waiting, "version": newest.version}).to_string()
+            json!({"source": source, "position": of_source, "copying": is_copying, "edges_waiting": waiting, "dead_letters": letters, "version": newest.version}).to_string()
         } else {
             let copying = if is_copying { ", the first copy is not complete" } else { "" };
             let waits = if waiting == 0 { String::new() } else { format!(", {waiting} edges wait for a vertex") };
-            format!("{source}  {of_source}  version {}{copying}{waits}", newest.version)
+            let set_aside = if letters == 0 { String::new() } else { format!(", {letters} dead letters") };
+            format!("{source}  {of_source}  version {}{copying}{waits}{set_aside}", newest.version)
         })?;
     }
     Ok(())

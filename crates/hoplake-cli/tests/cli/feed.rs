@@ -117,3 +117,35 @@ fn a_graph_of_others_is_not_overwritten() {
     let error = "the graph at graph has content in version 1, and no position of source hr";
     shell.run(&["feed", "run", "feed.toml", "--once"]).fails(4, error, "feed into a place that has no graph");
 }
+
+#[test]
+fn dead_letters_are_listed_applied_and_discarded() {
+    let server = MariaDbServer::start(&[]).unwrap();
+    server.sql("test", "CREATE TABLE note (id INT PRIMARY KEY, body TEXT); INSERT INTO note VALUES (1, '5')").unwrap();
+    let shell = Shell::empty();
+    let settings = format!("graph = 'graph'\n[source]\nname = 'hr'\nurl = '{}'\n", server.url("test"));
+    let entry = "name = 'note'\ntypes = { body = 'int64' }\nvertex = { label = 'Note' }\n";
+    shell.write("stop.toml", &format!("{settings}[[table]]\n{entry}"));
+    shell.write("feed.toml", &format!("{settings}[[table]]\non_error = 'dead-letter'\n{entry}"));
+    shell.run(&["feed", "run", "feed.toml", "--once"]).ok();
+    assert_eq!(shell.run(&["feed", "dead-letters", "list", "feed.toml"]).ok().out, "");
+    let rows = "INSERT INTO note VALUES (2, 'abc'), (3, 'x'), (4, '7'); UPDATE note SET body = '8' WHERE id = 2";
+    server.sql("test", rows).unwrap();
+    let stopped = shell.run(&["feed", "run", "stop.toml", "--once"]);
+    assert!(stopped.status == 2 && stopped.err.contains("column body: \"abc\" is not int64"), "{}", stopped.err);
+    shell.run(&["feed", "run", "feed.toml", "--once"]).ok();
+    let listed = shell.run(&["feed", "dead-letters", "list", "feed.toml", "--json"]).ok().json();
+    let names: Vec<_> = listed.iter().map(|it| (it["names"][0].as_str().unwrap(), it["reason"].is_null())).collect();
+    assert_eq!(names, [("Note:2", false), ("Note:3", false), ("Note:2", true)]);
+    assert!(shell.run(&["feed", "status", "graph"]).ok().out.contains("3 dead letters"));
+    let shown = shell.run(&["feed", "dead-letters", "show", "feed.toml", "Note:2"]).ok().json();
+    assert_eq!((shown.len(), &shown[0]["after"]["body"]), (2, &serde_json::json!("abc")));
+    let retried = shell.run(&["feed", "dead-letters", "retry", "feed.toml", "--all"]).ok().out;
+    assert!(retried.contains("2 dead letters applied, 1 left"), "{retried}");
+    let note = shell.run(&["get", "graph", "Note:2", "--format", "json"]).ok().json().remove(0);
+    assert_eq!(note["body"], 8);
+    let discarded = shell.run(&["feed", "dead-letters", "discard", "feed.toml", "Note:3"]).ok().out;
+    assert!(discarded.contains("1 dead letters discarded, 0 left"), "{discarded}");
+    let gone = shell.run(&["feed", "dead-letters", "retry", "feed.toml", "Note:3"]);
+    gone.fails(2, "there is no dead letter of Note:3", "dead-letters list");
+}

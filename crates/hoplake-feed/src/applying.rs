@@ -226,16 +226,15 @@ impl Applying {
         state: &State,
         pauses: &mut Pauses,
     ) -> Result<Position, FeedError> {
-        let mut id = self.position.state.clone();
-        while *state != self.state {
-            match state::write(self.graph.store(), &self.name, state).await {
-                Err(error) if error.is_transient() => self.pause(pauses, &error).await,
-                written => {
-                    id = written?;
-                    break;
+        let id = match *state == self.state {
+            true => self.position.state.clone(),
+            false => loop {
+                match state::write(self.graph.store(), &self.name, state).await {
+                    Err(error) if error.is_transient() => self.pause(pauses, &error).await,
+                    written => break written?,
                 }
-            }
-        }
+            },
+        };
         Ok(Position { of_source, is_copying: false, state: id, writer: self.writer.clone() })
     }
 

@@ -54,7 +54,7 @@ const BYTES_MAX: usize = 256 << 20;
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Line {
-    Waiting(WaitingLine),
+    Waiting(Box<WaitingLine>),
     Held(String),
     Letters(String, u64),
 }
@@ -81,7 +81,7 @@ pub async fn write(store: &Store, source: &str, state: &State) -> Result<Option<
         return Ok(None);
     }
     let mut text = Vec::new();
-    let waiting = state.waiting.iter().map(|(id, edge)| Line::Waiting(WaitingLine::of(id, edge)));
+    let waiting = state.waiting.iter().map(|(id, edge)| Line::Waiting(Box::new(WaitingLine::of(id, edge))));
     let held = state.held.iter().map(|name| Line::Held(name.clone()));
     let letters = state.letters.iter().map(|(id, count)| Line::Letters(id.clone(), *count));
     for line in waiting.chain(held).chain(letters) {

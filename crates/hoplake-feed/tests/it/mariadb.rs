@@ -258,3 +258,45 @@ async fn rows_that_cannot_be_applied_are_set_aside() {
     assert!(feed.dead_letters().await.unwrap().is_empty());
     assert!(Model::of_graph(feed.graph()).await.vertices.is_empty());
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn numbers_keep_their_signs_whatever_is_before_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = MariaDbServer::start(&[]).unwrap();
+    let mut tables = String::new();
+    let mut mapping = String::new();
+    let before = [
+        "year",
+        "int unsigned",
+        "decimal(5,2)",
+        "float",
+        "double",
+        "bit(3)",
+        "date",
+        "enum('a')",
+        "timestamp null",
+        "tinyint",
+    ];
+    for (number, kind) in before.iter().enumerate() {
+        let others: String = (0..9).map(|at| format!("c{at} {kind}, ")).collect();
+        tables += &format!(
+            "CREATE TABLE t{number} (id INT PRIMARY KEY, {others} n BIGINT, u BIGINT UNSIGNED, i INT, m MEDIUMINT);"
+        );
+        let types = "types = { u = 'string' }";
+        mapping += &format!("[[table]]\nname = 't{number}'\n{types}\nvertex = {{ label = 'T{number}' }}\n");
+    }
+    server.sql("test", &tables).unwrap();
+    let settings = settings(&server, &folder.path().join("graph"), &mapping);
+    caught_up(&settings).await;
+    for number in 0..before.len() {
+        let insert = format!("INSERT INTO t{number} (id, n, u, i, m) VALUES (1, -1, 18446744073709551615, -2, -3)");
+        server.sql("test", &insert).unwrap();
+    }
+    let feed = caught_up(&settings).await;
+    let found = Model::of_graph(feed.graph()).await;
+    for (number, kind) in before.iter().enumerate() {
+        let row = &found.vertices[&format!("T{number}:1")];
+        let read: Vec<_> = ["n", "u", "i", "m"].iter().map(|name| row[*name].as_str()).collect();
+        assert_eq!(read, ["-1", "18446744073709551615", "-2", "-3"], "behind {kind}");
+    }
+}

@@ -36,8 +36,8 @@ pub enum Verdict {
 
 #[derive(Debug, Clone, PartialEq)]
 enum Test {
-    And(Box<[Test; 2]>),
-    Or(Box<[Test; 2]>),
+    All(Vec<Test>),
+    Any(Vec<Test>),
     Not(Box<Test>),
     IsNull(usize),
     Compare(usize, Comparison, Constant),
@@ -111,31 +111,27 @@ impl RowCondition {
 
 impl Test {
     fn of(expression: &Expr, columns: &mut Vec<Name>) -> Result<Self, String> {
-        let both = |left: &Expr, right: &Expr, columns: &mut Vec<Name>| -> Result<Box<[Self; 2]>, String> {
-            Ok(Box::new([Self::of(left, columns)?, Self::of(right, columns)?]))
+        let both = |left: &Expr, right: &Expr, columns: &mut Vec<Name>| -> Result<Vec<Self>, String> {
+            Ok(vec![Self::of(left, columns)?, Self::of(right, columns)?])
         };
         Ok(match expression {
             Expr::Nested(inner) => Self::of(inner, columns)?,
-            Expr::BinaryOp { left, op: BinaryOperator::And, right } => Self::And(both(left, right, columns)?),
-            Expr::BinaryOp { left, op: BinaryOperator::Or, right } => Self::Or(both(left, right, columns)?),
+            Expr::BinaryOp { left, op: BinaryOperator::And, right } => Self::All(both(left, right, columns)?),
+            Expr::BinaryOp { left, op: BinaryOperator::Or, right } => Self::Any(both(left, right, columns)?),
             Expr::BinaryOp { left, op, right } => Self::comparison(left, op, right, columns)?,
             Expr::UnaryOp { op: UnaryOperator::Not, expr } => Self::Not(Box::new(Self::of(expr, columns)?)),
             Expr::IsNull(inner) => Self::IsNull(column(inner, columns)?),
             Expr::IsNotNull(inner) => Self::Not(Box::new(Self::IsNull(column(inner, columns)?))),
             Expr::In { expr, target: InTarget::List(items), negated, .. } => {
                 let tested = column(expr, columns)?;
-                let mut any: Option<Self> = None;
-                for item in items {
-                    let one = Self::Compare(tested, Comparison::Equal, literal(item)?);
-                    any = Some(any.map_or(one.clone(), |before| Self::Or(Box::new([before, one]))));
-                }
-                negate(any.ok_or("in () has no values")?, *negated)
+                let one = |item| Ok(Self::Compare(tested, Comparison::Equal, literal(item)?));
+                negate(Self::Any(items.iter().map(one).collect::<Result<_, String>>()?), *negated)
             }
             Expr::Between { expr, negated, low, high } => {
                 let tested = column(expr, columns)?;
                 let low = Self::Compare(tested, Comparison::GreaterOrEqual, literal(low)?);
                 let high = Self::Compare(tested, Comparison::LessOrEqual, literal(high)?);
-                negate(Self::And(Box::new([low, high])), *negated)
+                negate(Self::All(vec![low, high]), *negated)
             }
             Expr::Identifier(_) | Expr::CompoundIdentifier(_) => Self::IsTrue(column(expression, columns)?),
             other => return Err(format!("{other} is not supported; {SUPPORTED}")),
@@ -154,8 +150,13 @@ impl Test {
     /// An error has the number of the column.
     fn of_row<'a>(&self, cell: &impl Fn(usize) -> &'a Cell) -> Result<Truth, (usize, String)> {
         Ok(match self {
-            Self::And(both) => both[0].of_row(cell)?.and(both[1].of_row(cell)?),
-            Self::Or(both) => both[0].of_row(cell)?.not().and(both[1].of_row(cell)?.not()).not(),
+            Self::All(tests) => {
+                tests.iter().try_fold(Truth::True, |all, test| Ok::<_, (usize, String)>(all.and(test.of_row(cell)?)))?
+            }
+            Self::Any(tests) => tests
+                .iter()
+                .try_fold(Truth::True, |none, test| Ok::<_, (usize, String)>(none.and(test.of_row(cell)?.not())))?
+                .not(),
             Self::Not(test) => test.of_row(cell)?.not(),
             Self::IsNull(column) => match cell(*column) {
                 Cell::Absent => Truth::Unsaid,
@@ -174,18 +175,13 @@ impl Test {
                 Cell::Value(Value::Null) => Truth::Null,
                 Cell::Bad(why) => return Err((*column, why.to_string())),
                 Cell::Digits(digits) => {
-                    let number = match with {
-                        Constant::Number(number) => Some(number.clone()),
-                        Constant::Text(text) => BigDecimal::from_str(text).ok(),
-                        Constant::Bool(_) => None,
-                    };
-                    let order = BigDecimal::from_str(digits).ok().zip(number).map(|(cell, number)| cell.cmp(&number));
-                    let order = order.ok_or_else(|| (*column, format!("{digits} cannot be compared with {with:?}")))?;
-                    Truth::of(comparison.holds(order))
+                    let number =
+                        if let Constant::Text(text) = with { text.parse().ok().map(Constant::Number) } else { None };
+                    let order = compare(&Value::String(digits.to_string()), number.as_ref().unwrap_or(with));
+                    Truth::of(comparison.holds(order.ok_or_else(|| (*column, incomparable(digits, with)))?))
                 }
                 Cell::Value(value) => {
-                    let order = compare(value, with)
-                        .ok_or_else(|| (*column, format!("{value} cannot be compared with {with:?}")))?;
+                    let order = compare(value, with).ok_or_else(|| (*column, incomparable(value, with)))?;
                     Truth::of(comparison.holds(order))
                 }
             },
@@ -197,6 +193,15 @@ const SUPPORTED: &str = "conditions have =, <>, <, <=, >, >=, is null, in, betwe
 
 fn negate(test: Test, negated: bool) -> Test {
     if negated { Test::Not(Box::new(test)) } else { test }
+}
+
+fn incomparable(cell: impl std::fmt::Display, constant: &Constant) -> String {
+    let constant = match constant {
+        Constant::Bool(it) => it.to_string(),
+        Constant::Number(number) => number.to_string(),
+        Constant::Text(text) => format!("'{text}'"),
+    };
+    format!("{cell} cannot be compared with {constant}")
 }
 
 /// The number of a column among those that the condition looks at.

@@ -5,7 +5,7 @@
 //! something aside writes one object, `dead-letters/<source>/<id>.parquet`, before it is published; the state that its position names
 //! lists the objects and the names. So an object of a commit that failed is of no use to anyone, and no letter is there twice.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray, cast::AsArray, types::Int64Type};
 use bytes::Bytes;
@@ -185,15 +185,6 @@ fn cell_from_json(json: Option<&Json>) -> Option<Cell> {
         return Some(Cell::Bad(why.into()));
     }
     value_from_json(&json.to_string()).ok().map(Cell::Value)
-}
-
-/// How many letters each name has, in the order of names.
-pub fn by_name(letters: &[Letter]) -> BTreeMap<&str, usize> {
-    let mut counts = BTreeMap::new();
-    for name in letters.iter().flat_map(|letter| &letter.names) {
-        *counts.entry(name.as_str()).or_default() += 1;
-    }
-    counts
 }
 
 #[cfg(test)]

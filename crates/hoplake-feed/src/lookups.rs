@@ -15,6 +15,7 @@ use crate::{
     FeedError,
     fold::{EdgeId, EdgeTypeName, EdgesOf, Known, KnownEdge, KnownVertex, Need},
     mapping::{Item, Mapping},
+    value::as_key,
 };
 
 /// Answers needs from the open version of a graph, and adds the answers to what is known.
@@ -185,7 +186,7 @@ async fn whole(
     for rows in query.properties(&set, &names.into_iter().collect::<Vec<_>>()).await?.iter() {
         let Some(column) = rows.batch.column_by_name(KEY_COLUMN) else { continue };
         for row in 0..rows.batch.num_rows() {
-            let Some(key) = key_at(&Value::at(column, row)) else { continue };
+            let Some(key) = as_key(Value::at(column, row)) else { continue };
             let vertex = VertexRef { label: Name::from(&rows.label), key };
             all.insert(vertex, Some(KnownVertex { properties: row_of(&rows.batch, row), edges: Vec::new() }));
         }
@@ -211,7 +212,7 @@ async fn vertices(graph: &Graph, label: &Name) -> Result<Vec<VertexRef>, FeedErr
     let mut scan = query.scan(&ScanRequest { labels: vec![label.to_string()], ..ScanRequest::default() })?;
     while let Some(rows) = query.next_rows(&mut scan).await? {
         let Some(column) = rows.batch.column_by_name(KEY_COLUMN) else { continue };
-        let keys = (0..rows.batch.num_rows()).filter_map(|row| key_at(&Value::at(column, row)));
+        let keys = (0..rows.batch.num_rows()).filter_map(|row| as_key(Value::at(column, row)));
         all.extend(keys.map(|key| VertexRef { label: label.clone(), key }));
     }
     Ok(all)
@@ -233,7 +234,7 @@ async fn edges(graph: &Graph, keys: &EdgeKeys, name: &EdgeTypeName) -> Result<Ve
     while let Some(batch) = query.next_edges(&mut scan).await? {
         for row in 0..batch.num_rows() {
             let end = |column: usize, label: &Name| {
-                key_at(&Value::at(batch.column(column), row)).map(|key| VertexRef { label: label.clone(), key })
+                as_key(Value::at(batch.column(column), row)).map(|key| VertexRef { label: label.clone(), key })
             };
             if let (Some(source), Some(target)) = (end(0, &name.source), end(1, &name.target)) {
                 all.push(keys.name(&name.label, source, target, &row_of(&batch, row)));
@@ -241,14 +242,6 @@ async fn edges(graph: &Graph, keys: &EdgeKeys, name: &EdgeTypeName) -> Result<Ve
         }
     }
     Ok(all)
-}
-
-fn key_at(value: &Value) -> Option<Key> {
-    match value {
-        Value::Int64(key) => Some(Key::Int64(*key)),
-        Value::String(key) => Some(Key::String(key.clone())),
-        _ => None,
-    }
 }
 
 /// The properties of a row that are not null.

@@ -37,7 +37,7 @@ pub struct Retried {
 /// Applies letters. Those that fail again stay, with the reason of now.
 ///
 /// # Errors
-/// [`Invalid`](crate::FeedErrorKind::Invalid) if there is no letter of a name; those of [`Feed::open`](crate::Feed::open).
+/// [`Invalid`](crate::FeedErrorKind::Invalid) if a name has no letter; those of [`Feed::open`](crate::Feed::open).
 pub async fn retry(settings: &Settings, selection: &Selection) -> Result<Retried, FeedError> {
     let checked = feed::check(settings).await?;
     let mut applying = feed::applying(settings, checked.mapping).await?;
@@ -93,7 +93,7 @@ pub async fn retry(settings: &Settings, selection: &Selection) -> Result<Retried
 /// Removes letters; what they would have changed stays as it is.
 ///
 /// # Errors
-/// [`Invalid`](crate::FeedErrorKind::Invalid) if there is no letter of a name; the graph's.
+/// [`Invalid`](crate::FeedErrorKind::Invalid) if a name has no letter; the graph's.
 pub async fn discard(settings: &Settings, selection: &Selection) -> Result<Retried, FeedError> {
     let checked = feed::check(settings).await?;
     let mut applying = feed::applying(settings, checked.mapping).await?;
@@ -150,7 +150,7 @@ fn groups(letters: Vec<Letter>, selection: &Selection) -> Result<(Vec<Vec<Letter
     if let Selection::Names(wanted) = selection {
         let missing = wanted.iter().find(|name| !groups.iter().any(|(names, _)| names.contains(*name)));
         if let Some(missing) = missing {
-            return Err(FeedError::invalid(format!("there is no dead letter of {missing}"))
+            return Err(FeedError::invalid(format!("no dead letter for {missing}"))
                 .hint("hoplake feed dead-letters list shows what there is"));
         }
     }

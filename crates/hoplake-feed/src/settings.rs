@@ -43,7 +43,7 @@ pub struct Settings {
 
 /// Where the tables are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table with a name and a url")]
 pub struct SourceSettings {
     /// The name under which the graph keeps the position.
     pub name: String,
@@ -81,7 +81,7 @@ impl SourceSettings {
 
 /// How changes become commits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "a table")]
 pub struct StreamSettings {
     /// How long a transaction waits for others to share its commit, in milliseconds.
     pub linger_ms: u64,
@@ -97,13 +97,15 @@ pub struct StreamSettings {
     pub attempts: u32,
     /// After how long a position is committed although none of the mapped tables changed, in milliseconds.
     pub position_every_ms: u64,
+    /// How long a commit that is under way may take once the feed is to stop, in milliseconds.
+    pub grace_ms: u64,
     /// Whether the feed merges sorted runs when that is due.
     pub compact: bool,
 }
 
 /// How the first copy works.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "a table")]
 pub struct CopySettings {
     /// Budget of memory of the load, in bytes.
     pub memory_bytes: u64,
@@ -113,7 +115,7 @@ pub struct CopySettings {
 
 /// Rows of a table that become vertices or edges.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table with the name of a table")]
 pub struct TableEntry {
     /// The table, with its schema or database if that is not the source's.
     pub name: String,
@@ -151,7 +153,7 @@ pub struct TableEntry {
 
 /// A row is a vertex.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table with a label, such as { label = \"Person\" }")]
 pub struct VertexEntry {
     /// Its label.
     pub label: String,
@@ -162,7 +164,7 @@ pub struct VertexEntry {
 
 /// A foreign key of a vertex is an edge.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table with a label, columns, and to or from")]
 pub struct ForeignKeyEntry {
     /// The label of the edge.
     pub label: String,
@@ -184,7 +186,7 @@ pub struct ForeignKeyEntry {
 
 /// A row is an edge.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table with a label, a source and a target")]
 pub struct EdgeEntry {
     /// Its label.
     pub label: String,
@@ -202,7 +204,7 @@ pub struct EdgeEntry {
 
 /// An end of an edge.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table with a label and columns")]
 pub struct EndEntry {
     /// The label of the vertex.
     pub label: String,
@@ -247,7 +249,7 @@ pub enum Cascades {
 
 /// A name, or several.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "a name, or a list of names")]
 pub enum OneOrMore {
     /// One.
     One(String),
@@ -284,6 +286,7 @@ impl Default for StreamSettings {
             ahead_bytes_max: 16 << 20,
             attempts: 3,
             position_every_ms: 600_000,
+            grace_ms: 10_000,
             compact: true,
         }
     }
@@ -303,8 +306,9 @@ impl Settings {
     pub fn read(path: &Path) -> Result<Self, FeedError> {
         let text = std::fs::read_to_string(path).map_err(|error| {
             FeedError::invalid(format!("could not read {}: {}", path.display(), hoplake::system_text(&error)))
+                .hint("hoplake feed infer writes such a file")
         })?;
-        Self::parse(&text).map_err(|error| FeedError::invalid(format!("{}: {error}", path.display())))
+        Self::parse(&text).map_err(|error| FeedError::invalid(format!("{}, {error}", path.display())))
     }
 
     /// Reads the text of a `feed.toml`.
@@ -312,7 +316,10 @@ impl Settings {
     /// # Errors
     /// As [`Self::read`].
     pub fn parse(text: &str) -> Result<Self, FeedError> {
-        let settings: Self = toml::from_str(text).map_err(|error| FeedError::invalid(error.to_string().trim_end()))?;
+        let settings: Self = toml::from_str(text).map_err(|error: toml::de::Error| {
+            let line = error.span().map_or(1, |span| 1 + text[..span.start.min(text.len())].matches('\n').count());
+            FeedError::invalid(format!("line {line}: {}", error.message().replace('\n', " ")))
+        })?;
         settings.validate()?;
         Ok(settings)
     }

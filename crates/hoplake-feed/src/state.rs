@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use hoplake::{
-    EdgeKey, Key, Store, Value, VertexRef,
+    EdgeKey, Store, VertexRef,
     changes::{value_from_json, value_to_json},
 };
 use serde::{Deserialize, Serialize};
@@ -17,6 +17,7 @@ use crate::{
     FeedError,
     error::COPY_ANEW,
     fold::{EdgeId, Owner, Waiting, WaitingChanges, WaitingEdge},
+    value,
 };
 
 /// What a feed has to remember.
@@ -47,7 +48,7 @@ fn name_of(source: &str, id: &str) -> String {
     format!("feeds/{source}/{id}.state.jsonl.zst")
 }
 
-/// An object decompresses to this at most.
+/// A state takes this many bytes at most before it is compressed.
 const BYTES_MAX: usize = 256 << 20;
 
 /// A line of the object.
@@ -87,6 +88,16 @@ pub async fn write(store: &Store, source: &str, state: &State) -> Result<Option<
     for line in waiting.chain(held).chain(letters) {
         serde_json::to_writer(&mut text, &line).map_err(|error| FeedError::invalid(error.to_string()))?;
         text.push(b'\n');
+    }
+    // What could not be read again is not written.
+    if text.len() > BYTES_MAX {
+        let (waiting, held) = (state.waiting.len(), state.held.len());
+        let why = format!(
+            "{waiting} edges wait and {held} names are held, more than a feed can remember ({BYTES_MAX} bytes)"
+        );
+        return Err(
+            FeedError::invalid(why).hint("apply or discard dead letters, or give foreign keys missing = \"stub\"")
+        );
     }
     let compressed = zstd::bulk::compress(&text, 1).map_err(|error| FeedError::unavailable(error.to_string()))?;
     let id = store.clock().ulid();
@@ -129,13 +140,7 @@ pub async fn remove(store: &Store, source: &str, id: &str) {
 
 impl WaitingLine {
     fn of(id: &EdgeId, edge: &WaitingEdge) -> Self {
-        let end = |vertex: &VertexRef| {
-            let key = match &vertex.key {
-                Key::Int64(key) => Value::Int64(*key),
-                Key::String(key) => Value::String(key.clone()),
-            };
-            (vertex.label.to_string(), value_to_json(&key))
-        };
+        let end = |vertex: &VertexRef| (vertex.label.to_string(), value_to_json(&value::of_key(&vertex.key)));
         let key = id.key.as_ref().map(EdgeKey::from);
         Self {
             label: id.label.to_string(),
@@ -152,20 +157,15 @@ impl WaitingLine {
     }
 
     fn read(self) -> Option<(EdgeId, WaitingEdge)> {
-        let value = |json: &serde_json::Value| value_from_json(&json.to_string()).ok();
+        let read = |json: &serde_json::Value| value_from_json(&json.to_string()).ok();
         let end = |(label, key): &(String, serde_json::Value)| {
-            let key = match value(key)? {
-                Value::Int64(key) => Key::Int64(key),
-                Value::String(key) => Key::String(key),
-                _ => return None,
-            };
-            Some(VertexRef::new(label.as_str(), key))
+            Some(VertexRef::new(label.as_str(), value::as_key(read(key)?)?))
         };
         let key = match &self.key {
             None => None,
-            Some((property, json)) => Some(EdgeKey { property: property.as_str().into(), value: value(json)? }.into()),
+            Some((property, json)) => Some(EdgeKey { property: property.as_str().into(), value: read(json)? }.into()),
         };
-        let properties = self.properties.iter().map(|(name, json)| Some((name.as_str(), value(json)?)));
+        let properties = self.properties.iter().map(|(name, json)| Some((name.as_str(), read(json)?)));
         let properties = properties.collect::<Option<Vec<_>>>()?.into_iter().collect();
         let owner = match self.owner {
             's' => Owner::Source,

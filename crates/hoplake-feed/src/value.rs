@@ -105,6 +105,23 @@ pub(crate) fn civil_micros(at: civil::DateTime) -> Option<i64> {
     i64::try_from(since.as_micros()).ok()
 }
 
+/// A key as a value.
+pub(crate) fn of_key(key: &Key) -> Value {
+    match key {
+        Key::Int64(key) => Value::Int64(*key),
+        Key::String(key) => Value::String(key.clone()),
+    }
+}
+
+/// A value as a key, if it has the type of one.
+pub(crate) fn as_key(value: Value) -> Option<Key> {
+    match value {
+        Value::Int64(key) => Some(Key::Int64(key)),
+        Value::String(key) => Some(Key::String(key)),
+        _ => None,
+    }
+}
+
 /// Bytes as hexadecimal text.
 pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
     use std::fmt::Write;

@@ -198,7 +198,7 @@ fn programs() -> io::Result<PathBuf> {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let newest =
         versions.filter_map(|entry| Some((entry.file_name().to_str()?.parse::<u32>().ok()?, entry.path()))).max();
-    newest.map(|(_, path)| path.join("bin")).ok_or_else(|| explain(format!("there is no PostgreSQL; {HINT}")))
+    newest.map(|(_, path)| path.join("bin")).ok_or_else(|| explain(format!("PostgreSQL is not installed; {HINT}")))
 }
 
 #[cfg(test)]

@@ -95,7 +95,11 @@ fn what_cannot_be_fed_is_refused() {
             "the database does not log that rows are deleted with those that they name",
             "cascades = \"ignore\"",
         ),
-        ("[[table]]\nname = 'person'\nvertex = { label = 'P' }\nedge = 7", "TOML parse error", "feed check"),
+        (
+            "[[table]]\nname = 'person'\nvertex = { label = 'P' }\nedge = 7",
+            "line 8: invalid type: integer `7`, expected a table with a label",
+            "feed check",
+        ),
     ] {
         shell.write("feed.toml", &format!("{source}{tables}\n"));
         let run = shell.run(&["feed", "check", "feed.toml"]);
@@ -145,7 +149,7 @@ fn dead_letters_are_listed_applied_and_discarded() {
     let note = shell.run(&["get", "graph", "Note:2", "--format", "json"]).ok().json().remove(0);
     assert_eq!(note["body"], 8);
     let discarded = shell.run(&["feed", "dead-letters", "discard", "feed.toml", "Note:3"]).ok().out;
-    assert!(discarded.contains("1 dead letters discarded, 0 left"), "{discarded}");
+    assert!(discarded.contains("1 dead letter discarded, 0 left"), "{discarded}");
     let gone = shell.run(&["feed", "dead-letters", "retry", "feed.toml", "Note:3"]);
-    gone.fails(2, "there is no dead letter of Note:3", "dead-letters list");
+    gone.fails(2, "no dead letter for Note:3", "dead-letters list");
 }

@@ -3,13 +3,14 @@
 use std::{collections::BTreeMap, fs::File, path::Path};
 
 use arrow_array::RecordBatch;
-use hoplake::{EdgeKey, Key, Operation, Properties, Value, VertexRef};
+use hoplake::{EdgeKey, Operation, Properties, Value, VertexRef};
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReaderBuilder, RowSelection, RowSelector};
 
 use super::files::{CopyFiles, UnsureEdges};
 use crate::{
     FeedError, FeedErrorKind, Missing,
     fold::{EdgeId, Owner, WaitingChanges, WaitingEdge},
+    value::as_key,
 };
 
 /// Reads the rejects of a load: edges that wait, and operations that make edges with stubs.
@@ -17,12 +18,11 @@ pub(super) fn read(files: &CopyFiles, rejects: &Path) -> Result<(WaitingChanges,
     let mut waiting = WaitingChanges::new();
     let mut stubs = Vec::new();
     let unsure = files.unsure();
-    for (path, rows) in rejected(rejects)? {
+    for (path, (rows, reason)) in rejected(rejects)? {
         let edges = unsure.iter().find(|edges| edges.path.as_os_str() == path.as_str());
         let Some(edges) = edges else {
-            let why =
-                format!("the load left out row {} of what was copied, which names a vertex that is not there", rows[0]);
-            return Err(FeedError::new(FeedErrorKind::Row, why));
+            let why = format!("a row that was copied cannot be loaded: {reason}");
+            return Err(FeedError::new(FeedErrorKind::Row, why).hint("check that the columns of a key identify a row"));
         };
         for batch in rows_of(&edges.path, &rows)? {
             for row in 0..batch.num_rows() {
@@ -34,20 +34,21 @@ pub(super) fn read(files: &CopyFiles, rejects: &Path) -> Result<(WaitingChanges,
     Ok((waiting, stubs))
 }
 
-/// The numbers of rejected rows, ascending, by file.
-fn rejected(rejects: &Path) -> Result<BTreeMap<String, Vec<usize>>, FeedError> {
+/// The numbers of rejected rows, ascending, and the first reason, by file.
+fn rejected(rejects: &Path) -> Result<BTreeMap<String, (Vec<usize>, String)>, FeedError> {
     let unreadable =
         |error: csv::Error| FeedError::unavailable(format!("could not read {}: {error}", rejects.display()));
     let mut reader = csv::Reader::from_path(rejects).map_err(unreadable)?;
-    let mut by_file: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    let mut by_file: BTreeMap<String, (Vec<usize>, String)> = BTreeMap::new();
     for record in reader.records() {
         let record = record.map_err(unreadable)?;
         let row = record.get(1).and_then(|row| row.parse().ok());
         if let (Some(file), Some(row)) = (record.get(0), row) {
-            by_file.entry(file.to_owned()).or_default().push(row);
+            let reason = || format!("{} {}", record.get(3).unwrap_or_default(), record.get(4).unwrap_or_default());
+            by_file.entry(file.to_owned()).or_insert_with(|| (Vec::new(), reason())).0.push(row);
         }
     }
-    by_file.values_mut().for_each(|rows| rows.sort_unstable());
+    by_file.values_mut().for_each(|(rows, _)| rows.sort_unstable());
     Ok(by_file)
 }
 
@@ -74,11 +75,7 @@ fn rows_of(path: &Path, rows: &[usize]) -> Result<Vec<RecordBatch>, FeedError> {
 
 /// The edge of a row.
 fn edge(edges: &UnsureEdges, batch: &RecordBatch, row: usize) -> Option<(EdgeId, Properties)> {
-    let key = |column: usize| match Value::at(batch.column(column), row) {
-        Value::Int64(key) => Some(Key::Int64(key)),
-        Value::String(key) => Some(Key::String(key)),
-        _ => None,
-    };
+    let key = |column: usize| as_key(Value::at(batch.column(column), row));
     // A foreign key's file has the vertex first that the row is.
     let (source, target) = if edges.owner == Owner::Target { (1, 0) } else { (0, 1) };
     let end = |column: usize, at: usize| Some(VertexRef { label: edges.ends[at].0.clone(), key: key(column)? });

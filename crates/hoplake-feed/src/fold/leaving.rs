@@ -348,11 +348,10 @@ fn rekeyed(map: &VertexMap, key: &ForeignKeyMap, vertex: &VertexRef, new: &Verte
 /// The value of a column of a key.
 fn part(key: &Key, columns: usize, number: usize) -> Value {
     match key {
-        Key::Int64(key) => Value::Int64(*key),
-        Key::String(key) if columns == 1 => Value::String(key.clone()),
-        Key::String(key) => {
+        Key::String(key) if columns > 1 => {
             let part = value::parts(key).into_iter().nth(number);
             part.map_or(Value::Null, Value::String)
         }
+        key => value::of_key(key),
     }
 }

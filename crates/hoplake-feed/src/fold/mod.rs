@@ -386,7 +386,7 @@ impl<'a> Fold<'a> {
             match missing {
                 Missing::Wait => waits = true,
                 Missing::Stub => self.overlay.upsert_vertex(&end.clone(), Properties::new()),
-                Missing::Error => return Err(BadRow { why: format!("there is no vertex {end}, which it names") }),
+                Missing::Error => return Err(BadRow { why: format!("vertex {end} does not exist") }),
             }
         }
         if waits {

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::{FileArgs, failure::failed};
 use crate::{
     failure::Failure,
-    output::{print_line, tables::printable},
+    output::{numbers::counted, print_line, tables::printable},
 };
 
 /// List, show, apply or discard changes that could not be applied
@@ -76,7 +76,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
             let of_name: Vec<_> = letters.iter().filter(|letter| letter.names.contains(&args.name)).collect();
             if of_name.is_empty() {
                 let hint = "hoplake feed dead-letters list shows what there is";
-                return Err(Failure::usage(format!("there is no dead letter of {}", args.name), hint).into());
+                return Err(Failure::usage(format!("no dead letter for {}", args.name), hint).into());
             }
             for letter in of_name {
                 print_line(change_to_json(&letter.change).to_string())?;
@@ -102,7 +102,7 @@ impl SelectArgs {
 
 fn report(retried: Retried, done: &str) -> anyhow::Result<()> {
     let Retried { done: count, left, version } = retried;
-    print_line(format!("version {version}: {count} dead letters {done}, {left} left"))?;
+    print_line(format!("version {version}: {} {done}, {left} left", counted(count, "dead letter", "dead letters")))?;
     Ok(())
 }
 

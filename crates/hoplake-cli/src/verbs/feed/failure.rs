@@ -20,7 +20,7 @@ pub fn failed(error: FeedError) -> anyhow::Error {
         }
         FeedErrorKind::Conflict => "hoplake feed status shows where the graph is",
         FeedErrorKind::Unavailable => "check the address, the user and the password of the database, and try again",
-        FeedErrorKind::Purged => "copy the tables anew",
+        FeedErrorKind::Purged => "remove the graph: the feed then copies all rows",
         FeedErrorKind::Graph => "check the address of the graph, and the credentials of its store",
     };
     let hint = error.what_to_do().unwrap_or(by_kind).to_owned();

@@ -25,6 +25,7 @@ pub struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Action {
     Infer(infer::Args),
+    /// Compare the database with the settings, and show what each table becomes
     Check(FileArgs),
     Run(run::Args),
     Status(status::Args),

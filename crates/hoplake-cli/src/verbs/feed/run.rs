@@ -6,7 +6,10 @@ use hoplake_feed::{Applied, Copied, Feed, Position, Progress, RunOptions, Settin
 use serde_json::json;
 
 use super::{FileArgs, failure::failed};
-use crate::{output::print_line, stopping::stopped};
+use crate::{
+    output::{numbers::counted, print_line},
+    stopping::stopped,
+};
 
 /// Follow the database until Ctrl-C or SIGTERM
 #[derive(Debug, clap::Args)]
@@ -81,7 +84,8 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         });
         json!({"version": version, "position": position, "commits": done.commits, "row_changes": done.rows, "first_copy": copied}).to_string()
     } else {
-        format!("version {version}, at {position}: {} row changes in {} commits", done.rows, done.commits)
+        let rows = counted(done.rows, "row change", "row changes");
+        format!("version {version}, at {position}: {rows} in {}", counted(done.commits, "commit", "commits"))
     })?;
     ended.map_err(failed)
 }

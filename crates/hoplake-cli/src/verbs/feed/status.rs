@@ -8,7 +8,7 @@ use hoplake_feed::{
 use serde_json::json;
 
 use super::failure::failed;
-use crate::output::print_line;
+use crate::output::{numbers::counted, print_line};
 
 /// Show up to where a graph has followed its sources
 #[derive(Debug, clap::Args)]
@@ -41,14 +41,17 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
             None => State::default(),
             Some(id) => state::read(&store, source, id).await.map_err(failed)?,
         };
-        let (waiting, letters) = (state.waiting.len(), state.dead_letters());
+        let (waiting, letters) = (state.waiting.len() as u64, state.dead_letters());
         let Position { of_source, is_copying, .. } = position;
         print_line(if args.json {
             json!({"source": source, "position": of_source, "copying": is_copying, "edges_waiting": waiting, "dead_letters": letters, "version": newest.version}).to_string()
         } else {
             let copying = if is_copying { ", the first copy is not complete" } else { "" };
-            let waits = if waiting == 0 { String::new() } else { format!(", {waiting} edges wait for a vertex") };
-            let set_aside = if letters == 0 { String::new() } else { format!(", {letters} dead letters") };
+            let some = |number, one, many| {
+                if number == 0 { String::new() } else { format!(", {}", counted(number, one, many)) }
+            };
+            let waits = some(waiting, "edge waits for a vertex", "edges wait for a vertex");
+            let set_aside = some(letters, "dead letter", "dead letters");
             format!("{source}  {of_source}  version {}{copying}{waits}{set_aside}", newest.version)
         })?;
     }

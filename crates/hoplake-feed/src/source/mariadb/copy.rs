@@ -82,7 +82,7 @@ pub(super) async fn decoders(conn: &mut Conn, table: &TableName) -> Result<(Colu
 async fn copy_table(conn: &mut Conn, table: &TableName, sink: &mut dyn RowSink) -> Result<(), FeedError> {
     let (columns, decoders) = decoders(conn, table).await?;
     if columns.names.is_empty() {
-        return Err(FeedError::invalid(format!("table {table} is no longer there, or may not be read")));
+        return Err(FeedError::invalid(format!("table {table} was dropped, or the user may not read it")));
     }
     let names: Vec<_> = columns.names.iter().map(|name| catalogue::identifier(name)).collect();
     let from = format!("{}.{}", catalogue::identifier(&table.schema), catalogue::identifier(&table.name));

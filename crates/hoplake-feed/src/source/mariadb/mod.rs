@@ -65,7 +65,9 @@ impl MariaDb {
             let of_url = opts.db_name().unwrap_or_default().to_owned();
             if of_url.is_empty() {
                 let hint = "write mysql://user@host:port/database";
-                return Err(FeedError::invalid(format!("source.url {} names no database", shown(url))).hint(hint));
+                return Err(
+                    FeedError::invalid(format!("source.url {}: the URL has no database", shown(url))).hint(hint)
+                );
             }
             if database.get_or_insert(of_url.clone()) != &of_url {
                 return Err(FeedError::invalid("the addresses of source.url name different databases"));

@@ -41,7 +41,7 @@ pub(super) async fn copy(
 async fn copy_table(connection: &mut Connection, table: &TableName, sink: &mut dyn RowSink) -> Result<(), FeedError> {
     let (columns, decoders) = catalogue::decoders(connection, table).await?;
     if columns.names.is_empty() {
-        return Err(FeedError::invalid(format!("table {table} is no longer there, or may not be read")));
+        return Err(FeedError::invalid(format!("table {table} was dropped, or the user may not read it")));
     }
     let names: Vec<_> = columns.names.iter().map(|name| identifier(name)).collect();
     let from = format!("{}.{}", identifier(&table.schema), identifier(&table.name));

@@ -65,9 +65,9 @@ impl Postgres {
             let parsed = Url::parse(url).map_err(|error| invalid(&error.to_string()))?;
             let database = parsed.path().trim_start_matches('/');
             if database.is_empty() {
-                return Err(invalid("it names no database").hint("write postgres://user@host:port/database"));
+                return Err(invalid("the URL has no database").hint("write postgres://user@host:port/database"));
             }
-            let host = parsed.host_str().ok_or_else(|| invalid("it names no host"))?;
+            let host = parsed.host_str().ok_or_else(|| invalid("the URL has no host"))?;
             let password = password.clone().or_else(|| parsed.password().map(str::to_owned)).unwrap_or_default();
             let config = ReplicationConfig::new(
                 host,
@@ -85,10 +85,7 @@ impl Postgres {
             let mode = parsed.query_pairs().find(|(name, _)| name == "sslmode").map(|(_, mode)| mode.into_owned());
             match mode.as_deref() {
                 None | Some("disable") => Ok(config),
-                Some(mode) => Err(invalid(&format!(
-                    "sslmode={mode} is not supported: there is no TLS to PostgreSQL yet"
-                ))
-                .hint(
+                Some(mode) => Err(invalid(&format!("sslmode={mode}: TLS is not supported for PostgreSQL yet")).hint(
                     "connect through a tunnel, such as stunnel or ssh -L, or without TLS where the network is trusted",
                 )),
             }

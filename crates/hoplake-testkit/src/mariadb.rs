@@ -50,7 +50,8 @@ impl MariaDbServer {
         let mut install = Command::new("mariadb-install-db");
         install.arg("--no-defaults").arg(format!("--datadir={}", folder.path().join("data").display()));
         install.args(["--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve"]);
-        install.arg(format!("--user={}", user()));
+        // The server that it runs for a moment removes the temporary tables of others from a folder that they share.
+        install.arg(format!("--user={}", user())).env("TMPDIR", folder.path());
         run(&mut install, HINT)?;
         fs::write(folder.path().join("users.sql"), USERS.replace('\n', " ").replace("; ", ";\n"))?;
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();

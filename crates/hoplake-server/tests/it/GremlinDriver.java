@@ -200,8 +200,9 @@ public class GremlinDriver {
     static void leaves() throws Exception {
         Cluster cluster = settings(Serializers.GRAPHBINARY_V1, token).maxWaitForClose(100).create();
         Client client = cluster.connect().alias("new");
+        System.out.println("ready");
+        System.in.read();
         var answer = client.submit(ENDLESS).all();
-        System.out.println("asked");
         System.in.read();
         cluster.close();
         if (!answer.isCompletedExceptionally()) throw new AssertionError("an answer");

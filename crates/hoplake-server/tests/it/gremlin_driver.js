@@ -157,8 +157,9 @@ async function errs(mimeType) {
 // A query whose client closes its connection: the test looks whether it ends.
 async function leaves() {
   const client = new Client(ADDRESS, settings(undefined, 'new'));
+  console.log('ready');
+  await once(process.stdin, 'data');
   const answer = client.submit(ENDLESS).then(() => assert.fail('an answer'), (error) => error);
-  console.log('asked');
   await once(process.stdin, 'data');
   await client.close();
   assert.equal((await answer).message, 'Connection has been closed.');

@@ -81,8 +81,9 @@ ask("old json", serializer.GraphSONSerializersV2d0())
 
 # A query whose client leaves: the test looks whether it ends.
 client = Client(URL, "new", username="ann", password=TOKEN)
+print("ready", flush=True)
+sys.stdin.readline()
 client.submit("g.inject(1).repeat(__.identity()).times(1000000000)")
-print("asked", flush=True)
 sys.stdin.readline()
 # Without a goodbye: the driver's own would wait for the answer.
 os._exit(0)

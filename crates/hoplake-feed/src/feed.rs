@@ -1,11 +1,6 @@
 //! A feed: opened on a source and a graph, it runs until it is stopped.
 
-use std::{
-    collections::BTreeSet,
-    pin::{Pin, pin},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use hoplake::{CompactionSettings, ErrorKind, Graph, OpenSettings, ReadSettings, Store};
 use tokio::{
@@ -25,6 +20,7 @@ use crate::{
     position,
     reading::{Arrived, Reading},
     source::{self, Following, Source},
+    stopping::Stop,
 };
 
 /// Memory of the graph's cache: what a fold looks up is of recent changes.
@@ -153,25 +149,40 @@ impl Feed {
         &self.applying.graph
     }
 
-    /// Follows the source until `stop` is ready; what is whole is committed then.
+    /// Follows the source until `stop` is ready; what is whole is committed then, within `stream.grace_ms`.
     ///
     /// # Errors
-    /// What cannot be followed; see [`FeedErrorKind`]. Everything before it is committed.
+    /// What cannot be followed; see [`FeedErrorKind`]. Everything before it is committed. [`Unavailable`](FeedErrorKind::Unavailable) if
+    /// the store did not take the last commit within the grace: its transactions are read again by the next feed.
     pub async fn run(&mut self, stop: impl Future<Output = ()>, progress: &dyn Progress) -> Result<(), FeedError> {
-        let mut stop = pin!(stop);
-        let mut ended = self.follow(stop.as_mut(), progress).await;
+        let mut stop = Stop::new(stop, Duration::from_millis(self.settings.stream.grace_ms));
+        let mut ended = self.follow(&mut stop, progress).await;
         // A process that was killed may have a commit on its way: this one goes on behind it, once. If there is another conflict, another
         // feed is alive.
         if ended.as_ref().is_err_and(|error| error.kind() == FeedErrorKind::Conflict) && self.commits == 0 {
             tracing::warn!("the graph has moved since the feed was opened; it goes on from there");
-            self.adopt().await?;
-            ended = self.follow(stop, progress).await;
+            ended = match stop.or_over(self.adopt()).await {
+                Some(adopted) => {
+                    adopted?;
+                    self.follow(&mut stop, progress).await
+                }
+                None => Err(self.cut_off()),
+            };
         }
         if let Some(compaction) = self.compaction.take() {
             compaction.abort();
         }
-        self.applying.graph.settled().await;
+        stop.or_over(self.applying.graph.settled()).await;
         ended
+    }
+
+    /// The grace is over, and a commit is not.
+    fn cut_off(&self) -> FeedError {
+        let why = format!(
+            "the store did not take the last commit within the {} ms after the stop; the graph is at {}",
+            self.settings.stream.grace_ms, self.applying.position.of_source
+        );
+        FeedError::unavailable(why).hint("nothing is lost: the next run goes on from there, or from that commit")
     }
 
     /// Takes over the graph as it is now.
@@ -185,7 +196,7 @@ impl Feed {
 
     async fn follow(
         &mut self,
-        mut stop: Pin<&mut impl Future<Output = ()>>,
+        stop: &mut Stop<impl Future<Output = ()>>,
         progress: &dyn Progress,
     ) -> Result<(), FeedError> {
         let following = Following {
@@ -202,11 +213,11 @@ impl Feed {
             let due = batch.due(&self.settings);
             let arrived = tokio::select! {
                 biased;
-                () = &mut stop => break Ok(()),
+                () = stop.wanted() => break Ok(()),
                 // What has come while the last commit was under way belongs to this one, too.
                 () = sleep_until(due.unwrap_or_else(far_future)), if due.is_some() => match reading.next_now() {
                     None => {
-                        self.commit(&mut batch, progress).await?;
+                        self.commit(&mut batch, stop, progress).await?;
                         continue;
                     }
                     arrived => arrived,
@@ -221,23 +232,30 @@ impl Feed {
                 Some(Ok(Some(arrived))) => {
                     batch.add(arrived);
                     if batch.is_full(&self.settings) {
-                        self.commit(&mut batch, progress).await?;
+                        self.commit(&mut batch, stop, progress).await?;
                     }
                 }
             }
         };
         // What came before the end is whole transactions.
-        self.commit(&mut batch, progress).await?;
+        self.commit(&mut batch, stop, progress).await?;
         ended
     }
 
-    async fn commit(&mut self, batch: &mut Collected, progress: &dyn Progress) -> Result<(), FeedError> {
+    async fn commit(
+        &mut self,
+        batch: &mut Collected,
+        stop: &mut Stop<impl Future<Output = ()>>,
+        progress: &dyn Progress,
+    ) -> Result<(), FeedError> {
         let Collected { arrived, .. } = std::mem::take(batch);
         let (transactions, permits): (Vec<Transaction>, Vec<_>) =
             arrived.into_iter().map(|Arrived { transaction, _permit, .. }| (transaction, _permit)).unzip();
         let Some(last) = transactions.last() else { return Ok(()) };
         let committed_unix_ms = last.committed_unix_ms;
-        let applied = self.applying.apply(&transactions).await?;
+        // A commit that is dropped is in the graph or not; the condition of the next one finds out.
+        let Some(applied) = stop.or_over(self.applying.apply(&transactions)).await else { return Err(self.cut_off()) };
+        let applied = applied?;
         drop(permits);
         self.committed.send_replace(self.applying.position.of_source.clone());
         progress.applied(&applied, &self.applying.position, committed_unix_ms);

@@ -30,6 +30,7 @@ mod retrying;
 mod settings;
 pub mod source;
 pub mod state;
+mod stopping;
 mod value;
 
 pub use applying::Applied;

@@ -29,7 +29,7 @@ use crate::{
     fold::Waiting,
     letters::{self, Letter},
     mapping::Mapping,
-    source::{RowSink, Source},
+    source::{Purpose, RowSink, Source},
     state::{self, State},
 };
 
@@ -72,7 +72,10 @@ pub async fn copy(
     let begun = Instant::now();
     let folder = temporary_folder(settings)?;
     let mut sink = Sink::begin(CopyFiles::new(mapping.clone(), folder.path())?);
-    let of_source = source.copy(&mapping.tables(), &mut sink).await?;
+    let mut snapshot = source.snapshot(Purpose::Follow).await?;
+    snapshot.rows(&mapping.tables(), &mut sink).await?;
+    let of_source = snapshot.position().to_owned();
+    drop(snapshot);
     let (files, rows) = sink.end().await?;
     let read_ms = begun.elapsed().as_millis() as u64;
     let may_miss = files.may_miss();

@@ -42,17 +42,31 @@ pub trait Source: Send + Sync {
         Ok(None)
     }
 
-    /// Reads all rows of tables as they are at one position, without stopping writers, and returns the position.
+    /// All rows as they are at one position, without stopping writers.
     ///
     /// # Errors
-    /// As [`Self::catalogue`]; that of `rows`.
-    async fn copy(&self, tables: &[TableName], rows: &mut dyn RowSink) -> Result<String, FeedError>;
+    /// As [`Self::catalogue`].
+    async fn snapshot(&self, purpose: Purpose) -> Result<Box<dyn Snapshot>, FeedError>;
 
     /// The transactions behind a position, with their changes of the tables that are followed.
     ///
     /// # Errors
     /// As [`Self::catalogue`]; [`Purged`](crate::FeedErrorKind::Purged) if the source no longer has them.
     async fn stream(&self, from: &str, following: Following) -> Result<Box<dyn TransactionStream>, FeedError>;
+
+    /// The same for a second reader, whether the feed reads at the time or not.
+    ///
+    /// # Errors
+    /// As [`Self::stream`].
+    async fn stream_aside(&self, from: &str, following: Following) -> Result<Box<dyn TransactionStream>, FeedError> {
+        self.stream(from, following).await
+    }
+
+    /// Whether all that is behind the position `a` is behind `b`, too.
+    ///
+    /// # Errors
+    /// [`Invalid`](crate::FeedErrorKind::Invalid) if one of them is no position of such a source.
+    fn is_within(&self, a: &str, b: &str) -> Result<bool, FeedError>;
 
     /// The newest position.
     ///
@@ -74,7 +88,29 @@ pub struct Following {
     pub committed: Option<watch::Receiver<String>>,
 }
 
-/// What takes the rows of a copy.
+/// What a snapshot is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// A stream goes on from its position: the source keeps what comes after it.
+    Follow,
+    /// Nothing is left of it at the source.
+    Compare,
+}
+
+/// All rows as they are at one position.
+#[async_trait]
+pub trait Snapshot: Send {
+    /// The position.
+    fn position(&self) -> &str;
+
+    /// Reads all rows of tables, as often as it is called.
+    ///
+    /// # Errors
+    /// As [`Source::catalogue`]; that of `rows`.
+    async fn rows(&mut self, tables: &[TableName], rows: &mut dyn RowSink) -> Result<(), FeedError>;
+}
+
+/// What takes the rows of a snapshot.
 #[async_trait]
 pub trait RowSink: Send {
     /// Takes some rows of a table.

@@ -77,6 +77,27 @@ impl Gtids {
         }
         intervals.sort_unstable();
     }
+
+    /// Whether all transactions of this position are in another.
+    pub(super) fn is_within(&self, other: &Self) -> Result<bool, FeedError> {
+        Ok(match (self, other) {
+            (Self::MariaDb(here), Self::MariaDb(there)) => here.iter().all(|(domain, (_, number))| {
+                there.get(domain).is_some_and(|(_, last)| number <= last)
+            }),
+            (Self::MySql(here), Self::MySql(there)) => here.iter().all(|(server, intervals)| {
+                let known = there.get(server).map(Vec::as_slice).unwrap_or_default();
+                let is_known =
+                    |(first, last): &(u64, u64)| known.iter().any(|(from, to)| from <= first && last <= to);
+                intervals.iter().all(is_known)
+            }),
+            // The beginning of any log.
+            (Self::MariaDb(here), Self::MySql(_)) if here.is_empty() => true,
+            _ => {
+                let why = format!("{self} and {other} are positions of different kinds of servers");
+                return Err(FeedError::invalid(why));
+            }
+        })
+    }
 }
 
 impl Gtids {
@@ -136,5 +157,24 @@ mod tests {
             set.add_of("a", number);
         }
         assert_eq!(set.to_string(), "a:1-2:5");
+    }
+
+    #[test]
+    fn positions_are_within_others() {
+        let is_within = |a: &str, b: &str| Gtids::parse(a).unwrap().is_within(&Gtids::parse(b).unwrap()).ok();
+        for (a, b, expected) in [
+            ("0-1-18", "0-1-18", Some(true)),
+            ("0-1-18", "0-2-19", Some(true)),
+            ("0-1-19", "0-1-18", Some(false)),
+            ("0-1-1,1-1-5", "0-1-9", Some(false)),
+            ("start", "0-1-1", Some(true)),
+            ("0-1-1", "start", Some(false)),
+            ("start", "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5", Some(true)),
+            ("3e11fa47-71ca-11e1-9e33-c80aa9429562:2-3", "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5", Some(true)),
+            ("3e11fa47-71ca-11e1-9e33-c80aa9429562:4-6", "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5:7", Some(false)),
+            ("0-1-1", "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5", None),
+        ] {
+            assert_eq!(is_within(a, b), expected, "{a} within {b}");
+        }
     }
 }

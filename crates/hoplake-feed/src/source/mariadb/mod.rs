@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! catalogue   tables, keys and rules from information_schema; is the server set up?
-//! copy        a consistent snapshot of rows, at the position of its binlog
+//! snapshot    a consistent snapshot of rows, at the position of its binlog
 //! stream      events of the binlog -> transactions
 //! statements  what a statement in the binlog does to a table
 //! values      bytes and numbers of either path -> values
@@ -16,8 +16,8 @@
 //! written, whatever the table has become since; without it, columns have no names and numbers no signs.
 
 mod catalogue;
-mod copy;
 mod gtid;
+mod snapshot;
 mod statements;
 mod stream;
 mod values;
@@ -27,7 +27,8 @@ use std::{collections::BTreeSet, time::Duration};
 use async_trait::async_trait;
 use mysql_async::{Conn, Opts, OptsBuilder, prelude::Queryable};
 
-use super::{Following, RowSink, Source, TransactionStream, shown};
+use self::gtid::Gtids;
+use super::{Following, Purpose, Snapshot, Source, TransactionStream, shown};
 use crate::{Catalogue, FeedError, FeedErrorKind, Settings, TableName, error::COPY_ANEW};
 
 /// A server of MariaDB or MySQL.
@@ -147,9 +148,8 @@ impl Source for MariaDb {
         catalogue::check(&mut self.connect().await?).await
     }
 
-    async fn copy(&self, tables: &[TableName], rows: &mut dyn RowSink) -> Result<String, FeedError> {
-        let mut conn = self.connect().await?;
-        copy::copy(&mut conn, tables, rows).await
+    async fn snapshot(&self, _purpose: Purpose) -> Result<Box<dyn Snapshot>, FeedError> {
+        Ok(Box::new(snapshot::MariaDbSnapshot::begin(self.connect().await?).await?))
     }
 
     async fn stream(&self, from: &str, following: Following) -> Result<Box<dyn TransactionStream>, FeedError> {
@@ -157,6 +157,10 @@ impl Source for MariaDb {
         Ok(Box::new(
             stream::Binlog::open(conn, from, following, self.server_id, self.timeout, self.servers.clone()).await?,
         ))
+    }
+
+    fn is_within(&self, a: &str, b: &str) -> Result<bool, FeedError> {
+        Gtids::parse(a)?.is_within(&Gtids::parse(b)?)
     }
 
     async fn position(&self) -> Result<String, FeedError> {

@@ -19,7 +19,7 @@ use mysql_async::{
 };
 
 use super::{
-    Flavour, catalogue, copy, failed,
+    Flavour, catalogue, snapshot, failed,
     gtid::Gtids,
     statements::{Effect, Followed, effects},
     values::Decoder,
@@ -262,7 +262,7 @@ impl Binlog {
                     continue;
                 }
             };
-            let (now, decoders) = copy::decoders(&mut conn, table).await?;
+            let (now, decoders) = snapshot::decoders(&mut conn, table).await?;
             let mut columns = Columns { table: table.clone(), names: Vec::new(), kinds: Vec::new() };
             let mut of_log = Vec::new();
             for (name, _) in &described {

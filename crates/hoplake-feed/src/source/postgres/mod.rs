@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! catalogue  tables, keys, identities and the publication, from pg_catalog
-//! copy       a snapshot of rows, exactly where a new slot begins
+//! snapshot   all rows, exactly where a new slot begins
 //! stream     messages of pgoutput -> transactions
 //! values     text forms -> values: rows of queries and of the log have the same
 //! ```
@@ -13,7 +13,7 @@
 //! **One connection** of the replication kind does it all: it answers queries until the stream begins.
 
 mod catalogue;
-mod copy;
+mod snapshot;
 mod stream;
 mod values;
 
@@ -25,7 +25,7 @@ use hoplake::Name;
 use pgwire_replication::{Lsn, PgWireError, ReplicationClient, ReplicationConfig};
 use url::Url;
 
-use super::{Following, RowSink, Source, TransactionStream, shown};
+use super::{Following, Purpose, Snapshot, Source, TransactionStream, shown};
 use crate::{Catalogue, FeedError, FeedErrorKind, Settings, TableName, error::COPY_ANEW};
 
 /// Text forms that do not depend on the server's settings; and that it says every three seconds that nothing happens.
@@ -103,14 +103,26 @@ impl Postgres {
 
     /// A connection to the first server that answers, which is asked before it streams.
     async fn connect(&self) -> Result<Connection, FeedError> {
-        self.connect_from(None).await
+        self.connect_with(ReplicationConfig::clone).await
     }
 
-    /// The same, to stream behind a position.
-    async fn connect_from(&self, from: Option<Lsn>) -> Result<Connection, FeedError> {
+    /// The same, to stream from a slot behind a position.
+    async fn connect_from(&self, from: Lsn, slot: &str) -> Result<Connection, FeedError> {
+        let config = |server: &ReplicationConfig| {
+            let mut config = server.clone().with_start_lsn(from);
+            slot.clone_into(&mut config.slot);
+            config
+        };
+        self.connect_with(config).await
+    }
+
+    async fn connect_with(
+        &self,
+        config: impl Fn(&ReplicationConfig) -> ReplicationConfig,
+    ) -> Result<Connection, FeedError> {
         let mut last = None;
         for (server, address) in self.servers.iter().zip(&self.addresses) {
-            let server = from.map_or_else(|| server.clone(), |from| server.clone().with_start_lsn(from));
+            let server = config(server);
             let connected = async {
                 let mut connection = Connection {
                     client: ReplicationClient::connect_gated(server)
@@ -133,6 +145,17 @@ impl Postgres {
             }
         }
         Err(last.unwrap_or_else(|| FeedError::invalid("source.url has no address")))
+    }
+
+    /// Begins a stream; `connection` is for its slot.
+    async fn messages(
+        &self,
+        connection: Connection,
+        from: Lsn,
+        following: Following,
+    ) -> Result<Box<dyn TransactionStream>, FeedError> {
+        let catalogue = self.connect().await?;
+        Ok(Box::new(stream::Messages::open(connection, catalogue, from, following, self.timeout).await?))
     }
 }
 
@@ -221,17 +244,35 @@ impl Source for Postgres {
         catalogue::filled(&mut self.connect().await?, table, columns).await
     }
 
-    async fn copy(&self, tables: &[TableName], rows: &mut dyn RowSink) -> Result<String, FeedError> {
-        let mut connection = self.connect().await?;
-        copy::copy(&mut connection, &self.slot, tables, rows).await
+    async fn snapshot(&self, purpose: Purpose) -> Result<Box<dyn Snapshot>, FeedError> {
+        let connection = self.connect().await?;
+        Ok(Box::new(match purpose {
+            Purpose::Follow => snapshot::PostgresSnapshot::of_feed(connection, &self.slot).await?,
+            Purpose::Compare => snapshot::PostgresSnapshot::temporary(connection).await?,
+        }))
     }
 
     async fn stream(&self, from: &str, following: Following) -> Result<Box<dyn TransactionStream>, FeedError> {
         let from = lsn(from)?;
-        let mut connection = self.connect_from(Some(from)).await?;
-        let catalogue = self.connect().await?;
+        let mut connection = self.connect_from(from, &self.slot).await?;
         stream::check_slot(&mut connection, &self.slot, from).await?;
-        Ok(Box::new(stream::Messages::open(connection, catalogue, from, following, self.timeout).await?))
+        self.messages(connection, from, following).await
+    }
+
+    async fn stream_aside(&self, from: &str, following: Following) -> Result<Box<dyn TransactionStream>, FeedError> {
+        let from = lsn(from)?;
+        let slot = snapshot::temporary_name();
+        let mut connection = self.connect_from(from, &slot).await?;
+        // A slot has one reader. The copy begins where the feed has said that it is, and the server removes it with the connection.
+        let copied =
+            format!("SELECT pg_copy_logical_replication_slot({}, {}, true)", quoted(&self.slot), quoted(&slot));
+        connection.query(&copied).await?;
+        stream::check_slot(&mut connection, &slot, from).await?;
+        self.messages(connection, from, following).await
+    }
+
+    fn is_within(&self, a: &str, b: &str) -> Result<bool, FeedError> {
+        Ok(lsn(a)? <= lsn(b)?)
     }
 
     async fn position(&self) -> Result<String, FeedError> {

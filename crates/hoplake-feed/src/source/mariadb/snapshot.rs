@@ -2,24 +2,44 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use futures::StreamExt;
 use mysql_async::{Conn, Row as MyRow, prelude::Queryable};
 
 use super::{Flavour, catalogue, failed, gtid::Gtids, values::Decoder};
-use crate::{Cell, Columns, FeedError, Row, TableName, source::RowSink};
+use crate::{
+    Cell, Columns, FeedError, Row, TableName,
+    source::{RowSink, Snapshot},
+};
 
 /// Rows that are passed on at a time.
 const ROWS: usize = 2_048;
 
-/// Reads tables in a snapshot, and returns its position.
-pub(super) async fn copy(conn: &mut Conn, tables: &[TableName], rows: &mut dyn RowSink) -> Result<String, FeedError> {
-    let position = begin(conn).await?;
-    for table in tables {
-        copy_table(conn, table, rows).await?;
+/// A transaction that reads, and the position of what it sees. It ends with its connection.
+pub(super) struct MariaDbSnapshot {
+    conn: Conn,
+    position: String,
+}
+
+impl MariaDbSnapshot {
+    pub(super) async fn begin(mut conn: Conn) -> Result<Self, FeedError> {
+        let position = begin(&mut conn).await?;
+        Ok(Self { conn, position })
     }
-    let ended = conn.query_drop("COMMIT").await;
-    ended.map_err(|error| failed("end the snapshot", &error))?;
-    Ok(position)
+}
+
+#[async_trait]
+impl Snapshot for MariaDbSnapshot {
+    fn position(&self) -> &str {
+        &self.position
+    }
+
+    async fn rows(&mut self, tables: &[TableName], rows: &mut dyn RowSink) -> Result<(), FeedError> {
+        for table in tables {
+            table_rows(&mut self.conn, table, rows).await?;
+        }
+        Ok(())
+    }
 }
 
 /// Begins a snapshot, and returns its position in the log.
@@ -79,7 +99,7 @@ pub(super) async fn decoders(conn: &mut Conn, table: &TableName) -> Result<(Colu
     Ok((columns, decoders))
 }
 
-async fn copy_table(conn: &mut Conn, table: &TableName, sink: &mut dyn RowSink) -> Result<(), FeedError> {
+async fn table_rows(conn: &mut Conn, table: &TableName, sink: &mut dyn RowSink) -> Result<(), FeedError> {
     let (columns, decoders) = decoders(conn, table).await?;
     if columns.names.is_empty() {
         return Err(FeedError::invalid(format!("table {table} was dropped, or the user may not read it")));

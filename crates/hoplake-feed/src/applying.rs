@@ -199,6 +199,13 @@ impl Applying {
         Ok(state)
     }
 
+    /// Takes over the graph as it is now.
+    pub(crate) async fn adopt(&mut self) -> Result<(), FeedError> {
+        self.graph.refresh().await?;
+        (self.position, self.state) = remembered(&mut self.graph, &self.name).await?;
+        Ok(())
+    }
+
     /// All letters, oldest first.
     pub(crate) async fn letters(&self) -> Result<Vec<Letter>, FeedError> {
         let mut all = Vec::new();
@@ -226,7 +233,7 @@ impl Applying {
         state: &State,
         pauses: &mut Pauses,
     ) -> Result<Position, FeedError> {
-        let id = match *state == self.state {
+        let id = match *state == self.state && !state.is_empty() {
             true => self.position.state.clone(),
             false => loop {
                 match state::write(self.graph.store(), &self.name, state).await {
@@ -299,21 +306,22 @@ impl Applying {
                 return Ok(Outcome::Committed(self.graph.version()));
             }
             if found != before {
-                return self.overtaken(&found, &before).await;
+                return self.overtaken(&before).await;
             }
         }
     }
 
     /// The graph has a position that this process did not write.
-    async fn overtaken(&mut self, found: &str, before: &str) -> Result<Outcome, FeedError> {
-        let position = Position::parse(found)?;
+    async fn overtaken(&mut self, before: &str) -> Result<Outcome, FeedError> {
+        let (position, state) = remembered(&mut self.graph, &self.name).await?;
         if position.of_source == self.position.of_source && !position.is_copying {
-            self.state = state_of(&self.graph, &self.name, &position).await?;
-            self.position = position;
+            (self.position, self.state) = (position, state);
             return Ok(Outcome::Remembers);
         }
-        let why =
-            format!("another feed of {} has gone on: the graph is at {found}, and this one was at {before}", self.name);
+        let why = format!(
+            "another feed of {} has gone on: the graph is at {position}, and this one was at {before}",
+            self.name
+        );
         Err(FeedError::new(FeedErrorKind::Conflict, why).hint("let one feed run for each source"))
     }
 
@@ -365,10 +373,20 @@ impl Applying {
 }
 
 /// What a feed remembers at a position.
-pub(crate) async fn state_of(graph: &Graph, name: &str, position: &Position) -> Result<State, FeedError> {
-    match &position.state {
-        None => Ok(State::default()),
-        Some(id) => state::read(graph.store(), name, id).await,
+/// The position of a graph, and what is remembered there; of a graph that moves meanwhile, the newer.
+pub(crate) async fn remembered(graph: &mut Graph, name: &str) -> Result<(Position, State), FeedError> {
+    loop {
+        let position = Position::parse(graph.source_position(name).unwrap_or_default())?;
+        let Some(id) = &position.state else { return Ok((position, State::default())) };
+        if let Some(state) = state::read(graph.store(), name, id).await? {
+            return Ok((position, state));
+        }
+        // A commit removes what the one before it names.
+        let before = graph.version();
+        graph.refresh().await?;
+        if graph.version() == before {
+            return Err(state::lost(name, id));
+        }
     }
 }
 

@@ -3,7 +3,8 @@
 use thiserror::Error as ThisError;
 
 /// What to do where changes cannot be followed.
-pub(crate) const COPY_ANEW: &str = "feed into another place, or remove the graph: the feed then copies all rows";
+pub(crate) const COPY_ANEW: &str =
+    "run the feed with --resnapshot: it compares all rows with the graph, writes what differs and goes on from there";
 
 /// What a caller can do about an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use tokio::{
 
 use crate::{
     Catalogue, FeedError, FeedErrorKind, Position, Settings, TableName, Transaction,
-    applying::{Applied, Applying, state_of},
+    applying::{Applied, Applying, remembered},
     copy::{self, Copied},
     error::COPY_ANEW,
     fold::Plans,
@@ -19,7 +19,10 @@ use crate::{
     mapping::{Item, Mapping, PropertyMap},
     position,
     reading::{Arrived, Reading},
+    reconcile::{self, Reconciled},
+    schedule::Schedule,
     source::{self, Following, Source},
+    state::State,
     stopping::Stop,
 };
 
@@ -36,6 +39,8 @@ const COMPACT_EVERY: u64 = 16;
 pub trait Progress: Send + Sync {
     /// The first copy was made.
     fn copied(&self, _copied: &Copied) {}
+    /// The tables were compared with the graph.
+    fn reconciled(&self, _reconciled: &Reconciled) {}
     /// Transactions were applied; the time is that of the last of them at the source, in milliseconds since 1970.
     fn applied(&self, _applied: &Applied, _position: &Position, _committed_unix_ms: i64) {}
 }
@@ -49,6 +54,8 @@ pub struct RunOptions {
     pub accepted: Option<String>,
     /// Whether the feed ends when the source has no more for now.
     pub once: bool,
+    /// Whether all rows are compared first, and the graph is made what they are, whatever its position.
+    pub resnapshot: bool,
 }
 
 /// A source, what its tables become, and whether the two fit.
@@ -117,13 +124,17 @@ impl Feed {
             let copied = copy::copy(&*source, &mapping, &settings, position.is_some(), &writer).await?;
             progress.copied(&copied);
             found = open_graph(&store).await?;
+        } else if options.resnapshot {
+            let reconciled = reconcile::resnapshot(&*source, &settings, &mapping).await?;
+            progress.reconciled(&reconciled);
+            found = open_graph(&store).await?;
         }
-        let graph = found.ok_or_else(|| FeedError::unavailable(format!("the graph at {} is gone", settings.graph)))?;
-        let position = Position::parse(graph.source_position(&name).unwrap_or_default())?;
-        if is_complete && options.accepted.as_deref() != Some(&position.of_source) {
+        let mut graph =
+            found.ok_or_else(|| FeedError::unavailable(format!("the graph at {} is gone", settings.graph)))?;
+        let (position, state) = remembered(&mut graph, &name).await?;
+        if is_complete && !options.resnapshot && options.accepted.as_deref() != Some(&position.of_source) {
             check_new_columns(&*source, &mapping, &graph, &position).await?;
         }
-        let state = state_of(&graph, &name, &position).await?;
         let attempts_max = settings.stream.attempts;
         let applying =
             Applying { graph, mapping, name, position, writer, state, plans: Plans::default(), attempts_max };
@@ -161,7 +172,7 @@ impl Feed {
         // feed is alive.
         if ended.as_ref().is_err_and(|error| error.kind() == FeedErrorKind::Conflict) && self.commits == 0 {
             tracing::warn!("the graph has moved since the feed was opened; it goes on from there");
-            ended = match stop.or_over(self.adopt()).await {
+            ended = match stop.or_over(self.applying.adopt()).await {
                 Some(adopted) => {
                     adopted?;
                     self.follow(&mut stop, progress).await
@@ -185,15 +196,6 @@ impl Feed {
         FeedError::unavailable(why).hint("nothing is lost: the next run goes on from there, or from that commit")
     }
 
-    /// Takes over the graph as it is now.
-    async fn adopt(&mut self) -> Result<(), FeedError> {
-        let Applying { graph, name, position, state, .. } = &mut self.applying;
-        graph.refresh().await?;
-        *position = Position::parse(graph.source_position(name).unwrap_or_default())?;
-        *state = state_of(graph, name, position).await?;
-        Ok(())
-    }
-
     async fn follow(
         &mut self,
         stop: &mut Stop<impl Future<Output = ()>>,
@@ -209,6 +211,7 @@ impl Feed {
         let ahead = self.settings.stream.ahead_bytes_max;
         let mut reading = Reading::begin(self.source.clone(), from, following, ahead);
         let mut batch = Collected::default();
+        let mut schedule = Schedule::new(&self.settings)?;
         let ended = loop {
             let due = batch.due(&self.settings);
             let arrived = tokio::select! {
@@ -222,6 +225,13 @@ impl Feed {
                     }
                     arrived => arrived,
                 },
+                reconciled = schedule.reconciled(&self.settings) => {
+                    match reconciled {
+                        Ok(reconciled) => progress.reconciled(&reconciled),
+                        Err(error) => tracing::warn!(error = %error, "the tables could not be compared with the graph"),
+                    }
+                    continue;
+                }
                 arrived = reading.next() => arrived,
             };
             match arrived {
@@ -323,12 +333,23 @@ async fn check_new_columns(
 
 /// A graph at its position, to be changed without a stream.
 pub(crate) async fn applying(settings: &Settings, mapping: Arc<Mapping>) -> Result<Applying, FeedError> {
+    let mut forgetting = forgetting(settings, mapping).await?;
+    (forgetting.position, forgetting.state) = remembered(&mut forgetting.graph, &forgetting.name).await?;
+    Ok(forgetting)
+}
+
+/// The same, without what is remembered: for a feed that begins anew.
+pub(crate) async fn forgetting(settings: &Settings, mapping: Arc<Mapping>) -> Result<Applying, FeedError> {
     let store = Store::open(&settings.graph).map_err(hoplake::Error::from)?;
     let name = settings.source.name.clone();
     let absent = || FeedError::invalid(format!("the graph at {} is not fed by {name}", settings.graph));
     let graph = open_graph(&store).await?.ok_or_else(absent)?;
     let position = Position::parse(graph.source_position(&name).ok_or_else(absent)?)?;
-    let state = state_of(&graph, &name, &position).await?;
+    if position.is_copying {
+        let why = format!("the graph at {} is not complete: its first copy was cut off", settings.graph);
+        return Err(FeedError::invalid(why).hint("hoplake feed run makes it again"));
+    }
+    let state = State::default();
     let (writer, plans, attempts_max) = (position::writer(), Plans::default(), settings.stream.attempts);
     Ok(Applying { graph, mapping, name, position, writer, state, plans, attempts_max })
 }

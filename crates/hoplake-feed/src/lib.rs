@@ -18,6 +18,7 @@ mod catalogue;
 mod change;
 mod condition;
 pub mod copy;
+mod element;
 mod error;
 mod feed;
 pub mod fold;
@@ -26,7 +27,9 @@ pub mod lookups;
 pub mod mapping;
 mod position;
 mod reading;
+pub mod reconcile;
 mod retrying;
+mod schedule;
 mod settings;
 pub mod source;
 pub mod state;
@@ -38,11 +41,13 @@ pub use catalogue::{BeforeImages, Catalogue, Column, ForeignKey, Rule, Table, Ta
 pub use change::{Cell, Change, Columns, Images, Row, RowChange, Transaction, row_bytes};
 pub use condition::{RowCondition, Verdict};
 pub use copy::Copied;
+pub use element::Element;
 pub use error::{FeedError, FeedErrorKind};
 pub use feed::{Checked, Feed, Progress, RunOptions, check};
 pub use position::Position;
+pub use reconcile::{Difference, DifferenceKind, ReconcileOptions, Reconciled, reconcile};
 pub use retrying::{Retried, Selection, discard, retry};
 pub use settings::{
-    Cascades, CopySettings, EdgeEntry, EndEntry, ForeignKeyEntry, Missing, OnError, OneOrMore, Settings,
-    SourceSettings, StreamSettings, TableEntry, VertexEntry,
+    Cascades, CopySettings, EdgeEntry, EndEntry, ForeignKeyEntry, Missing, OnError, OneOrMore, ReconcileSettings,
+    Settings, SourceSettings, StreamSettings, TableEntry, VertexEntry,
 };

@@ -80,10 +80,10 @@ fn can_be(schema: &Schema, vertex: &VertexRef) -> bool {
 }
 
 /// The property that distinguishes parallel edges, by edge type.
-struct EdgeKeys(BTreeMap<EdgeTypeName, Name>);
+pub(crate) struct EdgeKeys(BTreeMap<EdgeTypeName, Name>);
 
 impl EdgeKeys {
-    fn of(mapping: &Mapping) -> Self {
+    pub(crate) fn of(mapping: &Mapping) -> Self {
         let keys = mapping.entries.iter().filter_map(|entry| match &entry.item {
             Item::Edge(edge) => {
                 let [source, target] = [&edge.ends[0].label, &edge.ends[1].label];
@@ -96,7 +96,7 @@ impl EdgeKeys {
     }
 
     /// The name of an edge with these properties.
-    fn name(&self, label: &Name, source: VertexRef, target: VertexRef, properties: &Properties) -> EdgeId {
+    pub(crate) fn name(&self, label: &Name, source: VertexRef, target: VertexRef, properties: &Properties) -> EdgeId {
         let of = EdgeTypeName { label: label.clone(), source: source.label.clone(), target: target.label.clone() };
         let value = self.0.get(&of).and_then(|property| Some((property, properties.get(property)?)));
         let key = value.filter(|(_, value)| **value != Value::Null);
@@ -245,7 +245,7 @@ async fn edges(graph: &Graph, keys: &EdgeKeys, name: &EdgeTypeName) -> Result<Ve
 }
 
 /// The properties of a row that are not null.
-fn row_of(batch: &RecordBatch, row: usize) -> Properties {
+pub(crate) fn row_of(batch: &RecordBatch, row: usize) -> Properties {
     let schema = batch.schema();
     let columns = schema.fields().iter().zip(batch.columns()).filter(|(field, _)| !field.name().starts_with('~'));
     let values = columns.map(|(field, column)| (Name::from(field.name().as_str()), Value::at(column, row)));

@@ -2,7 +2,7 @@
 //!
 //! Plain data, as written. What needs the database to be judged is checked where a [`Mapping`](crate::Mapping) is made of it.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{collections::BTreeMap, path::Path, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
@@ -36,6 +36,9 @@ pub struct Settings {
     /// How the first copy works.
     #[serde(default, skip_serializing_if = "is_default")]
     pub copy: CopySettings,
+    /// When the running feed compares all rows with the graph.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub reconcile: ReconcileSettings,
     /// Which tables become what.
     #[serde(default, rename = "table")]
     pub tables: Vec<TableEntry>,
@@ -111,6 +114,32 @@ pub struct CopySettings {
     pub memory_bytes: u64,
     /// Where the rows are kept until they are loaded; the system's folder by default.
     pub temp_dir: Option<std::path::PathBuf>,
+}
+
+/// When the running feed compares all rows with the graph.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, expecting = "a table")]
+pub struct ReconcileSettings {
+    /// How often, such as `24h`; never by default.
+    pub every: Option<String>,
+    /// Whether what differs is written to the graph.
+    pub repair: bool,
+    /// The folder for the differences of the last time.
+    pub report: Option<std::path::PathBuf>,
+}
+
+impl ReconcileSettings {
+    /// How often.
+    ///
+    /// # Errors
+    /// [`Invalid`](crate::FeedErrorKind::Invalid) if it is no time, or less than a second.
+    pub fn every(&self) -> Result<Option<Duration>, FeedError> {
+        let Some(text) = &self.every else { return Ok(None) };
+        let every = text.parse::<jiff::SignedDuration>().ok().and_then(|it| Duration::try_from(it).ok());
+        every.filter(|every| every.as_secs() > 0).map(Some).ok_or_else(|| {
+            FeedError::invalid(format!("reconcile.every is {text:?} and has to be a time such as 24h or 30m"))
+        })
+    }
 }
 
 /// Rows of a table that become vertices or edges.
@@ -354,6 +383,7 @@ impl Settings {
                 return invalid(format!("stream.{name} is {bytes} and has to be at least 65536"));
             }
         }
+        self.reconcile.every()?;
         for table in &self.tables {
             table.validate().map_err(|why| FeedError::invalid(format!("table {}: {why}", table.name)))?;
         }

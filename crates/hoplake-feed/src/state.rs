@@ -7,17 +7,14 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use hoplake::{
-    EdgeKey, Store, VertexRef,
-    changes::{value_from_json, value_to_json},
-};
+use hoplake::Store;
 use serde::{Deserialize, Serialize};
 
 use crate::{
     FeedError,
+    element::{Element, ElementLine, properties_of, properties_to_json},
     error::COPY_ANEW,
     fold::{EdgeId, Owner, Waiting, WaitingChanges, WaitingEdge},
-    value,
 };
 
 /// What a feed has to remember.
@@ -63,13 +60,8 @@ enum Line {
 /// An edge that waits, as it is written.
 #[derive(Serialize, Deserialize)]
 struct WaitingLine {
-    label: String,
-    source: (String, serde_json::Value),
-    target: (String, serde_json::Value),
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    key: Option<(String, serde_json::Value)>,
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    properties: Vec<(String, serde_json::Value)>,
+    edge: ElementLine,
+    properties: serde_json::Value,
     owner: char,
 }
 
@@ -107,15 +99,14 @@ pub async fn write(store: &Store, source: &str, state: &State) -> Result<Option<
     Ok(Some(id))
 }
 
-/// Reads a state.
+/// Reads a state; `None` if the object is gone.
 ///
 /// # Errors
-/// [`Invalid`](crate::FeedErrorKind::Invalid) if the object is gone or damaged; the store's.
-pub async fn read(store: &Store, source: &str, id: &str) -> Result<State, FeedError> {
+/// [`Invalid`](crate::FeedErrorKind::Invalid) if the object is damaged; the store's.
+pub async fn read(store: &Store, source: &str, id: &str) -> Result<Option<State>, FeedError> {
     let name = name_of(source, id);
     let damaged = |why: &str| FeedError::invalid(format!("{name} {why}")).hint(COPY_ANEW);
-    let found = store.get(&name).await.map_err(hoplake::Error::from)?;
-    let bytes = found.ok_or_else(|| damaged("is not there"))?;
+    let Some(bytes) = store.get(&name).await.map_err(hoplake::Error::from)? else { return Ok(None) };
     let text = zstd::bulk::decompress(&bytes, BYTES_MAX).map_err(|_| damaged("is damaged"))?;
     let mut state = State::default();
     let mut changes = WaitingChanges::new();
@@ -130,7 +121,12 @@ pub async fn read(store: &Store, source: &str, id: &str) -> Result<State, FeedEr
         }
     }
     state.waiting.apply(&changes);
-    Ok(state)
+    Ok(Some(state))
+}
+
+/// The error where a position names an object that is gone.
+pub fn lost(source: &str, id: &str) -> FeedError {
+    FeedError::invalid(format!("{} is not there", name_of(source, id))).hint(COPY_ANEW)
 }
 
 /// Removes an object that no position names any more. That it fails leaves an object of no use.
@@ -140,14 +136,9 @@ pub async fn remove(store: &Store, source: &str, id: &str) {
 
 impl WaitingLine {
     fn of(id: &EdgeId, edge: &WaitingEdge) -> Self {
-        let end = |vertex: &VertexRef| (vertex.label.to_string(), value_to_json(&value::of_key(&vertex.key)));
-        let key = id.key.as_ref().map(EdgeKey::from);
         Self {
-            label: id.label.to_string(),
-            source: end(&id.source),
-            target: end(&id.target),
-            key: key.map(|key| (key.property.to_string(), value_to_json(&key.value))),
-            properties: edge.properties.iter().map(|(name, value)| (name.to_string(), value_to_json(value))).collect(),
+            edge: ElementLine::of(&Element::Edge(id.clone())),
+            properties: properties_to_json(&edge.properties),
             owner: match edge.owner {
                 Owner::Source => 's',
                 Owner::Target => 't',
@@ -157,23 +148,13 @@ impl WaitingLine {
     }
 
     fn read(self) -> Option<(EdgeId, WaitingEdge)> {
-        let read = |json: &serde_json::Value| value_from_json(&json.to_string()).ok();
-        let end = |(label, key): &(String, serde_json::Value)| {
-            Some(VertexRef::new(label.as_str(), value::as_key(read(key)?)?))
-        };
-        let key = match &self.key {
-            None => None,
-            Some((property, json)) => Some(EdgeKey { property: property.as_str().into(), value: read(json)? }.into()),
-        };
-        let properties = self.properties.iter().map(|(name, json)| Some((name.as_str(), read(json)?)));
-        let properties = properties.collect::<Option<Vec<_>>>()?.into_iter().collect();
+        let Element::Edge(id) = self.edge.read()? else { return None };
         let owner = match self.owner {
             's' => Owner::Source,
             't' => Owner::Target,
             'r' => Owner::Row,
             _ => return None,
         };
-        let (source, target) = (end(&self.source)?, end(&self.target)?);
-        Some((EdgeId { label: self.label.as_str().into(), source, target, key }, WaitingEdge { properties, owner }))
+        Some((id, WaitingEdge { properties: properties_of(&self.properties)?, owner }))
     }
 }

@@ -30,7 +30,7 @@ const ROWS: usize = 16_384;
 const GROUP_ROWS: usize = 65_536;
 
 /// Rows that a copy sets aside, at most: they are in memory, and with more of them the mapping is wrong.
-const SET_ASIDE_MAX: usize = 10_000;
+pub(crate) const SET_ASIDE_MAX: usize = 10_000;
 
 /// The files of a copy.
 pub(super) struct CopyFiles {

@@ -24,6 +24,7 @@ use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
 use self::files::CopyFiles;
+pub(crate) use self::files::SET_ASIDE_MAX;
 use crate::{
     Columns, FeedError, Position, Row, Settings,
     fold::Waiting,
@@ -114,7 +115,7 @@ pub async fn copy(
     })
 }
 
-fn temporary_folder(settings: &Settings) -> Result<TempDir, FeedError> {
+pub(crate) fn temporary_folder(settings: &Settings) -> Result<TempDir, FeedError> {
     let mut builder = tempfile::Builder::new();
     builder.prefix("hoplake-feed-");
     let made = match &settings.copy.temp_dir {

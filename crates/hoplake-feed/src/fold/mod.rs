@@ -12,8 +12,10 @@
 //! waiting    edges to vertices that are not there
 //! known      needs, and what was looked up
 //! render     the overlay as a batch
+//! correcting the same for what is not as the tables say
 //! ```
 
+mod correcting;
 mod known;
 mod leaving;
 mod overlay;
@@ -29,6 +31,7 @@ use std::{
 
 use hoplake::{Properties, VertexRef};
 
+pub(crate) use self::correcting::{Correction, correct};
 use self::{known::Asking, waiting::WaitingOverlay};
 pub use self::{
     known::{EdgeTypeName, EdgesOf, Known, KnownEdge, KnownVertex, Need},
@@ -44,7 +47,7 @@ use crate::{
 };
 
 /// What comes of a batch of transactions.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Folded {
     /// What has to be known first. Unless there is none, the rest is not yet right.
     pub needs: BTreeSet<Need>,

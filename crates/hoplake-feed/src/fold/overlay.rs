@@ -142,7 +142,7 @@ impl Overlay {
     }
 
     /// Whether nothing stays of what a vertex had in the graph.
-    pub(super) fn is_reset(&self, vertex: &VertexRef) -> bool {
+    pub fn is_reset(&self, vertex: &VertexRef) -> bool {
         self.vertices.get(vertex).is_some_and(|state| state.is_reset)
     }
 

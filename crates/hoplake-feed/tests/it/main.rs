@@ -6,4 +6,5 @@ mod following;
 mod mariadb;
 mod model;
 mod postgres;
+mod reconciling;
 mod workload;

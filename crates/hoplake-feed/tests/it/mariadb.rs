@@ -3,13 +3,16 @@
 use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
 use hoplake::Graph;
-use hoplake_feed::{Feed, FeedErrorKind, RunOptions, Selection, Settings, discard, letters::Letter, retry};
+use hoplake_feed::{
+    Feed, FeedErrorKind, ReconcileOptions, RunOptions, Selection, Settings, discard, letters::Letter, retry,
+};
 use hoplake_testkit::MariaDbServer;
-use mysql_async::{Conn, Opts, prelude::Queryable};
+use mysql_async::{Conn, Opts, Row, prelude::Queryable};
 
 use crate::{
     following::{caught_up, check_versions, followed_with_kills, from_environment},
     model::Model,
+    reconciling::{damage, differences, repaired, reported, without_keys},
     workload::{self, Dice},
 };
 
@@ -299,4 +302,145 @@ async fn numbers_keep_their_signs_whatever_is_before_them() {
         let read: Vec<_> = ["n", "u", "i", "m"].iter().map(|name| row[*name].as_str()).collect();
         assert_eq!(read, ["-1", "18446744073709551615", "-2", "-3"], "behind {kind}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_differs_from_the_tables_is_found_and_repaired() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = MariaDbServer::start(&[]).unwrap();
+    server.sql("test", workload::TABLES).unwrap();
+    let path = folder.path().join("graph");
+    let settings = settings(&server, &path, workload::MAPPING);
+    let (seed, transactions) = from_environment(200);
+    let mut dice = Dice(fastrand::Rng::with_seed(seed));
+    let mut conn = connect(&server).await;
+    for _ in 0..transactions {
+        workload::transaction(&mut conn, &mut dice).await.unwrap();
+    }
+    let feed = caught_up(&settings).await;
+    // Some that the graph does not have yet: they are between its version and the snapshot.
+    for _ in 0..20 {
+        workload::transaction(&mut conn, &mut dice).await.unwrap();
+    }
+    let (reconciled, found) = reported(&settings, ReconcileOptions::default()).await;
+    assert!(reconciled.is_equal(), "{found:?}");
+    assert_eq!(reconciled.scans, 1);
+    assert!(reconciled.elements > 30, "{reconciled:?}");
+    drop(feed);
+    caught_up(&settings).await;
+    let expected = workload::expected(&mut conn).await.unwrap();
+    for round in 0..10 {
+        damage(&path, 1 + 5 * round, &mut dice.0).await;
+        let damaged = Model::of_graph(&Graph::open(path.to_str().unwrap()).await.unwrap()).await;
+        let (reconciled, found) = reported(&settings, ReconcileOptions::default()).await;
+        assert_eq!(without_keys(&found), differences(&expected, &damaged));
+        assert!(reconciled.scans <= 2);
+        let options = ReconcileOptions { repair: true, ..ReconcileOptions::default() };
+        let dry = ReconcileOptions { dry_run: true, ..options.clone() };
+        assert_eq!(reported(&settings, dry).await.0.repaired, found.len() as u64);
+        let after = Model::of_graph(&Graph::open(path.to_str().unwrap()).await.unwrap()).await;
+        assert_eq!(after, damaged, "a dry run writes nothing");
+        assert_eq!(reported(&settings, options).await.0.repaired, found.len() as u64);
+        let after = Model::of_graph(&Graph::open(path.to_str().unwrap()).await.unwrap()).await;
+        assert!(after == expected, "{}", after.difference(&expected));
+        assert!(reported(&settings, ReconcileOptions::default()).await.0.is_equal());
+    }
+    // What was repaired is followed as before.
+    for _ in 0..40 {
+        workload::transaction(&mut conn, &mut dice).await.unwrap();
+    }
+    let feed = caught_up(&settings).await;
+    let (found, expected) = (Model::of_graph(feed.graph()).await, workload::expected(&mut conn).await.unwrap());
+    assert!(found == expected, "{}", found.difference(&expected));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn both_go_on_while_they_are_compared_and_repaired() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = MariaDbServer::start(&[]).unwrap();
+    server.sql("test", workload::TABLES).unwrap();
+    let path = folder.path().join("graph");
+    let settings = settings(&server, &path, workload::MAPPING);
+    let mut dice = Dice(fastrand::Rng::with_seed(from_environment(0).0));
+    let mut conn = connect(&server).await;
+    for _ in 0..100 {
+        workload::transaction(&mut conn, &mut dice).await.unwrap();
+    }
+    caught_up(&settings).await;
+    let running = tokio::spawn(followed_with_kills(settings.clone(), 1));
+    let writing = tokio::spawn(async move {
+        loop {
+            workload::transaction(&mut conn, &mut dice).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    });
+    for _ in 0..5 {
+        let (reconciled, found) = reported(&settings, ReconcileOptions::default()).await;
+        assert!(reconciled.is_equal(), "{found:?}");
+    }
+    let mut other = fastrand::Rng::with_seed(7);
+    for _ in 0..3 {
+        damage(&path, 10, &mut other).await;
+        repaired(&settings).await;
+    }
+    writing.abort();
+    let _ = writing.await;
+    running.abort();
+    let _ = running.await;
+    caught_up(&settings).await;
+    repaired(&settings).await;
+    let mut conn = connect(&server).await;
+    let found = Model::of_graph(&Graph::open(path.to_str().unwrap()).await.unwrap()).await;
+    let expected = workload::expected(&mut conn).await.unwrap();
+    assert!(found == expected, "{}", found.difference(&expected));
+}
+
+/// Removes all logs but a new one. A log that is read stays, until its reader is known to be gone.
+async fn purge(conn: &mut Conn) {
+    for _ in 0..100 {
+        conn.query_drop("FLUSH BINARY LOGS").await.unwrap();
+        let newest: Row = conn.query_first("SHOW MASTER STATUS").await.unwrap().unwrap();
+        conn.query_drop(format!("PURGE BINARY LOGS TO '{}'", newest.get::<String, _>(0).unwrap())).await.unwrap();
+        if conn.query::<Row, _>("SHOW BINARY LOGS").await.unwrap().len() == 1 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("the logs are not purged");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_purged_position_is_got_past() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = MariaDbServer::start(&[]).unwrap();
+    server.sql("test", workload::TABLES).unwrap();
+    let settings = settings(&server, &folder.path().join("graph"), workload::MAPPING);
+    let mut dice = Dice(fastrand::Rng::with_seed(from_environment(0).0));
+    let mut conn = connect(&server).await;
+    for _ in 0..100 {
+        workload::transaction(&mut conn, &mut dice).await.unwrap();
+    }
+    let first = caught_up(&settings).await.graph().version();
+    for _ in 0..100 {
+        workload::transaction(&mut conn, &mut dice).await.unwrap();
+    }
+    purge(&mut conn).await;
+    let options = RunOptions { once: true, ..RunOptions::default() };
+    let mut feed = Feed::open(settings.clone(), options.clone(), &()).await.unwrap();
+    let error = feed.run(std::future::pending(), &()).await.unwrap_err();
+    assert_eq!(error.kind(), FeedErrorKind::Purged);
+    assert!(error.what_to_do().unwrap().contains("--resnapshot"), "{error:?}");
+    drop(feed);
+    let mut feed = Feed::open(settings.clone(), RunOptions { resnapshot: true, ..options }, &()).await.unwrap();
+    assert_eq!(feed.graph().version(), first + 1, "one commit");
+    let expected = workload::expected(&mut conn).await.unwrap();
+    let found = Model::of_graph(feed.graph()).await;
+    assert!(found == expected, "{}", found.difference(&expected));
+    for _ in 0..40 {
+        workload::transaction(&mut conn, &mut dice).await.unwrap();
+    }
+    feed.run(std::future::pending(), &()).await.unwrap();
+    let expected = workload::expected(&mut conn).await.unwrap();
+    let found = Model::of_graph(feed.graph()).await;
+    assert!(found == expected, "{}", found.difference(&expected));
 }

@@ -115,7 +115,8 @@ async fn read(settings: &FileArgs) -> anyhow::Result<Vec<Letter>> {
     let Some(text) = newest.source_positions.get(name) else { return Ok(Vec::new()) };
     let mut all = Vec::new();
     if let Some(id) = Position::parse(text).map_err(failed)?.state {
-        for (id, _) in state::read(&store, name, &id).await.map_err(failed)?.letters {
+        let state = state::read(&store, name, &id).await.transpose().unwrap_or_else(|| Err(state::lost(name, &id)));
+        for (id, _) in state.map_err(failed)?.letters {
             all.extend(letters::read(&store, name, &id).await.map_err(failed)?);
         }
     }

@@ -20,7 +20,9 @@ pub fn failed(error: FeedError) -> anyhow::Error {
         }
         FeedErrorKind::Conflict => "hoplake feed status shows where the graph is",
         FeedErrorKind::Unavailable => "check the address, the user and the password of the database, and try again",
-        FeedErrorKind::Purged => "remove the graph: the feed then copies all rows",
+        FeedErrorKind::Purged => {
+            "run the feed with --resnapshot: it compares all rows with the graph, and goes on from there"
+        }
         FeedErrorKind::Graph => "check the address of the graph, and the credentials of its store",
     };
     let hint = error.what_to_do().unwrap_or(by_kind).to_owned();

@@ -10,7 +10,7 @@ use crate::output::print_line;
 /// Write settings for all tables of a database, from its primary and foreign keys
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The database, as mysql://user@host:port/database
+    /// The database, as mysql://user@host:port/database or postgres://user@host:port/database
     #[arg(value_name = "DATABASE")]
     database: String,
     /// The environment variable that has the password
@@ -39,6 +39,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         },
         stream: Default::default(),
         copy: Default::default(),
+        reconcile: Default::default(),
         tables: Vec::new(),
     };
     settings.validate().map_err(failed)?;

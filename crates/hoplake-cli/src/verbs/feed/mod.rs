@@ -4,6 +4,7 @@ mod check;
 mod dead_letters;
 mod failure;
 mod infer;
+mod reconcile;
 mod run;
 mod status;
 
@@ -28,6 +29,7 @@ enum Action {
     /// Compare the database with the settings, and show what each table becomes
     Check(FileArgs),
     Run(run::Args),
+    Reconcile(reconcile::Args),
     Status(status::Args),
     DeadLetters(dead_letters::Args),
 }
@@ -56,6 +58,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         Action::Infer(args) => infer::run(args).await,
         Action::Check(args) => check::run(args).await,
         Action::Run(args) => run::run(args).await,
+        Action::Reconcile(args) => reconcile::run(args).await,
         Action::Status(args) => status::run(args).await,
         Action::DeadLetters(args) => dead_letters::run(args).await,
     }

@@ -2,10 +2,10 @@
 
 use std::sync::Mutex;
 
-use hoplake_feed::{Applied, Copied, Feed, Position, Progress, RunOptions, Settings};
+use hoplake_feed::{Applied, Copied, Feed, Position, Progress, Reconciled, RunOptions, Settings};
 use serde_json::json;
 
-use super::{FileArgs, failure::failed};
+use super::{FileArgs, failure::failed, reconcile::summary};
 use crate::{
     output::{numbers::counted, print_line},
     stopping::stopped,
@@ -22,6 +22,9 @@ pub struct Args {
     /// Pass over the statement at this position, whatever it does to the tables
     #[arg(long, value_name = "POSITION")]
     accept_ddl: Option<String>,
+    /// Compare all rows with the graph first, write what differs, and go on from there: for a position that the database no longer has
+    #[arg(long)]
+    resnapshot: bool,
     /// Print what was done as one JSON object
     #[arg(long)]
     json: bool,
@@ -50,6 +53,10 @@ impl Progress for Report {
         }
     }
 
+    fn reconciled(&self, reconciled: &Reconciled) {
+        eprintln!("{}", summary(reconciled, false));
+    }
+
     fn applied(&self, applied: &Applied, _position: &Position, _committed_unix_ms: i64) {
         if let Ok(mut done) = self.0.lock() {
             done.commits += 1;
@@ -66,7 +73,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         .init();
     let settings = Settings::read(&args.settings.file).map_err(failed)?;
     let report = Report::default();
-    let options = RunOptions { accepted: args.accept_ddl.clone(), once: args.once };
+    let options = RunOptions { accepted: args.accept_ddl.clone(), once: args.once, resnapshot: args.resnapshot };
     let opened = tokio::select! {
         opened = Feed::open(settings, options, &report) => Some(opened),
         () = stopped() => None,

@@ -39,7 +39,11 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         };
         let state = match &position.state {
             None => State::default(),
-            Some(id) => state::read(&store, source, id).await.map_err(failed)?,
+            Some(id) => state::read(&store, source, id)
+                .await
+                .transpose()
+                .unwrap_or_else(|| Err(state::lost(source, id)))
+                .map_err(failed)?,
         };
         let (waiting, letters) = (state.waiting.len() as u64, state.dead_letters());
         let Position { of_source, is_copying, .. } = position;

@@ -81,13 +81,12 @@ impl Gtids {
     /// Whether all transactions of this position are in another.
     pub(super) fn is_within(&self, other: &Self) -> Result<bool, FeedError> {
         Ok(match (self, other) {
-            (Self::MariaDb(here), Self::MariaDb(there)) => here.iter().all(|(domain, (_, number))| {
-                there.get(domain).is_some_and(|(_, last)| number <= last)
-            }),
+            (Self::MariaDb(here), Self::MariaDb(there)) => {
+                here.iter().all(|(domain, (_, number))| there.get(domain).is_some_and(|(_, last)| number <= last))
+            }
             (Self::MySql(here), Self::MySql(there)) => here.iter().all(|(server, intervals)| {
                 let known = there.get(server).map(Vec::as_slice).unwrap_or_default();
-                let is_known =
-                    |(first, last): &(u64, u64)| known.iter().any(|(from, to)| from <= first && last <= to);
+                let is_known = |(first, last): &(u64, u64)| known.iter().any(|(from, to)| from <= first && last <= to);
                 intervals.iter().all(is_known)
             }),
             // The beginning of any log.

@@ -19,8 +19,9 @@ use mysql_async::{
 };
 
 use super::{
-    Flavour, catalogue, snapshot, failed,
+    Flavour, catalogue, failed,
     gtid::Gtids,
+    snapshot,
     statements::{Effect, Followed, effects},
     values::Decoder,
 };

@@ -1,0 +1,210 @@
+//! Writes what the tables say in the place of what differs.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{Comparing, Difference, DifferenceKind, Reconciled, partitions::Parts, stretch::Stretch, view::Touched};
+use crate::{
+    Element, FeedError, FeedErrorKind,
+    applying::{Applying, Outcome},
+    fold::{Correction, Folded, Known, correct, render},
+    letters::Letter,
+    lookups::look_up,
+    reading::Pauses,
+    source::Source,
+};
+
+/// Corrections of a commit next to a feed: it is to be fast enough to come between two of the feed's.
+const BESIDE: usize = 5_000;
+
+/// Corrections of a commit while nothing follows.
+const ALONE: usize = 100_000;
+
+/// How often a commit gives way to one of the feed.
+const YIELDS_MAX: usize = 1_000;
+
+/// Corrections, as commits.
+pub(super) struct Repair<'a> {
+    applying: Applying,
+    dry_run: bool,
+    mode: Mode<'a>,
+    pending: Vec<Correction>,
+}
+
+enum Mode<'a> {
+    /// A feed may go on meanwhile.
+    Beside { source: &'a dyn Source, stretch: Stretch, touched: Option<(usize, Touched)> },
+    /// The graph gets this position with the last of them, and these letters in the place of all.
+    UpTo { position: String, letters: Vec<Letter> },
+}
+
+impl<'a> Repair<'a> {
+    pub(super) fn new(applying: Applying, dry_run: bool) -> Self {
+        let mode = Mode::UpTo { position: applying.position.of_source.clone(), letters: Vec::new() };
+        Self { applying, dry_run, mode, pending: Vec::new() }
+    }
+
+    pub(super) fn beside(self, source: &'a dyn Source, stretch: Stretch) -> Self {
+        Self { mode: Mode::Beside { source, stretch, touched: None }, ..self }
+    }
+
+    pub(super) fn up_to(self, position: String, letters: Vec<Letter>) -> Self {
+        Self { mode: Mode::UpTo { position, letters }, ..self }
+    }
+
+    /// Repairs all differences: vertices that are to be there before the edges between them, and those that are not after theirs.
+    pub(super) async fn all(
+        mut self,
+        comparing: &mut Comparing,
+        parts: Option<&Parts>,
+        reconciled: &mut Reconciled,
+    ) -> Result<(), FeedError> {
+        let is_left_over = |difference: &Difference| difference.kind == DifferenceKind::LeftOver;
+        for (range, leaves) in
+            [(Parts::VERTICES, false), (Parts::EDGES, true), (Parts::EDGES, false), (Parts::VERTICES, true)]
+        {
+            for part in range {
+                for difference in comparing.differences(parts, part)? {
+                    // Rows that cannot be read stay as they are.
+                    if is_left_over(&difference) != leaves || comparing.view.is_held(&difference.element) {
+                        continue;
+                    }
+                    let correction = correction(comparing, difference);
+                    self.pending.push(correction);
+                    let at_once = if matches!(self.mode, Mode::Beside { .. }) { BESIDE } else { ALONE };
+                    if self.pending.len() > at_once {
+                        // One stays for the last commit.
+                        let last = self.pending.pop();
+                        self.commit(comparing, reconciled, false).await?;
+                        self.pending.extend(last);
+                    }
+                }
+            }
+        }
+        self.commit(comparing, reconciled, true).await
+    }
+
+    async fn commit(
+        &mut self,
+        comparing: &mut Comparing,
+        reconciled: &mut Reconciled,
+        is_last: bool,
+    ) -> Result<(), FeedError> {
+        let mut corrections = std::mem::take(&mut self.pending);
+        for _ in 0..YIELDS_MAX {
+            self.leave_touched(comparing, &mut corrections, reconciled).await?;
+            if corrections.is_empty() && matches!(self.mode, Mode::Beside { .. }) {
+                return Ok(());
+            }
+            match self.try_commit(&mut corrections, reconciled, is_last).await {
+                Ok(true) => {
+                    reconciled.repaired += corrections.len() as u64;
+                    return Ok(());
+                }
+                Ok(false) => {}
+                // The feed was faster.
+                Err(error) if error.kind() == FeedErrorKind::Conflict && matches!(self.mode, Mode::Beside { .. }) => {
+                    tokio::time::sleep(Duration::from_millis(fastrand::u64(1..50))).await;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let why = "the feed commits so often that no repair came between two of its commits";
+        Err(FeedError::unavailable(why).hint("repair while less is written, or raise stream.linger_ms"))
+    }
+
+    /// Takes out what the log has changed since the sides were compared.
+    async fn leave_touched(
+        &mut self,
+        comparing: &mut Comparing,
+        corrections: &mut Vec<Correction>,
+        reconciled: &mut Reconciled,
+    ) -> Result<(), FeedError> {
+        let Mode::Beside { source, stretch, touched } = &mut self.mode else { return Ok(()) };
+        self.applying.adopt().await?;
+        stretch.up_to_graph(*source, &self.applying.position.of_source).await?;
+        // All of the stretch over the version that was compared: what a cascade reaches is looked up there.
+        let count = stretch.transactions.len();
+        if touched.as_ref().is_none_or(|(known, _)| *known != count) {
+            *touched = Some((count, Touched::by(&mut comparing.view.applying, &stretch.transactions).await?));
+        }
+        let Some((_, touched)) = touched else { return Ok(()) };
+        let before = corrections.len();
+        corrections.retain(|correction| {
+            let (Correction::Put { element, .. } | Correction::Drop(element)) = correction;
+            !touched.has(element)
+        });
+        reconciled.changed_meanwhile += (before - corrections.len()) as u64;
+        Ok(())
+    }
+
+    /// Whether it is done; if not, the graph has moved.
+    async fn try_commit(
+        &mut self,
+        corrections: &mut Vec<Correction>,
+        reconciled: &mut Reconciled,
+        is_last: bool,
+    ) -> Result<bool, FeedError> {
+        let folded = loop {
+            let folded = folded(&self.applying, corrections).await?;
+            if folded.failures.is_empty() {
+                break folded;
+            }
+            reconciled.not_repairable += folded.failures.len() as u64;
+            for failure in folded.failures.iter().rev() {
+                corrections.remove(failure.change);
+            }
+        };
+        if self.dry_run {
+            return Ok(true);
+        }
+        let mut state = self.applying.state.clone();
+        state.waiting.apply(&folded.waiting);
+        let operations = render(folded.overlay, self.applying.graph.schema());
+        let mut pauses = Pauses::new();
+        let mut of_source = self.applying.position.of_source.clone();
+        if let Mode::UpTo { position, letters } = &self.mode
+            && is_last
+        {
+            of_source.clone_from(position);
+            self.applying.replace_letters(&mut state, letters).await?;
+        }
+        let mut position = self.applying.position_with(of_source, &state, &mut pauses).await?;
+        // Half of it is no state to go on from.
+        position.is_copying = !is_last && matches!(self.mode, Mode::UpTo { .. });
+        let batch = Arc::new(self.applying.batch(operations));
+        match self.applying.commit(&batch, &position, &mut pauses, &mut 0).await? {
+            Outcome::Committed(version) => {
+                self.applying.settle(position, state).await;
+                reconciled.repaired_in = Some(version);
+                Ok(true)
+            }
+            Outcome::Remembers => Ok(false),
+            Outcome::Refused(error) => Err(error.into()),
+        }
+    }
+}
+
+async fn folded(applying: &Applying, corrections: &[Correction]) -> Result<Folded, FeedError> {
+    let Applying { graph, mapping, state, .. } = applying;
+    let mut known = Known::default();
+    loop {
+        let folded = correct(mapping, corrections, &known, &state.waiting);
+        if folded.needs.is_empty() {
+            return Ok(folded);
+        }
+        look_up(graph, mapping, &folded.needs, &mut known).await?;
+    }
+}
+
+fn correction(comparing: &Comparing, difference: Difference) -> Correction {
+    let Difference { kind, element, in_tables, .. } = difference;
+    match (kind, in_tables) {
+        (DifferenceKind::LeftOver, _) | (_, None) => Correction::Drop(element),
+        (_, Some(properties)) => {
+            let properties = comparing.scope.completed(&element, &properties);
+            // Several that nothing distinguishes become one.
+            let anew = kind == DifferenceKind::Different && matches!(element, Element::Edge(_));
+            Correction::Put { element, properties, anew }
+        }
+    }
+}

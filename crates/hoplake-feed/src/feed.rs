@@ -311,10 +311,19 @@ async fn check_new_columns(
     position: &Position,
 ) -> Result<(), FeedError> {
     for entry in &mapping.entries {
-        let Item::Vertex(vertex) = &entry.item else { continue };
-        let label = graph.schema().label_id(&vertex.label).and_then(|label| graph.schema().label(label));
-        let Some(label) = label else { continue };
-        let is_new = |property: &&PropertyMap| !label.properties.iter().any(|known| property.property == known.name);
+        let schema = graph.schema();
+        let known = match &entry.item {
+            Item::Vertex(vertex) => {
+                schema.label_id(&vertex.label).and_then(|label| schema.label(label)).map(|label| &label.properties)
+            }
+            Item::Edge(edge) => {
+                let ends = schema.label_id(&edge.ends[0].label).zip(schema.label_id(&edge.ends[1].label));
+                let mut types = schema.edge_types.iter();
+                types.find(|it| edge.label == it.label && ends == Some((it.source, it.target))).map(|it| &it.properties)
+            }
+        };
+        let Some(known) = known else { continue };
+        let is_new = |property: &&PropertyMap| !known.iter().any(|it| property.property == it.name);
         let new: Vec<_> = entry.properties.iter().filter(is_new).map(|property| property.column.clone()).collect();
         if new.is_empty() {
             continue;

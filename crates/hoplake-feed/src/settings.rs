@@ -62,7 +62,7 @@ pub struct SourceSettings {
     /// default it is chosen at random.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_id: Option<u32>,
-    /// The replication slot of PostgreSQL; `hoplake_` and the source's name by default.
+    /// The replication slot of PostgreSQL; by default `hoplake_`, the source's name and a number of the graph's place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slot: Option<String>,
     /// The publication of PostgreSQL; `hoplake_` and the source's name by default.

@@ -3,16 +3,17 @@
 //! Rows before a change are logged as far as the default says: their keys, if these change. Only of those with a condition, or whose key
 //! is not their primary key, all is logged. Cascades are in the log.
 
-use std::{collections::BTreeMap, path::Path, time::Duration};
+use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
 use hoplake::Graph;
-use hoplake_feed::{Feed, FeedErrorKind, RunOptions, Settings};
+use hoplake_feed::{Feed, FeedErrorKind, ReconcileOptions, RunOptions, Settings};
 use hoplake_testkit::PostgresServer;
 use serde_json::Value as Json;
 
 use crate::{
     following::{caught_up, check_versions, followed_with_kills, from_environment},
     model::Model,
+    reconciling::{damage, repaired, reported},
 };
 
 const TABLES: &str = "
@@ -344,7 +345,7 @@ async fn what_cannot_be_followed_stops_the_feed() {
     drop(feed);
     // Without its slot, what came meanwhile is lost.
     for _ in 0..50 {
-        if server.sql("test", "SELECT pg_drop_replication_slot('hoplake_company')").is_ok() {
+        if server.sql("test", "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots").is_ok() {
             break;
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -352,4 +353,114 @@ async fn what_cannot_be_followed_stops_the_feed() {
     let mut feed = Feed::open(settings, once, &()).await.unwrap();
     let lost = feed.run(std::future::pending(), &()).await.unwrap_err();
     assert_eq!(lost.kind(), FeedErrorKind::Purged, "{lost}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn both_go_on_while_they_are_compared_and_repaired() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = PostgresServer::start(&[]).unwrap();
+    server.sql("test", TABLES).unwrap();
+    let path = folder.path().join("graph");
+    let settings = settings(&server, &path, MAPPING);
+    let mut dice = Dice(fastrand::Rng::with_seed(from_environment(0).0));
+    let write = |dice: &mut Dice, transactions| {
+        for _ in 0..transactions {
+            // One that breaks a rule is rolled back.
+            let _ = server.sql("test", &dice.transaction());
+        }
+    };
+    write(&mut dice, 60);
+    caught_up(&settings).await;
+    write(&mut dice, 10);
+    // The log between the version and the snapshot is read beside a feed that is not there.
+    let (reconciled, found) = reported(&settings, ReconcileOptions::default()).await;
+    assert!(reconciled.is_equal(), "{found:?}");
+    let stop = Arc::new(tokio::sync::Notify::new());
+    let (stopped, of_feed) = (stop.clone(), settings.clone());
+    let mut feed = Feed::open(of_feed, RunOptions::default(), &()).await.unwrap();
+    let running = tokio::spawn(async move { feed.run(stopped.notified(), &()).await });
+    for _ in 0..4 {
+        write(&mut dice, 5);
+        let (reconciled, found) = reported(&settings, ReconcileOptions::default()).await;
+        assert!(reconciled.is_equal(), "{found:?}");
+        damage(&path, 8, &mut dice.0).await;
+        write(&mut dice, 5);
+        repaired(&settings).await;
+    }
+    stop.notify_one();
+    running.await.unwrap().unwrap();
+    caught_up(&settings).await;
+    repaired(&settings).await;
+    let found = Model::of_graph(&Graph::open(path.to_str().unwrap()).await.unwrap()).await;
+    let expected = expected(&server);
+    assert!(found == expected, "{}", found.difference(&expected));
+    let slots = server.sql("test", "SELECT count(*) FROM pg_replication_slots").unwrap();
+    assert_eq!(slots.trim(), "1", "nothing is left of a comparison");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_graphs_follow_one_database_each_with_its_slot() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = PostgresServer::start(&[]).unwrap();
+    server
+        .sql(
+            "test",
+            "CREATE TABLE note (id int PRIMARY KEY, n int, v varchar(9), d numeric(9,2));
+             CREATE PUBLICATION hoplake_company FOR TABLE note; INSERT INTO note VALUES (1, 2, 'x', 1.5)",
+        )
+        .unwrap();
+    let mapping = "[[table]]\nname = 'note'\nvertex = { label = 'Note' }\n";
+    let of = |name: &str| settings(&server, &folder.path().join(name), mapping);
+    let once = RunOptions { once: true, ..RunOptions::default() };
+    let mut one = Feed::open(of("one"), once.clone(), &()).await.unwrap();
+    caught_up(&of("two")).await;
+    // Types in which all values are the same are followed.
+    server
+        .sql(
+            "test",
+            "INSERT INTO note VALUES (2, 2, 'x', 1.5); ALTER TABLE note ALTER n TYPE bigint, ALTER v TYPE text, ALTER d TYPE numeric(12,2);
+             INSERT INTO note VALUES (3, 5000000000, 'longer than nine', 1234567890.25)",
+        )
+        .unwrap();
+    one.run(std::future::pending(), &()).await.unwrap();
+    let found = Model::of_graph(one.graph()).await;
+    assert_eq!(found.vertices["Note:3"]["n"], "5000000000");
+    assert_eq!(Model::of_graph(caught_up(&of("two")).await.graph()).await, found);
+    server
+        .sql("test", "INSERT INTO note (id) VALUES (4); ALTER TABLE note ALTER d TYPE numeric(12,1); INSERT INTO note (id) VALUES (5)")
+        .unwrap();
+    let mut one = Feed::open(of("one"), once.clone(), &()).await.unwrap();
+    let error = one.run(std::future::pending(), &()).await.unwrap_err();
+    assert!(error.to_string().contains("column d has another type"), "{error}");
+    drop(one);
+    // Its values were rounded, and no log says so: all rows are compared.
+    let one = Feed::open(of("one"), RunOptions { resnapshot: true, ..once.clone() }, &()).await.unwrap();
+    assert_eq!(Model::of_graph(one.graph()).await.vertices["Note:3"]["d"], "1234567890.3");
+    drop(one);
+    server.sql("test", "ALTER PUBLICATION hoplake_company SET TABLE note WHERE (id > 1)").unwrap();
+    let refused = Feed::open(of("two"), once, &()).await.err().unwrap();
+    assert!(refused.to_string().contains("has only the rows of public.note with (id > 1)"), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_position_moves_while_others_write() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = PostgresServer::start(&[]).unwrap();
+    server
+        .sql("test", "CREATE TABLE note (id int PRIMARY KEY); CREATE TABLE other (t text); CREATE PUBLICATION hoplake_company FOR TABLE note")
+        .unwrap();
+    let mut settings =
+        settings(&server, &folder.path().join("graph"), "[[table]]\nname = 'note'\nvertex = { label = 'Note' }\n");
+    settings.stream.position_every_ms = 10;
+    let mut feed = Feed::open(settings, RunOptions::default(), &()).await.unwrap();
+    let before = number(&feed.position().of_source);
+    // 20 MB of log, of which nothing is about the note.
+    server.sql("test", "INSERT INTO other SELECT repeat(md5(i::text), 60) FROM generate_series(1, 10000) i").unwrap();
+    server.sql("test", "INSERT INTO other SELECT repeat(md5(i::text), 60) FROM generate_series(1, 1000) i").unwrap();
+    let moved = async {
+        while feed.position().of_source.is_empty() || number(&feed.position().of_source) < before + (16 << 20) {
+            feed.run(tokio::time::sleep(Duration::from_millis(500)), &()).await.unwrap();
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), moved).await.expect("the position moves");
 }

@@ -188,6 +188,33 @@ pub(super) async fn check(
         let hint = format!("run: ALTER PUBLICATION {} ADD TABLE {}", identifier(publication), missing.join(", "));
         return Err(FeedError::invalid(why).hint(hint));
     }
+    check_filters(connection, publication, tables).await
+}
+
+/// Refuses a publication that leaves out rows: one that it no longer has looks as if it were deleted, and stays in the first copy.
+async fn check_filters(connection: &mut Connection, publication: &str, tables: &[TableName]) -> Result<(), FeedError> {
+    let version = connection.value("SHOW server_version_num").await?.and_then(|it| it.parse().ok()).unwrap_or(0);
+    if version < 150_000 {
+        return Ok(());
+    }
+    let filtered = format!(
+        "SELECT schemaname, tablename, rowfilter FROM pg_publication_tables WHERE pubname = {} AND rowfilter IS NOT NULL",
+        quoted(publication)
+    );
+    for row in connection.query(&filtered).await? {
+        let value = |at: usize| text(&row, at).unwrap_or_default();
+        let table = TableName::new(value(0), value(1));
+        if tables.contains(&table) {
+            let why = format!("the publication {publication} has only the rows of {table} with {}", value(2));
+            let name = format!("{}.{}", identifier(&table.schema), identifier(&table.name));
+            let hint = format!(
+                "run: ALTER PUBLICATION {} DROP TABLE {name}; ALTER PUBLICATION {0} ADD TABLE {name}; and write the condition as where = \
+                 in feed.toml",
+                identifier(publication)
+            );
+            return Err(FeedError::invalid(why).hint(hint));
+        }
+    }
     Ok(())
 }
 

@@ -24,6 +24,7 @@ use bytes::Bytes;
 use hoplake::Name;
 use pgwire_replication::{Lsn, PgWireError, ReplicationClient, ReplicationConfig};
 use url::Url;
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::{Following, Purpose, Snapshot, Source, TransactionStream, shown};
 use crate::{Catalogue, FeedError, FeedErrorKind, Settings, TableName, error::COPY_ANEW};
@@ -33,6 +34,9 @@ const OPTIONS: &str = "-c TimeZone=UTC -c DateStyle=ISO -c IntervalStyle=iso_860
 
 /// How often a server hears up to where the graph has followed: it takes a client for dead that says nothing for six seconds.
 const STATUS_EVERY: Duration = Duration::from_secs(1);
+
+/// Messages that are read ahead; each may be a large row.
+const MESSAGES_AHEAD: usize = 64;
 
 /// A server of PostgreSQL.
 #[derive(Debug)]
@@ -57,9 +61,9 @@ impl Postgres {
     pub fn new(settings: &Settings) -> Result<Self, FeedError> {
         let source = &settings.source;
         let password = source.password()?;
-        let default_name = || format!("hoplake_{}", source.name.to_lowercase().replace(['-', '.'], "_"));
-        let slot = source.slot.clone().unwrap_or_else(default_name);
-        let publication = source.publication.clone().unwrap_or_else(default_name);
+        let publication = format!("hoplake_{}", source.name.to_lowercase().replace(['-', '.'], "_"));
+        let slot = source.slot.clone().unwrap_or_else(|| slot_of(&publication, &settings.graph));
+        let publication = source.publication.clone().unwrap_or(publication);
         let config = |url: &String| {
             let invalid = |why: &str| FeedError::invalid(format!("source.url {}: {why}", shown(url)));
             let parsed = Url::parse(url).map_err(|error| invalid(&error.to_string()))?;
@@ -81,6 +85,8 @@ impl Postgres {
                 .with_port(parsed.port().unwrap_or(5432))
                 .with_options(OPTIONS)
                 .with_status_interval(STATUS_EVERY)
+                .with_buffer_size(MESSAGES_AHEAD)
+                .with_max_message_size(usize::try_from(settings.stream.transaction_bytes_max).unwrap_or(usize::MAX))
                 .with_application_name("hoplake feed");
             let mode = parsed.query_pairs().find(|(name, _)| name == "sslmode").map(|(_, mode)| mode.into_owned());
             match mode.as_deref() {
@@ -177,6 +183,17 @@ impl Connection {
         let rows = self.query(sql).await?;
         Ok(rows.first().and_then(|row| text(row, 0)))
     }
+}
+
+/// A name for the slot of a graph: of two graphs that follow one database each has its own, and a first copy replaces no other's.
+fn slot_of(name: &str, graph: &str) -> String {
+    let place = match graph.contains("://") {
+        true => graph.trim_end_matches('/').to_owned(),
+        false => std::path::absolute(graph).map_or_else(|_| graph.to_owned(), |path| path.display().to_string()),
+    };
+    // A name has 63 bytes at most.
+    let shortened: String = name.chars().take(50).collect();
+    format!("{shortened}_{:08x}", xxh3_64(place.as_bytes()) >> 32)
 }
 
 /// A column of a row; null is nothing.

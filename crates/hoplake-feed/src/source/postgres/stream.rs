@@ -25,6 +25,9 @@ use crate::{
 /// Microseconds from 1970 to 2000, from when the server counts.
 const EPOCH_MICROS: i64 = 946_684_800_000_000;
 
+/// After how much of the log of others the position is one of its own.
+const IDLE_BYTES: u64 = 16 << 20;
+
 /// Refuses a slot that no longer has what follows a position.
 pub(super) async fn check_slot(connection: &mut Connection, slot: &str, from: Lsn) -> Result<(), FeedError> {
     let purged = |why: String| Err(FeedError::new(FeedErrorKind::Purged, why).hint(COPY_ANEW));
@@ -67,7 +70,35 @@ struct Relation {
     /// The columns that identify a row.
     is_key: Vec<bool>,
     /// What it was made of: names and types.
-    described: Vec<(Name, u32)>,
+    described: Vec<(Name, TypeOf)>,
+}
+
+/// The type of a column, and its modifier: a length, or digits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct TypeOf {
+    oid: u32,
+    modifier: i32,
+}
+
+impl TypeOf {
+    /// Whether all values are the same in another type.
+    fn keeps_values_in(self, new: Self) -> bool {
+        const INTEGERS: [u32; 3] = [21, 23, 20];
+        const TEXTS: [u32; 2] = [25, 1043];
+        const NUMERIC: u32 = 1700;
+        let width = |oid| INTEGERS.iter().position(|it| *it == oid);
+        // No modifier is no limit.
+        let is_wider = new.modifier < 0 || (0..=new.modifier).contains(&self.modifier);
+        match (self.oid, new.oid) {
+            (NUMERIC, NUMERIC) => {
+                let scale = |modifier: i32| (modifier - 4) & 0xffff;
+                is_wider && (new.modifier < 0 || scale(self.modifier) == scale(new.modifier))
+            }
+            (old, new) if TEXTS.contains(&old) && TEXTS.contains(&new) => is_wider,
+            (old, other) if old == other => self.modifier == new.modifier,
+            (old, new) => width(old).zip(width(new)).is_some_and(|(old, new)| old <= new),
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -181,7 +212,8 @@ impl Messages {
             self.relations.insert(id, None);
             return Ok(());
         }
-        let described: Vec<_> = columns.iter().map(|column| (Name::from(&*column.name), column.type_id)).collect();
+        let type_of = |column: &ColumnInfo| TypeOf { oid: column.type_id, modifier: column.type_modifier };
+        let described: Vec<_> = columns.iter().map(|column| (Name::from(&*column.name), type_of(column))).collect();
         let is_key: Vec<_> = columns.iter().map(|column| column.flags & 1 != 0).collect();
         let last = self.versions.get(&table).cloned();
         if let Some(last) = last.as_ref().filter(|last| last.described == described && last.is_key == is_key) {
@@ -191,11 +223,11 @@ impl Messages {
         if let Some(last) = &last {
             self.check_change(&table, last, &described).await?;
         }
-        let types: BTreeSet<u32> = described.iter().map(|(_, oid)| *oid).collect();
+        let types: BTreeSet<u32> = described.iter().map(|(_, it)| it.oid).collect();
         let known = catalogue::decoders_of_types(&mut self.catalogue, &types).await?;
         let mut of_log = Columns { table: table.clone(), names: Vec::new(), kinds: Vec::new() };
         let mut decoders = Vec::new();
-        for (name, oid) in &described {
+        for (name, TypeOf { oid, .. }) in &described {
             let decoder = known.get(oid).copied().unwrap_or(Decoder::One(super::values::Scalar::Text));
             of_log.names.push(name.clone());
             of_log.kinds.push(Some(decoder.kind()));
@@ -208,13 +240,18 @@ impl Messages {
     }
 
     /// Refuses a change of a table after which rows may be other than the graph has them.
-    async fn check_change(&mut self, table: &TableName, last: &Relation, now: &[(Name, u32)]) -> Result<(), FeedError> {
+    async fn check_change(
+        &mut self,
+        table: &TableName,
+        last: &Relation,
+        now: &[(Name, TypeOf)],
+    ) -> Result<(), FeedError> {
         let carried = self.following.tables.get(table).cloned().unwrap_or_default();
         let mut why = None;
-        for (name, oid) in &last.described {
+        for (name, was) in &last.described {
             match now.iter().find(|(other, _)| other == name) {
                 None if carried.contains(name) => why = Some(format!("column {name} is gone")),
-                Some((_, other)) if other != oid && carried.contains(name) => {
+                Some((_, is)) if !was.keeps_values_in(*is) && carried.contains(name) => {
                     why = Some(format!("column {name} has another type"))
                 }
                 _ => {}
@@ -283,6 +320,19 @@ impl TransactionStream for Messages {
                         committed_unix_ms,
                         changes,
                         bytes,
+                    }));
+                }
+                // All that was committed before it has been sent. While nobody changes these tables, others may: without a position
+                // that moves the server would keep all of its log.
+                ReplicationEvent::KeepAlive { wal_end, server_time_micros, .. }
+                    if self.open.is_none() && wal_end.as_u64().saturating_sub(self.from.as_u64()) > IDLE_BYTES =>
+                {
+                    self.from = wal_end;
+                    return Ok(Some(Transaction {
+                        position: wal_end.to_pg_string(),
+                        committed_unix_ms: (server_time_micros + EPOCH_MICROS) / 1_000,
+                        changes: Vec::new(),
+                        bytes: 0,
                     }));
                 }
                 ReplicationEvent::KeepAlive { wal_end, .. } if self.open.is_none() && wal_end >= self.there_was => {

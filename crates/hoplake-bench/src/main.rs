@@ -3,8 +3,10 @@
 //! Everything is seeded, so that a table can be had again; times depend on the machine.
 
 mod chart;
+mod client;
 mod commits;
 mod computations;
+mod feed;
 mod hostile;
 mod idle_connections;
 mod index;
@@ -61,6 +63,8 @@ enum Verb {
     Index(index::Arguments),
     /// Prepared and dynamic queries of an organisation through a server on loopback: latency by rate, with and without kept results.
     Organisation(organisation::Arguments),
+    /// A graph that follows a database: rows a second, memory, and how late it is.
+    Feed(feed::Arguments),
     /// Queries a second and latency of one hop through a server on loopback.
     ServeLoad(serve_load::Arguments),
 }
@@ -70,6 +74,7 @@ fn main() -> anyhow::Result<()> {
     hoplake_allocator::give_back_large();
     match Arguments::parse().verb {
         Verb::Load(arguments) => load::run(&arguments),
+        Verb::Feed(arguments) => feed::run(&arguments),
         Verb::Snb(arguments) => snb::run(&arguments),
         Verb::SocialNetwork(arguments) => social_network::run(&arguments),
         Verb::Commits(arguments) => commits::run(&arguments),

@@ -5,7 +5,6 @@
 //! that rise until the p99 reaches 100 ms, with results kept and without. Client and server share this process and its processors.
 //! Latency counts from the moment at which a request was due, so that a stall counts for every request it delays.
 
-mod client;
 mod people;
 mod requests;
 
@@ -28,8 +27,8 @@ use hoplake_server::{ResultSettings, ServerBuilder, Settings};
 use hoplake_testkit::generate::SplitMix64;
 use tokio::time::sleep_until;
 
-use self::{client::Client, requests::Mix};
-use crate::serve_load::processor_time;
+use self::requests::{Mix, Request};
+use crate::{client::Client, serve_load::processor_time};
 
 /// What to ask, and how long.
 #[derive(Debug, Clone, Args)]
@@ -163,7 +162,8 @@ async fn serve(url: &str, kept: bool) -> Result<SocketAddr> {
 async fn warm_up(arguments: &Arguments, server: SocketAddr, mix: &Arc<Mix>) -> Result<()> {
     let mut client = Client::connect(server).await?;
     for person in [1, 2, 57, arguments.people - 1] {
-        let chain = client.results(&requests::call("managers", person)).await?;
+        let Request { path, body } = requests::call("managers", person);
+        let chain = client.results(&path, &body).await?;
         let expected = people::managers(person);
         ensure!(chain.len() == expected, "person {person} has {expected} managers and not {chain:?}");
     }
@@ -174,7 +174,8 @@ async fn warm_up(arguments: &Arguments, server: SocketAddr, mix: &Arc<Mix>) -> R
             let mut client = Client::connect(server).await?;
             let mut random = SplitMix64::new(1_000 + number);
             while Instant::now() < until {
-                client.ask(&mix.draw(&mut random)).await?;
+                let Request { path, body } = mix.draw(&mut random);
+                client.ask(&path, &body).await?;
             }
             anyhow::Ok(())
         })
@@ -226,7 +227,8 @@ async fn paced(server: SocketAddr, mix: &Arc<Mix>, rate: f64, connections: usize
                 if begun.elapsed() > time + LATE {
                     return Ok((latencies, false));
                 }
-                client.ask(&mix.draw(&mut random)).await?;
+                let Request { path, body } = mix.draw(&mut random);
+                client.ask(&path, &body).await?;
                 latencies.push(due.elapsed());
             }
             anyhow::Ok((latencies, true))

@@ -56,7 +56,7 @@ pub(crate) enum Outcome {
     /// It is this version.
     Committed(u64),
     /// The graph does not take one of its operations.
-    Refused(hoplake::Error),
+    Refused(hoplake::Error, Arc<Batch>),
     /// Someone has changed what the feed remembers, at the same position of the source.
     Remembers,
 }
@@ -87,17 +87,17 @@ impl Applying {
             }
             applied.set_aside = folded.set_aside.len() as u64;
             let state = self.next_state(transactions, &folded, refused, &mut pauses).await?;
-            let operations = Arc::new(self.batch(render(folded.overlay, self.graph.schema())));
-            applied.operations = operations.operations.len() as u64;
+            let operations = render(folded.overlay, self.graph.schema());
+            applied.operations = operations.len() as u64;
             let position = self.position_with(last.position.clone(), &state, &mut pauses).await?;
-            match self.commit(&operations, &position, &mut pauses, &mut applied.attempts).await? {
+            match self.commit(operations, &position, &mut pauses, &mut applied.attempts).await? {
                 Outcome::Committed(version) => {
                     applied.version = version;
                     self.settle(position, state).await;
                     return Ok(applied);
                 }
                 Outcome::Remembers => {}
-                Outcome::Refused(error) => {
+                Outcome::Refused(error, batch) => {
                     refused += 1;
                     if refused < self.attempts_max {
                         let error = FeedError::from(error);
@@ -105,7 +105,7 @@ impl Applying {
                         self.graph.refresh().await?;
                         continue;
                     }
-                    let failure = self.blamed(transactions, &operations, &error)?;
+                    let failure = self.blamed(transactions, &batch, &error)?;
                     let entry = &self.mapping.entries[failure.entry];
                     if entry.on_error == OnError::Stop {
                         return Err(row_error(transactions, &failure));
@@ -260,20 +260,16 @@ impl Applying {
         self.state = state;
     }
 
-    pub(crate) fn batch(&self, operations: Vec<Operation>) -> Batch {
-        Batch { operations, ..Batch::default() }
-    }
-
     /// Commits operations and position, on the condition of the position before.
     pub(crate) async fn commit(
         &mut self,
-        operations: &Arc<Batch>,
+        operations: Vec<Operation>,
         position: &Position,
         pauses: &mut Pauses,
         attempts: &mut u64,
     ) -> Result<Outcome, FeedError> {
         let before = self.position.to_string();
-        let mut batch = Batch::clone(operations);
+        let mut batch = Batch { operations, ..Batch::default() };
         batch.if_positions.insert(self.name.clone(), Some(before.clone()));
         batch.source_positions.insert(self.name.clone(), position.to_string());
         let batch = Arc::new(batch);
@@ -289,7 +285,7 @@ impl Applying {
             match error.kind() {
                 ErrorKind::Conflict | ErrorKind::Unknown => {}
                 _ if is_transient(&error) => {}
-                ErrorKind::Invalid if error.operation().is_some() => return Ok(Outcome::Refused(error)),
+                ErrorKind::Invalid if error.operation().is_some() => return Ok(Outcome::Refused(error, batch)),
                 _ => return Err(error.into()),
             }
             let error = FeedError::from(error);

@@ -3,7 +3,7 @@
 //! The changes of one name are applied as one: from the row before the first of them to the row after the last. So a row that could not be
 //! applied and was corrected since is applied as it is now.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::collections::BTreeSet;
 
 use crate::{
     Cell, Change, FeedError, Images, Row, RowChange, Settings, Transaction,
@@ -117,14 +117,13 @@ async fn commit(
     applying.replace_letters(&mut state, left).await?;
     let mut pauses = Pauses::new();
     let position = applying.position_with(applying.position.of_source.clone(), &state, &mut pauses).await?;
-    let batch = Arc::new(applying.batch(operations));
-    match applying.commit(&batch, &position, &mut pauses, &mut 0).await? {
+    match applying.commit(operations, &position, &mut pauses, &mut 0).await? {
         Outcome::Committed(version) => {
             applying.settle(position, state).await;
             Ok(Some(version))
         }
         Outcome::Remembers => Ok(None),
-        Outcome::Refused(error) => Err(error.into()),
+        Outcome::Refused(error, _) => Err(error.into()),
     }
 }
 

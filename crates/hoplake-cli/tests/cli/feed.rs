@@ -1,8 +1,13 @@
 //! `hoplake feed`: the walk of the documentation, from tables to a graph that follows them, and what is refused.
 
-use std::process::Command;
+use std::{
+    io::{BufRead, BufReader},
+    process::{Command, Stdio},
+    time::Duration,
+};
 
-use hoplake_testkit::MariaDbServer;
+use hoplake_testkit::{MariaDbServer, S3Server, TcpFault, TcpProxy};
+use tokio::task::block_in_place;
 
 use crate::hoplake::{Run, Shell};
 
@@ -152,4 +157,99 @@ fn dead_letters_are_listed_applied_and_discarded() {
     assert!(discarded.contains("1 dead letter discarded, 0 left"), "{discarded}");
     let gone = shell.run(&["feed", "dead-letters", "retry", "feed.toml", "Note:3"]);
     gone.fails(2, "no dead letter for Note:3", "dead-letters list");
+}
+
+#[test]
+fn what_differs_from_the_tables_is_shown_and_repaired() {
+    let server = MariaDbServer::start(&[]).unwrap();
+    server
+        .sql(
+            "test",
+            "CREATE TABLE note (id INT PRIMARY KEY, body TEXT); INSERT INTO note VALUES (1, 'a'), (2, 'b'), (3, 'c')",
+        )
+        .unwrap();
+    let shell = Shell::empty();
+    let settings = format!("graph = 'graph'\n[source]\nname = 'hr'\nurl = '{}'\n", server.url("test"));
+    let table = "[[table]]\nname = 'note'\nvertex = { label = 'Note' }\n";
+    shell.write("feed.toml", &format!("{settings}{table}"));
+    shell.run(&["feed", "run", "feed.toml", "--once"]).ok();
+    let same = shell.run(&["feed", "reconcile", "feed.toml"]).ok().out;
+    assert!(
+        same.contains("3 rows, 3 vertices and edges") && same.contains("0 missing, 0 left over, 0 different"),
+        "{same}"
+    );
+    shell.write(
+        "damage.jsonl",
+        r#"{"op": "delete_vertex", "label": "Note", "key": 1}
+{"op": "upsert_vertex", "label": "Note", "key": 2, "properties": {"body": "z", "rank": 7}}
+{"op": "upsert_vertex", "label": "Note", "key": 9}"#,
+    );
+    shell.run(&["apply", "graph", "damage.jsonl", "--create-missing"]).ok();
+    let args = ["feed", "reconcile", "feed.toml", "--table", "note", "--report", "differences", "--json"];
+    let found = shell.run(&args);
+    assert_eq!(found.status, 4, "{}", found.err);
+    assert!(found.err.contains("the graph differs from its tables in 3 places"), "{}", found.err);
+    let summary = &found.json()[0];
+    assert_eq!(["missing", "left_over", "different"].map(|it| summary[it].as_u64().unwrap()), [1, 1, 1]);
+    let report = shell.read("differences/differences.jsonl");
+    let line = r#"{"difference":"different","element":"vertex","graph":{"body":"z"},"label":"Note","name":"Note:2","tables":{"body":"b"}}"#;
+    assert!(report.lines().any(|it| it == line), "{report}");
+    let dry = shell.run(&["feed", "reconcile", "feed.toml", "--repair", "--dry-run"]);
+    assert!(dry.status == 4 && dry.out.contains("3 would be repaired"), "{}{}", dry.out, dry.err);
+    let repaired = shell.run(&["feed", "reconcile", "feed.toml", "--repair"]).ok().out;
+    assert!(repaired.contains("3 repaired, the last in version 2"), "{repaired}");
+    let note = shell.run(&["get", "graph", "Note:2", "--format", "json"]).ok().json().remove(0);
+    assert_eq!((&note["body"], &note["rank"]), (&"b".into(), &7.into()), "what others added stays");
+    shell.run(&["feed", "reconcile", "feed.toml", "--table", "notes"]).fails(
+        2,
+        "the mapping has no table test.notes",
+        "feed check",
+    );
+    // On a schedule the running feed does it.
+    shell.run(&["apply", "graph", "damage.jsonl"]).ok();
+    shell.write("timed.toml", &format!("{settings}[reconcile]\nevery = '1s'\nrepair = true\n{table}"));
+    let mut feed =
+        shell.command(&["feed", "run", "timed.toml"]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(feed.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let repaired = lines.into_iter().find(|line| line.contains("repaired"));
+    feed.kill().unwrap();
+    feed.wait().unwrap();
+    assert!(repaired.is_some_and(|line| line.starts_with("3 repaired")));
+    shell.write("never.toml", &format!("{settings}[reconcile]\nevery = 'often'\n{table}"));
+    shell.run(&["feed", "check", "never.toml"]).fails(2, "reconcile.every is \"often\"", "feed check");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_feed_stops_within_its_grace_while_its_store_is_away() {
+    let database = MariaDbServer::start(&[]).unwrap();
+    database.sql("test", "CREATE TABLE note (id INT PRIMARY KEY)").unwrap();
+    let server = S3Server::start().unwrap();
+    let proxy = TcpProxy::start(&server.endpoint(), 7).await.unwrap();
+    let shell = Shell::empty();
+    let settings = format!(
+        "graph = '{}'\n[source]\nname = 'hr'\nurl = '{}'\n[stream]\nlinger_ms = 1\ngrace_ms = 300\n",
+        server.url("feed"),
+        database.url("test")
+    );
+    shell.write("feed.toml", &format!("{settings}[[table]]\nname = 'note'\nvertex = {{ label = 'Note' }}\n"));
+    let mut command = shell.command(&["feed", "run", "feed.toml"]);
+    command.envs(server.env_at(&proxy.endpoint())).env_remove("HOPLAKE_DISK_CACHE");
+    let mut feed = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(feed.stderr.take().unwrap()).lines().map(Result::unwrap);
+    block_in_place(|| assert!(lines.any(|line| line.starts_with("following from"))));
+    proxy.set_faults([(TcpFault::Hang, 1.0)]);
+    database.sql("test", "INSERT INTO note VALUES (1)").unwrap();
+    let hangs = || proxy.counts().iter().any(|(fault, count)| *fault == TcpFault::Hang && *count > 0);
+    while !hangs() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    block_in_place(|| {
+        assert!(Command::new("kill").arg(feed.id().to_string()).status().unwrap().success());
+        let said: Vec<_> = lines.collect();
+        assert_eq!(feed.wait().unwrap().code(), Some(5), "{said:?}");
+        assert!(
+            said.iter().any(|it| it.contains("did not take the last commit within the 300 ms after the stop")),
+            "{said:?}"
+        );
+    });
 }

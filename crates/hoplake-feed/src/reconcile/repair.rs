@@ -1,6 +1,6 @@
 //! Writes what the tables say in the place of what differs.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use super::{Comparing, Difference, DifferenceKind, Reconciled, partitions::Parts, stretch::Stretch, view::Touched};
 use crate::{
@@ -171,15 +171,14 @@ impl<'a> Repair<'a> {
         let mut position = self.applying.position_with(of_source, &state, &mut pauses).await?;
         // Half of it is no state to go on from.
         position.is_copying = !is_last && matches!(self.mode, Mode::UpTo { .. });
-        let batch = Arc::new(self.applying.batch(operations));
-        match self.applying.commit(&batch, &position, &mut pauses, &mut 0).await? {
+        match self.applying.commit(operations, &position, &mut pauses, &mut 0).await? {
             Outcome::Committed(version) => {
                 self.applying.settle(position, state).await;
                 reconciled.repaired_in = Some(version);
                 Ok(true)
             }
             Outcome::Remembers => Ok(false),
-            Outcome::Refused(error) => Err(error.into()),
+            Outcome::Refused(error, _) => Err(error.into()),
         }
     }
 }

@@ -8,12 +8,10 @@ use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use tokio::net::TcpStream;
 
-use super::requests::Request;
-
-pub(super) struct Client(SendRequest<String>);
+pub(crate) struct Client(SendRequest<String>);
 
 impl Client {
-    pub(super) async fn connect(server: SocketAddr) -> Result<Self> {
+    pub(crate) async fn connect(server: SocketAddr) -> Result<Self> {
         let stream = TcpStream::connect(server).await?;
         stream.set_nodelay(true)?;
         let (sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
@@ -22,26 +20,20 @@ impl Client {
     }
 
     /// Asks, and reads the answer.
-    pub(super) async fn ask(&mut self, request: &Request) -> Result<Vec<u8>> {
-        let message = Message::post(&request.path).header("host", "x").body(request.body.clone())?;
-        let (status, body) = self.send(message).await?;
-        ensure!(
-            status == StatusCode::OK,
-            "{} {}: {status} {}",
-            request.path,
-            request.body,
-            String::from_utf8_lossy(&body)
-        );
-        Ok(body)
+    pub(crate) async fn ask(&mut self, path: &str, body: &str) -> Result<Vec<u8>> {
+        let message = Message::post(path).header("host", "x").body(body.to_owned())?;
+        let (status, answer) = self.send(message).await?;
+        ensure!(status == StatusCode::OK, "{path} {body}: {status} {}", String::from_utf8_lossy(&answer));
+        Ok(answer)
     }
 
     /// The results of a query.
-    pub(super) async fn results(&mut self, request: &Request) -> Result<Vec<Value>> {
-        let answer: Value = serde_json::from_slice(&self.ask(request).await?)?;
+    pub(crate) async fn results(&mut self, path: &str, body: &str) -> Result<Vec<Value>> {
+        let answer: Value = serde_json::from_slice(&self.ask(path, body).await?)?;
         Ok(answer["results"].as_array().context("an answer without results")?.clone())
     }
 
-    pub(super) async fn metrics(&mut self) -> Result<String> {
+    pub(crate) async fn metrics(&mut self) -> Result<String> {
         let message = Message::get("/metrics").header("host", "x").body(String::new())?;
         Ok(String::from_utf8(self.send(message).await?.1)?)
     }

@@ -8,6 +8,8 @@ mod failure;
 mod opening;
 mod output;
 mod stopping;
+#[cfg(any(feature = "serve", feature = "feed"))]
+mod telemetry;
 mod verbs;
 
 use std::{process::ExitCode, sync::LazyLock};

@@ -1,16 +1,19 @@
 //! Applies transactions to the graph: fold, look up, commit, until it is known to be done.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use hoplake::{Batch, ErrorKind, Graph, Operation};
+use tokio::time::Instant;
+use tracing::{Instrument, field::Empty, info_span};
 
 use crate::{
-    Change, FeedError, FeedErrorKind, Images, OnError, Position, Transaction,
+    Change, FeedError, FeedErrorKind, Images, OnError, Position, Progress, Transaction,
     error::is_transient,
     fold::{Aside, Failure, Folded, Known, Plans, fold, render},
     letters::{self, Letter},
     lookups,
     mapping::Mapping,
+    progress::{At, Cause, Event},
     reading::Pauses,
     state::{self, State},
 };
@@ -34,6 +37,7 @@ pub(crate) struct Applying {
     pub(crate) plans: Plans,
     /// How often a commit that the graph refuses is tried.
     pub(crate) attempts_max: u32,
+    pub(crate) progress: Arc<dyn Progress>,
 }
 
 /// What was applied.
@@ -49,6 +53,12 @@ pub struct Applied {
     pub attempts: u64,
     /// Changes that were set aside.
     pub set_aside: u64,
+    /// Transactions that change mapped tables.
+    pub transactions: u64,
+    /// Waves of look-ups in the graph.
+    pub waves: u64,
+    /// How long the commit took, with all attempts.
+    pub commit_time: Duration,
 }
 
 /// What became of a commit.
@@ -73,11 +83,12 @@ impl Applying {
         let mut failing = Failing::new();
         let mut applied = Applied {
             rows: transactions.iter().map(|transaction| transaction.changes.len() as u64).sum(),
+            transactions: transactions.iter().filter(|transaction| !transaction.changes.is_empty()).count() as u64,
             ..Applied::default()
         };
         let mut refused = 0;
         loop {
-            let folded = self.folded_without(transactions, &mut failing, &mut pauses).await?;
+            let folded = self.folded_without(transactions, &mut failing, &mut pauses, &mut applied.waves).await?;
             if let Some(failure) = folded.failures.first() {
                 let error = row_error(transactions, failure);
                 if failure.transaction > 0 {
@@ -86,14 +97,22 @@ impl Applying {
                 return Err(error);
             }
             applied.set_aside = folded.set_aside.len() as u64;
-            let state = self.next_state(transactions, &folded, refused, &mut pauses).await?;
+            let mut state = self.next_state(transactions, &folded, refused, &mut pauses).await?;
             let operations = render(folded.overlay, self.graph.schema());
             applied.operations = operations.len() as u64;
-            let position = self.position_with(last.position.clone(), &state, &mut pauses).await?;
-            match self.commit(operations, &position, &mut pauses, &mut applied.attempts).await? {
+            let (of_source, committed) = (last.position.clone(), Some(last.committed_unix_ms));
+            let position = self.position_with(of_source, committed, &mut state, &mut pauses).await?;
+            let begun = Instant::now();
+            let span = info_span!(target: "hoplake::spans", "commit", operations = applied.operations as i64, attempts = Empty);
+            let outcome = self.commit(operations, &position, &mut pauses, &mut applied.attempts);
+            let outcome = outcome.instrument(span.clone()).await?;
+            span.record("attempts", applied.attempts as i64);
+            applied.commit_time += begun.elapsed();
+            match outcome {
                 Outcome::Committed(version) => {
                     applied.version = version;
                     self.settle(position, state).await;
+                    self.progress.report(&Event::Applied(&applied, At { version, ..self.at() }));
                     return Ok(applied);
                 }
                 Outcome::Remembers => {}
@@ -123,10 +142,11 @@ impl Applying {
         transactions: &[Transaction],
         failing: &mut Failing,
         pauses: &mut Pauses,
+        waves: &mut u64,
     ) -> Result<Folded, FeedError> {
         loop {
             let aside = Aside { held: self.state.held.clone(), failing: failing.clone(), ..Aside::default() };
-            let folded = match self.folded(transactions, &aside).await {
+            let folded = match self.folded(transactions, &aside, waves).await {
                 Err(error) if error.is_transient() => {
                     self.pause(pauses, &error).await;
                     continue;
@@ -144,14 +164,26 @@ impl Applying {
     }
 
     /// Folds transactions until nothing more has to be known.
-    pub(crate) async fn folded(&mut self, transactions: &[Transaction], aside: &Aside) -> Result<Folded, FeedError> {
+    pub(crate) async fn folded(
+        &mut self,
+        transactions: &[Transaction],
+        aside: &Aside,
+        waves: &mut u64,
+    ) -> Result<Folded, FeedError> {
         let mut known = Known::default();
         for _ in 0..FOLDS_MAX {
-            let folded = fold(&self.mapping, &mut self.plans, transactions, &known, &self.state.waiting, aside)?;
+            let folded = info_span!(target: "hoplake::spans", "fold")
+                .in_scope(|| fold(&self.mapping, &mut self.plans, transactions, &known, &self.state.waiting, aside))?;
             if folded.needs.is_empty() {
                 return Ok(folded);
             }
-            lookups::look_up(&self.graph, &self.mapping, &folded.needs, &mut known).await?;
+            let span =
+                info_span!(target: "hoplake::spans", "look-ups", needs = folded.needs.len() as i64, waves = Empty);
+            let taken = lookups::look_up(&self.graph, &self.mapping, &folded.needs, &mut known);
+            let taken = taken.instrument(span.clone()).await?;
+            span.record("waves", taken as i64);
+            *waves += taken;
+            self.progress.report(&Event::LookedUp);
         }
         Err(FeedError::invalid("the changes depend on ever more of the graph; report this as a mistake of the feed"))
     }
@@ -230,10 +262,11 @@ impl Applying {
     pub(crate) async fn position_with(
         &self,
         of_source: String,
-        state: &State,
+        committed_unix_ms: Option<i64>,
+        state: &mut State,
         pauses: &mut Pauses,
     ) -> Result<Position, FeedError> {
-        let id = match *state == self.state && !state.is_empty() {
+        let id = match state == &self.state && !state.is_empty() {
             true => self.position.state.clone(),
             false => loop {
                 match state::write(self.graph.store(), &self.name, state).await {
@@ -242,7 +275,7 @@ impl Applying {
                 }
             },
         };
-        Ok(Position { of_source, is_copying: false, state: id, writer: self.writer.clone() })
+        Ok(Position { of_source, is_copying: false, state: id, committed_unix_ms, writer: self.writer.clone() })
     }
 
     /// Notes what was committed, and removes objects that no position names any more.
@@ -363,8 +396,18 @@ impl Applying {
 
     pub(crate) async fn pause(&self, pauses: &mut Pauses, error: &FeedError) {
         let pause = pauses.next();
-        tracing::warn!(error = %error, pause_ms = pause.as_millis() as u64, "the graph cannot be changed for now");
+        let cause = Cause::of_graph(error);
+        tracing::warn!(
+            source = self.name, cause = cause.name(), error = %error, pause_ms = pause.as_millis() as u64,
+            "the graph cannot be changed for now"
+        );
+        self.progress.report(&Event::Retried { cause, error, pause });
         tokio::time::sleep(pause).await;
+    }
+
+    /// Where the graph is.
+    pub(crate) fn at(&self) -> At<'_> {
+        At { position: &self.position, version: self.graph.version(), state: &self.state }
     }
 }
 

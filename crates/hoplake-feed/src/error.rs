@@ -61,9 +61,17 @@ impl FeedError {
         self.kind
     }
 
-    /// What to do about it, if there is more to say than the kind does.
-    pub fn what_to_do(&self) -> Option<&str> {
-        self.hint.as_deref()
+    /// What to do about it.
+    pub fn what_to_do(&self) -> &str {
+        self.hint.as_deref().unwrap_or(match self.kind {
+            FeedErrorKind::Invalid | FeedErrorKind::Row => {
+                "correct feed.toml or the database; hoplake feed check compares the two"
+            }
+            FeedErrorKind::Conflict => "hoplake feed status shows where the graph is",
+            FeedErrorKind::Unavailable => "check the address, the user and the password of the database, and try again",
+            FeedErrorKind::Purged => COPY_ANEW,
+            FeedErrorKind::Graph => "check the address of the graph, and the credentials of its store",
+        })
     }
 
     /// The error of the graph, if it is one.

@@ -2,24 +2,27 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
+use futures::FutureExt;
 use hoplake::{CompactionSettings, ErrorKind, Graph, OpenSettings, ReadSettings, Store};
 use tokio::{
     sync::watch,
     task::JoinHandle,
     time::{Instant, sleep_until},
 };
+use tracing::{Instrument, Span, field::Empty};
 
 use crate::{
-    Catalogue, FeedError, FeedErrorKind, Position, Settings, TableName, Transaction,
+    Catalogue, FeedError, FeedErrorKind, Position, Progress, Settings, TableName, Transaction,
     applying::{Applied, Applying, remembered},
-    copy::{self, Copied},
+    copy,
     error::COPY_ANEW,
     fold::Plans,
     letters::Letter,
     mapping::{Item, Mapping, PropertyMap},
     position,
+    progress::Event,
     reading::{Arrived, Reading},
-    reconcile::{self, Reconciled},
+    reconcile,
     schedule::Schedule,
     source::{self, Following, Source},
     state::State,
@@ -34,18 +37,6 @@ const COMPACTION_BYTES: u64 = 64 << 20;
 
 /// After how many commits the feed looks whether sorted runs are to be merged.
 const COMPACT_EVERY: u64 = 16;
-
-/// What a feed reports while it runs.
-pub trait Progress: Send + Sync {
-    /// The first copy was made.
-    fn copied(&self, _copied: &Copied) {}
-    /// The tables were compared with the graph.
-    fn reconciled(&self, _reconciled: &Reconciled) {}
-    /// Transactions were applied; the time is that of the last of them at the source, in milliseconds since 1970.
-    fn applied(&self, _applied: &Applied, _position: &Position, _committed_unix_ms: i64) {}
-}
-
-impl Progress for () {}
 
 /// How a feed begins.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -100,7 +91,7 @@ impl Feed {
     ///
     /// # Errors
     /// As [`check`] and [`copy::copy`]; [`Conflict`](FeedErrorKind::Conflict) if the graph has content and no position of the source.
-    pub async fn open(settings: Settings, options: RunOptions, progress: &dyn Progress) -> Result<Self, FeedError> {
+    pub async fn open(settings: Settings, options: RunOptions, progress: Arc<dyn Progress>) -> Result<Self, FeedError> {
         let Checked { source, mapping, .. } = check(&settings).await?;
         let store = Store::open(&settings.graph).map_err(hoplake::Error::from)?;
         let name = settings.source.name.clone();
@@ -121,12 +112,12 @@ impl Feed {
                 return Err(FeedError::new(FeedErrorKind::Conflict, why)
                     .hint("feed into a place that has no graph, or correct source.name if it was fed before"));
             }
-            let copied = copy::copy(&*source, &mapping, &settings, position.is_some(), &writer).await?;
-            progress.copied(&copied);
+            let copied = copy::copy(&*source, &mapping, &settings, position.is_some(), &writer, &progress).await?;
+            progress.report(&Event::Copied(&copied));
             found = open_graph(&store).await?;
         } else if options.resnapshot {
             let reconciled = reconcile::resnapshot(&*source, &settings, &mapping).await?;
-            progress.reconciled(&reconciled);
+            progress.report(&Event::Reconciled(&reconciled));
             found = open_graph(&store).await?;
         }
         let mut graph =
@@ -137,7 +128,7 @@ impl Feed {
         }
         let attempts_max = settings.stream.attempts;
         let applying =
-            Applying { graph, mapping, name, position, writer, state, plans: Plans::default(), attempts_max };
+            Applying { graph, mapping, name, position, writer, state, plans: Plans::default(), attempts_max, progress };
         let committed = watch::Sender::new(applying.position.of_source.clone());
         Ok(Self { settings, source, applying, options, commits: 0, compaction: None, committed })
     }
@@ -165,9 +156,11 @@ impl Feed {
     /// # Errors
     /// What cannot be followed; see [`FeedErrorKind`]. Everything before it is committed. [`Unavailable`](FeedErrorKind::Unavailable) if
     /// the store did not take the last commit within the grace: its transactions are read again by the next feed.
-    pub async fn run(&mut self, stop: impl Future<Output = ()>, progress: &dyn Progress) -> Result<(), FeedError> {
+    pub async fn run(&mut self, stop: impl Future<Output = ()>) -> Result<(), FeedError> {
+        let progress = self.applying.progress.clone();
+        let stop = stop.map(move |()| progress.report(&Event::Stopping));
         let mut stop = Stop::new(stop, Duration::from_millis(self.settings.stream.grace_ms));
-        let mut ended = self.follow(&mut stop, progress).await;
+        let mut ended = self.follow(&mut stop).await;
         // A process that was killed may have a commit on its way: this one goes on behind it, once. If there is another conflict, another
         // feed is alive.
         if ended.as_ref().is_err_and(|error| error.kind() == FeedErrorKind::Conflict) && self.commits == 0 {
@@ -175,7 +168,7 @@ impl Feed {
             ended = match stop.or_over(self.applying.adopt()).await {
                 Some(adopted) => {
                     adopted?;
-                    self.follow(&mut stop, progress).await
+                    self.follow(&mut stop).await
                 }
                 None => Err(self.cut_off()),
             };
@@ -196,11 +189,7 @@ impl Feed {
         FeedError::unavailable(why).hint("nothing is lost: the next run goes on from there, or from that commit")
     }
 
-    async fn follow(
-        &mut self,
-        stop: &mut Stop<impl Future<Output = ()>>,
-        progress: &dyn Progress,
-    ) -> Result<(), FeedError> {
+    async fn follow(&mut self, stop: &mut Stop<impl Future<Output = ()>>) -> Result<(), FeedError> {
         let following = Following {
             tables: self.applying.mapping.followed(),
             transaction_bytes_max: self.settings.stream.transaction_bytes_max,
@@ -209,7 +198,20 @@ impl Feed {
         };
         let from = self.applying.position.of_source.clone();
         let ahead = self.settings.stream.ahead_bytes_max;
-        let mut reading = Reading::begin(self.source.clone(), from, following, ahead);
+        let progress = self.applying.progress.clone();
+        progress.report(&Event::Following(self.applying.at()));
+        let mut reading = Reading::begin(self.source.clone(), from, following, ahead, progress);
+        let ended = self.take(&mut reading, stop).await;
+        // Only then is nothing more reported of it.
+        reading.end().await;
+        ended
+    }
+
+    async fn take(
+        &mut self,
+        reading: &mut Reading,
+        stop: &mut Stop<impl Future<Output = ()>>,
+    ) -> Result<(), FeedError> {
         let mut batch = Collected::default();
         let mut schedule = Schedule::new(&self.settings)?;
         let ended = loop {
@@ -220,14 +222,14 @@ impl Feed {
                 // What has come while the last commit was under way belongs to this one, too.
                 () = sleep_until(due.unwrap_or_else(far_future)), if due.is_some() => match reading.next_now() {
                     None => {
-                        self.commit(&mut batch, stop, progress).await?;
+                        self.commit(&mut batch, stop).await?;
                         continue;
                     }
                     arrived => arrived,
                 },
                 reconciled = schedule.reconciled(&self.settings) => {
                     match reconciled {
-                        Ok(reconciled) => progress.reconciled(&reconciled),
+                        Ok(reconciled) => self.applying.progress.report(&Event::Reconciled(&reconciled)),
                         Err(error) => tracing::warn!(error = %error, "the tables could not be compared with the graph"),
                     }
                     continue;
@@ -242,13 +244,13 @@ impl Feed {
                 Some(Ok(Some(arrived))) => {
                     batch.add(arrived);
                     if batch.is_full(&self.settings) {
-                        self.commit(&mut batch, stop, progress).await?;
+                        self.commit(&mut batch, stop).await?;
                     }
                 }
             }
         };
         // What came before the end is whole transactions.
-        self.commit(&mut batch, stop, progress).await?;
+        self.commit(&mut batch, stop).await?;
         ended
     }
 
@@ -256,24 +258,41 @@ impl Feed {
         &mut self,
         batch: &mut Collected,
         stop: &mut Stop<impl Future<Output = ()>>,
-        progress: &dyn Progress,
     ) -> Result<(), FeedError> {
-        let Collected { arrived, .. } = std::mem::take(batch);
+        let Collected { arrived, trace, .. } = std::mem::take(batch);
         let (transactions, permits): (Vec<Transaction>, Vec<_>) =
             arrived.into_iter().map(|Arrived { transaction, _permit, .. }| (transaction, _permit)).unzip();
         let Some(last) = transactions.last() else { return Ok(()) };
         let committed_unix_ms = last.committed_unix_ms;
+        self.applying.progress.report(&Event::Applying);
+        let span = trace.map_or_else(Span::none, Trace::read);
+        let applying = self.applying.apply(&transactions).instrument(span.clone());
         // A commit that is dropped is in the graph or not; the condition of the next one finds out.
-        let Some(applied) = stop.or_over(self.applying.apply(&transactions)).await else { return Err(self.cut_off()) };
-        let applied = applied?;
+        let applied = stop.or_over(applying).await.unwrap_or_else(|| Err(self.cut_off()));
+        let applied = applied.inspect_err(|error| failed(&span, error))?;
         drop(permits);
         self.committed.send_replace(self.applying.position.of_source.clone());
-        progress.applied(&applied, &self.applying.position, committed_unix_ms);
+        self.tell(&applied, committed_unix_ms, &span);
         self.commits += 1;
         if self.settings.stream.compact && self.commits.is_multiple_of(COMPACT_EVERY) {
             self.compact().await;
         }
         Ok(())
+    }
+
+    /// Logs a commit, and ends its trace.
+    fn tell(&self, applied: &Applied, committed_unix_ms: i64, span: &Span) {
+        let Applying { graph, name, position, .. } = &self.applying;
+        let Applied { rows, transactions, version, .. } = *applied;
+        let now = i64::try_from(graph.store().clock().unix_ms()).unwrap_or(i64::MAX);
+        let lag_ms = now.saturating_sub(committed_unix_ms).max(0);
+        let position = &*position.of_source;
+        let graph = &*self.settings.graph;
+        tracing::info!(source = name, graph, position, version, rows, transactions, lag_ms, "committed");
+        // OpenTelemetry has no unsigned numbers; they would become text.
+        span.record("position", position).record("version", version as i64);
+        span.record("rows", rows as i64).record("transactions", transactions as i64);
+        span.record("committed_unix_ms", committed_unix_ms).record("lag_ms", lag_ms);
     }
 
     /// Merges sorted runs in the background, if that is due and not under way. That it fails costs only time: the next one tries again.
@@ -286,8 +305,11 @@ impl Feed {
             return;
         }
         let store = self.applying.graph.store().clone();
+        let progress = self.applying.progress.clone();
         self.compaction = Some(tokio::spawn(async move {
-            if let Err(error) = Graph::compact(&store, &settings).await {
+            let compacted = Graph::compact(&store, &settings).await;
+            progress.report(&Event::Compacted(compacted.is_ok()));
+            if let Err(error) = compacted {
                 tracing::warn!(error = %error, "the graph could not be compacted for now");
             }
         }));
@@ -360,7 +382,7 @@ pub(crate) async fn forgetting(settings: &Settings, mapping: Arc<Mapping>) -> Re
     }
     let state = State::default();
     let (writer, plans, attempts_max) = (position::writer(), Plans::default(), settings.stream.attempts);
-    Ok(Applying { graph, mapping, name, position, writer, state, plans, attempts_max })
+    Ok(Applying { graph, mapping, name, position, writer, state, plans, attempts_max, progress: Arc::new(()) })
 }
 
 /// Transactions that wait for a commit.
@@ -373,6 +395,39 @@ struct Collected {
     first_change: Option<Instant>,
     /// When the first arrived.
     first: Option<Instant>,
+    /// Of the first that changes a table, to the commit.
+    trace: Option<Trace>,
+}
+
+/// The spans of transactions that share a commit. Without a collector they are none.
+struct Trace {
+    all: Span,
+    /// From the first of them to the commit.
+    read: Span,
+}
+
+impl Trace {
+    fn begin() -> Self {
+        // A field that is recorded later must be declared here, or it is dropped.
+        let all = tracing::info_span!(
+            target: "hoplake::spans", parent: None, "transactions", position = Empty, version = Empty, rows = Empty,
+            transactions = Empty, committed_unix_ms = Empty, lag_ms = Empty, otel.status_code = Empty,
+            otel.status_description = Empty,
+        );
+        let read = tracing::info_span!(target: "hoplake::spans", parent: &all, "read");
+        Self { all, read }
+    }
+
+    /// All have arrived.
+    fn read(self) -> Span {
+        drop(self.read);
+        self.all
+    }
+}
+
+/// Ends the trace of transactions that could not be applied.
+fn failed(span: &Span, error: &FeedError) {
+    span.record("otel.status_code", "ERROR").record("otel.status_description", error.to_string());
 }
 
 impl Collected {
@@ -380,6 +435,7 @@ impl Collected {
         self.first.get_or_insert(arrived.at);
         if !arrived.transaction.changes.is_empty() {
             self.first_change.get_or_insert(arrived.at);
+            self.trace.get_or_insert_with(Trace::begin);
         }
         self.rows += arrived.transaction.changes.len();
         self.bytes += arrived.transaction.bytes;

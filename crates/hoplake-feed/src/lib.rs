@@ -25,7 +25,10 @@ pub mod fold;
 pub mod letters;
 pub mod lookups;
 pub mod mapping;
+#[cfg(feature = "http")]
+mod monitor;
 mod position;
+mod progress;
 mod reading;
 pub mod reconcile;
 mod retrying;
@@ -43,11 +46,14 @@ pub use condition::{RowCondition, Verdict};
 pub use copy::Copied;
 pub use element::Element;
 pub use error::{FeedError, FeedErrorKind};
-pub use feed::{Checked, Feed, Progress, RunOptions, check};
+pub use feed::{Checked, Feed, RunOptions, check};
+#[cfg(feature = "http")]
+pub use monitor::{Listening, Monitor};
 pub use position::Position;
+pub use progress::{At, Cause, Event, Progress};
 pub use reconcile::{Difference, DifferenceKind, ReconcileOptions, Reconciled, reconcile};
 pub use retrying::{Retried, Selection, discard, retry};
 pub use settings::{
-    Cascades, CopySettings, EdgeEntry, EndEntry, ForeignKeyEntry, Missing, OnError, OneOrMore, ReconcileSettings,
-    Settings, SourceSettings, StreamSettings, TableEntry, VertexEntry,
+    Cascades, CopySettings, EdgeEntry, EndEntry, ForeignKeyEntry, HttpSettings, Missing, OnError, OneOrMore,
+    ReconcileSettings, Settings, SourceSettings, StreamSettings, TableEntry, VertexEntry,
 };

@@ -18,7 +18,7 @@ use crate::{
     value::as_key,
 };
 
-/// Answers needs from the open version of a graph, and adds the answers to what is known.
+/// Answers needs from the open version of a graph, adds the answers to what is known, and returns how many waves that took.
 ///
 /// # Errors
 /// The graph's.
@@ -27,8 +27,8 @@ pub async fn look_up(
     mapping: &Mapping,
     needs: &BTreeSet<Need>,
     known: &mut Known,
-) -> Result<(), FeedError> {
-    let ids = vertex_ids(graph, needs).await?;
+) -> Result<u64, FeedError> {
+    let (ids, mut waves) = vertex_ids(graph, needs).await?;
     let mut groups: BTreeMap<(Name, bool, Name), Vec<&EdgesOf>> = BTreeMap::new();
     for need in needs {
         match need {
@@ -39,24 +39,36 @@ pub async fn look_up(
     }
     let keys = EdgeKeys::of(mapping);
     let along = groups.into_values().map(|group| edges_along(graph, &keys, group, &ids));
-    known.edges.extend(try_join_all(along).await?.into_iter().flatten());
+    let along = try_join_all(along).await?;
+    waves += along.iter().map(|(_, waves)| *waves).max().unwrap_or(0);
+    known.edges.extend(along.into_iter().flat_map(|(edges, _)| edges));
     let wanted: Vec<_> =
         needs.iter().filter_map(|need| if let Need::Whole(vertex) = need { Some(vertex) } else { None }).collect();
-    known.whole.extend(whole(graph, &keys, &wanted, &ids).await?);
+    let mut query = graph.query();
+    known.whole.extend(whole(graph, &mut query, &keys, &wanted, &ids).await?);
+    waves += query.cost().waves;
     for need in needs {
         match need {
-            Need::Vertices(label) => drop(known.vertices.insert(label.clone(), vertices(graph, label).await?)),
-            Need::EdgeType(name) => drop(known.edge_types.insert(name.clone(), edges(graph, &keys, name).await?)),
+            Need::Vertices(label) => {
+                let mut query = graph.query();
+                known.vertices.insert(label.clone(), vertices(graph, &mut query, label).await?);
+                waves += query.cost().waves;
+            }
+            Need::EdgeType(name) => {
+                let mut query = graph.query();
+                known.edge_types.insert(name.clone(), edges(graph, &mut query, &keys, name).await?);
+                waves += query.cost().waves;
+            }
             _ => {}
         }
     }
-    Ok(())
+    Ok(waves)
 }
 
 type VertexIds = BTreeMap<VertexRef, VertexId>;
 
-/// The vertices that needs name, as far as they are there.
-async fn vertex_ids(graph: &Graph, needs: &BTreeSet<Need>) -> Result<VertexIds, FeedError> {
+/// The vertices that needs name, as far as they are there, and the waves that it took.
+async fn vertex_ids(graph: &Graph, needs: &BTreeSet<Need>) -> Result<(VertexIds, u64), FeedError> {
     let vertices: BTreeSet<&VertexRef> = needs
         .iter()
         .filter_map(|need| match need {
@@ -67,8 +79,10 @@ async fn vertex_ids(graph: &Graph, needs: &BTreeSet<Need>) -> Result<VertexIds, 
         .filter(|vertex| can_be(graph.schema(), vertex))
         .collect();
     let keys: Vec<_> = vertices.iter().map(|vertex| (vertex.label.as_str(), vertex.key.clone())).collect();
-    let ids = if keys.is_empty() { Vec::new() } else { graph.query().vertices(&keys).await? };
-    Ok(vertices.into_iter().zip(ids).filter_map(|(vertex, id)| Some((vertex.clone(), id?))).collect())
+    let mut query = graph.query();
+    let ids = if keys.is_empty() { Vec::new() } else { query.vertices(&keys).await? };
+    let ids = vertices.into_iter().zip(ids).filter_map(|(vertex, id)| Some((vertex.clone(), id?))).collect();
+    Ok((ids, query.cost().waves))
 }
 
 /// Whether a graph may have a vertex of this label and type of key.
@@ -105,26 +119,27 @@ impl EdgeKeys {
     }
 }
 
-/// The edges of some vertices along one label, to vertices of one other label.
+/// The edges of some vertices along one label, to vertices of one other label, and the waves that it took.
 async fn edges_along(
     graph: &Graph,
     keys: &EdgeKeys,
     group: Vec<&EdgesOf>,
     ids: &VertexIds,
-) -> Result<Vec<(EdgesOf, Vec<KnownEdge>)>, FeedError> {
+) -> Result<(Vec<(EdgesOf, Vec<KnownEdge>)>, u64), FeedError> {
     let of = group[0];
     let direction = if of.is_outgoing { HopDirection::Out } else { HopDirection::In };
     let starts: Vec<_> = group.iter().filter_map(|of| Some((*ids.get(&of.vertex)?, &of.vertex))).collect();
     let is_there = graph.schema().edge_types.iter().any(|it| of.label == it.label);
     let mut found: BTreeMap<&VertexRef, Vec<KnownEdge>> = BTreeMap::new();
+    let mut query = graph.query();
     if is_there && !starts.is_empty() {
-        let mut query = graph.query();
         let all = hop(graph, &mut query, keys, &starts, &Hop::along(direction, &of.label)).await?;
         for (vertex, edge) in all.into_iter().filter(|(vertex, edge)| edge.id.other_end(vertex).label == of.other) {
             found.entry(vertex).or_default().push(edge);
         }
     }
-    Ok(group.into_iter().map(|of| (of.clone(), found.remove(&of.vertex).unwrap_or_default())).collect())
+    let edges = group.into_iter().map(|of| (of.clone(), found.remove(&of.vertex).unwrap_or_default())).collect();
+    Ok((edges, query.cost().waves))
 }
 
 /// The edges of a hop, each with the vertex that it was followed from.
@@ -166,6 +181,7 @@ async fn hop<'a>(
 /// Whole vertices: properties, and edges in both directions.
 async fn whole(
     graph: &Graph,
+    query: &mut Query,
     keys: &EdgeKeys,
     wanted: &[&VertexRef],
     ids: &VertexIds,
@@ -177,7 +193,6 @@ async fn whole(
         return Ok(all);
     }
     let vertices: Vec<_> = starts.iter().map(|(id, _)| *id).collect();
-    let mut query = graph.query();
     let set = query.set_of(&vertices).await?;
     let labels: BTreeSet<_> = vertices.iter().map(|vertex| vertex.label()).collect();
     let of_labels =
@@ -192,7 +207,7 @@ async fn whole(
         }
     }
     let both = Hop { direction: HopDirection::Both, ..Hop::default() };
-    for (vertex, edge) in hop(graph, &mut query, keys, &starts, &both).await? {
+    for (vertex, edge) in hop(graph, query, keys, &starts, &both).await? {
         let Some(Some(known)) = all.get_mut(vertex) else { continue };
         // A self-loop is followed both ways.
         if edge.id.source != edge.id.target || !known.edges.contains(&edge) {
@@ -203,12 +218,11 @@ async fn whole(
 }
 
 /// All vertices of a label.
-async fn vertices(graph: &Graph, label: &Name) -> Result<Vec<VertexRef>, FeedError> {
+async fn vertices(graph: &Graph, query: &mut Query, label: &Name) -> Result<Vec<VertexRef>, FeedError> {
     let mut all = Vec::new();
     if graph.schema().label_id(label).is_none() {
         return Ok(all);
     }
-    let mut query = graph.query();
     let mut scan = query.scan(&ScanRequest { labels: vec![label.to_string()], ..ScanRequest::default() })?;
     while let Some(rows) = query.next_rows(&mut scan).await? {
         let Some(column) = rows.batch.column_by_name(KEY_COLUMN) else { continue };
@@ -219,7 +233,12 @@ async fn vertices(graph: &Graph, label: &Name) -> Result<Vec<VertexRef>, FeedErr
 }
 
 /// All edges of a type.
-async fn edges(graph: &Graph, keys: &EdgeKeys, name: &EdgeTypeName) -> Result<Vec<EdgeId>, FeedError> {
+async fn edges(
+    graph: &Graph,
+    query: &mut Query,
+    keys: &EdgeKeys,
+    name: &EdgeTypeName,
+) -> Result<Vec<EdgeId>, FeedError> {
     let schema = graph.schema();
     let mut all = Vec::new();
     let ends = schema.label_id(&name.source).zip(schema.label_id(&name.target));
@@ -229,7 +248,6 @@ async fn edges(graph: &Graph, keys: &EdgeKeys, name: &EdgeTypeName) -> Result<Ve
         return Ok(all);
     };
     let columns: Vec<_> = edge_type.properties.iter().map(|property| property.name.clone()).collect();
-    let mut query = graph.query();
     let mut scan = query.scan_edges(&name.label, (&name.source, &name.target), &columns).await?;
     while let Some(batch) = query.next_edges(&mut scan).await? {
         for row in 0..batch.num_rows() {

@@ -1,7 +1,8 @@
 //! Up to where a source was read, as the graph keeps it.
 //!
 //! The text of a position is that of the source, such as `0-1-18`, and then what else belongs to the same commit: `+01J…` names
-//! the object that has the edges which wait, `@1f2e3d4c` the process that wrote it. `copying` says that a first copy has been loaded, and
+//! the object that has the edges which wait, `~1764118088000` is when the source committed the last transaction before it, in milliseconds
+//! since 1970, `@1f2e3d4c` the process that wrote it. `copying` says that a first copy has been loaded, and
 //! its end is not there yet.
 
 use std::fmt;
@@ -17,6 +18,8 @@ pub struct Position {
     pub is_copying: bool,
     /// The object with what waits, if something does.
     pub state: Option<String>,
+    /// When the source committed the last transaction before it, in milliseconds since 1970; of a first copy, when that began.
+    pub committed_unix_ms: Option<i64>,
     /// Which process wrote it: of two feeds that read the same, each knows its own commits.
     pub writer: String,
 }
@@ -44,6 +47,8 @@ impl Position {
         for word in words {
             if let Some(state) = word.strip_prefix('+') {
                 position.state = Some(state.to_owned());
+            } else if let Some(ms) = word.strip_prefix('~').and_then(|ms| ms.parse().ok()) {
+                position.committed_unix_ms = Some(ms);
             } else if let Some(writer) = word.strip_prefix('@') {
                 writer.clone_into(&mut position.writer);
             } else if word == COPYING {
@@ -66,6 +71,9 @@ impl fmt::Display for Position {
         if let Some(state) = &self.state {
             write!(f, " +{state}")?;
         }
+        if let Some(ms) = self.committed_unix_ms {
+            write!(f, " ~{ms}")?;
+        }
         if !self.writer.is_empty() {
             write!(f, " @{}", self.writer)?;
         }
@@ -79,9 +87,16 @@ mod tests {
 
     #[test]
     fn positions_are_read_as_they_are_written() {
-        for text in ["0-1-18 @1f2e3d4c", "0-1-18", "0-1-18 copying", "0/16B3748 +01JABC", "0-1-18 copying +01JABC"] {
+        for text in [
+            "0-1-18 ~1764118088000 @1f2e3d4c",
+            "0-1-18",
+            "0-1-18 copying",
+            "0/16B3748 +01JABC ~-1",
+            "0-1-18 copying +01JABC",
+        ] {
             assert_eq!(Position::parse(text).unwrap().to_string(), text);
         }
         assert!(Position::parse("0-1-18 else").is_err());
+        assert!(Position::parse("0-1-18 ~else").is_err());
     }
 }

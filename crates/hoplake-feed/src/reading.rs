@@ -10,7 +10,8 @@ use tokio::{
 };
 
 use crate::{
-    FeedError, Transaction,
+    FeedError, Progress, Transaction,
+    progress::{Cause, Event},
     source::{Following, Source},
 };
 
@@ -42,29 +43,43 @@ impl Drop for Reading {
 
 impl Reading {
     /// Reads what comes behind a position.
-    pub(crate) fn begin(source: Arc<dyn Source>, from: String, following: Following, ahead_bytes_max: u64) -> Self {
+    pub(crate) fn begin(
+        source: Arc<dyn Source>,
+        from: String,
+        following: Following,
+        ahead_bytes_max: u64,
+        progress: Arc<dyn Progress>,
+    ) -> Self {
         let (send, arrived) = mpsc::channel(TRANSACTIONS);
         let units = u32::try_from(ahead_bytes_max / UNIT_BYTES).unwrap_or(u32::MAX).max(1);
         let room = Arc::new(Semaphore::new(units as usize));
+        let ahead = Ahead { following, room, units, send, progress };
         let task = tokio::spawn(async move {
             let mut from = from;
             let mut pauses = Pauses::new();
             loop {
-                let error = match read(&*source, &mut from, &following, &room, units, &send, &mut pauses).await {
+                let error = match ahead.read(&*source, &mut from, &mut pauses).await {
                     Ok(()) => return,
                     Err(error) => error,
                 };
                 if !error.is_transient() {
                     // Nobody may be waiting for it any more.
-                    let _ = send.send(Err(error)).await;
+                    let _ = ahead.send.send(Err(error)).await;
                     return;
                 }
                 let pause = pauses.next();
                 tracing::warn!(error = %error, pause_ms = pause.as_millis() as u64, "the source is away");
+                ahead.progress.report(&Event::Retried { cause: Cause::Source, error: &error, pause });
                 tokio::time::sleep(pause).await;
             }
         });
         Self { arrived, task }
+    }
+
+    /// Ends it, and returns when it has.
+    pub(crate) async fn end(mut self) {
+        self.task.abort();
+        let _ = (&mut self.task).await;
     }
 
     /// The next transaction, or `None` if the source has no more for now. Nothing at all if reading has ended.
@@ -78,32 +93,43 @@ impl Reading {
     }
 }
 
-/// Reads until the connection is lost, or nobody wants more.
-async fn read(
-    source: &dyn Source,
-    from: &mut String,
-    following: &Following,
-    room: &Arc<Semaphore>,
+/// Where what is read goes.
+struct Ahead {
+    following: Following,
+    /// The bound, in units of bytes.
+    room: Arc<Semaphore>,
     units: u32,
-    send: &mpsc::Sender<Result<Option<Arrived>, FeedError>>,
-    pauses: &mut Pauses,
-) -> Result<(), FeedError> {
-    let mut stream = source.stream(from, following.clone()).await?;
-    loop {
-        let Some(transaction) = stream.next().await? else {
+    send: mpsc::Sender<Result<Option<Arrived>, FeedError>>,
+    progress: Arc<dyn Progress>,
+}
+
+impl Ahead {
+    /// Reads until the connection is lost, or nobody wants more.
+    async fn read(&self, source: &dyn Source, from: &mut String, pauses: &mut Pauses) -> Result<(), FeedError> {
+        let mut stream = source.stream(from, self.following.clone()).await?;
+        self.progress.report(&Event::Connected);
+        loop {
+            let Some(transaction) = stream.next().await? else {
+                pauses.reset();
+                self.progress.report(&Event::CaughtUp);
+                if self.send.send(Ok(None)).await.is_err() {
+                    return Ok(());
+                }
+                continue;
+            };
             pauses.reset();
-            if send.send(Ok(None)).await.is_err() {
+            self.progress.report(&Event::Read {
+                rows: transaction.changes.len() as u64,
+                bytes: transaction.bytes as u64,
+                committed_unix_ms: transaction.committed_unix_ms,
+            });
+            let wanted = u32::try_from(transaction.bytes as u64 / UNIT_BYTES).unwrap_or(u32::MAX).clamp(1, self.units);
+            let Ok(permit) = self.room.clone().acquire_many_owned(wanted).await else { return Ok(()) };
+            from.clone_from(&transaction.position);
+            let arrived = Arrived { transaction, at: Instant::now(), _permit: permit };
+            if self.send.send(Ok(Some(arrived))).await.is_err() {
                 return Ok(());
             }
-            continue;
-        };
-        pauses.reset();
-        let wanted = u32::try_from(transaction.bytes as u64 / UNIT_BYTES).unwrap_or(u32::MAX).clamp(1, units);
-        let Ok(permit) = room.clone().acquire_many_owned(wanted).await else { return Ok(()) };
-        from.clone_from(&transaction.position);
-        let arrived = Arrived { transaction, at: Instant::now(), _permit: permit };
-        if send.send(Ok(Some(arrived))).await.is_err() {
-            return Ok(());
         }
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    Cell, Change, FeedError, Images, Row, RowChange, Settings, Transaction,
+    Cell, Change, FeedError, Images, Position, Row, RowChange, Settings, Transaction,
     applying::{Applying, Outcome},
     feed,
     fold::{Aside, render},
@@ -60,7 +60,7 @@ pub async fn retry(settings: &Settings, selection: &Selection) -> Result<Retried
         }
         let transactions = [transaction];
         let folded = loop {
-            let folded = applying.folded(&transactions, &aside).await?;
+            let folded = applying.folded(&transactions, &aside, &mut 0).await?;
             let new: Vec<_> =
                 folded.failures.iter().map(|it| ((it.transaction, it.change, it.entry), it.why.clone())).collect();
             if new.is_empty() {
@@ -116,7 +116,8 @@ async fn commit(
 ) -> Result<Option<u64>, FeedError> {
     applying.replace_letters(&mut state, left).await?;
     let mut pauses = Pauses::new();
-    let position = applying.position_with(applying.position.of_source.clone(), &state, &mut pauses).await?;
+    let Position { of_source, committed_unix_ms, .. } = applying.position.clone();
+    let position = applying.position_with(of_source, committed_unix_ms, &mut state, &mut pauses).await?;
     match applying.commit(operations, &position, &mut pauses, &mut 0).await? {
         Outcome::Committed(version) => {
             applying.settle(position, state).await;

@@ -39,6 +39,9 @@ pub struct Settings {
     /// When the running feed compares all rows with the graph.
     #[serde(default, skip_serializing_if = "is_default")]
     pub reconcile: ReconcileSettings,
+    /// Where a feed that runs can be seen.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub http: HttpSettings,
     /// Which tables become what.
     #[serde(default, rename = "table")]
     pub tables: Vec<TableEntry>,
@@ -140,6 +143,18 @@ impl ReconcileSettings {
             FeedError::invalid(format!("reconcile.every is {text:?} and has to be a time such as 24h or 30m"))
         })
     }
+}
+
+/// Where a feed that runs can be seen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, expecting = "a table")]
+pub struct HttpSettings {
+    /// An address to listen on, such as `127.0.0.1:9464`; by default the feed does not listen.
+    pub listen: Option<String>,
+    /// How far behind the graph may be, in milliseconds, for the feed to be ready.
+    pub ready_lag_ms: u64,
+    /// After how long without a sign of it the feed is taken to be stuck, in milliseconds.
+    pub stuck_ms: u64,
 }
 
 /// Rows of a table that become vertices or edges.
@@ -327,6 +342,12 @@ impl Default for CopySettings {
     }
 }
 
+impl Default for HttpSettings {
+    fn default() -> Self {
+        Self { listen: None, ready_lag_ms: 60_000, stuck_ms: 300_000 }
+    }
+}
+
 impl Settings {
     /// Reads `feed.toml`. A relative path of a graph is one from where the program runs.
     ///
@@ -384,6 +405,15 @@ impl Settings {
             }
         }
         self.reconcile.every()?;
+        // A source that is away says nothing for the timeout of each address, and then for a pause.
+        let addresses = self.source.url.all().len() as u64;
+        let stuck_ms = self.http.stuck_ms;
+        let silent_ms = addresses.saturating_mul(self.source.timeout_ms).saturating_add(60_000);
+        if stuck_ms < silent_ms {
+            return invalid(format!(
+                "http.stuck_ms is {stuck_ms} and has to be at least {silent_ms}, source.timeout_ms for each address and a minute"
+            ));
+        }
         for table in &self.tables {
             table.validate().map_err(|why| FeedError::invalid(format!("table {}: {why}", table.name)))?;
         }

@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// What a feed has to remember.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default)]
 pub struct State {
     /// Edges that wait.
     pub waiting: Waiting,
@@ -26,6 +26,15 @@ pub struct State {
     pub held: BTreeSet<String>,
     /// The objects with these changes, oldest first, and how many each has.
     pub letters: Vec<(String, u64)>,
+    /// The size of its object, before it is compressed.
+    pub bytes: u64,
+}
+
+/// States that have the same to remember are equal, however they are written.
+impl PartialEq for State {
+    fn eq(&self, other: &Self) -> bool {
+        self.waiting == other.waiting && self.held == other.held && self.letters == other.letters
+    }
 }
 
 impl State {
@@ -65,11 +74,12 @@ struct WaitingLine {
     owner: char,
 }
 
-/// Writes a state, and returns the name by which a position refers to it; nothing if there is nothing to remember.
+/// Writes a state, notes its size there, and returns the name by which a position refers to it; nothing if there is nothing to remember.
 ///
 /// # Errors
 /// The store's.
-pub async fn write(store: &Store, source: &str, state: &State) -> Result<Option<String>, FeedError> {
+pub async fn write(store: &Store, source: &str, state: &mut State) -> Result<Option<String>, FeedError> {
+    state.bytes = 0;
     if state.is_empty() {
         return Ok(None);
     }
@@ -91,6 +101,7 @@ pub async fn write(store: &Store, source: &str, state: &State) -> Result<Option<
             FeedError::invalid(why).hint("apply or discard dead letters, or give foreign keys missing = \"stub\"")
         );
     }
+    state.bytes = text.len() as u64;
     let compressed = zstd::bulk::compress(&text, 1).map_err(|error| FeedError::unavailable(error.to_string()))?;
     let id = store.clock().ulid();
     store.create(&name_of(source, &id), Bytes::from(compressed)).await.map_err(hoplake::Error::from)?;
@@ -108,7 +119,7 @@ pub async fn read(store: &Store, source: &str, id: &str) -> Result<Option<State>
     let damaged = |why: &str| FeedError::invalid(format!("{name} {why}")).hint(COPY_ANEW);
     let Some(bytes) = store.get(&name).await.map_err(hoplake::Error::from)? else { return Ok(None) };
     let text = zstd::bulk::decompress(&bytes, BYTES_MAX).map_err(|_| damaged("is damaged"))?;
-    let mut state = State::default();
+    let mut state = State { bytes: text.len() as u64, ..State::default() };
     let mut changes = WaitingChanges::new();
     for line in text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
         match serde_json::from_slice(line).map_err(|_| damaged("is damaged"))? {

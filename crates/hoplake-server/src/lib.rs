@@ -4,7 +4,7 @@
 //! can be asked, how graphs are found by name, and what ends a query is in
 //! [RFC 0004](https://github.com/hoplake/hoplake/blob/main/docs/rfcs/0004-service.md).
 //!
-//! * `doors`, `workers`: connections within their bounds, and the threads that queries have to themselves.
+//! * `doors`, `workers`: requests within the bounds of their connections, and the threads that queries have to themselves.
 //! * `calls`: what can be asked, whatever the protocol. The rest of the crate is either below or above it.
 //! * `access`: the two roles: blocks for other nodes, and blocks from other nodes.
 //! * `catalog`, `admission`, `lifecycle`: open graphs, admission of queries, and shutdown.
@@ -13,7 +13,7 @@
 //! * `results`: results of queries that are asked again.
 //! * `shape`: errors of JSON and TOML in plain words.
 //! * `grpc`, `http`, `gremlin`: from the wire to calls and back.
-//! * [`telemetry`]: logs, counters, traces.
+//! * `telemetry`: counters, and spans of requests.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -45,7 +45,7 @@ mod results;
 mod server;
 mod settings;
 mod shape;
-pub mod telemetry;
+mod telemetry;
 mod workers;
 
 /// The messages of gRPC, its clients and its services, as `proto/hoplake/v1` has them.
@@ -66,5 +66,4 @@ pub use names::Source;
 pub use server::{Server, ServerBuilder, ServerError};
 pub use settings::{
     GremlinSettings, InvalidSetting, JobSettings, LimitSettings, ResultSettings, Role, Settings, UnreadableSettings,
-    parse_address,
 };

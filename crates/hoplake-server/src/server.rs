@@ -3,9 +3,10 @@
 use std::{future::Future, io, net::SocketAddr, sync::Arc, time::Duration};
 
 use futures::FutureExt;
-use hoplake::{MemoryBudget, ReadPool, Store, system_text};
+use hoplake::{MemoryBudget, ReadPool, Store};
+use hoplake_doors::{ListenError, listen};
 use tokio::{
-    net::{TcpListener, TcpSocket},
+    net::TcpListener,
     task::{AbortHandle, JoinHandle},
     time::timeout,
 };
@@ -18,7 +19,7 @@ use crate::{
     calls::{Protocol, Service, Traversals},
     catalog::{Catalog, Origin, StoreOpener},
     compaction::Compactor,
-    doors::{Door, joined},
+    doors::{door, joined},
     gremlin::GremlinState,
     grpc, http,
     jobs::Jobs,
@@ -43,14 +44,8 @@ pub enum ServerError {
     #[error(transparent)]
     Source(#[from] Failure),
     /// A port is taken, or not ours.
-    #[error("cannot listen on {address}: {}", cannot_listen(source))]
-    Listen {
-        /// Where.
-        address: SocketAddr,
-        /// The system's error.
-        #[source]
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Listen(#[from] ListenError),
     /// The system has no threads for queries or jobs.
     #[error("cannot begin {threads} threads: {source}")]
     Threads {
@@ -63,15 +58,6 @@ pub enum ServerError {
     /// A listener broke off.
     #[error("the server broke off: {0}")]
     BrokenOff(#[source] io::Error),
-}
-
-/// Why a port cannot be had, in plain words.
-fn cannot_listen(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::AddrInUse => "another program listens there".into(),
-        io::ErrorKind::AddrNotAvailable => "this machine does not have that address".into(),
-        _ => system_text(error),
-    }
 }
 
 /// A server to be: settings, and the live parts it is to use.
@@ -159,23 +145,6 @@ impl ServerBuilder {
     }
 }
 
-/// Connections that the system completes before they are accepted. The usual 128 are full after one burst, and then the
-/// system drops what a client sends first, which it repeats after a second: a probe would be as late.
-const BACKLOG: u32 = 4_096;
-
-fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServerError> {
-    let bind = || {
-        let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-        // A server that was stopped may be started again at once.
-        socket.set_reuseaddr(true)?;
-        socket.bind(address)?;
-        let listener = socket.listen(BACKLOG)?;
-        let bound = listener.local_addr()?;
-        Ok((listener, bound))
-    };
-    bind().map_err(|source| ServerError::Listen { address, source })
-}
-
 /// A server that listens.
 pub struct Server {
     service: Arc<Service>,
@@ -206,9 +175,8 @@ impl Server {
         let _draining = service.lifecycle.drain_on_drop();
         let closing = CancellationToken::new();
         let keeper = tokio::spawn(keep(service.clone()));
-        let open = |protocol, router, listener| {
-            tokio::spawn(Door::new(&service, protocol, router).open(listener, closing.clone()))
-        };
+        let open =
+            |protocol, router, listener| tokio::spawn(door(&service, protocol, router).open(listener, closing.clone()));
         let mut grpc = open(Protocol::Grpc, grpc::router(&service).await, grpc);
         let mut http = open(Protocol::Http, http::router(service.clone()), http);
         // A door ends by itself only if it panicked. Then the server ends: probes at the other port would still answer.

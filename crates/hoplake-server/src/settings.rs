@@ -6,6 +6,7 @@
 use std::{fmt, net::SocketAddr, time::Duration};
 
 use hoplake::{COMPACTION_MEMORY_BYTES_MIN, ReadSettings};
+use hoplake_doors::parse_address;
 use serde::{
     Deserialize, Deserializer, Serialize,
     de::{Error, Visitor},
@@ -350,19 +351,6 @@ impl Default for LimitSettings {
 
 fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
-}
-
-/// Reads an address to listen on: `127.0.0.1:7481`, `[::1]:7481` or `localhost:7481`.
-///
-/// # Errors
-/// [`Reason::Invalid`](crate::Reason::Invalid) with what to write.
-pub fn parse_address(text: &str) -> Result<SocketAddr, Failure> {
-    let wrong =
-        || Failure::invalid(format!("{text:?} is not an address to listen on; write IP:PORT, as in 127.0.0.1:7481"));
-    match text.strip_prefix("localhost:") {
-        Some(port) => port.parse().map(|port: u16| SocketAddr::from(([127, 0, 0, 1], port))).map_err(|_| wrong()),
-        None => text.parse().map_err(|_| wrong()),
-    }
 }
 
 /// Any shape is taken in, so that a wrong one is answered with the words of `AddressVisitor`.

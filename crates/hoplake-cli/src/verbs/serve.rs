@@ -5,11 +5,17 @@ use std::{fs, io, net::SocketAddr, path::PathBuf, time::Duration};
 use bytesize::ByteSize;
 use clap::ValueEnum;
 use hoplake::ErrorKind;
-use hoplake_server::{Reason, ServerBuilder, ServerError, Settings, UnreadableSettings, parse_address, telemetry};
+use hoplake_doors::parse_address;
+use hoplake_server::{Reason, ServerBuilder, ServerError, Settings, UnreadableSettings};
 use tokio::signal::unix::{SignalKind, signal};
 use toml::{Table, Value};
 
-use crate::{arguments, failure::Failure, output::print_line};
+use crate::{
+    arguments,
+    failure::Failure,
+    output::print_line,
+    telemetry::{self, LogFormat},
+};
 
 /// Serve graphs over gRPC and HTTP
 #[derive(Debug, clap::Args)]
@@ -90,15 +96,6 @@ impl From<Role> for hoplake_server::Role {
             Role::Algorithm => Self::Algorithm,
         }
     }
-}
-
-/// How a line of log is written.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum LogFormat {
-    /// For people
-    Text,
-    /// One JSON object a line
-    Json,
 }
 
 impl Args {
@@ -185,14 +182,8 @@ fn merge(table: &mut Table, over: Table) {
 /// Runs the verb.
 pub async fn run(args: &Args) -> anyhow::Result<()> {
     let settings = args.settings()?;
-    let format = match args.log_format {
-        LogFormat::Text => telemetry::LogFormat::Text,
-        LogFormat::Json => telemetry::LogFormat::Json,
-    };
-    let usage =
-        |error: &dyn std::fmt::Display| Failure::usage(error.to_string(), "hoplake serve --help has an example");
     // Before the doors open, so that what fails there is logged.
-    let telemetry = telemetry::start(format, &args.log).map_err(|error| usage(&error))?;
+    let telemetry = telemetry::start("hoplake", args.log_format, &args.log, "hoplake serve --help has an example")?;
     let server = ServerBuilder::new(settings).bind().await.map_err(|error| refusal(&error))?;
     // Before the address is printed: a program that has read it may send a signal at once.
     let mut term = signal(SignalKind::terminate())?;
@@ -206,16 +197,14 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         }
     };
     let ended = server.run(stop).await;
-    // On a thread of its own, since the exporter blocks and the runtime has to go on for its requests.
-    // It waits for the collector of traces.
-    tokio::task::spawn_blocking(|| telemetry.finish()).await?;
+    telemetry::finish(telemetry).await?;
     Ok(ended?)
 }
 
 /// Why it does not begin, with what to change.
 fn refusal(error: &ServerError) -> Failure {
     match error {
-        ServerError::Listen { source, .. } if source.kind() == io::ErrorKind::AddrInUse => {
+        ServerError::Listen(error) if error.is_taken() => {
             let hint = "choose others with --grpc and --http; port 0 takes a free one";
             Failure::new(ErrorKind::Conflict, error.to_string(), hint)
         }

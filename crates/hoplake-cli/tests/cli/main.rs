@@ -5,6 +5,7 @@
 mod apply;
 mod azure;
 mod cache_sim;
+mod collector;
 mod computations;
 mod console;
 mod cost;
@@ -14,6 +15,7 @@ mod durable;
 mod errors;
 mod export;
 mod feed;
+mod feed_running;
 mod hoplake;
 mod index;
 mod inputs;

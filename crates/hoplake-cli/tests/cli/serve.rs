@@ -4,7 +4,6 @@ use std::{
     io::{BufRead, BufReader, Read, Write},
     net::TcpListener,
     process::{Child, Command, Stdio},
-    sync::mpsc,
     time::Duration,
 };
 
@@ -14,7 +13,7 @@ use opentelemetry_proto::tonic::{
 use prost::Message;
 use serde_json::{Value, json};
 
-use crate::hoplake::Shell;
+use crate::{collector::Collector, hoplake::Shell};
 
 /// A server that is ended with the test.
 struct Serving {
@@ -169,38 +168,6 @@ fn a_server_follows_what_is_applied_and_compacts_it() {
     let taken = taken.local_addr().unwrap().to_string();
     let little = ["serve", "graph", "--compact", "--compact-memory", "1MiB", "--http", &taken];
     shell.run(&little).fails(2, "compact_memory_bytes", "docs/serving.md");
-}
-
-/// Takes one batch of spans, as an OpenTelemetry collector does.
-struct Collector {
-    url: String,
-    trace: mpsc::Receiver<Vec<u8>>,
-}
-
-impl Collector {
-    fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        let (send, trace) = mpsc::channel();
-        std::thread::spawn(move || {
-            let (mut stream, _) = listener.accept().unwrap();
-            let mut reader = BufReader::new(stream.try_clone().unwrap());
-            let mut line = String::new();
-            let mut length = 0;
-            while reader.read_line(&mut line).unwrap() > 2 {
-                if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
-                    length = value.trim().parse().unwrap();
-                }
-                assert!(!line.starts_with("POST") || line.starts_with("POST /v1/traces "), "{line}");
-                line.clear();
-            }
-            let mut body = vec![0; length];
-            reader.read_exact(&mut body).unwrap();
-            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").unwrap();
-            send.send(body).unwrap();
-        });
-        Self { url, trace }
-    }
 }
 
 #[test]

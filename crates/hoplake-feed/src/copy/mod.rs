@@ -26,10 +26,11 @@ use tokio::task::JoinHandle;
 use self::files::CopyFiles;
 pub(crate) use self::files::SET_ASIDE_MAX;
 use crate::{
-    Columns, FeedError, Position, Row, Settings,
+    Columns, FeedError, Position, Progress, Row, Settings,
     fold::Waiting,
     letters::{self, Letter},
     mapping::Mapping,
+    progress::Event,
     source::{Purpose, RowSink, Source},
     state::{self, State},
 };
@@ -59,7 +60,7 @@ pub struct Copied {
 }
 
 /// Copies all rows into a graph that is not there yet or has no labels; with `replace`, in the place of a copy that was not
-/// completed. `writer` is a name of the process for the position.
+/// completed. `writer` is a name of the process for the position; `progress` hears of the rows.
 ///
 /// # Errors
 /// The source's, the graph's; [`Row`](crate::FeedErrorKind::Row) if a row cannot be a vertex or an edge.
@@ -69,10 +70,15 @@ pub async fn copy(
     settings: &Settings,
     replace: bool,
     writer: &str,
+    progress: &Arc<dyn Progress>,
 ) -> Result<Copied, FeedError> {
     let begun = Instant::now();
     let folder = temporary_folder(settings)?;
-    let mut sink = Sink::begin(CopyFiles::new(mapping.clone(), folder.path())?);
+    progress.report(&Event::Copying(0));
+    let mut sink = Sink::begin(CopyFiles::new(mapping.clone(), folder.path())?, progress.clone());
+    // The snapshot has all that was committed before it began.
+    let store = Store::open(&settings.graph).map_err(hoplake::Error::from)?;
+    let committed_unix_ms = i64::try_from(store.clock().unix_ms()).ok();
     let mut snapshot = source.snapshot(Purpose::Follow).await?;
     snapshot.rows(&mapping.tables(), &mut sink).await?;
     let of_source = snapshot.position().to_owned();
@@ -80,7 +86,8 @@ pub async fn copy(
     let (files, rows) = sink.end().await?;
     let read_ms = begun.elapsed().as_millis() as u64;
     let may_miss = files.may_miss();
-    let position = Position { of_source, is_copying: may_miss, state: None, writer: writer.to_owned() };
+    let position =
+        Position { of_source, is_copying: may_miss, state: None, committed_unix_ms, writer: writer.to_owned() };
     let rejects = folder.path().join("rejects.csv");
     let options = LoadOptions {
         mapping: Some(files.mapping_file().to_owned()),
@@ -93,7 +100,6 @@ pub async fn copy(
         source_positions: BTreeMap::from([(settings.source.name.clone(), position.to_string())]),
         ..LoadOptions::from_paths::<&str>([])
     };
-    let store = Store::open(&settings.graph).map_err(hoplake::Error::from)?;
     let loaded = hoplake::load_with(store.clone(), options, Arc::new(())).await?;
     let (mut version, mut position, mut waiting) = (loaded.version, position, Waiting::default());
     if may_miss {
@@ -144,7 +150,7 @@ async fn complete(
         state.letters.push((id, letters.len() as u64));
         state.held = letters.iter().flat_map(|letter| letter.names.iter().cloned()).collect();
     }
-    let state = state::write(graph.store(), name, &state).await?;
+    let state = state::write(graph.store(), name, &mut state).await?;
     let position = Position { is_copying: false, state, ..before.clone() };
     let mut stubs = stubs.into_iter().peekable();
     loop {
@@ -172,13 +178,14 @@ struct Sink {
     sender: Option<mpsc::SyncSender<(Arc<Columns>, Vec<Row>)>>,
     writer: Option<JoinHandle<Result<CopyFiles, FeedError>>>,
     rows: u64,
+    progress: Arc<dyn Progress>,
 }
 
 /// Batches of rows that may wait for the thread.
 const AHEAD: usize = 4;
 
 impl Sink {
-    fn begin(mut files: CopyFiles) -> Self {
+    fn begin(mut files: CopyFiles, progress: Arc<dyn Progress>) -> Self {
         let (sender, receiver) = mpsc::sync_channel::<(Arc<Columns>, Vec<Row>)>(AHEAD);
         let writer = tokio::task::spawn_blocking(move || {
             for (columns, rows) in receiver {
@@ -187,7 +194,7 @@ impl Sink {
             files.finish()?;
             Ok(files)
         });
-        Self { sender: Some(sender), writer: Some(writer), rows: 0 }
+        Self { sender: Some(sender), writer: Some(writer), rows: 0, progress }
     }
 
     /// Waits for the thread.
@@ -208,6 +215,7 @@ impl Sink {
 impl RowSink for Sink {
     async fn rows(&mut self, columns: &Arc<Columns>, rows: Vec<Row>) -> Result<(), FeedError> {
         self.rows += rows.len() as u64;
+        self.progress.report(&Event::Copying(self.rows));
         let Some(sender) = self.sender.clone() else { return Err(FeedError::unavailable("the copy has ended")) };
         let columns = columns.clone();
         // It blocks while the thread is behind.

@@ -99,9 +99,14 @@ pub struct Reconciled {
 }
 
 impl Reconciled {
+    /// How many vertices and edges differ, or did before a repair.
+    pub fn differences(&self) -> u64 {
+        self.missing + self.left_over + self.different
+    }
+
     /// Whether the graph is what the tables say.
     pub fn is_equal(&self) -> bool {
-        self.missing + self.left_over + self.different == 0
+        self.differences() == 0
     }
 }
 

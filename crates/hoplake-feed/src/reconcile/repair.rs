@@ -168,7 +168,9 @@ impl<'a> Repair<'a> {
             of_source.clone_from(position);
             self.applying.replace_letters(&mut state, letters).await?;
         }
-        let mut position = self.applying.position_with(of_source, &state, &mut pauses).await?;
+        let committed_unix_ms =
+            self.applying.position.committed_unix_ms.filter(|_| of_source == self.applying.position.of_source);
+        let mut position = self.applying.position_with(of_source, committed_unix_ms, &mut state, &mut pauses).await?;
         // Half of it is no state to go on from.
         position.is_copying = !is_last && matches!(self.mode, Mode::UpTo { .. });
         match self.applying.commit(operations, &position, &mut pauses, &mut 0).await? {

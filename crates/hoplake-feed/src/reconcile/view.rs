@@ -226,7 +226,7 @@ impl Touched {
 async fn folded(applying: &mut Applying, transactions: &[Transaction]) -> Result<Folded, FeedError> {
     let mut aside = Aside { held: applying.state.held.clone(), ..Aside::default() };
     loop {
-        let folded = applying.folded(transactions, &aside).await?;
+        let folded = applying.folded(transactions, &aside, &mut 0).await?;
         if folded.failures.is_empty() {
             return Ok(folded);
         }

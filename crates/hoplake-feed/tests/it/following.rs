@@ -1,6 +1,6 @@
 //! Feeds that run, are killed, and are compared with a history of the tables.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use hoplake::{Graph, OpenSettings, Store};
 use hoplake_feed::{Feed, RunOptions, Settings};
@@ -17,8 +17,8 @@ pub fn from_environment(transactions: u64) -> (u64, u64) {
 /// A feed that has followed until there was no more.
 pub async fn caught_up(settings: &Settings) -> Feed {
     let options = RunOptions { once: true, ..RunOptions::default() };
-    let mut feed = Feed::open(settings.clone(), options, &()).await.unwrap();
-    feed.run(std::future::pending(), &()).await.unwrap();
+    let mut feed = Feed::open(settings.clone(), options, Arc::new(())).await.unwrap();
+    feed.run(std::future::pending()).await.unwrap();
     feed
 }
 
@@ -31,12 +31,12 @@ pub async fn followed_with_kills(settings: Settings, seed: u64) {
         let mut feed = JoinSet::new();
         feed.spawn(async move {
             let mut feed = loop {
-                match Feed::open(settings.clone(), RunOptions::default(), &()).await {
+                match Feed::open(settings.clone(), RunOptions::default(), Arc::new(())).await {
                     Err(error) if error.is_transient() => tokio::time::sleep(Duration::from_millis(100)).await,
                     opened => break opened.unwrap(),
                 }
             };
-            feed.run(std::future::pending(), &()).await.unwrap();
+            feed.run(std::future::pending()).await.unwrap();
         });
         tokio::time::sleep(Duration::from_millis(dice.u64(200..1_500))).await;
         assert!(feed.try_join_next().is_none(), "the feed ended by itself");

@@ -73,11 +73,11 @@ async fn the_server_may_die() {
         .unwrap();
     let mapping = "[[table]]\nname = 'note'\nvertex = { label = 'Note' }\n";
     let settings = settings(&server, &folder.path().join("graph"), mapping);
-    let mut feed = Feed::open(settings, RunOptions::default(), &()).await.unwrap();
+    let mut feed = Feed::open(settings, RunOptions::default(), Arc::new(())).await.unwrap();
     let stop = Arc::new(tokio::sync::Notify::new());
     let stopped = stop.clone();
     let running = tokio::spawn(async move {
-        feed.run(stopped.notified(), &()).await.unwrap();
+        feed.run(stopped.notified()).await.unwrap();
         feed
     });
     for id in 2..6 {
@@ -109,8 +109,8 @@ async fn of_two_feeds_one_loses() {
     let settings = settings(&server, &folder.path().join("graph"), mapping);
     let mut running = Vec::new();
     for _ in 0..2 {
-        let mut feed = Feed::open(settings.clone(), RunOptions::default(), &()).await.unwrap();
-        running.push(tokio::spawn(async move { feed.run(std::future::pending(), &()).await }));
+        let mut feed = Feed::open(settings.clone(), RunOptions::default(), Arc::new(())).await.unwrap();
+        running.push(tokio::spawn(async move { feed.run(std::future::pending()).await }));
     }
     let mut rows = 0;
     while running.iter().all(|feed| !feed.is_finished()) {
@@ -149,16 +149,16 @@ async fn what_cannot_be_followed_stops_the_feed() {
         .sql("test", "ALTER TABLE note ADD COLUMN n INT NOT NULL DEFAULT 5; INSERT INTO note VALUES (4, 'z', 8, 9)")
         .unwrap();
     let options = RunOptions { once: true, ..RunOptions::default() };
-    let mut feed = Feed::open(settings.clone(), options.clone(), &()).await.unwrap();
-    let stopped = feed.run(std::future::pending(), &()).await.unwrap_err();
+    let mut feed = Feed::open(settings.clone(), options.clone(), Arc::new(())).await.unwrap();
+    let stopped = feed.run(std::future::pending()).await.unwrap_err();
     assert!(stopped.to_string().contains("column n is added"), "{stopped}");
     // What came before it is there.
     assert_eq!(Model::of_graph(feed.graph()).await.vertices.len(), 3);
-    let hint = stopped.what_to_do().unwrap();
+    let hint = stopped.what_to_do();
     let position = hint.rsplit(' ').next().unwrap().to_owned();
     let options = RunOptions { accepted: Some(position), ..options };
-    let mut feed = Feed::open(settings, options, &()).await.unwrap();
-    feed.run(std::future::pending(), &()).await.unwrap();
+    let mut feed = Feed::open(settings, options, Arc::new(())).await.unwrap();
+    feed.run(std::future::pending()).await.unwrap();
     assert_eq!(Model::of_graph(feed.graph()).await.vertices["Note:4"]["n"], "9");
 }
 
@@ -169,7 +169,7 @@ async fn a_server_that_logs_too_little_is_refused() {
     server.sql("test", "CREATE TABLE note (id INT PRIMARY KEY)").unwrap();
     let mapping = "[[table]]\nname = 'note'\nvertex = { label = 'Note' }\n";
     let settings = settings(&server, &folder.path().join("graph"), mapping);
-    let refused = Feed::open(settings, RunOptions::default(), &()).await.err().unwrap();
+    let refused = Feed::open(settings, RunOptions::default(), Arc::new(())).await.err().unwrap();
     assert!(refused.to_string().contains("binlog_row_metadata is MINIMAL"), "{refused}");
 }
 
@@ -227,11 +227,11 @@ async fn rows_that_cannot_be_applied_are_set_aside() {
     assert_eq!(vertices, ["Item:10", "Item:11", "Note:1", "Note:3"]);
     assert_eq!((found.vertices["Note:1"]["body"].as_str(), found.edges.len()), ("4", 1));
     // While a feed runs, the letters of one name are applied as they are now; what waited for it is there, too.
-    let mut feed = Feed::open(settings.clone(), RunOptions::default(), &()).await.unwrap();
+    let mut feed = Feed::open(settings.clone(), RunOptions::default(), Arc::new(())).await.unwrap();
     let stop = Arc::new(tokio::sync::Notify::new());
     let stopped = stop.clone();
     let running = tokio::spawn(async move {
-        feed.run(stopped.notified(), &()).await.unwrap();
+        feed.run(stopped.notified()).await.unwrap();
         feed
     });
     let retried = retry(&settings, &Selection::Names(vec!["Note:2".into()])).await.unwrap();
@@ -426,12 +426,13 @@ async fn a_purged_position_is_got_past() {
     }
     purge(&mut conn).await;
     let options = RunOptions { once: true, ..RunOptions::default() };
-    let mut feed = Feed::open(settings.clone(), options.clone(), &()).await.unwrap();
-    let error = feed.run(std::future::pending(), &()).await.unwrap_err();
+    let mut feed = Feed::open(settings.clone(), options.clone(), Arc::new(())).await.unwrap();
+    let error = feed.run(std::future::pending()).await.unwrap_err();
     assert_eq!(error.kind(), FeedErrorKind::Purged);
-    assert!(error.what_to_do().unwrap().contains("--resnapshot"), "{error:?}");
+    assert!(error.what_to_do().contains("--resnapshot"), "{error:?}");
     drop(feed);
-    let mut feed = Feed::open(settings.clone(), RunOptions { resnapshot: true, ..options }, &()).await.unwrap();
+    let mut feed =
+        Feed::open(settings.clone(), RunOptions { resnapshot: true, ..options }, Arc::new(())).await.unwrap();
     assert_eq!(feed.graph().version(), first + 1, "one commit");
     let expected = workload::expected(&mut conn).await.unwrap();
     let found = Model::of_graph(feed.graph()).await;
@@ -439,7 +440,7 @@ async fn a_purged_position_is_got_past() {
     for _ in 0..40 {
         workload::transaction(&mut conn, &mut dice).await.unwrap();
     }
-    feed.run(std::future::pending(), &()).await.unwrap();
+    feed.run(std::future::pending()).await.unwrap();
     let expected = workload::expected(&mut conn).await.unwrap();
     let found = Model::of_graph(feed.graph()).await;
     assert!(found == expected, "{}", found.difference(&expected));

@@ -323,10 +323,10 @@ async fn what_cannot_be_followed_stops_the_feed() {
     let mapping = "[[table]]\nname = 'note'\nvertex = { label = 'Note' }\n";
     let settings = settings(&server, &folder.path().join("graph"), mapping);
     let once = RunOptions { once: true, ..RunOptions::default() };
-    let refused = Feed::open(settings.clone(), once.clone(), &()).await.err().unwrap();
+    let refused = Feed::open(settings.clone(), once.clone(), Arc::new(())).await.err().unwrap();
     assert!(refused.to_string().contains("no publication hoplake_company"), "{refused}");
     // The hint is the statement to run.
-    server.sql("test", refused.what_to_do().unwrap().strip_prefix("run: ").unwrap()).unwrap();
+    server.sql("test", refused.what_to_do().strip_prefix("run: ").unwrap()).unwrap();
     caught_up(&settings).await;
     // A column that may be null is followed, also if it comes while nobody does.
     server.sql("test", "ALTER TABLE note ADD COLUMN more int; INSERT INTO note VALUES (2, 'y', 7)").unwrap();
@@ -334,13 +334,13 @@ async fn what_cannot_be_followed_stops_the_feed() {
     assert_eq!(Model::of_graph(feed.graph()).await.vertices["Note:2"]["more"], "7");
     // One that each row has a value in is not.
     server.sql("test", "ALTER TABLE note ADD COLUMN n int DEFAULT 5").unwrap();
-    let stopped = Feed::open(settings.clone(), once.clone(), &()).await.err().unwrap();
+    let stopped = Feed::open(settings.clone(), once.clone(), Arc::new(())).await.err().unwrap();
     assert!(stopped.to_string().contains("column n, in which each row has a value"), "{stopped}");
-    let accepted = stopped.what_to_do().unwrap().rsplit(' ').next().unwrap().to_owned();
+    let accepted = stopped.what_to_do().rsplit(' ').next().unwrap().to_owned();
     let options = RunOptions { accepted: Some(accepted), ..once.clone() };
     server.sql("test", "INSERT INTO note VALUES (3, 'z', 8, 9)").unwrap();
-    let mut feed = Feed::open(settings.clone(), options, &()).await.unwrap();
-    feed.run(std::future::pending(), &()).await.unwrap();
+    let mut feed = Feed::open(settings.clone(), options, Arc::new(())).await.unwrap();
+    feed.run(std::future::pending()).await.unwrap();
     assert_eq!(Model::of_graph(feed.graph()).await.vertices["Note:3"]["n"], "9");
     drop(feed);
     // Without its slot, what came meanwhile is lost.
@@ -350,8 +350,8 @@ async fn what_cannot_be_followed_stops_the_feed() {
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    let mut feed = Feed::open(settings, once, &()).await.unwrap();
-    let lost = feed.run(std::future::pending(), &()).await.unwrap_err();
+    let mut feed = Feed::open(settings, once, Arc::new(())).await.unwrap();
+    let lost = feed.run(std::future::pending()).await.unwrap_err();
     assert_eq!(lost.kind(), FeedErrorKind::Purged, "{lost}");
 }
 
@@ -377,8 +377,8 @@ async fn both_go_on_while_they_are_compared_and_repaired() {
     assert!(reconciled.is_equal(), "{found:?}");
     let stop = Arc::new(tokio::sync::Notify::new());
     let (stopped, of_feed) = (stop.clone(), settings.clone());
-    let mut feed = Feed::open(of_feed, RunOptions::default(), &()).await.unwrap();
-    let running = tokio::spawn(async move { feed.run(stopped.notified(), &()).await });
+    let mut feed = Feed::open(of_feed, RunOptions::default(), Arc::new(())).await.unwrap();
+    let running = tokio::spawn(async move { feed.run(stopped.notified()).await });
     for _ in 0..4 {
         write(&mut dice, 5);
         let (reconciled, found) = reported(&settings, ReconcileOptions::default()).await;
@@ -412,7 +412,7 @@ async fn two_graphs_follow_one_database_each_with_its_slot() {
     let mapping = "[[table]]\nname = 'note'\nvertex = { label = 'Note' }\n";
     let of = |name: &str| settings(&server, &folder.path().join(name), mapping);
     let once = RunOptions { once: true, ..RunOptions::default() };
-    let mut one = Feed::open(of("one"), once.clone(), &()).await.unwrap();
+    let mut one = Feed::open(of("one"), once.clone(), Arc::new(())).await.unwrap();
     caught_up(&of("two")).await;
     // Types in which all values are the same are followed.
     server
@@ -422,23 +422,23 @@ async fn two_graphs_follow_one_database_each_with_its_slot() {
              INSERT INTO note VALUES (3, 5000000000, 'longer than nine', 1234567890.25)",
         )
         .unwrap();
-    one.run(std::future::pending(), &()).await.unwrap();
+    one.run(std::future::pending()).await.unwrap();
     let found = Model::of_graph(one.graph()).await;
     assert_eq!(found.vertices["Note:3"]["n"], "5000000000");
     assert_eq!(Model::of_graph(caught_up(&of("two")).await.graph()).await, found);
     server
         .sql("test", "INSERT INTO note (id) VALUES (4); ALTER TABLE note ALTER d TYPE numeric(12,1); INSERT INTO note (id) VALUES (5)")
         .unwrap();
-    let mut one = Feed::open(of("one"), once.clone(), &()).await.unwrap();
-    let error = one.run(std::future::pending(), &()).await.unwrap_err();
+    let mut one = Feed::open(of("one"), once.clone(), Arc::new(())).await.unwrap();
+    let error = one.run(std::future::pending()).await.unwrap_err();
     assert!(error.to_string().contains("column d has another type"), "{error}");
     drop(one);
     // Its values were rounded, and no log says so: all rows are compared.
-    let one = Feed::open(of("one"), RunOptions { resnapshot: true, ..once.clone() }, &()).await.unwrap();
+    let one = Feed::open(of("one"), RunOptions { resnapshot: true, ..once.clone() }, Arc::new(())).await.unwrap();
     assert_eq!(Model::of_graph(one.graph()).await.vertices["Note:3"]["d"], "1234567890.3");
     drop(one);
     server.sql("test", "ALTER PUBLICATION hoplake_company SET TABLE note WHERE (id > 1)").unwrap();
-    let refused = Feed::open(of("two"), once, &()).await.err().unwrap();
+    let refused = Feed::open(of("two"), once, Arc::new(())).await.err().unwrap();
     assert!(refused.to_string().contains("has only the rows of public.note with (id > 1)"), "{refused}");
 }
 
@@ -452,14 +452,14 @@ async fn the_position_moves_while_others_write() {
     let mut settings =
         settings(&server, &folder.path().join("graph"), "[[table]]\nname = 'note'\nvertex = { label = 'Note' }\n");
     settings.stream.position_every_ms = 10;
-    let mut feed = Feed::open(settings, RunOptions::default(), &()).await.unwrap();
+    let mut feed = Feed::open(settings, RunOptions::default(), Arc::new(())).await.unwrap();
     let before = number(&feed.position().of_source);
     // 20 MB of log, of which nothing is about the note.
     server.sql("test", "INSERT INTO other SELECT repeat(md5(i::text), 60) FROM generate_series(1, 10000) i").unwrap();
     server.sql("test", "INSERT INTO other SELECT repeat(md5(i::text), 60) FROM generate_series(1, 1000) i").unwrap();
     let moved = async {
         while feed.position().of_source.is_empty() || number(&feed.position().of_source) < before + (16 << 20) {
-            feed.run(tokio::time::sleep(Duration::from_millis(500)), &()).await.unwrap();
+            feed.run(tokio::time::sleep(Duration::from_millis(500))).await.unwrap();
         }
     };
     tokio::time::timeout(Duration::from_secs(60), moved).await.expect("the position moves");

@@ -1,4 +1,4 @@
-//! Bodies: requests as they arrive, answers as they leave.
+//! Bodies of requests as they arrive, counted and timed.
 
 use std::{
     pin::Pin,
@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use axum::body::{Body, Bytes};
+use axum::body::Bytes;
 use hoplake::{MemoryBudget, MemoryFull};
 use hyper::body::{Frame, Incoming, SizeHint};
 use tokio::time::{Sleep, sleep};
@@ -214,44 +214,6 @@ impl hyper::body::Body for Arriving {
                 return Poll::Ready(Some(Ok(frame)));
             }
         }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.inner.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.inner.size_hint()
-    }
-}
-
-/// The body of an answer, whose parts hold what they stand for until they have left.
-pub(crate) struct Leaving {
-    inner: Body,
-    visit: Arc<Visit>,
-}
-
-impl Leaving {
-    pub(super) fn new(inner: Body, visit: Arc<Visit>) -> Self {
-        Self { inner, visit }
-    }
-}
-
-impl hyper::body::Body for Leaving {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let this = self.get_mut();
-        let polled = Pin::new(&mut this.inner).poll_frame(context);
-        match &polled {
-            // The server is late, not the client: `send_timeout_ms` does not run.
-            Poll::Pending => this.visit.waits(),
-            // The end only waits for the parts before it.
-            Poll::Ready(None) => this.visit.waits(),
-            Poll::Ready(Some(_)) => {}
-        }
-        polled.map(|frame| frame.map(|frame| Ok(frame?.map_data(|bytes| this.visit.leaving(bytes)))))
     }
 
     fn is_end_stream(&self) -> bool {

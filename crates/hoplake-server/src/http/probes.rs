@@ -5,9 +5,11 @@ use std::sync::Arc;
 use axum::{
     Json,
     extract::State,
-    http::{StatusCode, header},
+    http::StatusCode,
     response::{IntoResponse, Response},
 };
+
+use hoplake_doors::open_metrics;
 
 use super::openapi;
 use crate::calls::Service;
@@ -38,9 +40,7 @@ pub(super) async fn readyz(State(service): State<Arc<Service>>) -> Response {
 /// Counters for Prometheus.
 #[utoipa::path(get, path = "/metrics", tag = "operations", responses((status = 200, description = "OpenMetrics text.", body = String)))]
 pub(super) async fn metrics(State(service): State<Arc<Service>>) -> Response {
-    // With this type Prometheus reads OpenMetrics, which is what the registry writes.
-    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    ([(header::CONTENT_TYPE, kind)], service.metrics_text()).into_response()
+    open_metrics(service.metrics_text())
 }
 
 /// This document.

@@ -5,19 +5,7 @@
 use axum::http::HeaderMap;
 use tracing::{Span, field::Empty};
 
-use super::export;
 use crate::{cost::PricedCost, failure::Failure};
-
-/// The target of all spans and their events; a literal where macros need one.
-pub(crate) const TARGET: &str = "hoplake::spans";
-
-/// Where the environment may name the collector, by OpenTelemetry's rules.
-const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"];
-
-/// Whether the environment names a collector.
-pub(super) fn are_wanted() -> bool {
-    ENDPOINTS.iter().any(|name| std::env::var(name).is_ok_and(|value| !value.is_empty()))
-}
 
 /// The span of a request; it continues the trace that the headers name.
 pub(crate) fn span_of(call: &'static str, protocol: &'static str, id: &str, headers: &HeaderMap) -> Span {
@@ -29,7 +17,8 @@ pub(crate) fn span_of(call: &'static str, protocol: &'static str, id: &str, head
         otel.status_code = Empty, otel.status_description = Empty,
     );
     if !span.is_disabled() {
-        export::continue_trace(&span, headers);
+        // One that is not text is as good as absent.
+        hoplake_telemetry::continue_trace(&span, |name| headers.get(name)?.to_str().ok());
     }
     span
 }

@@ -36,7 +36,7 @@ impl AccessNode {
             let server = loop {
                 match ServerBuilder::new(settings.clone()).open_stores_with(opener.clone()).bind().await {
                     // The one before it may still run.
-                    Err(ServerError::Listen { .. }) => tokio::task::yield_now().await,
+                    Err(ServerError::Listen(_)) => tokio::task::yield_now().await,
                     bound => break bound.unwrap(),
                 }
             };

@@ -40,6 +40,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         stream: Default::default(),
         copy: Default::default(),
         reconcile: Default::default(),
+        http: Default::default(),
         tables: Vec::new(),
     };
     settings.validate().map_err(failed)?;

@@ -58,8 +58,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         }
     };
     print_line(if args.json { json!(reconciled).to_string() } else { summary(&reconciled, args.dry_run) })?;
-    let Reconciled { missing, left_over, different, repaired, .. } = reconciled;
-    let differ = missing + left_over + different;
+    let (differ, repaired) = (reconciled.differences(), reconciled.repaired);
     if differ == 0 || (args.repair && !args.dry_run && repaired == differ) {
         return Ok(());
     }

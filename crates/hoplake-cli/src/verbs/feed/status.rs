@@ -1,6 +1,8 @@
 //! `hoplake feed status`: up to where a graph has followed its sources, from the bucket alone.
 
-use hoplake::{Graph, Store};
+use std::time::Duration;
+
+use hoplake::{Graph, Manifest, Store, Value, changes::plain_json};
 use hoplake_feed::{
     Position,
     state::{self, State},
@@ -27,6 +29,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     if newest.source_positions.is_empty() && !args.json {
         print_line("no source: the graph is not fed")?;
     }
+    let now = i64::try_from(store.clock().unix_ms()).unwrap_or(i64::MAX);
     for (source, text) in &newest.source_positions {
         let Ok(position) = Position::parse(text) else {
             // Another tool keeps a position here.
@@ -45,19 +48,43 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
                 .unwrap_or_else(|| Err(state::lost(source, id)))
                 .map_err(failed)?,
         };
-        let (waiting, letters) = (state.waiting.len() as u64, state.dead_letters());
-        let Position { of_source, is_copying, .. } = position;
-        print_line(if args.json {
-            json!({"source": source, "position": of_source, "copying": is_copying, "edges_waiting": waiting, "dead_letters": letters, "version": newest.version}).to_string()
-        } else {
-            let copying = if is_copying { ", the first copy is not complete" } else { "" };
-            let some = |number, one, many| {
-                if number == 0 { String::new() } else { format!(", {}", counted(number, one, many)) }
-            };
-            let waits = some(waiting, "edge waits for a vertex", "edges wait for a vertex");
-            let set_aside = some(letters, "dead letter", "dead letters");
-            format!("{source}  {of_source}  version {}{copying}{waits}{set_aside}", newest.version)
-        })?;
+        let line = if args.json { as_json } else { as_text };
+        print_line(line(source, &newest, &position, &state, now))?;
     }
     Ok(())
+}
+
+/// When the source committed the last transaction that the graph has; of a feed that did not note it, when the version was made.
+fn time_of(position: &Position, newest: &Manifest) -> i64 {
+    position.committed_unix_ms.unwrap_or_else(|| i64::try_from(newest.created_unix_ms).unwrap_or(i64::MAX))
+}
+
+fn as_json(source: &str, newest: &Manifest, position: &Position, state: &State, now: i64) -> String {
+    let time = time_of(position, newest);
+    let Position { of_source, is_copying, .. } = position;
+    json!({
+        "source": source,
+        "position": of_source,
+        "position_time": plain_json(&Value::Timestamp(time.saturating_mul(1_000))),
+        "age_ms": now.saturating_sub(time).max(0),
+        "copying": is_copying,
+        "edges_waiting": state.waiting.len(),
+        "held_keys": state.held.len(),
+        "dead_letters": state.dead_letters(),
+        "version": newest.version,
+    })
+    .to_string()
+}
+
+fn as_text(source: &str, newest: &Manifest, position: &Position, state: &State, now: i64) -> String {
+    let age = now.saturating_sub(time_of(position, newest)).max(0).unsigned_abs() / 1_000;
+    let age = humantime::format_duration(Duration::from_secs(age));
+    let copying = if position.is_copying { ", the first copy is not complete" } else { "" };
+    let some = |number, one, many| {
+        if number == 0 { String::new() } else { format!(", {}", counted(number, one, many)) }
+    };
+    let waits = some(state.waiting.len() as u64, "edge waits for a vertex", "edges wait for a vertex");
+    let set_aside = some(state.dead_letters(), "dead letter", "dead letters");
+    let held = some(state.held.len() as u64, "held key", "held keys");
+    format!("{source}  {}  version {}, {age} old{copying}{waits}{set_aside}{held}", position.of_source, newest.version)
 }

@@ -16,14 +16,14 @@ use axum::body::Bytes;
 use hoplake::{MemoryBudget, MemoryFull, MemoryHold};
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::connection::Connection;
+use crate::Connection;
 
 /// A decoded request takes at most this many times its encoded bytes: a vertex that is named in 5 bytes becomes
 /// some 150 in two lists.
 const DECODED_BYTES_PER_BYTE: u64 = 32;
 
 /// A request and its answer.
-pub(crate) struct Visit {
+pub struct Visit {
     connection: Option<Arc<Connection>>,
     begun: Instant,
     /// The permit of its query to run.
@@ -69,7 +69,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Visit {
     /// Of a connection.
-    pub(super) fn begin(connection: &Arc<Connection>) -> Arc<Self> {
+    pub(crate) fn begin(connection: &Arc<Connection>) -> Arc<Self> {
         let visit = Arc::new(Self::of(Some(connection.clone())));
         connection.begin(&visit);
         visit
@@ -91,12 +91,12 @@ impl Visit {
     }
 
     /// Keeps the query's permit until the answer has left.
-    pub(crate) fn keep(&self, permit: OwnedSemaphorePermit) {
+    pub fn keep(&self, permit: OwnedSemaphorePermit) {
         *locked(&self.permit) = Some(permit);
     }
 
     /// Acquires memory of `budget` for `bytes` of the request that have arrived.
-    pub(super) fn hold_request(&self, budget: &MemoryBudget, bytes: u64) -> Result<(), MemoryFull> {
+    pub fn hold_request(&self, budget: &MemoryBudget, bytes: u64) -> Result<(), MemoryFull> {
         let mut request = locked(&self.request);
         if let Some(hold) = &mut *request {
             return hold.resize(bytes);
@@ -106,39 +106,39 @@ impl Visit {
     }
 
     /// The same for a request of `bytes` that is about to be decoded.
-    pub(crate) fn hold_decoded(&self, budget: &MemoryBudget, bytes: usize) -> Result<(), MemoryFull> {
+    pub fn hold_decoded(&self, budget: &MemoryBudget, bytes: usize) -> Result<(), MemoryFull> {
         self.hold_request(budget, (bytes as u64).saturating_mul(DECODED_BYTES_PER_BYTE))
     }
 
     /// Gives back what a request that was decoded does not take: all but its bytes that were only copied, and 32 times the others.
-    pub(crate) fn release_copied(&self, copied: usize, others: usize) {
+    pub fn release_copied(&self, copied: usize, others: usize) {
         let bytes = (others as u64).saturating_mul(DECODED_BYTES_PER_BYTE).saturating_add(copied as u64);
         // Less can always be had.
         let _ = locked(&self.request).as_mut().filter(|hold| bytes < hold.bytes()).map(|hold| hold.resize(bytes));
     }
 
     /// Its connection.
-    pub(crate) fn connection(&self) -> Option<&Arc<Connection>> {
+    pub fn connection(&self) -> Option<&Arc<Connection>> {
         self.connection.as_ref()
     }
 
     /// The request is complete.
-    pub(super) fn complete(&self) {
+    pub fn complete(&self) {
         self.connection.iter().for_each(|connection| connection.complete());
     }
 
     /// Memory of the entire answer.
-    pub(crate) fn hold_answer(&self, hold: MemoryHold) {
+    pub fn hold_answer(&self, hold: MemoryHold) {
         locked(&self.answer).push(hold);
     }
 
     /// Memory of a part that leaves with the next bytes of the answer.
-    pub(crate) fn hand(&self, hold: Option<MemoryHold>) {
+    pub fn hand(&self, hold: Option<MemoryHold>) {
         locked(&self.handed).extend(hold);
     }
 
     /// Bytes of the answer, which hold memory and visit until they have left.
-    pub(super) fn leaving(self: &Arc<Self>, bytes: Bytes) -> Bytes {
+    pub(crate) fn leaving(self: &Arc<Self>, bytes: Bytes) -> Bytes {
         self.unsent.fetch_add(1, Relaxed);
         // Hyper polls again only when it has room. If it does not, the client is the one that is slow.
         self.waiting.store(false, Relaxed);
@@ -149,7 +149,7 @@ impl Visit {
     }
 
     /// The answer waits for its next part.
-    pub(super) fn waits(&self) {
+    pub(crate) fn waits(&self) {
         self.waiting.store(true, Relaxed);
     }
 
@@ -158,7 +158,7 @@ impl Visit {
     }
 
     /// Whether something waits for the client for so long.
-    pub(super) fn is_stalled(&self, time: Duration) -> bool {
+    pub(crate) fn is_stalled(&self, time: Duration) -> bool {
         // Of a client that reads slowly, each part that leaves is progress: only one that stopped is stalled.
         let waits_for_client = !self.waiting.load(Relaxed) || self.unsent.load(Relaxed) > 0;
         let since = Duration::from_millis(self.progress_ms.load(Relaxed));

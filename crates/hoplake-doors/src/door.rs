@@ -3,16 +3,15 @@
 use std::{convert::Infallible, future::Future, io, pin::Pin, sync::Arc, time::Duration};
 
 use axum::{
-    Router,
     body::Body,
-    http::{Request, Response},
+    http::{Request, Response, header},
+    response::IntoResponse,
 };
 use futures::{FutureExt, future::BoxFuture};
-use hyper::{body::Incoming, service::Service as HyperService};
+use hyper::{body::Incoming, service::Service};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
     server::conn::auto::Builder,
-    service::TowerToHyperService,
 };
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -21,17 +20,10 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    Arriving, Visit,
-    bodies::Leaving,
-    connection::{Attended, Connection, Connections, Patience},
-};
 use crate::{
-    Settings,
-    calls::{Protocol, Service, is_trusted},
-    failure::Failure,
-    grpc, http,
-    server::ServerError,
+    Visit,
+    connection::{Attended, Connection, Connections, Patience},
+    leaving::Leaving,
 };
 
 /// Bytes of a body that a client may send ahead of what is read: of a stream, and of a connection of HTTP/2.
@@ -47,36 +39,48 @@ const LOOK_EVERY_MAX: Duration = Duration::from_secs(1);
 /// The pause before it accepts again when the process is out of file descriptors.
 const NO_DESCRIPTOR: Duration = Duration::from_millis(20);
 
-/// The bounds of a door's connections.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct DoorSettings {
-    connections_max: usize,
-    half_open_max: usize,
-    streams_max: u32,
-    header_bytes_max: usize,
-    message_bytes_max: usize,
-    body: Duration,
-    patience: Patience,
+/// What answers the requests of a door.
+pub trait Handler: Send + Sync + 'static {
+    /// Answers a request, whose body is its own to read and to bound. Dropping the future breaks the answer off.
+    fn answer(
+        self: Arc<Self>,
+        request: Request<Incoming>,
+        visit: Arc<Visit>,
+    ) -> impl Future<Output = Response<Body>> + Send;
 }
 
-impl DoorSettings {
-    pub(crate) fn new(settings: &Settings) -> Self {
-        let ms = Duration::from_millis;
-        Self {
-            connections_max: settings.connections_max,
-            half_open_max: settings.half_open_max,
-            streams_max: settings.streams_max,
-            header_bytes_max: settings.header_bytes_max,
-            message_bytes_max: settings.message_bytes_max,
-            body: ms(settings.body_timeout_ms),
-            patience: Patience {
-                header: ms(settings.header_timeout_ms),
-                idle: ms(settings.idle_timeout_ms),
-                send: ms(settings.send_timeout_ms),
-            },
-        }
-    }
+/// The answer with what a registry of metrics writes.
+pub fn open_metrics(text: String) -> Response<Body> {
+    // With this type Prometheus reads OpenMetrics.
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    ([(header::CONTENT_TYPE, kind)], text).into_response()
+}
 
+/// The versions of HTTP at a door.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Versions {
+    /// That which the first bytes are of (RFC 9113, 3.4). A request may change the protocol.
+    All,
+    /// HTTP/2, for gRPC, which has no mapping to HTTP/1.1.
+    Http2,
+}
+
+/// The bounds of a door's connections.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// Connections over all doors that share [`Connections`].
+    pub connections_max: usize,
+    /// Of these, without a complete request.
+    pub half_open_max: usize,
+    /// Streams of a connection of HTTP/2.
+    pub streams_max: u32,
+    /// Headers of a request, at least 8 KiB.
+    pub header_bytes_max: usize,
+    /// How long a connection may take.
+    pub patience: Patience,
+}
+
+impl Bounds {
     /// Often enough that nothing stays for much longer than it should.
     fn look_every(&self) -> Duration {
         let Patience { header, idle, send } = self.patience;
@@ -85,23 +89,22 @@ impl DoorSettings {
 }
 
 /// A port and what answers there.
-pub(crate) struct Door {
-    protocol: Protocol,
-    settings: DoorSettings,
-    service: Arc<Service>,
-    router: TowerToHyperService<Router>,
+pub struct Door<H> {
+    versions: Versions,
+    bounds: Bounds,
+    connections: Arc<Connections>,
+    handler: Arc<H>,
 }
 
-impl Door {
-    pub(crate) fn new(service: &Arc<Service>, protocol: Protocol, router: Router) -> Arc<Self> {
-        let (service, settings) = (service.clone(), DoorSettings::new(&service.settings));
-        let router = TowerToHyperService::new(router);
-        Arc::new(Self { protocol, settings, service, router })
+impl<H: Handler> Door<H> {
+    /// A door whose connections count with others of `connections`.
+    pub fn new(versions: Versions, bounds: Bounds, connections: Arc<Connections>, handler: H) -> Arc<Self> {
+        Arc::new(Self { versions, bounds, connections, handler: Arc::new(handler) })
     }
 
     /// Accepts connections until `closing`, and returns when the last has ended. Dropping this closes them all.
-    pub(crate) async fn open(self: Arc<Self>, listener: TcpListener, closing: CancellationToken) {
-        let connections: &Arc<Connections> = &self.service.connections;
+    pub async fn open(self: Arc<Self>, listener: TcpListener, closing: CancellationToken) {
+        let connections = &self.connections;
         let mut attended = JoinSet::new();
         loop {
             let accepted = tokio::select! {
@@ -110,7 +113,7 @@ impl Door {
                 // Ended tasks stay in the set until they are joined.
                 Some(_) = attended.join_next() => continue,
             };
-            let DoorSettings { connections_max, half_open_max, .. } = self.settings;
+            let Bounds { connections_max, half_open_max, .. } = self.bounds;
             match accepted {
                 // One that finds no room is closed at once.
                 Ok((stream, _)) if connections.make_room(connections_max, half_open_max) => {
@@ -138,21 +141,21 @@ impl Door {
         let _ = stream.set_nodelay(true);
         let connection = &attended.0;
         let builder = self.builder();
-        let visits = Visits { door: self.clone(), connection: connection.clone() };
+        let visits = Visits { handler: self.handler.clone(), connection: connection.clone() };
         let stream = TokioIo::new(stream);
-        // Only that door changes protocols; the other one would lose its bound to HTTP/2.
-        let is_done = match self.protocol {
-            Protocol::Grpc => {
+        // A door that lets requests change the protocol loses its bound to HTTP/2.
+        let is_done = match self.versions {
+            Versions::Http2 => {
                 let serving = builder.serve_connection(stream, visits);
                 self.serve(serving, |serving| serving.graceful_shutdown(), connection, &closing).await
             }
-            Protocol::Http | Protocol::Gremlin => {
+            Versions::All => {
                 let serving = builder.serve_connection_with_upgrades(stream, visits);
                 self.serve(serving, |serving| serving.graceful_shutdown(), connection, &closing).await
             }
         };
         if let (true, Some(work)) = (is_done, connection.then()) {
-            // It learns from the server's lifecycle that it is to end.
+            // It learns from its program that it is to end.
             self.serve(work, |_| (), connection, &closing).await;
         }
     }
@@ -167,7 +170,7 @@ impl Door {
     ) -> bool {
         // Leaving the loop drops it: the socket closes, and the calls of all its requests are aborted.
         let mut serving = std::pin::pin!(serving);
-        let mut looks = interval(self.settings.look_every());
+        let mut looks = interval(self.bounds.look_every());
         // After a stall of the process one look is enough.
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut is_closing = false;
@@ -184,7 +187,7 @@ impl Door {
                     if is_closing && connection.is_unused() {
                         return false;
                     }
-                    if let Some(why) = connection.overdue(&self.settings.patience) {
+                    if let Some(why) = connection.overdue(&self.bounds.patience) {
                         tracing::debug!(why, "connection closed");
                         return false;
                     }
@@ -195,81 +198,25 @@ impl Door {
 
     fn builder(&self) -> Builder<TokioExecutor> {
         let mut builder = Builder::new(TokioExecutor::new());
-        // gRPC has no mapping to HTTP/1.1. The other door finds the version by the first bytes (RFC 9113, 3.4).
-        if self.protocol == Protocol::Grpc {
+        if self.versions == Versions::Http2 {
             builder = builder.http2_only();
         }
         // The maximum of headers is also that of a connection's buffer. Their time is checked above, for
         // both versions of HTTP alike.
-        builder.http1().max_buf_size(self.settings.header_bytes_max).header_read_timeout(None);
+        builder.http1().max_buf_size(self.bounds.header_bytes_max).header_read_timeout(None);
         builder
             .http2()
             .timer(TokioTimer::new())
             // These bound what one connection holds outside of `memory_bytes_max`: its streams, times headers, windows
             // and buffers.
-            .max_concurrent_streams(self.settings.streams_max)
-            .max_header_list_size(u32::try_from(self.settings.header_bytes_max).unwrap_or(u32::MAX))
+            .max_concurrent_streams(self.bounds.streams_max)
+            .max_header_list_size(u32::try_from(self.bounds.header_bytes_max).unwrap_or(u32::MAX))
             .initial_stream_window_size(STREAM_WINDOW_BYTES)
             .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
             .max_send_buf_size(SEND_BUFFER_BYTES)
             .keep_alive_interval(PING_EVERY)
             .keep_alive_timeout(PING_MAX);
         builder
-    }
-
-    /// A request that may take processor time, apart from what operators ask.
-    fn is_work(&self, path: &str) -> bool {
-        let prefix = match self.protocol {
-            Protocol::Grpc => "/hoplake.v1.",
-            Protocol::Http | Protocol::Gremlin => "/v1/",
-        };
-        path.starts_with(prefix)
-    }
-
-    async fn answer(self: Arc<Self>, request: Request<Incoming>, visit: Arc<Visit>) -> Response<Body> {
-        let budget = &self.service.memory;
-        let DoorSettings { body: time, patience, message_bytes_max, .. } = self.settings;
-        let mut request = request.map(|body| {
-            let body = match self.protocol {
-                Protocol::Grpc => Arriving::prefixed(body, visit.clone(), budget),
-                Protocol::Http | Protocol::Gremlin => Arriving::whole(body, visit.clone(), budget, message_bytes_max),
-            };
-            Body::new(body.within(time, patience.idle))
-        });
-        // Handlers find it there, and keep permit and memory with it.
-        request.extensions_mut().insert(visit.clone());
-        let router = self.router.clone();
-        // Probes, counters and reflection stay on this thread: they answer even if queries keep all of theirs.
-        if !self.is_work(request.uri().path()) {
-            return answered(router.call(request).await);
-        }
-        if !is_trusted(self.service.settings.token.as_deref(), request.headers()) {
-            return match self.protocol {
-                // The services would decode its message first.
-                Protocol::Grpc => grpc::refuse(&self.service, &request, visit),
-                // The handler rejects it and leaves the body unread; hyper then closes the connection.
-                Protocol::Http | Protocol::Gremlin => answered(router.call(request).await),
-            };
-        }
-        // If the client disconnects, hyper drops this future, and with it the task.
-        match self.service.workers.begin(async move { answered(router.call(request).await) }).await {
-            Ok(response) => response,
-            Err(error) => {
-                // It panicked. Its client still gets an answer in its protocol, and the connection goes on.
-                let failure = Failure::broken_off("the request", &error);
-                match self.protocol {
-                    Protocol::Grpc => failure.status().into_http(),
-                    Protocol::Http | Protocol::Gremlin => http::refuse(&failure),
-                }
-            }
-        }
-    }
-}
-
-fn answered(outcome: Result<Response<Body>, Infallible>) -> Response<Body> {
-    match outcome {
-        Ok(response) => response,
-        Err(never) => match never {},
     }
 }
 
@@ -280,12 +227,12 @@ fn is_of_connection(error: &io::Error) -> bool {
 }
 
 /// The requests of a connection.
-struct Visits {
-    door: Arc<Door>,
+struct Visits<H> {
+    handler: Arc<H>,
     connection: Arc<Connection>,
 }
 
-impl HyperService<Request<Incoming>> for Visits {
+impl<H: Handler> Service<Request<Incoming>> for Visits<H> {
     type Response = Response<Leaving>;
     type Error = Infallible;
     type Future = BoxFuture<'static, Result<Self::Response, Infallible>>;
@@ -293,16 +240,11 @@ impl HyperService<Request<Incoming>> for Visits {
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         // Before the future is polled: from its headers on, the request counts as under way.
         let visit = Visit::begin(&self.connection);
-        let door = self.door.clone();
+        let handler = self.handler.clone();
         async move {
-            let response = door.answer(request, visit.clone()).await;
+            let response = handler.answer(request, visit.clone()).await;
             Ok(response.map(|body| Leaving::new(body, visit)))
         }
         .boxed()
     }
-}
-
-/// A door that broke off.
-pub(crate) fn joined(outcome: Result<(), tokio::task::JoinError>) -> Result<(), ServerError> {
-    outcome.map_err(|error| ServerError::BrokenOff(io::Error::other(error)))
 }

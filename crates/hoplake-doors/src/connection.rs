@@ -9,7 +9,7 @@ use std::{
 use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
-use super::Visit;
+use crate::Visit;
 
 /// The stage of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,9 +32,9 @@ struct State {
     under_way: usize,
 }
 
-/// The connections of a server, over all its doors.
+/// The connections of a program, over all its doors.
 #[derive(Debug, Default)]
-pub(crate) struct Connections {
+pub struct Connections {
     /// Those that may give way, the oldest first, in both stages.
     waiting: Mutex<Waiting>,
 }
@@ -49,27 +49,27 @@ struct Waiting {
 }
 
 /// What is done with a connection after its requests of HTTP.
-type Work = BoxFuture<'static, ()>;
+pub type Work = BoxFuture<'static, ()>;
 
 /// A connection.
-pub(crate) struct Connection {
+pub struct Connection {
     all: Arc<Connections>,
     state: Mutex<State>,
     /// What becomes of it when hyper lets go of it, if a request changed its protocol.
     then: Mutex<Option<Work>>,
     /// Signals its task to close it.
-    pub(super) close: CancellationToken,
+    pub(crate) close: CancellationToken,
 }
 
 /// How long a connection may take.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Patience {
+pub struct Patience {
     /// For the headers of its first request.
-    pub(super) header: Duration,
+    pub header: Duration,
     /// Between requests.
-    pub(super) idle: Duration,
+    pub idle: Duration,
     /// For its client to read something of an answer.
-    pub(super) send: Duration,
+    pub send: Duration,
 }
 
 impl Connections {
@@ -79,7 +79,7 @@ impl Connections {
 
     /// Closes connections until there is room for one more, the oldest idle one first, or half-open if too many are.
     /// Whether there is room.
-    pub(super) fn make_room(&self, open_max: usize, half_max: usize) -> bool {
+    pub(crate) fn make_room(&self, open_max: usize, half_max: usize) -> bool {
         let mut waiting = self.waiting();
         if waiting.half.len() >= half_max {
             waiting.half.pop_first().into_iter().for_each(|(_, close)| close.cancel());
@@ -94,7 +94,7 @@ impl Connections {
     }
 
     /// Open, and of these half-open.
-    pub(crate) fn count(&self) -> (usize, usize) {
+    pub fn count(&self) -> (usize, usize) {
         let waiting = self.waiting();
         (waiting.open, waiting.half.len())
     }
@@ -123,7 +123,7 @@ impl Waiting {
 }
 
 impl Connection {
-    pub(super) fn open(all: &Arc<Connections>) -> Arc<Self> {
+    pub(crate) fn open(all: &Arc<Connections>) -> Arc<Self> {
         let close = CancellationToken::new();
         let mut waiting = all.waiting();
         waiting.open += 1;
@@ -134,24 +134,24 @@ impl Connection {
     }
 
     /// Goes on with this when hyper lets go of the connection, within the bounds of its door.
-    pub(crate) fn go_on(&self, with: Work) {
+    pub fn go_on(&self, with: Work) {
         *self.then.lock().expect("no thread panics with the work of a connection") = Some(with);
     }
 
     /// What it goes on with.
-    pub(super) fn then(&self) -> Option<Work> {
+    pub(crate) fn then(&self) -> Option<Work> {
         self.then.lock().expect("no thread panics with the work of a connection").take()
     }
 
     /// A request that has arrived whole, in a protocol that hyper does not know.
-    pub(crate) fn visit(self: &Arc<Self>) -> Arc<Visit> {
+    pub fn visit(self: &Arc<Self>) -> Arc<Visit> {
         let visit = Visit::begin(self);
         visit.complete();
         visit
     }
 
     /// Its client is there: an idle connection is as if it had just become idle.
-    pub(crate) fn heard(&self) {
+    pub fn heard(&self) {
         let mut state = self.state();
         if state.stage == Stage::Idle {
             state.since = Instant::now();
@@ -174,7 +174,7 @@ impl Connection {
     }
 
     /// A request begins: its headers have arrived.
-    pub(super) fn begin(&self, visit: &Arc<Visit>) {
+    pub(crate) fn begin(&self, visit: &Arc<Visit>) {
         let mut state = self.state();
         state.under_way += 1;
         // Counts instead of upgrades: to drop the last `Arc` of a visit calls `end`, which needs this lock.
@@ -187,7 +187,7 @@ impl Connection {
     }
 
     /// A request is complete.
-    pub(super) fn complete(&self) {
+    pub(crate) fn complete(&self) {
         let mut state = self.state();
         if state.under_way > 0 {
             self.enter(&mut state, Stage::Busy);
@@ -195,7 +195,7 @@ impl Connection {
     }
 
     /// An answer has left.
-    pub(super) fn end(&self) {
+    pub(crate) fn end(&self) {
         let mut state = self.state();
         state.under_way -= 1;
         if state.under_way == 0 {
@@ -204,12 +204,12 @@ impl Connection {
     }
 
     /// Whether no request of it is under way.
-    pub(super) fn is_unused(&self) -> bool {
+    pub(crate) fn is_unused(&self) -> bool {
         self.state().under_way == 0
     }
 
     /// Why it is to be closed, if it is.
-    pub(super) fn overdue(&self, patience: &Patience) -> Option<&'static str> {
+    pub(crate) fn overdue(&self, patience: &Patience) -> Option<&'static str> {
         // The lock is released before visits are upgraded: to drop the last `Arc` of one calls `end`.
         let (stage, age, under_way, visits) = {
             let state = self.state();
@@ -231,7 +231,7 @@ impl Connection {
 }
 
 /// Takes a connection off the list when its task ends, however it does.
-pub(super) struct Attended(pub(super) Arc<Connection>);
+pub(crate) struct Attended(pub(crate) Arc<Connection>);
 
 impl Drop for Attended {
     fn drop(&mut self) {

@@ -1,0 +1,50 @@
+//! Answers as they leave.
+
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use axum::body::{Body, Bytes};
+use hyper::body::{Frame, SizeHint};
+
+use crate::Visit;
+
+/// The body of an answer, whose parts hold what they stand for until they have left.
+pub(crate) struct Leaving {
+    inner: Body,
+    visit: Arc<Visit>,
+}
+
+impl Leaving {
+    pub(crate) fn new(inner: Body, visit: Arc<Visit>) -> Self {
+        Self { inner, visit }
+    }
+}
+
+impl hyper::body::Body for Leaving {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let this = self.get_mut();
+        let polled = Pin::new(&mut this.inner).poll_frame(context);
+        match &polled {
+            // The server is late, not the client: `send_timeout_ms` does not run.
+            Poll::Pending => this.visit.waits(),
+            // The end only waits for the parts before it.
+            Poll::Ready(None) => this.visit.waits(),
+            Poll::Ready(Some(_)) => {}
+        }
+        polled.map(|frame| frame.map(|frame| Ok(frame?.map_data(|bytes| this.visit.leaving(bytes)))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}

@@ -1,0 +1,28 @@
+//! Accepts connections, and bounds their number, their times, and the bytes that wait for a client.
+//!
+//! A *door* is a port. It answers within bounds that no client can move:
+//!
+//! * `listen`: takes a port.
+//! * `door`: accepts connections. At the bound on connections, or on those that have not completed a request, the
+//!   oldest that is idle or half-open gives way to the new one, so that probes still get in.
+//! * `connection`: one of them. It is half-open until its first request is complete, then busy or idle; one that is
+//!   half-open or idle for too long, or whose client does not read, is closed. A request may change its protocol: what the connection
+//!   does then is a future that the door goes on with, within the same bounds.
+//! * `visit`: one request, and its answer until the last byte is handed to the socket: its permit to run,
+//!   and the memory that is held for it.
+//! * `leaving`: answers, counted until they have left.
+//!
+//! What a request is answered with is up to a [`Handler`], and so is its body: a handler that reads none need not bound any.
+//!
+//! It uses hyper directly, since `axum::serve` lacks all of these bounds.
+
+mod connection;
+mod door;
+mod leaving;
+mod listen;
+mod visit;
+
+pub use connection::{Connection, Connections, Patience, Work};
+pub use door::{Bounds, Door, Handler, Versions, open_metrics};
+pub use listen::{ListenError, NoAddress, listen, parse_address};
+pub use visit::Visit;

@@ -1,0 +1,424 @@
+//! Where a feed is, by what it reported.
+
+use std::{collections::VecDeque, time::Duration};
+
+use crate::{Applied, At, Cause, Event, FeedError, progress};
+
+/// The time: of the day, which may jump, and since the start.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Now {
+    pub(super) unix_ms: i64,
+    pub(super) running: Duration,
+}
+
+/// What a feed does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum State {
+    Starting,
+    Copying,
+    Following,
+    WaitingForSource,
+    WaitingForStore,
+    Stopping,
+    Stopped,
+}
+
+impl State {
+    pub(super) const ALL: [Self; 7] = [
+        Self::Starting,
+        Self::Copying,
+        Self::Following,
+        Self::WaitingForSource,
+        Self::WaitingForStore,
+        Self::Stopping,
+        Self::Stopped,
+    ];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Copying => "copying",
+            Self::Following => "following",
+            Self::WaitingForSource => "waiting_for_source",
+            Self::WaitingForStore => "waiting_for_store",
+            Self::Stopping => "stopping",
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
+/// An error, when it was one.
+#[derive(Debug, Clone)]
+pub(super) struct Noted {
+    pub(super) message: String,
+    pub(super) hint: String,
+    pub(super) unix_ms: i64,
+}
+
+/// The first copy, if this process makes or made it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Copying {
+    pub(super) rows: u64,
+    pub(super) begun: Duration,
+    pub(super) ended: Option<Duration>,
+}
+
+/// What the graph has.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Graph {
+    pub(super) position: String,
+    pub(super) committed_unix_ms: Option<i64>,
+    pub(super) version: u64,
+    pub(super) dead_letters: u64,
+    pub(super) held_keys: u64,
+    pub(super) edges_waiting: u64,
+    pub(super) state_bytes: u64,
+}
+
+impl From<&At<'_>> for Graph {
+    fn from(at: &At<'_>) -> Self {
+        Self {
+            position: at.position.of_source.clone(),
+            committed_unix_ms: at.position.committed_unix_ms,
+            version: at.version,
+            dead_letters: at.state.dead_letters(),
+            held_keys: at.state.held.len() as u64,
+            edges_waiting: at.state.waiting.len() as u64,
+            state_bytes: at.state.bytes,
+        }
+    }
+}
+
+/// Numbers of what was done, or is still to be.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Amount {
+    pub(super) rows: u64,
+    pub(super) transactions: u64,
+    pub(super) commits: u64,
+}
+
+impl Amount {
+    fn add(&mut self, other: Self) {
+        self.rows += other.rows;
+        self.transactions += other.transactions;
+        self.commits += other.commits;
+    }
+}
+
+/// How long what was done counts as of late.
+const LATELY: Duration = Duration::from_secs(60);
+
+/// A feed, as it was seen last.
+#[derive(Debug)]
+pub(super) struct Seen {
+    pub(super) state: State,
+    /// Since when it is that, in milliseconds since 1970.
+    pub(super) since_unix_ms: i64,
+    stage: State,
+    is_source_away: bool,
+    is_store_away: bool,
+    /// To the log of the source.
+    pub(super) connections: u64,
+    pub(super) last_error: Option<Noted>,
+    pub(super) copying: Option<Copying>,
+    pub(super) graph: Option<Graph>,
+    /// What was read and is not committed.
+    pub(super) pending: Amount,
+    /// When the source last had no more, if nothing has come since.
+    caught_up_unix_ms: Option<i64>,
+    /// When the source committed what was read last.
+    read_unix_ms: Option<i64>,
+    /// The graph has all that the source had then.
+    fresh_unix_ms: Option<i64>,
+    is_applying: bool,
+    heard_of_commits: Duration,
+    heard_of_source: Duration,
+    /// What was done, by seconds since the start.
+    lately: VecDeque<(u64, Amount)>,
+    /// When graph and tables were compared, and how many vertices and edges differ.
+    pub(super) reconciled: Option<(i64, u64)>,
+}
+
+impl Seen {
+    pub(super) fn new(now: Now) -> Self {
+        Self {
+            state: State::Starting,
+            since_unix_ms: now.unix_ms,
+            stage: State::Starting,
+            is_source_away: false,
+            is_store_away: false,
+            connections: 0,
+            last_error: None,
+            copying: None,
+            graph: None,
+            pending: Amount::default(),
+            caught_up_unix_ms: None,
+            read_unix_ms: None,
+            fresh_unix_ms: None,
+            is_applying: false,
+            heard_of_commits: now.running,
+            heard_of_source: now.running,
+            lately: VecDeque::new(),
+            reconciled: None,
+        }
+    }
+
+    pub(super) fn hear(&mut self, event: &Event<'_>, now: Now) {
+        match *event {
+            Event::Connected | Event::CaughtUp | Event::Read { .. } => {
+                self.heard_of_source = now.running;
+                self.is_source_away = false;
+            }
+            Event::Retried { cause, error, .. } => {
+                self.last_error = Some(noted(error, now));
+                if cause == Cause::Source {
+                    self.heard_of_source = now.running;
+                    self.is_source_away = true;
+                    self.caught_up_unix_ms = None;
+                } else {
+                    self.heard_of_commits = now.running;
+                    self.is_store_away = cause == Cause::Store;
+                }
+            }
+            Event::Compacted(_) | Event::Reconciled(_) => {}
+            _ => self.heard_of_commits = now.running,
+        }
+        match event {
+            Event::Copying(rows) => {
+                self.stage = State::Copying;
+                self.copying.get_or_insert(Copying { begun: now.running, ..Copying::default() }).rows = *rows;
+            }
+            Event::Copied(_) => {
+                self.copying.iter_mut().for_each(|copying| copying.ended = Some(now.running));
+            }
+            Event::Following(at) => {
+                self.stage = State::Following;
+                (self.pending, self.is_applying) = (Amount::default(), false);
+                (self.caught_up_unix_ms, self.read_unix_ms) = (None, None);
+                self.arrived_at(at);
+            }
+            Event::Read { rows, committed_unix_ms, .. } => self.read(*rows, *committed_unix_ms),
+            Event::CaughtUp => {
+                self.caught_up_unix_ms = Some(now.unix_ms);
+                self.all_applied();
+            }
+            Event::Applying => self.is_applying = true,
+            Event::LookedUp => self.is_store_away = false,
+            Event::Applied(applied, at) => self.applied(applied, at, now),
+            Event::Reconciled(reconciled) => self.reconciled = Some((now.unix_ms, reconciled.differences())),
+            Event::Stopping => self.stage = State::Stopping,
+            Event::Stopped(error) => {
+                self.stage = State::Stopped;
+                if let Some(error) = error {
+                    self.last_error = Some(noted(error, now));
+                }
+            }
+            Event::Connected => self.connections += 1,
+            Event::Retried { .. } | Event::Compacted(_) => {}
+        }
+        let state = match self.stage {
+            State::Following if self.is_store_away => State::WaitingForStore,
+            State::Following if self.is_source_away => State::WaitingForSource,
+            stage => stage,
+        };
+        if state != self.state {
+            (self.state, self.since_unix_ms) = (state, now.unix_ms);
+        }
+    }
+
+    fn read(&mut self, rows: u64, committed_unix_ms: i64) {
+        self.caught_up_unix_ms = None;
+        self.read_unix_ms = Some(committed_unix_ms);
+        if rows == 0 {
+            // It changes nothing that is mapped: it is applied with all before it.
+            return self.all_applied();
+        }
+        self.pending.add(Amount { rows, transactions: 1, commits: 0 });
+    }
+
+    fn applied(&mut self, applied: &Applied, at: &progress::At<'_>, now: Now) {
+        let Applied { rows, transactions, .. } = *applied;
+        self.is_applying = false;
+        self.is_store_away = false;
+        self.pending.rows = self.pending.rows.saturating_sub(rows);
+        self.pending.transactions = self.pending.transactions.saturating_sub(transactions);
+        self.arrived_at(at);
+        self.all_applied();
+        let second = now.running.as_secs();
+        if self.lately.back().is_none_or(|(last, _)| *last != second) {
+            self.lately.push_back((second, Amount::default()));
+        }
+        if let Some((_, amount)) = self.lately.back_mut() {
+            amount.add(Amount { rows, transactions, commits: 1 });
+        }
+        while self.lately.front().is_some_and(|(first, _)| first + LATELY.as_secs() < second) {
+            self.lately.pop_front();
+        }
+    }
+
+    fn arrived_at(&mut self, at: &progress::At<'_>) {
+        let graph = Graph::from(at);
+        self.fresh_unix_ms = self.fresh_unix_ms.max(graph.committed_unix_ms);
+        self.graph = Some(graph);
+    }
+
+    /// If all that was read is applied, the graph has what the source had then.
+    fn all_applied(&mut self) {
+        if self.pending.transactions == 0 {
+            self.fresh_unix_ms = self.fresh_unix_ms.max(self.read_unix_ms).max(self.caught_up_unix_ms);
+        }
+    }
+
+    /// Whether the source has more than was read, as far as it is known.
+    pub(super) fn has_more(&self) -> bool {
+        self.caught_up_unix_ms.is_none()
+    }
+
+    /// How far the graph is behind the source, in milliseconds; `None` if that is not known yet.
+    pub(super) fn lag_ms(&self, now: Now) -> Option<i64> {
+        if self.pending.transactions == 0 && !self.has_more() {
+            return Some(0);
+        }
+        Some((now.unix_ms - self.fresh_unix_ms?).max(0))
+    }
+
+    /// For how long nothing was heard of a feed that follows.
+    pub(super) fn silent(&self, now: Now) -> Duration {
+        let heard = match self.stage {
+            State::Following if self.is_applying => self.heard_of_commits,
+            State::Following => self.heard_of_commits.max(self.heard_of_source),
+            // A copy takes as long as it takes, and the end has its own deadline.
+            _ => return Duration::ZERO,
+        };
+        now.running.saturating_sub(heard)
+    }
+
+    /// What was done in the last minute, and how long that is since the start.
+    pub(super) fn lately(&self, now: Now) -> (Amount, Duration) {
+        let since = now.running.as_secs().saturating_sub(LATELY.as_secs());
+        let mut sum = Amount::default();
+        self.lately.iter().filter(|(second, _)| *second >= since).for_each(|(_, amount)| sum.add(*amount));
+        (sum, now.running.clamp(Duration::from_secs(1), LATELY))
+    }
+
+    pub(super) fn readiness(&self, now: Now, lag_ms_max: u64) -> Result<(), String> {
+        let because = self.last_error.as_ref().map(|error| format!(": {}", error.message)).unwrap_or_default();
+        match self.state {
+            State::Starting => Err("the feed is starting".into()),
+            State::Copying => {
+                let rows = self.copying.unwrap_or_default().rows;
+                Err(format!("the first copy is not complete: {rows} rows read"))
+            }
+            State::WaitingForSource => Err(format!("the source is away{because}")),
+            State::WaitingForStore => Err(format!("the store is away{because}")),
+            State::Stopping => Err("the feed is stopping".into()),
+            State::Stopped => Err(format!("the feed has stopped{because}")),
+            State::Following => match self.lag_ms(now) {
+                None => Err("the source was not read yet".into()),
+                Some(lag) if lag.unsigned_abs() > lag_ms_max => {
+                    Err(format!("the graph is {lag} ms behind, and http.ready_lag_ms is {lag_ms_max}"))
+                }
+                Some(_) => Ok(()),
+            },
+        }
+    }
+}
+
+fn noted(error: &FeedError, now: Now) -> Noted {
+    Noted { message: error.to_string(), hint: error.what_to_do().to_owned(), unix_ms: now.unix_ms }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Position, state};
+
+    fn at(ms: i64) -> Now {
+        Now { unix_ms: ms, running: Duration::from_millis(ms.unsigned_abs()) }
+    }
+
+    /// Hears events that have a position of this time.
+    fn following(seen: &mut Seen, committed_unix_ms: i64, now: i64) {
+        let position = Position { committed_unix_ms: Some(committed_unix_ms), ..Position::new("0-1-1") };
+        let remembered = state::State::default();
+        seen.hear(&Event::Following(At { position: &position, version: 1, state: &remembered }), at(now));
+    }
+
+    fn read(seen: &mut Seen, rows: u64, committed_unix_ms: i64, now: i64) {
+        seen.hear(&Event::Read { rows, bytes: 100, committed_unix_ms }, at(now));
+    }
+
+    fn applied(seen: &mut Seen, transactions: u64, committed_unix_ms: i64, now: i64) {
+        let position = Position { committed_unix_ms: Some(committed_unix_ms), ..Position::new("0-1-2") };
+        let remembered = state::State::default();
+        let applied = Applied { rows: transactions, transactions, ..Applied::default() };
+        let there = At { position: &position, version: 2, state: &remembered };
+        seen.hear(&Event::Applied(&applied, there), at(now));
+    }
+
+    #[test]
+    fn the_lag_is_the_age_of_what_the_graph_has() {
+        let mut seen = Seen::new(at(0));
+        assert_eq!(seen.lag_ms(at(0)), None);
+        following(&mut seen, 1_000, 50_000);
+        assert_eq!(seen.lag_ms(at(50_000)), Some(49_000));
+        seen.hear(&Event::CaughtUp, at(60_000));
+        assert_eq!((seen.lag_ms(at(69_000)), seen.has_more()), (Some(0), false));
+        // After a long silence of the source it is not as old as the transaction before.
+        read(&mut seen, 1, 70_000, 70_100);
+        assert_eq!(seen.lag_ms(at(70_200)), Some(10_200));
+        read(&mut seen, 1, 70_500, 70_600);
+        applied(&mut seen, 1, 70_000, 70_700);
+        assert_eq!((seen.lag_ms(at(71_000)), seen.pending.transactions), (Some(1_000), 1));
+        // Caught up with what is read, which is not applied yet.
+        seen.hear(&Event::CaughtUp, at(72_000));
+        assert_eq!(seen.lag_ms(at(72_000)), Some(2_000));
+        applied(&mut seen, 1, 70_500, 72_500);
+        assert_eq!(seen.lag_ms(at(99_000)), Some(0));
+        // What changes nothing that is mapped is not behind, however long its position waits for a commit.
+        read(&mut seen, 0, 100_000, 100_100);
+        assert_eq!(seen.lag_ms(at(100_300)), Some(300));
+        // Away, it is behind by all that may come meanwhile.
+        let error = FeedError::unavailable("away");
+        seen.hear(&Event::CaughtUp, at(101_000));
+        seen.hear(&Event::Retried { cause: Cause::Source, error: &error, pause: Duration::ZERO }, at(102_000));
+        assert_eq!((seen.lag_ms(at(103_000)), seen.state), (Some(2_000), State::WaitingForSource));
+        assert_eq!(seen.since_unix_ms, 102_000);
+        assert_eq!(seen.readiness(at(103_000), 60_000).unwrap_err(), "the source is away: away");
+        seen.hear(&Event::Connected, at(104_000));
+        assert_eq!(seen.state, State::Following);
+        let late = seen.readiness(at(200_000), 60_000).unwrap_err();
+        assert_eq!(late, "the graph is 99000 ms behind, and http.ready_lag_ms is 60000");
+    }
+
+    #[test]
+    fn a_commit_of_which_nothing_is_heard_is_stuck_although_the_source_talks() {
+        let mut seen = Seen::new(at(0));
+        seen.hear(&Event::Copying(7), at(0));
+        assert_eq!(seen.silent(at(9_000_000)), Duration::ZERO);
+        following(&mut seen, 0, 1_000);
+        seen.hear(&Event::CaughtUp, at(9_000));
+        assert_eq!(seen.silent(at(10_000)), Duration::from_secs(1));
+        seen.hear(&Event::Applying, at(10_000));
+        seen.hear(&Event::CaughtUp, at(20_000));
+        assert_eq!(seen.silent(at(20_000)), Duration::from_secs(10));
+        seen.hear(&Event::LookedUp, at(21_000));
+        assert_eq!(seen.silent(at(21_000)), Duration::ZERO);
+        applied(&mut seen, 1, 0, 22_000);
+        seen.hear(&Event::CaughtUp, at(30_000));
+        assert_eq!(seen.silent(at(30_000)), Duration::ZERO);
+    }
+
+    #[test]
+    fn what_was_done_lately_is_forgotten_after_a_minute() {
+        let mut seen = Seen::new(at(0));
+        applied(&mut seen, 3, 0, 1_000);
+        applied(&mut seen, 4, 0, 1_900);
+        let (done, time) = seen.lately(at(10_000));
+        assert_eq!((done, time), (Amount { rows: 7, transactions: 7, commits: 2 }, Duration::from_secs(10)));
+        assert_eq!(seen.lately(at(61_000)).0.rows, 7);
+        assert_eq!(seen.lately(at(62_000)), (Amount::default(), LATELY));
+        applied(&mut seen, 1, 0, 99_000);
+        assert_eq!(seen.lately.len(), 1);
+    }
+}

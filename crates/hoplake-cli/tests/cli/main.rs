@@ -15,6 +15,7 @@ mod durable;
 mod errors;
 mod export;
 mod feed;
+mod feed_employees;
 mod feed_running;
 mod hoplake;
 mod index;

@@ -3,9 +3,13 @@
 use std::fmt;
 
 use hoplake::{Name, PropertyType};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+
+use crate::value;
 
 /// A table by its schema (in MariaDB and MySQL: its database) and name.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct TableName {
     /// The schema or database.
     pub schema: Name,
@@ -35,7 +39,8 @@ impl fmt::Display for TableName {
 }
 
 /// The tables of a database.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Catalogue {
     /// Ascending by name.
     pub tables: Vec<Table>,
@@ -51,7 +56,8 @@ impl Catalogue {
 }
 
 /// A table.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Table {
     /// Its name.
     pub name: TableName,
@@ -78,7 +84,8 @@ impl Table {
 }
 
 /// How much of a row the log has before an update or a deletion.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum BeforeImages {
     /// All columns.
     Complete,
@@ -89,22 +96,26 @@ pub enum BeforeImages {
 }
 
 /// A column.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Column {
     /// Its name.
     pub name: Name,
-    /// Its type as the database writes it.
+    /// Its type as the database writes it; of a domain its base.
     pub declared: String,
     /// The type of a property that holds its values; `None` if none does.
+    #[serde(serialize_with = "type_name", deserialize_with = "type_of_name")]
     pub kind: Option<PropertyType>,
     /// A better type that its declaration suggests, such as bool of `tinyint(1)`.
+    #[serde(serialize_with = "type_name", deserialize_with = "type_of_name")]
     pub suggested: Option<PropertyType>,
     /// Whether it may be null.
     pub is_nullable: bool,
 }
 
 /// A foreign key that a table declares.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ForeignKey {
     /// Its columns.
     pub columns: Vec<Name>,
@@ -119,7 +130,8 @@ pub struct ForeignKey {
 }
 
 /// What a foreign key does when its target goes or changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Rule {
     /// It forbids that.
     Restrict,
@@ -129,4 +141,14 @@ pub enum Rule {
     SetNull,
     /// Its columns get their defaults.
     SetDefault,
+}
+
+fn type_name<S: Serializer>(kind: &Option<PropertyType>, serializer: S) -> Result<S::Ok, S::Error> {
+    kind.map(|kind| kind.to_string()).serialize(serializer)
+}
+
+fn type_of_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<PropertyType>, D::Error> {
+    let unknown = |name: &str| D::Error::custom(format!("{name:?} is not a type"));
+    let name = Option::<String>::deserialize(deserializer)?;
+    name.map(|name| value::type_named(&name).ok_or_else(|| unknown(&name))).transpose()
 }

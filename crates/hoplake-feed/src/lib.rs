@@ -54,6 +54,7 @@ pub use progress::{At, Cause, Event, Progress};
 pub use reconcile::{Difference, DifferenceKind, ReconcileOptions, Reconciled, reconcile};
 pub use retrying::{Retried, Selection, discard, retry};
 pub use settings::{
-    Cascades, CopySettings, EdgeEntry, EndEntry, ForeignKeyEntry, HttpSettings, Missing, OnError, OneOrMore,
-    ReconcileSettings, Settings, SourceSettings, StreamSettings, TableEntry, VertexEntry,
+    Cascades, CopySettings, DecimalHandling, EdgeEntry, EndEntry, ForeignKeyEntry, HttpSettings, LogFormat, Missing,
+    OnError, OneOrMore, ReconcileSettings, Settings, SourceSettings, StreamSettings, TableEntry, TimePrecision,
+    VertexEntry,
 };

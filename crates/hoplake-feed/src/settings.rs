@@ -53,7 +53,8 @@ pub struct Settings {
 pub struct SourceSettings {
     /// The name under which the graph keeps the position.
     pub name: String,
-    /// `mysql://user@host:port/database`, or several addresses of one database, which are tried in turn.
+    /// `mysql://user@host:port/database`, or several addresses of one database, which are tried in turn; or the log that another program
+    /// writes of the database's changes: `file:/path`, `-`, `kafka://host:port/topic`, `kinesis://region/stream`.
     pub url: OneOrMore,
     /// The name of an environment variable that has the password.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -71,9 +72,84 @@ pub struct SourceSettings {
     /// The publication of PostgreSQL; `hoplake_` and the source's name by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub publication: Option<String>,
+    /// What writes the log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_format: Option<LogFormat>,
+    /// The tables of which a log has the changes: a file that `hoplake feed catalogue` wrote, or the URL of the database.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub catalogue: Option<String>,
+    /// Debezium's setting of the same name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_precision_mode: Option<TimePrecision>,
+    /// Debezium's setting of the same name.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub decimal_handling_mode: DecimalHandling,
+    /// After how long without a record a transaction of a log is over that does not say itself where its transactions end, in
+    /// milliseconds.
+    #[serde(default = "default_quiet_ms", skip_serializing_if = "is_default_quiet_ms")]
+    pub quiet_ms: u64,
+}
+
+/// What writes a log of changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LogFormat {
+    /// Debezium, as JSON.
+    Debezium,
+    /// Maxwell, as JSON.
+    Maxwell,
+}
+
+/// In which units Debezium writes times: its `time.precision.mode`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TimePrecision {
+    /// Milliseconds or microseconds, by the column's precision: the default of its connector for PostgreSQL.
+    Adaptive,
+    /// The same, and times of day in microseconds: the default of its connectors for MariaDB and MySQL.
+    AdaptiveTimeMicroseconds,
+    /// Milliseconds.
+    Connect,
+    /// Text.
+    Isostring,
+    /// Microseconds.
+    Microseconds,
+    /// Nanoseconds.
+    Nanoseconds,
+}
+
+/// How Debezium writes decimals: its `decimal.handling.mode`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DecimalHandling {
+    /// As bytes: its default.
+    #[default]
+    Precise,
+    /// As text.
+    String,
+    /// As floating-point numbers, of which only those with at most fifteen digits are exact.
+    Double,
 }
 
 impl SourceSettings {
+    /// A source with everything else as it is by default.
+    pub fn new(name: impl Into<String>, url: OneOrMore) -> Self {
+        Self {
+            name: name.into(),
+            url,
+            password_env: None,
+            timeout_ms: default_timeout_ms(),
+            server_id: None,
+            slot: None,
+            publication: None,
+            log_format: None,
+            catalogue: None,
+            time_precision_mode: None,
+            decimal_handling_mode: DecimalHandling::default(),
+            quiet_ms: default_quiet_ms(),
+        }
+    }
+
     /// The password, if an environment variable is named that has it.
     ///
     /// # Errors
@@ -349,6 +425,12 @@ impl Default for HttpSettings {
 }
 
 impl Settings {
+    /// Settings with everything else as it is by default, and no tables.
+    pub fn new(graph: impl Into<String>, source: SourceSettings) -> Self {
+        let (stream, copy, reconcile, http) = Default::default();
+        Self { graph: graph.into(), source, stream, copy, reconcile, http, tables: Vec::new() }
+    }
+
     /// Reads `feed.toml`. A relative path of a graph is one from where the program runs.
     ///
     /// # Errors
@@ -451,4 +533,12 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 
 fn default_timeout_ms() -> u64 {
     30_000
+}
+
+fn default_quiet_ms() -> u64 {
+    2_000
+}
+
+fn is_default_quiet_ms(quiet_ms: &u64) -> bool {
+    *quiet_ms == default_quiet_ms()
 }

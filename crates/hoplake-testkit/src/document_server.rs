@@ -135,7 +135,7 @@ fn jars() -> io::Result<PathBuf> {
 
 fn fetch(folder: &Path) -> io::Result<()> {
     let hint = "install Maven, or name a folder of its jars in HOPLAKE_DOCUMENT_SERVER";
-    fetch_jars(folder, "de.bwaldvogel", "mongo-java-server-h2-backend", VERSION, hint)
+    fetch_jars(folder, &[&format!("de.bwaldvogel:mongo-java-server-h2-backend:{VERSION}")], hint)
 }
 
 #[cfg(test)]

@@ -71,7 +71,7 @@ pub fn gremlin_java() -> io::Result<PathBuf> {
     }
     let hint = "install Maven, or name a folder of the jars of gremlin-driver in HOPLAKE_GREMLIN_JAVA";
     folder_made_once(&format!("gremlin_java-{GREMLIN_JAVA_VERSION}"), |folder| {
-        fetch_jars(folder, "org.apache.tinkerpop", "gremlin-driver", GREMLIN_JAVA_VERSION, hint)
+        fetch_jars(folder, &[&format!("org.apache.tinkerpop:gremlin-driver:{GREMLIN_JAVA_VERSION}")], hint)
     })
 }
 

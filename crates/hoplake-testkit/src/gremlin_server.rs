@@ -139,7 +139,7 @@ fn jars() -> io::Result<PathBuf> {
 
 fn fetch(folder: &Path) -> io::Result<()> {
     let hint = "install Maven, or name a folder of its jars in HOPLAKE_GREMLIN_SERVER";
-    fetch_jars(folder, "org.apache.tinkerpop", "gremlin-server", GREMLIN_SERVER_VERSION, hint)
+    fetch_jars(folder, &[&format!("org.apache.tinkerpop:gremlin-server:{GREMLIN_SERVER_VERSION}")], hint)
 }
 
 #[cfg(test)]

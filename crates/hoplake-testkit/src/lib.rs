@@ -9,6 +9,8 @@
 //!   that breaks.
 //! - [`AzuriteServer`]: a real server of Azure Blob Storage's protocol, likewise.
 //! - [`DocumentServer`]: a real server of MongoDB's protocol on a loopback port.
+//! - [`MariaDbServer`] and [`PostgresServer`]: databases whose changes can be followed; [`Debezium`] and [`Maxwell`]: others that follow
+//!   them, and write to a file or to a [`KafkaServer`]; [`KinesisServer`]: streams.
 //! - [`DuckDb`]: another database, to hold answers against.
 //! - [`GremlinServer`]: TinkerPop's own server on a loopback port; [`gremlin_python`], [`gremlin_javascript`] and [`gremlin_java`]:
 //!   Gremlin's drivers.
@@ -20,17 +22,24 @@
 mod altered_store;
 mod azurite;
 pub mod clock;
+mod debezium;
 mod document_server;
 mod duckdb;
 pub mod generate;
 mod gremlin_drivers;
 mod gremlin_server;
+mod java;
+mod kafka;
+mod kinesis;
 mod mariadb;
+mod maxwell;
 pub mod oracle;
 mod postgres;
 mod programs;
 mod requests;
 mod s3_server;
+#[cfg(test)]
+mod samples;
 mod sim;
 pub mod snb;
 mod tcp_proxy;
@@ -39,11 +48,15 @@ mod wave_store;
 
 pub use altered_store::{Alteration, AlteredStore};
 pub use azurite::AzuriteServer;
+pub use debezium::{ChangeOutput, Debezium};
 pub use document_server::DocumentServer;
 pub use duckdb::DuckDb;
 pub use gremlin_drivers::{gremlin_java, gremlin_javascript, gremlin_python, gremlin_python_4};
 pub use gremlin_server::GremlinServer;
+pub use kafka::KafkaServer;
+pub use kinesis::KinesisServer;
 pub use mariadb::MariaDbServer;
+pub use maxwell::Maxwell;
 pub use oracle::Oracle;
 pub use postgres::PostgresServer;
 pub use s3_server::S3Server;

@@ -68,14 +68,24 @@ pub(crate) fn install_npm(folder: &Path, package: &str, hint: &str) -> io::Resul
     run(&mut npm, hint)
 }
 
-/// Puts the jar of an artifact and those that it needs into a folder.
-pub(crate) fn fetch_jars(folder: &Path, group: &str, artifact: &str, version: &str, hint: &str) -> io::Result<()> {
+/// Puts the jars of artifacts, each `group:artifact:version`, and those that they need into a folder.
+pub(crate) fn fetch_jars(folder: &Path, artifacts: &[&str], hint: &str) -> io::Result<()> {
+    let dependency = |artifact: &&str| {
+        let [group, name, version] = artifact.splitn(3, ':').collect::<Vec<_>>()[..] else {
+            return Err(explain(format!("`{artifact}` is not group:artifact:version")));
+        };
+        let within = format!("<groupId>{group}</groupId><artifactId>{name}</artifactId><version>{version}</version>");
+        Ok(format!("<dependency>{within}</dependency>"))
+    };
+    let dependencies: String = artifacts.iter().map(dependency).collect::<io::Result<_>>()?;
     let project = format!(
         "<project><modelVersion>4.0.0</modelVersion><groupId>hoplake</groupId><artifactId>jars</artifactId><version>1</version>\
-         <dependencies><dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId>\
-         <version>{version}</version></dependency></dependencies></project>"
+         <dependencies>{dependencies}</dependencies></project>"
     );
     fs::write(folder.join("pom.xml"), project)?;
+    // What it has fetched before is not safe from another that fetches the same.
+    let lock = File::create(build_folder()?.join("maven.lock"))?;
+    lock.lock()?;
     let mut maven = Command::new("mvn");
     maven.args(["--batch-mode", "--quiet", "dependency:copy-dependencies", "-DoutputDirectory=."]);
     run(maven.current_dir(folder), hint)

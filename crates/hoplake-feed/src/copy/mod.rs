@@ -79,7 +79,7 @@ pub async fn copy(
     // The snapshot has all that was committed before it began.
     let store = Store::open(&settings.graph).map_err(hoplake::Error::from)?;
     let committed_unix_ms = i64::try_from(store.clock().unix_ms()).ok();
-    let mut snapshot = source.snapshot(Purpose::Follow).await?;
+    let mut snapshot = source.snapshot(Purpose::Copy).await?;
     snapshot.rows(&mapping.tables(), &mut sink).await?;
     let of_source = snapshot.position().to_owned();
     drop(snapshot);

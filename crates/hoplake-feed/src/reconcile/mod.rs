@@ -199,7 +199,7 @@ pub(crate) async fn resnapshot(
 ) -> Result<Reconciled, FeedError> {
     let begun = Instant::now();
     let scope = Scope::new(mapping, &[])?;
-    let snapshot = source.snapshot(Purpose::Follow).await?;
+    let snapshot = source.snapshot(Purpose::Renew).await?;
     let position = snapshot.position().to_owned();
     // Which edges wait is found anew.
     let view = View::at_its_position(feed::forgetting(settings, mapping.clone()).await?);
@@ -217,17 +217,17 @@ pub(crate) async fn resnapshot(
 }
 
 /// Both sides, at one position.
-pub(super) struct Comparing {
+pub(super) struct Comparing<'a> {
     scope: Scope,
     mapping: Arc<Mapping>,
-    snapshot: Option<Box<dyn Snapshot>>,
+    snapshot: Option<Box<dyn Snapshot + 'a>>,
     view: View,
     letters: Option<Letters>,
     reconciled: Reconciled,
 }
 
-impl Comparing {
-    fn new(scope: Scope, mapping: Arc<Mapping>, snapshot: Box<dyn Snapshot>, view: View) -> Self {
+impl<'a> Comparing<'a> {
+    fn new(scope: Scope, mapping: Arc<Mapping>, snapshot: Box<dyn Snapshot + 'a>, view: View) -> Self {
         let reconciled = Reconciled {
             position: snapshot.position().to_owned(),
             version: view.applying.graph.version(),

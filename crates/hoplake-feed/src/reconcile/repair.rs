@@ -54,7 +54,7 @@ impl<'a> Repair<'a> {
     /// Repairs all differences: vertices that are to be there before the edges between them, and those that are not after theirs.
     pub(super) async fn all(
         mut self,
-        comparing: &mut Comparing,
+        comparing: &mut Comparing<'_>,
         parts: Option<&Parts>,
         reconciled: &mut Reconciled,
     ) -> Result<(), FeedError> {
@@ -85,7 +85,7 @@ impl<'a> Repair<'a> {
 
     async fn commit(
         &mut self,
-        comparing: &mut Comparing,
+        comparing: &mut Comparing<'_>,
         reconciled: &mut Reconciled,
         is_last: bool,
     ) -> Result<(), FeedError> {
@@ -115,7 +115,7 @@ impl<'a> Repair<'a> {
     /// Takes out what the log has changed since the sides were compared.
     async fn leave_touched(
         &mut self,
-        comparing: &mut Comparing,
+        comparing: &mut Comparing<'_>,
         corrections: &mut Vec<Correction>,
         reconciled: &mut Reconciled,
     ) -> Result<(), FeedError> {
@@ -197,7 +197,7 @@ async fn folded(applying: &Applying, corrections: &[Correction]) -> Result<Folde
     }
 }
 
-fn correction(comparing: &Comparing, difference: Difference) -> Correction {
+fn correction(comparing: &Comparing<'_>, difference: Difference) -> Correction {
     let Difference { kind, element, in_tables, .. } = difference;
     match (kind, in_tables) {
         (DifferenceKind::LeftOver, _) | (_, None) => Correction::Drop(element),

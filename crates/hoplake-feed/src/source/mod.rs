@@ -1,14 +1,19 @@
 //! Where tables are: a catalogue, a consistent copy, and the transactions after it.
 
+mod declared;
+mod log;
 #[cfg(feature = "mariadb")]
 pub mod mariadb;
 #[cfg(feature = "postgres")]
 pub mod postgres;
+mod statements;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
+
+pub use self::log::CatalogueFile;
 
 use async_trait::async_trait;
 use hoplake::Name;
@@ -45,8 +50,8 @@ pub trait Source: Send + Sync {
     /// All rows as they are at one position, without stopping writers.
     ///
     /// # Errors
-    /// As [`Self::catalogue`].
-    async fn snapshot(&self, purpose: Purpose) -> Result<Box<dyn Snapshot>, FeedError>;
+    /// As [`Self::catalogue`]; [`Invalid`](crate::FeedErrorKind::Invalid) if the source has no rows for this purpose.
+    async fn snapshot<'a>(&'a self, purpose: Purpose) -> Result<Box<dyn Snapshot + 'a>, FeedError>;
 
     /// The transactions behind a position, with their changes of the tables that are followed.
     ///
@@ -66,7 +71,9 @@ pub trait Source: Send + Sync {
     ///
     /// # Errors
     /// [`Invalid`](crate::FeedErrorKind::Invalid) if one of them is no position of such a source.
-    fn is_within(&self, a: &str, b: &str) -> Result<bool, FeedError>;
+    fn is_within(&self, _a: &str, _b: &str) -> Result<bool, FeedError> {
+        Err(FeedError::invalid("positions of this source cannot be compared"))
+    }
 
     /// The newest position.
     ///
@@ -91,8 +98,10 @@ pub struct Following {
 /// What a snapshot is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// A stream goes on from its position: the source keeps what comes after it.
-    Follow,
+    /// Rows are read once, and a stream goes on from there: the source keeps what comes after them.
+    Copy,
+    /// The same, and rows may be read again.
+    Renew,
     /// Nothing is left of it at the source.
     Compare,
 }
@@ -100,10 +109,10 @@ pub enum Purpose {
 /// All rows as they are at one position.
 #[async_trait]
 pub trait Snapshot: Send {
-    /// The position.
+    /// The position. A log that has rows before changes knows it when they were read.
     fn position(&self) -> &str;
 
-    /// Reads all rows of tables, as often as it is called.
+    /// Reads all rows of tables.
     ///
     /// # Errors
     /// As [`Source::catalogue`]; that of `rows`.
@@ -137,6 +146,9 @@ pub trait TransactionStream: Send {
 /// [`Invalid`](crate::FeedErrorKind::Invalid) if the URL is of no kind that this build has.
 pub fn open(settings: &Settings) -> Result<Arc<dyn Source>, FeedError> {
     let url = settings.source.url.all().first().map(String::as_str).unwrap_or_default();
+    if log::is_log(url) {
+        return Ok(Arc::new(log::ChangeLog::new(settings)?));
+    }
     let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
     match scheme {
         #[cfg(feature = "mariadb")]
@@ -146,7 +158,7 @@ pub fn open(settings: &Settings) -> Result<Arc<dyn Source>, FeedError> {
         _ => {
             let message = format!("source.url {url:?} is not of a kind of database that is supported");
             Err(FeedError::invalid(message)
-                .hint("write mysql://user@host:port/database or postgres://user@host:port/database"))
+                .hint("write mysql://user@host:port/database or postgres://user@host:port/database, or file:/path of a change log"))
         }
     }
 }

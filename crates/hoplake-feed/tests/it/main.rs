@@ -4,8 +4,11 @@
 
 mod following;
 mod http;
+#[cfg(feature = "kafka")]
+mod logs;
 mod mariadb;
 mod model;
 mod postgres;
 mod reconciling;
+mod samples;
 mod workload;

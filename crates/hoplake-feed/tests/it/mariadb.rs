@@ -24,7 +24,7 @@ fn settings(server: &MariaDbServer, graph: &Path, mapping: &str) -> Settings {
     Settings::parse(&text).unwrap()
 }
 
-async fn connect(server: &MariaDbServer) -> Conn {
+pub(crate) async fn connect(server: &MariaDbServer) -> Conn {
     let mut conn = Conn::new(Opts::from_url(&server.url("test")).unwrap()).await.unwrap();
     conn.query_drop("SET time_zone = '+00:00', sql_mode = 'NO_BACKSLASH_ESCAPES'").await.unwrap();
     conn

@@ -16,7 +16,7 @@ use crate::{
     reconciling::{damage, repaired, reported},
 };
 
-const TABLES: &str = "
+pub(crate) const TABLES: &str = "
 CREATE TYPE mood AS ENUM ('sad', 'it''s ok');
 CREATE TABLE team (code char(4) PRIMARY KEY, title text, lead int);
 CREATE TABLE person (
@@ -37,7 +37,7 @@ CREATE TABLE payroll (id serial PRIMARY KEY, total int);
 CREATE PUBLICATION hoplake_company FOR TABLE team, person, contract, member, note;
 ";
 
-const MAPPING: &str = r#"
+pub(crate) const MAPPING: &str = r#"
 [[table]]
 name = "team"
 vertex = { label = "Team" }
@@ -86,7 +86,7 @@ SELECT json_build_array('Person', person::text, 'memberOf', 'Team', rtrim(team),
   FROM member WHERE person IN (SELECT id FROM alive);
 ";
 
-fn expected(server: &PostgresServer) -> Model {
+pub(crate) fn expected(server: &PostgresServer) -> Model {
     let mut model = Model::default();
     for line in server.sql("test", &format!("SET TimeZone = UTC; {EXPECTED}")).unwrap().lines() {
         let row: Vec<Json> = serde_json::from_str(line).unwrap();
@@ -102,7 +102,7 @@ fn expected(server: &PostgresServer) -> Model {
     model
 }
 
-struct Dice(fastrand::Rng);
+pub(crate) struct Dice(pub(crate) fastrand::Rng);
 
 impl Dice {
     fn below(&mut self, end: i64) -> i64 {
@@ -218,7 +218,7 @@ impl Dice {
     }
 
     /// A transaction in which statements may fail by themselves.
-    fn transaction(&mut self) -> String {
+    pub(crate) fn transaction(&mut self) -> String {
         if self.below(120) == 0 {
             return self
                 .one(&[
@@ -248,12 +248,12 @@ fn settings(server: &PostgresServer, graph: &Path, mapping: &str) -> Settings {
 }
 
 /// A position as a number.
-fn number(position: &str) -> u64 {
+pub(crate) fn number(position: &str) -> u64 {
     let (high, low) = position.trim().split_once('/').unwrap();
     (u64::from_str_radix(high, 16).unwrap() << 32) + u64::from_str_radix(low, 16).unwrap()
 }
 
-fn position(server: &PostgresServer) -> u64 {
+pub(crate) fn position(server: &PostgresServer) -> u64 {
     number(&server.sql("test", "SELECT pg_current_wal_insert_lsn()").unwrap())
 }
 

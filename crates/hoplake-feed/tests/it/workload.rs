@@ -93,6 +93,15 @@ to = "Person"
 /// Numbers that are random and repeat from a seed.
 pub struct Dice(pub fastrand::Rng);
 
+/// Statements that are a transaction each. The first two delete all rows of a table.
+const STATEMENTS: [&str; 5] = [
+    "TRUNCATE TABLE note",
+    "TRUNCATE TABLE member",
+    "CREATE INDEX IF NOT EXISTS i ON note (about)",
+    "DROP INDEX IF EXISTS i ON note",
+    "ANALYZE TABLE note",
+];
+
 impl Dice {
     fn below(&mut self, end: i64) -> i64 {
         self.0.i64(0..end)
@@ -208,16 +217,18 @@ impl Dice {
 
 /// Runs a random transaction, which may roll back; returns its position if it committed something.
 pub async fn transaction(conn: &mut Conn, dice: &mut Dice) -> Result<Option<String>, Error> {
+    transaction_of(conn, dice, &STATEMENTS).await
+}
+
+/// The same without TRUNCATE.
+pub async fn transaction_of_rows(conn: &mut Conn, dice: &mut Dice) -> Result<Option<String>, Error> {
+    transaction_of(conn, dice, &STATEMENTS[2..]).await
+}
+
+async fn transaction_of(conn: &mut Conn, dice: &mut Dice, statements: &[&str]) -> Result<Option<String>, Error> {
     let before: Option<String> = conn.query_first("SELECT @@last_gtid").await?;
     if dice.below(150) == 0 {
-        conn.query_drop(dice.one(&[
-            "TRUNCATE TABLE note",
-            "TRUNCATE TABLE member",
-            "CREATE INDEX IF NOT EXISTS i ON note (about)",
-            "DROP INDEX IF EXISTS i ON note",
-            "ANALYZE TABLE note",
-        ]))
-        .await?;
+        conn.query_drop(dice.one(statements)).await?;
     } else {
         conn.query_drop("BEGIN").await?;
         for _ in 0..=dice.below(6) {

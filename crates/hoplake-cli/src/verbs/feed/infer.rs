@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use hoplake_feed::{OneOrMore, Settings, SourceSettings, mapping, source};
+use hoplake_feed::{LogFormat, OneOrMore, Settings, SourceSettings, mapping, source};
 
 use super::failure::failed;
 use crate::output::print_line;
@@ -10,7 +10,8 @@ use crate::output::print_line;
 /// Write settings for all tables of a database, from its primary and foreign keys
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The database, as mysql://user@host:port/database or postgres://user@host:port/database
+    /// The database, as mysql://user@host:port/database or postgres://user@host:port/database; or a log of its changes, as
+    /// kafka://host:port/topic or file:/path
     #[arg(value_name = "DATABASE")]
     database: String,
     /// The environment variable that has the password
@@ -22,27 +23,32 @@ pub struct Args {
     /// Where the graph will be
     #[arg(long, value_name = "URL", default_value = "graph")]
     graph: String,
+    /// What wrote the log
+    #[arg(long, value_name = "FORMAT", requires = "catalogue")]
+    log_format: Option<Format>,
+    /// The tables of the log: a file that hoplake feed catalogue wrote, or the URL of the database
+    #[arg(long, value_name = "FILE", requires = "log_format")]
+    catalogue: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Format {
+    Debezium,
+    Maxwell,
 }
 
 /// Runs the verb.
 pub async fn run(args: &Args) -> anyhow::Result<()> {
-    let mut settings = Settings {
-        graph: args.graph.clone(),
-        source: SourceSettings {
-            name: args.name.clone().unwrap_or_else(|| "source".to_owned()),
-            url: OneOrMore::One(args.database.clone()),
-            password_env: args.password_env.clone(),
-            timeout_ms: 30_000,
-            server_id: None,
-            slot: None,
-            publication: None,
-        },
-        stream: Default::default(),
-        copy: Default::default(),
-        reconcile: Default::default(),
-        http: Default::default(),
-        tables: Vec::new(),
+    let source = SourceSettings {
+        password_env: args.password_env.clone(),
+        log_format: args.log_format.map(|format| match format {
+            Format::Debezium => LogFormat::Debezium,
+            Format::Maxwell => LogFormat::Maxwell,
+        }),
+        catalogue: args.catalogue.clone(),
+        ..SourceSettings::new(args.name.as_deref().unwrap_or("source"), OneOrMore::One(args.database.clone()))
     };
+    let mut settings = Settings::new(args.graph.clone(), source);
     settings.validate().map_err(failed)?;
     let source = source::open(&settings).map_err(failed)?;
     let schema = source.default_schema().to_owned();

@@ -1,5 +1,6 @@
 //! `hoplake feed`: a graph that follows the tables of a database.
 
+mod catalogue;
 mod check;
 mod dead_letters;
 mod failure;
@@ -26,6 +27,7 @@ pub struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Action {
     Infer(infer::Args),
+    Catalogue(catalogue::Args),
     /// Compare the database with the settings, and show what each table becomes
     Check(FileArgs),
     Run(run::Args),
@@ -56,6 +58,7 @@ impl Args {
 pub async fn run(args: &Args) -> anyhow::Result<()> {
     match &args.action {
         Action::Infer(args) => infer::run(args).await,
+        Action::Catalogue(args) => catalogue::run(args).await,
         Action::Check(args) => check::run(args).await,
         Action::Run(args) => run::run(args).await,
         Action::Reconcile(args) => reconcile::run(args).await,

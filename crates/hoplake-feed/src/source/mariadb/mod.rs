@@ -4,7 +4,6 @@
 //! catalogue   tables, keys and rules from information_schema; is the server set up?
 //! snapshot    a consistent snapshot of rows, at the position of its binlog
 //! stream      events of the binlog -> transactions
-//! statements  what a statement in the binlog does to a table
 //! values      bytes and numbers of either path -> values
 //! gtid        positions
 //! ```
@@ -18,7 +17,6 @@
 mod catalogue;
 mod gtid;
 mod snapshot;
-mod statements;
 mod stream;
 mod values;
 
@@ -148,7 +146,7 @@ impl Source for MariaDb {
         catalogue::check(&mut self.connect().await?).await
     }
 
-    async fn snapshot(&self, _purpose: Purpose) -> Result<Box<dyn Snapshot>, FeedError> {
+    async fn snapshot<'a>(&'a self, _purpose: Purpose) -> Result<Box<dyn Snapshot + 'a>, FeedError> {
         Ok(Box::new(snapshot::MariaDbSnapshot::begin(self.connect().await?).await?))
     }
 

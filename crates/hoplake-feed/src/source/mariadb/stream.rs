@@ -18,18 +18,15 @@ use mysql_async::{
     prelude::Queryable,
 };
 
-use super::{
-    Flavour, catalogue, failed,
-    gtid::Gtids,
-    snapshot,
-    statements::{Effect, Followed, effects},
-    values::Decoder,
-};
+use super::{Flavour, catalogue, failed, gtid::Gtids, snapshot, values::Decoder};
 use crate::{
     Cell, Change, Columns, FeedError, FeedErrorKind, Images, Row, RowChange, TableName, Transaction,
     error::COPY_ANEW,
     row_bytes,
-    source::{Following, TransactionStream},
+    source::{
+        Following, TransactionStream,
+        statements::{Effect, Followed, effects},
+    },
 };
 
 /// Events of MariaDB alone.

@@ -15,7 +15,11 @@ use hoplake::Value as Property;
 use jiff::civil;
 use mysql_async::{Value, binlog::value::BinlogValue};
 
-use crate::{Cell, value};
+use crate::{
+    Cell,
+    source::declared::{decimal, declaration},
+    value,
+};
 
 /// How the values of a column are read.
 #[derive(Debug, Clone, PartialEq)]
@@ -254,19 +258,6 @@ fn seconds_of_text(text: &[u8]) -> Cell {
     }
 }
 
-/// With as many digits behind the point as the column has.
-fn decimal(digits: &str, scale: usize) -> String {
-    let (sign, digits) = digits.strip_prefix('-').map_or(("", digits), |rest| ("-", rest));
-    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-    let whole = whole.trim_start_matches('0');
-    let whole = if whole.is_empty() { "0" } else { whole };
-    let fraction = format!("{fraction:0<scale$}");
-    let fraction = &fraction[..scale.min(fraction.len())];
-    let is_zero = whole == "0" && fraction.bytes().all(|digit| digit == b'0');
-    let sign = if is_zero { "" } else { sign };
-    if scale == 0 { format!("{sign}{whole}") } else { format!("{sign}{whole}.{fraction}") }
-}
-
 fn padded<const N: usize>(bytes: &[u8]) -> [u8; N] {
     let mut all = [0; N];
     let length = bytes.len().min(N);
@@ -279,34 +270,6 @@ fn uuid(bytes: &[u8]) -> Cell {
     let stored = padded::<16>(bytes);
     let hex = value::hexadecimal(&stored);
     text(format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]))
-}
-
-/// A type's name, and what stands between its parentheses.
-fn declaration(declared: &str) -> (String, Vec<String>) {
-    let name: String = declared.chars().take_while(char::is_ascii_alphanumeric).collect();
-    let inside =
-        declared.find('(').and_then(|open| Some(&declared[open + 1..declared.rfind(')')?])).unwrap_or_default();
-    let mut arguments = Vec::new();
-    if !inside.starts_with('\'') {
-        arguments.extend(inside.split(',').filter(|part| !part.is_empty()).map(str::to_owned));
-        return (name, arguments);
-    }
-    // Labels: 'a','it''s'.
-    let mut label: Option<String> = None;
-    let mut characters = inside.chars().peekable();
-    while let Some(character) = characters.next() {
-        match (&mut label, character) {
-            (None, '\'') => label = Some(String::new()),
-            (None, _) => {}
-            (Some(text), '\'') if characters.peek() == Some(&'\'') => {
-                characters.next();
-                text.push('\'');
-            }
-            (Some(_), '\'') => arguments.extend(label.take()),
-            (Some(text), other) => text.push(other),
-        }
-    }
-    (name, arguments)
 }
 
 /// Whether text in a charset can be read.
@@ -368,28 +331,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn declarations_are_read() {
-        assert_eq!(declaration("decimal(10,2) unsigned"), ("decimal".into(), vec!["10".into(), "2".into()]));
-        assert_eq!(declaration("enum('a','it''s','x,y')").1, ["a", "it's", "x,y"]);
-        assert_eq!(declaration("bigint(20) unsigned").0, "bigint");
-    }
-
-    #[test]
     fn numbers_keep_sign_and_digits() {
         let int = |number: i64| Cell::Value(Property::Int64(number));
         assert_eq!(Decoder::new("mediumint(9)", None).of_query(Value::Int(16_777_215)), int(-1));
         assert_eq!(Decoder::new("mediumint(9) unsigned", None).of_query(Value::Int(16_777_215)), int(16_777_215));
         assert_eq!(Decoder::new("tinyint(4)", None).of_query(Value::Int(-1)), int(-1));
         assert!(matches!(Decoder::new("bigint(20) unsigned", None).of_query(Value::UInt(u64::MAX)), Cell::Digits(_)));
-        for (digits, scale, expected) in [
-            ("0.50", 2, "0.50"),
-            (".5", 2, "0.50"),
-            ("-.5", 1, "-0.5"),
-            ("007", 0, "7"),
-            ("-0.00", 2, "0.00"),
-            ("12", 3, "12.000"),
-        ] {
-            assert_eq!(decimal(digits, scale), expected, "{digits}");
-        }
     }
 }

@@ -45,8 +45,9 @@ fn decoder(row: &Row, at: usize) -> Decoder {
 async fn columns(connection: &mut Connection, schemas: &str) -> Result<BTreeMap<String, Table>, FeedError> {
     let rows = connection
         .query(&format!(
-            "SELECT c.oid, n.nspname, c.relname, c.relreplident, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, \
-             a.attgenerated <> '' , {TYPE} FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
+            "SELECT c.oid, n.nspname, c.relname, c.relreplident, a.attname, \
+             CASE t.typtype WHEN 'd' THEN format_type(t.typbasetype, t.typtypmod) ELSE format_type(a.atttypid, a.atttypmod) END, \
+             a.attnotnull, a.attgenerated <> '' , {TYPE} FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
              JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped \
              JOIN pg_type t ON t.oid = a.atttypid {TYPE_JOINS} \
              WHERE n.nspname IN ({schemas}) AND c.relkind IN ('r', 'p') AND NOT c.relispartition ORDER BY c.oid, a.attnum"

@@ -261,10 +261,10 @@ impl Source for Postgres {
         catalogue::filled(&mut self.connect().await?, table, columns).await
     }
 
-    async fn snapshot(&self, purpose: Purpose) -> Result<Box<dyn Snapshot>, FeedError> {
+    async fn snapshot<'a>(&'a self, purpose: Purpose) -> Result<Box<dyn Snapshot + 'a>, FeedError> {
         let connection = self.connect().await?;
         Ok(Box::new(match purpose {
-            Purpose::Follow => snapshot::PostgresSnapshot::of_feed(connection, &self.slot).await?,
+            Purpose::Copy | Purpose::Renew => snapshot::PostgresSnapshot::of_feed(connection, &self.slot).await?,
             Purpose::Compare => snapshot::PostgresSnapshot::temporary(connection).await?,
         }))
     }

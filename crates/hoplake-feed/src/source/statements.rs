@@ -1,4 +1,4 @@
-//! What a statement in the binlog does to tables that are followed.
+//! What a statement in a log does to tables that are followed.
 //!
 //! Rows that change are in the log as rows. A statement is there if it changes a table as a whole, and then no row says what happened
 //! to the values: either nothing did, or the feed cannot know it.

@@ -1,0 +1,545 @@
+//! Changes become transactions again.
+//!
+//! A log has the changes of a transaction one by one, perhaps in several partitions, and some of them twice: a producer that was killed
+//! goes on from where it knows that it was. What is put together here is handed on once, whole, and in the order of the commits.
+//!
+//! ```text
+//! change ──▶ was it handed on? ──▶ open transactions ──▶ queue, in the order of commits ──▶ transaction and position
+//! begin, end ───────────────────────────┘ how many changes
+//! ```
+//! A position has, of each part of the log, the offset at or before the first record of all that was not handed on.
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+
+use super::{
+    event::{ChangeEvent, ChangeKind, Event, Named, Order, Tables},
+    place::{LogPosition, Mark, Offsets, Place},
+    transport::Record,
+};
+use crate::{
+    Change, FeedError, Images, RowChange, Transaction,
+    error::COPY_ANEW,
+    row_bytes,
+    source::{
+        Following,
+        statements::{Effect, effects},
+    },
+};
+
+/// About the memory of a change next to its row, of a number, and of a transaction next to its changes: keys, and where they are kept.
+const KEPT_BYTES: usize = size_of::<Kept>() + 64;
+const NUMBER_BYTES: usize = 24;
+const OPEN_BYTES: usize = size_of::<Open>() + 256;
+
+/// What was read of a log and not handed on.
+pub(super) struct Assembler {
+    following: Following,
+    tables: Tables,
+    /// Whether the log has several parts, whose records come in any order.
+    is_split: bool,
+    parts: BTreeMap<String, Part>,
+    place: Place,
+    open: HashMap<String, Open>,
+    queue: VecDeque<Queued>,
+    queued: HashSet<String>,
+    bytes: usize,
+    /// The transaction whose changes come now, where nothing says where it ends.
+    current: Option<String>,
+    /// The last transaction that ended because nothing came, and where.
+    quiet: Option<(String, (u64, u64))>,
+}
+
+/// How far a part of the log was read.
+struct Part {
+    records: u64,
+    behind: String,
+}
+
+/// Where parts of a log are to be read again from: the number of the record, and the offset before it.
+type Held = BTreeMap<String, (u64, String)>;
+
+/// A transaction of which not all has come.
+#[derive(Default)]
+struct Open {
+    /// By their places in the database's log; of two at one place the deletion first.
+    changes: BTreeMap<(u64, u64, bool, usize), Kept>,
+    end: Option<End>,
+    /// Whether its beginning has come.
+    has_begun: bool,
+    /// The numbers of its changes that have come since its last beginning.
+    numbers: HashSet<u64>,
+    /// Of changes that are numbered from 0 on, those of tables that are not followed among them: how many have come.
+    numbered: u64,
+    mark: Option<Mark>,
+    committed_unix_ms: i64,
+    held: Held,
+}
+
+/// When a transaction is complete.
+#[derive(Clone, Copy)]
+enum End {
+    /// Now.
+    Now,
+    /// With so many numbers of changes.
+    Numbers(u64),
+}
+
+struct Kept {
+    change: Change,
+    /// See [`Named::at`].
+    at: (u64, u64),
+    bytes: usize,
+}
+
+/// What is handed on next.
+enum Queued {
+    Transaction(String),
+    /// By itself: a row of a snapshot, or the effect of a statement.
+    Change {
+        change: Change,
+        committed_unix_ms: i64,
+        mark: Option<Mark>,
+        held: Held,
+    },
+    Stop(FeedError),
+}
+
+impl Assembler {
+    pub(super) fn new(position: LogPosition, tables: Tables, following: Following, is_split: bool) -> Self {
+        let part = |(name, behind)| (name, Part { records: 0, behind });
+        Self {
+            following,
+            tables,
+            is_split,
+            parts: position.offsets.into_iter().map(part).collect(),
+            place: position.place,
+            open: HashMap::new(),
+            queue: VecDeque::new(),
+            queued: HashSet::new(),
+            bytes: 0,
+            current: None,
+            quiet: None,
+        }
+    }
+
+    pub(super) fn tables(&self) -> &Tables {
+        &self.tables
+    }
+
+    /// Whether a transaction is open of which nothing says where it ends.
+    pub(super) fn is_undecided(&self) -> bool {
+        self.current.is_some()
+    }
+
+    /// Takes what a record says.
+    ///
+    /// # Errors
+    /// [`Invalid`](crate::FeedErrorKind::Invalid) if it cannot be followed.
+    pub(super) fn take(&mut self, record: &Record, event: Event) -> Result<(), FeedError> {
+        let held = self.read(record);
+        match event {
+            Event::Nothing => Ok(()),
+            Event::Change(change) => self.change(record, *change, held),
+            Event::Begin { name, mark } => self.begin(name, &mark, held),
+            Event::End { name, mark, changes, committed_unix_ms } => {
+                if self.was_handed_on(&mark)? {
+                    // Its beginning may have come again, too.
+                    self.remove(&name);
+                    return Ok(());
+                }
+                let open = self.opened(&name, held);
+                open.end = Some(End::Numbers(changes));
+                open.mark = Some(mark);
+                open.committed_unix_ms = committed_unix_ms;
+                let come = open.numbers.len() as u64;
+                if !self.is_split && come != changes {
+                    let why = format!("the log has {come} changes of transaction {name}, and {changes} by its end");
+                    return Err(FeedError::invalid(why).hint(begin_anew()));
+                }
+                self.enqueue(name);
+                Ok(())
+            }
+            Event::Statement { sql, database, mark } => self.statement(record, &sql, &database, mark, held),
+        }
+    }
+
+    /// Takes the transaction for complete of which nothing says where it ends: nothing more comes for now.
+    pub(super) fn settle(&mut self) {
+        if let Some(name) = self.current.take() {
+            let last = self.open.get(&name).and_then(|open| open.changes.last_key_value());
+            self.quiet = last.map(|(_, kept)| (name.clone(), kept.at));
+            self.end_uncounted(name);
+        }
+    }
+
+    /// Notes that a record was read, and returns where its part of the log was before it.
+    fn read(&mut self, record: &Record) -> Held {
+        let new = || Part { records: 0, behind: record.before.clone() };
+        let part = self.parts.entry(record.part.clone()).or_insert_with(new);
+        let before = (part.records, std::mem::replace(&mut part.behind, record.behind.clone()));
+        part.records += 1;
+        Held::from([(record.part.clone(), before)])
+    }
+
+    fn was_handed_on(&self, mark: &Mark) -> Result<bool, FeedError> {
+        self.place.has(mark).map_err(|why| FeedError::invalid(why).hint(begin_anew()))
+    }
+
+    /// The transaction of a name, which a record is about.
+    fn opened(&mut self, name: &str, held: Held) -> &mut Open {
+        if !self.open.contains_key(name) {
+            self.bytes += OPEN_BYTES;
+        }
+        let open = self.open.entry(name.to_owned()).or_default();
+        for (part, before) in held {
+            open.held.entry(part).or_insert(before);
+        }
+        open
+    }
+
+    /// The transaction of a name, which is no longer open.
+    fn remove(&mut self, name: &str) -> Option<Open> {
+        let open = self.open.remove(name)?;
+        let of_changes: usize = open.changes.values().map(|kept| kept.bytes).sum();
+        self.bytes -= OPEN_BYTES + open.numbers.len() * NUMBER_BYTES + of_changes;
+        Some(open)
+    }
+
+    fn enqueue(&mut self, name: String) {
+        if self.queued.insert(name.clone()) {
+            self.queue.push_back(Queued::Transaction(name));
+        }
+    }
+
+    fn change(&mut self, record: &Record, event: ChangeEvent, held: Held) -> Result<(), FeedError> {
+        let ChangeEvent { change, kind, transaction, mark, committed_unix_ms, .. } = event;
+        if matches!(kind, ChangeKind::Snapshot(_)) {
+            if let Some(change) = change {
+                self.bytes += change_bytes(&change);
+                self.queue.push_back(Queued::Change { change, committed_unix_ms, mark: None, held });
+            }
+            return self.check_bytes();
+        }
+        let metadata = "let Debezium write them: provide.transaction.metadata=true";
+        let (Some(named), Some(mark)) = (transaction, mark) else {
+            return Err(FeedError::invalid("a change does not say to which transaction it belongs").hint(metadata));
+        };
+        let is_counted = matches!(named.order, Order::Counted(_));
+        if self.is_split && !is_counted {
+            let why = "the log has several partitions, and its records do not say where transactions end";
+            return Err(FeedError::invalid(why).hint(format!("{metadata}; or write one topic with one partition")));
+        }
+        let is_alone = kind == ChangeKind::Truncate { is_alone: true };
+        if self.was_handed_on(&mark)? {
+            return self.repeated(record, &named, is_alone);
+        }
+        if named.order == Order::Uncounted {
+            self.begin_uncounted(&named.name);
+        }
+        if is_counted && change.is_none() {
+            return Ok(());
+        }
+        let open = self.opened(&named.name, held);
+        open.committed_unix_ms = open.committed_unix_ms.max(committed_unix_ms);
+        let is_end = is_alone || named.order == Order::UntilLast(None);
+        if !is_counted || is_end {
+            open.mark = Some(match (open.mark.take(), mark) {
+                (Some(Mark::Lsn { end: before, .. }), Mark::Lsn { begin, end }) => {
+                    Mark::Lsn { begin, end: end.max(before) }
+                }
+                (_, mark) => mark,
+            });
+        }
+        let added = open.count(&named)?;
+        if is_end {
+            open.end = Some(End::Now);
+        }
+        self.bytes += added * NUMBER_BYTES;
+        if let Some(change) = change {
+            let open = self.opened(&named.name, Held::new());
+            let bytes = change_bytes(&change);
+            if open.insert(Kept { change, at: named.at, bytes }) {
+                self.bytes += bytes;
+            }
+        }
+        if is_end {
+            self.current = self.current.take().filter(|current| *current != named.name);
+            self.enqueue(named.name);
+        }
+        self.check_bytes()
+    }
+
+    /// A change comes of a transaction that was handed on.
+    fn repeated(&self, record: &Record, named: &Named, is_alone: bool) -> Result<(), FeedError> {
+        if self.quiet.as_ref().is_some_and(|(name, last)| *name == named.name && named.at > *last) {
+            let why = format!("transaction {} went on after it was taken for complete, since nothing came", named.name);
+            let hint = format!("set provide.transaction.metadata=true, or raise source.quiet_ms, and {COPY_ANEW}");
+            return Err(FeedError::invalid(why).hint(hint));
+        }
+        // Nothing says when it has to come, and another partition may have been read further.
+        if is_alone && self.is_split && self.following.accepted.as_deref() != Some(&record.at) {
+            let why = "a TRUNCATE comes after later transactions of other partitions";
+            let hint = format!(
+                "{COPY_ANEW}; or, if you know that it is repeated, run the feed with --accept-ddl {}; one topic with one partition has \
+                 no such trouble",
+                record.at
+            );
+            return Err(FeedError::invalid(why).hint(hint));
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, name: String, mark: &Mark, held: Held) -> Result<(), FeedError> {
+        // Of PostgreSQL only the ends of transactions say whether they were handed on, and in which order.
+        let is_ordered = !matches!(mark, Mark::Lsn { .. });
+        if is_ordered {
+            if self.was_handed_on(mark)? {
+                return Ok(());
+            }
+            self.end_statements(Some(&name))?;
+        }
+        let open = self.opened(&name, held);
+        // A producer that was killed begins the transaction again, perhaps not with its first change, and counts from there.
+        let mut forgotten = 0;
+        if std::mem::replace(&mut open.has_begun, true) {
+            forgotten = std::mem::take(&mut open.numbers).len();
+            open.end = None;
+        }
+        if is_ordered {
+            open.mark = Some(mark.clone());
+            self.enqueue(name);
+        }
+        self.bytes -= forgotten * NUMBER_BYTES;
+        self.check_bytes()
+    }
+
+    /// Of statements such as TRUNCATE and ALTER it is written that they begin, and not that they end.
+    fn end_statements(&mut self, but: Option<&str>) -> Result<(), FeedError> {
+        for queued in &self.queue {
+            let Queued::Transaction(name) = queued else { continue };
+            let Some(open) = self.open.get_mut(name).filter(|open| open.end.is_none() && but != Some(name)) else {
+                continue;
+            };
+            if !open.changes.is_empty() {
+                let why = format!("transaction {name} has no end, and others come after it");
+                return Err(FeedError::invalid(why).hint(begin_anew()));
+            }
+            open.end = Some(End::Now);
+        }
+        Ok(())
+    }
+
+    /// A change comes of a transaction of which nothing says where it ends: the one before it has.
+    fn begin_uncounted(&mut self, name: &str) {
+        if self.current.as_deref() != Some(name)
+            && let Some(before) = self.current.replace(name.to_owned())
+        {
+            self.end_uncounted(before);
+        }
+    }
+
+    fn end_uncounted(&mut self, name: String) {
+        if let Some(open) = self.open.get_mut(&name) {
+            open.end = Some(End::Now);
+            self.enqueue(name);
+        }
+    }
+
+    fn statement(
+        &mut self,
+        record: &Record,
+        sql: &str,
+        database: &str,
+        mark: Option<Mark>,
+        held: Held,
+    ) -> Result<(), FeedError> {
+        if let Some(mark) = &mark
+            && self.was_handed_on(mark)?
+        {
+            return Ok(());
+        }
+        // It commits what was before it.
+        self.settle();
+        if !self.is_split {
+            self.end_statements(None)?;
+        }
+        for effect in effects(sql, database, &self.following.tables) {
+            match effect {
+                Effect::Truncates(table) => {
+                    let (change, mark, held) = (Change::Truncate(table), mark.clone(), held.clone());
+                    self.bytes += change_bytes(&change);
+                    self.queue.push_back(Queued::Change { change, committed_unix_ms: 0, mark, held });
+                }
+                Effect::Unfollowable(why) if self.following.accepted.as_deref() != Some(&record.at) => {
+                    let shortened: String = sql.chars().take(400).collect();
+                    let hint = format!(
+                        "{COPY_ANEW}; or, if you know that the graph is right without what it did, run the feed with --accept-ddl {}",
+                        record.at
+                    );
+                    let error = FeedError::invalid(format!("at {}, {why}: {shortened}", record.at)).hint(hint);
+                    self.queue.push_back(Queued::Stop(error));
+                }
+                Effect::Unfollowable(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn check_bytes(&self) -> Result<(), FeedError> {
+        let most = self.following.transaction_bytes_max;
+        if self.bytes as u64 <= most {
+            return Ok(());
+        }
+        let first = self.incomplete().map_or_else(String::new, |first| format!("; the first: {first}"));
+        let why = format!("transactions that are not complete have more than {most} bytes{first}");
+        Err(FeedError::invalid(why)
+            .hint("raise stream.transaction_bytes_max; is each topic with tables in source.url?"))
+    }
+
+    /// The transaction that comes next, if its end has come and its changes have not.
+    pub(super) fn incomplete(&self) -> Option<String> {
+        let Some(Queued::Transaction(name)) = self.queue.front() else { return None };
+        match self.open.get(name)? {
+            Open { end: Some(End::Numbers(all)), numbers, .. } => {
+                Some(format!("transaction {name} has {} of {all} changes", numbers.len()))
+            }
+            _ => None,
+        }
+    }
+
+    /// The next transaction that is complete.
+    ///
+    /// # Errors
+    /// [`Invalid`](crate::FeedErrorKind::Invalid) if what comes next cannot be followed.
+    pub(super) fn next(&mut self) -> Result<Option<Transaction>, FeedError> {
+        let is_ready = match self.queue.front() {
+            None => false,
+            Some(Queued::Transaction(name)) => self.open.get(name).is_some_and(|open| match open.end {
+                None => false,
+                Some(End::Now) => true,
+                Some(End::Numbers(all)) => open.numbers.len() as u64 >= all,
+            }),
+            Some(_) => true,
+        };
+        let Some(next) = self.queue.pop_front_if(|_| is_ready) else { return Ok(None) };
+        let (changes, bytes, committed_unix_ms) = match next {
+            Queued::Stop(error) => return Err(error),
+            Queued::Change { change, committed_unix_ms, mark, .. } => {
+                if let Some(mark) = mark {
+                    self.place.advance(&mark);
+                }
+                let bytes = change_bytes(&change);
+                self.bytes -= bytes;
+                (vec![change], bytes, committed_unix_ms)
+            }
+            Queued::Transaction(name) => {
+                self.queued.remove(&name);
+                let open = self.remove(&name).unwrap_or_default();
+                if let Some(mark) = &open.mark {
+                    self.place.advance(mark);
+                }
+                let kept: Vec<_> = open.changes.into_values().collect();
+                let bytes = kept.iter().map(|kept| kept.bytes).sum();
+                (self.joined(kept), bytes, open.committed_unix_ms)
+            }
+        };
+        Ok(Some(Transaction { position: self.position().to_string(), committed_unix_ms, changes, bytes }))
+    }
+
+    /// Makes one change of the two that a changed key is.
+    fn joined(&self, kept: Vec<Kept>) -> Vec<Change> {
+        let mut changes: Vec<Change> = Vec::with_capacity(kept.len());
+        let mut last_at = None;
+        for Kept { change, at, .. } in kept {
+            let is_same = last_at.replace(at) == Some(at);
+            match (changes.pop_if(|last| is_same && is_key_change(last, &change)), change) {
+                (Some(Change::Row(deleted)), Change::Row(RowChange { columns, images: Images::Insert(mut after) })) => {
+                    let Images::Delete(before) = deleted.images else { continue };
+                    if let Some(table) = self.tables.get(&columns.table) {
+                        table.fill(&mut after, &before);
+                    }
+                    changes.push(Change::Row(RowChange {
+                        columns,
+                        images: Images::Update { before: Some(before), after },
+                    }));
+                }
+                (_, change) => changes.push(change),
+            }
+        }
+        changes
+    }
+
+    /// Where to read on.
+    fn position(&self) -> LogPosition {
+        let mut offsets: BTreeMap<&String, (u64, &String)> =
+            self.parts.iter().map(|(name, part)| (name, (part.records, &part.behind))).collect();
+        let of_queue = self.queue.iter().filter_map(|queued| match queued {
+            Queued::Change { held, .. } => Some(held),
+            _ => None,
+        });
+        for (name, (record, behind)) in self.open.values().map(|open| &open.held).chain(of_queue).flatten() {
+            if let Some(first) = offsets.get_mut(name).filter(|first| first.0 > *record) {
+                *first = (*record, behind);
+            }
+        }
+        // A log that cannot be read again has no offsets.
+        let offsets = offsets.into_iter().filter(|(_, (_, behind))| !behind.is_empty());
+        let offsets: Offsets = offsets.map(|(name, (_, behind))| (name.clone(), behind.clone())).collect();
+        LogPosition { offsets, place: self.place.clone() }
+    }
+}
+
+impl Open {
+    /// Counts a change, and refuses one before which others are missing, as their numbers say. Returns how many numbers are kept.
+    fn count(&mut self, named: &Named) -> Result<usize, FeedError> {
+        match named.order {
+            Order::Counted(number) => return Ok(usize::from(self.numbers.insert(number))),
+            Order::UntilLast(Some(number)) if number > self.numbered => {
+                let why = format!("the log does not have change {} of transaction {}", self.numbered, named.name);
+                return Err(FeedError::invalid(why).hint(begin_anew()));
+            }
+            Order::UntilLast(number) if number.is_none_or(|number| number == self.numbered) => self.numbered += 1,
+            _ => {}
+        }
+        Ok(0)
+    }
+
+    /// Keeps a change, unless it is there already: a producer that was killed writes changes again.
+    fn insert(&mut self, kept: Kept) -> bool {
+        let (first, second) = kept.at;
+        let place = (first, second, false, 0)..=(first, second, true, usize::MAX);
+        if self.changes.range(place).any(|(_, other)| other.change == kept.change) {
+            return false;
+        }
+        let is_insert = matches!(&kept.change, Change::Row(RowChange { images: Images::Insert(_), .. }));
+        self.changes.insert((first, second, is_insert, self.changes.len()), kept);
+        true
+    }
+}
+
+/// What to do about a log that does not have all changes.
+fn begin_anew() -> String {
+    format!("let the producer begin with a new log, and {COPY_ANEW}")
+}
+
+fn is_key_change(first: &Change, second: &Change) -> bool {
+    match (first, second) {
+        (Change::Row(first), Change::Row(second)) => {
+            first.columns == second.columns
+                && matches!((&first.images, &second.images), (Images::Delete(_), Images::Insert(_)))
+        }
+        _ => false,
+    }
+}
+
+/// About the memory that a change takes.
+fn change_bytes(change: &Change) -> usize {
+    let of_rows = match change {
+        Change::Truncate(_) => 0,
+        Change::Row(change) => match &change.images {
+            Images::Insert(row) | Images::Delete(row) => row_bytes(row),
+            Images::Update { before, after } => before.as_ref().map_or(0, row_bytes) + row_bytes(after),
+        },
+    };
+    of_rows + KEPT_BYTES
+}

@@ -1,0 +1,334 @@
+//! Logs of changes that another program writes: Debezium or Maxwell, to files, standard input, Kafka or Kinesis.
+//!
+//! ```text
+//! transport   records with offsets: files, kafka, kinesis
+//! debezium    a record -> what it says             maxwell   the same
+//! values      JSON -> the values that the source of the database itself makes of a row
+//! assembler   changes -> transactions, each once, in the order of their commits
+//! place       positions: offsets in the log, and a place in the database
+//! catalogue   the tables, which a log does not have
+//! ```
+//!
+//! **Exactly once.** Producers are at-least-once: one that was killed writes again what it had written. A position says where the log is
+//! to be read on, and which transaction of the database was the last: what a log has of it and of those before it is passed over.
+//!
+//! **Whole transactions.** They end where the producer says so; the changes of one are counted, whatever the partitions they come by.
+
+mod assembler;
+mod catalogue;
+mod debezium;
+mod event;
+mod files;
+#[cfg(feature = "kafka")]
+mod kafka;
+mod maxwell;
+mod place;
+mod stream;
+#[cfg(test)]
+mod tests;
+mod transport;
+mod values;
+
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use hoplake::Name;
+use serde::{Deserialize, Serialize};
+
+pub use self::catalogue::CatalogueFile;
+use self::{
+    event::{Event, Tables},
+    files::{Files, Input},
+    place::{LogPosition, Offsets},
+    stream::{LogStream, Opened},
+    transport::{Log, Record},
+    values::{Style, brief},
+};
+use super::{Following, Purpose, RowSink, Snapshot, Source, TransactionStream};
+use crate::{Catalogue, FeedError, LogFormat, OneOrMore, Settings, TableName, TimePrecision};
+
+/// What wrote the changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Database {
+    /// Or MySQL.
+    MariaDb,
+    Postgres,
+}
+
+impl Database {
+    fn of_url(url: &str) -> Option<Self> {
+        match url.split_once("://")?.0 {
+            "mysql" | "mariadb" => Some(Self::MariaDb),
+            "postgres" | "postgresql" => Some(Self::Postgres),
+            _ => None,
+        }
+    }
+}
+
+/// Where a log is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Address {
+    /// A file, or a folder.
+    Files(PathBuf),
+    Input,
+    #[cfg(feature = "kafka")]
+    Kafka(kafka::KafkaAddress),
+}
+
+/// Where the catalogue is.
+enum Tabled {
+    File(Box<Catalogue>),
+    Database(Arc<dyn Source>),
+}
+
+/// A log of changes.
+pub(crate) struct ChangeLog {
+    address: Address,
+    tabled: Tabled,
+    schema: String,
+    style: Style,
+    quiet: Duration,
+    #[cfg(feature = "kafka")]
+    timeout: Duration,
+    /// What was read last.
+    catalogue: Mutex<Option<Arc<Catalogue>>>,
+    /// Standard input, between the first copy and the stream.
+    input: Mutex<Option<Opened>>,
+    bytes_max: u64,
+}
+
+/// Whether a URL is one of a log.
+pub(super) fn is_log(url: &str) -> bool {
+    url == "-" || ["file:", "kafka:", "kinesis:"].iter().any(|scheme| url.starts_with(scheme))
+}
+
+impl ChangeLog {
+    /// The log of some settings. Its catalogue is read, if that is in a file.
+    ///
+    /// # Errors
+    /// [`Invalid`](crate::FeedErrorKind::Invalid) if a setting is missing or wrong.
+    pub(crate) fn new(settings: &Settings) -> Result<Self, FeedError> {
+        let source = &settings.source;
+        let [url] = source.url.all() else {
+            return Err(FeedError::invalid("source.url names several logs").hint("write one"));
+        };
+        let format = source.log_format.ok_or_else(|| {
+            FeedError::invalid("source.log_format is missing").hint("set it to \"debezium\" or \"maxwell\"")
+        })?;
+        let hint = "write one with hoplake feed catalogue, and set source.catalogue to its path; or set it to the database's URL";
+        let named = source.catalogue.as_deref().ok_or_else(|| {
+            FeedError::invalid("source.catalogue is missing: a log does not say what tables there are").hint(hint)
+        })?;
+        let (database, schema, tabled) = match Database::of_url(named) {
+            Some(database) => {
+                let mut of_database = settings.clone();
+                of_database.source.url = OneOrMore::One(named.to_owned());
+                let source = super::open(&of_database)?;
+                (database, source.default_schema().to_owned(), Tabled::Database(source))
+            }
+            None => {
+                let (database, schema, catalogue) = CatalogueFile::read(Path::new(named))?.into_parts();
+                (database, schema, Tabled::File(Box::new(catalogue)))
+            }
+        };
+        if format == LogFormat::Maxwell && database == Database::Postgres {
+            return Err(FeedError::invalid("the catalogue is of PostgreSQL, which Maxwell does not follow"));
+        }
+        let usual = match database {
+            Database::MariaDb => TimePrecision::AdaptiveTimeMicroseconds,
+            Database::Postgres => TimePrecision::Adaptive,
+        };
+        let style = Style {
+            format,
+            database,
+            times: source.time_precision_mode.unwrap_or(usual),
+            decimals: source.decimal_handling_mode,
+        };
+        Ok(Self {
+            address: address(url)?,
+            tabled,
+            schema,
+            style,
+            quiet: Duration::from_millis(source.quiet_ms),
+            #[cfg(feature = "kafka")]
+            timeout: Duration::from_millis(source.timeout_ms),
+            catalogue: Mutex::new(None),
+            input: Mutex::new(None),
+            bytes_max: settings.stream.transaction_bytes_max,
+        })
+    }
+
+    /// The log behind some offsets.
+    async fn open(&self, from: &Offsets) -> Result<Box<dyn Log>, FeedError> {
+        Ok(match &self.address {
+            Address::Files(path) => {
+                Box::new(Files::open(path, from.values().next().map(String::as_str), self.bytes_max).await?)
+            }
+            Address::Input => Box::new(Input::open(self.bytes_max)),
+            #[cfg(feature = "kafka")]
+            Address::Kafka(kafka) => Box::new(kafka.open(from, self.bytes_max, self.timeout).await?),
+        })
+    }
+
+    async fn tables(&self, following: &Following) -> Result<Tables, FeedError> {
+        let known = self.catalogue.lock().ok().and_then(|known| known.clone());
+        let catalogue = match known {
+            Some(known) => known,
+            None => {
+                let schemas = following.tables.keys().map(|table| table.schema.to_string()).collect();
+                Arc::new(self.catalogue(&schemas).await?)
+            }
+        };
+        Ok(Tables::new(&catalogue, following, self.style))
+    }
+
+    fn keep_input(&self, opened: Option<Opened>) -> Option<Opened> {
+        self.input.lock().ok().and_then(|mut input| std::mem::replace(&mut *input, opened))
+    }
+}
+
+fn address(url: &str) -> Result<Address, FeedError> {
+    if url == "-" {
+        return Ok(Address::Input);
+    }
+    let invalid = |why: &str, hint: &str| Err(FeedError::invalid(format!("source.url {url:?}: {why}")).hint(hint));
+    match url.split_once(':') {
+        Some(("file", path)) => {
+            let path = path.strip_prefix("//").unwrap_or(path);
+            match path.is_empty() {
+                true => invalid("it has no path", "write file:/path/to/log.jsonl"),
+                false => Ok(Address::Files(path.into())),
+            }
+        }
+        #[cfg(feature = "kafka")]
+        Some(("kafka", rest)) => match rest.strip_prefix("//").and_then(kafka::KafkaAddress::parse) {
+            Some(kafka) => Ok(Address::Kafka(kafka)),
+            None => invalid("it is not understood", "write kafka://host:port[,host:port]/topic[,topic]"),
+        },
+        Some((scheme, _)) => invalid(&format!("logs of {scheme} are not in this build"), "build it with this feature"),
+        None => invalid("it is not the address of a log", "write file:/path, - or kafka://host:port/topic"),
+    }
+}
+
+impl Style {
+    /// What a record says.
+    fn decode(self, record: &Record, tables: &Tables) -> Result<Event, FeedError> {
+        let decoded = match std::str::from_utf8(&record.value) {
+            Err(_) => Err(FeedError::invalid("it is not text in UTF-8")),
+            Ok(text) => match self.format {
+                LogFormat::Debezium => debezium::decode(text, tables),
+                LogFormat::Maxwell => maxwell::decode(text, tables),
+            },
+        };
+        match decoded {
+            // The producer was killed while it wrote the line, and writes the record again.
+            Err(_) if record.is_line && is_cut(&record.value) => {
+                tracing::warn!(at = record.at, "the log has a line that was not written to its end");
+                Ok(Event::Nothing)
+            }
+            decoded => decoded.map_err(|error| record.located(error)),
+        }
+    }
+}
+
+/// Whether a text ends within JSON.
+fn is_cut(text: &[u8]) -> bool {
+    serde_json::from_slice::<serde::de::IgnoredAny>(text).is_err_and(|error| error.is_eof())
+}
+
+#[async_trait]
+impl Source for ChangeLog {
+    fn default_schema(&self) -> &str {
+        &self.schema
+    }
+
+    async fn catalogue(&self, schemas: &BTreeSet<String>) -> Result<Catalogue, FeedError> {
+        let catalogue = match &self.tabled {
+            Tabled::Database(source) => source.catalogue(schemas).await?,
+            Tabled::File(all) => {
+                let mut catalogue = Catalogue::clone(all);
+                catalogue.tables.retain(|table| schemas.contains(table.name.schema.as_str()));
+                catalogue
+            }
+        };
+        if let Ok(mut known) = self.catalogue.lock() {
+            *known = Some(Arc::new(catalogue.clone()));
+        }
+        Ok(catalogue)
+    }
+
+    async fn prepare(&self, _: &[TableName]) -> Result<(), FeedError> {
+        match self.address {
+            // Nothing may be read of it before the feed runs.
+            Address::Input => Ok(()),
+            _ => self.open(&Offsets::new()).await.map(drop),
+        }
+    }
+
+    async fn filled(&self, table: &TableName, columns: &[Name]) -> Result<Option<String>, FeedError> {
+        match &self.tabled {
+            Tabled::Database(source) => source.filled(table, columns).await,
+            Tabled::File(catalogue) => {
+                let table = catalogue.table(table);
+                let is_filled = |name: &&Name| table.and_then(|it| it.column(name)).is_some_and(|it| !it.is_nullable);
+                Ok(columns.iter().find(is_filled).map(ToString::to_string))
+            }
+        }
+    }
+
+    async fn snapshot<'a>(&'a self, purpose: Purpose) -> Result<Box<dyn Snapshot + 'a>, FeedError> {
+        if purpose != Purpose::Copy {
+            return Err(FeedError::invalid("a log of changes has no rows that could be compared with the graph")
+                .hint("let a feed with another source.name and the URL of the database itself as source.url compare them"));
+        }
+        Ok(Box::new(LogSnapshot { log: self, position: String::new() }))
+    }
+
+    async fn stream(&self, from: &str, following: Following) -> Result<Box<dyn TransactionStream>, FeedError> {
+        let position = LogPosition::parse(from)?;
+        let tables = self.tables(&following).await?;
+        let opened = match self.keep_input(None) {
+            Some(opened) => opened,
+            None => Opened::new(self.open(&position.offsets).await?),
+        };
+        Ok(Box::new(LogStream::new(opened, position, tables, following, self.style, self.quiet)))
+    }
+
+    async fn position(&self) -> Result<String, FeedError> {
+        Err(FeedError::invalid("a log does not say where its database is"))
+    }
+}
+
+/// The rows at the beginning of a log.
+struct LogSnapshot<'a> {
+    log: &'a ChangeLog,
+    position: String,
+}
+
+#[async_trait]
+impl Snapshot for LogSnapshot<'_> {
+    fn position(&self) -> &str {
+        &self.position
+    }
+
+    async fn rows(&mut self, tables: &[TableName], rows: &mut dyn RowSink) -> Result<(), FeedError> {
+        let log = self.log;
+        let following = Following {
+            tables: tables.iter().map(|table| (table.clone(), BTreeSet::new())).collect(),
+            ..Following::default()
+        };
+        let tables = log.tables(&following).await?;
+        let mut opened = Opened::new(log.open(&Offsets::new()).await?);
+        self.position = stream::copy(&mut opened, &tables, log.style, log.quiet, rows).await?.to_string();
+        if log.address == Address::Input {
+            log.keep_input(Some(opened));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,190 @@
+//! Reads a log: first a snapshot at its beginning, then transactions.
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use tokio::time::Instant;
+
+use super::{
+    assembler::Assembler,
+    event::{ChangeKind, Event, SnapshotRow, Tables},
+    maxwell,
+    place::LogPosition,
+    transport::{Log, Next, Record},
+    values::Style,
+};
+use crate::{
+    Change, Columns, FeedError, Images, Row, Transaction,
+    source::{Following, RowSink, TransactionStream},
+};
+
+/// Rows that are passed on at a time.
+const ROWS: usize = 2_048;
+
+/// A log that is read, and a record of it that is to be read again.
+pub(super) struct Opened {
+    log: Box<dyn Log>,
+    again: Option<Record>,
+}
+
+impl Opened {
+    pub(super) fn new(log: Box<dyn Log>) -> Self {
+        Self { log, again: None }
+    }
+
+    async fn next(&mut self) -> Result<Next, FeedError> {
+        match self.again.take() {
+            Some(record) => Ok(Next::Record(record)),
+            None => self.log.next().await,
+        }
+    }
+}
+
+/// Takes the rows of a snapshot at the beginning of a log, and returns the position behind them. Rows of it that come later are changes
+/// as any other.
+pub(super) async fn copy(
+    opened: &mut Opened,
+    tables: &Tables,
+    style: Style,
+    quiet: Duration,
+    sink: &mut dyn RowSink,
+) -> Result<LogPosition, FeedError> {
+    let mut position = LogPosition { offsets: opened.log.offsets(), ..LogPosition::default() };
+    let mut rows = Rows::default();
+    // Also if there are none: the tables are there.
+    for table in tables.all() {
+        sink.rows(&table.columns, Vec::new()).await?;
+    }
+    let mut has_rows = false;
+    let mut last = Instant::now();
+    loop {
+        let record = match opened.next().await? {
+            Next::Record(record) => record,
+            Next::Nothing => continue,
+            // A producer that pauses before or within a snapshot goes on with rows that are changes as any other.
+            Next::End if last.elapsed() >= quiet => break,
+            Next::End => continue,
+        };
+        last = Instant::now();
+        match style.decode(&record, tables)? {
+            Event::Change(event) => match event.kind {
+                ChangeKind::Snapshot(row) => {
+                    if has_rows && row == SnapshotRow::First {
+                        let why = format!("the snapshot begins again at {}", record.at);
+                        return Err(FeedError::invalid(why).hint("let the producer begin with a new log"));
+                    }
+                    has_rows = true;
+                    if let Some(mark) = &event.mark {
+                        position.place.advance(mark);
+                    }
+                    position.offsets.insert(record.part, record.behind);
+                    if let Some(Change::Row(change)) = event.change
+                        && let Images::Update { after, .. } = change.images
+                    {
+                        rows.push(change.columns, after, sink).await?;
+                    }
+                    if row == SnapshotRow::Last {
+                        break;
+                    }
+                }
+                // What Maxwell notes of its own.
+                _ if &*event.table.schema == maxwell::OWN_DATABASE && event.change.is_none() => {
+                    position.offsets.insert(record.part, record.behind);
+                }
+                _ => {
+                    opened.again = Some(record);
+                    break;
+                }
+            },
+            Event::Nothing => drop(position.offsets.insert(record.part, record.behind)),
+            Event::Begin { .. } | Event::End { .. } | Event::Statement { .. } => {
+                opened.again = Some(record);
+                break;
+            }
+        }
+    }
+    rows.flush(sink).await?;
+    position.offsets.retain(|_, behind| !behind.is_empty());
+    Ok(position)
+}
+
+/// Rows that wait to be passed on.
+#[derive(Default)]
+struct Rows(Option<(Arc<Columns>, Vec<Row>)>);
+
+impl Rows {
+    async fn push(&mut self, columns: Arc<Columns>, row: Row, sink: &mut dyn RowSink) -> Result<(), FeedError> {
+        let is_full = |(last, rows): &(Arc<Columns>, Vec<Row>)| !Arc::ptr_eq(last, &columns) || rows.len() == ROWS;
+        if self.0.as_ref().is_some_and(is_full) {
+            self.flush(sink).await?;
+        }
+        self.0.get_or_insert_with(|| (columns, Vec::with_capacity(ROWS))).1.push(row);
+        Ok(())
+    }
+
+    async fn flush(&mut self, sink: &mut dyn RowSink) -> Result<(), FeedError> {
+        match self.0.take() {
+            Some((columns, rows)) => sink.rows(&columns, rows).await,
+            None => Ok(()),
+        }
+    }
+}
+
+/// The transactions of a log.
+pub(super) struct LogStream {
+    opened: Opened,
+    assembler: Assembler,
+    style: Style,
+    quiet: Duration,
+    last: Instant,
+}
+
+impl LogStream {
+    pub(super) fn new(
+        opened: Opened,
+        position: LogPosition,
+        tables: Tables,
+        following: Following,
+        style: Style,
+        quiet: Duration,
+    ) -> Self {
+        let offsets = opened.log.offsets();
+        let is_split = opened.log.is_split();
+        let mut position = position;
+        // Parts that came since the graph's position was written are read from their beginning.
+        position.offsets = offsets.into_iter().chain(position.offsets).collect();
+        let assembler = Assembler::new(position, tables, following, is_split);
+        Self { opened, assembler, style, quiet, last: Instant::now() }
+    }
+}
+
+#[async_trait]
+impl TransactionStream for LogStream {
+    async fn next(&mut self) -> Result<Option<Transaction>, FeedError> {
+        loop {
+            if let Some(transaction) = self.assembler.next()? {
+                return Ok(Some(transaction));
+            }
+            match self.opened.next().await? {
+                Next::Record(record) => {
+                    self.last = Instant::now();
+                    let event = self.style.decode(&record, self.assembler.tables())?;
+                    self.assembler.take(&record, event).map_err(|error| record.located(error))?;
+                }
+                _ if self.assembler.is_undecided() => {
+                    if self.last.elapsed() >= self.quiet {
+                        self.assembler.settle();
+                    }
+                }
+                Next::Nothing => {}
+                Next::End => match self.assembler.incomplete().filter(|_| self.last.elapsed() >= self.quiet) {
+                    None => return Ok(None),
+                    Some(what) => {
+                        let why = format!("the log ends, and {what}: it is read again");
+                        return Err(FeedError::unavailable(why).hint("is each topic with tables in source.url?"));
+                    }
+                },
+            }
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Where the records of a log are: files, standard input, Kafka, Kinesis.
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+use super::place::Offsets;
+use crate::FeedError;
+
+/// A record of a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Record {
+    /// The part of the log that it is in: a file, a partition, a shard.
+    pub(super) part: String,
+    /// Where it is, for people.
+    pub(super) at: String,
+    /// From where its part is read to read it again, and from where to read what comes behind it. Nothing where nothing can be read
+    /// again.
+    pub(super) before: String,
+    /// See above.
+    pub(super) behind: String,
+    pub(super) value: Bytes,
+    /// Whether it is a line, which may have been written in part.
+    pub(super) is_line: bool,
+}
+
+impl Record {
+    /// An error that is about it.
+    pub(super) fn located(&self, error: FeedError) -> FeedError {
+        let hint = error.what_to_do().unwrap_or("is source.log_format right, and the log whole?").to_owned();
+        FeedError::new(error.kind(), format!("the record at {}: {error}", self.at)).hint(hint)
+    }
+}
+
+/// What comes next of a log.
+#[derive(Debug)]
+pub(super) enum Next {
+    Record(Record),
+    /// Nothing yet; there may be more that was written already.
+    Nothing,
+    /// Nothing, and all that was written so far has been read.
+    End,
+}
+
+/// The records of a log, in the order of each part.
+#[async_trait]
+pub(super) trait Log: Send {
+    /// The next record, or after a moment that there is none. It may be dropped while it waits.
+    ///
+    /// # Errors
+    /// [`Unavailable`](crate::FeedErrorKind::Unavailable) if it cannot be read for now, [`Purged`](crate::FeedErrorKind::Purged) if it is
+    /// gone, and [`Invalid`](crate::FeedErrorKind::Invalid) if it never will be.
+    async fn next(&mut self) -> Result<Next, FeedError>;
+
+    /// Whether it has several parts, whose records come in any order.
+    fn is_split(&self) -> bool;
+
+    /// Where each part is before what was read.
+    fn offsets(&self) -> Offsets;
+}

@@ -1,0 +1,35 @@
+-- The tables of the samples of MariaDB, and the rows that were there before a producer began.
+CREATE TABLE kinds (
+  id INT PRIMARY KEY,
+  tiny TINYINT, tiny_u TINYINT UNSIGNED, flag BOOLEAN,
+  small SMALLINT, small_u SMALLINT UNSIGNED, medium MEDIUMINT, medium_u MEDIUMINT UNSIGNED,
+  whole INT, whole_u INT UNSIGNED, big BIGINT, big_u BIGINT UNSIGNED,
+  price DECIMAL(20,4), count_0 DECIMAL(10,0), single FLOAT, twice DOUBLE,
+  day DATE, at_0 DATETIME, at_3 DATETIME(3), at_6 DATETIME(6), stamp_0 TIMESTAMP NULL, stamp_6 TIMESTAMP(6) NULL,
+  time_0 TIME, time_3 TIME(3), time_6 TIME(6), built YEAR,
+  colour ENUM('red', 'blue', 'grün'), tags SET('x', 'y', 'z'),
+  bit_1 BIT(1), bit_10 BIT(10), bit_64 BIT(64),
+  code BINARY(6), bytes VARBINARY(20), picture BLOB,
+  letters CHAR(5), name VARCHAR(40), west VARCHAR(40) CHARACTER SET latin1, note TEXT, doc JSON
+) DEFAULT CHARACTER SET utf8mb4;
+CREATE TABLE person (
+  id BIGINT UNSIGNED PRIMARY KEY, name VARCHAR(40) NOT NULL, boss BIGINT UNSIGNED,
+  FOREIGN KEY (boss) REFERENCES person (id) ON DELETE SET NULL
+);
+CREATE TABLE member (
+  person BIGINT UNSIGNED, team CHAR(4), since DATE, PRIMARY KEY (team, person),
+  FOREIGN KEY (person) REFERENCES person (id) ON DELETE CASCADE
+);
+CREATE TABLE visit (id INT PRIMARY KEY, place VARCHAR(20));
+
+INSERT INTO person VALUES (1, 'Ann', NULL), (2, 'Bob', 1);
+INSERT INTO member VALUES (1, 'ops', '2020-03-01'), (2, 'ops', NULL);
+INSERT INTO visit VALUES (1, 'Bern');
+INSERT INTO kinds VALUES (
+  1, -128, 255, TRUE, -32768, 65535, -8388608, 16777215, -2147483648, 4294967295, -9223372036854775808, 18446744073709551615,
+  -1234567890123456.7891, 9999999999, 1.5, 0.1, '2024-02-29', '2024-02-29 23:59:59', '2024-02-29 23:59:59.123',
+  '2024-02-29 23:59:59.123456', '2024-02-29 23:59:59', '2024-02-29 23:59:59.123456', '23:59:59', '12:59:07.500',
+  '12:59:07.000001', 2155, 'grün', 'x,z', b'1', b'1000000001', b'1000000000000000000000000000000000000000000000000000000000000001',
+  x'00FF10', x'C3280000', x'89504E470D0A1A0A00', 'ab', 'snow ☃ and 🦀', 'Zürich', 'two\nlines, "quoted", \\ and \t a tab', '{"a": [1, 2.50, null], "ü": "é"}'
+), (2, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+  NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL);

@@ -74,6 +74,11 @@ impl FeedError {
         })
     }
 
+    /// What to do about it, if there is more to say than the kind does.
+    pub(crate) fn own_hint(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
     /// The error of the graph, if it is one.
     pub fn graph(&self) -> Option<&hoplake::Error> {
         self.graph.as_deref()

@@ -207,6 +207,7 @@ impl Feed {
         ended
     }
 
+    /// Collects what is read, and commits it when it is due.
     async fn take(
         &mut self,
         reading: &mut Reading,

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use hoplake_testkit::MariaDbServer;
+use hoplake_testkit::{MariaDbServer, S3Server, TcpFault, TcpProxy};
 use opentelemetry_proto::tonic::{
     collector::trace::v1::ExportTraceServiceRequest, common::v1::any_value, trace::v1::Span,
 };
@@ -220,11 +220,41 @@ fn a_feed_is_seen_from_its_first_copy_to_a_database_that_is_away() {
 }
 
 #[test]
+fn a_store_that_is_away_is_waited_for_and_seen() {
+    let server = MariaDbServer::start(&[]).unwrap();
+    let shell = shell_with(&server, "");
+    let store = S3Server::start().unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let proxy = runtime.block_on(TcpProxy::start(&store.endpoint(), 1)).unwrap();
+    let settings = shell.read("feed.toml").replace("graph = 'graph'", &format!("graph = '{}'", store.url("seen")));
+    shell.write("feed.toml", &settings);
+    let mut command = shell.command(&["feed", "run", "feed.toml", "--http", "127.0.0.1:0"]);
+    let feed = Following::start(command.envs(store.env_at(&proxy.endpoint())));
+    feed.until("ready", |feed| feed.get("/readyz").0 == 200);
+    proxy.set_faults([(TcpFault::Refuse, 1.0), (TcpFault::Reset, 1.0)]);
+    server.sql("test", "INSERT INTO team VALUES (3, 'x')").unwrap();
+    feed.until("away", |feed| feed.status()["state"] == "waiting_for_store");
+    let (code, why) = feed.get("/readyz");
+    assert!(code == 503 && why.starts_with("the store is away: "), "{code} {why}");
+    assert_eq!(feed.get("/healthz").0, 200);
+    assert!(feed.metric("retries_total", ",cause=\"store\"") >= 1.0 && feed.metric("lag_seconds", "") > 0.0);
+    assert_eq!(["pending_rows", "pending_transactions"].map(|name| feed.metric(name, "")), [1.0, 1.0]);
+    proxy.set_faults([]);
+    feed.until("applied", |feed| feed.metric("rows_total", "") == 1.0);
+    feed.until("ready", |feed| feed.get("/readyz").0 == 200);
+    let (status, log) = feed.terminate();
+    assert_eq!(status, Some(0), "{log}");
+}
+
+#[test]
 fn where_it_listens_comes_from_the_settings_or_the_command() {
     let server = MariaDbServer::start(&[]).unwrap();
-    let shell = shell_with(&server, "[http]\nlisten = '127.0.0.1:0'\nready_lag_ms = 5\n");
+    let shell = shell_with(&server, "[reconcile]\nevery = '1s'\n[http]\nlisten = '127.0.0.1:0'\n");
     let feed = Following::start(&mut shell.command(&["feed", "run", "feed.toml"]));
     feed.until("following", |feed| feed.status()["state"] == "following");
+    // It compares the tables with the graph, and says when.
+    feed.until("compared", |feed| feed.metric("reconciliation_timestamp_seconds", "") > 1.7e9);
+    assert_eq!(feed.status()["last_reconciliation"]["differences"], 0);
     let taken = feed.http.clone();
     let run = shell.run(&["feed", "run", "feed.toml", "--http", &taken]);
     run.fails(4, &format!("cannot listen on {taken}: another program listens there"), "--http");

@@ -284,8 +284,9 @@ impl Source for ChangeLog {
 
     async fn snapshot<'a>(&'a self, purpose: Purpose) -> Result<Box<dyn Snapshot + 'a>, FeedError> {
         if purpose != Purpose::Copy {
-            return Err(FeedError::invalid("a log of changes has no rows that could be compared with the graph")
-                .hint("let a feed with another source.name and the URL of the database itself as source.url compare them"));
+            return Err(FeedError::invalid("a log of changes has no rows that could be compared with the graph").hint(
+                "let a feed with another source.name and the URL of the database itself as source.url compare them",
+            ));
         }
         Ok(Box::new(LogSnapshot { log: self, position: String::new() }))
     }

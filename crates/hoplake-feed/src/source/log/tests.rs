@@ -299,7 +299,7 @@ fn what_cannot_be_followed_is_refused() {
         let mut reader = Reader::new(style, ";start", is_split);
         let mut taken = lines.iter().enumerate().map(|(offset, line)| reader.take("log", offset, line));
         let error = taken.find_map(Result::err).expect("it is refused");
-        format!("{error}; {}", error.what_to_do().unwrap_or_default())
+        format!("{error}; {}", error.what_to_do())
     };
     let row = |xid: u64, more: &str, data: &str| {
         format!(

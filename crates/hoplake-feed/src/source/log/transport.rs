@@ -26,7 +26,7 @@ pub(super) struct Record {
 impl Record {
     /// An error that is about it.
     pub(super) fn located(&self, error: FeedError) -> FeedError {
-        let hint = error.what_to_do().unwrap_or("is source.log_format right, and the log whole?").to_owned();
+        let hint = error.own_hint().unwrap_or("is source.log_format right, and the log whole?").to_owned();
         FeedError::new(error.kind(), format!("the record at {}: {error}", self.at)).hint(hint)
     }
 }

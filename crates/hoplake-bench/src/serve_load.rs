@@ -20,7 +20,7 @@ use clap::Args;
 use futures::{StreamExt, future::join_all};
 use hoplake::{Graph, Key};
 use hoplake_server::{
-    ServerBuilder, Settings, telemetry,
+    ServerBuilder, Settings,
     v1::{self, graphs_client::GraphsClient, key::Kind, query_client::QueryClient, vertex_ref},
 };
 use hoplake_testkit::generate::SplitMix64;
@@ -98,7 +98,10 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 }
 
 async fn measure(arguments: &Arguments) -> Result<()> {
-    let telemetry = arguments.log.then(|| telemetry::start(telemetry::LogFormat::Text, "info")).transpose()?;
+    let telemetry = arguments
+        .log
+        .then(|| hoplake_telemetry::start("hoplake", hoplake_telemetry::LogFormat::Text, "info"))
+        .transpose()?;
     let url = arguments.graph.to_str().context("the graph's path is not UTF-8")?;
     let load = Arc::new(load_of(arguments, url).await?);
     let local = SocketAddr::from(([127, 0, 0, 1], 0));
@@ -128,7 +131,7 @@ async fn measure(arguments: &Arguments) -> Result<()> {
             println!("| {way:?}, paced | {rate:.0} | {told} | {} | {} |", at(0.5), at(0.99));
         }
     }
-    telemetry.into_iter().for_each(telemetry::Telemetry::finish);
+    telemetry.into_iter().for_each(hoplake_telemetry::Telemetry::finish);
     Ok(())
 }
 

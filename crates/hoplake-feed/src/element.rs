@@ -67,8 +67,11 @@ pub(crate) enum ElementLine {
     /// A label and a key.
     Vertex(String, Json),
     /// A label, both ends, and the property and value of the edge key.
-    Edge(String, (String, Json), (String, Json), Option<(String, Json)>),
+    Edge(Box<EdgeLine>),
 }
+
+/// See [`ElementLine::Edge`].
+type EdgeLine = (String, (String, Json), (String, Json), Option<(String, Json)>);
 
 impl ElementLine {
     pub(crate) fn of(element: &Element) -> Self {
@@ -81,7 +84,7 @@ impl ElementLine {
             Element::Edge(id) => {
                 let key = id.key.as_ref().map(EdgeKey::from);
                 let key = key.map(|key| (key.property.to_string(), value_to_json(&key.value)));
-                Self::Edge(id.label.to_string(), end(&id.source), end(&id.target), key)
+                Self::Edge(Box::new((id.label.to_string(), end(&id.source), end(&id.target), key)))
             }
         }
     }
@@ -91,7 +94,8 @@ impl ElementLine {
         let end = |label: &String, key: &Json| Some(VertexRef::new(label.as_str(), value::as_key(value_of(key)?)?));
         Some(match self {
             Self::Vertex(label, key) => Element::Vertex(end(label, key)?),
-            Self::Edge(label, source, target, key) => {
+            Self::Edge(edge) => {
+                let (label, source, target, key) = &**edge;
                 let key = match key {
                     None => None,
                     Some((property, json)) => {

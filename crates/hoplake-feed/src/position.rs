@@ -1,8 +1,8 @@
 //! Up to where a source was read, as the graph keeps it.
 //!
 //! The text of a position is that of the source, such as `0-1-18`, and then what else belongs to the same commit: `+01J…` names
-//! the object that has the edges which wait, `~1764118088000` is when the source committed the last transaction before it, in milliseconds
-//! since 1970, `@1f2e3d4c` the process that wrote it. `copying` says that a first copy has been loaded, and
+//! the object that has the edges which wait, `~1764118088000` is when the source committed the last transaction before it, in
+//! milliseconds since 1970, `@1f2e3d4c` the process that wrote it. `copying` says that a first copy has been loaded, and
 //! its end is not there yet.
 
 use std::fmt;

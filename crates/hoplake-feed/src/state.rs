@@ -74,7 +74,8 @@ struct WaitingLine {
     owner: char,
 }
 
-/// Writes a state, notes its size there, and returns the name by which a position refers to it; nothing if there is nothing to remember.
+/// Writes a state, notes its size there, and returns the name by which a position refers to it; nothing if there is nothing to
+/// remember.
 ///
 /// # Errors
 /// The store's.

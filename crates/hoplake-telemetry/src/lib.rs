@@ -1,7 +1,7 @@
 //! Logs and traces of programs that run on, such as `hoplake serve` and `hoplake feed run`.
 //!
-//! Logs go to standard error. Spans whose target is [`SPANS`], and they alone, go to a collector if the environment names one; without
-//! one no span is made at all.
+//! Logs go to standard error. Spans whose target is [`SPANS`], and they alone, go to a collector if the environment names one;
+//! without one no span is made at all.
 
 #[cfg(feature = "otlp")]
 mod export;
@@ -40,14 +40,14 @@ pub struct TelemetryError(String);
 pub struct Telemetry(Option<Exporter>);
 
 /// Begins to log to standard error, and to trace if `OTEL_EXPORTER_OTLP_ENDPOINT` (or the same for traces alone) is
-/// in the environment. `service` is the name of the program in traces, unless `OTEL_SERVICE_NAME` has one. `filter` is a level, or
-/// levels by module: `info`, `warn,hoplake=debug`.
+/// in the environment. `service` is the name of the program in traces, unless `OTEL_SERVICE_NAME` has one. `filter` is a
+/// level, or levels by module: `info`, `warn,hoplake=debug`.
 ///
 /// Once per process, by its `main`.
 ///
 /// # Errors
-/// The filter cannot be read, the endpoint is none, this build has not the feature `otlp` that sends traces, or something else logs
-/// already.
+/// The filter cannot be read, the endpoint is none, this build has not the feature `otlp` that sends traces, or something else
+/// logs already.
 pub fn start(service: &'static str, format: LogFormat, filter: &str) -> Result<Telemetry, TelemetryError> {
     let targets = targets(filter)?;
     // Spans are for traces; on every line of log they would repeat it.

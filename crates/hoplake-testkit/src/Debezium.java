@@ -1,12 +1,15 @@
+import io.debezium.embedded.KafkaConnectUtil;
 import io.debezium.engine.ChangeEvent;
 import io.debezium.engine.DebeziumEngine;
 import io.debezium.engine.format.Json;
 import io.debezium.engine.spi.OffsetCommitPolicy;
 import java.io.IOException;
 import java.io.RandomAccessFile;
+import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Properties;
@@ -15,6 +18,8 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.serialization.StringSerializer;
+import org.apache.kafka.connect.runtime.WorkerConfig;
+import org.apache.kafka.connect.storage.FileOffsetBackingStore;
 
 // Follows a database with Debezium's engine, and writes each change to a file or to Kafka. The argument is a file with the
 // engine's properties, and with `output.file`, or those of Kafka's producer, each with `kafka.` before it.
@@ -22,6 +27,45 @@ public class Debezium {
     // Takes the changes of a batch, and returns when they are kept.
     interface Output {
         void write(List<ChangeEvent<String, String>> changes) throws Exception;
+    }
+
+    // Offsets in a file that is whole whenever the process is killed. Kafka's own store writes over its file, and takes half of one for
+    // none; then everything would be copied again.
+    public static class Offsets extends FileOffsetBackingStore {
+        private Path file;
+        private Path whole;
+
+        public Offsets() {
+            super(KafkaConnectUtil.converterForOffsetStore());
+        }
+
+        @Override
+        public void configure(WorkerConfig settings) {
+            super.configure(settings);
+            file = Path.of(settings.getString("offset.storage.file.filename"));
+            whole = Path.of(file + ".whole");
+        }
+
+        @Override
+        public synchronized void start() {
+            try {
+                if (Files.exists(whole)) Files.copy(whole, file, StandardCopyOption.REPLACE_EXISTING);
+            } catch (IOException failed) {
+                throw new UncheckedIOException(failed);
+            }
+            super.start();
+        }
+
+        @Override
+        protected void save() {
+            super.save();
+            try {
+                Path copy = Files.copy(file, Path.of(file + ".copy"), StandardCopyOption.REPLACE_EXISTING);
+                Files.move(copy, whole, StandardCopyOption.ATOMIC_MOVE);
+            } catch (IOException failed) {
+                throw new UncheckedIOException(failed);
+            }
+        }
     }
 
     public static void main(String[] arguments) throws Exception {
@@ -34,6 +78,7 @@ public class Debezium {
         var copied = new AtomicBoolean();
         var engine = DebeziumEngine.create(Json.class)
             .using(properties)
+            .using(Debezium.class.getClassLoader())
             // Each second, and at once when rows were copied: without the offset of the last of them it would copy them again.
             .using((OffsetCommitPolicy) (count, time) -> copied.getAndSet(false) || time.toMillis() > 1000)
             .using((success, message, error) -> {

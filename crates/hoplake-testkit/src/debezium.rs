@@ -36,7 +36,7 @@ const FIXED: [(&str, &str); 9] = [
     ("name", "hoplake"),
     ("topic.prefix", "hoplake"),
     ("database.hostname", "127.0.0.1"),
-    ("offset.storage", "org.apache.kafka.connect.storage.FileOffsetBackingStore"),
+    ("offset.storage", "Debezium$Offsets"),
     ("key.converter.schemas.enable", "false"),
     ("value.converter.schemas.enable", "false"),
     ("decimal.handling.mode", "string"),
@@ -240,7 +240,8 @@ mod tests {
         assert!(!Path::new(&format!("/proc/{process}")).exists());
         sql("INSERT INTO person VALUES (7, 'Gus', NULL)");
         let before = lines(file).len();
-        // As a process leaves a line that is ended while it writes.
+        // As a process leaves its offsets and a line that is ended while it writes them.
+        fs::write(engine.program.path("offsets"), "").unwrap();
         let torn = [fs::read(file).unwrap(), b"{\"before\":".to_vec()].concat();
         fs::write(file, torn).unwrap();
         engine.restart().unwrap();

@@ -198,12 +198,12 @@ fn what_differs_from_the_tables_is_shown_and_repaired() {
     let summary = &found.json()[0];
     assert_eq!(["missing", "left_over", "different"].map(|it| summary[it].as_u64().unwrap()), [1, 1, 1]);
     let report = shell.read("differences/differences.jsonl");
-    let line = r#"{"difference":"different","element":"vertex","graph":{"body":"z"},"label":"Note","name":"Note:2","tables":{"body":"b"}}"#;
+    let line = r#"{"difference":"different","element":"vertex","label":"Note","name":"Note:2","tables":{"body":"b"},"graph":{"body":"z"}}"#;
     assert!(report.lines().any(|it| it == line), "{report}");
     let dry = shell.run(&["feed", "reconcile", "feed.toml", "--repair", "--dry-run"]);
     assert!(dry.status == 4 && dry.out.contains("3 would be repaired"), "{}{}", dry.out, dry.err);
     let repaired = shell.run(&["feed", "reconcile", "feed.toml", "--repair"]).ok().out;
-    assert!(repaired.contains("3 repaired, the last in version 2"), "{repaired}");
+    assert!(repaired.contains("3 repaired, the last in version 3"), "{repaired}");
     let note = shell.run(&["get", "graph", "Note:2", "--format", "json"]).ok().json().remove(0);
     assert_eq!((&note["body"], &note["rank"]), (&"b".into(), &7.into()), "what others added stays");
     shell.run(&["feed", "reconcile", "feed.toml", "--table", "notes"]).fails(

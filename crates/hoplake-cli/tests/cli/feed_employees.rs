@@ -45,7 +45,7 @@ fn follow(url: &str, sql: &dyn Fn(&str) -> String) {
             ["missing", "left_over", "different"].map(|it| compared[it].clone()),
             [json!(0), json!(0), json!(0)]
         );
-        assert_eq!(compared["rows"], counts().iter().sum::<u64>());
+        assert!(compared["rows"].as_u64().unwrap() >= counts().iter().sum());
     };
     same();
     sql(CHANGES);
@@ -81,11 +81,7 @@ fn employees_of_postgresql_are_followed_as_inferred() {
         .filter(|line| !line.starts_with('\\'))
         .collect();
     server.sql("test", &script.join("\n")).unwrap();
-    server
-        .sql(
-            "test",
-            "CREATE PUBLICATION hoplake_hr FOR TABLE employee, department, dept_manager, dept_emp, title, salary",
-        )
-        .unwrap();
+    // Also the table in which triggers write what others change.
+    server.sql("test", "CREATE PUBLICATION hoplake_hr FOR ALL TABLES").unwrap();
     follow(&server.url("test"), &|statements| server.sql("test", statements).unwrap());
 }

@@ -6,8 +6,8 @@
 //!                     └ http: /metrics, /healthz, /readyz, /status
 //! ```
 //!
-//! **How far behind** is the age of what the graph has: of the last transaction that was applied, or of the moment at which the source
-//! had no more and all of it was applied. It is 0 while the source has no more.
+//! **How far behind** is the age of what the graph has: of the last transaction that was applied, or of the moment at which the
+//! source had no more and all of it was applied. It is 0 while the source has no more.
 //!
 //! **Stuck** is a feed of which nothing is heard: from commits while one is under way, from either side otherwise.
 

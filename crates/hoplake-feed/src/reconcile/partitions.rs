@@ -1,7 +1,7 @@
 //! Elements in ranges that differ, of both sides, in files: a part of them fits into memory, however many there are.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, btree_map::Entry},
     fs::File,
     io::{BufRead, BufReader, BufWriter, Write},
     path::{Path, PathBuf},
@@ -63,11 +63,12 @@ impl Partitions {
         let number = 2 * part + usize::from(side == Side::Graph);
         let path = self.path(number);
         let failed = |error: std::io::Error| not_kept(&path, &error);
-        if !self.files.contains_key(&number) {
-            let file = File::create(&path).map_err(failed)?;
-            self.files.insert(number, BufWriter::with_capacity(BUFFER_BYTES, file));
-        }
-        let Some(file) = self.files.get_mut(&number) else { return Ok(()) };
+        let file = match self.files.entry(number) {
+            Entry::Occupied(file) => file.into_mut(),
+            Entry::Vacant(none) => {
+                none.insert(BufWriter::with_capacity(BUFFER_BYTES, File::create(&path).map_err(failed)?))
+            }
+        };
         let line = (ElementLine::of(element), properties_to_json(properties));
         serde_json::to_writer(&mut *file, &line).map_err(|error| failed(error.into()))?;
         file.write_all(b"\n").map_err(failed)

@@ -30,6 +30,7 @@ pub(super) struct Repair<'a> {
     pending: Vec<Correction>,
 }
 
+#[expect(clippy::large_enum_variant, reason = "there is one of it")]
 enum Mode<'a> {
     /// A feed may go on meanwhile.
     Beside { source: &'a dyn Source, stretch: Stretch, touched: Option<(usize, Touched)> },

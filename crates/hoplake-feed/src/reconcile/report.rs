@@ -10,7 +10,8 @@ use std::{
 use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
 use parquet::arrow::ArrowWriter;
-use serde_json::{Value as Json, json};
+use serde::Serialize;
+use serde_json::Value as Json;
 
 use super::{Difference, DifferenceKind};
 use crate::{FeedError, element::properties_to_json};
@@ -19,6 +20,17 @@ use crate::{FeedError, element::properties_to_json};
 const ROWS: usize = 8_192;
 
 const COLUMNS: [&str; 6] = ["difference", "element", "label", "name", "tables", "graph"];
+
+/// A line of JSON, in this order.
+#[derive(Serialize)]
+struct Line<'a> {
+    difference: &'a str,
+    element: &'a str,
+    label: &'a str,
+    name: &'a str,
+    tables: &'a Option<Json>,
+    graph: &'a Option<Json>,
+}
 
 /// The files of a report.
 pub(super) struct Report {
@@ -51,9 +63,15 @@ impl Report {
         let tables = in_tables.as_ref().map(properties_to_json);
         let graph = in_graph.as_ref().map(properties_to_json);
         let (label, name) = (element.label().to_string(), element.to_string());
-        let line = json!({
-            "difference": kind, "element": element.kind(), "label": label, "name": name, "tables": tables, "graph": graph
-        });
+        let line = Line {
+            difference: kind,
+            element: element.kind(),
+            label: &label,
+            name: &name,
+            tables: &tables,
+            graph: &graph,
+        };
+        let line = serde_json::to_string(&line).map_err(|error| not_written(&self.folder, &error.to_string()))?;
         writeln!(self.lines, "{line}").map_err(|error| not_written(&self.folder, &hoplake::system_text(&error)))?;
         let text = |json: Option<Json>| json.map(|json| json.to_string());
         self.rows.push([

@@ -1,6 +1,6 @@
 //! Feeds that run, are killed, and are compared with a history of the tables.
 
-use std::{sync::Arc, time::Duration};
+use std::{ops::Range, sync::Arc, time::Duration};
 
 use hoplake::{Graph, OpenSettings, Store};
 use hoplake_feed::{Feed, RunOptions, Settings};
@@ -22,8 +22,8 @@ pub async fn caught_up(settings: &Settings) -> Feed {
     feed
 }
 
-/// Runs a feed that is killed at random, again and again.
-pub async fn followed_with_kills(settings: Settings, seed: u64) {
+/// Runs a feed that is killed at random, again and again, after so many milliseconds.
+pub async fn followed_with_kills(settings: Settings, seed: u64, alive_ms: Range<u64>) {
     let mut dice = fastrand::Rng::with_seed(seed);
     loop {
         let settings = settings.clone();
@@ -38,7 +38,7 @@ pub async fn followed_with_kills(settings: Settings, seed: u64) {
             };
             feed.run(std::future::pending()).await.unwrap();
         });
-        tokio::time::sleep(Duration::from_millis(dice.u64(200..1_500))).await;
+        tokio::time::sleep(Duration::from_millis(dice.u64(alive_ms.clone()))).await;
         assert!(feed.try_join_next().is_none(), "the feed ended by itself");
         feed.shutdown().await;
     }

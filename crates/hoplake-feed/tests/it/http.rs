@@ -4,10 +4,12 @@ use std::{
     io::{ErrorKind, Read, Write},
     net::TcpStream,
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use hoplake_feed::{At, Event, Listening, Monitor, Position, Progress, Settings, state::State};
+use hoplake_feed::{At, Event, Feed, Listening, Monitor, Position, Progress, RunOptions, Settings, state::State};
+use hoplake_testkit::PostgresServer;
+use tokio::task::JoinSet;
 
 /// Far beyond what any of this takes; what does not come is a failure.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -104,4 +106,29 @@ async fn a_feed_of_which_nothing_is_heard_is_not_well() {
     assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("the feed is stuck"), "{answer}");
     monitor.report(&Event::Stopping);
     assert!(ask(&door, "GET /healthz", "").starts_with("HTTP/1.1 200"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_feed_of_postgres_has_caught_up_when_all_is_applied() {
+    let server = PostgresServer::start(&[]).unwrap();
+    let tables = "CREATE TABLE note (id int PRIMARY KEY); CREATE PUBLICATION hoplake_hr FOR TABLE note";
+    server.sql("test", tables).unwrap();
+    let source = format!("graph = 'memory://seen'\n[source]\nname = 'hr'\nurl = '{}'\n", server.url("test"));
+    let settings =
+        Settings::parse(&format!("{source}[[table]]\nname = 'note'\nvertex = {{ label = 'Note' }}\n")).unwrap();
+    let monitor = Arc::new(Monitor::new(&settings));
+    let mut feed = Feed::open(settings, RunOptions::default(), monitor.clone()).await.unwrap();
+    // Ends with its value.
+    let mut running = JoinSet::new();
+    running.spawn(async move { feed.run(std::future::pending()).await });
+    for key in 1..=20 {
+        server.sql("test", &format!("INSERT INTO note VALUES ({key})")).unwrap();
+    }
+    let begun = Instant::now();
+    let applied = "hoplake_feed_rows_total{source=\"hr\"} 20\n";
+    while !monitor.metrics().contains(applied) || monitor.status()["lag_ms"] != 0 {
+        assert!(begun.elapsed() < PATIENCE, "it never caught up: {}", monitor.status());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(monitor.readiness(), Ok(()));
 }

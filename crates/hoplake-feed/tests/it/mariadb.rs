@@ -45,7 +45,7 @@ async fn every_version_is_what_the_tables_were() {
     }
     let position: String = conn.query_first("SELECT @@gtid_binlog_pos").await.unwrap().unwrap();
     let mut history = BTreeMap::from([(position, workload::expected(&mut conn).await.unwrap())]);
-    let running = tokio::spawn(followed_with_kills(settings.clone(), seed));
+    let running = tokio::spawn(followed_with_kills(settings.clone(), seed, 200..1_500));
     for _ in 0..transactions {
         if let Some(position) = workload::transaction(&mut conn, &mut dice).await.unwrap() {
             history.insert(position, workload::expected(&mut conn).await.unwrap());
@@ -367,7 +367,7 @@ async fn both_go_on_while_they_are_compared_and_repaired() {
         workload::transaction(&mut conn, &mut dice).await.unwrap();
     }
     caught_up(&settings).await;
-    let running = tokio::spawn(followed_with_kills(settings.clone(), 1));
+    let running = tokio::spawn(followed_with_kills(settings.clone(), 1, 200..1_500));
     let writing = tokio::spawn(async move {
         loop {
             workload::transaction(&mut conn, &mut dice).await.unwrap();

@@ -268,7 +268,7 @@ async fn every_version_is_what_the_tables_were() {
     for _ in 0..60 {
         server.sql("test", &dice.transaction()).unwrap();
     }
-    let running = tokio::spawn(followed_with_kills(settings.clone(), seed));
+    let running = tokio::spawn(followed_with_kills(settings.clone(), seed, 200..1_500));
     // By the end of each transaction, or somewhat behind it.
     let mut history = BTreeMap::from([(position(&server), expected(&server))]);
     for _ in 0..transactions {
@@ -301,7 +301,7 @@ async fn the_server_may_die() {
     let mapping = "[[table]]\nname = 'note'\nvertex = { label = 'Note' }\n";
     let settings = settings(&server, &folder.path().join("graph"), mapping);
     caught_up(&settings).await;
-    let running = tokio::spawn(followed_with_kills(settings.clone(), 7));
+    let running = tokio::spawn(followed_with_kills(settings.clone(), 7, 200..1_500));
     for id in 2..6 {
         server.kill();
         server.restart().unwrap();

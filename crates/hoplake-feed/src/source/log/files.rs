@@ -176,10 +176,6 @@ impl Files {
                 }
             };
             let mut file = File::open(&path).await.map_err(unread)?;
-            let length = file.metadata().await.map_err(unread)?.len();
-            if length < self.offset {
-                return Err(self.is_shorter(length));
-            }
             file.seek(SeekFrom::Start(self.offset)).await.map_err(unread)?;
             self.file = Some(file);
         }

@@ -87,38 +87,50 @@ impl KafkaAddress {
         within(timeout, &what, builder.build()).await
     }
 
-    /// Opens all partitions behind some offsets, or at their beginnings.
+    /// Refuses topics that are not there.
+    pub(super) async fn check(&self, bytes_max: u64, timeout: Duration) -> Result<(), FeedError> {
+        self.partitions(&self.connect(bytes_max, timeout).await?, timeout).await.map(drop)
+    }
+
+    /// The partitions of all topics.
+    async fn partitions(&self, client: &Client, timeout: Duration) -> Result<Vec<(&String, i32)>, FeedError> {
+        let known = within(timeout, "ask for the topics", client.list_topics()).await?;
+        let mut all = Vec::new();
+        for topic in &self.topics {
+            let found = known.iter().find(|it| it.name == *topic).ok_or_else(|| {
+                let why = format!("Kafka at {} has no topic {topic}", self.brokers.join(", "));
+                FeedError::unavailable(why).hint("correct source.url, or start the producer first")
+            })?;
+            all.extend(found.partitions.iter().map(|number| (topic, *number)));
+        }
+        Ok(all)
+    }
+
+    /// Opens all partitions behind some offsets. One of which there is none is opened at its beginning, which has to be there.
     pub(super) async fn open(&self, from: &Offsets, bytes_max: u64, timeout: Duration) -> Result<Kafka, FeedError> {
         let client = self.connect(bytes_max, timeout).await?;
-        let known = within(timeout, "ask for the topics", client.list_topics()).await?;
         let mut partitions = Vec::new();
-        for topic in &self.topics {
-            let Some(found) = known.iter().find(|it| it.name == *topic) else {
-                let why = format!("Kafka at {} has no topic {topic}", self.brokers.join(", "));
-                return Err(FeedError::unavailable(why).hint("correct source.url, or start the producer first"));
+        for (topic, number) in self.partitions(&client, timeout).await? {
+            let name = format!("{topic}/{number}");
+            let what = format!("read {name}");
+            let opening = client.partition_client(topic, number, UnknownTopicHandling::Error);
+            let client = within(timeout, &what, opening).await?;
+            let first = within(timeout, &what, client.get_offset(OffsetAt::Earliest)).await?;
+            let end = within(timeout, &what, client.get_offset(OffsetAt::Latest)).await?;
+            let offset = match from.get(&name).map(|offset| offset.parse::<i64>()) {
+                Some(Ok(offset)) if (first..=end).contains(&offset) => offset,
+                Some(Ok(offset)) => {
+                    return Err(purged(format!("{name} has records {first} to {end}, and none at {offset}")));
+                }
+                Some(Err(_)) => return Err(FeedError::invalid("the graph's position is not one of Kafka")),
+                None if first == 0 => 0,
+                None => {
+                    let why = format!("{name} no longer has its beginning: its first record is {first}");
+                    let hint = "let the producer write a new snapshot to a new topic, which Kafka keeps for longer";
+                    return Err(FeedError::new(FeedErrorKind::Purged, why).hint(hint));
+                }
             };
-            for number in &found.partitions {
-                let name = format!("{topic}/{number}");
-                let what = format!("read {name}");
-                let opening = client.partition_client(topic, *number, UnknownTopicHandling::Error);
-                let client = within(timeout, &what, opening).await?;
-                let first = within(timeout, &what, client.get_offset(OffsetAt::Earliest)).await?;
-                let end = within(timeout, &what, client.get_offset(OffsetAt::Latest)).await?;
-                let offset = match from.get(&name).map(|offset| offset.parse::<i64>()) {
-                    Some(Ok(offset)) if (first..=end).contains(&offset) => offset,
-                    Some(Ok(offset)) => {
-                        return Err(purged(format!("{name} has records {first} to {end}, and none at {offset}")));
-                    }
-                    Some(Err(_)) => return Err(FeedError::invalid("the graph's position is not one of Kafka")),
-                    None if first == 0 => 0,
-                    None => {
-                        let why = format!("{name} no longer has its beginning: its first record is {first}");
-                        let hint = "let the producer write a new snapshot to a new topic, which Kafka keeps for longer";
-                        return Err(FeedError::new(FeedErrorKind::Purged, why).hint(hint));
-                    }
-                };
-                partitions.push(Partition { name, client, offset, records: VecDeque::new(), is_idle: false });
-            }
+            partitions.push(Partition { name, client, offset, records: VecDeque::new(), is_idle: false });
         }
         Ok(Kafka { partitions, timeout, looked: Instant::now() })
     }

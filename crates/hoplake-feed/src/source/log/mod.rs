@@ -211,7 +211,11 @@ fn address(url: &str) -> Result<Address, FeedError> {
             Some(kafka) => Ok(Address::Kafka(kafka)),
             None => invalid("it is not understood", "write kafka://host:port[,host:port]/topic[,topic]"),
         },
-        Some((scheme, _)) => invalid(&format!("logs of {scheme} are not in this build"), "build it with this feature"),
+        #[cfg(not(feature = "kafka"))]
+        Some(("kafka", _)) => invalid("this build has no Kafka", "build it with the feature kafka"),
+        Some((scheme, _)) => {
+            invalid(&format!("logs in {scheme} are not supported"), "write file:/path, - or kafka://…")
+        }
         None => invalid("it is not the address of a log", "write file:/path, - or kafka://host:port/topic"),
     }
 }
@@ -264,10 +268,13 @@ impl Source for ChangeLog {
     }
 
     async fn prepare(&self, _: &[TableName]) -> Result<(), FeedError> {
-        match self.address {
+        match &self.address {
             // Nothing may be read of it before the feed runs.
             Address::Input => Ok(()),
-            _ => self.open(&Offsets::new()).await.map(drop),
+            Address::Files(_) => self.open(&Offsets::new()).await.map(drop),
+            // It may have lost its beginning since the first copy.
+            #[cfg(feature = "kafka")]
+            Address::Kafka(kafka) => kafka.check(self.bytes_max, self.timeout).await,
         }
     }
 

@@ -243,6 +243,26 @@ fn a_transaction_may_be_begun_again_in_its_middle() {
 }
 
 #[test]
+fn a_transaction_that_is_begun_again_is_counted_anew() {
+    let style = style(LogFormat::Debezium, Database::MariaDb);
+    let lines: Vec<_> = include_str!("../../../tests/samples/debezium-mariadb-killed.jsonl").lines().collect();
+    let of = |from: usize, what: &str| from + lines[from..].iter().position(|line| line.contains(what)).unwrap();
+    let first = of(0, "BEGIN");
+    let second = of(first + 1, "BEGIN");
+    let end = of(second, "END");
+    // The first time all changes were written, and not their end.
+    let number = |line: &str| line.split("\"total_order\":").nth(1)?.split(',').next()?.parse::<u64>().ok();
+    let renumbered = lines[second + 1..end].iter().map(|line| {
+        let number = number(line).unwrap();
+        line.replace(&format!("\"total_order\":{number},"), &format!("\"total_order\":{},", number + 3))
+    });
+    let written: Vec<_> = lines[first..first + 4].iter().map(ToString::to_string).chain(renumbered).collect();
+    let written: Vec<_> = written.iter().map(String::as_str).chain(lines[second..=end].iter().copied()).collect();
+    let all = Reader::new(style, ";start", false).all(&written);
+    assert_eq!(changes(&all).into_iter().map(Vec::len).collect::<Vec<_>>(), [46]);
+}
+
+#[test]
 fn changes_of_partitions_come_together() {
     for (name, style, lines) in samples().into_iter().filter(|(name, ..)| ["mariadb", "postgres"].contains(name)) {
         // TRUNCATE of MariaDB says nowhere when it has to come.
@@ -490,159 +510,113 @@ fn values_are_read_by_their_declarations() {
     let list = |items: Vec<Value>| Some(Cell::Value(Value::List(items)));
     let (debezium, maxwell) = (LogFormat::Debezium, LogFormat::Maxwell);
     let precise = |style| Style { decimals: crate::DecimalHandling::Precise, ..style };
-    let timed = |times| move |style| Style { times, ..style };
-    let as_is: fn(Style) -> Style = |style| style;
+    let timed = |style, times| Style { times, ..style };
     let moment = Value::Timestamp(1_772_357_400_500_000);
-    type Change = Box<dyn Fn(Style) -> Style>;
-    let cases: Vec<(LogFormat, Database, Change, &str, &str, Option<Cell>)> = vec![
+    let cases: Vec<(Style, &str, &str, Option<Cell>)> = vec![
+        (style(debezium, MariaDb), "bigint(20) unsigned", "-1", Some(Cell::Digits("18446744073709551615".into()))),
         (
-            debezium,
-            MariaDb,
-            Box::new(as_is),
-            "bigint(20) unsigned",
-            "-1",
-            Some(Cell::Digits("18446744073709551615".into())),
-        ),
-        (
-            maxwell,
-            MariaDb,
-            Box::new(as_is),
+            style(maxwell, MariaDb),
             "bigint(20) unsigned",
             "18446744073709551615",
             Some(Cell::Digits("18446744073709551615".into())),
         ),
         (
-            debezium,
-            MariaDb,
-            Box::new(as_is),
+            style(debezium, MariaDb),
             "bigint(20) unsigned",
             "\"AP//////////\"",
             Some(Cell::Digits("18446744073709551615".into())),
         ),
-        (debezium, MariaDb, Box::new(as_is), "bigint(20)", "-1", Some(int(-1))),
-        (debezium, MariaDb, Box::new(as_is), "int(11)", "99999999999999999999999", None),
-        (debezium, MariaDb, Box::new(as_is), "int(11)", "1.5", None),
-        (debezium, MariaDb, Box::new(as_is), "int(11)", "{}", None),
-        (debezium, MariaDb, Box::new(as_is), "tinyint(1)", "true", Some(int(1))),
-        (debezium, MariaDb, Box::new(as_is), "float", "0.1", value(Value::Float64(f64::from(0.1_f32)))),
-        (debezium, MariaDb, Box::new(as_is), "decimal(12,3)", "\"-0.5\"", text("-0.500")),
-        (debezium, MariaDb, Box::new(as_is), "decimal(12,3)", "\"x\"", None),
-        (debezium, MariaDb, Box::new(as_is), "decimal(12,3)", "0.25", text("0.250")),
-        (debezium, MariaDb, Box::new(as_is), "decimal(20,3)", "0.25", None),
+        (style(debezium, MariaDb), "bigint(20)", "-1", Some(int(-1))),
+        (style(debezium, MariaDb), "int(11)", "99999999999999999999999", None),
+        (style(debezium, MariaDb), "int(11)", "1.5", None),
+        (style(debezium, MariaDb), "int(11)", "{}", None),
+        (style(debezium, MariaDb), "tinyint(1)", "true", Some(int(1))),
+        (style(debezium, MariaDb), "float", "0.1", value(Value::Float64(f64::from(0.1_f32)))),
+        (style(debezium, MariaDb), "decimal(12,3)", "\"-0.5\"", text("-0.500")),
+        (style(debezium, MariaDb), "decimal(12,3)", "\"x\"", None),
+        (style(debezium, MariaDb), "decimal(12,3)", "0.25", text("0.250")),
+        (style(debezium, MariaDb), "decimal(20,3)", "0.25", None),
         (
-            maxwell,
-            MariaDb,
-            Box::new(as_is),
+            style(maxwell, MariaDb),
             "decimal(40,3)",
             "1234567890123456789012345678901234567.891",
             text("1234567890123456789012345678901234567.891"),
         ),
-        (maxwell, MariaDb, Box::new(as_is), "decimal(12,3)", "1E+3", text("1000.000")),
-        (maxwell, MariaDb, Box::new(as_is), "decimal(12,3)", "1E+999999999", None),
-        (debezium, MariaDb, Box::new(precise), "decimal(12,3)", "\"AfQ=\"", text("0.500")),
-        (debezium, MariaDb, Box::new(precise), "decimal(12,3)", "\"/gw=\"", text("-0.500")),
-        (debezium, MariaDb, Box::new(precise), "decimal(12,0)", "\"AQAAAAA=\"", text("4294967296")),
-        (debezium, MariaDb, Box::new(precise), "decimal(12,3)", "\"0.500\"", None),
-        (debezium, MariaDb, Box::new(as_is), "decimal(4000000000,4000000000)", "1", None),
-        (debezium, Postgres, Box::new(precise), "numeric", r#"{"scale":3,"value":"AfQ="}"#, text("0.500")),
-        (debezium, Postgres, Box::new(precise), "numeric", r#"{"scale":999999999,"value":"AfQ="}"#, None),
-        (debezium, Postgres, Box::new(as_is), "numeric", "\"NAN\"", text("NaN")),
-        (debezium, MariaDb, Box::new(as_is), "date", "20513", value(Value::Date(20_513))),
-        (debezium, MariaDb, Box::new(as_is), "date", "\"2026-03-01Z\"", value(Value::Date(20_513))),
-        (maxwell, MariaDb, Box::new(as_is), "date", "\"0000-00-00\"", value(Value::Null)),
-        (debezium, Postgres, Box::new(as_is), "date", "99999999999", None),
-        (debezium, MariaDb, Box::new(as_is), "datetime(3)", "1772357400500", value(moment.clone())),
-        (debezium, MariaDb, Box::new(as_is), "datetime(6)", "1772357400500000", value(moment.clone())),
+        (style(maxwell, MariaDb), "decimal(12,3)", "1E+3", text("1000.000")),
+        (style(maxwell, MariaDb), "decimal(12,3)", "1E+999999999", None),
+        (precise(style(debezium, MariaDb)), "decimal(12,3)", "\"AfQ=\"", text("0.500")),
+        (precise(style(debezium, MariaDb)), "decimal(12,3)", "\"/gw=\"", text("-0.500")),
+        (precise(style(debezium, MariaDb)), "decimal(12,0)", "\"AQAAAAA=\"", text("4294967296")),
+        (precise(style(debezium, MariaDb)), "decimal(12,3)", "\"0.500\"", None),
+        (style(debezium, MariaDb), "decimal(4000000000,4000000000)", "1", None),
+        (precise(style(debezium, Postgres)), "numeric", r#"{"scale":3,"value":"AfQ="}"#, text("0.500")),
+        (precise(style(debezium, Postgres)), "numeric", r#"{"scale":999999999,"value":"AfQ="}"#, None),
+        (style(debezium, Postgres), "numeric", "\"NAN\"", text("NaN")),
+        (style(debezium, MariaDb), "date", "20513", value(Value::Date(20_513))),
+        (style(debezium, MariaDb), "date", "\"2026-03-01Z\"", value(Value::Date(20_513))),
+        (style(maxwell, MariaDb), "date", "\"0000-00-00\"", value(Value::Null)),
+        (style(debezium, Postgres), "date", "99999999999", None),
+        (style(debezium, MariaDb), "datetime(3)", "1772357400500", value(moment.clone())),
+        (style(debezium, MariaDb), "datetime(6)", "1772357400500000", value(moment.clone())),
         (
-            debezium,
-            MariaDb,
-            Box::new(timed(TimePrecision::Connect)),
+            timed(style(debezium, MariaDb), TimePrecision::Connect),
             "datetime(6)",
             "1772357400500",
             value(moment.clone()),
         ),
         (
-            debezium,
-            MariaDb,
-            Box::new(timed(TimePrecision::Microseconds)),
+            timed(style(debezium, MariaDb), TimePrecision::Microseconds),
             "datetime",
             "1772357400500000",
             value(moment.clone()),
         ),
         (
-            debezium,
-            MariaDb,
-            Box::new(timed(TimePrecision::Nanoseconds)),
+            timed(style(debezium, MariaDb), TimePrecision::Nanoseconds),
             "datetime",
             "1772357400500000000",
             value(moment.clone()),
         ),
         (
-            debezium,
-            MariaDb,
-            Box::new(timed(TimePrecision::Isostring)),
+            timed(style(debezium, MariaDb), TimePrecision::Isostring),
             "datetime",
             "\"2026-03-01T09:30:00.5Z\"",
             value(moment.clone()),
         ),
-        (debezium, Postgres, Box::new(as_is), "timestamp(3) without time zone", "1772357400500", value(moment.clone())),
-        (debezium, Postgres, Box::new(as_is), "timestamp with time zone", "\"2026-03-01T09:30:00.5Z\"", value(moment)),
-        (debezium, Postgres, Box::new(as_is), "timestamp without time zone", "9223372036825200000", None),
-        (debezium, MariaDb, Box::new(as_is), "timestamp", "\"1970-01-01T00:00:00Z\"", value(Value::Null)),
+        (style(debezium, Postgres), "timestamp(3) without time zone", "1772357400500", value(moment.clone())),
+        (style(debezium, Postgres), "timestamp with time zone", "\"2026-03-01T09:30:00.5Z\"", value(moment)),
+        (style(debezium, Postgres), "timestamp without time zone", "9223372036825200000", None),
+        (style(debezium, MariaDb), "timestamp", "\"1970-01-01T00:00:00Z\"", value(Value::Null)),
+        (style(debezium, Postgres), "timestamp with time zone", "\"1970-01-01T00:00:00Z\"", value(Value::Timestamp(0))),
+        (style(maxwell, MariaDb), "datetime(6)", "\"2026-03-01 09:30:00\"", None),
+        (style(debezium, MariaDb), "time", "-3020399000000", text("-838:59:59")),
+        (timed(style(debezium, MariaDb), TimePrecision::Connect), "time(3)", "34200500", text("09:30:00.5")),
+        (style(debezium, Postgres), "time(3) without time zone", "34200500", text("09:30:00.5")),
         (
-            debezium,
-            Postgres,
-            Box::new(as_is),
-            "timestamp with time zone",
-            "\"1970-01-01T00:00:00Z\"",
-            value(Value::Timestamp(0)),
-        ),
-        (maxwell, MariaDb, Box::new(as_is), "datetime(6)", "\"2026-03-01 09:30:00\"", None),
-        (debezium, MariaDb, Box::new(as_is), "time", "-3020399000000", text("-838:59:59")),
-        (debezium, MariaDb, Box::new(timed(TimePrecision::Connect)), "time(3)", "34200500", text("09:30:00.5")),
-        (debezium, Postgres, Box::new(as_is), "time(3) without time zone", "34200500", text("09:30:00.5")),
-        (
-            debezium,
-            Postgres,
-            Box::new(timed(TimePrecision::AdaptiveTimeMicroseconds)),
+            timed(style(debezium, Postgres), TimePrecision::AdaptiveTimeMicroseconds),
             "time(3) without time zone",
             "34200500000",
             text("09:30:00.5"),
         ),
-        (debezium, MariaDb, Box::new(as_is), "year(4)", "1900", Some(int(0))),
-        (debezium, MariaDb, Box::new(as_is), "set('a','b')", "\"a,b\"", list(vec![Value::from("a"), Value::from("b")])),
-        (maxwell, MariaDb, Box::new(as_is), "set('a','b')", "[\"a\"]", list(vec![Value::from("a")])),
-        (debezium, MariaDb, Box::new(as_is), "bit(10)", "\"AQI=\"", Some(int(513))),
-        (debezium, Postgres, Box::new(as_is), "bit(8)", "\"BQ==\"", text("00000101")),
-        (debezium, Postgres, Box::new(as_is), "bit(8)", "\"\"", text("00000000")),
-        (debezium, MariaDb, Box::new(as_is), "binary(4)", "\"AP8=\"", text("00ff0000")),
-        (debezium, MariaDb, Box::new(as_is), "blob", "\"?\"", None),
-        (debezium, MariaDb, Box::new(as_is), "blob", "\"-_8\"", text("fbff")),
-        (debezium, Postgres, Box::new(as_is), "interval", "\"P1Y2M0DT0H5M6.50S\"", text("P1Y2MT5M6.5S")),
-        (debezium, Postgres, Box::new(as_is), "interval", "1", None),
-        (
-            debezium,
-            Postgres,
-            Box::new(as_is),
-            "numeric(4,2)[]",
-            "[\"1.10\",null]",
-            list(vec![Value::from("1.10"), Value::Null]),
-        ),
-        (debezium, Postgres, Box::new(as_is), "integer[]", "[[1]]", None),
-        (debezium, Postgres, Box::new(as_is), "text", "\"__debezium_unavailable_value\"", Some(Cell::Absent)),
-        (
-            debezium,
-            Postgres,
-            Box::new(as_is),
-            "bytea",
-            "\"X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ==\"",
-            Some(Cell::Absent),
-        ),
-        (debezium, Postgres, Box::new(as_is), "text[]", "[\"__debezium_unavailable_value\"]", Some(Cell::Absent)),
-        (maxwell, MariaDb, Box::new(as_is), "json", "{\"a\": [1, 2.50]}", text("{\"a\":[1,2.5]}")),
+        (style(debezium, MariaDb), "year(4)", "1900", Some(int(0))),
+        (style(debezium, MariaDb), "set('a','b')", "\"a,b\"", list(vec![Value::from("a"), Value::from("b")])),
+        (style(maxwell, MariaDb), "set('a','b')", "[\"a\"]", list(vec![Value::from("a")])),
+        (style(debezium, MariaDb), "bit(10)", "\"AQI=\"", Some(int(513))),
+        (style(debezium, Postgres), "bit(8)", "\"BQ==\"", text("00000101")),
+        (style(debezium, Postgres), "bit(8)", "\"\"", text("00000000")),
+        (style(debezium, MariaDb), "binary(4)", "\"AP8=\"", text("00ff0000")),
+        (style(debezium, MariaDb), "blob", "\"?\"", None),
+        (style(debezium, MariaDb), "blob", "\"-_8\"", text("fbff")),
+        (style(debezium, Postgres), "interval", "\"P1Y2M0DT0H5M6.50S\"", text("P1Y2MT5M6.5S")),
+        (style(debezium, Postgres), "interval", "1", None),
+        (style(debezium, Postgres), "numeric(4,2)[]", "[\"1.10\",null]", list(vec![Value::from("1.10"), Value::Null])),
+        (style(debezium, Postgres), "integer[]", "[[1]]", None),
+        (style(debezium, Postgres), "text", "\"__debezium_unavailable_value\"", Some(Cell::Absent)),
+        (style(debezium, Postgres), "bytea", "\"X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ==\"", Some(Cell::Absent)),
+        (style(debezium, Postgres), "text[]", "[\"__debezium_unavailable_value\"]", Some(Cell::Absent)),
+        (style(maxwell, MariaDb), "json", "{\"a\": [1, 2.50]}", text("{\"a\":[1,2.5]}")),
     ];
-    for (format, database, change, declared, json, expected) in cases {
-        let decoder = Decoder::new(&column("x", declared), change(style(format, database)));
+    for (style, declared, json, expected) in cases {
+        let decoder = Decoder::new(&column("x", declared), style);
         let raw: Box<RawValue> = serde_json::from_str(json).unwrap();
         let found = decoder.decode(&raw, false);
         match expected {

@@ -12,7 +12,7 @@ use tokio::{
 use tracing::{Instrument, Span, field::Empty};
 
 use crate::{
-    Catalogue, FeedError, FeedErrorKind, Position, Progress, Settings, TableName, Transaction,
+    Catalogue, Ends, FeedError, FeedErrorKind, Position, Progress, Settings, TableName, Transaction,
     applying::{Applied, Applying, remembered},
     copy,
     error::COPY_ANEW,
@@ -64,7 +64,11 @@ pub struct Checked {
 /// # Errors
 /// The source's; [`Invalid`](FeedErrorKind::Invalid) if something does not fit.
 pub async fn check(settings: &Settings) -> Result<Checked, FeedError> {
-    let source = source::open(settings)?;
+    check_on(source::open(settings)?, settings).await
+}
+
+/// [`check`] on a source in the place of the one that the settings name.
+pub(crate) async fn check_on(source: Arc<dyn Source>, settings: &Settings) -> Result<Checked, FeedError> {
     let default_schema = source.default_schema().to_owned();
     let named = settings.tables.iter().map(|entry| TableName::parse(&entry.name, &default_schema).schema.to_string());
     let schemas: BTreeSet<String> = named.chain([default_schema.clone()]).collect();
@@ -77,7 +81,7 @@ pub async fn check(settings: &Settings) -> Result<Checked, FeedError> {
 /// A graph that follows a source.
 pub struct Feed {
     settings: Settings,
-    source: Arc<dyn Source>,
+    ends: Ends,
     applying: Applying,
     options: RunOptions,
     commits: u64,
@@ -92,11 +96,24 @@ impl Feed {
     /// # Errors
     /// As [`check`] and [`copy::copy`]; [`Conflict`](FeedErrorKind::Conflict) if the graph has content and no position of the source.
     pub async fn open(settings: Settings, options: RunOptions, progress: Arc<dyn Progress>) -> Result<Self, FeedError> {
-        let Checked { source, mapping, .. } = check(&settings).await?;
-        let store = Store::open(&settings.graph).map_err(hoplake::Error::from)?;
+        Self::open_on(Ends::open(&settings)?, settings, options, progress).await
+    }
+
+    /// [`Self::open`] on other ends than those that the settings name.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub async fn open_on(
+        ends: Ends,
+        settings: Settings,
+        options: RunOptions,
+        progress: Arc<dyn Progress>,
+    ) -> Result<Self, FeedError> {
+        let Checked { source, mapping, .. } = check_on(ends.source.clone(), &settings).await?;
+        let store = &ends.store;
         let name = settings.source.name.clone();
         let writer = position::writer();
-        let mut found = open_graph(&store).await?;
+        let mut found = open_graph(store).await?;
         let position =
             found.as_ref().and_then(|graph| graph.source_position(&name)).map(Position::parse).transpose()?;
         let is_complete = position.as_ref().is_some_and(|position| !position.is_copying);
@@ -112,13 +129,13 @@ impl Feed {
                 return Err(FeedError::new(FeedErrorKind::Conflict, why)
                     .hint("feed into a place that has no graph, or correct source.name if it was fed before"));
             }
-            let copied = copy::copy(&*source, &mapping, &settings, position.is_some(), &writer, &progress).await?;
+            let copied = copy::copy(&ends, &mapping, &settings, position.is_some(), &writer, &progress).await?;
             progress.report(&Event::Copied(&copied));
-            found = open_graph(&store).await?;
+            found = open_graph(store).await?;
         } else if options.resnapshot {
-            let reconciled = reconcile::resnapshot(&*source, &settings, &mapping).await?;
+            let reconciled = reconcile::resnapshot(&ends, &settings, &mapping).await?;
             progress.report(&Event::Reconciled(&reconciled));
-            found = open_graph(&store).await?;
+            found = open_graph(store).await?;
         }
         let mut graph =
             found.ok_or_else(|| FeedError::unavailable(format!("the graph at {} is gone", settings.graph)))?;
@@ -130,7 +147,7 @@ impl Feed {
         let applying =
             Applying { graph, mapping, name, position, writer, state, plans: Plans::default(), attempts_max, progress };
         let committed = watch::Sender::new(applying.position.of_source.clone());
-        Ok(Self { settings, source, applying, options, commits: 0, compaction: None, committed })
+        Ok(Self { settings, ends, applying, options, commits: 0, compaction: None, committed })
     }
 
     /// Up to where the graph has followed.
@@ -200,7 +217,7 @@ impl Feed {
         let ahead = self.settings.stream.ahead_bytes_max;
         let progress = self.applying.progress.clone();
         progress.report(&Event::Following(self.applying.at()));
-        let mut reading = Reading::begin(self.source.clone(), from, following, ahead, progress);
+        let mut reading = Reading::begin(self.ends.source.clone(), from, following, ahead, progress);
         let ended = self.take(&mut reading, stop).await;
         // Only then is nothing more reported of it.
         reading.end().await;
@@ -228,7 +245,7 @@ impl Feed {
                     }
                     arrived => arrived,
                 },
-                reconciled = schedule.reconciled(&self.settings) => {
+                reconciled = schedule.reconciled(&self.ends, &self.settings) => {
                     match reconciled {
                         Ok(reconciled) => self.applying.progress.report(&Event::Reconciled(&reconciled)),
                         Err(error) => tracing::warn!(error = %error, "the tables could not be compared with the graph"),
@@ -301,7 +318,11 @@ impl Feed {
         if self.compaction.as_ref().is_some_and(|compaction| !compaction.is_finished()) {
             return;
         }
-        let settings = CompactionSettings { memory_bytes: COMPACTION_BYTES, ..CompactionSettings::default() };
+        let settings = CompactionSettings {
+            memory_bytes: COMPACTION_BYTES,
+            retry_seed: Some(fastrand::u64(..)),
+            ..CompactionSettings::default()
+        };
         if !matches!(self.applying.graph.compaction_is_due(&settings).await, Ok(true)) {
             return;
         }
@@ -317,8 +338,10 @@ impl Feed {
     }
 }
 
-async fn open_graph(store: &Store) -> Result<Option<Graph>, FeedError> {
-    let read = ReadSettings { cache_bytes_max: CACHE_BYTES, ..ReadSettings::default() };
+pub(crate) async fn open_graph(store: &Store) -> Result<Option<Graph>, FeedError> {
+    let mut read = ReadSettings { cache_bytes_max: CACHE_BYTES, ..ReadSettings::default() };
+    // As all that is random in a feed: a simulation repeats it.
+    read.retry.seed = Some(fastrand::u64(..));
     match Graph::open_with(store.clone(), &OpenSettings { read, ..OpenSettings::default() }).await {
         Ok(graph) => Ok(Some(graph)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
@@ -364,18 +387,21 @@ async fn check_new_columns(
 }
 
 /// A graph at its position, to be changed without a stream.
-pub(crate) async fn applying(settings: &Settings, mapping: Arc<Mapping>) -> Result<Applying, FeedError> {
-    let mut forgetting = forgetting(settings, mapping).await?;
+pub(crate) async fn applying(store: &Store, settings: &Settings, mapping: Arc<Mapping>) -> Result<Applying, FeedError> {
+    let mut forgetting = forgetting(store, settings, mapping).await?;
     (forgetting.position, forgetting.state) = remembered(&mut forgetting.graph, &forgetting.name).await?;
     Ok(forgetting)
 }
 
 /// The same, without what is remembered: for a feed that begins anew.
-pub(crate) async fn forgetting(settings: &Settings, mapping: Arc<Mapping>) -> Result<Applying, FeedError> {
-    let store = Store::open(&settings.graph).map_err(hoplake::Error::from)?;
+pub(crate) async fn forgetting(
+    store: &Store,
+    settings: &Settings,
+    mapping: Arc<Mapping>,
+) -> Result<Applying, FeedError> {
     let name = settings.source.name.clone();
     let absent = || FeedError::invalid(format!("the graph at {} is not fed by {name}", settings.graph));
-    let graph = open_graph(&store).await?.ok_or_else(absent)?;
+    let graph = open_graph(store).await?.ok_or_else(absent)?;
     let position = Position::parse(graph.source_position(&name).ok_or_else(absent)?)?;
     if position.is_copying {
         let why = format!("the graph at {} is not complete: its first copy was cut off", settings.graph);

@@ -73,7 +73,8 @@ pub async fn write(store: &Store, source: &str, letters: &[Letter]) -> Result<St
     writer.write(&batch).map_err(|error| failed(&error))?;
     writer.close().map_err(|error| failed(&error))?;
     let id = store.clock().ulid();
-    store.create(&name_of(source, &id), Bytes::from(bytes)).await.map_err(hoplake::Error::from)?;
+    // As for the state: a create that is answered with "exists" may have made nothing.
+    store.put(&name_of(source, &id), Bytes::from(bytes)).await.map_err(hoplake::Error::from)?;
     store.flush(&format!("dead-letters/{source}")).await.map_err(hoplake::Error::from)?;
     Ok(id)
 }

@@ -19,6 +19,7 @@ mod change;
 mod condition;
 pub mod copy;
 mod element;
+mod ends;
 mod error;
 mod feed;
 pub mod fold;
@@ -45,14 +46,15 @@ pub use change::{Cell, Change, Columns, Images, Row, RowChange, Transaction, row
 pub use condition::{RowCondition, Verdict};
 pub use copy::Copied;
 pub use element::Element;
+pub use ends::Ends;
 pub use error::{FeedError, FeedErrorKind};
 pub use feed::{Checked, Feed, RunOptions, check};
 #[cfg(feature = "http")]
 pub use monitor::{Listening, Monitor};
 pub use position::Position;
 pub use progress::{At, Cause, Event, Progress};
-pub use reconcile::{Difference, DifferenceKind, ReconcileOptions, Reconciled, reconcile};
-pub use retrying::{Retried, Selection, discard, retry};
+pub use reconcile::{Difference, DifferenceKind, ReconcileOptions, Reconciled, reconcile, reconcile_on};
+pub use retrying::{Retried, Selection, discard, discard_on, retry, retry_on};
 pub use settings::{
     Cascades, CopySettings, DecimalHandling, EdgeEntry, EndEntry, ForeignKeyEntry, HttpSettings, LogFormat, Missing,
     OnError, OneOrMore, ReconcileSettings, Settings, SourceSettings, StreamSettings, TableEntry, TimePrecision,

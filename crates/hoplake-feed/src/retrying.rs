@@ -1,12 +1,13 @@
 //! Dead letters are applied after all, or discarded.
 //!
-//! The changes of one name are applied as one: from the row before the first of them to the row after the last. So a row that could not be
-//! applied and was corrected since is applied as it is now.
+//! The changes of one row are applied as one: from the row before the first of them to the row after the last. So a row that could not be
+//! applied and was corrected since is applied as it is now. Rows that had one name after the other are a group: each is applied when its
+//! new name is free, and none of them if one fails.
 
 use std::collections::BTreeSet;
 
 use crate::{
-    Cell, Change, FeedError, Images, Position, Row, RowChange, Settings, Transaction,
+    Cell, Change, Ends, FeedError, Images, Position, Row, RowChange, Settings, Transaction,
     applying::{Applying, Outcome},
     feed,
     fold::{Aside, render},
@@ -39,11 +40,24 @@ pub struct Retried {
 /// # Errors
 /// [`Invalid`](crate::FeedErrorKind::Invalid) if a name has no letter; those of [`Feed::open`](crate::Feed::open).
 pub async fn retry(settings: &Settings, selection: &Selection) -> Result<Retried, FeedError> {
-    let checked = feed::check(settings).await?;
-    let mut applying = feed::applying(settings, checked.mapping).await?;
+    retry_on(&Ends::open(settings)?, settings, selection).await
+}
+
+/// [`retry`] on other ends than those that the settings name.
+///
+/// # Errors
+/// As [`retry`].
+pub async fn retry_on(ends: &Ends, settings: &Settings, selection: &Selection) -> Result<Retried, FeedError> {
+    let checked = feed::check_on(ends.source.clone(), settings).await?;
+    let mut applying = feed::applying(&ends.store, settings, checked.mapping).await?;
     loop {
         let (groups, rest) = groups(applying.letters().await?, selection)?;
-        let changes: Vec<RowChange> = groups.iter().map(|group| net(group)).collect();
+        let (mut changes, mut group_of) = (Vec::new(), Vec::new());
+        for (number, group) in groups.iter().enumerate() {
+            let of_group = changes_of(group);
+            group_of.extend(of_group.iter().map(|_| number));
+            changes.extend(of_group);
+        }
         let transaction = Transaction {
             position: applying.position.of_source.clone(),
             committed_unix_ms: 0,
@@ -53,22 +67,24 @@ pub async fn retry(settings: &Settings, selection: &Selection) -> Result<Retried
         let mut aside =
             Aside { held: rest.iter().flat_map(|letter| letter.names.iter().cloned()).collect(), ..Aside::default() };
         // A letter is for one of the entries that may be about its table.
-        for (number, group) in groups.iter().enumerate() {
-            let entries = applying.mapping.entries_of(&group[0].table);
-            let others = entries.filter(|(_, entry)| *entry.label() != group[0].label);
+        for (number, group) in group_of.iter().enumerate() {
+            let first = &groups[*group][0];
+            let entries = applying.mapping.entries_of(&first.table);
+            let others = entries.filter(|(_, entry)| *entry.label() != first.label);
             aside.passed_over.extend(others.map(|(entry, _)| (0, number, entry)));
         }
         let transactions = [transaction];
         let folded = loop {
             let folded = applying.folded(&transactions, &aside, &mut 0).await?;
-            let new: Vec<_> =
-                folded.failures.iter().map(|it| ((it.transaction, it.change, it.entry), it.why.clone())).collect();
-            if new.is_empty() {
+            if folded.failures.is_empty() {
                 break folded;
             }
-            aside.failing.extend(new);
+            for failure in &folded.failures {
+                let along = (0..group_of.len()).filter(|number| group_of[*number] == group_of[failure.change]);
+                aside.failing.extend(along.map(|number| ((0, number, failure.entry), failure.why.clone())));
+            }
         };
-        let failed: BTreeSet<usize> = folded.set_aside.iter().map(|it| it.change).collect();
+        let failed: BTreeSet<usize> = folded.set_aside.iter().map(|it| group_of[it.change]).collect();
         let mut left = rest;
         let mut done = 0;
         for (number, mut group) in groups.into_iter().enumerate() {
@@ -76,7 +92,7 @@ pub async fn retry(settings: &Settings, selection: &Selection) -> Result<Retried
                 done += group.len() as u64;
                 continue;
             }
-            let why = folded.set_aside.iter().find(|it| it.change == number).and_then(|it| it.why.clone());
+            let why = folded.set_aside.iter().find(|it| group_of[it.change] == number).and_then(|it| it.why.clone());
             group[0].attempts += 1;
             group[0].why = why.or_else(|| group[0].why.clone());
             left.extend(group);
@@ -95,8 +111,16 @@ pub async fn retry(settings: &Settings, selection: &Selection) -> Result<Retried
 /// # Errors
 /// [`Invalid`](crate::FeedErrorKind::Invalid) if a name has no letter; the graph's.
 pub async fn discard(settings: &Settings, selection: &Selection) -> Result<Retried, FeedError> {
-    let checked = feed::check(settings).await?;
-    let mut applying = feed::applying(settings, checked.mapping).await?;
+    discard_on(&Ends::open(settings)?, settings, selection).await
+}
+
+/// [`discard`] on other ends than those that the settings name.
+///
+/// # Errors
+/// As [`discard`].
+pub async fn discard_on(ends: &Ends, settings: &Settings, selection: &Selection) -> Result<Retried, FeedError> {
+    let checked = feed::check_on(ends.source.clone(), settings).await?;
+    let mut applying = feed::applying(&ends.store, settings, checked.mapping).await?;
     loop {
         let (groups, rest) = groups(applying.letters().await?, selection)?;
         let done = groups.iter().map(|group| group.len() as u64).sum();
@@ -163,19 +187,86 @@ fn groups(letters: Vec<Letter>, selection: &Selection) -> Result<(Vec<Vec<Letter
     Ok((letters(meant).collect(), letters(rest).flatten().collect()))
 }
 
-/// The changes of one name as one.
-fn net(letters: &[Letter]) -> RowChange {
+/// The changes of one row, and its names before the first and after the last.
+struct Chain<'a> {
+    from: Option<&'a str>,
+    to: Option<&'a str>,
+    letters: Vec<&'a Letter>,
+}
+
+/// The changes of a group, one for each row, in an order in which the new name of each is free.
+fn changes_of(group: &[Letter]) -> Vec<RowChange> {
+    let mut chains = chains(group);
+    let mut changes = Vec::new();
+    let mut last = Vec::new();
+    while !chains.is_empty() {
+        let is_free = |number: usize| {
+            let mut others = chains.iter().enumerate().filter(|(other, _)| *other != number);
+            let to = chains[number].to;
+            to.is_none() || others.all(|(_, other)| other.from != to)
+        };
+        match (0..chains.len()).find(|number| is_free(*number)) {
+            Some(number) => changes.extend(net(&chains.remove(number))),
+            // They have swapped their names: one goes first, and comes back at the end.
+            None => {
+                let chain = chains.remove(0);
+                match net(&chain) {
+                    Some(RowChange { columns, images: Images::Update { before: Some(before), after } }) => {
+                        changes.push(RowChange { columns: columns.clone(), images: Images::Delete(before) });
+                        last.push(RowChange { columns, images: Images::Insert(after) });
+                    }
+                    other => changes.extend(other),
+                }
+            }
+        }
+    }
+    changes.extend(last);
+    changes
+}
+
+/// The letters of each row, in their order.
+fn chains(group: &[Letter]) -> Vec<Chain<'_>> {
+    let mut chains: Vec<Chain<'_>> = Vec::new();
+    let mut seen: BTreeSet<&str> = BTreeSet::new();
+    for letter in group {
+        let (first, last) = (letter.names.first().map(String::as_str), letter.names.last().map(String::as_str));
+        let (before, after) = match &letter.change.images {
+            Images::Insert(_) => (None, last),
+            Images::Delete(_) => (first, None),
+            Images::Update { .. } => (first, last),
+        };
+        match chains.iter_mut().find(|chain| before.is_some() && chain.to == before) {
+            Some(chain) => {
+                chain.letters.push(letter);
+                chain.to = after;
+            }
+            // What a resnapshot has set aside may be there as it was before.
+            None => {
+                let from = before.or_else(|| after.filter(|name| !seen.contains(name)));
+                chains.push(Chain { from, to: after, letters: vec![letter] });
+            }
+        }
+        seen.extend(letter.names.iter().map(String::as_str));
+    }
+    chains
+}
+
+/// The changes of one row as one; nothing of a row that came and went.
+fn net(chain: &Chain<'_>) -> Option<RowChange> {
+    let Chain { from, to, letters } = chain;
     let first = &letters[0].change;
     let last = &letters[letters.len() - 1].change;
+    let moves = from != to;
     // With other columns than the first had, the first says nothing that could be compared.
     let is_same = first.columns == last.columns;
+    let is_new = matches!(first.images, Images::Insert(_)) && (from.is_none() || !moves);
     let before = match &first.images {
-        Images::Insert(_) => None,
-        Images::Delete(row) => Some(row.clone()),
-        Images::Update { before, .. } => before.clone(),
+        Images::Insert(row) | Images::Delete(row) => Some(row.clone()),
+        // Its key is that of the row after.
+        Images::Update { before, after } => before.clone().or_else(|| moves.then(|| after.clone())),
     };
-    let is_new = matches!(first.images, Images::Insert(_));
     let images = match &last.images {
+        Images::Delete(_) if from.is_none() => return None,
         Images::Delete(row) => Images::Delete(before.filter(|_| is_same).unwrap_or_else(|| row.clone())),
         Images::Insert(after) | Images::Update { after, .. } => {
             let after = if is_same { filled(letters, after) } else { after.clone() };
@@ -185,11 +276,11 @@ fn net(letters: &[Letter]) -> RowChange {
             }
         }
     };
-    RowChange { columns: last.columns.clone(), images }
+    Some(RowChange { columns: last.columns.clone(), images })
 }
 
 /// A row in which cells that the log did not repeat are those of the change before.
-fn filled(letters: &[Letter], last: &Row) -> Row {
+fn filled(letters: &[&Letter], last: &Row) -> Row {
     let mut row = last.clone();
     for letter in letters.iter().rev() {
         let (Images::Insert(after) | Images::Update { after, .. }) = &letter.change.images else { continue };
@@ -198,4 +289,72 @@ fn filled(letters: &[Letter], last: &Row) -> Row {
         }
     }
     row
+}
+
+#[cfg(test)]
+mod tests {
+    use hoplake::Value;
+
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{Columns, TableName};
+
+    /// The change of a person with an id and a name, by the ids before and after.
+    fn letter(before: Option<(i64, &str)>, after: Option<(i64, &str)>) -> Letter {
+        let row = |(id, name): (i64, &str)| -> Row { [Value::Int64(id), name.into()].map(Cell::Value).into() };
+        let mut names: Vec<_> = [before, after].into_iter().flatten().map(|(id, _)| format!("Person:{id}")).collect();
+        names.dedup();
+        let images = match (before.map(row), after.map(row)) {
+            (None, Some(after)) => Images::Insert(after),
+            (Some(before), None) => Images::Delete(before),
+            (before, after) => Images::Update { before, after: after.unwrap() },
+        };
+        let table = TableName::new("s", "person");
+        let names_of_columns = ["id", "name"].map(Into::into).to_vec();
+        let columns = Arc::new(Columns { table: table.clone(), names: names_of_columns, kinds: vec![None, None] });
+        let (position, why) = ("1".to_owned(), None);
+        let change = RowChange { columns, images };
+        Letter { position, committed_unix_ms: 0, table, label: "Person".into(), names, why, attempts: 1, change }
+    }
+
+    fn images(letters: &[Letter]) -> Vec<Images> {
+        changes_of(letters).into_iter().map(|change| change.images).collect()
+    }
+
+    fn of(before: Option<(i64, &str)>, after: Option<(i64, &str)>) -> Images {
+        letter(before, after).change.images
+    }
+
+    #[test]
+    fn a_row_that_got_a_key_which_another_had_is_not_taken_for_it() {
+        let (ann, bob) = ((5, "Ann"), (5, "Bob"));
+        // Ann has gone from 5 to 6, and then Bob came to 5; Ann was corrected after that.
+        let moved = [letter(Some(ann), Some((5, "?"))), letter(Some((5, "?")), Some((6, "?")))];
+        let mut letters = moved.to_vec();
+        letters.push(letter(None, Some(bob)));
+        letters.push(letter(Some((6, "?")), Some((6, "Ann"))));
+        assert_eq!(images(&letters), [of(Some(ann), Some((6, "Ann"))), of(None, Some(bob))]);
+        // She goes after all: Bob stays.
+        letters.push(letter(Some((6, "Ann")), None));
+        assert_eq!(images(&letters), [of(Some(ann), None), of(None, Some(bob))]);
+        // One who came and went again leaves nothing.
+        let passing = [letter(Some(ann), None), letter(None, Some(bob)), letter(Some(bob), None)];
+        assert_eq!(images(&passing), [of(Some(ann), None)]);
+    }
+
+    #[test]
+    fn rows_wait_until_their_new_keys_are_free() {
+        let letters = [
+            letter(Some((5, "Ann")), Some((5, "?"))),
+            letter(Some((6, "Bob")), Some((6, "?"))),
+            letter(Some((6, "?")), Some((7, "Bob"))),
+            letter(Some((5, "?")), Some((6, "Ann"))),
+        ];
+        let expected = [of(Some((6, "Bob")), Some((7, "Bob"))), of(Some((5, "Ann")), Some((6, "Ann")))];
+        assert_eq!(images(&letters), expected);
+        let swapped = [&letters[..], &[letter(Some((7, "Bob")), Some((5, "Bob")))]].concat();
+        let expected = [of(Some((5, "Ann")), None), of(Some((6, "Bob")), Some((5, "Bob"))), of(None, Some((6, "Ann")))];
+        assert_eq!(images(&swapped), expected);
+    }
 }

@@ -8,8 +8,8 @@ use tokio::{
 };
 
 use crate::{
-    FeedError, Settings,
-    reconcile::{ReconcileOptions, Reconciled, reconcile},
+    Ends, FeedError, Settings,
+    reconcile::{ReconcileOptions, Reconciled, reconcile_on},
 };
 
 /// When the tables are compared with the graph next, or the comparison that is under way.
@@ -35,7 +35,7 @@ impl Schedule {
     }
 
     /// What the next comparison finds; never ready without a schedule. May be dropped and asked again at any time.
-    pub(crate) async fn reconciled(&mut self, settings: &Settings) -> Result<Reconciled, FeedError> {
+    pub(crate) async fn reconciled(&mut self, ends: &Ends, settings: &Settings) -> Result<Reconciled, FeedError> {
         let Some(every) = self.every else { return std::future::pending().await };
         let running = match &mut self.running {
             Some(running) => running,
@@ -46,8 +46,8 @@ impl Schedule {
                     report: settings.reconcile.report.clone(),
                     ..ReconcileOptions::default()
                 };
-                let settings = settings.clone();
-                self.running.insert(tokio::spawn(async move { reconcile(&settings, &options).await }))
+                let (ends, settings) = (ends.clone(), settings.clone());
+                self.running.insert(tokio::spawn(async move { reconcile_on(&ends, &settings, &options).await }))
             }
         };
         let ended = running.await;

@@ -105,7 +105,8 @@ pub async fn write(store: &Store, source: &str, state: &mut State) -> Result<Opt
     state.bytes = text.len() as u64;
     let compressed = zstd::bulk::compress(&text, 1).map_err(|error| FeedError::unavailable(error.to_string()))?;
     let id = store.clock().ulid();
-    store.create(&name_of(source, &id), Bytes::from(compressed)).await.map_err(hoplake::Error::from)?;
+    // Nobody else has this name; a create that is answered with "exists" may have made nothing.
+    store.put(&name_of(source, &id), Bytes::from(compressed)).await.map_err(hoplake::Error::from)?;
     // Durable before the commit that names it.
     store.flush(&format!("feeds/{source}")).await.map_err(hoplake::Error::from)?;
     Ok(Some(id))

@@ -72,7 +72,7 @@ impl Beginning {
 }
 
 /// A graph without a model yet.
-fn begin_empty(world: &World) {
+pub(crate) fn begin_empty(world: &World) {
     let change = Change { writer: "nobody".into(), ..Change::default() };
     let manifest = Manifest { version: 1, reset: 1, created_unix_ms: EPOCH_UNIX_MS, change, ..Manifest::default() };
     let bytes = Bytes::from(manifest.encode());
@@ -206,7 +206,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_model_has_the_loaded_graph() {
-        let world = World::new(1, false);
+        let world = World::new(crate::Scenario::Graphs, 1, false);
         begin_loaded(&world, &loaded_vocabulary()).await;
         assert_eq!(world.outcome().0, None);
         let model = world.history().model(1).unwrap();

@@ -248,7 +248,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_was_written_outlives_its_process_which_then_writes_nothing_more() {
-        let world = World::new(1, false);
+        let world = World::new(crate::Scenario::Graphs, 1, false);
         world.calm_down();
         let platter = Arc::new(Platter { bytes_max: 1 << 20, files: Mutex::default() });
         let first = Machine::new("first", false);

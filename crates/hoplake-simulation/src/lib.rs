@@ -10,6 +10,7 @@
 //! - [`location`]: the graphs of the bucket; `clones`: creates more of them.
 //! - [`history`]: the oracle; [`model`]: the content that a version must have; [`reading`]: the content that it has.
 //! - [`beginning`]: what there is at first; [`batches`]: random changes, also by [`columns`].
+//! - [`feeds`]: a graph that follows the tables of a database.
 //! - [`chaos`]: the real thing: processes that are killed, a real server, a network that breaks.
 
 pub mod batches;
@@ -20,6 +21,7 @@ mod clones;
 pub mod columns;
 pub mod disk;
 pub mod faults;
+pub mod feeds;
 pub mod history;
 pub mod location;
 pub mod machine;
@@ -30,4 +32,4 @@ pub mod reading;
 mod run;
 pub mod world;
 
-pub use run::{Outcome, run_seed};
+pub use run::{Outcome, Scenario, run_seed};

@@ -15,7 +15,7 @@ use std::{
 use anyhow::{Context, bail, ensure};
 use clap::{Args, Parser, Subcommand};
 use hoplake_simulation::{
-    Outcome,
+    Outcome, Scenario,
     chaos::{ChaosTest, Play, Role},
     run_seed,
     world::Violation,
@@ -78,6 +78,9 @@ struct Worker {
 
 #[derive(Debug, Args)]
 struct Simulate {
+    /// What happens in them: `graphs` or `feeds`.
+    #[arg(long, default_value = "graphs", value_parser = parse_scenario)]
+    scenario: Scenario,
     /// Seeds to run, as FIRST..LAST; both are run.
     #[arg(long, default_value = "1..1000", conflicts_with = "seed", value_parser = parse_seeds)]
     seeds: RangeInclusive<u64>,
@@ -90,6 +93,14 @@ struct Simulate {
     /// How many seeds run at a time.
     #[arg(long, default_value_t = std::thread::available_parallelism().map_or(1, usize::from))]
     jobs: usize,
+}
+
+fn parse_scenario(text: &str) -> anyhow::Result<Scenario> {
+    match text {
+        "graphs" => Ok(Scenario::Graphs),
+        "feeds" => Ok(Scenario::Feeds),
+        other => bail!("there is no scenario {other}"),
+    }
 }
 
 fn parse_seeds(text: &str) -> anyhow::Result<RangeInclusive<u64>> {
@@ -116,7 +127,7 @@ fn run() -> anyhow::Result<()> {
     // A panic is an outcome, which is reported as one.
     std::panic::set_hook(Box::new(|_| {}));
     match arguments.seed {
-        Some(seed) => replay(seed, arguments.trace),
+        Some(seed) => replay(arguments.scenario, seed, arguments.trace),
         None => simulate(&arguments),
     }
 }
@@ -153,8 +164,8 @@ fn work(worker: Worker) -> anyhow::Result<()> {
     Play { role, url, seed, hoplake }.run()
 }
 
-fn replay(seed: u64, trace: bool) -> anyhow::Result<()> {
-    let outcome = run_seed(seed, trace);
+fn replay(scenario: Scenario, seed: u64, trace: bool) -> anyhow::Result<()> {
+    let outcome = run_seed(scenario, seed, trace);
     outcome.trace.iter().for_each(|line| println!("{line}"));
     print!("{}", report(&outcome));
     if outcome.violation.is_some() {
@@ -175,7 +186,7 @@ fn report(outcome: &Outcome) -> String {
 
 fn simulate(arguments: &Simulate) -> anyhow::Result<()> {
     let begun = Instant::now();
-    let ran = run_until_found(&arguments.seeds, arguments.jobs, |seed| run_seed(seed, false));
+    let ran = run_until_found(&arguments.seeds, arguments.jobs, |seed| run_seed(arguments.scenario, seed, false));
     let seconds = begun.elapsed().as_secs_f64();
     println!(
         "{} seeds, {} events and {} versions in {seconds:.1} s: {:.1} seeds a second",

@@ -24,6 +24,7 @@ use crate::{
     batches::Vocabulary,
     beginning::Beginning,
     clones::clone_once,
+    feeds,
     history::Answer,
     location::{GRAPHS_MAX, GraphLocation},
     machine::Machine,
@@ -53,18 +54,29 @@ pub struct Outcome {
     pub trace: Vec<String>,
 }
 
+/// What happens in a seed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scenario {
+    /// Processes change graphs.
+    Graphs,
+    /// A graph follows the tables of a database.
+    Feeds,
+}
+
 /// Runs a seed on this thread.
-pub fn run_seed(seed: u64, trace: bool) -> Outcome {
+pub fn run_seed(scenario: Scenario, seed: u64, trace: bool) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     let runtime = runtime.expect("a runtime without I/O needs nothing from the machine");
     runtime.block_on(async {
         let begun = Instant::now();
-        let world = World::new(seed, trace);
+        // What a feed draws for itself comes from the generator of its thread.
+        fastrand::seed(seed);
+        let world = World::new(scenario, seed, trace);
         world.log(|| format!("seed {seed}: {}", world.schedule.describe()));
         tokio::select! {
             biased;
             () = world.until_violated() => {}
-            ended = timeout(LONGEST, live(&world)) => if ended.is_err() {
+            ended = timeout(LONGEST, run(scenario, &world)) => if ended.is_err() {
                 world.violated("a task waits forever");
             }
         }
@@ -76,6 +88,13 @@ pub fn run_seed(seed: u64, trace: bool) -> Outcome {
         let (violation, steps, trace) = world.outcome();
         Outcome { seed, violation, steps, versions, batches, virtual_time, trace }
     })
+}
+
+async fn run(scenario: Scenario, world: &Arc<World>) {
+    match scenario {
+        Scenario::Graphs => live(world).await,
+        Scenario::Feeds => feeds::live(world).await,
+    }
 }
 
 async fn live(world: &Arc<World>) {
@@ -161,7 +180,7 @@ async fn audit(world: Arc<World>, workload: Arc<Workload>) {
 }
 
 /// Does something now and then, in a process of its own, and after each crash in another.
-async fn now_and_then<F: Future<Output = ()>>(
+pub(crate) async fn now_and_then<F: Future<Output = ()>>(
     world: Arc<World>,
     name: &'static str,
     pause_ms: u64,

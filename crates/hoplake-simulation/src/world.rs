@@ -21,6 +21,7 @@ use crate::{
     location::{GRAPHS_MAX, GraphLocation},
     machine::Machine,
     power::Medium,
+    run::Scenario,
 };
 
 /// Virtual time 0, in milliseconds since 1970: some day after the golden files were written.
@@ -69,6 +70,8 @@ pub enum Concern {
     Power,
     /// Which batches are by columns.
     Columns,
+    /// The tables that a feed follows, and what goes wrong between it and them.
+    Feed,
 }
 
 /// An invariant that did not hold.
@@ -87,10 +90,12 @@ pub struct Violation {
 pub struct World {
     /// Decides everything.
     pub seed: u64,
+    /// Whether a feed writes the graph.
+    pub is_fed: bool,
     /// What goes wrong.
     pub schedule: FaultSchedule,
     begun: Instant,
-    randoms: [Mutex<SplitMix64>; 9],
+    randoms: [Mutex<SplitMix64>; 10],
     bucket: Mutex<Bucket>,
     /// Whether the graph is in a folder of one machine, on a disk that forgets what was not flushed.
     pub in_folder: bool,
@@ -119,7 +124,7 @@ struct Log {
 
 impl World {
     /// A world that begins now.
-    pub fn new(seed: u64, trace: bool) -> Arc<Self> {
+    pub fn new(scenario: Scenario, seed: u64, trace: bool) -> Arc<Self> {
         let mut random = SplitMix64::new(seed);
         // In the order of `Concern`: one that is added at the end leaves the seeds of the others as they were.
         let randoms = std::array::from_fn(|_| Mutex::new(SplitMix64::new(random.next_u64())));
@@ -132,6 +137,7 @@ impl World {
         let log = Log { lines: trace.then(Vec::new), ..Log::default() };
         Arc::new(Self {
             seed,
+            is_fed: scenario == Scenario::Feeds,
             schedule,
             begun: Instant::now(),
             randoms,

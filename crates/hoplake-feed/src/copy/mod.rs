@@ -19,19 +19,19 @@ use std::{
 };
 
 use async_trait::async_trait;
-use hoplake::{BadRowPolicy, Graph, LoadOptions, OpenSettings, Operation, Store, VertexOrder};
+use hoplake::{BadRowPolicy, Graph, LoadOptions, OpenSettings, Operation, VertexOrder};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
 use self::files::CopyFiles;
 pub(crate) use self::files::SET_ASIDE_MAX;
 use crate::{
-    Columns, FeedError, Position, Progress, Row, Settings,
+    Columns, Ends, FeedError, Position, Progress, Row, Settings,
     fold::Waiting,
     letters::{self, Letter},
     mapping::Mapping,
     progress::Event,
-    source::{Purpose, RowSink, Source},
+    source::{Purpose, RowSink},
     state::{self, State},
 };
 
@@ -65,7 +65,7 @@ pub struct Copied {
 /// # Errors
 /// The source's, the graph's; [`Row`](crate::FeedErrorKind::Row) if a row cannot be a vertex or an edge.
 pub async fn copy(
-    source: &dyn Source,
+    ends: &Ends,
     mapping: &Arc<Mapping>,
     settings: &Settings,
     replace: bool,
@@ -77,9 +77,9 @@ pub async fn copy(
     progress.report(&Event::Copying(0));
     let mut sink = Sink::begin(CopyFiles::new(mapping.clone(), folder.path())?, progress.clone());
     // The snapshot has all that was committed before it began.
-    let store = Store::open(&settings.graph).map_err(hoplake::Error::from)?;
+    let store = &ends.store;
     let committed_unix_ms = i64::try_from(store.clock().unix_ms()).ok();
-    let mut snapshot = source.snapshot(Purpose::Copy).await?;
+    let mut snapshot = ends.source.snapshot(Purpose::Copy).await?;
     snapshot.rows(&mapping.tables(), &mut sink).await?;
     let of_source = snapshot.position().to_owned();
     drop(snapshot);

@@ -87,9 +87,10 @@ impl<'a> Fold<'a> {
             // The rule has decided on rows that name a deleted one.
             let Some(missing) = key.missing.filter(|_| why == Leaves::Hidden || key.rules.is_none()) else { continue };
             let owner = if key.is_outgoing { Owner::Source } else { Owner::Target };
-            stays.extend(
-                self.current_edges(edges_of_key(map, key, vertex)).into_iter().map(|edge| (edge, missing, owner)),
-            );
+            // Its own row, which may name itself, does not say so any more.
+            let edges = self.current_edges(edges_of_key(map, key, vertex)).into_iter();
+            let of_others = edges.filter(|(id, _)| id.source != id.target);
+            stays.extend(of_others.map(|edge| (edge, missing, owner)));
         }
         for edge in mapping.edges_at(&vertex.label) {
             for number in 0..2 {

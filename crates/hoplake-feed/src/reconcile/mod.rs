@@ -42,12 +42,12 @@ use self::{
     view::View,
 };
 use crate::{
-    Checked, Element, FeedError, Settings, TableName,
+    Checked, Element, Ends, FeedError, FeedErrorKind, Settings, TableName,
     copy::temporary_folder,
     feed,
     fold::Plans,
     mapping::Mapping,
-    source::{Following, Purpose, Snapshot, Source},
+    source::{Following, Purpose, Snapshot},
 };
 
 /// What is compared, and what becomes of it.
@@ -140,12 +140,24 @@ pub struct Difference {
 /// Those of [`check`](crate::check) and [`Feed::open`](crate::Feed::open); [`Unavailable`](crate::FeedErrorKind::Unavailable) if the graph
 /// is far behind.
 pub async fn reconcile(settings: &Settings, options: &ReconcileOptions) -> Result<Reconciled, FeedError> {
+    reconcile_on(&Ends::open(settings)?, settings, options).await
+}
+
+/// [`reconcile`] on other ends than those that the settings name.
+///
+/// # Errors
+/// As [`reconcile`].
+pub async fn reconcile_on(
+    ends: &Ends,
+    settings: &Settings,
+    options: &ReconcileOptions,
+) -> Result<Reconciled, FeedError> {
     let begun = Instant::now();
-    let Checked { source, mapping, .. } = feed::check(settings).await?;
+    let Checked { source, mapping, .. } = feed::check_on(ends.source.clone(), settings).await?;
     let named = options.tables.iter().map(|name| TableName::parse(name, source.default_schema()));
     let scope = Scope::new(&mapping, &named.collect::<Vec<_>>())?;
     // The graph before the snapshot: so it is not ahead of it.
-    let applying = feed::applying(settings, mapping.clone()).await?;
+    let applying = feed::applying(&ends.store, settings, mapping.clone()).await?;
     let snapshot = source.snapshot(Purpose::Compare).await?;
     let following = Following {
         tables: mapping.followed(),
@@ -180,7 +192,7 @@ pub async fn reconcile(settings: &Settings, options: &ReconcileOptions) -> Resul
     // The rows are read; the server need not keep them any longer.
     comparing.snapshot = None;
     if options.repair && !reconciled.is_equal() {
-        let applying = feed::applying(settings, comparing.mapping.clone()).await?;
+        let applying = feed::applying(&ends.store, settings, comparing.mapping.clone()).await?;
         let repair = Repair::new(applying, options.dry_run).beside(&*source, stretch);
         repair.all(&mut comparing, parts.as_ref(), &mut reconciled).await?;
     }
@@ -193,23 +205,31 @@ pub async fn reconcile(settings: &Settings, options: &ReconcileOptions) -> Resul
 /// # Errors
 /// As [`reconcile`]; [`Row`](crate::FeedErrorKind::Row) if a row cannot be read, and is not to be set aside.
 pub(crate) async fn resnapshot(
-    source: &dyn Source,
+    ends: &Ends,
     settings: &Settings,
     mapping: &Arc<Mapping>,
 ) -> Result<Reconciled, FeedError> {
     let begun = Instant::now();
     let scope = Scope::new(mapping, &[])?;
-    let snapshot = source.snapshot(Purpose::Renew).await?;
+    let snapshot = ends.source.snapshot(Purpose::Renew).await?;
     let position = snapshot.position().to_owned();
     // Which edges wait is found anew.
-    let view = View::at_its_position(feed::forgetting(settings, mapping.clone()).await?);
+    let view = View::at_its_position(feed::forgetting(&ends.store, settings, mapping.clone()).await?);
     let folder = temporary_folder(settings)?;
     let mut comparing = Comparing::new(scope, mapping.clone(), snapshot, view);
     comparing.letters = Some(Letters { position: position.clone(), all: Vec::new() });
     let parts = comparing.compare(folder.path()).await?;
     let mut reconciled = comparing.reconciled.clone();
     let letters = comparing.letters.take().unwrap_or_default().all;
-    let applying = feed::forgetting(settings, mapping.clone()).await?;
+    let applying = feed::forgetting(&ends.store, settings, mapping.clone()).await?;
+    let compared = &comparing.view.applying.position;
+    // What has come since is not in the rows, and would stay in the graph.
+    if applying.position != *compared {
+        let why = format!("the graph has moved from {compared} to {} while all rows were compared", applying.position);
+        return Err(
+            FeedError::new(FeedErrorKind::Conflict, why).hint("let one feed run for each source, and begin again")
+        );
+    }
     let repair = Repair::new(applying, false).up_to(position, letters);
     repair.all(&mut comparing, parts.as_ref(), &mut reconciled).await?;
     reconciled.ms = begun.elapsed().as_millis() as u64;

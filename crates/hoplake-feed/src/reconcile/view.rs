@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use hoplake::{KEY_COLUMN, Properties, ScanRequest, Value, VertexRef, arrow::array::RecordBatch};
+use hoplake::{KEY_COLUMN, Name, Properties, ScanRequest, Value, VertexRef, arrow::array::RecordBatch};
 
 use super::scope::Scope;
 use crate::{
@@ -199,24 +199,32 @@ impl View {
 }
 
 /// Elements that transactions change, or may.
-pub(super) struct Touched(Overlay, WaitingNames);
-
-type WaitingNames = BTreeSet<EdgeId>;
+pub(super) struct Touched {
+    overlay: Overlay,
+    waiting: BTreeSet<EdgeId>,
+    /// The labels of tables that lost all their rows, also of those that the graph did not have.
+    truncated: BTreeSet<Name>,
+}
 
 impl Touched {
     pub(super) async fn by(applying: &mut Applying, transactions: &[Transaction]) -> Result<Self, FeedError> {
-        let Folded { overlay, waiting, .. } = folded(applying, transactions).await?;
-        Ok(Self(overlay, waiting.into_keys().collect()))
+        let Folded { overlay, waiting, truncated, .. } = folded(applying, transactions).await?;
+        let entries = truncated.iter().flat_map(|table| applying.mapping.entries_of(table));
+        let truncated = entries.map(|(_, entry)| entry.label().clone()).collect();
+        Ok(Self { overlay, waiting: waiting.into_keys().collect(), truncated })
     }
 
     pub(super) fn has(&self, element: &Element) -> bool {
-        let Self(overlay, waiting) = self;
+        let Self { overlay, waiting, truncated } = self;
+        let has_vertex =
+            |vertex: &VertexRef| overlay.vertices.contains_key(vertex) || truncated.contains(&vertex.label);
         match element {
-            Element::Vertex(vertex) => overlay.vertices.contains_key(vertex),
+            Element::Vertex(vertex) => has_vertex(vertex),
             Element::Edge(id) => {
                 overlay.edges.contains_key(id)
                     || waiting.contains(id)
-                    || [&id.source, &id.target].into_iter().any(|end| overlay.vertices.contains_key(end))
+                    || truncated.contains(&id.label)
+                    || [&id.source, &id.target].into_iter().any(has_vertex)
             }
         }
     }

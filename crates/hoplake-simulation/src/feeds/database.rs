@@ -1,0 +1,208 @@
+//! The database that a feed follows: tables, a log of transactions that is purged now and then, and random transactions.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use hoplake_feed::{Transaction, row_bytes};
+use hoplake_testkit::generate::SplitMix64;
+use tokio::sync::Notify;
+
+use super::tables::{Datum, Kind, MEMBER, NO_NUMBER, NOTE, PERSON, Row, TEAM, Tables, Work};
+use crate::world::EPOCH_UNIX_MS;
+
+/// The most that a transaction says it takes, so that few of them fill the queues of a feed.
+const TRANSACTION_BYTES_MAX: u64 = 40 << 10;
+
+/// A database in memory. A position is how many transactions there were.
+pub struct Database {
+    /// How it logs.
+    pub kind: Kind,
+    state: Mutex<State>,
+    /// There is one more transaction. Not a `watch`: that wakes its receivers in any order.
+    pub grown: Notify,
+}
+
+struct State {
+    /// The tables at each position.
+    tables: Vec<Arc<Tables>>,
+    log: Vec<Transaction>,
+    /// What comes before this position is no longer in the log.
+    purged: u64,
+}
+
+impl Database {
+    /// A database without rows.
+    pub fn new(kind: Kind) -> Self {
+        let state = State { tables: vec![Arc::default()], log: Vec::new(), purged: 0 };
+        Self { kind, state: Mutex::new(state), grown: Notify::new() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The newest position.
+    pub fn position(&self) -> u64 {
+        self.state().log.len() as u64
+    }
+
+    /// The tables at a position, if there was one.
+    pub fn at(&self, position: u64) -> Option<Arc<Tables>> {
+        self.state().tables.get(usize::try_from(position).ok()?).cloned()
+    }
+
+    /// The transaction behind a position, if there is one; an error if it is purged.
+    pub fn behind(&self, position: u64) -> Result<Option<Transaction>, ()> {
+        let state = self.state();
+        if position < state.purged {
+            return Err(());
+        }
+        Ok(state.log.get(usize::try_from(position).unwrap_or(usize::MAX)).cloned())
+    }
+
+    /// The bytes of the transactions between two positions.
+    pub fn bytes_between(&self, from: u64, until: u64) -> usize {
+        let state = self.state();
+        // Of transactions that change nothing, a feed keeps one at most.
+        let some = state.log[from as usize..until as usize].iter().filter(|it| !it.changes.is_empty());
+        some.map(|it| it.bytes).sum()
+    }
+
+    /// Forgets what comes before a position.
+    pub fn purge(&self, position: u64) {
+        let mut state = self.state();
+        state.purged = state.purged.max(position);
+    }
+
+    /// Runs a random transaction, and returns the position behind it.
+    pub fn transact(&self, random: &mut SplitMix64, now_ms: u64) -> u64 {
+        let mut state = self.state();
+        let before = state.tables.last().expect("there is one from the beginning");
+        let mut work = Work::new(Tables::clone(before), self.kind);
+        let statements = [1, 1, 2, 4, 8][random.below(5) as usize];
+        for _ in 0..statements {
+            statement(&mut work, random);
+        }
+        let position = state.log.len() as u64 + 1;
+        let bytes = 100 + work.changes.iter().map(change_bytes).sum::<usize>();
+        let large = if random.below(8) == 0 { random.below(TRANSACTION_BYTES_MAX) as usize } else { 0 };
+        state.log.push(Transaction {
+            position: position.to_string(),
+            committed_unix_ms: (EPOCH_UNIX_MS + now_ms) as i64,
+            changes: work.changes,
+            bytes: bytes + large,
+        });
+        state.tables.push(Arc::new(work.tables));
+        self.grown.notify_waiters();
+        position
+    }
+}
+
+fn change_bytes(change: &hoplake_feed::Change) -> usize {
+    use hoplake_feed::{Change, Images};
+    match change {
+        Change::Row(row) => match &row.images {
+            Images::Insert(row) | Images::Delete(row) => row_bytes(row),
+            Images::Update { before, after } => row_bytes(after) + before.as_ref().map_or(0, row_bytes),
+        },
+        Change::Truncate(_) => 0,
+    }
+}
+
+/// Values from few, so that rows meet.
+struct Dice<'a>(&'a mut SplitMix64, Kind);
+
+impl Dice<'_> {
+    fn person(&mut self) -> Datum {
+        Datum::Int(self.0.below(8) as i64)
+    }
+
+    fn person_or_null(&mut self) -> Datum {
+        if self.0.below(3) == 0 { Datum::Null } else { self.person() }
+    }
+
+    fn team(&mut self) -> Datum {
+        Datum::Text(["a", "b:c", "d", "e"][self.0.below(4) as usize].into())
+    }
+
+    fn note(&mut self) -> Datum {
+        Datum::Int(self.0.below(6) as i64)
+    }
+
+    fn day(&mut self) -> Datum {
+        Datum::Day(20_000 + self.0.below(3) as i32)
+    }
+
+    fn name(&mut self) -> Datum {
+        Datum::Text(format!("name {}", self.0.below(100)))
+    }
+
+    /// Mostly a number. Of a row that was set aside, nobody knows what a cascade changes that the log does not have: only tables without
+    /// foreign keys have bad rows then.
+    fn number(&mut self, table: usize) -> Datum {
+        let may_be_bad = self.1 == Kind::Keys || table == NOTE;
+        match self.0.below(12) {
+            0 if may_be_bad => Datum::Text(NO_NUMBER.into()),
+            0 | 1 => Datum::Null,
+            _ => Datum::Text(self.0.below(100).to_string()),
+        }
+    }
+
+    fn flag(&mut self) -> Datum {
+        Datum::Int(i64::from(self.0.below(4) == 0))
+    }
+}
+
+/// A random statement, which the database may refuse.
+fn statement(work: &mut Work, random: &mut SplitMix64) {
+    let what = random.below(40);
+    let mut dice = Dice(random, work.kind);
+    match what {
+        0..=5 => {
+            let row = vec![dice.person(), dice.name(), dice.flag(), dice.person_or_null(), dice.number(PERSON)];
+            work.run(|work| work.insert(PERSON, row));
+        }
+        6..=8 => set(work, PERSON, &[dice.person()], &[(1, dice.name()), (4, dice.number(PERSON))]),
+        9..=10 => set(work, PERSON, &[dice.person()], &[(2, dice.flag())]),
+        11..=12 => set(work, PERSON, &[dice.person()], &[(3, dice.person_or_null())]),
+        13..=14 => set(work, PERSON, &[dice.person()], &[(0, dice.person())]),
+        15..=16 => delete(work, PERSON, &[dice.person()]),
+        17..=19 => {
+            let row = vec![dice.team(), dice.name()];
+            work.run(|work| work.insert(TEAM, row));
+        }
+        20 => set(work, TEAM, &[dice.team()], &[(0, dice.team()), (1, dice.name())]),
+        21 => delete(work, TEAM, &[dice.team()]),
+        22..=26 => {
+            let row = vec![dice.person(), dice.team(), dice.day(), dice.number(MEMBER)];
+            work.run(|work| work.insert(MEMBER, row));
+        }
+        27..=28 => set(work, MEMBER, &[dice.person(), dice.team(), dice.day()], &[(3, dice.number(MEMBER))]),
+        29 => set(work, MEMBER, &[dice.person(), dice.team(), dice.day()], &[(0, dice.person()), (2, dice.day())]),
+        30 => delete(work, MEMBER, &[dice.person(), dice.team(), dice.day()]),
+        31..=34 => {
+            let row = vec![dice.note(), dice.person_or_null(), dice.number(NOTE)];
+            work.run(|work| work.insert(NOTE, row));
+        }
+        35 => set(work, NOTE, &[dice.note()], &[(1, dice.person_or_null()), (2, dice.number(NOTE))]),
+        36 => set(work, NOTE, &[dice.note()], &[(0, dice.note())]),
+        37 => delete(work, NOTE, &[dice.note()]),
+        // Tables that no mapping has are changed, too.
+        38 => {}
+        _ if dice.0.below(4) > 0 => {}
+        _ => work.truncate(if dice.0.below(2) == 0 { NOTE } else { MEMBER }),
+    }
+}
+
+fn set(work: &mut Work, table: usize, key: &[Datum], columns: &[(usize, Datum)]) {
+    work.run(|work| {
+        let mut row: Row = work.row(table, key)?;
+        for (column, datum) in columns {
+            row[*column] = datum.clone();
+        }
+        work.update(table, key, row)
+    });
+}
+
+fn delete(work: &mut Work, table: usize, key: &[Datum]) {
+    work.run(|work| work.delete(table, key));
+}

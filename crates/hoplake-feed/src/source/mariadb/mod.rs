@@ -83,8 +83,7 @@ impl MariaDb {
             addresses: source.url.all().iter().map(|url| shown(url)).collect(),
             database,
             timeout: Duration::from_millis(source.timeout_ms),
-            // Zero means no number, and small ones are those of real servers.
-            server_id: source.server_id.unwrap_or_else(|| fastrand::u32(1 << 20..u32::MAX)),
+            server_id: source.server_id.unwrap_or_else(random_server_id),
         })
     }
 
@@ -131,6 +130,11 @@ fn failed(what: &str, error: &mysql_async::Error) -> FeedError {
     }
 }
 
+/// A number of a replica. Zero means none, and small ones are those of real servers.
+fn random_server_id() -> u32 {
+    fastrand::u32(1 << 20..u32::MAX)
+}
+
 #[async_trait]
 impl Source for MariaDb {
     fn default_schema(&self) -> &str {
@@ -155,6 +159,14 @@ impl Source for MariaDb {
         Ok(Box::new(
             stream::Binlog::open(conn, from, following, self.server_id, self.timeout, self.servers.clone()).await?,
         ))
+    }
+
+    /// With a number of its own: the server would cut off the feed, which has the same.
+    async fn stream_aside(&self, from: &str, following: Following) -> Result<Box<dyn TransactionStream>, FeedError> {
+        let conn = self.connect().await?;
+        let server_id = random_server_id();
+        let servers = self.servers.clone();
+        Ok(Box::new(stream::Binlog::open(conn, from, following, server_id, self.timeout, servers).await?))
     }
 
     fn is_within(&self, a: &str, b: &str) -> Result<bool, FeedError> {

@@ -1,4 +1,4 @@
-//! Logs and traces of the verbs that run until they are told to end.
+//! Logs and traces of the verbs that run until a signal stops them.
 
 use clap::ValueEnum;
 use hoplake_telemetry::Telemetry;

@@ -87,7 +87,7 @@ impl Debezium {
     /// Follows all tables of a database, and returns when it has copied them. Blocks for some ten seconds.
     ///
     /// # Errors
-    /// If there is no Java, if the program cannot be fetched, or what it says if it ends or does not get there.
+    /// If Java is not installed, the program cannot be fetched, or what it says if it ends or does not get there.
     pub fn follow_mariadb(
         server: &MariaDbServer,
         database: &str,

@@ -44,7 +44,7 @@ impl KafkaServer {
     /// Starts a server, and returns when it answers. Blocks for some ten seconds.
     ///
     /// # Errors
-    /// If there is no Java, if the program cannot be fetched, or if it does not answer.
+    /// If Java is not installed, the program cannot be fetched, or if it does not answer.
     pub fn start() -> io::Result<Self> {
         let mut program = JavaProgram::new("Kafka", &jars()?)?;
         let [broker, controller] = [(); 2].map(|()| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
@@ -100,7 +100,7 @@ impl KafkaServer {
     }
 
     async fn client(&self) -> io::Result<Client> {
-        // By default it would ask for ever.
+        // By default the client retries without a limit.
         let patience = BackoffConfig { deadline: Some(ANSWER_WITHIN), ..BackoffConfig::default() };
         ClientBuilder::new(vec![self.broker()]).backoff_config(patience).build().await.map_err(io::Error::other)
     }

@@ -128,7 +128,7 @@ impl Snapshot for Rows {
 
     async fn rows(&mut self, tables: &[TableName], rows: &mut dyn RowSink) -> Result<(), FeedError> {
         for table in tables {
-            let missing = || FeedError::invalid(format!("there is no table {table}"));
+            let missing = || FeedError::invalid(format!("table {table} does not exist"));
             let table = Definition::number(table).ok_or_else(missing)?;
             let columns = TABLES[table].columns();
             let all: Vec<_> = self.tables.rows(table).map(cells).collect();

@@ -34,7 +34,7 @@ const PART: &str = "file";
 /// Lines of bytes that come in pieces.
 struct Lines {
     read: BytesMut,
-    /// Up to where there is no end of a line.
+    /// How far the buffer was searched for the end of a line.
     looked_at: usize,
     bytes_max: u64,
 }

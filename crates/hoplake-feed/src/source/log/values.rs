@@ -72,7 +72,7 @@ enum Kind {
     Bits(usize),
     Year,
     Date,
-    /// A date and a time without a zone, with so many digits behind the point.
+    /// A date and a time without a zone, and its number of fractional digits.
     DateTime(usize),
     /// A moment, with so many.
     Moment(usize),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hoplake::{Name, PropertyType, Value};
 
-use crate::TableName;
+use crate::{FeedError, TableName, error::COPY_ANEW};
 
 /// A transaction that the source has committed.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,6 +35,18 @@ impl Change {
             Self::Row(row) => &row.columns.table,
             Self::Truncate(table) => table,
         }
+    }
+
+    /// About the memory that it takes.
+    pub fn bytes(&self) -> usize {
+        let of_rows = match self {
+            Self::Truncate(_) => 0,
+            Self::Row(change) => match &change.images {
+                Images::Insert(row) | Images::Delete(row) => row_bytes(row),
+                Images::Update { before, after } => before.as_ref().map_or(0, row_bytes) + row_bytes(after),
+            },
+        };
+        of_rows + size_of::<Self>()
     }
 }
 
@@ -114,6 +126,35 @@ impl Cell {
 }
 
 /// About the memory that a row takes.
-pub fn row_bytes(row: &Row) -> usize {
+fn row_bytes(row: &Row) -> usize {
     row.len() * size_of::<Cell>() + row.iter().map(Cell::heap_bytes).sum::<usize>()
+}
+
+/// The changes of a transaction of which not all has come, within a bound.
+#[derive(Debug, Default)]
+pub(crate) struct OpenTransaction {
+    changes: Vec<Change>,
+    bytes: usize,
+}
+
+impl OpenTransaction {
+    /// Adds a change.
+    ///
+    /// # Errors
+    /// [`Invalid`](crate::FeedErrorKind::Invalid) if all of them take more than so many bytes.
+    pub(crate) fn push(&mut self, change: Change, bytes_max: u64) -> Result<(), FeedError> {
+        self.bytes += change.bytes();
+        self.changes.push(change);
+        if self.bytes as u64 <= bytes_max {
+            return Ok(());
+        }
+        let hint = format!("raise stream.transaction_bytes_max, or {COPY_ANEW}");
+        Err(FeedError::invalid(format!("a transaction has more than {bytes_max} bytes of row changes")).hint(hint))
+    }
+
+    /// The transaction, which has been committed.
+    pub(crate) fn committed(self, position: String, committed_unix_ms: i64) -> Transaction {
+        let Self { changes, bytes } = self;
+        Transaction { position, committed_unix_ms, changes, bytes }
+    }
 }

@@ -42,7 +42,7 @@ mod value;
 
 pub use applying::Applied;
 pub use catalogue::{BeforeImages, Catalogue, Column, ForeignKey, Rule, Table, TableName};
-pub use change::{Cell, Change, Columns, Images, Row, RowChange, Transaction, row_bytes};
+pub use change::{Cell, Change, Columns, Images, Row, RowChange, Transaction};
 pub use condition::{RowCondition, Verdict};
 pub use copy::Copied;
 pub use element::Element;

@@ -193,7 +193,7 @@ pub async fn reconcile_on(
     comparing.snapshot = None;
     if options.repair && !reconciled.is_equal() {
         let applying = feed::applying(&ends.store, settings, comparing.mapping.clone()).await?;
-        let repair = Repair::new(applying, options.dry_run).beside(&*source, stretch);
+        let repair = Repair::beside(applying, &*source, stretch, options.dry_run);
         repair.all(&mut comparing, parts.as_ref(), &mut reconciled).await?;
     }
     reconciled.ms = begun.elapsed().as_millis() as u64;
@@ -230,7 +230,7 @@ pub(crate) async fn resnapshot(
             FeedError::new(FeedErrorKind::Conflict, why).hint("let one feed run for each source, and begin again")
         );
     }
-    let repair = Repair::new(applying, false).up_to(position, letters);
+    let repair = Repair::up_to(applying, position, letters);
     repair.all(&mut comparing, parts.as_ref(), &mut reconciled).await?;
     reconciled.ms = begun.elapsed().as_millis() as u64;
     Ok(reconciled)
@@ -295,9 +295,6 @@ impl<'a> Comparing<'a> {
         take: &mut (dyn FnMut(&Element, &Properties, bool) -> Result<(), FeedError> + Send),
     ) -> Result<(), FeedError> {
         let Some(snapshot) = &mut self.snapshot else { return Ok(()) };
-        // Each row that cannot be read is set aside once.
-        let letters = self.letters.take();
-        let (mut kept, letters) = if again { (letters, None) } else { (None, letters) };
         let mut tables = Tables {
             scope: &self.scope,
             mapping: self.mapping.clone(),
@@ -307,12 +304,12 @@ impl<'a> Comparing<'a> {
             rows: 0,
             elements: 0,
             unreadable: 0,
-            letters,
+            // Each row that cannot be read is set aside once.
+            letters: self.letters.as_mut().filter(|_| !again),
             bare: again.then(Vec::new),
         };
         snapshot.rows(&self.scope.tables, &mut tables).await?;
-        let Tables { rows, elements, unreadable, letters, .. } = tables;
-        self.letters = letters.or_else(|| kept.take());
+        let Tables { rows, elements, unreadable, .. } = tables;
         let reconciled = &mut self.reconciled;
         (reconciled.rows, reconciled.elements, reconciled.unreadable) = (rows, elements, unreadable);
         reconciled.scans += 1;

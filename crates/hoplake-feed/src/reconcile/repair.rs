@@ -13,11 +13,11 @@ use crate::{
     source::Source,
 };
 
-/// Corrections of a commit next to a feed: it is to be fast enough to come between two of the feed's.
-const BESIDE: usize = 5_000;
+/// Corrections of a commit while a feed may run: short enough to fit between two of the feed's.
+const BATCH_WITH_FEED: usize = 5_000;
 
-/// Corrections of a commit while nothing follows.
-const ALONE: usize = 100_000;
+/// Corrections of a commit while no feed runs.
+const BATCH_ALONE: usize = 100_000;
 
 /// How often a commit gives way to one of the feed.
 const YIELDS_MAX: usize = 1_000;
@@ -39,17 +39,14 @@ enum Mode<'a> {
 }
 
 impl<'a> Repair<'a> {
-    pub(super) fn new(applying: Applying, dry_run: bool) -> Self {
-        let mode = Mode::UpTo { position: applying.position.of_source.clone(), letters: Vec::new() };
-        Self { applying, dry_run, mode, pending: Vec::new() }
+    /// While a feed may run; without `dry_run` they are committed.
+    pub(super) fn beside(applying: Applying, source: &'a dyn Source, stretch: Stretch, dry_run: bool) -> Self {
+        Self { applying, dry_run, mode: Mode::Beside { source, stretch, touched: None }, pending: Vec::new() }
     }
 
-    pub(super) fn beside(self, source: &'a dyn Source, stretch: Stretch) -> Self {
-        Self { mode: Mode::Beside { source, stretch, touched: None }, ..self }
-    }
-
-    pub(super) fn up_to(self, position: String, letters: Vec<Letter>) -> Self {
-        Self { mode: Mode::UpTo { position, letters }, ..self }
+    /// While no feed runs; the graph gets this position with the last of them, and these letters in place of its own.
+    pub(super) fn up_to(applying: Applying, position: String, letters: Vec<Letter>) -> Self {
+        Self { applying, dry_run: false, mode: Mode::UpTo { position, letters }, pending: Vec::new() }
     }
 
     /// Repairs all differences: vertices that are to be there before the edges between them, and those that are not after theirs.
@@ -71,7 +68,7 @@ impl<'a> Repair<'a> {
                     }
                     let correction = correction(comparing, difference);
                     self.pending.push(correction);
-                    let at_once = if matches!(self.mode, Mode::Beside { .. }) { BESIDE } else { ALONE };
+                    let at_once = if matches!(self.mode, Mode::Beside { .. }) { BATCH_WITH_FEED } else { BATCH_ALONE };
                     if self.pending.len() > at_once {
                         // One stays for the last commit.
                         let last = self.pending.pop();

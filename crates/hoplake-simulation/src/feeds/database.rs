@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use hoplake_feed::{Transaction, row_bytes};
+use hoplake_feed::Transaction;
 use hoplake_testkit::generate::SplitMix64;
 use tokio::sync::Notify;
 
@@ -83,7 +83,7 @@ impl Database {
             statement(&mut work, random);
         }
         let position = state.log.len() as u64 + 1;
-        let bytes = 100 + work.changes.iter().map(change_bytes).sum::<usize>();
+        let bytes = 100 + work.changes.iter().map(hoplake_feed::Change::bytes).sum::<usize>();
         let large = if random.below(8) == 0 { random.below(TRANSACTION_BYTES_MAX) as usize } else { 0 };
         state.log.push(Transaction {
             position: position.to_string(),
@@ -94,17 +94,6 @@ impl Database {
         state.tables.push(Arc::new(work.tables));
         self.grown.notify_waiters();
         position
-    }
-}
-
-fn change_bytes(change: &hoplake_feed::Change) -> usize {
-    use hoplake_feed::{Change, Images};
-    match change {
-        Change::Row(row) => match &row.images {
-            Images::Insert(row) | Images::Delete(row) => row_bytes(row),
-            Images::Update { before, after } => row_bytes(after) + before.as_ref().map_or(0, row_bytes),
-        },
-        Change::Truncate(_) => 0,
     }
 }
 

@@ -3,22 +3,18 @@
 use std::collections::BTreeSet;
 
 use hoplake_feed::{
-    OneOrMore, Settings, SourceSettings,
+    Settings,
     source::{self, CatalogueFile},
 };
 
-use super::failure::failed;
+use super::{SourceArgs, failure::failed};
 use crate::output::print_line;
 
 /// Write the tables of a database as JSON, for a feed from a change log, which does not say what tables there are
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The database, as mysql://user@host:port/database or postgres://user@host:port/database
-    #[arg(value_name = "DATABASE")]
-    database: String,
-    /// The environment variable that has the password
-    #[arg(long, value_name = "NAME")]
-    password_env: Option<String>,
+    #[command(flatten)]
+    source: SourceArgs,
     /// Another schema (in MariaDB: another database) whose tables are wanted, too
     #[arg(long, value_name = "NAME")]
     schema: Vec<String>,
@@ -26,15 +22,11 @@ pub struct Args {
 
 /// Runs the verb.
 pub async fn run(args: &Args) -> anyhow::Result<()> {
-    let source = SourceSettings {
-        password_env: args.password_env.clone(),
-        ..SourceSettings::new("source", OneOrMore::One(args.database.clone()))
-    };
-    let settings = Settings::new("graph", source);
+    let settings = Settings::new("graph", args.source.settings("source"));
     let source = source::open(&settings).map_err(failed)?;
     let schema = source.default_schema().to_owned();
     let schemas: BTreeSet<String> = args.schema.iter().cloned().chain([schema.clone()]).collect();
     let catalogue = source.catalogue(&schemas).await.map_err(failed)?;
-    let file = CatalogueFile::new(&args.database, &schema, catalogue).map_err(failed)?;
+    let file = CatalogueFile::new(&args.source.url, &schema, catalogue).map_err(failed)?;
     print_line(file.to_json())
 }

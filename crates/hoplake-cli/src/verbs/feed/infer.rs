@@ -2,21 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use hoplake_feed::{LogFormat, OneOrMore, Settings, SourceSettings, mapping, source};
+use hoplake_feed::{LogFormat, Settings, SourceSettings, mapping, source};
 
-use super::failure::failed;
+use super::{SourceArgs, failure::failed};
 use crate::output::print_line;
 
 /// Write settings for all tables of a database, from its primary and foreign keys
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The database, as mysql://user@host:port/database or postgres://user@host:port/database; or a log of its changes, as
-    /// kafka://host:port/topic or file:/path
-    #[arg(value_name = "DATABASE")]
-    database: String,
-    /// The environment variable that has the password
-    #[arg(long, value_name = "NAME")]
-    password_env: Option<String>,
+    #[command(flatten)]
+    source: SourceArgs,
     /// The name under which the graph will keep the position; the database's by default
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
@@ -40,13 +35,12 @@ enum Format {
 /// Runs the verb.
 pub async fn run(args: &Args) -> anyhow::Result<()> {
     let source = SourceSettings {
-        password_env: args.password_env.clone(),
         log_format: args.log_format.map(|format| match format {
             Format::Debezium => LogFormat::Debezium,
             Format::Maxwell => LogFormat::Maxwell,
         }),
         catalogue: args.catalogue.clone(),
-        ..SourceSettings::new(args.name.as_deref().unwrap_or("source"), OneOrMore::One(args.database.clone()))
+        ..args.source.settings(args.name.as_deref().unwrap_or("source"))
     };
     let mut settings = Settings::new(args.graph.clone(), source);
     settings.validate().map_err(failed)?;

@@ -11,6 +11,8 @@ mod status;
 
 use std::path::PathBuf;
 
+use hoplake_feed::{OneOrMore, SourceSettings};
+
 /// Feed a graph from an SQL database: a first copy, then every transaction, exactly once
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -42,6 +44,27 @@ pub struct FileArgs {
     /// The settings: source, graph, and what tables become
     #[arg(value_name = "FEED.TOML")]
     file: PathBuf,
+}
+
+/// A source that no settings name yet.
+#[derive(Debug, clap::Args)]
+struct SourceArgs {
+    /// The database, as mysql://user@host:port/database or postgres://user@host:port/database; for `infer` also a change log, as
+    /// kafka://host:port/topic or file:/path
+    #[arg(value_name = "URL")]
+    url: String,
+    /// The environment variable that has the password
+    #[arg(long, value_name = "NAME")]
+    password_env: Option<String>,
+}
+
+impl SourceArgs {
+    fn settings(&self, name: &str) -> SourceSettings {
+        SourceSettings {
+            password_env: self.password_env.clone(),
+            ..SourceSettings::new(name, OneOrMore::One(self.url.clone()))
+        }
+    }
 }
 
 impl Args {

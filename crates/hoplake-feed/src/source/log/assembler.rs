@@ -19,7 +19,6 @@ use super::{
 use crate::{
     Change, FeedError, Images, RowChange, Transaction,
     error::COPY_ANEW,
-    row_bytes,
     source::{
         Following,
         statements::{Effect, effects},
@@ -215,7 +214,7 @@ impl Assembler {
         let ChangeEvent { change, kind, transaction, mark, committed_unix_ms, .. } = event;
         if matches!(kind, ChangeKind::Snapshot(_)) {
             if let Some(change) = change {
-                self.bytes += change_bytes(&change);
+                self.bytes += kept_bytes(&change);
                 self.queue.push_back(Queued::Change { change, committed_unix_ms, mark: None, held });
             }
             return self.check_bytes();
@@ -257,7 +256,7 @@ impl Assembler {
         self.bytes += added * NUMBER_BYTES;
         if let Some(change) = change {
             let open = self.opened(&named.name, Held::new());
-            let bytes = change_bytes(&change);
+            let bytes = kept_bytes(&change);
             if open.insert(Kept { change, at: named.at, bytes }) {
                 self.bytes += bytes;
             }
@@ -367,7 +366,7 @@ impl Assembler {
             match effect {
                 Effect::Truncates(table) => {
                     let (change, mark, held) = (Change::Truncate(table), mark.clone(), held.clone());
-                    self.bytes += change_bytes(&change);
+                    self.bytes += kept_bytes(&change);
                     self.queue.push_back(Queued::Change { change, committed_unix_ms: 0, mark, held });
                 }
                 Effect::Unfollowable(why) if self.following.accepted.as_deref() != Some(&record.at) => {
@@ -428,7 +427,7 @@ impl Assembler {
                 if let Some(mark) = mark {
                     self.place.advance(&mark);
                 }
-                let bytes = change_bytes(&change);
+                let bytes = kept_bytes(&change);
                 self.bytes -= bytes;
                 (vec![change], bytes, committed_unix_ms)
             }
@@ -532,14 +531,7 @@ fn is_key_change(first: &Change, second: &Change) -> bool {
     }
 }
 
-/// About the memory that a change takes.
-fn change_bytes(change: &Change) -> usize {
-    let of_rows = match change {
-        Change::Truncate(_) => 0,
-        Change::Row(change) => match &change.images {
-            Images::Insert(row) | Images::Delete(row) => row_bytes(row),
-            Images::Update { before, after } => before.as_ref().map_or(0, row_bytes) + row_bytes(after),
-        },
-    };
-    of_rows + KEPT_BYTES
+/// About the memory of a change that is kept.
+fn kept_bytes(change: &Change) -> usize {
+    change.bytes() + KEPT_BYTES
 }

@@ -30,7 +30,7 @@ use super::{Following, Purpose, Snapshot, Source, TransactionStream, shown};
 use crate::{Catalogue, FeedError, FeedErrorKind, Settings, TableName, error::COPY_ANEW};
 
 /// A server of MariaDB or MySQL.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct MariaDb {
     /// In the order in which they are tried.
     servers: Vec<Opts>,
@@ -155,18 +155,12 @@ impl Source for MariaDb {
     }
 
     async fn stream(&self, from: &str, following: Following) -> Result<Box<dyn TransactionStream>, FeedError> {
-        let conn = self.connect().await?;
-        Ok(Box::new(
-            stream::Binlog::open(conn, from, following, self.server_id, self.timeout, self.servers.clone()).await?,
-        ))
+        Ok(Box::new(stream::Binlog::open(self, from, following, self.server_id).await?))
     }
 
     /// With a number of its own: the server would cut off the feed, which has the same.
     async fn stream_aside(&self, from: &str, following: Following) -> Result<Box<dyn TransactionStream>, FeedError> {
-        let conn = self.connect().await?;
-        let server_id = random_server_id();
-        let servers = self.servers.clone();
-        Ok(Box::new(stream::Binlog::open(conn, from, following, server_id, self.timeout, servers).await?))
+        Ok(Box::new(stream::Binlog::open(self, from, following, random_server_id()).await?))
     }
 
     fn is_within(&self, a: &str, b: &str) -> Result<bool, FeedError> {

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use futures::StreamExt;
 use hoplake::Name;
 use mysql_async::{
-    BinlogStream, BinlogStreamRequest, Conn, Opts, Sid,
+    BinlogStream, BinlogStreamRequest, Sid,
     binlog::{
         EventType,
         events::{Event, EventData, RowsEventData, TableMapEvent},
@@ -18,11 +18,11 @@ use mysql_async::{
     prelude::Queryable,
 };
 
-use super::{Flavour, catalogue, failed, gtid::Gtids, snapshot, values::Decoder};
+use super::{Flavour, MariaDb, catalogue, failed, gtid::Gtids, snapshot, values::Decoder};
 use crate::{
     Cell, Change, Columns, FeedError, FeedErrorKind, Images, Row, RowChange, TableName, Transaction,
+    change::OpenTransaction,
     error::COPY_ANEW,
-    row_bytes,
     source::{
         Following, TransactionStream,
         statements::{Effect, Followed, effects},
@@ -45,13 +45,13 @@ pub(super) struct Binlog {
     stream: BinlogStream,
     following: Following,
     followed: Followed,
-    timeout: Duration,
-    servers: Vec<Opts>,
+    /// Which is asked for its catalogue, too.
+    server: MariaDb,
     position: Gtids,
     tables: HashMap<u64, Option<Arc<TableVersion>>>,
     /// The last version of each table, which the next one is often equal to.
     versions: HashMap<TableName, Arc<TableVersion>>,
-    open: Option<OpenTransaction>,
+    open: Option<Open>,
 }
 
 /// A table as the log describes it.
@@ -63,22 +63,21 @@ struct TableVersion {
 }
 
 /// A transaction whose commit has not come.
-struct OpenTransaction {
+#[derive(Default)]
+struct Open {
     is_standalone: bool,
-    changes: Vec<Change>,
-    bytes: usize,
+    transaction: OpenTransaction,
 }
 
 impl Binlog {
     /// Requests what comes after a position.
     pub(super) async fn open(
-        mut conn: Conn,
+        server: &MariaDb,
         from: &str,
         following: Following,
         server_id: u32,
-        timeout: Duration,
-        servers: Vec<Opts>,
     ) -> Result<Self, FeedError> {
+        let mut conn = server.connect().await?;
         let flavour = catalogue::flavour(&mut conn).await?;
         let mut position = Gtids::parse(from)?;
         if from == "start" {
@@ -111,16 +110,17 @@ impl Binlog {
         let stream = conn.get_binlog_stream(request).await.map_err(asking)?;
         let followed = following.tables.clone();
         let (tables, versions) = (HashMap::new(), HashMap::new());
-        Ok(Self { stream, following, followed, timeout, servers, position, tables, versions, open: None })
+        let server = server.clone();
+        Ok(Self { stream, following, followed, server, position, tables, versions, open: None })
     }
 
     async fn event(&mut self) -> Result<Event, FeedError> {
-        match tokio::time::timeout(self.timeout, self.stream.next()).await {
+        match tokio::time::timeout(self.server.timeout, self.stream.next()).await {
             Ok(Some(Ok(event))) => Ok(event),
             Ok(Some(Err(error))) => Err(failed("read the binlog", &error)),
             Ok(None) => Err(FeedError::unavailable("the server ended the binlog")),
             Err(_) => {
-                let ms = self.timeout.as_millis();
+                let ms = self.server.timeout.as_millis();
                 Err(FeedError::unavailable(format!(
                     "the server says nothing for {ms} ms, not even that nothing happens"
                 )))
@@ -145,7 +145,7 @@ impl Binlog {
             Some(EventData::GtidEvent(gtid)) => {
                 let server = uuid_text(&gtid.sid());
                 self.position.add_of(&server, gtid.gno());
-                self.open = Some(OpenTransaction { is_standalone: false, changes: Vec::new(), bytes: 0 });
+                self.open = Some(Open::default());
                 Ok(None)
             }
             Some(EventData::AnonymousGtidEvent(_)) => {
@@ -178,14 +178,13 @@ impl Binlog {
             return Err(distributed());
         }
         self.position.add(domain, event.header().server_id(), number);
-        self.open = Some(OpenTransaction { is_standalone: flags & STANDALONE != 0, changes: Vec::new(), bytes: 0 });
+        self.open = Some(Open { is_standalone: flags & STANDALONE != 0, ..Open::default() });
         Ok(())
     }
 
     fn commit(&mut self, event: &Event) -> Option<Transaction> {
-        let OpenTransaction { changes, bytes, .. } = self.open.take()?;
-        let committed_unix_ms = i64::from(event.header().timestamp()) * 1_000;
-        Some(Transaction { position: self.position.to_string(), committed_unix_ms, changes, bytes })
+        let Open { transaction, .. } = self.open.take()?;
+        Some(transaction.committed(self.position.to_string(), i64::from(event.header().timestamp()) * 1_000))
     }
 
     /// Takes a statement, and returns whether the transaction is over.
@@ -202,7 +201,9 @@ impl Binlog {
         let is_over = open.is_standalone;
         for effect in effects(statement, database, &self.followed) {
             match effect {
-                Effect::Truncates(table) => open.changes.push(Change::Truncate(table)),
+                Effect::Truncates(table) => {
+                    open.transaction.push(Change::Truncate(table), self.following.transaction_bytes_max)?;
+                }
                 Effect::Unfollowable(why) => {
                     let position = self.position.to_string();
                     if self.following.accepted.as_deref() == Some(&position) {
@@ -247,32 +248,17 @@ impl Binlog {
 
     /// Asks the catalogue what it knows of the columns that the log names.
     async fn version(&self, table: &TableName, described: Vec<(Name, u8)>) -> Result<TableVersion, FeedError> {
-        let mut last = FeedError::invalid("source.url has no address");
-        for server in &self.servers {
-            let mut conn = match tokio::time::timeout(self.timeout, Conn::new(server.clone())).await {
-                Ok(Ok(conn)) => conn,
-                Ok(Err(error)) => {
-                    last = failed("ask for the columns of a table", &error);
-                    continue;
-                }
-                Err(_) => {
-                    last = FeedError::unavailable("a server does not answer");
-                    continue;
-                }
-            };
-            let (now, decoders) = snapshot::decoders(&mut conn, table).await?;
-            let mut columns = Columns { table: table.clone(), names: Vec::new(), kinds: Vec::new() };
-            let mut of_log = Vec::new();
-            for (name, _) in &described {
-                let at = now.position(name);
-                columns.names.push(name.clone());
-                columns.kinds.push(at.and_then(|at| now.kinds[at]));
-                // A column that is gone by now: no value of it can be read, and none is needed unless the mapping names it.
-                of_log.push(at.map_or_else(|| Decoder::new("", None), |at| decoders[at].clone()));
-            }
-            return Ok(TableVersion { columns: Arc::new(columns), decoders: of_log, described });
+        let (now, decoders) = snapshot::decoders(&mut self.server.connect().await?, table).await?;
+        let mut columns = Columns { table: table.clone(), names: Vec::new(), kinds: Vec::new() };
+        let mut of_log = Vec::new();
+        for (name, _) in &described {
+            let at = now.position(name);
+            columns.names.push(name.clone());
+            columns.kinds.push(at.and_then(|at| now.kinds[at]));
+            // A column that is gone by now: no value of it can be read, and none is needed unless the mapping names it.
+            of_log.push(at.map_or_else(|| Decoder::new("", None), |at| decoders[at].clone()));
         }
-        Err(last)
+        Ok(TableVersion { columns: Arc::new(columns), decoders: of_log, described })
     }
 
     fn rows(&mut self, event: &RowsEventData<'_>) -> Result<(), FeedError> {
@@ -288,20 +274,14 @@ impl Binlog {
             let (before, after) = row.map_err(|error| unreadable(&error))?;
             let before = before.map(|row| version.row(row)).transpose()?;
             let after = after.map(|row| version.row(row)).transpose()?;
-            let bytes = before.iter().chain(&after).map(row_bytes).sum::<usize>() + size_of::<Change>();
             let images = match (before, after) {
                 (None, Some(after)) => Images::Insert(after),
                 (Some(before), Some(after)) => Images::Update { before: Some(before), after },
                 (Some(before), None) => Images::Delete(before),
                 (None, None) => continue,
             };
-            open.bytes += bytes;
-            open.changes.push(Change::Row(RowChange { columns: version.columns.clone(), images }));
-        }
-        if open.bytes as u64 > self.following.transaction_bytes_max {
-            let (position, most) = (self.position.to_string(), self.following.transaction_bytes_max);
-            let hint = format!("raise stream.transaction_bytes_max, or {COPY_ANEW}");
-            return Err(FeedError::invalid(format!("the transaction {position} has more than {most} bytes")).hint(hint));
+            let change = Change::Row(RowChange { columns: version.columns.clone(), images });
+            open.transaction.push(change, self.following.transaction_bytes_max)?;
         }
         Ok(())
     }

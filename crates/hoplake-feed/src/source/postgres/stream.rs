@@ -17,8 +17,8 @@ use pgwire_replication::{Lsn, ReplicationEvent};
 use super::{Connection, catalogue, failed, lsn, quoted, text, values::Decoder};
 use crate::{
     Cell, Change, Columns, FeedError, FeedErrorKind, Images, Row, RowChange, TableName, Transaction,
+    change::OpenTransaction,
     error::COPY_ANEW,
-    row_bytes,
     source::{Following, TransactionStream},
 };
 
@@ -101,12 +101,6 @@ impl TypeOf {
     }
 }
 
-#[derive(Debug, Default)]
-struct OpenTransaction {
-    changes: Vec<Change>,
-    bytes: usize,
-}
-
 impl Messages {
     /// Requests what follows a position.
     pub(super) async fn open(
@@ -175,8 +169,8 @@ impl Messages {
             LogicalReplicationMessage::Truncate { relation_ids, .. } => {
                 for id in relation_ids {
                     if let Some(relation) = self.table(id)? {
-                        let open = self.open.get_or_insert_default();
-                        open.changes.push(Change::Truncate(relation.columns.table.clone()));
+                        let change = Change::Truncate(relation.columns.table.clone());
+                        self.open.get_or_insert_default().push(change, self.following.transaction_bytes_max)?;
                     }
                 }
                 Ok(())
@@ -191,19 +185,8 @@ impl Messages {
     }
 
     fn push(&mut self, relation: &Relation, images: Images) -> Result<(), FeedError> {
-        let open = self.open.get_or_insert_default();
-        let bytes = match &images {
-            Images::Insert(row) | Images::Delete(row) => row_bytes(row),
-            Images::Update { before, after } => before.as_ref().map_or(0, row_bytes) + row_bytes(after),
-        };
-        open.bytes += bytes + size_of::<Change>();
-        open.changes.push(Change::Row(RowChange { columns: relation.columns.clone(), images }));
-        if open.bytes as u64 > self.following.transaction_bytes_max {
-            let most = self.following.transaction_bytes_max;
-            let hint = format!("raise stream.transaction_bytes_max, or {COPY_ANEW}");
-            return Err(FeedError::invalid(format!("a transaction has more than {most} bytes")).hint(hint));
-        }
-        Ok(())
+        let change = Change::Row(RowChange { columns: relation.columns.clone(), images });
+        self.open.get_or_insert_default().push(change, self.following.transaction_bytes_max)
     }
 
     /// Notes what the columns of a table are, and whether that can be followed.
@@ -308,19 +291,14 @@ impl TransactionStream for Messages {
                 ReplicationEvent::Begin { .. } => self.open = Some(OpenTransaction::default()),
                 ReplicationEvent::XLogData { data, .. } => self.take(data).await?,
                 ReplicationEvent::Commit { end_lsn, commit_time_micros, .. } => {
-                    let OpenTransaction { changes, bytes } = self.open.take().unwrap_or_default();
+                    let open = self.open.take().unwrap_or_default();
                     // What the graph has already, the server may send again.
                     if end_lsn <= self.from {
                         continue;
                     }
                     self.from = end_lsn;
                     let committed_unix_ms = (commit_time_micros + EPOCH_MICROS) / 1_000;
-                    return Ok(Some(Transaction {
-                        position: end_lsn.to_pg_string(),
-                        committed_unix_ms,
-                        changes,
-                        bytes,
-                    }));
+                    return Ok(Some(open.committed(end_lsn.to_pg_string(), committed_unix_ms)));
                 }
                 // All that was committed before it has been sent. While nobody changes these tables, others may: without a position
                 // that moves the server would keep all of its log.
@@ -328,12 +306,8 @@ impl TransactionStream for Messages {
                     if self.open.is_none() && wal_end.as_u64().saturating_sub(self.from.as_u64()) > IDLE_BYTES =>
                 {
                     self.from = wal_end;
-                    return Ok(Some(Transaction {
-                        position: wal_end.to_pg_string(),
-                        committed_unix_ms: (server_time_micros + EPOCH_MICROS) / 1_000,
-                        changes: Vec::new(),
-                        bytes: 0,
-                    }));
+                    let unix_ms = (server_time_micros + EPOCH_MICROS) / 1_000;
+                    return Ok(Some(OpenTransaction::default().committed(wal_end.to_pg_string(), unix_ms)));
                 }
                 ReplicationEvent::KeepAlive { wal_end, .. } if self.open.is_none() && wal_end >= self.there_was => {
                     return Ok(None);

@@ -123,7 +123,6 @@ pub(crate) fn as_key(value: Value) -> Option<Key> {
 }
 
 /// Bytes as hexadecimal text.
-#[cfg(any(feature = "mariadb", feature = "postgres"))]
 pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
     use std::fmt::Write;
     let mut text = String::with_capacity(2 * bytes.len());

@@ -155,7 +155,6 @@ async fn a_file_of_debezium_is_followed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
-#[ignore = "it has stood still after the broker died, on a busy machine: run it by itself"]
 async fn topics_of_debezium_are_followed() {
     let folder = tempfile::tempdir().unwrap();
     let server = PostgresServer::start(&["fsync=off"]).unwrap();

@@ -228,6 +228,13 @@ impl Ground {
     ) -> io::Result<T> {
         let world = &self.world;
         let machine = &self.machine;
+        if world.is_in_load() {
+            // Nothing goes wrong in a load but that its process ends.
+            if machine.is_dead() {
+                return Err(io::Error::other("the process has ended"));
+            }
+            return effect(&mut world.medium(), &mut world.bucket());
+        }
         self.client.gate().await;
         if !world.admits_request() {
             return std::future::pending().await;

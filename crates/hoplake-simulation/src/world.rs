@@ -6,6 +6,7 @@ use std::{
         Arc, Mutex, MutexGuard, Weak,
         atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     },
+    thread::{self, ThreadId},
     time::Duration,
 };
 
@@ -94,6 +95,8 @@ pub struct World {
     pub is_fed: bool,
     /// What goes wrong.
     pub schedule: FaultSchedule,
+    /// Where all happens but what loads do in threads of their own.
+    thread: ThreadId,
     begun: Instant,
     randoms: [Mutex<SplitMix64>; 10],
     bucket: Mutex<Bucket>,
@@ -139,6 +142,7 @@ impl World {
             seed,
             is_fed: scenario == Scenario::Feeds,
             schedule,
+            thread: thread::current().id(),
             begun: Instant::now(),
             randoms,
             bucket: Mutex::default(),
@@ -160,6 +164,11 @@ impl World {
     /// Virtual time since the beginning.
     pub fn now(&self) -> Duration {
         self.begun.elapsed()
+    }
+
+    /// Whether this is a thread of a load: as long as it runs, virtual time stands still, so nothing may wait in it.
+    pub fn is_in_load(&self) -> bool {
+        thread::current().id() != self.thread
     }
 
     /// The generator of a concern.

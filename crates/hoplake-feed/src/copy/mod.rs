@@ -12,16 +12,12 @@ mod columns;
 mod files;
 mod rejects;
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, mpsc},
-    time::Instant,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
 use async_trait::async_trait;
 use hoplake::{BadRowPolicy, Graph, LoadOptions, OpenSettings, Operation, VertexOrder};
 use tempfile::TempDir;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, spawn_blocking};
 
 use self::files::CopyFiles;
 pub(crate) use self::files::SET_ASIDE_MAX;
@@ -173,41 +169,43 @@ async fn complete(
     }
 }
 
-/// Passes rows on to a thread that writes them.
+/// Writes rows to files, each batch while the next one is read.
+///
+/// A thread has the files only for as long as a batch takes: one that waited for rows would hold up a clock that is simulated.
 struct Sink {
-    sender: Option<mpsc::SyncSender<(Arc<Columns>, Vec<Row>)>>,
-    writer: Option<JoinHandle<Result<CopyFiles, FeedError>>>,
+    writing: Option<JoinHandle<Result<CopyFiles, FeedError>>>,
     rows: u64,
     progress: Arc<dyn Progress>,
 }
 
-/// Batches of rows that may wait for the thread.
-const AHEAD: usize = 4;
-
 impl Sink {
-    fn begin(mut files: CopyFiles, progress: Arc<dyn Progress>) -> Self {
-        let (sender, receiver) = mpsc::sync_channel::<(Arc<Columns>, Vec<Row>)>(AHEAD);
-        let writer = tokio::task::spawn_blocking(move || {
-            for (columns, rows) in receiver {
-                files.write(&columns, &rows)?;
-            }
-            files.finish()?;
-            Ok(files)
-        });
-        Self { sender: Some(sender), writer: Some(writer), rows: 0, progress }
+    fn begin(files: CopyFiles, progress: Arc<dyn Progress>) -> Self {
+        Self { writing: Some(spawn_blocking(|| Ok(files))), rows: 0, progress }
     }
 
-    /// Waits for the thread.
-    async fn end(mut self) -> Result<(CopyFiles, u64), FeedError> {
-        self.sender = None;
-        let files = self.written().await?;
-        Ok((files, self.rows))
+    /// Waits for the batch before, then does `work` in a thread.
+    async fn then(
+        &mut self,
+        work: impl FnOnce(&mut CopyFiles) -> Result<(), FeedError> + Send + 'static,
+    ) -> Result<(), FeedError> {
+        let mut files = self.written().await?;
+        self.writing = Some(spawn_blocking(move || {
+            work(&mut files)?;
+            Ok(files)
+        }));
+        Ok(())
     }
 
     async fn written(&mut self) -> Result<CopyFiles, FeedError> {
         let stopped = || FeedError::unavailable("the thread that writes the copy stopped");
-        let writer = self.writer.take().ok_or_else(stopped)?;
-        writer.await.map_err(|_| stopped())?
+        let writing = self.writing.take().ok_or_else(stopped)?;
+        writing.await.map_err(|_| stopped())?
+    }
+
+    /// Waits for all of it.
+    async fn end(mut self) -> Result<(CopyFiles, u64), FeedError> {
+        self.then(CopyFiles::finish).await?;
+        Ok((self.written().await?, self.rows))
     }
 }
 
@@ -216,15 +214,7 @@ impl RowSink for Sink {
     async fn rows(&mut self, columns: &Arc<Columns>, rows: Vec<Row>) -> Result<(), FeedError> {
         self.rows += rows.len() as u64;
         self.progress.report(&Event::Copying(self.rows));
-        let Some(sender) = self.sender.clone() else { return Err(FeedError::unavailable("the copy has ended")) };
         let columns = columns.clone();
-        // It blocks while the thread is behind.
-        let sent = tokio::task::spawn_blocking(move || sender.send((columns, rows)).is_ok()).await;
-        if !matches!(sent, Ok(true)) {
-            self.sender = None;
-            // Why it ended.
-            self.written().await?;
-        }
-        Ok(())
+        self.then(move |files| files.write(&columns, &rows)).await
     }
 }

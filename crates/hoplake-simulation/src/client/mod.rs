@@ -115,9 +115,17 @@ impl Client {
         request: Request,
         mut effect: impl FnMut(&mut Bucket, &World, Duration) -> Result<T> + Clone + Send + 'static,
     ) -> Result<(T, Option<Fault>)> {
-        self.gate().await;
         let world = &self.world;
         let machine = &self.machine;
+        if world.is_in_load() {
+            // Nothing goes wrong in a load but that its process ends.
+            if machine.is_dead() {
+                return Err(failed("the process has ended"));
+            }
+            let now = world.now();
+            return effect(&mut world.bucket(), world, now).map(|done| (done, None));
+        }
+        self.gate().await;
         if !world.admits_request() {
             return std::future::pending().await;
         }

@@ -91,9 +91,7 @@ impl Source for Connection {
         let position = self.database.position();
         self.world.log(|| format!("{} has a snapshot to {purpose:?} at {position}", self.machine.name));
         let tables = self.database.at(position).expect("it is the newest");
-        // Virtual time stands still while the thread of a copy waits for rows.
-        let may_wait = purpose != Purpose::Copy;
-        Ok(Box::new(Rows { connection: self.clone(), position: position.to_string(), tables, may_wait }))
+        Ok(Box::new(Rows { connection: self.clone(), position: position.to_string(), tables }))
     }
 
     async fn stream(&self, from: &str, following: Following) -> Result<Box<dyn TransactionStream>, FeedError> {
@@ -117,7 +115,6 @@ struct Rows {
     connection: Connection,
     position: String,
     tables: Arc<Tables>,
-    may_wait: bool,
 }
 
 #[async_trait]
@@ -133,9 +130,7 @@ impl Snapshot for Rows {
             let columns = TABLES[table].columns();
             let all: Vec<_> = self.tables.rows(table).map(cells).collect();
             for some in all.chunks(ROWS_AT_ONCE) {
-                if self.may_wait {
-                    self.connection.ask("rows").await?;
-                }
+                self.connection.ask("rows").await?;
                 rows.rows(&columns, some.to_vec()).await?;
             }
         }

@@ -98,7 +98,7 @@ async fn measure(arguments: &Arguments) -> Result<()> {
     println!("| --- | --- | ---: | ---: | ---: | ---: |");
     if is_wanted("copy") {
         let bench = Bench::new(arguments, false).await?;
-        bench.fill(arguments.rows / 2).await?;
+        bench.fill(arguments.rows / 2, 1).await?;
         bench.row("first copy", arguments.rows, &bench.feed(&["--once"])?)?;
         if is_wanted("reconcile") {
             bench.reconciled(arguments).await?;
@@ -106,20 +106,20 @@ async fn measure(arguments: &Arguments) -> Result<()> {
     }
     if is_wanted("organisation") {
         let bench = Bench::new(arguments, false).await?;
-        bench.fill(40_000).await?;
-        bench.row("organisation of 40,000 people", 80_000, &bench.feed(&["--once"])?)?;
+        bench.fill(40_000, 12).await?;
+        bench.row("organisation of 40,000 people and 480,000 rows of history", 520_000, &bench.feed(&["--once"])?)?;
     }
     for is_remote in [false, true] {
         if is_wanted("follow") {
             let bench = Bench::new(arguments, is_remote).await?;
-            bench.fill(100_000).await?;
+            bench.fill(100_000, 1).await?;
             bench.feed(&["--once"])?;
             bench.change(arguments.changes, 1_000).await?;
             bench.row("changes, 1,000 a transaction", arguments.changes, &bench.feed(&["--once"])?)?;
         }
         if is_wanted("tiny") {
             let bench = Bench::new(arguments, is_remote).await?;
-            bench.fill(100_000).await?;
+            bench.fill(100_000, 1).await?;
             bench.feed(&["--once"])?;
             bench.change(arguments.tiny, 1).await?;
             bench.row("transactions of one row", arguments.tiny, &bench.feed(&["--once"])?)?;
@@ -176,8 +176,8 @@ impl Bench {
         Ok(Conn::new(Opts::from_url(&self.database.url("test"))?).await?)
     }
 
-    /// So many people, and as many who know another.
-    async fn fill(&self, people: u64) -> Result<()> {
+    /// So many people, each of whom knows some others since a day.
+    async fn fill(&self, people: u64, known: u64) -> Result<()> {
         let mut conn = self.connect().await?;
         // The copy does not read the log.
         conn.query_drop("SET sql_log_bin = 0").await?;
@@ -187,7 +187,9 @@ impl Bench {
         ))
         .await?;
         let knows = format!(
-            "INSERT INTO knows SELECT seq, 1 + (seq * 7919) % {people}, '2000-01-01' + INTERVAL seq % 9000 DAY FROM seq_1_to_{people}"
+            "INSERT INTO knows SELECT 1 + seq % {people}, 1 + (seq * 7919 + seq DIV {people} * 31) % {people},
+             '2000-01-01' + INTERVAL seq % 9000 DAY FROM seq_1_to_{}",
+            people * known
         );
         conn.query_drop(knows).await?;
         conn.disconnect().await?;
@@ -301,7 +303,7 @@ impl Bench {
 
     /// How long a number that is written to the database takes to be answered by a server.
     async fn lag(&self, arguments: &Arguments) -> Result<()> {
-        self.fill(100_000).await?;
+        self.fill(100_000, 1).await?;
         self.feed(&["--once"])?;
         let mut feed =
             self.command(&["feed", "run", "feed.toml"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
@@ -391,7 +393,7 @@ async fn watch(
     let mut client = Client::connect(address).await?;
     let mut lags = Vec::new();
     loop {
-        let body = r#"{"query": "g.V().hasLabel('Mark').values('number')"}"#;
+        let body = r#"{"gremlin": "g.V().hasLabel('Mark').values('number')"}"#;
         let found = client.results("/v1/graphs/hr/gremlin", body).await?;
         let now = Instant::now();
         let number = found.first().and_then(Value::as_u64).unwrap_or_default();

@@ -26,6 +26,9 @@ use crate::sim::proxy::pass_on;
 /// The version that is known to work.
 const MOTO_VERSION: &str = "5.2.5";
 
+/// Starts it, with shards that end.
+const SERVER: &str = include_str!("kinesis.py");
+
 /// What its server needs. Its own extra for servers brings those of all other services, too.
 const SERVER_PACKAGES: [&str; 2] = ["flask==3.1.3", "flask-cors==6.0.5"];
 
@@ -58,7 +61,7 @@ impl KinesisServer {
         let log = folder.path().join("log");
         let output = File::create(&log)?;
         let mut command = Command::new(&python);
-        command.args(["-m", "moto.server", "--host", "127.0.0.1", "--port", &port.to_string()]);
+        command.args(["-c", SERVER, "--host", "127.0.0.1", "--port", &port.to_string()]);
         command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
         let started =
             command.spawn().map_err(|error| explain(format!("could not start {}: {error}", python.display())))?;

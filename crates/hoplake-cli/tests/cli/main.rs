@@ -16,6 +16,8 @@ mod errors;
 mod export;
 mod feed;
 mod feed_employees;
+#[cfg(feature = "kinesis")]
+mod feed_kinesis;
 mod feed_running;
 mod hoplake;
 mod index;

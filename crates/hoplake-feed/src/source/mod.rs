@@ -4,6 +4,8 @@ mod declared;
 mod log;
 #[cfg(feature = "mariadb")]
 pub mod mariadb;
+#[cfg(any(feature = "mariadb", feature = "postgres"))]
+mod open_transaction;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 mod statements;

@@ -1,7 +1,6 @@
 //! Records of topics of Kafka.
 //!
-//! Each partition is read from its own offset: the graph keeps them, so there is no consumer group. Of several partitions the record
-//! with the earliest time comes first, so that no partition is read much further than the others, and what waits for another one is small.
+//! Each partition is read from its own offset: the graph keeps them, so there is no consumer group.
 
 use std::{
     collections::VecDeque,
@@ -12,18 +11,18 @@ use async_trait::async_trait;
 use futures::future::join_all;
 use rskafka::{
     BackoffConfig,
-    chrono::{DateTime, Utc},
     client::{
         Client, ClientBuilder,
         error::{Error, ProtocolError},
         partition::{OffsetAt, PartitionClient, UnknownTopicHandling},
     },
-    record::{Record, RecordAndOffset},
+    record::RecordAndOffset,
 };
 
 use super::{
     place::Offsets,
-    transport::{self, Log, Next},
+    rank::{Rank, rank},
+    transport::{Log, Next, Record},
 };
 use crate::{FeedError, FeedErrorKind, error::COPY_ANEW};
 
@@ -35,10 +34,6 @@ const WAIT_MS: i32 = 100;
 
 /// How often partitions that have no more are asked while others have.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-
-/// What Debezium writes where a transaction begins, in a record of this size at most.
-const BEGIN: &[u8] = b"\"status\":\"BEGIN\"";
-const BEGIN_BYTES_MAX: usize = 4 << 10;
 
 /// Where topics are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -176,16 +171,11 @@ impl Partition {
         self.records.extend(records);
         Ok(())
     }
-}
 
-/// Which of several records is taken first, the lowest: the earliest, and of two of one millisecond that which begins a transaction.
-/// A producer that was killed begins its transaction again and counts from there, so a change before that would be counted wrongly.
-fn rank(record: &Record) -> (DateTime<Utc>, bool) {
-    let begins = record.value.as_deref().is_some_and(|value| {
-        // Longer ones are changes.
-        value.len() <= BEGIN_BYTES_MAX && value.windows(BEGIN.len()).any(|some| some == BEGIN)
-    });
-    (record.timestamp, !begins)
+    fn rank(&self) -> Option<Rank> {
+        let record = &self.records.front()?.record;
+        Some(rank(record.timestamp.timestamp_millis(), record.value.as_deref().unwrap_or_default()))
+    }
 }
 
 #[async_trait]
@@ -205,14 +195,13 @@ impl Log for Kafka {
                     .collect::<Result<(), _>>()?;
                 self.looked = Instant::now();
             }
-            let rank_of = |it: &Partition| it.records.front().map(|record| rank(&record.record));
             let first =
-                self.partitions.iter_mut().filter_map(|it| Some((rank_of(it)?, it))).min_by_key(|(rank, _)| *rank);
+                self.partitions.iter_mut().filter_map(|it| Some((it.rank()?, it))).min_by_key(|(rank, _)| *rank);
             let Some((_, partition)) = first else { return Ok(Next::End) };
             let Some(RecordAndOffset { record, offset }) = partition.records.pop_front() else { continue };
             // A null says that what is behind a deletion may be forgotten.
             let Some(value) = record.value else { continue };
-            return Ok(Next::Record(transport::Record {
+            return Ok(Next::Record(Record {
                 part: partition.name.clone(),
                 at: format!("{}:{offset}", partition.name),
                 before: offset.to_string(),
@@ -229,26 +218,5 @@ impl Log for Kafka {
 
     fn offsets(&self) -> Offsets {
         self.partitions.iter().map(|it| (it.name.clone(), it.offset.to_string())).collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn of_two_records_of_one_time_that_which_begins_a_transaction_comes_first() {
-        let record = |ms, value: &str| Record {
-            key: None,
-            value: Some(value.as_bytes().to_vec()),
-            headers: Default::default(),
-            timestamp: DateTime::from_timestamp_millis(ms).unwrap(),
-        };
-        let change = r#"{"before":null,"after":{"id":1},"op":"c"}"#;
-        let begin = r#"{"status":"BEGIN","id":"766:30901088","event_count":null}"#;
-        let end = r#"{"status":"END","id":"766:30901088","event_count":1}"#;
-        assert!(rank(&record(7, begin)) < rank(&record(7, change)));
-        assert!(rank(&record(6, change)) < rank(&record(7, begin)));
-        assert_eq!(rank(&record(7, end)), rank(&record(7, change)));
     }
 }

@@ -21,8 +21,12 @@ mod event;
 mod files;
 #[cfg(feature = "kafka")]
 mod kafka;
+#[cfg(feature = "kinesis")]
+mod kinesis;
 mod maxwell;
 mod place;
+#[cfg(any(feature = "kafka", feature = "kinesis"))]
+mod rank;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -79,6 +83,8 @@ enum Address {
     Input,
     #[cfg(feature = "kafka")]
     Kafka(kafka::KafkaAddress),
+    #[cfg(feature = "kinesis")]
+    Kinesis(kinesis::KinesisAddress),
 }
 
 /// Where the catalogue is.
@@ -94,7 +100,7 @@ pub(crate) struct ChangeLog {
     schema: String,
     style: Style,
     quiet: Duration,
-    #[cfg(feature = "kafka")]
+    #[cfg(any(feature = "kafka", feature = "kinesis"))]
     timeout: Duration,
     /// What was read last.
     catalogue: Mutex<Option<Arc<Catalogue>>>,
@@ -156,7 +162,7 @@ impl ChangeLog {
             schema,
             style,
             quiet: Duration::from_millis(source.quiet_ms),
-            #[cfg(feature = "kafka")]
+            #[cfg(any(feature = "kafka", feature = "kinesis"))]
             timeout: Duration::from_millis(source.timeout_ms),
             catalogue: Mutex::new(None),
             input: Mutex::new(None),
@@ -173,6 +179,8 @@ impl ChangeLog {
             Address::Input => Box::new(Input::open(self.bytes_max)),
             #[cfg(feature = "kafka")]
             Address::Kafka(kafka) => Box::new(kafka.open(from, self.bytes_max, self.timeout).await?),
+            #[cfg(feature = "kinesis")]
+            Address::Kinesis(kinesis) => Box::new(kinesis.open(from, self.timeout).await?),
         })
     }
 
@@ -213,16 +221,26 @@ fn address(url: &str) -> Result<Address, FeedError> {
         },
         #[cfg(not(feature = "kafka"))]
         Some(("kafka", _)) => invalid("this build has no Kafka", "build it with the feature kafka"),
-        Some((scheme, _)) => {
-            invalid(&format!("logs in {scheme} are not supported"), "write file:/path, - or kafka://…")
-        }
-        None => invalid("it is not the address of a log", "write file:/path, - or kafka://host:port/topic"),
+        #[cfg(feature = "kinesis")]
+        Some(("kinesis", rest)) => match rest.strip_prefix("//").and_then(kinesis::KinesisAddress::parse) {
+            Some(kinesis) => Ok(Address::Kinesis(kinesis)),
+            None => invalid("it is not understood", "write kinesis://region/stream[,stream]"),
+        },
+        #[cfg(not(feature = "kinesis"))]
+        Some(("kinesis", _)) => invalid("this build has no Kinesis", "build it with the feature kinesis"),
+        _ => invalid(
+            "it is not the address of a log",
+            "write file:/path, -, kafka://host:port/topic or kinesis://region/stream",
+        ),
     }
 }
 
 impl Style {
     /// What a record says.
     fn decode(self, record: &Record, tables: &Tables) -> Result<Event, FeedError> {
+        if record.value.is_empty() {
+            return Ok(Event::Nothing);
+        }
         let decoded = match std::str::from_utf8(&record.value) {
             Err(_) => Err(FeedError::invalid("it is not text in UTF-8")),
             Ok(text) => match self.format {
@@ -275,6 +293,8 @@ impl Source for ChangeLog {
             // It may have lost its beginning since the first copy.
             #[cfg(feature = "kafka")]
             Address::Kafka(kafka) => kafka.check(self.bytes_max, self.timeout).await,
+            #[cfg(feature = "kinesis")]
+            Address::Kinesis(kinesis) => kinesis.check(self.timeout).await,
         }
     }
 

@@ -21,10 +21,10 @@ use mysql_async::{
 use super::{Flavour, MariaDb, catalogue, failed, gtid::Gtids, snapshot, values::Decoder};
 use crate::{
     Cell, Change, Columns, FeedError, FeedErrorKind, Images, Row, RowChange, TableName, Transaction,
-    change::OpenTransaction,
     error::COPY_ANEW,
     source::{
         Following, TransactionStream,
+        open_transaction::OpenTransaction,
         statements::{Effect, Followed, effects},
     },
 };

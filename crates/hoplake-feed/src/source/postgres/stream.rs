@@ -17,9 +17,8 @@ use pgwire_replication::{Lsn, ReplicationEvent};
 use super::{Connection, catalogue, failed, lsn, quoted, text, values::Decoder};
 use crate::{
     Cell, Change, Columns, FeedError, FeedErrorKind, Images, Row, RowChange, TableName, Transaction,
-    change::OpenTransaction,
     error::COPY_ANEW,
-    source::{Following, TransactionStream},
+    source::{Following, TransactionStream, open_transaction::OpenTransaction},
 };
 
 /// Microseconds from 1970 to 2000, from when the server counts.

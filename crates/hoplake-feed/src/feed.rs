@@ -144,10 +144,12 @@ impl Feed {
             check_new_columns(&*source, &mapping, &graph, &position).await?;
         }
         let attempts_max = settings.stream.attempts;
+        // A first copy is the first of its commits.
+        let commits = u64::from(position.writer == writer);
         let applying =
             Applying { graph, mapping, name, position, writer, state, plans: Plans::default(), attempts_max, progress };
         let committed = watch::Sender::new(applying.position.of_source.clone());
-        Ok(Self { settings, ends, applying, options, commits: 0, compaction: None, committed })
+        Ok(Self { settings, ends, applying, options, commits, compaction: None, committed })
     }
 
     /// Up to where the graph has followed.

@@ -8,7 +8,6 @@
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray, cast::AsArray, types::Int64Type};
-use bytes::Bytes;
 use hoplake::{
     Name, Store, Value,
     changes::{value_from_json, value_to_json},
@@ -16,7 +15,7 @@ use hoplake::{
 use parquet::arrow::{ArrowWriter, arrow_reader::ParquetRecordBatchReaderBuilder};
 use serde_json::{Map, Value as Json, json};
 
-use crate::{Cell, Columns, FeedError, Images, Row, RowChange, TableName, error::COPY_ANEW, value};
+use crate::{Cell, Columns, FeedError, Images, Row, RowChange, TableName, objects::Folder, value};
 
 /// A change that was set aside.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,8 +38,9 @@ pub struct Letter {
     pub change: RowChange,
 }
 
-fn name_of(source: &str, id: &str) -> String {
-    format!("dead-letters/{source}/{id}.parquet")
+/// Where they are.
+fn folder(source: &str) -> Folder<'_> {
+    Folder { kind: "dead-letters", source, ending: ".parquet" }
 }
 
 /// Writes letters, and returns the name of their object.
@@ -72,11 +72,7 @@ pub async fn write(store: &Store, source: &str, letters: &[Letter]) -> Result<St
     let mut writer = ArrowWriter::try_new(&mut bytes, batch.schema(), None).map_err(|error| failed(&error))?;
     writer.write(&batch).map_err(|error| failed(&error))?;
     writer.close().map_err(|error| failed(&error))?;
-    let id = store.clock().ulid();
-    // As for the state: a create that is answered with "exists" may have made nothing.
-    store.put(&name_of(source, &id), Bytes::from(bytes)).await.map_err(hoplake::Error::from)?;
-    store.flush(&format!("dead-letters/{source}")).await.map_err(hoplake::Error::from)?;
-    Ok(id)
+    folder(source).write(store, bytes.into()).await
 }
 
 /// Reads the letters of an object, in their order.
@@ -84,9 +80,9 @@ pub async fn write(store: &Store, source: &str, letters: &[Letter]) -> Result<St
 /// # Errors
 /// [`Invalid`](crate::FeedErrorKind::Invalid) if it is gone or damaged; the store's.
 pub async fn read(store: &Store, source: &str, id: &str) -> Result<Vec<Letter>, FeedError> {
-    let name = name_of(source, id);
-    let damaged = |why: &dyn std::fmt::Display| FeedError::invalid(format!("{name} {why}")).hint(COPY_ANEW);
-    let bytes = store.get(&name).await.map_err(hoplake::Error::from)?.ok_or_else(|| damaged(&"is not there"))?;
+    let folder = folder(source);
+    let damaged = |why: &dyn std::fmt::Display| folder.damaged(id, why);
+    let bytes = folder.read(store, id).await?.ok_or_else(|| damaged(&"is not there"))?;
     let reader = ParquetRecordBatchReaderBuilder::try_new(bytes).and_then(ParquetRecordBatchReaderBuilder::build);
     let mut letters = Vec::new();
     for batch in reader.map_err(|error| damaged(&error))? {
@@ -100,8 +96,7 @@ pub async fn read(store: &Store, source: &str, id: &str) -> Result<Vec<Letter>, 
 
 /// Removes objects that no position names any more.
 pub async fn remove(store: &Store, source: &str, ids: &[String]) {
-    // An object that stays is of no use, and does no harm.
-    let _ = store.delete(&ids.iter().map(|id| name_of(source, id)).collect::<Vec<_>>()).await;
+    folder(source).remove(store, ids).await;
 }
 
 fn letter(batch: &RecordBatch, row: usize) -> Option<Letter> {

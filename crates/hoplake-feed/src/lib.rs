@@ -28,6 +28,7 @@ pub mod lookups;
 pub mod mapping;
 #[cfg(feature = "http")]
 mod monitor;
+mod objects;
 mod position;
 mod progress;
 mod reading;

@@ -6,15 +6,14 @@
 
 use std::collections::BTreeSet;
 
-use bytes::Bytes;
 use hoplake::Store;
 use serde::{Deserialize, Serialize};
 
 use crate::{
     FeedError,
     element::{Element, ElementLine, properties_of, properties_to_json},
-    error::COPY_ANEW,
     fold::{EdgeId, Owner, Waiting, WaitingChanges, WaitingEdge},
+    objects::Folder,
 };
 
 /// What a feed has to remember.
@@ -49,9 +48,9 @@ impl State {
     }
 }
 
-/// The folder of a source's objects.
-fn name_of(source: &str, id: &str) -> String {
-    format!("feeds/{source}/{id}.state.jsonl.zst")
+/// Where they are.
+fn folder(source: &str) -> Folder<'_> {
+    Folder { kind: "feeds", source, ending: ".state.jsonl.zst" }
 }
 
 /// A state takes this many bytes at most before it is compressed.
@@ -104,12 +103,7 @@ pub async fn write(store: &Store, source: &str, state: &mut State) -> Result<Opt
     }
     state.bytes = text.len() as u64;
     let compressed = zstd::bulk::compress(&text, 1).map_err(|error| FeedError::unavailable(error.to_string()))?;
-    let id = store.clock().ulid();
-    // Nobody else has this name; a create that is answered with "exists" may have made nothing.
-    store.put(&name_of(source, &id), Bytes::from(compressed)).await.map_err(hoplake::Error::from)?;
-    // Durable before the commit that names it.
-    store.flush(&format!("feeds/{source}")).await.map_err(hoplake::Error::from)?;
-    Ok(Some(id))
+    folder(source).write(store, compressed.into()).await.map(Some)
 }
 
 /// Reads a state; `None` if the object is gone.
@@ -117,16 +111,16 @@ pub async fn write(store: &Store, source: &str, state: &mut State) -> Result<Opt
 /// # Errors
 /// [`Invalid`](crate::FeedErrorKind::Invalid) if the object is damaged; the store's.
 pub async fn read(store: &Store, source: &str, id: &str) -> Result<Option<State>, FeedError> {
-    let name = name_of(source, id);
-    let damaged = |why: &str| FeedError::invalid(format!("{name} {why}")).hint(COPY_ANEW);
-    let Some(bytes) = store.get(&name).await.map_err(hoplake::Error::from)? else { return Ok(None) };
-    let text = zstd::bulk::decompress(&bytes, BYTES_MAX).map_err(|_| damaged("is damaged"))?;
+    let folder = folder(source);
+    let damaged = || folder.damaged(id, &"is damaged");
+    let Some(bytes) = folder.read(store, id).await? else { return Ok(None) };
+    let text = zstd::bulk::decompress(&bytes, BYTES_MAX).map_err(|_| damaged())?;
     let mut state = State { bytes: text.len() as u64, ..State::default() };
     let mut changes = WaitingChanges::new();
     for line in text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-        match serde_json::from_slice(line).map_err(|_| damaged("is damaged"))? {
+        match serde_json::from_slice(line).map_err(|_| damaged())? {
             Line::Waiting(line) => {
-                let (id, edge) = line.read().ok_or_else(|| damaged("is damaged"))?;
+                let (id, edge) = line.read().ok_or_else(|| damaged())?;
                 changes.insert(id, Some(edge));
             }
             Line::Held(name) => drop(state.held.insert(name)),
@@ -139,12 +133,12 @@ pub async fn read(store: &Store, source: &str, id: &str) -> Result<Option<State>
 
 /// The error where a position names an object that is gone.
 pub fn lost(source: &str, id: &str) -> FeedError {
-    FeedError::invalid(format!("{} is not there", name_of(source, id))).hint(COPY_ANEW)
+    folder(source).damaged(id, &"is not there")
 }
 
 /// Removes an object that no position names any more. That it fails leaves an object of no use.
 pub async fn remove(store: &Store, source: &str, id: &str) {
-    let _ = store.delete(&[name_of(source, id)]).await;
+    folder(source).remove(store, &[id.to_owned()]).await;
 }
 
 impl WaitingLine {

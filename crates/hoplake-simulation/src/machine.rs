@@ -28,6 +28,8 @@ pub struct Machine {
     pub location: GraphLocation,
     /// Whether faults befall it.
     pub reliable: bool,
+    /// Whether it has begun a load, which has threads of its own.
+    pub(crate) loads: AtomicBool,
     dead: AtomicBool,
     died: Notify,
     /// Until when it stands still.
@@ -54,6 +56,7 @@ impl Machine {
             name: name.into(),
             location,
             reliable,
+            loads: AtomicBool::new(false),
             dead: AtomicBool::new(false),
             died: Notify::new(),
             suspended_until: Moment::default(),

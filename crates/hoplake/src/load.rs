@@ -18,7 +18,7 @@ use hoplake_ingest::{
     build::{self, BuildSettings},
     source::{self, SourceOptions},
 };
-use hoplake_storage::{Cost, QueryContext, ReadPool, ReadSettings, Reader, Store};
+use hoplake_storage::{Cost, QueryContext, ReadPool, ReadSettings, Reader, RetrySettings, Store};
 use tokio::runtime::Handle;
 
 pub use hoplake_ingest::{
@@ -75,6 +75,8 @@ pub struct LoadOptions {
     pub source_positions: BTreeMap<String, String>,
     /// How long publication may take once everything is written, in milliseconds. Default 10 minutes.
     pub publish_timeout_ms: u64,
+    /// What pauses before repeated requests are drawn from. By default another each time.
+    pub retry_seed: Option<u64>,
     /// How long a web server may say nothing before the load gives up, in milliseconds. Default one minute.
     pub web_timeout_ms: u64,
     /// The most bytes of all inputs that are copied to `temp_dir`; no bound by default.
@@ -99,6 +101,7 @@ impl LoadOptions {
             message: String::new(),
             source_positions: BTreeMap::new(),
             publish_timeout_ms: 600_000,
+            retry_seed: None,
             web_timeout_ms: 60_000,
             copied_bytes_max: None,
         }
@@ -166,7 +169,8 @@ pub async fn load_until(
     let mut stop = pin!(stop);
     let mut branch = context.branch();
     let store = store.metered_by(&context);
-    let reader = Reader::new(store.clone(), ReadPool::new(ReadSettings::default())?);
+    let retry = RetrySettings { seed: options.retry_seed, ..RetrySettings::default() };
+    let reader = Reader::new(store.clone(), ReadPool::new(ReadSettings { retry, ..ReadSettings::default() })?);
     // Before anything is copied, which may be much.
     let mut load = Load::new(&reader, options.replace, &mut branch).await?;
     let bad_rows = Arc::new(match &options.bad_rows {

@@ -15,7 +15,7 @@ mod rejects;
 use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
 use async_trait::async_trait;
-use hoplake::{BadRowPolicy, Graph, LoadOptions, OpenSettings, Operation, VertexOrder};
+use hoplake::{BadRowPolicy, Graph, LoadOptions, Operation, VertexOrder};
 use tempfile::TempDir;
 use tokio::task::{JoinHandle, spawn_blocking};
 
@@ -23,6 +23,7 @@ use self::files::CopyFiles;
 pub(crate) use self::files::SET_ASIDE_MAX;
 use crate::{
     Columns, Ends, FeedError, Position, Progress, Row, Settings,
+    feed::open_graph,
     fold::Waiting,
     letters::{self, Letter},
     mapping::Mapping,
@@ -93,6 +94,7 @@ pub async fn copy(
         replace,
         order: VertexOrder::Keys,
         message: format!("first copy of {}", settings.source.name),
+        retry_seed: Some(fastrand::u64(..)),
         source_positions: BTreeMap::from([(settings.source.name.clone(), position.to_string())]),
         ..LoadOptions::from_paths::<&str>([])
     };
@@ -101,7 +103,8 @@ pub async fn copy(
     if may_miss {
         let (changes, stubs) = rejects::read(&files, &rejects)?;
         waiting.apply(&changes);
-        let graph = Graph::open_with(store.clone(), &OpenSettings::default()).await?;
+        let missing = || FeedError::unavailable("the graph that was loaded is not there");
+        let graph = open_graph(store).await?.ok_or_else(missing)?;
         let letters = files.letters(&position.of_source);
         (version, position) = complete(&graph, settings, &position, &waiting, stubs, &letters).await?;
     }

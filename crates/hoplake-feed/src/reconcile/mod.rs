@@ -211,10 +211,10 @@ pub(crate) async fn resnapshot(
 ) -> Result<Reconciled, FeedError> {
     let begun = Instant::now();
     let scope = Scope::new(mapping, &[])?;
+    // Before the rows, so that the position does not go back. Which edges wait is found anew.
+    let view = View::at_its_position(feed::forgetting(&ends.store, settings, mapping.clone()).await?);
     let snapshot = ends.source.snapshot(Purpose::Renew).await?;
     let position = snapshot.position().to_owned();
-    // Which edges wait is found anew.
-    let view = View::at_its_position(feed::forgetting(&ends.store, settings, mapping.clone()).await?);
     let folder = temporary_folder(settings)?;
     let mut comparing = Comparing::new(scope, mapping.clone(), snapshot, view);
     comparing.letters = Some(Letters { position: position.clone(), all: Vec::new() });

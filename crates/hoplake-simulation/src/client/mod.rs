@@ -80,6 +80,10 @@ impl Client {
 
     /// Waits while the process stands still, for ever if it has ended.
     pub(crate) async fn gate(&self) {
+        // Time stands still until a thread is done: what follows it, and draws, comes after all else of its moment.
+        if self.machine.loads.load(Relaxed) {
+            sleep(Duration::from_millis(1)).await;
+        }
         loop {
             if self.machine.is_dead() {
                 return std::future::pending().await;

@@ -59,6 +59,8 @@ const FOLLOWED_WITHIN: Duration = Duration::from_secs(3_600);
 struct Plan {
     /// Transactions before the first copy; without, the feed begins with an empty graph and an empty log.
     copied: Option<u64>,
+    /// Whether the feeds make the copy, among faults.
+    feeds_copy: bool,
     transactions: u64,
     pause_ms: u64,
     feeds: u64,
@@ -76,9 +78,10 @@ impl Plan {
         let mut one_in = |bound: u64| random.below(bound) == 0;
         let (copies, purges, damages, discards) = (one_in(4), one_in(3), one_in(3), one_in(4));
         let (reconciles, retries, vacuums, two) = (!one_in(3), !one_in(3), one_in(3), one_in(2));
+        let feeds_copy = one_in(2);
         Self {
-            // A load has threads of its own, and so neither disks that lose the power nor faults.
-            copied: (copies && !world.in_folder).then(|| random.below(20)),
+            copied: copies.then(|| random.below(20)),
+            feeds_copy,
             transactions: 5 + random.below(60),
             pause_ms: [0, 100, 2_000, 20_000][random.below(4) as usize],
             feeds: 1 + u64::from(two),
@@ -208,6 +211,9 @@ async fn found(feeding: &Arc<Feeding>) {
     };
     for _ in 0..transactions {
         feeding.transact();
+    }
+    if plan.feeds_copy {
+        return;
     }
     let opened = Feed::open_on(feeding.ends(&machine), settings.clone(), RunOptions::default(), Arc::new(())).await;
     if let Err(error) = opened {

@@ -1,6 +1,10 @@
 //! The database as a feed reaches it: connections break, answers come late, and what is purged is gone.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, atomic::Ordering::Relaxed},
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use hoplake_feed::{
@@ -91,6 +95,7 @@ impl Source for Connection {
         let position = self.database.position();
         self.world.log(|| format!("{} has a snapshot to {purpose:?} at {position}", self.machine.name));
         let tables = self.database.at(position).expect("it is the newest");
+        self.machine.loads.fetch_or(purpose == Purpose::Copy, Relaxed);
         Ok(Box::new(Rows { connection: self.clone(), position: position.to_string(), tables }))
     }
 

@@ -191,7 +191,15 @@ impl Files {
     fn record(&mut self, (line, length): (Bytes, u64)) -> Record {
         let before = self.at();
         self.offset += length;
-        Record { part: PART.to_owned(), at: before.clone(), before, behind: self.at(), value: line, is_line: true }
+        Record {
+            part: PART.to_owned(),
+            at: before.clone(),
+            before,
+            behind: self.at(),
+            value: line,
+            is_line: true,
+            is_mark: false,
+        }
     }
 
     /// At the end of a file: whether another one follows, to which it then goes.
@@ -287,7 +295,15 @@ impl Log for Input {
                 }
                 // Nothing can be read again.
                 let (before, behind) = (String::new(), String::new());
-                return Ok(Next::Record(Record { part: PART.to_owned(), at, before, behind, value, is_line: true }));
+                return Ok(Next::Record(Record {
+                    part: PART.to_owned(),
+                    at,
+                    before,
+                    behind,
+                    value,
+                    is_line: true,
+                    is_mark: false,
+                }));
             }
             if self.has_ended {
                 if std::mem::replace(&mut self.was_told, true) {

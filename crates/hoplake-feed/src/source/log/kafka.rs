@@ -208,6 +208,7 @@ impl Log for Kafka {
                 behind: (offset + 1).to_string(),
                 value: value.into(),
                 is_line: false,
+                is_mark: false,
             }));
         }
     }

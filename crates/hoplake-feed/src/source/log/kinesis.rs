@@ -350,6 +350,7 @@ impl Shard {
             behind: before.next().text(),
             value: data,
             is_line: false,
+            is_mark: false,
         })
     }
 
@@ -363,6 +364,7 @@ impl Shard {
             behind: END.to_owned(),
             value: Bytes::new(),
             is_line: false,
+            is_mark: true,
         }
     }
 }

@@ -238,7 +238,7 @@ fn address(url: &str) -> Result<Address, FeedError> {
 impl Style {
     /// What a record says.
     fn decode(self, record: &Record, tables: &Tables) -> Result<Event, FeedError> {
-        if record.value.is_empty() {
+        if record.is_mark {
             return Ok(Event::Nothing);
         }
         let decoded = match std::str::from_utf8(&record.value) {

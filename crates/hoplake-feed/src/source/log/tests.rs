@@ -103,6 +103,7 @@ impl Reader {
             behind: (offset + 1).to_string(),
             value: line.as_bytes().to_vec().into(),
             is_line: true,
+            is_mark: false,
         };
         let event = self.style.decode(&record, self.assembler.tables())?;
         self.assembler.take(&record, event)?;
@@ -412,8 +413,15 @@ fn damaged_records_are_refused_and_never_panic() {
         let tables = Tables::new(&catalogue, &following(&catalogue), style);
         let decode = |bytes: &[u8]| {
             let (part, before, behind) = Default::default();
-            let record =
-                Record { part, at: "log:7".into(), before, behind, value: bytes.to_vec().into(), is_line: false };
+            let record = Record {
+                part,
+                at: "log:7".into(),
+                before,
+                behind,
+                value: bytes.to_vec().into(),
+                is_line: false,
+                is_mark: false,
+            };
             style.decode(&record, &tables)
         };
         let mut dice = fastrand::Rng::with_seed(1);

@@ -18,10 +18,11 @@ pub(super) struct Record {
     pub(super) before: String,
     /// See above.
     pub(super) behind: String,
-    /// Without any it only says how far its part was read.
     pub(super) value: Bytes,
     /// Whether it is a line, which may have been written in part.
     pub(super) is_line: bool,
+    /// Whether it is none of the log, and only says how far its part was read.
+    pub(super) is_mark: bool,
 }
 
 impl Record {

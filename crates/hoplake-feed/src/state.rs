@@ -120,7 +120,7 @@ pub async fn read(store: &Store, source: &str, id: &str) -> Result<Option<State>
     for line in text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
         match serde_json::from_slice(line).map_err(|_| damaged())? {
             Line::Waiting(line) => {
-                let (id, edge) = line.read().ok_or_else(|| damaged())?;
+                let (id, edge) = line.read().ok_or_else(damaged)?;
                 changes.insert(id, Some(edge));
             }
             Line::Held(name) => drop(state.held.insert(name)),

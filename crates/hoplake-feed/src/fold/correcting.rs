@@ -56,7 +56,7 @@ pub(crate) fn correct(mapping: &Mapping, corrections: &[Correction], known: &Kno
 
 impl Mapping {
     /// What to do where an end of an edge lacks, and whose row says that there is the edge.
-    fn of_edge(&self, id: &EdgeId) -> ([Option<Missing>; 2], Owner) {
+    pub(crate) fn of_edge(&self, id: &EdgeId) -> ([Option<Missing>; 2], Owner) {
         for entry in &self.entries {
             match &entry.item {
                 Item::Edge(map) => {

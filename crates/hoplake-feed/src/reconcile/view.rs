@@ -8,7 +8,7 @@ use super::scope::Scope;
 use crate::{
     Element, FeedError, Transaction,
     applying::Applying,
-    fold::{Aside, EdgeId, EdgeTypeName, Folded, Known, Need, Overlay, Waiting},
+    fold::{Aside, EdgeId, EdgeTypeName, Folded, Known, Need, Overlay, Owner, Waiting},
     lookups::{EdgeKeys, look_up, row_of},
     value::as_key,
 };
@@ -42,16 +42,22 @@ impl View {
         Self { applying, overlay: Overlay::default(), waiting, held: BTreeSet::new() }
     }
 
-    /// Whether a change of this was set aside, or one of the row that says that there is this edge.
+    /// Whether a change of this was set aside, or one of the row that says that there is this edge. What only its other end's row says is
+    /// nothing of the edge: it waits.
     pub(super) fn is_held(&self, element: &Element) -> bool {
         let is_held = |name: String| self.held.contains(&name);
-        !self.held.is_empty()
-            && (is_held(element.to_string())
-                || if let Element::Edge(id) = element {
-                    is_held(id.source.to_string()) || is_held(id.target.to_string())
-                } else {
-                    false
-                })
+        if self.held.is_empty() {
+            return false;
+        }
+        if is_held(element.to_string()) {
+            return true;
+        }
+        let Element::Edge(id) = element else { return false };
+        match self.applying.mapping.of_edge(id).1 {
+            Owner::Row => false,
+            Owner::Source => is_held(id.source.to_string()),
+            Owner::Target => is_held(id.target.to_string()),
+        }
     }
 
     /// Notes that a row cannot be read.

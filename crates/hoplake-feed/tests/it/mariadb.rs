@@ -445,3 +445,41 @@ async fn a_purged_position_is_got_past() {
     let found = Model::of_graph(feed.graph()).await;
     assert!(found == expected, "{}", found.difference(&expected));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn edges_to_a_row_that_cannot_be_read_wait_when_all_rows_are_read_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = MariaDbServer::start(&[]).unwrap();
+    let sql = |statements: &str| server.sql("test", statements).unwrap();
+    sql("CREATE TABLE person (id INT PRIMARY KEY, score VARCHAR(9)); CREATE TABLE note (id INT PRIMARY KEY, about INT)");
+    let mapping = "
+[[table]]
+name = 'person'
+types = { score = 'int64' }
+on_error = 'dead-letter'
+vertex = { label = 'Person' }
+[[table]]
+name = 'note'
+vertex = { label = 'Note' }
+[[table.edges]]
+label = 'about'
+columns = 'about'
+to = 'Person'";
+    let settings = settings(&server, &folder.path().join("graph"), mapping);
+    let once = RunOptions { once: true, ..RunOptions::default() };
+    Feed::open(settings.clone(), once.clone(), Arc::new(())).await.unwrap();
+    sql("INSERT INTO person VALUES (7, 'much'); INSERT INTO note VALUES (1, 7)");
+    let anew = RunOptions { resnapshot: true, ..once.clone() };
+    let feed = Feed::open(settings.clone(), anew, Arc::new(())).await.unwrap();
+    let found = Model::of_graph(feed.graph()).await;
+    assert!(found.vertices.keys().eq(["Note:1"]) && found.edges.is_empty(), "{found:?}");
+    drop(feed);
+    sql("UPDATE person SET score = '5' WHERE id = 7");
+    let mut feed = Feed::open(settings.clone(), once.clone(), Arc::new(())).await.unwrap();
+    feed.run(std::future::pending()).await.unwrap();
+    drop(feed);
+    assert_eq!(retry(&settings, &Selection::All).await.unwrap().left, 0);
+    let feed = Feed::open(settings, once, Arc::new(())).await.unwrap();
+    let found = Model::of_graph(feed.graph()).await;
+    assert!(found.edges.keys().eq(["Note:1 -about-> Person:7"]), "{found:?}");
+}

@@ -451,7 +451,9 @@ async fn edges_to_a_row_that_cannot_be_read_wait_when_all_rows_are_read_anew() {
     let folder = tempfile::tempdir().unwrap();
     let server = MariaDbServer::start(&[]).unwrap();
     let sql = |statements: &str| server.sql("test", statements).unwrap();
-    sql("CREATE TABLE person (id INT PRIMARY KEY, score VARCHAR(9)); CREATE TABLE note (id INT PRIMARY KEY, about INT)");
+    sql(
+        "CREATE TABLE person (id INT PRIMARY KEY, score VARCHAR(9)); CREATE TABLE note (id INT PRIMARY KEY, about INT)",
+    );
     let mapping = "
 [[table]]
 name = 'person'

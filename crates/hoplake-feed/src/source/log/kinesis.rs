@@ -71,7 +71,7 @@ struct Shard {
     parents: Vec<String>,
     /// What has to come first, where something was read of it before.
     resumes: Option<Offset>,
-    iterator: Iterator,
+    iterator: ShardIterator,
     records: VecDeque<Change>,
     read: Option<Instant>,
     /// Whether all that was written so far has been read.
@@ -79,7 +79,7 @@ struct Shard {
 }
 
 /// Where a shard is read on.
-enum Iterator {
+enum ShardIterator {
     /// It has to be asked for.
     Unknown,
     At(String),
@@ -225,18 +225,17 @@ fn failed<E>(what: &str, error: SdkError<E, HttpResponse>) -> FeedError
 where
     E: ProvideErrorMetadata + std::error::Error + 'static,
 {
-    let code = error.as_service_error().and_then(|error| error.code());
-    let (kind, hint) = match code {
-        Some("ResourceNotFoundException") => {
-            (FeedErrorKind::Unavailable, "correct source.url, or start the producer first")
-        }
-        _ => (FeedErrorKind::Unavailable, "are the region, the network and the credentials right?"),
-    };
-    let why = match (error.as_service_error().and_then(|error| error.message()), code) {
-        (Some(message), Some(code)) => format!("{code}, {message}"),
+    let service = error.as_service_error();
+    let code = service.and_then(|error| error.code());
+    let why = match (code, service.and_then(|error| error.message())) {
+        (Some(code), Some(message)) => format!("{code}, {message}"),
         _ => DisplayErrorContext(&error).to_string(),
     };
-    FeedError::new(kind, format!("could not {what}: {why}")).hint(hint)
+    let hint = match code {
+        Some("ResourceNotFoundException") => "correct source.url, or start the producer first",
+        _ => "are the region, the network and the credentials right?",
+    };
+    FeedError::unavailable(format!("could not {what}: {why}")).hint(hint)
 }
 
 impl Shard {
@@ -246,9 +245,9 @@ impl Shard {
         let name = format!("{stream}/{id}");
         let invalid = || FeedError::invalid("the graph's position is not one of Kinesis");
         let (resumes, iterator) = match from.get(&name).map(String::as_str) {
-            None => (None, Iterator::Unknown),
-            Some(END) => (None, Iterator::Ended),
-            Some(offset) => (Some(Offset::parse(offset).ok_or_else(invalid)?), Iterator::Unknown),
+            None => (None, ShardIterator::Unknown),
+            Some(END) => (None, ShardIterator::Ended),
+            Some(offset) => (Some(Offset::parse(offset).ok_or_else(invalid)?), ShardIterator::Unknown),
         };
         let parents = [described.parent_shard_id, described.adjacent_parent_shard_id].into_iter().flatten();
         // Those that are not listed any more were read to their ends, or there never was anything of them.
@@ -265,7 +264,7 @@ impl Shard {
 
     /// Whether all of it was passed on, but that it has ended.
     fn has_ended(&self) -> bool {
-        self.records.is_empty() && matches!(self.iterator, Iterator::Ending)
+        self.records.is_empty() && matches!(self.iterator, ShardIterator::Ending)
     }
 
     fn due_in(&self) -> Duration {
@@ -276,15 +275,15 @@ impl Shard {
         let what = format!("read {}", self.name);
         self.read = Some(Instant::now());
         let iterator = match &self.iterator {
-            Iterator::At(iterator) => iterator.clone(),
+            ShardIterator::At(iterator) => iterator.clone(),
             _ => self.begin(client).await?,
         };
         let reading = client.get_records().shard_iterator(iterator).limit(RECORDS_MAX);
         let answer = reading.send().await.map_err(|error| failed(&what, error))?;
         self.is_at_end = answer.records.is_empty() && answer.millis_behind_latest.unwrap_or_default() == 0;
         self.iterator = match answer.next_shard_iterator {
-            Some(next) => Iterator::At(next),
-            None => Iterator::Ending,
+            Some(next) => ShardIterator::At(next),
+            None => ShardIterator::Ending,
         };
         for record in answer.records {
             let arrived_ms =
@@ -303,7 +302,7 @@ impl Shard {
                 Change { arrived_ms, before, data }
             }));
         }
-        let has_all = self.is_at_end || matches!(self.iterator, Iterator::Ending);
+        let has_all = self.is_at_end || matches!(self.iterator, ShardIterator::Ending);
         match self.resumes.take() {
             Some(resumes) if has_all => Err(self.lost(&resumes)),
             resumes => {
@@ -356,7 +355,7 @@ impl Shard {
 
     /// That it has ended.
     fn end(&mut self) -> Record {
-        self.iterator = Iterator::Ended;
+        self.iterator = ShardIterator::Ended;
         Record {
             part: self.name.clone(),
             at: format!("{}:{END}", self.name),
@@ -382,9 +381,9 @@ impl Kinesis {
     /// The shards whose parents have ended, and that have not.
     fn readable(&self) -> Vec<usize> {
         let ended: HashMap<_, _> =
-            self.shards.iter().map(|it| ((&it.stream, &it.id), matches!(it.iterator, Iterator::Ended))).collect();
+            self.shards.iter().map(|it| ((&it.stream, &it.id), matches!(it.iterator, ShardIterator::Ended))).collect();
         let is_readable = |shard: &Shard| {
-            !matches!(shard.iterator, Iterator::Ended)
+            !matches!(shard.iterator, ShardIterator::Ended)
                 && shard.parents.iter().all(|id| ended.get(&(&shard.stream, id)).is_none_or(|has_ended| *has_ended))
         };
         self.shards.iter().enumerate().filter(|(_, it)| is_readable(it)).map(|(number, _)| number).collect()
@@ -420,7 +419,7 @@ impl Log for Kinesis {
     }
 
     fn is_split(&self) -> bool {
-        self.shards.iter().filter(|it| !matches!(it.iterator, Iterator::Ended)).count() > 1
+        self.shards.iter().filter(|it| !matches!(it.iterator, ShardIterator::Ended)).count() > 1
     }
 
     fn offsets(&self) -> Offsets {

@@ -176,7 +176,7 @@ impl Bench {
         Ok(Conn::new(Opts::from_url(&self.database.url("test"))?).await?)
     }
 
-    /// So many people, each of whom knows some others since a day.
+    /// Fills the tables: `people`, each of whom knows `known` others.
     async fn fill(&self, people: u64, known: u64) -> Result<()> {
         let mut conn = self.connect().await?;
         // The copy does not read the log.

@@ -1,5 +1,5 @@
 """moto's server, whose shards end as those of Kinesis: what was put into a shard before it was split stays there, nothing is put into it
-afterwards, and who has read all of it is told that it has ended."""
+afterwards, and its last records come without an iterator for more."""
 
 import sys
 from collections import OrderedDict

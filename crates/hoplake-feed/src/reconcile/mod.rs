@@ -211,7 +211,7 @@ pub(crate) async fn resnapshot(
 ) -> Result<Reconciled, FeedError> {
     let begun = Instant::now();
     let scope = Scope::new(mapping, &[])?;
-    // Before the rows, so that the position does not go back. Which edges wait is found anew.
+    // Before the rows, so that the position does not go back. The comparison itself finds which edges wait.
     let view = View::at_its_position(feed::forgetting(&ends.store, settings, mapping.clone()).await?);
     let snapshot = ends.source.snapshot(Purpose::Renew).await?;
     let position = snapshot.position().to_owned();

@@ -13,7 +13,7 @@ impl OpenTransaction {
     /// Adds a change.
     ///
     /// # Errors
-    /// [`Invalid`](crate::FeedErrorKind::Invalid) if all of them take more than so many bytes.
+    /// [`Invalid`](crate::FeedErrorKind::Invalid) if all of them take more than `bytes_max`.
     pub(crate) fn push(&mut self, change: Change, bytes_max: u64) -> Result<(), FeedError> {
         self.bytes += change.bytes();
         self.changes.push(change);

@@ -82,7 +82,7 @@ async fn copied(settings: &Settings) {
     }
 }
 
-/// Says that it is over, also if the test fails: a thread that works would hold it up for ever.
+/// Ends the workload when it is dropped, also if the test fails: the runtime waits for its thread.
 struct Over(Arc<AtomicBool>);
 
 impl Drop for Over {

@@ -1,6 +1,6 @@
 //! Records of topics of Kafka.
 //!
-//! Each partition is read from its own offset: the graph keeps them, so there is no consumer group.
+//! Each partition is read from its own offset: the graph keeps these, and no consumer group is used.
 
 use std::{
     collections::VecDeque,

@@ -8,7 +8,7 @@
 //! that came of it are read.
 
 use std::{
-    collections::{BTreeSet, HashMap, VecDeque},
+    collections::{BTreeSet, VecDeque},
     time::{Duration, Instant},
 };
 
@@ -35,8 +35,9 @@ use super::{
 };
 use crate::{FeedError, FeedErrorKind, error::COPY_ANEW};
 
-/// Records of an answer, which has 10 MB at most.
-const RECORDS_MAX: i32 = 4_000;
+/// Records that are asked for at a time, of all shards together and at least of each. An answer has 10 MB at most.
+const RECORDS_MAX: usize = 4_000;
+const RECORDS_MIN: usize = 100;
 
 /// How often a shard is read. Kinesis allows five requests a second, of all that read it.
 const READ_EVERY: Duration = Duration::from_millis(500);
@@ -68,7 +69,8 @@ struct Shard {
     id: String,
     /// `stream/shard`.
     name: String,
-    parents: Vec<String>,
+    /// The shards that it came of, by name, which have to end first.
+    parents: BTreeSet<String>,
     /// What has to come first, where something was read of it before.
     resumes: Option<Offset>,
     iterator: ShardIterator,
@@ -251,10 +253,16 @@ impl Shard {
         };
         let parents = [described.parent_shard_id, described.adjacent_parent_shard_id].into_iter().flatten();
         // Those that are not listed any more were read to their ends, or there never was anything of them.
-        let parents = parents.filter(|id| listed.contains(id)).collect();
+        let parents = parents.filter(|id| listed.contains(id)).map(|id| format!("{stream}/{id}"));
+        let parents = parents.filter(|name| from.get(name).is_none_or(|offset| offset != END)).collect();
         let stream = stream.to_owned();
         let records = VecDeque::new();
         Ok(Self { stream, id, name, parents, resumes, iterator, records, read: None, is_at_end: false })
+    }
+
+    /// Whether its turn has come.
+    fn is_readable(&self) -> bool {
+        self.parents.is_empty() && !matches!(self.iterator, ShardIterator::Ended)
     }
 
     /// Whether it is to be read before anything of it can be passed on.
@@ -271,14 +279,14 @@ impl Shard {
         self.read.map_or(Duration::ZERO, |read| READ_EVERY.saturating_sub(read.elapsed()))
     }
 
-    async fn read(&mut self, client: &Client) -> Result<(), FeedError> {
+    async fn read(&mut self, client: &Client, records_max: usize) -> Result<(), FeedError> {
         let what = format!("read {}", self.name);
         self.read = Some(Instant::now());
         let iterator = match &self.iterator {
             ShardIterator::At(iterator) => iterator.clone(),
             _ => self.begin(client).await?,
         };
-        let reading = client.get_records().shard_iterator(iterator).limit(RECORDS_MAX);
+        let reading = client.get_records().shard_iterator(iterator).limit(records_max as i32);
         let answer = reading.send().await.map_err(|error| failed(&what, error))?;
         self.is_at_end = answer.records.is_empty() && answer.millis_behind_latest.unwrap_or_default() == 0;
         self.iterator = match answer.next_shard_iterator {
@@ -377,33 +385,25 @@ fn pause(shards: &[&mut Shard]) -> Duration {
     behind.or_else(|| wanted().map(|it| it.due_in()).min().filter(|_| is_empty)).unwrap_or_default()
 }
 
-impl Kinesis {
-    /// The shards whose parents have ended, and that have not.
-    fn readable(&self) -> Vec<usize> {
-        let ended: HashMap<_, _> =
-            self.shards.iter().map(|it| ((&it.stream, &it.id), matches!(it.iterator, ShardIterator::Ended))).collect();
-        let is_readable = |shard: &Shard| {
-            !matches!(shard.iterator, ShardIterator::Ended)
-                && shard.parents.iter().all(|id| ended.get(&(&shard.stream, id)).is_none_or(|has_ended| *has_ended))
-        };
-        self.shards.iter().enumerate().filter(|(_, it)| is_readable(it)).map(|(number, _)| number).collect()
-    }
-}
-
 #[async_trait]
 impl Log for Kinesis {
     async fn next(&mut self) -> Result<Next, FeedError> {
-        let readable = self.readable();
-        let shards = self.shards.iter_mut().enumerate();
-        let mut shards: Vec<_> =
-            shards.filter(|(number, _)| readable.contains(number)).map(|(_, shard)| shard).collect();
-        tokio::time::sleep(pause(&shards)).await;
+        let mut shards: Vec<_> = self.shards.iter_mut().filter(|it| it.is_readable()).collect();
+        let pause = pause(&shards);
+        // Even none would last until the next millisecond, for each record.
+        if !pause.is_zero() {
+            tokio::time::sleep(pause).await;
+        }
+        let records_max = (RECORDS_MAX / shards.len().max(1)).max(RECORDS_MIN);
         let due = shards.iter_mut().filter(|it| it.is_wanted() && it.due_in().is_zero());
-        join_all(due.map(|it| it.read(&self.client))).await.into_iter().collect::<Result<(), _>>()?;
+        join_all(due.map(|it| it.read(&self.client, records_max))).await.into_iter().collect::<Result<(), _>>()?;
         if let Some(ended) = shards.iter_mut().find(|it| it.has_ended()) {
             let ended = ended.end();
-            let is_parent = |it: &Shard| it.parents.iter().any(|id| ended.part == format!("{}/{id}", it.stream));
-            if !self.shards.iter().any(is_parent) {
+            let mut has_children = false;
+            for shard in &mut self.shards {
+                has_children |= shard.parents.remove(&ended.part);
+            }
+            if !has_children {
                 let why = format!("{} was divided or merged: its stream is opened again", ended.part);
                 return Err(FeedError::unavailable(why));
             }

@@ -1,7 +1,7 @@
 //! Logs and traces of programs that run on, such as `hoplake serve` and `hoplake feed run`.
 //!
 //! Logs go to standard error. Spans whose target is [`SPANS`], and they alone, go to a collector if the environment names one;
-//! without one no span is made at all.
+//! without one no span is made at all. A warning that repeats is written a few times in ten seconds (`throttle`).
 
 #[cfg(feature = "otlp")]
 mod export;
@@ -9,10 +9,19 @@ mod export;
 #[path = "no_export.rs"]
 mod export;
 
+mod throttle;
+
 use export::Exporter;
 pub use export::continue_trace;
+use throttle::Throttle;
 use tracing::level_filters::LevelFilter;
-use tracing_subscriber::{Layer, filter::Targets, layer::SubscriberExt, registry, util::SubscriberInitExt};
+use tracing_subscriber::{
+    Layer,
+    filter::{FilterExt, Targets},
+    layer::SubscriberExt,
+    registry,
+    util::SubscriberInitExt,
+};
 
 /// The target of spans that are exported, and of their events; a literal where macros need one.
 pub const SPANS: &str = "hoplake::spans";
@@ -61,7 +70,7 @@ pub fn start(service: &'static str, format: LogFormat, filter: &str) -> Result<T
     // Before logging begins: an error here is returned, and a later call can still begin to log.
     let exporter = is_wanted.then(|| Exporter::start(service)).transpose()?;
     let spans = exporter.as_ref().map(Exporter::layer);
-    let begun = registry().with(lines.with_filter(targets)).with(spans).try_init();
+    let begun = registry().with(lines.with_filter(targets.and(Throttle::default()))).with(spans).try_init();
     begun.map_err(|error| TelemetryError(format!("cannot log: {error}")))?;
     Ok(Telemetry(exporter))
 }

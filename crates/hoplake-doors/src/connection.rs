@@ -2,7 +2,10 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, Weak},
+    sync::{
+        Arc, Mutex, MutexGuard, Weak,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
     time::{Duration, Instant},
 };
 
@@ -10,6 +13,13 @@ use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
 use crate::Visit;
+
+/// Requests that a connection may have with a wrong token, or without one where one is needed: a program that guesses has to
+/// connect again after these.
+const DISTRUSTED_MAX: usize = 8;
+/// Answers that a connection may have under way of those that need no token. A client that reads has a few; beyond these it
+/// does not read.
+const OPEN_ANSWERS_MAX: usize = 16;
 
 /// The stage of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +69,12 @@ pub struct Connection {
     then: Mutex<Option<Work>>,
     /// Signals its task to close it.
     pub(crate) close: CancellationToken,
+    /// Signals its task to close it when the answers under way have left.
+    pub(crate) leave: CancellationToken,
+    /// Requests that were refused for their token.
+    distrusted: AtomicUsize,
+    /// Answers under way that need no token.
+    open_answers: AtomicUsize,
 }
 
 /// How long a connection may take.
@@ -130,7 +146,40 @@ impl Connection {
         let turn = waiting.enter(Stage::Half, &close);
         drop(waiting);
         let state = State { stage: Stage::Half, since: Instant::now(), turn, visits: Vec::new(), under_way: 0 };
-        Arc::new(Self { all: all.clone(), state: Mutex::new(state), then: Mutex::default(), close })
+        Arc::new(Self {
+            all: all.clone(),
+            state: Mutex::new(state),
+            then: Mutex::default(),
+            close,
+            leave: CancellationToken::new(),
+            distrusted: AtomicUsize::new(0),
+            open_answers: AtomicUsize::new(0),
+        })
+    }
+
+    /// A request is refused for its token. After a few of them the connection is closed, when its answers have left. Whether
+    /// this was the last.
+    pub fn distrust(&self) -> bool {
+        let is_last = self.distrusted.fetch_add(1, Relaxed) + 1 >= DISTRUSTED_MAX;
+        if is_last {
+            self.leave.cancel();
+        }
+        is_last
+    }
+
+    /// Counts an answer that needs no token, until [`Self::close_answer`]. Whether there is room for it; if there is not, the
+    /// connection is closed when its answers have left.
+    pub(crate) fn open_answer(&self) -> bool {
+        let has_room = self.open_answers.fetch_add(1, Relaxed) < OPEN_ANSWERS_MAX;
+        if !has_room {
+            self.open_answers.fetch_sub(1, Relaxed);
+            self.leave.cancel();
+        }
+        has_room
+    }
+
+    pub(crate) fn close_answer(&self) {
+        self.open_answers.fetch_sub(1, Relaxed);
     }
 
     /// Goes on with this when hyper lets go of the connection, within the bounds of its door.
@@ -267,6 +316,22 @@ mod tests {
         assert!(!all.make_room(3, 4));
         drop((half, idle, busy));
         assert_eq!(all.count(), (0, 0));
+    }
+
+    #[test]
+    fn who_guesses_and_who_does_not_read_is_asked_to_leave() {
+        let all = Arc::new(Connections::default());
+        let guessing = Attended(Connection::open(&all));
+        let guesses: Vec<_> = (0..DISTRUSTED_MAX).map(|_| guessing.0.distrust()).collect();
+        assert!(guesses[DISTRUSTED_MAX - 1] && !guesses[..DISTRUSTED_MAX - 1].contains(&true));
+        assert!(guessing.0.leave.is_cancelled() && !guessing.0.close.is_cancelled());
+        let unread = Attended(Connection::open(&all));
+        let visits: Vec<_> = (0..OPEN_ANSWERS_MAX).map(|_| Visit::begin(&unread.0)).collect();
+        assert!(visits.iter().all(|visit| visit.needs_no_token()) && !unread.0.leave.is_cancelled());
+        let one_more = Visit::begin(&unread.0);
+        assert!(!one_more.needs_no_token() && unread.0.leave.is_cancelled());
+        drop((visits, one_more));
+        assert!(Visit::begin(&unread.0).needs_no_token());
     }
 
     #[test]

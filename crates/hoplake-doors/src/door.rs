@@ -50,10 +50,10 @@ pub trait Handler: Send + Sync + 'static {
 }
 
 /// The answer with what a registry of metrics writes.
-pub fn open_metrics(text: String) -> Response<Body> {
+pub fn open_metrics(text: impl Into<Body>) -> Response<Body> {
     // With this type Prometheus reads OpenMetrics.
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    ([(header::CONTENT_TYPE, kind)], text).into_response()
+    ([(header::CONTENT_TYPE, kind)], text.into()).into_response()
 }
 
 /// The versions of HTTP at a door.
@@ -178,7 +178,7 @@ impl<H: Handler> Door<H> {
             tokio::select! {
                 _ = serving.as_mut() => return true,
                 () = connection.close.cancelled() => return false,
-                () = closing.cancelled(), if !is_closing => {
+                () = either(closing, &connection.leave), if !is_closing => {
                     is_closing = true;
                     shut_down(serving.as_mut());
                 }
@@ -217,6 +217,14 @@ impl<H: Handler> Door<H> {
             .keep_alive_interval(PING_EVERY)
             .keep_alive_timeout(PING_MAX);
         builder
+    }
+}
+
+/// Ready when one of the two is cancelled.
+async fn either(one: &CancellationToken, other: &CancellationToken) {
+    tokio::select! {
+        () = one.cancelled() => {}
+        () = other.cancelled() => {}
     }
 }
 

@@ -40,6 +40,8 @@ pub struct Visit {
     waiting: AtomicBool,
     /// Milliseconds from the beginning to the last sign that the client reads.
     progress_ms: AtomicU64,
+    /// Whether it counts among the answers of its connection that need no token.
+    is_open: AtomicBool,
 }
 
 /// A part of an answer, in hyper's hands.
@@ -87,7 +89,16 @@ impl Visit {
             // Until there is an answer, it waits for it.
             waiting: AtomicBool::new(true),
             progress_ms: AtomicU64::new(0),
+            is_open: AtomicBool::new(false),
         }
+    }
+
+    /// Counts it among the answers of its connection that need no token, until it has left. Whether there is room for it: without,
+    /// the client has not read those before, and is to get an answer without a body, which leaves whether it reads or not.
+    pub fn needs_no_token(&self) -> bool {
+        let has_room = self.connection.as_ref().is_none_or(|connection| connection.open_answer());
+        self.is_open.store(has_room, Relaxed);
+        has_room
     }
 
     /// Keeps the query's permit until the answer has left.
@@ -107,7 +118,12 @@ impl Visit {
 
     /// The same for a request of `bytes` that is about to be decoded.
     pub fn hold_decoded(&self, budget: &MemoryBudget, bytes: usize) -> Result<(), MemoryFull> {
-        self.hold_request(budget, (bytes as u64).saturating_mul(DECODED_BYTES_PER_BYTE))
+        self.hold_request(budget, Self::decoded_bytes(bytes))
+    }
+
+    /// What a request of `bytes` takes when it is decoded.
+    pub fn decoded_bytes(bytes: usize) -> u64 {
+        (bytes as u64).saturating_mul(DECODED_BYTES_PER_BYTE)
     }
 
     /// Gives back what a request that was decoded does not take: all but its bytes that were only copied, and 32 times the others.
@@ -175,7 +191,11 @@ impl Default for Visit {
 
 impl Drop for Visit {
     fn drop(&mut self) {
-        self.connection.iter().for_each(|connection| connection.end());
+        let Some(connection) = &self.connection else { return };
+        if self.is_open.load(Relaxed) {
+            connection.close_answer();
+        }
+        connection.end();
     }
 }
 

@@ -7,6 +7,7 @@ use hoplake::{MemoryBudget, ReadPool, Store};
 use hoplake_doors::{ListenError, listen};
 use tokio::{
     net::TcpListener,
+    sync::Semaphore,
     task::{AbortHandle, JoinHandle},
     time::timeout,
 };
@@ -20,19 +21,23 @@ use crate::{
     catalog::{Catalog, Origin, StoreOpener},
     compaction::Compactor,
     doors::{door, joined},
+    failure::SHARED_MEMORY,
     gremlin::GremlinState,
     grpc, http,
     jobs::Jobs,
     lifecycle::Lifecycle,
     names::check_names,
     results::ResultCache,
-    telemetry::metrics::Metrics,
+    telemetry::{counters_text::CountersText, metrics::Metrics},
     workers::Workers,
 };
 
 /// After the grace, for the last answers to leave. A half of the second that is documented: giving memory back takes
 /// time, too.
 const LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// Streams of gRPC's reflection, over all connections: each has a few files in memory, of 100 KB, and none needs a token.
+const REFLECTIONS_MAX: usize = 64;
 
 /// Why a server did not begin, or broke off.
 #[derive(Debug, thiserror::Error)]
@@ -121,7 +126,7 @@ impl ServerBuilder {
         let workers =
             Workers::new("hoplake-query", threads).map_err(|source| ServerError::Threads { threads, source })?;
         let catalog = Arc::new(catalog);
-        let memory = MemoryBudget::new("all queries", settings.memory_bytes_max);
+        let memory = MemoryBudget::new(SHARED_MEMORY, settings.memory_bytes_max);
         let jobs = Jobs::new(&settings, catalog.clone(), memory.clone(), lifecycle.clone(), metrics.clone());
         let threads = settings.jobs.threads;
         let service = Arc::new(Service {
@@ -136,6 +141,8 @@ impl ServerBuilder {
             gremlin: GremlinState::new(&settings.gremlin),
             results: ResultCache::new(&settings.results),
             connections: Arc::default(),
+            reflections: Arc::new(Semaphore::new(REFLECTIONS_MAX)),
+            counters: CountersText::default(),
             lifecycle,
             catalog,
             metrics,

@@ -526,6 +526,14 @@ impl Settings {
         }
     }
 
+    /// What one request may take of the memory of all: never more than there is.
+    pub(crate) fn query_memory(&self) -> u64 {
+        match self.limits.memory_bytes_max {
+            0 => self.memory_bytes_max,
+            limit => limit.min(self.memory_bytes_max),
+        }
+    }
+
     pub(crate) fn queue_wait(&self) -> Duration {
         Duration::from_millis(self.queue_wait_ms)
     }

@@ -97,7 +97,7 @@ impl Call {
             trusted: is_trusted(service.settings.token.as_deref(), headers),
             for_node: false,
             visit: visit.cloned().unwrap_or_default(),
-            memory: service.memory.within("the query", bytes_max(service.settings.limits.memory_bytes_max)),
+            memory: service.memory.within("the query", service.settings.query_memory()),
             finished: false,
             service: service.clone(),
         }
@@ -202,7 +202,8 @@ impl Call {
     pub(crate) fn limits(&self, asked: &Asked) -> Limits {
         let limits = asked.within(&self.service.settings.limits);
         // The call's own budget, from which edges, rows and the unsent answer are taken; the shared one stays as it is.
-        self.memory.set_bytes_max(limits.memory_bytes_max.unwrap_or(u64::MAX));
+        let own = self.service.settings.query_memory();
+        self.memory.set_bytes_max(limits.memory_bytes_max.map_or(own, |asked| asked.min(own)));
         Limits { timeout: self.bounds.left(), ..limits }
     }
 
@@ -301,11 +302,6 @@ impl Asked {
             memory_bytes_max: least(self.memory_bytes_max, own.memory_bytes_max),
         }
     }
-}
-
-/// A limit on memory; 0 means none.
-fn bytes_max(limit: u64) -> u64 {
-    if limit == 0 { u64::MAX } else { limit }
 }
 
 /// The smaller of two limits, of which 0 means none: a client can lower a limit of the server, and never raise it.

@@ -50,7 +50,9 @@ pub(crate) use vertices::{parse_id, raw_id};
 
 use std::sync::Arc;
 
+use axum::body::Bytes;
 use hoplake::MemoryBudget;
+use tokio::sync::Semaphore;
 
 use crate::{
     Settings,
@@ -62,7 +64,10 @@ use crate::{
     jobs::{JobState, Jobs},
     lifecycle::Lifecycle,
     results::ResultCache,
-    telemetry::metrics::{Metrics, Readings},
+    telemetry::{
+        counters_text::CountersText,
+        metrics::{Metrics, Readings},
+    },
     workers::Workers,
 };
 
@@ -76,6 +81,10 @@ pub(crate) struct Service {
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) admission: Admission,
     pub(crate) connections: Arc<Connections>,
+    /// Streams of gRPC's reflection.
+    pub(crate) reflections: Arc<Semaphore>,
+    /// The counters as a text, for all that ask at the same time.
+    pub(crate) counters: CountersText,
     /// Graphs whose blocks other nodes may ask for.
     pub(crate) served: ServedGraphs,
     /// Reads for other nodes.
@@ -95,7 +104,11 @@ pub(crate) struct Service {
 
 impl Service {
     /// The counters, with what is going on now.
-    pub(crate) fn metrics_text(&self) -> String {
+    pub(crate) async fn metrics_text(&self) -> Bytes {
+        self.counters.newest(|| self.write_metrics()).await
+    }
+
+    fn write_metrics(&self) -> String {
         let (connections, half_open) = self.connections.count();
         self.metrics.text(&Readings {
             connections,

@@ -5,17 +5,17 @@ use std::{io, sync::Arc, time::Duration};
 use axum::{
     Router,
     body::Body,
-    http::{Request, Response},
+    http::{Method, Request, Response, Version, header},
 };
 use hoplake_doors::{Bounds, Door, Handler, Patience, Versions};
 use hyper::{body::Incoming, service::Service as HyperService};
 use hyper_util::service::TowerToHyperService;
 
-use super::{Arriving, Visit};
+use super::{Arriving, Visit, bodies::Rest};
 use crate::{
     Settings,
-    calls::{Protocol, Service, is_trusted},
-    failure::Failure,
+    calls::{Protocol, REQUEST_ID, Service, is_trusted},
+    failure::{Failure, Reason},
     grpc, http,
     server::ServerError,
 };
@@ -54,44 +54,35 @@ fn bounds(settings: &Settings) -> Bounds {
 
 impl Answering {
     /// A request that may take processor time, apart from what operators ask.
-    fn is_work(&self, path: &str) -> bool {
-        let prefix = match self.protocol {
-            Protocol::Grpc => "/hoplake.v1.",
-            Protocol::Http | Protocol::Gremlin => "/v1/",
-        };
-        path.starts_with(prefix)
+    fn is_work(&self, method: &Method, path: &str) -> bool {
+        match self.protocol {
+            Protocol::Grpc => path.starts_with("/hoplake.v1."),
+            Protocol::Http | Protocol::Gremlin => path.starts_with("/v1/") || is_query_of_tinkerpop(method, path),
+        }
     }
-}
 
-impl Handler for Answering {
-    async fn answer(self: Arc<Self>, request: Request<Incoming>, visit: Arc<Visit>) -> Response<Body> {
-        let (settings, budget) = (&self.service.settings, &self.service.memory);
-        let time = Duration::from_millis(settings.body_timeout_ms);
-        let silence = Duration::from_millis(settings.idle_timeout_ms);
-        let mut request = request.map(|body| {
-            let body = match self.protocol {
-                Protocol::Grpc => Arriving::prefixed(body, visit.clone(), budget),
-                Protocol::Http | Protocol::Gremlin => {
-                    Arriving::whole(body, visit.clone(), budget, settings.message_bytes_max)
-                }
-            };
-            Body::new(body.within(time, silence))
-        });
-        // Handlers find it there, and keep permit and memory with it.
-        request.extensions_mut().insert(visit.clone());
+    /// Answers a request that needs no token, or is refused for its token: what anyone may ask for is bounded for each connection, and
+    /// takes no more than its turn on the threads of the connections, which probes need as well.
+    async fn answer_openly(&self, request: Request<Body>, visit: Arc<Visit>, is_refused: bool) -> Response<Body> {
+        if is_refused && let Some(connection) = visit.connection() {
+            connection.distrust();
+        }
+        if !visit.needs_no_token() || !self.has_room_for(request.uri().path(), &visit) {
+            return self.unread();
+        }
+        // A client that sends thousands of requests at once has its next turn after all others.
+        tokio::task::yield_now().await;
+        match self.protocol {
+            // The services would decode its message first.
+            Protocol::Grpc if is_refused => grpc::refuse(&self.service, &request, visit),
+            // The handler rejects it and leaves the body unread; hyper then closes the connection.
+            _ => routed(&self.router, request).await,
+        }
+    }
+
+    /// Answers a request on the threads of queries.
+    async fn answer_with_work(&self, request: Request<Body>) -> Response<Body> {
         let router = self.router.clone();
-        // Probes, counters and reflection stay on this thread: they answer even if queries keep all of theirs.
-        if !self.is_work(request.uri().path()) {
-            return routed(&router, request).await;
-        }
-        if !is_trusted(settings.token.as_deref(), request.headers()) {
-            return match self.protocol {
-                // The services would decode its message first.
-                Protocol::Grpc => grpc::refuse(&self.service, &request, visit),
-                // The handler rejects it and leaves the body unread; hyper then closes the connection.
-                Protocol::Http | Protocol::Gremlin => routed(&router, request).await,
-            };
-        }
         // If the client disconnects, hyper drops this future, and with it the task.
         match self.service.workers.begin(async move { routed(&router, request).await }).await {
             Ok(response) => response,
@@ -103,6 +94,74 @@ impl Handler for Answering {
                     Protocol::Http | Protocol::Gremlin => http::refuse(&failure),
                 }
             }
+        }
+    }
+
+    /// Descriptions of the services are large and made for each stream, so there are only so many streams of them.
+    fn has_room_for(&self, path: &str, visit: &Visit) -> bool {
+        if self.protocol != Protocol::Grpc || !path.starts_with("/grpc.reflection.") {
+            return true;
+        }
+        let room = self.service.reflections.clone().try_acquire_owned().ok();
+        room.map(|permit| visit.keep(permit)).is_some()
+    }
+
+    /// The answer to a client that does not read: it has no body, which would wait with the others.
+    fn unread(&self) -> Response<Body> {
+        let message = "too many answers were asked for without the token, and not read yet; read them first";
+        let failure = Failure::new(Reason::Busy, message);
+        match self.protocol {
+            Protocol::Grpc => failure.status().into_http(),
+            Protocol::Http | Protocol::Gremlin => {
+                let mut response = http::refuse(&failure);
+                *response.body_mut() = Body::empty();
+                response
+            }
+        }
+    }
+}
+
+/// TinkerPop 4 sends its queries to the address at which WebSockets begin.
+fn is_query_of_tinkerpop(method: &Method, path: &str) -> bool {
+    method == Method::POST && path == "/gremlin"
+}
+
+impl Handler for Answering {
+    async fn answer(self: Arc<Self>, request: Request<Incoming>, visit: Arc<Visit>) -> Response<Body> {
+        let (settings, budget) = (&self.service.settings, &self.service.memory);
+        let time = Duration::from_millis(settings.body_timeout_ms);
+        let silence = Duration::from_millis(settings.idle_timeout_ms);
+        let is_first_version = request.version() < Version::HTTP_2;
+        let expects = request.headers().contains_key(header::EXPECT);
+        let mut request = request.map(|body| {
+            let body = match self.protocol {
+                Protocol::Grpc => Arriving::prefixed(body, visit.clone(), budget),
+                Protocol::Http | Protocol::Gremlin => {
+                    let rest = if is_first_version && !expects { Rest::Dropped } else { Rest::Unread };
+                    Arriving::whole(body, visit.clone(), budget, settings.message_bytes_max, rest)
+                }
+            };
+            Body::new(body.within(time, silence))
+        });
+        let is_work = self.is_work(request.method(), request.uri().path());
+        if is_query_of_tinkerpop(request.method(), request.uri().path()) {
+            http::bearer_of_basic(request.headers_mut());
+        }
+        // Handlers find it there, and keep permit and memory with it.
+        request.extensions_mut().insert(visit.clone());
+        let is_trusted = is_trusted(settings.token.as_deref(), request.headers());
+        // What names the request in the log, if its message cannot be read.
+        let named = request.headers().get(REQUEST_ID).cloned();
+        let call = grpc::call_name(request.uri().path());
+        // Probes, counters and reflection stay on this thread: they answer even if queries keep all of theirs.
+        let response = if is_work && is_trusted {
+            self.answer_with_work(request).await
+        } else {
+            self.answer_openly(request, visit.clone(), is_work && !is_trusted).await
+        };
+        match self.protocol {
+            Protocol::Grpc => grpc::unless_malformed(&self.service, response, call, named, &visit),
+            Protocol::Http | Protocol::Gremlin => response,
         }
     }
 }

@@ -9,8 +9,8 @@ use std::{
 
 use axum::body::Bytes;
 use hoplake::{MemoryBudget, MemoryFull};
-use hyper::body::{Frame, Incoming, SizeHint};
-use tokio::time::{Sleep, sleep};
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use tokio::time::{Sleep, sleep, timeout};
 
 use super::Visit;
 use crate::failure::{Failure, Reason};
@@ -81,13 +81,24 @@ impl Messages {
     }
 }
 
+/// What becomes of a body that is announced as too large, whose refusal is sent at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rest {
+    /// The client sends it without waiting for an answer: it is dropped on arrival, up to twice the maximum of a body.
+    Dropped,
+    /// The client can learn of the refusal before it sends it: nothing of it is read.
+    Unread,
+}
+
 /// The body of a request. It fails if it arrives too slowly, if it is too large, or if memory for it runs out.
 ///
 /// Over HTTP/1.1 a client reads no answer before it has sent its body, and loses the answer if the connection is closed
 /// before. So the rest of a rejected body is dropped on arrival, up to the maximum of a body, and then the rejection is
-/// sent.
+/// sent. One that is announced as too large is rejected before anything is read.
 pub(crate) struct Arriving {
-    inner: Incoming,
+    /// Taken out when the rest of it goes on without a handler.
+    inner: Option<Incoming>,
+    rest: Rest,
     visit: Arc<Visit>,
     budget: MemoryBudget,
     messages: Messages,
@@ -102,8 +113,15 @@ pub(crate) struct Arriving {
 
 impl Arriving {
     /// The body of HTTP, at most so long.
-    pub(super) fn whole(inner: Incoming, visit: Arc<Visit>, budget: &MemoryBudget, bytes_max: usize) -> Self {
-        Self::of(inner, visit, budget, Messages::Whole { bytes: 0, bytes_max: bytes_max as u64 })
+    pub(super) fn whole(
+        inner: Incoming,
+        visit: Arc<Visit>,
+        budget: &MemoryBudget,
+        bytes_max: usize,
+        rest: Rest,
+    ) -> Self {
+        let whole = Self::of(inner, visit, budget, Messages::Whole { bytes: 0, bytes_max: bytes_max as u64 });
+        Self { rest, ..whole }
     }
 
     /// The body of gRPC, whose messages its decoder bounds.
@@ -114,16 +132,32 @@ impl Arriving {
 
     fn of(inner: Incoming, visit: Arc<Visit>, budget: &MemoryBudget, messages: Messages) -> Self {
         // No handler polls the body of a GET, so its end is noted here; else its connection stays half-open.
-        if hyper::body::Body::is_end_stream(&inner) {
+        if inner.is_end_stream() {
             visit.complete();
         }
         let times = (Duration::MAX, Duration::MAX);
-        Self { inner, visit, budget: budget.clone(), messages, refused: None, times, patience: None }
+        let (inner, rest) = (Some(inner), Rest::Unread);
+        Self { inner, rest, visit, budget: budget.clone(), messages, refused: None, times, patience: None }
     }
 
     /// How long a message may take, and how long a client may be silent between two.
     pub(super) fn within(self, message: Duration, silence: Duration) -> Self {
         Self { times: (message, silence), ..self }
+    }
+
+    /// Refuses a body that is announced as too large, before anything of it is read.
+    fn announced(&mut self) -> Option<Failure> {
+        let Messages::Whole { bytes: 0, bytes_max } = self.messages else { return None };
+        let announced = self.inner.as_ref().map_or(0, |inner| inner.size_hint().lower());
+        if announced <= bytes_max {
+            return None;
+        }
+        let inner = self.inner.take().filter(|_| self.rest == Rest::Dropped);
+        if let Some(inner) = inner {
+            tokio::spawn(timeout(self.times.0, drop_bytes(inner, bytes_max.saturating_mul(2))));
+        }
+        let message = format!("the body of {announced} bytes is larger than {bytes_max} bytes, and was not read");
+        Some(Failure::new(Reason::TooLarge, message))
     }
 
     /// In the form of the decoder's errors.
@@ -164,9 +198,10 @@ impl Arriving {
             self.visit.complete();
             let decoded = usize::try_from(bytes).unwrap_or(usize::MAX);
             // Reserved before the decoder sees the last byte of the message.
-            return self.visit.hold_decoded(&self.budget, decoded).map_err(no_memory);
+            let needed = Visit::decoded_bytes(decoded);
+            return self.visit.hold_decoded(&self.budget, decoded).map_err(|full| no_memory(full, needed));
         }
-        self.visit.hold_request(&self.budget, bytes).map_err(no_memory)
+        self.visit.hold_request(&self.budget, bytes).map_err(|full| no_memory(full, bytes))
     }
 
     /// Ready when a message, or the silence before one, takes too long.
@@ -180,21 +215,28 @@ impl Arriving {
     }
 }
 
-/// The failure of a request for which the server has no memory left; the request is valid.
-pub(crate) fn no_memory(full: MemoryFull) -> Failure {
+/// The failure of a valid request that needs so many bytes of the server's memory: it has none now, or never has.
+pub(crate) fn no_memory(full: MemoryFull, needed: u64) -> Failure {
+    if needed > full.bytes_max {
+        return Failure::new(Reason::TooLarge, format!("the request takes more than {full}; send less at a time"));
+    }
     let message = format!("the server has no memory for the request now (its limit is {full}); try again later");
     Failure::new(Reason::Busy, message)
 }
 
-impl hyper::body::Body for Arriving {
+impl Body for Arriving {
     type Data = Bytes;
     type Error = Error;
 
     fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
         let this = self.get_mut();
+        if let Some(failure) = this.announced() {
+            return Poll::Ready(Some(Err(this.error(failure))));
+        }
         loop {
             // Bytes first, then the clock: what has arrived is taken even if its time is over.
-            let Poll::Ready(next) = Pin::new(&mut this.inner).poll_frame(context) else {
+            let Some(inner) = &mut this.inner else { return Poll::Ready(None) };
+            let Poll::Ready(next) = Pin::new(inner).poll_frame(context) else {
                 let failure = ready!(this.poll_late(context));
                 return Poll::Ready(Some(Err(this.error(failure))));
             };
@@ -217,11 +259,22 @@ impl hyper::body::Body for Arriving {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.inner.is_end_stream()
+        self.inner.as_ref().is_none_or(Body::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.inner.size_hint()
+        self.inner.as_ref().map(Body::size_hint).unwrap_or_default()
+    }
+}
+
+/// Takes bytes of a body, at most so many, so that a client which sends it all before it reads finds the answer. Without its end
+/// the connection is closed.
+async fn drop_bytes(mut inner: Incoming, most: u64) {
+    let mut dropped = 0;
+    while dropped <= most
+        && let Some(Ok(frame)) = std::future::poll_fn(|context| Pin::new(&mut inner).poll_frame(context)).await
+    {
+        dropped += frame.data_ref().map_or(0, |data| data.len() as u64);
     }
 }
 

@@ -21,7 +21,7 @@ use hyper_util::rt::TokioIo;
 use tokio::{
     sync::mpsc,
     task::JoinError,
-    time::{Interval, MissedTickBehavior, interval, timeout},
+    time::{Interval, MissedTickBehavior, interval, sleep, timeout},
 };
 use tokio_tungstenite::{
     WebSocketStream,
@@ -49,19 +49,24 @@ use super::{
 use crate::{
     calls::{Call, GremlinResults, Protocol, REQUEST_ID, Service, is_trusted, run_gremlin},
     doors::{Connection, Visit, no_memory},
-    failure::Failure,
+    failure::{Failure, Reason},
 };
 
 /// What one read of the socket takes at most, beyond a message whose length is known.
 const READ_BUFFER_BYTES: usize = 4 << 10;
 /// Longer messages leave in fragments of this size: the library copies each into a buffer that it keeps.
 const FRAGMENT_BYTES: usize = 16 << 10;
+/// What may wait in that buffer: a fragment, and the pong or the close frame before it, each with its header. More never does,
+/// since nothing is read from a client before all that was written for it has left.
+const WRITE_BUFFER_BYTES: usize = FRAGMENT_BYTES + 1_024;
 /// Messages of this size are decoded on the threads of queries: it takes longer than handing them over.
 const LARGE_BYTES: usize = 16 << 10;
 /// What a request takes when it is decoded, as a multiple of its bytes: a null takes two.
 const DECODED_FACTOR: u64 = 50;
 /// How often a connection looks at the clock, at the most seldom.
 const LOOK_EVERY_MAX: Duration = Duration::from_secs(1);
+/// How long the answer to a wrong password waits.
+const WRONG_PASSWORD: Duration = Duration::from_millis(100);
 /// How long the goodbye may take.
 const GOODBYE: Duration = Duration::from_millis(500);
 
@@ -120,7 +125,7 @@ impl Conversation {
         let config = WebSocketConfig::default()
             .read_buffer_size(READ_BUFFER_BYTES)
             .write_buffer_size(0)
-            .max_write_buffer_size(usize::MAX)
+            .max_write_buffer_size(WRITE_BUFFER_BYTES)
             .max_message_size(Some(settings.message_bytes_max))
             .max_frame_size(Some(settings.message_bytes_max));
         let stream = Watched::new(TokioIo::new(upgraded), watch.clone());
@@ -194,11 +199,13 @@ impl Conversation {
         match message {
             Some(Ok(Message::Binary(bytes))) => self.read(bytes, read_binary).await,
             Some(Ok(Message::Text(text))) => self.read(text.into(), |bytes| read_text(bytes)).await,
-            Some(Ok(Message::Ping(payload) | Message::Pong(payload))) => {
-                self.watch.control(payload.len());
-                if self.is_trusted {
-                    self.connection.heard();
-                }
+            Some(Ok(Message::Ping(payload))) => {
+                self.heard_control(payload.len());
+                // The library has the pong ready, and would keep those of all pings while the client does not read.
+                self.flush().await
+            }
+            Some(Ok(Message::Pong(payload))) => {
+                self.heard_control(payload.len());
                 Continue(())
             }
             Some(Ok(Message::Close(_))) => {
@@ -214,6 +221,14 @@ impl Conversation {
                 Break(Some((CloseCode::Again, "the server has no memory for the message now")))
             }
             Some(Err(_)) | None => Break(None),
+        }
+    }
+
+    /// A ping or a pong has arrived.
+    fn heard_control(&self, payload: usize) {
+        self.watch.control(payload);
+        if self.is_trusted {
+            self.connection.heard();
         }
     }
 
@@ -247,7 +262,7 @@ impl Conversation {
         };
         match hold {
             Ok(hold) => self.asked(Asked { request, encoding, hold: Some(hold) }, len, visit).await,
-            Err(full) => self.say(outgoing(&refusal(Some(request.id), &no_memory(full)), encoding)).await,
+            Err(full) => self.say(outgoing(&refusal(Some(request.id), &no_memory(full, decoded)), encoding)).await,
         }
     }
 
@@ -284,7 +299,11 @@ impl Conversation {
         let token = self.service.settings.token.as_deref();
         self.is_trusted = self.is_trusted || auth::admits(&asked.request, token, &mut self.headers);
         if !self.is_trusted {
+            let is_last = self.connection.distrust();
             let failure = "the password is not the token of this server";
+            self.refuse_token(failure);
+            // Who guesses on many connections at once waits on each.
+            sleep(WRONG_PASSWORD).await;
             let own = (asked.request.id, asked.encoding);
             let mut refused_ones: Vec<_> = waiting.iter().map(|one| (one.request.id, one.encoding)).collect();
             if !refused_ones.contains(&own) {
@@ -293,7 +312,10 @@ impl Conversation {
             for (id, encoding) in refused_ones {
                 self.say(refused(Some(id), encoding, 401, failure)).await?;
             }
-            return Continue(());
+            return match is_last {
+                true => Break(Some((CloseCode::Policy, "too many wrong passwords"))),
+                false => Continue(()),
+            };
         }
         if waiting.is_empty() {
             return self.say(bare(asked.request.id, asked.encoding, 204)).await;
@@ -305,6 +327,13 @@ impl Conversation {
             }
         }
         Continue(())
+    }
+
+    /// Counts and logs a wrong password.
+    fn refuse_token(&self, message: &str) {
+        let name = Op::Authentication.call_name();
+        let mut call = Call::begin(&self.service, Protocol::Gremlin, name, &HeaderMap::new(), None);
+        call.finish::<()>(&Err(Failure::new(Reason::Unauthenticated, message)));
     }
 
     /// Begins the task of a request.
@@ -377,20 +406,18 @@ impl Conversation {
 
     /// Sends a frame, unless the client takes nothing of it for too long.
     async fn send_frame(&mut self, frame: Message) -> ControlFlow<Goodbye> {
-        let patience = Duration::from_millis(self.service.settings.send_timeout_ms);
-        let mut sending = std::pin::pin!(self.socket.send(frame));
-        loop {
-            let before = self.watch.written();
-            match timeout(patience, sending.as_mut()).await {
-                Ok(Ok(())) => return Continue(()),
-                Ok(Err(_)) => return Break(None),
-                Err(_) if self.watch.written() == before => {
-                    tracing::debug!("connection of Gremlin closed: its client does not read the answer");
-                    return Break(None);
-                }
-                Err(_) => {}
-            }
-        }
+        let patience = self.patience();
+        while_it_reads(patience, &self.watch, self.socket.send(frame)).await
+    }
+
+    /// Waits until all that was written has left, unless the client takes nothing of it for too long.
+    async fn flush(&mut self) -> ControlFlow<Goodbye> {
+        let patience = self.patience();
+        while_it_reads(patience, &self.watch, self.socket.flush()).await
+    }
+
+    fn patience(&self) -> Duration {
+        Duration::from_millis(self.service.settings.send_timeout_ms)
     }
 
     /// Looks at the clock.
@@ -412,6 +439,28 @@ impl Conversation {
             return self.send_frame(Message::Ping(Bytes::new())).await;
         }
         Continue(())
+    }
+}
+
+/// Waits for something to leave, as long as the client takes some of it within `patience`. Until then nothing more is read from the
+/// client, so what waits for it does not grow.
+async fn while_it_reads(
+    patience: Duration,
+    watch: &Watch,
+    leaving: impl Future<Output = Result<(), Error>>,
+) -> ControlFlow<Goodbye> {
+    let mut leaving = std::pin::pin!(leaving);
+    loop {
+        let before = watch.written();
+        match timeout(patience, leaving.as_mut()).await {
+            Ok(Ok(())) => return Continue(()),
+            Ok(Err(_)) => return Break(None),
+            Err(_) if watch.written() == before => {
+                tracing::debug!("connection of Gremlin closed: its client does not read");
+                return Break(None);
+            }
+            Err(_) => {}
+        }
     }
 }
 

@@ -12,12 +12,13 @@ mod writer;
 
 use std::{pin::Pin, sync::Arc};
 
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use futures::{Stream, stream};
-use tonic::{Request, Response, Status, service::Routes};
+use tonic::{Code, Request, Response, Status, service::Routes};
 use tonic_health::ServingStatus;
 
 use crate::{
-    calls::{Call, Protocol, Service},
+    calls::{Call, Protocol, REQUEST_ID, Service},
     doors::Visit,
     failure::Failure,
     v1::{
@@ -25,6 +26,9 @@ use crate::{
         query_server::QueryServer,
     },
 };
+
+/// A message of health or reflection, which need no token: names, which their answers repeat.
+const OPEN_MESSAGE_BYTES_MAX: usize = 4 << 10;
 
 /// The names of calls, by the paths that they are asked at.
 const CALLS: [(&str, &str); 29] = [
@@ -59,6 +63,36 @@ const CALLS: [(&str, &str); 29] = [
     ("/hoplake.v1.Blocks/List", "Blocks.List"),
 ];
 
+/// The name of a call, or `Unknown`: the label of a counter must not be a path that the client made up, or each would be a new
+/// series.
+pub(crate) fn call_name(path: &str) -> &'static str {
+    CALLS.iter().find(|(at, _)| *at == path).map_or("Unknown", |(_, name)| *name)
+}
+
+/// The response, unless it says that the message of the request could not be read. Tonic takes that for a mistake of the server
+/// (INTERNAL), in its services of health and reflection as in ours; it is one of the client. Of INTERNAL that the server means, there
+/// are details.
+pub(crate) fn unless_malformed(
+    service: &Arc<Service>,
+    response: Reply,
+    name: &'static str,
+    id: Option<HeaderValue>,
+    visit: &Arc<Visit>,
+) -> Reply {
+    // Only before any message: a status after one is in the trailers, and what reads streams answers itself.
+    let Some(status) = Status::from_header_map(response.headers()) else { return response };
+    if status.code() != Code::Internal || !status.details().is_empty() {
+        return response;
+    }
+    let headers = HeaderMap::from_iter(id.map(|id| (HeaderName::from_static(REQUEST_ID), id)));
+    let mut call = Call::begin(service, Protocol::Grpc, name, &headers, Some(visit));
+    let refused = Failure::invalid(format!("the message is not one of this call: {}", status.message()));
+    match answer::<()>(&mut call, Err(refused)) {
+        Ok(_) => response,
+        Err(status) => status.into_http(),
+    }
+}
+
 /// Answers a request without the right token, of whose message nothing was read.
 pub(crate) fn refuse(service: &Arc<Service>, request: &axum::extract::Request, visit: Arc<Visit>) -> Reply {
     let path = request.uri().path();
@@ -68,10 +102,7 @@ pub(crate) fn refuse(service: &Arc<Service>, request: &axum::extract::Request, v
     if !is_served {
         return Status::unimplemented("").into_http();
     }
-    let known = CALLS.iter().find(|(at, _)| *at == path);
-    // The label of a counter must not be a path that the client made up: each would be a new series.
-    let name = known.map_or("Unknown", |(_, name)| *name);
-    let mut call = Call::begin(service, Protocol::Grpc, name, request.headers(), Some(&visit));
+    let mut call = Call::begin(service, Protocol::Grpc, call_name(path), request.headers(), Some(&visit));
     let refused = call.check_token();
     match answer(&mut call, refused) {
         // Not reached: the door has checked the same headers.
@@ -138,6 +169,7 @@ pub(crate) async fn router(service: &Arc<Service>) -> axum::Router {
             reporter.set_service_status(name, ServingStatus::NotServing).await;
         }
     });
+    let health = health.max_decoding_message_size(OPEN_MESSAGE_BYTES_MAX);
     let reflection = || {
         tonic_reflection::server::Builder::configure()
             .register_encoded_file_descriptor_set(v1::DESCRIPTORS)
@@ -148,9 +180,9 @@ pub(crate) async fn router(service: &Arc<Service>) -> axum::Router {
     let readable = "the descriptors were compiled with the services";
     routes
         .add_service(health)
-        .add_service(reflection().build_v1().expect(readable))
+        .add_service(reflection().build_v1().expect(readable).max_decoding_message_size(OPEN_MESSAGE_BYTES_MAX))
         // Older tools ask only for v1alpha.
-        .add_service(reflection().build_v1alpha().expect(readable))
+        .add_service(reflection().build_v1alpha().expect(readable).max_decoding_message_size(OPEN_MESSAGE_BYTES_MAX))
         .prepare()
         .into_axum_router()
 }

@@ -63,7 +63,8 @@ impl JsonBody {
         // No permit is held yet: a client that sends slowly keeps no query from running.
         let bytes = call.bounded(collect(self.0)).await?;
         // Before parsing, which is what takes the memory; a rejection asks for a retry, as the request is valid.
-        call.visit.hold_decoded(&call.service.memory, bytes.len()).map_err(no_memory)?;
+        let needed = Visit::decoded_bytes(bytes.len());
+        call.visit.hold_decoded(&call.service.memory, bytes.len()).map_err(|full| no_memory(full, needed))?;
         parse(if bytes.is_empty() { b"{}" } else { &bytes })
     }
 }

@@ -17,6 +17,8 @@ mod traversals;
 mod values;
 mod writer;
 
+pub(crate) use tinkerpop::bearer_of_basic;
+
 use std::sync::Arc;
 
 use axum::{

@@ -1,5 +1,8 @@
 //! The OpenAPI document, made from the types and the handlers.
 
+use std::sync::LazyLock;
+
+use axum::body::Bytes;
 use utoipa::{
     Modify, OpenApi,
     openapi::security::{Http, HttpAuthScheme, SecurityScheme},
@@ -15,7 +18,8 @@ use super::{changes, graphs, jobs, probes, queries, traversals};
                        documents (RFC 9457) with a `reason`, and with the cost of the query until then. Neighbors, properties, scans, traversals, \
                        paths and results of jobs are also available as JSON Lines (`Accept: application/x-ndjson`: a line for each item, then one with the \
                        rest) or as an Arrow stream (`application/vnd.apache.arrow.stream`: the items alone). If such an answer \
-                       fails after its first piece, JSON Lines end with a line `problem`; the other forms break off.",
+                       fails after its first piece, JSON Lines end with a line `problem`; the other forms break off. Status 429 has `Retry-After`, and \
+                       the same request may succeed then; 413 and 422 are permanent.",
     ),
     paths(
         graphs::list, graphs::info, graphs::refresh, graphs::look_up, graphs::neighbors, graphs::properties, graphs::scan, graphs::traverse,
@@ -48,7 +52,9 @@ impl Modify for Token {
     }
 }
 
-/// The document.
-pub(super) fn document() -> utoipa::openapi::OpenApi {
-    Document::openapi()
+/// The document, as it is sent. Making it takes milliseconds, so that is done once.
+pub(super) fn document_json() -> Bytes {
+    static JSON: LazyLock<Bytes> =
+        LazyLock::new(|| serde_json::to_vec(&Document::openapi()).expect("the document is plain data").into());
+    JSON.clone()
 }

@@ -1,11 +1,13 @@
-//! Probes for operators: liveness, readiness, and counters. None needs a token.
+//! What operators ask without a token: liveness, readiness, counters, and the OpenAPI document.
+//!
+//! Anyone may ask, on the threads that probes need. So an answer costs next to nothing: what takes time to make is made once for
+//! many, and its bytes are shared. `doors::answering` bounds how many answers a connection may leave unread.
 
 use std::sync::Arc;
 
 use axum::{
-    Json,
     extract::State,
-    http::StatusCode,
+    http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
 
@@ -40,11 +42,11 @@ pub(super) async fn readyz(State(service): State<Arc<Service>>) -> Response {
 /// Counters for Prometheus.
 #[utoipa::path(get, path = "/metrics", tag = "operations", responses((status = 200, description = "OpenMetrics text.", body = String)))]
 pub(super) async fn metrics(State(service): State<Arc<Service>>) -> Response {
-    open_metrics(service.metrics_text())
+    open_metrics(service.metrics_text().await)
 }
 
 /// This document.
 #[utoipa::path(get, path = "/openapi.json", tag = "operations", responses((status = 200, description = "OpenAPI 3.", body = Object)))]
 pub(super) async fn openapi_json() -> Response {
-    Json(openapi::document()).into_response()
+    ([(header::CONTENT_TYPE, "application/json")], openapi::document_json()).into_response()
 }

@@ -202,8 +202,7 @@ impl GremlinResults for Results {
 }
 
 /// Runs a query.
-pub(super) async fn query(mut exchange: Exchange, body: JsonBody) -> Response<Body> {
-    bearer_of_basic(&mut exchange.headers);
+pub(super) async fn query(exchange: Exchange, body: JsonBody) -> Response<Body> {
     let form = Form::of(&exchange.headers);
     let bulk_header = exchange.headers.get("bulkresults").is_some_and(|value| value.as_bytes() == b"true");
     let mut call = exchange.begin("Gremlin");
@@ -263,7 +262,7 @@ async fn run(call: &mut Call, body: JsonBody, bulk_header: bool, results: &mut R
 }
 
 /// Drivers may give the token as the password of HTTP's Basic scheme (RFC 7617), whoever the user is.
-fn bearer_of_basic(headers: &mut HeaderMap) {
+pub(crate) fn bearer_of_basic(headers: &mut HeaderMap) {
     let token = || {
         let basic = headers.get(header::AUTHORIZATION)?.to_str().ok()?.strip_prefix("Basic ")?;
         let pair = STANDARD.decode(basic).ok()?;

@@ -1,0 +1,76 @@
+//! A server in a process of its own, whose memory the system measures.
+
+use std::{net::SocketAddr, process::Stdio, time::Duration};
+
+use hoplake_server::{ServerBuilder, Settings};
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    process::{Child, Command},
+    time::timeout,
+};
+
+use crate::sample;
+
+/// Where the settings of the other process are.
+const SETTINGS: &str = "HOPLAKE_TEST_SERVER";
+/// What it says before its addresses.
+const LISTENING: &str = "listening: ";
+
+/// A server that ends with the test. It has the graph `g`, if its settings name no other.
+pub(crate) struct ServerProcess {
+    child: Child,
+    pub(crate) http: SocketAddr,
+    pub(crate) grpc: SocketAddr,
+}
+
+impl ServerProcess {
+    pub(crate) async fn start(settings: &Settings) -> Self {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "process::serves", "--ignored", "--nocapture"])
+            .env(SETTINGS, serde_json::to_string(settings).unwrap())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let listening = async {
+            loop {
+                let line = lines.next_line().await.unwrap().expect("the server listens");
+                if let Some((_, addresses)) = line.split_once(LISTENING) {
+                    let (http, grpc) = addresses.split_once(' ').unwrap();
+                    break (http.parse().unwrap(), grpc.parse().unwrap());
+                }
+            }
+        };
+        let (http, grpc) = timeout(Duration::from_secs(60), listening).await.expect("the server listens");
+        Self { child, http, grpc }
+    }
+
+    /// The resident memory of the process, now and at its highest, in bytes.
+    pub(crate) fn memory(&self) -> (u64, u64) {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id().unwrap())).unwrap();
+        let field = |name: &str| {
+            let line = status.lines().find(|line| line.starts_with(name)).unwrap();
+            line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10
+        };
+        (field("VmRSS:"), field("VmHWM:"))
+    }
+}
+
+/// The other process.
+#[test]
+#[ignore = "a part of the tests that have a server in another process"]
+fn serves() {
+    let Ok(settings) = std::env::var(SETTINGS) else { return };
+    let mut settings: Settings = serde_json::from_str(&settings).unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        if settings.graphs.is_empty() {
+            settings.graphs.push(sample::in_memory("g").await);
+        }
+        let server = ServerBuilder::new(settings).bind().await.unwrap();
+        println!("\n{LISTENING}{} {}", server.http(), server.grpc());
+        server.run(std::future::pending()).await.unwrap();
+    });
+}

@@ -74,7 +74,9 @@ impl Lowering<'_> {
 
     fn option(&mut self, name: &str, value: Value) -> Lowered<()> {
         // TinkerPop keeps options that nothing asks for.
-        if let ("evaluationTimeout" | "scriptEvaluationTimeout", Value::Number(number)) = (name, value) {
+        if let ("evaluationTimeout" | "scriptEvaluationTimeout" | "timeoutMillis", Value::Number(number)) =
+            (name, value)
+        {
             self.settings.timeout_ms = u64::try_from(crate::value::to_i64(&number)).ok();
         }
         Ok(())

@@ -13,7 +13,7 @@ use axum::{
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use futures::{FutureExt, future::BoxFuture};
-use hoplake::gremlin::{self, graphbinary::fourth, value::Value};
+use hoplake::gremlin::{self, graphbinary::fourth, script::Statement, value::Value};
 use serde::Deserialize;
 use serde_json::json;
 use tracing::Instrument;
@@ -229,8 +229,7 @@ async fn run(call: &mut Call, body: JsonBody, bulk_header: bool, results: &mut R
         return Err(Failure::invalid(format!("the language {language:?} is not spoken here; write {LANGUAGE}")));
     }
     if body.transaction_id.is_some() {
-        let why = "transactions over several requests of HTTP are not supported; send the statements in one text";
-        return Err(Failure::invalid(why));
+        return Err(no_transactions());
     }
     let names = match body.parameters {
         None => Vec::new(),
@@ -246,6 +245,10 @@ async fn run(call: &mut Call, body: JsonBody, bulk_header: bool, results: &mut R
         Some(other) => return Err(Failure::invalid(format!("materializeProperties is all or tokens, not {other:?}"))),
     };
     let script = gremlin::parse(&body.gremlin)?;
+    // A driver that begins one wants its id, and says something else if it gets none.
+    if let [Statement::Transaction(_)] = &script.statements[..] {
+        return Err(no_transactions());
+    }
     results.is_bulked = results.form == Form::GraphBinary && body.bulk_results.unwrap_or(bulk_header);
     begin(results.form, results.is_bulked, &mut results.buffer);
     let asked = GremlinQuery {
@@ -259,6 +262,13 @@ async fn run(call: &mut Call, body: JsonBody, bulk_header: bool, results: &mut R
         limits: Asked { time_ms: body.timeout_millis.unwrap_or(0), ..Asked::default() },
     };
     run_gremlin(call, &asked, None, results).await.map(drop)
+}
+
+fn no_transactions() -> Failure {
+    Failure::invalid(
+        "transactions over several requests of HTTP (`tx`) are not supported: send the statements in one text, which is one transaction, or \
+         use a session of a driver of TinkerPop 3",
+    )
 }
 
 /// Drivers may give the token as the password of HTTP's Basic scheme (RFC 7617), whoever the user is.

@@ -53,6 +53,8 @@ assert g.V().aggregate("x").by("name").cap("x").next() in (["Ann", "Bob"], ["Bob
 
 # Told what is wrong.
 assert "enough" in fails(400, lambda: g.inject(1).fail("enough").iterate())
+assert "time" in fails(504, lambda: g.with_("timeoutMillis", 50).inject(1).repeat(__.identity()).times(1000000000).iterate())
+assert "transactions over several requests" in fails(400, lambda: g.tx().begin())
 connection.close()
 
 client = Client(URL, "new", auth=basic("ann", TOKEN))

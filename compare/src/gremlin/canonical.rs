@@ -64,7 +64,7 @@ impl Form<'_> {
                 Some(name) => format!("id of {name}"),
                 None => format!("{text:?}"),
             },
-            Value::DateTime(time, _) => time.to_string(),
+            Value::DateTime(moment) => moment.utc().to_string(),
             Value::List(items) => format!("[{}]", self.row(items.iter().map(|item| self.of(item)), self.orders.lists)),
             Value::Set(items) => format!("set[{}]", self.row(items.iter().map(|item| self.of(item)), false)),
             Value::BulkSet(items) => {

@@ -227,7 +227,7 @@ impl From<Value> for Argument {
             Value::Number(number) => Literal::Number(number),
             Value::Text(text) => Literal::Text(text),
             Value::Char(character) => Literal::Char(character),
-            Value::DateTime(time, offset) => Literal::DateTime(time, offset),
+            Value::DateTime(moment) => Literal::DateTime(moment),
             Value::Duration(duration) => Literal::Duration(duration),
             Value::Uuid(uuid) => Literal::Uuid(uuid),
             Value::Bytes(bytes) => Literal::Bytes(bytes),

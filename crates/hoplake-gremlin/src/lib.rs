@@ -6,6 +6,7 @@
 //! | [`bytecode`] | the language as drivers send it: instructions that a codec has read |
 //! | [`prepared`] | texts that a graph keeps, called by name |
 //! | [`script`] | what comes of both: calls by name, with their arguments |
+//! | [`moment`] | points in time, in all of the range that a graph stores |
 //! | [`value`] | what a query returns: types, comparison, arithmetic |
 //! | [`message`] | requests and responses |
 //! | [`graphbinary`] | their binary form, GraphBinary 1; results in GraphBinary 4 |
@@ -20,6 +21,7 @@ pub mod graphbinary;
 pub mod graphson;
 pub mod literal;
 pub mod message;
+pub mod moment;
 pub mod plan;
 pub mod prepared;
 pub mod run;

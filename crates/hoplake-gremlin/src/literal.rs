@@ -5,9 +5,11 @@
 use std::fmt;
 
 use bigdecimal::BigDecimal;
-use jiff::{SignedDuration, Timestamp, tz::Offset};
+use jiff::SignedDuration;
 use num_bigint::BigInt;
 use uuid::Uuid;
+
+use crate::moment::Moment;
 
 /// A scalar.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,7 +23,7 @@ pub enum Literal {
     /// A text.
     Text(Box<str>),
     /// A point in time, and the offset from UTC in which it was written.
-    DateTime(Timestamp, Offset),
+    DateTime(Moment),
     /// A UUID.
     Uuid(Uuid),
     /// A character. Text has no form for it; bytecode has.

@@ -6,12 +6,13 @@
 //! The text is parsed and planned with each call: that takes microseconds, and conditions are planned with the values that they have.
 
 use hoplake_format::{PreparedQueries, PropertyType, QueryEdition, QueryParameter, ScalarType};
-use jiff::{Timestamp, civil::Date, tz::Offset};
+use jiff::civil::{Date, Time};
 
 use crate::{
     error::GremlinError,
     graphson,
     literal::{Literal, Number},
+    moment::Moment,
     plan::{Names, lower},
     script::{Argument, Call, Script, Statement, Terminal, Traversal},
     text,
@@ -186,14 +187,12 @@ fn scalar(value: &Value, kind: ScalarType) -> Option<Value> {
         (ScalarType::Float64, Value::Number(number @ (Number::Float(_) | Number::Double(_)))) => to_f64(number).into(),
         (ScalarType::Float64, Value::Number(number)) if is_integer(number) => to_f64(number).into(),
         (ScalarType::Date, Value::Text(text)) => {
-            let midnight = text.parse::<Date>().ok()?.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp();
-            Value::DateTime(midnight, Offset::UTC)
+            Value::DateTime(Moment::of_utc(text.parse::<Date>().ok()?.at(0, 0, 0, 0)))
         }
-        (ScalarType::Date, Value::DateTime(time, _)) if is_midnight(time) => Value::DateTime(*time, Offset::UTC),
-        (ScalarType::Timestamp, Value::Text(text)) => {
-            let (time, offset) = text::date_time(text)?;
-            Value::DateTime(time, offset)
+        (ScalarType::Date, Value::DateTime(moment)) if moment.utc().time() == Time::midnight() => {
+            Value::DateTime(Moment::of_utc(moment.utc()))
         }
+        (ScalarType::Timestamp, Value::Text(text)) => Value::DateTime(Moment::parse(text)?),
         (ScalarType::Timestamp, Value::DateTime(..)) => value.clone(),
         _ => return None,
     })
@@ -203,11 +202,6 @@ fn is_integer(number: &Number) -> bool {
     matches!(number, Number::Byte(_) | Number::Short(_) | Number::Int(_) | Number::Long(_))
 }
 
-fn is_midnight(time: &Timestamp) -> bool {
-    const DAY_NANOSECONDS: i128 = 86_400_000_000_000;
-    time.as_nanosecond().rem_euclid(DAY_NANOSECONDS) == 0
-}
-
 /// A value of a type, to plan with.
 fn sample(kind: PropertyType) -> Value {
     let scalar = |kind| match kind {
@@ -215,7 +209,9 @@ fn sample(kind: PropertyType) -> Value {
         ScalarType::Int64 => 1_i64.into(),
         ScalarType::Float64 => 1.0.into(),
         ScalarType::String => "a".into(),
-        ScalarType::Date | ScalarType::Timestamp => Value::DateTime(Timestamp::UNIX_EPOCH, Offset::UTC),
+        ScalarType::Date | ScalarType::Timestamp => {
+            Value::DateTime(Moment::of_utc(Date::constant(1970, 1, 1).at(0, 0, 0, 0)))
+        }
     };
     match kind {
         PropertyType::Scalar(kind) => scalar(kind),

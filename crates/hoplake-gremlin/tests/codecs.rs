@@ -7,12 +7,13 @@ use hoplake_gremlin::{
     graphson::{self, Version},
     literal::{Literal, Number},
     message::{Query, Request, Response},
+    moment::Moment,
     script::{Argument, Call, Predicate, Script, Statement, Terminal, Test},
     text,
     tokens::{Cardinality, Direction, GType, Merge, Order, T, Token},
     value::{Edge, Path, Property, Traverser, Tree, Value, Vertex, VertexProperty},
 };
-use jiff::{SignedDuration, Timestamp, tz::Offset};
+use jiff::{SignedDuration, tz::Offset};
 use uuid::Uuid;
 
 const DRIVER: &str = include_str!("corpus/driver.txt");
@@ -49,7 +50,9 @@ fn boxed(vertex: Vertex) -> Value {
 }
 
 fn time(text: &str, offset_hours: i8) -> Value {
-    Value::DateTime(text.parse::<Timestamp>().unwrap(), Offset::constant(offset_hours))
+    let utc = Moment::parse(text).unwrap().utc();
+    let offset = Offset::constant(offset_hours);
+    Value::DateTime(Moment::of_local(offset.to_datetime(Offset::UTC.to_timestamp(utc).unwrap()), offset).unwrap())
 }
 
 fn property(key: &str, value: impl Into<Value>) -> Property {

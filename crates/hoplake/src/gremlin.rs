@@ -26,7 +26,7 @@
 
 use hoplake_engine::change::Committed;
 pub use hoplake_gremlin::{
-    bytecode, graphbinary, graphson, literal, message,
+    bytecode, graphbinary, graphson, literal, message, moment,
     plan::{Names, Plan},
     prepared::{Named, call, signature},
     run::{Wanted, value_bytes},

@@ -1,7 +1,7 @@
 //! From bytes to requests, responses and values.
 
 use bigdecimal::BigDecimal;
-use jiff::{SignedDuration, Timestamp, civil, tz::Offset};
+use jiff::{SignedDuration, civil, tz::Offset};
 use num_bigint::BigInt;
 use uuid::Uuid;
 
@@ -13,6 +13,7 @@ use crate::{
     bytecode::{self, Bytecode},
     literal::{Literal, Number},
     message::{Query, Request, Response},
+    moment::Moment,
     script::{Argument, Call},
     tokens::Token,
     value::{Edge, Metrics, Path, Property, TraversalMetrics, Traverser, Tree, Value, Vertex, VertexProperty},
@@ -151,8 +152,7 @@ impl<'a> Reader<'a> {
                 Literal::Bytes(self.take(length)?.into())
             }
             Type::Date | Type::Timestamp | Type::Instant | Type::OffsetDateTime | Type::ZonedDateTime => {
-                let (time, offset) = self.time(code)?;
-                Literal::DateTime(time, offset)
+                Literal::DateTime(self.time(code)?)
             }
             Type::Duration => Literal::Duration(self.duration()?),
             Type::Byte | Type::Short | Type::Int | Type::Long => Literal::Number(self.integer(code)?),
@@ -426,15 +426,14 @@ impl<'a> Reader<'a> {
         seconds.checked_add(nanos).ok_or_else(|| self.wrong_at(begin, "a duration is beyond its range"))
     }
 
-    fn time(&mut self, code: Type) -> Read<(Timestamp, Offset)> {
+    fn time(&mut self, code: Type) -> Read<Moment> {
         let begin = self.position;
         let time = match code {
-            Type::Date | Type::Timestamp => {
-                Timestamp::from_millisecond(self.long()?).ok().map(|time| (time, Offset::UTC))
-            }
+            Type::Date | Type::Timestamp => Moment::since_epoch(SignedDuration::from_millis(self.long()?)),
             Type::Instant => {
                 let (seconds, nanos) = (self.long()?, self.int()?);
-                Timestamp::new(seconds, nanos).ok().map(|time| (time, Offset::UTC))
+                let nanos = SignedDuration::from_nanos(nanos.into());
+                SignedDuration::from_secs(seconds).checked_add(nanos).and_then(Moment::since_epoch)
             }
             _ => self.local_time()?,
         };
@@ -442,7 +441,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A date, a time of day and an offset; `None` if the calendar does not have it.
-    fn local_time(&mut self) -> Read<Option<(Timestamp, Offset)>> {
+    fn local_time(&mut self) -> Read<Option<Moment>> {
         let year = self.int()?;
         let [month, day] = self.array()?.map(|it: u8| i8::try_from(it).unwrap_or(i8::MAX));
         let nanos = self.long()?;
@@ -451,7 +450,7 @@ impl<'a> Reader<'a> {
             let date = civil::Date::new(i16::try_from(year).ok()?, month, day).ok()?;
             let time = civil::Time::midnight().checked_add(SignedDuration::from_nanos(nanos)).ok()?;
             let offset = Offset::from_seconds(offset).ok()?;
-            Some((offset.to_timestamp(date.to_datetime(time)).ok()?, offset))
+            Moment::of_local(date.to_datetime(time), offset)
         })())
     }
 

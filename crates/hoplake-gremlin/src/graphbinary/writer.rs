@@ -1,6 +1,6 @@
 //! From requests, responses and values to bytes.
 
-use jiff::{SignedDuration, Timestamp, tz::Offset};
+use jiff::SignedDuration;
 use num_bigint::BigInt;
 
 use super::{
@@ -10,6 +10,7 @@ use super::{
 use crate::{
     literal::Number,
     message::{Query, Request, Response},
+    moment::Moment,
     tokens::Token,
     value::{Edge, Graph, Metrics, Path, Property, TraversalMetrics, Tree, Value, Vertex, VertexProperty},
 };
@@ -82,7 +83,7 @@ impl Writer<'_> {
                 self.begin(Type::Char);
                 self.0.extend(character.encode_utf8(&mut [0; 4]).as_bytes());
             }
-            Value::DateTime(time, offset) => self.time(*time, *offset),
+            Value::DateTime(moment) => self.time(*moment),
             Value::Duration(duration) => self.duration(*duration)?,
             Value::Uuid(uuid) => {
                 self.begin(Type::Uuid);
@@ -178,8 +179,8 @@ impl Writer<'_> {
     }
 
     /// With its offset, as drivers have had it since 3.8.
-    fn time(&mut self, time: Timestamp, offset: Offset) {
-        let local = offset.to_datetime(time);
+    fn time(&mut self, moment: Moment) {
+        let local = moment.local();
         // Version 4 has one type of time, with the code of one that version 1 had.
         self.begin(if self.is_fourth() { Type::Date } else { Type::OffsetDateTime });
         self.int(i32::from(local.year()));
@@ -188,7 +189,7 @@ impl Writer<'_> {
         let since_midnight = local.time().duration_since(jiff::civil::Time::midnight());
         let nanos = since_midnight.as_secs() * 1_000_000_000 + i64::from(since_midnight.subsec_nanos());
         self.long(nanos);
-        self.int(offset.seconds());
+        self.int(moment.offset().seconds());
     }
 
     /// Seconds, and nanoseconds that are never negative.

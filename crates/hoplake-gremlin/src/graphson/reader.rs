@@ -1,7 +1,7 @@
 //! From JSON to requests, responses and values.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use jiff::{SignedDuration, Timestamp, tz::Offset};
+use jiff::SignedDuration;
 use num_bigint::BigInt;
 
 use super::{DecodeError, json::Json};
@@ -9,6 +9,7 @@ use crate::{
     bytecode::{self, Bytecode},
     literal::{Literal, Number},
     message::{Query, Request, Response},
+    moment::Moment,
     script::{Argument, Call},
     tokens::Token,
     value::{Edge, Path, Property, Traverser, Tree, Value, Vertex, VertexProperty},
@@ -180,11 +181,11 @@ fn scalar(kind: &str, json: &Json) -> Read<Option<Literal>> {
                 "gx:ByteBuffer" => Literal::Bytes(STANDARD.decode(text()?).map_err(|_| failed())?.into()),
                 "gx:Duration" => Literal::Duration(duration(text()?).ok_or_else(failed)?),
                 "g:Date" | "g:Timestamp" => {
-                    Literal::DateTime(Timestamp::from_millisecond(integer()?).map_err(|_| failed())?, Offset::UTC)
+                    let since = SignedDuration::from_millis(integer()?);
+                    Literal::DateTime(Moment::since_epoch(since).ok_or_else(failed)?)
                 }
                 "gx:Instant" | "gx:OffsetDateTime" | "gx:ZonedDateTime" => {
-                    let (time, offset) = crate::text::date_time(text()?).ok_or_else(failed)?;
-                    Literal::DateTime(time, offset)
+                    Literal::DateTime(Moment::parse(text()?).ok_or_else(failed)?)
                 }
                 _ => return Ok(None),
             }));

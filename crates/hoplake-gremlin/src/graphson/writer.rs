@@ -3,12 +3,13 @@
 use std::fmt::Display;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use jiff::{SignedDuration, Timestamp, tz::Offset};
+use jiff::SignedDuration;
 
 use super::{EncodeError, Version};
 use crate::{
     literal::Number,
     message::Response,
+    moment::{Moment, offset_text},
     value::{Edge, Metrics, Path, Property, TraversalMetrics, Tree, Value, Vertex, VertexProperty},
 };
 
@@ -48,7 +49,7 @@ impl Writer<'_> {
             Value::Number(number) => self.number(number),
             Value::Text(text) => self.text(text),
             Value::Char(character) => self.typed_text("gx:Char", character),
-            Value::DateTime(time, offset) => self.time(*time, *offset),
+            Value::DateTime(moment) => self.time(*moment),
             Value::Duration(duration) => self.typed_text("gx:Duration", iso_duration(*duration)),
             Value::Uuid(uuid) => self.typed_text("g:UUID", uuid),
             Value::Bytes(bytes) => self.typed_text("gx:ByteBuffer", STANDARD.encode(bytes)),
@@ -107,18 +108,8 @@ impl Writer<'_> {
         }
     }
 
-    fn time(&mut self, time: Timestamp, offset: Offset) {
-        let local = offset.to_datetime(time);
-        let seconds = offset.seconds();
-        let offset = match (seconds, seconds.unsigned_abs()) {
-            (0, _) => "Z".to_owned(),
-            (_, size) => {
-                let sign = if seconds < 0 { '-' } else { '+' };
-                let rest = if size % 60 == 0 { String::new() } else { format!(":{:02}", size % 60) };
-                format!("{sign}{:02}:{:02}{rest}", size / 3_600, size / 60 % 60)
-            }
-        };
-        self.typed_text("gx:OffsetDateTime", format!("{local}{offset}"));
+    fn time(&mut self, moment: Moment) {
+        self.typed_text("gx:OffsetDateTime", format!("{}{}", moment.local(), offset_text(moment.offset())));
     }
 
     fn list(&mut self, kind: &str, items: &[Value]) -> Written {
@@ -373,7 +364,7 @@ fn key_text(key: &Value) -> Result<String, EncodeError> {
         Value::Text(text) => text.to_string(),
         Value::Char(character) => character.to_string(),
         Value::Uuid(uuid) => uuid.to_string(),
-        Value::DateTime(time, _) => time.to_string(),
+        Value::DateTime(moment) => format!("{}Z", moment.utc()),
         Value::Duration(duration) => iso_duration(*duration),
         Value::Token(token) => token.name().into(),
         _ => return Err(EncodeError::Key),

@@ -1,13 +1,13 @@
 //! Arguments of calls, read as the types that steps take.
 
 use bigdecimal::ToPrimitive;
-use jiff::{Timestamp, tz::Offset};
 use uuid::Uuid;
 
 use super::{Given, Name, Names, Predicate, Steps, lower::Lowering, predicate::Pattern};
 use crate::{
     error::GremlinError,
     literal::{Literal, Number},
+    moment::Moment,
     prepared::Named,
     script::{self, Argument, Call, Statement, Terminal, Test},
     tokens::{GType, Scope, Token},
@@ -167,7 +167,7 @@ impl Names<'_> {
         let all = |arguments: &[Argument]| arguments.iter().map(|it| self.value(it)).collect::<Lowered<Vec<_>>>();
         Ok(match argument {
             Argument::Literal(literal) => literal.clone().into(),
-            Argument::Now => Value::DateTime(Timestamp::now(), Offset::UTC),
+            Argument::Now => Value::DateTime(Moment::now()),
             Argument::RandomUuid => Value::Uuid(Uuid::new_v4()),
             Argument::List(items) => Value::List(all(items)?),
             Argument::Name(name) => match self.get(name) {

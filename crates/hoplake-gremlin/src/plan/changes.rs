@@ -9,11 +9,45 @@ use super::{
 use crate::{
     error::GremlinError,
     script::{Argument, Call},
-    tokens::{Merge, Token},
-    value::Value,
+    tokens::{Cardinality, Merge, Token},
+    value::{Key, Value},
 };
 
 type Lowered<T> = Result<T, GremlinError>;
+
+impl MergeMap {
+    /// How many values of a name there may be.
+    pub(crate) fn cardinality(&self, name: &str) -> Option<Cardinality> {
+        let of_name = self.cardinalities.iter().find(|(other, _)| **other == *name);
+        of_name.map(|(_, cardinality)| *cardinality).or(self.otherwise)
+    }
+
+    /// Refuses entries of an `onCreate` that have other values than the map that is sought: what is added would not be found, and be
+    /// added again by each merge.
+    ///
+    /// Directions are left out. Their vertices have several forms, and are compared once they are known.
+    ///
+    /// # Errors
+    /// [`GremlinError::Type`].
+    pub(crate) fn refuse_overrides(&self, sought: &[(Value, Value)], create: &[(Value, Value)]) -> Lowered<()> {
+        for (key, value) in create {
+            let name = match key {
+                Value::Token(Token::Direction(_)) => continue,
+                Value::Text(name) => Some(name),
+                _ => None,
+            };
+            let Some((_, other)) = sought.iter().find(|(other, _)| Key(other) == Key(key)) else { continue };
+            // One of a cardinality is no single value any more.
+            let is_several = name.is_some_and(|name| self.cardinality(name).is_some());
+            if is_several || Key(value) != Key(other) {
+                return Err(GremlinError::wrong_type(format!(
+                    "option(onCreate) cannot override values from merge() argument: ({key}, {value})"
+                )));
+            }
+        }
+        Ok(())
+    }
+}
 
 impl Lowering<'_> {
     /// Steps that change the graph.
@@ -73,6 +107,12 @@ impl Lowering<'_> {
                         Merge::OutV => merging.out_vertex = Some(value.map),
                         Merge::InV => merging.in_vertex = Some(value.map),
                     }
+                }
+                // A mistake in what is written is one whether something is found or not.
+                if let (Given::Value(Value::Map(sought)), Some(option)) = (&merging.sought, &merging.on_create)
+                    && let Given::Value(Value::Map(create)) = &option.map
+                {
+                    option.refuse_overrides(sought, create)?;
                 }
                 match &*call.name {
                     "mergeV" => (vec![StepKind::MergeVertex(merging)], &["option"]),
@@ -152,7 +192,7 @@ impl Lowering<'_> {
     fn new_entries(
         &mut self,
         entries: &[(Argument, Argument)],
-        cardinality: Option<crate::tokens::Cardinality>,
+        cardinality: Option<Cardinality>,
     ) -> Lowered<Vec<NewProperty>> {
         let mut all = Vec::with_capacity(entries.len());
         for (key, value) in entries {

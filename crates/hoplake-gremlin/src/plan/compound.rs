@@ -173,7 +173,7 @@ impl Lowering<'_> {
         if let Some(argument @ Argument::Traversal(_)) = arguments.first() {
             arguments.take();
             let steps = self.steps_of(arguments, argument)?;
-            return Ok(StepKind::SelectSteps(pop, steps, self.bys(&modulators.by)?));
+            return Ok(StepKind::SelectSteps(pop, steps, self.last_by(&modulators.by)?));
         }
         let mut labels: Vec<Name> = Vec::new();
         let several = arguments.len() > 1;
@@ -185,7 +185,15 @@ impl Lowering<'_> {
         if labels.is_empty() {
             return Err(arguments.wrong("needs a label"));
         }
-        Ok(StepKind::Select(pop, labels, self.bys(&modulators.by)?, several))
+        let by = if several { self.bys(&modulators.by)? } else { self.last_by(&modulators.by)? };
+        Ok(StepKind::Select(pop, labels, by, several))
+    }
+
+    /// Of the only label a later `by` replaces one before it.
+    fn last_by(&mut self, calls: &[&Call]) -> Lowered<Vec<By>> {
+        let mut by = self.bys(calls)?;
+        by.drain(..by.len().saturating_sub(1));
+        Ok(by)
     }
 
     pub(super) fn repeat(&mut self, arguments: &mut Arguments<'_>, modulators: &Modulators<'_>) -> Lowered<StepKind> {

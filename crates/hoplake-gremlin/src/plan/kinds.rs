@@ -66,6 +66,8 @@ impl Lowering<'_> {
             "or" => one(StepKind::Or(self.all_steps(arguments)?)),
             "all" => one(StepKind::Quantified(Quantifier::All, names.predicate(arguments.need("a predicate")?)?)),
             "any" => one(StepKind::Quantified(Quantifier::Any, names.predicate(arguments.need("a predicate")?)?)),
+            // Drivers before 3.8 end `iterate()` with it.
+            "none" if arguments.len() == 0 => one(StepKind::Discard),
             "none" => one(StepKind::Quantified(Quantifier::None, names.predicate(arguments.need("a predicate")?)?)),
             "simplePath" | "cyclicPath" => {
                 self.needs_paths();

@@ -10,7 +10,7 @@ use hoplake_format::PreparedQueries;
 use super::{
     Collects, Name, NewKey, NewProperty, Paths, Plan, Settings, Step, StepKind, Steps,
     arguments::Arguments,
-    modulators::{Modulators, is_modulator},
+    modulators::{Modulators, is_modulator, is_of_loop},
     strategies::Restrictions,
 };
 use crate::{
@@ -143,8 +143,11 @@ impl Lowering<'_> {
         let mut at = 0;
         while at < calls.len() {
             let mut modulators = Modulators::default();
-            // Those of a loop may stand before it.
-            while let Some(call) = calls.get(at).filter(|call| matches!(&*call.name, "until" | "emit" | "times")) {
+            // Those of a loop may stand before it, and labels behind one of them. A second of its kind begins another loop.
+            while let Some(call) = calls.get(at).filter(|call| modulators.may_precede_loop(call)) {
+                if !modulators.has_room(call) {
+                    return Err(no_repeat());
+                }
                 modulators.add(call, true);
                 at += 1;
             }
@@ -158,7 +161,7 @@ impl Lowering<'_> {
                 }
                 at += 1;
             }
-            while let Some(next) = calls.get(at).filter(|next| self.belongs(call, next)) {
+            while let Some(next) = calls.get(at).filter(|next| self.belongs(call, next) && modulators.has_room(next)) {
                 match &*next.name {
                     "property" => modulators.properties.push(next),
                     _ => modulators.add(next, false),
@@ -184,8 +187,7 @@ impl Lowering<'_> {
     /// Whether a call is a part of the step that another one begins.
     fn belongs(&self, first: &Call, next: &Call) -> bool {
         let adds = matches!(&*first.name, "addV" | "addE");
-        let of_loop = matches!(&*next.name, "times" | "until" | "emit");
-        is_modulator(next) && (!of_loop || &*first.name == "repeat")
+        is_modulator(next) && (!is_of_loop(next) || &*first.name == "repeat")
             || adds && &*next.name == "property" && !is_meta(next)
     }
 

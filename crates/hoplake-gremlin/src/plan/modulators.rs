@@ -29,6 +29,11 @@ pub(super) struct Modulators<'a> {
     pub(super) labels: Vec<&'a Call>,
 }
 
+/// Whether a call says when a loop ends, or what it lets out.
+pub(super) fn is_of_loop(call: &Call) -> bool {
+    matches!(&*call.name, "times" | "until" | "emit")
+}
+
 /// Whether a call changes the step before it.
 pub(super) fn is_modulator(call: &Call) -> bool {
     match &*call.name {
@@ -51,6 +56,21 @@ impl<'a> Modulators<'a> {
             "times" | "until" => self.until = Some((call, before)),
             "emit" => self.emit = Some((call, before)),
             _ => {}
+        }
+    }
+
+    /// Whether a call may come before `repeat`, after these.
+    pub(super) fn may_precede_loop(&self, call: &Call) -> bool {
+        let begun = self.until.is_some() || self.emit.is_some();
+        is_of_loop(call) || begun && &*call.name == "as"
+    }
+
+    /// Whether a loop does not have one of this kind yet.
+    pub(super) fn has_room(&self, call: &Call) -> bool {
+        match &*call.name {
+            "times" | "until" => self.until.is_none(),
+            "emit" => self.emit.is_none(),
+            _ => true,
         }
     }
 

@@ -142,12 +142,20 @@ impl Run {
 
     async fn capped(&mut self, names: &[Name]) -> Done<Value> {
         if let [name] = names {
-            return Ok(self.side_effect(name).await?.unwrap_or_else(|| Value::BulkSet(Vec::new())));
+            let value = self.side_effect(name).await?;
+            return value.ok_or_else(|| {
+                GremlinError::wrong_type(format!(
+                    "The side-effect key does not exist in the side-effects: {name}; a step before collects under it, as \
+                     `aggregate({name:?})` does, or `withSideEffect({name:?}, …)` begins with it"
+                ))
+            });
         }
+        // Of several, those that there are.
         let mut entries = Vec::with_capacity(names.len());
         for name in names {
-            let value = self.side_effect(name).await?.unwrap_or_else(|| Value::BulkSet(Vec::new()));
-            entries.push((Value::from(&**name), value));
+            if let Some(value) = self.side_effect(name).await? {
+                entries.push((Value::from(&**name), value));
+            }
         }
         Ok(Value::Map(entries))
     }
@@ -226,15 +234,20 @@ impl Run {
     }
 
     async fn sample(&mut self, all: Batch, count: u64, by: &By) -> Done<Batch> {
-        let weights: Vec<f64> = match by {
-            By::Identity => vec![1.0; all.len()],
+        let (all, weights): (Batch, Vec<f64>) = match by {
+            By::Identity => {
+                let weights = vec![1.0; all.len()];
+                (all, weights)
+            }
             by => {
                 let weight = |value: Option<Value>| match value {
-                    Some(Value::Number(number)) => Ok(crate::value::to_f64(&number)),
-                    None => Ok(0.0),
+                    Some(Value::Number(number)) => Ok(Some(crate::value::to_f64(&number))),
+                    None => Ok(None),
                     Some(_) => Err(GremlinError::wrong_type("`sample` weighs by numbers")),
                 };
-                self.by(by, &all).await?.into_iter().map(weight).collect::<Done<_>>()?
+                let weights = self.by(by, &all).await?.into_iter().map(weight).collect::<Done<Vec<_>>>()?;
+                // What has no weight is not in the sample.
+                (all.keep(|at| weights[at].is_some()), weights.iter().copied().flatten().collect())
             }
         };
         let mut by_frame: std::collections::BTreeMap<u32, Vec<u32>> = std::collections::BTreeMap::new();

@@ -153,6 +153,23 @@ impl Run {
         };
         Ok((0..batch.len()).map(met).collect())
     }
+
+    /// As [`Self::met`], the last one, for steps that cannot go on without it.
+    ///
+    /// `select`, `format` and others leave out what met nothing. A comparison has no answer for it: a label that is misspelt would be
+    /// a condition that nothing fulfils, or all.
+    pub(super) async fn needed(&mut self, label: &Name, step: &str, batch: &Batch) -> Done<Vec<Value>> {
+        let met = self.met(label, Pop::Last, batch).await?;
+        let value = |value: Option<Value>| {
+            value.ok_or_else(|| {
+                GremlinError::wrong_type(format!(
+                    "`{step}` needs {label:?}, and neither the map, the side effects nor the path of a traverser has it: name a \
+                     step so with `as` before"
+                ))
+            })
+        };
+        met.into_iter().map(value).collect()
+    }
 }
 
 /// The value of a name in a map.

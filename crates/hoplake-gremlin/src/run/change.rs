@@ -17,7 +17,7 @@ use hoplake_engine::{
     split_vertex,
     traversal::{Hop, HopDirection},
 };
-use hoplake_format::{Key, KeyType, VertexId};
+use hoplake_format::{Key, KeyType, LabelId, VertexId, VertexLabel};
 use hoplake_storage::MemoryHold;
 
 use super::{
@@ -77,11 +77,15 @@ impl Changes {
         let owned = |operations: Arc<Vec<Operation>>| Arc::try_unwrap(operations).unwrap_or_else(|it| it.to_vec());
         let operations: Vec<Operation> = operations.into_iter().flat_map(owned).collect();
         let Some(committer) = committer.filter(|_| !operations.is_empty()) else { return Ok(None) };
-        let batch = ChangeBatch { operations, base: Some(base), logical_types, ..ChangeBatch::default() };
+        let batch = ChangeBatch { base: Some(base), ..batch_of(operations, logical_types) };
         let committed = committer.commit(batch).await?;
         drop(memory);
         Ok(Some(committed))
     }
+}
+
+fn batch_of(operations: Vec<Operation>, logical_types: LogicalTypes) -> ChangeBatch {
+    ChangeBatch { operations, logical_types, ..ChangeBatch::default() }
 }
 
 /// Properties that a vertex or an edge is to have, by name in the order in which they were given.
@@ -118,7 +122,7 @@ impl Run {
         let bytes: usize = operations.iter().map(Operation::memory_bytes).sum();
         let memory = self.branch.context().hold(COPIES * bytes as u64)?;
         self.changes.logical_types.extend(&logical_types);
-        let batch = ChangeBatch { operations: operations.clone(), logical_types, ..ChangeBatch::default() };
+        let batch = batch_of(operations.clone(), logical_types);
         let snapshot: Arc<Snapshot> = self.snapshot.with_changes(batch, &mut self.branch).await?;
         self.snapshot = snapshot;
         self.changes.operations.push(Arc::new(operations));
@@ -146,12 +150,18 @@ impl Run {
                 _ => vec![None; batch.len()],
             };
             for ((new, value), key) in all.iter_mut().zip(values).zip(keys) {
-                let Some(value) = value else { continue };
+                let nothing = |what: &str| {
+                    GremlinError::wrong_type(format!(
+                        "the traversal for the {what} of `property` has no result for a traverser: write \
+                         `coalesce(…, constant(null))` where there may be none"
+                    ))
+                };
+                let value = value.ok_or_else(|| nothing("value"))?;
                 match &property.key {
                     NewKey::Name(name) => new.values.push((name.clone(), property.cardinality, value)),
                     NewKey::Token(token) => new.set_token(*token, value)?,
                     NewKey::Steps(_) => {
-                        let entry = (key.unwrap_or_default(), value);
+                        let entry = (key.ok_or_else(|| nothing("name"))?, value);
                         new.set_entries(vec![entry], property.cardinality)?;
                     }
                     NewKey::Entries => match value {
@@ -208,7 +218,9 @@ impl Run {
             check_label(&label)?;
             let schema = self.snapshot.schema();
             let known = schema.label_id(&label).and_then(|id| schema.label(id)).map(|label| label.key_type);
-            let key_type = known.or_else(|| key_types.get(&label).copied());
+            // A new label has keys of the type of the others where they are unique: or the ids of all would have another form.
+            let new_type = || key_types.get(&label).copied().or_else(|| self.unique_key_type());
+            let key_type = known.or_else(new_type);
             let key = new_key(&label, new.id.as_ref(), key_type, &mut self.random)?;
             key_types.entry(label.clone()).or_insert(key.key_type());
             let vertex = VertexRef::new(&*label, key);
@@ -216,10 +228,12 @@ impl Run {
             operations.push(Operation::UpsertVertex { vertex: vertex.clone(), properties, replace: true });
             named.push(vertex);
         }
+        let unique = self.snapshot.manifest().unique_keys;
         let mut distinct = HashSet::new();
-        let known = self.looked_up(&named).await?;
-        for (vertex, known) in named.iter().zip(known) {
-            if known.is_some() || !distinct.insert(vertex.clone()) {
+        let taken = self.taken(&named).await?;
+        for (vertex, is_taken) in named.iter().zip(taken) {
+            let of_label = if unique { "" } else { vertex.label.as_str() };
+            if is_taken || !distinct.insert((of_label, &vertex.key)) {
                 return Err(GremlinError::wrong_type(format!("Vertex with id already exists: {}", vertex.key)));
             }
         }
@@ -227,6 +241,37 @@ impl Run {
         let vertices = self.looked_up(&named).await?;
         let lost = || hoplake_engine::EngineError::Internal("a vertex that was added is not there".into());
         vertices.into_iter().map(|vertex| vertex.ok_or_else(|| lost().into())).collect()
+    }
+
+    /// The type of all keys, if they are unique in the graph and there are some.
+    fn unique_key_type(&self) -> Option<KeyType> {
+        let manifest = self.snapshot.manifest();
+        let mut labels = manifest.schema.vertex_labels.iter().zip(&manifest.vertex_counts);
+        let first = labels.find(|(_, count)| count.live() > 0).filter(|_| manifest.unique_keys);
+        first.map(|(label, _)| label.key_type)
+    }
+
+    /// Whether there are vertices with some keys: of their labels, or of any label where the keys of the graph are unique. A query may
+    /// not end that, for the ids of all vertices would have another form.
+    async fn taken(&mut self, named: &[VertexRef]) -> Done<Vec<bool>> {
+        let snapshot = self.snapshot.clone();
+        let schema = snapshot.schema();
+        let unique = snapshot.manifest().unique_keys;
+        let mut keys: Vec<(LabelId, Key)> = Vec::with_capacity(named.len());
+        let mut owners: Vec<usize> = Vec::with_capacity(named.len());
+        for (at, vertex) in named.iter().enumerate() {
+            let labels = (0u16..).map(LabelId).zip(&schema.vertex_labels);
+            let is_one = |label: &VertexLabel| unique || *label.name == *vertex.label.as_str();
+            let labels = labels.filter(|(_, label)| label.key_type == vertex.key.key_type() && is_one(label));
+            for (id, _) in labels {
+                keys.push((id, vertex.key.clone()));
+                owners.push(at);
+            }
+        }
+        let found = snapshot.look_up(&keys, &mut self.branch).await?;
+        let mut taken = vec![false; named.len()];
+        owners.into_iter().zip(found).filter(|(_, found)| found.is_some()).for_each(|(at, _)| taken[at] = true);
+        Ok(taken)
     }
 
     async fn looked_up(&mut self, named: &[VertexRef]) -> Done<Vec<Option<VertexId>>> {

@@ -13,7 +13,6 @@ use super::{
 };
 use crate::{
     plan::{By, Name},
-    tokens::Pop,
     value::Value,
 };
 
@@ -71,7 +70,7 @@ impl Run {
         }
         let mut columns = Vec::with_capacity(names.len());
         for (number, name) in names.iter().enumerate() {
-            let met = self.met(name, Pop::Last, batch).await?;
+            let met = self.needed(name, "dedup", batch).await?.into_iter().map(Some).collect();
             let by = if by.is_empty() { &identity } else { &by[number % by.len()] };
             columns.push(self.by_of(by, batch, met).await?);
         }

@@ -18,7 +18,7 @@ use crate::{
     error::GremlinError,
     plan::{By, Name, PathPart, Predicate, Quantifier, StepKind},
     script::Test,
-    tokens::{Direction, Pop, Scope, T},
+    tokens::{Direction, Scope, T},
     value::{Unread, UnreadProperty, Value, equals},
 };
 
@@ -113,13 +113,12 @@ impl Run {
                 self.keep(batch, labels, |at| fulfilled[at])
             }
             StepKind::StartAt(label) => {
-                let met = self.met(label, Pop::Last, &batch).await?;
-                self.mapped_if(&batch, met, labels)
+                let met = self.needed(label, "where", &batch).await?;
+                self.mapped(batch, Items::of_values(met), labels)
             }
             StepKind::EndAt(label) => {
-                let met = self.met(label, Pop::Last, &batch).await?;
-                let same = |at: usize| met[at].as_ref().is_some_and(|met| equals(met, &batch.items.value(at)));
-                let same: Vec<bool> = (0..batch.len()).map(same).collect();
+                let met = self.needed(label, "where", &batch).await?;
+                let same: Vec<bool> = (0..batch.len()).map(|at| equals(&met[at], &batch.items.value(at))).collect();
                 self.keep(batch, labels, |at| same[at])
             }
             StepKind::Quantified(quantifier, predicate) => {
@@ -471,7 +470,7 @@ impl Run {
         let identity = By::Identity;
         let nth = |number: usize| if by.is_empty() { &identity } else { &by[number % by.len()] };
         let own: Vec<Option<Value>> = match start {
-            Some(label) => self.met(label, Pop::Last, batch).await?,
+            Some(label) => self.needed(label, "where", batch).await?.into_iter().map(Some).collect(),
             None => (0..batch.len()).map(|at| Some(batch.items.value(at))).collect(),
         };
         let own = self.by_of(nth(0), batch, own).await?;
@@ -487,24 +486,22 @@ impl Run {
         }
         let mut columns = Vec::with_capacity(labels.len());
         for (number, label) in labels.iter().enumerate() {
-            let met = self.met(label, Pop::Last, batch).await?;
-            if met.iter().any(Option::is_none) {
-                return Err(GremlinError::wrong_type(format!(
-                    "`where` compares with what was met under {label:?}, and a traverser met nothing under it"
-                )));
-            }
+            let met = self.needed(label, "where", batch).await?.into_iter().map(Some).collect();
             columns.push(self.by_of(nth(number + 1), batch, met).await?);
         }
         let fulfils = |at: usize| {
-            let Some(own) = &own[at] else { return false };
+            let Some(own) = &own[at] else { return Ok(false) };
             let mut number = 0;
             let mut next = |_: &Value| {
                 number += 1;
                 columns[number - 1][at].clone().ok_or(())
             };
-            predicate.map(&mut next).is_ok_and(|predicate| spread(predicate).test(own))
+            match predicate.map(&mut next) {
+                Ok(predicate) => Ok(spread(predicate)?.test(own)),
+                Err(()) => Ok(false),
+            }
         };
-        Ok((0..batch.len()).map(fulfils).collect())
+        (0..batch.len()).map(fulfils).collect()
     }
 
     /// The values of whole paths, changed by each `by` in turn; those without a value are left out.
@@ -513,13 +510,18 @@ impl Run {
         Ok(paths.into_iter().map(|path| path.into_iter().filter_map(|(value, _)| value).collect()).collect())
     }
 
+    fn parts_of_paths(&self, batch: &Batch, part: &PathPart) -> Done<Vec<Vec<(Option<Value>, Labels)>>> {
+        let (from, to) = (part.from.as_deref(), part.to.as_deref());
+        let steps = |path: u32| -> Done<Vec<_>> {
+            let steps = self.paths.values(path, from, to)?;
+            Ok(steps.into_iter().map(|(value, labels)| (Some(value), labels)).collect())
+        };
+        batch.rows.iter().map(|row| steps(row.path)).collect()
+    }
+
     /// The steps of paths, changed by each `by` in turn.
     async fn path_steps(&mut self, batch: &Batch, part: &PathPart) -> Done<Vec<Vec<(Option<Value>, Labels)>>> {
-        let (from, to) = (part.from.as_deref(), part.to.as_deref());
-        let steps =
-            |path: u32| self.paths.values(path, from, to).into_iter().map(|(value, labels)| (Some(value), labels));
-        let mut paths: Vec<Vec<(Option<Value>, Labels)>> =
-            batch.rows.iter().map(|row| steps(row.path).collect()).collect();
+        let mut paths = self.parts_of_paths(batch, part)?;
         for (number, by) in part.by.iter().enumerate() {
             // All items that this `by` is of, over all paths.
             let places = paths
@@ -538,10 +540,7 @@ impl Run {
 
     /// The same, item by item: a path of which one has no value is not asked further, where a `by` may fail.
     async fn path_steps_in_turn(&mut self, batch: &Batch, part: &PathPart) -> Done<Vec<Vec<(Option<Value>, Labels)>>> {
-        let (from, to) = (part.from.as_deref(), part.to.as_deref());
-        let steps =
-            |path: u32| self.paths.values(path, from, to).into_iter().map(|(value, labels)| (Some(value), labels));
-        let mut paths: Vec<Vec<_>> = batch.rows.iter().map(|row| steps(row.path).collect()).collect();
+        let mut paths = self.parts_of_paths(batch, part)?;
         let mut left: Vec<u32> = (0..batch.len() as u32).collect();
         for (step, by) in (0..).zip(part.by.iter().cycle()) {
             left.retain(|at| step < paths[*at as usize].len());
@@ -665,18 +664,31 @@ fn quantified<'a>(quantifier: Quantifier, mut items: impl Iterator<Item = &'a Va
 }
 
 /// A predicate in which a collection that was met under a label stands for its items.
-fn spread(predicate: Predicate) -> Predicate {
-    let all = |predicates: Vec<Predicate>| predicates.into_iter().map(spread).collect();
-    match predicate {
+fn spread(predicate: Predicate) -> Done<Predicate> {
+    let all = |predicates: Vec<Predicate>| predicates.into_iter().map(spread).collect::<Done<Vec<_>>>();
+    Ok(match predicate {
         Predicate::Test(test @ (Test::Within | Test::Without), values) => {
-            let items = values.into_iter().flat_map(|value| items_of(value.clone()).unwrap_or_else(|_| vec![value]));
-            Predicate::Test(test, items.collect())
+            let mut items = Vec::new();
+            for value in values {
+                items.extend(items_in(value)?);
+            }
+            Predicate::Test(test, items)
         }
-        Predicate::And(predicates) => Predicate::And(all(predicates)),
-        Predicate::Or(predicates) => Predicate::Or(all(predicates)),
-        Predicate::Not(predicate) => Predicate::Not(Box::new(spread(*predicate))),
+        Predicate::And(predicates) => Predicate::And(all(predicates)?),
+        Predicate::Or(predicates) => Predicate::Or(all(predicates)?),
+        Predicate::Not(predicate) => Predicate::Not(Box::new(spread(*predicate)?)),
         other => other,
-    }
+    })
+}
+
+fn items_in(collection: Value) -> Done<Vec<Value>> {
+    let kind = kind_of(&collection);
+    items_of(collection).map_err(|_| {
+        GremlinError::wrong_type(format!(
+            "`within` and `without` in `where` are of a collection that was met under a label, and this is {kind}: compare one value \
+             with `eq` or `neq`"
+        ))
+    })
 }
 
 fn not_an_edge(value: &Value) -> GremlinError {

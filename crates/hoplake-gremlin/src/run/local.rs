@@ -140,7 +140,7 @@ fn sample(value: Value, count: usize, random: &mut fastrand::Rng) -> Value {
 }
 
 fn reduced(reduction: Reduction, value: &Value) -> Done<Option<Value>> {
-    let mut reduced = Reduced::default();
+    let mut reduced = Reduced::of_items();
     let mut add = |item: &Value, bulk: u64| reduced.add(reduction, item, bulk);
     match value {
         Value::List(items) | Value::Set(items) => items.iter().try_for_each(|item| add(item, 1))?,

@@ -43,18 +43,20 @@ enum Found {
 
 impl Run {
     pub(super) async fn merge_vertices(&mut self, batch: Batch, merging: &Merging, labels: &Labels) -> Done<Batch> {
-        let sought = self.maps_of(&merging.sought, &batch, "mergeV").await?;
+        let maps = self.maps_of(&merging.sought, &batch, "mergeV").await?;
         let sought: Vec<Sought> =
-            sought.into_iter().map(|entries| Sought::of_vertex(entries, "mergeV")).collect::<Done<_>>()?;
+            maps.iter().map(|entries| Sought::of_vertex(entries.clone(), "mergeV")).collect::<Done<_>>()?;
         let on_create = self.options_of(merging.on_create.as_ref(), &batch).await?;
         let on_match = merging.on_match.as_ref();
         check_match(on_match)?;
-        // A mistake is one whether something is found or not.
-        let created = sought.iter().enumerate().map(|(at, sought)| {
+        let created = |at: usize| {
             let entries = on_create.as_ref().map(|all| all[at].clone()).unwrap_or_default();
-            sought.created(entries, merging.on_create.as_ref())
-        });
-        let created: Vec<NewVertex> = created.collect::<Done<_>>()?;
+            sought[at].created(&maps[at], entries, merging.on_create.as_ref())
+        };
+        // A mistake in what is written is one whether something is found or not; one in what a traversal gives only if it is needed.
+        if matches!(&merging.on_create, Some(MergeMap { map: Given::Value(_), .. })) {
+            (0..batch.len()).try_for_each(|at| created(at).map(drop))?;
+        }
         // One after the other if a match may change what is sought later.
         let together = on_match.is_none() || batch.len() == 1;
         let length = if together { batch.len().max(1) } else { 1 };
@@ -73,7 +75,7 @@ impl Run {
                     found.push(Found::New(number));
                     continue;
                 }
-                new.push(created[at].clone());
+                new.push(created(at)?);
                 found.push(Found::New(new.len() - 1));
             }
             let added = match new.is_empty() {
@@ -193,7 +195,7 @@ impl Run {
         ];
         let (mut parents, mut items) = (Vec::new(), Vec::new());
         for (at, entries) in sought.into_iter().enumerate() {
-            let sought = Sought::of_edge(entries, "mergeE")?;
+            let sought = Sought::of_edge(entries.clone(), "mergeE")?;
             let own = |which: usize| ends[which].as_ref().and_then(|all| all[at].clone());
             let end = |value: &Option<Value>| match value {
                 // `Merge.outV` stands for what its option gives.
@@ -211,14 +213,14 @@ impl Run {
                 Some(maps) => Sought::of_edge(maps[at].clone(), "option(onCreate)")?,
                 None => Sought::default(),
             };
+            if let (Some(maps), Some(option)) = (on_create, &merging.on_create) {
+                option.refuse_overrides(&entries, &maps[at])?;
+            }
             let conflict = |what: &str| {
                 GremlinError::wrong_type(format!(
                     "option(onCreate) cannot override values from merge() argument: {what}"
                 ))
             };
-            if more.label.is_some() && sought.label.is_some() && more.label != sought.label {
-                return Err(conflict("label"));
-            }
             let own_source = self.merged_end(end(&more.source), "OUT").await?;
             let own_target = self.merged_end(end(&more.target), "IN").await?;
             if own_source.is_some() && source.is_some() && own_source != source {
@@ -392,21 +394,14 @@ impl Sought {
     }
 
     /// The vertex that is added where nothing was found.
-    fn created(&self, on_create: Vec<(Value, Value)>, option: Option<&MergeMap>) -> Done<NewVertex> {
+    fn created(
+        &self,
+        sought: &[(Value, Value)],
+        on_create: Vec<(Value, Value)>,
+        option: Option<&MergeMap>,
+    ) -> Done<NewVertex> {
+        option.map_or(Ok(()), |option| option.refuse_overrides(sought, &on_create))?;
         let more = Self::of_vertex(on_create, "option(onCreate)")?;
-        let conflict = |what: &str| {
-            GremlinError::wrong_type(format!("option(onCreate) cannot override values from merge() argument: {what}"))
-        };
-        if let (Some(label), Some(other)) = (&self.label, &more.label)
-            && label != other
-        {
-            return Err(conflict("label"));
-        }
-        if let (Some(id), Some(other)) = (&self.id, &more.id)
-            && !equals(id, other)
-        {
-            return Err(conflict("id"));
-        }
         let mut values = self.values.clone();
         values.retain(|(name, ..)| !more.values.iter().any(|(other, ..)| other == name));
         let cardinality = |name: &Name| option.and_then(|option| option.cardinality(name));
@@ -439,12 +434,5 @@ fn check_match(map: Option<&MergeMap>) -> Done<()> {
             match_values(entries.clone(), map).map(drop)
         }
         _ => Ok(()),
-    }
-}
-
-impl MergeMap {
-    fn cardinality(&self, name: &Name) -> Option<Cardinality> {
-        let of_name = self.cardinalities.iter().find(|(other, _)| other == name);
-        of_name.map(|(_, cardinality)| *cardinality).or(self.otherwise)
     }
 }

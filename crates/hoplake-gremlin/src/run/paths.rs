@@ -114,15 +114,33 @@ impl PathTree {
     }
 
     /// The values of a path, from a label to another.
-    pub(super) fn values(&self, path: u32, from: Option<&str>, to: Option<&str>) -> Vec<(Value, Labels)> {
+    ///
+    /// # Errors
+    /// [`GremlinError::Type`] if no step has a label, or the second one is before the first.
+    pub(super) fn values(
+        &self,
+        path: u32,
+        from: Option<&str>,
+        to: Option<&str>,
+    ) -> Result<Vec<(Value, Labels)>, GremlinError> {
         let mut nodes: Vec<&Node> = self.back(path).collect();
         nodes.reverse();
         let has = |node: &&Node, label: &str| node.labels.iter().any(|other| **other == *label);
-        // From the last step with the label on, up to the last with the other.
-        let begin = from.and_then(|from| nodes.iter().rposition(|node| has(node, from))).unwrap_or(0);
-        let end = to.and_then(|to| nodes.iter().rposition(|node| has(node, to))).map_or(nodes.len(), |at| at + 1);
-        let part = nodes.get(begin..end.max(begin)).unwrap_or_default();
-        part.iter().map(|node| (node.value.clone(), node.labels.clone())).collect()
+        // The last step that has it.
+        let place = |which: &str, label: &str| {
+            let place = nodes.iter().rposition(|node| has(node, label));
+            place.ok_or_else(|| GremlinError::wrong_type(format!("Could not locate path {which}-label: {label}")))
+        };
+        let begin = from.map(|from| place("from", from)).transpose()?.unwrap_or(0);
+        let end = to.map(|to| place("to", to)).transpose()?.map_or(nodes.len(), |at| at + 1);
+        if let (Some(from), Some(to)) = (from, to)
+            && begin >= end
+        {
+            return Err(GremlinError::wrong_type(format!(
+                "Could not isolate path because from comes after to: {from}->{to}"
+            )));
+        }
+        Ok(nodes[begin..end].iter().map(|node| (node.value.clone(), node.labels.clone())).collect())
     }
 
     /// Whether a path has no value twice.

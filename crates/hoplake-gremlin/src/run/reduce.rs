@@ -50,9 +50,16 @@ pub(super) struct Reduced {
     sum: Sum,
     mean: Mean,
     extreme: Option<Value>,
+    /// Whether the values are the items of one collection.
+    items: bool,
 }
 
 impl Reduced {
+    /// Nothing yet, of the items of a collection.
+    pub(super) fn of_items() -> Self {
+        Self { items: true, ..Self::default() }
+    }
+
     pub(super) fn add(&mut self, reduction: Reduction, value: &Value, bulk: u64) -> Done<()> {
         if reduction == Reduction::Count {
             self.count = self.count.saturating_add(bulk);
@@ -72,6 +79,7 @@ impl Reduced {
         };
         match reduction {
             Reduction::Sum => self.sum.add(number()?, bulk)?,
+            Reduction::Mean if self.items => self.mean.add_item(number()?, bulk)?,
             Reduction::Mean => self.mean.add(number()?, bulk)?,
             _ => {
                 self.extreme = Some(match self.extreme.take() {

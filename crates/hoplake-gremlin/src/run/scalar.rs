@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use bigdecimal::{BigDecimal, FromPrimitive, ToPrimitive};
-use jiff::{SignedDuration, Timestamp, tz::Offset};
+use jiff::SignedDuration;
 use num_bigint::BigInt;
 
 use super::{
@@ -18,6 +18,7 @@ use super::{
 use crate::{
     error::GremlinError,
     literal::Number,
+    moment::Moment,
     plan::{By, Conversion, Given, ListStep, Name, StepKind, TextStep},
     tokens::{Dt, GType, Pop, Scope},
     value::{Value, to_f64, to_i64},
@@ -72,7 +73,7 @@ impl Run {
                     columns.push(match &**name {
                         "_" => self.by(by, &batch).await?,
                         _ => {
-                            let met = self.met(name, Pop::Last, &batch).await?;
+                            let met = self.needed(name, "math", &batch).await?.into_iter().map(Some).collect();
                             self.by_of(by, &batch, met).await?
                         }
                     });
@@ -104,10 +105,10 @@ impl Run {
                 let mut values = Vec::with_capacity(batch.len());
                 for (at, other) in others.into_iter().enumerate() {
                     values.push(Some(match (batch.items.value(at), other) {
-                        (Value::DateTime(time, _), Some(Value::DateTime(other, _))) => {
-                            (time.as_millisecond() - other.as_millisecond()).into()
+                        (Value::DateTime(moment), Some(Value::DateTime(other))) => {
+                            (moment.millis() - other.millis()).into()
                         }
-                        (Value::DateTime(time, _), Some(Value::Null)) => time.as_millisecond().into(),
+                        (Value::DateTime(moment), Some(Value::Null)) => moment.millis().into(),
                         (value, _) => {
                             return Err(GremlinError::wrong_type(format!(
                                 "`dateDiff` is between two points in time, and this is {}",
@@ -152,12 +153,25 @@ impl Run {
     async fn format(&mut self, batch: Batch, format: &Name, by: &[By], labels: &Labels) -> Done<Batch> {
         let mut pieces: Vec<(String, Option<Name>)> = Vec::new();
         let mut rest: &str = format;
+        let mut literal = String::new();
         while let Some((before, behind)) = rest.split_once("%{") {
-            let Some((name, after)) = behind.split_once('}') else { break };
-            pieces.push((before.to_owned(), Some(name.into())));
+            literal.push_str(before);
+            // Behind another `%` it is no name.
+            if literal.ends_with('%') {
+                literal.push_str("%{");
+                rest = behind;
+                continue;
+            }
+            let Some((name, after)) = behind.split_once('}') else {
+                literal.push_str("%{");
+                rest = behind;
+                break;
+            };
+            pieces.push((std::mem::take(&mut literal), Some(name.into())));
             rest = after;
         }
-        pieces.push((rest.to_owned(), None));
+        literal.push_str(rest);
+        pieces.push((literal, None));
         let mut texts: Vec<Option<String>> = vec![Some(String::new()); batch.len()];
         let mut number = 0;
         for (before, name) in pieces {
@@ -250,7 +264,10 @@ fn text(scope: Scope, step: &TextStep, value: &Value) -> Done<Option<Value>> {
         (step, other) => return Err(not_a_text(name(step), other)),
     };
     let changed: String = match step {
-        TextStep::Split(None) => return Ok(Some(Value::List(text.split_whitespace().map(Value::from).collect()))),
+        TextStep::Split(None) => {
+            let words = text.split(is_space).filter(|word| !word.is_empty());
+            return Ok(Some(Value::List(words.map(Value::from).collect())));
+        }
         TextStep::Split(Some(separator)) if separator.is_empty() => {
             if text.is_empty() {
                 return Ok(Some(Value::List(vec!["".into()])));
@@ -262,23 +279,61 @@ fn text(scope: Scope, step: &TextStep, value: &Value) -> Done<Option<Value>> {
             return Ok(Some(Value::List(pieces(text, separator).into_iter().map(Value::from).collect())));
         }
         TextStep::Length => return Ok(Some(i32::try_from(text.encode_utf16().count()).unwrap_or(i32::MAX).into())),
-        TextStep::Trim => text.trim().into(),
-        TextStep::LTrim => text.trim_start().into(),
-        TextStep::RTrim => text.trim_end().into(),
+        TextStep::Trim => text.trim_matches(is_space).into(),
+        TextStep::LTrim => text.trim_start_matches(is_space).into(),
+        TextStep::RTrim => text.trim_end_matches(is_space).into(),
         TextStep::ToUpper => text.to_uppercase(),
         TextStep::ToLower => text.to_lowercase(),
         TextStep::Reverse => text.chars().rev().collect(),
-        TextStep::Replace(Some(old), Some(new)) => text.replace(&**old, new),
+        TextStep::Replace(Some(old), Some(new)) if !old.is_empty() => text.replace(&**old, new),
         TextStep::Replace(..) => text.to_string(),
-        TextStep::Substring(start, end) => {
-            let length = text.chars().count() as i64;
-            let at = |number: i64| if number < 0 { (length + number).max(0) } else { number.min(length) };
-            let (start, end) = (at(*start), end.map_or(length, at));
-            text.chars().skip(start as usize).take((end - start).max(0) as usize).collect()
-        }
+        TextStep::Substring(start, end) => substring(text, *start, *end)?.into(),
         TextStep::Concat(_) | TextStep::Format(..) => text.to_string(),
     };
     Ok(Some(Value::Text(changed.into())))
+}
+
+/// White space as Java's `Character.isWhitespace` has it: without the spaces at which no line breaks (U+00A0, U+2007, U+202F), and with
+/// the separators U+001C to U+001F.
+fn is_space(character: char) -> bool {
+    match character {
+        '\u{a0}' | '\u{85}' | '\u{2007}' | '\u{202f}' => false,
+        '\u{1c}'..='\u{1f}' => true,
+        other => other.is_whitespace(),
+    }
+}
+
+/// A part of a text, by the UTF-16 units that `length` counts; a number below zero counts from the end.
+fn substring(text: &str, start: i64, end: Option<i64>) -> Done<&str> {
+    let length = text.encode_utf16().count() as i64;
+    let at = |number: i64| if number < 0 { length.saturating_add(number).max(0) } else { number.min(length) };
+    let (start, end) = (at(start), end.map_or(length, at));
+    if end <= start {
+        return Ok("");
+    }
+    let (start, end) = (byte_of(text, start)?, byte_of(text, end)?);
+    Ok(&text[start..end])
+}
+
+/// Where a UTF-16 unit begins.
+fn byte_of(text: &str, unit: i64) -> Done<usize> {
+    let mut units = 0;
+    for (byte, character) in text.char_indices() {
+        if units >= unit {
+            return whole(units == unit, byte);
+        }
+        units += character.len_utf16() as i64;
+    }
+    whole(units == unit, text.len())
+}
+
+fn whole(is_whole: bool, byte: usize) -> Done<usize> {
+    match is_whole {
+        true => Ok(byte),
+        false => Err(GremlinError::wrong_type(
+            "`substring` would cut a character in half: its numbers count UTF-16 units, of which some characters have two",
+        )),
+    }
 }
 
 /// The pieces between separators, as TinkerPop has them: separators next to each other are one, one at the beginning is
@@ -309,29 +364,27 @@ fn converted(conversion: &Conversion, value: &Value) -> Done<Value> {
                 let number = to_f64(number);
                 Ok((number != 0.0 && !number.is_nan()).into())
             }
-            Value::Text(text) if text.eq_ignore_ascii_case("true") => Ok(true.into()),
-            Value::Text(text) if text.eq_ignore_ascii_case("false") => Ok(false.into()),
+            Value::Text(text) if trimmed(text).eq_ignore_ascii_case("true") => Ok(true.into()),
+            Value::Text(text) if trimmed(text).eq_ignore_ascii_case("false") => Ok(false.into()),
             _ => Err(cannot("Boolean")),
         },
         Conversion::Date => match value {
             Value::DateTime(..) => Ok(value.clone()),
             Value::Number(Number::Byte(_) | Number::Short(_) | Number::Int(_) | Number::Long(_)) => {
                 let Value::Number(number) = value else { return Err(cannot("date")) };
-                let time = Timestamp::from_millisecond(to_i64(number)).map_err(|_| cannot("date"))?;
-                Ok(Value::DateTime(time, Offset::UTC))
+                let since = SignedDuration::from_millis(to_i64(number));
+                Ok(Value::DateTime(Moment::since_epoch(since).ok_or_else(|| cannot("date"))?))
             }
-            Value::Text(text) => crate::text::date_time(text)
-                .map(|(time, offset)| Value::DateTime(time, offset))
-                .ok_or_else(|| cannot("date")),
+            Value::Text(text) => Moment::parse(text).map(Value::DateTime).ok_or_else(|| cannot("date")),
             _ => Err(cannot("date")),
         },
         Conversion::Number(kind) => {
             let number = match value {
                 Value::Number(number) => number.clone(),
                 Value::Null if kind.is_some() => return Ok(Value::Null),
-                Value::Text(text) => parsed(text.trim())
+                Value::Text(text) => parsed(trimmed(text))
                     .ok_or_else(|| GremlinError::wrong_type(format!("Can't parse string '{text}' as number.")))?,
-                Value::DateTime(time, _) => Number::Long(time.as_millisecond()),
+                Value::DateTime(moment) => Number::Long(moment.millis()),
                 Value::List(_) => return Err(GremlinError::wrong_type("Can't parse type ArrayList as number.")),
                 other => {
                     return Err(GremlinError::wrong_type(format!("Can't parse type {} as number.", kind_of(other))));
@@ -343,6 +396,11 @@ fn converted(conversion: &Conversion, value: &Value) -> Done<Value> {
             }
         }
     }
+}
+
+/// As `String.trim` of Java: without what is not above a space.
+fn trimmed(text: &str) -> &str {
+    text.trim_matches(|character| character <= ' ')
 }
 
 /// A number as text has it: the least type that holds it, from 32 bits on.
@@ -458,7 +516,7 @@ fn target(kind: GType) -> &'static str {
 }
 
 fn later(value: &Value, unit: Dt, count: i64) -> Done<Value> {
-    let Value::DateTime(time, offset) = value else {
+    let Value::DateTime(moment) = value else {
         return Err(GremlinError::wrong_type(format!(
             "`dateAdd` is of a point in time, and this is {}",
             kind_of(value)
@@ -470,9 +528,9 @@ fn later(value: &Value, unit: Dt, count: i64) -> Done<Value> {
         Dt::Hour => 3_600,
         Dt::Day => 86_400,
     };
-    let added = count.checked_mul(seconds).map(SignedDuration::from_secs).and_then(|it| time.checked_add(it).ok());
+    let added = count.checked_mul(seconds).map(SignedDuration::from_secs).and_then(|it| moment.checked_add(it));
     let added = added.ok_or_else(|| GremlinError::wrong_type("`dateAdd` goes beyond the years that there are"))?;
-    Ok(Value::DateTime(added, *offset))
+    Ok(Value::DateTime(added))
 }
 
 fn collection(step: &str, value: Value) -> Done<Vec<Value>> {

@@ -9,7 +9,7 @@ use hoplake_engine::{
     float,
 };
 use hoplake_format::{CollectionType, ItemType, LogicalType, PropertyType};
-use jiff::{Timestamp, tz::Offset};
+use jiff::SignedDuration;
 use uuid::Uuid;
 
 use super::{
@@ -21,6 +21,7 @@ use super::{
 use crate::{
     error::GremlinError,
     literal::Number,
+    moment::Moment,
     plan::Name,
     tokens::Cardinality,
     value::{Key as ValueKey, Value},
@@ -152,7 +153,7 @@ pub(super) fn to_stored(name: &str, value: &Value) -> Done<change::Value> {
         Value::Text(text) => change::Value::String(text.to_string()),
         Value::Char(character) => change::Value::String(character.to_string()),
         Value::Uuid(uuid) => change::Value::String(uuid.to_string()),
-        Value::DateTime(time, _) => change::Value::Timestamp(time.as_microsecond()),
+        Value::DateTime(moment) => change::Value::Timestamp(moment.micros()),
         Value::List(items) | Value::Set(items) => {
             change::Value::List(items.iter().map(|item| to_stored(name, item)).collect::<Done<_>>()?)
         }
@@ -181,10 +182,8 @@ pub(super) fn each(element: Element, stored: change::Value, logical: LogicalType
 
 /// A stored value as Gremlin has it.
 fn from_stored(stored: change::Value, logical: LogicalType) -> Value {
-    let at = |seconds: i64, nanos: i32| match Timestamp::new(seconds, nanos) {
-        Ok(time) => Value::DateTime(time, Offset::UTC),
-        Err(_) => Value::Null,
-    };
+    // All that is stored is within the years that there are: readers of files and changes see to it.
+    let at = |since: SignedDuration| Moment::since_epoch(since).map_or(Value::Null, Value::DateTime);
     match (stored, logical.item) {
         (change::Value::Null, _) => Value::Null,
         (change::Value::Bool(boolean), _) => boolean.into(),
@@ -200,10 +199,8 @@ fn from_stored(stored: change::Value, logical: LogicalType) -> Value {
             Uuid::try_parse(&text).map_or_else(|_| Value::Text(text.into()), Value::Uuid)
         }
         (change::Value::String(text), _) => Value::Text(text.into()),
-        (change::Value::Date(days), _) => at(i64::from(days) * 86_400, 0),
-        (change::Value::Timestamp(micros), _) => {
-            at(micros.div_euclid(1_000_000), (micros.rem_euclid(1_000_000) * 1_000) as i32)
-        }
+        (change::Value::Date(days), _) => at(SignedDuration::from_secs(i64::from(days) * 86_400)),
+        (change::Value::Timestamp(micros), _) => at(SignedDuration::from_micros(micros)),
         (change::Value::List(items), _) => {
             let items = items.into_iter().map(|item| from_stored(item, logical)).collect();
             match logical.collection {

@@ -16,7 +16,6 @@ mod tests;
 
 use std::fmt;
 
-pub(crate) use self::parser::date_time;
 use crate::script::Script;
 
 /// How deep traversals, collections and predicates may nest.

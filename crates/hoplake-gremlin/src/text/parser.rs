@@ -1,6 +1,5 @@
 //! Statements, calls and arguments.
 
-use jiff::{Timestamp, civil, tz::Offset};
 use uuid::Uuid;
 
 use super::{
@@ -10,6 +9,7 @@ use super::{
 };
 use crate::{
     literal::{Literal, Number},
+    moment::Moment,
     script::{Argument, Call, Predicate, Script, Statement, Strategy, Terminal, Test, Transaction, Traversal},
     tokens::{Cardinality, Token},
 };
@@ -431,8 +431,8 @@ impl<'a> Parser<'a> {
     fn date_time(&mut self, name: &str, begin: usize) -> Parsed<Argument> {
         match &self.call(name)?.arguments[..] {
             [] => Ok(Argument::Now),
-            [Argument::Literal(Literal::Text(text))] => match date_time(text) {
-                Some((time, offset)) => Ok(Argument::Literal(Literal::DateTime(time, offset))),
+            [Argument::Literal(Literal::Text(text))] => match Moment::parse(text) {
+                Some(moment) => Ok(Argument::Literal(Literal::DateTime(moment))),
                 None => {
                     let like = "2026-11-01, 2026-11-01T09:30:00Z or 2026-11-01T09:30:00+01:00";
                     Err(self.lexer.error(begin, format!("{text:?} is not a date and time such as {like}")))
@@ -556,16 +556,6 @@ fn option(class: &str, name: &str) -> Option<Result<&'static str, i32>> {
         ("IO", "graphml") => Ok("graphml"),
         _ => return None,
     })
-}
-
-/// A point in time as ISO 8601 has it: without a time midnight, without an offset UTC.
-pub fn date_time(text: &str) -> Option<(Timestamp, Offset)> {
-    if let Ok(zoned) = jiff::fmt::temporal::Pieces::parse(text) {
-        let offset = zoned.to_numeric_offset().unwrap_or(Offset::UTC);
-        let time = zoned.time().unwrap_or(civil::Time::midnight());
-        return Some((offset.to_timestamp(zoned.date().to_datetime(time)).ok()?, offset));
-    }
-    None
 }
 
 /// The list that a range stands for: from the first to the last number, or to the last of texts that differ in one character.

@@ -157,7 +157,9 @@ fn names_mean_what_their_place_says() {
     assert_eq!((&*strategy.name, strategy.options.len()), ("SubgraphStrategy", 2));
     assert_eq!(argument("datetime()"), Argument::Now);
     let seconds = |text: &str| match argument(text) {
-        Argument::Literal(Literal::DateTime(time, offset)) => (time.as_second(), offset.seconds()),
+        Argument::Literal(Literal::DateTime(moment)) => {
+            (moment.duration_since_epoch().as_secs(), moment.offset().seconds())
+        }
         other => panic!("{text}: {other:?}"),
     };
     assert_eq!(seconds("datetime('1970-01-02')"), (86_400, 0));

@@ -104,7 +104,7 @@ fn choose(left: &Number, right: &Number, takes_left: impl FnOnce(Ordering) -> bo
     }
 }
 
-/// The sum of numbers, each of them several times. It is a long at least, since the count is one.
+/// The sum of numbers, each of them several times: of the widest of their types, or the next that has it.
 #[derive(Debug, Clone, Default)]
 pub struct Sum {
     sum: Option<Number>,
@@ -116,8 +116,10 @@ impl Sum {
     /// # Errors
     /// As [`add`](fn@add).
     pub fn add(&mut self, number: &Number, bulk: u64) -> Result<(), ArithmeticError> {
-        let bulk = Number::Long(i64::try_from(bulk).map_err(|_| ArithmeticError::Overflow)?);
-        let product = multiply(number, &bulk)?;
+        self.add_product(times(number, bulk)?)
+    }
+
+    fn add_product(&mut self, product: Number) -> Result<(), ArithmeticError> {
         self.sum = Some(match self.sum.take() {
             Some(sum) => add(&sum, &product)?,
             None => product,
@@ -144,7 +146,21 @@ impl Mean {
     /// # Errors
     /// As [`add`](fn@add).
     pub fn add(&mut self, number: &Number, bulk: u64) -> Result<(), ArithmeticError> {
+        // In the type of the count, a long: so a mean of floats is one of doubles.
+        self.sum.add_product(multiply(number, &long(bulk)?)?)?;
+        self.counted(bulk)
+    }
+
+    /// As [`add`](Self::add) for the items of one collection, which `mean(local)` sums in their own types.
+    ///
+    /// # Errors
+    /// As [`add`](fn@add).
+    pub fn add_item(&mut self, number: &Number, bulk: u64) -> Result<(), ArithmeticError> {
         self.sum.add(number, bulk)?;
+        self.counted(bulk)
+    }
+
+    fn counted(&mut self, bulk: u64) -> Result<(), ArithmeticError> {
         self.count = self.count.checked_add(bulk).ok_or(ArithmeticError::Overflow)?;
         Ok(())
     }
@@ -155,9 +171,30 @@ impl Mean {
     /// As [`add`](fn@add).
     pub fn finish(self) -> Result<Option<Number>, ArithmeticError> {
         let Some(sum) = self.sum.finish() else { return Ok(None) };
-        let count = Number::Long(i64::try_from(self.count).map_err(|_| ArithmeticError::Overflow)?);
-        compute(Operation::Divide, &sum, &count, true).map(Some)
+        compute(Operation::Divide, &sum, &long(self.count)?, true).map(Some)
     }
+}
+
+fn long(count: u64) -> Result<Number, ArithmeticError> {
+    i64::try_from(count).map(Number::Long).map_err(|_| ArithmeticError::Overflow)
+}
+
+/// A number `bulk` times: of its own type, or the next that has it, as if it were added that often. The type of a sum must not depend
+/// on which traversers a barrier has merged.
+fn times(number: &Number, bulk: u64) -> Computed {
+    let product = multiply(number, &long(bulk)?)?;
+    let narrow = match (Common::of(number), &product) {
+        (Common { bits, fraction: false }, Number::Long(long)) => {
+            let widths = [8, 16, 32].into_iter().filter(|width| *width >= bits);
+            widths.filter_map(|width| fitting(width, *long).ok()).next()
+        }
+        (Common { bits: 32, fraction: true }, Number::Double(double)) => {
+            let narrow = *double as f32;
+            (narrow.is_infinite() <= double.is_infinite()).then_some(Number::Float(narrow))
+        }
+        _ => None,
+    };
+    Ok(narrow.unwrap_or(product))
 }
 
 fn compute(operation: Operation, left: &Number, right: &Number, fraction: bool) -> Computed {

@@ -2,8 +2,6 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use jiff::{Timestamp, tz::Offset};
-
 use super::{TraversalMetrics, Tree, Unread, Value};
 use crate::literal::Number;
 
@@ -21,7 +19,7 @@ impl Display for Value {
             Self::Number(number) => number.fmt(f),
             Self::Text(text) => f.write_str(text),
             Self::Char(character) => character.fmt(f),
-            Self::DateTime(time, offset) => date_time(f, *time, *offset),
+            Self::DateTime(moment) => moment.fmt(f),
             Self::Duration(duration) => duration.fmt(f),
             Self::Uuid(uuid) => uuid.fmt(f),
             Self::Bytes(bytes) => write!(f, "{bytes:?}"),
@@ -84,32 +82,6 @@ fn float(f: &mut Formatter<'_>, number: f64, plain: fmt::Arguments<'_>, scientif
         }
         _ => f.write_fmt(plain),
     }
-}
-
-/// As `OffsetDateTime.toString` of Java: seconds only if there are some, and fractions of them by threes.
-fn date_time(f: &mut Formatter<'_>, time: Timestamp, offset: Offset) -> fmt::Result {
-    let local = offset.to_datetime(time);
-    write!(f, "{}T{:02}:{:02}", local.date(), local.hour(), local.minute())?;
-    let nanos = local.subsec_nanosecond();
-    if local.second() != 0 || nanos != 0 {
-        write!(f, ":{:02}", local.second())?;
-    }
-    match nanos {
-        0 => {}
-        nanos if nanos % 1_000_000 == 0 => write!(f, ".{:03}", nanos / 1_000_000)?,
-        nanos if nanos % 1_000 == 0 => write!(f, ".{:06}", nanos / 1_000)?,
-        nanos => write!(f, ".{nanos:09}")?,
-    }
-    if offset.is_zero() {
-        return f.write_str("Z");
-    }
-    let seconds = offset.seconds();
-    let (sign, size) = (if seconds < 0 { '-' } else { '+' }, seconds.abs());
-    write!(f, "{sign}{:02}:{:02}", size / 3_600, size / 60 % 60)?;
-    if size % 60 != 0 {
-        write!(f, ":{:02}", size % 60)?;
-    }
-    Ok(())
 }
 
 impl Display for Tree {

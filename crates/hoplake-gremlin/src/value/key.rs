@@ -73,7 +73,7 @@ fn equivalent(left: &Value, right: &Value) -> bool {
         (Value::Traverser(left), Value::Traverser(right)) => equivalent(&left.value, &right.value),
         (Value::Unread(left), Value::Unread(right)) => unread(left, right),
         // Neither the offset, as for equality.
-        (Value::DateTime(left, _), Value::DateTime(right, _)) => left == right,
+        (Value::DateTime(left), Value::DateTime(right)) => left.utc() == right.utc(),
         (left, right) => left == right,
     }
 }
@@ -143,7 +143,7 @@ fn hash_value<H: Hasher>(value: &Value, state: &mut H) {
         Value::Number(number) => hash_number(number, state),
         Value::Text(text) => text.hash(state),
         Value::Char(character) => character.hash(state),
-        Value::DateTime(time, _) => time.hash(state),
+        Value::DateTime(moment) => moment.utc().hash(state),
         Value::Duration(duration) => duration.hash(state),
         Value::Uuid(uuid) => uuid.hash(state),
         Value::Bytes(bytes) => bytes.hash(state),

@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 use hoplake_engine::Neighbour;
 use hoplake_format::VertexId;
-use jiff::{SignedDuration, Timestamp, tz::Offset};
+use jiff::SignedDuration;
 use uuid::Uuid;
 
 pub(crate) use self::number::{to_f64, to_i64};
@@ -36,6 +36,7 @@ pub use self::{
 };
 use crate::{
     literal::{Literal, Number},
+    moment::Moment,
     tokens::Token,
 };
 
@@ -54,7 +55,7 @@ pub enum Value {
     /// A character.
     Char(char),
     /// A point in time, and the offset from UTC in which it was written.
-    DateTime(Timestamp, Offset),
+    DateTime(Moment),
     /// A length of time.
     Duration(SignedDuration),
     /// A UUID.
@@ -241,7 +242,7 @@ impl From<Literal> for Value {
             Literal::Boolean(boolean) => Self::Boolean(boolean),
             Literal::Number(number) => Self::Number(number),
             Literal::Text(text) => Self::Text(text),
-            Literal::DateTime(time, offset) => Self::DateTime(time, offset),
+            Literal::DateTime(moment) => Self::DateTime(moment),
             Literal::Uuid(uuid) => Self::Uuid(uuid),
             Literal::Char(character) => Self::Char(character),
             Literal::Duration(duration) => Self::Duration(duration),

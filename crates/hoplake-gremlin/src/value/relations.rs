@@ -130,7 +130,7 @@ fn by_type(left: &Value, right: &Value, relation: &impl Relation) -> Option<Orde
         (Value::Null, Value::Null) => Some(Ordering::Equal),
         (Value::Boolean(left), Value::Boolean(right)) => Some(left.cmp(right)),
         (Value::Number(left), Value::Number(right)) => relation.numbers(left, right),
-        (Value::DateTime(left, _), Value::DateTime(right, _)) => Some(left.cmp(right)),
+        (Value::DateTime(left), Value::DateTime(right)) => Some(left.utc().cmp(&right.utc())),
         (Value::Text(left), Value::Text(right)) => Some(left.cmp(right)),
         (Value::Uuid(left), Value::Uuid(right)) => Some(left.cmp(right)),
         (Value::Vertex(left), Value::Vertex(right)) => by_type(&left.id, &right.id, relation),

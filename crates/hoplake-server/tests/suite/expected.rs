@@ -217,10 +217,10 @@ fn date_time(text: &str) -> Result<Value, String> {
 #[cfg(test)]
 mod tests {
     use hoplake::gremlin::{
+        moment::Moment,
         tokens::{Direction, Merge, T},
         value::{Edge, Vertex, VertexProperty},
     };
-    use jiff::{Timestamp, tz::Offset};
 
     use super::*;
 
@@ -306,8 +306,8 @@ mod tests {
         assert_eq!(read("str[null]"), "null".into());
         assert_eq!(read("marko"), "marko".into());
         assert_eq!(read("d[1]"), "d[1]".into());
-        let time: Timestamp = "2023-08-08T00:00:00Z".parse().unwrap();
-        assert_eq!(read("dt[2023-08-08T00:00:00Z]"), Value::DateTime(time, Offset::UTC));
+        let moment = Moment::parse("2023-08-08T00:00:00Z").unwrap();
+        assert_eq!(read("dt[2023-08-08T00:00:00Z]"), Value::DateTime(moment));
         let uuid = "f47af10b-58cc-4372-a567-0f02b2f3d479";
         assert_eq!(read(&format!("uuid[{uuid}]")), Value::Uuid(uuid.parse().unwrap()));
     }

@@ -3,6 +3,7 @@
 use base64::{Engine, engine::general_purpose::STANDARD};
 use hoplake::gremlin::{
     literal::{Literal, Number},
+    moment::Moment,
     script::{Argument, Call, Predicate},
     tokens::Token,
     value::{Edge, Path, Property, Value, Vertex, VertexProperty},
@@ -42,7 +43,7 @@ pub fn of_value(value: &Value) -> Form {
         Value::Number(it) => number(it),
         Value::Text(text) => json!(["text", text]),
         Value::Char(it) => json!(["char", it]),
-        Value::DateTime(time, _) => json!(["datetime", time.to_string()]),
+        Value::DateTime(moment) => json!(["datetime", format!("{}Z", moment.utc())]),
         Value::Duration(duration) => json!(["duration", duration.as_secs_f64()]),
         Value::Uuid(uuid) => json!(["uuid", uuid.to_string()]),
         Value::Bytes(bytes) => json!(["bytes", STANDARD.encode(bytes)]),
@@ -108,7 +109,7 @@ fn of_literal(literal: &Literal) -> Form {
         Literal::Boolean(boolean) => json!(["bool", boolean]),
         Literal::Number(it) => number(it),
         Literal::Text(text) => json!(["text", text]),
-        Literal::DateTime(time, _) => json!(["datetime", time.to_string()]),
+        Literal::DateTime(moment) => json!(["datetime", format!("{}Z", moment.utc())]),
         Literal::Uuid(uuid) => json!(["uuid", uuid.to_string()]),
         other => return Err(format!("text has no form for {other:?}")),
     })
@@ -146,7 +147,7 @@ fn read(form: &Json) -> Option<Value> {
         "decimal" => Value::Number(Number::BigDecimal(text()?.parse().ok()?)),
         "text" => text()?.into(),
         "char" => Value::Char(text()?.chars().next()?),
-        "datetime" => Value::DateTime(text()?.parse().ok()?, jiff::tz::Offset::UTC),
+        "datetime" => Value::DateTime(Moment::parse(text()?)?),
         "duration" => Value::Duration(jiff::SignedDuration::try_from_secs_f64(form.get(1)?.as_f64()?).ok()?),
         "uuid" => Value::Uuid(text()?.parse().ok()?),
         "bytes" => Value::Bytes(STANDARD.decode(text()?).ok()?.into()),

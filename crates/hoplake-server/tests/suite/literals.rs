@@ -9,7 +9,7 @@ pub fn literal(value: &Value) -> Option<String> {
         Value::Boolean(boolean) => boolean.to_string(),
         Value::Number(number) => of_number(number),
         Value::Text(text) => quoted(text),
-        Value::DateTime(time, _) => format!("datetime(\"{time}\")"),
+        Value::DateTime(moment) => format!("datetime(\"{}Z\")", moment.utc()),
         Value::Uuid(uuid) => format!("UUID(\"{uuid}\")"),
         Value::List(items) => format!("[{}]", joined(items)?),
         Value::Set(items) => format!("{{{}}}", joined(items)?),

@@ -12,7 +12,7 @@ pub fn show(value: &Value) -> String {
         Value::Boolean(boolean) => boolean.to_string(),
         Value::Number(number) => show_number(number),
         Value::Text(text) => text.to_string(),
-        Value::DateTime(time, _) => format!("dt[{time}]"),
+        Value::DateTime(moment) => format!("dt[{}Z]", moment.utc()),
         Value::Uuid(uuid) => format!("uuid[{uuid}]"),
         Value::List(items) => format!("l[{}]", joined(items)),
         Value::Set(items) => format!("s[{}]", joined(items)),

@@ -1,20 +1,25 @@
 //! Applies transactions to the graph: fold, look up, commit, until it is known to be done.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use hoplake::{Batch, ErrorKind, Graph, Operation};
 use tokio::time::Instant;
 use tracing::{Instrument, field::Empty, info_span};
 
 use crate::{
-    Change, FeedError, FeedErrorKind, Images, OnError, Position, Progress, Transaction,
+    Change, FeedError, FeedErrorKind, Images, OnError, Position, Progress, RowChange, Transaction,
     error::is_transient,
-    fold::{Aside, Failure, Folded, Known, Plans, fold, render},
+    fold::{Aside, Failure, Folded, Known, Plans, SetAside, fold, render},
     letters::{self, Letter},
     lookups,
     mapping::Mapping,
     progress::{At, Cause, Event},
     reading::Pauses,
+    showing::shown_change,
     state::{self, State},
 };
 
@@ -37,6 +42,8 @@ pub(crate) struct Applying {
     pub(crate) plans: Plans,
     /// How often a commit that the graph refuses is tried.
     pub(crate) attempts_max: u32,
+    /// Whether errors have whole rows.
+    pub(crate) show_rows: bool,
     pub(crate) progress: Arc<dyn Progress>,
 }
 
@@ -90,7 +97,7 @@ impl Applying {
         loop {
             let folded = self.folded_without(transactions, &mut failing, &mut pauses, &mut applied.waves).await?;
             if let Some(failure) = folded.failures.first() {
-                let error = row_error(transactions, failure);
+                let error = self.row_error(transactions, failure);
                 if failure.transaction > 0 {
                     Box::pin(self.apply(&transactions[..failure.transaction])).await?;
                 }
@@ -127,7 +134,7 @@ impl Applying {
                     let failure = self.blamed(transactions, &batch, &error)?;
                     let entry = &self.mapping.entries[failure.entry];
                     if entry.on_error == OnError::Stop {
-                        return Err(row_error(transactions, &failure));
+                        return Err(self.row_error(transactions, &failure));
                     }
                     failing.insert((failure.transaction, failure.change, failure.entry), failure.why);
                     refused = 0;
@@ -203,9 +210,10 @@ impl Applying {
             let left: Vec<_> = all.into_iter().filter(|letter| !folded.truncated.contains(&letter.table)).collect();
             self.replace_letters(&mut state, &left).await?;
         }
-        let letter = |aside: &crate::fold::SetAside| {
+        let changes = changes_at(transactions, &folded.set_aside)?;
+        let letter = |aside: &SetAside| {
             let transaction = &transactions[aside.transaction];
-            let Change::Row(change) = &transaction.changes[aside.change] else { return None };
+            let change = changes.get(&(aside.transaction, aside.change))?;
             Some(Letter {
                 position: transaction.position.clone(),
                 committed_unix_ms: transaction.committed_unix_ms,
@@ -377,7 +385,8 @@ impl Applying {
         for name in &names {
             for (transaction, it) in transactions.iter().enumerate() {
                 for (number, change) in it.changes.iter().enumerate() {
-                    let Change::Row(change) = change else { continue };
+                    let change = change?;
+                    let Change::Row(change) = &*change else { continue };
                     for (entry, plan) in self.plans.of(&self.mapping, &change.columns)? {
                         let row = match &change.images {
                             Images::Insert(row) | Images::Delete(row) | Images::Update { after: row, .. } => row,
@@ -405,6 +414,23 @@ impl Applying {
         tokio::time::sleep(pause).await;
     }
 
+    fn row_error(&self, transactions: &[Transaction], failure: &Failure) -> FeedError {
+        let transaction = &transactions[failure.transaction];
+        let change = transaction.changes.iter().nth(failure.change).and_then(Result::ok);
+        let of = match change.as_deref() {
+            Some(Change::Row(change)) => {
+                let row = shown_change(&self.mapping.entries[failure.entry], change, self.show_rows);
+                format!("table {}, row {row}, ", change.columns.table)
+            }
+            Some(Change::Truncate(table)) => format!("table {table}, "),
+            None => String::new(),
+        };
+        let message = format!("{of}transaction {}: {}", transaction.position, failure.why);
+        let hint = "correct the row and the mapping, and the feed goes on before this transaction; or set such rows aside with on_error = \
+                    \"dead-letter\"";
+        FeedError::new(FeedErrorKind::Row, message).hint(hint)
+    }
+
     /// Where the graph is.
     pub(crate) fn at(&self) -> At<'_> {
         At { position: &self.position, version: self.graph.version(), state: &self.state }
@@ -429,11 +455,22 @@ pub(crate) async fn remembered(graph: &mut Graph, name: &str) -> Result<(Positio
     }
 }
 
-fn row_error(transactions: &[Transaction], failure: &Failure) -> FeedError {
-    let transaction = &transactions[failure.transaction];
-    let table = transaction.changes.get(failure.change).map(|change| change.table().to_string()).unwrap_or_default();
-    let message = format!("table {table}, transaction {}: {}", transaction.position, failure.why);
-    let hint = "correct the row and the mapping, and the feed goes on before this transaction; or set such rows aside with on_error = \
-                \"dead-letter\"";
-    FeedError::new(FeedErrorKind::Row, message).hint(hint)
+/// The row changes that were set aside, by transaction and change.
+fn changes_at(
+    transactions: &[Transaction],
+    set_aside: &[SetAside],
+) -> Result<BTreeMap<(usize, usize), RowChange>, FeedError> {
+    let wanted: BTreeSet<_> = set_aside.iter().map(|aside| (aside.transaction, aside.change)).collect();
+    let mut found = BTreeMap::new();
+    let those: BTreeSet<_> = wanted.iter().map(|(transaction, _)| *transaction).collect();
+    for transaction in those {
+        for (number, change) in transactions[transaction].changes.iter().enumerate() {
+            if let Change::Row(change) = &*change?
+                && wanted.contains(&(transaction, number))
+            {
+                found.insert((transaction, number), change.clone());
+            }
+        }
+    }
+    Ok(found)
 }

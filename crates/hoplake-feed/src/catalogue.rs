@@ -23,19 +23,74 @@ impl TableName {
         Self { schema: schema.into(), name: name.into() }
     }
 
-    /// Reads `schema.table`, or `table` of a default schema.
+    /// Reads `schema.table`, or `table` of a default schema. A name with a dot in it stands in double quotes or in backticks, and such a
+    /// quote in it is written twice: `"t.x"` is a table of the default schema.
     pub fn parse(text: &str, default_schema: &str) -> Self {
-        match text.split_once('.') {
-            Some((schema, name)) => Self::new(schema, name),
+        let parts =
+            quoted_part(text).or_else(|| text.split_once('.').map(|(schema, name)| (schema.to_owned(), Some(name))));
+        match parts {
             None => Self::new(default_schema, text),
+            Some((name, None)) => Self::new(default_schema, name),
+            Some((schema, Some(rest))) => match quoted_part(rest) {
+                Some((name, None)) => Self::new(schema, name),
+                _ => Self::new(schema, rest),
+            },
         }
+    }
+
+    /// What [`Self::parse`] reads as this table.
+    pub fn written(&self, default_schema: &str) -> String {
+        if self.schema == default_schema { written_part(&self.name) } else { self.to_string() }
+    }
+
+    /// The name in SQL, with each part in quotes: `"` or, in MariaDB and MySQL, a backtick.
+    pub fn quoted(&self, quote: char) -> String {
+        format!("{}.{}", in_quotes(&self.schema, quote), in_quotes(&self.name, quote))
+    }
+
+    /// Whether a text without quotes is the schema and the name with a dot between them.
+    pub(crate) fn is(&self, text: &str) -> bool {
+        let name = text.strip_prefix(self.schema.as_str()).and_then(|rest| rest.strip_prefix('.'));
+        name == Some(self.name.as_str())
     }
 }
 
 impl fmt::Display for TableName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.schema, self.name)
+        write!(f, "{}.{}", written_part(&self.schema), written_part(&self.name))
     }
+}
+
+const QUOTES: [char; 2] = ['"', '`'];
+
+/// A name in quotes at the beginning of a text, and what follows a dot behind it; nothing if the text is not of this form.
+fn quoted_part(text: &str) -> Option<(String, Option<&str>)> {
+    let quote = text.chars().next().filter(|first| QUOTES.contains(first))?;
+    let mut name = String::new();
+    let mut rest = &text[1..];
+    loop {
+        let (before, after) = rest.split_once(quote)?;
+        name.push_str(before);
+        match after.strip_prefix(quote) {
+            Some(more) => {
+                name.push(quote);
+                rest = more;
+            }
+            None if after.is_empty() => return Some((name, None)),
+            None => return Some((name, Some(after.strip_prefix('.')?))),
+        }
+    }
+}
+
+/// A name as [`TableName::parse`] reads it.
+fn written_part(name: &str) -> String {
+    let is_plain = !name.is_empty() && !name.contains('.') && !name.starts_with(QUOTES);
+    if is_plain { name.to_owned() } else { in_quotes(name, '"') }
+}
+
+fn in_quotes(name: &str, quote: char) -> String {
+    let twice = String::from_iter([quote, quote]);
+    format!("{quote}{}{quote}", name.replace(quote, &twice))
 }
 
 /// The tables of a database.
@@ -151,4 +206,27 @@ fn type_of_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Pro
     let unknown = |name: &str| D::Error::custom(format!("{name:?} is not a type"));
     let name = Option::<String>::deserialize(deserializer)?;
     name.map(|name| value::type_named(&name).ok_or_else(|| unknown(&name))).transpose()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_as_they_are_written() {
+        for name in ["t", "t.x", "\"", "`", "a\"b", "\"a\".b", "`a`", ".", "", "a b", "Ä.ö", "\"\""] {
+            for schema in ["s", "s.t", "\"s", "`s.t`"] {
+                let table = TableName::new(schema, name);
+                assert_eq!(TableName::parse(&table.to_string(), "other"), table, "{table}");
+                assert_eq!(TableName::parse(&table.written(schema), schema), table, "{table}");
+                assert_eq!(TableName::parse(&table.written("other"), "other"), table, "{table}");
+                assert_eq!(TableName::parse(&table.quoted('"'), "other"), table, "{table}");
+                assert_eq!(TableName::parse(&table.quoted('`'), "other"), table, "{table}");
+                assert!(table.is(&format!("{schema}.{name}")));
+            }
+        }
+        // What is not in quotes is read up to its first dot.
+        assert_eq!(TableName::parse("s.t.x", "other"), TableName::new("s", "t.x"));
+        assert_eq!(TableName::parse("\"s.t", "other"), TableName::new("\"s", "t"));
+    }
 }

@@ -1,10 +1,10 @@
 //! What a source yields: transactions of row changes.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use hoplake::{Name, PropertyType, Value};
 
-use crate::TableName;
+use crate::{FeedError, TableName, spill::Spilled};
 
 /// A transaction that the source has committed.
 #[derive(Debug, Clone, PartialEq)]
@@ -14,9 +14,71 @@ pub struct Transaction {
     /// When it was committed, in milliseconds since 1970, as the source says.
     pub committed_unix_ms: i64,
     /// Its changes of tables that are mapped, in their order.
-    pub changes: Vec<Change>,
-    /// About the memory that it takes.
+    pub changes: Changes,
+    /// About the memory that it takes, or would without a file.
     pub bytes: usize,
+}
+
+/// The changes of a transaction, in their order. If they are too many for memory, the first of them are in a file, which goes with the
+/// last value that has them.
+#[derive(Debug, Clone, Default)]
+pub struct Changes {
+    spilled: Option<Arc<Spilled>>,
+    kept: Vec<Change>,
+}
+
+impl Changes {
+    pub(crate) fn new(spilled: Option<Spilled>, kept: Vec<Change>) -> Self {
+        Self { spilled: spilled.map(Arc::new), kept }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.spilled.as_ref().map_or(0, |spilled| spilled.len()) + self.kept.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// All of them, from the first on. Of those in a file one is in memory at a time.
+    ///
+    /// An item is [`Unavailable`](crate::FeedErrorKind::Unavailable) if the file cannot be read.
+    pub fn iter(&self) -> impl Iterator<Item = Result<Cow<'_, Change>, FeedError>> {
+        let (spilled, error) = match self.spilled.as_ref().map(|spilled| spilled.iter()) {
+            None => (None, None),
+            Some(Ok(spilled)) => (Some(spilled), None),
+            Some(Err(error)) => (None, Some(Err(error))),
+        };
+        let spilled = spilled.into_iter().flatten().map(|change| change.map(Cow::Owned));
+        error.into_iter().chain(spilled).chain(self.kept.iter().map(|change| Ok(Cow::Borrowed(change))))
+    }
+
+    /// All of them, unless some are in a file.
+    pub fn as_slice(&self) -> Option<&[Change]> {
+        self.spilled.is_none().then_some(&self.kept)
+    }
+}
+
+impl From<Vec<Change>> for Changes {
+    fn from(kept: Vec<Change>) -> Self {
+        Self { spilled: None, kept }
+    }
+}
+
+impl FromIterator<Change> for Changes {
+    fn from_iter<I: IntoIterator<Item = Change>>(changes: I) -> Self {
+        changes.into_iter().collect::<Vec<_>>().into()
+    }
+}
+
+/// Of changes in a file only whether they are those of the same file.
+impl PartialEq for Changes {
+    fn eq(&self, other: &Self) -> bool {
+        let file = |changes: &Self| changes.spilled.as_ref().map(Arc::as_ptr);
+        file(self) == file(other) && self.kept == other.kept
+    }
 }
 
 /// A change of a table.

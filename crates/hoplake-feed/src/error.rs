@@ -56,6 +56,12 @@ impl FeedError {
         Self { hint: Some(hint.into()), ..self }
     }
 
+    /// The same, with what it is about before it.
+    #[must_use]
+    pub(crate) fn about(self, what: &str) -> Self {
+        Self { message: format!("{what}: {}", self.message), ..self }
+    }
+
     /// What a caller can do about it.
     pub fn kind(&self) -> FeedErrorKind {
         self.kind

@@ -1,18 +1,18 @@
 //! A feed: opened on a source and a graph, it runs until it is stopped.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, convert::Infallible, sync::Arc, time::Duration};
 
 use futures::FutureExt;
 use hoplake::{CompactionSettings, ErrorKind, Graph, OpenSettings, ReadSettings, Store};
 use tokio::{
     sync::watch,
     task::JoinHandle,
-    time::{Instant, sleep_until},
+    time::{Instant, sleep, sleep_until},
 };
 use tracing::{Instrument, Span, field::Empty};
 
 use crate::{
-    Catalogue, Ends, FeedError, FeedErrorKind, Position, Progress, Settings, TableName, Transaction,
+    Catalogue, Ends, FeedError, FeedErrorKind, Position, Progress, Settings, SpillSettings, TableName, Transaction,
     applying::{Applied, Applying, remembered},
     copy,
     error::COPY_ANEW,
@@ -20,10 +20,11 @@ use crate::{
     letters::Letter,
     mapping::{Item, Mapping, PropertyMap},
     position,
-    progress::Event,
-    reading::{Arrived, Reading},
+    progress::{Cause, Event},
+    reading::{Arrived, Pauses, Reading},
     reconcile,
     schedule::Schedule,
+    scratch,
     source::{self, Following, Source},
     state::State,
     stopping::Stop,
@@ -38,6 +39,9 @@ const COMPACTION_BYTES: u64 = 64 << 20;
 /// After how many commits the feed looks whether sorted runs are to be merged.
 const COMPACT_EVERY: u64 = 16;
 
+/// How often the source is asked what its backlog is.
+const BACKLOG_EVERY: Duration = Duration::from_secs(10);
+
 /// How a feed begins.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunOptions {
@@ -47,6 +51,8 @@ pub struct RunOptions {
     pub once: bool,
     /// Whether all rows are compared first, and the graph is made what they are, whatever its position.
     pub resnapshot: bool,
+    /// Whether a source or store that is away at the start is an error at once; otherwise they are waited for, as they are later.
+    pub no_wait: bool,
 }
 
 /// A source, what its tables become, and whether the two fit.
@@ -109,6 +115,30 @@ impl Feed {
         options: RunOptions,
         progress: Arc<dyn Progress>,
     ) -> Result<Self, FeedError> {
+        scratch::remove_left(&settings);
+        let mut pauses = Pauses::new();
+        loop {
+            let opened = Self::try_open(ends.clone(), settings.clone(), options.clone(), progress.clone());
+            // What a first copy has left that was cut off, the next one replaces.
+            let error = match Box::pin(opened).await {
+                Err(error) if error.is_transient() && !options.no_wait => error,
+                opened => return opened,
+            };
+            let pause = pauses.next();
+            let cause = if error.kind() == FeedErrorKind::Graph { Cause::Store } else { Cause::Source };
+            let pause_ms = pause.as_millis() as u64;
+            tracing::warn!(cause = cause.name(), error = %error, pause_ms, "the feed cannot begin for now");
+            progress.report(&Event::Retried { cause, error: &error, pause });
+            sleep(pause).await;
+        }
+    }
+
+    async fn try_open(
+        ends: Ends,
+        settings: Settings,
+        options: RunOptions,
+        progress: Arc<dyn Progress>,
+    ) -> Result<Self, FeedError> {
         let Checked { source, mapping, .. } = check_on(ends.source.clone(), &settings).await?;
         let store = &ends.store;
         let name = settings.source.name.clone();
@@ -146,8 +176,9 @@ impl Feed {
         let attempts_max = settings.stream.attempts;
         // A first copy is the first of its commits.
         let commits = u64::from(position.writer == writer);
+        let (plans, show_rows) = (Plans::default(), settings.source.show_rows);
         let applying =
-            Applying { graph, mapping, name, position, writer, state, plans: Plans::default(), attempts_max, progress };
+            Applying { graph, mapping, name, position, writer, state, plans, attempts_max, show_rows, progress };
         let committed = watch::Sender::new(applying.position.of_source.clone());
         Ok(Self { settings, ends, applying, options, commits, compaction: None, committed })
     }
@@ -212,15 +243,21 @@ impl Feed {
         let following = Following {
             tables: self.applying.mapping.followed(),
             transaction_bytes_max: self.settings.stream.transaction_bytes_max,
+            spill: Some(SpillSettings::of(&self.settings)),
             accepted: self.options.accepted.clone(),
             committed: Some(self.committed.subscribe()),
+            once: self.options.once,
         };
         let from = self.applying.position.of_source.clone();
         let ahead = self.settings.stream.ahead_bytes_max;
         let progress = self.applying.progress.clone();
         progress.report(&Event::Following(self.applying.at()));
         let mut reading = Reading::begin(self.ends.source.clone(), from, following, ahead, progress);
-        let ended = self.take(&mut reading, stop).await;
+        let watching = watch_backlog(self.ends.source.clone(), self.applying.progress.clone());
+        let ended = tokio::select! {
+            ended = self.take(&mut reading, stop) => ended,
+            never = watching => match never {},
+        };
         // Only then is nothing more reported of it.
         reading.end().await;
         ended
@@ -340,6 +377,19 @@ impl Feed {
     }
 }
 
+/// Asks the source again and again what its backlog is, if it can say that.
+async fn watch_backlog(source: Arc<dyn Source>, progress: Arc<dyn Progress>) -> Infallible {
+    loop {
+        match source.backlog().await {
+            Ok(Some(backlog)) => progress.report(&Event::Backlog(backlog)),
+            Ok(None) => return std::future::pending().await,
+            // It is away, and the reader says so.
+            Err(error) => tracing::debug!(error = %error, "the source does not say what its backlog is"),
+        }
+        sleep(BACKLOG_EVERY).await;
+    }
+}
+
 pub(crate) async fn open_graph(store: &Store) -> Result<Option<Graph>, FeedError> {
     let mut read = ReadSettings { cache_bytes_max: CACHE_BYTES, ..ReadSettings::default() };
     // As all that is random in a feed: a simulation repeats it.
@@ -411,7 +461,8 @@ pub(crate) async fn forgetting(
     }
     let state = State::default();
     let (writer, plans, attempts_max) = (position::writer(), Plans::default(), settings.stream.attempts);
-    Ok(Applying { graph, mapping, name, position, writer, state, plans, attempts_max, progress: Arc::new(()) })
+    let (show_rows, progress) = (settings.source.show_rows, Arc::new(()));
+    Ok(Applying { graph, mapping, name, position, writer, state, plans, attempts_max, show_rows, progress })
 }
 
 /// Transactions that wait for a commit.

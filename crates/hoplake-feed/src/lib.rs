@@ -35,15 +35,18 @@ mod reading;
 pub mod reconcile;
 mod retrying;
 mod schedule;
+mod scratch;
 mod settings;
+mod showing;
 pub mod source;
+mod spill;
 pub mod state;
 mod stopping;
 mod value;
 
 pub use applying::Applied;
 pub use catalogue::{BeforeImages, Catalogue, Column, ForeignKey, Rule, Table, TableName};
-pub use change::{Cell, Change, Columns, Images, Row, RowChange, Transaction};
+pub use change::{Cell, Change, Changes, Columns, Images, Row, RowChange, Transaction};
 pub use condition::{RowCondition, Verdict};
 pub use copy::Copied;
 pub use element::Element;
@@ -61,3 +64,4 @@ pub use settings::{
     OnError, OneOrMore, ReconcileSettings, Settings, SourceSettings, StreamSettings, TableEntry, TimePrecision,
     VertexEntry,
 };
+pub use spill::SpillSettings;

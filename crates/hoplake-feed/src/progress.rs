@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{Applied, Copied, FeedError, Position, Reconciled, state::State};
+use crate::{Applied, Copied, FeedError, Position, Reconciled, source::Backlog, state::State};
 
 /// Hears what a feed does. It is called between the steps of the feed, and by the task that reads ahead: it must not block.
 pub trait Progress: Send + Sync {
@@ -37,6 +37,8 @@ pub enum Event<'a> {
     },
     /// The source has no more for now.
     CaughtUp,
+    /// What the source says of its log and of its open transactions, every some seconds.
+    Backlog(Backlog),
     /// Transactions are about to be applied.
     Applying,
     /// The graph was asked for what a fold has to know.

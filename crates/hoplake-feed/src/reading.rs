@@ -112,7 +112,7 @@ impl Ahead {
             let Some(transaction) = stream.next().await? else {
                 pauses.reset();
                 self.progress.report(&Event::CaughtUp);
-                if self.send.send(Ok(None)).await.is_err() {
+                if self.send.send(Ok(None)).await.is_err() || self.following.once {
                     return Ok(());
                 }
                 continue;

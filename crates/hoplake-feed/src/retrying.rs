@@ -29,7 +29,9 @@ pub enum Selection {
 pub struct Retried {
     /// Letters that are no more.
     pub done: u64,
-    /// Letters that stay.
+    /// Letters that were to be applied, and cannot be.
+    pub failed: u64,
+    /// Letters that stay, those among them.
     pub left: u64,
     /// The version that has what they changed.
     pub version: u64,
@@ -87,12 +89,14 @@ pub async fn retry_on(ends: &Ends, settings: &Settings, selection: &Selection) -
         let failed: BTreeSet<usize> = folded.set_aside.iter().map(|it| group_of[it.change]).collect();
         let mut left = rest;
         let mut done = 0;
+        let mut failures = 0;
         for (number, mut group) in groups.into_iter().enumerate() {
             if !failed.contains(&number) {
                 done += group.len() as u64;
                 continue;
             }
             let why = folded.set_aside.iter().find(|it| group_of[it.change] == number).and_then(|it| it.why.clone());
+            failures += group.len() as u64;
             group[0].attempts += 1;
             group[0].why = why.or_else(|| group[0].why.clone());
             left.extend(group);
@@ -101,7 +105,7 @@ pub async fn retry_on(ends: &Ends, settings: &Settings, selection: &Selection) -
         state.waiting.apply(&folded.waiting);
         let operations = render(folded.overlay, applying.graph.schema());
         if let Some(version) = commit(&mut applying, operations, state, &left).await? {
-            return Ok(Retried { done, left: left.len() as u64, version });
+            return Ok(Retried { done, failed: failures, left: left.len() as u64, version });
         }
     }
 }
@@ -126,7 +130,7 @@ pub async fn discard_on(ends: &Ends, settings: &Settings, selection: &Selection)
         let done = groups.iter().map(|group| group.len() as u64).sum();
         let state = applying.state.clone();
         if let Some(version) = commit(&mut applying, Vec::new(), state, &rest).await? {
-            return Ok(Retried { done, left: rest.len() as u64, version });
+            return Ok(Retried { done, failed: 0, left: rest.len() as u64, version });
         }
     }
 }

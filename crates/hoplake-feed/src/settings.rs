@@ -88,6 +88,9 @@ pub struct SourceSettings {
     /// milliseconds.
     #[serde(default = "default_quiet_ms", skip_serializing_if = "is_default_quiet_ms")]
     pub quiet_ms: u64,
+    /// Whether errors have all columns of a row, in place of those that identify it. They go to logs and to `/status`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub show_rows: bool,
 }
 
 /// What writes a log of changes.
@@ -147,6 +150,7 @@ impl SourceSettings {
             time_precision_mode: None,
             decimal_handling_mode: DecimalHandling::default(),
             quiet_ms: default_quiet_ms(),
+            show_rows: false,
         }
     }
 
@@ -171,8 +175,11 @@ pub struct StreamSettings {
     pub rows_max: usize,
     /// Bytes of the row changes of a commit, unless one transaction has more.
     pub bytes_max: u64,
-    /// Bytes of the row changes of one transaction; the feed stops at a larger one.
+    /// Bytes of row changes of a change log that are not a whole transaction yet, and of one record or message; the feed stops at more.
     pub transaction_bytes_max: u64,
+    /// Bytes of the row changes of one transaction of a database; the feed stops at a larger one. What of it is more than `bytes_max` is
+    /// kept in a file.
+    pub spill_bytes_max: u64,
     /// Bytes that are read ahead while a commit is under way.
     pub ahead_bytes_max: u64,
     /// How often a commit that the graph refuses is tried before one of its rows is taken to be the reason.
@@ -191,8 +198,16 @@ pub struct StreamSettings {
 pub struct CopySettings {
     /// Budget of memory of the load, in bytes.
     pub memory_bytes: u64,
-    /// Where the rows are kept until they are loaded; the system's folder by default.
+    /// Where the rows are kept until they are loaded, and transactions that are too large for memory until they are committed; the system's
+    /// folder by default.
     pub temp_dir: Option<std::path::PathBuf>,
+}
+
+impl CopySettings {
+    /// The folder of temporary folders.
+    pub(crate) fn place(&self) -> std::path::PathBuf {
+        self.temp_dir.clone().unwrap_or_else(std::env::temp_dir)
+    }
 }
 
 /// When the running feed compares all rows with the graph.
@@ -403,6 +418,7 @@ impl Default for StreamSettings {
             rows_max: 20_000,
             bytes_max: 16 << 20,
             transaction_bytes_max: 128 << 20,
+            spill_bytes_max: 4 << 30,
             ahead_bytes_max: 16 << 20,
             attempts: 3,
             position_every_ms: 600_000,
@@ -472,7 +488,8 @@ impl Settings {
         if self.source.url.all().is_empty() {
             return invalid("source.url has no address".into());
         }
-        let StreamSettings { rows_max, bytes_max, transaction_bytes_max, ahead_bytes_max, .. } = self.stream;
+        let StreamSettings { rows_max, bytes_max, transaction_bytes_max, spill_bytes_max, ahead_bytes_max, .. } =
+            self.stream;
         // A batch of the engine has a million operations at most, and a row may be several.
         if !(1..=200_000).contains(&rows_max) {
             return invalid(format!("stream.rows_max is {rows_max} and has to be 1 to 200000"));
@@ -481,6 +498,7 @@ impl Settings {
             ("bytes_max", bytes_max),
             ("ahead_bytes_max", ahead_bytes_max),
             ("transaction_bytes_max", transaction_bytes_max),
+            ("spill_bytes_max", spill_bytes_max),
         ] {
             if bytes < 64 << 10 {
                 return invalid(format!("stream.{name} is {bytes} and has to be at least 65536"));

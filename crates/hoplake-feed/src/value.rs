@@ -29,16 +29,16 @@ pub(crate) fn type_named(name: &str) -> Option<PropertyType> {
 /// A value in another type, if it is exactly one of that.
 ///
 /// # Errors
-/// Why it is not, as the end of a sentence.
+/// Why it is not, as the end of a sentence, without the value: see `showing`.
 pub(crate) fn converted(value: &Value, kind: PropertyType) -> Result<Value, String> {
     let PropertyType::Scalar(scalar) = kind else {
         return match value {
             Value::Null => Ok(Value::Null),
-            list @ Value::List(_) => list.clone().conform(kind).ok_or_else(|| format!("{list} is not {kind}")),
-            other => Err(format!("{other} is not a list")),
+            list @ Value::List(_) => list.clone().conform(kind).ok_or_else(|| format!("it is not {kind}")),
+            _ => Err("it is not a list".into()),
         };
     };
-    let refused = || format!("{value} is not {scalar}");
+    let refused = || format!("it is not {scalar}");
     let found = match (value, scalar) {
         (Value::Null, _) => Some(Value::Null),
         (value, ScalarType::String) => hoplake::changes::plain_text(value).map(Value::String),
@@ -145,7 +145,7 @@ pub(crate) fn key(parts: &[Value], key_type: KeyType) -> Result<Key, String> {
         (KeyType::Int64, [Value::Int64(number)]) => Ok(Key::Int64(*number)),
         (KeyType::Int64, [value]) => match converted(value, PropertyType::Scalar(ScalarType::Int64))? {
             Value::Int64(number) => Ok(Key::Int64(number)),
-            other => Err(format!("{other} is not an int64 key")),
+            _ => Err("it is not an int64 key".into()),
         },
         (KeyType::Int64, _) => Err("several columns are not an int64 key".into()),
         (KeyType::String, parts) => Ok(Key::String(joined(parts)?)),

@@ -22,6 +22,7 @@ use crate::{
     fold::{Owner, Plans},
     letters::Letter,
     mapping::{BadRow, Entry, ForeignKeyMap, Image, Item, Mapping, Plan, PropertyMap, Target, VertexMap},
+    showing::shown_row,
 };
 
 /// Rows of a file that are encoded at a time.
@@ -41,6 +42,7 @@ pub(super) struct CopyFiles {
     mapping_file: PathBuf,
     /// Rows that were set aside: the entry, the row and why.
     set_aside: Vec<(usize, RowChange, String)>,
+    show_rows: bool,
 }
 
 struct EntryFiles {
@@ -76,14 +78,14 @@ struct FileWriter {
 
 impl CopyFiles {
     /// Begins the files of all entries in a folder.
-    pub(super) fn new(mapping: Arc<Mapping>, folder: &Path) -> Result<Self, FeedError> {
+    pub(super) fn new(mapping: Arc<Mapping>, show_rows: bool, folder: &Path) -> Result<Self, FeedError> {
         let of_entries =
             mapping.entries.iter().enumerate().map(|(number, entry)| EntryFiles::new(number, entry, folder));
         let of_entries = of_entries.collect::<Result<Vec<_>, _>>()?;
         let mapping_file = folder.join("mapping.toml");
         let text = toml::to_string(&load_mapping(&mapping)).map_err(|error| FeedError::invalid(error.to_string()))?;
         std::fs::write(&mapping_file, text).map_err(|error| not_written(&mapping_file, &error))?;
-        Ok(Self { mapping, plans: Plans::default(), of_entries, mapping_file, set_aside: Vec::new() })
+        Ok(Self { mapping, plans: Plans::default(), of_entries, mapping_file, set_aside: Vec::new(), show_rows })
     }
 
     /// The mapping by which they are loaded.
@@ -142,7 +144,12 @@ impl CopyFiles {
                         let change = RowChange { columns: columns.clone(), images: Images::Insert(row.clone()) };
                         self.set_aside.push((*number, change, why));
                     }
-                    Err(BadRow { why }) => return Err(unfit(columns, row, &why)),
+                    Err(BadRow { why }) => {
+                        let row = shown_row(entry, columns, row, self.show_rows);
+                        let message = format!("table {}, row {row}: {why}", columns.table);
+                        let hint = "correct the row, or give the column another type, or ignore it";
+                        return Err(FeedError::new(FeedErrorKind::Row, message).hint(hint));
+                    }
                 }
             }
         }
@@ -156,21 +163,6 @@ impl CopyFiles {
             .flat_map(|files| std::iter::once(&mut files.rows).chain(files.unsure.values_mut()))
             .try_for_each(FileWriter::finish)
     }
-}
-
-fn unfit(columns: &Columns, row: &Row, why: &str) -> FeedError {
-    let first: Vec<_> = columns
-        .names
-        .iter()
-        .zip(row.iter())
-        .take(3)
-        .map(|(name, cell)| match cell {
-            crate::Cell::Value(value) => format!("{name}={value}"),
-            _ => format!("{name}=?"),
-        })
-        .collect();
-    let message = format!("table {}, row {}: {why}", columns.table, first.join(" "));
-    FeedError::new(FeedErrorKind::Row, message).hint("correct the row, or give the column another type, or ignore it")
 }
 
 impl EntryFiles {

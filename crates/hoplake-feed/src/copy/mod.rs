@@ -16,7 +16,6 @@ use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
 use async_trait::async_trait;
 use hoplake::{BadRowPolicy, Graph, LoadOptions, Operation, VertexOrder};
-use tempfile::TempDir;
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use self::files::CopyFiles;
@@ -28,6 +27,7 @@ use crate::{
     letters::{self, Letter},
     mapping::Mapping,
     progress::Event,
+    scratch::Scratch,
     source::{Purpose, RowSink},
     state::{self, State},
 };
@@ -70,9 +70,10 @@ pub async fn copy(
     progress: &Arc<dyn Progress>,
 ) -> Result<Copied, FeedError> {
     let begun = Instant::now();
-    let folder = temporary_folder(settings)?;
+    let folder = Scratch::new(settings)?;
     progress.report(&Event::Copying(0));
-    let mut sink = Sink::begin(CopyFiles::new(mapping.clone(), folder.path())?, progress.clone());
+    let mut sink =
+        Sink::begin(CopyFiles::new(mapping.clone(), settings.source.show_rows, folder.path())?, progress.clone());
     // The snapshot has all that was committed before it began.
     let store = &ends.store;
     let committed_unix_ms = i64::try_from(store.clock().unix_ms()).ok();
@@ -117,19 +118,6 @@ pub async fn copy(
         waiting: waiting.len(),
         read_ms,
         load_ms: begun.elapsed().as_millis() as u64 - read_ms,
-    })
-}
-
-pub(crate) fn temporary_folder(settings: &Settings) -> Result<TempDir, FeedError> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix("hoplake-feed-");
-    let made = match &settings.copy.temp_dir {
-        Some(folder) => builder.tempdir_in(folder),
-        None => builder.tempdir(),
-    };
-    made.map_err(|error| {
-        FeedError::unavailable(format!("could not make a temporary folder: {}", hoplake::system_text(&error)))
-            .hint("set copy.temp_dir to a folder with as much space as the tables take")
     })
 }
 

@@ -144,9 +144,9 @@ pub fn fold(
         SettingAside { aside, held: aside.held.clone(), set_aside: Vec::new(), truncated: BTreeSet::new() };
     for (transaction, it) in transactions.iter().enumerate() {
         for (number, change) in it.changes.iter().enumerate() {
-            match change {
+            match &*change? {
                 Change::Truncate(table) => {
-                    setting.truncate(mapping, table, transactions);
+                    setting.truncate(mapping, table);
                     fold.truncate(table);
                 }
                 Change::Row(row) => {
@@ -204,8 +204,8 @@ impl SettingAside<'_> {
     }
 
     /// Of rows that are gone nothing has to be set aside any more.
-    fn truncate(&mut self, mapping: &Mapping, table: &TableName, transactions: &[Transaction]) {
-        let is_other = |it: &SetAside| transactions[it.transaction].changes[it.change].table() != table;
+    fn truncate(&mut self, mapping: &Mapping, table: &TableName) {
+        let is_other = |it: &SetAside| mapping.entries[it.entry].table != *table;
         self.set_aside.retain(is_other);
         for (_, entry) in mapping.entries_of(table) {
             let (vertex, edge) = (format!("{}:", entry.label()), format!(" -{}-> ", entry.label()));

@@ -67,7 +67,7 @@ fn change(table: &str, columns: [&str; 2], images: Images) -> Transaction {
     Transaction {
         position: "1".into(),
         committed_unix_ms: 0,
-        changes: vec![Change::Row(RowChange { columns, images })],
+        changes: vec![Change::Row(RowChange { columns, images })].into(),
         bytes: 0,
     }
 }

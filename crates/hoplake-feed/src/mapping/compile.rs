@@ -269,13 +269,7 @@ impl Compile<'_> {
 
     /// Whether the log has what the entry needs to know of a row before it changes.
     fn log_suffices(&self, of: Of<'_>, entry: &Entry) -> Result<(), FeedError> {
-        let needed: Vec<&Name> = match &entry.item {
-            Item::Vertex(vertex) => vertex.key.columns.iter().collect(),
-            Item::Edge(edge) => {
-                let keys = edge.key.iter().flat_map(|key| &key.columns);
-                edge.ends.iter().flat_map(|end| &end.key.columns).chain(keys).collect()
-            }
-        };
+        let needed = entry.key_columns();
         let missing = match of.table.before_images {
             BeforeImages::Complete => return Ok(()),
             BeforeImages::Keys => needed.into_iter().find(|column| !of.table.primary_key.contains(column)),
@@ -290,7 +284,7 @@ impl Compile<'_> {
         let Some(column) = missing else { return Ok(()) };
         let why =
             format!("the log does not have column {column} of rows before they change, which identifies what they are");
-        Err(of.invalid(why).hint(format!("run: ALTER TABLE {} REPLICA IDENTITY FULL", of.table.name)))
+        Err(of.invalid(why).hint(format!("run: ALTER TABLE {} REPLICA IDENTITY FULL", of.table.name.quoted('"'))))
     }
 
     /// Nothing would say which of two tables a vertex is of, or which of two foreign keys an edge.

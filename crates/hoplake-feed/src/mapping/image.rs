@@ -258,7 +258,7 @@ fn properties(placed: &[Placed], row: &Row, bad: &dyn Fn(usize, &str) -> BadRow)
             Cell::Digits(digits) if *kind == PropertyType::Scalar(ScalarType::String) => {
                 Value::String(digits.to_string())
             }
-            Cell::Digits(digits) => return Err(bad(*position, &beyond(digits))),
+            Cell::Digits(_) => return Err(bad(*position, BEYOND)),
             Cell::Value(value) if *as_is => value.clone(),
             Cell::Value(value) => value::converted(value, *kind).map_err(|why| bad(*position, &why))?,
         };
@@ -281,9 +281,7 @@ fn key_of(
     value::key(&parts, map.key_type).map(Some).map_err(|why| bad(positions[0], &why))
 }
 
-fn beyond(digits: &str) -> String {
-    format!("{digits} is beyond the integers of 64 bits; give the column the type string")
-}
+const BEYOND: &str = "it is beyond the integers of 64 bits; give the column the type string";
 
 fn values(positions: &[usize], row: &Row, bad: &dyn Fn(usize, &str) -> BadRow) -> Result<Vec<Value>, BadRow> {
     let value = |position: &usize| match &row[*position] {

@@ -42,9 +42,8 @@ pub fn infer(catalogue: &Catalogue, default_schema: &str) -> (Vec<TableEntry>, V
 }
 
 fn empty(table: &Table, default_schema: &str) -> TableEntry {
-    let name = if table.name.schema == default_schema { table.name.name.to_string() } else { table.name.to_string() };
     TableEntry {
-        name,
+        name: table.name.written(default_schema),
         condition: None,
         ignore: Vec::new(),
         keep: Vec::new(),

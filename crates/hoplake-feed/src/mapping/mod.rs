@@ -232,6 +232,17 @@ impl Entry {
         }
     }
 
+    /// The columns that identify what a row becomes.
+    pub(crate) fn key_columns(&self) -> Vec<&Name> {
+        match &self.item {
+            Item::Vertex(vertex) => vertex.key.columns.iter().collect(),
+            Item::Edge(edge) => {
+                let keys = edge.key.iter().flat_map(|key| &key.columns);
+                edge.ends.iter().flat_map(|end| &end.key.columns).chain(keys).collect()
+            }
+        }
+    }
+
     /// Whether a column that the mapping was not made with becomes a property.
     fn takes(&self, column: &str) -> bool {
         !self.left_out.iter().any(|out| out == column)

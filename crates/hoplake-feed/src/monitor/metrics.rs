@@ -65,6 +65,9 @@ struct Readings {
     reconciliation_time: Real,
     differences: Gauge,
     resident: Gauge,
+    slot_lag: Real,
+    slot_kept: Real,
+    oldest_transaction: Real,
     state: Family<StateLabels, Gauge>,
 }
 
@@ -162,12 +165,18 @@ impl Readings {
         gauge("reconciliation_differences", differences, &self.differences);
         let bytes = "Bytes of what the feed has to remember, before they are compressed";
         registry.register_with_unit("state", bytes, Unit::Bytes, self.state_bytes.clone());
+        let lag = "Bytes of the source's log behind what the feed has confirmed to the server";
+        registry.register_with_unit("slot_lag", lag, Unit::Bytes, self.slot_lag.clone());
+        let kept = "Bytes of its log that the source keeps for the feed";
+        registry.register_with_unit("slot_kept", kept, Unit::Bytes, self.slot_kept.clone());
         registry.register_with_unit("resident", "Resident memory", Unit::Bytes, self.resident.clone());
         let mut seconds = |name, help, gauge: &Real| {
             registry.register_with_unit(name, help, Unit::Seconds, gauge.clone());
         };
         seconds("copy", "Duration of the first copy of this process", &self.copy_seconds);
         let position = "When the source committed the last transaction that was applied, since 1970";
+        let oldest = "Age of the oldest transaction of the source that is open, 0 without one";
+        seconds("oldest_transaction", oldest, &self.oldest_transaction);
         seconds("position_timestamp", position, &self.position_time);
         let reconciled = "When graph and tables were last compared, since 1970; 0 if they were not";
         seconds("reconciliation_timestamp", reconciled, &self.reconciliation_time);
@@ -196,6 +205,10 @@ impl Readings {
             self.reconciliation_time.set(unix_ms as f64 / 1e3);
             self.differences.set(differences as i64);
         }
+        let known = |number: Option<f64>| number.unwrap_or(f64::NAN);
+        self.slot_lag.set(known(seen.backlog.unconfirmed_bytes.map(|bytes| bytes as f64)));
+        self.slot_kept.set(known(seen.backlog.kept_bytes.map(|bytes| bytes as f64)));
+        self.oldest_transaction.set(known(seen.backlog.oldest_transaction.map(|age| age.as_secs_f64())));
         self.resident.set(resident_bytes().unwrap_or_default());
         for state in State::ALL {
             self.state.get_or_create(&StateLabels { state: state.name() }).set((state == seen.state).into());

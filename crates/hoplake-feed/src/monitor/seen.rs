@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use crate::{Applied, At, Cause, Event, FeedError, progress};
+use crate::{Applied, At, Cause, Event, FeedError, progress, source::Backlog};
 
 /// The time: of the day, which may jump, and since the start.
 #[derive(Debug, Clone, Copy)]
@@ -137,6 +137,8 @@ pub(super) struct Seen {
     lately: VecDeque<(u64, Amount)>,
     /// When graph and tables were compared, and how many vertices and edges differ.
     pub(super) reconciled: Option<(i64, u64)>,
+    /// What the source said last.
+    pub(super) backlog: Backlog,
 }
 
 impl Seen {
@@ -160,6 +162,7 @@ impl Seen {
             heard_of_source: now.running,
             lately: VecDeque::new(),
             reconciled: None,
+            backlog: Backlog::default(),
         }
     }
 
@@ -180,12 +183,13 @@ impl Seen {
                     self.is_store_away = cause == Cause::Store;
                 }
             }
-            Event::Compacted(_) | Event::Reconciled(_) => {}
+            Event::Compacted(_) | Event::Reconciled(_) | Event::Backlog(_) => {}
             _ => self.heard_of_commits = now.running,
         }
         match event {
             Event::Copying(rows) => {
                 self.stage = State::Copying;
+                (self.is_source_away, self.is_store_away) = (false, false);
                 self.copying.get_or_insert(Copying { begun: now.running, ..Copying::default() }).rows = *rows;
             }
             Event::Copied(_) => {
@@ -193,6 +197,7 @@ impl Seen {
             }
             Event::Following(at) => {
                 self.stage = State::Following;
+                (self.is_source_away, self.is_store_away) = (false, false);
                 (self.pending, self.is_applying) = (Amount::default(), false);
                 (self.caught_up_unix_ms, self.read_unix_ms) = (None, None);
                 self.arrived_at(at);
@@ -213,12 +218,13 @@ impl Seen {
                     self.last_error = Some(noted(error, now));
                 }
             }
+            Event::Backlog(backlog) => self.backlog = *backlog,
             Event::Connected => self.connections += 1,
             Event::Retried { .. } | Event::Compacted(_) => {}
         }
         let state = match self.stage {
-            State::Following if self.is_store_away => State::WaitingForStore,
-            State::Following if self.is_source_away => State::WaitingForSource,
+            State::Starting | State::Copying | State::Following if self.is_store_away => State::WaitingForStore,
+            State::Starting | State::Copying | State::Following if self.is_source_away => State::WaitingForSource,
             stage => stage,
         };
         if state != self.state {

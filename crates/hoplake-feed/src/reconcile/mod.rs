@@ -42,11 +42,10 @@ use self::{
     view::View,
 };
 use crate::{
-    Checked, Element, Ends, FeedError, FeedErrorKind, Settings, TableName,
-    copy::temporary_folder,
-    feed,
+    Checked, Element, Ends, FeedError, FeedErrorKind, Settings, SpillSettings, TableName, feed,
     fold::Plans,
     mapping::Mapping,
+    scratch::Scratch,
     source::{Following, Purpose, Snapshot},
 };
 
@@ -162,12 +161,13 @@ pub async fn reconcile_on(
     let following = Following {
         tables: mapping.followed(),
         transaction_bytes_max: settings.stream.transaction_bytes_max,
+        spill: Some(SpillSettings::of(settings)),
         ..Following::default()
     };
     let mut stretch = Stretch::begin(&*source, &applying.position.of_source, following).await?;
     stretch.up_to(&*source, snapshot.position()).await?;
     let view = View::new(applying, &stretch.transactions).await?;
-    let folder = temporary_folder(settings)?;
+    let folder = Scratch::new(settings)?;
     let mut comparing = Comparing::new(scope, mapping, snapshot, view);
     let parts = comparing.compare(folder.path()).await?;
     let mut reconciled = comparing.reconciled.clone();
@@ -215,7 +215,7 @@ pub(crate) async fn resnapshot(
     let view = View::at_its_position(feed::forgetting(&ends.store, settings, mapping.clone()).await?);
     let snapshot = ends.source.snapshot(Purpose::Renew).await?;
     let position = snapshot.position().to_owned();
-    let folder = temporary_folder(settings)?;
+    let folder = Scratch::new(settings)?;
     let mut comparing = Comparing::new(scope, mapping.clone(), snapshot, view);
     comparing.letters = Some(Letters { position: position.clone(), all: Vec::new() });
     let parts = comparing.compare(folder.path()).await?;

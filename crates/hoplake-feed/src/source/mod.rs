@@ -9,10 +9,13 @@ mod open_transaction;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 mod statements;
+#[cfg(feature = "tls")]
+mod tls;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
+    time::Duration,
 };
 
 pub use self::log::CatalogueFile;
@@ -21,7 +24,7 @@ use async_trait::async_trait;
 use hoplake::Name;
 use tokio::sync::watch;
 
-use crate::{Catalogue, Columns, FeedError, Row, Settings, TableName, Transaction};
+use crate::{Catalogue, Columns, FeedError, Row, Settings, SpillSettings, TableName, Transaction};
 
 /// A database whose tables a graph follows.
 #[async_trait]
@@ -82,6 +85,26 @@ pub trait Source: Send + Sync {
     /// # Errors
     /// As [`Self::catalogue`].
     async fn position(&self) -> Result<String, FeedError>;
+
+    /// What of the database holds up a feed, or is held up by it; nothing of a source that cannot say it.
+    ///
+    /// # Errors
+    /// As [`Self::catalogue`].
+    async fn backlog(&self) -> Result<Option<Backlog>, FeedError> {
+        Ok(None)
+    }
+}
+
+/// What of a database holds up a feed, or is held up by it.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Backlog {
+    /// Bytes of the log between what the feed has confirmed to the server and the log's end.
+    pub unconfirmed_bytes: Option<u64>,
+    /// Bytes of the log that the server keeps for the feed.
+    pub kept_bytes: Option<u64>,
+    /// The age of the oldest transaction that is open: nothing of it is in the log before its end, and the server keeps its log from its
+    /// beginning on.
+    pub oldest_transaction: Option<Duration>,
 }
 
 /// What of the transactions is wanted.
@@ -89,12 +112,17 @@ pub trait Source: Send + Sync {
 pub struct Following {
     /// The tables, and their columns that are carried into the graph.
     pub tables: BTreeMap<TableName, BTreeSet<Name>>,
-    /// The row changes of a transaction may take this many bytes.
+    /// Row changes in memory may take this many bytes, of one transaction or of all that a log has not ended.
     pub transaction_bytes_max: u64,
+    /// Where a database's transaction goes that is larger than a part of it; without, it is an error.
+    pub spill: Option<SpillSettings>,
     /// The position of a statement that is passed over, whatever it does to the tables.
     pub accepted: Option<String>,
     /// Up to where the graph has followed, as it commits.
     pub committed: Option<watch::Receiver<String>>,
+    /// Whether nothing more is wanted than what the source had when the stream began: it ends with `None` behind that, though others
+    /// go on writing.
+    pub once: bool,
 }
 
 /// What a snapshot is for.

@@ -1,32 +1,62 @@
 //! A transaction that a database's log has begun.
 
-use crate::{Change, FeedError, Transaction, error::COPY_ANEW};
+use super::Following;
+use crate::{Change, Changes, FeedError, Transaction, error::COPY_ANEW, spill::Spilling};
 
-/// The changes of a transaction of which not all has come, within a bound.
+/// The changes of a transaction of which not all has come: in memory, and in a file when they are many.
 #[derive(Debug, Default)]
 pub(crate) struct OpenTransaction {
     changes: Vec<Change>,
-    bytes: usize,
+    /// Those before, if they were too many.
+    spilling: Option<Spilling>,
+    /// About the memory that all of them would take, and that those in memory take.
+    bytes: u64,
+    bytes_in_memory: u64,
 }
 
 impl OpenTransaction {
     /// Adds a change.
     ///
     /// # Errors
-    /// [`Invalid`](crate::FeedErrorKind::Invalid) if all of them take more than `bytes_max`.
-    pub(crate) fn push(&mut self, change: Change, bytes_max: u64) -> Result<(), FeedError> {
-        self.bytes += change.bytes();
+    /// [`Invalid`](crate::FeedErrorKind::Invalid) if all of them take more than they may; [`Unavailable`](crate::FeedErrorKind::Unavailable)
+    /// if they cannot be written to a file.
+    pub(crate) fn push(&mut self, change: Change, following: &Following) -> Result<(), FeedError> {
+        let bytes = change.bytes() as u64;
+        self.bytes += bytes;
+        self.bytes_in_memory += bytes;
         self.changes.push(change);
-        if self.bytes as u64 <= bytes_max {
-            return Ok(());
+        let (setting, most) = match &following.spill {
+            Some(spill) => ("spill_bytes_max", spill.bytes_max),
+            None => ("transaction_bytes_max", following.transaction_bytes_max),
+        };
+        if self.bytes > most {
+            let hint = format!("raise stream.{setting}, or {COPY_ANEW}");
+            return Err(
+                FeedError::invalid(format!("a transaction has more than {most} bytes of row changes")).hint(hint)
+            );
         }
-        let hint = format!("raise stream.transaction_bytes_max, or {COPY_ANEW}");
-        Err(FeedError::invalid(format!("a transaction has more than {bytes_max} bytes of row changes")).hint(hint))
+        match &following.spill {
+            Some(spill) if self.bytes_in_memory > spill.memory_bytes_max => {
+                let spilling = match &mut self.spilling {
+                    Some(spilling) => spilling,
+                    spilling => spilling.insert(Spilling::begin(spill)?),
+                };
+                self.changes.drain(..).try_for_each(|change| spilling.push(&change))?;
+                self.bytes_in_memory = 0;
+                Ok(())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The transaction, which has been committed.
-    pub(crate) fn committed(self, position: String, committed_unix_ms: i64) -> Transaction {
-        let Self { changes, bytes } = self;
-        Transaction { position, committed_unix_ms, changes, bytes }
+    ///
+    /// # Errors
+    /// [`Unavailable`](crate::FeedErrorKind::Unavailable) if its file cannot be written.
+    pub(crate) fn committed(self, position: String, committed_unix_ms: i64) -> Result<Transaction, FeedError> {
+        let Self { changes, spilling, bytes, .. } = self;
+        let spilled = spilling.map(Spilling::finish).transpose()?;
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        Ok(Transaction { position, committed_unix_ms, changes: Changes::new(spilled, changes), bytes })
     }
 }

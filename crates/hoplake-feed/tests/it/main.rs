@@ -2,13 +2,16 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers outside of #[test] functions are test code, too")]
 
+mod encrypted;
 mod following;
 mod http;
 #[cfg(feature = "kafka")]
 mod logs;
 mod mariadb;
 mod model;
+mod operations;
 mod postgres;
+mod publications;
 mod reconciling;
 mod samples;
 mod workload;

@@ -59,7 +59,7 @@ impl History {
         };
         let mut stream = source.stream(&from, following).await.unwrap();
         while let Some(transaction) = stream.next().await.unwrap() {
-            let changes: Vec<_> = transaction.changes.iter().map(seen).collect();
+            let changes: Vec<_> = transaction.changes.as_slice().unwrap().iter().map(seen).collect();
             if !changes.is_empty() {
                 history.transactions.push(changes);
             }

@@ -88,7 +88,7 @@ impl Database {
         state.log.push(Transaction {
             position: position.to_string(),
             committed_unix_ms: (EPOCH_UNIX_MS + now_ms) as i64,
-            changes: work.changes,
+            changes: work.changes.into(),
             bytes: bytes + large,
         });
         state.tables.push(Arc::new(work.tables));

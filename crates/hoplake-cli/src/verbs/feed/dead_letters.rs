@@ -101,9 +101,13 @@ impl SelectArgs {
 }
 
 fn report(retried: Retried, done: &str) -> anyhow::Result<()> {
-    let Retried { done: count, left, version } = retried;
+    let Retried { done: count, failed, left, version } = retried;
     print_line(format!("version {version}: {} {done}, {left} left", counted(count, "dead letter", "dead letters")))?;
-    Ok(())
+    if failed == 0 {
+        return Ok(());
+    }
+    let why = format!("{} could not be applied", counted(failed, "dead letter", "dead letters"));
+    Err(Failure::usage(why, "hoplake feed dead-letters list shows why; correct the rows or the mapping").into())
 }
 
 /// All letters of a graph, from its bucket alone.

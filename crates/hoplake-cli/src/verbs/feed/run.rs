@@ -23,9 +23,12 @@ use crate::{
 pub struct Args {
     #[command(flatten)]
     settings: FileArgs,
-    /// End when the database has no more changes for now
+    /// End where the database was when the command began, though others go on writing
     #[arg(long)]
     once: bool,
+    /// Fail at once, with status 5, if the database or the store is not there at the start; by default they are waited for
+    #[arg(long)]
+    no_wait: bool,
     /// Pass over the statement at this position, whatever it does to the tables
     #[arg(long, value_name = "POSITION")]
     accept_ddl: Option<String>,
@@ -118,7 +121,8 @@ fn listen(args: &Args, settings: &Settings, monitor: &Arc<Monitor>) -> anyhow::R
 
 /// Follows until the end, and prints what was done.
 async fn follow(args: &Args, settings: Settings, report: &Arc<Report>) -> anyhow::Result<()> {
-    let options = RunOptions { accepted: args.accept_ddl.clone(), once: args.once, resnapshot: args.resnapshot };
+    let (accepted, once, no_wait) = (args.accept_ddl.clone(), args.once, args.no_wait);
+    let options = RunOptions { accepted, once, resnapshot: args.resnapshot, no_wait };
     let opened = tokio::select! {
         opened = Feed::open(settings, options, report.clone()) => Some(opened),
         () = stopped() => None,

@@ -442,6 +442,7 @@ impl Assembler {
                 (self.joined(kept), bytes, open.committed_unix_ms)
             }
         };
+        let changes = changes.into();
         Ok(Some(Transaction { position: self.position().to_string(), committed_unix_ms, changes, bytes }))
     }
 
@@ -469,7 +470,7 @@ impl Assembler {
     }
 
     /// Where to read on.
-    fn position(&self) -> LogPosition {
+    pub(super) fn position(&self) -> LogPosition {
         let mut offsets: BTreeMap<&String, (u64, &String)> =
             self.parts.iter().map(|(name, part)| (name, (part.records, &part.behind))).collect();
         let of_queue = self.queue.iter().filter_map(|queued| match queued {

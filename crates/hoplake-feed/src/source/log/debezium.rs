@@ -181,7 +181,7 @@ impl Record<'_> {
         match status {
             "BEGIN" => Ok(Event::Begin { name, mark }),
             "END" => {
-                let is_followed = |it: &&Counted| tables.get(&TableName::parse(&it.data_collection, "")).is_some();
+                let is_followed = |it: &&Counted| tables.all().any(|table| table.columns.table.is(&it.data_collection));
                 let counts = self.data_collections.unwrap_or_default();
                 if counts.is_empty() && self.event_count.is_some_and(|count| count > 0) {
                     return Err(FeedError::invalid(format!(

@@ -95,6 +95,8 @@ pub(super) struct Files {
     lines: Lines,
     /// Whether the last look found nothing.
     is_idle: bool,
+    /// The last file, and its length when the log was opened.
+    end: Option<(String, u64)>,
 }
 
 impl Files {
@@ -115,10 +117,12 @@ impl Files {
             offset: 0,
             lines: Lines::new(bytes_max),
             is_idle: false,
+            end: None,
         };
         if !files.is_folder {
             files.name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         }
+        files.end = files.last()?;
         if let Some((name, offset)) = from.and_then(|from| from.rsplit_once(':')) {
             if !files.is_folder && name != files.name {
                 let why = format!("the graph's position is in a file {name}, and source.url names {}", files.name);
@@ -144,20 +148,34 @@ impl Files {
         if !self.is_folder {
             return Ok(None);
         }
+        let next = self.names()?.into_iter().filter(|name| *name > self.name).min();
+        Ok(next)
+    }
+
+    /// The last file that there is, and its length.
+    fn last(&self) -> Result<Option<(String, u64)>, FeedError> {
+        let names = if self.is_folder { self.names()? } else { vec![self.name.clone()] };
+        let last = names.into_iter().max();
+        let length =
+            |name: &String| std::fs::metadata(if self.is_folder { self.path.join(name) } else { self.path.clone() });
+        Ok(last.and_then(|name| length(&name).ok().map(|it| (name, it.len()))))
+    }
+
+    /// The files of the folder.
+    fn names(&self) -> Result<Vec<String>, FeedError> {
         let unread = |error| {
             FeedError::unavailable(format!("could not list {}: {}", self.path.display(), hoplake::system_text(&error)))
         };
-        let mut next: Option<String> = None;
+        let mut names = Vec::new();
         for entry in std::fs::read_dir(&self.path).map_err(unread)? {
             let entry = entry.map_err(unread)?;
             let name = entry.file_name().to_string_lossy().into_owned();
-            let is_behind = name > self.name && next.as_ref().is_none_or(|next| name < *next);
             // Who writes a file elsewhere and moves it here hides it meanwhile.
-            if is_behind && !name.starts_with('.') && entry.path().is_file() {
-                next = Some(name);
+            if !name.starts_with('.') && entry.path().is_file() {
+                names.push(name);
             }
         }
-        Ok(next)
+        Ok(names)
     }
 
     /// Opens the file that is to be read, if there is one.
@@ -257,6 +275,18 @@ impl Log for Files {
 
     fn is_split(&self) -> bool {
         false
+    }
+
+    fn ends(&self) -> Offsets {
+        self.end.iter().map(|(name, length)| (PART.to_owned(), format!("{name}:{length}"))).collect()
+    }
+
+    fn is_past(&self, offset: &str, end: &str) -> bool {
+        let place = |text: &str| {
+            let (name, byte) = text.rsplit_once(':')?;
+            Some((name.to_owned(), byte.parse::<u64>().ok()?))
+        };
+        place(offset).zip(place(end)).is_some_and(|(offset, end)| offset >= end)
     }
 
     fn offsets(&self) -> Offsets {

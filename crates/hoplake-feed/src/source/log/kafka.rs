@@ -3,7 +3,9 @@
 //! Each partition is read from its own offset: the graph keeps these, and no consumer group is used.
 
 use std::{
-    collections::VecDeque,
+    collections::{HashMap, VecDeque},
+    fmt,
+    path::PathBuf,
     time::{Duration, Instant},
 };
 
@@ -12,7 +14,7 @@ use futures::future::join_all;
 use rskafka::{
     BackoffConfig,
     client::{
-        Client, ClientBuilder,
+        Client, ClientBuilder, Credentials, SaslConfig,
         error::{Error, ProtocolError},
         partition::{OffsetAt, PartitionClient, UnknownTopicHandling},
     },
@@ -24,7 +26,11 @@ use super::{
     rank::{Rank, rank},
     transport::{Log, Next, Record},
 };
-use crate::{FeedError, FeedErrorKind, error::COPY_ANEW};
+use crate::{
+    FeedError, FeedErrorKind,
+    error::COPY_ANEW,
+    source::tls::{Tls, Verified},
+};
 
 /// Bytes of a request to a partition, unless one batch of records has more.
 const FETCH_BYTES: i32 = 1 << 20;
@@ -35,11 +41,46 @@ const WAIT_MS: i32 = 100;
 /// How often partitions that have no more are asked while others have.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Where topics are.
+/// Where topics are, and how to get there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct KafkaAddress {
-    pub(super) brokers: Vec<String>,
-    pub(super) topics: Vec<String>,
+    brokers: Vec<String>,
+    topics: Vec<String>,
+    tls: Option<Tls>,
+    login: Option<Login>,
+}
+
+/// Who this client is.
+#[derive(Clone, PartialEq, Eq)]
+struct Login {
+    mechanism: Mechanism,
+    user: String,
+    password: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mechanism {
+    Plain,
+    ScramSha256,
+    ScramSha512,
+}
+
+/// Without the password.
+impl fmt::Debug for Login {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Login").field("mechanism", &self.mechanism).field("user", &self.user).finish_non_exhaustive()
+    }
+}
+
+impl Login {
+    fn config(&self) -> SaslConfig {
+        let credentials = Credentials::new(self.user.clone(), self.password.clone());
+        match self.mechanism {
+            Mechanism::Plain => SaslConfig::Plain(credentials),
+            Mechanism::ScramSha256 => SaslConfig::ScramSha256(credentials),
+            Mechanism::ScramSha512 => SaslConfig::ScramSha512(credentials),
+        }
+    }
 }
 
 /// The partitions of some topics.
@@ -55,14 +96,35 @@ struct Partition {
     client: PartitionClient,
     /// Of the next request.
     offset: i64,
+    /// Behind the last record that was there at the beginning.
+    end: i64,
     records: VecDeque<RecordAndOffset>,
     /// Whether the last request found nothing.
     is_idle: bool,
 }
 
 impl KafkaAddress {
-    /// Reads what follows `kafka://`: `host:port,host:port/topic,topic`.
-    pub(super) fn parse(text: &str) -> Option<Self> {
+    /// Reads what follows `kafka://`: `user@host:port,host:port/topic,topic?tls=true&sasl=scram-sha-512`. The password is the one of the
+    /// settings, or that behind the user's name.
+    ///
+    /// # Errors
+    /// Why it cannot be read.
+    pub(super) fn parse(text: &str, password: Option<String>) -> Result<Self, String> {
+        let (address, query) = text.split_once('?').unwrap_or((text, ""));
+        let (user, address) = match address.rsplit_once('@') {
+            Some((user, address)) => (Some(user), address),
+            None => (None, address),
+        };
+        let (brokers, topics) = Self::places(address).ok_or("it is not understood")?;
+        let query: HashMap<_, _> = url::form_urlencoded::parse(query.as_bytes()).into_owned().collect();
+        let known = ["tls", "ca", "cert", "key", "sasl"];
+        if let Some(unknown) = query.keys().find(|name| !known.contains(&name.as_str())) {
+            return Err(format!("{unknown} is not one of {}", known.join(", ")));
+        }
+        Ok(Self { brokers, topics, tls: tls_of(&query)?, login: login_of(&query, user, password)? })
+    }
+
+    fn places(text: &str) -> Option<(Vec<String>, Vec<String>)> {
         let (brokers, topics) = text.split_once('/')?;
         let all = |list: &str| list.split(',').map(str::to_owned).collect::<Vec<_>>();
         let (brokers, topics) = (all(brokers), all(topics));
@@ -72,7 +134,7 @@ impl KafkaAddress {
         let is_topic = |it: &String| {
             !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
         };
-        (brokers.iter().all(is_broker) && topics.iter().all(is_topic)).then_some(Self { brokers, topics })
+        (brokers.iter().all(is_broker) && topics.iter().all(is_topic)).then_some((brokers, topics))
     }
 
     async fn connect(&self, bytes_max: u64, timeout: Duration) -> Result<Client, FeedError> {
@@ -83,6 +145,16 @@ impl KafkaAddress {
             .client_id("hoplake-feed")
             .max_message_size(message_bytes)
             .backoff_config(backoff);
+        let builder = match &self.tls {
+            Some(tls) => {
+                return tls.config().and_then(|_| Err(FeedError::invalid("TLS to Kafka is not supported yet")));
+            }
+            None => builder,
+        };
+        let builder = match &self.login {
+            Some(login) => builder.sasl_config(login.config()),
+            None => builder,
+        };
         let what = format!("connect to Kafka at {}", self.brokers.join(", "));
         within(timeout, &what, builder.build()).await
     }
@@ -130,10 +202,55 @@ impl KafkaAddress {
                     return Err(FeedError::new(FeedErrorKind::Purged, why).hint(hint));
                 }
             };
-            partitions.push(Partition { name, client, offset, records: VecDeque::new(), is_idle: false });
+            partitions.push(Partition { name, client, offset, end, records: VecDeque::new(), is_idle: false });
         }
         Ok(Kafka { partitions, timeout, looked: Instant::now() })
     }
+}
+
+/// What a query says of TLS.
+fn tls_of(query: &HashMap<String, String>) -> Result<Option<Tls>, String> {
+    let path = |name: &str| query.get(name).map(PathBuf::from);
+    let files = ["ca", "cert", "key"].map(path);
+    match query.get("tls").map(String::as_str) {
+        None | Some("false") if files.iter().all(Option::is_none) => return Ok(None),
+        Some("true") => {}
+        None | Some("false") => return Err("ca, cert and key need tls=true".into()),
+        Some(other) => return Err(format!("tls={other} has to be true or false")),
+    }
+    let [authorities, certificate, key] = files;
+    let client = match (certificate, key) {
+        (None, None) => None,
+        (Some(certificate), Some(key)) => Some((certificate, key)),
+        _ => return Err("cert and key belong together".into()),
+    };
+    Ok(Some(Tls { verified: Verified::Name, authorities, client }))
+}
+
+/// Who logs in, and how.
+fn login_of(
+    query: &HashMap<String, String>,
+    user: Option<&str>,
+    password: Option<String>,
+) -> Result<Option<Login>, String> {
+    let mechanism = match query.get("sasl").map(|name| name.to_ascii_lowercase()).as_deref() {
+        None if user.is_none() => return Ok(None),
+        None => return Err("it has a user, and no sasl= that says how to log in".into()),
+        Some("plain") => Mechanism::Plain,
+        Some("scram-sha-256") => Mechanism::ScramSha256,
+        Some("scram-sha-512") => Mechanism::ScramSha512,
+        Some(other) => return Err(format!("sasl={other} has to be plain, scram-sha-256 or scram-sha-512")),
+    };
+    let user = user.ok_or("sasl= needs a user: write kafka://user@host:port/topic")?;
+    let (user, of_url) = user.split_once(':').map_or((user, None), |(user, password)| (user, Some(password)));
+    let decoded = |text: &str| {
+        // A plus is itself outside of a query.
+        let text = format!("x={}", text.replace('+', "%2B"));
+        url::form_urlencoded::parse(text.as_bytes()).next().map(|(_, value)| value.into_owned()).unwrap_or_default()
+    };
+    let password = of_url.map(decoded).or(password);
+    let password = password.ok_or("sasl= needs a password: set source.password_env to the variable that has it")?;
+    Ok(Some(Login { mechanism, user: decoded(user), password }))
 }
 
 fn purged(why: String) -> FeedError {
@@ -219,5 +336,45 @@ impl Log for Kafka {
 
     fn offsets(&self) -> Offsets {
         self.partitions.iter().map(|it| (it.name.clone(), it.offset.to_string())).collect()
+    }
+
+    fn ends(&self) -> Offsets {
+        self.partitions.iter().map(|it| (it.name.clone(), it.end.to_string())).collect()
+    }
+
+    fn is_past(&self, offset: &str, end: &str) -> bool {
+        let number = |text: &str| text.parse::<i64>().ok();
+        number(offset).zip(number(end)).is_some_and(|(offset, end)| offset >= end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_and_passwords_are_not_shown() {
+        let read = |text: &str| KafkaAddress::parse(text, Some("of settings".into()));
+        let plain = read("a:1,b:2/t,u").unwrap();
+        assert_eq!((plain.brokers.len(), plain.topics.len(), &plain.tls, &plain.login), (2, 2, &None, &None));
+        let all = read("u%40x:p%3Aq@a:1/t?tls=true&ca=/ca.pem&cert=/c.pem&key=/k.pem&sasl=SCRAM-SHA-512").unwrap();
+        let login = all.login.as_ref().unwrap();
+        assert_eq!((&*login.user, &*login.password, login.mechanism), ("u@x", "p:q", Mechanism::ScramSha512));
+        assert!(all.tls.as_ref().unwrap().client.is_some() && !format!("{all:?}").contains("p:q"));
+        assert_eq!(read("u@a:1/t?sasl=plain").unwrap().login.unwrap().password, "of settings");
+        for (text, why) in [
+            ("a/t", "not understood"),
+            ("a:1/t?tls=yes", "true or false"),
+            ("a:1/t?ca=/ca.pem", "need tls=true"),
+            ("a:1/t?tls=true&cert=/c.pem", "belong together"),
+            ("a:1/t?sasl=plain", "needs a user"),
+            ("u@a:1/t", "no sasl="),
+            ("u@a:1/t?sasl=gssapi", "has to be plain"),
+            ("a:1/t?ssl=true", "ssl is not one of"),
+        ] {
+            let refused = read(text).unwrap_err();
+            assert!(refused.contains(why), "{text}: {refused}");
+        }
+        assert!(KafkaAddress::parse("u@a:1/t?sasl=plain", None).unwrap_err().contains("needs a password"));
     }
 }

@@ -54,7 +54,7 @@ use self::{
     values::{Style, brief},
 };
 use super::{Following, Purpose, RowSink, Snapshot, Source, TransactionStream};
-use crate::{Catalogue, FeedError, LogFormat, OneOrMore, Settings, TableName, TimePrecision};
+use crate::{Catalogue, FeedError, LogFormat, OneOrMore, Settings, SourceSettings, TableName, TimePrecision};
 
 /// What wrote the changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -157,7 +157,7 @@ impl ChangeLog {
             decimals: source.decimal_handling_mode,
         };
         Ok(Self {
-            address: address(url)?,
+            address: address(url, source)?,
             tabled,
             schema,
             style,
@@ -201,11 +201,16 @@ impl ChangeLog {
     }
 }
 
-fn address(url: &str) -> Result<Address, FeedError> {
+fn address(url: &str, source: &SourceSettings) -> Result<Address, FeedError> {
     if url == "-" {
         return Ok(Address::Input);
     }
-    let invalid = |why: &str, hint: &str| Err(FeedError::invalid(format!("source.url {url:?}: {why}")).hint(hint));
+    // Without a password that it may have.
+    let shown = match (url.split_once("://"), url.rsplit_once('@')) {
+        (Some((scheme, _)), Some((_, rest))) => format!("{scheme}://{rest}"),
+        _ => url.to_owned(),
+    };
+    let invalid = |why: &str, hint: &str| Err(FeedError::invalid(format!("source.url {shown:?}: {why}")).hint(hint));
     match url.split_once(':') {
         Some(("file", path)) => {
             let path = path.strip_prefix("//").unwrap_or(path);
@@ -215,10 +220,16 @@ fn address(url: &str) -> Result<Address, FeedError> {
             }
         }
         #[cfg(feature = "kafka")]
-        Some(("kafka", rest)) => match rest.strip_prefix("//").and_then(kafka::KafkaAddress::parse) {
-            Some(kafka) => Ok(Address::Kafka(kafka)),
-            None => invalid("it is not understood", "write kafka://host:port[,host:port]/topic[,topic]"),
-        },
+        Some(("kafka", rest)) => {
+            let password = source.password()?;
+            match kafka::KafkaAddress::parse(rest.strip_prefix("//").unwrap_or_default(), password) {
+                Ok(kafka) => Ok(Address::Kafka(kafka)),
+                Err(why) => invalid(
+                    &why,
+                    "write kafka://[user@]host:port[,host:port]/topic[,topic][?tls=true&ca=/path&sasl=scram-sha-512]",
+                ),
+            }
+        }
         #[cfg(not(feature = "kafka"))]
         Some(("kafka", _)) => invalid("this build has no Kafka", "build it with the feature kafka"),
         #[cfg(feature = "kinesis")]
@@ -249,6 +260,7 @@ impl Style {
             },
         };
         match decoded {
+            Err(_) if is_tombstone(&record.value) => Ok(Event::Nothing),
             // The producer was killed while it wrote the line, and writes the record again.
             Err(_) if record.is_line && is_cut(&record.value) => {
                 tracing::warn!(at = record.at, "the log has a line that was not written to its end");
@@ -256,6 +268,24 @@ impl Style {
             }
             decoded => decoded.map_err(|error| record.located(error)),
         }
+    }
+}
+
+/// Whether a record says that what is before it in a compacted topic may be forgotten, as producers write it after each deletion: a null,
+/// in a log without nulls an empty record or the JSON `null`, and with schemas a null `payload`.
+fn is_tombstone(value: &[u8]) -> bool {
+    /// All that such an object may have.
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct WithSchema {
+        #[serde(default, rename = "schema")]
+        _schema: serde::de::IgnoredAny,
+        #[serde(rename = "payload")]
+        _payload: (),
+    }
+    match value.trim_ascii() {
+        b"" | b"null" => true,
+        object => serde_json::from_slice::<WithSchema>(object).is_ok(),
     }
 }
 

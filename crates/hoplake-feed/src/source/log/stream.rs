@@ -9,7 +9,7 @@ use super::{
     assembler::Assembler,
     event::{ChangeKind, Event, SnapshotRow, Tables},
     maxwell,
-    place::LogPosition,
+    place::{LogPosition, Offsets},
     transport::{Log, Next, Record},
     values::Style,
 };
@@ -137,6 +137,8 @@ pub(super) struct LogStream {
     style: Style,
     quiet: Duration,
     last: Instant,
+    /// Where the log ended when this began, if nothing behind that is wanted.
+    ends: Offsets,
 }
 
 impl LogStream {
@@ -150,11 +152,20 @@ impl LogStream {
     ) -> Self {
         let offsets = opened.log.offsets();
         let is_split = opened.log.is_split();
+        let ends = if following.once { opened.log.ends() } else { Offsets::new() };
         let mut position = position;
         // Parts that came since the graph's position was written are read from their beginning.
         position.offsets = offsets.into_iter().chain(position.offsets).collect();
         let assembler = Assembler::new(position, tables, following, is_split);
-        Self { opened, assembler, style, quiet, last: Instant::now() }
+        Self { opened, assembler, style, quiet, last: Instant::now(), ends }
+    }
+
+    /// Whether all has been handed on that the log had when this began, if nothing else is wanted.
+    fn is_over(&self) -> bool {
+        let is_past = |(part, end): (&String, &String)| {
+            self.assembler.position().offsets.get(part).is_some_and(|at| self.opened.log.is_past(at, end))
+        };
+        !self.ends.is_empty() && self.ends.iter().all(is_past)
     }
 }
 
@@ -164,6 +175,9 @@ impl TransactionStream for LogStream {
         loop {
             if let Some(transaction) = self.assembler.next()? {
                 return Ok(Some(transaction));
+            }
+            if self.is_over() {
+                return Ok(None);
             }
             match self.opened.next().await? {
                 Next::Record(record) => {

@@ -58,4 +58,14 @@ pub(super) trait Log: Send {
 
     /// Where each part is before what was read.
     fn offsets(&self) -> Offsets;
+
+    /// Where each part ended when the log was opened; nothing if that is not known.
+    fn ends(&self) -> Offsets {
+        Offsets::new()
+    }
+
+    /// Whether an offset is not before another one of the same part.
+    fn is_past(&self, _offset: &str, _end: &str) -> bool {
+        false
+    }
 }

@@ -167,13 +167,11 @@ impl Decoder {
             // The shortest digits that name the number of 32 bits.
             (Kind::Float4, json @ (Json::Number(_) | Json::Text(_))) => {
                 let text = digits_of(&json);
-                text.parse::<f32>()
-                    .map(|it| Cell::Value(Value::Float64(f64::from(it))))
-                    .map_err(|_| not("number", text))
+                text.parse::<f32>().map(|it| Cell::Value(Value::Float64(f64::from(it)))).map_err(|_| not("number"))
             }
             (Kind::Float8, json @ (Json::Number(_) | Json::Text(_))) => {
                 let text = digits_of(&json);
-                text.parse().map(|it| Cell::Value(Value::Float64(it))).map_err(|_| not("number", text))
+                text.parse().map(|it| Cell::Value(Value::Float64(it))).map_err(|_| not("number"))
             }
             (Kind::Decimal { .. } | Kind::Numeric, json) => self.decimal(kind, json).map(text),
             (Kind::Json, Json::Text(json)) if self.style.format == LogFormat::Debezium => json_text(&json),
@@ -188,7 +186,7 @@ impl Decoder {
                 // MariaDB counts from 1900, and 0000 is its zero.
                 Ok(1900) => Ok(Cell::Value(Value::Int64(0))),
                 Ok(year) => Ok(Cell::Value(Value::Int64(year))),
-                Err(_) => Err(not("year", digits_of(&json))),
+                Err(_) => Err(not("year")),
             },
             (Kind::Date, Json::Number(days)) => {
                 let found = days.parse().ok().filter(|days| (FIRST_DAY..=LAST_DAY).contains(days));
@@ -219,8 +217,7 @@ impl Decoder {
                 Ok(Cell::Value(Value::List(labels)))
             }
             (Kind::Set(known), Json::List(labels)) => {
-                let text =
-                    |raw: &RawValue| serde_json::from_str::<String>(raw.get()).map_err(|_| not("label", raw.get()));
+                let text = |raw: &RawValue| serde_json::from_str::<String>(raw.get()).map_err(|_| not("label"));
                 let labels = labels.into_iter().map(|raw| label(&text(raw)?, known)).collect::<Result<_, _>>()?;
                 Ok(Cell::Value(Value::List(labels)))
             }
@@ -243,7 +240,7 @@ impl Decoder {
             }
             (Kind::Padded, Json::Text(it)) => Ok(text(it.trim_end_matches(' ').to_owned())),
             (Kind::Text | Kind::Uuid, Json::Text(it)) => Ok(text(it.into_owned())),
-            (_, json) => Err(format!("a value of another type came: {}", json.shortened())),
+            (_, json) => Err(format!("a value of another type came: {}", json.kind())),
         }
     }
 
@@ -253,7 +250,7 @@ impl Decoder {
         match found {
             Some(found) => Ok(Cell::Value(found)),
             None if self.style.database == Database::MariaDb && is_like_one => Ok(Cell::Value(Value::Null)),
-            None => Err(format!("{} is beyond the dates and times of properties; ignore the column", brief(written))),
+            None => Err("it is beyond the dates and times of properties; ignore the column".into()),
         }
     }
 
@@ -283,11 +280,11 @@ impl Decoder {
                 return Ok(BigDecimal::new(unscaled(&it)?, scale as i64).to_plain_string());
             }
             Json::Object(it) => return variable_decimal(it),
-            other => return Err(format!("a value of another type came: {}", other.shortened())),
+            other => return Err(format!("a value of another type came: {}", other.kind())),
         };
         plain(&digits, scale).ok_or_else(|| {
             let hint = if as_written && !is_maxwell { "; is source.decimal_handling_mode right?" } else { "" };
-            format!("{} is not a decimal{hint}", brief(&digits))
+            format!("it is not a decimal{hint}")
         })
     }
 
@@ -313,7 +310,7 @@ impl Decoder {
     }
 
     fn micros(&self, number: &str, units: i64) -> Result<i64, String> {
-        let number: i64 = number.parse().map_err(|_| not("time", number))?;
+        let number: i64 = number.parse().map_err(|_| not("time"))?;
         let micros =
             if units > 1_000_000 { number / (units / 1_000_000) } else { number.saturating_mul(1_000_000 / units) };
         Ok(micros)
@@ -406,13 +403,15 @@ fn read(raw: &RawValue) -> Result<Json<'_>, String> {
 }
 
 impl Json<'_> {
-    fn shortened(&self) -> String {
+    /// What it is, for a message.
+    fn kind(&self) -> &'static str {
         match self {
-            Json::Null => "null".into(),
-            Json::Bool(it) => it.to_string(),
-            Json::Number(it) | Json::Object(it) => brief(it),
-            Json::Text(it) => brief(it),
-            Json::List(_) => "a list".into(),
+            Json::Null => "null",
+            Json::Bool(_) => "a boolean",
+            Json::Number(_) => "a number",
+            Json::Object(_) => "an object",
+            Json::Text(_) => "a text",
+            Json::List(_) => "a list",
         }
     }
 }
@@ -442,8 +441,9 @@ fn bad(why: String) -> Cell {
     Cell::Bad(why.into())
 }
 
-fn not(what: &str, text: &str) -> String {
-    format!("{} is not a {what}", brief(text))
+/// Why a value is none of its column: without the value, which errors do not show.
+fn not(what: &str) -> String {
+    format!("it is not a {what}")
 }
 
 fn integer(digits: &str, is_unsigned_64: bool) -> Result<Cell, String> {
@@ -453,7 +453,7 @@ fn integer(digits: &str, is_unsigned_64: bool) -> Result<Cell, String> {
         Ok(number) => Ok(Cell::Value(Value::Int64(number))),
         Err(_) => match digits.parse::<u64>() {
             Ok(_) => Ok(Cell::Digits(digits.into())),
-            Err(_) => Err(not("integer of 64 bits", digits)),
+            Err(_) => Err(not("integer of 64 bits")),
         },
     }
 }
@@ -467,13 +467,13 @@ fn label(text: &str, labels: &[String]) -> Result<Value, String> {
         Some(label) => Ok(Value::from(label.as_str())),
         // What was not one of the labels when it was written.
         None if text.is_empty() => Ok(Value::from("")),
-        None => Err(not("label of the column", text)),
+        None => Err(not("label of the column")),
     }
 }
 
 /// Bytes of base64, of either alphabet.
 fn decoded(text: &str) -> Result<Vec<u8>, String> {
-    BASE64.decode(text).or_else(|_| BASE64_URL.decode(text)).map_err(|_| not("text in base64", text))
+    BASE64.decode(text).or_else(|_| BASE64_URL.decode(text)).map_err(|_| not("text in base64"))
 }
 
 /// The integer that a decimal is without its point: big-endian bytes in base64.
@@ -488,7 +488,7 @@ fn variable_decimal(json: &str) -> Result<String, String> {
         scale: i64,
         value: String,
     }
-    let it: Variable = serde_json::from_str(json).map_err(|_| not("decimal", json))?;
+    let it: Variable = serde_json::from_str(json).map_err(|_| not("decimal"))?;
     if it.scale.abs() > EXPONENT_MAX {
         return Err(format!("its scale is {}, and may be {EXPONENT_MAX}", it.scale));
     }
@@ -523,7 +523,7 @@ fn json_text(json: &str) -> Result<Cell, String> {
 fn bits(length: usize, json: Json<'_>, is_postgres: bool) -> Result<Cell, String> {
     let number = match json {
         Json::Bool(it) => u128::from(it),
-        Json::Number(digits) => digits.parse().map_err(|_| not("number", digits))?,
+        Json::Number(digits) => digits.parse().map_err(|_| not("number"))?,
         Json::Text(base64) => {
             let bytes = decoded(&base64)?;
             let significant = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |at| at + 1);
@@ -532,7 +532,7 @@ fn bits(length: usize, json: Json<'_>, is_postgres: bool) -> Result<Cell, String
             }
             bytes[..significant].iter().rev().fold(0, |number, byte| (number << 8) | u128::from(*byte))
         }
-        other => return Err(format!("a value of another type came: {}", other.shortened())),
+        other => return Err(format!("a value of another type came: {}", other.kind())),
     };
     match is_postgres {
         true => Ok(text(format!("{number:0length$b}"))),

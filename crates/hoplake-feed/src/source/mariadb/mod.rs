@@ -26,7 +26,7 @@ use async_trait::async_trait;
 use mysql_async::{Conn, Opts, OptsBuilder, prelude::Queryable};
 
 use self::gtid::Gtids;
-use super::{Following, Purpose, Snapshot, Source, TransactionStream, shown};
+use super::{Backlog, Following, Purpose, Snapshot, Source, TransactionStream, shown};
 use crate::{Catalogue, FeedError, FeedErrorKind, Settings, TableName, error::COPY_ANEW};
 
 /// A server of MariaDB or MySQL.
@@ -170,5 +170,14 @@ impl Source for MariaDb {
     async fn position(&self) -> Result<String, FeedError> {
         let mut conn = self.connect().await?;
         catalogue::newest_position(&mut conn).await
+    }
+
+    async fn backlog(&self) -> Result<Option<Backlog>, FeedError> {
+        let mut conn = self.connect().await?;
+        // A user without the right PROCESS is not told.
+        let asked = "SELECT COALESCE(MAX(TIMESTAMPDIFF(SECOND, trx_started, UTC_TIMESTAMP())), 0) FROM information_schema.innodb_trx \
+                     WHERE trx_mysql_thread_id <> CONNECTION_ID()";
+        let age_s = conn.query_first::<u64, _>(asked).await.ok().flatten();
+        Ok(Some(Backlog { oldest_transaction: age_s.map(Duration::from_secs), ..Backlog::default() }))
     }
 }

@@ -48,6 +48,8 @@ pub(super) struct Binlog {
     /// Which is asked for its catalogue, too.
     server: MariaDb,
     position: Gtids,
+    /// Where the log was when this began, if nothing behind that is wanted.
+    there_was: Option<Gtids>,
     tables: HashMap<u64, Option<Arc<TableVersion>>>,
     /// The last version of each table, which the next one is often equal to.
     versions: HashMap<TableName, Arc<TableVersion>>,
@@ -90,6 +92,8 @@ impl Binlog {
         }
         catalogue::check(&mut conn).await?;
         let asking = |error: mysql_async::Error| failed("ask for the binlog", &error);
+        let there_was =
+            if following.once { Some(Gtids::parse(&catalogue::newest_position(&mut conn).await?)?) } else { None };
         let heartbeat = HEARTBEAT.as_nanos();
         conn.query_drop(format!("SET @master_heartbeat_period = {heartbeat}")).await.map_err(asking)?;
         let mut request = BinlogStreamRequest::new(server_id);
@@ -111,7 +115,7 @@ impl Binlog {
         let followed = following.tables.clone();
         let (tables, versions) = (HashMap::new(), HashMap::new());
         let server = server.clone();
-        Ok(Self { stream, following, followed, server, position, tables, versions, open: None })
+        Ok(Self { stream, following, followed, server, position, there_was, tables, versions, open: None })
     }
 
     async fn event(&mut self) -> Result<Event, FeedError> {
@@ -155,9 +159,9 @@ impl Binlog {
             Some(EventData::RowsEvent(rows)) => self.rows(&rows).map(|()| None),
             Some(EventData::QueryEvent(query)) => {
                 let is_over = self.statement(&query.query(), &query.schema())?;
-                Ok(if is_over { self.commit(event) } else { None })
+                if is_over { self.commit(event) } else { Ok(None) }
             }
-            Some(EventData::XidEvent(_)) => Ok(self.commit(event)),
+            Some(EventData::XidEvent(_)) => self.commit(event),
             Some(EventData::XaPrepareLogEvent(_)) => Err(distributed()),
             Some(EventData::IncidentEvent(_)) => {
                 Err(FeedError::new(FeedErrorKind::Purged, "the server lost changes, and its binlog says so")
@@ -182,9 +186,10 @@ impl Binlog {
         Ok(())
     }
 
-    fn commit(&mut self, event: &Event) -> Option<Transaction> {
-        let Open { transaction, .. } = self.open.take()?;
-        Some(transaction.committed(self.position.to_string(), i64::from(event.header().timestamp()) * 1_000))
+    fn commit(&mut self, event: &Event) -> Result<Option<Transaction>, FeedError> {
+        let Some(Open { transaction, .. }) = self.open.take() else { return Ok(None) };
+        let committed_unix_ms = i64::from(event.header().timestamp()) * 1_000;
+        transaction.committed(self.position.to_string(), committed_unix_ms).map(Some)
     }
 
     /// Takes a statement, and returns whether the transaction is over.
@@ -202,7 +207,7 @@ impl Binlog {
         for effect in effects(statement, database, &self.followed) {
             match effect {
                 Effect::Truncates(table) => {
-                    open.transaction.push(Change::Truncate(table), self.following.transaction_bytes_max)?;
+                    open.transaction.push(Change::Truncate(table), &self.following)?;
                 }
                 Effect::Unfollowable(why) => {
                     let position = self.position.to_string();
@@ -281,7 +286,7 @@ impl Binlog {
                 (None, None) => continue,
             };
             let change = Change::Row(RowChange { columns: version.columns.clone(), images });
-            open.transaction.push(change, self.following.transaction_bytes_max)?;
+            open.transaction.push(change, &self.following)?;
         }
         Ok(())
     }
@@ -330,6 +335,11 @@ fn uuid_text(bytes: &[u8; 16]) -> String {
 impl TransactionStream for Binlog {
     async fn next(&mut self) -> Result<Option<Transaction>, FeedError> {
         loop {
+            if let Some(there_was) = self.there_was.as_ref().filter(|_| self.open.is_none())
+                && there_was.is_within(&self.position)?
+            {
+                return Ok(None);
+            }
             let event = self.event().await?;
             let is_idle = event.header().event_type_raw() == EventType::HEARTBEAT_EVENT as u8;
             if let Some(transaction) = self.take(&event).await? {

@@ -1,11 +1,11 @@
-//! Tables, keys and identities, from `pg_catalog`; and whether the publication has them.
+//! Tables, keys and identities, from `pg_catalog`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use hoplake::Name;
 
 use super::{
-    Connection, Row, identifier, quoted, text,
+    Connection, Row, quoted, text,
     values::{Decoder, Scalar},
 };
 use crate::{BeforeImages, Catalogue, Column, Columns, FeedError, ForeignKey, Rule, Table, TableName};
@@ -144,81 +144,6 @@ fn rule(code: &str) -> Rule {
     }
 }
 
-/// Refuses a server that does not log logically, and a publication that does not have all of the tables.
-pub(super) async fn check(
-    connection: &mut Connection,
-    publication: &str,
-    tables: &[TableName],
-) -> Result<(), FeedError> {
-    let level = connection.value("SHOW wal_level").await?.unwrap_or_default();
-    if level != "logical" {
-        let why = format!("the server's wal_level is {level} and has to be logical");
-        return Err(FeedError::invalid(why).hint("set wal_level = logical, and start the server again"));
-    }
-    let name = |table: &TableName| format!("{}.{}", identifier(&table.schema), identifier(&table.name));
-    let all: Vec<_> = tables.iter().map(name).collect();
-    let publishes = format!(
-        "SELECT pubinsert AND pubupdate AND pubdelete AND pubtruncate FROM pg_publication WHERE pubname = {}",
-        quoted(publication)
-    );
-    match connection.value(&publishes).await?.as_deref() {
-        None => {
-            let why = format!("the database has no publication {publication}");
-            let hint = format!("run: CREATE PUBLICATION {} FOR TABLE {}", identifier(publication), all.join(", "));
-            return Err(FeedError::invalid(why).hint(hint));
-        }
-        Some("t") => {}
-        Some(_) => {
-            let why = format!("the publication {publication} leaves out inserts, updates, deletions or truncations");
-            let hint = format!(
-                "run: ALTER PUBLICATION {} SET (publish = 'insert, update, delete, truncate')",
-                identifier(publication)
-            );
-            return Err(FeedError::invalid(why).hint(hint));
-        }
-    }
-    let published =
-        format!("SELECT schemaname, tablename FROM pg_publication_tables WHERE pubname = {}", quoted(publication));
-    let published = connection.query(&published).await?;
-    let published: BTreeSet<_> =
-        published.iter().map(|row| (text(row, 0).unwrap_or_default(), text(row, 1).unwrap_or_default())).collect();
-    let is_missing = |table: &&TableName| !published.contains(&(table.schema.to_string(), table.name.to_string()));
-    let missing: Vec<_> = tables.iter().filter(is_missing).map(name).collect();
-    if !missing.is_empty() {
-        let why = format!("the publication {publication} does not have {}", missing.join(", "));
-        let hint = format!("run: ALTER PUBLICATION {} ADD TABLE {}", identifier(publication), missing.join(", "));
-        return Err(FeedError::invalid(why).hint(hint));
-    }
-    check_filters(connection, publication, tables).await
-}
-
-/// Refuses a publication that leaves out rows: one that it no longer has looks as if it were deleted, and stays in the first copy.
-async fn check_filters(connection: &mut Connection, publication: &str, tables: &[TableName]) -> Result<(), FeedError> {
-    let version = connection.value("SHOW server_version_num").await?.and_then(|it| it.parse().ok()).unwrap_or(0);
-    if version < 150_000 {
-        return Ok(());
-    }
-    let filtered = format!(
-        "SELECT schemaname, tablename, rowfilter FROM pg_publication_tables WHERE pubname = {} AND rowfilter IS NOT NULL",
-        quoted(publication)
-    );
-    for row in connection.query(&filtered).await? {
-        let value = |at: usize| text(&row, at).unwrap_or_default();
-        let table = TableName::new(value(0), value(1));
-        if tables.contains(&table) {
-            let why = format!("the publication {publication} has only the rows of {table} with {}", value(2));
-            let name = format!("{}.{}", identifier(&table.schema), identifier(&table.name));
-            let hint = format!(
-                "run: ALTER PUBLICATION {} DROP TABLE {name}; ALTER PUBLICATION {0} ADD TABLE {name}; and write the condition as where = \
-                 in feed.toml",
-                identifier(publication)
-            );
-            return Err(FeedError::invalid(why).hint(hint));
-        }
-    }
-    Ok(())
-}
-
 /// The columns of a table and how they are read.
 pub(super) async fn decoders(
     connection: &mut Connection,
@@ -242,6 +167,33 @@ pub(super) async fn decoders(
         decoders.push(decoder);
     }
     Ok((columns, decoders))
+}
+
+/// Where the rows of a table are read that the log has under its name: those of tables that inherit from it are not its own, and those of its
+/// partitions are.
+pub(super) async fn rows_of(connection: &mut Connection, table: &TableName) -> Result<String, FeedError> {
+    let is_partitioned = connection
+        .value(&format!(
+            "SELECT c.relkind = 'p' FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = {} AND c.relname = {}",
+            quoted(&table.schema),
+            quoted(&table.name)
+        ))
+        .await?;
+    let only = if is_partitioned.as_deref() == Some("t") { "" } else { "ONLY " };
+    Ok(format!("{only}{}", table.quoted('"')))
+}
+
+/// Whether a table, by its number, is a partition of another. One that is gone by now is taken for one.
+pub(super) async fn is_partition(connection: &mut Connection, id: u32, of: &TableName) -> Result<bool, FeedError> {
+    let is_one = connection
+        .value(&format!(
+            "SELECT coalesce((SELECT n.nspname = {} AND c.relname = {} FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
+             WHERE c.oid = pg_partition_root({id}::oid::regclass)), NOT EXISTS (SELECT FROM pg_class WHERE oid = {id}))",
+            quoted(&of.schema),
+            quoted(&of.name)
+        ))
+        .await?;
+    Ok(is_one.as_deref() == Some("t"))
 }
 
 /// How types are read, by their numbers.

@@ -1,8 +1,10 @@
 //! PostgreSQL: logical replication with the plugin that every server has, pgoutput.
 //!
 //! ```text
-//! catalogue  tables, keys, identities and the publication, from pg_catalog
+//! catalogue  tables, keys and identities, from pg_catalog
+//! publication  what it leaves out, and how that is corrected
 //! snapshot   all rows, exactly where a new slot begins
+//! tunnel     TLS
 //! stream     messages of pgoutput -> transactions
 //! values     text forms -> values: rows of queries and of the log have the same
 //! ```
@@ -13,11 +15,16 @@
 //! **One connection** of the replication kind does it all: it answers queries until the stream begins.
 
 mod catalogue;
+mod publication;
 mod snapshot;
 mod stream;
+mod tunnel;
 mod values;
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeSet, HashMap},
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -26,7 +33,8 @@ use pgwire_replication::{Lsn, PgWireError, ReplicationClient, ReplicationConfig}
 use url::Url;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{Following, Purpose, Snapshot, Source, TransactionStream, shown};
+use self::tunnel::TlsServer;
+use super::{Backlog, Following, Purpose, Snapshot, Source, TransactionStream, shown};
 use crate::{Catalogue, FeedError, FeedErrorKind, Settings, TableName, error::COPY_ANEW};
 
 /// Text forms that do not depend on the server's settings; and that it says every three seconds that nothing happens.
@@ -42,7 +50,7 @@ const MESSAGES_AHEAD: usize = 64;
 #[derive(Debug)]
 pub struct Postgres {
     /// In the order in which they are tried.
-    servers: Vec<ReplicationConfig>,
+    servers: Vec<(ReplicationConfig, Option<TlsServer>)>,
     addresses: Vec<String>,
     schema: String,
     slot: String,
@@ -88,13 +96,13 @@ impl Postgres {
                 .with_buffer_size(MESSAGES_AHEAD)
                 .with_max_message_size(usize::try_from(settings.stream.transaction_bytes_max).unwrap_or(usize::MAX))
                 .with_application_name("hoplake feed");
-            let mode = parsed.query_pairs().find(|(name, _)| name == "sslmode").map(|(_, mode)| mode.into_owned());
-            match mode.as_deref() {
-                None | Some("disable") => Ok(config),
-                Some(mode) => Err(invalid(&format!("sslmode={mode}: TLS is not supported for PostgreSQL yet")).hint(
-                    "connect through a tunnel, such as stunnel or ssh -L, or without TLS where the network is trusted",
-                )),
-            }
+            let query: HashMap<_, _> = parsed.query_pairs().into_owned().collect();
+            let tls = tunnel::of_query(&query).map_err(|error| error.about(&format!("source.url {}", shown(url))))?;
+            // The name of an address in brackets is the address.
+            let name = host.trim_matches(['[', ']']);
+            let port = parsed.port().unwrap_or(5432);
+            let tls = tls.map(|tls| TlsServer::new(name, port, &tls)).transpose()?;
+            Ok((config, tls))
         };
         let servers = source.url.all().iter().map(config).collect::<Result<Vec<_>, FeedError>>()?;
         Ok(Self {
@@ -127,9 +135,16 @@ impl Postgres {
         config: impl Fn(&ReplicationConfig) -> ReplicationConfig,
     ) -> Result<Connection, FeedError> {
         let mut last = None;
-        for (server, address) in self.servers.iter().zip(&self.addresses) {
-            let server = config(server);
+        for ((server, tls), address) in self.servers.iter().zip(&self.addresses) {
+            let mut server = config(server);
             let connected = async {
+                let tunnel = match tls {
+                    None => None,
+                    Some(tls) => Some(tls.tunnel().await?),
+                };
+                if let Some(tunnel) = &tunnel {
+                    server.host = tunnel.path().display().to_string();
+                }
                 let mut connection = Connection {
                     client: ReplicationClient::connect_gated(server)
                         .await
@@ -141,8 +156,7 @@ impl Postgres {
             match tokio::time::timeout(self.timeout, connected).await {
                 Ok(Ok(connection)) => return Ok(connection),
                 Ok(Err(error)) => {
-                    let (kind, message) = (error.kind(), error.to_string());
-                    last = Some(FeedError::new(kind, format!("{address}: {message}")));
+                    last = Some(error.about(address));
                 }
                 Err(_) => {
                     let ms = self.timeout.as_millis();
@@ -254,7 +268,7 @@ impl Source for Postgres {
 
     async fn prepare(&self, tables: &[TableName]) -> Result<(), FeedError> {
         let mut connection = self.connect().await?;
-        catalogue::check(&mut connection, &self.publication, tables).await
+        publication::check(&mut connection, &self.publication, tables).await
     }
 
     async fn filled(&self, table: &TableName, columns: &[Name]) -> Result<Option<String>, FeedError> {
@@ -296,5 +310,25 @@ impl Source for Postgres {
         let mut connection = self.connect().await?;
         let position = connection.value("SELECT pg_current_wal_lsn()").await?;
         position.ok_or_else(|| FeedError::unavailable("the server does not say where its log is"))
+    }
+
+    async fn backlog(&self) -> Result<Option<Backlog>, FeedError> {
+        let mut connection = self.connect().await?;
+        // Of other users' transactions the server says nothing without pg_read_all_stats.
+        let asked = format!(
+            "SELECT (SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), confirmed_flush_lsn)::bigint FROM pg_replication_slots WHERE slot_name = {0}), \
+             (SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn)::bigint FROM pg_replication_slots WHERE slot_name = {0}), \
+             (SELECT coalesce((extract(epoch FROM now() - min(began)) * 1000)::bigint, 0) FROM ( \
+             SELECT xact_start AS began FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() \
+             UNION ALL SELECT prepared FROM pg_prepared_xacts) AS open)",
+            quoted(&self.slot)
+        );
+        let rows = connection.query(&asked).await?;
+        let number = |at: usize| rows.first().and_then(|row| text(row, at)).and_then(|it| it.parse::<u64>().ok());
+        Ok(Some(Backlog {
+            unconfirmed_bytes: number(0),
+            kept_bytes: number(1),
+            oldest_transaction: number(2).map(Duration::from_millis),
+        }))
     }
 }

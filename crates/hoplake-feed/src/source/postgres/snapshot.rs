@@ -75,7 +75,7 @@ async fn table_rows(connection: &mut Connection, table: &TableName, sink: &mut d
         return Err(FeedError::invalid(format!("table {table} was dropped, or the user may not read it")));
     }
     let names: Vec<_> = columns.names.iter().map(|name| identifier(name)).collect();
-    let from = format!("{}.{}", identifier(&table.schema), identifier(&table.name));
+    let from = catalogue::rows_of(connection, table).await?;
     connection
         .query(&format!("DECLARE hoplake_rows NO SCROLL CURSOR FOR SELECT {} FROM {from}", names.join(", ")))
         .await?;

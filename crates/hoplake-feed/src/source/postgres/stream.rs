@@ -59,6 +59,8 @@ pub(super) struct Messages {
     /// The last version of each table.
     versions: HashMap<TableName, Arc<Relation>>,
     open: Option<OpenTransaction>,
+    /// The table that was described last, if it logs whole rows: what follows may be the partition that has them.
+    whole: Option<TableName>,
 }
 
 /// A table as the log describes it.
@@ -115,7 +117,19 @@ impl Messages {
         stream.client.wait_started().await.map_err(starting)?;
         let parser = LogicalReplicationParser::with_protocol_version(1);
         let (relations, versions) = (HashMap::new(), HashMap::new());
-        Ok(Self { stream, catalogue, following, timeout, from, there_was, parser, relations, versions, open: None })
+        Ok(Self {
+            stream,
+            catalogue,
+            following,
+            timeout,
+            from,
+            there_was,
+            parser,
+            relations,
+            versions,
+            open: None,
+            whole: None,
+        })
     }
 
     async fn event(&mut self) -> Result<ReplicationEvent, FeedError> {
@@ -144,9 +158,22 @@ impl Messages {
     async fn take(&mut self, data: bytes::Bytes) -> Result<(), FeedError> {
         let unreadable =
             |error: pg_walstream::ReplicationError| FeedError::invalid(format!("the log cannot be read: {error}"));
+        let described = self.whole.take();
         match self.parser.parse_wal_message_bytes(data).map_err(unreadable)?.message {
-            LogicalReplicationMessage::Relation { relation_id, namespace, relation_name, columns, .. } => {
+            LogicalReplicationMessage::Relation {
+                relation_id,
+                namespace,
+                relation_name,
+                columns,
+                replica_identity,
+            } => {
                 let table = TableName::new(&*namespace, &*relation_name);
+                let is_whole = char::from(replica_identity) == 'f';
+                let is_followed = self.following.tables.contains_key(&table);
+                if let Some(whole) = described.filter(|_| !is_whole && !is_followed) {
+                    self.check_partition(relation_id, &table, &whole).await?;
+                }
+                self.whole = (is_whole && is_followed).then(|| table.clone());
                 self.relation(relation_id, table, &columns).await
             }
             LogicalReplicationMessage::Insert { relation_id, tuple } => {
@@ -169,13 +196,28 @@ impl Messages {
                 for id in relation_ids {
                     if let Some(relation) = self.table(id)? {
                         let change = Change::Truncate(relation.columns.table.clone());
-                        self.open.get_or_insert_default().push(change, self.following.transaction_bytes_max)?;
+                        self.open.get_or_insert_default().push(change, &self.following)?;
                     }
                 }
                 Ok(())
             }
             _ => Ok(()),
         }
+    }
+
+    /// Refuses a partition that logs less of a row than its table says: nulls stand in the log for what it does not have. A new partition
+    /// has the default, whatever its table has.
+    async fn check_partition(&mut self, id: u32, partition: &TableName, of: &TableName) -> Result<(), FeedError> {
+        let position = self.from.to_pg_string();
+        if self.following.accepted.as_deref() == Some(&position)
+            || !catalogue::is_partition(&mut self.catalogue, id, of).await?
+        {
+            return Ok(());
+        }
+        let why =
+            format!("after {position}, the partition {partition} of table {of} logs less of a row than its table says");
+        let hint = format!("run: ALTER TABLE {} REPLICA IDENTITY FULL; -- then {COPY_ANEW}", partition.quoted('"'));
+        Err(FeedError::invalid(why).hint(hint))
     }
 
     fn table(&self, id: u32) -> Result<Option<Arc<Relation>>, FeedError> {
@@ -185,7 +227,7 @@ impl Messages {
 
     fn push(&mut self, relation: &Relation, images: Images) -> Result<(), FeedError> {
         let change = Change::Row(RowChange { columns: relation.columns.clone(), images });
-        self.open.get_or_insert_default().push(change, self.following.transaction_bytes_max)
+        self.open.get_or_insert_default().push(change, &self.following)
     }
 
     /// Notes what the columns of a table are, and whether that can be followed.
@@ -286,6 +328,9 @@ impl TransactionStream for Messages {
     async fn next(&mut self) -> Result<Option<Transaction>, FeedError> {
         loop {
             self.acknowledge();
+            if self.following.once && self.open.is_none() && self.from >= self.there_was {
+                return Ok(None);
+            }
             match self.event().await? {
                 ReplicationEvent::Begin { .. } => self.open = Some(OpenTransaction::default()),
                 ReplicationEvent::XLogData { data, .. } => self.take(data).await?,
@@ -297,7 +342,7 @@ impl TransactionStream for Messages {
                     }
                     self.from = end_lsn;
                     let committed_unix_ms = (commit_time_micros + EPOCH_MICROS) / 1_000;
-                    return Ok(Some(open.committed(end_lsn.to_pg_string(), committed_unix_ms)));
+                    return open.committed(end_lsn.to_pg_string(), committed_unix_ms).map(Some);
                 }
                 // All that was committed before it has been sent. While nobody changes these tables, others may: without a position
                 // that moves the server would keep all of its log.
@@ -306,7 +351,7 @@ impl TransactionStream for Messages {
                 {
                     self.from = wal_end;
                     let unix_ms = (server_time_micros + EPOCH_MICROS) / 1_000;
-                    return Ok(Some(OpenTransaction::default().committed(wal_end.to_pg_string(), unix_ms)));
+                    return OpenTransaction::default().committed(wal_end.to_pg_string(), unix_ms).map(Some);
                 }
                 ReplicationEvent::KeepAlive { wal_end, .. } if self.open.is_none() && wal_end >= self.there_was => {
                     return Ok(None);

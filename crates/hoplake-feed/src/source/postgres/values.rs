@@ -55,15 +55,15 @@ impl Scalar {
     }
 
     fn decode(self, text: &str) -> Result<Value, String> {
-        let unread = || format!("{text:?} is not understood");
+        let unread = || "it is not understood".to_owned();
         Ok(match self {
             Self::Bool => Value::Bool(value::bool_of_text(text).ok_or_else(unread)?),
             Self::Integer => Value::Int64(text.parse().map_err(|_| unread())?),
             // The shortest digits that name the number of 32 bits.
             Self::Float4 => Value::Float64(f64::from(text.parse::<f32>().map_err(|_| unread())?)),
             Self::Float8 => Value::Float64(text.parse().map_err(|_| unread())?),
-            Self::Date => Value::Date(value::date_of_text(text).ok_or_else(|| beyond(text))?),
-            Self::Timestamp => Value::Timestamp(timestamp(text).ok_or_else(|| beyond(text))?),
+            Self::Date => Value::Date(value::date_of_text(text).ok_or(BEYOND)?),
+            Self::Timestamp => Value::Timestamp(timestamp(text).ok_or(BEYOND)?),
             Self::Padded => Value::String(text.trim_end_matches(' ').to_owned()),
             Self::Bytes => Value::String(text.strip_prefix("\\x").unwrap_or(text).to_owned()),
             Self::Text => Value::String(text.to_owned()),
@@ -72,9 +72,7 @@ impl Scalar {
 }
 
 /// What no calendar of properties has, such as infinity.
-fn beyond(text: &str) -> String {
-    format!("{text} is beyond the dates and times of properties; give the column the type string, or ignore it")
-}
+const BEYOND: &str = "it is beyond the dates and times of properties; give the column the type string, or ignore it";
 
 /// `2026-03-01 09:30:00.5`, or with `+00` behind it.
 fn timestamp(text: &str) -> Option<i64> {
@@ -107,7 +105,7 @@ impl Decoder {
 
 /// The items of `{1,NULL,"a \"b\""}`.
 fn array(text: &str) -> Result<Vec<Option<String>>, String> {
-    let several = || format!("the array {text} has not one dimension from 1 on; give the column the type string");
+    let several = || "the array has not one dimension from 1 on; give the column the type string".to_owned();
     // Bounds that do not begin with 1 are written before it.
     let inside = text.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).ok_or_else(several)?;
     let mut items = Vec::new();

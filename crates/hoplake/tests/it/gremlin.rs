@@ -559,8 +559,11 @@ async fn keys_are_ids_while_no_two_labels_have_the_same() {
         transaction.query("g.addV('d').id().is(P.typeOf(GType.LONG)).count()").await.unwrap(),
         [Value::from(1_i64)]
     );
-    let shared =
-        Operation::UpsertVertex { vertex: VertexRef::new("b", Key::Int64(1)), properties: [("x", 1)].into(), replace: false };
+    let shared = Operation::UpsertVertex {
+        vertex: VertexRef::new("b", Key::Int64(1)),
+        properties: [("x", 1_i64)].into(),
+        replace: false,
+    };
     graph.apply(Batch { operations: vec![shared], ..Batch::default() }).await.unwrap();
     graph.refresh().await.unwrap();
     assert_eq!(ids(&graph).await, "a:1 b:1 c:2");

@@ -45,11 +45,29 @@ impl Script {
             .iter()
             .any(|statement| matches!(statement, Statement::Traversal(traversal, _) if traversal.calls()))
     }
+
+    /// How many calls it has, with those of traversals within others.
+    pub fn calls_count(&self) -> usize {
+        let count = |statement: &Statement| match statement {
+            Statement::Traversal(traversal, _) => traversal.calls_count(),
+            _ => 0,
+        };
+        self.statements.iter().map(count).sum()
+    }
 }
 
 impl Traversal {
     pub(crate) fn calls(&self) -> bool {
         self.steps.first().is_some_and(|step| &*step.name == "call")
+    }
+
+    /// How many calls it has, with those of traversals within it.
+    pub fn calls_count(&self) -> usize {
+        let mut count = 0;
+        let mut add = |part| count += usize::from(matches!(part, Part::Call(_)));
+        visit(&self.source, &mut add);
+        visit(&self.steps, &mut add);
+        count
     }
 
     /// Whether two runs on one version of a graph may have different answers. The texts of calls are not looked at.

@@ -27,7 +27,7 @@
 use hoplake_engine::change::Committed;
 pub use hoplake_gremlin::{
     bytecode, graphbinary, graphson, literal, message, moment,
-    plan::{Names, Plan},
+    plan::{Names, Plan, STEPS},
     prepared::{Named, call, signature},
     run::{Wanted, value_bytes},
     script, text, tokens, value,
@@ -53,7 +53,26 @@ const RESULTS_MAX: u64 = 10_000_000;
 /// # Errors
 /// [`Invalid`](ErrorKind::Invalid) with [`Reason::Syntax`] and the place of the mistake.
 pub fn parse(text: &str) -> Result<Script, Error> {
-    text::parse(text).map_err(|error| Error::new(ErrorKind::Invalid, error.to_string()).with_reason(Reason::Syntax))
+    let parsed = beside_others(text.len() > LARGE_TEXT_BYTES, || text::parse(text));
+    parsed.map_err(|error| Error::new(ErrorKind::Invalid, error.to_string()).with_reason(Reason::Syntax))
+}
+
+/// A text of which reading and planning takes more than a millisecond or two.
+const LARGE_TEXT_BYTES: usize = 32 << 10;
+
+/// A script of more calls is [large](is_large).
+const LARGE_CALLS: usize = 2_000;
+
+/// Does long work, such as that of reading a text of a megabyte, without holding up the tasks that share the thread.
+fn beside_others<T>(is_long: bool, work: impl FnOnce() -> T) -> T {
+    use tokio::runtime::{Handle, RuntimeFlavor};
+    let has_others = || Handle::try_current().is_ok_and(|it| it.runtime_flavor() == RuntimeFlavor::MultiThread);
+    if is_long && has_others() { tokio::task::block_in_place(work) } else { work() }
+}
+
+/// Whether planning a script takes more than a millisecond or two.
+pub fn is_large(script: &Script) -> bool {
+    script.calls_count() > LARGE_CALLS
 }
 
 /// The values of names as drivers of TinkerPop 4 write them: a map in the language itself, as in `[code: 'AUS', most: 3]`.
@@ -69,7 +88,27 @@ pub fn parameters(text: &str) -> Result<Vec<Named>, Error> {
 /// # Errors
 /// [`Invalid`](ErrorKind::Invalid) with [`Reason::Step`], and the name of a step that is not supported or has wrong arguments.
 pub fn plan(traversal: &script::Traversal, names: Names<'_>) -> Result<Plan, Error> {
-    Ok(hoplake_gremlin::plan::lower(traversal, names)?)
+    plan_within(traversal, names, &QueryContext::new())
+}
+
+/// As [`plan`], as a part of a query's work: it ends at its deadline, which the traversal's own `evaluationTimeout` may bring forward.
+///
+/// # Errors
+/// As [`plan`], and [`Limit`](ErrorKind::Limit) at the deadline, or if the plan does not fit the memory of the query.
+pub fn plan_within(traversal: &script::Traversal, names: Names<'_>, context: &QueryContext) -> Result<Plan, Error> {
+    let queries = hoplake_format::PreparedQueries::default();
+    lowered(traversal, names, &queries, context)
+}
+
+fn lowered(
+    traversal: &script::Traversal,
+    names: Names<'_>,
+    queries: &hoplake_format::PreparedQueries,
+    context: &QueryContext,
+) -> Result<Plan, Error> {
+    let is_long = traversal.calls_count() > LARGE_CALLS;
+    let plan = || hoplake_gremlin::plan::lower_within(traversal, names, queries, context);
+    Ok(beside_others(is_long, plan)?)
 }
 
 impl Graph {
@@ -105,7 +144,7 @@ impl Transaction {
         for statement in parse(text)?.statements {
             let Statement::Traversal(traversal, _) = statement else { continue };
             let current = Self { inner: transaction };
-            let plan = current.plan(&traversal, Names::default())?;
+            let plan = current.plan_within(&traversal, Names::default(), &context)?;
             let (results, current) = all(current, &plan, &context).await?;
             last = results;
             transaction = current.inner;
@@ -119,7 +158,20 @@ impl Transaction {
     /// # Errors
     /// As [`plan`]; [`Invalid`](ErrorKind::Invalid) if a call names no prepared query of the graph, or its parameters are wrong.
     pub fn plan(&self, traversal: &script::Traversal, names: Names<'_>) -> Result<Plan, Error> {
-        Ok(hoplake_gremlin::plan::lower_on(traversal, names, self.inner.queries())?)
+        self.plan_within(traversal, names, &QueryContext::new())
+    }
+
+    /// As [`Self::plan`], as a part of a query's work, as [`plan_within`].
+    ///
+    /// # Errors
+    /// As [`Self::plan`] and [`plan_within`].
+    pub fn plan_within(
+        &self,
+        traversal: &script::Traversal,
+        names: Names<'_>,
+        context: &QueryContext,
+    ) -> Result<Plan, Error> {
+        lowered(traversal, names, self.inner.queries(), context)
     }
 
     /// Runs a plan, as a query of `context`, which has no more time than the plan's own `evaluationTimeout`.

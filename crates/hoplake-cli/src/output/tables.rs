@@ -2,7 +2,7 @@
 
 use std::{
     fmt,
-    io::{IsTerminal, stdout},
+    io::{self, IsTerminal, stdout},
 };
 
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
@@ -76,12 +76,36 @@ impl TextTable {
 /// Text whose control characters are escaped, as `\u{1b}`: what a graph has must not move a terminal's cursor or change its colours. A
 /// table breaks lines itself.
 pub fn printable(text: String) -> String {
-    let moves = |next: char| next.is_control() && next != '\n';
     if !text.contains(moves) {
         return text;
     }
     let each = |next: char| if moves(next) { next.escape_default().to_string() } else { next.to_string() };
     text.chars().map(each).collect()
+}
+
+/// Whether a character moves a terminal's cursor.
+fn moves(next: char) -> bool {
+    next.is_control() && next != '\n'
+}
+
+/// Writes text as [`printable`] has it, without keeping it: a result may have many megabytes.
+pub struct Printable<W>(pub W);
+
+impl<W: io::Write> fmt::Write for Printable<W> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let mut rest = text;
+        while let Some(at) = rest.find(moves) {
+            let (before, behind) = rest.split_at(at);
+            let mut behind = behind.chars();
+            let escaped = behind.next().map(|next| next.escape_default().to_string()).unwrap_or_default();
+            self.0
+                .write_all(before.as_bytes())
+                .and_then(|()| self.0.write_all(escaped.as_bytes()))
+                .map_err(|_| fmt::Error)?;
+            rest = behind.as_str();
+        }
+        self.0.write_all(rest.as_bytes()).map_err(|_| fmt::Error)
+    }
 }
 
 impl fmt::Display for TextTable {

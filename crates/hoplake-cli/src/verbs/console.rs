@@ -223,7 +223,7 @@ impl Console<'_> {
         let begun = Instant::now();
         let script = gremlin::parse(text)?;
         let mut query = self.opened.graph.query();
-        query.limit(&self.args.limits.limits());
+        query.limit(&self.args.limits.limits_with_memory());
         let mut shown = Shown::new(self.shown);
         for statement in &script.statements {
             let Statement::Traversal(traversal, _) = statement else {
@@ -239,7 +239,10 @@ impl Console<'_> {
             let mut results = transaction.run(&plan, Wanted { properties: false }, query.context())?;
             loop {
                 let next = results.next(RESULTS).await?;
-                if next.is_empty() || (!shown.add(next) && !plan.writes()) {
+                // What was taken is this function's to count: the values, and the table that shows them.
+                let bytes = next.iter().map(|(value, bulk)| Shown::bytes(value, (*bulk).min(self.shown as u64))).sum();
+                let hold = query.context().hold(bytes).map_err(hoplake::Error::from)?;
+                if next.is_empty() || (!shown.add(next, hold) && !plan.writes()) {
                     break;
                 }
             }

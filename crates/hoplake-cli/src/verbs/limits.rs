@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytesize::ByteSize;
-use hoplake::Limits;
+use hoplake::{Limits, compute::COMPUTE_MEMORY_BYTES};
 
 use crate::arguments;
 
@@ -25,12 +25,19 @@ pub struct LimitArgs {
     /// End the query when it has cost more US dollars
     #[arg(long, help_heading = "Limits", value_name = "USD", value_parser = arguments::dollars, allow_negative_numbers = true)]
     max_usd: Option<f64>,
-    /// End the query when it holds more memory for sets, edges, paths and rows, as in 256MiB; caches do not count
+    /// End the query when it holds more memory for sets, edges, paths, rows and values, as in 256MiB; caches do not count. Without
+    /// it, the limit of `query`, `console` and `run` is 2GiB
     #[arg(long, help_heading = "Limits", value_name = "SIZE", value_parser = arguments::size)]
     max_memory: Option<ByteSize>,
 }
 
 impl LimitArgs {
+    /// As [`Self::limits`], with a limit of memory if none was given: for queries whose text decides what they build.
+    pub fn limits_with_memory(&self) -> Limits {
+        let limits = self.limits();
+        Limits { memory_bytes_max: Some(limits.memory_bytes_max.unwrap_or(COMPUTE_MEMORY_BYTES)), ..limits }
+    }
+
     /// As the engine takes them.
     pub fn limits(&self) -> Limits {
         Limits {

@@ -1,12 +1,16 @@
 //! `hoplake query`: Gremlin.
 
-use std::io::{BufWriter, Write};
+use std::{
+    fmt::Write as _,
+    io::{BufWriter, Write},
+};
 
 use clap::ValueEnum;
 use hoplake::gremlin::{
     self, Names, Wanted,
     script::{Script, Statement},
     value::Value,
+    value_bytes,
 };
 
 use super::limits::LimitArgs;
@@ -17,12 +21,15 @@ use crate::{
     output::{
         Pipe, numbers,
         profile::{Profile, ProfileArgs, Stopwatch},
-        tables::printable,
+        tables::Printable,
     },
 };
 
 /// Results that are taken at a time.
 const RESULTS: usize = 1_000;
+
+/// How many times what it takes a value takes as JSON, which is a tree of its own and then a text.
+const JSON_COPIES: u64 = 3;
 
 /// Results that are printed as text, without --limit.
 const TEXT_RESULTS: u64 = 1_000;
@@ -110,7 +117,7 @@ pub(super) async fn answer(
     before.as_deref().map_or(Ok(()), check_writes)?;
     let opened = graph.open().await?;
     let mut query = opened.graph.query();
-    query.limit(&args.limits.limits());
+    query.limit(&args.limits.limits_with_memory());
     let stopwatch = Stopwatch::start(&query);
     let graph = &opened.graph;
     let mut transaction = if commit { graph.gremlin() } else { graph.gremlin_read_only() };
@@ -128,6 +135,11 @@ pub(super) async fn answer(
             if next.is_empty() {
                 break;
             }
+            // What was taken is this function's to count: the values, and the largest as JSON.
+            let json = if args.format == Format::Json { JSON_COPIES } else { 0 };
+            let bytes = || next.iter().map(|(value, _)| value_bytes(value) as u64);
+            let bytes = bytes().sum::<u64>() + json * bytes().max().unwrap_or(0);
+            let _hold = query.context().hold(bytes).map_err(hoplake::Error::from)?;
             if number == last && !printed.print(&next)? && !plan.writes() {
                 break;
             }
@@ -161,10 +173,6 @@ impl<'a> Printed<'a> {
     /// Prints results, and returns whether more are wanted.
     fn print(&mut self, results: &[(Value, u64)]) -> anyhow::Result<bool> {
         for (value, bulk) in results {
-            let line = match self.args.format {
-                Format::Text => printable(value.to_string()),
-                Format::Json => value.to_json().to_string(),
-            };
             for _ in 0..*bulk {
                 if self.count == self.most {
                     if self.args.limit.is_none() {
@@ -173,7 +181,12 @@ impl<'a> Printed<'a> {
                     }
                     return Ok(false);
                 }
-                writeln!(self.sink, "{line}")?;
+                match self.args.format {
+                    // Written as it is read: its error is that of the sink, which the next write has again.
+                    Format::Text => drop(write!(Printable(&mut self.sink), "{value}")),
+                    Format::Json => write!(self.sink, "{}", value.to_json())?,
+                }
+                writeln!(self.sink)?;
                 self.count += 1;
             }
             if Pipe::is_closed() {

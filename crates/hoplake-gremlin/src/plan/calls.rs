@@ -1,11 +1,14 @@
 //! `call(…)`: the steps of a prepared query, at the beginning of a traversal.
 
+use std::collections::HashSet;
+
 use hoplake_format::{PreparedQueries, QueryEdition};
 
 use super::{
     Names, StepKind, Steps,
     arguments::Arguments,
     lower::{Lowered, Lowering, only},
+    work::Work,
 };
 use crate::{
     error::GremlinError,
@@ -88,12 +91,16 @@ impl Lowering<'_> {
             refuses_unlabelled: self.refuses_unlabelled,
             reserved: std::mem::take(&mut self.reserved),
             restrictions: self.restrictions.take(),
-            seen: Vec::new(),
+            seen: HashSet::new(),
+            collecting: std::mem::take(&mut self.collecting),
+            work: Work::new(self.work.context())?,
         };
         inner.settings.varies |= traversal.varies();
         traversal.source.iter().try_for_each(|call| inner.configure(call))?;
         let steps = inner.steps(&traversal.steps)?;
-        let Lowering { settings, refuses_unlabelled, reserved, restrictions, seen, names: _ } = inner;
+        let Lowering { settings, refuses_unlabelled, reserved, restrictions, seen, collecting, work, names: _ } = inner;
+        self.work.absorb(work);
+        self.collecting = collecting;
         self.settings = settings;
         self.refuses_unlabelled = refuses_unlabelled;
         self.reserved = reserved;
@@ -171,7 +178,10 @@ mod tests {
     fn plan(query: &str) -> Lowered<Plan> {
         let script = text::parse(query).unwrap();
         let Statement::Traversal(traversal, _) = &script.statements[0] else { panic!("{query}") };
-        lower_on(traversal, Names(&[("most".into(), 3.into())]), &queries())
+        let mut plan = lower_on(traversal, Names(&[("most".into(), 3.into())]), &queries())?;
+        // The call itself counts as well.
+        plan.settings.plan_bytes = 0;
+        Ok(plan)
     }
 
     #[test]

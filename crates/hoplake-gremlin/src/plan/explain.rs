@@ -2,8 +2,12 @@
 
 use std::fmt::{self, Display, Formatter, Write};
 
-use super::{By, Computation, Counted, Found, Given, Plan, Predicate, Reaches, Settings, Step, StepKind, Steps, rules};
+use super::{
+    By, Computation, Counted, Found, Given, Plan, Predicate, Reaches, Settings, Step, StepKind, Steps, rules,
+    work::{STEP_BYTES, Work},
+};
 use crate::{
+    error::GremlinError,
     tokens::{Direction, Order},
     value::Value,
 };
@@ -52,9 +56,10 @@ impl Display for Step {
 
 impl Display for StepKind {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        // A variant's name is the first word of how it is debugged.
-        let debugged = format!("{self:?}");
-        f.write_str(debugged.split(['(', ' ', '{']).next().unwrap_or_default())?;
+        // A variant's name is the first word of how it is debugged: the rest, with all that is within it, is not written.
+        let mut name = FirstWord(String::new());
+        let _ = write!(name, "{self:?}");
+        f.write_str(&name.0)?;
         match self {
             Self::Vertices(Some(values)) | Self::Edges(Some(values)) | Self::Inject(values) => write_values(f, values),
             Self::Find(Found { labels, properties }) => {
@@ -173,20 +178,55 @@ impl Display for Predicate {
 }
 
 /// The plan of some steps, and after each rule that changed it.
-pub(super) fn explain(steps: Steps, settings: &Settings) -> String {
-    let mut text = String::new();
-    let mut stage = |title: &str, steps: &Steps| {
-        // A string takes all that is written.
-        let _ = writeln!(text, "{title}").and_then(|()| write_steps(&mut text, steps, 1));
-    };
-    stage("plan", &steps);
+pub(super) fn explain(steps: Steps, settings: &Settings, work: &mut Work) -> Result<String, GremlinError> {
+    let mut text = Explanation { text: String::new(), work };
+    text.stage("plan", &steps)?;
     let mut steps = steps;
     for rule in &rules::ALL {
-        if let Some(changed) = rule.of_query(&steps, settings) {
-            stage(&format!("after the rule `{}`", rule.name), &changed);
+        if let Some(changed) = rule.of_query(&steps, settings, text.work) {
+            text.stage(&format!("after the rule `{}`", rule.name), &changed)?;
             steps = changed;
         }
+        text.work.check()?;
     }
+    let mut text = text.text;
     text.truncate(text.trim_end().len());
-    text
+    Ok(text)
+}
+
+/// A plan as text, after each of the rules.
+struct Explanation<'a> {
+    text: String,
+    work: &'a mut Work,
+}
+
+impl Explanation<'_> {
+    fn stage(&mut self, title: &str, steps: &Steps) -> Result<(), GremlinError> {
+        // What cannot be written is an error of the work.
+        let _ = writeln!(self, "{title}").and_then(|()| write_steps(self, steps, 1));
+        self.work.check()
+    }
+}
+
+impl Write for Explanation<'_> {
+    fn write_str(&mut self, more: &str) -> fmt::Result {
+        // A line has about as many bytes as a step is counted with, so pieces of them count as a step.
+        let pieces = (self.text.len() + more.len()) / STEP_BYTES as usize - self.text.len() / STEP_BYTES as usize;
+        if !self.work.makes(pieces) {
+            return Err(fmt::Error);
+        }
+        self.text.push_str(more);
+        Ok(())
+    }
+}
+
+/// The first word of what is written to it.
+struct FirstWord(String);
+
+impl Write for FirstWord {
+    fn write_str(&mut self, more: &str) -> fmt::Result {
+        let word = more.split(['(', ' ', '{']).next().unwrap_or_default();
+        self.0.push_str(word);
+        if word.len() == more.len() { Ok(()) } else { Err(fmt::Error) }
+    }
 }

@@ -3,15 +3,17 @@
 //!
 //! **Whatever is not supported is refused here, by name, before anything is read.**
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use hoplake_format::PreparedQueries;
+use hoplake_storage::QueryContext;
 
 use super::{
     Collects, Name, NewKey, NewProperty, Paths, Plan, Settings, Step, StepKind, Steps,
     arguments::Arguments,
     modulators::{Modulators, is_modulator, is_of_loop},
     strategies::Restrictions,
+    work::Work,
 };
 use crate::{
     error::GremlinError,
@@ -46,15 +48,32 @@ pub fn lower(traversal: &Traversal, names: Names<'_>) -> Result<Plan, GremlinErr
 /// # Errors
 /// As [`lower`]; what is wrong with a call.
 pub fn lower_on(traversal: &Traversal, names: Names<'_>, queries: &PreparedQueries) -> Result<Plan, GremlinError> {
+    lower_within(traversal, names, queries, &QueryContext::new())
+}
+
+/// As [`lower_on`], as a part of a query's work: it ends at its deadline, which the traversal's own may bring forward, and where the
+/// plan does not fit its memory.
+///
+/// # Errors
+/// As [`lower_on`], and the query's limits.
+pub fn lower_within(
+    traversal: &Traversal,
+    names: Names<'_>,
+    queries: &PreparedQueries,
+    context: &QueryContext,
+) -> Result<Plan, GremlinError> {
     let mut lowering = Lowering {
         names,
         settings: Settings { varies: traversal.varies(), ..Settings::default() },
         refuses_unlabelled: false,
         reserved: Vec::new(),
         restrictions: None,
-        seen: Vec::new(),
+        seen: HashSet::new(),
+        collecting: HashSet::new(),
+        work: Work::new(context)?,
     };
     traversal.source.iter().try_for_each(|call| lowering.configure(call))?;
+    lowering.work.give_time(lowering.settings.timeout_ms.unwrap_or(0));
     if let Some(first) = traversal.steps.first().filter(|call| !is_start(call) && !begins(call)) {
         return Err(GremlinError::invalid(format!(
             "`{}` cannot begin a traversal: one begins with V, E, inject, union, addV, addE, mergeV or mergeE",
@@ -69,10 +88,11 @@ pub fn lower_on(traversal: &Traversal, names: Names<'_>, queries: &PreparedQueri
     };
     let steps = lowering.steps_on(calls, queries)?;
     if end == Some("explain") {
-        let text = super::explain::explain(steps, &lowering.settings);
+        let text = super::explain::explain(steps, &lowering.settings, &mut lowering.work)?;
         return Ok(Plan { steps: only(StepKind::Inject(vec![text.as_str().into()])), settings: Settings::default() });
     }
-    let steps = super::rules::apply(steps, &lowering.settings);
+    let steps = super::rules::apply(steps, &lowering.settings, &mut lowering.work)?;
+    lowering.settings.plan_bytes = lowering.work.bytes();
     lowering.settings.profile = end == Some("profile");
     // Its result is times.
     lowering.settings.varies |= lowering.settings.profile;
@@ -90,7 +110,10 @@ pub(super) struct Lowering<'a> {
     /// What strategies let the traversal see.
     pub(super) restrictions: Option<Restrictions>,
     /// Labels of the steps so far.
-    pub(super) seen: Vec<Name>,
+    pub(super) seen: HashSet<Name>,
+    /// Names of side effects that steps so far collect.
+    pub(super) collecting: HashSet<Name>,
+    pub(super) work: Work,
 }
 
 impl Lowering<'_> {
@@ -101,7 +124,7 @@ impl Lowering<'_> {
 
     /// Whether a step before has a label.
     pub(super) fn has_label(&self, label: &str) -> bool {
-        self.seen.iter().any(|seen| **seen == *label)
+        self.seen.contains(label)
     }
 
     pub(super) fn needs_paths(&mut self) {
@@ -200,6 +223,9 @@ impl Lowering<'_> {
     ) -> Lowered<()> {
         let name = &*call.name;
         let mut arguments = Arguments::new(call);
+        // What it takes is at least what its text has.
+        self.work.makes(1);
+        self.work.check()?;
         let (mut kinds, takes) = self.kinds(call, &mut arguments, modulators)?;
         arguments.end()?;
         modulators.refuse_others(name, takes)?;
@@ -210,6 +236,8 @@ impl Lowering<'_> {
                 !steps.iter().all(|step| matches!(step.kind, StepKind::Vertices(_) | StepKind::Compute(_)));
         }
         let kinds = self.restricted(kinds)?;
+        self.work.makes(kinds.len() - kinds.len().min(1));
+        self.work.check()?;
         self.seen.extend(labels.iter().cloned());
         let last = kinds.len().saturating_sub(1);
         for (number, kind) in kinds.into_iter().enumerate() {
@@ -238,7 +266,7 @@ impl Lowering<'_> {
     }
 
     fn collects(&mut self, name: &Name, what: Collects) -> Lowered<()> {
-        if !self.settings.collected.iter().any(|(other, _)| other == name) {
+        if self.collecting.insert(name.clone()) {
             self.settings.collected.push((name.clone(), what));
         }
         Ok(())

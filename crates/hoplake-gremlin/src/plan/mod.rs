@@ -14,11 +14,13 @@ mod kinds;
 mod lower;
 mod matching;
 mod modulators;
+mod names;
 mod nested;
 mod predicate;
 mod rules;
 mod source;
 mod strategies;
+mod work;
 
 use std::sync::Arc;
 
@@ -30,7 +32,8 @@ use crate::{
 pub use self::{
     arguments::parameters,
     formula::Formula,
-    lower::{Names, lower, lower_on},
+    lower::{Names, lower, lower_on, lower_within},
+    names::STEPS,
     predicate::Predicate,
 };
 
@@ -72,6 +75,8 @@ pub struct Settings {
     pub seed: Option<i64>,
     /// Milliseconds.
     pub timeout_ms: Option<u64>,
+    /// Bytes that the plan takes, and what runs it.
+    pub plan_bytes: u64,
     /// Whether a step writes.
     pub writes: bool,
     /// Whether what each step took is the result, and not its results.

@@ -1,5 +1,7 @@
 //! Calls that change the step before them: `by`, `as`, `with`, `from`, `to`, `option`, `times`, `until`, `emit`.
 
+use std::collections::HashSet;
+
 use super::{
     By, Case, End, Given, Name, PathPart, Sorting, Steps, Until,
     arguments::{Arguments, literal_text},
@@ -205,16 +207,14 @@ impl Lowering<'_> {
     /// The labels of `as`.
     pub(super) fn labels(&mut self, calls: &[&Call]) -> Lowered<Vec<Name>> {
         let mut labels = Vec::new();
+        let mut known = HashSet::new();
         for call in calls {
             let mut arguments = Arguments::new(call);
             if arguments.len() == 0 {
                 return Err(arguments.wrong("needs a label"));
             }
-            for label in arguments.texts(&self.names, "a label")? {
-                if !labels.contains(&label) {
-                    labels.push(label);
-                }
-            }
+            let all = arguments.texts(&self.names, "a label")?;
+            labels.extend(all.into_iter().filter(|label| known.insert(label.clone())));
         }
         Ok(labels)
     }

@@ -4,8 +4,9 @@ use std::{cmp::Ordering, collections::HashMap};
 
 use super::{
     Done, Run,
-    batch::Batch,
+    batch::{Batch, value_bytes},
     by::is_element,
+    growth::Growth,
     paths::Labels,
     pipe::{Frames, of_frames, slots},
     reduce::{OwnedKey, copies, operate, plant},
@@ -18,25 +19,27 @@ use crate::{
 };
 
 /// Traversers at the same place become one, with one sack made of theirs.
-fn with_sacks(batch: Batch, operator: Operator) -> Done<Batch> {
+fn with_sacks(batch: Batch, operator: Operator, growth: &Growth) -> Done<Batch> {
     let Some(sacks) = &batch.sacks else { return Ok(batch) };
     let mut places: HashMap<(OwnedKey, u32, u32), usize> = HashMap::new();
     let mut kept: Vec<u32> = Vec::new();
     let mut merged: Vec<(u64, Value)> = Vec::new();
     for (at, (row, sack)) in batch.rows.iter().zip(sacks).enumerate() {
-        let place = *places.entry((OwnedKey(batch.items.value(at)), row.frame, row.path)).or_insert(kept.len());
+        let key = OwnedKey(batch.items.copy(at, growth)?);
+        let place = *places.entry((key, row.frame, row.path)).or_insert(kept.len());
         match merged.get_mut(place) {
             Some((bulk, before)) => {
                 *bulk = bulk.saturating_add(row.bulk);
-                *before = operate(operator, std::mem::take(before), sack.clone())?;
+                let made = operate(operator, std::mem::take(before), growth.copy(sack)?, growth)?;
+                *before = growth.built(made)?;
             }
             None => {
                 kept.push(at as u32);
-                merged.push((row.bulk, sack.clone()));
+                merged.push((row.bulk, growth.copy(sack)?));
             }
         }
     }
-    let mut batch = batch.take(&kept);
+    let mut batch = batch.take(&kept, growth)?;
     for (row, (bulk, _)) in batch.rows.iter_mut().zip(&merged) {
         row.bulk = *bulk;
     }
@@ -45,16 +48,17 @@ fn with_sacks(batch: Batch, operator: Operator) -> Done<Batch> {
 }
 
 /// Sacks divided by the sum of those in their frame, each as often as there are traversers with it.
-fn normed(mut batch: Batch) -> Done<Batch> {
-    let times = |sack: &Value, bulk: u64| operate(Operator::Mult, sack.clone(), (bulk as i64).into());
+fn normed(mut batch: Batch, growth: &Growth) -> Done<Batch> {
+    let times = |sack: &Value, bulk: u64| operate(Operator::Mult, growth.copy(sack)?, (bulk as i64).into(), growth);
     let Some(sacks) = &mut batch.sacks else { return Ok(batch) };
     let mut sums: HashMap<u32, Value> = HashMap::new();
     for (row, sack) in batch.rows.iter().zip(&*sacks) {
         let sum = sums.entry(row.frame).or_insert_with(|| 0.0.into());
-        *sum = operate(Operator::Sum, std::mem::take(sum), times(sack, row.bulk)?)?;
+        *sum = operate(Operator::Sum, std::mem::take(sum), times(sack, row.bulk)?, growth)?;
     }
     for (row, sack) in batch.rows.iter().zip(sacks) {
-        *sack = operate(Operator::Div, times(sack, row.bulk)?, sums.get(&row.frame).cloned().unwrap_or_default())?;
+        *sack =
+            operate(Operator::Div, times(sack, row.bulk)?, sums.get(&row.frame).cloned().unwrap_or_default(), growth)?;
     }
     Ok(batch)
 }
@@ -71,8 +75,8 @@ impl Run {
         match kind {
             StepKind::Barrier => {
                 let merged = match self.settings.sack_merge {
-                    Some(operator) => with_sacks(all, operator)?,
-                    None => all.merged(),
+                    Some(operator) => with_sacks(all, operator, &self.growth)?,
+                    None => all.merged(&self.growth)?,
                 };
                 let mut merged = self.relabelled(merged, labels)?;
                 if self.settings.without_bulk {
@@ -81,7 +85,7 @@ impl Run {
                 Ok(merged)
             }
             StepKind::NormSack => {
-                let normed = normed(all)?;
+                let normed = normed(all, &self.growth)?;
                 self.relabelled(normed, labels)
             }
             StepKind::Order(_, sortings) => {
@@ -106,7 +110,7 @@ impl Run {
                 self.aggregate(name, values.into_iter())?;
                 self.relabelled(all, labels)
             }
-            StepKind::Fold(fold) => self.fold(all, frames, fold.as_ref(), labels),
+            StepKind::Fold(fold) => self.fold(all, frames, fold.as_ref(), labels).await,
             StepKind::Group(Some(_), ..) | StepKind::GroupCount(Some(_), _) | StepKind::Tree(Some(_), _) => {
                 self.each(kind, labels, all).await
             }
@@ -120,15 +124,17 @@ impl Run {
             }
             StepKind::Tree(_, by) => {
                 let paths = self.productive_paths(&all, by).await?;
-                let mut trees = vec![Tree::default(); slots(frames)];
+                let mut trees = self.growth.copies(&Tree::default(), 0, slots(frames))?;
                 for (row, path) in all.rows.iter().zip(paths) {
-                    plant(&mut trees[row.frame as usize], path);
+                    self.pace.rest(1 + path.len() as u64).await?;
+                    plant(&mut trees[row.frame as usize], path, &self.growth)?;
                 }
                 self.begun(of_frames(trees, frames).map(|(frame, tree)| (frame, Value::Tree(tree))).collect(), labels)
             }
             StepKind::Cap(names) => {
                 let value = self.capped(names).await?;
-                self.begun(frames.iter().map(|frame| (*frame, value.clone())).collect(), labels)
+                let values = self.growth.copies(&value, value_bytes(&value), frames.len())?;
+                self.begun(frames.iter().copied().zip(values).collect(), labels)
             }
             kind if kind.writes() && !all.is_empty() => self.change(kind, labels, all).await,
             StepKind::Compute(computation) => {
@@ -160,9 +166,9 @@ impl Run {
         Ok(Value::Map(entries))
     }
 
-    fn fold(
+    async fn fold(
         &mut self,
-        all: Batch,
+        mut all: Batch,
         frames: &Frames,
         fold: Option<&(Value, crate::tokens::Operator)>,
         labels: &Labels,
@@ -172,16 +178,27 @@ impl Run {
             Some((seed, _)) => seed.clone(),
             None => Value::List(Vec::new()),
         };
-        let mut folded = vec![initial; slots(frames)];
-        for (value, (frame, bulk)) in all.items.into_values().into_iter().zip(bulks) {
+        let growth = self.growth.clone();
+        growth.absorb(all.hold.take());
+        let mut folded = growth.copies(&initial, value_bytes(&initial), slots(frames))?;
+        for (value, (frame, bulk)) in all.items.into_values(&growth)?.into_iter().zip(bulks) {
             let into = &mut folded[frame as usize];
-            for _ in 0..copies(bulk)? {
-                match (&mut *into, fold) {
-                    (Value::List(items), None) => items.push(value.clone()),
-                    (into, Some((_, operator))) => *into = operate(*operator, std::mem::take(into), value.clone())?,
-                    _ => {}
+            let copies = copies(bulk)?;
+            match (&mut *into, fold) {
+                (Value::List(items), None) => {
+                    // The first one is there already.
+                    growth.take(size_of::<Value>() + (copies - copies.min(1)).saturating_mul(value_bytes(&value)))?;
+                    items.extend(std::iter::repeat_n(value, copies));
                 }
+                (into, Some((_, operator))) => {
+                    for _ in 0..copies {
+                        let made = operate(*operator, std::mem::take(into), growth.copy(&value)?, &growth)?;
+                        *into = made;
+                    }
+                }
+                _ => {}
             }
+            self.pace.rest(copies as u64).await?;
         }
         self.begun(of_frames(folded, frames).collect(), labels)
     }
@@ -195,7 +212,7 @@ impl Run {
             let frames = all.rows[*a as usize].frame.cmp(&all.rows[*b as usize].frame);
             frames.then_with(|| compare_keys(&keys, &orders, *a as usize, *b as usize))
         });
-        Ok(all.take(&places))
+        all.take(&places, &self.growth)
     }
 
     /// What rows are sorted by, a column for each `by`, and the rows that have all of it.
@@ -210,7 +227,8 @@ impl Run {
         let mut columns = columns.into_iter();
         for (_, order) in sortings {
             if *order == Order::Shuffle {
-                let random = (0..all.len()).map(|_| Value::from(self.random.i64(..))).collect();
+                let mut random = self.growth.column(all.len())?;
+                random.extend((0..all.len()).map(|_| Value::from(self.random.i64(..))));
                 keys.push(random);
                 continue;
             }
@@ -256,24 +274,30 @@ impl Run {
         copies(count.min(all.rows.iter().map(|row| row.bulk).fold(0, u64::saturating_add)))?;
         for places in by_frame.into_values() {
             let bulks = places.iter().map(|place| (*place, all.rows[*place as usize].bulk, weights[*place as usize]));
-            picked.extend(pick(bulks.collect(), count, &mut self.random));
+            picked.extend(pick(bulks.collect(), count, &mut self.random, &self.growth)?);
         }
         picked.sort_unstable();
         let places: Vec<u32> = picked.iter().map(|(place, _)| *place).collect();
-        let mut sample = all.take(&places);
+        let mut sample = all.take(&places, &self.growth)?;
         sample.rows.iter_mut().zip(picked).for_each(|(row, (_, bulk))| row.bulk = bulk);
         Ok(sample)
     }
 }
 
 /// Some of items at random by weight, without putting any back: places and how many of each.
-fn pick(mut left: Vec<(u32, u64, f64)>, count: u64, random: &mut fastrand::Rng) -> Vec<(u32, u64)> {
+fn pick(
+    mut left: Vec<(u32, u64, f64)>,
+    count: u64,
+    random: &mut fastrand::Rng,
+    growth: &Growth,
+) -> Done<Vec<(u32, u64)>> {
     let mut picked: std::collections::BTreeMap<u32, u64> = std::collections::BTreeMap::new();
     let total: u64 = left.iter().map(|(_, bulk, _)| *bulk).sum();
     if total <= count {
-        return left.into_iter().map(|(place, bulk, _)| (place, bulk)).collect();
+        return Ok(left.into_iter().map(|(place, bulk, _)| (place, bulk)).collect());
     }
     for _ in 0..count {
+        growth.work(left.len() as u64)?;
         let weight: f64 = left.iter().map(|(_, bulk, weight)| *bulk as f64 * weight).sum();
         if weight <= 0.0 {
             break;
@@ -290,13 +314,13 @@ fn pick(mut left: Vec<(u32, u64, f64)>, count: u64, random: &mut fastrand::Rng) 
             left.swap_remove(found);
         }
     }
-    picked.into_iter().collect()
+    Ok(picked.into_iter().collect())
 }
 
 /// The last rows of each frame.
 fn tail(mut all: Batch, count: u64) -> Batch {
     let mut left: std::collections::HashMap<u32, u64> = std::collections::HashMap::new();
-    let mut places = Vec::new();
+    let mut is_kept = vec![false; all.len()];
     for at in (0..all.len()).rev() {
         let row = &mut all.rows[at];
         let left = left.entry(row.frame).or_insert(count);
@@ -304,11 +328,10 @@ fn tail(mut all: Batch, count: u64) -> Batch {
         *left -= kept;
         if kept > 0 {
             row.bulk = kept;
-            places.push(at as u32);
+            is_kept[at] = true;
         }
     }
-    places.reverse();
-    all.take(&places)
+    all.keep(|at| is_kept[at])
 }
 
 pub(super) fn compare_keys(keys: &[Vec<Value>], orders: &[Order], a: usize, b: usize) -> Ordering {

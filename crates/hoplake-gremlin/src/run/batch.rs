@@ -1,14 +1,21 @@
 //! Batches of traversers, as columns.
 
-use std::collections::HashMap;
+use std::{borrow::Cow, collections::HashMap};
 
 use foldhash::fast::RandomState;
 use hoplake_engine::Neighbour;
 use hoplake_format::VertexId;
 use hoplake_storage::MemoryHold;
 
-use super::paths::NO_PATH;
-use crate::value::{Edge, Property, Unread, Value, Vertex, VertexProperty};
+use super::{
+    Done,
+    growth::{ALLOCATION_BYTES, Growth},
+    paths::NO_PATH,
+};
+use crate::{
+    literal::Number,
+    value::{Edge, Property, Unread, Value, Vertex, VertexProperty},
+};
 
 /// Traversers of a batch, at most, where a step can divide what it gives.
 pub(super) const ROWS_MAX: usize = 1 << 16;
@@ -115,13 +122,27 @@ impl Items {
         }
     }
 
-    pub(super) fn value(&self, at: usize) -> Value {
+    /// The value at a place, to look at.
+    pub(super) fn get(&self, at: usize) -> Cow<'_, Value> {
         match self {
-            Self::Nowhere(_) => Value::Null,
-            Self::Vertices(vertices) => vertices[at].into(),
-            Self::Edges(edges) => edges[at].into(),
-            Self::Values(values) => values[at].clone(),
+            Self::Nowhere(_) => Cow::Owned(Value::Null),
+            Self::Vertices(vertices) => Cow::Owned(vertices[at].into()),
+            Self::Edges(edges) => Cow::Owned(edges[at].into()),
+            Self::Values(values) => Cow::Borrowed(&values[at]),
         }
+    }
+
+    /// A copy of the value at a place.
+    pub(super) fn copy(&self, at: usize, growth: &Growth) -> Done<Value> {
+        match self.get(at) {
+            Cow::Owned(value) => growth.built(value),
+            Cow::Borrowed(value) => growth.copy(value),
+        }
+    }
+
+    /// Copies of all values.
+    pub(super) fn copies(&self, growth: &Growth) -> Done<Vec<Value>> {
+        (0..self.len()).map(|at| self.copy(at, growth)).collect()
     }
 
     pub(super) fn element(&self, at: usize) -> Option<Element> {
@@ -133,32 +154,65 @@ impl Items {
         }
     }
 
-    pub(super) fn into_values(self) -> Vec<Value> {
-        match self {
-            Self::Nowhere(count) => vec![Value::Null; count],
-            Self::Vertices(vertices) => vertices.into_iter().map(Value::from).collect(),
-            Self::Edges(edges) => edges.into_iter().map(Value::from).collect(),
+    pub(super) fn into_values(self, growth: &Growth) -> Done<Vec<Value>> {
+        Ok(match self {
+            Self::Nowhere(count) => growth.copies(&Value::Null, 0, count)?,
+            Self::Vertices(vertices) => {
+                growth.take(vertices.len() * ELEMENT_BYTES)?;
+                vertices.into_iter().map(Value::from).collect()
+            }
+            Self::Edges(edges) => {
+                growth.take(edges.len() * ELEMENT_BYTES)?;
+                edges.into_iter().map(Value::from).collect()
+            }
             Self::Values(values) => values,
-        }
+        })
     }
 
     /// Those at some places, in their order.
-    fn take(&self, places: &[u32]) -> Self {
-        fn taken<T: Clone>(items: &[T], places: &[u32]) -> Vec<T> {
-            places.iter().map(|place| items[*place as usize].clone()).collect()
+    fn take(&self, places: &[u32], growth: &Growth) -> Done<Self> {
+        fn taken<T: Copy>(items: &[T], places: &[u32], growth: &Growth) -> Done<Vec<T>> {
+            let mut taken = growth.column(places.len())?;
+            taken.extend(places.iter().map(|place| items[*place as usize]));
+            Ok(taken)
         }
-        match self {
+        Ok(match self {
             Self::Nowhere(_) => Self::Nowhere(places.len()),
-            Self::Vertices(vertices) => Self::Vertices(taken(vertices, places)),
-            Self::Edges(edges) => Self::Edges(taken(edges, places)),
-            Self::Values(values) => Self::Values(taken(values, places)),
+            Self::Vertices(vertices) => Self::Vertices(taken(vertices, places, growth)?),
+            Self::Edges(edges) => Self::Edges(taken(edges, places, growth)?),
+            Self::Values(values) => Self::Values(growth.copy_all(places.iter().map(|place| &values[*place as usize]))?),
+        })
+    }
+
+    /// Those from a place on, which it has no longer.
+    fn split_off(&mut self, at: usize) -> Self {
+        match self {
+            Self::Nowhere(count) => Self::Nowhere(std::mem::replace(count, at) - at),
+            Self::Vertices(vertices) => Self::Vertices(vertices.split_off(at)),
+            Self::Edges(edges) => Self::Edges(edges.split_off(at)),
+            Self::Values(values) => Self::Values(values.split_off(at)),
         }
     }
 
-    fn append(&mut self, more: Self) {
+    /// Those whose flag is set.
+    fn kept(self, keep: &[bool]) -> Self {
+        fn kept<T>(mut items: Vec<T>, keep: &[bool]) -> Vec<T> {
+            let mut keep = keep.iter();
+            items.retain(|_| keep.next().is_some_and(|keep| *keep));
+            items
+        }
+        match self {
+            Self::Nowhere(_) => Self::Nowhere(keep.iter().filter(|keep| **keep).count()),
+            Self::Vertices(vertices) => Self::Vertices(kept(vertices, keep)),
+            Self::Edges(edges) => Self::Edges(kept(edges, keep)),
+            Self::Values(values) => Self::Values(kept(values, keep)),
+        }
+    }
+
+    fn append(&mut self, more: Self, growth: &Growth) -> Done<()> {
         if self.len() == 0 {
             *self = more;
-            return;
+            return Ok(());
         }
         match (&mut *self, more) {
             (Self::Nowhere(count), Self::Nowhere(more)) => *count += more,
@@ -166,11 +220,12 @@ impl Items {
             (Self::Edges(edges), Self::Edges(more)) => edges.extend(more),
             (_, more) if more.len() == 0 => {}
             (before, more) => {
-                let mut values = std::mem::take(before).into_values();
-                values.extend(more.into_values());
+                let mut values = std::mem::take(before).into_values(growth)?;
+                values.extend(more.into_values(growth)?);
                 *self = Self::Values(values);
             }
         }
+        Ok(())
     }
 
     fn bytes(&self) -> u64 {
@@ -184,24 +239,51 @@ impl Items {
     }
 }
 
+/// What a vertex or an edge takes as a value.
+pub(super) const ELEMENT_BYTES: usize = size_of::<Value>() + size_of::<Unread>() + ALLOCATION_BYTES;
+
+/// What a step of a path takes besides its value.
+const STEP_BYTES: usize = size_of::<Vec<Box<str>>>();
+
+/// What a label of such a step takes besides its name.
+const LABEL_BYTES: usize = size_of::<Box<str>>() + ALLOCATION_BYTES;
+
 /// What a value takes, with all that it has within.
 pub fn value_bytes(value: &Value) -> usize {
     let all = |values: &[Value]| values.iter().map(value_bytes).sum::<usize>();
     let plain = |properties: &Option<Vec<Property>>| properties.iter().flatten().map(property_bytes).sum::<usize>();
     size_of::<Value>()
         + match value {
-            Value::Text(text) => text.len(),
-            Value::Bytes(bytes) => bytes.len(),
-            Value::List(items) | Value::Set(items) => all(items),
-            Value::BulkSet(items) => items.iter().map(|(item, _)| value_bytes(item) + 8).sum(),
-            Value::Map(entries) => entries.iter().map(|(key, value)| value_bytes(key) + value_bytes(value)).sum(),
-            Value::Entry(entry) => value_bytes(&entry.0) + value_bytes(&entry.1),
+            Value::Text(text) => ALLOCATION_BYTES + text.len(),
+            Value::Bytes(bytes) => ALLOCATION_BYTES + bytes.len(),
+            Value::Number(Number::BigInteger(number)) => ALLOCATION_BYTES + number.bits() as usize / 8,
+            Value::Number(Number::BigDecimal(number)) => {
+                ALLOCATION_BYTES + number.as_bigint_and_scale().0.bits() as usize / 8
+            }
+            Value::List(items) | Value::Set(items) => ALLOCATION_BYTES + all(items) + room(items),
+            Value::BulkSet(items) => {
+                ALLOCATION_BYTES + room(items) + items.iter().map(|(item, _)| value_bytes(item) + 8).sum::<usize>()
+            }
+            Value::Map(entries) => {
+                let bytes = |(key, value): &(Value, Value)| value_bytes(key) + value_bytes(value);
+                ALLOCATION_BYTES + room(entries) + entries.iter().map(bytes).sum::<usize>()
+            }
+            Value::Entry(entry) => ALLOCATION_BYTES + value_bytes(&entry.0) + value_bytes(&entry.1),
             Value::Path(path) => {
-                path.steps.iter().map(|(item, labels)| value_bytes(item) + labels.len() * size_of::<Box<str>>()).sum()
+                let labels = |labels: &[Box<str>]| labels.iter().map(|label| LABEL_BYTES + label.len()).sum::<usize>();
+                let bytes = |(item, all): &(Value, Vec<Box<str>>)| STEP_BYTES + value_bytes(item) + labels(all);
+                ALLOCATION_BYTES + room(&path.steps) + path.steps.iter().map(bytes).sum::<usize>()
             }
             Value::Tree(tree) => tree_bytes(tree),
-            Value::Graph(graph) => all(&graph.vertices) + all(&graph.edges),
-            Value::Unread(_) => size_of::<Unread>(),
+            Value::Graph(graph) => ALLOCATION_BYTES + all(&graph.vertices) + all(&graph.edges),
+            Value::Unread(unread) => {
+                let within = match &**unread {
+                    Unread::VertexProperty(property) => value_bytes(&property.value),
+                    Unread::Property(property) => value_bytes(&property.value),
+                    Unread::Vertex(_) | Unread::Edge(_) => 0,
+                };
+                ALLOCATION_BYTES + size_of::<Unread>() + within
+            }
             Value::Vertex(vertex) => {
                 let properties = vertex.properties.iter().flatten().map(vertex_property_bytes).sum::<usize>();
                 size_of::<Vertex>() + value_bytes(&vertex.id) + vertex.label.len() + properties
@@ -218,6 +300,11 @@ pub fn value_bytes(value: &Value) -> usize {
         }
 }
 
+/// What a list has room for besides its items: one that grew item by item may be half empty.
+fn room<T>(items: &Vec<T>) -> usize {
+    (items.capacity() - items.len()) * size_of::<T>()
+}
+
 fn property_bytes(property: &Property) -> usize {
     size_of::<Property>() + property.key.len() + value_bytes(&property.value)
 }
@@ -228,8 +315,10 @@ fn vertex_property_bytes(property: &VertexProperty) -> usize {
     size_of::<VertexProperty>() + own + properties
 }
 
-fn tree_bytes(tree: &crate::value::Tree) -> usize {
-    tree.branches.iter().map(|(item, below)| value_bytes(item) + tree_bytes(below)).sum()
+pub(super) fn tree_bytes(tree: &crate::value::Tree) -> usize {
+    let bytes =
+        |(item, below): &(Value, crate::value::Tree)| size_of_val(below) + value_bytes(item) + tree_bytes(below);
+    tree.branches.iter().map(bytes).sum::<usize>() + ALLOCATION_BYTES
 }
 
 impl Batch {
@@ -265,33 +354,43 @@ impl Batch {
     }
 
     /// The traversers at some places, in their order and perhaps several times.
-    pub(super) fn take(&self, places: &[u32]) -> Self {
-        Self { items: self.items.take(places), ..self.take_rows(places) }
+    pub(super) fn take(&self, places: &[u32], growth: &Growth) -> Done<Self> {
+        Ok(Self { items: self.items.take(places, growth)?, ..self.take_rows(places, growth)? })
     }
 
     /// As [`Self::take`], for other items.
-    pub(super) fn take_rows(&self, places: &[u32]) -> Self {
-        let rows = places.iter().map(|place| self.rows[*place as usize]).collect();
-        let sacks =
-            self.sacks.as_ref().map(|sacks| places.iter().map(|place| sacks[*place as usize].clone()).collect());
-        Self { items: Items::default(), rows, sacks, hold: None }
+    pub(super) fn take_rows(&self, places: &[u32], growth: &Growth) -> Done<Self> {
+        let mut rows = growth.column(places.len())?;
+        rows.extend(places.iter().map(|place| self.rows[*place as usize]));
+        let sacks = match &self.sacks {
+            Some(sacks) => Some(growth.copy_all(places.iter().map(|place| &sacks[*place as usize]))?),
+            None => None,
+        };
+        Ok(Self { items: Items::default(), rows, sacks, hold: None })
     }
 
     /// Those for which `keep` is true.
-    pub(super) fn keep(self, keep: impl Fn(usize) -> bool) -> Self {
-        let places: Vec<u32> = (0..self.len()).filter(|at| keep(*at)).map(|at| at as u32).collect();
-        if places.len() == self.len() {
+    pub(super) fn keep(mut self, keep: impl FnMut(usize) -> bool) -> Self {
+        let keep: Vec<bool> = (0..self.len()).map(keep).collect();
+        if keep.iter().all(|keep| *keep) {
             return self;
         }
-        self.take(&places)
+        self.items = self.items.kept(&keep);
+        let mut rows = keep.iter();
+        self.rows.retain(|_| rows.next().is_some_and(|keep| *keep));
+        if let Some(sacks) = &mut self.sacks {
+            let mut rows = keep.iter();
+            sacks.retain(|_| rows.next().is_some_and(|keep| *keep));
+        }
+        self
     }
 
-    pub(super) fn append(&mut self, more: Self) {
+    pub(super) fn append(&mut self, more: Self, growth: &Growth) -> Done<()> {
         if self.is_empty() {
             *self = more;
-            return;
+            return Ok(());
         }
-        self.items.append(more.items);
+        self.items.append(more.items, growth)?;
         self.rows.extend(more.rows);
         match (&mut self.sacks, more.sacks) {
             (Some(sacks), Some(more)) => sacks.extend(more),
@@ -303,23 +402,35 @@ impl Batch {
                 hold => *hold = Some(more),
             }
         }
+        Ok(())
     }
 
     /// In parts of [`ROWS_MAX`] rows at most.
-    pub(super) fn parts(self) -> Vec<Self> {
-        if self.len() <= ROWS_MAX {
-            return vec![self];
+    pub(super) fn parts(mut self, growth: &Growth) -> Done<Vec<Self>> {
+        if self.len() > ROWS_MAX {
+            growth.take(self.len() * (size_of::<Value>() * 2 + size_of::<Row>()))?;
         }
-        let places: Vec<u32> = (0..self.len() as u32).collect();
-        places.chunks(ROWS_MAX).map(|places| self.take(places)).collect()
+        let mut parts = Vec::with_capacity(self.len() / ROWS_MAX + 1);
+        // From the end: what is split off is a part, and nothing is copied twice.
+        while self.len() > ROWS_MAX {
+            let begin = (self.len() - 1) / ROWS_MAX * ROWS_MAX;
+            let items = self.items.split_off(begin);
+            let rows = self.rows.split_off(begin);
+            let sacks = self.sacks.as_mut().map(|sacks| sacks.split_off(begin));
+            parts.push(Self { items, rows, sacks, hold: None });
+        }
+        parts.push(self);
+        parts.reverse();
+        Ok(parts)
     }
 
     /// Equal traversers become one, if nothing but their number tells them apart.
-    pub(super) fn merged(self) -> Self {
-        let Items::Vertices(vertices) = &self.items else { return self };
+    pub(super) fn merged(mut self, growth: &Growth) -> Done<Self> {
+        let Items::Vertices(vertices) = &self.items else { return Ok(self) };
         if self.len() < 2 || self.sacks.is_some() {
-            return self;
+            return Ok(self);
         }
+        growth.take(self.len() * size_of::<((VertexId, u32, u32), usize, u32, u64)>() * 2)?;
         let mut places: HashMap<(VertexId, u32, u32), usize, RandomState> = HashMap::default();
         let mut kept: Vec<u32> = Vec::new();
         let mut bulks: Vec<u64> = Vec::new();
@@ -334,11 +445,11 @@ impl Batch {
             }
         }
         if kept.len() == self.len() {
-            return self;
+            return Ok(self);
         }
-        let mut merged = self.take(&kept);
+        let mut merged = self.take(&kept, growth)?;
         merged.rows.iter_mut().zip(bulks).for_each(|(row, bulk)| row.bulk = bulk);
-        merged.hold = self.hold;
-        merged
+        merged.hold = self.hold.take();
+        Ok(merged)
     }
 }

@@ -49,9 +49,10 @@ impl Uniting {
     }
 
     pub(super) async fn take(&mut self, run: &mut Run, batch: Batch, labels: &Labels) -> Done<Vec<Batch>> {
-        let parts = vec![(0..batch.len() as u32).collect::<Vec<u32>>(); self.branches.len()];
+        let all: Vec<u32> = (0..batch.len() as u32).collect();
+        let parts = run.growth.copies(&all, size_of_val(&all[..]), self.branches.len())?;
         let united = run.branches(&mut self.branches, &batch, parts, self.waits).await?;
-        Ok(run.relabelled(united, labels)?.parts())
+        Ok(run.relabelled(united, labels)?.parts(&run.growth)?)
     }
 }
 
@@ -84,7 +85,7 @@ impl Choosing {
     pub(super) async fn take(&mut self, run: &mut Run, batch: Batch, labels: &Labels) -> Done<Vec<Batch>> {
         let (parts, unmoved) = self.parts(run, &batch).await?;
         let chosen = run.branches_with(&mut self.branches, &batch, parts, self.waits, unmoved).await?;
-        Ok(run.relabelled(chosen, labels)?.parts())
+        Ok(run.relabelled(chosen, labels)?.parts(&run.growth)?)
     }
 
     /// The rows of each branch, and those that go on as they are.
@@ -94,15 +95,19 @@ impl Choosing {
                 run.exists(steps, batch).await?.into_iter().map(|it| Some(it.into())).collect()
             }
             Choice::Test(predicate) => {
-                (0..batch.len()).map(|at| Some(predicate.test(&batch.items.value(at)).into())).collect()
+                (0..batch.len()).map(|at| Some(predicate.test(&batch.items.get(at)).into())).collect()
             }
             Choice::By(by) => run.by(by, batch).await?,
         };
         let mut parts: Vec<Vec<u32>> = vec![Vec::new(); self.cases.len()];
         let mut taken = vec![false; batch.len()];
-        let mut chosen = batch.take_rows(&(0..batch.len() as u32).collect::<Vec<_>>());
-        chosen.items = Items::of_values(choices.iter().map(|choice| choice.clone().unwrap_or_default()).collect());
+        let growth = run.growth.clone();
+        let mut chosen = batch.take_rows(&(0..batch.len() as u32).collect::<Vec<_>>(), &growth)?;
+        let values = choices.iter().map(|choice| growth.copy(choice.as_ref().unwrap_or(&Value::Null)));
+        chosen.items = Items::of_values(values.collect::<Done<_>>()?);
         for (number, case) in self.cases.iter().enumerate() {
+            // There may be tens of thousands of them.
+            run.pace.rest(1 + batch.len() as u64).await?;
             let fulfilled: Vec<bool> = match case {
                 Case::Equal(value) => {
                     choices.iter().map(|it| it.as_ref().is_some_and(|it| equals(it, value))).collect()
@@ -168,33 +173,42 @@ impl Run {
         // The row of the batch that each result comes from.
         let mut origins: Vec<u32> = Vec::new();
         let taken = branches.iter_mut().zip(parts).filter(|(_, places)| !places.is_empty());
-        let mut taken: Vec<_> = taken.map(|(branch, places)| (branch, batch.take(&places), places)).collect();
+        let growth = self.growth.clone();
+        let taken = taken.map(|(branch, places)| Ok((branch, batch.take(&places, &growth)?, places)));
+        let mut taken = taken.collect::<Done<Vec<_>>>()?;
         if waits {
             let pipes = taken.iter_mut().map(|(branch, rows, _)| {
                 branch.pipe.feed(std::mem::take(rows));
                 &mut branch.pipe
             });
             let pipes = pipes.collect();
-            self.drain_all(pipes).await?.into_iter().for_each(|found| all.append(found));
+            for found in self.drain_all(pipes).await? {
+                all.append(found, &growth)?;
+            }
         } else {
             let asked: Vec<_> = taken.iter().map(|(branch, rows, _)| (&branch.steps, rows)).collect();
             let found = self.children(&asked).await?;
             for (found, (_, rows, places)) in found.into_iter().zip(&taken) {
                 let (found, parents) = restored(found, rows);
                 origins.extend(parents.into_iter().map(|parent| places[parent as usize]));
-                all.append(found);
+                all.append(found, &growth)?;
             }
         }
         origins.extend(&unmoved);
         if !unmoved.is_empty() {
-            all.append(batch.take(&unmoved));
+            all.append(batch.take(&unmoved, &growth)?, &growth)?;
         }
         if waits {
             return Ok(all);
         }
         let mut order: Vec<u32> = (0..all.len() as u32).collect();
         order.sort_by_key(|at| origins[*at as usize]);
-        Ok(all.take(&order))
+        // In that order already, where there is one branch.
+        if order.is_sorted() {
+            return Ok(all);
+        }
+        growth.absorb(all.hold.take());
+        all.take(&order, &growth)
     }
 }
 
@@ -277,8 +291,10 @@ impl Repeating {
                 if self.portion.is_some() && self.out < batch.len() {
                     let places: Vec<u32> = (0..batch.len() as u32).collect();
                     let (now, later) = places.split_at(self.out);
-                    self.ready.push_front(batch.take(later));
-                    batch = batch.take(now);
+                    let mut rest = batch.take(later, &run.growth)?;
+                    run.held(&mut rest)?;
+                    self.ready.push_front(rest);
+                    batch = batch.take(now, &run.growth)?;
                     self.out = (self.out * OUT_GROWS).min(ROWS_MAX);
                 }
                 return run.relabelled(batch, labels).map(Some);
@@ -287,18 +303,20 @@ impl Repeating {
             if let Some(portion) = self.portion.filter(|portion| *portion < batch.len()) {
                 let places: Vec<u32> = (0..batch.len() as u32).collect();
                 let (now, later) = places.split_at(portion);
-                self.under_way.push_front((batch.take(later), rounds));
-                batch = batch.take(now);
+                let mut rest = batch.take(later, &run.growth)?;
+                run.held(&mut rest)?;
+                self.under_way.push_front((rest, rounds));
+                batch = batch.take(now, &run.growth)?;
                 self.portion = Some((portion * PORTION_GROWS).min(ROWS_MAX));
             }
             run.loops.push((self.repeat.name.clone(), rounds));
             let round = self.round(run, batch).await;
             run.loops.pop();
-            let Some(batch) = round? else { continue };
+            let Some(mut batch) = round? else { continue };
+            run.held(&mut batch)?;
             match self.under_way.back_mut() {
                 Some((level, of)) if *of == rounds + 1 => {
-                    level.append(batch);
-                    run.held(level)?;
+                    level.append(batch, &run.growth)?;
                 }
                 _ => self.under_way.push_back((batch, rounds + 1)),
             }
@@ -327,7 +345,7 @@ impl Repeating {
         }
         // A shared task may have other work.
         tokio::task::yield_now().await;
-        found = found.merged();
+        found = found.merged(&run.growth)?;
         let Some(found) = self.look(run, found, false).await? else { return Ok(None) };
         let looks_at_begin = self.repeat.until.as_ref().is_some_and(|(_, first)| *first)
             || self.repeat.emit.as_ref().is_some_and(|(_, first)| *first);
@@ -345,8 +363,10 @@ impl Repeating {
             let [ended, others]: [Vec<u32>; 2] =
                 [true, false].map(|which| (0..left.len() as u32).filter(|at| ends[*at as usize] == which).collect());
             if !ended.is_empty() {
-                self.ready.push_back(left.take(&ended));
-                left = left.take(&others);
+                let mut ended = left.take(&ended, &run.growth)?;
+                run.held(&mut ended)?;
+                self.ready.push_back(ended);
+                left = left.take(&others, &run.growth)?;
             }
         }
         if let Some((emit, _)) = self.repeat.emit.clone().filter(|(_, at_begin)| *at_begin == first)
@@ -355,7 +375,9 @@ impl Repeating {
             let emitted = run.until(&emit, &left).await?;
             let places: Vec<u32> = (0..left.len() as u32).filter(|at| emitted[*at as usize]).collect();
             if !places.is_empty() {
-                self.ready.push_back(left.take(&places));
+                let mut emitted = left.take(&places, &run.growth)?;
+                run.held(&mut emitted)?;
+                self.ready.push_back(emitted);
             }
         }
         Ok((!left.is_empty()).then_some(left))
@@ -369,7 +391,7 @@ impl Run {
         Ok(match until {
             Until::Always => vec![true; batch.len()],
             Until::Times(times) => vec![rounds >= *times; batch.len()],
-            Until::Test(predicate) => (0..batch.len()).map(|at| predicate.test(&batch.items.value(at))).collect(),
+            Until::Test(predicate) => (0..batch.len()).map(|at| predicate.test(&batch.items.get(at))).collect(),
             Until::Steps(steps) => self.exists(steps, batch).await?,
         })
     }

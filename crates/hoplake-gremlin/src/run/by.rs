@@ -2,8 +2,9 @@
 
 use super::{
     Done, Run,
-    batch::{Batch, Items, element_of},
+    batch::{Batch, Items, element_of, value_bytes},
     elements::Wanted,
+    growth::Growth,
 };
 use crate::{
     error::GremlinError,
@@ -29,14 +30,32 @@ impl Run {
 
     async fn computed(&mut self, by: &By, batch: &Batch) -> Done<Vec<Option<Value>>> {
         match by {
-            By::Identity => Ok((0..batch.len()).map(|at| Some(batch.items.value(at))).collect()),
+            By::Identity => self.own_values(batch),
             By::Property(name) => self.by_property(name, batch).await,
             By::Token(token) => self.by_token(*token, batch).await,
             By::Column(column) => {
-                (0..batch.len()).map(|at| column_of(*column, &batch.items.value(at)).map(Some)).collect()
+                (0..batch.len()).map(|at| column_of(*column, &batch.items.get(at), &self.growth).map(Some)).collect()
             }
             By::Steps(steps) => self.firsts(steps, batch).await,
         }
+    }
+
+    /// The values of the rows themselves.
+    pub(super) fn own_values(&self, batch: &Batch) -> Done<Vec<Option<Value>>> {
+        let mut values = self.growth.column(batch.len())?;
+        for at in 0..batch.len() {
+            values.push(Some(batch.items.copy(at, &self.growth)?));
+        }
+        Ok(values)
+    }
+
+    /// A copy of a column.
+    pub(super) fn copied(&self, column: &[Option<Value>]) -> Done<Vec<Option<Value>>> {
+        let mut values = self.growth.column(column.len())?;
+        for value in column {
+            values.push(value.as_ref().map(|value| self.growth.copy(value)).transpose()?);
+        }
+        Ok(values)
     }
 
     /// As [`Self::by`], of other values than those of the rows.
@@ -50,10 +69,11 @@ impl Run {
             return Ok(values);
         }
         let places: Vec<u32> = (0..batch.len() as u32).filter(|at| values[*at as usize].is_some()).collect();
-        let mut rows = batch.take_rows(&places);
+        let mut rows = batch.take_rows(&places, &self.growth)?;
         rows.items = Items::of_values(values.into_iter().flatten().collect());
         let computed = self.by(by, &rows).await?;
-        let mut all = vec![None; batch.len()];
+        let mut all = self.growth.column(batch.len())?;
+        all.resize_with(batch.len(), || None);
         places.into_iter().zip(computed).for_each(|(place, value)| all[place as usize] = value);
         Ok(all)
     }
@@ -61,9 +81,11 @@ impl Run {
     async fn by_property(&mut self, name: &Name, batch: &Batch) -> Done<Vec<Option<Value>>> {
         let elements = (0..batch.len()).filter_map(|at| batch.items.element(at));
         let read = self.read(elements, Wanted::Named(std::slice::from_ref(name))).await?;
+        let growth = self.growth.clone();
         let value = |at| match batch.items.element(at) {
             Some(element) => {
                 let mut values = read.values(element, name);
+                growth.take(values.iter().map(value_bytes).sum())?;
                 match values.len() {
                     0 | 1 => Ok(values.pop()),
                     count => Err(GremlinError::wrong_type(format!(
@@ -71,14 +93,17 @@ impl Run {
                     ))),
                 }
             }
-            None => match batch.items.value(at) {
+            None => match &*batch.items.get(at) {
                 // A map has null for a key that it lacks, unlike an element.
-                Value::Map(entries) => Ok(Some(entry(&entries, name).cloned().unwrap_or_default())),
-                Value::Tree(tree) => Ok(Some(entry(&tree.entries(), name).cloned().unwrap_or_default())),
-                Value::Unread(unread) if matches!(*unread, Unread::VertexProperty(_)) => Ok(None),
+                Value::Map(entries) => growth.copy(entry(entries, name).unwrap_or(&Value::Null)).map(Some),
+                whole @ Value::Tree(tree) => {
+                    growth.take(value_bytes(whole))?;
+                    Ok(Some(entry(&tree.entries(), name).cloned().unwrap_or_default()))
+                }
+                Value::Unread(unread) if matches!(**unread, Unread::VertexProperty(_)) => Ok(None),
                 other => Err(GremlinError::wrong_type(format!(
                     "`by({name:?})` is the property of an element or the entry of a map, and this is {}",
-                    kind_of(&other)
+                    kind_of(other)
                 ))),
             },
         };
@@ -93,8 +118,8 @@ impl Run {
                 let mut ids = Vec::with_capacity(batch.len());
                 for at in 0..batch.len() {
                     ids.push(match batch.items.element(at) {
-                        Some(element) => Some(self.id(element, &read)),
-                        None => match self.finished(vec![batch.items.value(at)], false).await?.pop() {
+                        Some(element) => Some(self.growth.built(self.id(element, &read))?),
+                        None => match self.finished(vec![batch.items.copy(at, &self.growth)?], false).await?.pop() {
                             Some(Value::VertexProperty(property)) => Some(property.id),
                             other => return Err(no_token(T::Id, &other.unwrap_or_default())),
                         },
@@ -108,22 +133,22 @@ impl Run {
 
     fn token(&self, token: T, batch: &Batch, at: usize) -> Done<Value> {
         if let (T::Label, Some(element)) = (token, batch.items.element(at)) {
-            return Ok(self.label(element));
+            return self.growth.built(self.label(element));
         }
-        let value = batch.items.value(at);
-        match (token, &value) {
+        let value = batch.items.get(at);
+        match (token, &*value) {
             (T::Label | T::Key, Value::Unread(element)) => match &**element {
                 Unread::VertexProperty(property) => Ok((&*property.key).into()),
                 Unread::Property(property) => Ok((&*property.key).into()),
                 _ => Err(no_token(token, &value)),
             },
             (T::Value, Value::Unread(element)) => match &**element {
-                Unread::VertexProperty(property) => Ok(property.value.clone()),
-                Unread::Property(property) => Ok(property.value.clone()),
+                Unread::VertexProperty(property) => self.growth.copy(&property.value),
+                Unread::Property(property) => self.growth.copy(&property.value),
                 _ => Err(no_token(token, &value)),
             },
-            (T::Key, Value::Entry(entry)) => Ok(entry.0.clone()),
-            (T::Value, Value::Entry(entry)) => Ok(entry.1.clone()),
+            (T::Key, Value::Entry(entry)) => self.growth.copy(&entry.0),
+            (T::Value, Value::Entry(entry)) => self.growth.copy(&entry.1),
             _ => Err(no_token(token, &value)),
         }
     }
@@ -132,8 +157,9 @@ impl Run {
     pub(super) async fn given(&mut self, given: &Given, batch: &Batch) -> Done<Vec<Option<Value>>> {
         match given {
             Given::Value(value) => {
-                let value = self.with_elements(vec![value.clone()]).await?.pop();
-                Ok(vec![value; batch.len()])
+                let value = self.with_elements(vec![self.growth.copy(value)?]).await?.pop();
+                let bytes = value.as_ref().map_or(0, value_bytes);
+                self.growth.copies(&value, bytes, batch.len())
             }
             Given::Steps(steps) => self.firsts(steps, batch).await,
         }
@@ -142,16 +168,25 @@ impl Run {
     /// What was met under a label, for each row: the entry of a map, a side effect, or a step of the path.
     pub(super) async fn met(&mut self, label: &Name, pop: Pop, batch: &Batch) -> Done<Vec<Option<Value>>> {
         let effect = self.side_effect(label).await?;
-        let met = |at: usize| {
+        let bytes = effect.as_ref().map_or(0, value_bytes);
+        let mut met = self.growth.column(batch.len())?;
+        for (at, row) in batch.rows.iter().enumerate() {
             if let Items::Values(values) = &batch.items
                 && let Value::Map(entries) = &values[at]
                 && let Some(value) = entry(entries, label)
             {
-                return Some(value.clone());
+                met.push(Some(self.growth.copy(value)?));
+                continue;
             }
-            effect.clone().or_else(|| self.paths.labelled(batch.rows[at].path, label, pop))
-        };
-        Ok((0..batch.len()).map(met).collect())
+            met.push(match &effect {
+                Some(effect) => {
+                    self.growth.take(bytes)?;
+                    Some(effect.clone())
+                }
+                None => self.paths.labelled(row.path, label, pop, &self.growth)?,
+            });
+        }
+        Ok(met)
     }
 
     /// As [`Self::met`], the last one, for steps that cannot go on without it.
@@ -178,11 +213,12 @@ pub(super) fn entry<'a>(entries: &'a [(Value, Value)], name: &str) -> Option<&'a
 }
 
 /// The keys or values of a map or a path.
-pub(super) fn column_of(column: Column, value: &Value) -> Done<Value> {
+pub(super) fn column_of(column: Column, value: &Value, growth: &Growth) -> Done<Value> {
+    growth.take(value_bytes(value))?;
     match (column, value) {
         (Column::Keys, Value::Map(entries)) => Ok(Value::Set(entries.iter().map(|(key, _)| key.clone()).collect())),
         (Column::Values, Value::Map(entries)) => Ok(Value::List(entries.iter().map(|(_, it)| it.clone()).collect())),
-        (column, Value::Tree(tree)) => column_of(column, &Value::Map(tree.entries())),
+        (column, Value::Tree(tree)) => column_of(column, &Value::Map(tree.entries()), growth),
         (Column::Keys, Value::Entry(entry)) => Ok(entry.0.clone()),
         (Column::Values, Value::Entry(entry)) => Ok(entry.1.clone()),
         (Column::Keys, Value::Path(path)) => {

@@ -22,7 +22,7 @@ use hoplake_storage::MemoryHold;
 
 use super::{
     Done, Graph, Run,
-    batch::{Batch, Element, Items},
+    batch::{Batch, Element, Items, value_bytes},
     by::kind_of,
     elements::Wanted,
     paths::Labels,
@@ -372,10 +372,10 @@ impl Run {
     /// An end of new edges, for each row.
     async fn ends_of(&mut self, batch: &Batch, end: &End) -> Done<Vec<VertexId>> {
         let values: Vec<Option<Value>> = match end {
-            End::Here => (0..batch.len()).map(|at| Some(batch.items.value(at))).collect(),
+            End::Here => self.own_values(batch)?,
             End::Labelled(label) => self.met(label, Pop::Last, batch).await?,
             End::Steps(steps) => self.firsts(steps, batch).await?,
-            End::Vertex(value) => vec![Some(value.clone()); batch.len()],
+            End::Vertex(value) => self.growth.copies(&Some(value.clone()), value_bytes(value), batch.len())?,
         };
         let values: Vec<Value> = values.into_iter().map(Option::unwrap_or_default).collect();
         let vertices = self.vertices_of(&values).await?;
@@ -397,7 +397,7 @@ impl Run {
             ));
         }
         let elements: Vec<Element> = (0..batch.len())
-            .map(|at| batch.items.element(at).ok_or_else(|| not_an_element(&batch.items.value(at))))
+            .map(|at| batch.items.element(at).ok_or_else(|| not_an_element(&batch.items.get(at))))
             .collect::<Done<_>>()?;
         self.set_values(elements.into_iter().zip(new.into_iter().map(|new| new.values)).collect()).await?;
         self.relabelled(batch, labels)
@@ -465,7 +465,7 @@ impl Run {
         let mut values: BTreeMap<(VertexId, Name), Vec<u32>> = BTreeMap::new();
         let mut of_edges: Vec<(Neighbour, Name)> = Vec::new();
         for at in 0..batch.len() {
-            match batch.items.value(at) {
+            match batch.items.copy(at, &self.growth)? {
                 Value::Unread(element) => match *element {
                     Unread::Vertex(vertex) => drop(vertices.insert(vertex)),
                     Unread::Edge(edge) => drop(edges.insert(edge.id(), edge)),

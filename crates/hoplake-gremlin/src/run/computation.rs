@@ -151,7 +151,8 @@ impl Run {
             return Ok(Vec::new());
         }
         let places: Vec<u32> = (0..batch.len() as u32).collect();
-        let on_vertices = as_vertices(batch.take(&places), &format!("`{}`", computation.program.step()))?;
+        let on_vertices =
+            as_vertices(batch.take(&places, &self.growth)?, &format!("`{}`", computation.program.step()))?;
         let Items::Vertices(vertices) = &on_vertices.items else { return Ok(Vec::new()) };
         let with_bulks = vertices.iter().zip(&batch.rows);
         let mut weights: Vec<(u32, f64)> =

@@ -8,7 +8,8 @@ use hoplake_storage::MemoryHold;
 
 use super::{
     Done, Run,
-    batch::{Batch, Items, value_bytes},
+    batch::{Batch, ELEMENT_BYTES, Items, value_bytes},
+    growth::Growth,
     reduce::OwnedKey,
 };
 use crate::{
@@ -48,18 +49,16 @@ impl Seen {
 impl Run {
     /// The rows whose item, or what was met or is computed of them, has not come before.
     pub(super) async fn dedup(&mut self, batch: Batch, seen: &mut Seen, names: &[Name], by: &[By]) -> Done<Batch> {
+        let growth = self.growth.clone();
         let kept = if names.is_empty() && by.iter().all(|by| *by == By::Identity) {
-            by_item(batch, seen)
+            by_item(batch, seen, &growth)?
         } else {
             let keys = self.keys(&batch, names, by).await?;
+            growth.take(keys.len() * ENTRY_BYTES * 4)?;
             let mut keys = keys.into_iter();
             kept(batch, |frame, _| keys.next().flatten().is_some_and(|key| seen.is_new_value(frame, key)))
         };
-        let hold = match &mut seen.hold {
-            Some(hold) => hold,
-            hold => hold.insert(self.branch.context().hold(0)?),
-        };
-        self.branch.context().resize(hold, seen.bytes)?;
+        growth.hand_over(&mut seen.hold, seen.bytes)?;
         Ok(kept)
     }
 
@@ -74,24 +73,28 @@ impl Run {
             let by = if by.is_empty() { &identity } else { &by[number % by.len()] };
             columns.push(self.by_of(by, batch, met).await?);
         }
-        let row = |at: usize| columns.iter().map(|column| column[at].clone()).collect::<Option<Vec<_>>>();
+        self.growth.take(batch.len() * (names.len() + 1) * size_of::<Value>())?;
+        let mut row = |at: usize| columns.iter_mut().map(|column| column[at].take()).collect::<Option<Vec<_>>>();
         Ok((0..batch.len()).map(|at| row(at).map(Value::List)).collect())
     }
 }
 
-fn by_item(batch: Batch, seen: &mut Seen) -> Batch {
+fn by_item(batch: Batch, seen: &mut Seen, growth: &Growth) -> Done<Batch> {
     // A batch of other items may have vertices, too: all are in one set then.
     if let Items::Vertices(vertices) = &batch.items
         && seen.others.is_empty()
     {
+        growth.take(vertices.len() * (size_of::<(u32, VertexId)>() * 3 + ENTRY_BYTES))?;
         let vertices = vertices.clone();
-        return kept(batch, |frame, at| seen.is_new(frame, vertices[at]));
+        return Ok(kept(batch, |frame, at| seen.is_new(frame, vertices[at])));
     }
+    growth.take(seen.vertices.len() * (size_of::<(u32, OwnedKey)>() * 2 + ELEMENT_BYTES))?;
     for (frame, vertex) in seen.vertices.drain() {
         seen.others.insert((frame, OwnedKey(vertex.into())));
     }
-    let values: Vec<Value> = (0..batch.len()).map(|at| batch.items.value(at)).collect();
-    kept(batch, |frame, at| seen.is_new_value(frame, values[at].clone()))
+    growth.take(batch.len() * ENTRY_BYTES * 4)?;
+    let mut values = batch.items.copies(growth)?.into_iter();
+    Ok(kept(batch, |frame, _| values.next().is_some_and(|value| seen.is_new_value(frame, value))))
 }
 
 /// The rows that are kept, each once.
@@ -103,5 +106,9 @@ fn kept(mut batch: Batch, mut is_kept: impl FnMut(u32, usize) -> bool) -> Batch 
             places.push(at as u32);
         }
     }
-    if places.len() == batch.len() { batch } else { batch.take(&places) }
+    if places.len() == batch.len() {
+        return batch;
+    }
+    let mut places = places.into_iter().peekable();
+    batch.keep(|at| places.next_if_eq(&(at as u32)).is_some())
 }

@@ -4,10 +4,11 @@ use std::collections::HashSet;
 
 use super::{
     Done, Run,
-    batch::{Batch, Element, Items, element_of},
+    batch::{Batch, Element, Items, element_of, value_bytes},
     branch::restored,
     by::{column_of, kind_of},
     elements::Wanted,
+    growth::Growth,
     maps::has_properties,
     paths::{Labels, PathTree},
     pipe::Frames,
@@ -32,7 +33,7 @@ impl Run {
                     Some(Element::Edge(edge)) => Ok(Some(edge.to.into())),
                     _ => Err(not_an_edge(value)),
                 };
-                self.each_value(batch, labels, end)
+                self.each_value(batch, labels, end).await
             }
             StepKind::Element => {
                 let element = |value: &Value| match value {
@@ -43,7 +44,7 @@ impl Run {
                     },
                     _ => Err(GremlinError::wrong_type("`element` is of a property")),
                 };
-                self.each_value(batch, labels, element)
+                self.each_value(batch, labels, element).await
             }
 
             StepKind::Has(By::Property(name), predicate) => self.has(batch, name, predicate, labels).await,
@@ -107,7 +108,8 @@ impl Run {
                 let mut fulfilled = vec![false; batch.len()];
                 for steps in any {
                     let open: Vec<u32> = (0..batch.len() as u32).filter(|at| !fulfilled[*at as usize]).collect();
-                    let exists = self.exists(steps, &batch.take(&open)).await?;
+                    let rows = batch.take(&open, &self.growth)?;
+                    let exists = self.exists(steps, &rows).await?;
                     open.iter().zip(exists).for_each(|(at, exists)| fulfilled[*at as usize] = exists);
                 }
                 self.keep(batch, labels, |at| fulfilled[at])
@@ -118,7 +120,7 @@ impl Run {
             }
             StepKind::EndAt(label) => {
                 let met = self.needed(label, "where", &batch).await?;
-                let same: Vec<bool> = (0..batch.len()).map(|at| equals(&met[at], &batch.items.value(at))).collect();
+                let same: Vec<bool> = (0..batch.len()).map(|at| equals(&met[at], &batch.items.get(at))).collect();
                 self.keep(batch, labels, |at| same[at])
             }
             StepKind::Quantified(quantifier, predicate) => {
@@ -147,8 +149,8 @@ impl Run {
             }
             StepKind::Constant(value) => {
                 let value = self.with_elements(vec![value.clone()]).await?;
-                let items = Items::of_values(vec![value[0].clone(); batch.len()]);
-                self.mapped(batch, items, labels)
+                let values = self.growth.copies(&value[0], value_bytes(&value[0]), batch.len())?;
+                self.mapped(batch, Items::of_values(values), labels)
             }
             StepKind::Identity => self.relabelled(batch, labels),
             StepKind::Loops(name) => {
@@ -157,7 +159,7 @@ impl Run {
                     return Err(GremlinError::wrong_type("`loops` is within a `repeat`"));
                 };
                 let rounds = Value::from(i32::try_from(*rounds).unwrap_or(i32::MAX));
-                let items = Items::Values(vec![rounds; batch.len()]);
+                let items = Items::Values(self.growth.copies(&rounds, value_bytes(&rounds), batch.len())?);
                 self.mapped(batch, items, labels)
             }
             StepKind::Path(part) => {
@@ -186,34 +188,48 @@ impl Run {
                 let productive: HashSet<u32> = parents.iter().copied().collect();
                 let others: Vec<u32> = (0..batch.len() as u32).filter(|at| !productive.contains(at)).collect();
                 if !others.is_empty() {
-                    all.append(batch.take(&others));
+                    let growth = self.growth.clone();
+                    growth.absorb(all.hold.take());
+                    all.append(batch.take(&others, &growth)?, &growth)?;
                     parents.extend(&others);
                     let mut order: Vec<u32> = (0..all.len() as u32).collect();
                     order.sort_by_key(|at| parents[*at as usize]);
-                    all = all.take(&order);
+                    all = all.take(&order, &growth)?;
                 }
                 self.relabelled(all, labels)
             }
             StepKind::Coalesce(branches) => self.coalesce(batch, branches, labels).await,
-            StepKind::Unfold => self.unfold(batch, labels),
+            StepKind::Unfold => self.unfold(batch, labels).await,
             StepKind::SelectColumn(column) => {
-                self.each_value(batch, labels, |value| column_of(*column, value).map(Some))
+                let growth = self.growth.clone();
+                self.each_value(batch, labels, |value| column_of(*column, value, &growth).map(Some)).await
             }
             StepKind::Sack => {
-                let sacks = batch.sacks.clone().unwrap_or_else(|| vec![Value::Null; batch.len()]);
+                let sacks = match &batch.sacks {
+                    Some(sacks) => self.growth.copy_all(sacks)?,
+                    None => self.growth.copies(&Value::Null, 0, batch.len())?,
+                };
                 self.mapped(batch, Items::of_values(sacks), labels)
             }
             StepKind::SackWith(operator, by) => {
                 let values = self.by(by, &batch).await?;
+                let growth = self.growth.clone();
                 let mut batch = batch;
                 let rows = batch.len();
-                let sacks = batch.sacks.get_or_insert_with(|| vec![Value::Null; rows]);
-                for (sack, value) in sacks.iter_mut().zip(&values) {
+                let mut sacks = match batch.sacks.take() {
+                    Some(sacks) => sacks,
+                    None => growth.copies(&Value::Null, 0, rows)?,
+                };
+                let productive: Vec<bool> = values.iter().map(Option::is_some).collect();
+                for (sack, value) in sacks.iter_mut().zip(values) {
                     if let Some(value) = value {
-                        *sack = operate(*operator, std::mem::take(sack), value.clone())?;
+                        let made = operate(*operator, std::mem::take(sack), value, &growth)?;
+                        *sack = growth.built(made)?;
+                        self.pace.rest(1).await?;
                     }
                 }
-                self.keep(batch, labels, |at| values[at].is_some())
+                batch.sacks = Some(sacks);
+                self.keep(batch, labels, |at| productive[at])
             }
 
             StepKind::Aggregate(_, name, by) => {
@@ -329,24 +345,33 @@ impl Run {
     fn keep_values(&mut self, batch: Batch, labels: &Labels, test: impl Fn(&Value) -> bool) -> Done<Batch> {
         let kept: Vec<bool> = match &batch.items {
             Items::Values(values) => values.iter().map(test).collect(),
-            items => (0..batch.len()).map(|at| test(&items.value(at))).collect(),
+            items => (0..batch.len()).map(|at| test(&items.get(at))).collect(),
         };
         self.keep(batch, labels, |at| kept[at])
     }
 
     /// Another value for each; those without one go.
-    pub(super) fn each_value(
+    pub(super) async fn each_value(
         &mut self,
         batch: Batch,
         labels: &Labels,
         change: impl Fn(&Value) -> Done<Option<Value>>,
     ) -> Done<Batch> {
-        let values = (0..batch.len()).map(|at| change(&batch.items.value(at))).collect::<Done<Vec<_>>>()?;
+        let mut values = self.growth.column(batch.len())?;
+        for at in 0..batch.len() {
+            let before = self.growth.taken();
+            let value = change(&batch.items.get(at))?;
+            let bytes = value.as_ref().map_or(0, value_bytes);
+            self.growth.at_least(before, bytes)?;
+            values.push(value);
+            self.pace.rest(1 + bytes as u64 / ROW_UNIT_BYTES).await?;
+        }
         self.mapped_if(&batch, values, labels)
     }
 
     /// The results of a traversal within another, on the paths of the rows that it began with.
-    fn flat_mapped(&mut self, batch: &Batch, found: Batch, labels: &Labels) -> Done<Batch> {
+    fn flat_mapped(&mut self, batch: &Batch, mut found: Batch, labels: &Labels) -> Done<Batch> {
+        self.growth.absorb(found.hold.take());
         let parents: Vec<u32> = found.rows.iter().map(|row| row.frame).collect();
         let bulks: Vec<u64> = found.rows.iter().map(|row| row.bulk).collect();
         let mut derived = self.derived(batch, &parents, found.items, labels)?;
@@ -356,17 +381,24 @@ impl Run {
 
     /// Values that a query gives, in each of some frames.
     pub(super) async fn injected(&mut self, values: &[Value], frames: &Frames, labels: &Labels) -> Done<Batch> {
-        let values = self.with_elements(values.to_vec()).await?;
-        let all = frames.iter().flat_map(|frame| values.iter().map(|value| (*frame, value.clone())));
-        self.begun(all.collect(), labels)
+        let growth = self.growth.clone();
+        let values = growth.copy_all(values)?;
+        let values = self.with_elements(values).await?;
+        let mut all = growth.column(frames.len().saturating_mul(values.len()))?;
+        for frame in frames.iter() {
+            for value in &values {
+                all.push((*frame, growth.copy(value)?));
+            }
+        }
+        self.begun(all, labels)
     }
 
     fn ends(&mut self, batch: Batch, direction: Direction, labels: &Labels) -> Done<Batch> {
-        let mut parents = Vec::new();
-        let mut vertices = Vec::new();
+        let mut parents = self.growth.column(batch.len() * 2)?;
+        let mut vertices = self.growth.column(batch.len() * 2)?;
         for at in 0..batch.len() {
             let Some(Element::Edge(edge)) = batch.items.element(at) else {
-                return Err(not_an_edge(&batch.items.value(at)));
+                return Err(not_an_edge(&batch.items.get(at)));
             };
             let id = edge.id();
             let ends: &[_] = match direction {
@@ -424,8 +456,13 @@ impl Run {
 
     async fn by_property_values(&mut self, batch: &Batch, name: &Name) -> Done<Vec<Vec<Value>>> {
         let read = self.read(elements(batch), Wanted::Named(std::slice::from_ref(name))).await?;
-        let values = |at: usize| batch.items.element(at).map_or_else(Vec::new, |element| read.values(element, name));
-        Ok((0..batch.len()).map(values).collect())
+        let mut all = self.growth.column(batch.len())?;
+        for at in 0..batch.len() {
+            let values = batch.items.element(at).map_or_else(Vec::new, |element| read.values(element, name));
+            self.growth.take(values.iter().map(value_bytes).sum())?;
+            all.push(values);
+        }
+        Ok(all)
     }
 
     /// For which rows a traversal gives something from one of some values.
@@ -435,13 +472,14 @@ impl Run {
         batch: &Batch,
         values: Vec<Vec<Value>>,
     ) -> Done<Vec<bool>> {
-        let mut parents = Vec::new();
-        let mut items = Vec::new();
+        let count = values.iter().map(Vec::len).sum();
+        let mut parents = self.growth.column(count)?;
+        let mut items = self.growth.column(count)?;
         for (at, values) in values.into_iter().enumerate() {
             parents.extend(values.iter().map(|_| at as u32));
             items.extend(values);
         }
-        let mut rows = batch.take_rows(&parents);
+        let mut rows = batch.take_rows(&parents, &self.growth)?;
         rows.items = Items::of_values(items);
         let exists = self.exists(steps, &rows).await?;
         let mut any = vec![false; batch.len()];
@@ -471,7 +509,7 @@ impl Run {
         let nth = |number: usize| if by.is_empty() { &identity } else { &by[number % by.len()] };
         let own: Vec<Option<Value>> = match start {
             Some(label) => self.needed(label, "where", batch).await?.into_iter().map(Some).collect(),
-            None => (0..batch.len()).map(|at| Some(batch.items.value(at))).collect(),
+            None => self.own_values(batch)?,
         };
         let own = self.by_of(nth(0), batch, own).await?;
         // Each label of the predicate, in its order.
@@ -489,19 +527,24 @@ impl Run {
             let met = self.needed(label, "where", batch).await?.into_iter().map(Some).collect();
             columns.push(self.by_of(nth(number + 1), batch, met).await?);
         }
-        let fulfils = |at: usize| {
-            let Some(own) = &own[at] else { return Ok(false) };
+        let growth = self.growth.clone();
+        let mut fulfilled = growth.column(batch.len())?;
+        for (at, own) in own.iter().enumerate() {
+            let Some(own) = own else {
+                fulfilled.push(false);
+                continue;
+            };
             let mut number = 0;
             let mut next = |_: &Value| {
                 number += 1;
-                columns[number - 1][at].clone().ok_or(())
+                columns[number - 1][at].take().ok_or(())
             };
-            match predicate.map(&mut next) {
-                Ok(predicate) => Ok(spread(predicate)?.test(own)),
-                Err(()) => Ok(false),
-            }
-        };
-        (0..batch.len()).map(fulfils).collect()
+            fulfilled.push(match predicate.map(&mut next) {
+                Ok(predicate) => spread(predicate, &growth)?.test(own),
+                Err(()) => false,
+            });
+        }
+        Ok(fulfilled)
     }
 
     /// The values of whole paths, changed by each `by` in turn; those without a value are left out.
@@ -510,18 +553,20 @@ impl Run {
         Ok(paths.into_iter().map(|path| path.into_iter().filter_map(|(value, _)| value).collect()).collect())
     }
 
-    fn parts_of_paths(&self, batch: &Batch, part: &PathPart) -> Done<Vec<Vec<(Option<Value>, Labels)>>> {
+    async fn parts_of_paths(&mut self, batch: &Batch, part: &PathPart) -> Done<Vec<Vec<(Option<Value>, Labels)>>> {
         let (from, to) = (part.from.as_deref(), part.to.as_deref());
-        let steps = |path: u32| -> Done<Vec<_>> {
-            let steps = self.paths.values(path, from, to)?;
-            Ok(steps.into_iter().map(|(value, labels)| (Some(value), labels)).collect())
-        };
-        batch.rows.iter().map(|row| steps(row.path)).collect()
+        let mut paths = self.growth.column(batch.len())?;
+        for row in &batch.rows {
+            let steps = self.paths.values(row.path, from, to, &self.growth)?;
+            self.pace.rest(1 + steps.len() as u64).await?;
+            paths.push(steps);
+        }
+        Ok(paths)
     }
 
     /// The steps of paths, changed by each `by` in turn.
     async fn path_steps(&mut self, batch: &Batch, part: &PathPart) -> Done<Vec<Vec<(Option<Value>, Labels)>>> {
-        let mut paths = self.parts_of_paths(batch, part)?;
+        let mut paths = self.parts_of_paths(batch, part).await?;
         for (number, by) in part.by.iter().enumerate() {
             // All items that this `by` is of, over all paths.
             let places = paths
@@ -529,8 +574,9 @@ impl Run {
                 .enumerate()
                 .flat_map(|(at, path)| (number..path.len()).step_by(part.by.len()).map(move |step| (at, step)));
             let places: Vec<(usize, usize)> = places.collect();
+            self.growth.take(places.len() * (size_of::<(usize, usize)>() + size_of::<Option<Value>>()))?;
             let parents: Vec<u32> = places.iter().map(|(at, _)| *at as u32).collect();
-            let rows = batch.take_rows(&parents);
+            let rows = batch.take_rows(&parents, &self.growth)?;
             let values = places.iter().map(|(at, step)| paths[*at][*step].0.take()).collect();
             let values = self.by_of(by, &rows, values).await?;
             places.into_iter().zip(values).for_each(|((at, step), value)| paths[at][step].0 = value);
@@ -540,21 +586,22 @@ impl Run {
 
     /// The same, item by item: a path of which one has no value is not asked further, where a `by` may fail.
     async fn path_steps_in_turn(&mut self, batch: &Batch, part: &PathPart) -> Done<Vec<Vec<(Option<Value>, Labels)>>> {
-        let mut paths = self.parts_of_paths(batch, part)?;
+        let mut paths = self.parts_of_paths(batch, part).await?;
         let mut left: Vec<u32> = (0..batch.len() as u32).collect();
         for (step, by) in (0..).zip(part.by.iter().cycle()) {
             left.retain(|at| step < paths[*at as usize].len());
             if left.is_empty() {
                 break;
             }
-            let rows = batch.take_rows(&left);
+            let rows = batch.take_rows(&left, &self.growth)?;
             let values = left.iter().map(|at| paths[*at as usize][step].0.take()).collect();
             let values = self.by_of(by, &rows, values).await?;
-            for (at, value) in left.iter().zip(&values) {
-                paths[*at as usize][step].0.clone_from(value);
+            let productive: Vec<bool> = values.iter().map(Option::is_some).collect();
+            for (at, value) in left.iter().zip(values) {
+                paths[*at as usize][step].0 = value;
             }
-            let mut values = values.into_iter();
-            left.retain(|_| values.next().flatten().is_some());
+            let mut productive = productive.into_iter();
+            left.retain(|_| productive.next().is_some_and(|productive| productive));
         }
         Ok(paths)
     }
@@ -567,7 +614,11 @@ impl Run {
             Err(error) if self.may_ask_again(&error) => self.path_steps_in_turn(batch, part).await?,
             paths => paths?,
         };
-        Ok(paths.into_iter().map(|path| whole(path).map(PathTree::path)).collect())
+        let mut values = self.growth.column(paths.len())?;
+        for path in paths {
+            values.push(whole(path).map(|steps| PathTree::path(steps, &self.growth)).transpose()?);
+        }
+        Ok(values)
     }
 
     async fn simple_path(&mut self, batch: Batch, simple: bool, part: &PathPart, labels: &Labels) -> Done<Batch> {
@@ -593,26 +644,31 @@ impl Run {
             if left.is_empty() {
                 break;
             }
-            let rows = batch.take(&left);
+            let rows = batch.take(&left, &self.growth)?;
             let mut found = self.child(steps, &rows).await?;
+            self.growth.absorb(found.hold.take());
             found.rows.iter_mut().for_each(|row| row.frame = left[row.frame as usize]);
             let productive: HashSet<u32> = found.rows.iter().map(|row| row.frame).collect();
             parents.extend(found.rows.iter().map(|row| row.frame));
             left.retain(|at| !productive.contains(at));
-            all.append(found);
+            all.append(found, &self.growth)?;
         }
         let mut order: Vec<u32> = (0..all.len() as u32).collect();
         order.sort_by_key(|at| parents[*at as usize]);
-        self.flat_mapped(&batch, all.take(&order), labels)
+        let all = all.take(&order, &self.growth)?;
+        self.flat_mapped(&batch, all, labels)
     }
 
-    fn unfold(&mut self, batch: Batch, labels: &Labels) -> Done<Batch> {
+    async fn unfold(&mut self, batch: Batch, labels: &Labels) -> Done<Batch> {
         let Items::Values(values) = &batch.items else { return self.relabelled(batch, labels) };
         let mut parents = Vec::new();
         let mut items = Vec::new();
         let mut bulks = Vec::new();
         for (at, value) in values.iter().enumerate() {
             let (before, bulk) = (items.len(), batch.rows[at].bulk);
+            // For the copies, and for the lists of items, parents and numbers.
+            self.growth.take(value_bytes(value) + item_count(value).saturating_mul(ITEM_BYTES))?;
+            self.pace.rest(1 + item_count(value) as u64).await?;
             match value {
                 Value::List(all) | Value::Set(all) => items.extend(all.iter().cloned()),
                 Value::BulkSet(all) => {
@@ -625,6 +681,7 @@ impl Run {
                 Value::Tree(tree) => {
                     items.extend(tree.entries().into_iter().map(|entry| Value::Entry(Box::new(entry))));
                 }
+                // Of a path the labels are left behind.
                 Value::Path(path) => items.extend(path.steps.iter().map(|(item, _)| item.clone())),
                 other => items.push(other.clone()),
             }
@@ -664,31 +721,51 @@ fn quantified<'a>(quantifier: Quantifier, mut items: impl Iterator<Item = &'a Va
 }
 
 /// A predicate in which a collection that was met under a label stands for its items.
-fn spread(predicate: Predicate) -> Done<Predicate> {
-    let all = |predicates: Vec<Predicate>| predicates.into_iter().map(spread).collect::<Done<Vec<_>>>();
+fn spread(predicate: Predicate, growth: &Growth) -> Done<Predicate> {
+    let all =
+        |predicates: Vec<Predicate>| predicates.into_iter().map(|it| spread(it, growth)).collect::<Done<Vec<_>>>();
     Ok(match predicate {
         Predicate::Test(test @ (Test::Within | Test::Without), values) => {
             let mut items = Vec::new();
             for value in values {
-                items.extend(items_in(value)?);
+                items.extend(items_in(value, growth)?);
             }
             Predicate::Test(test, items)
         }
         Predicate::And(predicates) => Predicate::And(all(predicates)?),
         Predicate::Or(predicates) => Predicate::Or(all(predicates)?),
-        Predicate::Not(predicate) => Predicate::Not(Box::new(spread(*predicate)?)),
+        Predicate::Not(predicate) => Predicate::Not(Box::new(spread(*predicate, growth)?)),
         other => other,
     })
 }
 
-fn items_in(collection: Value) -> Done<Vec<Value>> {
+fn items_in(collection: Value, growth: &Growth) -> Done<Vec<Value>> {
     let kind = kind_of(&collection);
-    items_of(collection).map_err(|_| {
-        GremlinError::wrong_type(format!(
+    items_of(collection, growth).map_err(|error| match error {
+        GremlinError::Engine(_) => error,
+        _ => GremlinError::wrong_type(format!(
             "`within` and `without` in `where` are of a collection that was met under a label, and this is {kind}: compare one value \
              with `eq` or `neq`"
-        ))
+        )),
     })
+}
+
+/// Bytes of a value that are built in the time of a unit of work.
+pub(super) const ROW_UNIT_BYTES: u64 = 32;
+
+/// What an item takes that `unfold` gives, besides its value: a parent, a number, and a row.
+const ITEM_BYTES: usize = size_of::<Value>() + 2 * size_of::<u64>() + size_of::<super::batch::Row>();
+
+/// How many items a value has.
+fn item_count(value: &Value) -> usize {
+    match value {
+        Value::List(items) | Value::Set(items) => items.len(),
+        Value::BulkSet(items) => items.len(),
+        Value::Map(entries) => entries.len(),
+        Value::Tree(tree) => tree.branches.len(),
+        Value::Path(path) => path.steps.len(),
+        _ => 1,
+    }
 }
 
 fn not_an_edge(value: &Value) -> GremlinError {

@@ -215,6 +215,7 @@ impl Run {
             }
             read.batches.push(with_logical(batch, known));
         }
+        self.growth.take(read.bytes() as usize)?;
         Ok(read)
     }
 
@@ -355,7 +356,13 @@ impl Run {
     /// Values whose elements were read: ids and labels, and properties if they are wanted.
     pub(super) async fn finished(&mut self, values: Vec<Value>, with_properties: bool) -> Done<Vec<Value>> {
         let mut elements = Vec::new();
-        values.iter().for_each(|value| collect(value, &mut elements));
+        for value in &values {
+            // Before the list grows: an element is an entry of it, and edges have two vertices more.
+            let count = element_count(value);
+            self.growth.take(count.saturating_mul(FOUND_BYTES))?;
+            collect(value, &mut elements);
+            self.pace.rest(1 + count as u64).await?;
+        }
         if elements.is_empty() && !values.iter().any(has_unread) {
             return Ok(values);
         }
@@ -370,52 +377,50 @@ impl Run {
         let wanted = if with_properties { Wanted::All } else { Wanted::Named(&[]) };
         elements.extend(ends);
         let read = self.read(elements, wanted).await?;
-        Ok(values.into_iter().map(|value| self.finish(value, &read, with_properties)).collect())
+        let mut finished = self.growth.column(values.len())?;
+        for value in values {
+            self.pace.rest(1).await?;
+            finished.push(self.finish(value, &read, with_properties)?);
+        }
+        Ok(finished)
     }
 
-    fn finish(&self, value: Value, read: &Properties, with_properties: bool) -> Value {
-        let all = |values: Vec<Value>| values.into_iter().map(|it| self.finish(it, read, with_properties)).collect();
-        match value {
-            Value::List(items) => Value::List(all(items)),
-            Value::Set(items) => Value::Set(all(items)),
-            Value::BulkSet(items) => Value::BulkSet(
-                items.into_iter().map(|(item, bulk)| (self.finish(item, read, with_properties), bulk)).collect(),
-            ),
-            Value::Map(entries) => Value::Map(
-                entries
-                    .into_iter()
-                    .map(|(key, value)| {
-                        (self.finish(key, read, with_properties), self.finish(value, read, with_properties))
-                    })
-                    .collect(),
-            ),
-            Value::Entry(entry) => Value::Entry(Box::new((
-                self.finish(entry.0, read, with_properties),
-                self.finish(entry.1, read, with_properties),
-            ))),
-            Value::Path(path) => {
-                let steps =
-                    path.steps.into_iter().map(|(item, labels)| (self.finish(item, read, with_properties), labels));
-                Value::Path(Box::new(Path { steps: steps.collect() }))
+    fn finish(&self, value: Value, read: &Properties, with_properties: bool) -> Done<Value> {
+        let all = |values: Vec<Value>| {
+            values.into_iter().map(|it| self.finish(it, read, with_properties)).collect::<Done<Vec<_>>>()
+        };
+        let pair = |(key, value): (Value, Value)| {
+            Ok((self.finish(key, read, with_properties)?, self.finish(value, read, with_properties)?))
+        };
+        Ok(match value {
+            Value::List(items) => Value::List(all(items)?),
+            Value::Set(items) => Value::Set(all(items)?),
+            Value::BulkSet(items) => {
+                let item = |(item, bulk)| Ok((self.finish(item, read, with_properties)?, bulk));
+                Value::BulkSet(items.into_iter().map(item).collect::<Done<_>>()?)
             }
-            Value::Tree(tree) => Value::Tree(self.finish_tree(tree, read, with_properties)),
+            Value::Map(entries) => Value::Map(entries.into_iter().map(pair).collect::<Done<_>>()?),
+            Value::Entry(entry) => Value::Entry(Box::new(pair(*entry)?)),
+            Value::Path(path) => {
+                let step = |(item, labels)| Ok((self.finish(item, read, with_properties)?, labels));
+                let steps = path.steps.into_iter().map(step).collect::<Done<_>>()?;
+                Value::Path(Box::new(Path { steps }))
+            }
+            Value::Tree(tree) => Value::Tree(self.finish_tree(tree, read, with_properties)?),
             Value::Graph(graph) => {
                 let Graph { vertices, edges } = *graph;
-                let [vertices, edges] = [vertices, edges].map(|elements| {
-                    elements.into_iter().map(|element| self.finish(element, read, with_properties)).collect()
-                });
-                Value::Graph(Box::new(Graph { vertices, edges }))
+                Value::Graph(Box::new(Graph { vertices: all(vertices)?, edges: all(edges)? }))
             }
-            Value::Unread(element) => self.finish_element(*element, read, with_properties),
+            Value::Unread(element) => self.growth.built(self.finish_element(*element, read, with_properties))?,
             other => other,
-        }
+        })
     }
 
-    fn finish_tree(&self, tree: Tree, read: &Properties, with_properties: bool) -> Tree {
+    fn finish_tree(&self, tree: Tree, read: &Properties, with_properties: bool) -> Done<Tree> {
         let branches = tree.branches.into_iter().map(|(item, below)| {
-            (self.finish(item, read, with_properties), self.finish_tree(below, read, with_properties))
+            Ok((self.finish(item, read, with_properties)?, self.finish_tree(below, read, with_properties)?))
         });
-        Tree { branches: branches.collect() }
+        Ok(Tree { branches: branches.collect::<Done<_>>()? })
     }
 
     fn finish_element(&self, element: Unread, read: &Properties, with_properties: bool) -> Value {
@@ -489,6 +494,29 @@ fn vertex_property(begin: &str, key: &Name, value: Value, number: u32) -> Vertex
 fn whole(number: &Number) -> Option<i64> {
     let rounded = crate::value::to_i64(number);
     crate::value::equals(&Value::Number(number.clone()), &rounded.into()).then_some(rounded)
+}
+
+/// What an element takes that is looked for: it and its ends in lists and sorted sets.
+const FOUND_BYTES: usize = 3 * (size_of::<Element>() + size_of::<(EdgeId, Neighbour)>());
+
+/// How many elements a value has within, at most.
+fn element_count(value: &Value) -> usize {
+    let all = |values: &[Value]| values.iter().map(element_count).sum::<usize>();
+    match value {
+        Value::List(items) | Value::Set(items) => all(items),
+        Value::BulkSet(items) => items.iter().map(|(item, _)| element_count(item)).sum(),
+        Value::Map(entries) => entries.iter().map(|(key, value)| element_count(key) + element_count(value)).sum(),
+        Value::Entry(entry) => element_count(&entry.0) + element_count(&entry.1),
+        Value::Path(path) => path.steps.iter().map(|(item, _)| element_count(item)).sum(),
+        Value::Tree(tree) => tree_element_count(tree),
+        Value::Graph(graph) => all(&graph.vertices) + all(&graph.edges),
+        Value::Unread(_) => 1,
+        _ => 0,
+    }
+}
+
+fn tree_element_count(tree: &Tree) -> usize {
+    tree.branches.iter().map(|(item, below)| element_count(item) + tree_element_count(below)).sum()
 }
 
 /// Adds the elements that a value has within.

@@ -20,6 +20,7 @@ use super::{
     by::kind_of,
     conditions::{self, Of},
     elements::Wanted,
+    growth::Growth,
     paths::{Labels, NO_PATH},
 };
 use crate::{
@@ -79,7 +80,7 @@ impl Run {
         edge_labels: &[Name],
         reaches: Reaches,
     ) -> Done<Option<Expansion>> {
-        let batch = as_vertices(batch, "a hop")?.merged();
+        let batch = as_vertices(batch, "a hop")?.merged(&self.growth)?;
         let Items::Vertices(vertices) = &batch.items else { return Ok(None) };
         let Some(hop) = hop_along(&self.snapshot, direction, edge_labels) else { return Ok(None) };
         let frontier = Frontier::held(vertices, self.branch.context()).await?;
@@ -134,7 +135,7 @@ impl Run {
     /// How many edges each row's vertex has, along a hop.
     pub(super) async fn degrees(&mut self, batch: &Batch, direction: Direction, labels: &[Name]) -> Done<Vec<u64>> {
         let places: Vec<u32> = (0..batch.len() as u32).collect();
-        let on_vertices = as_vertices(batch.take(&places), "a hop")?;
+        let on_vertices = as_vertices(batch.take(&places, &self.growth)?, "a hop")?;
         let Items::Vertices(vertices) = &on_vertices.items else { return Ok(vec![0; batch.len()]) };
         let Some(hop) = hop_along(&self.snapshot, direction, labels) else { return Ok(vec![0; batch.len()]) };
         let frontier = Frontier::held(vertices, self.branch.context()).await?;
@@ -184,7 +185,7 @@ impl Run {
     /// Vertices by id, for each row.
     pub(super) async fn vertices_by_id(&mut self, batch: Batch, ids: &[Value], labels: &Labels) -> Done<Batch> {
         let found: Vec<VertexId> = self.vertices_of(ids).await?.into_iter().flatten().collect();
-        let (parents, places) = crossed(batch.len(), found.len());
+        let (parents, places) = crossed(batch.len(), found.len(), &self.growth)?;
         let items = Items::Vertices(places.into_iter().map(|place| found[place]).collect());
         self.derived(&batch, &parents, items, labels)
     }
@@ -192,7 +193,7 @@ impl Run {
     /// Edges by id, for each row.
     pub(super) async fn edges_by_id(&mut self, batch: Batch, ids: &[Value], labels: &Labels) -> Done<Batch> {
         let found: Vec<_> = self.edges_of(ids).await?.into_iter().flatten().collect();
-        let (parents, places) = crossed(batch.len(), found.len());
+        let (parents, places) = crossed(batch.len(), found.len(), &self.growth)?;
         let items = Items::Edges(places.into_iter().map(|place| found[place]).collect());
         self.derived(&batch, &parents, items, labels)
     }
@@ -214,10 +215,15 @@ pub(super) fn hop_along(snapshot: &Snapshot, direction: Direction, labels: &[Nam
 }
 
 /// Each of some rows with each of some others.
-fn crossed(rows: usize, others: usize) -> (Vec<u32>, Vec<usize>) {
+fn crossed(rows: usize, others: usize, growth: &Growth) -> Done<(Vec<u32>, Vec<usize>)> {
+    // For both lists, which grow by halves, and the items that are made of them.
+    growth.take(rows.saturating_mul(others).saturating_mul(CROSSED_BYTES))?;
     let pairs = (0..rows).flat_map(|row| (0..others).map(move |other| (row as u32, other)));
-    pairs.unzip()
+    Ok(pairs.unzip())
 }
+
+/// What a pair of a row and another takes.
+const CROSSED_BYTES: usize = 2 * (size_of::<u32>() + size_of::<usize>()) + size_of::<hoplake_engine::Neighbour>();
 
 /// A batch whose rows are all on vertices.
 pub(super) fn as_vertices(mut batch: Batch, what: &str) -> Done<Batch> {
@@ -341,7 +347,7 @@ impl Scan {
                 return run.derived(&self.batch, &parents, Items::Vertices(vertices), labels).map(Some);
             };
             // Edges go on from where the row is, and not from the vertices that they leave.
-            let mut sources = self.batch.take_rows(&parents);
+            let mut sources = self.batch.take_rows(&parents, &run.growth)?;
             sources.items = Items::Vertices(vertices);
             self.expansion = run.hop(sources, Direction::Out, edge_labels, Reaches::Edges).await?;
         }

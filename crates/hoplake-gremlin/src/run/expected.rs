@@ -21,6 +21,9 @@ const TABLES_MAX: usize = 16;
 /// Times that a loop is followed.
 const ROUNDS: usize = 3;
 
+/// Steps that are followed, at most: loops in loops are followed three times each, and a query may have 100,000 steps.
+const STEPS_MAX: usize = 1_000;
+
 /// What the traversers at a step can be.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct At {
@@ -43,14 +46,25 @@ struct Follow<'a> {
     /// All that was there, for paths.
     all: At,
     expected: Expected,
+    /// Steps that may still be followed.
+    left: usize,
 }
 
 /// The tables that a plan will read; `None` if nothing is gained by reading their ends early.
 pub(super) fn of(plan: &Plan, snapshot: &Snapshot, wanted: Wanted) -> Option<Expected> {
     let Settings { writes: false, .. } = plan.settings else { return None };
-    let mut follow =
-        Follow { snapshot, wanted, met: BTreeMap::new(), all: At::default(), expected: Expected::default() };
+    let mut follow = Follow {
+        snapshot,
+        wanted,
+        met: BTreeMap::new(),
+        all: At::default(),
+        expected: Expected::default(),
+        left: STEPS_MAX,
+    };
     let end = follow.steps(&plan.steps, At::default());
+    if follow.left == 0 {
+        return None;
+    }
     follow.results(&end);
     let expected = follow.expected;
     let count = expected.vertices.len() + expected.edges.len();
@@ -60,6 +74,8 @@ pub(super) fn of(plan: &Plan, snapshot: &Snapshot, wanted: Wanted) -> Option<Exp
 impl Follow<'_> {
     fn steps(&mut self, steps: &[std::sync::Arc<Step>], mut at: At) -> At {
         for step in steps {
+            let Some(left) = self.left.checked_sub(1) else { return at };
+            self.left = left;
             at = crate::deep::with_stack(|| self.step(&step.kind, at));
             self.all.join(at.clone());
             for label in &step.labels {

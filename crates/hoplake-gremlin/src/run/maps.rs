@@ -2,10 +2,11 @@
 
 use super::{
     Done, Run,
-    batch::{Batch, Element, Items},
+    batch::{Batch, Element, Items, value_bytes},
     by::kind_of,
     each::elements,
     elements::{Properties, Wanted},
+    growth::ALLOCATION_BYTES,
     paths::Labels,
 };
 use crate::{
@@ -27,10 +28,12 @@ impl Run {
                     let Some(element) = has_properties(&batch, at)? else { continue };
                     for (key, values) in read.all(element, wanted) {
                         for (value, number) in values.into_iter().zip(0u32..) {
+                            let item = if values_alone { value } else { property(element, key, value, number) };
                             parents.push(at as u32);
-                            items.push(if values_alone { value } else { property(element, key, value, number) });
+                            items.push(self.growth.built(item)?);
                         }
                     }
+                    self.pace.rest(1).await?;
                 }
                 self.derived(&batch, &parents, Items::of_values(items), labels)
             }
@@ -49,7 +52,7 @@ impl Run {
                             Element::Edge(_) => (key.into(), all.pop().unwrap_or_default()),
                         }
                     });
-                    Ok(Value::Map(entries.collect()))
+                    self.growth.built(Value::Map(entries.collect()))
                 };
                 let maps = (0..batch.len()).map(map).collect::<Done<Vec<_>>>()?;
                 self.mapped(batch, Items::Values(maps), labels)
@@ -58,7 +61,8 @@ impl Run {
             StepKind::Select(pop, names, by, as_map) => self.select(batch, *pop, names, by, *as_map, labels).await,
             StepKind::SelectSteps(pop, steps, by) => {
                 let keys = self.firsts(steps, &batch).await?;
-                let mut values = vec![None; batch.len()];
+                let mut values = self.growth.column(batch.len())?;
+                values.resize_with(batch.len(), || None);
                 let mut names: Vec<Name> = Vec::new();
                 for key in keys.iter().flatten() {
                     match key {
@@ -78,9 +82,10 @@ impl Run {
                 }
                 // Any value can be the key of a map.
                 for (at, key) in keys.iter().enumerate() {
-                    if let (None, Some(key), Value::Map(entries)) = (&values[at], key, batch.items.value(at)) {
+                    if let (None, Some(key), Value::Map(entries)) = (&values[at], key, &*batch.items.get(at)) {
                         let same = |(other, _): &&(Value, Value)| crate::value::Key(other) == crate::value::Key(key);
-                        values[at] = entries.iter().find(same).map(|(_, value)| value.clone());
+                        let found = entries.iter().find(same);
+                        values[at] = found.map(|(_, value)| self.growth.copy(value)).transpose()?;
                     }
                 }
                 let values = match by.first() {
@@ -91,14 +96,14 @@ impl Run {
             }
             StepKind::Project(names, by) => {
                 let all: Vec<&By> = (0..names.len()).map(|number| nth(by, number)).collect();
-                let columns = self.by_all(&all, &batch).await?;
-                let map = |at: usize| {
-                    let entries = names.iter().zip(&columns);
-                    Value::Map(
-                        entries.filter_map(|(name, column)| Some(((&**name).into(), column[at].clone()?))).collect(),
-                    )
-                };
-                let maps = (0..batch.len()).map(map).collect();
+                let mut columns = self.by_all(&all, &batch).await?;
+                let mut maps = self.growth.column(batch.len())?;
+                for at in 0..batch.len() {
+                    self.growth.take(names_bytes(names))?;
+                    let entries = names.iter().zip(&mut columns);
+                    let entries = entries.filter_map(|(name, column)| Some(((&**name).into(), column[at].take()?)));
+                    maps.push(Value::Map(entries.collect()));
+                }
                 self.mapped(batch, Items::Values(maps), labels)
             }
             _ => Ok(batch),
@@ -127,12 +132,13 @@ impl Run {
             let only = columns.pop().unwrap_or_default();
             return self.mapped_if(&batch, only, labels);
         }
-        let map = |at: usize| {
+        let mut maps = self.growth.column(batch.len())?;
+        for at in 0..batch.len() {
+            self.growth.take(names_bytes(names))?;
             let entries =
-                names.iter().zip(&columns).map(|(name, column)| Some(((&**name).into(), column[at].clone()?)));
-            entries.collect::<Option<Vec<_>>>().map(Value::Map)
-        };
-        let maps = (0..batch.len()).map(map).collect();
+                names.iter().zip(&mut columns).map(|(name, column)| Some(((&**name).into(), column[at].take()?)));
+            maps.push(entries.collect::<Option<Vec<_>>>().map(Value::Map));
+        }
         self.mapped_if(&batch, maps, labels)
     }
 
@@ -161,6 +167,8 @@ impl Run {
                     Element::Edge(_) => (key.into(), values.pop().unwrap_or_default()),
                 }));
             }
+            self.growth.take(entries_bytes(&entries))?;
+            self.pace.rest(1).await?;
             maps.push(entries);
         }
         for (number, one) in by.iter().enumerate() {
@@ -172,8 +180,9 @@ impl Run {
             });
             let places: Vec<(usize, usize)> = places.collect();
             let parents: Vec<u32> = places.iter().map(|(at, _)| *at as u32).collect();
-            let mut rows = batch.take_rows(&parents);
-            rows.items = Items::of_values(places.iter().map(|(at, place)| maps[*at][*place].1.clone()).collect());
+            let mut rows = batch.take_rows(&parents, &self.growth)?;
+            let values = places.iter().map(|(at, place)| std::mem::take(&mut maps[*at][*place].1));
+            rows.items = Items::of_values(values.collect());
             let values = self.by(one, &rows).await?;
             for ((at, place), value) in places.into_iter().zip(values) {
                 match value {
@@ -202,13 +211,16 @@ impl Run {
         let read = self.read(all, wanted).await?;
         let mut maps = Vec::with_capacity(batch.len());
         for at in 0..batch.len() {
-            maps.push(match has_properties(&batch, at)? {
+            let map = match has_properties(&batch, at)? {
                 Some(element) => Value::Map(self.element_entries(element, &read, wanted)),
                 None => {
-                    let value = self.finished(vec![batch.items.value(at)], false).await?.pop().unwrap_or_default();
+                    let value = batch.items.copy(at, &self.growth)?;
+                    let value = self.finished(vec![value], false).await?.pop().unwrap_or_default();
                     property_entries(&value)
                 }
-            });
+            };
+            maps.push(self.growth.built(map)?);
+            self.pace.rest(1).await?;
         }
         self.mapped(batch, Items::Values(maps), labels)
     }
@@ -246,6 +258,16 @@ fn property_entries(value: &Value) -> Value {
     }
 }
 
+/// What the names of a map take, as its keys.
+fn names_bytes(names: &[Name]) -> usize {
+    let entry = |name: &Name| size_of::<(Value, Value)>() + ALLOCATION_BYTES + name.len();
+    size_of::<Value>() + ALLOCATION_BYTES + names.iter().map(entry).sum::<usize>()
+}
+
+fn entries_bytes(entries: &[(Value, Value)]) -> usize {
+    entries.iter().map(|(key, value)| value_bytes(key) + value_bytes(value)).sum()
+}
+
 fn wanted(names: &[Name]) -> Wanted<'_> {
     if names.is_empty() { Wanted::All } else { Wanted::Named(names) }
 }
@@ -259,8 +281,7 @@ pub(super) fn has_properties(batch: &Batch, at: usize) -> Done<Option<Element>> 
     if let Some(element) = batch.items.element(at) {
         return Ok(Some(element));
     }
-    let value = batch.items.value(at);
-    match &value {
+    match &*batch.items.get(at) {
         // A property of a vertex is an element, and none has properties here. One of an edge is none.
         Value::Unread(unread) if matches!(**unread, Unread::VertexProperty(_)) => Ok(None),
         other => {

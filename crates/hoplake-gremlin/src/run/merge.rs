@@ -125,7 +125,7 @@ impl Run {
     /// Changes what was found, as the option says from there.
     async fn match_changes(&mut self, map: &MergeMap, batch: &Batch, matched: Vec<(u32, Element)>) -> Done<()> {
         let (parents, elements): (Vec<u32>, Vec<Element>) = matched.into_iter().unzip();
-        let mut rows = batch.take_rows(&parents);
+        let mut rows = batch.take_rows(&parents, &self.growth)?;
         rows.items = Items::of_values(elements.iter().map(|element| (*element).into()).collect());
         let maps = self.maps_of(&map.map, &rows, "option(onMatch) of merge").await?;
         let mut changed = Vec::with_capacity(elements.len());

@@ -19,6 +19,7 @@ mod each;
 mod elements;
 mod expand;
 mod expected;
+mod growth;
 mod kept;
 mod local;
 mod maps;
@@ -42,13 +43,14 @@ use hoplake_engine::{
     change::{Committed, Committer},
 };
 use hoplake_format::PreparedQueries;
-use hoplake_storage::{Branch, MemoryHold};
+use hoplake_storage::{Branch, MemoryHold, Pace};
 
 pub use self::batch::value_bytes;
 use self::{
     batch::{Batch, Items},
     change::Changes,
     computation::Computed,
+    growth::Growth,
     kept::Kept,
     paths::{Labels, PathTree},
     pipe::Pipe,
@@ -126,6 +128,8 @@ pub struct Results {
     /// Values that were read and not taken yet.
     ready: VecDeque<(Value, u64)>,
     hold: MemoryHold,
+    /// The memory of the steps.
+    _plan_hold: MemoryHold,
     /// What each step takes, if that is the result.
     profile: Option<Profile>,
     ended: bool,
@@ -141,6 +145,7 @@ impl Results {
             return Err(GremlinError::ReadOnly("the query writes, and the graph is open for reading alone".into()));
         }
         let hold = branch.context().hold(0)?;
+        let plan_hold = branch.context().hold(plan.settings.plan_bytes)?;
         let mut run = Run::new(plan, transaction, wanted, branch)?;
         run.expected = expected::of(plan, &run.snapshot, wanted);
         let sack = run.settings.sack.clone();
@@ -148,7 +153,7 @@ impl Results {
         pipe.feed(Batch::start(sack));
         pipe.go_in_portions();
         let profile = plan.settings.profile.then(|| Profile::begin(&mut pipe));
-        Ok(Self { run, pipe, ready: VecDeque::new(), hold, profile, ended: false })
+        Ok(Self { run, pipe, ready: VecDeque::new(), hold, _plan_hold: plan_hold, profile, ended: false })
     }
 
     /// The next results, each with how many times it stands there; up to `most` of them, and none at the end.
@@ -158,16 +163,25 @@ impl Results {
     pub async fn next(&mut self, most: usize) -> Result<Vec<(Value, u64)>, GremlinError> {
         while self.ready.len() < most && !self.ended {
             match self.pipe.next(&mut self.run).await? {
-                Some(batch) => {
+                Some(mut batch) => {
+                    let growth = self.run.growth.clone();
+                    let mark = growth.begin();
+                    growth.absorb(batch.hold.take());
                     let bulks: Vec<u64> = batch.rows.iter().map(|row| row.bulk).collect();
-                    let values = self.run.finished(batch.items.into_values(), self.run.wanted.properties).await?;
+                    let values = batch.items.into_values(&growth)?;
+                    let values = self.run.finished(values, self.run.wanted.properties).await?;
                     if self.profile.is_some() {
+                        growth.end(&mark)?;
                         continue;
                     }
                     let values: Vec<Value> = values.into_iter().map(without_entries).collect();
                     let bytes: usize = values.iter().map(value_bytes).sum();
-                    let bytes = self.hold.bytes() + bytes as u64;
-                    self.run.branch.context().resize(&mut self.hold, bytes)?;
+                    let mut hold = None;
+                    growth.hand_over(&mut hold, bytes as u64)?;
+                    growth.end(&mark)?;
+                    if let Some(hold) = hold {
+                        self.hold.join(hold);
+                    }
                     self.ready.extend(values.into_iter().zip(bulks));
                 }
                 None => {
@@ -218,6 +232,10 @@ struct Run {
     expected: Option<Expected>,
     /// Properties that were computed so far.
     computed: Vec<Arc<Computed>>,
+    /// The memory and the work of the steps under way.
+    growth: Growth,
+    /// Gives way to other queries, from turn to turn.
+    pace: Pace,
 }
 
 impl Run {
@@ -229,6 +247,8 @@ impl Run {
             snapshot,
             paths: PathTree::new(settings.paths, branch.context())?,
             side_effects: SideEffects::new(&settings, branch.context())?,
+            growth: Growth::new(branch.context())?,
+            pace: branch.context().pace(),
             branch,
             settings,
             loops: Vec::new(),
@@ -246,7 +266,7 @@ impl Run {
         if self.paths.keeps(!labels.is_empty()) {
             let context = self.branch.context();
             for (at, row) in batch.rows.iter_mut().enumerate() {
-                row.path = self.paths.push(row.path, items.value(at), labels, context)?;
+                row.path = self.paths.push(row.path, &items.get(at), labels, context)?;
             }
         }
         batch.items = items;
@@ -255,14 +275,14 @@ impl Run {
 
     /// Traversers on other items, each from one of a batch.
     fn derived(&mut self, from: &Batch, parents: &[u32], items: Items, labels: &Labels) -> Done<Batch> {
-        let rows = from.take_rows(parents);
+        let rows = from.take_rows(parents, &self.growth)?;
         self.mapped(rows, items, labels)
     }
 
     /// The same traversers on other values; those without one go.
     fn mapped_if(&mut self, batch: &Batch, values: Vec<Option<Value>>, labels: &Labels) -> Done<Batch> {
-        let mut parents = Vec::with_capacity(values.len());
-        let mut items = Vec::with_capacity(values.len());
+        let mut parents = self.growth.column(values.len())?;
+        let mut items = self.growth.column(values.len())?;
         for (at, value) in values.into_iter().enumerate() {
             if let Some(value) = value {
                 parents.push(at as u32);
@@ -277,7 +297,7 @@ impl Run {
         if !labels.is_empty() && self.paths.keeps(true) {
             let context = self.branch.context();
             for (at, row) in batch.rows.iter_mut().enumerate() {
-                row.path = self.paths.relabel(row.path, || batch.items.value(at), labels, context)?;
+                row.path = self.paths.relabel(row.path, || batch.items.get(at), labels, context)?;
             }
         }
         Ok(batch)
@@ -287,7 +307,7 @@ impl Run {
     fn child<'a>(&'a mut self, steps: &'a Steps, batch: &'a Batch) -> BoxFuture<'a, Done<Batch>> {
         Box::pin(async move {
             let places: Vec<u32> = (0..batch.len() as u32).collect();
-            let mut input = batch.take(&places);
+            let mut input = batch.take(&places, &self.growth)?;
             for (row, frame) in input.rows.iter_mut().zip(0u32..) {
                 row.frame = frame;
                 row.bulk = 1;
@@ -301,8 +321,13 @@ impl Run {
     /// All that comes out of a pipe.
     async fn drain(&mut self, pipe: &mut Pipe) -> Done<Batch> {
         let mut all = Batch::default();
+        let mut pieces = 0;
         while let Some(batch) = pipe.next(self).await? {
-            all.append(batch);
+            all.append(batch, &self.growth)?;
+            // A hold for each batch is joined: to look at all that came after each of them would take longer and longer.
+            pieces += 1;
+        }
+        if pieces > 1 {
             self.held(&mut all)?;
         }
         Ok(all)
@@ -310,13 +335,12 @@ impl Run {
 
     /// What a traversal gives first for each row.
     async fn firsts(&mut self, steps: &Steps, batch: &Batch) -> Done<Vec<Option<Value>>> {
-        let found = self.child(steps, batch).await?;
-        let mut firsts = vec![None; batch.len()];
-        for (at, row) in found.rows.iter().enumerate() {
-            let first = &mut firsts[row.frame as usize];
-            if first.is_none() {
-                *first = Some(found.items.value(at));
-            }
+        let mut found = self.child(steps, batch).await?;
+        self.growth.absorb(found.hold.take());
+        let mut firsts: Vec<Option<Value>> = self.growth.column(batch.len())?;
+        firsts.resize_with(batch.len(), || None);
+        for (row, value) in found.rows.iter().zip(found.items.into_values(&self.growth)?) {
+            firsts[row.frame as usize].get_or_insert(value);
         }
         Ok(firsts)
     }
@@ -330,11 +354,7 @@ impl Run {
     /// Counts the memory of a batch.
     fn held(&self, batch: &mut Batch) -> Done<()> {
         let bytes = batch.bytes();
-        match &mut batch.hold {
-            Some(hold) => self.branch.context().resize(hold, bytes)?,
-            hold => *hold = Some(self.branch.context().hold(bytes)?),
-        }
-        Ok(())
+        self.growth.hand_over(&mut batch.hold, bytes)
     }
 }
 

@@ -1,12 +1,16 @@
 //! Where traversers have been: a tree of nodes, each with the one before it. A path is the number of its last node, so that
 //! traversers that part share what they had.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{borrow::Cow, collections::HashSet, sync::Arc};
 
 use foldhash::fast::RandomState;
 use hoplake_storage::{MemoryHold, QueryContext};
 
-use super::batch::value_bytes;
+use super::{
+    Done,
+    batch::value_bytes,
+    growth::{ALLOCATION_BYTES, Growth},
+};
 use crate::{
     error::GremlinError,
     plan::{Name, Paths},
@@ -20,10 +24,17 @@ pub(super) const NO_PATH: u32 = u32::MAX;
 /// Steps of a path that are compared with each other.
 const FEW: usize = 16;
 
+/// Nodes of a chunk.
+const CHUNK_NODES: usize = 1 << 14;
+
+/// Bytes that are acquired ahead, at most.
+const AHEAD_BYTES: u64 = 256 << 10;
+
 /// All paths of a query.
 #[derive(Debug)]
 pub(super) struct PathTree {
-    nodes: Vec<Node>,
+    /// In chunks: a list of all of them would be copied as it grows.
+    nodes: Vec<Vec<Node>>,
     kept: Paths,
     hold: MemoryHold,
     bytes: u64,
@@ -57,52 +68,65 @@ impl PathTree {
     pub(super) fn push(
         &mut self,
         before: u32,
-        value: Value,
+        value: &Value,
         labels: &Labels,
         context: &QueryContext,
     ) -> Result<u32, GremlinError> {
-        self.bytes += (size_of::<Node>() + value_bytes(&value)) as u64;
+        self.bytes += (size_of::<Node>() + value_bytes(value)) as u64;
         if self.bytes > self.hold.bytes() {
             // Ahead, so that not every node asks.
-            context.resize(&mut self.hold, self.bytes + self.bytes / 4 + 4096)?;
+            if self.hold.resize(self.bytes + (self.bytes / 4).min(AHEAD_BYTES) + 4096).is_err() {
+                context.resize(&mut self.hold, self.bytes)?;
+            }
         }
-        let number = self.nodes.len() as u32;
-        if number == NO_PATH {
+        if self.nodes.last().is_none_or(|chunk| chunk.len() == CHUNK_NODES) {
+            // The first chunk may be all there is.
+            self.nodes.push(if self.nodes.is_empty() { Vec::new() } else { Vec::with_capacity(CHUNK_NODES) });
+        }
+        let chunks = self.nodes.len();
+        let Some(chunk) = self.nodes.last_mut() else { return Ok(NO_PATH) };
+        let number = ((chunks - 1) * CHUNK_NODES + chunk.len()) as u64;
+        if number >= u64::from(NO_PATH) {
             return Err(GremlinError::unsupported("the paths of the query have more than 4 billion steps"));
         }
-        self.nodes.push(Node { before, value, labels: labels.clone() });
-        Ok(number)
+        chunk.push(Node { before, value: value.clone(), labels: labels.clone() });
+        Ok(number as u32)
+    }
+
+    fn node(&self, path: u32) -> Option<&Node> {
+        self.nodes.get(path as usize / CHUNK_NODES)?.get(path as usize % CHUNK_NODES)
     }
 
     /// A path whose last step has more labels.
-    pub(super) fn relabel(
+    pub(super) fn relabel<'a>(
         &mut self,
         path: u32,
-        value: impl FnOnce() -> Value,
+        value: impl FnOnce() -> Cow<'a, Value>,
         labels: &Labels,
         context: &QueryContext,
     ) -> Result<u32, GremlinError> {
-        let last = self.nodes.get(path as usize).filter(|_| self.kept == Paths::Whole);
-        let Some(last) = last else { return self.push(path, value(), labels, context) };
+        let last = self.node(path).filter(|_| self.kept == Paths::Whole);
+        let Some(last) = last else { return self.push(path, &value(), labels, context) };
         let (before, value) = (last.before, last.value.clone());
         let mut all = last.labels.to_vec();
         labels.iter().filter(|label| !last.labels.contains(label)).for_each(|label| all.push(label.clone()));
-        self.push(before, value, &all.into(), context)
+        self.push(before, &value, &all.into(), context)
     }
 
     /// The nodes of a path, from the last to the first.
     fn back(&self, path: u32) -> impl Iterator<Item = &Node> {
-        std::iter::successors(self.nodes.get(path as usize), |node| self.nodes.get(node.before as usize))
+        std::iter::successors(self.node(path), |node| self.node(node.before))
     }
 
     /// What was met under a label.
-    pub(super) fn labelled(&self, path: u32, label: &str, pop: Pop) -> Option<Value> {
+    pub(super) fn labelled(&self, path: u32, label: &str, pop: Pop, growth: &Growth) -> Done<Option<Value>> {
         let mut met = self.back(path).filter(|node| node.labels.iter().any(|other| **other == *label));
-        match pop {
-            Pop::Last => met.next().map(|node| node.value.clone()),
-            Pop::First => met.last().map(|node| node.value.clone()),
+        let copy = |node: &Node| growth.copy(&node.value);
+        Ok(match pop {
+            Pop::Last => met.next().map(copy).transpose()?,
+            Pop::First => met.last().map(copy).transpose()?,
             Pop::All | Pop::Mixed => {
-                let mut all: Vec<Value> = met.map(|node| node.value.clone()).collect();
+                let mut all = met.map(copy).collect::<Done<Vec<Value>>>()?;
                 all.reverse();
                 match (all.len(), pop) {
                     (0, _) => None,
@@ -110,7 +134,7 @@ impl PathTree {
                     _ => Some(Value::List(all)),
                 }
             }
-        }
+        })
     }
 
     /// The values of a path, from a label to another.
@@ -122,7 +146,8 @@ impl PathTree {
         path: u32,
         from: Option<&str>,
         to: Option<&str>,
-    ) -> Result<Vec<(Value, Labels)>, GremlinError> {
+        growth: &Growth,
+    ) -> Done<Vec<(Option<Value>, Labels)>> {
         let mut nodes: Vec<&Node> = self.back(path).collect();
         nodes.reverse();
         let has = |node: &&Node, label: &str| node.labels.iter().any(|other| **other == *label);
@@ -140,7 +165,12 @@ impl PathTree {
                 "Could not isolate path because from comes after to: {from}->{to}"
             )));
         }
-        Ok(nodes[begin..end].iter().map(|node| (node.value.clone(), node.labels.clone())).collect())
+        let part = &nodes[begin..end];
+        let mut steps = growth.column(part.len())?;
+        for node in part {
+            steps.push((Some(growth.copy(&node.value)?), node.labels.clone()));
+        }
+        Ok(steps)
     }
 
     /// Whether a path has no value twice.
@@ -160,9 +190,12 @@ impl PathTree {
     }
 
     /// As a value.
-    pub(super) fn path(steps: Vec<(Value, Labels)>) -> Value {
+    pub(super) fn path(steps: Vec<(Value, Labels)>, growth: &Growth) -> Done<Value> {
+        let label_bytes = |label: &Name| label.len() + size_of::<Box<str>>() + ALLOCATION_BYTES;
+        growth.take(steps.iter().flat_map(|(_, labels)| &**labels).map(label_bytes).sum())?;
         let labels = |labels: &Labels| labels.iter().map(|label| Box::from(&**label)).collect();
-        let steps = steps.into_iter().map(|(value, all)| (value, labels(&all))).collect();
-        Value::Path(Box::new(Path { steps }))
+        let mut all = growth.column(steps.len())?;
+        all.extend(steps.into_iter().map(|(value, names)| (value, labels(&names))));
+        Ok(Value::Path(Box::new(Path { steps: all })))
     }
 }

@@ -6,10 +6,11 @@ use std::{
 };
 
 use futures::future::BoxFuture;
+use hoplake_storage::MemoryHold;
 
 use super::{
     Done, Run,
-    batch::{Batch, Items, Row},
+    batch::{Batch, Items, Row, value_bytes},
     branch::{Choosing, Repeating, Uniting},
     dedup::Seen,
     expand::{Expansion, Scan},
@@ -23,6 +24,9 @@ use crate::{
     tokens::Scope,
     value::Value,
 };
+
+/// Units of work that a turn of a step takes besides those of its rows.
+const TURN_UNITS: u64 = 16;
 
 /// A chain of steps.
 ///
@@ -43,6 +47,10 @@ struct StepPipe {
     collected: Batch,
     /// What it gives next.
     ready: VecDeque<Batch>,
+    /// How many of these have a hold of their size.
+    settled: usize,
+    /// The memory of what it keeps between batches.
+    hold: Option<MemoryHold>,
     /// What it took, if that is asked for.
     taken: Option<Box<Taken>>,
 }
@@ -111,6 +119,8 @@ impl Pipe {
                 state,
                 collected: Batch::default(),
                 ready: VecDeque::new(),
+                settled: 0,
+                hold: None,
                 taken: None,
             }
         };
@@ -120,14 +130,17 @@ impl Pipe {
     /// Prepares it for being pulled: a loop whose results go through each step one by one, up to one that takes the first of them, does
     /// not build whole levels.
     pub(super) fn go_in_portions(&mut self) {
-        for at in 0..self.steps.len() {
-            let (before, behind) = self.steps.split_at_mut(at + 1);
-            let takes_some = behind.iter().find(|step| !matches!(step.state, State::Each));
-            let is_limit = |step: &StepPipe| matches!(step.step.kind, StepKind::Range(Scope::Global, _, Some(_)));
-            if let State::Repeating(repeating) = &mut before[at].state
-                && takes_some.is_some_and(is_limit)
+        let is_limit = |step: &StepPipe| matches!(step.step.kind, StepKind::Range(Scope::Global, _, Some(_)));
+        // From the end, so that each step knows the next one behind it that does not go row by row: a query may have 100,000 steps.
+        let mut limited = false;
+        for step in self.steps.iter_mut().rev() {
+            if let State::Repeating(repeating) = &mut step.state
+                && limited
             {
                 repeating.go_in_portions();
+            }
+            if !matches!(step.state, State::Each) {
+                limited = is_limit(step);
             }
         }
     }
@@ -167,6 +180,7 @@ impl Pipe {
                 Turn::Ends if at == last => return Ok(None),
                 Turn::Gives(batch) => {
                     run.branch.context().check_time()?;
+                    run.pace.rest(TURN_UNITS + batch.len() as u64).await?;
                     at += 1;
                     Came::Batch(batch)
                 }
@@ -175,6 +189,7 @@ impl Pipe {
                     Came::End
                 }
                 Turn::Asks if at > 0 => {
+                    run.pace.rest(1).await?;
                     at -= 1;
                     Came::Nothing
                 }
@@ -255,23 +270,36 @@ impl StepPipe {
         // Every traversal within another has turns of its own, so that each level passes here.
         let turn = async move {
             let ended = matches!(came, Came::End);
+            let growth = run.growth.clone();
+            let mark = growth.begin();
             // Somebody may want to know what the steps before have collected or written, if nothing else of them.
             let is_silent = !run.settings.writes && run.settings.collected.is_empty();
             match came {
-                Came::Nothing if self.is_done(is_silent) => return Ok(Turn::Ends),
+                Came::Nothing if self.is_done(is_silent) => {
+                    growth.end(&mark)?;
+                    return Ok(Turn::Ends);
+                }
                 Came::Nothing => {}
                 Came::Batch(batch) => self.take(run, batch).await?,
                 Came::End => self.end(run).await?,
             }
             loop {
                 self.produce(run).await?;
-                match self.ready.pop_front() {
+                for batch in self.ready.iter_mut().skip(self.settled) {
+                    run.held(batch)?;
+                }
+                let next = self.ready.pop_front();
+                self.settled = self.ready.len();
+                match next {
                     Some(batch) if batch.is_empty() => {}
-                    Some(mut batch) => {
-                        run.held(&mut batch)?;
+                    Some(batch) => {
+                        growth.end(&mark)?;
                         return Ok(Turn::Gives(batch));
                     }
-                    None => return Ok(if ended || self.is_done(is_silent) { Turn::Ends } else { Turn::Asks }),
+                    None => {
+                        growth.end(&mark)?;
+                        return Ok(if ended || self.is_done(is_silent) { Turn::Ends } else { Turn::Asks });
+                    }
                 }
             }
         };
@@ -305,10 +333,10 @@ impl StepPipe {
     /// Takes what came from the step before.
     async fn take(&mut self, run: &mut Run, batch: Batch) -> Done<()> {
         if self.waits() {
-            self.collected.append(batch);
-            return run.held(&mut self.collected);
+            // Its hold is joined.
+            return self.collected.append(batch, &run.growth);
         }
-        let Self { step, labels, state, ready, .. } = self;
+        let Self { step, labels, state, ready, hold, .. } = self;
         run.prepare(&batch, &step.together).await?;
         match state {
             State::Each => ready.push_back(run.each(&step.kind, labels, batch).await?),
@@ -346,13 +374,24 @@ impl StepPipe {
                     return Ok(());
                 }
                 let StepKind::Reduce(reduction, _) = &step.kind else { return Ok(()) };
+                let mut bytes = hold.as_ref().map_or(0, MemoryHold::bytes);
                 for (at, row) in batch.rows.iter().enumerate() {
                     let of_frame = &mut reduced[row.frame as usize];
                     match reduction {
                         Reduction::Count => of_frame.add(*reduction, &Value::Null, row.bulk)?,
-                        _ => of_frame.add(*reduction, &batch.items.value(at), row.bulk)?,
+                        _ => {
+                            bytes = bytes.saturating_sub(of_frame.bytes());
+                            let value = batch.items.get(at);
+                            // The least and the greatest are kept.
+                            if !matches!(*value, Value::Number(_)) {
+                                run.growth.take(value_bytes(&value))?;
+                            }
+                            of_frame.add(*reduction, &value, row.bulk)?;
+                            bytes += of_frame.bytes();
+                        }
                     }
                 }
+                run.growth.hand_over(hold, bytes)?;
             }
             State::Range(counts) => {
                 let StepKind::Range(_, low, high) = step.kind else { return Ok(()) };
@@ -376,13 +415,13 @@ impl StepPipe {
 
     /// All has come.
     async fn end(&mut self, run: &mut Run) -> Done<()> {
-        let Self { step, labels, state, ready, collected, .. } = self;
+        let Self { step, labels, state, ready, collected, hold, .. } = self;
         let all = std::mem::take(collected);
         match state {
             State::Barrier(armed) => {
                 if let Some(frames) = armed.take() {
                     run.prepare(&all, &step.together).await?;
-                    ready.extend(run.barrier(&step.kind, labels, all, &frames).await?.parts());
+                    ready.extend(run.barrier(&step.kind, labels, all, &frames).await?.parts(&run.growth)?);
                 }
             }
             State::Reducing(armed, reduced) => {
@@ -393,6 +432,7 @@ impl StepPipe {
                 };
                 reduced.resize_with(slots(&frames), Reduced::default);
                 let values = reduced.drain(..).map(|it| it.finish(reduction)).collect::<Done<Vec<_>>>()?;
+                run.growth.absorb(hold.take());
                 let values = of_frames(values, &frames).filter_map(|(frame, value)| Some((frame, value?)));
                 ready.push_back(run.begun(values.collect(), labels)?);
             }
@@ -457,7 +497,7 @@ where
 
 /// The rows from a number on, up to before another, each in its frame.
 fn within(mut batch: Batch, counts: &mut HashMap<u32, u64>, low: u64, high: Option<u64>) -> Batch {
-    let mut places = Vec::new();
+    let mut is_kept = vec![false; batch.len()];
     for (at, row) in batch.rows.iter_mut().enumerate() {
         let count = counts.entry(row.frame).or_insert(0);
         let (begin, end) = (*count, count.saturating_add(row.bulk));
@@ -465,17 +505,20 @@ fn within(mut batch: Batch, counts: &mut HashMap<u32, u64>, low: u64, high: Opti
         *count = end;
         if kept > 0 {
             row.bulk = kept;
-            places.push(at as u32);
+            is_kept[at] = true;
         }
     }
-    if places.len() == batch.len() { batch } else { batch.take(&places) }
+    batch.keep(|at| is_kept[at])
 }
 
 impl Run {
     /// Traversers that begin here, each in its frame.
     pub(super) fn begun(&mut self, values: Vec<(u32, Value)>, labels: &Labels) -> Done<Batch> {
         let rows = values.iter().map(|(frame, _)| Row { bulk: 1, frame: *frame, path: NO_PATH }).collect::<Vec<_>>();
-        let sacks = self.settings.sack.as_ref().map(|sack| vec![sack.clone(); rows.len()]);
+        let sacks = match &self.settings.sack {
+            Some(sack) => Some(self.growth.copies(sack, value_bytes(sack), rows.len())?),
+            None => None,
+        };
         let batch = Batch { items: Items::default(), rows, sacks, hold: None };
         self.mapped(batch, Items::of_values(values.into_iter().map(|(_, value)| value).collect()), labels)
     }

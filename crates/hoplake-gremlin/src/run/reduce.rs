@@ -8,8 +8,9 @@ use std::{
 
 use super::{
     Done, Run,
-    batch::{Batch, Items},
+    batch::{Batch, Items, value_bytes},
     by::kind_of,
+    growth::Growth,
 };
 use crate::{
     error::GremlinError,
@@ -91,6 +92,11 @@ impl Reduced {
         Ok(())
     }
 
+    /// What it keeps.
+    pub(super) fn bytes(&self) -> u64 {
+        self.extreme.as_ref().map_or(0, |extreme| value_bytes(extreme) as u64)
+    }
+
     pub(super) fn finish(self, reduction: Reduction) -> Done<Option<Value>> {
         let null = self.null.then_some(Value::Null);
         Ok(match reduction {
@@ -126,7 +132,7 @@ fn extreme(least: bool, before: Value, value: &Value) -> Value {
 }
 
 /// What an operator makes of two values.
-pub(super) fn operate(operator: Operator, left: Value, right: Value) -> Done<Value> {
+pub(super) fn operate(operator: Operator, left: Value, right: Value, growth: &Growth) -> Done<Value> {
     let numbers = |compute: fn(&Number, &Number) -> Result<Number, arithmetic::ArithmeticError>| match (&left, &right) {
         (Value::Number(left), Value::Number(right)) => Ok(Value::Number(compute(left, right)?)),
         (Value::Null, other) | (other, Value::Null) => Ok(other.clone()),
@@ -155,15 +161,17 @@ pub(super) fn operate(operator: Operator, left: Value, right: Value) -> Done<Val
             }
             _ => Err(GremlinError::wrong_type(format!("`{}` is of two booleans", operator.name()))),
         },
-        Operator::AddAll => add_all(left, right),
+        Operator::AddAll => add_all(left, right, growth),
     }
 }
 
-fn add_all(left: Value, right: Value) -> Done<Value> {
+fn add_all(left: Value, right: Value, growth: &Growth) -> Done<Value> {
     match (left, right) {
         (Value::Null, other) | (other, Value::Null) => Ok(other),
         (Value::Map(mut entries), Value::Map(more)) => {
+            growth.take(more.len() * size_of::<(Value, Value)>())?;
             for (key, value) in more {
+                growth.work(entries.len() as u64)?;
                 match entries.iter_mut().find(|(other, _)| Key(other) == Key(&key)) {
                     Some((_, before)) => *before = value,
                     None => entries.push((key, value)),
@@ -172,16 +180,20 @@ fn add_all(left: Value, right: Value) -> Done<Value> {
             Ok(Value::Map(entries))
         }
         (Value::List(mut items), more) => {
-            items.extend(items_of(more)?);
+            let more = items_of(more, growth)?;
+            growth.take(more.len() * size_of::<Value>())?;
+            items.extend(more);
             Ok(Value::List(items))
         }
         (Value::Set(items), more) => {
-            let more = items_of(more)?;
-            Ok(Value::Set(distinct(items.into_iter().chain(more))))
+            let more = items_of(more, growth)?;
+            Ok(Value::Set(distinct(items.into_iter().chain(more), growth)?))
         }
         (left @ Value::BulkSet(_), more) => {
-            let mut items = items_of(left)?;
-            items.extend(items_of(more)?);
+            let mut items = items_of(left, growth)?;
+            let more = items_of(more, growth)?;
+            growth.take(more.len() * size_of::<Value>())?;
+            items.extend(more);
             Ok(Value::List(items))
         }
         (left, _) => {
@@ -191,10 +203,20 @@ fn add_all(left: Value, right: Value) -> Done<Value> {
 }
 
 /// Each once, in the order of their first.
-pub(super) fn distinct(values: impl Iterator<Item = Value>) -> Vec<Value> {
+pub(super) fn distinct(values: impl Iterator<Item = Value>, growth: &Growth) -> Done<Vec<Value>> {
     let mut seen = std::collections::HashSet::new();
-    values.filter(|value| seen.insert(OwnedKey(value.clone()))).collect()
+    let mut distinct = Vec::new();
+    for value in values {
+        growth.take(ENTRY_BYTES)?;
+        if seen.insert(OwnedKey(growth.copy(&value)?)) {
+            distinct.push(value);
+        }
+    }
+    Ok(distinct)
 }
+
+/// What an item takes in a set and in a list besides its value.
+const ENTRY_BYTES: usize = size_of::<Value>() * 2;
 
 /// Copies of one value, at most, that a step makes of traversers that were counted and not kept one by one.
 const COPIES_MAX: u64 = 10_000_000;
@@ -210,21 +232,29 @@ pub(super) fn copies(bulk: u64) -> Done<usize> {
 }
 
 /// The items of a collection.
-pub(super) fn items_of(value: Value) -> Done<Vec<Value>> {
+pub(super) fn items_of(value: Value, growth: &Growth) -> Done<Vec<Value>> {
     match value {
         Value::List(items) | Value::Set(items) => Ok(items),
         Value::BulkSet(items) => {
             copies(items.iter().map(|(_, bulk)| *bulk).fold(0, u64::saturating_add))?;
-            Ok(items.into_iter().flat_map(|(item, bulk)| std::iter::repeat_n(item, bulk as usize)).collect())
+            let mut all = Vec::new();
+            for (item, bulk) in items {
+                let copies = growth.copies(&item, value_bytes(&item), bulk as usize)?;
+                growth.take(copies.len() * size_of::<Value>())?;
+                all.extend(copies);
+            }
+            Ok(all)
         }
         other => Err(GremlinError::wrong_type(format!("a collection is needed here, and this is {}", kind_of(&other)))),
     }
 }
 
 /// Adds a path to a tree.
-pub(super) fn plant(tree: &mut Tree, path: Vec<Value>) {
+pub(super) fn plant(tree: &mut Tree, path: Vec<Value>, growth: &Growth) -> Done<()> {
     let mut tree = tree;
     for value in path {
+        growth.work(tree.branches.len() as u64)?;
+        growth.take(size_of::<(Value, Tree)>())?;
         let place = tree.branches.iter().position(|(item, _)| Key(item) == Key(&value));
         let place = place.unwrap_or_else(|| {
             tree.branches.push((value, Tree::default()));
@@ -232,6 +262,7 @@ pub(super) fn plant(tree: &mut Tree, path: Vec<Value>) {
         });
         tree = &mut tree.branches[place].1;
     }
+    Ok(())
 }
 
 /// Rows by their key: what `group` collects before it computes a value of each group.
@@ -244,41 +275,52 @@ pub(super) struct Groups {
     pub(super) initial: Vec<(Value, Value)>,
     /// All rows; the frame of each is its group.
     rows: Batch,
+    bytes: u64,
 }
 
 impl Groups {
     pub(super) fn new(value: By) -> Self {
-        Self { value, keys: Vec::new(), places: HashMap::new(), initial: Vec::new(), rows: Batch::default() }
+        Self { value, keys: Vec::new(), places: HashMap::new(), initial: Vec::new(), rows: Batch::default(), bytes: 0 }
     }
 
     /// Adds the rows that have a key.
-    pub(super) fn add(&mut self, keys: Vec<Option<Value>>, batch: &Batch) {
+    pub(super) fn add(&mut self, keys: Vec<Option<Value>>, batch: &Batch, growth: &Growth) -> Done<()> {
         let places: Vec<u32> = (0..batch.len() as u32).filter(|at| keys[*at as usize].is_some()).collect();
-        let mut rows = batch.take(&places);
+        let mut rows = batch.take(&places, growth)?;
         for (row, key) in rows.rows.iter_mut().zip(keys.into_iter().flatten()) {
+            growth.take(ENTRY_BYTES)?;
             let key = OwnedKey(key);
             row.frame = match self.places.get(&key) {
                 Some(place) => *place,
                 None => {
                     let place = self.keys.len() as u32;
-                    self.keys.push(key.0.clone());
+                    self.bytes += (value_bytes(&key.0) * 2 + ENTRY_BYTES) as u64;
+                    self.keys.push(growth.copy(&key.0)?);
                     self.places.insert(key, place);
                     place
                 }
             };
         }
-        self.rows.append(rows);
+        self.bytes += rows.bytes();
+        self.rows.append(rows, growth)
     }
 
-    pub(super) fn copy(&self) -> Self {
+    /// What they take.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(super) fn copy(&self, growth: &Growth) -> Done<Self> {
         let places: Vec<u32> = (0..self.rows.len() as u32).collect();
-        Self {
+        growth.take(self.initial.iter().map(|(key, value)| value_bytes(key) + value_bytes(value)).sum())?;
+        Ok(Self {
             value: self.value.clone(),
-            keys: self.keys.clone(),
+            keys: growth.copy_all(&self.keys)?,
             places: HashMap::new(),
             initial: self.initial.clone(),
-            rows: self.rows.take(&places),
-        }
+            rows: self.rows.take(&places, growth)?,
+            bytes: self.bytes,
+        })
     }
 }
 
@@ -286,11 +328,13 @@ impl Run {
     /// The map of some groups.
     pub(super) async fn grouped(&mut self, groups: Groups) -> Done<Value> {
         let Groups { value, keys, rows, initial, .. } = groups;
-        let mut values: Vec<Option<Value>> = vec![None; keys.len()];
+        let growth = self.growth.clone();
+        let mut values: Vec<Option<Value>> = growth.column(keys.len())?;
+        values.resize_with(keys.len(), || None);
         match &value {
             By::Steps(steps) => {
                 let reduces = steps.iter().any(|step| super::pipe::is_barrier(step));
-                let found = if reduces {
+                let mut found = if reduces {
                     let mut pipe = super::Pipe::new(steps);
                     pipe.feed(rows);
                     self.drain(&mut pipe).await?
@@ -299,16 +343,14 @@ impl Run {
                     let firsts = self.firsts(steps, &rows).await?;
                     let kept: Vec<u32> =
                         (0..rows.len() as u32).rev().filter(|at| firsts[*at as usize].is_some()).collect();
-                    let mut kept_rows = rows.take_rows(&kept);
-                    kept_rows.items =
-                        Items::Values(kept.iter().filter_map(|at| firsts[*at as usize].clone()).collect());
+                    let mut kept_rows = rows.take_rows(&kept, &growth)?;
+                    let mut firsts = firsts;
+                    kept_rows.items = Items::Values(kept.iter().filter_map(|at| firsts[*at as usize].take()).collect());
                     kept_rows
                 };
-                for (at, row) in found.rows.iter().enumerate() {
-                    let value = &mut values[row.frame as usize];
-                    if value.is_none() {
-                        *value = Some(found.items.value(at));
-                    }
+                growth.absorb(found.hold.take());
+                for (row, value) in found.rows.iter().zip(found.items.into_values(&growth)?) {
+                    values[row.frame as usize].get_or_insert(value);
                 }
             }
             by => {
@@ -316,7 +358,9 @@ impl Run {
                 values.iter_mut().for_each(|value| *value = Some(Value::List(Vec::new())));
                 for (row, computed) in rows.rows.iter().zip(computed) {
                     if let (Some(Value::List(items)), Some(computed)) = (&mut values[row.frame as usize], computed) {
-                        items.extend(std::iter::repeat_n(computed, copies(row.bulk)?));
+                        let copies = copies(row.bulk)?;
+                        growth.take((value_bytes(&computed) + size_of::<Value>()).saturating_mul(copies))?;
+                        items.extend(std::iter::repeat_n(computed, copies));
                     }
                 }
             }
@@ -334,13 +378,15 @@ impl Run {
         key: &By,
         value: &By,
     ) -> Done<Vec<Value>> {
-        let keys = self.by(key, &batch).await?;
+        let mut keys = self.by(key, &batch).await?;
+        let growth = self.growth.clone();
         let mut maps = Vec::with_capacity(frames);
         let mut by_frame: Vec<Vec<u32>> = vec![Vec::new(); frames];
         batch.rows.iter().zip(0u32..).for_each(|(row, at)| by_frame[row.frame as usize].push(at));
         for places in by_frame {
             let mut groups = Groups::new(value.clone());
-            groups.add(places.iter().map(|at| keys[*at as usize].clone()).collect(), &batch.take(&places));
+            let of_frame = places.iter().map(|at| keys[*at as usize].take()).collect();
+            groups.add(of_frame, &batch.take(&places, &growth)?, &growth)?;
             maps.push(self.grouped(groups).await?);
         }
         Ok(maps)
@@ -354,7 +400,9 @@ impl Run {
         for (row, key) in batch.rows.iter().zip(keys) {
             let Some(key) = key else { continue };
             let of_frame = &mut counts[row.frame as usize];
-            let place = *places.entry((row.frame, OwnedKey(key.clone()))).or_insert(of_frame.len());
+            let copy = OwnedKey(self.growth.copy(&key)?);
+            self.growth.take(ENTRY_BYTES)?;
+            let place = *places.entry((row.frame, copy)).or_insert(of_frame.len());
             match of_frame.get_mut(place) {
                 Some((_, count)) => *count = count.saturating_add(row.bulk),
                 None => of_frame.push((key, row.bulk)),

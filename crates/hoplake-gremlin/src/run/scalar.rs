@@ -1,6 +1,9 @@
 //! Text, dates, conversions and lists.
 
-use std::collections::HashSet;
+use std::{
+    collections::HashSet,
+    fmt::{self, Write},
+};
 
 use bigdecimal::{BigDecimal, FromPrimitive, ToPrimitive};
 use jiff::SignedDuration;
@@ -8,10 +11,11 @@ use num_bigint::BigInt;
 
 use super::{
     Done, Run,
-    batch::{Batch, Items},
+    batch::{Batch, Items, value_bytes},
     by::kind_of,
     each::elements,
     elements::Wanted,
+    growth::{ALLOCATION_BYTES, Growth, TextBuilder},
     paths::Labels,
     reduce::{OwnedKey, distinct, items_of},
 };
@@ -30,40 +34,57 @@ impl Run {
             StepKind::Text(_, TextStep::Concat(given)) => self.concat(batch, given, labels).await,
             StepKind::Text(_, TextStep::Format(format, by)) => self.format(batch, format, by, labels).await,
             StepKind::Text(scope, step) => {
-                self.each_value(batch, labels, |value| scoped(*scope, value, |it| text(*scope, step, it)))
+                let growth = self.growth.clone();
+                let change = |value: &Value| scoped(*scope, value, &growth, |it| text(*scope, step, it, &growth));
+                self.each_value(batch, labels, change).await
             }
             StepKind::List(step, given) => {
                 let others = self.given(given, &batch).await?;
-                let mut values = Vec::with_capacity(batch.len());
+                let growth = self.growth.clone();
+                let mut values = growth.column(batch.len())?;
                 for (at, other) in others.into_iter().enumerate() {
                     let by_traversal = matches!(given, Given::Steps(_));
-                    values.push(Some(lists(*step, batch.items.value(at), other.unwrap_or_default(), by_traversal)?));
+                    let own = batch.items.copy(at, &growth)?;
+                    values.push(Some(lists(*step, own, other.unwrap_or_default(), by_traversal, &growth)?));
+                    self.pace.rest(1).await?;
                 }
                 self.mapped_if(&batch, values, labels)
             }
             StepKind::Conjoin(delimiter) => {
-                let values = self.finished(batch.items.clone().into_values(), false).await?;
-                let mut joined = Vec::with_capacity(values.len());
+                let growth = self.growth.clone();
+                let values = self.finished(batch.items.copies(&growth)?, false).await?;
+                let mut joined = growth.column(values.len())?;
                 for value in values {
-                    let items = collection("conjoin", value)?;
-                    let texts: Vec<String> = items.iter().filter(|item| **item != Value::Null).map(shown).collect();
-                    joined.push(Value::Text(texts.join(delimiter).into()));
+                    let items = collection("conjoin", value, &growth)?;
+                    let mut text = growth.text();
+                    for (number, item) in items.iter().filter(|item| **item != Value::Null).enumerate() {
+                        if number > 0 {
+                            text.push(delimiter)?;
+                        }
+                        text.push_value(item)?;
+                    }
+                    joined.push(text.finish());
+                    self.pace.rest(1 + items.len() as u64).await?;
                 }
                 self.mapped(batch, Items::Values(joined), labels)
             }
             StepKind::As(scope, Conversion::String) => {
-                let values = self.finished(batch.items.clone().into_values(), false).await?;
-                let as_text = |value: &Value| {
-                    Ok(Some(match value {
-                        Value::Null => return Err(GremlinError::wrong_type("Can't parse null as String.")),
-                        value => Value::Text(shown(value).into()),
-                    }))
+                let growth = self.growth.clone();
+                let finished = self.finished(batch.items.copies(&growth)?, false).await?;
+                let as_text = |value: &Value| match value {
+                    Value::Null => Err(GremlinError::wrong_type("Can't parse null as String.")),
+                    value => shown(value, &growth).map(Some),
                 };
-                let values = values.iter().map(|value| scoped(*scope, value, as_text)).collect::<Done<Vec<_>>>()?;
+                let mut values = growth.column(finished.len())?;
+                for value in &finished {
+                    values.push(scoped(*scope, value, &growth, as_text)?);
+                    self.pace.rest(1).await?;
+                }
                 self.mapped_if(&batch, values, labels)
             }
             StepKind::As(_, conversion) => {
-                self.each_value(batch, labels, |value| converted(conversion, value).map(Some))
+                let growth = self.growth.clone();
+                self.each_value(batch, labels, |value| converted(conversion, value, &growth).map(Some)).await
             }
             StepKind::Math(formula, by) => {
                 let mut columns = Vec::with_capacity(formula.variables().len());
@@ -98,13 +119,13 @@ impl Run {
                 self.mapped_if(&batch, values, labels)
             }
             StepKind::DateAdd(unit, count) => {
-                self.each_value(batch, labels, |value| later(value, *unit, *count).map(Some))
+                self.each_value(batch, labels, |value| later(value, *unit, *count).map(Some)).await
             }
             StepKind::DateDiff(given) => {
                 let others = self.given(given, &batch).await?;
                 let mut values = Vec::with_capacity(batch.len());
                 for (at, other) in others.into_iter().enumerate() {
-                    values.push(Some(match (batch.items.value(at), other) {
+                    values.push(Some(match (&*batch.items.get(at), other) {
                         (Value::DateTime(moment), Some(Value::DateTime(other))) => {
                             (moment.millis() - other.millis()).into()
                         }
@@ -112,7 +133,7 @@ impl Run {
                         (value, _) => {
                             return Err(GremlinError::wrong_type(format!(
                                 "`dateDiff` is between two points in time, and this is {}",
-                                kind_of(&value)
+                                kind_of(value)
                             )));
                         }
                     }));
@@ -124,16 +145,16 @@ impl Run {
     }
 
     async fn concat(&mut self, batch: Batch, given: &[Given], labels: &Labels) -> Done<Batch> {
-        let mut columns: Vec<Vec<Option<Value>>> =
-            vec![(0..batch.len()).map(|at| Some(batch.items.value(at))).collect()];
+        let growth = self.growth.clone();
+        let mut columns: Vec<Vec<Option<Value>>> = vec![self.own_values(&batch)?];
         for given in given {
             columns.push(self.given(given, &batch).await?);
         }
         let joined = |at: usize| -> Done<Value> {
-            let mut text: Option<String> = None;
+            let mut text = None;
             for column in &columns {
                 match &column[at] {
-                    Some(Value::Text(more)) => text.get_or_insert_default().push_str(more),
+                    Some(Value::Text(more)) => text.get_or_insert_with(|| growth.text()).push(more)?,
                     Some(Value::Null) => {}
                     None => {
                         return Err(GremlinError::wrong_type("a traversal of concat() has no result for a traverser"));
@@ -143,7 +164,7 @@ impl Run {
                     }
                 }
             }
-            Ok(text.map_or(Value::Null, |text| Value::Text(text.into())))
+            Ok(text.map_or(Value::Null, TextBuilder::finish))
         };
         let values = (0..batch.len()).map(joined).collect::<Done<Vec<_>>>()?;
         self.mapped(batch, Items::Values(values), labels)
@@ -172,10 +193,12 @@ impl Run {
         }
         literal.push_str(rest);
         pieces.push((literal, None));
-        let mut texts: Vec<Option<String>> = vec![Some(String::new()); batch.len()];
+        let growth = self.growth.clone();
+        let mut texts: Vec<Option<TextBuilder<'_>>> = growth.column(batch.len())?;
+        texts.extend((0..batch.len()).map(|_| Some(growth.text())));
         let mut number = 0;
         for (before, name) in pieces {
-            texts.iter_mut().flatten().for_each(|text| text.push_str(&before));
+            texts.iter_mut().flatten().try_for_each(|text| text.push(&before))?;
             let Some(name) = name else { continue };
             let values = if &*name == "_" {
                 let identity = By::Identity;
@@ -186,36 +209,54 @@ impl Run {
                 let read = self.read(elements(&batch), Wanted::Named(std::slice::from_ref(&name))).await?;
                 let met = self.met(&name, Pop::Last, &batch).await?;
                 let value = |(at, met): (usize, Option<Value>)| {
-                    batch.items.element(at).and_then(|element| read.first(element, &name)).or(met)
+                    let own = batch.items.element(at).and_then(|element| read.first(element, &name));
+                    own.map(|value| growth.built(value)).transpose().map(|own| own.or(met))
                 };
-                met.into_iter().enumerate().map(value).collect()
+                met.into_iter().enumerate().map(value).collect::<Done<Vec<_>>>()?
             };
             let values =
                 self.finished(values.into_iter().map(|it| it.unwrap_or(Value::Token(ABSENT))).collect(), false).await?;
             for (text, value) in texts.iter_mut().zip(values) {
                 match (value, text.as_mut()) {
                     (Value::Token(ABSENT), _) => *text = None,
-                    (value, Some(text)) => text.push_str(&shown(&value)),
+                    (value, Some(text)) => text.push_value(&value)?,
                     _ => {}
                 }
             }
         }
-        let values = texts.into_iter().map(|text| text.map(|text| Value::Text(text.into()))).collect();
+        let values = texts.into_iter().map(|text| text.map(TextBuilder::finish)).collect();
         self.mapped_if(&batch, values, labels)
     }
 }
+
+/// What a pair takes besides its values.
+const PAIR_BYTES: usize = size_of::<Value>() + ALLOCATION_BYTES;
 
 /// Stands for a value that is not there, among values.
 const ABSENT: crate::tokens::Token = crate::tokens::Token::Pick(crate::tokens::Pick::Unproductive);
 
 /// A change of a value, or of each item of it.
-fn scoped(scope: Scope, value: &Value, change: impl Fn(&Value) -> Done<Option<Value>>) -> Done<Option<Value>> {
+fn scoped(
+    scope: Scope,
+    value: &Value,
+    growth: &Growth,
+    change: impl Fn(&Value) -> Done<Option<Value>>,
+) -> Done<Option<Value>> {
     match (scope, value) {
         (Scope::Local, Value::List(items) | Value::Set(items)) => {
-            let items = items.iter().map(|item| Ok(change(item)?.unwrap_or_default())).collect::<Done<_>>()?;
-            Ok(Some(Value::List(items)))
+            let mut changed = growth.column(items.len())?;
+            for item in items {
+                let before = growth.taken();
+                let value = change(item)?.unwrap_or_default();
+                growth.at_least(before, value_bytes(&value))?;
+                changed.push(value);
+            }
+            Ok(Some(Value::List(changed)))
         }
-        (Scope::Local, Value::BulkSet(_)) => scoped(scope, &Value::List(items_of(value.clone())?), change),
+        (Scope::Local, Value::BulkSet(_)) => {
+            let items = items_of(growth.copy(value)?, growth)?;
+            scoped(scope, &Value::List(items), growth, change)
+        }
         _ => change(value),
     }
 }
@@ -244,17 +285,17 @@ fn name(step: &TextStep) -> &'static str {
     }
 }
 
-fn text(scope: Scope, step: &TextStep, value: &Value) -> Done<Option<Value>> {
+fn text(scope: Scope, step: &TextStep, value: &Value, growth: &Growth) -> Done<Option<Value>> {
     let text = match (step, value) {
         (_, Value::Null) => return Ok(Some(Value::Null)),
         (_, Value::Text(text)) => text,
         (TextStep::Reverse, Value::Path(path)) => {
-            return Ok(Some(Value::List(path.steps.iter().rev().map(|(item, _)| item.clone()).collect())));
+            return growth.copy_all(path.steps.iter().rev().map(|(item, _)| item)).map(|it| Some(Value::List(it)));
         }
         (TextStep::Reverse, Value::List(items) | Value::Set(items)) => {
-            return Ok(Some(Value::List(items.iter().rev().cloned().collect())));
+            return growth.copy_all(items.iter().rev()).map(|items| Some(Value::List(items)));
         }
-        (TextStep::Reverse, other) => return Ok(Some(other.clone())),
+        (TextStep::Reverse, other) => return growth.copy(other).map(Some),
         (step, _) if scope == Scope::Local => {
             let name = name(step);
             return Err(GremlinError::wrong_type(format!(
@@ -263,6 +304,20 @@ fn text(scope: Scope, step: &TextStep, value: &Value) -> Done<Option<Value>> {
         }
         (step, other) => return Err(not_a_text(name(step), other)),
     };
+    if let TextStep::Split(separator) = step {
+        // Counted first: each piece is a text of its own.
+        let count = match separator {
+            Some(empty) if empty.is_empty() => text.chars().count(),
+            Some(separator) => text.matches(&**separator).count(),
+            None => text.split(is_space).count(),
+        };
+        growth.take((count + 1).saturating_mul(PIECE_BYTES))?;
+    }
+    // Upper case has up to three bytes for one, and a text that grows is there twice.
+    growth.take(text.len().saturating_mul(match step {
+        TextStep::ToUpper | TextStep::ToLower => 6,
+        _ => 2,
+    }))?;
     let changed: String = match step {
         TextStep::Split(None) => {
             let words = text.split(is_space).filter(|word| !word.is_empty());
@@ -285,7 +340,9 @@ fn text(scope: Scope, step: &TextStep, value: &Value) -> Done<Option<Value>> {
         TextStep::ToUpper => text.to_uppercase(),
         TextStep::ToLower => text.to_lowercase(),
         TextStep::Reverse => text.chars().rev().collect(),
-        TextStep::Replace(Some(old), Some(new)) if !old.is_empty() => text.replace(&**old, new),
+        TextStep::Replace(Some(old), Some(new)) if !old.is_empty() => {
+            return replaced(text, old, new, growth).map(Some);
+        }
         TextStep::Replace(..) => text.to_string(),
         TextStep::Substring(start, end) => substring(text, *start, *end)?.into(),
         TextStep::Concat(_) | TextStep::Format(..) => text.to_string(),
@@ -336,6 +393,23 @@ fn whole(is_whole: bool, byte: usize) -> Done<usize> {
     }
 }
 
+/// What a piece of a text takes: a value, an allocation of at least 16 bytes, and its place in two lists that may grow by halves.
+const PIECE_BYTES: usize = 2 * size_of::<Value>() + 2 * ALLOCATION_BYTES + 2 * size_of::<&str>();
+
+/// A text in which each of some pieces is another.
+fn replaced(text: &str, old: &str, new: &str, growth: &Growth) -> Done<Value> {
+    let mut replaced = growth.text();
+    let mut end = 0;
+    for (begin, piece) in text.match_indices(old) {
+        replaced.push(&text[end..begin])?;
+        replaced.push(new)?;
+        end = begin + piece.len();
+        growth.work(1)?;
+    }
+    replaced.push(&text[end..])?;
+    Ok(replaced.finish())
+}
+
 /// The pieces between separators, as TinkerPop has them: separators next to each other are one, one at the beginning is
 /// none, and behind one at the end is an empty piece.
 fn pieces<'a>(text: &'a str, separator: &str) -> Vec<&'a str> {
@@ -350,14 +424,40 @@ fn pieces<'a>(text: &'a str, separator: &str) -> Vec<&'a str> {
 }
 
 /// A value as text.
-fn shown(value: &Value) -> String {
-    value.to_string()
+fn shown(value: &Value, growth: &Growth) -> Done<Value> {
+    let mut text = growth.text();
+    text.push_value(value)?;
+    Ok(text.finish())
 }
 
-fn converted(conversion: &Conversion, value: &Value) -> Done<Value> {
-    let cannot = |to: &str| GremlinError::wrong_type(format!("Can't parse {} as {to}.", shown(value)));
+/// Bytes of a value that a message has.
+const MESSAGE_BYTES: usize = 200;
+
+/// The beginning of a value as text, for a message: it may have gigabytes.
+fn briefly(value: &Value) -> String {
+    struct Beginning(String);
+    impl Write for Beginning {
+        fn write_str(&mut self, more: &str) -> fmt::Result {
+            let left = MESSAGE_BYTES.saturating_sub(self.0.len());
+            if more.len() <= left {
+                self.0.push_str(more);
+                return Ok(());
+            }
+            self.0.push_str(&more[..more.floor_char_boundary(left)]);
+            self.0.push('…');
+            Err(fmt::Error)
+        }
+    }
+    let mut beginning = Beginning(String::new());
+    // It ends with an error where the text is cut.
+    let _ = write!(beginning, "{value}");
+    beginning.0
+}
+
+fn converted(conversion: &Conversion, value: &Value, growth: &Growth) -> Done<Value> {
+    let cannot = |to: &str| GremlinError::wrong_type(format!("Can't parse {} as {to}.", briefly(value)));
     match conversion {
-        Conversion::String => Ok(Value::Text(shown(value).into())),
+        Conversion::String => shown(value, growth),
         Conversion::Boolean => match value {
             Value::Boolean(_) => Ok(value.clone()),
             Value::Number(number) => {
@@ -382,8 +482,9 @@ fn converted(conversion: &Conversion, value: &Value) -> Done<Value> {
             let number = match value {
                 Value::Number(number) => number.clone(),
                 Value::Null if kind.is_some() => return Ok(Value::Null),
-                Value::Text(text) => parsed(trimmed(text))
-                    .ok_or_else(|| GremlinError::wrong_type(format!("Can't parse string '{text}' as number.")))?,
+                Value::Text(text) => parsed(trimmed(text)).ok_or_else(|| {
+                    GremlinError::wrong_type(format!("Can't parse string '{}' as number.", briefly(value)))
+                })?,
                 Value::DateTime(moment) => Number::Long(moment.millis()),
                 Value::List(_) => return Err(GremlinError::wrong_type("Can't parse type ArrayList as number.")),
                 other => {
@@ -533,10 +634,10 @@ fn later(value: &Value, unit: Dt, count: i64) -> Done<Value> {
     Ok(Value::DateTime(added))
 }
 
-fn collection(step: &str, value: Value) -> Done<Vec<Value>> {
+fn collection(step: &str, value: Value, growth: &Growth) -> Done<Vec<Value>> {
     match value {
         Value::Path(path) => Ok(path.steps.into_iter().map(|(item, _)| item).collect()),
-        Value::List(_) | Value::Set(_) | Value::BulkSet(_) => items_of(value),
+        Value::List(_) | Value::Set(_) | Value::BulkSet(_) => items_of(value, growth),
         Value::Null => Err(GremlinError::wrong_type(format!("Incoming traverser for {step} step can't be null"))),
         other => Err(GremlinError::wrong_type(format!(
             "{step} step can only take an array or an Iterable type for incoming traversers, encountered {}",
@@ -545,7 +646,7 @@ fn collection(step: &str, value: Value) -> Done<Vec<Value>> {
     }
 }
 
-fn lists(step: ListStep, left: Value, right: Value, by_traversal: bool) -> Done<Value> {
+fn lists(step: ListStep, left: Value, right: Value, by_traversal: bool, growth: &Growth) -> Done<Value> {
     let name = match step {
         ListStep::Combine => "combine",
         ListStep::Merge => "merge",
@@ -555,7 +656,7 @@ fn lists(step: ListStep, left: Value, right: Value, by_traversal: bool) -> Done<
         ListStep::Product => "product",
     };
     if let (ListStep::Merge, Value::Map(_), Value::Map(_)) = (step, &left, &right) {
-        return super::reduce::operate(crate::tokens::Operator::AddAll, left, right);
+        return super::reduce::operate(crate::tokens::Operator::AddAll, left, right, growth);
     }
     if let (ListStep::Merge, Value::Map(_)) = (step, &left) {
         return Err(GremlinError::wrong_type(format!(
@@ -563,10 +664,10 @@ fn lists(step: ListStep, left: Value, right: Value, by_traversal: bool) -> Done<
             kind_of(&right)
         )));
     }
-    let left = collection(name, left)?;
+    let left = collection(name, left, growth)?;
     let right = match right {
         Value::Path(path) => path.steps.into_iter().map(|(item, _)| item).collect(),
-        right @ (Value::List(_) | Value::Set(_) | Value::BulkSet(_)) => items_of(right)?,
+        right @ (Value::List(_) | Value::Set(_) | Value::BulkSet(_)) => items_of(right, growth)?,
         other => {
             let kind = kind_of(&other);
             return Err(GremlinError::wrong_type(match (&other, by_traversal) {
@@ -584,26 +685,43 @@ fn lists(step: ListStep, left: Value, right: Value, by_traversal: bool) -> Done<
             }));
         }
     };
-    let keys = |values: &[Value]| values.iter().cloned().map(OwnedKey).collect::<HashSet<_>>();
+    // For lists and sets of both: values move into them, or are copied as they are counted.
+    growth.take((left.len() + right.len()).saturating_mul(4 * size_of::<Value>()))?;
+    let keys = |values: &[Value]| Ok::<_, GremlinError>(growth.copy_all(values)?.into_iter().map(OwnedKey).collect());
     let without = |values: Vec<Value>, others: &HashSet<OwnedKey>| {
-        distinct(values.into_iter().filter(|value| !others.contains(&OwnedKey(value.clone()))))
+        distinct(values.into_iter().filter(|value| !others.contains(&OwnedKey(value.clone()))), growth)
     };
     Ok(match step {
         ListStep::Combine => Value::List(left.into_iter().chain(right).collect()),
-        ListStep::Merge => Value::Set(distinct(left.into_iter().chain(right))),
-        ListStep::Difference => Value::Set(without(left, &keys(&right))),
+        ListStep::Merge => Value::Set(distinct(left.into_iter().chain(right), growth)?),
+        ListStep::Difference => Value::Set(without(left, &keys(&right)?)?),
         ListStep::Disjunct => {
-            let (of_left, of_right) = (keys(&left), keys(&right));
-            let mut all = without(left, &of_right);
-            all.extend(without(right, &of_left));
+            let of_left: HashSet<OwnedKey> = keys(&left)?;
+            let of_right: HashSet<OwnedKey> = keys(&right)?;
+            let mut all = without(left, &of_right)?;
+            all.extend(without(right, &of_left)?);
             Value::Set(all)
         }
         ListStep::Intersect => {
-            let others = keys(&right);
-            Value::Set(distinct(left.into_iter().filter(|value| others.contains(&OwnedKey(value.clone())))))
+            let others: HashSet<OwnedKey> = keys(&right)?;
+            let common = left.into_iter().filter(|value| others.contains(&OwnedKey(value.clone())));
+            Value::Set(distinct(common, growth)?)
         }
-        ListStep::Product => Value::List(
-            left.iter().flat_map(|a| right.iter().map(|b| Value::List(vec![a.clone(), b.clone()]))).collect(),
-        ),
+        ListStep::Product => {
+            // Every value is in as many pairs as the other list has values.
+            let bytes = |values: &[Value]| values.iter().map(value_bytes).sum::<usize>();
+            let pairs = left.len().saturating_mul(right.len()).saturating_mul(PAIR_BYTES);
+            let copies =
+                bytes(&left).saturating_mul(right.len()).saturating_add(bytes(&right).saturating_mul(left.len()));
+            growth.take(pairs.saturating_add(copies))?;
+            let mut pairs = Vec::with_capacity(left.len() * right.len());
+            for a in &left {
+                for b in &right {
+                    growth.work(2)?;
+                    pairs.push(Value::List(vec![a.clone(), b.clone()]));
+                }
+            }
+            Value::List(pairs)
+        }
     })
 }

@@ -114,7 +114,7 @@ impl Run {
                 parents.resize(paths.len(), at);
             }
         }
-        let mut found = all.take_rows(&parents);
+        let mut found = all.take_rows(&parents, &self.growth)?;
         found.rows.iter_mut().for_each(|row| row.bulk = 1);
         let mut found = self.mapped(found, Items::Values(paths), labels)?;
         found.hold = Some(hold);
@@ -174,7 +174,7 @@ impl Run {
         links.of.extend(frontier.iter().map(|vertex| (*vertex, Vec::new())));
         for (at, row) in found.rows.iter().enumerate() {
             let Some(Element::Edge(edge)) = found.items.element(at) else {
-                let what = kind_of(&found.items.value(at));
+                let what = kind_of(&found.items.get(at));
                 return Err(GremlinError::wrong_type(format!("`shortestPath` goes along edges, and this is {what}")));
             };
             let from = frontier[row.frame as usize];

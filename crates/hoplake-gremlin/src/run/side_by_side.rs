@@ -2,7 +2,9 @@
 
 use futures::future::{try_join, try_join_all};
 
-use super::{Done, Pipe, Run, batch::Batch, kept::distinct, paths::PathTree, side_effects::SideEffects};
+use super::{
+    Done, Pipe, Run, batch::Batch, growth::Growth, kept::distinct, paths::PathTree, side_effects::SideEffects,
+};
 use crate::{
     error::GremlinError,
     plan::{By, Name, Paths, Settings, Steps},
@@ -42,6 +44,9 @@ impl Run {
             kept: self.kept.clone(),
             expected: None,
             computed: self.computed.clone(),
+            // Of its own: turns of several lines do not nest.
+            growth: Growth::new(self.branch.context())?,
+            pace: self.branch.context().pace(),
         }))
     }
 
@@ -107,10 +112,11 @@ impl Run {
     /// What several `by` compute of each row, one after the other: a row for which one has nothing is not asked of those behind it, which
     /// may fail on it.
     pub(super) async fn by_in_turn(&mut self, all: &[&By], batch: &Batch) -> Done<Vec<Vec<Option<Value>>>> {
-        let mut left: Vec<Option<Value>> = (0..batch.len()).map(|at| Some(batch.items.value(at))).collect();
+        let mut left = self.own_values(batch)?;
         let mut columns = Vec::with_capacity(all.len());
         for by in all {
-            let column = self.by_of(by, batch, left.clone()).await?;
+            let own = self.copied(&left)?;
+            let column = self.by_of(by, batch, own).await?;
             left.iter_mut().zip(&column).filter(|(_, found)| found.is_none()).for_each(|(left, _)| *left = None);
             columns.push(column);
         }

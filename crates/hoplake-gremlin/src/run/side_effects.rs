@@ -8,8 +8,9 @@ use hoplake_storage::{MemoryHold, QueryContext};
 
 use super::{
     Done, Run,
-    batch::{Batch, Element, value_bytes},
+    batch::{Batch, ELEMENT_BYTES, Element, tree_bytes, value_bytes},
     by::kind_of,
+    growth::{ALLOCATION_BYTES, Growth},
     reduce::{Groups, OwnedKey, copies},
 };
 use crate::{
@@ -59,10 +60,24 @@ impl SideEffects {
         Ok(Self { effects: initial, hold: context.hold(0)? })
     }
 
-    fn grow(&mut self, bytes: usize, context: &QueryContext) -> Done<()> {
-        let bytes = self.hold.bytes() + bytes as u64;
-        Ok(context.resize(&mut self.hold, bytes)?)
+    /// Takes over what was built for them.
+    fn hand_over(&mut self, more: u64, growth: &Growth) -> Done<()> {
+        let mut part = None;
+        growth.hand_over(&mut part, more)?;
+        if let Some(part) = part {
+            self.hold.join(part);
+        }
+        Ok(())
     }
+
+    fn grow(&mut self, bytes: usize, context: &QueryContext) -> Done<()> {
+        grow(&mut self.hold, bytes, context)
+    }
+}
+
+fn grow(hold: &mut MemoryHold, bytes: usize, context: &QueryContext) -> Done<()> {
+    let bytes = hold.bytes() + bytes as u64;
+    Ok(context.resize(hold, bytes)?)
 }
 
 fn other_kind(name: &Name) -> GremlinError {
@@ -76,23 +91,30 @@ impl Run {
         let empty = || Effect::Collected { values: Vec::new(), places: HashMap::new() };
         self.side_effects.effects.entry(name.clone()).or_insert_with(empty);
         // What is assigned is all that came.
-        if let Some(Effect::Value(before, Some(Operator::Assign))) = self.side_effects.effects.get_mut(name) {
-            *before = Value::BulkSet(values.collect());
-            let bytes = value_bytes(before);
-            return self.side_effects.grow(bytes, &context);
+        let SideEffects { effects, hold } = &mut self.side_effects;
+        if let Some(Effect::Value(before, Some(Operator::Assign))) = effects.get_mut(name) {
+            let values: Vec<_> = values.collect();
+            grow(hold, values.iter().map(|(value, _)| value_bytes(value) + 8).sum(), &context)?;
+            *before = Value::BulkSet(values);
+            return Ok(());
         }
         for (value, bulk) in values {
-            self.side_effects.grow(value_bytes(&value) * 2 + 16, &context)?;
-            match self.side_effects.effects.get_mut(name) {
-                Some(Effect::Collected { values, places }) => count(values, places, value, bulk),
+            if !matches!(effects.get(name), Some(Effect::Value(..))) {
+                grow(hold, value_bytes(&value) * 2 + 16, &context)?;
+            }
+            match effects.get_mut(name) {
+                Some(Effect::Collected { values, places }) => count(values, places, value, bulk, &self.growth)?,
                 Some(Effect::Value(before, reduce)) => {
                     let operator = reduce.unwrap_or(Operator::AddAll);
                     for _ in 0..copies(bulk)? {
+                        let copy = self.growth.copy(&value)?;
+                        grow(hold, value_bytes(&copy), &context)?;
                         let added = match operator {
-                            Operator::AddAll => Value::List(vec![value.clone()]),
-                            _ => value.clone(),
+                            Operator::AddAll => Value::List(vec![copy]),
+                            _ => copy,
                         };
-                        *before = super::reduce::operate(operator, std::mem::take(before), added)?;
+                        let made = super::reduce::operate(operator, std::mem::take(before), added, &self.growth)?;
+                        *before = made;
                     }
                 }
                 _ => return Err(other_kind(name)),
@@ -114,20 +136,22 @@ impl Run {
         batch: &Batch,
         value: &crate::plan::By,
     ) -> Done<()> {
-        let context = self.branch.context().clone();
-        self.side_effects.grow(batch.bytes() as usize, &context)?;
+        let growth = self.growth.clone();
         let groups = || Effect::Groups(Box::new(Groups::new(value.clone())));
         match self.side_effects.effects.entry(name.clone()).or_insert_with(groups) {
             Effect::Groups(groups) => {
-                groups.add(keys, batch);
-                Ok(())
+                let before = groups.bytes();
+                groups.add(keys, batch, &growth)?;
+                let more = groups.bytes() - before;
+                self.side_effects.hand_over(more, &growth)
             }
             Effect::Value(Value::Map(initial), _) => {
                 let mut groups = Groups::new(value.clone());
                 groups.initial = std::mem::take(initial);
-                groups.add(keys, batch);
+                groups.add(keys, batch, &growth)?;
+                let more = groups.bytes();
                 self.side_effects.effects.insert(name.clone(), Effect::Groups(Box::new(groups)));
-                Ok(())
+                self.side_effects.hand_over(more, &growth)
             }
             _ => Err(other_kind(name)),
         }
@@ -142,10 +166,10 @@ impl Run {
             self.side_effects.grow(value_bytes(&key) * 2 + 16, &context)?;
             let effect = self.side_effects.effects.get_mut(name);
             if let Some(effect @ Effect::Value(Value::Map(_), _)) = effect {
-                *effect = counts_of(std::mem::replace(effect, empty()));
+                *effect = counts_of(std::mem::replace(effect, empty()), &self.growth)?;
             }
             match self.side_effects.effects.get_mut(name) {
-                Some(Effect::Counts { counts, places }) => count(counts, places, key, bulk),
+                Some(Effect::Counts { counts, places }) => count(counts, places, key, bulk, &self.growth)?,
                 _ => return Err(other_kind(name)),
             }
         }
@@ -159,8 +183,8 @@ impl Run {
         self.side_effects.grow(bytes, &context)?;
         match self.side_effects.effects.entry(name.clone()).or_insert_with(|| Effect::Tree(Tree::default())) {
             Effect::Tree(tree) => {
-                paths.into_iter().for_each(|path| super::reduce::plant(tree, path));
-                Ok(())
+                let mut paths = paths.into_iter();
+                paths.try_for_each(|path| super::reduce::plant(tree, path, &self.growth))
             }
             _ => Err(other_kind(name)),
         }
@@ -171,7 +195,7 @@ impl Run {
         let context = self.branch.context().clone();
         for at in 0..batch.len() {
             let Some(Element::Edge(edge)) = batch.items.element(at) else {
-                let what = kind_of(&batch.items.value(at));
+                let what = kind_of(&batch.items.get(at));
                 return Err(GremlinError::wrong_type(format!("`subgraph` takes edges, and this is {what}")));
             };
             let empty = || Effect::Graph(Subgraph::default());
@@ -190,9 +214,10 @@ impl Run {
         let mut all = Batch::default();
         for at in 0..batch.len() as u32 {
             self.branch.context().check_time()?;
-            let mut found = self.child(steps, &batch.take(&[at])).await?;
+            let row = batch.take(&[at], &self.growth)?;
+            let mut found = self.child(steps, &row).await?;
             found.rows.iter_mut().for_each(|row| row.frame = at);
-            all.append(found);
+            all.append(found, &self.growth)?;
         }
         Ok(all)
     }
@@ -200,17 +225,29 @@ impl Run {
     /// The value of a side effect, if there is one of that name.
     pub(super) async fn side_effect(&mut self, name: &Name) -> Done<Option<Value>> {
         let Some(effect) = self.side_effects.effects.get(name) else { return Ok(None) };
+        let growth = self.growth.clone();
+        let all = |values: &[(Value, u64)]| values.iter().map(|(value, _)| value_bytes(value) + ENTRY_BYTES).sum();
         let groups = match effect {
-            Effect::Value(value, _) => return Ok(Some(value.clone())),
-            Effect::Collected { values, .. } => return Ok(Some(Value::BulkSet(values.clone()))),
+            Effect::Value(value, _) => return growth.copy(value).map(Some),
+            Effect::Collected { values, .. } => {
+                growth.take(all(values))?;
+                return Ok(Some(Value::BulkSet(values.clone())));
+            }
             Effect::Counts { counts, .. } => {
+                growth.take(all(counts))?;
                 return Ok(Some(Value::Map(
                     counts.iter().map(|(key, count)| (key.clone(), (*count as i64).into())).collect(),
                 )));
             }
-            Effect::Tree(tree) => return Ok(Some(Value::Tree(tree.clone()))),
-            Effect::Graph(graph) => return Ok(Some(graph.value())),
-            Effect::Groups(groups) => groups.copy(),
+            Effect::Tree(tree) => {
+                growth.take(tree_bytes(tree))?;
+                return Ok(Some(Value::Tree(tree.clone())));
+            }
+            Effect::Graph(graph) => {
+                growth.take((graph.vertices.len() + graph.edges.len()) * ELEMENT_BYTES)?;
+                return Ok(Some(graph.value()));
+            }
+            Effect::Groups(groups) => groups.copy(&growth)?,
         };
         self.grouped(groups).await.map(Some)
     }
@@ -218,16 +255,16 @@ impl Run {
 
 /// Whether a traversal reads a side effect behind a step that adds to it: for each traverser it is another then.
 pub(super) fn reads_what_it_collects(steps: &Steps) -> bool {
-    let mut collected: Vec<&Name> = Vec::new();
+    let mut collected: HashSet<&Name> = HashSet::new();
     steps.iter().any(|step| {
         match &step.kind {
             StepKind::Group(Some(name), ..)
             | StepKind::GroupCount(Some(name), _)
             | StepKind::Tree(Some(name), _)
             | StepKind::Subgraph(name)
-            | StepKind::Aggregate(_, name, _) => collected.push(name),
+            | StepKind::Aggregate(_, name, _) => drop(collected.insert(name)),
             StepKind::Select(_, names, ..) | StepKind::Cap(names) => {
-                return names.iter().any(|name| collected.contains(&name));
+                return names.iter().any(|name| collected.contains(name));
             }
             _ => {}
         }
@@ -267,24 +304,42 @@ impl Subgraph {
 }
 
 /// Counts that go on from a map.
-fn counts_of(effect: Effect) -> Effect {
+fn counts_of(effect: Effect, growth: &Growth) -> Done<Effect> {
     let (mut counts, mut places) = (Vec::new(), HashMap::new());
     if let Effect::Value(Value::Map(entries), _) = effect {
         for (key, value) in entries {
             if let Value::Number(number) = value {
-                count(&mut counts, &mut places, key, u64::try_from(crate::value::to_i64(&number)).unwrap_or(0));
+                count(
+                    &mut counts,
+                    &mut places,
+                    key,
+                    u64::try_from(crate::value::to_i64(&number)).unwrap_or(0),
+                    growth,
+                )?;
             }
         }
     }
-    Effect::Counts { counts, places }
+    Ok(Effect::Counts { counts, places })
 }
 
-fn count(counts: &mut Vec<(Value, u64)>, places: &mut HashMap<OwnedKey, usize>, value: Value, bulk: u64) {
-    match places.get(&OwnedKey(value.clone())) {
+fn count(
+    counts: &mut Vec<(Value, u64)>,
+    places: &mut HashMap<OwnedKey, usize>,
+    value: Value,
+    bulk: u64,
+    growth: &Growth,
+) -> Done<()> {
+    let key = OwnedKey(value);
+    match places.get(&key) {
         Some(place) => counts[*place].1 = counts[*place].1.saturating_add(bulk),
         None => {
-            places.insert(OwnedKey(value.clone()), counts.len());
+            let value = growth.copy(&key.0)?;
+            places.insert(key, counts.len());
             counts.push((value, bulk));
         }
     }
+    Ok(())
 }
+
+/// What an item of a side effect takes besides its value, as an entry of a map.
+const ENTRY_BYTES: usize = size_of::<Value>() + ALLOCATION_BYTES;

@@ -11,9 +11,9 @@ use std::{
 
 use futures::{FutureExt, future::BoxFuture};
 use hoplake::{
-    Committed,
+    Committed, QueryContext,
     gremlin::{
-        Names, Plan, Results, Transaction, Wanted, plan,
+        Names, Plan, Results, Transaction, Wanted, is_large, plan_within,
         script::{Script, Statement, Terminal, Transaction as Verb},
         value::{Key, Value},
         value_bytes,
@@ -31,6 +31,8 @@ use crate::{
 
 /// Results that are dropped at a time.
 const DROPPED: usize = 1_000;
+/// How many times a result is there while a message is made of it: as JSON, as text, and in the message.
+const MESSAGE_COPIES: u64 = 3;
 /// The memory of a result that is kept to know it again.
 const KEPT_BYTES: u64 = 256;
 
@@ -98,6 +100,13 @@ pub(crate) async fn run_gremlin(
     let is_session = session.is_some();
     let work = session.unwrap_or(&mut own);
     let stages = match asked.script.calls() {
+        // What takes long to plan has its turn first, so that no more of it goes on at a time than of other work.
+        false if is_large(&asked.script) => {
+            call.enter().await?;
+            let stages = stages(call, asked, None)?;
+            check_writes(call, &stages)?;
+            stages
+        }
         false => {
             let stages = stages(call, asked, None)?;
             check_writes(call, &stages)?;
@@ -200,13 +209,16 @@ impl Stage {
 /// Plans all statements, before anything is done; those that call prepared queries on the graph of a transaction.
 fn stages(call: &mut Call, asked: &GremlinQuery, transaction: Option<&Transaction>) -> Result<Vec<Stage>, Failure> {
     let names = Names(&asked.names);
+    call.limits(&asked.limits);
+    let context = QueryContext::within(&call.memory);
     let mut stages = Vec::with_capacity(asked.script.statements.len());
     for statement in &asked.script.statements {
         stages.push(match statement {
             Statement::Traversal(traversal, terminal) => {
+                context.give_time(call.limits(&asked.limits).timeout.map(|left| left.as_millis() as u64));
                 let plan = match transaction {
-                    Some(transaction) => transaction.plan(traversal, names)?,
-                    None => plan(traversal, names)?,
+                    Some(transaction) => transaction.plan_within(traversal, names, &context)?,
+                    None => plan_within(traversal, names, &context)?,
                 };
                 call.limit_time(plan.settings.timeout_ms.unwrap_or(0));
                 Stage::Run(Box::new(plan), *terminal)
@@ -235,7 +247,7 @@ async fn run(
     let taken = async {
         let mut computed = begun.run(plan, Wanted { properties }, query.context())?;
         let hold = memory.hold(0)?;
-        let mut taking = Taking { results: &mut computed, batch: asked.batch, hold };
+        let mut taking = Taking { results: &mut computed, batch: asked.batch, hold, memory };
         match terminal {
             Some(terminal) => taking.take(terminal, results).await?,
             None => taking.drop_all().await?,
@@ -387,6 +399,7 @@ struct Taking<'a> {
     batch: usize,
     /// For results that are kept to know them again.
     hold: hoplake::MemoryHold,
+    memory: hoplake::MemoryBudget,
 }
 
 impl Taking<'_> {
@@ -397,7 +410,7 @@ impl Taking<'_> {
                 if next.is_empty() {
                     return Ok(());
                 }
-                wanted.put(next).await?;
+                self.give(next, wanted).await?;
             },
             Terminal::Set => self.take_distinct(wanted).await,
             Terminal::Next(None) => match self.take_some(1, wanted).await? {
@@ -415,6 +428,16 @@ impl Taking<'_> {
             }
             Terminal::Iterate => self.drop_all().await,
         }
+    }
+
+    /// Hands results on, with memory for them, and for what messages are made of them.
+    async fn give(&self, results: Vec<(Value, u64)>, wanted: &mut dyn GremlinResults) -> Result<(), Failure> {
+        let copies = |bulk: u64| 1 + bulk.min(self.batch as u64);
+        let bytes = results.iter().map(|(value, bulk)| (value_bytes(value) as u64, copies(*bulk)));
+        let sum = bytes.clone().fold(0, |sum: u64, (bytes, copies)| sum.saturating_add(bytes.saturating_mul(copies)));
+        let largest = bytes.map(|(bytes, _)| bytes).max().unwrap_or(0);
+        let _hold = self.memory.hold(sum.saturating_add(largest * MESSAGE_COPIES))?;
+        wanted.put(results).await
     }
 
     async fn drop_all(&mut self) -> Result<(), Failure> {
@@ -436,7 +459,7 @@ impl Taking<'_> {
                 taken += *bulk;
             }
             next.retain(|(_, bulk)| *bulk > 0);
-            wanted.put(next).await?;
+            self.give(next, wanted).await?;
         }
         Ok(taken)
     }
@@ -444,15 +467,21 @@ impl Taking<'_> {
     /// Each result once.
     async fn take_distinct(&mut self, wanted: &mut dyn GremlinResults) -> Result<(), Failure> {
         let mut seen: HashSet<Known> = HashSet::new();
+        let mut kept = 0;
         loop {
             let next = self.results.next(self.batch).await?;
             if next.is_empty() {
                 return Ok(());
             }
-            self.hold.resize((seen.len() + next.len()) as u64 * KEPT_BYTES)?;
+            let bytes = |some: &[(Value, u64)]| {
+                some.iter().map(|(value, _)| value_bytes(value) as u64 + KEPT_BYTES).sum::<u64>()
+            };
+            self.hold.resize(kept + bytes(&next))?;
             let new = next.into_iter().filter(|(value, _)| seen.insert(Known(value.clone())));
             let new: Vec<_> = new.map(|(value, _)| (value, 1)).collect();
-            wanted.put(new).await?;
+            kept += bytes(&new);
+            self.hold.resize(kept)?;
+            self.give(new, wanted).await?;
         }
     }
 }

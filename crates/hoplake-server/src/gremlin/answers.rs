@@ -12,6 +12,7 @@ use hoplake::{
     gremlin::{
         message::Response,
         value::{Traverser, Value},
+        value_bytes,
     },
 };
 use tokio::sync::mpsc;
@@ -63,6 +64,8 @@ pub(super) struct Queue {
     len: u64,
     /// How many there were.
     all: u64,
+    /// Their memory, from one delivery to the next.
+    hold: Option<MemoryHold>,
 }
 
 impl Queue {
@@ -72,6 +75,10 @@ impl Queue {
         self.len = self.len.saturating_add(more);
         self.all = self.all.saturating_add(more);
         self.results.extend(results);
+    }
+
+    fn bytes(&self) -> u64 {
+        self.results.iter().map(|(value, _)| value_bytes(value) as u64).sum()
     }
 
     /// The next results, `most` of them at most, as they are in a message.
@@ -175,6 +182,9 @@ impl GremlinResults for Answer {
                     self.hand(bytes, is_last).await?;
                 }
             }
+            // While these are delivered, they count for who delivers them.
+            self.queue.hold = None;
+            self.queue.hold = Some(self.memory.hold(self.queue.bytes())?);
             Ok(())
         }
         .boxed()

@@ -2,7 +2,10 @@
 
 use std::io::{BufWriter, Write};
 
-use hoplake::gremlin::value::Value;
+use hoplake::{
+    MemoryHold,
+    gremlin::{value::Value, value_bytes},
+};
 
 use crate::output::{
     Pipe, numbers,
@@ -12,21 +15,35 @@ use crate::output::{
 /// Maps with more keys than this are lines: a table of them would not fit.
 const COLUMNS_MAX: usize = 12;
 
+/// How many times a table has the text of a value: as a cell, and as lines of it.
+const TEXT_COPIES: u64 = 3;
+
 /// The first results of a query.
 pub struct Shown {
     most: usize,
     values: Vec<Value>,
     /// Whether there are more.
     cut: bool,
+    /// The memory of the values and of what shows them.
+    holds: Vec<MemoryHold>,
 }
 
 impl Shown {
     pub fn new(most: usize) -> Self {
-        Self { most, values: Vec::new(), cut: false }
+        Self { most, values: Vec::new(), cut: false, holds: Vec::new() }
     }
 
-    /// Adds results, and returns whether more are wanted.
-    pub fn add(&mut self, results: Vec<(Value, u64)>) -> bool {
+    /// What copies of a result take: the values, and the texts of a table.
+    pub fn bytes(value: &Value, copies: u64) -> u64 {
+        value_bytes(value) as u64 * copies * (1 + TEXT_COPIES)
+    }
+
+    /// Adds results with their memory, and returns whether more are wanted.
+    pub fn add(&mut self, results: Vec<(Value, u64)>, hold: MemoryHold) -> bool {
+        if self.cut {
+            return false;
+        }
+        self.holds.push(hold);
         for (value, bulk) in results {
             for _ in 0..bulk {
                 if self.values.len() == self.most {
@@ -99,12 +116,16 @@ fn name_of(key: &Value) -> Option<&str> {
 mod tests {
     use super::*;
 
+    fn hold() -> MemoryHold {
+        hoplake::MemoryBudget::unlimited("the query").hold(0).unwrap()
+    }
+
     #[test]
     fn maps_are_a_table_and_others_are_lines() {
         let map = |keys: &[&str]| Value::Map(keys.iter().map(|key| (Value::from(*key), Value::from(1_i64))).collect());
         let shown = |values: Vec<Value>| {
             let mut shown = Shown::new(10);
-            shown.add(values.into_iter().map(|value| (value, 1)).collect());
+            shown.add(values.into_iter().map(|value| (value, 1)).collect(), hold());
             shown
         };
         assert_eq!(shown(vec![map(&["a"]), map(&["a", "b"])]).columns(), Some(vec!["a", "b"]));
@@ -119,7 +140,7 @@ mod tests {
     #[test]
     fn results_are_cut_at_the_limit() {
         let mut shown = Shown::new(3);
-        assert!(shown.add(vec![("a".into(), 2)]) && !shown.add(vec![("b".into(), u64::MAX)]));
+        assert!(shown.add(vec![("a".into(), 2)], hold()) && !shown.add(vec![("b".into(), u64::MAX)], hold()));
         assert_eq!((shown.values.len(), shown.count().as_str()), (3, "the first 3 results (:limit shows more)"));
     }
 }

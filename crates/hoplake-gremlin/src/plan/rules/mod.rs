@@ -16,7 +16,8 @@ mod walks;
 
 use std::sync::Arc;
 
-use super::{Paths, Settings, Step, StepKind, Steps};
+use super::{Paths, Settings, Step, StepKind, Steps, work::Work};
+use crate::error::GremlinError;
 
 /// A rule.
 pub(super) struct Rule {
@@ -45,32 +46,37 @@ pub(super) const ALL: [Rule; 5] = [
 
 impl Rule {
     /// The query after the rule; `None` if it changes nothing.
-    pub(super) fn of_query(&self, steps: &Steps, settings: &Settings) -> Option<Steps> {
+    pub(super) fn of_query(&self, steps: &Steps, settings: &Settings, work: &mut Work) -> Option<Steps> {
         let carries = settings.paths != Paths::Unused || settings.sack.is_some();
-        self.within(steps, Place { is_root: true, carries })
+        self.within(steps, Place { is_root: true, carries }, work)
     }
 
     /// Traversals within the steps first.
-    fn within(&self, steps: &Steps, place: Place) -> Option<Steps> {
+    fn within(&self, steps: &Steps, place: Place, work: &mut Work) -> Option<Steps> {
+        if !work.looks_at(steps.len()) {
+            return None;
+        }
         let mut changed: Option<Vec<Arc<Step>>> = None;
         for (at, step) in steps.iter().enumerate() {
-            if let Some(kind) = self.in_step(&step.kind, Place { is_root: false, ..place }) {
+            if let Some(kind) = self.in_step(&step.kind, Place { is_root: false, ..place }, work) {
                 let steps = changed.get_or_insert_with(|| steps.to_vec());
                 steps[at] = Arc::new(Step { kind, ..Step::clone(step) });
             }
         }
         let changed: Option<Steps> = changed.map(Into::into);
-        (self.apply)(changed.as_ref().unwrap_or(steps), place).or(changed)
+        let changed = (self.apply)(changed.as_ref().unwrap_or(steps), place).or(changed)?;
+        // Of the query itself they take the place of those before.
+        (place.is_root || work.makes(changed.len())).then_some(changed)
     }
 
-    fn in_step(&self, kind: &StepKind, place: Place) -> Option<StepKind> {
+    fn in_step(&self, kind: &StepKind, place: Place, work: &mut Work) -> Option<StepKind> {
         if !kind.has_nested() {
             return None;
         }
         let mut kind = kind.clone();
         let mut any = false;
         kind.for_each_nested(&mut |steps| {
-            if let Some(changed) = crate::deep::with_stack(|| self.within(steps, place)) {
+            if let Some(changed) = crate::deep::with_stack(|| self.within(steps, place, work)) {
                 *steps = changed;
                 any = true;
             }
@@ -80,8 +86,14 @@ impl Rule {
 }
 
 /// Applies all rules to the steps of a query.
-pub(super) fn apply(steps: Steps, settings: &Settings) -> Steps {
-    ALL.iter().fold(steps, |steps, rule| rule.of_query(&steps, settings).unwrap_or(steps))
+pub(super) fn apply(mut steps: Steps, settings: &Settings, work: &mut Work) -> Result<Steps, GremlinError> {
+    for rule in &ALL {
+        if let Some(changed) = rule.of_query(&steps, settings, work) {
+            steps = changed;
+        }
+        work.check()?;
+    }
+    Ok(steps)
 }
 
 /// Whether a step gives no labels.

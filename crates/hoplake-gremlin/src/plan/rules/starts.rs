@@ -9,6 +9,10 @@ use crate::{
     tokens::T,
 };
 
+/// Conditions that become a part of `V()`, at most: a scan tests all of them on each of its rows at once, and those that stay steps see
+/// only what is left.
+const TAKEN_MAX: usize = 64;
+
 pub(super) fn apply(steps: &Steps, _: Place) -> Option<Steps> {
     let (first, rest) = steps.split_first()?;
     if first.kind != StepKind::Vertices(None) {
@@ -22,6 +26,7 @@ pub(super) fn apply(steps: &Steps, _: Place) -> Option<Steps> {
     while labels.is_empty()
         && let Some(next) = rest.get(taken)
         && ids.is_none()
+        && taken < TAKEN_MAX
     {
         if let StepKind::Has(By::Token(T::Id), Predicate::Test(Test::Eq | Test::Within, values)) = &next.kind
             && taken == 0
@@ -51,11 +56,12 @@ fn take(kind: &StepKind, found: &mut Found) -> bool {
         StepKind::Has(By::Property(name), predicate) => found.properties.push((name.clone(), predicate.clone())),
         // has(label, key, value)
         StepKind::Where(steps) if steps.len() == 2 && steps.iter().all(|step| is_plain(step)) => {
-            let mut both = found.clone();
-            if !steps.iter().all(|step| matches!(step.kind, StepKind::Has(..)) && take(&step.kind, &mut both)) {
+            // Seen first: a copy of what was found so far, for each of thousands of conditions, would take its square.
+            let is_taken = |kind: &StepKind| matches!(kind, StepKind::Has(By::Token(T::Label) | By::Property(_), _));
+            if !steps.iter().all(|step| is_taken(&step.kind)) {
                 return false;
             }
-            *found = both;
+            return steps.iter().all(|step| take(&step.kind, found));
         }
         _ => return false,
     }

@@ -1,6 +1,6 @@
 //! Properties that several steps read of the same elements are read at the first of them.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use super::Place;
 use crate::{
@@ -31,7 +31,9 @@ impl Reads {
     fn names(&mut self, names: &[Name]) {
         self.count += 1;
         self.all |= names.is_empty();
-        self.names.extend(names.iter().filter(|name| !self.names.contains(name)).cloned().collect::<Vec<_>>());
+        let known: HashSet<&Name> = self.names.iter().collect();
+        let new: Vec<Name> = names.iter().filter(|name| !known.contains(name)).cloned().collect();
+        self.names.extend(new);
     }
 
     /// What a step reads of the elements that come to it.

@@ -1,0 +1,162 @@
+//! The table of steps: all names that a traversal may have behind a dot.
+
+/// Steps and modulators, in the order in which docs/gremlin.md has them.
+pub const STEPS: [&str; 131] = [
+    "V",
+    "E",
+    "inject",
+    "addV",
+    "addE",
+    "mergeV",
+    "mergeE",
+    "call",
+    "out",
+    "in",
+    "both",
+    "outE",
+    "inE",
+    "bothE",
+    "outV",
+    "inV",
+    "bothV",
+    "otherV",
+    "to",
+    "toE",
+    "toV",
+    "element",
+    "has",
+    "hasLabel",
+    "hasId",
+    "hasKey",
+    "hasValue",
+    "hasNot",
+    "is",
+    "where",
+    "filter",
+    "and",
+    "or",
+    "not",
+    "all",
+    "any",
+    "none",
+    "coin",
+    "simplePath",
+    "cyclicPath",
+    "discard",
+    "match",
+    "limit",
+    "range",
+    "skip",
+    "tail",
+    "dedup",
+    "order",
+    "sample",
+    "barrier",
+    "values",
+    "properties",
+    "valueMap",
+    "propertyMap",
+    "elementMap",
+    "id",
+    "label",
+    "key",
+    "value",
+    "constant",
+    "identity",
+    "loops",
+    "path",
+    "select",
+    "project",
+    "map",
+    "flatMap",
+    "local",
+    "unfold",
+    "fold",
+    "index",
+    "count",
+    "sum",
+    "min",
+    "max",
+    "mean",
+    "math",
+    "sack",
+    "group",
+    "groupCount",
+    "tree",
+    "subgraph",
+    "aggregate",
+    "store",
+    "cap",
+    "sideEffect",
+    "fail",
+    "pageRank",
+    "peerPressure",
+    "connectedComponent",
+    "shortestPath",
+    "repeat",
+    "times",
+    "until",
+    "emit",
+    "union",
+    "coalesce",
+    "choose",
+    "branch",
+    "optional",
+    "concat",
+    "format",
+    "split",
+    "replace",
+    "substring",
+    "length",
+    "trim",
+    "lTrim",
+    "rTrim",
+    "toUpper",
+    "toLower",
+    "reverse",
+    "combine",
+    "merge",
+    "difference",
+    "disjunct",
+    "intersect",
+    "product",
+    "conjoin",
+    "asString",
+    "asNumber",
+    "asDate",
+    "asBool",
+    "dateAdd",
+    "dateDiff",
+    "by",
+    "as",
+    "with",
+    "property",
+    "drop",
+    "explain",
+];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// What is lowered by name is in the table, so that whatever goes through the table goes through all steps.
+    #[test]
+    fn every_step_is_in_the_table() {
+        let known: BTreeSet<&str> = STEPS.into_iter().collect();
+        assert_eq!(known.len(), STEPS.len(), "each once");
+        let source = include_str!("kinds.rs");
+        let (_, kinds) = source.split_once("match &*call.name {").unwrap();
+        let (kinds, _) = kinds.split_once("name => return Err(unknown(name))").unwrap();
+        // The arms of the match: names and bars, at one depth.
+        let arms =
+            kinds.lines().filter(|line| line.starts_with("            \"") || line.starts_with("            | \""));
+        let names = arms.flat_map(|line| {
+            let names = line.split("=>").next().unwrap_or_default();
+            names.split('|').filter_map(|name| name.trim().strip_prefix('"')?.split('"').next())
+        });
+        let missing: Vec<&str> = names.filter(|name| !known.contains(name)).collect();
+        assert!(missing.is_empty(), "not in the table: {missing:?}");
+    }
+}

@@ -8,8 +8,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use futures::future::BoxFuture;
-use hoplake_format::{Change, Manifest, Slot, WriterLease};
-use hoplake_storage::{Branch, Cost, QueryContext, Reader, StorageError};
+use hoplake_format::{Change, FormatError, Manifest, Slot, WriterLease, constants::manifest_name};
+use hoplake_storage::{Branch, Cost, QueryContext, Reader};
 
 use crate::{EngineError, versions};
 
@@ -36,8 +36,8 @@ pub struct LogEntry {
 pub struct Log {
     reader: Reader,
     newest: Manifest,
-    /// Manifests that were read, newest first.
-    read: VecDeque<Manifest>,
+    /// Manifests that were read, newest first, and why others could not be.
+    read: VecDeque<Result<Manifest, EngineError>>,
     /// The newest version that was not read; 0 if there is none.
     next: u64,
     branch: Branch,
@@ -52,7 +52,7 @@ impl Log {
         Box::pin(async move {
             let mut branch = QueryContext::new().branch();
             let newest = newest(&reader, &mut branch).await?;
-            let read = [newest.clone()].into();
+            let read = [Ok(newest.clone())].into();
             let next = newest.version - 1;
             Ok(Self { reader, newest, read, next, branch })
         })
@@ -63,18 +63,18 @@ impl Log {
         &self.newest.leases
     }
 
-    /// The next older version; `None` after the oldest.
+    /// The next older version; `None` after the oldest. After an error about one version, the next call goes on with the one before it.
     ///
     /// # Errors
-    /// The store's; [`EngineError::Storage`] if a manifest is damaged.
+    /// The store's; that a manifest is damaged or missing.
     pub fn next<'a>(&'a mut self) -> BoxFuture<'a, Result<Option<LogEntry>, EngineError>> {
         Box::pin(async move {
             // Two manifests: an entry has only the positions that its version moved, compared with the version before.
             while self.read.len() < 2 && self.next > 0 {
                 self.read_on().await?;
             }
-            let Some(manifest) = self.read.pop_front() else { return Ok(None) };
-            let before = self.read.front().map(|before| &before.source_positions);
+            let Some(manifest) = self.read.pop_front().transpose()? else { return Ok(None) };
+            let before = self.read.front().and_then(|before| Some(&before.as_ref().ok()?.source_positions));
             let mut source_positions = manifest.source_positions;
             source_positions.retain(|name, position| before.and_then(|before| before.get(name)) != Some(position));
             let tags = self.newest.tags.iter().filter(|(_, version)| **version == manifest.version);
@@ -98,12 +98,25 @@ impl Log {
         self.next = older.last().map_or(0, |last| last - 1);
         let reader = &self.reader;
         let slots = self.branch.each(older, |version, mut line| async move {
-            Ok::<_, StorageError>((versions::slot(reader, version, &mut line).await?, line))
+            let slot = versions::slot(reader, version, &mut line).await.map_err(EngineError::from);
+            match slot {
+                Err(error) if !error.is_damage() => Err(error),
+                // Of other versions there may be more to say.
+                slot => Ok(((version, slot), line)),
+            }
         });
-        for slot in slots.await? {
-            // A vacuum may have removed some since.
-            if let Some(Slot::Version(manifest)) = slot {
-                self.read.push_back(*manifest);
+        for (version, slot) in slots.await? {
+            match slot {
+                Ok(Some(Slot::Version(manifest))) => self.read.push_back(Ok(*manifest)),
+                // A vacuum has removed it since.
+                Ok(Some(Slot::Removed { .. })) => {}
+                // A removed version leaves a tombstone.
+                Ok(None) => {
+                    let why = "it is missing, though the newest version says that it is there".to_owned();
+                    let location = self.reader.store().location(&manifest_name(version));
+                    self.read.push_back(Err(EngineError::format(location)(FormatError::corrupt("manifest", why))));
+                }
+                Err(error) => self.read.push_back(Err(error)),
             }
         }
         Ok(())

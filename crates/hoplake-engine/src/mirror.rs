@@ -297,6 +297,8 @@ async fn tidy(target: &Store, kept: &[Manifest]) -> Result<u64, EngineError> {
     let unnamed = objects.filter(|name| data_base_version(name).is_some() && !named.contains(name.as_str()));
     let unnamed: Vec<String> = unnamed.collect();
     target.delete(&unnamed).await?;
-    target.remove_staged(DATA_FOLDER, target.clock().unix_ms() as i64 - LEFTOVER_MS).await?;
+    for folder in ["", DATA_FOLDER, MANIFEST_FOLDER] {
+        target.remove_staged(folder, target.clock().unix_ms() as i64 - LEFTOVER_MS).await?;
+    }
     Ok(unnamed.len() as u64)
 }

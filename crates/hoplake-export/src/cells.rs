@@ -106,31 +106,66 @@ impl<'a> Cells<'a> {
         out.push_str(&serde_json::Value::String(text).to_string());
     }
 
-    /// Appends a list as its items with `;` between them, if that is read back as the same list; else nothing.
-    pub(crate) fn append_plain_list(&self, row: usize, infinity: &str, out: &mut String) -> bool {
-        let Self::List(array, items) = self else { return false };
+    /// Appends a list as its items with a separator between them.
+    ///
+    /// # Errors
+    /// Why the list cannot be written so that the same list is read.
+    pub(crate) fn append_items(
+        &self,
+        row: usize,
+        infinity: &str,
+        form: ItemForm,
+        out: &mut String,
+    ) -> Result<(), &'static str> {
+        let Self::List(array, items) = self else { return Ok(()) };
         let (from, to) = (array.value_offsets()[row], array.value_offsets()[row + 1]);
         let before = out.len();
         for item in from..to {
-            if item > from {
-                out.push(';');
+            if items.is_null(item as usize) {
+                return Err("a list has an item without a value, which this format cannot have");
             }
             let begin = out.len();
-            if !items.is_null(item as usize) {
-                items.append(item as usize, infinity, out);
-            }
-            // Empty items would be left out.
-            if out.len() == begin || out[begin..].contains(';') {
-                out.truncate(before);
-                return false;
-            }
+            items.append(item as usize, infinity, out);
+            form.finish_item(begin, item + 1 == to, out)?;
         }
-        let text = out[before..].trim_ascii();
-        let is_readable = !(text.is_empty() || (text.starts_with('[') && text.ends_with(']')));
-        if !is_readable {
-            out.truncate(before);
+        match out.len() == before && to > from {
+            true => {
+                Err("a list has nothing but an empty text, which this format cannot tell from a list without items")
+            }
+            false => Ok(()),
         }
-        is_readable
+    }
+}
+
+/// How the items of a list are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ItemForm {
+    pub(crate) separator: char,
+    /// Whether an item may have the separator, with a backslash before it.
+    pub(crate) is_escaped: bool,
+}
+
+impl ItemForm {
+    /// Ends an item that begins at a byte of the text.
+    fn finish_item(self, begin: usize, is_last: bool, out: &mut String) -> Result<(), &'static str> {
+        if out[begin..].contains(self.separator) {
+            if !self.is_escaped {
+                return Err("an item of a list has the character U+001F, which is between items in this format");
+            }
+            let escaped = out[begin..].replace(self.separator, &format!("\\{}", self.separator));
+            out.truncate(begin);
+            out.push_str(&escaped);
+        }
+        if is_last {
+            return Ok(());
+        }
+        if self.is_escaped && out[begin..].ends_with('\\') {
+            return Err(
+                "an item of a list ends with a backslash, which would make the separator after it a part of it",
+            );
+        }
+        out.push(self.separator);
+        Ok(())
     }
 }
 

@@ -1,9 +1,16 @@
 //! A GraphML document: nodes, then edges, whose data refer to keys that are declared before them.
 //!
-//! XML has no character below U+0020 but tab and line ends, nor U+FFFE and U+FFFF: these become U+FFFD. Lists are arrays of JSON,
-//! dates and moments text. Numbers are those of XML Schema, so that infinity is `INF`.
+//! XML has no character below U+0020 but tab and line ends, nor U+FFFE and U+FFFF: in data these become U+FFFD. In ids and names, which
+//! have to stay different, they become `\uFFFF`, and a backslash two. Lists are arrays of JSON, dates and moments text. Numbers are
+//! those of XML Schema, so that infinity is `INF`.
+//!
+//! **Names.** A reader keeps an attribute under its name, and one name under one type. A property that has two types in different labels
+//! is an attribute for each: `age` and `age (string)`.
 
-use std::collections::HashMap;
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+};
 
 use arrow_array::RecordBatch;
 use hoplake_format::{PropertyType, ScalarType};
@@ -45,11 +52,21 @@ struct XmlTable {
 impl GraphMlEncoder {
     pub(crate) fn new(tables: &Tables) -> Self {
         let (mut ids, mut keys) = (HashMap::new(), Vec::new());
+        let mut names = HashSet::new();
         let mut id_of = |key: AttributeKey| -> String {
             let next = ids.len();
             ids.entry(key.clone())
                 .or_insert_with(|| {
-                    keys.push(key);
+                    let (of, property, kind) = key;
+                    let mut name = distinct(&property).into_owned();
+                    if names.contains(&(of, name.clone())) {
+                        name = format!("{name} ({kind})");
+                    }
+                    // A property may be called like that by itself.
+                    while !names.insert((of, name.clone())) {
+                        name.push('_');
+                    }
+                    keys.push((of, name, kind));
                     format!("d{next}")
                 })
                 .clone()
@@ -83,8 +100,10 @@ impl GraphMlEncoder {
         self.event(Event::Start(BytesStart::new("graphml").with_attributes([("xmlns", NAMESPACE)])))?;
         self.line()?;
         for (number, (of, name, kind)) in std::mem::take(&mut self.keys).into_iter().enumerate() {
-            let (id, name) = (format!("d{number}"), valid(&name));
-            let attributes = [("id", id.as_str()), ("for", of), ("attr.name", name.as_str()), ("attr.type", kind)];
+            let id = format!("d{number}");
+            let attributes =
+                [("id", id), ("for", of.into()), ("attr.name", attribute(&name)), ("attr.type", kind.into())];
+            let attributes = attributes.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
             self.event(Event::Empty(BytesStart::new("key").with_attributes(attributes)))?;
             self.line()?;
         }
@@ -125,7 +144,8 @@ impl Encoder for GraphMlEncoder {
                     ("edge", vec![("source", text(0, row, source)), ("target", text(1, row, target))], 2)
                 }
             };
-            let attributes: Vec<_> = attributes.into_iter().map(|(name, value)| (name, attribute(&value))).collect();
+            let attributes: Vec<_> =
+                attributes.into_iter().map(|(name, id)| (name, attribute(&distinct(&id)))).collect();
             let attributes = attributes.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
             self.event(Event::Start(BytesStart::new(name).with_attributes(attributes)))?;
             self.data(of_label, label)?;
@@ -161,16 +181,36 @@ impl Encoder for GraphMlEncoder {
     }
 }
 
-/// The value of an attribute, escaped; a reader would make spaces of white space that is not a reference.
+/// The value of an attribute of valid characters, escaped; a reader would make spaces of white space that is not a reference.
 fn attribute(value: &str) -> String {
-    let escaped = quick_xml::escape::escape(valid(value));
+    let escaped = quick_xml::escape::escape(value);
     escaped.replace('\t', "&#9;").replace('\n', "&#10;").replace('\r', "&#13;")
+}
+
+/// Whether XML has a character.
+fn is_valid(it: char) -> bool {
+    it >= ' ' && !matches!(it, '\u{fffe}' | '\u{ffff}') || matches!(it, '\t' | '\n' | '\r')
 }
 
 /// The text with what XML does not have replaced.
 fn valid(text: &str) -> String {
-    let is_valid = |it: char| it >= ' ' && it != '\u{fffe}' && it != '\u{ffff}' || matches!(it, '\t' | '\n' | '\r');
     text.chars().map(|it| if is_valid(it) { it } else { char::REPLACEMENT_CHARACTER }).collect()
+}
+
+/// The text with what XML does not have escaped, so that no other text becomes the same.
+fn distinct(text: &str) -> Cow<'_, str> {
+    if text.chars().all(|it| is_valid(it) && it != '\\') {
+        return text.into();
+    }
+    let mut distinct = String::with_capacity(text.len() + 16);
+    for character in text.chars() {
+        match character {
+            '\\' => distinct.push_str("\\\\"),
+            it if is_valid(it) => distinct.push(it),
+            it => distinct.push_str(&format!("\\u{:04X}", u32::from(it))),
+        }
+    }
+    distinct.into()
 }
 
 fn type_name(kind: PropertyType) -> &'static str {
@@ -179,5 +219,19 @@ fn type_name(kind: PropertyType) -> &'static str {
         PropertyType::Scalar(ScalarType::Int64) => "long",
         PropertyType::Scalar(ScalarType::Float64) => "double",
         _ => "string",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_that_differ_stay_different() {
+        assert_eq!(distinct("a b"), "a b");
+        let ids = ["a\u{1}", "a\u{2}", "a\u{fffe}", "a\u{ffff}", "a\u{fffd}", "a\\u0001", "a\\", "a\\\\", "a\t", "a\n"];
+        let written: HashSet<_> = ids.iter().map(|id| distinct(id)).collect();
+        assert_eq!(written.len(), ids.len());
+        assert!(written.iter().all(|id| id.chars().all(is_valid)));
     }
 }

@@ -10,8 +10,12 @@ use hoplake_ingest::source::mapping::{ColumnSpec, CsvSpec, EdgeSpec, Mapping, Pr
 
 use crate::{
     ExportFormat, ExportOptions, FileNames,
+    cells::ItemForm,
     text::{Content, Style, TextColumn},
 };
+
+/// What is between the items of a list for neo4j-admin, which knows no escapes: text hardly ever has it.
+const UNIT_SEPARATOR: char = '\u{1f}';
 
 /// The longest name of a file, without its ending and what tells it from others.
 const STEM_CHARS: usize = 80;
@@ -22,6 +26,7 @@ pub(crate) struct Tables {
     pub(crate) edges: Vec<Table<EdgeTypeId>>,
     vertex_specs: Vec<VertexSpec>,
     edge_specs: Vec<EdgeSpec>,
+    format: ExportFormat,
 }
 
 /// A label or an edge type as a table.
@@ -54,13 +59,14 @@ impl Tables {
             label.is_some_and(|it| options.labels.is_empty() || options.labels.contains(&it.name))
         };
         let mut stems = HashSet::new();
-        let mut tables = Self { vertices: vec![], edges: vec![], vertex_specs: vec![], edge_specs: vec![] };
+        let format = options.format;
+        let mut tables = Self { vertices: vec![], edges: vec![], vertex_specs: vec![], edge_specs: vec![], format };
         let labels: Vec<_> =
             (0u16..).map(LabelId).zip(&schema.vertex_labels).filter(|(_, label)| is_wanted(Some(label))).collect();
         // Labels that share a space of ids need something that tells their keys apart.
         let prefixes = labels.len() > 1;
         for (id, label) in &labels {
-            let (form, spec) = vertex_form(label, options.format, prefixes);
+            let (form, spec) = vertex_form(label, *id, options.format, prefixes);
             let (of, stem) = (*id, stem("vertices", &[&label.name], &mut stems));
             let properties = label.properties.clone();
             tables.vertices.push(Table { of, stem, label: label.name.clone(), ends: None, properties, form });
@@ -90,7 +96,12 @@ impl Tables {
     /// A mapping without entries.
     pub(crate) fn mapping(&self) -> Mapping {
         let is_text = self.vertices.iter().any(|table| matches!(table.form, Form::Text(..)));
-        let csv = CsvSpec { empty_text: is_text, ..CsvSpec::default() };
+        let mut csv = CsvSpec { empty_text: is_text, ..CsvSpec::default() };
+        match self.format {
+            ExportFormat::Neo4j => csv.lists = UNIT_SEPARATOR,
+            ExportFormat::Gremlin => csv.list_escape = Some('\\'),
+            _ => {}
+        }
         Mapping { csv, ..Mapping::default() }
     }
 
@@ -139,7 +150,7 @@ impl Headers {
     /// The name `wanted`, or one like it.
     fn take(&mut self, wanted: &str, number: usize) -> String {
         let mut header = wanted.to_owned();
-        // A reader of headers leaves out white space around them.
+        // Other readers of headers leave out white space around them.
         if wanted.trim() != wanted || wanted.is_empty() {
             header = format!("column_{number}");
         }
@@ -169,13 +180,13 @@ fn property_columns(
     properties.iter().enumerate().map(column).collect()
 }
 
-fn vertex_form(label: &VertexLabel, format: ExportFormat, prefixes: bool) -> (Form, VertexSpec) {
+fn vertex_form(label: &VertexLabel, id: LabelId, format: ExportFormat, prefixes: bool) -> (Form, VertexSpec) {
     let mut headers = Headers::default();
     // Properties have the right to their names.
     let reserve = |wanted: &str| free_name(wanted, &label.properties);
     let key = match format {
         ExportFormat::Gremlin => "~id".to_owned(),
-        ExportFormat::Neo4j => format!("{}:ID({})", reserve("key"), id_space(&label.name)),
+        ExportFormat::Neo4j => format!("{}:ID({})", reserve("key"), id_space(&label.name, id)),
         _ => reserve("key"),
     };
     let key = headers.take(&key, 0);
@@ -222,7 +233,11 @@ fn edge_form(
     let wanted = match format {
         ExportFormat::Gremlin => ["~from".to_owned(), "~to".to_owned()],
         ExportFormat::Neo4j => {
-            [format!(":START_ID({})", id_space(names[0])), format!(":END_ID({})", id_space(names[1]))]
+            let [source, target] = [(names[0], edge.source), (names[1], edge.target)];
+            [
+                format!(":START_ID({})", id_space(source.0, source.1)),
+                format!(":END_ID({})", id_space(target.0, target.1)),
+            ]
         }
         _ => ["source", "target"].map(|wanted| free_name(wanted, &edge.properties)),
     };
@@ -306,9 +321,11 @@ fn text_form<'a>(
     };
     columns.extend(properties.enumerate().map(property));
     let style = match format {
-        ExportFormat::Gremlin => Style { plain_lists: true, infinity: "INF" },
-        ExportFormat::Neo4j => Style { plain_lists: true, infinity: "Infinity" },
-        _ => Style { plain_lists: false, infinity: "Infinity" },
+        ExportFormat::Gremlin => Style { items: Some(ItemForm { separator: ';', is_escaped: true }), infinity: "INF" },
+        ExportFormat::Neo4j => {
+            Style { items: Some(ItemForm { separator: UNIT_SEPARATOR, is_escaped: false }), infinity: "Infinity" }
+        }
+        _ => Style { items: None, infinity: "Infinity" },
     };
     Form::Text(columns.into(), style)
 }
@@ -322,14 +339,20 @@ fn free_name(wanted: &str, properties: &[Property]) -> String {
     name
 }
 
-/// What ids of a label begin with where labels share a space of ids.
+/// What ids of a label begin with where labels share a space of ids. A colon of the label is not the one that ends it: else the key `b:c`
+/// of label `a` and the key `c` of label `a:b` would be one id.
 pub(crate) fn prefix(label: &str) -> String {
-    format!("{label}:")
+    format!("{}:", label.replace('\\', "\\\\").replace(':', "\\:"))
 }
 
-/// The id space of a label; parentheses are those of the header.
-fn id_space(label: &str) -> String {
-    label.replace(['(', ')', '{', '}'], "_")
+/// The id space of a label, in which a header may have parentheses, braces and colons of its own. What is replaced ends with the number of the
+/// label, which no name that stays as it is does, so that two labels never share a space.
+fn id_space(label: &str, number: LabelId) -> String {
+    let is_plain = |it: char| it.is_alphanumeric() || matches!(it, '_' | ' ' | '.');
+    match label.chars().all(is_plain) && !label.is_empty() {
+        true => label.to_owned(),
+        false => format!("{}-{}", label.replace(|it| !is_plain(it), "_"), number.0),
+    }
 }
 
 /// What a property is called in the header of a format.

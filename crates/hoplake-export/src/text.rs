@@ -7,7 +7,10 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 
-use crate::{cells::Cells, files::Encoder};
+use crate::{
+    cells::{Cells, ItemForm},
+    files::Encoder,
+};
 
 /// A column of a text file.
 pub(crate) struct TextColumn {
@@ -36,8 +39,8 @@ impl Content {
 /// What differs between dialects, but for headers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Style {
-    /// Whether lists are `a;b` where they can be; else they are arrays of JSON.
-    pub(crate) plain_lists: bool,
+    /// How the items of lists are written; else lists are arrays of JSON.
+    pub(crate) items: Option<ItemForm>,
     pub(crate) infinity: &'static str,
 }
 
@@ -79,7 +82,14 @@ impl Encoder for TextEncoder {
                 }
                 scratch.clear();
                 match &column.content {
-                    Content::Column(at) => self.push_cell(&cells[*at], row, &mut scratch),
+                    Content::Column(at) => {
+                        let pushed = self.push_cell(&cells[*at], row, &mut scratch);
+                        pushed.map_err(|why| {
+                            let line = self.row + 1;
+                            let hint = "export to parquet or csv, which have all lists";
+                            format!("row {line}, column {:?}: {why}; {hint}", column.header)
+                        })?;
+                    }
                     Content::Prefixed(at, prefix) => {
                         scratch.push_str(prefix);
                         cells[*at].append(row, self.style.infinity, &mut scratch);
@@ -113,18 +123,21 @@ impl Encoder for TextEncoder {
 }
 
 impl TextEncoder {
-    fn push_cell(&mut self, cells: &Cells<'_>, row: usize, scratch: &mut String) {
+    fn push_cell(&mut self, cells: &Cells<'_>, row: usize, scratch: &mut String) -> Result<(), &'static str> {
         let infinity = self.style.infinity;
         if cells.is_null(row) {
-            return;
+            return Ok(());
         }
         if !cells.is_free_text() {
-            return cells.append(row, infinity, &mut self.text);
+            cells.append(row, infinity, &mut self.text);
+            return Ok(());
         }
-        if !(self.style.plain_lists && cells.append_plain_list(row, infinity, scratch)) {
-            cells.append(row, infinity, scratch);
+        match self.style.items.filter(|_| matches!(cells, Cells::List(..))) {
+            Some(form) => cells.append_items(row, infinity, form, scratch)?,
+            None => cells.append(row, infinity, scratch),
         }
         push_quoted(scratch, &mut self.text);
+        Ok(())
     }
 }
 

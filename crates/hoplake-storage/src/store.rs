@@ -417,6 +417,23 @@ impl Store {
         Ok(removed.into_iter().map(info).collect())
     }
 
+    /// The folders below a folder, if the store is a folder: also those that have nothing but what writers left.
+    ///
+    /// # Errors
+    /// [`StorageError::Unavailable`] if the store fails.
+    pub async fn folders(&self, folder: &str) -> Result<Vec<String>, StorageError> {
+        if self.folder.is_none() {
+            return Ok(Vec::new());
+        }
+        let path = if folder.is_empty() { self.prefix.clone() } else { self.path(folder) };
+        let list = async { self.inner.list_with_delimiter(Some(&path)).await.map_err(self.failed("list", folder)) };
+        let name = |path: &object_store::path::Path| {
+            let parts: Vec<_> = path.prefix_match(&self.prefix)?.collect();
+            Some(parts.iter().map(AsRef::as_ref).collect::<Vec<&str>>().join("/"))
+        };
+        Ok(self.in_time(list).await?.common_prefixes.iter().filter_map(name).collect())
+    }
+
     /// Writes an object, and replaces any existing one.
     ///
     /// # Errors

@@ -16,7 +16,7 @@ use std::{
 
 use futures::{StreamExt, TryStreamExt};
 use glob::{MatchOptions, Pattern};
-use hoplake_ingest::source::{Copies, STANDARD_INPUT, mapping};
+use hoplake_ingest::source::{Copies, ReadLimits, STANDARD_INPUT, mapping};
 use hoplake_storage::Store;
 use tempfile::TempDir;
 use tokio::task::spawn_blocking;
@@ -106,7 +106,8 @@ pub(crate) async fn gather(options: &LoadOptions) -> Result<Inputs, Error> {
     if let Some(mapping) = &options.mapping {
         copying.copy(mapping).await?;
         let (name, place) = copying.copies.get(mapping).unwrap_or((mapping, mapping));
-        for named in mapping::files(name, place)? {
+        let limits = ReadLimits { memory_bytes: Some(options.memory_bytes), ..options.limits };
+        for named in mapping::files(name, place, &limits)? {
             copying.add_named(&named, mapping).await?;
         }
     }

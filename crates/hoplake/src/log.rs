@@ -40,10 +40,11 @@ impl Log {
         self.0.leases()
     }
 
-    /// The next older version; `None` after the oldest. Some are read at a time.
+    /// The next older version; `None` after the oldest. Some are read at a time. After an error about one version, the next call
+    /// goes on with the one before it.
     ///
     /// # Errors
-    /// The store's; [`Corrupt`](ErrorKind::Corrupt) if a manifest is damaged.
+    /// The store's; [`Corrupt`](ErrorKind::Corrupt) if a manifest is damaged or missing.
     pub async fn next(&mut self) -> Result<Option<LogEntry>, Error> {
         Ok(self.0.next().await?)
     }

@@ -174,7 +174,7 @@ impl Test {
         let array: ArrayRef = match of {
             ScalarType::Bool => Arc::new(BooleanArray::from(self.each(texts, of, text::boolean)?)),
             ScalarType::Int64 => Arc::new(Int64Array::from(self.each(texts, of, text::int64)?)),
-            ScalarType::Float64 => Arc::new(Float64Array::from(self.each(texts, of, text::float64)?)),
+            ScalarType::Float64 => Arc::new(Float64Array::from(self.each(texts, of, text::exact_float64)?)),
             ScalarType::Date => Arc::new(Date32Array::from(self.each(texts, of, text::date)?)),
             ScalarType::Timestamp => {
                 let micros = TimestampMicrosecondArray::from(self.each(texts, of, text::exact_timestamp)?);

@@ -53,6 +53,10 @@ use proof::Past;
 /// Manifests that are read or overwritten at the same time.
 const PARALLEL: usize = 32;
 
+/// Where a place without a graph may have files that were not finished: of a first load, or of an export that was killed. Not in all that is
+/// below, since it could be any folder.
+const EXPORTED: [&str; 5] = ["", DATA_FOLDER, MANIFEST_FOLDER, "vertices", "edges"];
+
 /// The maximum number of damaged or missing objects that an error names.
 const DAMAGES_TOLD: usize = 8;
 
@@ -130,7 +134,8 @@ pub fn vacuum<'a>(
             let newest = match versions::newest(reader, branch).await? {
                 Some(newest) => newest,
                 None => {
-                    remove_staged(store, settings.written_before_unix_ms, &mut staged).await?;
+                    let before = settings.written_before_unix_ms;
+                    remove_staged(store, EXPORTED.map(str::to_owned), before, &mut staged).await?;
                     // A first load may be at work on it.
                     let is_at_work = |object: &ObjectInfo| object.modified_unix_ms >= settings.written_before_unix_ms;
                     match () {
@@ -152,7 +157,8 @@ pub fn vacuum<'a>(
             }
             refuse(store, &damages)?;
             // Their versions are unknown, and they occupy space that is needed now.
-            remove_staged(store, settings.written_before_unix_ms, &mut staged).await?;
+            let folders = folders_of(store).await?;
+            remove_staged(store, folders, settings.written_before_unix_ms, &mut staged).await?;
             let present = versions_present(store).await?;
             return Vacuum { reader, settings, branch, listed, present, past, since }.run(newest, staged).await;
         }
@@ -315,10 +321,30 @@ impl Vacuum<'_> {
     }
 }
 
+/// The folders of a graph, those of its feeds among them: `feeds/<source>` is the deepest.
+async fn folders_of(store: &Store) -> Result<Vec<String>, EngineError> {
+    let mut folders = vec![String::new()];
+    let mut from = 0;
+    for _ in 0..2 {
+        let level = from..folders.len();
+        from = folders.len();
+        for at in level {
+            let below = store.folders(&folders[at]).await?;
+            folders.extend(below);
+        }
+    }
+    Ok(folders)
+}
+
 /// Removes the files of objects that were never finished, which no listing of objects shows.
-async fn remove_staged(store: &Store, before_unix_ms: i64, removed: &mut Vacuumed) -> Result<(), EngineError> {
-    for folder in ["", DATA_FOLDER, MANIFEST_FOLDER] {
-        for file in store.remove_staged(folder, before_unix_ms).await? {
+async fn remove_staged(
+    store: &Store,
+    folders: impl IntoIterator<Item = String>,
+    before_unix_ms: i64,
+    removed: &mut Vacuumed,
+) -> Result<(), EngineError> {
+    for folder in folders {
+        for file in store.remove_staged(&folder, before_unix_ms).await? {
             removed.objects += 1;
             removed.bytes += file.bytes;
         }

@@ -4,7 +4,7 @@
 //! The newest version is found from a listing and the slots themselves, not from the hint, and if its manifest cannot be
 //! read the next older one says which versions there are: what verification is for is that something does not read.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use futures::{StreamExt, stream};
 use hoplake_format::{
@@ -13,7 +13,7 @@ use hoplake_format::{
 };
 use hoplake_storage::{Branch, Reader};
 
-use super::{Findings, Verified};
+use super::{Findings, Lengths, Verified};
 use crate::{EngineError, OpenSettings, Snapshot, versions};
 
 /// Manifests that are read ahead.
@@ -37,6 +37,8 @@ pub struct Verification {
     pub versions: Vec<(u64, bool)>,
     /// All damage, of the newest version first; of very much of it, the first thousand.
     pub damages: Vec<Damage>,
+    /// Up to where sources were read, in the newest version that can be read. What their positions name is beside the graph, and theirs to verify.
+    pub source_positions: BTreeMap<String, String>,
 }
 
 impl Verification {
@@ -77,6 +79,7 @@ pub async fn verify_graph(
     let read = |version| async move { (version, versions::read(reader, version, &mut from.clone()).await) };
     let mut manifests = stream::iter(past.into_iter().rev()).map(read).buffered(PARALLEL);
     let mut before: Option<Arc<Snapshot>> = None;
+    let mut lengths = Lengths::default();
     let mut next = newest.clone().map(|newest| (newest.version, Ok(newest)));
     while let Some((version, manifest)) = next {
         found.of_version(Some(version));
@@ -87,6 +90,7 @@ pub async fn verify_graph(
         };
         let mut is_intact = false;
         if let Some(manifest) = manifest {
+            lengths.add(&manifest);
             let opened = Snapshot::of_manifest(manifest, reader.clone(), before.as_deref());
             if let Some(snapshot) = found.note(opened)? {
                 let snapshot = Arc::new(snapshot);
@@ -101,11 +105,13 @@ pub async fn verify_graph(
         intact.push((version, is_intact));
         next = manifests.next().await;
     }
+    lengths.check(reader.store(), &mut found).await?;
     found.of_version(None);
     let hint = check_hint(reader, newest.as_ref(), lost.iter().max().copied()).await;
     found.note(hint)?;
     intact.sort_unstable();
-    Ok(Verification { verified: found.verified, versions: intact, damages: found.told() })
+    let source_positions = newest.map(|newest| newest.source_positions).unwrap_or_default();
+    Ok(Verification { verified: found.verified, versions: intact, damages: found.told(), source_positions })
 }
 
 fn missing(reader: &Reader, version: u64, why: String) -> EngineError {

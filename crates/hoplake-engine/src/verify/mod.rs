@@ -1,7 +1,7 @@
 //! Reads everything and says whether it is intact: of one version ([`Snapshot::verify`]), or of a graph with all its versions
 //! ([`verify_graph`]).
 //!
-//! Every object is read from end to end, once, against its checksum in the manifest. The blocks of segments are checked by
+//! Every object is read from end to end, once, against its checksum in the manifest, and has to end there (`lengths`). The blocks of segments are checked by
 //! themselves as they come, to name those that are damaged; each is decoded, and what it says is held against the index, the
 //! schema and the counts. Nothing comes from a cache: what counts is what the store has. Of one version, and of the newest of a graph,
 //! property indexes are then held against the rows (`indexes`).
@@ -10,6 +10,7 @@ mod blocks;
 mod findings;
 mod graph;
 mod indexes;
+mod lengths;
 mod segment;
 pub(crate) mod stored;
 
@@ -22,6 +23,7 @@ use crate::{EngineError, Snapshot, scan::EXTENT_BYTES};
 
 use findings::Findings;
 pub use graph::{Damage, Verification, verify_graph};
+use lengths::Lengths;
 use stored::{StoredObject, extents};
 
 /// What was read and found intact.
@@ -45,6 +47,9 @@ impl Snapshot {
         if self.verify_into(&mut found, &progress).await? {
             found.note(self.verify_indexes().await)?;
         }
+        let mut lengths = Lengths::default();
+        lengths.add(self.manifest());
+        lengths.check(self.reader().store(), &mut found).await?;
         match found.damages.into_iter().next() {
             Some((_, damage)) => Err(damage),
             None => Ok(found.verified),

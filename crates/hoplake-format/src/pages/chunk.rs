@@ -14,6 +14,7 @@ use super::{
     PageLimits, corrupt,
     groups::Window,
     header::{DataV2, PageHeader, PageKind},
+    int96,
     values::{check_dictionary, check_values},
 };
 
@@ -128,6 +129,8 @@ impl<R: ChunkReader> ChunkPages<R> {
                     let mut rest = skip_levels(&buf, repetitions, self.max_repetition, values)?;
                     rest = skip_levels(rest, definitions, self.max_definition, values)?;
                     check_values(encoding, rest, values, &self.limits)?;
+                    let levels = buf.len() - rest.len();
+                    let buf = self.in_range(encoding, buf, levels);
                     return Ok(Some(Page::DataPage {
                         num_values: values,
                         encoding,
@@ -157,6 +160,7 @@ impl<R: ChunkReader> ChunkPages<R> {
         }
         let buf = self.decompress(body, header.decompressed)?;
         check_dictionary(self.of, self.type_length, values, &buf)?;
+        let buf = self.in_range(Encoding::PLAIN, buf, 0);
         Ok(Page::DictionaryPage { buf, num_values: values, encoding, is_sorted: false })
     }
 
@@ -178,6 +182,7 @@ impl<R: ChunkReader> ChunkPages<R> {
             body.clone()
         };
         check_values(page.encoding, &buf[levels..], page.values - page.nulls, &self.limits)?;
+        let buf = self.in_range(page.encoding, buf, levels);
         Ok(Page::DataPageV2 {
             num_values: page.values,
             encoding: page.encoding,
@@ -189,6 +194,11 @@ impl<R: ChunkReader> ChunkPages<R> {
             statistics: None,
             buf,
         })
+    }
+
+    /// A page whose moments no decoder can wrap around; its values begin after its levels.
+    fn in_range(&self, encoding: Encoding, page: Bytes, levels: usize) -> Bytes {
+        if self.of == Type::INT96 && encoding == Encoding::PLAIN { int96::bounded(page, levels) } else { page }
     }
 
     /// Counts the values of a page against those of its chunk.

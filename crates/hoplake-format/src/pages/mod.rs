@@ -10,6 +10,7 @@
 //! footer      groups have the columns they claim; column chunks are within the file; rows and values agree
 //! header      a page is within its chunk; its decoded size is within the limits
 //! values      lengths within a page fit into it, as do the values of a dictionary
+//! int96       moments are within what their decoder can hold
 //! chunk       pages, decompressed here: a `PageReader`
 //! groups      row groups made of such pages
 //! ```
@@ -21,6 +22,7 @@ mod definition;
 mod footer;
 mod groups;
 mod header;
+mod int96;
 mod thrift;
 mod values;
 

@@ -10,6 +10,7 @@
 
 mod adjacency;
 mod edges;
+mod footprint;
 mod groups;
 mod indexes;
 mod objects;
@@ -107,6 +108,7 @@ pub fn build(
         let message = format!("a load needs at least {} MiB of memory; raise --memory", MEMORY_BYTES_MIN >> 20);
         return Err(IngestError::Invalid(message));
     }
+    footprint::check(dataset, settings.threads.max(1), settings.memory_bytes)?;
     let spill = match &settings.temp_dir {
         Some(folder) => tempfile::tempdir_in(folder),
         None => tempfile::tempdir(),

@@ -4,7 +4,11 @@
 //! already been written to the columns before. These columns can be [truncated](Column::truncate); their
 //! vectors become the buffers of the array without a copy.
 
-use std::sync::Arc;
+use std::{
+    borrow::Cow,
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use arrow_array::{
     ArrayRef, BooleanArray, Date32Array, Float64Array, Int64Array, ListArray, StringArray, TimestampMicrosecondArray,
@@ -15,6 +19,8 @@ use hoplake_format::{
     KeyType, PropertyType, ScalarType, TIMESTAMP_ZONE,
     text::{self, DATE_DAYS, OUT_OF_RANGE, TIMESTAMP_MICROS, boolean, int64},
 };
+
+use jiff::{fmt::temporal::DateTimeParser, tz::TimeZone};
 
 use super::values;
 
@@ -28,14 +34,96 @@ pub(crate) struct Parse {
     pub(crate) kind: PropertyType,
     /// The unit of a whole number in a column of dates or timestamps: microseconds since 1970.
     pub(crate) epoch_unit_micros: Option<i64>,
-    /// The separator between the values of a list.
-    pub(crate) separator: u8,
+    /// How a list is written.
+    pub(crate) list: ListForm,
+    /// The time zone of moments without one; UTC if it is not set.
+    pub(crate) zone: Option<Zone>,
 }
+
+/// How the items of a list are written in a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ListForm {
+    /// What is between items.
+    pub(crate) separator: u8,
+    /// What is before a separator that is part of an item.
+    pub(crate) escape: Option<u8>,
+    /// Whether nothing between separators is an item, and an empty field in quotes a list without any; else both are left out.
+    pub(crate) empty_items: bool,
+    /// Whether a field in brackets is an array of JSON, as rows are printed.
+    pub(crate) json: bool,
+}
+
+impl ListForm {
+    /// Items between separators; arrays of JSON, too, if that is `;`.
+    pub(crate) fn separated(separator: u8) -> Self {
+        Self { separator, escape: None, empty_items: false, json: separator == b';' }
+    }
+
+    /// The items of a field that is not an array of JSON.
+    fn items<'a>(self, field: &'a [u8]) -> Vec<Cow<'a, [u8]>> {
+        if field.is_empty() {
+            return Vec::new();
+        }
+        let mut items: Vec<Cow<'a, [u8]>> = Vec::new();
+        let mut goes_on = false;
+        for piece in field.split(|byte| *byte == self.separator) {
+            let escaped = self.escape.and_then(|escape| piece.strip_suffix(&[escape]));
+            match items.last_mut().filter(|_| goes_on) {
+                Some(item) => {
+                    item.to_mut().push(self.separator);
+                    item.to_mut().extend_from_slice(escaped.unwrap_or(piece));
+                }
+                None => items.push(escaped.unwrap_or(piece).into()),
+            }
+            goes_on = escaped.is_some();
+        }
+        // Behind the last there is no separator.
+        if let (true, Some(escape), Some(last)) = (goes_on, self.escape, items.last_mut()) {
+            last.to_mut().push(escape);
+        }
+        items.retain(|item| self.empty_items || !item.is_empty());
+        items
+    }
+}
+
+/// A time zone, by offset or name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Zone(&'static TimeZone);
+
+/// The zones that headers named so far. There are some 600 names and 2,880 offsets, so that what is kept for ever is bounded, and
+/// [`Parse`] stays plain data that is copied for each column.
+static ZONES: Mutex<BTreeMap<String, Zone>> = Mutex::new(BTreeMap::new());
+
+impl Zone {
+    /// The zone called `+02:00`, `Z` or `Europe/Stockholm`.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        let mut zones = ZONES.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(zone) = zones.get(name) {
+            return Some(*zone);
+        }
+        let zone = match name {
+            "Z" | "z" => TimeZone::UTC,
+            // `+02`, `+0200` and `+02:00`, which are read like those of a moment.
+            name if name.starts_with(['+', '-']) => {
+                let moment = format!("1970-01-01T00:00{name}");
+                let pieces = OFFSETS.parse_pieces(&moment).ok()?;
+                let offset = pieces.to_numeric_offset().filter(|_| pieces.time_zone_annotation().is_none())?;
+                TimeZone::fixed(Some(offset).filter(|it| it.seconds().abs() < 86_400)?)
+            }
+            name => TimeZone::get(name).ok()?,
+        };
+        let zone = Self(Box::leak(Box::new(zone)));
+        zones.insert(name.to_owned(), zone);
+        Some(zone)
+    }
+}
+
+static OFFSETS: DateTimeParser = DateTimeParser::new();
 
 impl Parse {
     /// Values of this type, dates in ISO 8601, lists separated by `;`.
     pub(crate) fn new(kind: PropertyType) -> Self {
-        Self { kind, epoch_unit_micros: None, separator: b';' }
+        Self { kind, epoch_unit_micros: None, list: ListForm::separated(b';'), zone: None }
     }
 
     /// A key of this type.
@@ -90,7 +178,8 @@ impl Column {
 
     /// Appends the value of a field; an empty one is a null. Returns the bytes it takes, or why it is not
     /// a value, as the end of a sentence; the column is then as it was.
-    pub(crate) fn append(&mut self, field: &[u8]) -> Result<usize, &'static str> {
+    #[cfg(test)]
+    fn append(&mut self, field: &[u8]) -> Result<usize, &'static str> {
         if field.is_empty() { Ok(self.append_null()) } else { self.append_value(field) }
     }
 
@@ -121,10 +210,10 @@ impl Column {
                 4
             }
             Values::Timestamp(values) => {
-                values.push(timestamp(field, self.parse.epoch_unit_micros)?);
+                values.push(timestamp(field, self.parse)?);
                 8
             }
-            Values::List { ends, items } => append_list(field, self.parse.separator, ends, items)?,
+            Values::List { ends, items } => append_list(field, self.parse.list, ends, items)?,
         };
         self.nulls.append_non_null();
         self.rows += 1;
@@ -195,12 +284,11 @@ impl Column {
     }
 }
 
-/// Appends the items of a list: an array of JSON where `;` is the separator, as rows are printed; else empty items are
-/// left out.
-fn append_list(field: &[u8], separator: u8, ends: &mut Vec<i32>, items: &mut Column) -> Result<usize, &'static str> {
+/// Appends the items of a list.
+fn append_list(field: &[u8], form: ListForm, ends: &mut Vec<i32>, items: &mut Column) -> Result<usize, &'static str> {
     let before = items.rows;
     let mut bytes = 4;
-    let json = text::trimmed(field).filter(|text| separator == b';' && text.starts_with('[') && text.ends_with(']'));
+    let json = text::trimmed(field).filter(|text| form.json && text.starts_with('[') && text.ends_with(']'));
     if let Some(json) = json {
         for item in values::list_items(json)? {
             match item {
@@ -213,9 +301,16 @@ fn append_list(field: &[u8], separator: u8, ends: &mut Vec<i32>, items: &mut Col
         ends.push(i32::try_from(items.rows).map_err(|_| "makes a list that is too long")?);
         return Ok(bytes);
     }
-    for item in field.split(|&byte| byte == separator).filter(|item| !item.is_empty()) {
+    let mut append = |item: &[u8]| {
         // Items before the bad one are in the child column already, which no end of a list covers yet.
-        bytes += items.append(item).inspect_err(|_| items.truncate(before))?;
+        bytes += items.append_value(item).inspect_err(|_| items.truncate(before))?;
+        Ok::<_, &'static str>(())
+    };
+    // Most lists are as they stand, and their items are not kept.
+    if form.escape.is_some() || form.empty_items {
+        form.items(field).iter().try_for_each(|item| append(item))?;
+    } else {
+        field.split(|&byte| byte == form.separator).filter(|item| !item.is_empty()).try_for_each(append)?;
     }
     ends.push(i32::try_from(items.rows).map_err(|_| "makes a list that is too long")?);
     Ok(bytes)
@@ -239,12 +334,15 @@ fn in_range(micros: i64) -> Result<i64, &'static str> {
     if TIMESTAMP_MICROS.contains(&micros) { Ok(micros) } else { Err(OUT_OF_RANGE) }
 }
 
-/// Microseconds since 1970. Without an offset, the time is taken as UTC.
-pub(super) fn timestamp(field: &[u8], epoch_unit_micros: Option<i64>) -> Result<i64, &'static str> {
-    if let Some((unit, number)) = epoch_unit_micros.zip(int64(field).ok()) {
+/// Microseconds since 1970. Without an offset, the time is taken as that of the column's zone, or UTC.
+fn timestamp(field: &[u8], parse: Parse) -> Result<i64, &'static str> {
+    if let Some((unit, number)) = parse.epoch_unit_micros.zip(int64(field).ok()) {
         return number.checked_mul(unit).ok_or(OUT_OF_RANGE).and_then(in_range);
     }
-    text::timestamp(field)
+    match parse.zone {
+        None => text::timestamp(field),
+        Some(Zone(zone)) => text::timestamp_in(field, zone),
+    }
 }
 
 /// Whether a key is an int64 written in its one canonical way, so that keys `7` and `07` stay two keys.
@@ -284,8 +382,28 @@ mod tests {
         let array = column.finish().unwrap();
         assert_eq!(array.data_type(), &ScalarType::Timestamp.arrow());
         assert_eq!(array.as_primitive::<TimestampMicrosecondType>().values(), &[1_266_161_530_447_000; 4]);
-        assert_eq!(timestamp(b"2010-02-14", None), Ok(1_266_105_600_000_000));
-        assert!(timestamp(b"1266161530447", None).is_err());
+        let plain = scalar(ScalarType::Timestamp);
+        assert_eq!(timestamp(b"2010-02-14", plain), Ok(1_266_105_600_000_000));
+        assert!(timestamp(b"1266161530447", plain).is_err());
+        // The zone of a column is that of moments without one. In the gap of spring a clock shows an hour more, and of the two
+        // hours of autumn the first is meant, as in Java.
+        for (zone, field, utc) in [
+            ("+02:00", "2020-01-02T03:04:05", "2020-01-02T01:04:05Z"),
+            ("+0200", "2020-01-02T03:04:05Z", "2020-01-02T03:04:05Z"),
+            ("Europe/Stockholm", "2020-07-02T03:04:05.0000019", "2020-07-02T01:04:05.000001Z"),
+            ("Europe/Stockholm", "2020-07-02T03:04:05-01:00", "2020-07-02T04:04:05Z"),
+            ("Europe/Stockholm", "2020-03-29T02:30:00", "2020-03-29T01:30:00Z"),
+            ("Europe/Stockholm", "2020-10-25T02:30:00", "2020-10-25T00:30:00Z"),
+            ("-05:30", "1969-12-31", "1969-12-31T05:30:00Z"),
+        ] {
+            let zoned = Parse { zone: Some(Zone::named(zone).unwrap()), ..plain };
+            assert_eq!(timestamp(field.as_bytes(), zoned), timestamp(utc.as_bytes(), plain), "{zone} {field}");
+        }
+        let zoned = Parse { zone: Zone::named("-01:00"), ..plain };
+        assert!(timestamp(b"9999-12-31T23:30:00", zoned).is_err());
+        for unknown in ["Nowhere/Town", "+25:00", "+24:00", "+02:00[Europe/Berlin]", "", "+"] {
+            assert_eq!(Zone::named(unknown), None, "{unknown}");
+        }
     }
 
     #[test]
@@ -314,6 +432,23 @@ mod tests {
         };
         assert_eq!(items(0), [Some("a;b".to_owned()), Some(String::new()), None]);
         assert_eq!(items(1), ["a", "b"].map(|item| Some(item.to_owned())));
+        let exact = ListForm { empty_items: true, ..ListForm::separated(0x1f) };
+        let escaped = ListForm { separator: b';', escape: Some(b'\\'), empty_items: true, json: false };
+        for (form, field, expected) in [
+            (exact, "", &[][..]),
+            (exact, "a\x1f\x1fb;\x1f", &["a", "", "b;", ""]),
+            (exact, "[\"a\"]", &["[\"a\"]"]),
+            (escaped, "a\\;b;c\\d;\\", &["a;b", "c\\d", "\\"]),
+            (escaped, "\\;;\\\\;x;[]", &[";", "\\;x", "[]"]),
+            (ListForm { empty_items: false, ..escaped }, ";a;;\\;", &["a", ";"]),
+        ] {
+            let mut column = Column::new(Parse { list: form, ..Parse::new(PropertyType::List(ScalarType::String)) });
+            column.append_value(field.as_bytes()).unwrap();
+            let array = column.finish().unwrap();
+            let found: Vec<_> =
+                array.as_list::<i32>().value(0).as_string::<i32>().iter().map(|it| it.unwrap().to_owned()).collect();
+            assert_eq!(found, expected, "{field:?}");
+        }
         let mut numbers = Column::new(scalar(ScalarType::Float64));
         assert_eq!(numbers.append(b"1e400"), Err("is too large for a float64"));
     }

@@ -18,9 +18,9 @@ use super::{
     SourceOptions,
     column::{Parse, is_canonical_int64},
     files::SourceFile,
-    first_look,
+    first_look, foreign,
     parquet::ParquetFile,
-    plan::{FeedPlan, FieldCount, FileColumn, Tables, TextPlan, end_of},
+    plan::{FeedPlan, FieldCount, FileColumn, Tables, TextPlan, end_of, occurs_twice},
     records::{Records, TextFormat, head},
     text::TextInput,
 };
@@ -66,6 +66,7 @@ fn recognise_parquet(file: &SourceFile) -> Result<Option<EdgeFile>, IngestError>
     let parquet = ParquetFile::open(file)?;
     let columns = parquet.columns();
     let names: Vec<String> = columns.iter().map(|column| column.name.clone()).collect();
+    refuse_ends_twice(file, &names)?;
     let ends = named_ends(&names).unwrap_or((0, 1));
     let is_key = |position: usize| columns.get(position).is_some_and(|column| column.key == Some(KeyType::Int64));
     if !is_key(ends.0) || !is_key(ends.1) {
@@ -80,6 +81,17 @@ fn recognise_parquet(file: &SourceFile) -> Result<Option<EdgeFile>, IngestError>
 
 /// The hint for a column that may be meant as a weight, but is not one.
 const NO_WEIGHT: &str = "which is not a weight (a number); remove the column, or write a mapping that defines it";
+
+/// Refuses a header that names an end or the weight twice: which one is meant?
+fn refuse_ends_twice(file: &SourceFile, names: &[String]) -> Result<(), IngestError> {
+    let reserved = ENDS.iter().flat_map(|(source, target)| [*source, *target]).chain(["weight"]);
+    for wanted in reserved {
+        if names.iter().filter(|name| name.eq_ignore_ascii_case(wanted)).count() > 1 {
+            return Err(file.layout(occurs_twice(wanted)));
+        }
+    }
+    Ok(())
+}
 
 fn named_ends(names: &[String]) -> Option<(usize, usize)> {
     let find = |wanted: &str| names.iter().position(|name| name.eq_ignore_ascii_case(wanted));
@@ -114,6 +126,7 @@ fn are_integers(record: &[String]) -> bool {
 
 /// Whether most of the first records look like edges. Which rows then are none, a look at all of them finds out.
 fn recognise_text(file: &SourceFile, text_ids: bool) -> Result<Option<EdgeFile>, IngestError> {
+    foreign::refuse(file)?;
     let mut format = COMMAS;
     let mut sample = head(file, format, SAMPLE_RECORDS)?;
     let wide = |record: &&Vec<String>| record.len() >= 2;
@@ -146,6 +159,9 @@ fn recognise_text(file: &SourceFile, text_ids: bool) -> Result<Option<EdgeFile>,
 #[derive(Default)]
 struct Seen {
     first: Vec<String>,
+    /// The rows after the first, and their fields.
+    rows: u64,
+    fields: u64,
     /// The number of rows by their number of fields.
     widths: BTreeMap<usize, u64>,
     /// By column: in how many rows after the first it is an integer, another number, and text.
@@ -172,6 +188,8 @@ impl Seen {
     }
 
     fn count(&mut self, records: &Records) {
+        self.rows += 1;
+        self.fields += records.len() as u64;
         // A row of thousands of fields must not make the counts of the file grow with it.
         let width = records.len().min(COLUMNS_MAX);
         self.columns.resize(self.columns.len().max(width), [0; 3]);
@@ -224,6 +242,7 @@ struct TextEdges {
 impl TextEdges {
     fn understand(file: &SourceFile, format: TextFormat) -> Result<Self, IngestError> {
         let seen = Seen::look(file, format)?;
+        foreign::refuse_adjacency(file, &seen.first, seen.rows, seen.fields)?;
         let named = named_ends(&seen.first);
         let ends = named.unwrap_or((0, 1));
         let [integers, others] =
@@ -241,6 +260,7 @@ impl TextEdges {
         // A header may name an end beyond the most frequent width: then the narrower rows are the bad ones.
         let width = width.max(ends.0.max(ends.1) + 1);
         let names: &[String] = if header { &seen.first } else { &[] };
+        refuse_ends_twice(file, names)?;
         let weight = weight_column(file, names, ends, width)?;
         let has_text_ids = others > 0 || first_has_text;
         let mut edges = Self { file: file.clone(), format, header, ends, weight, width, has_text_ids };

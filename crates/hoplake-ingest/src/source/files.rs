@@ -11,7 +11,11 @@ use std::{
     },
 };
 
-use super::limits::{Bound, DECOMPRESSED_FREE_BYTES, ReadLimits};
+use super::{
+    encoding::{HEAD_BYTES, OtherEncoding},
+    gzip::Gzip,
+    limits::{Bound, DECOMPRESSED_FREE_BYTES, ReadLimits},
+};
 use crate::IngestError;
 
 const READ_BYTES: usize = 256 << 10;
@@ -81,19 +85,22 @@ impl SourceFile {
         });
         let inner: Box<dyn Read + Send> = match extension {
             // A gzip file may be several, one after another.
-            Some("gz") => Box::new(flate2::read::MultiGzDecoder::new(BufReader::with_capacity(READ_BYTES, counted))),
+            Some("gz") => Box::new(Gzip::new(BufReader::with_capacity(READ_BYTES, counted))),
             Some("zst") => Box::new(
                 zstd::Decoder::with_buffer(BufReader::with_capacity(READ_BYTES, counted))
                     .map_err(|source| self.failed(source))?,
             ),
             _ => Box::new(counted),
         };
-        Ok(TextReader { inner, ratio, tabs, last: b'\n', ended: false })
+        Ok(TextReader { inner, ratio, tabs, last: b'\n', begun: false, ended: false })
     }
 
     /// The error that reading this file failed with.
     pub(crate) fn failed(&self, source: io::Error) -> IngestError {
         let path = self.path.clone();
+        if let Some(other) = OtherEncoding::of(&source) {
+            return IngestError::Layout { path, why: other.to_string() };
+        }
         match source.kind() {
             // `Ratio` and `LineBound` report with this kind, which reads of a file do not have.
             io::ErrorKind::FileTooLarge => IngestError::Bound { path, why: source.to_string() },
@@ -123,13 +130,33 @@ pub(crate) struct TextReader {
     ratio: Option<Ratio>,
     tabs: Tabs,
     last: u8,
+    begun: bool,
     ended: bool,
 }
 
 impl TextReader {
     /// Of text that is not compressed.
     pub(crate) fn plain(inner: Box<dyn Read + Send>) -> Self {
-        Self { inner, ratio: None, tabs: Tabs::Keep, last: b'\n', ended: false }
+        Self { inner, ratio: None, tabs: Tabs::Keep, last: b'\n', begun: false, ended: false }
+    }
+}
+
+impl TextReader {
+    /// Reads some bytes; the first ones have to be those of UTF-8.
+    fn fill(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut read = self.inner.read(buffer)?;
+        if !self.begun {
+            // A decompressor may begin with fewer bytes than tell.
+            while (1..HEAD_BYTES.min(buffer.len())).contains(&read) {
+                match self.inner.read(&mut buffer[read..])? {
+                    0 => break,
+                    more => read += more,
+                }
+            }
+            self.begun = true;
+            OtherEncoding::refuse(&buffer[..read])?;
+        }
+        Ok(read)
     }
 }
 
@@ -138,7 +165,7 @@ impl Read for TextReader {
         if self.ended || buffer.is_empty() {
             return Ok(0);
         }
-        let read = self.inner.read(buffer)?;
+        let read = self.fill(buffer)?;
         if read == 0 {
             self.ended = true;
             if self.last == b'\n' {

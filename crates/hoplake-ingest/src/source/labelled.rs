@@ -7,7 +7,10 @@
 //!
 //! A vertex has one label: of several (`a;b`), the first.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    collections::{BTreeMap, HashMap},
+    mem::discriminant,
+};
 
 use hoplake_format::{KeyType, PropertyType, ScalarType};
 
@@ -15,11 +18,15 @@ use super::{
     column::{Parse, is_canonical_int64},
     files::SourceFile,
     first_look,
-    plan::{ByLabel, FeedPlan, FieldCount, FileColumn, Tables, TextPlan, refuse_twice},
+    footprint::Footprint,
+    plan::{ByLabel, FeedPlan, FieldCount, FileColumn, Tables, TextPlan, occurs_twice, refuse_twice},
     records::{Records, TextFormat},
     text::{TextInput, first_label},
 };
 use crate::{BadRow, Dataset, Endpoint, IngestError, Input};
+
+/// Labels have numbers of 16 bits.
+const LABELS_MAX: usize = 65_535;
 
 /// The role of a column.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,7 +69,10 @@ type KeyTypes = BTreeMap<Option<String>, KeyType>;
 
 /// Looks at all rows and plans the scans.
 pub(crate) fn open(files: Vec<LabelledFile>) -> Result<Dataset, IngestError> {
+    files.iter().try_for_each(LabelledFile::refuse_roles_twice)?;
+    let limits = files.first().map(|file| file.file.limits).unwrap_or_default();
     let seen = first_look::at_all(&files, LabelledFile::look)?;
+    LabelledFile::count(&files, &seen).check(&limits)?;
     let key_types = key_types(&files, &seen);
     let mut tables = Tables::default();
     for (file, seen) in files.iter().zip(&seen) {
@@ -109,9 +119,37 @@ fn imply_vertices(files: &[LabelledFile], key_types: &KeyTypes, tables: &mut Tab
 }
 
 impl LabelledFile {
+    /// Rejects a file with two columns of labels, ids or ends, whatever they are called.
+    fn refuse_roles_twice(&self) -> Result<(), IngestError> {
+        let reserved = |role: &Role| !matches!(role, Role::Property { .. } | Role::Ignored);
+        for (position, role) in self.roles.iter().enumerate().filter(|(_, role)| reserved(role)) {
+            let same = |other: &Role| discriminant(other) == discriminant(role);
+            if let Some(other) = self.roles[..position].iter().position(same) {
+                let [one, two] = [&self.header[other], &self.header[position]];
+                return Err(self.file.layout(match one == two {
+                    true => occurs_twice(one),
+                    false => format!("columns {one:?} and {two:?} mean the same; remove one of them"),
+                }));
+            }
+        }
+        Ok(())
+    }
+
     /// Whether its rows are edges.
     pub(crate) fn is_edges(&self) -> bool {
         self.roles.iter().any(|role| matches!(role, Role::From { .. } | Role::To { .. }))
+    }
+
+    /// The tables of all files, with the columns that they use.
+    fn count(files: &[Self], seen: &[Seen]) -> Footprint {
+        let mut footprint = Footprint::default();
+        for (file, seen) in files.iter().zip(seen) {
+            for (_, used) in &seen.labels {
+                let keys = file.roles.iter().filter(|role| !matches!(role, Role::Property { .. } | Role::Ignored));
+                footprint.add(used.iter().filter(|used| **used).count() + keys.count());
+            }
+        }
+        footprint
     }
 
     fn position(&self, wanted: impl Fn(&Role) -> bool) -> Option<usize> {
@@ -138,7 +176,13 @@ impl LabelledFile {
                 first_bad.get_or_insert_with(|| (records.first_line(), "has no label".into()));
                 continue;
             }
-            let known = by_label.get(label).copied().unwrap_or_else(|| {
+            let known = by_label.get(label).copied();
+            if known.is_none() && seen.labels.len() == LABELS_MAX {
+                let why =
+                    format!("has more than {LABELS_MAX} labels; is {:?} the column of labels?", self.label_header());
+                return Err(self.file.layout(why));
+            }
+            let known = known.unwrap_or_else(|| {
                 by_label.insert(label.to_vec(), seen.labels.len());
                 seen.labels.push((String::from_utf8_lossy(label).into_owned(), vec![false; self.roles.len()]));
                 seen.labels.len() - 1
@@ -163,6 +207,10 @@ impl LabelledFile {
             }
             None => Ok(seen),
         }
+    }
+
+    fn label_header(&self) -> &str {
+        self.position(|role| *role == Role::Label).map_or("", |position| &self.header[position])
     }
 
     /// The mistake in a record, if any.

@@ -6,7 +6,7 @@
 
 use hoplake_format::{PropertyType, ScalarType};
 
-use super::{column::Parse, files::SourceFile};
+use super::{column::Parse, files::SourceFile, plan::occurs_twice};
 use crate::IngestError;
 
 /// The vertex labels.
@@ -68,7 +68,12 @@ pub(crate) fn parse(property: &str) -> Parse {
 
 /// The position of a column that the layout cannot do without.
 pub(crate) fn position_of(file: &SourceFile, header: &[String], column: &str) -> Result<usize, IngestError> {
-    header.iter().position(|name| name.eq_ignore_ascii_case(column)).ok_or_else(|| {
+    let mut named = (0..header.len()).filter(|at| header[*at].eq_ignore_ascii_case(column));
+    let position = named.next();
+    if named.next().is_some() {
+        return Err(file.layout(occurs_twice(column)));
+    }
+    position.ok_or_else(|| {
         file.layout(format!(
             "has no column {column:?} in its first line ({}); the LDBC layouts need a header, separated by |",
             header.join("|")

@@ -14,7 +14,7 @@ use super::{
     column::Parse,
     files::SourceFile,
     ldbc,
-    plan::{FeedPlan, FieldCount, FileColumn, Tables, TextPlan, end_of, refuse_twice},
+    plan::{FeedPlan, FieldCount, FileColumn, Tables, TextPlan, end_of, occurs_twice, refuse_twice},
     records::{TextFormat, header},
     text::TextInput,
 };
@@ -133,6 +133,13 @@ impl Part {
     }
 
     fn name_tables(&self, tables: &mut Tables) -> Result<(), IngestError> {
+        if let Content::Vertices(label) = self.content {
+            // A foreign key that occurs twice would make two edges of one.
+            let keys: Vec<&String> = self.foreign_keys(label).map(|(position, _)| &self.header[position]).collect();
+            if let Some(twice) = (1..keys.len()).find(|at| keys[..*at].contains(&keys[*at])) {
+                return Err(self.file.layout(occurs_twice(keys[twice])));
+            }
+        }
         match self.content {
             Content::Vertices(label) => {
                 let table = tables.vertex(label, label, KeyType::Int64);

@@ -71,6 +71,11 @@ impl ReadLimits {
         self.bound(self.page_bytes_max, "--page-bytes-max", 4)
     }
 
+    /// The bound on a key: indexes and filters hold keys in memory, several of each block.
+    pub(crate) fn key(&self) -> Bound {
+        self.bound(self.field_bytes_max, "--field-bytes-max", 256)
+    }
+
     /// The bytes of a chunk of rows, about. Every thread has one in its hands and one or two on their way.
     pub(crate) fn chunk_bytes(&self) -> usize {
         let of_memory =

@@ -11,7 +11,9 @@
 //! plan        tables and plans
 //! text        parquet        plans -> chunks, bad rows
 //! records     column         fields and lines; values
-//! files       found, opened, decompressed
+//! files       found, opened, decompressed (gzip), refused if not UTF-8 (encoding)
+//! footprint   what tables take before there is a row, counted before it is made
+//! foreign     other formats of graphs, by name
 //! plain       files as they are, for readers with a meaning of their own
 //! values      text to single values and back
 //! ```
@@ -22,8 +24,12 @@
 
 mod column;
 mod edge_list;
+mod encoding;
 mod files;
 mod first_look;
+mod footprint;
+mod foreign;
+mod gzip;
 mod labelled;
 mod ldbc;
 mod ldbc_basic;

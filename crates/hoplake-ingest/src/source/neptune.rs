@@ -3,17 +3,20 @@
 //!
 //! All labels share one id space, named by the empty string. A vertex without a label gets `vertex`. The
 //! `~id` of an edge is kept as its property `id`, unless it has one of that name. `Date` and `DateTime`
-//! are timestamps; arrays have `;` between their values; a column without a type is text.
+//! are timestamps; arrays have `;` between their values, and `\;` in them; a column without a type is text.
 
 use hoplake_format::{PropertyType, ScalarType};
 
 use super::{
-    column::Parse,
+    column::{ListForm, Parse},
     files::SourceFile,
     labelled::{self, LabelledFile, Role},
     records::TextFormat,
 };
 use crate::{Dataset, IngestError};
+
+/// A semicolon of an item has a backslash before it.
+const LISTS: ListForm = ListForm { separator: b';', escape: Some(b'\\'), empty_items: false, json: false };
 
 /// Whether a header is one of this layout.
 pub(crate) fn recognises(header: &[String]) -> bool {
@@ -50,11 +53,18 @@ fn property(file: &SourceFile, column: &str) -> Result<Role, IngestError> {
         Some((name, kind)) if !name.ends_with('\\') => (name, kind),
         _ => (column, "String"),
     };
-    let (base, cardinality) = kind.trim().split_once('(').unwrap_or((kind.trim(), ""));
-    let (base, array) = match base.strip_suffix("[]") {
-        Some(item) => (item, true),
-        None => (base, cardinality.ends_with("[]")),
-    };
+    // `Int`, `Int[]`, `Int(single)`, `Int(set)[]`, `Int[](set)`.
+    let (base, options) =
+        kind.trim().split_once('(').map_or((kind.trim(), ""), |(base, options)| (base, options.trim()));
+    let (cardinality, array_after) = options.strip_suffix("[]").map_or((options, false), |before| (before, true));
+    let cardinality = cardinality.strip_suffix(')').unwrap_or(cardinality).trim();
+    let (base, array_before) = base.strip_suffix("[]").map_or((base, false), |item| (item, true));
+    let array = array_before || array_after;
+    if !["", "single", "set"].iter().any(|known| known.eq_ignore_ascii_case(cardinality)) {
+        return Err(file.layout(format!(
+            "column {column:?} has the unknown cardinality {cardinality:?}; there are single and set"
+        )));
+    }
     let scalar = match base.trim() {
         "" => Some(ScalarType::String),
         date if date.eq_ignore_ascii_case("date") => Some(ScalarType::Timestamp),
@@ -67,7 +77,7 @@ fn property(file: &SourceFile, column: &str) -> Result<Role, IngestError> {
         ))
     })?;
     let kind = if array { PropertyType::List(scalar) } else { PropertyType::Scalar(scalar) };
-    Ok(Role::Property { name: name.trim().replace("\\:", ":"), parse: Parse::new(kind) })
+    Ok(Role::Property { name: name.trim().replace("\\:", ":"), parse: Parse { list: LISTS, ..Parse::new(kind) } })
 }
 
 #[cfg(test)]
@@ -90,6 +100,9 @@ mod tests {
         assert_eq!(kind("born:Date"), "born timestamp");
         assert_eq!(kind("a\\:b"), "a:b string");
         assert_eq!(kind("plain"), "plain string");
+        for unknown in ["x:Int(many)", "x:Int(single)x", "x:String(set)[]y"] {
+            assert!(property(&file, unknown).is_err(), "{unknown}");
+        }
         assert!(property(&file, "x:Blob").unwrap_err().to_string().contains("\"Blob\""));
     }
 }

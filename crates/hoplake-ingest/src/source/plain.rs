@@ -135,9 +135,9 @@ impl CsvRecords {
         self.0.field(index).and_then(|field| std::str::from_utf8(field).ok())
     }
 
-    /// All fields, for headers.
-    pub fn texts(&self) -> Vec<String> {
-        self.0.texts()
+    /// All fields, for headers, and whether they are in quotes: within these, white space at the ends of a name is a part of it.
+    pub fn headers(&self) -> Vec<(String, bool)> {
+        self.0.texts().into_iter().enumerate().map(|(at, text)| (text, self.0.is_quoted(at))).collect()
     }
 }
 

@@ -277,11 +277,16 @@ fn feed(
     FeedPlan { feed, schema: Arc::new(Schema::new(fields)), columns: plans, only_filled: Vec::new() }
 }
 
+/// Why a file with two columns of one name cannot be read, as the end of a sentence.
+pub(crate) fn occurs_twice(name: &str) -> String {
+    format!("column {name:?} occurs twice; rename one of them")
+}
+
 /// Rejects a file that names a column twice: the name would be ambiguous.
 pub(crate) fn refuse_twice(file: &SourceFile, columns: &[FileColumn]) -> Result<(), IngestError> {
     for (position, column) in columns.iter().enumerate() {
         if columns[..position].iter().any(|other| other.property == column.property) {
-            return Err(file.layout(format!("column {:?} occurs twice; rename one of them", column.property)));
+            return Err(file.layout(occurs_twice(&column.property)));
         }
     }
     Ok(())

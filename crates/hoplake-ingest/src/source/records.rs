@@ -471,10 +471,18 @@ impl Records {
         Some(&self.text[start..end])
     }
 
-    /// All fields as text, for headers.
+    /// All fields as text, for headers. White space around a name is not a part of it, unless the name is in quotes.
     pub(crate) fn texts(&self) -> Vec<String> {
-        let fields = (0..self.len()).filter_map(|index| self.field(index));
-        fields.map(|field| String::from_utf8_lossy(field).trim().to_owned()).collect()
+        let text = |index: usize| {
+            let text = String::from_utf8_lossy(self.field(index)?);
+            Some(if self.is_quoted(index) { text.into_owned() } else { text.trim().to_owned() })
+        };
+        (0..self.len()).filter_map(text).collect()
+    }
+
+    /// Whether a field is in quotes.
+    pub(crate) fn is_quoted(&self, index: usize) -> bool {
+        self.shape.quoted.binary_search(&index).is_ok()
     }
 
     fn words(&self) -> impl Iterator<Item = &[u8]> {
@@ -634,8 +642,8 @@ mod tests {
     #[test]
     fn white_space_in_quotes_is_a_record() {
         let content = "a\n\" \"\n\n\"\"\n \n";
-        assert_eq!(read(content, TextFormat::quoted(b',')), [record(1, &["a"]), record(2, &[""])]);
+        assert_eq!(read(content, TextFormat::quoted(b',')), [record(1, &["a"]), record(2, &[" "])]);
         let format = TextFormat { empty_text: true, ..TextFormat::quoted(b',') };
-        assert_eq!(read(content, format), [record(1, &["a"]), record(2, &[""]), record(4, &[""])]);
+        assert_eq!(read(content, format), [record(1, &["a"]), record(2, &[" "]), record(4, &[""])]);
     }
 }

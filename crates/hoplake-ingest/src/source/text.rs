@@ -20,6 +20,7 @@ use hoplake_format::{PropertyType, ScalarType};
 use super::{
     column::Column,
     files::SourceFile,
+    limits::Bound,
     plan::{ByLabel, ColumnPlan, FeedPlan, FieldCount, TextPlan},
     records::{Records, TextRows},
 };
@@ -81,7 +82,7 @@ impl Input for TextInput {
             records.advance()?;
             records.refuse_fault()?;
         }
-        let row = Row::new(&self.plan, phase);
+        let row = Row::new(&self.plan, phase, self.file.limits.key());
         Ok(Box::new(Scan {
             file: self.file.clone(),
             plan: Arc::clone(&self.plan),
@@ -156,7 +157,7 @@ impl Scan {
             // Several chunks come of the same bytes: the first reports them all, so that progress counts each byte once.
             let read = self.bytes_read.load(Ordering::Relaxed);
             let plan = &self.plan.feeds[position];
-            let fresh = FeedBuffer::new(plan, plan.phase());
+            let fresh = FeedBuffer::new(plan, plan.phase(), self.file.limits.key());
             let full = std::mem::replace(&mut self.row.buffers[position], fresh);
             self.chunks.push_back(full.chunk(plan, read - self.told)?);
             self.told = read;
@@ -191,13 +192,13 @@ struct Row {
 }
 
 impl Row {
-    fn new(plan: &TextPlan, phase: Phase) -> Self {
+    fn new(plan: &TextPlan, phase: Phase, key_bytes_max: Bound) -> Self {
         let second_look = phase == Phase::Edges && plan.feeds.iter().any(|feed| feed.phase() == Phase::Vertices);
         let (vertices, edges): (Vec<_>, Vec<_>) = plan.feeds.iter().partition(|feed| feed.phase() == Phase::Vertices);
         let keys_seen = second_look
             && plan.by_label.is_none()
             && matches!(edges[..], [edge] if vertices.iter().all(|feed| implied_by(feed, edge)) && all_keys(edge, &vertices));
-        let buffers = plan.feeds.iter().map(|plan| FeedBuffer::new(plan, phase)).collect();
+        let buffers = plan.feeds.iter().map(|plan| FeedBuffer::new(plan, phase, key_bytes_max)).collect();
         Self { buffers, touched: Vec::new(), second_look, keys_seen }
     }
 
@@ -326,9 +327,12 @@ fn append(buffer: &mut FeedBuffer, feed: &FeedPlan, records: &Records) -> Result
         let added = value(field, plan, records).and_then(|value| match value {
             None if plan.required => Err("is empty where a key is needed".into()),
             None => Ok(column.append_null()),
+            Some(value) if plan.required && value.len() > buffer.key_bytes_max.bytes => {
+                Err(buffer.key_bytes_max.exceeded("key").into())
+            }
             Some(value) => column.append_value(value).map_err(Into::into),
         });
-        let why = match added {
+        let why: Cow<'static, str> = match added {
             Ok(added) => {
                 bytes += added;
                 continue;
@@ -349,7 +353,10 @@ fn value<'a>(field: &'a [u8], plan: &ColumnPlan, records: &Records) -> Result<Op
         let value = field.strip_prefix(prefix.as_bytes());
         return value.map(Some).ok_or_else(|| format!("does not begin with {prefix:?}").into());
     }
-    let is_text = plan.parse.kind == PropertyType::Scalar(ScalarType::String);
+    let is_text = match plan.parse.kind {
+        PropertyType::Scalar(scalar) => scalar == ScalarType::String,
+        PropertyType::List(_) => plan.parse.list.empty_items,
+    };
     let is_value = !field.is_empty() || is_text && plan.position.is_some_and(|at| records.is_empty_text(at));
     Ok(is_value.then_some(field))
 }
@@ -364,12 +371,14 @@ struct FeedBuffer {
     lines: LineList,
     /// Whether its rows are yielded; else they are only checked.
     active: bool,
+    key_bytes_max: Bound,
 }
 
 impl FeedBuffer {
-    fn new(plan: &FeedPlan, phase: Phase) -> Self {
+    fn new(plan: &FeedPlan, phase: Phase, key_bytes_max: Bound) -> Self {
         let columns = plan.columns.iter().map(|column| Column::new(column.parse)).collect();
-        Self { columns, rows: 0, bytes_of_rows: 0, bytes: 0, lines: LineList::default(), active: plan.phase() == phase }
+        let active = plan.phase() == phase;
+        Self { columns, rows: 0, bytes_of_rows: 0, bytes: 0, lines: LineList::default(), active, key_bytes_max }
     }
 
     fn is_full(&self, chunk_bytes: usize) -> bool {

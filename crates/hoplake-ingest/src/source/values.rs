@@ -31,6 +31,14 @@ pub fn float64(text: &str) -> Result<f64, &'static str> {
     text_forms::float64(text.as_bytes())
 }
 
+/// As [`float64`], of an integer that a float64 has without rounding.
+///
+/// # Errors
+/// Why it is none, as the end of a sentence.
+pub fn exact_float64(text: &str) -> Result<f64, &'static str> {
+    text_forms::exact_float64(text.as_bytes())
+}
+
 /// The items of a list that is written as text: an array of JSON, `["a", null, "b;c"]`, in which items may also be
 /// numbers, true and false; or with `;` between items, without empty ones. Null is `None`.
 ///

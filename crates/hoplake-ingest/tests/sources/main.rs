@@ -4,6 +4,7 @@
 
 mod bad;
 mod edge_lists;
+mod edges_of_formats;
 mod forged;
 mod ldbc;
 mod lies;

@@ -98,7 +98,7 @@ impl Column {
     }
 
     /// A header of CSV, which may have a type; the error is the end of a sentence about the file.
-    fn of(header: &str) -> Result<Self, String> {
+    fn of(header: &str, is_quoted: bool) -> Result<Self, String> {
         let (name, kind) = match header.rsplit_once(':') {
             None => (header, None),
             Some((name, kind)) => {
@@ -111,7 +111,7 @@ impl Column {
                 (name, Some(values::type_named(kind).ok_or_else(unknown)?))
             }
         };
-        let role = Role::named(name.trim())?;
+        let role = Role::named(if is_quoted { name } else { name.trim() })?;
         let key = [ScalarType::Int64, ScalarType::String].map(PropertyType::Scalar);
         if matches!(role, Role::Key | Role::Source | Role::Target) && kind.is_some_and(|kind| !key.contains(&kind)) {
             return Err(format!("has column {header:?}; keys are int or string"));
@@ -120,13 +120,9 @@ impl Column {
     }
 }
 
-/// The columns of a file, each as `of` reads its header.
-fn columns(
-    file: &PlainFile,
-    headers: &[String],
-    of: impl Fn(&str) -> Result<Column, String>,
-) -> Result<Arc<[Column]>, Error> {
-    let columns = headers.iter().map(|header| of(header)).collect::<Result<Vec<_>, _>>();
+/// The columns of a file.
+fn columns(file: &PlainFile, columns: impl Iterator<Item = Result<Column, String>>) -> Result<Arc<[Column]>, Error> {
+    let columns = columns.collect::<Result<Vec<_>, _>>();
     let columns = columns.map_err(|why| file.not_as_expected(why))?;
     // By hash: a line of 16 MiB may have a million members.
     let mut roles = HashSet::with_capacity(columns.len());
@@ -153,8 +149,8 @@ pub(super) fn csv_text(name: &str, text: impl Read + Send + 'static) -> Result<S
 }
 
 fn changes_of(file: &PlainFile, mut records: CsvRecords) -> Result<Source, Error> {
-    let headers = if records.advance()? { records.texts() } else { return Ok(Box::new(std::iter::empty())) };
-    let columns = columns(file, &headers, Column::of)?;
+    let headers = if records.advance()? { records.headers() } else { return Ok(Box::new(std::iter::empty())) };
+    let columns = columns(file, headers.iter().map(|(header, is_quoted)| Column::of(header, *is_quoted)))?;
     let name: Arc<str> = file.path().display().to_string().into();
     Ok(Box::new(std::iter::from_fn(move || {
         match records.advance() {
@@ -197,7 +193,7 @@ pub(super) fn parquet(file: &PlainFile) -> Result<Source, Error> {
 
 /// The columns of rows that have types of their own, as those of Parquet and Arrow: a colon in a name means nothing.
 pub(super) fn named(file: &PlainFile, headers: &[String]) -> Result<Arc<[Column]>, Error> {
-    columns(file, headers, Column::named)
+    columns(file, headers.iter().map(|header| Column::named(header)))
 }
 
 /// Rows of a Parquet file, or of an Arrow stream.

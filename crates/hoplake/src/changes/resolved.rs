@@ -284,7 +284,7 @@ pub(super) fn parse(text: &str, kind: PropertyType) -> Result<Value, &'static st
     let scalar = |text: &str, scalar| match scalar {
         ScalarType::Bool => values::boolean(text).map(Value::Bool),
         ScalarType::Int64 => values::int64(text).map(Value::Int64),
-        ScalarType::Float64 => values::float64(text).map(Value::Float64),
+        ScalarType::Float64 => values::exact_float64(text).map(Value::Float64),
         ScalarType::String => Ok(Value::String(text.to_owned())),
         ScalarType::Date => values::date(text).map(Value::Date),
         ScalarType::Timestamp => values::timestamp(text).map(Value::Timestamp),

@@ -12,6 +12,7 @@
 //! header = true            # the first line names the columns; else:
 //! # columns = ["id", "name"]
 //! lists = ";"              # between the values of a list
+//! # list_escape = "\\"     # before a separator that is part of a value
 //! comments = false         # whether lines that begin with # or % are left out
 //! empty_text = false       # whether "" is empty text, and only a field without quotes may be absent
 //!
@@ -65,10 +66,13 @@ use hoplake_format::{KeyType, PropertyType, ScalarType};
 pub use self::spec::{ColumnSpec, CsvSpec, EdgeSpec, KeySpec, Mapping, PropertySpec, TypeSpec, VertexSpec};
 use super::{
     SourceOptions,
-    column::Parse,
+    column::{ListForm, Parse},
     files::SourceFile,
+    footprint::{self, Footprint},
+    foreign,
+    limits::ReadLimits,
     parquet::{self, ParquetColumn, ParquetFile},
-    plan::{FeedPlan, FieldCount, FileColumn, Tables, TextPlan, refuse_twice},
+    plan::{FeedPlan, FieldCount, FileColumn, Tables, TextPlan, occurs_twice, refuse_twice},
     records::{TextFormat, header},
     text::TextInput,
 };
@@ -107,11 +111,14 @@ struct Mapped<'a> {
 pub(crate) fn open(path: &Path, from: &[PathBuf], options: &SourceOptions) -> Result<Dataset, IngestError> {
     let failed = |why: String| IngestError::Layout { path: path.to_owned(), why };
     let (path, place) = options.copies.get(path).unwrap_or((path, path));
-    let mapping = read(path, place)?;
+    let mapping = read(path, place, &options.limits)?;
     if mapping.vertices.is_empty() && mapping.edges.is_empty() {
         return Err(failed(format!("has no [[vertices]] and no [[edges]]; a mapping begins like this:\n\n{EXAMPLE}")));
     }
     let files = mapped_files(&mapping, path, from, options)?;
+    let mut footprint = Footprint::default();
+    files.iter().for_each(|file| file.count(&mut footprint));
+    footprint.check(&options.limits)?;
     let mut tables = Tables::default();
     for spec in &mapping.vertices {
         // Before the edges: the table of an edge refers to the id spaces of both labels.
@@ -138,7 +145,9 @@ pub(crate) fn open(path: &Path, from: &[PathBuf], options: &SourceOptions) -> Re
 }
 
 /// Reads the mapping that is called `path`, at a place.
-fn read(path: &Path, place: &Path) -> Result<Mapping, IngestError> {
+fn read(path: &Path, place: &Path, limits: &ReadLimits) -> Result<Mapping, IngestError> {
+    let bytes = fs::metadata(place).map_err(|source| IngestError::Read { path: path.to_owned(), source })?.len();
+    footprint::check_mapping(bytes, limits)?;
     let text = fs::read_to_string(place).map_err(|source| IngestError::Read { path: path.to_owned(), source })?;
     toml::from_str(&text).map_err(|error| IngestError::Layout { path: path.to_owned(), why: error.to_string() })
 }
@@ -146,9 +155,9 @@ fn read(path: &Path, place: &Path) -> Result<Mapping, IngestError> {
 /// The files that a mapping names, as it names them. It is called `path`, and is at `place`.
 ///
 /// # Errors
-/// [`IngestError::Read`] if there is none, [`IngestError::Layout`] if it is not a mapping.
-pub fn files(path: &Path, place: &Path) -> Result<Vec<PathBuf>, IngestError> {
-    let mapping = read(path, place)?;
+/// [`IngestError::Read`] if there is none, [`IngestError::Layout`] if it is not a mapping; that the limits have no memory for it.
+pub fn files(path: &Path, place: &Path, limits: &ReadLimits) -> Result<Vec<PathBuf>, IngestError> {
+    let mapping = read(path, place, limits)?;
     let of_vertices = mapping.vertices.into_iter().filter_map(|entry| entry.file);
     Ok(of_vertices.chain(mapping.edges.into_iter().map(|entry| entry.file)).collect())
 }
@@ -268,6 +277,9 @@ impl Mapped<'_> {
             mapped.parquet = Some(parquet);
             return Ok(mapped);
         }
+        if mapped.csv.comments {
+            foreign::refuse(&mapped.file)?;
+        }
         let names = match &mapped.csv.columns {
             Some(names) => names.clone(),
             None if mapped.csv.header => {
@@ -282,12 +294,32 @@ impl Mapped<'_> {
         Ok(mapped)
     }
 
+    /// Adds the tables of this file, with the columns that may become theirs.
+    fn count(&self, footprint: &mut Footprint) {
+        let columns = |typed: usize, only_typed: bool| if only_typed { typed } else { self.columns.len() };
+        for spec in &self.vertices {
+            footprint.add(1 + columns(spec.properties.len(), spec.ignore_others));
+        }
+        for spec in &self.edges {
+            let ignores = spec.ignore_others.unwrap_or(!self.vertices.is_empty());
+            footprint.add(2 + columns(spec.properties.len(), ignores));
+        }
+    }
+
     fn format(&self) -> Result<TextFormat, IngestError> {
         let delimiter = self.byte(self.csv.delimiter, "delimiter")?;
         // A space stands for any white space, so there is none to keep around a field.
         let trim = delimiter == b' ';
         let CsvSpec { quote: quoting, comments, empty_text, .. } = self.csv;
         Ok(TextFormat { delimiter, quoting, comments, trim, empty_text })
+    }
+
+    fn list_form(&self) -> Result<ListForm, IngestError> {
+        let plain = ListForm::separated(self.byte(self.csv.lists, "separator of lists")?);
+        let escape = self.csv.list_escape.map(|escape| self.byte(escape, "list_escape")).transpose()?;
+        // An array of JSON says by itself which items are empty.
+        let json = plain.json && escape.is_none();
+        Ok(ListForm { escape, json, empty_items: self.csv.empty_text && !json, ..plain })
     }
 
     fn byte(&self, character: char, what: &str) -> Result<u8, IngestError> {
@@ -297,11 +329,24 @@ impl Mapped<'_> {
             .ok_or_else(|| self.file.layout(format!("has {character:?} as its {what}; it must be an ASCII character")))
     }
 
-    fn position(&self, name: &str) -> Result<usize, IngestError> {
-        self.columns.iter().position(|(column, _)| column == name).ok_or_else(|| {
+    /// The columns of a name: there is one, or the file has it twice.
+    fn positions(&self, name: &str) -> Result<Vec<usize>, IngestError> {
+        let named = |position: &usize| self.columns[*position].0 == name;
+        let positions: Vec<usize> = (0..self.columns.len()).filter(named).collect();
+        if positions.is_empty() {
             let names: Vec<&str> = self.columns.iter().map(|(name, _)| name.as_str()).collect();
-            self.file.layout(format!("has no column {name:?}, which the mapping names; it has {}", names.join(", ")))
-        })
+            let has = names.join(", ");
+            return Err(self.file.layout(format!("has no column {name:?}, which the mapping names; it has {has}")));
+        }
+        Ok(positions)
+    }
+
+    /// The one column of a name.
+    fn position(&self, name: &str) -> Result<usize, IngestError> {
+        match self.positions(name)?[..] {
+            [position] => Ok(position),
+            _ => Err(self.file.layout(occurs_twice(name))),
+        }
     }
 
     /// The type of a key column; `None` for text, where it is open.
@@ -373,7 +418,7 @@ impl Mapped<'_> {
         ignore: &[String],
         ignore_others: bool,
     ) -> Result<Vec<FileColumn>, IngestError> {
-        let separator = self.byte(self.csv.lists, "separator of lists")?;
+        let list = self.list_form()?;
         let mut columns = Vec::new();
         for (property, spec) in typed {
             let (name, kind) = match spec {
@@ -386,7 +431,7 @@ impl Mapped<'_> {
         }
         for name in ignore {
             // A misspelled name is an error: otherwise the column that was meant would become a property.
-            self.position(name)?;
+            self.positions(name)?;
         }
         let named: Vec<usize> = columns.iter().map(|column| column.position).collect();
         for (position, (name, _)) in self.columns.iter().enumerate().filter(|_| !ignore_others) {
@@ -397,7 +442,7 @@ impl Mapped<'_> {
         // Typed columns came by name, the others by position. Properties are numbered in the order of the file.
         columns.sort_by_key(|column| column.position);
         self.refuse_types(&columns)?;
-        columns.iter_mut().for_each(|column| column.parse.separator = separator);
+        columns.iter_mut().for_each(|column| column.parse.list = list);
         refuse_twice(&self.file, &columns)?;
         Ok(columns)
     }

@@ -43,9 +43,14 @@ pub struct CsvSpec {
     pub columns: Option<Vec<String>>,
     /// The separator between the values of a list: one character. Default `;`.
     pub lists: char,
+    /// What is before such a separator where it is part of a value: one character. With it, no list is an array of JSON. Default: nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub list_escape: Option<char>,
     /// Whether lines that begin with `#` or `%` are comments. Default false.
     pub comments: bool,
     /// Whether an empty field in quotes is empty text, and only one without quotes an absent value. Default false: both are absent.
+    /// Where lists are not arrays of JSON, it also says that values of a list may be empty, and that an empty field in quotes is a list
+    /// without values.
     pub empty_text: bool,
 }
 
@@ -61,6 +66,7 @@ impl Default for CsvSpec {
             header: true,
             columns: None,
             lists: ';',
+            list_escape: None,
             comments: false,
             empty_text: false,
         }

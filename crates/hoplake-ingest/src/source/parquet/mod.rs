@@ -5,7 +5,7 @@ mod types;
 
 use std::{fs::File, path::PathBuf, sync::Arc};
 
-use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch};
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, cast::AsArray};
 use arrow_schema::DataType;
 use arrow_select::filter::filter_record_batch;
 use hoplake_format::pages::{PageGroups, PageLimits, guarded, longest_of_dictionary, read_footer, reason};
@@ -35,6 +35,9 @@ const INPUT_BYTES: u64 = 64 << 20;
 const CHUNKS_OF_BATCH_MAX: usize = 8;
 /// The memory of an item of a list: its levels and its value.
 const LEVEL_BYTES: usize = 16;
+
+/// So many characters of a key that is too long are shown.
+const LONG_KEY_SHOWN: usize = 64;
 
 /// Rows that are decoded at a time when rows are looked for.
 const FOUND_ROWS: usize = 1024;
@@ -193,7 +196,8 @@ fn rows(
         // The types of the writer's own schema are not requested: they are casts, which happen later, and its
         // sizes could be anything.
         let mask = ProjectionMask::roots(schema, roots.iter().copied());
-        let levels = parquet_to_arrow_field_levels(schema, mask, None)?;
+        let hint = types::exact(schema)?;
+        let levels = parquet_to_arrow_field_levels(schema, mask, hint.as_ref())?;
         let groups = PageGroups::of_file(&handle, Arc::clone(metadata), groups, limits)?;
         ParquetRecordBatchReader::try_new_with_row_groups(&levels, &groups, batch_rows, None)
     });
@@ -381,6 +385,9 @@ impl Batches {
                 continue;
             };
             let values = cast(array, column.parse)?;
+            if column.required {
+                self.refuse_long_keys(&values, &column.header, faults);
+            }
             // A look at single rows only if there is a null that the file did not have, or any in a key.
             if values.null_count() > if column.required { 0 } else { array.null_count() } {
                 let fault = |row: usize| {
@@ -402,6 +409,15 @@ impl Batches {
             columns.push(values);
         }
         Ok(columns)
+    }
+
+    fn refuse_long_keys(&self, keys: &ArrayRef, header: &str, faults: &mut Vec<Fault>) {
+        let bound = self.file.limits.key();
+        let Some(keys) = keys.as_string_opt::<i32>() else { return };
+        for row in (0..keys.len()).filter(|row| keys.value_length(*row) as usize > bound.bytes) {
+            let value: String = keys.value(row).chars().take(LONG_KEY_SHOWN).collect();
+            faults.push(Fault { row, column: header.to_owned(), value, why: bound.exceeded("key") });
+        }
     }
 
     /// The rows of the batch that have no row in this feed, because a column it needs is empty.

@@ -8,10 +8,10 @@
 use std::{ops::RangeInclusive, sync::Arc};
 
 use arrow_array::{
-    Array, ArrayRef, ArrowPrimitiveType, FixedSizeBinaryArray, ListArray, PrimitiveArray, RecordBatch, StringArray,
-    TimestampMicrosecondArray,
+    Array, ArrayRef, ArrowPrimitiveType, FixedSizeBinaryArray, Float64Array, ListArray, PrimitiveArray, RecordBatch,
+    StringArray, TimestampMicrosecondArray,
     cast::AsArray,
-    types::{Date32Type, TimestampMicrosecondType, TimestampNanosecondType},
+    types::{Date32Type, Int64Type, TimestampMicrosecondType, TimestampNanosecondType, UInt64Type},
 };
 use arrow_buffer::NullBuffer;
 use arrow_cast::{CastOptions, can_cast_types, cast_with_options, display::array_value_to_string};
@@ -21,7 +21,9 @@ use hoplake_format::{
     text::{DATE_DAYS, TIMESTAMP_MICROS},
 };
 use parquet::{
-    basic::LogicalType,
+    arrow::parquet_to_arrow_schema,
+    basic::{LogicalType, Type as PhysicalType},
+    errors::ParquetError,
     schema::types::{SchemaDescriptor, Type},
 };
 
@@ -176,6 +178,32 @@ pub(crate) fn type_name(column: &DataType) -> String {
     }
 }
 
+/// The types in which the columns of a file are decoded, if they are not all those that Parquet's reader chooses: moments of 96 bits
+/// are microseconds instead of nanoseconds, which end in the years 1677 and 2262 and wrap around beyond.
+pub(super) fn exact(schema: &SchemaDescriptor) -> Result<Option<Fields>, ParquetError> {
+    let of_root = |root: usize| (0..schema.num_columns()).filter(move |leaf| schema.get_column_root_idx(*leaf) == root);
+    let is_int96 = |leaf: usize| schema.column(leaf).physical_type() == PhysicalType::INT96;
+    if !(0..schema.num_columns()).any(is_int96) {
+        return Ok(None);
+    }
+    let chosen = parquet_to_arrow_schema(schema, None)?.fields;
+    // No property is a structure, so that a root with such a moment has no other leaf.
+    let exact = |(root, field): (usize, &Arc<Field>)| match of_root(root).all(is_int96) {
+        true => Arc::new(in_micros(field)),
+        false => Arc::clone(field),
+    };
+    Ok(Some(chosen.iter().enumerate().map(exact).collect()))
+}
+
+fn in_micros(field: &Field) -> Field {
+    let kind = match field.data_type() {
+        DataType::Timestamp(TimeUnit::Nanosecond, None) => DataType::Timestamp(TimeUnit::Microsecond, None),
+        DataType::List(item) => DataType::List(Arc::new(in_micros(item))),
+        other => other.clone(),
+    };
+    field.clone().with_data_type(kind)
+}
+
 /// The type of a column that is stored as plain numbers, whose meaning only the writer's own schema has: moments in
 /// seconds and dates in milliseconds.
 pub(super) fn restored(column: &DataType) -> Option<DataType> {
@@ -189,6 +217,13 @@ pub(super) fn restored(column: &DataType) -> Option<DataType> {
     }
 }
 
+fn is_moment(column: &DataType) -> bool {
+    match column {
+        DataType::List(item) => is_moment(item.data_type()),
+        other => matches!(other, DataType::Timestamp(..)),
+    }
+}
+
 /// Gives columns the types that they were written with.
 pub(super) fn restore(batch: &RecordBatch, types: &[Option<DataType>]) -> Result<RecordBatch, ArrowError> {
     if types.iter().all(Option::is_none) {
@@ -197,7 +232,8 @@ pub(super) fn restore(batch: &RecordBatch, types: &[Option<DataType>]) -> Result
     let mut fields = Vec::new();
     let mut columns = Vec::new();
     for ((field, column), restored) in batch.schema().fields().iter().zip(batch.columns()).zip(types) {
-        let column = match restored {
+        // A moment of 96 bits is one already, whatever its writer says.
+        let column = match restored.as_ref().filter(|_| !is_moment(column.data_type())) {
             Some(restored) => cast_with_options(column, restored, &CastOptions::default())?,
             None => Arc::clone(column),
         };
@@ -225,9 +261,25 @@ pub(crate) fn cast(array: &ArrayRef, parse: Parse) -> Result<ArrayRef, ArrowErro
             Some(uuids) => Ok(Arc::new(uuid_texts(uuids))),
             None => cast_with_options(array, &wanted, &options),
         },
+        DataType::Float64 if array.data_type().is_integer() => exact_floats(array, &options),
         same if same == array.data_type() => Ok(Arc::clone(array)),
         _ => cast_with_options(array, &wanted, &options),
     }
+}
+
+/// Integers as floating-point numbers; those that have no exact one become nulls.
+fn exact_floats(array: &ArrayRef, options: &CastOptions<'_>) -> Result<ArrayRef, ArrowError> {
+    let exact = |integer: i128| {
+        let float = integer as f64;
+        (float as i128 == integer).then_some(float)
+    };
+    let floats: Float64Array = match array.data_type() {
+        DataType::Int64 => array.as_primitive::<Int64Type>().unary_opt(|integer| exact(integer.into())),
+        DataType::UInt64 => array.as_primitive::<UInt64Type>().unary_opt(|integer| exact(integer.into())),
+        // All of 32 bits have one.
+        _ => return cast_with_options(array, &DataType::Float64, options),
+    };
+    Ok(Arc::new(floats))
 }
 
 /// Values outside of a range become nulls.

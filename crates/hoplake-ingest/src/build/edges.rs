@@ -14,11 +14,7 @@ use hoplake_format::{
     table::{TableSettings, table_schema},
 };
 
-use super::{
-    adjacency::AdjacencyWriter,
-    objects::{Objects, SegmentUpload},
-    table::TableUpload,
-};
+use super::{adjacency::AdjacencyWriter, objects::SegmentUpload, table::TableUpload};
 use crate::{
     IngestError,
     sort::{BatchSorter, PackedSorter},
@@ -147,7 +143,6 @@ fn row_batch(batch: &RecordBatch, near: &[u64], far: &[u64]) -> Result<RecordBat
 
 /// The output of a direction.
 pub(crate) struct DirectionWriter<'a, 'b> {
-    pub(crate) objects: &'a Objects,
     pub(crate) spill_dir: &'a Path,
     pub(crate) segments: &'a mut SegmentUpload<'b>,
     pub(crate) edge_type: EdgeTypeId,
@@ -210,6 +205,7 @@ impl SortedEdges {
     /// Writes the section, and the table of properties if there are any.
     pub(crate) fn write(self, writer: DirectionWriter<'_, '_>) -> Result<WrittenDirection, IngestError> {
         let DirectionWriter { segments, edge_type, direction, .. } = writer;
+        let objects = segments.objects;
         let mut adjacency = AdjacencyWriter::new(segments, edge_type, direction)?;
         let mut tables = Vec::new();
         match self {
@@ -226,7 +222,7 @@ impl SortedEdges {
             Self::Rows(sorters) => {
                 let schema = table_schema(None, writer.properties);
                 let owner = TableOwner::Edges(edge_type, direction);
-                let mut table = TableUpload::new(writer.objects, writer.spill_dir, owner, writer.table);
+                let mut table = TableUpload::new(objects, writer.spill_dir, owner, writer.table);
                 for batch in BatchSorter::finish_all(sorters)? {
                     let batch = batch?;
                     let near = batch.column(0).as_primitive::<UInt64Type>().values();

@@ -119,13 +119,12 @@ pub fn build(
         dataset,
         settings,
         spill_dir: spill.path(),
-        objects: &objects,
         context: ScanContext { inputs: &dataset.inputs, bad_rows, progress },
     };
     // Vertices first: edges are resolved to ordinals, which exist only when all vertices are in their order.
     let mut built = build.empty_graph()?;
-    let spaces = build.vertices(&mut built)?;
-    build.edges(&mut built, &spaces)?;
+    let spaces = build.vertices(&mut built, &objects)?;
+    build.edges(&mut built, &spaces, &objects.divided())?;
     built.schema.validate()?;
     Ok(built)
 }
@@ -135,7 +134,6 @@ struct Build<'a> {
     dataset: &'a Dataset,
     settings: &'a BuildSettings,
     spill_dir: &'a std::path::Path,
-    objects: &'a Objects,
     context: ScanContext<'a>,
 }
 
@@ -206,11 +204,11 @@ impl Build<'_> {
     }
 
     /// Reads, orders and writes all vertices.
-    fn vertices(&self, built: &mut BuiltGraph) -> Result<Spaces, IngestError> {
+    fn vertices(&self, built: &mut BuiltGraph, objects: &Objects) -> Result<Spaces, IngestError> {
         // Progress by bytes of input, since nobody knows the number of rows before they are read.
         let bytes = self.input_bytes(|feed| !matches!(feed, Feed::Edges { .. }));
         self.context.progress.begin(Step::Vertices, bytes);
-        let mut segments = SegmentUpload::new(self.objects)?;
+        let mut segments = SegmentUpload::new(objects)?;
         let mut spaces = SpaceBuilders::new(self)?;
         let mut staged = Vec::new();
         let mut left_out = Vec::new();
@@ -320,11 +318,11 @@ impl Build<'_> {
     }
 
     /// Reads, sorts and writes all edges.
-    fn edges(&self, built: &mut BuiltGraph, spaces: &Spaces) -> Result<(), IngestError> {
+    fn edges(&self, built: &mut BuiltGraph, spaces: &Spaces, objects: &[Objects; 2]) -> Result<(), IngestError> {
         let bytes = self.input_bytes(|feed| matches!(feed, Feed::Edges { .. }));
         self.context.progress.begin(Step::Edges, bytes);
         // One object for each direction: both are written at the same time, each on a thread.
-        let mut segments = [SegmentUpload::new(self.objects)?, SegmentUpload::new(self.objects)?];
+        let mut segments = [SegmentUpload::new(&objects[0])?, SegmentUpload::new(&objects[1])?];
         let key_bytes: usize = spaces.tables.iter().map(|(_, table)| table.memory_bytes()).sum();
         let order_bytes: usize = spaces.permutation.iter().flatten().map(|of_label| size_of_val(&of_label[..])).sum();
         let kept_bytes = key_bytes + order_bytes + size_of_val(&spaces.left_out[..]);
@@ -361,7 +359,6 @@ impl Build<'_> {
                 .map(|((sorted, segments), direction)| {
                     scope.spawn(move || {
                         sorted.write(DirectionWriter {
-                            objects: self.objects,
                             spill_dir: self.spill_dir,
                             segments,
                             edge_type,
@@ -431,10 +428,11 @@ impl<'a, 'b> VertexWriter<'a, 'b> {
     ) -> Result<Self, IngestError> {
         let table = &build.dataset.vertex_tables[usize::from(label.0)];
         let owner = TableOwner::Vertices(label);
+        let objects = segments.objects;
         Ok(Self {
             segments,
             keys: KeyWriter::new(SectionKind::Keys(label), table.key_type),
-            table: TableUpload::new(build.objects, build.spill_dir, owner, build.table_settings()),
+            table: TableUpload::new(objects, build.spill_dir, owner, build.table_settings()),
             indexes: IndexWriter::new(indexes, label, build.share(build.index_share()), build.spill_dir)?,
             next: 0,
         })

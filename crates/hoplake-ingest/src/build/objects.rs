@@ -14,7 +14,7 @@ use crate::IngestError;
 /// Bytes of a segment that are kept before they are sent.
 const DRAIN_BYTES: usize = 1 << 20;
 
-/// Names the objects of one load and opens them for writing. Its methods block, and so must not be
+/// Names the objects of one thread of a load and opens them for writing. Its methods block, and so must not be
 /// called from an async task.
 #[derive(Debug)]
 pub(crate) struct Objects {
@@ -34,6 +34,18 @@ impl Objects {
         segments: SegmentSettings,
     ) -> Self {
         Self { store, runtime, base_version, names: DataNames::new(base_version, writer, 0), segments }
+    }
+
+    /// Divides the names that are left among two threads, so that the same load gives every object the same name.
+    pub(crate) fn divided(self) -> [Self; 2] {
+        let Self { store, runtime, base_version, names, segments } = self;
+        names.divided().map(|names| Self {
+            store: store.clone(),
+            runtime: runtime.clone(),
+            base_version,
+            names,
+            segments,
+        })
     }
 
     /// The version that these objects become part of: the one after their base.
@@ -97,7 +109,7 @@ impl Write for ObjectWriter {
 
 /// Segments that are being written.
 pub(crate) struct SegmentUpload<'a> {
-    objects: &'a Objects,
+    pub(crate) objects: &'a Objects,
     pub(crate) writer: SegmentWriter,
     open: Option<ObjectWriter>,
     ended: Vec<SegmentRef>,

@@ -79,7 +79,7 @@ pub enum RunError {
     #[error("part of a run: {0}")]
     Part(String),
     /// The checkpoint that is there is damaged, or of another run.
-    #[error("checkpoint {}: {why}; remove the file, or name another", path.display())]
+    #[error("checkpoint {}: {why}", path.display())]
     Checkpoint {
         /// The file.
         path: PathBuf,

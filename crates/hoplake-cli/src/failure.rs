@@ -184,6 +184,9 @@ fn of_store(reason: Reason, url: &str) -> Option<String> {
 
 fn of_kind(kind: ErrorKind, verb: &str, url: &str) -> String {
     match (kind, verb) {
+        (ErrorKind::Invalid, "run") => {
+            format!("hoplake info {url} has the types of properties, and hoplake run --help examples")
+        }
         (ErrorKind::Invalid, "apply") => "correct the file; hoplake apply --help has the layout".into(),
         (ErrorKind::Invalid, _) => format!("hoplake {verb} --help shows how it is written, with an example"),
         (ErrorKind::NotFound, _) => {
@@ -192,7 +195,10 @@ fn of_kind(kind: ErrorKind, verb: &str, url: &str) -> String {
         (ErrorKind::Conflict, "apply") => {
             "look at the current graph, decide anew, and apply with the newest version as --base".into()
         }
-        (ErrorKind::Conflict, "run") => "run it again on the newest version, without --version".into(),
+        (ErrorKind::Conflict, "run") => {
+            "nothing was written, and the values are printed; run it again on the newest version, without --version"
+                .into()
+        }
         (ErrorKind::Conflict, _) => format!("look at hoplake log {url}, then try again"),
         (ErrorKind::Unavailable, _) => "try again later; if it persists, ask the operator of the store".into(),
         (ErrorKind::Limit, "load" | "compact") => "raise --memory, or do less at a time".into(),

@@ -78,6 +78,7 @@ enum Verb {
 
 impl Verb {
     async fn run(&self) -> anyhow::Result<()> {
+        self.changed_url().into_iter().for_each(opening::warn_of_mirror);
         match self {
             Self::Quickstart(args) => verbs::quickstart::run(args).await,
             Self::Load(args) => verbs::load::run(args).await,
@@ -113,6 +114,21 @@ impl Verb {
             Self::Completions(args) => verbs::completions::run(args),
             Self::Man(args) => verbs::man::run(args),
         }
+    }
+
+    /// The graph that it changes, if it does.
+    fn changed_url(&self) -> Option<&str> {
+        let changes = match self {
+            Self::Load(_) | Self::Apply(_) | Self::Tag(_) | Self::Restore(_) | Self::Compact(_) | Self::Vacuum(_) => {
+                true
+            }
+            Self::Run(args) => args.writes(),
+            Self::Query(args) => args.commits(),
+            Self::Index(args) => args.changes(),
+            Self::Queries(args) => args.changes(),
+            _ => false,
+        };
+        changes.then(|| self.name_and_url().1)
     }
 
     /// Its name and the graph it is about, for hints.

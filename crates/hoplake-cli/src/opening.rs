@@ -192,6 +192,18 @@ pub fn open_store(url: &str) -> anyhow::Result<Store> {
     Ok(Store::open(url).map_err(hoplake::Error::from)?)
 }
 
+/// Warns before a change of a mirror in a folder; of other stores it would cost a request each time.
+pub fn warn_of_mirror(url: &str) {
+    let marker = Path::new(url.strip_prefix("file://").unwrap_or(url)).join("mirror");
+    if let Ok(source) = std::fs::read_to_string(&marker) {
+        let marker = marker.display();
+        eprintln!(
+            "warning: {url} is a mirror of {source}, which cannot be updated any more once it has changes of its own: change {source} \
+             instead, or remove {marker} if this is to be a graph of its own"
+        );
+    }
+}
+
 /// Rejects a hop along an edge label that the graph does not have.
 pub fn check_hop(schema: &Schema, hop: &Hop) -> Result<(), Failure> {
     let mut known: Vec<_> = schema.edge_types.iter().map(|edge| edge.label.as_str()).collect();

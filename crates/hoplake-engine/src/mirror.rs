@@ -19,7 +19,9 @@ use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
 use hoplake_format::{
     FormatError, Manifest, Slot, VersionRange,
-    constants::{DATA_FOLDER, MANIFEST_FOLDER, data_base_version, is_elsewhere, manifest_name, manifest_version},
+    constants::{
+        DATA_FOLDER, MANIFEST_FOLDER, MIRROR_NAME, data_base_version, is_elsewhere, manifest_name, manifest_version,
+    },
 };
 use hoplake_storage::{Branch, Reader, Store};
 
@@ -163,6 +165,8 @@ async fn mirror_version(
         });
         stream::iter(copies).buffer_unordered(OBJECTS_AT_ONCE).try_collect::<()>().await?;
         (mirrored.objects, mirrored.bytes) = (missing.len() as u64, all);
+        // Before the version, which must not be taken for one that may be changed.
+        target.store().put(MIRROR_NAME, source.store().url().to_owned().into()).await?;
         publish_mirrored(target, newest, before, branch).await?;
     }
     let mut kept = vec![newest.clone()];

@@ -39,6 +39,27 @@ pub struct PathQuery {
     pub limits: Limits,
 }
 
+/// What a search for a shortest path found.
+#[derive(Debug, Clone, PartialEq)]
+pub enum FoundPath {
+    /// A shortest path, both ends included.
+    Path(Walk),
+    /// None of any length: all that one of the ends reaches was seen.
+    None,
+    /// None within [`PathQuery::depth_max`]; there may be a longer one.
+    NoneWithin,
+}
+
+impl FoundPath {
+    /// The path, if there is one.
+    pub fn into_path(self) -> Option<Walk> {
+        match self {
+            Self::Path(path) => Some(path),
+            Self::None | Self::NoneWithin => None,
+        }
+    }
+}
+
 /// One side of the search.
 struct Side {
     hop: Hop,
@@ -129,8 +150,7 @@ fn joined(sides: &[Side; 2], meeting: VertexId) -> Walk {
 }
 
 impl Snapshot {
-    /// A shortest path, both ends included; `None` if there is none within the length. Of several shortest
-    /// paths the answer is always the same one.
+    /// A shortest path. Of several the answer is always the same one in a version: which one, depends on how the graph was loaded.
     ///
     /// # Errors
     /// As [`Snapshot::traverse`].
@@ -138,7 +158,7 @@ impl Snapshot {
         self: &'a Arc<Self>,
         query: &'a PathQuery,
         branch: &'a mut Branch,
-    ) -> BoxFuture<'a, Result<Option<Walk>, EngineError>> {
+    ) -> BoxFuture<'a, Result<FoundPath, EngineError>> {
         Box::pin(async move {
             let context = &branch.context().clone();
             self.check_hop(&query.hop)?;
@@ -146,7 +166,7 @@ impl Snapshot {
             let mut sides =
                 [Side::new(query.from, query, End::Far, context)?, Side::new(query.to, query, End::Near, context)?];
             if query.from == query.to {
-                return Ok(Some(Walk { vertices: vec![query.from], edges: Vec::new() }));
+                return Ok(FoundPath::Path(Walk { vertices: vec![query.from], edges: Vec::new() }));
             }
             while sides[0].depth + sides[1].depth < query.depth_max
                 && sides.iter().all(|side| !side.frontier.is_empty())
@@ -163,10 +183,11 @@ impl Snapshot {
                 // of one edge more, so the first is as short as any.
                 let meeting = sides[smaller].frontier.vertices().find(|vertex| other.parents.contains_key(vertex));
                 if let Some(vertex) = meeting {
-                    return Ok(Some(joined(&sides, vertex)));
+                    return Ok(FoundPath::Path(joined(&sides, vertex)));
                 }
             }
-            Ok(None)
+            let is_exhausted = sides.iter().any(|side| side.frontier.is_empty());
+            Ok(if is_exhausted { FoundPath::None } else { FoundPath::NoneWithin })
         })
     }
 }

@@ -24,6 +24,8 @@ pub const MANIFEST_FOLDER: &str = "manifest";
 pub const DATA_FOLDER: &str = "data";
 /// Best-effort copy of the newest manifest.
 pub const HINT_NAME: &str = "hint";
+/// In a mirror, the URL of its source.
+pub const MIRROR_NAME: &str = "mirror";
 
 /// The name of the manifest of a version: twenty digits, so that names sort by version.
 pub fn manifest_name(version: u64) -> String {

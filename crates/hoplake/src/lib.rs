@@ -83,7 +83,7 @@ pub use hoplake_engine::{
     diff::{Difference, same_value},
     log::LogEntry,
     mirror::Mirrored,
-    path::PathQuery,
+    path::{FoundPath, PathQuery},
     property_index::{IndexBuilt, IndexSettings, IndexSize, MEMORY_BYTES_MIN as INDEX_MEMORY_BYTES_MIN},
     traversal::{
         DepthProfile, Hop, HopDirection, Limits, Paths, Prefetch, Reached, Strategy, Traversal, VisitPolicy, WalkCount,

@@ -5,7 +5,7 @@ use std::{mem::take, sync::Arc, time::Instant};
 use arrow_array::RecordBatch;
 use hoplake_engine::{
     Degree, Edges, EngineError, Expected, Frontier, Held, Neighbour, Snapshot, Walk,
-    path::PathQuery,
+    path::{FoundPath, PathQuery},
     traversal::{Hop, Limits, Paths, Reached, Traversal, WalkCount},
 };
 use hoplake_format::{EdgeId, Key, LabelId, VertexId};
@@ -354,11 +354,11 @@ impl Query {
         StepCost { cost: self.cost().since(before), time_us: begun.elapsed().as_micros() as u64 }
     }
 
-    /// A shortest path by number of edges; `None` if there is none within the length.
+    /// A shortest path by number of edges, or whether there is none at all or none within the length.
     ///
     /// # Errors
     /// As [`Self::traverse`].
-    pub async fn shortest_path(&mut self, query: PathQuery) -> Result<Option<Walk>, Error> {
+    pub async fn shortest_path(&mut self, query: PathQuery) -> Result<FoundPath, Error> {
         self.step(async |snapshot, branch| snapshot.shortest_path(&query, branch).await).await
     }
 

@@ -300,7 +300,8 @@ async fn a_run_ends_at_its_limits() {
             assert!(error.contains("is not a valid threshold of scores"), "{error}");
         }
         let labels =
-            run_asynchronously(&Arc::new(Labels), &lists, &memory(&lists), &settings, |_| (), &mut branch).await;
+            run_asynchronously(&Arc::new(Labels::default()), &lists, &memory(&lists), &settings, |_| (), &mut branch)
+                .await;
         let error = labels.unwrap_err().to_string();
         assert!(error.contains("label propagation needs supersteps"), "{error}");
         // The first step has all collect.

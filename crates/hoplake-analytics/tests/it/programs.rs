@@ -151,7 +151,7 @@ async fn least_ids_spread_through_components_and_labels_through_neighbours() {
             counts.iter().find(|(_, count)| **count == most).map_or(labels[vertex as usize], |(label, _)| *label)
         };
         labels = vertices.clone().map(label).collect();
-        for found in graph.states(Labels, Some(supersteps)).await {
+        for found in graph.states(Labels::default(), Some(supersteps)).await {
             assert_eq!(found, graph.kept(&labels), "after {supersteps} supersteps");
         }
     }

@@ -12,7 +12,7 @@ pub mod tables;
 use std::{
     fs::File,
     io::{BufWriter, IsTerminal, Write, stdout},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use clap::ValueEnum;
@@ -89,11 +89,12 @@ impl OutputArgs {
             let message = format!("the name of {} implies no format", path.display());
             return Err(Failure::usage(message, "name it .json, .csv, .parquet or .txt, or choose a --format"));
         }
-        Ok(())
+        self.output.as_deref().map_or(Ok(()), check_writable)
     }
 
-    /// Rejects Parquet for output without rows and columns.
+    /// As [`Self::check`], and rejects Parquet for output without rows and columns.
     pub fn check_text(&self, what: &str) -> Result<(), Failure> {
+        self.check()?;
         if self.format() == Format::Parquet {
             let message = format!("{what} cannot be written as Parquet");
             return Err(Failure::usage(message, "choose --format json or csv"));
@@ -112,6 +113,17 @@ impl OutputArgs {
         };
         Ok(BufWriter::new(inner))
     }
+}
+
+/// Rejects a file that could not be written, before any work. One that exists stays as it is.
+pub fn check_writable(path: &Path) -> Result<(), Failure> {
+    let opened = match path.metadata() {
+        // A pipe would wait for its reader.
+        Ok(there) if !there.is_file() && !there.is_dir() => return Ok(()),
+        Ok(_) => File::options().append(true).open(path).map(drop),
+        Err(_) => File::create_new(path).and_then(|_| std::fs::remove_file(path)),
+    };
+    opened.map_err(|error| Failure::file(format!("create {}", path.display()), &error))
 }
 
 /// Where rows go.

@@ -14,6 +14,8 @@ use hoplake_cache_sim::{Contender, Fetched, Outcome, Plan, Summary, Workload};
 use serde_json::{Value, json};
 
 use super::limits::processors;
+#[cfg(feature = "plots")]
+use crate::output::check_writable;
 use crate::{
     arguments,
     failure::Failure,
@@ -81,7 +83,8 @@ impl Args {
                 let message = format!("{} is not a name for a plot: plots are SVG", path.display());
                 Err(Failure::usage(message, "end its name in .svg"))
             }
-            _ => Ok(()),
+            Some(path) => check_writable(path),
+            None => Ok(()),
         }
     }
 

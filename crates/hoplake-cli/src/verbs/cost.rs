@@ -10,6 +10,8 @@ use bytesize::ByteSize;
 use hoplake::{PriceList, Profiles};
 use hoplake_costs::{CostModel, InstanceTable, Workload};
 
+#[cfg(feature = "plots")]
+use crate::output::check_writable;
 use crate::{arguments, failure::Failure};
 
 /// Print what a graph costs in an object store, and on instances whose disks hold it
@@ -85,6 +87,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(rate) = args.accesses_per_instance {
         table = table.with_object_accesses_per_second(rate);
     }
+    #[cfg(feature = "plots")]
+    args.plot.as_deref().map_or(Ok(()), check_writable)?;
     let plain = Workload {
         bytes_per_request: args.bytes_per_request.as_u64() as f64,
         copies: args.copies,

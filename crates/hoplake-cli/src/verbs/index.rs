@@ -81,6 +81,11 @@ struct ListArgs {
 }
 
 impl Args {
+    /// Whether it changes the graph.
+    pub fn changes(&self) -> bool {
+        !matches!(self.action, Action::List(_))
+    }
+
     /// The graph that it is about.
     pub fn url(&self) -> &str {
         match &self.action {

@@ -1,6 +1,6 @@
 //! `hoplake path`: a shortest path between two vertices.
 
-use hoplake::{ErrorKind, Hop, PathQuery, Query, StartKey};
+use hoplake::{ErrorKind, FoundPath, Hop, PathQuery, Query, StartKey};
 
 use super::{
     limits::LimitArgs,
@@ -23,7 +23,8 @@ const LABELS_FAR: usize = 64;
 /// Print a shortest path between two vertices
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Of several shortest paths it prints always the same one. Without a path the status is 3.
+Of several shortest paths it prints always the same one. If there is no path the status is 3. It looks for paths of up to 16 edges, or
+--max-depth: if there is none but there may be a longer one, the status is 6.
 
 Example: how two people know each other
   hoplake path s3://bucket/social --from Person:933 --to Person:1129 --hop both:knows
@@ -41,7 +42,7 @@ pub struct Args {
     /// Which edges it may take: a direction and edge labels
     #[arg(long, value_name = "HOP", default_value = "both")]
     hop: Hop,
-    /// The longest path that counts, in edges
+    /// The longest path to look for, in edges
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = arguments::hops, allow_negative_numbers = true)]
     max_depth: usize,
     /// Print only how many edges the path has
@@ -80,12 +81,13 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     };
     let found = query.shortest_path(path).await?;
     let profile = profile.step("search", stopwatch.stop(&query));
-    let Some(path) = found else {
+    let is_exhausted = found == FoundPath::None;
+    let Some(path) = found.into_path() else {
         if args.output.format() == Format::Json {
             print_line("null")?;
         }
         args.profile.end(&opened, &query, profile).await;
-        return Err(no_path(args).into());
+        return Err(no_path(args, is_exhausted).into());
     };
     let stopwatch = Stopwatch::start(&query);
     if args.count {
@@ -111,10 +113,13 @@ fn expect(query: &mut Query, args: &Args) {
     }
 }
 
-fn no_path(args: &Args) -> Failure {
-    let from = &args.from;
-    let to = &args.to;
-    let message =
-        format!("there is no path from {from} to {to} along {} of at most {} edges", args.hop, args.max_depth);
-    Failure::new(ErrorKind::NotFound, message, "raise --max-depth, or allow other edges with --hop")
+/// Without a path. `is_exhausted` says whether there is none of any length.
+fn no_path(args: &Args, is_exhausted: bool) -> Failure {
+    let Args { from, to, hop, max_depth, .. } = args;
+    if is_exhausted {
+        let message = format!("there is no path from {from} to {to} along {hop}");
+        return Failure::new(ErrorKind::NotFound, message, "allow other edges with --hop, or both directions");
+    }
+    let message = format!("there is no path from {from} to {to} along {hop} of at most {max_depth} edges");
+    Failure::new(ErrorKind::Limit, message, "there may be a longer one: raise --max-depth")
 }

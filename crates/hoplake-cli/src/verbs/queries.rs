@@ -118,6 +118,11 @@ struct CallArgs {
 }
 
 impl Args {
+    /// Whether it changes the graph.
+    pub fn changes(&self) -> bool {
+        matches!(self.action, Action::Save(_) | Action::Delete(_))
+    }
+
     /// The graph that it is about.
     pub fn url(&self) -> &str {
         match &self.action {

@@ -83,6 +83,13 @@ pub(super) struct ResultArgs {
     limits: LimitArgs,
 }
 
+impl Args {
+    /// Whether it may change the graph.
+    pub fn commits(&self) -> bool {
+        self.commit
+    }
+}
+
 /// Runs the verb.
 pub async fn run(args: &Args) -> anyhow::Result<()> {
     let script = gremlin::parse(&args.query)?;

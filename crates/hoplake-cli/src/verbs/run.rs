@@ -1,15 +1,21 @@
 //! `hoplake run`: a computation over the whole graph, printed, written to a file, or written back as a property.
 
-use std::{collections::HashMap, fs::File, path::PathBuf, str::FromStr, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+    str::FromStr,
+    sync::Arc,
+    time::Duration,
+};
 
 use anyhow::bail;
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, UInt64Array};
-use arrow_schema::{Field, Schema};
+use arrow_schema::{DataType, Field, Schema};
 use arrow_select::filter::filter;
 use bytesize::ByteSize;
 use clap::ValueEnum;
 use hoplake::{
-    Frontier, Hop, Key, Query, StartKey, Value, VertexId,
+    Batch, ErrorKind, Frontier, Hop, Key, KeyType, Operation, Query, StartKey, Value, VertexId, VertexRef,
     changes::{plain_text, property_column},
     compute::{
         Algorithm, Asynchronous, CheckpointFile, ComputeOptions, ComputeProgress, Computed, PageRankSettings,
@@ -23,7 +29,7 @@ use crate::{
     failure::Failure,
     opening::{GraphArgs, Opened},
     output::{
-        OutputArgs, formats, numbers,
+        OutputArgs, check_writable, formats, numbers,
         profile::{Profile, ProfileArgs, Stopwatch},
         progress, rows,
     },
@@ -67,7 +73,7 @@ pub struct Args {
     /// `LABEL:KEY`, or `LABEL[CONDITION]`
     #[arg(long, value_name = "VERTEX")]
     from: Vec<StartKey>,
-    /// The property of edges that paths are as long as: a number of 0 or more; 1 an edge without it
+    /// The property of edges that is their length in paths: a number of 0 or more that every edge has; without --weight each edge is 1 long
     #[arg(long, value_name = "PROPERTY")]
     weight: Option<String>,
     /// The most iterations; 100 of pagerank, 10 of communities
@@ -193,6 +199,11 @@ fn part(text: &str) -> Result<f64, String> {
 }
 
 impl Args {
+    /// Whether it changes the graph.
+    pub fn writes(&self) -> bool {
+        self.write.is_some()
+    }
+
     /// What to compute; `None` if it is the number of triangles.
     fn algorithm(&self) -> Result<Option<Algorithm>, Failure> {
         let usual = PageRankSettings::default();
@@ -329,12 +340,9 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     args.output.check()?;
     args.check()?;
     let (algorithm, options) = (args.algorithm()?, args.options());
-    // Before the graph is opened: a folder that is not there should not be found out after the lists were read.
+    // Before the graph is opened: a missing folder should not be found after the lists were read.
     let states = args.states.as_ref().and_then(States::file);
-    for file in states.into_iter().chain(args.checkpoint.as_deref()).filter(|file| !file.is_file()) {
-        let made = File::create_new(file).and_then(|_| std::fs::remove_file(file));
-        made.map_err(|error| Failure::file(format!("create {}", file.display()), &error))?;
-    }
+    states.into_iter().chain(args.checkpoint.as_deref()).try_for_each(check_writable)?;
     let opened = args.graph.open().await?;
     let mut query = opened.graph.query();
     query.limit(&args.limits.limits());
@@ -349,6 +357,9 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         args.profile.end(&opened, &query, Profile::default().step("computation", stopwatch.stop(&query))).await;
         return Ok(());
     };
+    if let Some(property) = &args.write {
+        check_write(&opened, &query, &algorithm, &options, property).await?;
+    }
     let computed = query.compute(&algorithm, &options, |progress| bar.set_message(describe(progress))).await;
     bar.finish_and_clear();
     if let Some(states) = states {
@@ -356,7 +367,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         let _ = std::fs::remove_file(states);
     }
     // Only now, so that the progress bar and the file of states are gone when the error is printed.
-    let computed = computed?;
+    let computed = Arc::new(computed.map_err(|error| explained(error, args.checkpoint.as_deref()))?);
     if computed.is_empty() {
         let message = "no vertex takes part: no label of the graph has such edges";
         bail!(Failure::usage(message, "add --label for vertices without edges"));
@@ -364,18 +375,33 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     eprintln!("{}", summary(&computed));
     let profile = Profile::default().step("computation", stopwatch.stop(&query));
     let stopwatch = Stopwatch::start(&query);
-    if let Some(property) = &args.write {
-        write_back(&opened, &mut query, &computed, property).await?;
-    }
+    // A commit that fails, such as one on what a feed has changed meanwhile, must not take what was computed with it: it is printed, and a
+    // checkpoint stays.
+    let written = match &args.write {
+        Some(property) => write_back(&opened, &mut query, &computed, property).await,
+        None => Ok(()),
+    };
     if args.all || args.top != Some(0) {
         print(args, &opened, &mut query, &computed).await?;
     }
+    written?;
     if let Some(checkpoint) = &args.checkpoint {
         // The result is out. One that was too short for a checkpoint has left none.
         let _ = std::fs::remove_file(checkpoint);
     }
     args.profile.end(&opened, &query, profile.properties(stopwatch.stop(&query))).await;
     Ok(())
+}
+
+/// An error of a checkpoint says what to do with that.
+fn explained(error: hoplake::Error, checkpoint: Option<&Path>) -> anyhow::Error {
+    let of_checkpoint =
+        checkpoint.is_some_and(|file| error.to_string().starts_with(&format!("checkpoint {}: ", file.display())));
+    if !of_checkpoint {
+        return error.into();
+    }
+    let hint = "remove it to compute from the beginning, or name another with --checkpoint";
+    Failure::of(&error, hint).into()
 }
 
 fn describe(progress: &ComputeProgress) -> String {
@@ -404,7 +430,7 @@ fn summary(computed: &Computed) -> String {
     format!("{} of {vertices} vertices{supersteps}{collections}, lists {lists}{groups}", computed.name)
 }
 
-async fn print(args: &Args, opened: &Opened, query: &mut Query, computed: &Computed) -> anyhow::Result<()> {
+async fn print(args: &Args, opened: &Opened, query: &mut Query, computed: &Arc<Computed>) -> anyhow::Result<()> {
     let mut batches = Vec::new();
     if args.all {
         let vertices: Vec<VertexId> = computed.vertices().collect();
@@ -412,7 +438,7 @@ async fn print(args: &Args, opened: &Opened, query: &mut Query, computed: &Compu
             batches.extend(read(query, computed, chunk, &args.select).await?.into_iter().map(|(_, batch)| batch));
         }
     } else {
-        let top = computed.top(args.top.unwrap_or(TOP));
+        let top = query.top(computed, args.top.unwrap_or(TOP)).await?;
         let read = read(query, computed, &top, &args.select).await?;
         // Properties are read label by label, in the order of ordinals; rows are printed in the order of values.
         let places = read.iter().flat_map(|(vertices, batch)| vertices.iter().zip((0..).map(move |row| (batch, row))));
@@ -447,6 +473,36 @@ async fn read(
         batches.push((vertices, RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?));
     }
     Ok(batches)
+}
+
+/// Rejects a property that could not be written, before the computation: by what a commit of a value for each label would say.
+async fn check_write(
+    opened: &Opened,
+    query: &Query,
+    algorithm: &Algorithm,
+    options: &ComputeOptions,
+    property: &str,
+) -> anyhow::Result<()> {
+    let mut batch = Batch::default();
+    for label in query.computed_labels(algorithm, options)? {
+        let Some(label) = opened.graph.schema().label(label) else { continue };
+        let key = match label.key_type {
+            KeyType::Int64 => Key::from(0i64),
+            KeyType::String => Key::from("key"),
+        };
+        // A value that no integer is equal to, if it is a float.
+        let value = if algorithm.value_type() == DataType::Int64 { Value::Int64(1) } else { Value::Float64(0.5) };
+        batch.operations.push(Operation::UpsertVertex {
+            vertex: VertexRef::new(&label.name, key),
+            properties: [(property, value)].into_iter().collect(),
+            replace: false,
+        });
+    }
+    let checked = opened.graph.check(&batch).await;
+    checked.map(drop).map_err(|error| match error.kind() {
+        ErrorKind::Invalid => Failure::of(&error, "nothing was computed; give another name with --write").into(),
+        _ => error.into(),
+    })
 }
 
 /// Writes all values as a property, in one commit on the version that they were computed of.

@@ -45,10 +45,10 @@ pub struct Args {
     #[arg(long, value_name = "http://HOST:PORT", value_delimiter = ',')]
     access_nodes: Vec<String>,
     /// Where gRPC listens; port 0 takes a free one [default: 127.0.0.1:7480]
-    #[arg(long, value_name = "IP:PORT", value_parser = parse_address)]
+    #[arg(long, value_name = "IP:PORT", value_parser = parse_address, env = "HOPLAKE_GRPC")]
     grpc: Option<SocketAddr>,
     /// Where HTTP listens; port 0 takes a free one [default: 127.0.0.1:7481]
-    #[arg(long, value_name = "IP:PORT", value_parser = parse_address)]
+    #[arg(long, value_name = "IP:PORT", value_parser = parse_address, env = "HOPLAKE_HTTP")]
     http: Option<SocketAddr>,
     /// The token that every query must bring; without, none is needed
     #[arg(long, env = "HOPLAKE_TOKEN", hide_env_values = true)]

@@ -330,10 +330,19 @@ fn a_run_that_is_killed_goes_on_to_the_same_result() {
     assert!((1..VERTICES).contains(&superstep), "{header}");
     // Neither another start nor another version.
     let other = shell.run(&["run", "graph", "levels", "--from", "vertex:2", "--checkpoint", "states"]);
-    other.fails(2, "it is of levels from 0, and this run is levels from 1; remove the file", "");
+    other.fails(2, "it is of levels from 0, and this run is levels from 1", "hint: remove it to compute from the beginning");
     let changed =
         shell.run(&["run", "graph", "levels", "--edges", "in", "--from", "vertex:1", "--checkpoint", "states"]);
     changed.fails(2, "it is of out of version 1", "");
+    let whole = std::fs::read(&checkpoint).unwrap();
+    for damage in [0, whole.len() / 2, whole.len() - 1] {
+        let mut damaged = whole.clone();
+        damaged[damage] ^= 1;
+        std::fs::write(&checkpoint, damaged).unwrap();
+        let run = shell.run(&[&["run", "graph"], &args[..]].concat());
+        run.fails(2, "checkpoint states: ", "hint: remove it to compute from the beginning");
+    }
+    std::fs::write(&checkpoint, whole).unwrap();
     let expected: Vec<Value> = (0..VERTICES).map(|level| json!(level)).collect();
     assert_eq!(column(&shell, "level", &args), expected);
     assert!(!checkpoint.exists(), "the result is out");

@@ -91,8 +91,14 @@ fn names_and_words() {
             (
                 "path graph --from Person:2 --to Town:10 --hop in:knows",
                 3,
-                "there is no path from Person:2 to Town:10",
-                "--max-depth",
+                "there is no path from Person:2 to Town:10 along in:knows",
+                "allow other edges with --hop",
+            ),
+            (
+                "path graph --from Person:2 --to Person:4 --hop out:knows --max-depth 1",
+                6,
+                "there is no path from Person:2 to Person:4 along out:knows of at most 1 edges",
+                "there may be a longer one: raise --max-depth",
             ),
             (
                 "get graph Person:1 --trace none/trace.csv",

@@ -244,7 +244,7 @@ fn vertices_neighbours_paths_and_distances() {
     let path = ["path", "graph", "--from", "Person:2", "--to", "Person:4"];
     assert_eq!(shell.run(&with(&path, &["--hop", "out:knows"])).ok().out, "Person:2 -> Person:3 -> Person:4\n");
     let none = shell.run(&with(&path, &["--hop", "in:knows"]));
-    none.fails(3, "no path from Person:2 to Person:4", "--max-depth");
+    none.fails(3, "no path from Person:2 to Person:4", "--hop");
     let khop = ["khop", "graph", "Person:1", "--depth", "2", "--hop", "out:knows"];
     let count = shell.run(&with(&khop, &["--count", "--format", "json"])).ok();
     assert_eq!(count.json()[0], json!({"count": 3, "by_depth": [2, 1]}));

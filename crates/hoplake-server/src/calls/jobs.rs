@@ -202,10 +202,7 @@ pub(crate) async fn job_result(
             return reader.put(&mut query, computed.vertices().skip(skip).take(rows), parts).await;
         }
         let _memory = query.context().memory().hold(rows as u64 * TOP_BYTES)?;
-        let found = computed.clone();
-        // It goes through all values at once, which is too long for a thread of queries.
-        let top = tokio::task::spawn_blocking(move || found.top(rows)).await;
-        let top = top.map_err(|error| Failure::broken_off("the order of a result", &error))?;
+        let top = query.top(&computed, rows).await?;
         reader.put(&mut query, top.into_iter(), parts).await
     };
     let outcome = call.bounded(work).await;

@@ -223,7 +223,7 @@ pub(crate) async fn shortest_path(
     let work = async {
         let [from, to] = find_ends(&mut query, &named).await?;
         let (hop, edges) = (asked.hop.clone(), asked.output.edges);
-        let path = query.shortest_path(PathQuery { from, to, hop, depth_max, edges, limits }).await?;
+        let path = query.shortest_path(PathQuery { from, to, hop, depth_max, edges, limits }).await?.into_path();
         Ok(describe(&mut query, path.as_slice(), &asked.output).await?.paths.pop())
     };
     let outcome = call.bounded(work).await;

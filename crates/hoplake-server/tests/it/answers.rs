@@ -353,7 +353,7 @@ async fn walks_and_shortest_paths() {
             edges: false,
             limits: Default::default(),
         };
-        let expected = query.shortest_path(path).await.unwrap();
+        let expected = query.shortest_path(path).await.unwrap().into_path();
         assert_eq!(answer.path.map(|path| path.ids), expected.map(|path| path.vertices.into_iter().map(raw).collect()));
     }
 }

@@ -4,15 +4,15 @@
 //! calls the method of the same name there, and waits for the answer if that is `async`. `as` names what an answer is
 //! wrapped in.
 
-use std::{convert::identity, time::Duration};
+use std::{convert::identity, sync::Arc, time::Duration};
 
 use super::{Diff, Log, wait};
 use crate::{
     Batch, ChangeCounts, Committed, Compacted, CompactionSettings, Cost, Degree, DescribedWalks, EdgeId, EdgeRows,
-    EdgeTypeId, Edges, Error, Frontier, GraphInfo, Held, Hop, Key, Limits, Manifest, Name, Neighbour, OpenSettings,
-    Operation, PathQuery, Paths, PriceList, Reached, Reader, Rows, RunsOf, Schema, StartKey, Store, Traversal,
-    TraversalAnswer, TraversalRequest, VacuumSettings, Vacuumed, Value, Verification, Verified, VertexId, Walk,
-    WalkCount,
+    EdgeTypeId, Edges, Error, FoundPath, Frontier, GraphInfo, Held, Hop, Key, Limits, Manifest, Name, Neighbour,
+    OpenSettings, Operation, PathQuery, Paths, PriceList, Reached, Reader, Rows, RunsOf, Schema, StartKey, Store,
+    Traversal, TraversalAnswer, TraversalRequest, VacuumSettings, Vacuumed, Value, Verification, Verified, VertexId,
+    Walk, WalkCount,
     compute::{Algorithm, ComputeOptions, ComputeProgress, Computed},
 };
 
@@ -191,9 +191,10 @@ impl Query {
         async fn next_walks(&mut self, paths: &mut Paths, most: usize) -> Result<Held<Vec<Walk>>, Error>;
         async fn count_walks(&mut self, traversal: Traversal) -> Result<WalkCount, Error>;
         async fn run(&mut self, request: &TraversalRequest) -> Result<TraversalAnswer, Error>;
-        async fn shortest_path(&mut self, query: PathQuery) -> Result<Option<Walk>, Error>;
+        async fn shortest_path(&mut self, query: PathQuery) -> Result<FoundPath, Error>;
         async fn neighborhood(&mut self, starts: &[VertexId], hop: &Hop, depth: usize) -> Result<Held<Reached>, Error>;
         async fn compute(&mut self, algorithm: &Algorithm, options: &ComputeOptions, observe: impl FnMut(&ComputeProgress)) -> Result<Computed, Error>;
+        async fn top(&mut self, computed: &Arc<Computed>, most: usize) -> Result<Vec<VertexId>, Error>;
         async fn describe_walks(&mut self, walks: &[Walk], names: &[String]) -> Result<Held<DescribedWalks>, Error>;
     }
 }

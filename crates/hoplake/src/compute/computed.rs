@@ -52,27 +52,29 @@ impl Computed {
         self.numbers().filter_map(|id| self.ids.vertex(id.into()))
     }
 
-    /// The vertices with the least numbers of components and communities, levels and lengths, or with the greatest other values;
-    /// vertices without a value come last, and of equal ones those with the least label and ordinal first. It takes up to 8 bytes a
-    /// vertex of `most`, and as many for what it returns.
-    pub fn top(&self, most: usize) -> Vec<VertexId> {
+    /// The ids that come first by value, `most` of them, and whether others have the same value as the last. 8 bytes an id.
+    pub(super) fn leading(&self, most: usize) -> (Vec<u32>, bool) {
         if most == 0 {
-            return Vec::new();
+            return (Vec::new(), false);
         }
         // With room for twice as many, a selection among them is due so seldom that it costs a step a vertex.
         let room = self.len().min(most.saturating_mul(2));
-        let mut numbers: Vec<u32> = Vec::with_capacity(room);
+        let mut ids: Vec<u32> = Vec::with_capacity(room);
         let order = |a: &u32, b: &u32| self.order(*a, *b).then(a.cmp(b));
-        for number in self.numbers() {
-            if numbers.len() == room {
-                numbers.select_nth_unstable_by(most, order);
-                numbers.truncate(most);
+        for id in self.numbers() {
+            if ids.len() == room {
+                ids.select_nth_unstable_by(most, order);
+                ids.truncate(most);
             }
-            numbers.push(number);
+            ids.push(id);
         }
-        numbers.sort_unstable_by(order);
-        numbers.truncate(most);
-        numbers.into_iter().filter_map(|id| self.ids.vertex(id.into())).collect()
+        ids.sort_unstable_by(order);
+        ids.truncate(most);
+        let Some(last) = ids.last().copied() else { return (ids, false) };
+        let alike = |id: &u32| self.order(*id, last) == Ordering::Equal;
+        let more =
+            ids.len() < self.len() && self.numbers().filter(alike).count() > ids.iter().filter(|id| alike(id)).count();
+        (ids, more)
     }
 
     /// How many components or communities there are, and how many vertices the largest has; `None` of other values.
@@ -118,7 +120,8 @@ impl Computed {
         (0..self.ids.len() as u32).filter(move |id| deleted.next_if_eq(&id).is_none())
     }
 
-    fn order(&self, a: u32, b: u32) -> Ordering {
+    /// How two ids compare by their values alone.
+    pub(super) fn order(&self, a: u32, b: u32) -> Ordering {
         match &*self.values {
             Values::Integers(values) => values[a as usize].cmp(&values[b as usize]),
             Values::Counts(values) => values[b as usize].cmp(&values[a as usize]),
@@ -152,11 +155,13 @@ mod tests {
             deleted: Held::new(vec![3, 500], hold()),
             values: Held::new(Values::Floats(scattered.clone()), hold()),
         };
-        let mut expected: Vec<u64> = (0..1000).filter(|id| ![3, 500].contains(id)).collect();
+        let mut expected: Vec<u32> = (0..1000).filter(|id| ![3, 500].contains(id)).collect();
         expected.sort_by(|a, b| scattered[*b as usize].total_cmp(&scattered[*a as usize]));
         for most in [0, 1, 7, 498, 499, 500, 997, 998, 5000, usize::MAX] {
-            let top: Vec<u64> = computed.top(most).iter().map(|vertex| vertex.ordinal()).collect();
+            let (top, more) = computed.leading(most);
             assert_eq!(top, expected[..most.min(998)], "{most}");
+            let value = |at: usize| expected.get(at).map(|id| scattered[*id as usize]);
+            assert_eq!(more, most > 0 && most < 998 && value(most - 1) == value(most), "{most}");
         }
     }
 }

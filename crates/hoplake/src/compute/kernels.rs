@@ -61,13 +61,13 @@ pub(super) fn run<A: Adjacency>(
             Held::new(Values::Counts(found.iter().map(|number| u64::from(*number)).collect()), memory)
         }
         Algorithm::Closeness { sample } => {
-            let starts = drawn(*sample, topology, context)?;
+            let starts = drawn(*sample, starts, topology, context)?;
             // Distances to a vertex, as networkx has them.
             let found = closeness(against, &starts, deleted.len(), context)?;
             scattered(out.len(), starts.iter().copied().zip(found.iter().copied()), context)?
         }
         Algorithm::Betweenness { sample } => {
-            let starts = drawn(*sample, topology, context)?;
+            let starts = drawn(*sample, starts, topology, context)?;
             let part = (out.len() - deleted.len()) as f64 / starts.len().max(1) as f64;
             // Followed both ways, a pair of ends is found from either.
             let times = if topology.against.is_none() { part / 2.0 } else { part };
@@ -88,15 +88,17 @@ pub(super) fn run<A: Adjacency>(
     Ok((iterations, values))
 }
 
-/// The vertices of a sample, or all.
+/// The vertices of a sample, which is in `starts` unless it is all of them.
 fn drawn<A: Adjacency>(
     sample: Option<Sample>,
+    starts: &[u32],
     topology: &Topology<A>,
     context: &QueryContext,
 ) -> Result<Held<Vec<u32>>, EngineError> {
-    let vertices = topology.out.len();
-    let Sample { count, seed } = sample.unwrap_or(Sample { count: vertices, seed: 0 });
-    Ok(sample_vertices(vertices as u32, &topology.deleted, count, seed, context)?)
+    if sample.is_some_and(|sample| sample.count == 0) || !starts.is_empty() {
+        return Ok(Held::counted(starts.to_vec(), starts.len() as u64 * 4, context)?);
+    }
+    Ok(sample_vertices(topology.out.len() as u32, &topology.deleted, usize::MAX, 0, context)?)
 }
 
 /// The values of some vertices; others have none.

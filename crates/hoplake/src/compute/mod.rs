@@ -11,7 +11,7 @@
 //! let graph = Graph::open("memory://docs/compute").await?;
 //! let mut query = graph.query();
 //! let ranks = query.compute(&Algorithm::PageRank(PageRankSettings::default()), &ComputeOptions::default(), |_| ()).await?;
-//! let [first, ..] = ranks.top(1)[..] else { panic!("it has vertices") };
+//! let [first, ..] = query.top(&ranks.into(), 1).await?[..] else { panic!("it has vertices") };
 //! assert_eq!(query.keys_of(&[first]).await?[..], [2.into()]);
 //! # Ok(())
 //! # }
@@ -20,16 +20,20 @@
 
 mod computed;
 mod kernels;
+mod key_order;
+#[cfg(test)]
+mod order_tests;
 mod states;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
+use arrow_schema::DataType;
 use hoplake_analytics::{
     AsyncSettings, Checkpoint, Lists, Packed, Progress, RunError, RunSettings, Topology, kernels::count_triangles,
     programs, run, run_asynchronously,
 };
 use hoplake_engine::{DenseIds, EngineError, Held, traversal::HopDirection};
-use hoplake_format::VertexId;
+use hoplake_format::{LabelId, VertexId};
 use hoplake_storage::{MemoryHold, QueryContext};
 
 pub use computed::Computed;
@@ -58,9 +62,10 @@ pub enum Algorithm {
         /// The vertices. One that is there twice counts once.
         sources: Vec<StartKey>,
     },
-    /// Connected components, whichever way edges point: vertices with the same number are in one.
+    /// Connected components, whichever way edges point: vertices with the same number are in one. It is the place of the first of
+    /// them among all by label and key.
     Components,
-    /// Strongly connected components: vertices of one reach each other.
+    /// Strongly connected components: vertices of one reach each other. They are numbered as components are.
     StrongComponents,
     /// The number of edges of a shortest path from a vertex.
     Levels {
@@ -75,7 +80,8 @@ pub enum Algorithm {
         /// An int64 or float64 that every selected edge has, 0 or more.
         weight: Option<String>,
     },
-    /// Communities by label propagation, as LDBC Graphalytics has it: vertices with the same number are in one.
+    /// Communities by label propagation, as LDBC Graphalytics has it: vertices with the same number are in one. Labels are vertices at
+    /// first, and of several equally frequent ones the first by label and key is taken.
     Communities {
         /// How many times labels are passed on.
         iterations: usize,
@@ -120,6 +126,25 @@ impl Algorithm {
             Self::Closeness { .. } => "closeness",
             Self::Betweenness { .. } => "betweenness",
             Self::Similarity { .. } => "similarity",
+        }
+    }
+
+    /// The type of its values.
+    pub fn value_type(&self) -> DataType {
+        match self {
+            Self::Components
+            | Self::StrongComponents
+            | Self::Levels { .. }
+            | Self::Communities { .. }
+            | Self::Degrees
+            | Self::CoreNumbers => DataType::Int64,
+            Self::PageRank(_)
+            | Self::PersonalisedPageRank { .. }
+            | Self::ShortestPaths { .. }
+            | Self::Clustering
+            | Self::Closeness { .. }
+            | Self::Betweenness { .. }
+            | Self::Similarity { .. } => DataType::Float64,
         }
     }
 
@@ -188,12 +213,12 @@ impl Algorithm {
     }
 }
 
-/// Vertices drawn at random.
+/// Vertices drawn at random, of all by label and key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sample {
     /// How many; all vertices if there are no more.
     pub count: usize,
-    /// The same seed draws the same ones.
+    /// The same seed draws the same ones, however the graph was loaded.
     pub seed: u64,
 }
 
@@ -393,6 +418,15 @@ impl Query {
         Ok(ComputeNeeds { vertices, memory_bytes, result_bytes: vertices * 8 })
     }
 
+    /// The labels whose vertices get a value by [`Self::compute`]. Reads nothing.
+    ///
+    /// # Errors
+    /// As [`Self::compute_needs`].
+    pub fn computed_labels(&self, algorithm: &Algorithm, options: &ComputeOptions) -> Result<Vec<LabelId>, Error> {
+        let ids = algorithm.applied_to(options).selection.dense_ids(&self.snapshot)?;
+        Ok(ids.by_label().filter(|(_, ids)| !ids.is_empty()).map(|(label, _)| label).collect())
+    }
+
     /// What [`Self::count_triangles`] takes. Reads nothing.
     ///
     /// # Errors
@@ -507,11 +541,29 @@ impl Query {
         vertices.into_iter().map(id).collect()
     }
 
+    /// The dense ids that a kernel begins at: those of the vertices that the algorithm names, or of its sample. All vertices of a
+    /// sample that is as large are none.
+    async fn kernel_starts<A>(
+        &mut self,
+        algorithm: &Algorithm,
+        topology: &Topology<A>,
+    ) -> Result<Held<Vec<u32>>, Error> {
+        if let Algorithm::Closeness { sample: Some(sample) } | Algorithm::Betweenness { sample: Some(sample) } =
+            algorithm
+        {
+            return Ok(self.sampled(*sample, &topology.ids, topology.deleted.len()).await?);
+        }
+        let starts = self.starts(algorithm, &topology.ids).await?;
+        let memory = self.branch.context().hold(starts.len() as u64 * 4)?;
+        Ok(Held::new(starts, memory))
+    }
+
     async fn compute_by_kernel(&mut self, algorithm: &Algorithm, options: &ComputeOptions) -> Result<Computed, Error> {
         let (workers, name, algorithm) = (&options.workers, algorithm.name(), algorithm.clone());
+        let numbers_components = matches!(algorithm, Algorithm::Components | Algorithm::StrongComponents);
         let (ids, deleted, (supersteps, values)) = if self.is_packed(options)? {
             let topology = Topology::load_packed(&self.snapshot, &options.selection, workers, &mut self.branch).await?;
-            let starts = self.starts(&algorithm, &topology.ids).await?;
+            let starts = self.kernel_starts(&algorithm, &topology).await?;
             let kernel = move |context: &QueryContext| {
                 let found = kernels::run(&algorithm, &topology, None, &starts, context)?;
                 [Some(&topology.out), topology.against.as_ref()].into_iter().flatten().try_for_each(Packed::check)?;
@@ -520,14 +572,18 @@ impl Query {
             workers.run(self.branch.context(), kernel).await??
         } else {
             let topology = self.load_topology(options).await?;
-            let starts = self.starts(&algorithm, &topology.ids).await?;
+            let starts = self.kernel_starts(&algorithm, &topology).await?;
             let kernel = move |context: &QueryContext| {
                 let found = kernels::run(&algorithm, &topology, Some(&topology.out), &starts, context)?;
                 Ok::<_, EngineError>((topology.ids, topology.deleted, found))
             };
             workers.run(self.branch.context(), kernel).await??
         };
-        Ok(Computed { name, supersteps, collections: None, streamed: false, ids, deleted, values })
+        let mut computed = Computed { name, supersteps, collections: None, streamed: false, ids, deleted, values };
+        if numbers_components {
+            self.number_by_key(&mut computed).await?;
+        }
+        Ok(computed)
     }
 
     /// How many triangles a selection has: sets of three vertices of which each two have an edge, in whichever direction. Its lists
@@ -587,7 +643,9 @@ impl Query {
             Algorithm::Components => {
                 let observe = |progress: &Progress<_>| observe(&seen(progress, None));
                 let found = self.run_program(&Arc::new(programs::Components), &options, None, observe).await?;
-                self.collected(name, &options.workers, found, Values::Integers).await?
+                let mut computed = self.collected(name, &options.workers, found, Values::Integers).await?;
+                self.number_by_key(&mut computed).await?;
+                computed
             }
             Algorithm::Levels { .. } => {
                 let program = Arc::new(programs::Levels { start: self.start(algorithm, &options).await? });
@@ -600,7 +658,8 @@ impl Query {
                 self.collected(name, &options.workers, found, Values::Lengths).await?
             }
             Algorithm::Communities { iterations } => {
-                let program = Arc::new(programs::Labels);
+                let ids = options.selection.dense_ids(&self.snapshot)?;
+                let program = Arc::new(programs::Labels::from(self.key_places(&ids).await?));
                 let found = self.run_program(&program, &options, Some(*iterations), &mut simple).await?;
                 self.collected(name, &options.workers, found, Values::Integers).await?
             }

@@ -92,7 +92,7 @@ async fn a_path_and_its_keys_take_a_wave_an_edge_and_two() {
     let from = ends[0];
     let to = ends[1];
     let asked = PathQuery { from, to, hop, depth_max: 9, edges: false, limits: Default::default() };
-    let path = query.shortest_path(asked).await.unwrap().unwrap();
+    let path = query.shortest_path(asked).await.unwrap().into_path().unwrap();
     query.describe_walks(std::slice::from_ref(&path), &[]).await.unwrap();
     let edges = path.vertices.len() as u64 - 1;
     // A step of the search that finds all it needs in memory takes no wave.

@@ -567,7 +567,7 @@ impl Pair {
             let from = self.ids[ends[0]];
             let to = self.ids[ends[1]];
             let asked = PathQuery { from, to, hop: hop.clone(), depth_max, edges: false, limits: Default::default() };
-            let path = self.query().shortest_path(asked).await.unwrap();
+            let path = self.query().shortest_path(asked).await.unwrap().into_path();
             let path: Option<Vec<_>> = path.map(|path| path.vertices.iter().map(|id| self.vertices[id]).collect());
             prop_assert_eq!(path.as_ref().map(|path| path.len() - 1), length, "{:?} {} {}", &ends, hop, depth_max);
             if let Some(path) = path {

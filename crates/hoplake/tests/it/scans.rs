@@ -99,7 +99,7 @@ impl Question {
                     edges: false,
                     limits: Default::default(),
                 });
-                query.await.unwrap().map_or(0, |path| path.vertices.len())
+                query.await.unwrap().into_path().map_or(0, |path| path.vertices.len())
             }
             Self::Scan(request) => rows(query, request).await,
             Self::Count(request) => query.count_found(request).await.unwrap() as usize,

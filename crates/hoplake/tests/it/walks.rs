@@ -84,8 +84,9 @@ async fn a_path_has_the_edges_of_both_sides_of_its_search() {
             };
             let hop: Hop = hop.parse().unwrap();
             let path = PathQuery { from, to, hop: hop.clone(), depth_max: 9, edges: true, limits: Limits::default() };
-            let bare = query.shortest_path(PathQuery { edges: false, ..path.clone() }).await.unwrap().unwrap();
-            let path = query.shortest_path(path).await.unwrap().unwrap();
+            let bare =
+                query.shortest_path(PathQuery { edges: false, ..path.clone() }).await.unwrap().into_path().unwrap();
+            let path = query.shortest_path(path).await.unwrap().into_path().unwrap();
             assert_eq!((&path.vertices, bare.edges.len()), (&bare.vertices, 0));
             let described = query.describe_walks(std::slice::from_ref(&path), &names(&["since"])).await.unwrap();
             for (at, ends) in path.vertices.windows(2).enumerate() {
@@ -139,7 +140,7 @@ async fn properties_of_walks_and_their_edges_are_one_wave() {
     query.expect_walks(&labels, &vec![hop.reversed(); 9], &select);
     let [from, to] = query.named(&[start("P:5"), start("P:2000")]).await.unwrap()[..] else { panic!() };
     let path = PathQuery { from, to, hop, depth_max: 9, edges: true, limits: Limits::default() };
-    let path = query.shortest_path(path).await.unwrap().unwrap();
+    let path = query.shortest_path(path).await.unwrap().into_path().unwrap();
     let before = query.cost().waves;
     query.describe_walks(std::slice::from_ref(&path), &select).await.unwrap();
     assert_eq!(query.cost().waves, before + 1);

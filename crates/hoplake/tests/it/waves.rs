@@ -284,7 +284,7 @@ async fn strategies_paths_and_neighbourhoods_take_one_wave_a_hop() {
     let to = ends[1].unwrap();
     let hop = hops[0].clone();
     let asked = PathQuery { from, to, hop, depth_max: 9, edges: false, limits: Default::default() };
-    let path = query.shortest_path(asked).await.unwrap().unwrap();
+    let path = query.shortest_path(asked).await.unwrap().into_path().unwrap();
     assert!(store.waves() <= path.vertices.len() as u64, "a key look-up, and a wave for each edge at most");
     let cost = query.cost();
     assert_eq!((cost.requests, cost.store_bytes), (store.requests().total(), store.bytes_read()));

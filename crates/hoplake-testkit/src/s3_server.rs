@@ -58,7 +58,7 @@ pub struct S3Server {
     process: Process,
     port: u16,
     // Dropped after the process, which writes into it.
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl S3Server {
@@ -96,7 +96,7 @@ impl S3Server {
         for _ in 0..PORTS_TRIED {
             let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
             match server.start_on(&program, port, folder.path()) {
-                Ok(process) => return Ok(Self { process, port, _folder: folder }),
+                Ok(process) => return Ok(Self { process, port, folder }),
                 Err(error) => failure = error,
             }
         }
@@ -106,6 +106,14 @@ impl S3Server {
     /// `http://127.0.0.1:<port>`.
     pub fn endpoint(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// Makes another bucket, which is empty. Of Versity alone.
+    ///
+    /// # Errors
+    /// If its folder cannot be made.
+    pub fn create_bucket(&self, name: &str) -> io::Result<()> {
+        fs::create_dir(self.folder.path().join("data").join(name))
     }
 
     /// The name of the bucket.
@@ -403,7 +411,7 @@ mod tests {
         assert_eq!(first.url("g/1"), format!("s3://{}/g/1", first.bucket()));
         let port = first.port;
         let other = second.port;
-        let folder = first._folder.path().to_owned();
+        let folder = first.folder.path().to_owned();
         assert!(is_listening(port) && folder.is_dir());
         let elsewhere = tempfile::tempdir().unwrap();
         fs::create_dir(elsewhere.path().join("data")).unwrap();

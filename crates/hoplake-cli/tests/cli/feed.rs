@@ -11,58 +11,6 @@ use tokio::task::block_in_place;
 
 use crate::hoplake::{Run, Shell};
 
-/// The blocks of a page in a language.
-fn blocks<'a>(page: &'a str, language: &str) -> Vec<&'a str> {
-    let begin = format!("```{language}\n");
-    page.split(begin.as_str()).skip(1).filter_map(|rest| rest.split("\n```").next()).collect()
-}
-
-/// Times and positions differ from run to run.
-fn masked(text: &str) -> String {
-    let word = |word: &str| {
-        let is_position = word.starts_with("0-1-");
-        if is_position { "0-1-N".to_owned() } else { word.to_owned() }
-    };
-    let line = |line: &str| {
-        let words: Vec<_> = line.split(' ').map(word).collect();
-        let mut words: Vec<&str> = words.iter().map(String::as_str).collect();
-        for at in 1..words.len() {
-            if ["ms", "old"].contains(&words[at].trim_end_matches(',')) {
-                words[at - 1] = "N";
-            }
-        }
-        words.join(" ").replace("0-1-N:", "0-1-N").replace("0-1-N,", "0-1-N")
-    };
-    text.lines().map(line).collect::<Vec<_>>().join("\n")
-}
-
-#[test]
-fn the_walk_works_as_it_stands() {
-    let page = include_str!("../../../../docs/feeding.md");
-    let server = MariaDbServer::start(&[]).unwrap();
-    server.sql("", "CREATE DATABASE hr").unwrap();
-    server.sql("hr", blocks(page, "sql")[0]).unwrap();
-    let shell = Shell::empty();
-    let client = format!("mariadb --no-defaults --host=127.0.0.1 --user=test --port={} hr ", server.port());
-    let programs = std::path::Path::new(env!("CARGO_BIN_EXE_hoplake")).parent().unwrap();
-    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
-    let mut wrong = String::new();
-    for block in blocks(page, "console") {
-        for example in block.split("$ ").skip(1) {
-            let (command, printed) = example.split_once('\n').unwrap_or((example, ""));
-            let command = command.replace("127.0.0.1:3306", &format!("127.0.0.1:{}", server.port()));
-            let command = command.replace("mariadb hr ", &client);
-            let mut run = Command::new("sh");
-            run.args(["-c", &format!("{{ {command}; }} 2>&1")]).env("PATH", &path).env("HR_PASSWORD", "secret");
-            let Run { out, .. } = Run::of(&run.current_dir(shell.path()).output().unwrap());
-            if masked(out.trim_end()) != masked(printed.trim_end()) {
-                wrong.push_str(&format!("$ {command}\n{out}"));
-            }
-        }
-    }
-    assert!(wrong.is_empty(), "these print something else now:\n{wrong}");
-}
-
 #[test]
 fn what_cannot_be_fed_is_refused() {
     let server = MariaDbServer::start(&[]).unwrap();

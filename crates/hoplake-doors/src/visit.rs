@@ -121,6 +121,11 @@ impl Visit {
         self.hold_request(budget, Self::decoded_bytes(bytes))
     }
 
+    /// Memory that is held for the request.
+    pub fn request_bytes(&self) -> u64 {
+        locked(&self.request).as_ref().map_or(0, MemoryHold::bytes)
+    }
+
     /// What a request of `bytes` takes when it is decoded.
     pub fn decoded_bytes(bytes: usize) -> u64 {
         (bytes as u64).saturating_mul(DECODED_BYTES_PER_BYTE)

@@ -202,9 +202,17 @@ impl Call {
     pub(crate) fn limits(&self, asked: &Asked) -> Limits {
         let limits = asked.within(&self.service.settings.limits);
         // The call's own budget, from which edges, rows and the unsent answer are taken; the shared one stays as it is.
-        let own = self.service.settings.query_memory();
-        self.memory.set_bytes_max(limits.memory_bytes_max.map_or(own, |asked| asked.min(own)));
+        self.bound_memory(limits.memory_bytes_max);
         Limits { timeout: self.bounds.left(), ..limits }
+    }
+
+    /// Bounds what it may take to what it asked for, and to what there would be next to its request if nobody else had any: beyond it
+    /// would be refused each time, and must not be asked to come again.
+    pub(crate) fn bound_memory(&self, asked: Option<u64>) {
+        let settings = &self.service.settings;
+        let alone = settings.memory_bytes_max.saturating_sub(self.visit.request_bytes());
+        let own = settings.query_memory().min(alone);
+        self.memory.set_bytes_max(asked.map_or(own, |asked| asked.min(own)));
     }
 
     /// Begins a query within these limits, and within the call's memory.

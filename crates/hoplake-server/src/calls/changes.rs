@@ -148,6 +148,7 @@ fn check_key(key: Option<&str>) -> Result<(), Failure> {
 }
 
 async fn apply_on(call: &mut Call, open: &Arc<OpenGraph>, asked: &ChangesQuery) -> Result<AppliedChanges, Failure> {
+    call.bound_memory(None);
     let ReadBatch { batch, locations, mut hold } = call.bounded(read(call, open.graph.schema(), asked)).await?;
     // Before anything is begun: a batch without memory for its commit is refused whole.
     hold.resize(hold.bytes().saturating_mul(COMMIT_FACTOR))?;

@@ -151,6 +151,9 @@ async fn what_can_never_fit_is_refused_for_good() {
         let (status, problem) = server.try_ask("POST", "/v1/graphs/g/look-up", &body).await;
         assert_eq!((status, &problem["reason"]), (413, &json!("TOO_LARGE")), "{problem}");
     }
+    let request = server.request("POST", "/v1/graphs/g/changes").header("content-type", "application/x-ndjson");
+    let answer = request.body(lines(0..4_000)).send().await.unwrap();
+    assert_eq!(answer.status(), 422, "{}", answer.text().await.unwrap());
 }
 
 /// Writers that together need more than there is: some are refused, and all succeed when they do as they are told.

@@ -43,6 +43,7 @@ mod spill;
 pub mod state;
 mod stopping;
 mod value;
+mod verifying;
 
 pub use applying::Applied;
 pub use catalogue::{BeforeImages, Catalogue, Column, ForeignKey, Rule, Table, TableName};
@@ -65,3 +66,4 @@ pub use settings::{
     VertexEntry,
 };
 pub use spill::SpillSettings;
+pub use verifying::{VerifiedObjects, verify_objects};

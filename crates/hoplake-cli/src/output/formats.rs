@@ -48,7 +48,7 @@ impl RowWriter {
             Format::Csv => {
                 let mut sink = sink;
                 let header: Vec<_> = schema.fields().iter().map(|field| csv_header(field)).collect();
-                write_record(header.iter().map(|name| Some(name.as_str())), &mut sink)?;
+                writeln!(sink, "{}", header.join(","))?;
                 Form::Csv(sink)
             }
             Format::Parquet => {
@@ -130,13 +130,14 @@ fn write_csv(batch: &RecordBatch, sink: &mut Sink) -> anyhow::Result<()> {
 }
 
 /// The header of a column. A header can have a type after a colon, so a name that contains a colon always gets its
-/// type.
+/// type. White space at the ends of a name is a part of it only within quotes.
 fn csv_header(field: &Field) -> String {
     let name = field.name();
-    match name.contains(':') {
+    let header = match name.contains(':') {
         true => format!("{name}:{}", type_name(field.data_type())),
         false => name.clone(),
-    }
+    };
+    if is_plain(&header) && name.trim() == name { header } else { quoted(&header) }
 }
 
 fn type_name(kind: &DataType) -> String {
@@ -151,6 +152,15 @@ fn type_name(kind: &DataType) -> String {
     }
 }
 
+/// Whether text needs no quotes.
+fn is_plain(text: &str) -> bool {
+    !text.is_empty() && !text.contains(['"', ',', '\n', '\r']) && text.trim() == text
+}
+
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('"', "\"\""))
+}
+
 /// Writes a record; text that is empty stands in quotes, null does not.
 fn write_record<'a>(cells: impl Iterator<Item = Option<&'a str>>, sink: &mut Sink) -> anyhow::Result<()> {
     for (column, cell) in cells.enumerate() {
@@ -159,10 +169,8 @@ fn write_record<'a>(cells: impl Iterator<Item = Option<&'a str>>, sink: &mut Sin
         }
         match cell {
             None => {}
-            Some(text) if text.is_empty() || text.contains(['"', ',', '\n', '\r']) || text.trim() != text => {
-                write!(sink, "\"{}\"", text.replace('"', "\"\""))?;
-            }
-            Some(text) => sink.write_all(text.as_bytes())?,
+            Some(text) if is_plain(text) => sink.write_all(text.as_bytes())?,
+            Some(text) => write!(sink, "{}", quoted(text))?,
         }
     }
     Ok(sink.write_all(b"\n")?)

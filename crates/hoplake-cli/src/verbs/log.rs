@@ -2,15 +2,16 @@
 
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
-use hoplake::{Graph, Log, LogEntry, StepCost, WriterLease};
+use hoplake::{ErrorKind, Graph, Log, LogEntry, StepCost, WriterLease};
 use serde_json::{Value, json};
 
 use super::apply::{counts_json, counts_text};
 use crate::{
     arguments,
+    failure::Failure,
     opening::open_store,
     output::{
-        Pipe, print_line,
+        Pipe, numbers, print_line,
         profile::{Profile, ProfileArgs},
     },
 };
@@ -40,27 +41,46 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     let begun = Instant::now();
     let store = open_store(&args.url)?;
     let mut log = Graph::log(&store).await?;
-    print_versions(args, &mut log).await?;
+    let damages = print_versions(args, &mut log).await?;
     let read = StepCost { cost: log.cost(), time_us: begun.elapsed().as_micros() as u64 };
     args.profile.print(Profile::default().step("log", read), store.prices());
-    Ok(())
+    match damages {
+        0 => Ok(()),
+        _ => {
+            let damages = numbers::counted(damages, "version cannot be read", "versions cannot be read");
+            let hint = format!("hoplake verify {} lists all damage, and the version that can be restored", args.url);
+            Err(Failure::new(ErrorKind::Corrupt, format!("{damages} in {}", store.url()), hint).into())
+        }
+    }
 }
 
-async fn print_versions(args: &Args, log: &mut Log) -> anyhow::Result<()> {
+/// Prints versions, and returns how many of them are damaged.
+async fn print_versions(args: &Args, log: &mut Log) -> anyhow::Result<u64> {
     for lease in log.leases() {
         print_line(if args.json { lease_json(lease).to_string() } else { lease_text(lease) })?;
     }
+    let mut damages = 0;
     for _ in 0..args.limit {
-        let Some(entry) = log.next().await? else { return Ok(()) };
-        print_line(if args.json { entry_json(&entry).to_string() } else { entry_text(&entry) })?;
+        match log.next().await {
+            Ok(None) => return Ok(damages),
+            Ok(Some(entry)) => {
+                print_line(if args.json { entry_json(&entry).to_string() } else { entry_text(&entry) })?;
+            }
+            // The others are there to be seen.
+            Err(error) if error.kind() == ErrorKind::Corrupt => {
+                eprintln!("damaged: {error}");
+                damages += 1;
+            }
+            Err(error) => return Err(error.into()),
+        }
         if Pipe::is_closed() {
-            return Ok(());
+            return Ok(damages);
         }
     }
-    if !args.json && log.next().await?.is_some() {
+    if !args.json && !matches!(log.next().await, Ok(None)) {
         eprintln!("there are older versions; --limit shows more");
     }
-    Ok(())
+    Ok(damages)
 }
 
 fn time(unix_ms: u64) -> String {

@@ -12,9 +12,10 @@ use crate::{
 /// Read a graph with all its versions, and check every byte
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-It reads the hint, the manifest of every version that can be opened, and every object from end to end. All that is damaged
-is listed, with its block and the newest version that has it; then it names the newest version that is intact and can be restored,
-and the status is 7. With --version or --as-of it reads that version alone.
+It reads the hint, the manifest of every version that can be opened, and every object from end to end; then what feeds keep beside the
+newest version: their states and dead letters. All that is damaged is listed, with its block and the newest version that has it; then it
+names the newest version that is intact and can be restored, and the status is 7. With --version or --as-of it reads that version
+alone.
 
 Example:
   hoplake verify s3://bucket/social")]
@@ -98,7 +99,25 @@ async fn verified(store: &Store) -> anyhow::Result<Verification> {
     let bar = bytes_bar("verifying", total);
     let found = Graph::verify_all(store, |bytes| bar.set_position(bytes)).await;
     bar.finish_and_clear();
-    Ok(found?)
+    let mut found = found?;
+    verify_feeds(store, &mut found).await?;
+    Ok(found)
+}
+
+/// Adds what feeds keep beside the newest version.
+#[cfg(feature = "feed")]
+async fn verify_feeds(store: &Store, found: &mut Verification) -> anyhow::Result<()> {
+    let of_feeds = hoplake_feed::verify_objects(store, &found.source_positions).await;
+    let of_feeds = of_feeds.map_err(super::feed::failed)?;
+    let version = found.newest();
+    found.verified.objects += of_feeds.objects;
+    found.damages.extend(of_feeds.damages.into_iter().map(|what| hoplake::Damage { version, what }));
+    Ok(())
+}
+
+#[cfg(not(feature = "feed"))]
+async fn verify_feeds(_: &Store, _: &mut Verification) -> anyhow::Result<()> {
+    Ok(())
 }
 
 /// Fails if the newest version is damaged, whatever else is.
@@ -118,9 +137,12 @@ fn failure(store: &Store, url: &str, found: &Verification) -> Failure {
     let damaged = found.versions.iter().filter(|(_, intact)| !intact).count() as u64;
     let (state, hint) = match intact {
         None => ("no version is intact".into(), format!("restore {} from a copy", store.url())),
+        // Beside the versions: the hint, what was appended to an object, what feeds keep.
         Some(_) if damaged == 0 => (
-            "all versions are intact".into(),
-            "the next commit writes the hint again, and readers do not need it".into(),
+            "all versions can be read".into(),
+            "readers do not need what is damaged. The next commit writes a hint again, hoplake compact --all objects; copy a feed \
+             anew that lost its state or dead letters (hoplake feed run --resnapshot)"
+                .into(),
         ),
         Some(intact) if Some(intact) == newest => (
             format!("the newest version, {intact}, is intact"),

@@ -11,6 +11,8 @@ mod status;
 
 use std::path::PathBuf;
 
+pub use failure::failed;
+
 use hoplake_feed::{OneOrMore, SourceSettings};
 
 /// Feed a graph from an SQL database: a first copy, then every transaction, exactly once

@@ -35,8 +35,9 @@ const UNIT_BYTES: u64 = 32;
 /// More than any budget has: sums of such sizes do not overflow.
 const ENDLESS: u64 = 1 << 56;
 
-/// What an allocation takes besides its bytes.
-pub(super) const ALLOCATION_BYTES: usize = 16;
+/// What an allocation takes besides its bytes: its size and what it is rounded up by. The least that glibc's takes is 32 bytes, as for a text of
+/// four letters.
+pub(super) const ALLOCATION_BYTES: usize = 28;
 
 /// The memory and the work of the steps of a query. Clones are the same.
 #[derive(Debug, Clone)]

@@ -11,7 +11,8 @@ use tokio::time::Instant;
 use tracing::{Instrument, field::Empty, info_span};
 
 use crate::{
-    Change, FeedError, FeedErrorKind, Images, OnError, Position, Progress, RowChange, Transaction,
+    Change, FeedError, FeedErrorKind, Images, OnError, Position, Progress, RowChange, Settings, SpillSettings,
+    Transaction,
     error::is_transient,
     fold::{Aside, Failure, Folded, Known, Plans, SetAside, fold, render},
     letters::{self, Letter},
@@ -20,6 +21,7 @@ use crate::{
     progress::{At, Cause, Event},
     reading::Pauses,
     showing::shown_change,
+    source::Following,
     state::{self, State},
 };
 
@@ -205,6 +207,13 @@ impl Applying {
     ) -> Result<State, FeedError> {
         let mut state = self.state.clone();
         state.waiting.apply(&folded.waiting);
+        // An operator has decided, or it would not be here.
+        state.stop = None;
+        for (name, shape) in transactions.iter().flat_map(|transaction| &transaction.tables) {
+            let table = state.tables.entry(name.clone()).or_default();
+            table.carried.extend(table.shape.new_in(shape));
+            table.shape.clone_from(shape);
+        }
         if !folded.truncated.is_empty() && !state.letters.is_empty() {
             let all = self.letters().await?;
             let left: Vec<_> = all.into_iter().filter(|letter| !folded.truncated.contains(&letter.table)).collect();
@@ -237,6 +246,44 @@ impl Applying {
             state.held.extend(letters.into_iter().flat_map(|letter| letter.names));
         }
         Ok(state)
+    }
+
+    /// What of the transactions behind its position is wanted.
+    pub(crate) fn following(&self, settings: &Settings) -> Following {
+        let mut tables = self.mapping.followed();
+        let mut shapes = BTreeMap::new();
+        for (name, known) in &self.state.tables {
+            if let Some(carried) = tables.get_mut(name) {
+                // Columns that the catalogue no longer has, and the log still may.
+                carried.extend(known.carried.iter().cloned());
+                shapes.insert(name.clone(), known.shape.clone());
+            }
+        }
+        let transaction_bytes_max = settings.stream.transaction_bytes_max;
+        let spill = Some(SpillSettings::of(settings));
+        Following { tables, shapes, transaction_bytes_max, spill, ..Following::default() }
+    }
+
+    /// Commits what is to be remembered, at the position where the graph is.
+    pub(crate) async fn remember(&mut self, change: impl Fn(&mut State)) -> Result<(), FeedError> {
+        loop {
+            let mut state = self.state.clone();
+            change(&mut state);
+            if state == self.state {
+                return Ok(());
+            }
+            let mut pauses = Pauses::new();
+            let Position { of_source, committed_unix_ms, .. } = self.position.clone();
+            let position = self.position_with(of_source, committed_unix_ms, &mut state, &mut pauses).await?;
+            match self.commit(Vec::new(), &position, &mut pauses, &mut 0).await? {
+                Outcome::Committed(_) => {
+                    self.settle(position, state).await;
+                    return Ok(());
+                }
+                Outcome::Remembers => {}
+                Outcome::Refused(error, _) => return Err(error.into()),
+            }
+        }
     }
 
     /// Takes over the graph as it is now.

@@ -4,7 +4,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use hoplake::{Name, PropertyType, Value};
 
-use crate::{FeedError, TableName, spill::Spilled};
+use crate::{FeedError, TableName, followed::TableShape, spill::Spilled};
 
 /// A transaction that the source has committed.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,6 +17,8 @@ pub struct Transaction {
     pub changes: Changes,
     /// About the memory that it takes, or would without a file.
     pub bytes: usize,
+    /// Tables that have changed by its end without a change of what the graph has of them.
+    pub tables: Vec<(TableName, TableShape)>,
 }
 
 /// The changes of a transaction, in their order. If they are too many for memory, the first of them are in a file, which goes with the

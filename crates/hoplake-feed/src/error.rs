@@ -2,6 +2,8 @@
 
 use thiserror::Error as ThisError;
 
+use crate::followed::StopNote;
+
 /// What to do where changes cannot be followed.
 pub(crate) const COPY_ANEW: &str =
     "run the feed with --resnapshot: it compares all rows with the graph, writes what differs and goes on from there";
@@ -30,6 +32,7 @@ pub struct FeedError {
     kind: FeedErrorKind,
     message: String,
     hint: Option<String>,
+    stop: Option<Box<StopNote>>,
     #[source]
     graph: Option<Box<hoplake::Error>>,
 }
@@ -37,7 +40,7 @@ pub struct FeedError {
 impl FeedError {
     /// An error of a kind.
     pub fn new(kind: FeedErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), hint: None, graph: None }
+        Self { kind, message: message.into(), hint: None, stop: None, graph: None }
     }
 
     /// Settings, mapping or database are wrong.
@@ -60,6 +63,17 @@ impl FeedError {
     #[must_use]
     pub(crate) fn about(self, what: &str) -> Self {
         Self { message: format!("{what}: {}", self.message), ..self }
+    }
+
+    /// The same, as one that lasts until an operator decides.
+    #[must_use]
+    pub(crate) fn stop(self, note: StopNote) -> Self {
+        Self { stop: Some(Box::new(note)), ..self }
+    }
+
+    /// The stop that lasts until an operator decides, if it is one.
+    pub fn stop_note(&self) -> Option<&StopNote> {
+        self.stop.as_deref()
     }
 
     /// What a caller can do about it.
@@ -116,6 +130,6 @@ pub(crate) fn is_transient(error: &hoplake::Error) -> bool {
 impl From<hoplake::Error> for FeedError {
     fn from(error: hoplake::Error) -> Self {
         let message = error.to_string();
-        Self { kind: FeedErrorKind::Graph, message, hint: None, graph: Some(Box::new(error)) }
+        Self { kind: FeedErrorKind::Graph, message, hint: None, stop: None, graph: Some(Box::new(error)) }
     }
 }

@@ -1,6 +1,11 @@
 //! A feed: opened on a source and a graph, it runs until it is stopped.
 
-use std::{collections::BTreeSet, convert::Infallible, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    convert::Infallible,
+    sync::Arc,
+    time::Duration,
+};
 
 use futures::FutureExt;
 use hoplake::{CompactionSettings, ErrorKind, Graph, OpenSettings, ReadSettings, Store};
@@ -12,11 +17,12 @@ use tokio::{
 use tracing::{Instrument, Span, field::Empty};
 
 use crate::{
-    Catalogue, Ends, FeedError, FeedErrorKind, Position, Progress, Settings, SpillSettings, TableName, Transaction,
+    Catalogue, Ends, FeedError, FeedErrorKind, Position, Progress, Settings, TableName, Transaction,
     applying::{Applied, Applying, remembered},
     copy,
     error::COPY_ANEW,
     fold::Plans,
+    followed::{FollowedTable, StopNote, remapped, tables_of},
     letters::Letter,
     mapping::{Item, Mapping, PropertyMap},
     position,
@@ -75,13 +81,69 @@ pub async fn check(settings: &Settings) -> Result<Checked, FeedError> {
 
 /// [`check`] on a source in the place of the one that the settings name.
 pub(crate) async fn check_on(source: Arc<dyn Source>, settings: &Settings) -> Result<Checked, FeedError> {
+    let checked = tables_on(source, settings).await?;
+    checked.source.prepare(&checked.mapping.tables()).await?;
+    Ok(checked)
+}
+
+/// The same without asking whether the source is set up to be followed.
+async fn tables_on(source: Arc<dyn Source>, settings: &Settings) -> Result<Checked, FeedError> {
     let default_schema = source.default_schema().to_owned();
     let named = settings.tables.iter().map(|entry| TableName::parse(&entry.name, &default_schema).schema.to_string());
     let schemas: BTreeSet<String> = named.chain([default_schema.clone()]).collect();
     let catalogue = source.catalogue(&schemas).await?;
     let mapping = Arc::new(Mapping::new(settings, &catalogue, &default_schema)?);
-    source.prepare(&mapping.tables()).await?;
     Ok(Checked { source, catalogue, mapping })
+}
+
+/// What an operator has decided, if anything.
+struct Decided<'a>(&'a RunOptions);
+
+impl Decided<'_> {
+    fn accepts(&self, position: &str) -> bool {
+        self.0.accepted.as_deref() == Some(position)
+    }
+
+    /// Refuses to go on over a stop.
+    fn on_stop(&self, state: &State) -> Result<(), FeedError> {
+        match &state.stop {
+            Some(stop) if !self.accepts(&stop.position) => Err(stop.clone().error()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses tables that the mapping makes something else of than is in the graph, and completes them with what is remembered.
+    fn on_tables(
+        &self,
+        position: &Position,
+        state: &State,
+        tables: &mut BTreeMap<TableName, FollowedTable>,
+    ) -> Result<(), FeedError> {
+        let accepts =
+            self.accepts(&position.of_source) || state.stop.as_ref().is_some_and(|stop| self.accepts(&stop.position));
+        // A feed of before tables were remembered begins with them as they are.
+        if !accepts && !state.tables.is_empty() {
+            if let Some(why) = remapped(&state.tables, tables) {
+                return Err(StopNote::new(&position.of_source, why).error());
+            }
+            for (name, table) in tables.iter() {
+                let was = state.tables.get(name).and_then(|was| was.shape.id);
+                if was.is_some() && was != table.shape.id {
+                    let why = format!(
+                        "table {name} is another table than the one that was followed, which had its name before"
+                    );
+                    return Err(StopNote::new(&position.of_source, why).error());
+                }
+            }
+        }
+        for (name, was) in &state.tables {
+            if let Some(table) = tables.get_mut(name) {
+                table.shape.clone_from(&was.shape);
+                table.carried.extend(was.carried.iter().cloned());
+            }
+        }
+        Ok(())
+    }
 }
 
 /// A graph that follows a source.
@@ -139,7 +201,6 @@ impl Feed {
         options: RunOptions,
         progress: Arc<dyn Progress>,
     ) -> Result<Self, FeedError> {
-        let Checked { source, mapping, .. } = check_on(ends.source.clone(), &settings).await?;
         let store = &ends.store;
         let name = settings.source.name.clone();
         let writer = position::writer();
@@ -147,6 +208,23 @@ impl Feed {
         let position =
             found.as_ref().and_then(|graph| graph.source_position(&name)).map(Position::parse).transpose()?;
         let is_complete = position.as_ref().is_some_and(|position| !position.is_copying);
+        let decided = Decided(&options);
+        let state = match &mut found {
+            Some(graph) if is_complete && !options.resnapshot => {
+                let (position, state) = remembered(graph, &name).await?;
+                decided.on_stop(&state)?;
+                Some((position, state))
+            }
+            _ => None,
+        };
+        let Checked { source, catalogue, mapping } = tables_on(ends.source.clone(), &settings).await?;
+        // Before any row is read: what changes meanwhile is noticed then.
+        let shapes = source.shapes(&catalogue, &mapping.tables()).await?;
+        let mut tables = tables_of(&settings, &mapping, shapes);
+        if let Some((position, state)) = &state {
+            decided.on_tables(position, state, &mut tables)?;
+        }
+        source.prepare(&mapping.tables()).await?;
         if !is_complete {
             if let Some(graph) =
                 found.as_ref().filter(|graph| position.is_none() && !graph.schema().vertex_labels.is_empty())
@@ -159,26 +237,32 @@ impl Feed {
                 return Err(FeedError::new(FeedErrorKind::Conflict, why)
                     .hint("feed into a place that has no graph, or correct source.name if it was fed before"));
             }
-            let copied = copy::copy(&ends, &mapping, &settings, position.is_some(), &writer, &progress).await?;
+            let copied =
+                copy::copy(&ends, &mapping, &settings, position.is_some(), tables.clone(), &writer, &progress).await?;
             progress.report(&Event::Copied(&copied));
             found = open_graph(store).await?;
         } else if options.resnapshot {
-            let reconciled = reconcile::resnapshot(&ends, &settings, &mapping).await?;
+            let reconciled = reconcile::resnapshot(&ends, &settings, &mapping, tables.clone()).await?;
             progress.report(&Event::Reconciled(&reconciled));
             found = open_graph(store).await?;
         }
         let mut graph =
             found.ok_or_else(|| FeedError::unavailable(format!("the graph at {} is gone", settings.graph)))?;
-        let (position, state) = remembered(&mut graph, &name).await?;
-        if is_complete && !options.resnapshot && options.accepted.as_deref() != Some(&position.of_source) {
+        let (position, state) = match state {
+            Some(known) => known,
+            None => remembered(&mut graph, &name).await?,
+        };
+        if is_complete && state.tables.is_empty() && options.accepted.as_deref() != Some(&position.of_source) {
             check_new_columns(&*source, &mapping, &graph, &position).await?;
         }
         let attempts_max = settings.stream.attempts;
         // A first copy is the first of its commits.
         let commits = u64::from(position.writer == writer);
         let (plans, show_rows) = (Plans::default(), settings.source.show_rows);
-        let applying =
+        let mut applying =
             Applying { graph, mapping, name, position, writer, state, plans, attempts_max, show_rows, progress };
+        // Also of a graph of before tables were remembered.
+        applying.remember(|state| state.tables.clone_from(&tables)).await?;
         let committed = watch::Sender::new(applying.position.of_source.clone());
         Ok(Self { settings, ends, applying, options, commits, compaction: None, committed })
     }
@@ -241,12 +325,10 @@ impl Feed {
 
     async fn follow(&mut self, stop: &mut Stop<impl Future<Output = ()>>) -> Result<(), FeedError> {
         let following = Following {
-            tables: self.applying.mapping.followed(),
-            transaction_bytes_max: self.settings.stream.transaction_bytes_max,
-            spill: Some(SpillSettings::of(&self.settings)),
             accepted: self.options.accepted.clone(),
             committed: Some(self.committed.subscribe()),
             once: self.options.once,
+            ..self.applying.following(&self.settings)
         };
         let from = self.applying.position.of_source.clone();
         let ahead = self.settings.stream.ahead_bytes_max;
@@ -308,6 +390,12 @@ impl Feed {
         };
         // What came before the end is whole transactions.
         self.commit(&mut batch, stop).await?;
+        if let Some(note) = ended.as_ref().err().and_then(FeedError::stop_note) {
+            // The next feed would not see it: the tables are what they are by then.
+            let noting = self.applying.remember(|state| state.stop = Some(note.clone()));
+            // A stop that is not there is none: the feed ends with what kept it from being written.
+            stop.or_over(noting).await.unwrap_or_else(|| Err(self.cut_off()))?;
+        }
         ended
     }
 
@@ -511,7 +599,7 @@ fn failed(span: &Span, error: &FeedError) {
 }
 
 impl Collected {
-    fn add(&mut self, arrived: Arrived) {
+    fn add(&mut self, mut arrived: Arrived) {
         self.first.get_or_insert(arrived.at);
         if !arrived.transaction.changes.is_empty() {
             self.first_change.get_or_insert(arrived.at);
@@ -519,8 +607,10 @@ impl Collected {
         }
         self.rows += arrived.transaction.changes.len();
         self.bytes += arrived.transaction.bytes;
-        // Of transactions that change nothing, the last position is enough.
+        // Of transactions that change no row, the last position is enough.
         if let Some(last) = self.arrived.last_mut().filter(|last| last.transaction.changes.is_empty()) {
+            let tables = std::mem::take(&mut last.transaction.tables);
+            arrived.transaction.tables.splice(..0, tables);
             *last = arrived;
         } else {
             self.arrived.push(arrived);

@@ -23,6 +23,7 @@ mod ends;
 mod error;
 mod feed;
 pub mod fold;
+pub mod followed;
 pub mod letters;
 pub mod lookups;
 pub mod mapping;

@@ -53,7 +53,7 @@ impl Reading {
         let (send, arrived) = mpsc::channel(TRANSACTIONS);
         let units = u32::try_from(ahead_bytes_max / UNIT_BYTES).unwrap_or(u32::MAX).max(1);
         let room = Arc::new(Semaphore::new(units as usize));
-        let ahead = Ahead { following, room, units, send, progress };
+        let mut ahead = Ahead { following, room, units, send, progress };
         let task = tokio::spawn(async move {
             let mut from = from;
             let mut pauses = Pauses::new();
@@ -105,7 +105,7 @@ struct Ahead {
 
 impl Ahead {
     /// Reads until the connection is lost, or nobody wants more.
-    async fn read(&self, source: &dyn Source, from: &mut String, pauses: &mut Pauses) -> Result<(), FeedError> {
+    async fn read(&mut self, source: &dyn Source, from: &mut String, pauses: &mut Pauses) -> Result<(), FeedError> {
         let mut stream = source.stream(from, self.following.clone()).await?;
         self.progress.report(&Event::Connected);
         loop {
@@ -126,6 +126,7 @@ impl Ahead {
             let wanted = u32::try_from(transaction.bytes as u64 / UNIT_BYTES).unwrap_or(u32::MAX).clamp(1, self.units);
             let Ok(permit) = self.room.clone().acquire_many_owned(wanted).await else { return Ok(()) };
             from.clone_from(&transaction.position);
+            self.following.pass(&transaction);
             let arrived = Arrived { transaction, at: Instant::now(), _permit: permit };
             if self.send.send(Ok(Some(arrived))).await.is_err() {
                 return Ok(());

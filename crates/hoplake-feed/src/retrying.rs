@@ -61,6 +61,7 @@ pub async fn retry_on(ends: &Ends, settings: &Settings, selection: &Selection) -
             changes.extend(of_group);
         }
         let transaction = Transaction {
+            tables: Vec::new(),
             position: applying.position.of_source.clone(),
             committed_unix_ms: 0,
             changes: changes.into_iter().map(Change::Row).collect(),

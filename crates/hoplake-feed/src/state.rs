@@ -1,18 +1,19 @@
-//! What a feed has to remember besides its position: edges that wait, and changes that were set aside.
+//! What a feed has to remember besides its position: its tables, edges that wait, changes that were set aside, and a stop.
 //!
 //! It is an object next to the graph, and a position names it, so that both are published by one commit. The object is never changed:
 //! each commit that changes the state writes another one, and the one before is removed when the commit is acknowledged. It is JSON
 //! Lines, compressed with zstd. Dead letters themselves are in objects of their own, which it lists.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use hoplake::Store;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    FeedError,
+    FeedError, TableName,
     element::{Element, ElementLine, properties_of, properties_to_json},
     fold::{EdgeId, Owner, Waiting, WaitingChanges, WaitingEdge},
+    followed::{FollowedTable, StopNote},
     objects::Folder,
 };
 
@@ -25,6 +26,10 @@ pub struct State {
     pub held: BTreeSet<String>,
     /// The objects with these changes, oldest first, and how many each has.
     pub letters: Vec<(String, u64)>,
+    /// The tables, as they were at the position. A feed of before this was kept has none.
+    pub tables: BTreeMap<TableName, FollowedTable>,
+    /// Why the feed does not go on from there, until an operator decides.
+    pub stop: Option<StopNote>,
     /// The size of its object, before it is compressed.
     pub bytes: u64,
 }
@@ -32,14 +37,18 @@ pub struct State {
 /// States that have the same to remember are equal, however they are written.
 impl PartialEq for State {
     fn eq(&self, other: &Self) -> bool {
-        self.waiting == other.waiting && self.held == other.held && self.letters == other.letters
+        self.waiting == other.waiting
+            && self.held == other.held
+            && self.letters == other.letters
+            && self.tables == other.tables
+            && self.stop == other.stop
     }
 }
 
 impl State {
     /// Whether there is nothing to remember.
     pub fn is_empty(&self) -> bool {
-        self.waiting.is_empty() && self.letters.is_empty()
+        self.waiting.is_empty() && self.letters.is_empty() && self.tables.is_empty() && self.stop.is_none()
     }
 
     /// How many changes were set aside.
@@ -63,6 +72,8 @@ enum Line {
     Waiting(Box<WaitingLine>),
     Held(String),
     Letters(String, u64),
+    Table(TableName, Box<FollowedTable>),
+    Stop(StopNote),
 }
 
 /// An edge that waits, as it is written.
@@ -87,7 +98,9 @@ pub async fn write(store: &Store, source: &str, state: &mut State) -> Result<Opt
     let waiting = state.waiting.iter().map(|(id, edge)| Line::Waiting(Box::new(WaitingLine::of(id, edge))));
     let held = state.held.iter().map(|name| Line::Held(name.clone()));
     let letters = state.letters.iter().map(|(id, count)| Line::Letters(id.clone(), *count));
-    for line in waiting.chain(held).chain(letters) {
+    let tables = state.tables.iter().map(|(name, table)| Line::Table(name.clone(), Box::new(table.clone())));
+    let stop = state.stop.iter().cloned().map(Line::Stop);
+    for line in waiting.chain(held).chain(letters).chain(tables).chain(stop) {
         serde_json::to_writer(&mut text, &line).map_err(|error| FeedError::invalid(error.to_string()))?;
         text.push(b'\n');
     }
@@ -125,6 +138,8 @@ pub async fn read(store: &Store, source: &str, id: &str) -> Result<Option<State>
             }
             Line::Held(name) => drop(state.held.insert(name)),
             Line::Letters(id, count) => state.letters.push((id, count)),
+            Line::Table(name, table) => drop(state.tables.insert(name, *table)),
+            Line::Stop(stop) => state.stop = Some(stop),
         }
     }
     state.waiting.apply(&changes);
@@ -163,5 +178,57 @@ impl WaitingLine {
             _ => return None,
         };
         Some((id, WaitingEdge { properties: properties_of(&self.properties)?, owner }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::followed::{ColumnShape, MappedEntry, TableShape};
+
+    #[tokio::test]
+    async fn a_state_is_read_as_it_was_written() {
+        let store = Store::open("memory://states").unwrap();
+        let shape = TableShape {
+            id: Some(16_384),
+            storage: Some("16384".into()),
+            published: Some("p 1 2".into()),
+            columns: vec![
+                ColumnShape::named("id"),
+                ColumnShape {
+                    number: Some(2),
+                    kind: Some("23:-1".into()),
+                    version: Some("7".into()),
+                    ..ColumnShape::named("a")
+                },
+            ],
+        };
+        let entry = MappedEntry {
+            label: "Person".into(),
+            ends: None,
+            edges: vec![["in".into(), "Person".into(), "Team".into()]],
+            says: BTreeMap::from([("where".into(), "a > 5".into())]),
+            columns: BTreeMap::from([("a".into(), "ignored".into())]),
+        };
+        let table = FollowedTable { shape, carried: BTreeSet::from(["id".into()]), entries: vec![entry] };
+        let mut state = State {
+            held: BTreeSet::from(["Person:1".into()]),
+            letters: vec![("01J".into(), 3)],
+            tables: BTreeMap::from([(TableName::new("hr", "person"), table)]),
+            stop: Some(StopNote::new("0-1-18", "at 0-1-18, table hr.person: column a is dropped")),
+            ..State::default()
+        };
+        let id = write(&store, "hr", &mut state).await.unwrap().unwrap();
+        assert_eq!(read(&store, "hr", &id).await.unwrap(), Some(state));
+    }
+
+    #[tokio::test]
+    async fn a_state_of_before_tables_were_kept_is_read() {
+        let store = Store::open("memory://states").unwrap();
+        let text = "{\"held\":\"Person:1\"}\n{\"letters\":[\"01J\",3]}\n";
+        let compressed = zstd::bulk::compress(text.as_bytes(), 1).unwrap();
+        let id = folder("hr").write(&store, compressed.into()).await.unwrap();
+        let state = read(&store, "hr", &id).await.unwrap().unwrap();
+        assert_eq!((state.dead_letters(), state.tables.len(), state.stop), (3, 0, None));
     }
 }

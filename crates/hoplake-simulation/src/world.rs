@@ -73,6 +73,8 @@ pub enum Concern {
     Columns,
     /// The tables that a feed follows, and what goes wrong between it and them.
     Feed,
+    /// Which tables of a feed change in which no row change shows.
+    Alter,
 }
 
 /// An invariant that did not hold.
@@ -98,7 +100,7 @@ pub struct World {
     /// Where all happens but what loads do in threads of their own.
     thread: ThreadId,
     begun: Instant,
-    randoms: [Mutex<SplitMix64>; 10],
+    randoms: [Mutex<SplitMix64>; 11],
     bucket: Mutex<Bucket>,
     /// Whether the graph is in a folder of one machine, on a disk that forgets what was not flushed.
     pub in_folder: bool,

@@ -21,9 +21,9 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use self::files::CopyFiles;
 pub(crate) use self::files::SET_ASIDE_MAX;
 use crate::{
-    Columns, Ends, FeedError, Position, Progress, Row, Settings,
+    Columns, Ends, FeedError, Position, Progress, Row, Settings, TableName,
     feed::open_graph,
-    fold::Waiting,
+    followed::FollowedTable,
     letters::{self, Letter},
     mapping::Mapping,
     progress::Event,
@@ -57,7 +57,7 @@ pub struct Copied {
 }
 
 /// Copies all rows into a graph that is not there yet or has no labels; with `replace`, in the place of a copy that was not
-/// completed. `writer` is a name of the process for the position; `progress` hears of the rows.
+/// completed. `tables` are what they were before; `writer` is a name of the process for the position; `progress` hears of the rows.
 ///
 /// # Errors
 /// The source's, the graph's; [`Row`](crate::FeedErrorKind::Row) if a row cannot be a vertex or an edge.
@@ -66,6 +66,7 @@ pub async fn copy(
     mapping: &Arc<Mapping>,
     settings: &Settings,
     replace: bool,
+    tables: BTreeMap<TableName, FollowedTable>,
     writer: &str,
     progress: &Arc<dyn Progress>,
 ) -> Result<Copied, FeedError> {
@@ -84,8 +85,12 @@ pub async fn copy(
     let (files, rows) = sink.end().await?;
     let read_ms = begun.elapsed().as_millis() as u64;
     let may_miss = files.may_miss();
-    let position =
-        Position { of_source, is_copying: may_miss, state: None, committed_unix_ms, writer: writer.to_owned() };
+    let mut remembered = State { tables, ..State::default() };
+    let state = match may_miss {
+        true => None,
+        false => state::write(store, &settings.source.name, &mut remembered).await?,
+    };
+    let position = Position { of_source, is_copying: may_miss, state, committed_unix_ms, writer: writer.to_owned() };
     let rejects = folder.path().join("rejects.csv");
     let options = LoadOptions {
         mapping: Some(files.mapping_file().to_owned()),
@@ -100,14 +105,14 @@ pub async fn copy(
         ..LoadOptions::from_paths::<&str>([])
     };
     let loaded = hoplake::load_with(store.clone(), options, Arc::new(())).await?;
-    let (mut version, mut position, mut waiting) = (loaded.version, position, Waiting::default());
+    let (mut version, mut position) = (loaded.version, position);
     if may_miss {
         let (changes, stubs) = rejects::read(&files, &rejects)?;
-        waiting.apply(&changes);
+        remembered.waiting.apply(&changes);
         let missing = || FeedError::unavailable("the graph that was loaded is not there");
         let graph = open_graph(store).await?.ok_or_else(missing)?;
         let letters = files.letters(&position.of_source);
-        (version, position) = complete(&graph, settings, &position, &waiting, stubs, &letters).await?;
+        (version, position) = complete(&graph, settings, &position, &mut remembered, stubs, &letters).await?;
     }
     Ok(Copied {
         version,
@@ -115,7 +120,7 @@ pub async fn copy(
         rows,
         vertices: loaded.vertices,
         edges: loaded.edges,
-        waiting: waiting.len(),
+        waiting: remembered.waiting.len(),
         read_ms,
         load_ms: begun.elapsed().as_millis() as u64 - read_ms,
     })
@@ -126,18 +131,17 @@ async fn complete(
     graph: &Graph,
     settings: &Settings,
     before: &Position,
-    waiting: &Waiting,
+    state: &mut State,
     stubs: Vec<Operation>,
     letters: &[Letter],
 ) -> Result<(u64, Position), FeedError> {
     let name = &settings.source.name;
-    let mut state = State { waiting: waiting.clone(), ..State::default() };
     if !letters.is_empty() {
         let id = letters::write(graph.store(), name, letters).await?;
         state.letters.push((id, letters.len() as u64));
         state.held = letters.iter().flat_map(|letter| letter.names.iter().cloned()).collect();
     }
-    let state = state::write(graph.store(), name, &mut state).await?;
+    let state = state::write(graph.store(), name, state).await?;
     let position = Position { is_copying: false, state, ..before.clone() };
     let mut stubs = stubs.into_iter().peekable();
     loop {

@@ -65,6 +65,7 @@ fn change(table: &str, columns: [&str; 2], images: Images) -> Transaction {
     let columns =
         Arc::new(Columns { table: TableName::new("s", table), names: columns.map(Name::from).to_vec(), kinds });
     Transaction {
+        tables: Vec::new(),
         position: "1".into(),
         committed_unix_ms: 0,
         changes: vec![Change::Row(RowChange { columns, images })].into(),

@@ -42,11 +42,12 @@ use self::{
     view::View,
 };
 use crate::{
-    Checked, Element, Ends, FeedError, FeedErrorKind, Settings, SpillSettings, TableName, feed,
+    Checked, Element, Ends, FeedError, FeedErrorKind, Settings, TableName, feed,
     fold::Plans,
+    followed::FollowedTable,
     mapping::Mapping,
     scratch::Scratch,
-    source::{Following, Purpose, Snapshot},
+    source::{Purpose, Snapshot},
 };
 
 /// What is compared, and what becomes of it.
@@ -158,12 +159,7 @@ pub async fn reconcile_on(
     // The graph before the snapshot: so it is not ahead of it.
     let applying = feed::applying(&ends.store, settings, mapping.clone()).await?;
     let snapshot = source.snapshot(Purpose::Compare).await?;
-    let following = Following {
-        tables: mapping.followed(),
-        transaction_bytes_max: settings.stream.transaction_bytes_max,
-        spill: Some(SpillSettings::of(settings)),
-        ..Following::default()
-    };
+    let following = applying.following(settings);
     let mut stretch = Stretch::begin(&*source, &applying.position.of_source, following).await?;
     stretch.up_to(&*source, snapshot.position()).await?;
     let view = View::new(applying, &stretch.transactions).await?;
@@ -208,9 +204,18 @@ pub(crate) async fn resnapshot(
     ends: &Ends,
     settings: &Settings,
     mapping: &Arc<Mapping>,
+    tables: BTreeMap<TableName, FollowedTable>,
 ) -> Result<Reconciled, FeedError> {
     let begun = Instant::now();
-    let scope = Scope::new(mapping, &[])?;
+    let before = match feed::applying(&ends.store, settings, mapping.clone()).await {
+        Ok(applying) => applying.state.tables,
+        Err(error) if error.is_transient() => return Err(error),
+        // What is remembered may be damaged, and is written anew.
+        Err(_) => BTreeMap::new(),
+    };
+    let mut scope = Scope::new(mapping, &[])?;
+    // What a mapping of before made of rows is no longer a row of any.
+    scope.extend(&before);
     // Before the rows, so that the position does not go back. The comparison itself finds which edges wait.
     let view = View::at_its_position(feed::forgetting(&ends.store, settings, mapping.clone()).await?);
     let snapshot = ends.source.snapshot(Purpose::Renew).await?;
@@ -221,7 +226,8 @@ pub(crate) async fn resnapshot(
     let parts = comparing.compare(folder.path()).await?;
     let mut reconciled = comparing.reconciled.clone();
     let letters = comparing.letters.take().unwrap_or_default().all;
-    let applying = feed::forgetting(&ends.store, settings, mapping.clone()).await?;
+    let mut applying = feed::forgetting(&ends.store, settings, mapping.clone()).await?;
+    applying.state.tables = tables;
     let compared = &comparing.view.applying.position;
     // What has come since is not in the rows, and would stay in the graph.
     if applying.position != *compared {

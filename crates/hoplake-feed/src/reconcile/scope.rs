@@ -7,6 +7,7 @@ use hoplake::{Name, Properties, Value, VertexRef};
 use crate::{
     Element, FeedError, Missing, TableName,
     fold::{EdgeId, EdgeTypeName},
+    followed::FollowedTable,
     mapping::{Entry, ForeignKeyMap, Item, Mapping, PropertyMap, VertexMap},
 };
 
@@ -49,6 +50,24 @@ impl Scope {
         }
         scope.tables = read.into_iter().collect();
         Ok(scope)
+    }
+
+    /// Adds what the rows of tables became by a mapping of before.
+    pub(super) fn extend(&mut self, before: &BTreeMap<TableName, FollowedTable>) {
+        for entry in before.values().flat_map(|table| &table.entries) {
+            let label = entry.label.clone();
+            match entry.ends.clone() {
+                None => {
+                    self.labels.entry(label).or_default();
+                }
+                Some([source, target]) => {
+                    self.edge_types.entry(EdgeTypeName { label, source, target }).or_default();
+                }
+            }
+            for [label, source, target] in entry.edges.clone() {
+                self.edge_types.entry(EdgeTypeName { label, source, target }).or_default();
+            }
+        }
     }
 
     /// Whether a vertex without any property cannot be told from one that was made for a row that names it.

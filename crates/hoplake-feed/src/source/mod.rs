@@ -24,7 +24,10 @@ use async_trait::async_trait;
 use hoplake::Name;
 use tokio::sync::watch;
 
-use crate::{Catalogue, Columns, FeedError, Row, Settings, SpillSettings, TableName, Transaction};
+use crate::{
+    Catalogue, Columns, FeedError, Row, Settings, SpillSettings, TableName, Transaction,
+    followed::{ColumnShape, TableShape, shapes_of},
+};
 
 /// A database whose tables a graph follows.
 #[async_trait]
@@ -37,6 +40,18 @@ pub trait Source: Send + Sync {
     /// # Errors
     /// [`Unavailable`](crate::FeedErrorKind::Unavailable), or [`Invalid`](crate::FeedErrorKind::Invalid) with what to set.
     async fn catalogue(&self, schemas: &BTreeSet<String>) -> Result<Catalogue, FeedError>;
+
+    /// What the tables of a catalogue are, to be compared with what they become.
+    ///
+    /// # Errors
+    /// As [`Self::catalogue`].
+    async fn shapes(
+        &self,
+        catalogue: &Catalogue,
+        tables: &[TableName],
+    ) -> Result<BTreeMap<TableName, TableShape>, FeedError> {
+        Ok(shapes_of(catalogue, tables))
+    }
 
     /// Refuses a database that is not set up to be followed in these tables.
     ///
@@ -112,6 +127,8 @@ pub struct Backlog {
 pub struct Following {
     /// The tables, and their columns that are carried into the graph.
     pub tables: BTreeMap<TableName, BTreeSet<Name>>,
+    /// What they were at the position where the stream begins, as far as that is known.
+    pub shapes: BTreeMap<TableName, TableShape>,
     /// Row changes in memory may take this many bytes, of one transaction or of all that a log has not ended.
     pub transaction_bytes_max: u64,
     /// Where a database's transaction goes that is larger than a part of it; without, it is an error.
@@ -123,6 +140,42 @@ pub struct Following {
     /// Whether nothing more is wanted than what the source had when the stream began: it ends with `None` behind that, though others
     /// go on writing.
     pub once: bool,
+}
+
+impl Following {
+    /// Notes columns that are null in all rows of a table, and returns what the table is by now.
+    pub(crate) fn add_columns(&mut self, table: &TableName, names: &[Name]) -> TableShape {
+        self.tables.entry(table.clone()).or_default().extend(names.iter().cloned());
+        let shape = self.shapes.entry(table.clone()).or_default();
+        // Of a table of which nothing is known, nothing is known with them, either.
+        if !shape.columns.is_empty() {
+            let is_new = |name: &&Name| !shape.columns.iter().any(|it| it.name == **name);
+            let new: Vec<_> = names.iter().filter(is_new).cloned().map(ColumnShape::named).collect();
+            shape.columns.extend(new);
+        }
+        shape.clone()
+    }
+
+    /// Takes a table as it is seen next, whatever it was.
+    pub(crate) fn forget(&mut self, table: &TableName) -> TableShape {
+        self.shapes.remove(table);
+        TableShape::default()
+    }
+
+    /// Takes over what a transaction says of tables.
+    pub(crate) fn pass(&mut self, transaction: &Transaction) {
+        for (table, shape) in &transaction.tables {
+            self.tables
+                .entry(table.clone())
+                .or_default()
+                .extend(self.shapes.get(table).map_or_else(Vec::new, |was| was.new_in(shape)));
+            self.shapes.insert(table.clone(), shape.clone());
+        }
+        // It was accepted once.
+        if !transaction.tables.is_empty() || self.accepted.as_ref() == Some(&transaction.position) {
+            self.accepted = None;
+        }
+    }
 }
 
 /// What a snapshot is for.

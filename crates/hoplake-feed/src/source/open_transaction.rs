@@ -1,7 +1,9 @@
 //! A transaction that a database's log has begun.
 
 use super::Following;
-use crate::{Change, Changes, FeedError, Transaction, error::COPY_ANEW, spill::Spilling};
+use crate::{
+    Change, Changes, FeedError, TableName, Transaction, error::COPY_ANEW, followed::TableShape, spill::Spilling,
+};
 
 /// The changes of a transaction of which not all has come: in memory, and in a file when they are many.
 #[derive(Debug, Default)]
@@ -12,6 +14,7 @@ pub(crate) struct OpenTransaction {
     /// About the memory that all of them would take, and that those in memory take.
     bytes: u64,
     bytes_in_memory: u64,
+    tables: Vec<(TableName, TableShape)>,
 }
 
 impl OpenTransaction {
@@ -49,14 +52,19 @@ impl OpenTransaction {
         }
     }
 
+    /// Notes what a table is by now.
+    pub(crate) fn note(&mut self, table: TableName, shape: TableShape) {
+        self.tables.push((table, shape));
+    }
+
     /// The transaction, which has been committed.
     ///
     /// # Errors
     /// [`Unavailable`](crate::FeedErrorKind::Unavailable) if its file cannot be written.
     pub(crate) fn committed(self, position: String, committed_unix_ms: i64) -> Result<Transaction, FeedError> {
-        let Self { changes, spilling, bytes, .. } = self;
+        let Self { changes, spilling, bytes, tables, .. } = self;
         let spilled = spilling.map(Spilling::finish).transpose()?;
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-        Ok(Transaction { position, committed_unix_ms, changes: Changes::new(spilled, changes), bytes })
+        Ok(Transaction { position, committed_unix_ms, changes: Changes::new(spilled, changes), bytes, tables })
     }
 }

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers outside of #[test] functions are test code, too")]
 
+mod changing;
+mod confirming;
 mod encrypted;
 mod following;
 mod http;
@@ -13,5 +15,6 @@ mod operations;
 mod postgres;
 mod publications;
 mod reconciling;
+mod remapping;
 mod samples;
 mod workload;

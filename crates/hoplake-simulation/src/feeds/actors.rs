@@ -5,13 +5,13 @@ use std::{collections::BTreeSet, sync::Arc};
 use hoplake::{Batch, Graph, Key, Operation, Properties, Value, VertexRef};
 use hoplake_feed::{
     Applied, Element, Event, Feed, FeedError, FeedErrorKind, Position, Progress, ReconcileOptions, Reconciled,
-    RunOptions, Selection, discard_on, reconcile_on, retry_on,
+    RunOptions, Selection, discard_on, followed::StopNote, reconcile_on, retry_on,
 };
 use tokio::time::{Duration, sleep};
 
 use super::{
     Feeding, SOURCE,
-    oracle::{DAMAGE, Observed},
+    oracle::{DAMAGE, Observed, observe},
 };
 use crate::{
     machine::Machine,
@@ -97,6 +97,11 @@ pub async fn follow(feeding: Arc<Feeding>, number: u64) {
             Ended::Failed(error) => {
                 world.log(|| format!("{} failed: {:?}, {error}", machine.name, error.kind()));
                 resnapshot = error.kind() == FeedErrorKind::Purged;
+                if let Some(note) = error.stop_note() {
+                    world.check(is_noted(&feeding, note).await);
+                    // Until an operator decides.
+                    resnapshot = world.random(Concern::Alter).below(3) == 0;
+                }
                 if error.kind() == FeedErrorKind::Row {
                     if !feeding.oracle().is_spoiled {
                         return world.violated(format!("{} failed: {error}", machine.name));
@@ -106,6 +111,19 @@ pub async fn follow(feeding: Arc<Feeding>, number: u64) {
             }
         }
         sleep(Duration::from_millis(world.below(5_000))).await;
+    }
+}
+
+/// A stop is in the graph, unless another feed has gone on over it.
+async fn is_noted(feeding: &Feeding, note: &StopNote) -> Result<(), String> {
+    let world = &feeding.world;
+    let newest = world.history().newest();
+    let Some(graph) = open(world, &Machine::new("auditor", true), Some(newest)).await else { return Ok(()) };
+    let remembered = world.history().remembered(newest);
+    let Ok(Some(observed)) = observe(&graph, remembered, String::new()).await else { return Ok(()) };
+    match observed.position.of_source == note.position && observed.stop.is_none() && !world.in_folder {
+        true => Err(format!("a feed stopped at {}, and version {newest} does not say so", note.position)),
+        false => Ok(()),
     }
 }
 

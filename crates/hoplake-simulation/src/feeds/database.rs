@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use hoplake_feed::Transaction;
+use hoplake_feed::{Change, Transaction, followed::TableShape};
 use hoplake_testkit::generate::SplitMix64;
 use tokio::sync::Notify;
 
-use super::tables::{Datum, Kind, MEMBER, NO_NUMBER, NOTE, PERSON, Row, TEAM, Tables, Work};
+use super::tables::{Datum, Kind, MEMBER, NO_NUMBER, NOTE, PERSON, Row, TABLES, TEAM, Tables, Work};
 use crate::world::EPOCH_UNIX_MS;
 
 /// The most that a transaction says it takes, so that few of them fill the queues of a feed.
@@ -25,6 +25,8 @@ struct State {
     /// The tables at each position.
     tables: Vec<Arc<Tables>>,
     log: Vec<Transaction>,
+    /// How often each table was altered, at each position.
+    alterations: Vec<[u32; TABLES.len()]>,
     /// What comes before this position is no longer in the log.
     purged: u64,
 }
@@ -32,7 +34,8 @@ struct State {
 impl Database {
     /// A database without rows.
     pub fn new(kind: Kind) -> Self {
-        let state = State { tables: vec![Arc::default()], log: Vec::new(), purged: 0 };
+        let state =
+            State { tables: vec![Arc::default()], log: Vec::new(), alterations: vec![[0; TABLES.len()]], purged: 0 };
         Self { kind, state: Mutex::new(state), grown: Notify::new() }
     }
 
@@ -67,6 +70,23 @@ impl Database {
         some.map(|it| it.bytes).sum()
     }
 
+    /// What a table is at a position.
+    pub fn shape(&self, table: usize, position: u64) -> TableShape {
+        TABLES[table].shape(self.state().alterations[position as usize][table])
+    }
+
+    /// Computes a column anew in all rows of a table, and returns the position behind that. No row of it is in the log.
+    pub fn alter(&self, table: usize, now_ms: u64) -> u64 {
+        let mut state = self.state();
+        let mut tables = Tables::clone(state.tables.last().expect("there is one from the beginning"));
+        tables.alter(table);
+        let mut alterations = *state.alterations.last().expect("there is one from the beginning");
+        alterations[table] += 1;
+        let position = state.push(tables, alterations, Vec::new(), 100, now_ms);
+        self.grown.notify_waiters();
+        position
+    }
+
     /// Forgets what comes before a position.
     pub fn purge(&self, position: u64) {
         let mut state = self.state();
@@ -82,17 +102,36 @@ impl Database {
         for _ in 0..statements {
             statement(&mut work, random);
         }
-        let position = state.log.len() as u64 + 1;
-        let bytes = 100 + work.changes.iter().map(hoplake_feed::Change::bytes).sum::<usize>();
+        let bytes = 100 + work.changes.iter().map(Change::bytes).sum::<usize>();
         let large = if random.below(8) == 0 { random.below(TRANSACTION_BYTES_MAX) as usize } else { 0 };
-        state.log.push(Transaction {
-            position: position.to_string(),
-            committed_unix_ms: (EPOCH_UNIX_MS + now_ms) as i64,
-            changes: work.changes.into(),
-            bytes: bytes + large,
-        });
-        state.tables.push(Arc::new(work.tables));
+        let alterations = *state.alterations.last().expect("there is one from the beginning");
+        let position = state.push(work.tables, alterations, work.changes, bytes + large, now_ms);
         self.grown.notify_waiters();
+        position
+    }
+}
+
+impl State {
+    fn push(
+        &mut self,
+        tables: Tables,
+        alterations: [u32; TABLES.len()],
+        changes: Vec<Change>,
+        bytes: usize,
+        now_ms: u64,
+    ) -> u64 {
+        let position = self.log.len() as u64 + 1;
+        let committed_unix_ms = (EPOCH_UNIX_MS + now_ms) as i64;
+        let behind = position.to_string();
+        self.log.push(Transaction {
+            position: behind,
+            committed_unix_ms,
+            changes: changes.into(),
+            bytes,
+            tables: Vec::new(),
+        });
+        self.tables.push(Arc::new(tables));
+        self.alterations.push(alterations);
         position
     }
 }

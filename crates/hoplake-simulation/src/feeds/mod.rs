@@ -35,7 +35,7 @@ use self::{
     database::Database,
     oracle::{Oracle, observe},
     source::Connection,
-    tables::{Kind, MAPPING},
+    tables::{Kind, MAPPING, PERSON, TABLES, TEAM},
 };
 use crate::{
     beginning::begin_empty,
@@ -70,6 +70,8 @@ struct Plan {
     reconciles: bool,
     retries: bool,
     vacuums: bool,
+    /// Whether tables are altered.
+    alters: bool,
 }
 
 impl Plan {
@@ -79,6 +81,7 @@ impl Plan {
         let (copies, purges, damages, discards) = (one_in(4), one_in(3), one_in(3), one_in(4));
         let (reconciles, retries, vacuums, two) = (!one_in(3), !one_in(3), one_in(3), one_in(2));
         let feeds_copy = one_in(2);
+        let alters = world.random(Concern::Alter).below(3) == 0;
         Self {
             copied: copies.then(|| random.below(20)),
             feeds_copy,
@@ -91,6 +94,7 @@ impl Plan {
             reconciles,
             retries,
             vacuums,
+            alters,
         }
     }
 }
@@ -114,6 +118,12 @@ impl Feeding {
         let ahead = self.settings.stream.ahead_bytes_max;
         let source = Arc::new(Connection::new(&self.world, machine, &self.database, ahead));
         Ends { source, store: store_of(&self.world, machine) }
+    }
+
+    fn alter(&self) {
+        let table = [PERSON, TEAM][self.world.random(Concern::Alter).below(2) as usize];
+        let position = self.database.alter(table, self.world.now().as_millis() as u64);
+        self.world.log(|| format!("table {} is altered by transaction {position}", TABLES[table].name));
     }
 
     fn transact(&self) {
@@ -156,6 +166,9 @@ pub(crate) async fn live(world: &Arc<World>) {
     }
     for _ in 0..feeding.plan.transactions {
         sleep(Duration::from_millis(world.below(feeding.plan.pause_ms + 1))).await;
+        if feeding.plan.alters && world.random(Concern::Alter).below(15) == 0 {
+            feeding.alter();
+        }
         feeding.transact();
     }
     sleep(Duration::from_millis(world.below(60_000))).await;
@@ -197,7 +210,7 @@ fn begin(world: &Arc<World>) -> Feeding {
 
 /// The graph before the first fault: empty, at the beginning of the log, or a first copy.
 async fn found(feeding: &Arc<Feeding>) {
-    let Feeding { world, settings, plan, .. } = &**feeding;
+    let Feeding { world, plan, .. } = &**feeding;
     world.history().is_fed();
     begin_empty(world);
     let machine = Machine::new("founder", true);
@@ -207,7 +220,8 @@ async fn found(feeding: &Arc<Feeding>) {
         if let Err(error) = graph.apply(Batch { source_positions, ..Batch::default() }).await {
             world.violated(format!("the first commit failed: {error}"));
         }
-        return;
+        // It notes what the tables are at the beginning of the log.
+        return open_once(feeding, &machine).await;
     };
     for _ in 0..transactions {
         feeding.transact();
@@ -215,9 +229,13 @@ async fn found(feeding: &Arc<Feeding>) {
     if plan.feeds_copy {
         return;
     }
-    let opened = Feed::open_on(feeding.ends(&machine), settings.clone(), RunOptions::default(), Arc::new(())).await;
-    if let Err(error) = opened {
-        world.violated(format!("the first copy failed: {error}"));
+    open_once(feeding, &machine).await;
+}
+
+async fn open_once(feeding: &Feeding, machine: &Arc<Machine>) {
+    let (ends, settings) = (feeding.ends(machine), feeding.settings.clone());
+    if let Err(error) = Feed::open_on(ends, settings, RunOptions::default(), Arc::new(())).await {
+        feeding.world.violated(format!("the first feed failed: {error}"));
     }
 }
 
@@ -290,7 +308,7 @@ async fn last_feed(feeding: &Arc<Feeding>, number: u32) -> Result<bool, FeedErro
     let mut options = RunOptions { once: true, ..RunOptions::default() };
     let followed = follow_once(&ends, settings, options.clone(), watching.clone()).await;
     match followed {
-        Err(error) if error.kind() == FeedErrorKind::Purged => {
+        Err(error) if error.kind() == FeedErrorKind::Purged || error.stop_note().is_some() => {
             options.resnapshot = true;
             follow_once(&ends, settings, options, watching).await?;
         }

@@ -8,6 +8,7 @@ use std::{
 use hoplake::{Error, Graph, Key, Name, Properties, ScanRequest, Store, Value, VertexRef, arrow::array::RecordBatch};
 use hoplake_feed::{
     Element, FeedError, Position,
+    followed::StopNote,
     letters::{self, Letter},
     state,
 };
@@ -16,7 +17,7 @@ use object_store::{ObjectStoreExt, memory::InMemory, path::Path};
 use super::{
     SOURCE,
     database::Database,
-    tables::{Content, Expected, NO_NUMBER, SINCE, Texts, edge, text},
+    tables::{Content, Expected, SINCE, Texts, edge, text},
 };
 use crate::world::Bucket;
 
@@ -40,6 +41,8 @@ pub struct Observed {
     pub held: BTreeSet<String>,
     /// These changes.
     pub letters: Vec<Letter>,
+    /// Why the feed does not go on from there.
+    pub stop: Option<StopNote>,
 }
 
 impl Observed {
@@ -131,7 +134,7 @@ impl Oracle {
         let mut held = BTreeSet::new();
         for Letter { position, names, why, .. } in &observed.letters {
             let is_due = match why {
-                Some(why) => why.contains(NO_NUMBER),
+                Some(why) => why.contains("it is not int64"),
                 None => names.iter().any(|name| held.contains(name)),
             };
             if !is_due {
@@ -173,17 +176,17 @@ pub async fn observe(graph: &Graph, remembered: Bucket, message: String) -> Resu
         put.expect("memory takes all");
     }
     let store = Store::new(Arc::new(objects), Path::default(), "memory://remembered");
-    let (mut held, mut letters) = (BTreeSet::new(), Vec::new());
+    let (mut held, mut letters, mut stop) = (BTreeSet::new(), Vec::new(), None);
     if let Some(id) = &position.state {
         let state = state::read(&store, SOURCE, id).await?;
         let state = state.ok_or_else(|| state::lost(SOURCE, id))?;
         for (id, _) in &state.letters {
             letters.extend(letters::read(&store, SOURCE, id).await?);
         }
-        held = state.held;
+        (held, stop) = (state.held, state.stop);
     }
     let (version, content) = (graph.version(), content(graph).await?);
-    Ok(Some(Observed { version, message, position, content, differences: BTreeSet::new(), held, letters }))
+    Ok(Some(Observed { version, message, position, content, differences: BTreeSet::new(), held, letters, stop }))
 }
 
 /// All vertices and edges.

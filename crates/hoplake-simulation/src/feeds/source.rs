@@ -1,19 +1,21 @@
 //! The database as a feed reaches it: connections break, answers come late, and what is purged is gone.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, atomic::Ordering::Relaxed},
     time::Duration,
 };
 
 use async_trait::async_trait;
 use hoplake_feed::{
-    Catalogue, FeedError, FeedErrorKind, TableName, Transaction,
+    Catalogue, FeedError, FeedErrorKind, Position, TableName, Transaction,
+    followed::{Drift, StopNote, TableShape},
     source::{Following, Purpose, RowSink, Snapshot, Source, TransactionStream},
 };
 use tokio::time::{sleep, timeout};
 
 use super::{
+    SOURCE,
     database::Database,
     tables::{Definition, TABLES, Tables, cells},
 };
@@ -46,6 +48,16 @@ impl Connection {
         let client = Client::new(world, machine);
         let (world, machine, database) = (world.clone(), machine.clone(), database.clone());
         Self { world, machine, database, client, outstanding_bytes_max: 2 * ahead_bytes_max as usize }
+    }
+
+    /// Where the newest version of the graph is, if it is followed; a disk may have lost it.
+    fn committed(&self) -> Option<u64> {
+        if self.world.in_folder {
+            return None;
+        }
+        let history = self.world.history();
+        let position = history.manifest(history.newest())?.source_positions.get(SOURCE)?;
+        number(&Position::parse(position).ok()?.of_source).ok()
     }
 
     /// A question and its answer, which may come late or never.
@@ -84,6 +96,14 @@ impl Source for Connection {
     async fn catalogue(&self, _: &BTreeSet<String>) -> Result<Catalogue, FeedError> {
         self.ask("its tables").await?;
         Ok(self.database.kind.catalogue())
+    }
+
+    /// As they are now, whatever of the log was read.
+    async fn shapes(&self, _: &Catalogue, tables: &[TableName]) -> Result<BTreeMap<TableName, TableShape>, FeedError> {
+        self.ask("what its tables are").await?;
+        let position = self.database.position();
+        let shape = |name: &TableName| Some((name.clone(), self.database.shape(Definition::number(name)?, position)));
+        Ok(tables.iter().filter_map(shape).collect())
     }
 
     async fn prepare(&self, _: &[TableName]) -> Result<(), FeedError> {
@@ -163,9 +183,15 @@ impl TransactionStream for Log {
             let _ = timeout(IDLE_MAX, grown).await;
             self.connection.client.gate().await;
         }
-        let Some(transaction) = database.behind(self.at).map_err(purged)? else { return Ok(None) };
+        let Some(mut transaction) = database.behind(self.at).map_err(purged)? else { return Ok(None) };
         if let Some(committed) = &self.following.committed {
-            let committed = number(&committed.borrow())?.min(self.at);
+            let committed = number(&committed.borrow())?;
+            // A database throws away what it is told that the graph has.
+            if let Some(graph) = self.connection.committed().filter(|graph| *graph < committed) {
+                let name = &machine.name;
+                world.violated(format!("{name} confirms {committed}, and the graph is at {graph}"));
+            }
+            let committed = committed.min(self.at);
             let outstanding = database.bytes_between(committed, self.at);
             let last = if committed < self.at { database.bytes_between(self.at - 1, self.at) } else { 0 };
             // One that was read may wait for its place.
@@ -173,6 +199,24 @@ impl TransactionStream for Log {
                 let name = &machine.name;
                 world.violated(format!("{name} has read {outstanding} bytes that it has not committed"));
             }
+        }
+        for table in 0..TABLES.len() {
+            let (before, after) = (database.shape(table, self.at), database.shape(table, self.at + 1));
+            let name = TABLES[table].table_name();
+            if before == after || !self.following.tables.contains_key(&name) {
+                continue;
+            }
+            let carried = self.following.tables.get(&name).cloned().unwrap_or_default();
+            let known = self.following.shapes.get(&name).cloned().unwrap_or_default();
+            if let Drift::Stop(why) = known.drift(&after, &carried, |was, is| was == is)
+                && self.following.accepted.as_deref() != Some(&self.at.to_string())
+            {
+                let note =
+                    StopNote::new(self.at.to_string(), format!("after {}, table {name} was altered: {why}", self.at));
+                return Err(note.error());
+            }
+            self.following.shapes.insert(name.clone(), after.clone());
+            transaction.tables.push((name, after));
         }
         self.at += 1;
         Ok(Some(transaction))

@@ -15,7 +15,9 @@ use std::{
 use hoplake::{EdgeKey, Key, Name, PropertyType, ScalarType, Value, VertexRef};
 use hoplake_feed::{
     BeforeImages, Catalogue, Cell, Change, Column, Columns, Element, ForeignKey, Images, RowChange, Rule, Table,
-    TableName, fold::EdgeId,
+    TableName,
+    fold::EdgeId,
+    followed::{ColumnShape, TableShape},
 };
 
 /// A value of a column, with an order.
@@ -71,6 +73,9 @@ struct Foreign {
     on_delete: Rule,
     on_update: Rule,
 }
+
+/// The column that is computed anew: a name, a title.
+const ALTERED: usize = 1;
 
 /// The number of a table.
 pub const TEAM: usize = 0;
@@ -163,7 +168,24 @@ to = "Person"
 const SCHEMA: &str = "hr";
 
 impl Definition {
-    fn table_name(&self) -> TableName {
+    /// What it is after so many alterations.
+    pub fn shape(&self, alterations: u32) -> TableShape {
+        let column = |(number, (name, declared, _)): (usize, &ColumnOf)| ColumnShape {
+            number: i16::try_from(number).ok(),
+            kind: Some((*declared).to_owned()),
+            version: Some(if number == ALTERED { alterations } else { 0 }.to_string()),
+            ..ColumnShape::named(*name)
+        };
+        TableShape {
+            id: Definition::number(&self.table_name()).and_then(|number| u32::try_from(number).ok()),
+            storage: Some(alterations.to_string()),
+            columns: self.columns.iter().enumerate().map(column).collect(),
+            ..TableShape::default()
+        }
+    }
+
+    /// Its name in the catalogue.
+    pub fn table_name(&self) -> TableName {
         TableName::new(SCHEMA, self.name)
     }
 
@@ -245,6 +267,15 @@ pub fn cells(row: &Row) -> hoplake_feed::Row {
 }
 
 impl Tables {
+    /// Computes a column of a table anew, of which no row is in the log.
+    pub fn alter(&mut self, table: usize) {
+        for row in self.0[table].values_mut() {
+            if let Datum::Text(text) = &mut row[ALTERED] {
+                text.push('!');
+            }
+        }
+    }
+
     /// The rows of a table.
     pub fn rows(&self, table: usize) -> impl Iterator<Item = &Row> {
         self.0[table].values()

@@ -29,10 +29,10 @@ pub struct Args {
     /// Fail at once, with status 5, if the database or the store is not there at the start; by default they are waited for
     #[arg(long)]
     no_wait: bool,
-    /// Pass over the statement at this position, whatever it does to the tables
+    /// Go on over the stop at this position: the graph is right without what happened to the tables there
     #[arg(long, value_name = "POSITION")]
     accept_ddl: Option<String>,
-    /// Compare all rows with the graph first, write what differs, and go on from there: for a position that the database no longer has
+    /// Compare all rows with the graph first, write what differs, and go on from there: after a stop, or for a position that the database no longer has
     #[arg(long)]
     resnapshot: bool,
     /// Print what was done as one JSON object

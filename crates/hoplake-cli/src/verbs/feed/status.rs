@@ -72,6 +72,7 @@ fn as_json(source: &str, newest: &Manifest, position: &Position, state: &State, 
         "held_keys": state.held.len(),
         "dead_letters": state.dead_letters(),
         "version": newest.version,
+        "stopped": state.stop.as_ref().map(|stop| json!({"why": stop.why, "hint": stop.what_to_do})),
     })
     .to_string()
 }
@@ -86,5 +87,12 @@ fn as_text(source: &str, newest: &Manifest, position: &Position, state: &State, 
     let waits = some(state.waiting.len() as u64, "edge waits for a vertex", "edges wait for a vertex");
     let set_aside = some(state.dead_letters(), "dead letter", "dead letters");
     let held = some(state.held.len() as u64, "held key", "held keys");
-    format!("{source}  {}  version {}, {age} old{copying}{waits}{set_aside}{held}", position.of_source, newest.version)
+    let stopped = state
+        .stop
+        .as_ref()
+        .map_or_else(String::new, |stop| format!("\nstopped: {}\nhint: {}", stop.why, stop.what_to_do));
+    format!(
+        "{source}  {}  version {}, {age} old{copying}{waits}{set_aside}{held}{stopped}",
+        position.of_source, newest.version
+    )
 }

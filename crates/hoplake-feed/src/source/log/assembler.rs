@@ -17,8 +17,9 @@ use super::{
     transport::Record,
 };
 use crate::{
-    Change, FeedError, Images, RowChange, Transaction,
+    Change, FeedError, Images, RowChange, TableName, Transaction,
     error::COPY_ANEW,
+    followed::{StopNote, TableShape},
     source::{
         Following,
         statements::{Effect, effects},
@@ -41,6 +42,8 @@ pub(super) struct Assembler {
     open: HashMap<String, Open>,
     queue: VecDeque<Queued>,
     queued: HashSet<String>,
+    /// Tables that have changed since the last transaction was handed on.
+    changed: Vec<(TableName, TableShape)>,
     bytes: usize,
     /// The transaction whose changes come now, where nothing says where it ends.
     current: Option<String>,
@@ -104,7 +107,14 @@ enum Queued {
 }
 
 impl Assembler {
-    pub(super) fn new(position: LogPosition, tables: Tables, following: Following, is_split: bool) -> Self {
+    /// Behind a position. `changed` are tables that are other ones than they were there.
+    pub(super) fn new(
+        position: LogPosition,
+        tables: Tables,
+        following: Following,
+        changed: Vec<(TableName, TableShape)>,
+        is_split: bool,
+    ) -> Self {
         let part = |(name, behind)| (name, Part { records: 0, behind });
         Self {
             following,
@@ -115,6 +125,7 @@ impl Assembler {
             open: HashMap::new(),
             queue: VecDeque::new(),
             queued: HashSet::new(),
+            changed,
             bytes: 0,
             current: None,
             quiet: None,
@@ -369,16 +380,19 @@ impl Assembler {
                     self.bytes += kept_bytes(&change);
                     self.queue.push_back(Queued::Change { change, committed_unix_ms: 0, mark, held });
                 }
-                Effect::Unfollowable(why) if self.following.accepted.as_deref() != Some(&record.at) => {
-                    let shortened: String = sql.chars().take(400).collect();
-                    let hint = format!(
-                        "{COPY_ANEW}; or, if you know that the graph is right without what it did, run the feed with --accept-ddl {}",
-                        record.at
-                    );
-                    let error = FeedError::invalid(format!("at {}, {why}: {shortened}", record.at)).hint(hint);
-                    self.queue.push_back(Queued::Stop(error));
+                Effect::Adds(table, names) => {
+                    // Rows that have them wait for a catalogue that does.
+                    self.following.tables.entry(table).or_default().extend(names);
                 }
-                Effect::Unfollowable(_) => {}
+                Effect::Unfollowable(_, why) if self.following.accepted.as_deref() != Some(&record.at) => {
+                    let shortened: String = sql.chars().take(400).collect();
+                    let note = StopNote::new(&record.at, format!("at {}, {why}: {shortened}", record.at));
+                    self.queue.push_back(Queued::Stop(note.error()));
+                }
+                Effect::Unfollowable(table, _) => {
+                    let shape = table.map(|table| (table.clone(), self.following.forget(&table)));
+                    self.changed.extend(shape);
+                }
             }
         }
         Ok(())
@@ -442,8 +456,8 @@ impl Assembler {
                 (self.joined(kept), bytes, open.committed_unix_ms)
             }
         };
-        let changes = changes.into();
-        Ok(Some(Transaction { position: self.position().to_string(), committed_unix_ms, changes, bytes }))
+        let (changes, tables) = (changes.into(), std::mem::take(&mut self.changed));
+        Ok(Some(Transaction { position: self.position().to_string(), committed_unix_ms, changes, bytes, tables }))
     }
 
     /// Makes one change of the two that a changed key is.

@@ -54,7 +54,10 @@ use self::{
     values::{Style, brief},
 };
 use super::{Following, Purpose, RowSink, Snapshot, Source, TransactionStream};
-use crate::{Catalogue, FeedError, LogFormat, OneOrMore, Settings, SourceSettings, TableName, TimePrecision};
+use crate::{
+    Catalogue, FeedError, LogFormat, OneOrMore, Settings, SourceSettings, TableName, TimePrecision,
+    followed::{Drift, StopNote, TableShape},
+};
 
 /// What wrote the changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -194,6 +197,30 @@ impl ChangeLog {
             }
         };
         Ok(Tables::new(&catalogue, following, self.style))
+    }
+
+    /// The tables that the catalogue describes otherwise than the feed knows them, in nothing that matters.
+    async fn compare(&self, from: &str, following: &Following) -> Result<Vec<(TableName, TableShape)>, FeedError> {
+        let Some(catalogue) = self.catalogue.lock().ok().and_then(|known| known.clone()) else { return Ok(Vec::new()) };
+        let mut changed = Vec::new();
+        for (name, was) in &following.shapes {
+            let (Some(table), Some(carried)) = (catalogue.table(name), following.tables.get(name)) else { continue };
+            let now = TableShape::of_table(table);
+            let why = match was.drift(&now, carried, |was, is| was == is) {
+                Drift::Same => continue,
+                Drift::Stop(why) => Some(why),
+                Drift::Harmless(_) => {
+                    let filled = self.filled(name, &was.new_in(&now)).await?;
+                    filled.map(|name| format!("column {name} is new, and each row has a value in it"))
+                }
+            };
+            if let Some(why) = why.filter(|_| following.accepted.is_none()) {
+                let why = format!("after {from}, the catalogue has another table {name} than the feed followed: {why}");
+                return Err(StopNote::new(from, why).error());
+            }
+            changed.push((name.clone(), now));
+        }
+        Ok(changed)
     }
 
     fn keep_input(&self, opened: Option<Opened>) -> Option<Opened> {
@@ -351,11 +378,12 @@ impl Source for ChangeLog {
     async fn stream(&self, from: &str, following: Following) -> Result<Box<dyn TransactionStream>, FeedError> {
         let position = LogPosition::parse(from)?;
         let tables = self.tables(&following).await?;
+        let changed = self.compare(from, &following).await?;
         let opened = match self.keep_input(None) {
             Some(opened) => opened,
             None => Opened::new(self.open(&position.offsets).await?),
         };
-        Ok(Box::new(LogStream::new(opened, position, tables, following, self.style, self.quiet)))
+        Ok(Box::new(LogStream::new(opened, position, tables, following, changed, self.style, self.quiet)))
     }
 
     async fn position(&self) -> Result<String, FeedError> {

@@ -14,7 +14,8 @@ use super::{
     values::Style,
 };
 use crate::{
-    Change, Columns, FeedError, Images, Row, Transaction,
+    Change, Columns, FeedError, Images, Row, TableName, Transaction,
+    followed::TableShape,
     source::{Following, RowSink, TransactionStream},
 };
 
@@ -147,6 +148,7 @@ impl LogStream {
         position: LogPosition,
         tables: Tables,
         following: Following,
+        changed: Vec<(TableName, TableShape)>,
         style: Style,
         quiet: Duration,
     ) -> Self {
@@ -156,7 +158,7 @@ impl LogStream {
         let mut position = position;
         // Parts that came since the graph's position was written are read from their beginning.
         position.offsets = offsets.into_iter().chain(position.offsets).collect();
-        let assembler = Assembler::new(position, tables, following, is_split);
+        let assembler = Assembler::new(position, tables, following, changed, is_split);
         Self { opened, assembler, style, quiet, last: Instant::now(), ends }
     }
 

@@ -91,7 +91,7 @@ impl Reader {
         let following = following(&catalogue);
         let tables = Tables::new(&catalogue, &following, style);
         let position = LogPosition::parse(position).unwrap();
-        Self { style, assembler: Assembler::new(position, tables, following, is_split) }
+        Self { style, assembler: Assembler::new(position, tables, following, Vec::new(), is_split) }
     }
 
     /// What is handed on when a record comes.
@@ -392,7 +392,7 @@ fn what_cannot_be_followed_is_refused() {
     // A statement is passed over if the user says so.
     let following = Following { accepted: Some("log:0".into()), ..following(&catalogue(Database::MariaDb)) };
     let tables = Tables::new(&catalogue(Database::MariaDb), &following, maxwell);
-    let assembler = Assembler::new(LogPosition::default(), tables, following, false);
+    let assembler = Assembler::new(LogPosition::default(), tables, following, Vec::new(), false);
     let mut reader = Reader { style: maxwell, assembler };
     assert!(reader.take("log", 0, &ddl("ALTER TABLE visit DROP COLUMN place")).is_ok());
 }
@@ -404,7 +404,8 @@ fn transactions_without_end_are_bounded() {
     for is_repeated in [true, false] {
         let following = Following { transaction_bytes_max: 1 << 16, ..following(&catalogue(style.database)) };
         let tables = Tables::new(&catalogue(style.database), &following, style);
-        let mut reader = Reader { style, assembler: Assembler::new(LogPosition::default(), tables, following, true) };
+        let mut reader =
+            Reader { style, assembler: Assembler::new(LogPosition::default(), tables, following, Vec::new(), true) };
         let error = (1..10_000).find_map(|number| {
             let line = row.replace("\"total_order\":1,", &format!("\"total_order\":{number},"));
             let line = if is_repeated { line } else { line.replace("\"row\":0", &format!("\"row\":{number}")) };

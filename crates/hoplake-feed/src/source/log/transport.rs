@@ -29,6 +29,10 @@ impl Record {
     /// An error that is about it.
     pub(super) fn located(&self, error: FeedError) -> FeedError {
         let hint = error.own_hint().unwrap_or("is source.log_format right, and the log whole?").to_owned();
+        if error.stop_note().is_some() {
+            // It says where it is.
+            return error;
+        }
         FeedError::new(error.kind(), format!("the record at {}: {error}", self.at)).hint(hint)
     }
 }

@@ -20,14 +20,21 @@ mod snapshot;
 mod stream;
 mod values;
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use mysql_async::{Conn, Opts, OptsBuilder, prelude::Queryable};
 
 use self::gtid::Gtids;
 use super::{Backlog, Following, Purpose, Snapshot, Source, TransactionStream, shown};
-use crate::{Catalogue, FeedError, FeedErrorKind, Settings, TableName, error::COPY_ANEW};
+use crate::{
+    Catalogue, FeedError, FeedErrorKind, Settings, TableName,
+    error::COPY_ANEW,
+    followed::{TableShape, shapes_of},
+};
 
 /// A server of MariaDB or MySQL.
 #[derive(Debug, Clone)]
@@ -144,6 +151,17 @@ impl Source for MariaDb {
     async fn catalogue(&self, schemas: &BTreeSet<String>) -> Result<Catalogue, FeedError> {
         let mut conn = self.connect().await?;
         catalogue::read(&mut conn, schemas).await
+    }
+
+    /// Names alone: whatever else a column is, its table map and the statements in the log say.
+    async fn shapes(
+        &self,
+        catalogue: &Catalogue,
+        tables: &[TableName],
+    ) -> Result<BTreeMap<TableName, TableShape>, FeedError> {
+        let mut shapes = shapes_of(catalogue, tables);
+        shapes.values_mut().flat_map(|shape| &mut shape.columns).for_each(|column| column.kind = None);
+        Ok(shapes)
     }
 
     async fn prepare(&self, _: &[TableName]) -> Result<(), FeedError> {

@@ -22,10 +22,11 @@ use super::{Flavour, MariaDb, catalogue, failed, gtid::Gtids, snapshot, values::
 use crate::{
     Cell, Change, Columns, FeedError, FeedErrorKind, Images, Row, RowChange, TableName, Transaction,
     error::COPY_ANEW,
+    followed::{ColumnShape, Drift, StopNote, TableShape},
     source::{
         Following, TransactionStream,
         open_transaction::OpenTransaction,
-        statements::{Effect, Followed, effects},
+        statements::{Effect, effects},
     },
 };
 
@@ -44,7 +45,6 @@ const HEARTBEAT: Duration = Duration::from_secs(1);
 pub(super) struct Binlog {
     stream: BinlogStream,
     following: Following,
-    followed: Followed,
     /// Which is asked for its catalogue, too.
     server: MariaDb,
     position: Gtids,
@@ -112,10 +112,9 @@ impl Binlog {
             }
         }
         let stream = conn.get_binlog_stream(request).await.map_err(asking)?;
-        let followed = following.tables.clone();
         let (tables, versions) = (HashMap::new(), HashMap::new());
         let server = server.clone();
-        Ok(Self { stream, following, followed, server, position, there_was, tables, versions, open: None })
+        Ok(Self { stream, following, server, position, there_was, tables, versions, open: None })
     }
 
     async fn event(&mut self) -> Result<Event, FeedError> {
@@ -204,21 +203,27 @@ impl Binlog {
             _ => {}
         }
         let is_over = open.is_standalone;
-        for effect in effects(statement, database, &self.followed) {
+        for effect in effects(statement, database, &self.following.tables) {
             match effect {
                 Effect::Truncates(table) => {
                     open.transaction.push(Change::Truncate(table), &self.following)?;
                 }
-                Effect::Unfollowable(why) => {
+                Effect::Adds(table, names) => {
+                    let shape = self.following.add_columns(&table, &names);
+                    open.transaction.note(table, shape);
+                }
+                Effect::Unfollowable(table, why) => {
                     let position = self.position.to_string();
-                    if self.following.accepted.as_deref() == Some(&position) {
-                        continue;
+                    if self.following.accepted.as_deref() != Some(&position) {
+                        let shortened: String = statement.chars().take(400).collect();
+                        let why = format!("at {position}, {why}: {shortened}");
+                        return Err(StopNote::new(position, why).error());
                     }
-                    let shortened: String = statement.chars().take(400).collect();
-                    let hint = format!(
-                        "{COPY_ANEW}; or, if you know that the graph is right without what it did, run the feed with --accept-ddl {position}"
-                    );
-                    return Err(FeedError::invalid(format!("at {position}, {why}: {shortened}")).hint(hint));
+                    // Its next row says what it is.
+                    if let Some(table) = table {
+                        let shape = self.following.forget(&table);
+                        open.transaction.note(table, shape);
+                    }
                 }
             }
         }
@@ -229,7 +234,7 @@ impl Binlog {
     /// Notes what the columns of a table are.
     async fn map(&mut self, map: TableMapEvent<'static>) -> Result<(), FeedError> {
         let name = TableName::new(&*map.database_name(), &*map.table_name());
-        if !self.followed.contains_key(&name) {
+        if !self.following.tables.contains_key(&name) {
             self.tables.insert(map.table_id(), None);
             return Ok(());
         }
@@ -242,12 +247,38 @@ impl Binlog {
         let version = match known {
             Some(version) => version,
             None => {
+                self.compare(&name, described.iter().map(|(name, _)| name))?;
                 let version = Arc::new(self.version(&name, described).await?);
                 self.versions.insert(name, version.clone());
                 version
             }
         };
         self.tables.insert(map.table_id(), Some(version));
+        Ok(())
+    }
+
+    /// Refuses a table that has other columns than it had, which no statement in the log explains.
+    fn compare<'a>(&mut self, table: &TableName, names: impl Iterator<Item = &'a Name>) -> Result<(), FeedError> {
+        let now = TableShape { columns: names.cloned().map(ColumnShape::named).collect(), ..TableShape::default() };
+        let was = self.following.shapes.get(table).cloned().unwrap_or_default();
+        let carried = self.following.tables.entry(table.clone()).or_default();
+        match was.drift(&now, carried, |was, is| was == is) {
+            Drift::Same => return Ok(()),
+            // Of a table of which nothing was known, what is carried is known all the same.
+            Drift::Harmless(_) => carried.extend(was.new_in(&now)),
+            Drift::Stop(why) => {
+                let position = self.position.to_string();
+                if self.following.accepted.as_deref() != Some(&position) {
+                    let why =
+                        format!("at {position}, table {table} has changed, and no statement in the log says so: {why}");
+                    return Err(StopNote::new(position, why).error());
+                }
+            }
+        }
+        self.following.shapes.insert(table.clone(), now.clone());
+        if let Some(open) = &mut self.open {
+            open.transaction.note(table.clone(), now);
+        }
         Ok(())
     }
 

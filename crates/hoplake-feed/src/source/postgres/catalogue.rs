@@ -8,7 +8,10 @@ use super::{
     Connection, Row, quoted, text,
     values::{Decoder, Scalar},
 };
-use crate::{BeforeImages, Catalogue, Column, Columns, FeedError, ForeignKey, Rule, Table, TableName};
+use crate::{
+    BeforeImages, Catalogue, Column, Columns, FeedError, ForeignKey, Rule, Table, TableName,
+    followed::{ColumnShape, TableShape},
+};
 
 /// What of a column's type decides how it is read: of a domain its base, of an array its items. Arrays of anything but plain types are
 /// text.
@@ -141,6 +144,79 @@ fn rule(code: &str) -> Rule {
         "n" => Rule::SetNull,
         "d" => Rule::SetDefault,
         _ => Rule::Restrict,
+    }
+}
+
+/// What tables are: numbers that they keep under any name, where their rows are, and by what they are published.
+pub(super) async fn shapes(
+    connection: &mut Connection,
+    publication: &str,
+    tables: &[TableName],
+) -> Result<BTreeMap<TableName, TableShape>, FeedError> {
+    let names: Vec<_> = tables.iter().map(|it| format!("({}, {})", quoted(&it.schema), quoted(&it.name))).collect();
+    if names.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    // A rewrite of a partitioned table is one of its partitions. A row of a catalogue has another xmin after each change.
+    let rows = connection
+        .query(&format!(
+            "SELECT n.nspname, c.relname, c.oid, CASE c.relkind WHEN 'p' THEN \
+             (SELECT string_agg(pg_relation_filenode(t.relid)::text, ' ' ORDER BY t.relid) FROM pg_partition_tree(c.oid) t WHERE t.isleaf) \
+             ELSE pg_relation_filenode(c.oid)::text END, \
+             concat_ws(' ', c.relpersistence, p.oid, p.xmin, r.oid, r.xmin), a.attname, a.attnum, concat_ws(' ', a.atttypid || ':' || a.atttypmod, \
+             (SELECT string_agg(e.oid || '=' || encode(convert_to(e.enumlabel, 'UTF8'), 'hex'), ' ' ORDER BY e.oid) FROM pg_enum e \
+             WHERE e.enumtypid IN (t.oid, t.typelem))), a.xmin \
+             FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
+             LEFT JOIN pg_publication p ON p.pubname = {} \
+             LEFT JOIN pg_publication_rel r ON r.prpubid = p.oid AND r.prrelid = c.oid \
+             JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '' \
+             JOIN pg_type t ON t.oid = a.atttypid \
+             WHERE (n.nspname, c.relname) IN ({}) AND c.relkind IN ('r', 'p') ORDER BY c.oid, a.attnum",
+            quoted(publication),
+            names.join(", ")
+        ))
+        .await?;
+    let mut shapes: BTreeMap<TableName, TableShape> = BTreeMap::new();
+    for row in rows {
+        let value = |at: usize| text(&row, at).unwrap_or_default();
+        let shape = shapes.entry(TableName::new(value(0), value(1))).or_insert_with(|| TableShape {
+            id: value(2).parse().ok(),
+            storage: text(&row, 3),
+            published: Some(value(4)),
+            columns: Vec::new(),
+        });
+        shape.columns.push(ColumnShape {
+            name: value(5).into(),
+            number: value(6).parse().ok(),
+            kind: text(&row, 7),
+            version: text(&row, 8),
+        });
+    }
+    Ok(shapes)
+}
+
+/// Whether all values of a type, as [`shapes`] writes it, are the same in another one.
+pub(super) fn keeps_values(was: &str, is: &str) -> bool {
+    const TEXTS: [u32; 2] = [25, 1043];
+    const NUMERIC: u32 = 1700;
+    let parsed = |kind: &str| {
+        let (oid, modifier) = kind.split(' ').next()?.split_once(':')?;
+        Some((oid.parse::<u32>().ok()?, modifier.parse::<i32>().ok()?))
+    };
+    // An enum may have more labels than before; values of one that is renamed are in no row change.
+    if !was.split(' ').skip(1).all(|label| is.split(' ').skip(1).any(|it| it == label)) {
+        return false;
+    }
+    let (Some((was, was_modifier)), Some((is, modifier))) = (parsed(was), parsed(is)) else { return false };
+    // No modifier is no limit.
+    let is_wider = modifier < 0 || (0..=modifier).contains(&was_modifier);
+    match (was, is) {
+        (NUMERIC, NUMERIC) => {
+            let scale = |modifier: i32| (modifier - 4) & 0xffff;
+            is_wider && (modifier < 0 || scale(was_modifier) == scale(modifier))
+        }
+        (was, is) if TEXTS.contains(&was) && TEXTS.contains(&is) => is_wider,
+        (was, is) => was == is && was_modifier == modifier,
     }
 }
 

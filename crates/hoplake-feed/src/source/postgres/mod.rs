@@ -22,7 +22,7 @@ mod tunnel;
 mod values;
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     time::Duration,
 };
 
@@ -35,7 +35,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use self::tunnel::TlsServer;
 use super::{Backlog, Following, Purpose, Snapshot, Source, TransactionStream, shown};
-use crate::{Catalogue, FeedError, FeedErrorKind, Settings, TableName, error::COPY_ANEW};
+use crate::{Catalogue, FeedError, FeedErrorKind, Settings, TableName, error::COPY_ANEW, followed::TableShape};
 
 /// Text forms that do not depend on the server's settings; and that it says every three seconds that nothing happens.
 const OPTIONS: &str = "-c TimeZone=UTC -c DateStyle=ISO -c IntervalStyle=iso_8601 -c extra_float_digits=1 -c bytea_output=hex -c wal_sender_timeout=6s";
@@ -120,10 +120,11 @@ impl Postgres {
         self.connect_with(ReplicationConfig::clone).await
     }
 
-    /// The same, to stream from a slot behind a position.
-    async fn connect_from(&self, from: Lsn, slot: &str) -> Result<Connection, FeedError> {
+    /// The same, to stream from a slot behind a position, of which all up to `committed` is in the graph. The server may throw away what
+    /// a client says that it has; what was only read is lost with the process.
+    async fn connect_from(&self, from: Lsn, committed: Lsn, slot: &str) -> Result<Connection, FeedError> {
         let config = |server: &ReplicationConfig| {
-            let mut config = server.clone().with_start_lsn(from);
+            let mut config = server.clone().with_start_lsn(from).with_ack_lsn(committed);
             slot.clone_into(&mut config.slot);
             config
         };
@@ -175,7 +176,8 @@ impl Postgres {
         following: Following,
     ) -> Result<Box<dyn TransactionStream>, FeedError> {
         let catalogue = self.connect().await?;
-        Ok(Box::new(stream::Messages::open(connection, catalogue, from, following, self.timeout).await?))
+        let publication = self.publication.clone();
+        Ok(Box::new(stream::Messages::open(connection, catalogue, publication, from, following, self.timeout).await?))
     }
 }
 
@@ -266,6 +268,10 @@ impl Source for Postgres {
         catalogue::read(&mut connection, schemas).await
     }
 
+    async fn shapes(&self, _: &Catalogue, tables: &[TableName]) -> Result<BTreeMap<TableName, TableShape>, FeedError> {
+        catalogue::shapes(&mut self.connect().await?, &self.publication, tables).await
+    }
+
     async fn prepare(&self, tables: &[TableName]) -> Result<(), FeedError> {
         let mut connection = self.connect().await?;
         publication::check(&mut connection, &self.publication, tables).await
@@ -285,7 +291,8 @@ impl Source for Postgres {
 
     async fn stream(&self, from: &str, following: Following) -> Result<Box<dyn TransactionStream>, FeedError> {
         let from = lsn(from)?;
-        let mut connection = self.connect_from(from, &self.slot).await?;
+        let committed = following.committed.as_ref().map(|committed| lsn(&committed.borrow())).transpose()?;
+        let mut connection = self.connect_from(from, committed.unwrap_or(from).min(from), &self.slot).await?;
         stream::check_slot(&mut connection, &self.slot, from).await?;
         self.messages(connection, from, following).await
     }
@@ -293,7 +300,7 @@ impl Source for Postgres {
     async fn stream_aside(&self, from: &str, following: Following) -> Result<Box<dyn TransactionStream>, FeedError> {
         let from = lsn(from)?;
         let slot = snapshot::temporary_name();
-        let mut connection = self.connect_from(from, &slot).await?;
+        let mut connection = self.connect_from(from, from, &slot).await?;
         // A slot has one reader. The copy begins where the feed has said that it is, and the server removes it with the connection.
         let copied =
             format!("SELECT pg_copy_logical_replication_slot({}, {}, true)", quoted(&self.slot), quoted(&slot));

@@ -4,7 +4,7 @@
 //! row in a connection, and again when the table has changed: nothing else shows that.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
     time::Duration,
 };
@@ -13,11 +13,13 @@ use async_trait::async_trait;
 use hoplake::Name;
 use pg_walstream::{ColumnData, ColumnInfo, LogicalReplicationMessage, LogicalReplicationParser, TupleData};
 use pgwire_replication::{Lsn, ReplicationEvent};
+use tokio::time::Instant;
 
 use super::{Connection, catalogue, failed, lsn, quoted, text, values::Decoder};
 use crate::{
     Cell, Change, Columns, FeedError, FeedErrorKind, Images, Row, RowChange, TableName, Transaction,
     error::COPY_ANEW,
+    followed::{Drift, StopNote, TableShape},
     source::{Following, TransactionStream, open_transaction::OpenTransaction},
 };
 
@@ -26,6 +28,9 @@ const EPOCH_MICROS: i64 = 946_684_800_000_000;
 
 /// After how much of the log of others the position is one of its own.
 const IDLE_BYTES: u64 = 16 << 20;
+
+/// How often tables are compared with the catalogue while nothing comes.
+const COMPARE_EVERY: Duration = Duration::from_secs(10);
 
 /// Refuses a slot that no longer has what follows a position.
 pub(super) async fn check_slot(connection: &mut Connection, slot: &str, from: Lsn) -> Result<(), FeedError> {
@@ -39,7 +44,10 @@ pub(super) async fn check_slot(connection: &mut Connection, slot: &str, from: Ls
     }
     let confirmed = lsn(&text(row, 0).unwrap_or_default())?;
     if confirmed > from {
-        return purged(format!("the slot {slot} is at {confirmed}, behind the graph's position {from}"));
+        let why = format!(
+            "the slot {slot} was confirmed up to {confirmed}, and the graph is at {from}: the server no longer has what was committed between the two"
+        );
+        return purged(why);
     }
     Ok(())
 }
@@ -49,9 +57,12 @@ pub(super) struct Messages {
     stream: Connection,
     /// Is asked about types, while the other one streams.
     catalogue: Connection,
+    publication: String,
     following: Following,
     timeout: Duration,
     from: Lsn,
+    /// When the tables are to be compared with the catalogue, if nothing comes.
+    compare_at: Instant,
     /// Where the log was when this began: until the server has sent all before it, there is more.
     there_was: Lsn,
     parser: LogicalReplicationParser,
@@ -70,36 +81,8 @@ struct Relation {
     decoders: Vec<Decoder>,
     /// The columns that identify a row.
     is_key: Vec<bool>,
-    /// What it was made of: names and types.
-    described: Vec<(Name, TypeOf)>,
-}
-
-/// The type of a column, and its modifier: a length, or digits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct TypeOf {
-    oid: u32,
-    modifier: i32,
-}
-
-impl TypeOf {
-    /// Whether all values are the same in another type.
-    fn keeps_values_in(self, new: Self) -> bool {
-        const INTEGERS: [u32; 3] = [21, 23, 20];
-        const TEXTS: [u32; 2] = [25, 1043];
-        const NUMERIC: u32 = 1700;
-        let width = |oid| INTEGERS.iter().position(|it| *it == oid);
-        // No modifier is no limit.
-        let is_wider = new.modifier < 0 || (0..=new.modifier).contains(&self.modifier);
-        match (self.oid, new.oid) {
-            (NUMERIC, NUMERIC) => {
-                let scale = |modifier: i32| (modifier - 4) & 0xffff;
-                is_wider && (new.modifier < 0 || scale(self.modifier) == scale(new.modifier))
-            }
-            (old, new) if TEXTS.contains(&old) && TEXTS.contains(&new) => is_wider,
-            (old, other) if old == other => self.modifier == new.modifier,
-            (old, new) => width(old).zip(width(new)).is_some_and(|(old, new)| old <= new),
-        }
-    }
+    /// What it was made of: names, and the numbers of types.
+    described: Vec<(Name, u32)>,
 }
 
 impl Messages {
@@ -107,6 +90,7 @@ impl Messages {
     pub(super) async fn open(
         mut stream: Connection,
         mut catalogue: Connection,
+        publication: String,
         from: Lsn,
         following: Following,
         timeout: Duration,
@@ -120,9 +104,11 @@ impl Messages {
         Ok(Self {
             stream,
             catalogue,
+            publication,
             following,
             timeout,
             from,
+            compare_at: Instant::now(),
             there_was,
             parser,
             relations,
@@ -236,22 +222,20 @@ impl Messages {
             self.relations.insert(id, None);
             return Ok(());
         }
-        let type_of = |column: &ColumnInfo| TypeOf { oid: column.type_id, modifier: column.type_modifier };
-        let described: Vec<_> = columns.iter().map(|column| (Name::from(&*column.name), type_of(column))).collect();
+        let described: Vec<_> = columns.iter().map(|column| (Name::from(&*column.name), column.type_id)).collect();
         let is_key: Vec<_> = columns.iter().map(|column| column.flags & 1 != 0).collect();
+        let mut now = self.shapes(std::slice::from_ref(&table)).await?;
+        self.compare(&table, now.remove(&table), Some((id, &described))).await?;
         let last = self.versions.get(&table).cloned();
-        if let Some(last) = last.as_ref().filter(|last| last.described == described && last.is_key == is_key) {
-            self.relations.insert(id, Some(last.clone()));
+        if let Some(last) = last.filter(|last| last.described == described && last.is_key == is_key) {
+            self.relations.insert(id, Some(last));
             return Ok(());
         }
-        if let Some(last) = &last {
-            self.check_change(&table, last, &described).await?;
-        }
-        let types: BTreeSet<u32> = described.iter().map(|(_, it)| it.oid).collect();
+        let types: BTreeSet<u32> = described.iter().map(|(_, oid)| *oid).collect();
         let known = catalogue::decoders_of_types(&mut self.catalogue, &types).await?;
         let mut of_log = Columns { table: table.clone(), names: Vec::new(), kinds: Vec::new() };
         let mut decoders = Vec::new();
-        for (name, TypeOf { oid, .. }) in &described {
+        for (name, oid) in &described {
             let decoder = known.get(oid).copied().unwrap_or(Decoder::One(super::values::Scalar::Text));
             of_log.names.push(name.clone());
             of_log.kinds.push(Some(decoder.kind()));
@@ -263,38 +247,76 @@ impl Messages {
         Ok(())
     }
 
-    /// Refuses a change of a table after which rows may be other than the graph has them.
-    async fn check_change(
+    /// Compares a table with what the feed knows of it. The log names columns and types, and says nothing if values are computed anew, so
+    /// the catalogue is asked. It may be ahead of the log: then the feed stops somewhat before the change. Returns whether it is another
+    /// one than it was, in nothing that matters.
+    async fn compare(
         &mut self,
         table: &TableName,
-        last: &Relation,
-        now: &[(Name, TypeOf)],
-    ) -> Result<(), FeedError> {
+        now: Option<TableShape>,
+        logged: Option<(u32, &[(Name, u32)])>,
+    ) -> Result<bool, FeedError> {
+        let was = self.following.shapes.get(table).cloned().unwrap_or_default();
         let carried = self.following.tables.get(table).cloned().unwrap_or_default();
-        let mut why = None;
-        for (name, was) in &last.described {
-            match now.iter().find(|(other, _)| other == name) {
-                None if carried.contains(name) => why = Some(format!("column {name} is gone")),
-                Some((_, is)) if !was.keeps_values_in(*is) && carried.contains(name) => {
-                    why = Some(format!("column {name} has another type"))
-                }
-                _ => {}
-            }
-        }
-        let is_new = |name: &&Name| !last.described.iter().any(|(before, _)| before == *name);
-        let added: Vec<Name> = now.iter().map(|(name, _)| name).filter(is_new).cloned().collect();
-        if why.is_none() && !added.is_empty() {
-            let filled = catalogue::filled(&mut self.catalogue, table, &added).await?;
-            why = filled.map(|name| format!("column {name} is new, and each row has a value in it"));
-        }
-        let Some(why) = why.filter(|_| self.following.accepted.as_deref() != Some(&self.from.to_pg_string())) else {
-            return Ok(());
-        };
         let position = self.from.to_pg_string();
-        let hint = format!(
-            "{COPY_ANEW}; or, if you know that the graph is right without it, run the feed with --accept-ddl {position}"
-        );
-        Err(FeedError::invalid(format!("after {position}, table {table} was changed: {why}")).hint(hint))
+        let mut why = None;
+        match now.as_ref().map(|now| was.drift(now, &carried, catalogue::keeps_values)) {
+            None => why = Some("no table has its name any more".to_owned()),
+            Some(Drift::Same) => {}
+            Some(Drift::Stop(reason)) => why = Some(reason),
+            Some(Drift::Harmless(added)) if !was.columns.is_empty() && !added.is_empty() => {
+                let filled = catalogue::filled(&mut self.catalogue, table, &added).await?;
+                why = filled.map(|name| format!("column {name} is new, and each row has a value in it"));
+            }
+            Some(Drift::Harmless(_)) => {}
+        }
+        if let (None, Some((id, described)), Some(now)) = (&why, logged.filter(|_| !was.columns.is_empty()), &now) {
+            // What the catalogue does not have any more was there when the row was written.
+            let is_gone = |(name, _): &&(Name, u32)| !now.columns.iter().any(|it| it.name == *name);
+            why = match described.iter().find(is_gone) {
+                _ if now.id != Some(id) => Some("another table had its name for some time".into()),
+                Some((name, _)) => Some(format!("column {name} was there for some time")),
+                None => None,
+            };
+        }
+        if let Some(why) = why
+            && self.following.accepted.as_deref() != Some(&position)
+        {
+            let why = format!("after {position}, table {table} was changed: {why}");
+            return Err(StopNote::new(position, why).error());
+        }
+        let Some(now) = now.filter(|now| *now != was) else { return Ok(false) };
+        self.following.tables.entry(table.clone()).or_default().extend(was.new_in(&now));
+        self.following.shapes.insert(table.clone(), now.clone());
+        self.open.get_or_insert_default().note(table.clone(), now);
+        Ok(true)
+    }
+
+    async fn shapes(&mut self, tables: &[TableName]) -> Result<BTreeMap<TableName, TableShape>, FeedError> {
+        catalogue::shapes(&mut self.catalogue, &self.publication, tables).await
+    }
+
+    /// Compares all tables with what the feed knows of them, if that is due: a change without a row after it shows nowhere else. Returns a
+    /// transaction that says what they are, if one is another one than it was.
+    async fn compared(&mut self) -> Result<Option<Transaction>, FeedError> {
+        if Instant::now() < self.compare_at {
+            return Ok(None);
+        }
+        let tables: Vec<TableName> = self.following.tables.keys().cloned().collect();
+        let mut is_other = false;
+        let mut now = self.shapes(&tables).await?;
+        for table in &tables {
+            is_other |= self.compare(table, now.remove(table), None).await?;
+        }
+        self.following.accepted = None;
+        self.compare_at = Instant::now() + COMPARE_EVERY;
+        if !is_other {
+            return Ok(None);
+        }
+        let open = self.open.take().unwrap_or_default();
+        let now = self.catalogue.value("SELECT (extract(epoch FROM now()) * 1000)::bigint").await?;
+        let unix_ms = now.and_then(|now| now.parse().ok()).unwrap_or_default();
+        open.committed(self.from.to_pg_string(), unix_ms).map(Some)
     }
 }
 
@@ -329,7 +351,7 @@ impl TransactionStream for Messages {
         loop {
             self.acknowledge();
             if self.following.once && self.open.is_none() && self.from >= self.there_was {
-                return Ok(None);
+                return self.compared().await;
             }
             match self.event().await? {
                 ReplicationEvent::Begin { .. } => self.open = Some(OpenTransaction::default()),
@@ -354,7 +376,7 @@ impl TransactionStream for Messages {
                     return OpenTransaction::default().committed(wal_end.to_pg_string(), unix_ms).map(Some);
                 }
                 ReplicationEvent::KeepAlive { wal_end, .. } if self.open.is_none() && wal_end >= self.there_was => {
-                    return Ok(None);
+                    return self.compared().await;
                 }
                 _ => {}
             }

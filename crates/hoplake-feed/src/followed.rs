@@ -1,0 +1,401 @@
+//! What a feed knows of the tables that it follows, as the graph keeps it with the position.
+//!
+//! A change of a table does not show in its rows: a renamed column is one that is gone and one that is new, and values that `ALTER … USING`
+//! computed are in no row change. So the state that a position names has each table's shape at that position, and what the mapping said of
+//! it. Whatever is seen later, by a running feed or by one that starts after the change, is compared with that by one function,
+//! [`TableShape::drift`]; and a stop is kept too, until an operator decides.
+//!
+//! A shape has what its source can say: PostgreSQL numbers tables and columns and says when values were rewritten; a binlog names columns.
+//! What one of two shapes does not say is not compared.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use hoplake::Name;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Catalogue, FeedError, Settings, Table, TableName,
+    error::COPY_ANEW,
+    mapping::{Entry, ForeignKeyMap, Item, Mapping},
+};
+
+/// What a feed knows of a table at a position.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FollowedTable {
+    /// The table itself.
+    pub shape: TableShape,
+    /// Its columns that the graph or a condition depends on.
+    pub carried: BTreeSet<Name>,
+    /// What the mapping says of it, ascending.
+    pub entries: Vec<MappedEntry>,
+}
+
+/// A table as a source describes it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TableShape {
+    /// The number that the table keeps under any name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<u32>,
+    /// Where its rows are: another place after a rewrite of all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage: Option<String>,
+    /// By what it is published: another value after it was taken out and put back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published: Option<String>,
+    /// Its columns; without any, nothing is known of them.
+    pub columns: Vec<ColumnShape>,
+}
+
+/// A column as a source describes it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ColumnShape {
+    /// Its name.
+    pub name: Name,
+    /// The number that the column keeps under any name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub number: Option<i16>,
+    /// Its type, as the source writes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// Another value after each change of its definition.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+}
+
+/// How a table has changed since a feed saw it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Drift {
+    /// Not at all.
+    Same,
+    /// In nothing that the graph depends on, but for these new columns: what existing rows have in them is for the source to say.
+    Harmless(Vec<Name>),
+    /// Rows may be other than the graph has them; why, as the end of a sentence.
+    Stop(String),
+}
+
+impl ColumnShape {
+    /// A column of which only the name is known.
+    pub fn named(name: impl Into<Name>) -> Self {
+        Self { name: name.into(), number: None, kind: None, version: None }
+    }
+}
+
+impl TableShape {
+    /// What a catalogue says of a table.
+    pub fn of_table(table: &Table) -> Self {
+        let column =
+            |it: &crate::Column| ColumnShape { kind: Some(it.declared.clone()), ..ColumnShape::named(it.name.clone()) };
+        Self { columns: table.columns.iter().map(column).collect(), ..Self::default() }
+    }
+
+    /// What has become of a table of which `carried` columns matter. `keeps_values` says whether a column of a type has the same values in
+    /// another one.
+    pub fn drift(&self, now: &Self, carried: &BTreeSet<Name>, keeps_values: fn(&str, &str) -> bool) -> Drift {
+        if self == now {
+            return Drift::Same;
+        }
+        let differ = |was: &Option<String>, is: &Option<String>| was.is_some() && is.is_some() && was != is;
+        if self.id.is_some() && now.id.is_some() && self.id != now.id {
+            return Drift::Stop("another table has its name now".into());
+        }
+        if differ(&self.published, &now.published) {
+            return Drift::Stop(
+                "its publication was changed, and what its rows became meanwhile is not in the log".into(),
+            );
+        }
+        if self.columns.is_empty() || now.columns.is_empty() {
+            return Drift::Harmless(Vec::new());
+        }
+        let is_rewritten = differ(&self.storage, &now.storage);
+        let mut added: Vec<&ColumnShape> = now.columns.iter().collect();
+        for was in &self.columns {
+            let name = &was.name;
+            let is_carried = carried.contains(name);
+            let is_same = |it: &&ColumnShape| match (was.number, it.number) {
+                (Some(was), Some(is)) => was == is,
+                _ => it.name == *name,
+            };
+            let Some(is) = now.columns.iter().find(is_same) else {
+                if is_carried && now.columns.iter().any(|it| it.name == *name) {
+                    return Drift::Stop(format!("column {name} is another column now"));
+                }
+                if is_carried {
+                    return Drift::Stop(format!("column {name} is gone"));
+                }
+                continue;
+            };
+            added.retain(|it| it.name != is.name);
+            // Also one that is not carried: under its new name it would be, and only in rows that change.
+            if is.name != *name {
+                return Drift::Stop(format!("column {name} is renamed to {}", is.name));
+            }
+            if !is_carried {
+                continue;
+            }
+            if let (Some(was), Some(is)) = (&was.kind, &is.kind)
+                && was != is
+                && !keeps_values(was, is)
+            {
+                return Drift::Stop(format!("column {name} has another type"));
+            }
+            if is_rewritten && differ(&was.version, &is.version) {
+                return Drift::Stop(format!("column {name} was changed, and all rows were written again"));
+            }
+        }
+        Drift::Harmless(added.into_iter().map(|it| it.name.clone()).collect())
+    }
+
+    /// The columns that a later shape has more; none if nothing is known of this one.
+    pub(crate) fn new_in(&self, now: &Self) -> Vec<Name> {
+        if self.columns.is_empty() {
+            return Vec::new();
+        }
+        now.columns.iter().map(|it| &it.name).filter(|name| !self.has(name)).cloned().collect()
+    }
+
+    /// Whether a column is known.
+    fn has(&self, column: &str) -> bool {
+        self.columns.iter().any(|it| it.name == column)
+    }
+}
+
+/// A stop that lasts until an operator decides.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StopNote {
+    /// What to pass to `--accept-ddl` to go on.
+    pub position: String,
+    /// Why, as a sentence.
+    pub why: String,
+    /// What an operator can do.
+    pub what_to_do: String,
+}
+
+impl StopNote {
+    /// A stop at a position, with the two ways to go on.
+    pub fn new(position: impl Into<String>, why: impl Into<String>) -> Self {
+        let position = position.into();
+        let what_to_do = format!(
+            "{COPY_ANEW}; or, if you know that the graph is right without it, run the feed with --accept-ddl {position}"
+        );
+        Self { position, why: why.into(), what_to_do }
+    }
+
+    /// The same, as an error.
+    pub fn error(self) -> FeedError {
+        FeedError::invalid(self.why.clone()).hint(self.what_to_do.clone()).stop(self)
+    }
+}
+
+/// What the mapping says of the rows of a table, as far as the graph is different if it says something else.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct MappedEntry {
+    /// The label of what a row becomes.
+    pub label: Name,
+    /// The labels at the ends of an edge; none of a vertex.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ends: Option<[Name; 2]>,
+    /// The edges of foreign keys: label, and the labels of source and target.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub edges: Vec<[Name; 3]>,
+    /// Key, condition and foreign keys, by what they are called in `feed.toml`.
+    pub says: BTreeMap<String, String>,
+    /// What it says of single columns: ignored, kept, renamed, of another type.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub columns: BTreeMap<Name, String>,
+}
+
+impl MappedEntry {
+    fn new(entry: &Entry, written: &crate::TableEntry) -> Self {
+        let mut says = BTreeMap::new();
+        says.insert("where".to_owned(), written.condition.clone().unwrap_or_default());
+        let mut edges = Vec::new();
+        let ends = match &entry.item {
+            Item::Vertex(vertex) => {
+                says.insert("vertex".to_owned(), format!("{} by {}", vertex.label, list(&vertex.key.columns)));
+                for key in &vertex.edges {
+                    let [source, target] = ends_of(&vertex.label, key);
+                    says.insert(
+                        format!("edges {} by {}", key.label, list(&key.key.columns)),
+                        of_key(key, &source, &target),
+                    );
+                    edges.push([key.label.clone(), source, target]);
+                }
+                None
+            }
+            Item::Edge(edge) => {
+                let [source, target] = &edge.ends;
+                let key = edge.key.as_ref().map(|key| list(&key.columns)).unwrap_or_default();
+                let text = format!(
+                    "{} from {} by {} to {} by {} with key {key}",
+                    edge.label,
+                    source.label,
+                    list(&source.key.columns),
+                    target.label,
+                    list(&target.key.columns)
+                );
+                says.insert("edge".to_owned(), text);
+                Some([source.label.clone(), target.label.clone()])
+            }
+        };
+        let mut columns: BTreeMap<Name, String> = BTreeMap::new();
+        let mut say = |column: &str, text: String| {
+            let said = columns.entry(Name::from(column)).or_default();
+            if !said.is_empty() {
+                said.push_str(", ");
+            }
+            said.push_str(&text);
+        };
+        written.ignore.iter().for_each(|column| say(column, "ignored".into()));
+        written.keep.iter().for_each(|column| say(column, "kept".into()));
+        written.rename.iter().for_each(|(column, name)| say(column, format!("the property {name}")));
+        written.types.iter().for_each(|(column, kind)| say(column, format!("of type {kind}")));
+        Self { label: entry.label().clone(), ends, edges, says, columns }
+    }
+
+    /// What a later mapping says otherwise of a table that had this shape.
+    fn difference(&self, now: &Self, shape: &TableShape) -> Option<String> {
+        let differs = |was: Option<&String>, is: Option<&String>, what: &str| {
+            let text = |it: Option<&String>| {
+                it.filter(|it| !it.is_empty()).map_or("nothing".to_owned(), |it| format!("`{it}`"))
+            };
+            (was.filter(|it| !it.is_empty()) != is.filter(|it| !it.is_empty()))
+                .then(|| format!("{what} was {} and is {}", text(was), text(is)))
+        };
+        let names: BTreeSet<_> = self.says.keys().chain(now.says.keys()).collect();
+        let of_entry = names.into_iter().find_map(|name| differs(self.says.get(name), now.says.get(name), name));
+        let columns: BTreeSet<_> =
+            self.columns.keys().chain(now.columns.keys()).filter(|name| shape.has(name)).collect();
+        of_entry.or_else(|| {
+            let differing =
+                |name: &Name| differs(self.columns.get(name), now.columns.get(name), &format!("column {name}"));
+            columns.into_iter().find_map(differing)
+        })
+    }
+}
+
+fn list(columns: &[Name]) -> String {
+    columns.join(", ")
+}
+
+fn ends_of(label: &Name, key: &ForeignKeyMap) -> [Name; 2] {
+    let (near, far) = (label.clone(), key.other.clone());
+    if key.is_outgoing { [near, far] } else { [far, near] }
+}
+
+fn of_key(key: &ForeignKeyMap, source: &Name, target: &Name) -> String {
+    let properties: Vec<_> = key.properties.iter().map(|it| format!("{} as {}", it.column, it.property)).collect();
+    let rules = key.rules.map(|it| format!(", on delete {:?}, on update {:?}", it.on_delete, it.on_update));
+    format!("{source} to {target} with {}{}", properties.join(", "), rules.unwrap_or_default())
+}
+
+/// What a feed knows of its tables when it first sees them.
+pub fn tables_of(
+    settings: &Settings,
+    mapping: &Mapping,
+    mut shapes: BTreeMap<TableName, TableShape>,
+) -> BTreeMap<TableName, FollowedTable> {
+    let mut tables = BTreeMap::new();
+    for (name, carried) in mapping.followed() {
+        let entries = mapping.entries_of(&name).map(|(at, entry)| MappedEntry::new(entry, &settings.tables[at]));
+        let mut entries: Vec<_> = entries.collect();
+        entries.sort();
+        let shape = shapes.remove(&name).unwrap_or_default();
+        tables.insert(name, FollowedTable { shape, carried, entries });
+    }
+    tables
+}
+
+/// Shapes that a catalogue says.
+pub fn shapes_of(catalogue: &Catalogue, tables: &[TableName]) -> BTreeMap<TableName, TableShape> {
+    let shape = |name: &TableName| Some((name.clone(), TableShape::of_table(catalogue.table(name)?)));
+    tables.iter().filter_map(shape).collect()
+}
+
+/// Why a graph is not what the mapping makes of its tables, if the mapping was another one when the tables were copied.
+pub fn remapped(was: &BTreeMap<TableName, FollowedTable>, now: &BTreeMap<TableName, FollowedTable>) -> Option<String> {
+    if let Some(new) = now.keys().find(|name| !was.contains_key(name)) {
+        return Some(format!("table {new} is new in the mapping, and its rows are not in the graph"));
+    }
+    for (name, was) in was {
+        let Some(now) = now.get(name) else {
+            return Some(format!("table {name} is no longer in the mapping, and what its rows became is in the graph"));
+        };
+        if was.entries.len() != now.entries.len() {
+            let (before, after) = (was.entries.len(), now.entries.len());
+            return Some(format!("table {name} had {before} entries in the mapping, and has {after}"));
+        }
+        let mut pairs = was.entries.iter().zip(&now.entries);
+        if let Some(difference) = pairs.find_map(|(before, after)| before.difference(after, &was.shape)) {
+            return Some(format!("the mapping of table {name} has changed: {difference}"));
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn column(number: i16, name: &str, kind: &str, version: &str) -> ColumnShape {
+        ColumnShape {
+            name: name.into(),
+            number: Some(number),
+            kind: Some(kind.to_owned()),
+            version: Some(version.to_owned()),
+        }
+    }
+
+    fn shape(columns: &[ColumnShape]) -> TableShape {
+        TableShape { id: Some(1), storage: Some("a".into()), published: Some("p".into()), columns: columns.to_vec() }
+    }
+
+    #[test]
+    fn what_becomes_of_a_table_is_harmless_or_stops_the_feed() {
+        let carried = BTreeSet::from(["id".into(), "a".into()]);
+        let [id, a, b] = [column(1, "id", "int", "1"), column(2, "a", "int", "1"), column(3, "b", "int", "1")];
+        let was = shape(&[id.clone(), a.clone(), b.clone()]);
+        let numberless = |shape: &TableShape| TableShape {
+            columns: shape.columns.iter().map(|it| ColumnShape::named(it.name.clone())).collect(),
+            ..TableShape::default()
+        };
+        let harmless = |names: &[&str]| Drift::Harmless(names.iter().map(|name| Name::from(*name)).collect());
+        let stop = |why: &str| Drift::Stop(why.into());
+        let moved = |version: &str| TableShape {
+            storage: Some("b".into()),
+            ..shape(&[id.clone(), column(2, "a", "int", version), b.clone()])
+        };
+        for (now, expected) in [
+            (was.clone(), Drift::Same),
+            (shape(&[id.clone(), a.clone()]), harmless(&[])),
+            (shape(&[id.clone(), a.clone(), b.clone(), column(4, "c", "int", "2")]), harmless(&["c"])),
+            (shape(&[id.clone(), b.clone()]), stop("column a is gone")),
+            (shape(&[id.clone(), column(4, "a", "int", "2")]), stop("column a is another column now")),
+            (shape(&[id.clone(), column(2, "aa", "int", "2"), b.clone()]), stop("column a is renamed to aa")),
+            (shape(&[id.clone(), a.clone(), column(3, "bb", "int", "2")]), stop("column b is renamed to bb")),
+            (
+                shape(&[id.clone(), column(2, "b", "int", "2"), column(3, "a", "int", "2")]),
+                stop("column a is renamed to b"),
+            ),
+            (shape(&[id.clone(), column(2, "a", "long", "2"), b.clone()]), harmless(&[])),
+            (shape(&[id.clone(), column(2, "a", "text", "2"), b.clone()]), stop("column a has another type")),
+            (shape(&[id.clone(), a.clone(), column(3, "b", "text", "2")]), harmless(&[])),
+            (shape(&[id.clone(), column(2, "a", "int", "2"), b.clone()]), harmless(&[])),
+            (moved("1"), harmless(&[])),
+            (moved("2"), stop("column a was changed, and all rows were written again")),
+            (TableShape { id: Some(2), ..was.clone() }, stop("another table has its name now")),
+            (
+                TableShape { published: Some("q".into()), ..was.clone() },
+                stop("its publication was changed, and what its rows became meanwhile is not in the log"),
+            ),
+            (numberless(&was), harmless(&[])),
+            (numberless(&shape(&[id.clone(), b.clone()])), stop("column a is gone")),
+            (TableShape::default(), harmless(&[])),
+        ] {
+            assert_eq!(was.drift(&now, &carried, |was, is| (was, is) == ("int", "long")), expected, "{now:?}");
+        }
+        assert_eq!(TableShape::default().drift(&was, &carried, |_, _| false), harmless(&[]));
+        // Of a table of which nothing was known, no column is new.
+        assert_eq!(TableShape::default().new_in(&was), Vec::<Name>::new());
+        assert_eq!(shape(&[id]).new_in(&was), ["a", "b"]);
+    }
+}

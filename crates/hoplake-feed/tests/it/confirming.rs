@@ -1,0 +1,139 @@
+//! What a feed says to PostgreSQL that it has is in the graph: the server throws it away.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use hoplake::{Graph, OpenSettings, Store};
+use hoplake_feed::{Ends, Event, Feed, Progress, RunOptions, Settings, source};
+use hoplake_testkit::{Alteration, AlteredStore, PostgresServer};
+use object_store::{ObjectStore, PutOptions, PutPayload, PutResult, memory::InMemory, path::Path};
+
+use crate::{model::Model, postgres::number};
+
+/// A store that takes no commits for some time.
+#[derive(Debug)]
+struct Refusing {
+    below: Arc<InMemory>,
+    refuses: Arc<AtomicBool>,
+}
+
+#[async_trait]
+impl Alteration for Refusing {
+    fn below(&self) -> &dyn ObjectStore {
+        &self.below
+    }
+
+    async fn put(&self, path: &Path, payload: PutPayload, options: PutOptions) -> object_store::Result<PutResult> {
+        if self.refuses.load(Ordering::SeqCst) && path.as_ref().contains("manifest") {
+            return Err(object_store::Error::Generic { store: "test", source: "503".into() });
+        }
+        self.below.put_opts(path, payload, options).await
+    }
+}
+
+#[derive(Debug, Default)]
+struct Counted {
+    rows: AtomicU64,
+    connections: AtomicU64,
+}
+
+impl Progress for Counted {
+    fn report(&self, event: &Event<'_>) {
+        match event {
+            Event::Read { rows, .. } => drop(self.rows.fetch_add(*rows, Ordering::SeqCst)),
+            Event::Connected => drop(self.connections.fetch_add(1, Ordering::SeqCst)),
+            _ => {}
+        }
+    }
+}
+
+async fn until(what: &str, is_so: impl AsyncFn() -> bool) {
+    for _ in 0..600 {
+        if is_so().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("{what}: not within a minute");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_step_of_a_feed_confirms_more_than_the_graph_has() {
+    let server = PostgresServer::start(&[]).unwrap();
+    server
+        .sql("test", "CREATE TABLE note (id int PRIMARY KEY); CREATE PUBLICATION hoplake_notes FOR TABLE note")
+        .unwrap();
+    let url = server.url("test");
+    let text = format!(
+        "graph = 'memory://notes'\n[source]\nname = 'notes'\nurl = '{url}'\n[stream]\nlinger_ms = 5\n\
+         [[table]]\nname = 'note'\nvertex = {{ label = 'Note' }}\n"
+    );
+    let settings = Settings::parse(&text).unwrap();
+    let below = Arc::new(InMemory::new());
+    let refuses = Arc::new(AtomicBool::new(false));
+    let altered = AlteredStore(Refusing { below: below.clone(), refuses: refuses.clone() });
+    let ends = |inner: Arc<dyn ObjectStore>| Ends {
+        source: source::open(&settings).unwrap(),
+        store: Store::new(inner, Path::default(), "memory://notes"),
+    };
+    let graph = async || {
+        let store = Store::new(below.clone(), Path::default(), "memory://notes");
+        Graph::open_with(store, &OpenSettings::default()).await.unwrap()
+    };
+    let check = async |step: &str| {
+        // A status is sent every second.
+        for _ in 0..8 {
+            let confirmed = server.sql("test", "SELECT confirmed_flush_lsn FROM pg_replication_slots").unwrap();
+            let graph = graph().await;
+            let position = graph.source_position("notes").unwrap().split(' ').next().unwrap().to_owned();
+            assert!(
+                number(&confirmed) <= number(&position),
+                "{step}: {confirmed} is confirmed, the graph is at {position}"
+            );
+            tokio::time::sleep(Duration::from_millis(250)).await;
+        }
+    };
+    let insert = |ids: std::ops::Range<u32>| {
+        for id in ids {
+            server.sql("test", &format!("INSERT INTO note VALUES ({id})")).unwrap();
+        }
+    };
+    let counted = Arc::new(Counted::default());
+    let mut feed =
+        Feed::open_on(ends(Arc::new(altered)), settings.clone(), RunOptions::default(), counted.clone()).await.unwrap();
+    let running = tokio::spawn(async move { feed.run(std::future::pending()).await });
+    insert(0..3);
+    until("the feed follows", async || Model::of_graph(&graph().await).await.vertices.len() == 3).await;
+    check("connected").await;
+    refuses.store(true, Ordering::SeqCst);
+    insert(3..6);
+    until("the feed reads ahead", async || counted.rows.load(Ordering::SeqCst) >= 6).await;
+    check("read, and commits fail").await;
+    for reconnects in 1..=3 {
+        let before = counted.connections.load(Ordering::SeqCst);
+        server.sql("test", "SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE active").unwrap();
+        until("the feed connects again", async || counted.connections.load(Ordering::SeqCst) > before).await;
+        check(&format!("connected again, {reconnects} times")).await;
+        insert(3 + reconnects * 3..6 + reconnects * 3);
+        check("read more").await;
+    }
+    running.abort();
+    let _ = running.await;
+    check("killed").await;
+    let mut feed = loop {
+        let options = RunOptions { once: true, ..RunOptions::default() };
+        match Feed::open_on(ends(below.clone()), settings.clone(), options, Arc::new(())).await {
+            Err(error) if error.is_transient() => tokio::time::sleep(Duration::from_millis(100)).await,
+            opened => break opened.unwrap(),
+        }
+    };
+    feed.run(std::future::pending()).await.unwrap();
+    assert_eq!(Model::of_graph(feed.graph()).await.vertices.len(), 15);
+    check("started again").await;
+}

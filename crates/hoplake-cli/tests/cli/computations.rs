@@ -330,7 +330,11 @@ fn a_run_that_is_killed_goes_on_to_the_same_result() {
     assert!((1..VERTICES).contains(&superstep), "{header}");
     // Neither another start nor another version.
     let other = shell.run(&["run", "graph", "levels", "--from", "vertex:2", "--checkpoint", "states"]);
-    other.fails(2, "it is of levels from 0, and this run is levels from 1", "hint: remove it to compute from the beginning");
+    other.fails(
+        2,
+        "it is of levels from 0, and this run is levels from 1",
+        "hint: remove it to compute from the beginning",
+    );
     let changed =
         shell.run(&["run", "graph", "levels", "--edges", "in", "--from", "vertex:1", "--checkpoint", "states"]);
     changed.fails(2, "it is of out of version 1", "");

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use hoplake::{Batch, ErrorKind, Graph, Operation};
+use hoplake::{Batch, ErrorKind, Graph, Operation, Reason};
 use tokio::time::Instant;
 use tracing::{Instrument, field::Empty, info_span};
 
@@ -440,7 +440,7 @@ impl Applying {
                         };
                         let found = plan.name(&self.mapping.entries[*entry], &change.columns, row);
                         if found.as_ref() == Some(name) {
-                            let why = error.to_string();
+                            let why = why_refused(&self.mapping, operation, error);
                             return Ok(Failure { transaction, change: number, entry: *entry, why });
                         }
                     }
@@ -481,6 +481,29 @@ impl Applying {
     /// Where the graph is.
     pub(crate) fn at(&self) -> At<'_> {
         At { position: &self.position, version: self.graph.version(), state: &self.state }
+    }
+}
+
+/// Why the graph refuses an operation, with what the database thinks of it.
+fn why_refused(mapping: &Mapping, operation: &Operation, error: &hoplake::Error) -> String {
+    let Operation::UpsertEdge { label, source, target, .. } = operation else { return error.to_string() };
+    if error.reason() != Some(Reason::MissingEnd) {
+        return error.to_string();
+    }
+    let keys = mapping.compared_keys();
+    let labels = [&source.label, &target.label];
+    let key = keys.iter().find(|key| {
+        let named = mapping.entries_of(&key.target).any(|(_, it)| labels.contains(&it.label()));
+        let names = mapping.entries_of(&key.table).any(|(_, it)| it.label() == label || labels.contains(&it.label()));
+        named && names
+    });
+    match key {
+        Some(key) => format!(
+            "{error}; {} names it, which the database finds by {}, also where the text is another. Let both tables have the same text",
+            key.columns.join(", "),
+            key.compared_by
+        ),
+        None => error.to_string(),
     }
 }
 

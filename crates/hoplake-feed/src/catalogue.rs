@@ -166,6 +166,9 @@ pub struct Column {
     pub suggested: Option<PropertyType>,
     /// Whether it may be null.
     pub is_nullable: bool,
+    /// The collation by which the database compares its values, if different texts are equal by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compared_by: Option<Name>,
 }
 
 /// A foreign key that a table declares.

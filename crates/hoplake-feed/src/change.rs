@@ -121,6 +121,15 @@ pub struct RowChange {
     pub columns: Arc<Columns>,
     /// What happened.
     pub images: Images,
+    /// Whether the database checked foreign keys and followed their rules; a session may do without.
+    pub checks_keys: bool,
+}
+
+impl RowChange {
+    /// A change under the rules of foreign keys.
+    pub fn new(columns: Arc<Columns>, images: Images) -> Self {
+        Self { columns, images, checks_keys: true }
+    }
 }
 
 /// A row before and after a change.

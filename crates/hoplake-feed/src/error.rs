@@ -8,6 +8,10 @@ use crate::followed::StopNote;
 pub(crate) const COPY_ANEW: &str =
     "run the feed with --resnapshot: it compares all rows with the graph, writes what differs and goes on from there";
 
+/// What to do where a foreign key does not have the text of what it names.
+pub(crate) const SAME_TEXT: &str = "write the same text in both tables; or give the edge missing = \"wait\" in feed.toml, and it is there as soon \
+     as a vertex has that text";
+
 /// What a caller can do about an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FeedErrorKind {

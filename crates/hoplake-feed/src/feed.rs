@@ -20,7 +20,7 @@ use crate::{
     Catalogue, Ends, FeedError, FeedErrorKind, Position, Progress, Settings, TableName, Transaction,
     applying::{Applied, Applying, remembered},
     copy,
-    error::COPY_ANEW,
+    error::{COPY_ANEW, SAME_TEXT},
     fold::Plans,
     followed::{FollowedTable, StopNote, remapped, tables_of},
     letters::Letter,
@@ -31,7 +31,7 @@ use crate::{
     reconcile,
     schedule::Schedule,
     scratch,
-    source::{self, Following, Source},
+    source::{self, Following, Source, UnequalKey},
     state::State,
     stopping::Stop,
 };
@@ -76,7 +76,24 @@ pub struct Checked {
 /// # Errors
 /// The source's; [`Invalid`](FeedErrorKind::Invalid) if something does not fit.
 pub async fn check(settings: &Settings) -> Result<Checked, FeedError> {
-    check_on(source::open(settings)?, settings).await
+    let checked = check_on(source::open(settings)?, settings).await?;
+    check_keys(&*checked.source, &checked.mapping).await?;
+    Ok(checked)
+}
+
+/// Refuses rows that name another by a text which only the database takes as equal: the graph would not find it.
+async fn check_keys(source: &dyn Source, mapping: &Mapping) -> Result<(), FeedError> {
+    for key in mapping.compared_keys() {
+        if let Some(UnequalKey { row, names, target }) = source.unequal(&key).await? {
+            let (columns, compared_by) = (key.columns.join(", "), &key.compared_by);
+            let why = format!(
+                "table {}, row {row}: {columns} is {names:?}, and names the row {target:?} of {}, which is equal only by {compared_by}",
+                key.table, key.target
+            );
+            return Err(FeedError::new(FeedErrorKind::Row, why).hint(SAME_TEXT));
+        }
+    }
+    Ok(())
 }
 
 /// [`check`] on a source in the place of the one that the settings name.
@@ -237,6 +254,7 @@ impl Feed {
                 return Err(FeedError::new(FeedErrorKind::Conflict, why)
                     .hint("feed into a place that has no graph, or correct source.name if it was fed before"));
             }
+            check_keys(&*source, &mapping).await?;
             let copied =
                 copy::copy(&ends, &mapping, &settings, position.is_some(), tables.clone(), &writer, &progress).await?;
             progress.report(&Event::Copied(&copied));

@@ -139,14 +139,18 @@ pub fn change_to_json(change: &RowChange) -> Json {
         .collect();
     // The order of columns is that of the table; an object of JSON need not keep it.
     let order: Vec<_> = columns.names.iter().map(ToString::to_string).collect();
-    match &change.images {
+    let mut json = match &change.images {
         Images::Insert(row) => json!({"op": "insert", "columns": order, "types": types, "after": object(row)}),
         Images::Delete(row) => json!({"op": "delete", "columns": order, "types": types, "before": object(row)}),
         Images::Update { before, after } => {
             let before = before.as_ref().map(&object);
             json!({"op": "update", "columns": order, "types": types, "before": before, "after": object(after)})
         }
+    };
+    if !change.checks_keys {
+        json["checks_keys"] = json!(false);
     }
+    json
 }
 
 fn change_from_json(table: &TableName, json: &Json) -> Option<RowChange> {
@@ -165,7 +169,8 @@ fn change_from_json(table: &TableName, json: &Json) -> Option<RowChange> {
         }
         _ => return None,
     };
-    Some(RowChange { columns: Arc::new(Columns { table: table.clone(), names, kinds }), images })
+    let checks_keys = json["checks_keys"].as_bool().unwrap_or(true);
+    Some(RowChange { columns: Arc::new(Columns { table: table.clone(), names, kinds }), images, checks_keys })
 }
 
 fn cell_from_json(json: Option<&Json>) -> Option<Cell> {
@@ -207,8 +212,10 @@ mod tests {
             Images::Update { before: None, after: other.clone() },
             Images::Update { before: Some(other), after: one },
         ] {
-            let change = RowChange { columns: columns.clone(), images };
-            assert_eq!(change_from_json(&table, &change_to_json(&change)), Some(change));
+            for checks_keys in [true, false] {
+                let change = RowChange { columns: columns.clone(), images: images.clone(), checks_keys };
+                assert_eq!(change_from_json(&table, &change_to_json(&change)), Some(change));
+            }
         }
     }
 }

@@ -216,9 +216,17 @@ fn changes_of(group: &[Letter]) -> Vec<RowChange> {
             None => {
                 let chain = chains.remove(0);
                 match net(&chain) {
-                    Some(RowChange { columns, images: Images::Update { before: Some(before), after } }) => {
-                        changes.push(RowChange { columns: columns.clone(), images: Images::Delete(before) });
-                        last.push(RowChange { columns, images: Images::Insert(after) });
+                    Some(RowChange {
+                        columns,
+                        images: Images::Update { before: Some(before), after },
+                        checks_keys,
+                    }) => {
+                        changes.push(RowChange {
+                            columns: columns.clone(),
+                            images: Images::Delete(before),
+                            checks_keys,
+                        });
+                        last.push(RowChange { columns, images: Images::Insert(after), checks_keys });
                     }
                     other => changes.extend(other),
                 }
@@ -281,7 +289,9 @@ fn net(chain: &Chain<'_>) -> Option<RowChange> {
             }
         }
     };
-    Some(RowChange { columns: last.columns.clone(), images })
+    // If one of them did without, what it left undone has not been done.
+    let checks_keys = letters.iter().all(|letter| letter.change.checks_keys);
+    Some(RowChange { columns: last.columns.clone(), images, checks_keys })
 }
 
 /// A row in which cells that the log did not repeat are those of the change before.
@@ -319,7 +329,7 @@ mod tests {
         let names_of_columns = ["id", "name"].map(Into::into).to_vec();
         let columns = Arc::new(Columns { table: table.clone(), names: names_of_columns, kinds: vec![None, None] });
         let (position, why) = ("1".to_owned(), None);
-        let change = RowChange { columns, images };
+        let change = RowChange::new(columns, images);
         Letter { position, committed_unix_ms: 0, table, label: "Person".into(), names, why, attempts: 1, change }
     }
 

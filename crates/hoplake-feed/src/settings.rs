@@ -311,9 +311,9 @@ pub struct ForeignKeyEntry {
     /// The label of the vertex that it names, if the edge comes from there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// What to do if there is no such vertex.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub missing: Missing,
+    /// What to do if there is no such vertex. Without it there is one where the database says so, and elsewhere the edge waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing: Option<Missing>,
     /// Columns that become properties of the edge.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub properties: Vec<String>,
@@ -332,9 +332,9 @@ pub struct EdgeEntry {
     /// The columns that distinguish it from other edges between the two; the rest of the primary key by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<OneOrMore>,
-    /// What to do if one of the two is not there.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub missing: Missing,
+    /// What to do if one of the two is not there, as for a foreign key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing: Option<Missing>,
 }
 
 /// An end of an edge.

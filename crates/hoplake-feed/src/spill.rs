@@ -97,7 +97,7 @@ impl Spilling {
     }
 
     fn write(&mut self, change: &Change) -> io::Result<()> {
-        let RowChange { columns, images } = match change {
+        let RowChange { columns, images, checks_keys } = match change {
             Change::Row(row) => row,
             Change::Truncate(table) => {
                 self.out.write_all(&[TRUNCATE])?;
@@ -116,7 +116,7 @@ impl Spilling {
         };
         let out = &mut self.out;
         let begin = |out: &mut zstd::Encoder<'static, BufWriter<File>>, kind: u8| {
-            out.write_all(&[kind])?;
+            out.write_all(&[if *checks_keys { kind } else { kind | UNCHECKED }])?;
             write_number(out, number as u64)
         };
         match images {
@@ -156,6 +156,8 @@ const UPDATE: u8 = 2;
 const UPDATE_FROM: u8 = 3;
 const DELETE: u8 = 4;
 const TRUNCATE: u8 = 5;
+/// Added to the kind of a row that was written without checks of foreign keys.
+const UNCHECKED: u8 = 0x80;
 
 fn write_number(out: &mut impl Write, number: u64) -> io::Result<()> {
     out.write_all(&number.to_le_bytes())
@@ -264,6 +266,8 @@ fn read_change(from: &mut impl Read, known: &mut Vec<Arc<Columns>>) -> io::Resul
     if kind == [TRUNCATE] {
         return read_table(from).map(Change::Truncate);
     }
+    let checks_keys = kind[0] & UNCHECKED == 0;
+    kind[0] &= !UNCHECKED;
     let columns = known.get(read_number(from)?).ok_or_else(damaged)?.clone();
     let mut row = || (0..columns.names.len()).map(|_| read_cell(from)).collect::<io::Result<Row>>();
     let images = match kind {
@@ -273,7 +277,7 @@ fn read_change(from: &mut impl Read, known: &mut Vec<Arc<Columns>>) -> io::Resul
         [DELETE] => Images::Delete(row()?),
         _ => return Err(damaged()),
     };
-    Ok(Change::Row(RowChange { columns, images }))
+    Ok(Change::Row(RowChange { columns, images, checks_keys }))
 }
 
 fn read_cell(from: &mut impl Read) -> io::Result<Cell> {
@@ -343,7 +347,10 @@ mod tests {
         for (at, cell) in cells.iter().enumerate() {
             let row: Row = [cell.clone(), cells[(at + 1) % cells.len()].clone(), Cell::Absent].into();
             let one: Row = [cell.clone()].into();
-            let of = |columns: &Arc<Columns>, images| Change::Row(RowChange { columns: columns.clone(), images });
+            let checks_keys = at % 2 == 0;
+            let of = |columns: &Arc<Columns>, images| {
+                Change::Row(RowChange { columns: columns.clone(), images, checks_keys })
+            };
             changes.push(of(&wide, Images::Insert(row.clone())));
             changes.push(of(&other, Images::Delete(one)));
             changes.push(of(&wide, Images::Update { before: None, after: row.clone() }));

@@ -114,6 +114,15 @@ impl CopyFiles {
         self.set_aside.iter().map(letter).collect()
     }
 
+    /// The entry whose rows are in a file that a text names.
+    pub(super) fn named_in(&self, text: &str) -> Option<(&Entry, &Path)> {
+        let mut entries = self.mapping.entries.iter().zip(&self.of_entries);
+        entries.find_map(|(entry, files)| {
+            let mut all = std::iter::once(&files.rows).chain(files.unsure.values());
+            all.find(|file| text.contains(&*file.path.to_string_lossy())).map(|file| (entry, file.path.as_path()))
+        })
+    }
+
     /// Whether an edge may name a vertex that is not there, or a row may be set aside: then a commit follows the load.
     pub(super) fn may_miss(&self) -> bool {
         self.mapping.entries.iter().any(|entry| entry.on_error == OnError::DeadLetter)
@@ -141,7 +150,7 @@ impl CopyFiles {
                     Err(BadRow { why })
                         if entry.on_error == OnError::DeadLetter && self.set_aside.len() < SET_ASIDE_MAX =>
                     {
-                        let change = RowChange { columns: columns.clone(), images: Images::Insert(row.clone()) };
+                        let change = RowChange::new(columns.clone(), Images::Insert(row.clone()));
                         self.set_aside.push((*number, change, why));
                     }
                     Err(BadRow { why }) => {

@@ -104,7 +104,8 @@ pub async fn copy(
         source_positions: BTreeMap::from([(settings.source.name.clone(), position.to_string())]),
         ..LoadOptions::from_paths::<&str>([])
     };
-    let loaded = hoplake::load_with(store.clone(), options, Arc::new(())).await?;
+    let loaded = hoplake::load_with(store.clone(), options, Arc::new(())).await;
+    let loaded = loaded.map_err(|error| rejects::explained(&files, error))?;
     let (mut version, mut position) = (loaded.version, position);
     if may_miss {
         let (changes, stubs) = rejects::read(&files, &rejects)?;

@@ -9,7 +9,9 @@ use parquet::arrow::arrow_reader::{ParquetRecordBatchReaderBuilder, RowSelection
 use super::files::{CopyFiles, UnsureEdges};
 use crate::{
     FeedError, FeedErrorKind, Missing,
+    error::SAME_TEXT,
     fold::{EdgeId, Owner, WaitingChanges, WaitingEdge},
+    mapping::Item,
     value::as_key,
 };
 
@@ -32,6 +34,58 @@ pub(super) fn read(files: &CopyFiles, rejects: &Path) -> Result<(WaitingChanges,
         }
     }
     Ok((waiting, stubs))
+}
+
+/// The error of a load that found a row which names a vertex that is not there, in the words of the database.
+pub(super) fn explained(files: &CopyFiles, error: hoplake::Error) -> FeedError {
+    let message = error.to_string();
+    let Some((entry, path)) = files.named_in(&message) else { return error.into() };
+    let after = |mark: &str| message.split_once(mark).map(|(_, rest)| rest);
+    let number = |text: &str| text.chars().take_while(char::is_ascii_digit).collect::<String>().parse::<usize>().ok();
+    let Some(row) = after(", line ").and_then(number) else { return error.into() };
+    let batches = rows_of(path, &[row]).unwrap_or_default();
+    let value = |name: &str| {
+        let batch = batches.first().filter(|batch| batch.num_rows() > 0)?;
+        batch.column_by_name(name).map(|column| Value::at(column, 0).to_string())
+    };
+    // The load says which value names no vertex of which label; the columns of the file are numbered.
+    let is_named =
+        |column: &str| value(column).is_some_and(|value| message.contains(&format!("{:?}", value.trim_matches('"'))));
+    let end = match &entry.item {
+        Item::Vertex(vertex) => vertex.edges.iter().enumerate().find_map(|(number, key)| {
+            let column = format!("t{number}");
+            let is_meant = key.missing.is_none() && message.contains(key.other.as_str()) && is_named(&column);
+            is_meant.then(|| (column, &key.key, &key.other, &key.compared_by))
+        }),
+        Item::Edge(edge) => {
+            let number = usize::from(message.contains(", column target"));
+            let end = &edge.ends[number];
+            Some((["s", "t"][number].to_owned(), &end.key, &end.label, &end.compared_by))
+        }
+    };
+    let Some((column, key, label, compared_by)) = end else {
+        return FeedError::new(FeedErrorKind::Row, format!("table {}: a row cannot be loaded: {message}", entry.table));
+    };
+    let of_row = match &entry.item {
+        Item::Vertex(vertex) => format!("{}={}", vertex.key.columns.join(":"), value("k").unwrap_or_default()),
+        Item::Edge(_) => format!("{} to {}", value("s").unwrap_or_default(), value("t").unwrap_or_default()),
+    };
+    let names = value(&column).unwrap_or_default();
+    let why = format!(
+        "table {}, row {of_row}: {} is {names}, and no vertex {label} has this key",
+        entry.table,
+        key.columns.join(":")
+    );
+    match compared_by {
+        Some(collation) => {
+            let why = format!("{why}; the database finds the row by {collation}, also where the text is another");
+            FeedError::new(FeedErrorKind::Row, why).hint(SAME_TEXT)
+        }
+        None => FeedError::new(FeedErrorKind::Row, why).hint(
+            "was it written without checks of foreign keys? correct the row; or give the edge missing = \"wait\" in feed.toml, and it is \
+             there as soon as the vertex is",
+        ),
+    }
 }
 
 /// The numbers of rejected rows, ascending, and the first reason, by file.

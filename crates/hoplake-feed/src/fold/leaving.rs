@@ -50,7 +50,7 @@ impl<'a> Fold<'a> {
         while let Some(vertex) = leaving.pop() {
             let mapping = self.mapping;
             for (entry, map, key) in mapping.foreign_keys_to(&vertex.label) {
-                let Some(Rules { on_delete, .. }) = key.rules else { continue };
+                let Some(Rules { on_delete, .. }) = self.rules(key.rules) else { continue };
                 if on_delete == Rule::Restrict {
                     continue;
                 }
@@ -85,7 +85,8 @@ impl<'a> Fold<'a> {
         let mut stays = Vec::new();
         for (_, map, key) in mapping.foreign_keys_to(&vertex.label) {
             // The rule has decided on rows that name a deleted one.
-            let Some(missing) = key.missing.filter(|_| why == Leaves::Hidden || key.rules.is_none()) else { continue };
+            let is_undecided = why == Leaves::Hidden || self.rules(key.rules).is_none();
+            let Some(missing) = self.missing(key.missing).filter(|_| is_undecided) else { continue };
             let owner = if key.is_outgoing { Owner::Source } else { Owner::Target };
             // Its own row, which may name itself, does not say so any more.
             let edges = self.current_edges(edges_of_key(map, key, vertex)).into_iter();
@@ -96,10 +97,8 @@ impl<'a> Fold<'a> {
             for number in 0..2 {
                 let end = &edge.ends[number];
                 let is_at = end.label == vertex.label;
-                let Some(missing) = end.missing.filter(|_| is_at && (why == Leaves::Hidden || end.rules.is_none()))
-                else {
-                    continue;
-                };
+                let is_undecided = why == Leaves::Hidden || self.rules(end.rules).is_none();
+                let Some(missing) = self.missing(end.missing).filter(|_| is_at && is_undecided) else { continue };
                 stays.extend(
                     self.current_edges(edges_of_end(edge, number, vertex))
                         .into_iter()
@@ -129,8 +128,8 @@ impl<'a> Fold<'a> {
             let is_own = edge.owner(&id) == Some(vertex);
             let goes_along = why == Leaves::Deleted
                 && match self.whose(mapping.vertices(&vertex.label).map(|(_, map)| map), &id, vertex) {
-                    Whose::Others(_, _, key) => key.rules.is_some(),
-                    Whose::Row(edge, number) => edge.ends[number].rules.is_some(),
+                    Whose::Others(_, _, key) => self.rules(key.rules).is_some(),
+                    Whose::Row(edge, number) => self.rules(edge.ends[number].rules).is_some(),
                     Whose::Own | Whose::Nobody => false,
                 };
             if is_own || goes_along {
@@ -178,12 +177,15 @@ impl<'a> Fold<'a> {
                 }
                 Whose::Others(entry, child, key) => {
                     let owner = if key.is_outgoing { Owner::Source } else { Owner::Target };
-                    if key.rules.is_some_and(|rules| rules.on_update != Rule::Restrict) {
+                    if self.rules(key.rules).is_some_and(|rules| rules.on_update != Rule::Restrict) {
                         children.push((entry, child, key, id.other_end(old).clone()));
                     }
-                    (key.rules, key.missing, owner)
+                    (self.rules(key.rules), self.missing(key.missing), owner)
                 }
-                Whose::Row(edge, number) => (edge.ends[number].rules, edge.ends[number].missing, Owner::Row),
+                Whose::Row(edge, number) => {
+                    let end = &edge.ends[number];
+                    (self.rules(end.rules), self.missing(end.missing), Owner::Row)
+                }
             };
             match (rules, missing) {
                 (Some(Rules { on_update: Rule::Cascade, .. }), _) => moved.push((id.with_end(old, new), properties)),
@@ -243,14 +245,14 @@ impl<'a> Fold<'a> {
             let follows = match self.whose(Some(map), &id, old) {
                 Whose::Own => true,
                 Whose::Others(entry, child, key) => {
-                    let follows = key.rules.is_some_and(|rules| rules.on_update == Rule::Cascade);
+                    let follows = self.rules(key.rules).is_some_and(|rules| rules.on_update == Rule::Cascade);
                     if follows {
                         children.push((entry, child, key, id.other_end(old).clone()));
                     }
                     follows
                 }
                 Whose::Row(edge, number) => {
-                    edge.ends[number].rules.is_some_and(|rules| rules.on_update == Rule::Cascade)
+                    self.rules(edge.ends[number].rules).is_some_and(|rules| rules.on_update == Rule::Cascade)
                 }
                 Whose::Nobody => false,
             };
@@ -277,6 +279,8 @@ impl<'a> Fold<'a> {
     /// All rows of a table are gone.
     pub(super) fn truncate(&mut self, table: &TableName) {
         let mapping = self.mapping;
+        // A database that does not log cascades truncates a table that others name only without checks.
+        self.checks_keys = mapping.logs_cascades;
         for (_, entry) in mapping.entries_of(table) {
             match &entry.item {
                 Item::Vertex(map) => {

@@ -42,7 +42,8 @@ pub use self::{
 use crate::{
     Change, Columns, FeedError, Images, Missing, Row, RowChange, TableName, Transaction,
     mapping::{
-        BadRow, EdgeImage, EdgeMap, Entry, ForeignKeyMap, Image, Item, Mapping, Plan, Target, VertexImage, VertexMap,
+        BadRow, EdgeImage, EdgeMap, Entry, ForeignKeyMap, Image, Item, Mapping, Plan, Rules, Target, VertexImage,
+        VertexMap,
     },
 };
 
@@ -138,7 +139,8 @@ pub fn fold(
     aside: &Aside,
 ) -> Result<Folded, FeedError> {
     let asking = Asking::new(known);
-    let mut fold = Fold { mapping, overlay: Overlay::default(), asking, waiting: WaitingOverlay::new(waiting) };
+    let waiting = WaitingOverlay::new(waiting);
+    let mut fold = Fold { mapping, overlay: Overlay::default(), asking, waiting, checks_keys: true };
     let mut failures = Vec::new();
     let mut setting =
         SettingAside { aside, held: aside.held.clone(), set_aside: Vec::new(), truncated: BTreeSet::new() };
@@ -224,6 +226,8 @@ struct Fold<'a> {
     overlay: Overlay,
     asking: Asking<'a>,
     waiting: WaitingOverlay<'a>,
+    /// Whether the database checked foreign keys, and followed their rules, at the change that is applied.
+    checks_keys: bool,
 }
 
 /// What a row was.
@@ -246,10 +250,21 @@ impl<'a> Fold<'a> {
             Images::Update { before: Some(before), after } => (Before::Was(image_before(before)?), Some(image(after)?)),
             Images::Delete(row) => (Before::Was(image_before(row)?), None),
         };
+        self.checks_keys = change.checks_keys;
         match &entry.item {
             Item::Vertex(map) => self.vertex(map, before, after),
             Item::Edge(map) => self.edge(map, before, after),
         }
+    }
+
+    /// What to do where a vertex lacks. Without checks any may: the edge waits, as its row still names it.
+    fn missing(&self, missing: Option<Missing>) -> Option<Missing> {
+        missing.or((!self.checks_keys).then_some(Missing::Wait))
+    }
+
+    /// What the database did by itself.
+    fn rules(&self, rules: Option<Rules>) -> Option<Rules> {
+        rules.filter(|_| self.checks_keys)
     }
 
     fn vertex(&mut self, map: &'a VertexMap, before: Before, after: Option<Image>) -> Result<(), BadRow> {
@@ -383,8 +398,11 @@ impl<'a> Fold<'a> {
         owner: Owner,
     ) -> Result<(), BadRow> {
         let mut waits = false;
+        // A row that was written without checks may still name nothing when it changes otherwise.
+        let has_waited = self.waiting.has(&id);
         for (number, missing) in missing.into_iter().enumerate() {
             let end = if number == 0 { &id.source } else { &id.target };
+            let missing = self.missing(missing).or(has_waited.then_some(Missing::Wait));
             let Some(missing) = missing.filter(|_| !self.exists(end)) else { continue };
             match missing {
                 Missing::Wait => waits = true,

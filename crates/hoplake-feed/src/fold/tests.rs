@@ -17,6 +17,7 @@ fn mapping(logs_cascades: bool) -> Mapping {
                 kind: Some(PropertyType::Scalar(ScalarType::String)),
                 suggested: None,
                 is_nullable: true,
+                compared_by: None,
             })
             .collect(),
         primary_key: columns[..key].iter().map(|name| Name::from(*name)).collect(),
@@ -68,7 +69,7 @@ fn change(table: &str, columns: [&str; 2], images: Images) -> Transaction {
         tables: Vec::new(),
         position: "1".into(),
         committed_unix_ms: 0,
-        changes: vec![Change::Row(RowChange { columns, images })].into(),
+        changes: vec![Change::Row(RowChange::new(columns, images))].into(),
         bytes: 0,
     }
 }

@@ -117,6 +117,10 @@ impl<'a> WaitingOverlay<'a> {
         self.changes.insert(id, Some(edge));
     }
 
+    pub(super) fn has(&self, id: &EdgeId) -> bool {
+        self.changes.get(id).map_or_else(|| self.base.edges.contains_key(id), Option::is_some)
+    }
+
     pub(super) fn remove(&mut self, id: &EdgeId) {
         match self.base.edges.contains_key(id) {
             true => drop(self.changes.insert(id.clone(), None)),

@@ -19,6 +19,16 @@ pub(super) fn check(
         }
         let Some(table) = catalogue.table(&table_name(&written.name)) else { continue };
         for key in &table.foreign_keys {
+            if let Some(effect) = hidden(mapping, entry, key) {
+                let columns = key.columns.join(", ");
+                let why = format!(
+                    "table {}: the database does not log that rows {effect} by the foreign key {columns} to {}, and where hides such rows \
+                     from the graph",
+                    entry.table, key.target
+                );
+                let hint = "leave where out, and filter in queries; or write cascades = \"ignore\", and let a reconciliation repair it";
+                return Err(FeedError::invalid(why).hint(hint));
+            }
             if let Some(effect) = missed(mapping, entry, key) {
                 let columns = key.columns.join(", ");
                 let why = format!(
@@ -34,6 +44,34 @@ pub(super) fn check(
         }
     }
     Ok(())
+}
+
+/// What happens to rows that a condition hides, on which others depend.
+fn hidden(mapping: &Mapping, entry: &Entry, key: &ForeignKey) -> Option<&'static str> {
+    let condition = entry.condition.as_ref()?;
+    let changes = |rule: Rule| rule != Rule::Restrict;
+    // Whether a row is hidden would change with it.
+    if condition.columns().iter().any(|column| key.columns.contains(column)) {
+        match (key.on_delete, key.on_update) {
+            (Rule::SetNull | Rule::SetDefault, _) => return Some("lose what their condition is about"),
+            (_, rule) if changes(rule) => return Some("change what their condition is about"),
+            _ => {}
+        }
+    }
+    // Only of a vertex do others depend: its edges, and the rows that go with it.
+    let Item::Vertex(vertex) = &entry.item else { return None };
+    let is_named =
+        mapping.foreign_keys_to(&vertex.label).next().is_some() || mapping.edges_at(&vertex.label).next().is_some();
+    if !is_named {
+        return None;
+    }
+    match (key.on_delete, key.on_update) {
+        (Rule::Cascade, _) => Some("are deleted with those that they name"),
+        (_, rule) if changes(rule) && vertex.key.columns.iter().any(|column| key.columns.contains(column)) => {
+            Some("get other keys with those that they name")
+        }
+        _ => None,
+    }
 }
 
 /// What happens to rows of an entry that neither the log nor the graph shows.

@@ -8,8 +8,8 @@ use super::{
     EdgeKeyMap, EdgeMap, EndMap, Entry, ForeignKeyMap, Item, KeyMap, Mapping, PropertyMap, Rules, VertexMap, cascades,
 };
 use crate::{
-    BeforeImages, Catalogue, Column, FeedError, Missing, OnError, OneOrMore, RowCondition, Settings, Table, TableEntry,
-    TableName, VertexEntry, value,
+    BeforeImages, Catalogue, Column, FeedError, ForeignKey, Missing, OnError, OneOrMore, RowCondition, Settings, Table,
+    TableEntry, TableName, VertexEntry, value,
 };
 
 /// The property of an edge key of several columns.
@@ -183,6 +183,7 @@ impl Compile<'_> {
                 other: end.label,
                 is_outgoing: edge.to.is_some(),
                 missing: end.missing,
+                compared_by: end.compared_by,
                 properties: properties.collect::<Result<_, _>>()?,
                 rules: end.rules,
             });
@@ -201,7 +202,7 @@ impl Compile<'_> {
     }
 
     /// The vertex that columns name.
-    fn end(&self, of: Of<'_>, label: &str, columns: &OneOrMore, missing: Missing) -> Result<EndMap, FeedError> {
+    fn end(&self, of: Of<'_>, label: &str, columns: &OneOrMore, missing: Option<Missing>) -> Result<EndMap, FeedError> {
         let targets =
             || self.settings.tables.iter().filter(|entry| entry.vertex.as_ref().is_some_and(|it| it.label == label));
         let Some(target) = targets().next() else {
@@ -231,7 +232,13 @@ impl Compile<'_> {
         let is_sure = declared.is_some() && are_all && targets().count() == 1;
         let rules = declared.map(|key| Rules { on_delete: key.on_delete, on_update: key.on_update });
         let rules = rules.filter(|_| !self.catalogue.logs_cascades && of.entry.cascades == crate::Cascades::Follow);
-        Ok(EndMap { label: label.into(), key, missing: (!is_sure).then_some(missing), rules })
+        let missing = missing.or((!is_sure).then(Missing::default));
+        let compared = |declared: &ForeignKey| {
+            let mut columns = declared.columns.iter().filter_map(|name| of.table.column(name));
+            columns.find_map(|column| column.compared_by.clone())
+        };
+        let compared_by = declared.filter(|_| missing.is_none()).and_then(compared);
+        Ok(EndMap { label: label.into(), key, missing, rules, compared_by })
     }
 
     /// An edge, and the columns that are keys in it.

@@ -97,6 +97,8 @@ pub struct ForeignKeyMap {
     pub properties: Vec<PropertyMap>,
     /// What the database does if the other row goes and if its key changes, where its log does not show it.
     pub rules: Option<Rules>,
+    /// The collation by which the database finds the other row, if that is not the same text.
+    pub compared_by: Option<Name>,
 }
 
 /// What a foreign key does on its own.
@@ -106,6 +108,23 @@ pub struct Rules {
     pub on_delete: Rule,
     /// If its target's key changes.
     pub on_update: Rule,
+}
+
+/// A foreign key whose rows the database finds by a collation, and the graph by the same text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ComparedKey {
+    /// The table that has it.
+    pub table: TableName,
+    /// The columns that identify a row there.
+    pub row: Vec<Name>,
+    /// Its columns.
+    pub columns: Vec<Name>,
+    /// The table that it names rows of.
+    pub target: TableName,
+    /// The columns there.
+    pub target_columns: Vec<Name>,
+    /// The collation.
+    pub compared_by: Name,
 }
 
 /// An edge.
@@ -130,6 +149,8 @@ pub struct EndMap {
     pub missing: Option<Missing>,
     /// What the database does if the row of the vertex goes, where its log does not show it.
     pub rules: Option<Rules>,
+    /// The collation by which the database finds the row of the vertex, if that is not the same text.
+    pub compared_by: Option<Name>,
 }
 
 /// What distinguishes edges between the same two vertices.
@@ -195,6 +216,36 @@ impl Mapping {
             }
         }
         followed
+    }
+
+    /// The foreign keys whose rows the database finds by a collation, and the graph by the same text.
+    pub fn compared_keys(&self) -> Vec<ComparedKey> {
+        let of_entry = |entry: &Entry, columns: &KeyMap, label: &str, compared_by: &Option<Name>| {
+            let (target, vertex) = self.vertices(label)?;
+            let row = match &entry.item {
+                Item::Vertex(vertex) => vertex.key.columns.clone(),
+                Item::Edge(edge) => edge.ends.iter().flat_map(|end| end.key.columns.clone()).collect(),
+            };
+            Some(ComparedKey {
+                table: entry.table.clone(),
+                row,
+                columns: columns.columns.clone(),
+                target: target.table.clone(),
+                target_columns: vertex.key.columns.clone(),
+                compared_by: compared_by.clone()?,
+            })
+        };
+        let keys = self.entries.iter().flat_map(|entry| match &entry.item {
+            Item::Vertex(vertex) => {
+                let keys = vertex.edges.iter();
+                keys.filter_map(|key| of_entry(entry, &key.key, &key.other, &key.compared_by)).collect::<Vec<_>>()
+            }
+            Item::Edge(edge) => {
+                let ends = edge.ends.iter();
+                ends.filter_map(|end| of_entry(entry, &end.key, &end.label, &end.compared_by)).collect()
+            }
+        });
+        keys.collect()
     }
 
     /// The foreign keys that name vertices of a label, with the vertices that have them.

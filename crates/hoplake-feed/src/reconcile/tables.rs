@@ -90,7 +90,7 @@ impl Letters {
             names: name.into_iter().collect(),
             why: Some(why),
             attempts: 1,
-            change: RowChange { columns: columns.clone(), images: Images::Insert(row.clone()) },
+            change: RowChange::new(columns.clone(), Images::Insert(row.clone())),
         });
         Ok(())
     }

@@ -27,6 +27,7 @@ use tokio::sync::watch;
 use crate::{
     Catalogue, Columns, FeedError, Row, Settings, SpillSettings, TableName, Transaction,
     followed::{ColumnShape, TableShape, shapes_of},
+    mapping::ComparedKey,
 };
 
 /// A database whose tables a graph follows.
@@ -64,6 +65,14 @@ pub trait Source: Send + Sync {
     /// # Errors
     /// As [`Self::catalogue`].
     async fn filled(&self, _table: &TableName, _columns: &[Name]) -> Result<Option<String>, FeedError> {
+        Ok(None)
+    }
+
+    /// A row whose foreign key the database takes as equal to a key that has another text.
+    ///
+    /// # Errors
+    /// As [`Self::catalogue`].
+    async fn unequal(&self, _key: &ComparedKey) -> Result<Option<UnequalKey>, FeedError> {
         Ok(None)
     }
 
@@ -120,6 +129,17 @@ pub struct Backlog {
     /// The age of the oldest transaction that is open: nothing of it is in the log before its end, and the server keeps its log from its
     /// beginning on.
     pub oldest_transaction: Option<Duration>,
+}
+
+/// A foreign key and what it names, which are equal only for the database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnequalKey {
+    /// The row that has it, such as `id=1`.
+    pub row: String,
+    /// Its text.
+    pub names: String,
+    /// The text of the key that it names.
+    pub target: String,
 }
 
 /// What of the transactions is wanted.

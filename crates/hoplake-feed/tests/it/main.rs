@@ -4,8 +4,10 @@
 
 mod changing;
 mod confirming;
+mod decoding;
 mod encrypted;
 mod following;
+mod foreign_keys;
 mod http;
 #[cfg(feature = "kafka")]
 mod logs;

@@ -212,6 +212,7 @@ impl Definition {
             kind: Some(PropertyType::Scalar(*kind)),
             suggested: None,
             is_nullable: true,
+            compared_by: None,
         };
         let named = |column: usize| vec![Name::from(self.columns[column].0)];
         let foreign = self.foreign.iter().map(|foreign| {
@@ -411,7 +412,7 @@ impl Work {
     }
 
     fn log(&mut self, table: usize, images: Images) {
-        self.changes.push(Change::Row(RowChange { columns: TABLES[table].columns(), images }));
+        self.changes.push(Change::Row(RowChange::new(TABLES[table].columns(), images)));
     }
 }
 

@@ -467,15 +467,16 @@ impl Assembler {
         for Kept { change, at, .. } in kept {
             let is_same = last_at.replace(at) == Some(at);
             match (changes.pop_if(|last| is_same && is_key_change(last, &change)), change) {
-                (Some(Change::Row(deleted)), Change::Row(RowChange { columns, images: Images::Insert(mut after) })) => {
+                (
+                    Some(Change::Row(deleted)),
+                    Change::Row(RowChange { columns, images: Images::Insert(mut after), .. }),
+                ) => {
                     let Images::Delete(before) = deleted.images else { continue };
                     if let Some(table) = self.tables.get(&columns.table) {
                         table.fill(&mut after, &before);
                     }
-                    changes.push(Change::Row(RowChange {
-                        columns,
-                        images: Images::Update { before: Some(before), after },
-                    }));
+                    let images = Images::Update { before: Some(before), after };
+                    changes.push(Change::Row(RowChange::new(columns, images)));
                 }
                 (_, change) => changes.push(change),
             }

@@ -92,6 +92,7 @@ mod tests {
             kind,
             suggested: None,
             is_nullable: true,
+            compared_by: None,
         };
         let key = ForeignKey {
             columns: vec!["tags".into()],

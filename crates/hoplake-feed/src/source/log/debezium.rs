@@ -168,7 +168,7 @@ impl Record<'_> {
                 Images::Delete(before(raw)?)
             }
         };
-        Ok(Change::Row(RowChange { columns: table.columns.clone(), images }))
+        Ok(Change::Row(RowChange::new(table.columns.clone(), images)))
     }
 
     fn boundary(self, status: &str, tables: &Tables) -> Result<Event, FeedError> {

@@ -109,6 +109,6 @@ impl Record<'_> {
             // The graph may have it already.
             _ => Images::Update { before: None, after: row },
         };
-        Ok(Change::Row(RowChange { columns: table.columns.clone(), images }))
+        Ok(Change::Row(RowChange::new(table.columns.clone(), images)))
     }
 }

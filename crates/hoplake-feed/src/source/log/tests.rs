@@ -30,7 +30,7 @@ fn style(format: LogFormat, database: Database) -> Style {
 
 fn column(name: &str, declared: &str) -> Column {
     let kind = Some(PropertyType::Scalar(ScalarType::String));
-    Column { name: name.into(), declared: declared.into(), kind, suggested: None, is_nullable: true }
+    Column { name: name.into(), declared: declared.into(), kind, suggested: None, is_nullable: true, compared_by: None }
 }
 
 /// Tables of the samples, of which `kinds` has text only.

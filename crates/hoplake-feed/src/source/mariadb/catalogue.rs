@@ -10,8 +10,11 @@ use sqlparser::{
     parser::Parser,
 };
 
-use super::{Flavour, failed, gtid::Gtids};
-use crate::{BeforeImages, Catalogue, Column, FeedError, ForeignKey, Rule, Table, TableName};
+use super::{Flavour, charsets::is_readable, failed, gtid::Gtids, table_version::OLD_FRACTIONS};
+use crate::{
+    BeforeImages, Catalogue, Column, FeedError, ForeignKey, Rule, Table, TableName, mapping::ComparedKey,
+    source::UnequalKey,
+};
 
 /// What a server is, by its version.
 pub(super) async fn flavour(conn: &mut Conn) -> Result<Flavour, FeedError> {
@@ -44,6 +47,38 @@ pub(super) async fn check(conn: &mut Conn) -> Result<(), FeedError> {
         if !is_right {
             let is = value.unwrap_or_else(|| "not there".to_owned());
             return Err(FeedError::invalid(format!("the server's {variable} is {is} and has to be {wanted}")).hint(how));
+        }
+    }
+    Ok(())
+}
+
+/// Whether the expression of a generated column makes it the end of a row's period.
+pub(super) fn is_row_end(expression: &str) -> bool {
+    expression.eq_ignore_ascii_case("ROW END")
+}
+
+/// Refuses tables whose rows in the log cannot be read, whatever of them is mapped.
+pub(super) async fn check_tables(conn: &mut Conn, tables: &[TableName]) -> Result<(), FeedError> {
+    for table in tables {
+        let statement = format!(
+            "SELECT column_name, column_type, generation_expression FROM information_schema.columns \
+             WHERE table_schema = {} AND table_name = {}",
+            quoted(&table.schema),
+            quoted(&table.name)
+        );
+        let columns: Vec<(String, String, Option<String>)> =
+            conn.query(statement).await.map_err(|error| failed("read the columns of a table", &error))?;
+        for (column, declared, expression) in columns {
+            let refused = |why: &str| FeedError::invalid(format!("table {table}: column {column} ({declared}) {why}"));
+            if declared.contains("mariadb-5.3") && declared.contains('(') {
+                return Err(refused("cannot be read from the log").hint(OLD_FRACTIONS));
+            }
+            if expression.as_deref().is_some_and(is_row_end) && !declared.starts_with("timestamp") {
+                let hint = "leave the table out, or give it a period of timestamps";
+                return Err(
+                    refused("ends a period of transactions, and which rows are current is not known").hint(hint)
+                );
+            }
         }
     }
     Ok(())
@@ -83,16 +118,17 @@ pub(super) fn identifier(name: &str) -> String {
 }
 
 async fn columns(conn: &mut Conn, databases: &str) -> Result<Vec<Table>, FeedError> {
-    type Row = (String, String, String, String, String, String, Option<String>, String);
+    type Row = (String, String, String, String, String, String, Option<String>, Option<String>, Option<u64>, String);
     let statement = format!(
-        "SELECT c.table_schema, c.table_name, c.column_name, c.data_type, c.column_type, c.is_nullable, c.character_set_name, c.extra \
-         FROM information_schema.columns c JOIN information_schema.tables t USING (table_schema, table_name) \
+        "SELECT c.table_schema, c.table_name, c.column_name, c.data_type, c.column_type, c.is_nullable, c.character_set_name, c.collation_name, \
+         s.maxlen, c.extra FROM information_schema.columns c JOIN information_schema.tables t USING (table_schema, table_name) \
+         LEFT JOIN information_schema.character_sets s ON s.character_set_name = c.character_set_name \
          WHERE c.table_schema IN ({databases}) AND t.table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') \
          ORDER BY c.table_schema, c.table_name, c.ordinal_position"
     );
     let rows: Vec<Row> = conn.query(statement).await.map_err(|error| failed("read the columns", &error))?;
     let mut tables: Vec<Table> = Vec::new();
-    for (schema, table, name, data_type, declared, nullable, charset, extra) in rows {
+    for (schema, table, name, data_type, mut declared, nullable, charset, collation, longest, extra) in rows {
         let table_name = TableName::new(schema, table);
         if tables.last().is_none_or(|last| last.name != table_name) {
             tables.push(Table {
@@ -105,13 +141,51 @@ async fn columns(conn: &mut Conn, databases: &str) -> Result<Vec<Table>, FeedErr
         }
         let Some(table) = tables.last_mut() else { continue };
         let is_virtual = extra.to_ascii_uppercase().contains("VIRTUAL GENERATED");
-        let has_charset = charset.as_deref().is_none_or(super::values::is_known_charset);
-        let kind = kind(&data_type).filter(|_| !is_virtual && has_charset);
+        let unread = charset.filter(|name| !is_readable(name, longest.unwrap_or(u64::MAX)));
+        let kind = kind(&data_type).filter(|_| !is_virtual && unread.is_none());
         let suggested =
             (declared == "tinyint(1)" || declared == "bit(1)").then_some(PropertyType::Scalar(ScalarType::Bool));
-        table.columns.push(Column { name: name.into(), declared, kind, suggested, is_nullable: nullable == "YES" });
+        if let Some(charset) = unread {
+            declared = format!("{declared} in charset {charset}");
+        }
+        let (name, is_nullable) = (name.into(), nullable == "YES");
+        let compared_by = collation.filter(|collation| !is_exact(collation)).map(Name::from);
+        table.columns.push(Column { name, declared, kind, suggested, is_nullable, compared_by });
     }
     Ok(tables)
+}
+
+/// Whether only the same text is equal by a collation. By others also letters are that differ in case or accents, or blanks at the end.
+fn is_exact(collation: &str) -> bool {
+    collation == "binary" || collation.ends_with("_nopad_bin")
+}
+
+/// A row whose foreign key is not the same text as the key that it names.
+pub(super) async fn unequal(conn: &mut Conn, key: &ComparedKey) -> Result<Option<UnequalKey>, FeedError> {
+    let of = |alias: char, name: &Name| format!("{alias}.{}", identifier(name));
+    let text = |alias: char, names: &[Name]| {
+        let columns: Vec<_> = names.iter().map(|name| of(alias, name)).collect();
+        format!("CONVERT(CONCAT_WS(':', {}) USING utf8mb4)", columns.join(", "))
+    };
+    let row: Vec<_> =
+        key.row.iter().map(|name| format!("CONCAT({}, {})", quoted(&format!("{name}=")), of('c', name))).collect();
+    let pairs = || key.columns.iter().zip(&key.target_columns);
+    let equal: Vec<_> = pairs().map(|(from, to)| format!("{} = {}", of('c', from), of('p', to))).collect();
+    let same: Vec<_> = pairs().map(|(from, to)| format!("BINARY {} = BINARY {}", of('c', from), of('p', to))).collect();
+    let table = |table: &TableName| format!("{}.{}", identifier(&table.schema), identifier(&table.name));
+    let statement = format!(
+        "SELECT CONVERT(CONCAT_WS(' ', {}) USING utf8mb4), {}, {} FROM {} c JOIN {} p ON {} WHERE NOT ({}) LIMIT 1",
+        row.join(", "),
+        text('c', &key.columns),
+        text('p', &key.target_columns),
+        table(&key.table),
+        table(&key.target),
+        equal.join(" AND "),
+        same.join(" AND ")
+    );
+    let found: Option<(String, String, String)> =
+        conn.query_first(statement).await.map_err(|error| failed("compare foreign keys", &error))?;
+    Ok(found.map(|(row, names, target)| UnequalKey { row, names, target }))
 }
 
 /// The type of property that holds the values of a type of columns.
@@ -133,12 +207,18 @@ pub(super) fn kind(data_type: &str) -> Option<PropertyType> {
 
 async fn primary_keys(conn: &mut Conn, databases: &str, tables: &mut [Table]) -> Result<(), FeedError> {
     let statement = format!(
-        "SELECT table_schema, table_name, column_name FROM information_schema.statistics \
-         WHERE table_schema IN ({databases}) AND index_name = 'PRIMARY' ORDER BY table_schema, table_name, seq_in_index"
+        "SELECT s.table_schema, s.table_name, s.column_name, c.generation_expression \
+         FROM information_schema.statistics s JOIN information_schema.columns c USING (table_schema, table_name, column_name) \
+         WHERE s.table_schema IN ({databases}) AND s.index_name = 'PRIMARY' \
+         ORDER BY s.table_schema, s.table_name, s.seq_in_index"
     );
-    let rows: Vec<(String, String, String)> =
+    let rows: Vec<(String, String, String, Option<String>)> =
         conn.query(statement).await.map_err(|error| failed("read the primary keys", &error))?;
-    for (schema, table, column) in rows {
+    for (schema, table, column, expression) in rows {
+        // The server adds it to the key of each table with system versioning; of current rows it is the same.
+        if expression.as_deref().is_some_and(is_row_end) {
+            continue;
+        }
         let name = TableName::new(schema, table);
         if let Some(table) = tables.iter_mut().find(|table| table.name == name) {
             table.primary_key.push(column.into());

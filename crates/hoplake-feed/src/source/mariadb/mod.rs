@@ -4,7 +4,11 @@
 //! catalogue   tables, keys and rules from information_schema; is the server set up?
 //! snapshot    a consistent snapshot of rows, at the position of its binlog
 //! stream      events of the binlog -> transactions
-//! values      bytes and numbers of either path -> values
+//! table_map   what the log says of a table
+//! table_version  its rows, by that
+//! logged      the bytes of a row -> values
+//! charsets    the bytes of text -> text
+//! values      what either path has of a value -> the value
 //! gtid        positions
 //! ```
 //!
@@ -15,9 +19,13 @@
 //! written, whatever the table has become since; without it, columns have no names and numbers no signs.
 
 mod catalogue;
+mod charsets;
 mod gtid;
+mod logged;
 mod snapshot;
 mod stream;
+mod table_map;
+mod table_version;
 mod values;
 
 use std::{
@@ -28,12 +36,13 @@ use std::{
 use async_trait::async_trait;
 use mysql_async::{Conn, Opts, OptsBuilder, prelude::Queryable};
 
-use self::gtid::Gtids;
-use super::{Backlog, Following, Purpose, Snapshot, Source, TransactionStream, shown};
+use self::{charsets::Charsets, gtid::Gtids};
+use super::{Backlog, Following, Purpose, Snapshot, Source, TransactionStream, UnequalKey, shown};
 use crate::{
     Catalogue, FeedError, FeedErrorKind, Settings, TableName,
     error::COPY_ANEW,
     followed::{TableShape, shapes_of},
+    mapping::ComparedKey,
 };
 
 /// A server of MariaDB or MySQL.
@@ -45,6 +54,7 @@ pub struct MariaDb {
     database: String,
     timeout: Duration,
     server_id: u32,
+    charsets: Charsets,
 }
 
 /// What a server is.
@@ -91,6 +101,7 @@ impl MariaDb {
             database,
             timeout: Duration::from_millis(source.timeout_ms),
             server_id: source.server_id.unwrap_or_else(random_server_id),
+            charsets: Charsets::default(),
         })
     }
 
@@ -164,8 +175,14 @@ impl Source for MariaDb {
         Ok(shapes)
     }
 
-    async fn prepare(&self, _: &[TableName]) -> Result<(), FeedError> {
-        catalogue::check(&mut self.connect().await?).await
+    async fn prepare(&self, tables: &[TableName]) -> Result<(), FeedError> {
+        let mut conn = self.connect().await?;
+        catalogue::check(&mut conn).await?;
+        catalogue::check_tables(&mut conn, tables).await
+    }
+
+    async fn unequal(&self, key: &ComparedKey) -> Result<Option<UnequalKey>, FeedError> {
+        catalogue::unequal(&mut self.connect().await?, key).await
     }
 
     async fn snapshot<'a>(&'a self, _purpose: Purpose) -> Result<Box<dyn Snapshot + 'a>, FeedError> {

@@ -80,21 +80,21 @@ async fn begin(conn: &mut Conn) -> Result<String, FeedError> {
 }
 
 /// How the columns of a table are read, by their declarations.
-pub(super) async fn decoders(conn: &mut Conn, table: &TableName) -> Result<(Columns, Vec<Decoder>), FeedError> {
+async fn decoders(conn: &mut Conn, table: &TableName) -> Result<(Columns, Vec<Decoder>), FeedError> {
     let statement = format!(
-        "SELECT column_name, data_type, column_type, character_set_name FROM information_schema.columns \
+        "SELECT column_name, data_type, column_type FROM information_schema.columns \
          WHERE table_schema = {} AND table_name = {} AND extra NOT LIKE '%VIRTUAL GENERATED%' ORDER BY ordinal_position",
         catalogue::quoted(&table.schema),
         catalogue::quoted(&table.name)
     );
-    let found: Vec<(String, String, String, Option<String>)> =
+    let found: Vec<(String, String, String)> =
         conn.query(statement).await.map_err(|error| failed("read the columns of a table", &error))?;
     let mut columns = Columns { table: table.clone(), names: Vec::new(), kinds: Vec::new() };
     let mut decoders = Vec::new();
-    for (name, data_type, declared, charset) in found {
+    for (name, data_type, declared) in found {
         columns.names.push(name.into());
         columns.kinds.push(catalogue::kind(&data_type));
-        decoders.push(Decoder::new(&declared, charset.as_deref()));
+        decoders.push(Decoder::new(&declared));
     }
     Ok((columns, decoders))
 }

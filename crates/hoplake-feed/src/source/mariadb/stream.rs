@@ -1,7 +1,7 @@
 //! Events of the binlog become transactions.
 //!
 //! A transaction is the events between a GTID and a commit. A table's columns in it are those that the log itself names (its *table
-//! map*); what it does not say of their types, such as that sixteen bytes are a UUID, the catalogue does.
+//! map*), with the types, signs, charsets and labels that it says they had.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -11,16 +11,18 @@ use hoplake::Name;
 use mysql_async::{
     BinlogStream, BinlogStreamRequest, Sid,
     binlog::{
-        EventType,
-        events::{Event, EventData, RowsEventData, TableMapEvent},
-        row::BinlogRow,
+        EventType, RowsEventFlags,
+        events::{Event, EventData, RowsEventData},
     },
     prelude::Queryable,
 };
 
-use super::{Flavour, MariaDb, catalogue, failed, gtid::Gtids, snapshot, values::Decoder};
+use super::{
+    Flavour, MariaDb, catalogue, charsets::Charsets, failed, gtid::Gtids, table_map::TableMap,
+    table_version::TableVersion,
+};
 use crate::{
-    Cell, Change, Columns, FeedError, FeedErrorKind, Images, Row, RowChange, TableName, Transaction,
+    Change, FeedError, FeedErrorKind, RowChange, TableName, Transaction,
     error::COPY_ANEW,
     followed::{ColumnShape, Drift, StopNote, TableShape},
     source::{
@@ -47,6 +49,8 @@ pub(super) struct Binlog {
     following: Following,
     /// Which is asked for its catalogue, too.
     server: MariaDb,
+    flavour: Flavour,
+    charsets: Charsets,
     position: Gtids,
     /// Where the log was when this began, if nothing behind that is wanted.
     there_was: Option<Gtids>,
@@ -54,14 +58,6 @@ pub(super) struct Binlog {
     /// The last version of each table, which the next one is often equal to.
     versions: HashMap<TableName, Arc<TableVersion>>,
     open: Option<Open>,
-}
-
-/// A table as the log describes it.
-struct TableVersion {
-    columns: Arc<Columns>,
-    decoders: Vec<Decoder>,
-    /// What it was made of: names and types.
-    described: Vec<(Name, u8)>,
 }
 
 /// A transaction whose commit has not come.
@@ -114,7 +110,8 @@ impl Binlog {
         let stream = conn.get_binlog_stream(request).await.map_err(asking)?;
         let (tables, versions) = (HashMap::new(), HashMap::new());
         let server = server.clone();
-        Ok(Self { stream, following, server, position, there_was, tables, versions, open: None })
+        let charsets = server.charsets.clone();
+        Ok(Self { stream, following, server, flavour, charsets, position, there_was, tables, versions, open: None })
     }
 
     async fn event(&mut self) -> Result<Event, FeedError> {
@@ -143,6 +140,9 @@ impl Binlog {
         if raw == EventType::HEARTBEAT_EVENT as u8 || raw > 40 {
             return Ok(None);
         }
+        if raw == EventType::TABLE_MAP_EVENT as u8 {
+            return self.map(event.data()).await.map(|()| None);
+        }
         let data = event.read_data().map_err(|error| unreadable(&error))?;
         match data {
             Some(EventData::GtidEvent(gtid)) => {
@@ -154,7 +154,6 @@ impl Binlog {
             Some(EventData::AnonymousGtidEvent(_)) => {
                 Err(FeedError::invalid("the binlog has transactions without a GTID").hint("set gtid_mode=ON"))
             }
-            Some(EventData::TableMapEvent(map)) => self.map(map.into_owned()).await.map(|()| None),
             Some(EventData::RowsEvent(rows)) => self.rows(&rows).map(|()| None),
             Some(EventData::QueryEvent(query)) => {
                 let is_over = self.statement(&query.query(), &query.schema())?;
@@ -232,34 +231,40 @@ impl Binlog {
     }
 
     /// Notes what the columns of a table are.
-    async fn map(&mut self, map: TableMapEvent<'static>) -> Result<(), FeedError> {
-        let name = TableName::new(&*map.database_name(), &*map.table_name());
-        if !self.following.tables.contains_key(&name) {
-            self.tables.insert(map.table_id(), None);
+    async fn map(&mut self, data: &[u8]) -> Result<(), FeedError> {
+        let damaged = || FeedError::invalid("the binlog describes a table in a way that cannot be read");
+        let map = TableMap::read(data, self.flavour).ok_or_else(damaged)?;
+        let name = TableName::new(&*map.database, &*map.table);
+        let id = map.id;
+        let Some(followed) = self.following.tables.get(&name).cloned() else {
+            self.tables.insert(id, None);
             return Ok(());
-        }
-        let described = described(&map).map_err(|error| unreadable(&error))?;
-        if described.len() as u64 != map.columns_count() {
+        };
+        if !map.has_names() {
             let why = format!("the binlog does not name the columns of table {name}");
             return Err(FeedError::invalid(why).hint("set binlog_row_metadata=FULL"));
         }
-        let known = self.versions.get(&name).filter(|version| version.described == described).cloned();
+        let known = self.versions.get(&name).filter(|version| version.described == map.described).cloned();
         let version = match known {
             Some(version) => version,
             None => {
-                self.compare(&name, described.iter().map(|(name, _)| name))?;
-                let version = Arc::new(self.version(&name, described).await?);
+                let mut conn = self.server.connect().await?;
+                let bytes_max = self.following.transaction_bytes_max;
+                let version = TableVersion::new(map, &followed, &self.charsets, &mut conn, bytes_max).await?;
+                self.compare(&name, &version.names)?;
+                let version = Arc::new(version);
                 self.versions.insert(name, version.clone());
                 version
             }
         };
-        self.tables.insert(map.table_id(), Some(version));
+        self.tables.insert(id, Some(version));
         Ok(())
     }
 
     /// Refuses a table that has other columns than it had, which no statement in the log explains.
-    fn compare<'a>(&mut self, table: &TableName, names: impl Iterator<Item = &'a Name>) -> Result<(), FeedError> {
-        let now = TableShape { columns: names.cloned().map(ColumnShape::named).collect(), ..TableShape::default() };
+    fn compare(&mut self, table: &TableName, names: &[Name]) -> Result<(), FeedError> {
+        let now =
+            TableShape { columns: names.iter().cloned().map(ColumnShape::named).collect(), ..TableShape::default() };
         let was = self.following.shapes.get(table).cloned().unwrap_or_default();
         let carried = self.following.tables.entry(table.clone()).or_default();
         match was.drift(&now, carried, |was, is| was == is) {
@@ -282,70 +287,24 @@ impl Binlog {
         Ok(())
     }
 
-    /// Asks the catalogue what it knows of the columns that the log names.
-    async fn version(&self, table: &TableName, described: Vec<(Name, u8)>) -> Result<TableVersion, FeedError> {
-        let (now, decoders) = snapshot::decoders(&mut self.server.connect().await?, table).await?;
-        let mut columns = Columns { table: table.clone(), names: Vec::new(), kinds: Vec::new() };
-        let mut of_log = Vec::new();
-        for (name, _) in &described {
-            let at = now.position(name);
-            columns.names.push(name.clone());
-            columns.kinds.push(at.and_then(|at| now.kinds[at]));
-            // A column that is gone by now: no value of it can be read, and none is needed unless the mapping names it.
-            of_log.push(at.map_or_else(|| Decoder::new("", None), |at| decoders[at].clone()));
-        }
-        Ok(TableVersion { columns: Arc::new(columns), decoders: of_log, described })
-    }
-
     fn rows(&mut self, event: &RowsEventData<'_>) -> Result<(), FeedError> {
-        let id = event.table_id();
-        let Some(version) = self.tables.get(&id).cloned().flatten() else { return Ok(()) };
-        let Some(map) = self.stream.get_tme(id) else {
-            return Err(FeedError::unavailable("the binlog has rows of a table that it did not describe"));
+        let version = match self.tables.get(&event.table_id()) {
+            Some(Some(version)) => version.clone(),
+            Some(None) => return Ok(()),
+            // A number of all ones ends a statement, and is no table.
+            None if event.rows_data().is_empty() => return Ok(()),
+            None => return Err(FeedError::unavailable("the binlog has rows of a table that it did not describe")),
         };
         let Some(open) = &mut self.open else {
             return Err(FeedError::unavailable("the binlog has rows outside of a transaction"));
         };
-        for row in event.rows(map) {
-            let (before, after) = row.map_err(|error| unreadable(&error))?;
-            let before = before.map(|row| version.row(row)).transpose()?;
-            let after = after.map(|row| version.row(row)).transpose()?;
-            let images = match (before, after) {
-                (None, Some(after)) => Images::Insert(after),
-                (Some(before), Some(after)) => Images::Update { before: Some(before), after },
-                (Some(before), None) => Images::Delete(before),
-                (None, None) => continue,
-            };
-            let change = Change::Row(RowChange { columns: version.columns.clone(), images });
+        let checks_keys = !event.flags().contains(RowsEventFlags::NO_FOREIGN_KEY_CHECKS);
+        for images in version.rows(event)? {
+            let change = Change::Row(RowChange { columns: version.columns.clone(), images, checks_keys });
             open.transaction.push(change, &self.following)?;
         }
         Ok(())
     }
-}
-
-impl TableVersion {
-    fn row(&self, mut row: BinlogRow) -> Result<Row, FeedError> {
-        if row.len() != self.decoders.len() {
-            let why = format!("the binlog has a part of a row of table {} only", self.columns.table);
-            return Err(FeedError::invalid(why).hint("set binlog_row_image=FULL also in sessions"));
-        }
-        let cells = self.decoders.iter().enumerate().map(|(at, decoder)| match row.take(at) {
-            Some(value) => decoder.of_binlog(value),
-            None => Cell::Absent,
-        });
-        Ok(cells.collect())
-    }
-}
-
-/// Names and types of the columns of a table map.
-fn described(map: &TableMapEvent<'_>) -> std::io::Result<Vec<(Name, u8)>> {
-    let metadata = mysql_async::binlog::events::OptionalMetaExtractor::new(map.iter_optional_meta())?;
-    let names = metadata.iter_column_name().enumerate().map(|(at, name)| {
-        let name = Name::from(&*name?.name());
-        let kind = map.get_raw_column_type(at).ok().flatten().map_or(0, |kind| kind as u8);
-        Ok((name, kind))
-    });
-    names.collect()
 }
 
 fn unreadable(error: &std::io::Error) -> FeedError {

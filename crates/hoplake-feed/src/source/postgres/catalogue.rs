@@ -74,7 +74,8 @@ async fn columns(connection: &mut Connection, schemas: &str) -> Result<BTreeMap<
         let is_generated = value(7) == "t";
         let kind = (!is_generated).then(|| decoder(&row, 8).kind());
         let is_nullable = value(6) != "t";
-        table.columns.push(Column { name: value(4).into(), declared: value(5), kind, suggested: None, is_nullable });
+        let (name, declared) = (value(4).into(), value(5));
+        table.columns.push(Column { name, declared, kind, suggested: None, is_nullable, compared_by: None });
     }
     Ok(tables)
 }

@@ -212,7 +212,7 @@ impl Messages {
     }
 
     fn push(&mut self, relation: &Relation, images: Images) -> Result<(), FeedError> {
-        let change = Change::Row(RowChange { columns: relation.columns.clone(), images });
+        let change = Change::Row(RowChange::new(relation.columns.clone(), images));
         self.open.get_or_insert_default().push(change, &self.following)
     }
 

@@ -273,6 +273,9 @@ impl Feed {
         if is_complete && state.tables.is_empty() && options.accepted.as_deref() != Some(&position.of_source) {
             check_new_columns(&*source, &mapping, &graph, &position).await?;
         }
+        // Another feed may have gone on before the answer to the last commit of the copy came: this one begins behind it.
+        let is_overtaken = !is_complete && position.writer != writer;
+        let writer = if is_overtaken { position::writer() } else { writer };
         let attempts_max = settings.stream.attempts;
         // A first copy is the first of its commits.
         let commits = u64::from(position.writer == writer);

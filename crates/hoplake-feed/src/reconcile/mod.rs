@@ -226,8 +226,7 @@ pub(crate) async fn resnapshot(
     let parts = comparing.compare(folder.path()).await?;
     let mut reconciled = comparing.reconciled.clone();
     let letters = comparing.letters.take().unwrap_or_default().all;
-    let mut applying = feed::forgetting(&ends.store, settings, mapping.clone()).await?;
-    applying.state.tables = tables;
+    let applying = feed::forgetting(&ends.store, settings, mapping.clone()).await?;
     let compared = &comparing.view.applying.position;
     // What has come since is not in the rows, and would stay in the graph.
     if applying.position != *compared {
@@ -236,7 +235,7 @@ pub(crate) async fn resnapshot(
             FeedError::new(FeedErrorKind::Conflict, why).hint("let one feed run for each source, and begin again")
         );
     }
-    let repair = Repair::up_to(applying, position, letters);
+    let repair = Repair::up_to(applying, position, letters, tables);
     repair.all(&mut comparing, parts.as_ref(), &mut reconciled).await?;
     reconciled.ms = begun.elapsed().as_millis() as u64;
     Ok(reconciled)

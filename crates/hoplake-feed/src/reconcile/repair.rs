@@ -1,12 +1,13 @@
 //! Writes what the tables say in the place of what differs.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use super::{Comparing, Difference, DifferenceKind, Reconciled, partitions::Parts, stretch::Stretch, view::Touched};
 use crate::{
-    Element, FeedError, FeedErrorKind,
+    Element, FeedError, FeedErrorKind, TableName,
     applying::{Applying, Outcome},
     fold::{Correction, Folded, Known, correct, render},
+    followed::FollowedTable,
     letters::Letter,
     lookups::look_up,
     reading::Pauses,
@@ -34,8 +35,8 @@ pub(super) struct Repair<'a> {
 enum Mode<'a> {
     /// A feed may go on meanwhile.
     Beside { source: &'a dyn Source, stretch: Stretch, touched: Option<(usize, Touched)> },
-    /// The graph gets this position with the last of them, and these letters in the place of all.
-    UpTo { position: String, letters: Vec<Letter> },
+    /// The graph gets this position with the last of them, these letters in the place of all, and the tables as they are there.
+    UpTo { position: String, letters: Vec<Letter>, tables: BTreeMap<TableName, FollowedTable> },
 }
 
 impl<'a> Repair<'a> {
@@ -45,8 +46,13 @@ impl<'a> Repair<'a> {
     }
 
     /// While no feed runs; the graph gets this position with the last of them, and these letters in place of its own.
-    pub(super) fn up_to(applying: Applying, position: String, letters: Vec<Letter>) -> Self {
-        Self { applying, dry_run: false, mode: Mode::UpTo { position, letters }, pending: Vec::new() }
+    pub(super) fn up_to(
+        applying: Applying,
+        position: String,
+        letters: Vec<Letter>,
+        tables: BTreeMap<TableName, FollowedTable>,
+    ) -> Self {
+        Self { applying, dry_run: false, mode: Mode::UpTo { position, letters, tables }, pending: Vec::new() }
     }
 
     /// Repairs all differences: vertices that are to be there before the edges between them, and those that are not after theirs.
@@ -160,10 +166,12 @@ impl<'a> Repair<'a> {
         let operations = render(folded.overlay, self.applying.graph.schema());
         let mut pauses = Pauses::new();
         let mut of_source = self.applying.position.of_source.clone();
-        if let Mode::UpTo { position, letters } = &self.mode
+        if let Mode::UpTo { position, letters, tables } = &self.mode
             && is_last
         {
             of_source.clone_from(position);
+            // Nothing else is remembered of before, and no stop.
+            state.tables.clone_from(tables);
             self.applying.replace_letters(&mut state, letters).await?;
         }
         let committed_unix_ms =

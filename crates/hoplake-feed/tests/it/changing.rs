@@ -214,6 +214,8 @@ async fn check(server: &dyn Server, database: &str, folder: &Path, change: &Chan
                     "{what}: after a resnapshot: graph | tables\n{}",
                     found.difference(&expected)
                 );
+                // The stop is over.
+                once(settings, RunOptions::default()).await.unwrap_or_else(|error| panic!("{what}: {error}"));
             }
         }
     }

@@ -9,7 +9,7 @@ use std::{
 use hoplake_testkit::{MariaDbServer, S3Server, TcpFault, TcpProxy};
 use tokio::task::block_in_place;
 
-use crate::hoplake::{Run, Shell};
+use crate::hoplake::Shell;
 
 #[test]
 fn what_cannot_be_fed_is_refused() {

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use super::{Hop, HopDirection, Limits, Prefetch, Strategy as Order, Traversal, VisitPolicy};
 use crate::{
     Snapshot,
-    path::PathQuery,
+    path::{FoundPath, PathQuery},
     scan::written::{EDGE_TYPE, LABEL, LISTS, Written},
 };
 

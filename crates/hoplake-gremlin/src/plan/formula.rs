@@ -48,8 +48,11 @@ enum Binary {
 /// A function, by its place in [`FUNCTIONS`].
 type Function = usize;
 
+/// The name of a function, and what computes it.
+type NamedFunction = (&'static str, fn(f64) -> f64);
+
 /// Names that TinkerPop takes for functions, and what they compute.
-const FUNCTIONS: [(&str, fn(f64) -> f64); 19] = [
+const FUNCTIONS: [NamedFunction; 19] = [
     ("abs", f64::abs),
     ("acos", f64::acos),
     ("asin", f64::asin),

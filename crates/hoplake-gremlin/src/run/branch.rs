@@ -52,7 +52,7 @@ impl Uniting {
         let all: Vec<u32> = (0..batch.len() as u32).collect();
         let parts = run.growth.copies(&all, size_of_val(&all[..]), self.branches.len())?;
         let united = run.branches(&mut self.branches, &batch, parts, self.waits).await?;
-        Ok(run.relabelled(united, labels)?.parts(&run.growth)?)
+        run.relabelled(united, labels)?.parts(&run.growth)
     }
 }
 
@@ -85,7 +85,7 @@ impl Choosing {
     pub(super) async fn take(&mut self, run: &mut Run, batch: Batch, labels: &Labels) -> Done<Vec<Batch>> {
         let (parts, unmoved) = self.parts(run, &batch).await?;
         let chosen = run.branches_with(&mut self.branches, &batch, parts, self.waits, unmoved).await?;
-        Ok(run.relabelled(chosen, labels)?.parts(&run.growth)?)
+        run.relabelled(chosen, labels)?.parts(&run.growth)
     }
 
     /// The rows of each branch, and those that go on as they are.

@@ -55,7 +55,7 @@ pub(super) fn explained(files: &CopyFiles, error: hoplake::Error) -> FeedError {
         Item::Vertex(vertex) => vertex.edges.iter().enumerate().find_map(|(number, key)| {
             let column = format!("t{number}");
             let is_meant = key.missing.is_none() && message.contains(key.other.as_str()) && is_named(&column);
-            is_meant.then(|| (column, &key.key, &key.other, &key.compared_by))
+            is_meant.then_some((column, &key.key, &key.other, &key.compared_by))
         }),
         Item::Edge(edge) => {
             let number = usize::from(message.contains(", column target"));

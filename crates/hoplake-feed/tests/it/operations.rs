@@ -267,7 +267,8 @@ async fn what_holds_up_a_feed_is_seen() {
             std::thread::sleep(Duration::from_secs(3));
             let running = async {
                 let seen = async {
-                    while !(value("oldest_transaction_seconds") >= 1.0) {
+                    // Not a number until it was asked for.
+                    while value("oldest_transaction_seconds").partial_cmp(&1.0).is_none_or(std::cmp::Ordering::is_lt) {
                         tokio::time::sleep(Duration::from_millis(20)).await;
                     }
                 };

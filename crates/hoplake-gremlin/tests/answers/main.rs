@@ -7,6 +7,8 @@
 //!
 //! To add lines: write them into `answers.txt`, and run `Answers.java` on its first fields.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 use std::sync::Arc;
 
 use hoplake_engine::{OpenSettings, Snapshot, change::Committer, create};

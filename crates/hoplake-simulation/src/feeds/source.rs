@@ -200,9 +200,9 @@ impl TransactionStream for Log {
                 world.violated(format!("{name} has read {outstanding} bytes that it has not committed"));
             }
         }
-        for table in 0..TABLES.len() {
+        for (table, definition) in TABLES.iter().enumerate() {
             let (before, after) = (database.shape(table, self.at), database.shape(table, self.at + 1));
-            let name = TABLES[table].table_name();
+            let name = definition.table_name();
             if before == after || !self.following.tables.contains_key(&name) {
                 continue;
             }

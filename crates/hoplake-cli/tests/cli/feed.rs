@@ -95,7 +95,7 @@ fn dead_letters_are_listed_applied_and_discarded() {
     let shows = settings.replace("[source]\n", "[source]\nshow_rows = true\n");
     shell.write("shows.toml", &format!("{shows}[[table]]\n{entry}"));
     let shown = shell.run(&["feed", "run", "shows.toml", "--once"]);
-    assert!(shown.status == 2 && shown.err.contains("row id=2 body=abc, transaction"), "{}", shown.err);
+    assert!(shown.status == 2 && shown.err.contains("row id=2 body=\"abc\", transaction"), "{}", shown.err);
     shell.run(&["feed", "run", "feed.toml", "--once"]).ok();
     let listed = shell.run(&["feed", "dead-letters", "list", "feed.toml", "--json"]).ok().json();
     let names: Vec<_> = listed.iter().map(|it| (it["names"][0].as_str().unwrap(), it["reason"].is_null())).collect();

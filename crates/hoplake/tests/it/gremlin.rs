@@ -271,9 +271,9 @@ async fn a_transaction_reads_what_it_wrote_and_is_one_version() {
         .unwrap();
     // Two edges of one label between the same vertices, and each is changed by itself.
     transaction.query("g.V(1).addE('e').to(__.V(2)).property('w', 2)").await.unwrap();
-    assert_eq!(transaction.query("g.V(1).outE('e').values('w').sum()").await.unwrap(), [Value::from(3_i64)]);
+    assert_eq!(transaction.query("g.V(1).outE('e').values('w').sum()").await.unwrap(), [Value::from(3_i32)]);
     transaction.query("g.V(1).outE('e').has('w', 1).property('w', 10)").await.unwrap();
-    assert_eq!(transaction.query("g.V(1).outE('e').values('w').sum()").await.unwrap(), [Value::from(12_i64)]);
+    assert_eq!(transaction.query("g.V(1).outE('e').values('w').sum()").await.unwrap(), [Value::from(12_i32)]);
     transaction.query("g.V(1).outE('e').has('w', 2).drop()").await.unwrap();
     // Others see nothing of it.
     assert_eq!(graph.gremlin().query("g.V().count()").await.unwrap(), [Value::from(0_i64)]);

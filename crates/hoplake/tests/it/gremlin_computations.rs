@@ -263,8 +263,10 @@ async fn computations_keep_to_their_limits() {
         let plan = gremlin::plan(traversal, Names::default()).unwrap();
         let budget = hoplake::MemoryBudget::unlimited("a test").within("the query", bytes);
         let context = QueryContext::within(&budget);
-        let mut results = transaction.clone().run(&plan, Wanted::default(), &context).unwrap();
-        results.next(1).await.unwrap_err()
+        match transaction.clone().run(&plan, Wanted::default(), &context) {
+            Ok(mut results) => results.next(1).await.unwrap_err(),
+            Err(error) => error,
+        }
     };
     for query in ["g.V().pageRank().values('x')", "g.V().peerPressure().values('x')", "g.V().shortestPath()"] {
         assert_eq!(fails(query, 600).await.kind(), ErrorKind::Limit, "{query}");

@@ -212,7 +212,9 @@ impl Session {
             if !is_right || !is_same {
                 let Example { line, command, .. } = example;
                 let prepared = read("prepared");
-                wrong += &format!("{name}:{line}: status {}\n{prepared}$ {command}\n{printed}\n", status.trim());
+                let status = status.trim();
+                let expected = if is_same { "" } else { &expected };
+                wrong += &format!("{name}:{line}: status {status}\n{prepared}$ {command}\n{printed}\n{expected}\n");
             }
         }
         assert!(wrong.is_empty(), "these fail, or print something else now:\n{wrong}");

@@ -483,7 +483,8 @@ async fn check_write(
     options: &ComputeOptions,
     property: &str,
 ) -> anyhow::Result<()> {
-    let mut batch = Batch::default();
+    let all = u64::MAX;
+    let mut batch = Batch { message: write_message(property, algorithm.name(), all, all), ..Batch::default() };
     for label in query.computed_labels(algorithm, options)? {
         let Some(label) = opened.graph.schema().label(label) else { continue };
         let key = match label.key_type {
@@ -503,6 +504,11 @@ async fn check_write(
         ErrorKind::Invalid => Failure::of(&error, "nothing was computed; give another name with --write").into(),
         _ => error.into(),
     })
+}
+
+/// The message of a version that has a property of so many of all vertices.
+fn write_message(property: &str, name: &str, written: u64, all: u64) -> String {
+    format!("{property}: {name} of {} of {} vertices", numbers::count(written), numbers::count(all))
 }
 
 /// Writes all values as a property, in one commit on the version that they were computed of.
@@ -531,9 +537,9 @@ async fn write_back(opened: &Opened, query: &mut Query, computed: &Computed, pro
             }
         }
     }
-    let [written, all] = [written, vertices.len()].map(|count| numbers::count(count as u64));
-    let message = format!("{property}: {} of {written} of {all} vertices", computed.name);
+    let message = write_message(property, computed.name, written as u64, vertices.len() as u64);
     let committed = commit.message(message).commit().await?;
+    let written = numbers::count(written as u64);
     eprintln!("version {} has {property} of {written} vertices", committed.version);
     Ok(())
 }

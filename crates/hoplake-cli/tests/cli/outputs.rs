@@ -68,7 +68,7 @@ fn properties_that_cannot_be_written_are_refused_before_the_computation() {
         ("components", "name", "name"),
         ("components", "tags", "tags"),
         ("degrees", "~key", "~key"),
-        ("degrees", &long, "x"),
+        ("degrees", &long, "message"),
     ] {
         let run = shell.run(&["run", "graph", algorithm, "--write", property]);
         // Two lines are the error and its hint: none says that something was computed.

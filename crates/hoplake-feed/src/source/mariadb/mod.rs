@@ -134,8 +134,9 @@ fn failed(what: &str, error: &mysql_async::Error) -> FeedError {
         mysql_async::Error::Server(server) => match server.code {
             // The position is in no binlog any more, or the server never had it.
             1236 => FeedErrorKind::Purged,
-            // Too many connections, shutting down, read-only for now, lock waits, killed.
-            1040 | 1053 | 1203 | 1205 | 1213 | 1226 | 1290 | 1317 | 1927 | 3024 => FeedErrorKind::Unavailable,
+            // Too many connections, shutting down, read-only for now, lock waits, killed, and a table that was truncated or altered
+            // after the snapshot in which it is read.
+            1040 | 1053 | 1203 | 1205 | 1213 | 1226 | 1290 | 1317 | 1412 | 1927 | 3024 => FeedErrorKind::Unavailable,
             _ => FeedErrorKind::Invalid,
         },
         mysql_async::Error::Url(_) => FeedErrorKind::Invalid,

@@ -1,6 +1,6 @@
 //! The requests of a store: what each does to the bucket.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -143,8 +143,18 @@ impl ObjectStore for Client {
             .boxed()
     }
 
-    async fn list_with_delimiter(&self, _: Option<&Path>) -> Result<ListResult> {
-        not_implemented("listings by folder")
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
+        let prefix = prefix.map(|prefix| format!("{prefix}/")).unwrap_or_default();
+        let mut objects = Vec::new();
+        let mut folders = BTreeSet::new();
+        for object in self.list_all(prefix.clone()).await? {
+            let below = object.location.as_ref().strip_prefix(&*prefix).unwrap_or_default();
+            match below.split_once('/') {
+                Some((folder, _)) => drop(folders.insert(Path::from(format!("{prefix}{folder}")))),
+                None => objects.push(object),
+            }
+        }
+        Ok(ListResult { objects, common_prefixes: folders.into_iter().collect(), extensions: Default::default() })
     }
 
     async fn copy_opts(&self, _: &Path, _: &Path, _: CopyOptions) -> Result<()> {

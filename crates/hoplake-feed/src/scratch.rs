@@ -1,7 +1,7 @@
 //! Temporary folders of feeds, and what is left of those whose process was killed.
 //!
 //! A folder has a file that its process holds a lock on for as long as it lives; the system releases it, however the process ends. So each
-//! start removes the folders whose locks nobody holds. One without the file is of a process that is about to make it, unless it is old.
+//! start removes the folders whose lock no process holds. One without the file is of a process that is about to make it, unless it is old.
 
 use std::{
     fs::{self, File},

@@ -106,7 +106,8 @@ pub async fn copy(
     };
     let loaded = hoplake::load_with(store.clone(), options, Arc::new(())).await;
     let loaded = loaded.map_err(|error| rejects::explained(&files, error))?;
-    let (mut version, mut position) = (loaded.version, position);
+    let mut version = loaded.version;
+    let mut position = position;
     if may_miss {
         let (changes, stubs) = rejects::read(&files, &rejects)?;
         remembered.waiting.apply(&changes);

@@ -48,7 +48,7 @@ pub(super) fn explained(files: &CopyFiles, error: hoplake::Error) -> FeedError {
         let batch = batches.first().filter(|batch| batch.num_rows() > 0)?;
         batch.column_by_name(name).map(|column| Value::at(column, 0).to_string())
     };
-    // The load says which value names no vertex of which label; the columns of the file are numbered.
+    // The load reports a value without a vertex, and its label; the columns of the file are numbered.
     let is_named =
         |column: &str| value(column).is_some_and(|value| message.contains(&format!("{:?}", value.trim_matches('"'))));
     let end = match &entry.item {

@@ -116,7 +116,7 @@ fn settings(server: &dyn Server, database: &str, graph: &Path, mapping: &str) ->
     Settings::parse(&text).unwrap()
 }
 
-/// Follows until there is no more.
+/// Follows the log to its end.
 async fn once(settings: &Settings, options: RunOptions) -> Result<Feed, FeedError> {
     let options = RunOptions { once: true, ..options };
     let mut feed = Feed::open(settings.clone(), options, Arc::new(())).await?;

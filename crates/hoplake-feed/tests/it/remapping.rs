@@ -111,7 +111,8 @@ async fn another_mapping_stops_the_feed_until_all_rows_are_compared() {
         if !why.contains("of type") {
             let options = RunOptions { resnapshot: true, ..RunOptions::default() };
             once(&changed, options).await.unwrap_or_else(|error| panic!("{number}: {why}: {error}"));
-            let (mut found, expected) = (content(&changed).await, content(&fresh).await);
+            let mut found = content(&changed).await;
+            let expected = content(&fresh).await;
             // Nobody says that the property of a column that is no longer carried is not someone else's.
             for (name, properties) in &mut found.vertices {
                 let expected = expected.vertices.get(name);

@@ -171,7 +171,7 @@ impl Growth {
     /// A copy of a value.
     ///
     /// # Errors
-    /// As [`Self::take`], and then there is no copy.
+    /// As [`Self::take`]; nothing is copied then.
     pub(super) fn copy(&self, value: &Value) -> Done<Value> {
         self.take(value_bytes(value))?;
         Ok(value.clone())

@@ -156,7 +156,7 @@ async fn a_body_that_does_not_come_is_not_waited_for() {
     let request = hyper::Request::post("http://x/hoplake.v1.Graphs/LookUp").header("content-type", "application/grpc");
     let answer = timeout(PATIENCE, client.send_request(request.body(body).unwrap())).await.unwrap().unwrap();
     assert_eq!(answer.headers()["grpc-status"], (Code::DeadlineExceeded as i32).to_string());
-    // A body beyond the memory, whoever else has some of it.
+    // A body larger than the whole memory of the server.
     let names = vec!["Person:1"; 50_000];
     let (status, problem) = server.try_ask("POST", "/v1/graphs/g/look-up", &json!({"vertices": names})).await;
     assert_eq!((status, &problem["reason"]), (413, &json!("TOO_LARGE")), "{problem}");

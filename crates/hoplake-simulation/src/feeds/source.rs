@@ -186,7 +186,7 @@ impl TransactionStream for Log {
         let Some(mut transaction) = database.behind(self.at).map_err(purged)? else { return Ok(None) };
         if let Some(committed) = &self.following.committed {
             let committed = number(&committed.borrow())?;
-            // A database throws away what it is told that the graph has.
+            // A database discards what the feed has confirmed.
             if let Some(graph) = self.connection.committed().filter(|graph| *graph < committed) {
                 let name = &machine.name;
                 world.violated(format!("{name} confirms {committed}, and the graph is at {graph}"));

@@ -38,7 +38,9 @@ fn comment<'a>(line: &'a str, kind: &str) -> Option<&'a str> {
 pub fn examples(page: &str) -> Vec<Example> {
     let mut examples: Vec<Example> = Vec::new();
     let mut block = None;
-    let (mut not_run, mut before, mut background) = (None, Vec::new(), false);
+    let mut not_run = None;
+    let mut before = Vec::new();
+    let mut background = false;
     for (line, text) in (1..).zip(page.lines()) {
         if let Some(language) = text.strip_prefix("```") {
             match block.take() {
@@ -189,7 +191,8 @@ impl Session {
         let mut bash = Command::new("bash");
         bash.arg(".out/script").current_dir(self.shell.path()).stdin(Stdio::null());
         bash.envs(self.env.iter().cloned()).env_remove("HOPLAKE_DISK_CACHE");
-        let (begun, mut bash) = (Instant::now(), bash.spawn().unwrap());
+        let begun = Instant::now();
+        let mut bash = bash.spawn().unwrap();
         while bash.try_wait().unwrap().is_none() {
             if begun.elapsed() > HUNG {
                 // By a signal on which it stops its servers.

@@ -13,6 +13,9 @@
 //! the position behind them, on the condition that the graph has the position before them: nothing else keeps a position. RFC 0011 has
 //! the reasons.
 
+// What all databases share is there in a build without any, which has logs in files.
+#![cfg_attr(not(any(feature = "mariadb", feature = "postgres")), allow(dead_code))]
+
 mod applying;
 mod catalogue;
 mod change;

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use hoplake::{Batch, ErrorKind, Graph, Operation, Reason};
+use hoplake::{Batch, ErrorKind, Graph, Operation, Reason, Value};
 use tokio::time::Instant;
 use tracing::{Instrument, field::Empty, info_span};
 
@@ -128,7 +128,8 @@ impl Applying {
                 Outcome::Refused(error, batch) => {
                     refused += 1;
                     if refused < self.attempts_max {
-                        let error = FeedError::from(error);
+                        let said = shown_refusal(&batch, &error, self.show_rows);
+                        let error = FeedError::from(error).saying(said);
                         self.pause(&mut pauses, &error).await;
                         self.graph.refresh().await?;
                         continue;
@@ -261,7 +262,8 @@ impl Applying {
         }
         let transaction_bytes_max = settings.stream.transaction_bytes_max;
         let spill = Some(SpillSettings::of(settings));
-        Following { tables, shapes, transaction_bytes_max, spill, ..Following::default() }
+        let show_rows = settings.source.show_rows;
+        Following { tables, shapes, transaction_bytes_max, spill, show_rows, ..Following::default() }
     }
 
     /// Commits what is to be remembered, at the position where the graph is.
@@ -416,8 +418,8 @@ impl Applying {
         batch: &Batch,
         error: &hoplake::Error,
     ) -> Result<Failure, FeedError> {
-        let unknown =
-            || FeedError::new(FeedErrorKind::Row, error.to_string()).hint("correct the mapping, or the graph");
+        let said = shown_refusal(batch, error, self.show_rows);
+        let unknown = || FeedError::new(FeedErrorKind::Row, said.clone()).hint("correct the mapping, or the graph");
         let operation = error.operation().and_then(|number| batch.operations.get(number)).ok_or_else(unknown)?;
         let names = match operation {
             Operation::UpsertVertex { vertex, .. } | Operation::DeleteVertex { vertex } => vec![vertex.to_string()],
@@ -440,7 +442,7 @@ impl Applying {
                         };
                         let found = plan.name(&self.mapping.entries[*entry], &change.columns, row);
                         if found.as_ref() == Some(name) {
-                            let why = why_refused(&self.mapping, operation, error);
+                            let why = why_refused(&self.mapping, operation, error, &said);
                             return Ok(Failure { transaction, change: number, entry: *entry, why });
                         }
                     }
@@ -485,10 +487,10 @@ impl Applying {
 }
 
 /// Why the graph refuses an operation, with what the database thinks of it.
-fn why_refused(mapping: &Mapping, operation: &Operation, error: &hoplake::Error) -> String {
-    let Operation::UpsertEdge { label, source, target, .. } = operation else { return error.to_string() };
+fn why_refused(mapping: &Mapping, operation: &Operation, error: &hoplake::Error, said: &str) -> String {
+    let Operation::UpsertEdge { label, source, target, .. } = operation else { return said.to_owned() };
     if error.reason() != Some(Reason::MissingEnd) {
-        return error.to_string();
+        return said.to_owned();
     }
     let keys = mapping.compared_keys();
     let labels = [&source.label, &target.label];
@@ -499,15 +501,37 @@ fn why_refused(mapping: &Mapping, operation: &Operation, error: &hoplake::Error)
     });
     match key {
         Some(key) => format!(
-            "{error}; {} names it, which the database finds by {}, also where the text is another. Let both tables have the same text",
+            "{said}; {} names it, which the database finds by {}, also where the text is another. Let both tables have the same text",
             key.columns.join(", "),
             key.compared_by
         ),
-        None => error.to_string(),
+        // Rows name what is there, so it was: a repair need not find it, if a later transaction makes it again.
+        None => format!(
+            "{said}; if something else than the feed has deleted it, run the feed with --resnapshot, which puts it back"
+        ),
     }
 }
 
-/// What a feed remembers at a position.
+/// Why the graph refuses an operation of a batch. It repeats a value that does not fit, which errors do not show.
+fn shown_refusal(batch: &Batch, error: &hoplake::Error, show_rows: bool) -> String {
+    let said = error.to_string();
+    let operation = error.operation().and_then(|number| batch.operations.get(number));
+    let (Some(Operation::UpsertVertex { properties, .. } | Operation::UpsertEdge { properties, .. }), false) =
+        (operation, show_rows)
+    else {
+        return said;
+    };
+    let hide = |said: String, value: &Value| {
+        let hidden = |said: String, [before, after]: [&str; 2]| {
+            said.replace(&format!("{before}{value}{after}"), &format!("{before}its value{after}"))
+        };
+        [["which ", " is not"], ["cannot hold ", " exactly"], [", and ", " does not show"]]
+            .into_iter()
+            .fold(said, hidden)
+    };
+    properties.iter().fold(said, |said, (_, value)| hide(said, value))
+}
+
 /// The position of a graph, and what is remembered there; of a graph that moves meanwhile, the newer.
 pub(crate) async fn remembered(graph: &mut Graph, name: &str) -> Result<(Position, State), FeedError> {
     loop {

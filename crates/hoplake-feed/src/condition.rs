@@ -178,10 +178,10 @@ impl Test {
                     let number =
                         if let Constant::Text(text) = with { text.parse().ok().map(Constant::Number) } else { None };
                     let order = compare(&Value::String(digits.to_string()), number.as_ref().unwrap_or(with));
-                    Truth::of(comparison.holds(order.ok_or_else(|| (*column, incomparable(digits, with)))?))
+                    Truth::of(comparison.holds(order.ok_or_else(|| (*column, incomparable(with)))?))
                 }
                 Cell::Value(value) => {
-                    let order = compare(value, with).ok_or_else(|| (*column, incomparable(value, with)))?;
+                    let order = compare(value, with).ok_or_else(|| (*column, incomparable(with)))?;
                     Truth::of(comparison.holds(order))
                 }
             },
@@ -195,13 +195,14 @@ fn negate(test: Test, negated: bool) -> Test {
     if negated { Test::Not(Box::new(test)) } else { test }
 }
 
-fn incomparable(cell: impl std::fmt::Display, constant: &Constant) -> String {
+/// Without the value, which errors do not show.
+fn incomparable(constant: &Constant) -> String {
     let constant = match constant {
         Constant::Bool(it) => it.to_string(),
         Constant::Number(number) => number.to_string(),
         Constant::Text(text) => format!("'{text}'"),
     };
-    format!("{cell} cannot be compared with {constant}")
+    format!("it cannot be compared with {constant}")
 }
 
 /// The number of a column among those that the condition looks at.

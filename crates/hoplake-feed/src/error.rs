@@ -69,6 +69,12 @@ impl FeedError {
         Self { message: format!("{what}: {}", self.message), ..self }
     }
 
+    /// The same in other words.
+    #[must_use]
+    pub(crate) fn saying(self, message: String) -> Self {
+        Self { message, ..self }
+    }
+
     /// The same, as one that lasts until an operator decides.
     #[must_use]
     pub(crate) fn stop(self, note: StopNote) -> Self {

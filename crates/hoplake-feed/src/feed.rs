@@ -234,7 +234,10 @@ impl Feed {
             }
             _ => None,
         };
-        let Checked { source, catalogue, mapping } = tables_on(ends.source.clone(), &settings).await?;
+        let Checked { source, catalogue, mut mapping } = tables_on(ends.source.clone(), &settings).await?;
+        if let (Some(graph), Some(_)) = (&found, &state) {
+            mapping = Arc::new(Mapping::clone(&mapping).typed_as(graph.schema()));
+        }
         // Before any row is read: what changes meanwhile is noticed then.
         let shapes = source.shapes(&catalogue, &mapping.tables()).await?;
         let mut tables = tables_of(&settings, &mapping, shapes);

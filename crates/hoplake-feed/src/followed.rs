@@ -42,6 +42,9 @@ pub struct TableShape {
     /// By what it is published: another value after it was taken out and put back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published: Option<String>,
+    /// The numbers of its partitions, and whether each was a table of its own before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partitions: Option<BTreeMap<u32, bool>>,
     /// Its columns; without any, nothing is known of them.
     pub columns: Vec<ColumnShape>,
 }
@@ -103,6 +106,14 @@ impl TableShape {
                 "its publication was changed, and what its rows became meanwhile is not in the log".into(),
             );
         }
+        if let (Some(was), Some(is)) = (&self.partitions, &now.partitions) {
+            if was.keys().any(|partition| !is.contains_key(partition)) {
+                return Drift::Stop("a partition was detached or dropped, with its rows".into());
+            }
+            if is.iter().any(|(partition, was_own)| *was_own && !was.contains_key(partition)) {
+                return Drift::Stop("a table was attached as a partition, and its rows are not in the log".into());
+            }
+        }
         if self.columns.is_empty() || now.columns.is_empty() {
             return Drift::Harmless(Vec::new());
         }
@@ -151,6 +162,11 @@ impl TableShape {
             return Vec::new();
         }
         now.columns.iter().map(|it| &it.name).filter(|name| !self.has(name)).cloned().collect()
+    }
+
+    /// The type of a column, if it is known.
+    pub(crate) fn kind_of(&self, column: &str) -> Option<&str> {
+        self.columns.iter().find(|it| it.name == column)?.kind.as_deref()
     }
 
     /// Whether a column is known.
@@ -346,7 +362,13 @@ mod tests {
     }
 
     fn shape(columns: &[ColumnShape]) -> TableShape {
-        TableShape { id: Some(1), storage: Some("a".into()), published: Some("p".into()), columns: columns.to_vec() }
+        TableShape {
+            id: Some(1),
+            storage: Some("a".into()),
+            published: Some("p".into()),
+            columns: columns.to_vec(),
+            ..TableShape::default()
+        }
     }
 
     #[test]

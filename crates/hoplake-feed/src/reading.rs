@@ -123,7 +123,11 @@ impl Ahead {
                 bytes: transaction.bytes as u64,
                 committed_unix_ms: transaction.committed_unix_ms,
             });
-            let wanted = u32::try_from(transaction.bytes as u64 / UNIT_BYTES).unwrap_or(u32::MAX).clamp(1, self.units);
+            let wanted = match transaction.changes.is_empty() {
+                // It waits for a commit of others, perhaps for minutes: with a permit, it would keep out a transaction that needs all.
+                true => 0,
+                false => u32::try_from(transaction.bytes as u64 / UNIT_BYTES).unwrap_or(u32::MAX).clamp(1, self.units),
+            };
             let Ok(permit) = self.room.clone().acquire_many_owned(wanted).await else { return Ok(()) };
             from.clone_from(&transaction.position);
             self.following.pass(&transaction);

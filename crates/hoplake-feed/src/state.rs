@@ -193,6 +193,7 @@ mod tests {
             id: Some(16_384),
             storage: Some("16384".into()),
             published: Some("p 1 2".into()),
+            partitions: Some([(16_390, false), (16_400, true)].into()),
             columns: vec![
                 ColumnShape::named("id"),
                 ColumnShape {

@@ -4,7 +4,7 @@
 //! graph, along the edges of these foreign keys. That works only where the graph has them.
 
 use super::{Entry, Item, Mapping};
-use crate::{Cascades, Catalogue, FeedError, ForeignKey, Rule, Settings, TableName};
+use crate::{Cascades, Catalogue, FeedError, ForeignKey, OnError, Rule, Settings, TableName};
 
 /// Refuses a mapping that would miss an effect of a rule.
 pub(super) fn check(
@@ -27,6 +27,19 @@ pub(super) fn check(
                     entry.table, key.target
                 );
                 let hint = "leave where out, and filter in queries; or write cascades = \"ignore\", and let a reconciliation repair it";
+                return Err(FeedError::invalid(why).hint(hint));
+            }
+            if entry.on_error == OnError::DeadLetter
+                && let Some(effect) = followed_by_others(mapping, entry, key)
+            {
+                let columns = key.columns.join(", ");
+                let why = format!(
+                    "table {}: the database does not log that rows {effect} by the foreign key {columns} to {}, and on_error = \"dead-letter\" \
+                     would keep those that cannot be read from the graph",
+                    entry.table, key.target
+                );
+                let hint = "leave on_error out, and give columns that cannot be read another type, or ignore them; or write cascades = \
+                            \"ignore\", and let a reconciliation repair it";
                 return Err(FeedError::invalid(why).hint(hint));
             }
             if let Some(effect) = missed(mapping, entry, key) {
@@ -58,6 +71,12 @@ fn hidden(mapping: &Mapping, entry: &Entry, key: &ForeignKey) -> Option<&'static
             _ => {}
         }
     }
+    followed_by_others(mapping, entry, key)
+}
+
+/// What happens to rows that other rows or edges follow: those that are not in the graph would be followed by none.
+fn followed_by_others(mapping: &Mapping, entry: &Entry, key: &ForeignKey) -> Option<&'static str> {
+    let changes = |rule: Rule| rule != Rule::Restrict;
     // Only of a vertex do others depend: its edges, and the rows that go with it.
     let Item::Vertex(vertex) = &entry.item else { return None };
     let is_named =

@@ -12,7 +12,7 @@ mod infer;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use hoplake::{KeyType, Name, PropertyType};
+use hoplake::{KeyType, Name, PropertyType, Schema};
 
 pub use self::{
     image::{BadRow, EdgeImage, Image, Plan, Target, VertexImage},
@@ -176,6 +176,42 @@ pub struct PropertyMap {
 }
 
 impl Mapping {
+    /// The same with the types that properties have in a graph: those of today's columns are not those of rows that were logged before a
+    /// column got another type.
+    #[must_use]
+    pub(crate) fn typed_as(mut self, schema: &Schema) -> Self {
+        let of_edge = |label: &Name, source: &Name, target: &Name| {
+            let ends = schema.label_id(source).zip(schema.label_id(target));
+            let found = schema.edge_types.iter().find(|it| *label == it.label && ends == Some((it.source, it.target)));
+            found.map_or(&[][..], |it| &it.properties)
+        };
+        let adopt = |properties: &mut Vec<PropertyMap>, known: &[hoplake::Property]| {
+            for property in properties {
+                if let Some(known) = known.iter().find(|it| property.property == it.name) {
+                    property.kind = known.kind;
+                }
+            }
+        };
+        for entry in &mut self.entries {
+            match &mut entry.item {
+                Item::Vertex(vertex) => {
+                    let label = &vertex.label;
+                    let known = schema.label_id(label).and_then(|id| schema.label(id));
+                    adopt(&mut entry.properties, known.map_or(&[], |it| &it.properties));
+                    for key in &mut vertex.edges {
+                        let (source, target) = if key.is_outgoing { (label, &key.other) } else { (&key.other, label) };
+                        adopt(&mut key.properties, of_edge(&key.label, source, target));
+                    }
+                }
+                Item::Edge(edge) => {
+                    let [source, target] = edge.ends.each_ref().map(|end| &end.label);
+                    adopt(&mut entry.properties, of_edge(&edge.label, source, target));
+                }
+            }
+        }
+        self
+    }
+
     /// The entries of a table.
     pub fn entries_of(&self, table: &TableName) -> impl Iterator<Item = (usize, &Entry)> {
         let numbers = self.by_table.get(table).map(Vec::as_slice).unwrap_or_default();

@@ -160,6 +160,8 @@ pub struct Following {
     /// Whether nothing more is wanted than what the source had when the stream began: it ends with `None` behind that, though others
     /// go on writing.
     pub once: bool,
+    /// Whether errors may have what is in rows.
+    pub show_rows: bool,
 }
 
 impl Following {

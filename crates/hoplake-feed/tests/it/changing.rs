@@ -314,6 +314,7 @@ async fn what_a_statement_of_mariadb_does_is_followed_or_stops_the_feed() {
 async fn what_a_statement_of_postgres_does_is_followed_or_stops_the_feed() {
     let mood =
         "CREATE TYPE mood AS ENUM ('good', 'bad'); ALTER TABLE t ADD COLUMN mood mood; UPDATE t SET mood = 'bad';";
+    let pair = "CREATE TYPE pair AS (x int, y int); ALTER TABLE t ADD COLUMN pair pair; UPDATE t SET pair = (1, 2);";
     let republished = "ALTER PUBLICATION hoplake_tables DROP TABLE t; INSERT INTO t (id) VALUES (50); ALTER PUBLICATION hoplake_tables ADD TABLE t";
     let changes = [
         goes_on("ALTER TABLE t ADD COLUMN more int"),
@@ -365,6 +366,8 @@ async fn what_a_statement_of_postgres_does_is_followed_or_stops_the_feed() {
         ),
         stops(republished, "publication was changed"),
         after(mood, stops("ALTER TYPE mood RENAME VALUE 'bad' TO 'worse'", "column mood has another type")),
+        after(pair, goes_on("ALTER TYPE pair RENAME ATTRIBUTE y TO z")),
+        after(pair, stops("ALTER TYPE pair ADD ATTRIBUTE z int", "column pair has another type")),
     ];
     let server =
         PostgresServer::start(&["fsync=off", "max_replication_slots=200", "max_wal_senders=60", "max_connections=200"])

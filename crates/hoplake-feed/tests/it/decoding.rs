@@ -331,6 +331,19 @@ async fn a_row_means_what_it_meant_when_it_was_logged() {
         ("binary(6)", "x'01'", "varbinary(9)", "010000000000"),
         ("bit(9)", "257", "bigint", "257"),
         ("text compressed", "'zip'", "text", "zip"),
+        // The property has another type by then.
+        ("int", "7", "varchar(20)", "7"),
+        ("varchar(20)", "'5'", "int", "5"),
+        // A model has eight times a double.
+        ("double", "1.5", "varchar(20)", "12"),
+        ("date", "'1970-01-02'", "datetime", "1"),
+        ("datetime", "'1970-01-01 00:00:01'", "varchar(40)", "1000000"),
+        ("set('a','b')", "'b'", "varchar(20)", "b"),
+        // What the log does not say.
+        ("uuid", "'123e4567-e89b-12d3-a456-426614174000'", "binary(16)", "123e4567-e89b-12d3-a456-426614174000"),
+        ("inet6", "'::1'", "binary(16)", "::1"),
+        ("inet4", "'1.2.3.4'", "binary(4)", "1.2.3.4"),
+        ("binary(4)", "x'01020304'", "inet4", "01020304"),
     ];
     let declared = |at: fn(&(&'static str, &'static str, &'static str, &'static str)) -> &'static str, verb: &str| {
         let columns = columns.iter().enumerate().map(|(number, column)| format!("{verb} c{number} {}", at(column)));

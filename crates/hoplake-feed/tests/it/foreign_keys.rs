@@ -1,9 +1,9 @@
-//! MariaDB: what foreign keys say, where the database does not keep its word, and where it means another text.
+//! What foreign keys say, where MariaDB does not keep its word, and where a database means another text.
 
 use std::{path::Path, sync::Arc};
 
 use hoplake_feed::{Feed, FeedErrorKind, RunOptions, Settings, check};
-use hoplake_testkit::MariaDbServer;
+use hoplake_testkit::{MariaDbServer, PostgresServer};
 use mysql_async::{Conn, prelude::Queryable};
 
 use crate::{following::caught_up, mariadb::connect, model::Model};
@@ -165,9 +165,69 @@ async fn a_condition_inside_of_a_cascade_is_refused() {
             }
             None => assert_eq!(*expected, "", "{rule}, {condition}"),
         }
+        // Rows that are set aside are hidden as well.
+        let aside = middle.replace(&format!("where = '{condition}'"), "on_error = 'dead-letter'");
+        let checked = check(&of(format!("{top}{aside}{bottom}"))).await;
+        match ["are deleted", "get other keys"].iter().any(|it| expected.starts_with(it)) {
+            true => {
+                let error = checked.err().unwrap().to_string();
+                assert!(error.contains(expected) && error.contains("dead-letter"), "{rule}: {error}");
+                let ignoring = aside.replace("on_error", "cascades = 'ignore'\non_error");
+                check(&of(format!("{top}{ignoring}{bottom}"))).await.unwrap();
+            }
+            false => drop(checked.unwrap()),
+        }
         // Nothing depends on it.
         if expected.starts_with("are deleted") {
             check(&of(format!("{top}{middle}"))).await.unwrap();
+        }
+    }
+}
+
+/// Keys that are equal for PostgreSQL, and are not the same text.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keys_that_postgres_compares_otherwise_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = PostgresServer::start(&["fsync=off"]).unwrap();
+    let ignoring_case =
+        "CREATE COLLATION ignoring_case (provider = icu, locale = 'und-u-ks-level2', deterministic = false)";
+    server.sql("test", ignoring_case).unwrap();
+    for (number, (key, of_child, target, names, compared_by)) in [
+        ("numeric", "numeric", "1.5", "1.50", Some("numeric")),
+        ("numeric(5,1)", "numeric(5,2)", "1.5", "1.50", Some("numeric")),
+        ("numeric(5,2)", "numeric(5,2)", "1.5", "1.50", None),
+        ("text COLLATE ignoring_case", "text COLLATE ignoring_case", "Ann", "ANN", Some("ignoring_case")),
+        ("text", "text", "Ann", "Ann", None),
+        ("int", "bigint", "5", "5", None),
+        ("char(5)", "char(5)", "a", "a ", None),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let tables = format!(
+            "CREATE TABLE t{number} (k {key} PRIMARY KEY); CREATE TABLE c{number} (id int PRIMARY KEY, k {of_child} REFERENCES t{number});
+             CREATE PUBLICATION hoplake_p{number} FOR TABLE t{number}, c{number};
+             INSERT INTO t{number} VALUES ('{target}'); INSERT INTO c{number} VALUES (7, '{names}')"
+        );
+        server.sql("test", &tables).unwrap();
+        let graph = folder.path().join(format!("{number}"));
+        let text = format!(
+            "graph = {graph:?}\n[source]\nname = 'p{number}'\nurl = '{}'\n[[table]]\nname = 't{number}'\nvertex = {{ label = 'T' }}\n\
+             [[table]]\nname = 'c{number}'\nvertex = {{ label = 'C' }}\nedges = [{{ label = 'k', columns = 'k', to = 'T' }}]\n",
+            server.url("test")
+        );
+        let settings = Settings::parse(&text).unwrap();
+        match (check(&settings).await.err(), compared_by) {
+            (None, None) => {
+                let found = Model::of_graph(caught_up(&settings).await.graph()).await;
+                assert_eq!(found.edges.len(), 1, "{key}: {found:?}");
+            }
+            (Some(error), Some(compared_by)) => {
+                for part in [&*format!("c{number}, row id=7"), names, target, compared_by] {
+                    assert!(error.to_string().contains(part), "{key}: {error} says nothing of {part}");
+                }
+            }
+            (error, _) => panic!("{key} and {of_child}: {error:?}"),
         }
     }
 }

@@ -171,7 +171,8 @@ async fn a_file_of_debezium_is_followed() {
     running.abort();
     let _ = running.await;
     let feed = caught_up_with(&settings, &workload::expected(&mut conn).await.unwrap()).await;
-    let checked = check_versions(feed.graph().store(), |position| history.get(place(position))).await;
+    let checked =
+        check_versions(feed.graph().store(), |position| history.get(place(position)).into_iter().collect()).await;
     assert!(checked > 10, "only {checked} versions to compare");
     println!("{} transactions, {checked} versions compared", history.len());
 }
@@ -199,7 +200,7 @@ async fn topics_of_debezium_are_followed() {
     let more = "log_format = 'debezium'\ndecimal_handling_mode = 'string'";
     let url = format!("kafka://{}/{}", kafka.broker(), topics.join(","));
     let settings = settings(&url, &server.url("test"), more, &folder.path().join("graph"), postgres::MAPPING);
-    let mut history = BTreeMap::from([(postgres::position(&server), postgres::expected(&server))]);
+    let mut history = BTreeMap::from([postgres::after(&server, "")]);
     copied(&settings).await;
     // Long enough to open all partitions, and to wait for what a killed producer has left out, on a busy machine.
     let running = tokio::spawn(followed_with_kills(settings.clone(), seed, 1_000..8_000));
@@ -207,8 +208,7 @@ async fn topics_of_debezium_are_followed() {
     let is_over = Over(watched.clone());
     let working = tokio::task::spawn_blocking(move || {
         while !watched.load(Ordering::Relaxed) {
-            server.sql("test", &dice.transaction()).unwrap();
-            history.insert(postgres::position(&server), postgres::expected(&server));
+            history.extend([postgres::after(&server, &dice.transaction())]);
         }
         (server, history)
     });
@@ -226,7 +226,7 @@ async fn topics_of_debezium_are_followed() {
     let feed = caught_up_with(&settings, &postgres::expected(&server)).await;
     let at = |position: &str| {
         let lsn: u64 = place(position).strip_prefix("lsn:").unwrap().parse().unwrap();
-        history.range(lsn..).next().map(|(_, model)| model)
+        history.range(lsn..).next().map(|(_, model)| model).into_iter().collect()
     };
     let checked = check_versions(feed.graph().store(), at).await;
     assert!(checked > 10, "only {checked} versions to compare");
@@ -288,10 +288,12 @@ async fn a_topic_of_maxwell_is_followed() {
     let feed = caught_up_with(&settings, &last).await;
     let at = |position: &str| {
         let mut words = place(position).split(':').skip(2);
-        let Some(file) = words.next() else { return history.get(&(String::new(), 0)) };
+        let Some(file) = words.next() else {
+            return history.get(&(String::new(), 0)).into_iter().collect();
+        };
         let offset = words.next().unwrap().parse().unwrap();
         let place = (file.to_owned(), offset);
-        history.range((Bound::Included(place), Bound::Unbounded)).next().map(|(_, model)| model)
+        history.range((Bound::Included(place), Bound::Unbounded)).next().map(|(_, model)| model).into_iter().collect()
     };
     let checked = check_versions(feed.graph().store(), at).await;
     assert!(checked > 10, "only {checked} versions to compare");

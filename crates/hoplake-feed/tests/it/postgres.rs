@@ -11,9 +11,9 @@ use hoplake_testkit::PostgresServer;
 use serde_json::Value as Json;
 
 use crate::{
-    following::{caught_up, check_versions, followed_with_kills, from_environment},
+    following::{caught_up, check_versions, followed_with_kills, from_environment, has_versions},
     model::Model,
-    reconciling::{damage, repaired, reported},
+    reconciling::{caught_up_with_damage, damage, names_what_was_deleted, repaired, reported},
 };
 
 pub(crate) const TABLES: &str = "
@@ -87,8 +87,16 @@ SELECT json_build_array('Person', person::text, 'memberOf', 'Team', rtrim(team),
 ";
 
 pub(crate) fn expected(server: &PostgresServer) -> Model {
+    after(server, "").1
+}
+
+/// The end of the log, or somewhat before it, and the tables after some statements.
+pub(crate) fn after(server: &PostgresServer, statements: &str) -> (u64, Model) {
     let mut model = Model::default();
-    for line in server.sql("test", &format!("SET TimeZone = UTC; {EXPECTED}")).unwrap().lines() {
+    let asking = format!("{statements}; SELECT pg_current_wal_insert_lsn(); SET TimeZone = UTC; {EXPECTED}");
+    let said = server.sql("test", &asking).unwrap();
+    let (position, rows) = said.split_once('\n').unwrap();
+    for line in rows.lines() {
         let row: Vec<Json> = serde_json::from_str(line).unwrap();
         let text = |at: usize| row[at].as_str().unwrap();
         let properties = row.last().unwrap().as_object().unwrap();
@@ -99,7 +107,7 @@ pub(crate) fn expected(server: &PostgresServer) -> Model {
             _ => model.add_edge((text(0), text(1)), text(2), (text(3), text(4)), properties),
         }
     }
-    model
+    (number(position), model)
 }
 
 pub(crate) struct Dice(pub(crate) fastrand::Rng);
@@ -253,10 +261,6 @@ pub(crate) fn number(position: &str) -> u64 {
     (u64::from_str_radix(high, 16).unwrap() << 32) + u64::from_str_radix(low, 16).unwrap()
 }
 
-pub(crate) fn position(server: &PostgresServer) -> u64 {
-    number(&server.sql("test", "SELECT pg_current_wal_insert_lsn()").unwrap())
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_version_is_what_the_tables_were() {
     let folder = tempfile::tempdir().unwrap();
@@ -270,24 +274,30 @@ async fn every_version_is_what_the_tables_were() {
     }
     let running = tokio::spawn(followed_with_kills(settings.clone(), seed, 200..1_500));
     // By the end of each transaction, or somewhat behind it.
-    let mut history = BTreeMap::from([(position(&server), expected(&server))]);
-    for _ in 0..transactions {
+    let mut history = BTreeMap::from([after(&server, "")]);
+    let mut done = 0;
+    while done < transactions || !has_versions(&settings).await && done < 10 * transactions {
+        done += 1;
         // Until the first copy is made, nothing may change: its position is not that of a transaction.
         if history.len() == 1 {
             while Graph::open(&settings.graph).await.is_err() {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
-            history.insert(position(&server), expected(&server));
+            history.extend([after(&server, "")]);
         }
-        server.sql("test", &dice.transaction()).unwrap();
-        history.insert(position(&server), expected(&server));
+        history.extend([after(&server, &dice.transaction())]);
     }
     running.abort();
     let _ = running.await;
     let feed = caught_up(&settings).await;
     let (found, tables) = (Model::of_graph(feed.graph()).await, expected(&server));
     assert!(found == tables, "at the end: graph | tables\n{}", found.difference(&tables));
-    let at = |position: &str| history.range(number(position)..).next().map(|(_, model)| model);
+    // The server also says where its log is while a transaction is under way, of which nothing is there yet.
+    let at = |position: &str| {
+        let number = number(position);
+        let [before, after] = [history.range(..number).next_back(), history.range(number..).next()];
+        [before, after].into_iter().flatten().map(|(_, model)| model).collect()
+    };
     let checked = check_versions(feed.graph().store(), at).await;
     assert!(checked > 20, "only {checked} versions to compare");
     println!("{} transactions, {checked} versions compared", history.len());
@@ -390,8 +400,10 @@ async fn both_go_on_while_they_are_compared_and_repaired() {
         repaired(&settings).await;
     }
     stop.notify_one();
-    running.await.unwrap().unwrap();
-    caught_up(&settings).await;
+    if let Err(error) = running.await.unwrap() {
+        assert!(names_what_was_deleted(&error), "{error}");
+    }
+    caught_up_with_damage(&settings).await;
     repaired(&settings).await;
     let found = Model::of_graph(&Graph::open(path.to_str().unwrap()).await.unwrap()).await;
     let expected = expected(&server);

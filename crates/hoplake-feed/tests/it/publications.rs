@@ -329,3 +329,56 @@ async fn a_new_partition_that_logs_less_stops_a_feed() {
     feed.run(std::future::pending()).await.unwrap();
     assert_equal(&server, "test", &settings, ROWS, "at the end").await;
 }
+
+/// Rows that come or go with a partition are in the log nowhere.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn partitions_that_come_with_rows_or_go_with_them_stop_a_feed() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = PostgresServer::start(&["fsync=off"]).unwrap();
+    let own = "CREATE TABLE own (LIKE t INCLUDING ALL); INSERT INTO own VALUES (9, 500, 'own');";
+    for (number, (statements, stops)) in [
+        (
+            "CREATE TABLE t_2 PARTITION OF t FOR VALUES FROM (200) TO (300); INSERT INTO t VALUES (4, 250, 'd')"
+                .to_owned(),
+            None,
+        ),
+        (
+            "BEGIN; CREATE TABLE t_2 PARTITION OF t FOR VALUES FROM (200) TO (300) PARTITION BY LIST (k);
+             CREATE TABLE t_3 PARTITION OF t_2 DEFAULT; COMMIT; INSERT INTO t VALUES (4, 250, 'd')"
+                .to_owned(),
+            None,
+        ),
+        (format!("{own} ALTER TABLE t ATTACH PARTITION own FOR VALUES FROM (500) TO (600)"), Some("was attached")),
+        ("ALTER TABLE t DETACH PARTITION t_low".to_owned(), Some("was detached or dropped")),
+        ("DROP TABLE t_rest".to_owned(), Some("was detached or dropped")),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let database = format!("parts{number}");
+        server.sql("postgres", &format!("CREATE DATABASE {database}")).unwrap();
+        let publication = "CREATE PUBLICATION hoplake_p FOR TABLE t WITH (publish_via_partition_root)";
+        server.sql(&database, &format!("{}{publication}", partitioned!())).unwrap();
+        let settings = settings(&server, &database, &folder.path().join(&database), TABLE);
+        let mut feed = caught_up(&settings).await;
+        server.sql(&database, &statements).unwrap();
+        server
+            .sql(&database, "INSERT INTO t VALUES (7, 1, 'g'), (8, 2, 'h') ON CONFLICT DO NOTHING")
+            .or_else(|_| server.sql(&database, "INSERT INTO t VALUES (7, 3, 'g')"))
+            .unwrap();
+        let ran = feed.run(std::future::pending()).await;
+        drop(feed);
+        let once = RunOptions { once: true, ..RunOptions::default() };
+        match stops {
+            None => ran.unwrap_or_else(|error| panic!("{statements}: {error}")),
+            Some(why) => {
+                let error = ran.expect_err(&statements);
+                assert!(error.to_string().contains(why) && error.what_to_do().contains("--resnapshot"), "{error}");
+                let anew = RunOptions { resnapshot: true, ..once.clone() };
+                Feed::open(settings.clone(), anew, Arc::new(())).await.unwrap();
+            }
+        }
+        drop(caught_up(&settings).await);
+        assert_equal(&server, &database, &settings, ROWS, &statements).await;
+    }
+}

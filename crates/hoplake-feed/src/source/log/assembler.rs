@@ -22,7 +22,7 @@ use crate::{
     followed::{StopNote, TableShape},
     source::{
         Following,
-        statements::{Effect, effects},
+        statements::{Effect, effects, shown},
     },
 };
 
@@ -385,8 +385,8 @@ impl Assembler {
                     self.following.tables.entry(table).or_default().extend(names);
                 }
                 Effect::Unfollowable(_, why) if self.following.accepted.as_deref() != Some(&record.at) => {
-                    let shortened: String = sql.chars().take(400).collect();
-                    let note = StopNote::new(&record.at, format!("at {}, {why}: {shortened}", record.at));
+                    let shown = shown(sql, self.following.show_rows);
+                    let note = StopNote::new(&record.at, format!("at {}, {why}: {shown}", record.at));
                     self.queue.push_back(Queued::Stop(note.error()));
                 }
                 Effect::Unfollowable(table, _) => {

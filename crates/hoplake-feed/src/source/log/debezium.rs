@@ -73,7 +73,7 @@ struct Counted {
 
 /// What a record says.
 pub(super) fn decode(text: &str, tables: &Tables) -> Result<Event, FeedError> {
-    let unreadable = |error| FeedError::invalid(format!("it is not a record of Debezium: {error}"));
+    let unreadable = |error| FeedError::invalid(format!("it is not a record of Debezium: {}", super::fault(&error)));
     let mut record: Record<'_> = serde_json::from_str(text).map_err(unreadable)?;
     if let Some(payload) = record.payload {
         record = serde_json::from_str(payload.get()).map_err(unreadable)?;

@@ -150,8 +150,9 @@ impl LogTable {
     /// The cells that an object has; the others are absent.
     pub(super) fn part_of_row(&self, object: &RawValue, is_snapshot: bool) -> Result<Row, FeedError> {
         let table = &self.columns.table;
-        let Fields(fields) = serde_json::from_str(object.get())
-            .map_err(|error| FeedError::invalid(format!("a row of table {table} is not one: {error}")))?;
+        let Fields(fields) = serde_json::from_str(object.get()).map_err(|error| {
+            FeedError::invalid(format!("a row of table {table} is not one: {}", super::fault(&error)))
+        })?;
         let mut row: Row = vec![Cell::Absent; self.decoders.len()].into_boxed_slice();
         for (name, value) in fields {
             let Some(at) = self.positions.get(&*name) else {

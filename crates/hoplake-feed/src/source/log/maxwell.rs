@@ -40,7 +40,7 @@ struct Record<'a> {
 /// What a record says.
 pub(super) fn decode(record: &str, tables: &Tables) -> Result<Event, FeedError> {
     let record: Record<'_> = serde_json::from_str(record)
-        .map_err(|error| FeedError::invalid(format!("it is not a record of Maxwell: {error}")))?;
+        .map_err(|error| FeedError::invalid(format!("it is not a record of Maxwell: {}", super::fault(&error))))?;
     let mark = record.position.as_deref().and_then(|position| Mark::of_binlog(position, record.unix_s()));
     match record.kind.as_str() {
         "insert" | "update" | "delete" => {

@@ -51,7 +51,7 @@ use self::{
     place::{LogPosition, Offsets},
     stream::{LogStream, Opened},
     transport::{Log, Record},
-    values::{Style, brief},
+    values::{Style, brief, fault},
 };
 use super::{Following, Purpose, RowSink, Snapshot, Source, TransactionStream};
 use crate::{

@@ -12,7 +12,7 @@ use base64::{
 };
 use bigdecimal::{BigDecimal, num_bigint::BigInt};
 use hoplake::Value;
-use serde_json::value::RawValue;
+use serde_json::{error::Category, value::RawValue};
 
 use super::Database;
 use crate::{
@@ -390,7 +390,7 @@ fn of_decimal(precision: usize, scale: usize) -> Kind {
 
 fn read(raw: &RawValue) -> Result<Json<'_>, String> {
     let text = raw.get();
-    let unreadable = |error: serde_json::Error| format!("it is not JSON: {error}");
+    let unreadable = |error: serde_json::Error| format!("it is not JSON: {}", fault(&error));
     Ok(match text.as_bytes().first() {
         Some(b'n') => Json::Null,
         Some(b't') => Json::Bool(true),
@@ -413,6 +413,17 @@ impl Json<'_> {
             Json::Text(_) => "a text",
             Json::List(_) => "a list",
         }
+    }
+}
+
+/// What is wrong with JSON, without what it says: an error of a wrong type repeats the value.
+pub(super) fn fault(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    match error.classify() {
+        Category::Data if !text.starts_with("missing field") => {
+            format!("a field is not what it has to be at line {} column {}", error.line(), error.column())
+        }
+        _ => text,
     }
 }
 

@@ -36,12 +36,12 @@ use std::{
 use async_trait::async_trait;
 use mysql_async::{Conn, Opts, OptsBuilder, prelude::Queryable};
 
-use self::{charsets::Charsets, gtid::Gtids};
+use self::{charsets::Charsets, gtid::Gtids, table_version::is_unsaid};
 use super::{Backlog, Following, Purpose, Snapshot, Source, TransactionStream, UnequalKey, shown};
 use crate::{
     Catalogue, FeedError, FeedErrorKind, Settings, TableName,
     error::COPY_ANEW,
-    followed::{TableShape, shapes_of},
+    followed::{ColumnShape, TableShape, shapes_of},
     mapping::ComparedKey,
 };
 
@@ -172,7 +172,9 @@ impl Source for MariaDb {
         tables: &[TableName],
     ) -> Result<BTreeMap<TableName, TableShape>, FeedError> {
         let mut shapes = shapes_of(catalogue, tables);
-        shapes.values_mut().flat_map(|shape| &mut shape.columns).for_each(|column| column.kind = None);
+        // What a map of the log says itself is not kept.
+        let keep = |column: &mut ColumnShape| column.kind = column.kind.take().filter(|kind| is_unsaid(kind));
+        shapes.values_mut().flat_map(|shape| &mut shape.columns).for_each(keep);
         Ok(shapes)
     }
 

@@ -28,7 +28,7 @@ use crate::{
     source::{
         Following, TransactionStream,
         open_transaction::OpenTransaction,
-        statements::{Effect, effects},
+        statements::{Effect, effects, shown},
     },
 };
 
@@ -214,12 +214,13 @@ impl Binlog {
                 Effect::Unfollowable(table, why) => {
                     let position = self.position.to_string();
                     if self.following.accepted.as_deref() != Some(&position) {
-                        let shortened: String = statement.chars().take(400).collect();
-                        let why = format!("at {position}, {why}: {shortened}");
+                        let shown = shown(statement, self.following.show_rows);
+                        let why = format!("at {position}, {why}: {shown}");
                         return Err(StopNote::new(position, why).error());
                     }
                     // Its next row says what it is.
                     if let Some(table) = table {
+                        self.versions.remove(&table);
                         let shape = self.following.forget(&table);
                         open.transaction.note(table, shape);
                     }
@@ -250,7 +251,8 @@ impl Binlog {
             None => {
                 let mut conn = self.server.connect().await?;
                 let bytes_max = self.following.transaction_bytes_max;
-                let version = TableVersion::new(map, &followed, &self.charsets, &mut conn, bytes_max).await?;
+                let kept = self.following.shapes.get(&name).cloned().unwrap_or_default();
+                let version = TableVersion::new(map, &followed, &kept, &self.charsets, &mut conn, bytes_max).await?;
                 self.compare(&name, &version.names)?;
                 let version = Arc::new(version);
                 self.versions.insert(name, version.clone());
@@ -263,9 +265,12 @@ impl Binlog {
 
     /// Refuses a table that has other columns than it had, which no statement in the log explains.
     fn compare(&mut self, table: &TableName, names: &[Name]) -> Result<(), FeedError> {
-        let now =
-            TableShape { columns: names.iter().cloned().map(ColumnShape::named).collect(), ..TableShape::default() };
         let was = self.following.shapes.get(table).cloned().unwrap_or_default();
+        let kept = |name: &Name| ColumnShape {
+            kind: was.kind_of(name).map(str::to_owned),
+            ..ColumnShape::named(name.clone())
+        };
+        let now = TableShape { columns: names.iter().map(kept).collect(), ..TableShape::default() };
         let carried = self.following.tables.entry(table.clone()).or_default();
         match was.drift(&now, carried, |was, is| was == is) {
             Drift::Same => return Ok(()),

@@ -1,7 +1,8 @@
 //! A table as the log describes it, and its rows.
 //!
-//! A *version* is made of a table map. Values are read by the map alone; the catalogue adds what no map says: that bytes are a `uuid` or
-//! an address, that a column is computed when it is read, or that it is the end of a row's period.
+//! A *version* is made of a table map. Values are read by the map alone. What no map says is whether bytes are a `uuid` or an address:
+//! the graph keeps that with its position, and the catalogue says it of columns that came later. The catalogue also says that a column is
+//! computed when it is read, or that it is the end of a row's period.
 //!
 //! **Tables with system versioning** log the past as rows, too: an update inserts the row as it was, and a deletion is an update of the
 //! period's end. A row whose period has not ended is the current one; the others are none.
@@ -21,7 +22,7 @@ use super::{
     logged::{Hint, Logged},
     table_map::{Bytes, LoggedColumn, TableMap, types},
 };
-use crate::{Cell, Columns, FeedError, Images, Row, TableName, source::declared::declaration};
+use crate::{Cell, Columns, FeedError, Images, Row, TableName, followed::TableShape, source::declared::declaration};
 
 /// The ends of a period that has none: the last moment that a server knows, of 31 and of 32 bits.
 const NO_END: [i64; 2] = [2_147_483_647_999_999, 4_294_967_295_999_999];
@@ -48,10 +49,12 @@ struct Known {
 }
 
 impl TableVersion {
-    /// Of a table map. `followed` are the columns that are carried into the graph; a value may take `bytes_max`.
+    /// Of a table map. `followed` are the columns that are carried into the graph, `kept` is what is known of the table at its position; a
+    /// value may take `bytes_max`.
     pub(super) async fn new(
         map: TableMap,
         followed: &BTreeSet<Name>,
+        kept: &TableShape,
         charsets: &Charsets,
         conn: &mut Conn,
         bytes_max: u64,
@@ -68,7 +71,10 @@ impl TableVersion {
                 None => Charset::Utf8,
             };
             let of_catalogue = known.get(&column.name);
-            let hint = of_catalogue.map_or(Hint::Unknown, |known| known.hint);
+            let hint = match kept.kind_of(&column.name) {
+                Some(declared) => hint_of(declared),
+                None => of_catalogue.map_or(Hint::Unknown, |known| known.hint),
+            };
             let decoder = Logged::new(column, &charset, hint, bytes_max).map_err(|kind| {
                 let why = format!("table {}: column {} has type {kind}", columns.table, column.name);
                 FeedError::invalid(format!("{why} in the log, which cannot be read"))
@@ -158,6 +164,20 @@ fn implicit_row_end(columns: &[LoggedColumn], known: &HashMap<Name, Known>) -> O
     (is_hidden(start, "row_start") && is_hidden(end, "row_end")).then(|| columns.len() - 1)
 }
 
+fn hint_of(declared: &str) -> Hint {
+    match declaration(declared).0.as_str() {
+        "uuid" => Hint::Uuid,
+        "inet4" => Hint::Inet4,
+        "inet6" => Hint::Inet6,
+        _ => Hint::Binary,
+    }
+}
+
+/// Whether the log does not say of what type the values of a column are.
+pub(super) fn is_unsaid(declared: &str) -> bool {
+    hint_of(declared) != Hint::Binary || declared.starts_with("binary(")
+}
+
 /// What the catalogue says of the columns of a table.
 async fn known(conn: &mut Conn, table: &TableName) -> Result<HashMap<Name, Known>, FeedError> {
     let statement = format!(
@@ -169,12 +189,7 @@ async fn known(conn: &mut Conn, table: &TableName) -> Result<HashMap<Name, Known
     let columns: Vec<(String, String, String, Option<String>)> =
         conn.query(statement).await.map_err(|error| failed("read the columns of a table", &error))?;
     let known = |(name, declared, extra, expression): (String, String, String, Option<String>)| {
-        let hint = match declaration(&declared).0.as_str() {
-            "uuid" => Hint::Uuid,
-            "inet4" => Hint::Inet4,
-            "inet6" => Hint::Inet6,
-            _ => Hint::Binary,
-        };
+        let hint = hint_of(&declared);
         let is_virtual = extra.to_ascii_uppercase().contains("VIRTUAL GENERATED");
         let is_row_end = expression.as_deref().is_some_and(catalogue::is_row_end);
         (Name::from(name), Known { hint, is_virtual, is_row_end })

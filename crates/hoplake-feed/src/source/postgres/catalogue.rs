@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use hoplake::Name;
 
 use super::{
-    Connection, Row, quoted, text,
+    Connection, Row, UnequalKey, identifier, quoted, text,
     values::{Decoder, Scalar},
 };
 use crate::{
     BeforeImages, Catalogue, Column, Columns, FeedError, ForeignKey, Rule, Table, TableName,
     followed::{ColumnShape, TableShape},
+    mapping::ComparedKey,
 };
 
 /// What of a column's type decides how it is read: of a domain its base, of an array its items. Arrays of anything but plain types are
@@ -50,9 +51,10 @@ async fn columns(connection: &mut Connection, schemas: &str) -> Result<BTreeMap<
         .query(&format!(
             "SELECT c.oid, n.nspname, c.relname, c.relreplident, a.attname, \
              CASE t.typtype WHEN 'd' THEN format_type(t.typbasetype, t.typtypmod) ELSE format_type(a.atttypid, a.atttypmod) END, \
-             a.attnotnull, a.attgenerated <> '' , {TYPE} FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
+             a.attnotnull, a.attgenerated <> '' , {TYPE}, CASE WHEN NOT l.collisdeterministic THEN l.collname \
+             WHEN coalesce(b.typname, t.typname) IN ('numeric', 'citext') THEN coalesce(b.typname, t.typname) END FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
              JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped \
-             JOIN pg_type t ON t.oid = a.atttypid {TYPE_JOINS} \
+             JOIN pg_type t ON t.oid = a.atttypid {TYPE_JOINS} LEFT JOIN pg_collation l ON l.oid = a.attcollation \
              WHERE n.nspname IN ({schemas}) AND c.relkind IN ('r', 'p') AND NOT c.relispartition ORDER BY c.oid, a.attnum"
         ))
         .await?;
@@ -75,7 +77,9 @@ async fn columns(connection: &mut Connection, schemas: &str) -> Result<BTreeMap<
         let kind = (!is_generated).then(|| decoder(&row, 8).kind());
         let is_nullable = value(6) != "t";
         let (name, declared) = (value(4).into(), value(5));
-        table.columns.push(Column { name, declared, kind, suggested: None, is_nullable, compared_by: None });
+        // 1.5 is 1.50, and by some collations texts are equal that differ.
+        let compared_by = text(&row, 10).map(Name::from);
+        table.columns.push(Column { name, declared, kind, suggested: None, is_nullable, compared_by });
     }
     Ok(tables)
 }
@@ -158,7 +162,8 @@ pub(super) async fn shapes(
     if names.is_empty() {
         return Ok(BTreeMap::new());
     }
-    // A rewrite of a partitioned table is one of its partitions. A row of a catalogue has another xmin after each change.
+    // A rewrite of a partitioned table is one of its partitions. A row of a catalogue has another xmin after each change: a partition that
+    // was made as one has that of its type, and one that was attached (`+`) a later one. A composite type's attributes change all its values.
     let rows = connection
         .query(&format!(
             "SELECT n.nspname, c.relname, c.oid, CASE c.relkind WHEN 'p' THEN \
@@ -166,7 +171,12 @@ pub(super) async fn shapes(
              ELSE pg_relation_filenode(c.oid)::text END, \
              concat_ws(' ', c.relpersistence, p.oid, p.xmin, r.oid, r.xmin), a.attname, a.attnum, concat_ws(' ', a.atttypid || ':' || a.atttypmod, \
              (SELECT string_agg(e.oid || '=' || encode(convert_to(e.enumlabel, 'UTF8'), 'hex'), ' ' ORDER BY e.oid) FROM pg_enum e \
-             WHERE e.enumtypid IN (t.oid, t.typelem))), a.xmin \
+             WHERE e.enumtypid IN (t.oid, t.typelem, t.typbasetype)), \
+             (SELECT 'row=' || string_agg(concat_ws(':', m.attnum, m.atttypid, m.atttypmod), ',' ORDER BY m.attnum) FROM pg_attribute m \
+             JOIN pg_type k ON k.typrelid = m.attrelid AND k.typtype = 'c' WHERE m.attnum > 0 AND k.oid IN (t.oid, t.typelem, t.typbasetype))), \
+             a.xmin, CASE c.relkind WHEN 'p' THEN coalesce((SELECT string_agg(concat(i.inhrelid, CASE WHEN i.xmin <> y.xmin THEN '+' END), ' ') \
+             FROM pg_partition_tree(c.oid) p JOIN pg_inherits i ON i.inhrelid = p.relid JOIN pg_class k ON k.oid = i.inhrelid \
+             JOIN pg_type y ON y.oid = k.reltype WHERE p.level > 0), '') END \
              FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
              LEFT JOIN pg_publication p ON p.pubname = {} \
              LEFT JOIN pg_publication_rel r ON r.prpubid = p.oid AND r.prrelid = c.oid \
@@ -184,6 +194,7 @@ pub(super) async fn shapes(
             id: value(2).parse().ok(),
             storage: text(&row, 3),
             published: Some(value(4)),
+            partitions: text(&row, 9).map(|all| all.split_whitespace().filter_map(partition).collect()),
             columns: Vec::new(),
         });
         shape.columns.push(ColumnShape {
@@ -194,6 +205,37 @@ pub(super) async fn shapes(
         });
     }
     Ok(shapes)
+}
+
+/// A partition's number, and whether it was a table of its own.
+fn partition(text: &str) -> Option<(u32, bool)> {
+    let number = text.strip_suffix('+');
+    Some((number.unwrap_or(text).parse().ok()?, number.is_some()))
+}
+
+/// A row whose foreign key is not the same text as the key that it names.
+pub(super) async fn unequal(connection: &mut Connection, key: &ComparedKey) -> Result<Option<UnequalKey>, FeedError> {
+    let of = |alias: char, name: &Name| format!("{alias}.{}", identifier(name));
+    let text_of = |alias: char, names: &[Name]| {
+        let columns: Vec<_> = names.iter().map(|name| format!("{}::text", of(alias, name))).collect();
+        format!("concat_ws(':', {})", columns.join(", "))
+    };
+    let row: Vec<_> =
+        key.row.iter().map(|name| format!("concat({}, {})", quoted(&format!("{name}=")), of('c', name))).collect();
+    let equal = key.columns.iter().zip(&key.target_columns);
+    let equal: Vec<_> = equal.map(|(from, to)| format!("{} = {}", of('c', from), of('p', to))).collect();
+    let (names, target) = (text_of('c', &key.columns), text_of('p', &key.target_columns));
+    let rows = connection
+        .query(&format!(
+            "SELECT concat_ws(' ', {}), {names}, {target} FROM {} c JOIN {} p ON {} WHERE {names} COLLATE \"C\" <> {target} COLLATE \"C\" LIMIT 1",
+            row.join(", "),
+            key.table.quoted('"'),
+            key.target.quoted('"'),
+            equal.join(" AND ")
+        ))
+        .await?;
+    let of_row = |row: &Row| Some(UnequalKey { row: text(row, 0)?, names: text(row, 1)?, target: text(row, 2)? });
+    Ok(rows.first().and_then(of_row))
 }
 
 /// Whether all values of a type, as [`shapes`] writes it, are the same in another one.

@@ -34,8 +34,11 @@ use url::Url;
 use xxhash_rust::xxh3::xxh3_64;
 
 use self::tunnel::TlsServer;
-use super::{Backlog, Following, Purpose, Snapshot, Source, TransactionStream, shown};
-use crate::{Catalogue, FeedError, FeedErrorKind, Settings, TableName, error::COPY_ANEW, followed::TableShape};
+use super::{Backlog, Following, Purpose, Snapshot, Source, TransactionStream, UnequalKey, shown};
+use crate::{
+    Catalogue, FeedError, FeedErrorKind, Settings, TableName, error::COPY_ANEW, followed::TableShape,
+    mapping::ComparedKey,
+};
 
 /// Text forms that do not depend on the server's settings; and that it says every three seconds that nothing happens.
 const OPTIONS: &str = "-c TimeZone=UTC -c DateStyle=ISO -c IntervalStyle=iso_8601 -c extra_float_digits=1 -c bytea_output=hex -c wal_sender_timeout=6s";
@@ -279,6 +282,10 @@ impl Source for Postgres {
 
     async fn filled(&self, table: &TableName, columns: &[Name]) -> Result<Option<String>, FeedError> {
         catalogue::filled(&mut self.connect().await?, table, columns).await
+    }
+
+    async fn unequal(&self, key: &ComparedKey) -> Result<Option<UnequalKey>, FeedError> {
+        catalogue::unequal(&mut self.connect().await?, key).await
     }
 
     async fn snapshot<'a>(&'a self, purpose: Purpose) -> Result<Box<dyn Snapshot + 'a>, FeedError> {

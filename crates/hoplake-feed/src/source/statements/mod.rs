@@ -12,9 +12,15 @@ use hoplake::Name;
 
 use self::{
     alter::{Clause, clause},
-    tokens::{Words, tokens},
+    tokens::{Words, tokens, without_values},
 };
 use crate::TableName;
+
+/// Characters of a statement that an error has.
+const SHOWN_MAX: usize = 400;
+
+/// Statements about rows, which say what is in them.
+const OF_ROWS: [&str; 5] = ["INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD"];
 
 /// The tables that are followed, and their columns that are carried into the graph.
 pub(super) type Followed = BTreeMap<TableName, BTreeSet<Name>>;
@@ -51,6 +57,15 @@ pub(super) fn effects(statement: &str, database: &str, followed: &Followed) -> V
     Statement { database, followed }.effects(words)
 }
 
+/// A statement as errors show it: what it does to tables without its texts, and of one about rows only what it is.
+pub(super) fn shown(statement: &str, show_rows: bool) -> String {
+    let text = match show_rows {
+        true => statement.to_owned(),
+        false => without_values(statement, &OF_ROWS),
+    };
+    text.chars().take(SHOWN_MAX).collect()
+}
+
 fn is_ddl(statement: &str) -> bool {
     let text = statement.trim_start();
     ["ALTER", "DROP", "RENAME", "TRUNCATE", "CREATE OR REPLACE TABLE"]
@@ -73,7 +88,7 @@ struct Statement<'a> {
 
 impl Statement<'_> {
     fn effects(&self, mut words: Words<'_>) -> Vec<Effect> {
-        for verb in ["INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD"] {
+        for verb in OF_ROWS {
             if words.take(verb) {
                 return if words.is("INDEX") { Vec::new() } else { self.of_rows(verb, words) };
             }

@@ -99,6 +99,45 @@ fn quoted(text: &str, quote: char, has_escapes: bool) -> Option<(String, &str)> 
     None
 }
 
+/// A statement with `'…'` in the place of its texts, and without comments. What is about rows has their values: of it there is the first
+/// word alone.
+pub(super) fn without_values(statement: &str, of_rows: &[&str]) -> String {
+    const TEXT: &str = "'…'";
+    let first = tokens(statement).and_then(|all| all.into_iter().next());
+    match first {
+        Some(Token::Word(verb)) if !of_rows.iter().any(|it| verb.eq_ignore_ascii_case(it)) => {}
+        Some(Token::Word(verb)) => return format!("{verb} …"),
+        // What is not understood may have anything.
+        _ => return "…".to_owned(),
+    }
+    let mut shown = String::new();
+    let mut rest = statement;
+    while let Some(first) = rest.chars().next() {
+        let after = &rest[first.len_utf8()..];
+        rest = match first {
+            '\'' | '"' => {
+                shown.push_str(TEXT);
+                // Without an end as one of the two kinds of text, nothing more is shown.
+                [true, false].into_iter().find_map(|escapes| quoted(after, first, escapes)).map_or("", |(_, rest)| rest)
+            }
+            '`' => {
+                let end = quoted(after, first, false).map_or("", |(_, rest)| rest);
+                shown.push_str(&rest[..rest.len() - end.len()]);
+                end
+            }
+            '#' => after_line(rest),
+            '-' if is_comment(after) => after_line(rest),
+            '/' if after.starts_with('*') => after_comment(after).unwrap_or_default(),
+            '*' if after.starts_with('/') => &after[1..],
+            _ => {
+                shown.push(first);
+                after
+            }
+        };
+    }
+    shown.trim().to_owned()
+}
+
 /// Reads tokens from left to right.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Words<'a>(&'a [Token]);
@@ -236,6 +275,26 @@ impl<'a> Words<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_shown_of_a_statement_has_no_values() {
+        for (statement, expected) in [
+            ("ALTER TABLE t DROP `a``'b'`, COMMENT='secret \\' it''s'", "ALTER TABLE t DROP `a``'b'`, COMMENT='…'"),
+            (
+                "alter table t add a text default \"secret\" -- secret\n, drop b",
+                "alter table t add a text default '…' \n, drop b",
+            ),
+            ("/* secret */ ALTER /* secret */ TABLE t DROP a # secret", "ALTER  TABLE t DROP a"),
+            ("/*!40000 ALTER TABLE t DROP a */", "ALTER TABLE t DROP a"),
+            ("INSERT INTO t VALUES (1, 'secret', 5)", "INSERT …"),
+            ("update t set a = 5", "update …"),
+            ("ALTER TABLE t COMMENT 'secret", "…"),
+            (r"ALTER TABLE t COMMENT 'secret\', DROP a", "ALTER TABLE t COMMENT '…', DROP a"),
+            ("'secret'", "…"),
+        ] {
+            assert_eq!(without_values(statement, &["INSERT", "UPDATE"]), expected, "{statement}");
+        }
+    }
 
     #[test]
     fn comments_and_quotes_hide_what_is_in_them() {

@@ -1,9 +1,12 @@
 //! From user keys to vertices and back.
 
-use std::{collections::BTreeMap, ops::Range};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+};
 
 use arrow_array::{ArrayRef, cast::AsArray, types::Int64Type};
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, try_join};
 use hoplake_format::{
     FormatError, Key, KeyType, LabelId, VertexId,
     constants::KEY_COLUMN,
@@ -34,6 +37,8 @@ pub(crate) struct Sought<'a> {
     pub(crate) runs: Vec<(&'a Run, bool)>,
     /// Ascending, each with its position in the answer.
     pub(crate) keys: Vec<(&'a Key, usize)>,
+    /// The label whose rows are read next, if one of the keys may be there: the ends of its tables are read with the keys.
+    pub(crate) table: Option<LabelId>,
 }
 
 /// Keys that one index block leads to.
@@ -42,6 +47,7 @@ struct Asked<'a, 'k> {
     section: Section<'a>,
     run: (&'a Run, bool),
     keys: Vec<(&'k Key, usize)>,
+    table: Option<LabelId>,
 }
 
 /// A block that may hold keys, and which.
@@ -62,11 +68,22 @@ impl Snapshot {
         keys: &'a [(LabelId, Key)],
         branch: &'a mut Branch,
     ) -> BoxFuture<'a, Result<Vec<Option<VertexId>>, EngineError>> {
+        self.look_up_before_rows(keys, BTreeSet::new(), branch)
+    }
+
+    /// As [`Self::look_up`], for a caller that then reads rows of `tables` that were found: what that needs is in the same wave, unless
+    /// it is known without a read that no key of the label is there.
+    pub(crate) fn look_up_before_rows<'a>(
+        &'a self,
+        keys: &'a [(LabelId, Key)],
+        tables: BTreeSet<LabelId>,
+        branch: &'a mut Branch,
+    ) -> BoxFuture<'a, Result<Vec<Option<VertexId>>, EngineError>> {
         Box::pin(async move {
             for (label, key) in keys {
                 self.check_key_type(*label, key)?;
             }
-            let entries = self.key_entries(keys, 0, branch).await?;
+            let entries = self.key_entries(keys, 0, &tables, branch).await?;
             let vertex = |((label, _), entry): (&(LabelId, Key), Option<KeyEntry>)| {
                 entry.filter(|entry| !entry.gone).and_then(|entry| VertexId::new(*label, entry.number))
             };
@@ -75,19 +92,24 @@ impl Snapshot {
     }
 
     /// The entry of each key in the newest run that has one, among those that have changes of later versions than
-    /// `newer_than`. One wave.
+    /// `newer_than`, and with them the ends of `tables`. One wave.
     pub(crate) async fn key_entries(
         &self,
         keys: &[(LabelId, Key)],
         newer_than: u64,
+        tables: &BTreeSet<LabelId>,
         branch: &mut Branch,
     ) -> Result<Vec<Option<KeyEntry>>, EngineError> {
         let mut order: Vec<usize> = (0..keys.len()).collect();
         // In order, keys of one block follow each other, and each block is asked for once.
         order.sort_unstable_by(|a, b| keys[*a].cmp(&keys[*b]));
-        let of_label = |order: &[usize]| Sought {
-            runs: self.key_runs(keys[order[0]].0, newer_than),
-            keys: order.iter().map(|number| (&keys[*number].1, *number)).collect(),
+        let of_label = |order: &[usize]| {
+            let label = keys[order[0]].0;
+            Sought {
+                runs: self.key_runs(label, newer_than),
+                keys: order.iter().map(|number| (&keys[*number].1, *number)).collect(),
+                table: tables.contains(&label).then_some(label),
+            }
         };
         let sought: Vec<_> = order.chunk_by(|a, b| keys[*a].0 == keys[*b].0).map(of_label).collect();
         self.entries(&sought, keys.len(), branch).await
@@ -110,7 +132,7 @@ impl Snapshot {
         branch: &mut Branch,
     ) -> Result<Vec<Option<KeyEntry>>, EngineError> {
         let mut locations: Vec<SectionLocation> = Vec::new();
-        for Sought { runs, keys } in sought {
+        for Sought { runs, keys, .. } in sought {
             for (run, _) in runs {
                 locations.extend(keys.iter().filter_map(|(key, _)| run.location_of_key(key)));
                 locations.dedup();
@@ -138,8 +160,14 @@ impl Snapshot {
         }
         // All runs are read in one wave, though the newest decides: one after the other they would take a wave each.
         let requests: Vec<_> = blocks.iter().map(|block| block.asked.section.request(block.range.clone())).collect();
-        let payloads = self.reader().read(&requests, branch).await?;
-        if branch.wave() > filtered {
+        let tables: BTreeSet<LabelId> = blocks.iter().filter_map(|block| block.asked.table).collect();
+        let tables: Vec<_> = tables.into_iter().collect();
+        let mut for_tables = branch.clone();
+        let payloads = async { Ok::<_, EngineError>(self.reader().read(&requests, branch).await?) };
+        let (payloads, ()) = try_join(payloads, self.load_property_metadata(&tables, &mut for_tables)).await?;
+        let has_waited = branch.wave() > filtered;
+        branch.join([&for_tables]);
+        if has_waited {
             self.read_in_full(blocks.iter().map(|block| block.asked.index.section), branch.context());
         }
         let mut entries: Vec<Option<KeyEntry>> = vec![None; count];
@@ -169,7 +197,7 @@ impl Snapshot {
         'k: 'a,
     {
         let mut asked: Vec<Asked<'a, 'k>> = Vec::new();
-        for Sought { runs, keys } in sought {
+        for Sought { runs, keys, table } in sought {
             for run in runs {
                 let begin = asked.len();
                 for (key, number) in keys {
@@ -180,7 +208,10 @@ impl Snapshot {
                     // Keys ascend, so only the last index block can be the same.
                     match asked[begin..].last_mut().filter(|asked| asked.index == index) {
                         Some(asked) => asked.keys.push((*key, *number)),
-                        None => asked.push(Asked { index, section, run: *run, keys: vec![(*key, *number)] }),
+                        None => {
+                            let keys = vec![(*key, *number)];
+                            asked.push(Asked { index, section, run: *run, keys, table: *table });
+                        }
                     }
                 }
             }

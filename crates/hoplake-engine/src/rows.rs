@@ -151,7 +151,7 @@ impl Snapshot {
         let keys: Vec<_> = ordinals.iter().map(|ordinal| Key::Int64(*ordinal as i64)).collect();
         let mut sought: Vec<_> = keys.iter().zip(0..).collect();
         sought.sort_unstable();
-        let entries = self.entries(&[Sought { runs, keys: sought }], ordinals.len(), branch).await?;
+        let entries = self.entries(&[Sought { runs, keys: sought, table: None }], ordinals.len(), branch).await?;
         Ok(entries.into_iter().map(|entry| entry.map(|entry| (entry.until, entry.number))).collect())
     }
 

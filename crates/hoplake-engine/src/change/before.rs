@@ -17,7 +17,7 @@ use super::{
     resolved::{Pair, Resolved, Vertex},
 };
 use crate::{
-    Edges, EngineError, Frontier, Neighbour, Snapshot,
+    Edges, EngineError, Expected, Frontier, Neighbour, Snapshot,
     hop::{Hop, HopDirection},
     property_index::Items,
 };
@@ -163,7 +163,14 @@ impl Resolved {
             let frontier: Frontier = sources.keys().copied().collect();
             let hop = Hop::along(HopDirection::Out, label);
             // Lists are found by source, so all targets of a source come, and those of other pairs are dropped.
-            let edges = snapshot.neighbours(&frontier, &hop, &mut line).await?;
+            let mut near: Vec<_> = sources.keys().map(|source| source.label()).collect();
+            near.dedup();
+            // Their properties are read next.
+            let edges = snapshot.edge_tables(&near, &hop).into_iter().collect();
+            let expected = Expected { edges, ..Expected::default() };
+            let hop_to_all =
+                async |snapshot: &Arc<Snapshot>, line: &mut Branch| snapshot.neighbours(&frontier, &hop, line).await;
+            let edges = expected.alongside(snapshot, &mut line, hop_to_all).await?;
             let edges: Edges = edges.iter().filter(|edge| sources[&edge.from].contains(&edge.to)).collect();
             // Edge types with this label may have different properties; one read has the columns of all.
             let names: BTreeSet<_> = types().flat_map(|it| &it.properties).map(|it| it.name.clone()).collect();

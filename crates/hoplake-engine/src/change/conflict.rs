@@ -3,7 +3,7 @@
 
 use std::{
     cmp::Ordering,
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     sync::Arc,
 };
 
@@ -161,7 +161,8 @@ pub(super) async fn check_conflicts(
     // The look-ups do not depend on each other: all of them are one wave.
     let mut lines = [branch.clone(), branch.clone(), branch.clone()];
     let [of_keys, of_rows, of_pairs] = &mut lines;
-    let entries = newest.key_entries(&keys, base, of_keys);
+    let no_tables = BTreeSet::new();
+    let entries = newest.key_entries(&keys, base, &no_tables, of_keys);
     let changed = of_rows.each(&by_label, |(label, (ordinals, ends)), mut line| async move {
         let changed = newest.changed_rows(*label, ordinals, base, &mut line).await?;
         let first = ends.iter().zip(changed).find(|(_, changed)| changed.is_some()).map(|(end, _)| *end);

@@ -1,6 +1,6 @@
 //! Numbers for what a batch names, so that a million edges compare and sort as numbers.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use foldhash::fast::RandomState;
 use hoplake_format::{KeyType, LABELS_MAX, LabelId, VertexId};
@@ -300,6 +300,33 @@ impl Names {
         added
     }
 
+    /// The labels of which rows will be read if their vertices exist: those that are changed in part, or have an index whose values
+    /// change.
+    fn tables_to_read(&self, batch: &Batch, snapshot: &Snapshot) -> BTreeSet<LabelId> {
+        let (schema, manifest) = (snapshot.schema(), snapshot.manifest());
+        let mut tables = BTreeSet::new();
+        for ((_, at), named) in self.all(batch).zip(&self.changes) {
+            let is_whole = match at.change {
+                Single::One(Operation::UpsertVertex { replace, .. }) => *replace,
+                Single::One(Operation::DeleteVertex { .. }) => true,
+                Single::Row(columns, _) if columns.ends().is_none() => columns.replaces(),
+                Single::One(_) | Single::Row(..) => continue,
+            };
+            let name = &self.vertex_labels[self.ends[named.ends[0] as usize].label as usize];
+            let Some(id) = schema.label_id(name).filter(|id| !tables.contains(id)) else { continue };
+            let names = |property: &str| match at.change {
+                Single::Row(columns, row) => columns.names(row, property),
+                Single::One(one) => one.properties().is_some_and(|all| all.get(property).is_some()),
+            };
+            let properties = schema.label(id).into_iter().flat_map(|label| &label.properties);
+            let is_partial = !is_whole && properties.into_iter().any(|property| !names(&property.name));
+            if is_partial || manifest.indexes_of(id).next().is_some() {
+                tables.insert(id);
+            }
+        }
+        tables
+    }
+
     /// Which of the vertices exist, by number, and whether one that may be added has the key of a vertex of another label, if that is not
     /// known to be so already. One wave.
     ///
@@ -352,7 +379,8 @@ impl Names {
                 number
             })
             .collect();
-        let mut found = snapshot.look_up(&keys, branch).await?.into_iter();
+        let tables = self.tables_to_read(batch, snapshot);
+        let mut found = snapshot.look_up_before_rows(&keys, tables, branch).await?.into_iter();
         let mut known = vec![None; self.ends.len()];
         numbers.into_iter().zip(&mut found).for_each(|(number, found)| known[number] = found);
         let shares_key =

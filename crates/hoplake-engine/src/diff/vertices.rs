@@ -82,7 +82,7 @@ impl VertexWork {
         let snapshot = both.snapshots[side].clone();
         let Some(id) = snapshot.schema().label_id(&self.label) else { return Ok(keys) };
         let runs = own_keys(both, side, id).into_iter().map(|run| (run, false)).collect();
-        let sought = Sought { runs, keys: keys.iter().zip(0..).collect() };
+        let sought = Sought { runs, keys: keys.iter().zip(0..).collect(), table: None };
         let mut branch = both.branch.clone();
         let named = snapshot.entries(&[sought], keys.len(), &mut branch).await?;
         both.branch.join([&branch]);

@@ -228,7 +228,11 @@ impl ChangeLog {
     }
 }
 
-fn address(url: &str, source: &SourceSettings) -> Result<Address, FeedError> {
+fn address(
+    url: &str,
+    // Only a server of logs has a password.
+    #[cfg_attr(not(feature = "kafka"), allow(unused_variables))] source: &SourceSettings,
+) -> Result<Address, FeedError> {
     if url == "-" {
         return Ok(Address::Input);
     }

@@ -52,9 +52,9 @@ impl Log {
         Box::pin(async move {
             let mut branch = QueryContext::new().branch();
             let newest = newest(&reader, &mut branch).await?;
-            let read = [Ok(newest.clone())].into();
-            let next = newest.version - 1;
-            Ok(Self { reader, newest, read, next, branch })
+            // From its own slot, too: the hint may be the only copy of its manifest that is left.
+            let next = newest.version;
+            Ok(Self { reader, newest, read: VecDeque::new(), next, branch })
         })
     }
 

@@ -121,6 +121,11 @@ impl S3Server {
         BUCKET
     }
 
+    /// The folder in which the server keeps the bucket; below `.sgwtmp` are parts of unfinished uploads. Of Versity alone.
+    pub fn folder_of_bucket(&self) -> PathBuf {
+        self.folder.path().join("data").join(BUCKET)
+    }
+
     /// The `s3://` address of a prefix in the bucket.
     pub fn url(&self, prefix: &str) -> String {
         format!("s3://{BUCKET}/{prefix}")

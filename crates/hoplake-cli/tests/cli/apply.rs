@@ -8,6 +8,11 @@ use std::{
 };
 
 use arrow_array::{ArrayRef, Date32Array, Int32Array, RecordBatch, StringArray};
+use parquet::{
+    data_type::{ByteArray, ByteArrayType, Int64Type, Int96, Int96Type},
+    file::writer::SerializedFileWriter,
+    schema::parser::parse_message_type,
+};
 use serde_json::{Value, json};
 
 use crate::hoplake::Shell;
@@ -295,4 +300,123 @@ fn a_feed_that_another_one_overtook_is_in_conflict() {
     let said = "of source crm the graph has \"17\", and the batch goes on from nothing";
     assert!(run.err.contains(said), "{}", run.err);
     assert_eq!(feed("17", "18").ok().json()[0]["version"], 3);
+}
+
+#[test]
+fn an_integer_that_a_float64_does_not_have_is_refused() {
+    let shell = Shell::empty();
+    shell.write("v.csv", "~id,~label,weight:Double,weights:Double[]\n1,P,9007199254740992,1\n2,P,9007199254740994,2\n");
+    shell.run(&["load", "graph", "--from", "v.csv"]).ok();
+    let keys = |condition: &str| {
+        shell.run(&["scan", "graph", "--label", "P", "--where", condition, "--format", "json"]).ok().json().len()
+    };
+    assert_eq!((keys("weight = 9007199254740992"), keys("weight > 9007199254740992")), (1, 1));
+    // With a point, the nearest is meant.
+    assert_eq!(keys("weight = 9007199254740993.0"), 1);
+    for condition in [
+        "weight = 9007199254740993",
+        "weight > 9007199254740993",
+        "weight in (1, 9007199254740993)",
+        "weight between 1 and 9007199254740993",
+        "weights contains 9007199254740993",
+    ] {
+        let run = shell.run(&["scan", "graph", "--label", "P", "--where", condition]);
+        run.fails(2, "\"9007199254740993\" has no exact float64", "");
+    }
+    for (header, cell) in [
+        ("weight", "9007199254740993"),
+        ("weight:float", "9007199254740993"),
+        ("weights", "1;9007199254740993"),
+        ("weights", "\"[1, 9007199254740993]\""),
+    ] {
+        shell.write("c.csv", &format!("label,key,{header}\nP,1,{cell}\n"));
+        shell.run(&["apply", "graph", "c.csv"]).fails(2, "has no exact float64", "");
+    }
+    shell.write("c.csv", "label,key,weight\nP,1,9007199254740994\nP,2,9007199254740993.0\n");
+    shell.run(&["apply", "graph", "c.csv"]).ok();
+}
+
+#[test]
+fn names_with_white_space_go_through_csv() {
+    let shell = Shell::empty();
+    shell.write("v.csv", "~id,~label\n1,P\n");
+    shell.run(&["load", "graph", "--from", "v.csv"]).ok();
+    let names = ["trail ", " lead", " ", "a:b ", "in ner", "trail"];
+    let properties: serde_json::Map<_, _> = names.iter().map(|name| ((*name).to_owned(), json!(*name))).collect();
+    let change = json!({"op": "upsert_vertex", "label": "P", "key": 1, "properties": properties});
+    shell.write("c.jsonl", &format!("{change}\n"));
+    shell.run(&["apply", "graph", "c.jsonl"]).ok();
+    let printed = |graph: &str, format: &str| shell.run(&["get", graph, "P:1", "--format", format]).ok().out;
+    shell.write("p.csv", &printed("graph", "csv"));
+    shell.run(&["load", "again", "--from", "v.csv"]).ok();
+    shell.run(&["apply", "again", "p.csv"]).ok();
+    let sorted = |graph: &str| serde_json::from_str::<Value>(&printed(graph, "json")).unwrap();
+    assert_eq!(sorted("graph"), sorted("again"));
+    // Without quotes white space is for the eye.
+    shell.write("p.csv", "label, key, trail \nP,1,by hand\n");
+    shell.run(&["apply", "again", "p.csv"]).ok();
+    assert_eq!(sorted("again")["trail"], json!("by hand"));
+}
+
+/// Vertices with a moment of days since the beginning of Julian days and nanoseconds, alone and in a list, as writers of Parquet had them
+/// before it had a type for them.
+fn int96_file(path: &std::path::Path, moments: &[(i32, u64)]) {
+    let schema = "message schema {
+        required binary label (STRING); required int64 key; optional int96 t;
+        optional group ts (LIST) { repeated group list { optional int96 element; } }
+    }";
+    let schema = Arc::new(parse_message_type(schema).unwrap());
+    let file = std::fs::File::create(path).unwrap();
+    let mut writer = SerializedFileWriter::new(file, schema, Arc::default()).unwrap();
+    let mut group = writer.next_row_group().unwrap();
+    let present = vec![1; moments.len()];
+    let value = |(day, nanos): &(i32, u64)| {
+        let mut value = Int96::new();
+        value.set_data(*nanos as u32, (nanos >> 32) as u32, *day as u32);
+        value
+    };
+    let values: Vec<Int96> = moments.iter().map(value).collect();
+    let labels: Vec<ByteArray> = moments.iter().map(|_| "P".into()).collect();
+    let keys: Vec<i64> = (1..=moments.len() as i64).collect();
+    let mut column = group.next_column().unwrap().unwrap();
+    column.typed::<ByteArrayType>().write_batch(&labels, None, None).unwrap();
+    column.close().unwrap();
+    let mut column = group.next_column().unwrap().unwrap();
+    column.typed::<Int64Type>().write_batch(&keys, None, None).unwrap();
+    column.close().unwrap();
+    let mut column = group.next_column().unwrap().unwrap();
+    column.typed::<Int96Type>().write_batch(&values, Some(&present), None).unwrap();
+    column.close().unwrap();
+    let definitions = vec![3; moments.len()];
+    let mut column = group.next_column().unwrap().unwrap();
+    column.typed::<Int96Type>().write_batch(&values, Some(&definitions), Some(&vec![0; moments.len()])).unwrap();
+    column.close().unwrap();
+    group.close().unwrap();
+    writer.close().unwrap();
+}
+
+#[test]
+fn moments_of_days_and_nanoseconds_are_exact_or_refused() {
+    const NANOS_PER_DAY: u64 = 86_400_000_000_000;
+    let shell = Shell::with_graph();
+    let moments = [
+        (5_373_484, 0, "9999-12-31T00:00:00Z"),
+        (1_721_426, 0, "0001-01-01T00:00:00Z"),
+        (2_299_150, 0, "1582-10-04T00:00:00Z"),
+        (2_440_587, NANOS_PER_DAY - 1_000, "1969-12-31T23:59:59.999999Z"),
+    ];
+    let path = shell.path().join("t.parquet");
+    int96_file(&path, &moments.map(|(day, nanos, _)| (day, nanos)));
+    shell.run(&["apply", "graph", "t.parquet"]).ok();
+    let found = shell.run(&["get", "graph", "P:1", "P:2", "P:3", "P:4", "--format", "json"]).ok().json();
+    for (row, (.., text)) in found.iter().zip(moments) {
+        assert_eq!((&row["t"], &row["ts"]), (&json!(text), &json!([text])));
+    }
+    assert_eq!(found.len(), moments.len());
+    // After the last moment that there is, and where 64 bits of microseconds begin again.
+    for day in [5_373_485, 2_440_588 + 213_503_982, i32::MAX, i32::MIN] {
+        int96_file(&path, &[(2_440_588, 0), (day, 0)]);
+        let run = shell.run(&["apply", "graph", "t.parquet"]);
+        assert!(run.status == 2 && run.err.contains("t.parquet, line 2, column t: "), "{day}: {}", run.err);
+    }
 }

@@ -112,7 +112,7 @@ async fn every_verb_that_reads_tells_what_was_seen() {
         ("traverse", &["--start", "P:5", "--hop", "out:knows", "--strategy", "bfs-pipelined", "--count"], 4),
         ("scan", &["--label", "P", "--where", "age < 5", "--select", "name"], 5),
         ("scan", &["--label", "P", "--where", "name = n77", "--count"], 4),
-        ("log", &[], 2),
+        ("log", &[], 3),
     ] {
         let profile = bench.profile(verb, args);
         assert_eq!(waves(&profile["total"]), promised, "{verb} {args:?}: {profile}");

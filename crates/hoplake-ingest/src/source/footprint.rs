@@ -36,14 +36,14 @@ impl Footprint {
     pub(crate) fn check(self, limits: &ReadLimits) -> Result<(), IngestError> {
         let Self { tables, columns } = self;
         let bytes = tables.saturating_mul(TABLE_BYTES).saturating_add(columns.saturating_mul(COLUMN_BYTES));
-        let what = format!("{tables} tables with {columns} columns, counted in each file,");
+        let what = format!("{tables} tables with {columns} columns, counted in each file, take");
         check(&what, bytes, limits)
     }
 }
 
 /// Refuses a mapping of so many bytes.
 pub(crate) fn check_mapping(bytes: u64, limits: &ReadLimits) -> Result<(), IngestError> {
-    check(&format!("a mapping of {bytes} bytes"), bytes.saturating_mul(TEXT_GROWTH), limits)
+    check(&format!("a mapping of {bytes} bytes takes"), bytes.saturating_mul(TEXT_GROWTH), limits)
 }
 
 fn check(what: &str, bytes: u64, limits: &ReadLimits) -> Result<(), IngestError> {
@@ -51,7 +51,7 @@ fn check(what: &str, bytes: u64, limits: &ReadLimits) -> Result<(), IngestError>
         Some(memory) if bytes > memory / PART => {
             let [needed, wanted] = [bytes, bytes.saturating_mul(PART)].map(|bytes| bytes.div_ceil(1 << 20));
             Err(IngestError::Invalid(format!(
-                "{what} take about {needed} MiB before a row is read; set --memory {wanted}MiB or more, or load fewer at a time"
+                "{what} about {needed} MiB before a row is read; set --memory {wanted}MiB or more, or load fewer at a time"
             )))
         }
         _ => Ok(()),

@@ -19,6 +19,9 @@ use crate::{
     value::{Value, to_f64, to_i64},
 };
 
+/// The longest text, as the manifest has it.
+const TEXT_BYTES_MAX: usize = 16 << 10;
+
 /// A name and its value.
 pub type Named = (Box<str>, Value);
 
@@ -36,6 +39,13 @@ pub fn call(name: &str, parameters: Vec<Named>) -> Script {
 /// # Errors
 /// [`GremlinError::Syntax`], [`GremlinError::Unsupported`] and [`GremlinError::Invalid`].
 pub fn check(name: &str, edition: &QueryEdition) -> Result<(), GremlinError> {
+    // Before the text is read: a step of a few letters takes a kilobyte.
+    if edition.text.len() > TEXT_BYTES_MAX {
+        let bytes = edition.text.len();
+        return Err(GremlinError::Invalid(format!(
+            "the text of query {name:?} has {bytes} bytes; {TEXT_BYTES_MAX} is the most"
+        )));
+    }
     let traversal = traversal(name, edition)?;
     for QueryParameter { name: parameter, default, kind } in &edition.parameters {
         if let Some(json) = default
@@ -242,6 +252,8 @@ mod tests {
         );
         check("team", &team).unwrap();
         let refused = |text: &str, parameters| check("q", &edition(text, parameters)).unwrap_err().to_string();
+        let long = format!("g.V(){}", ".identity()".repeat(TEXT_BYTES_MAX));
+        assert!(refused(&long, vec![]).contains("16384 is the most"));
         assert!(refused("g.V(", vec![]).starts_with("query \"q\": line 1, column 5"));
         assert!(refused("g.V(who)", vec![]).contains("`who` has no value"));
         assert!(refused("g.V().program()", vec![]).contains("`program` is not supported"));

@@ -81,14 +81,23 @@ impl Traversal {
     /// The names in it whose values come from elsewhere.
     pub(crate) fn names(&self) -> HashSet<&str> {
         let mut names = HashSet::new();
-        let mut note = |part| {
-            if let Part::Argument(Argument::Name(name)) = part {
+        self.visit_arguments(&mut |argument| {
+            if let Argument::Name(name) = argument {
                 names.insert(&**name);
+            }
+        });
+        names
+    }
+
+    /// Visits all arguments, and those in them.
+    pub(crate) fn visit_arguments<'a>(&'a self, to: &mut dyn FnMut(&'a Argument)) {
+        let mut note = |part| {
+            if let Part::Argument(argument) = part {
+                to(argument);
             }
         };
         visit(&self.source, &mut note);
         visit(&self.steps, &mut note);
-        names
     }
 }
 

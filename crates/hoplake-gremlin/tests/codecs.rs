@@ -8,6 +8,7 @@ use hoplake_gremlin::{
     literal::{Literal, Number},
     message::{Query, Request, Response},
     moment::Moment,
+    plan::{Names, lower},
     script::{Argument, Call, Predicate, Script, Statement, Terminal, Test},
     text,
     tokens::{Cardinality, Direction, GType, Merge, Order, T, Token},
@@ -306,6 +307,33 @@ fn bytecode_request(bytecode: &[u8]) -> Vec<u8> {
 fn binary_script(bytecode: &[u8]) -> Result<Script, graphbinary::DecodeError> {
     match graphbinary::read_request(&bytecode_request(bytecode))?.query {
         Some(Query::Script(script)) => Ok(script),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Drivers before 3.8 send it for `iterate()`.
+#[test]
+fn none_without_a_predicate_discards() {
+    let plan = |script: &Script| {
+        let [Statement::Traversal(traversal, _)] = &script.statements[..] else { panic!("{script:?}") };
+        lower(traversal, Names::default()).unwrap()
+    };
+    let discards = plan(&text::parse("g.V().discard()").unwrap());
+    assert_ne!(plan(&text::parse("g.V()").unwrap()), discards);
+    assert_eq!(plan(&text::parse("g.V().none()").unwrap()), discards);
+    assert_eq!(
+        plan(&text::parse("g.V().union(__.out(), __.none())").unwrap()),
+        plan(&text::parse("g.V().union(__.out(), __.discard())").unwrap())
+    );
+    let step = |name: &str| [&(name.len() as u32).to_be_bytes()[..], name.as_bytes(), &[0; 4]].concat();
+    let bytecode = [&[0x15, 0, 0, 0, 0, 2][..], &step("V"), &step("none"), &[0; 4]].concat();
+    assert_eq!(plan(&binary_script(&bytecode).unwrap()), discards);
+    let json = format!(
+        r#"{{"requestId":"{ID}","op":"bytecode","processor":"traversal","args":{{"gremlin":
+        {{"@type":"g:Bytecode","@value":{{"step":[["V"],["none"]]}}}}}}}}"#
+    );
+    match graphson::read_request(json.as_bytes()).unwrap().query {
+        Some(Query::Script(script)) => assert_eq!(plan(&script), discards),
         other => panic!("{other:?}"),
     }
 }

@@ -96,6 +96,7 @@ impl Lowering<'_> {
             work: Work::new(self.work.context())?,
         };
         inner.settings.varies |= traversal.varies();
+        inner.work.copies(&traversal, &inner.names)?;
         traversal.source.iter().try_for_each(|call| inner.configure(call))?;
         let steps = inner.steps(&traversal.steps)?;
         let Lowering { settings, refuses_unlabelled, reserved, restrictions, seen, collecting, work, names: _ } = inner;

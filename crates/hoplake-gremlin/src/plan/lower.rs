@@ -72,6 +72,7 @@ pub fn lower_within(
         collecting: HashSet::new(),
         work: Work::new(context)?,
     };
+    lowering.work.copies(traversal, &names)?;
     traversal.source.iter().try_for_each(|call| lowering.configure(call))?;
     lowering.work.give_time(lowering.settings.timeout_ms.unwrap_or(0));
     if let Some(first) = traversal.steps.first().filter(|call| !is_start(call) && !begins(call)) {

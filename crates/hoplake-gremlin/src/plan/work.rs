@@ -3,12 +3,27 @@
 //! A text of a megabyte has a hundred thousand steps. A rule that looks at a traversal within another for each step that has it, or
 //! copies it, does the square of that.
 
+use std::collections::HashMap;
+
 use hoplake_storage::{MemoryHold, PIECE_UNITS, QueryContext};
 
-use crate::error::GremlinError;
+use super::Names;
+use crate::{
+    error::GremlinError,
+    literal::Literal,
+    run::value_bytes,
+    script::{Argument, Traversal},
+    value::Value,
+};
 
 /// What a step takes: its call, itself, and what runs it.
 pub(crate) const STEP_BYTES: u64 = 1 << 10;
+
+/// Names that values are passed for, at most: each use of a name looks through them. TinkerPop's server has 16 by default.
+const NAMES_MAX: usize = 1_000;
+
+/// How many times a value is there while its step is made: sets and maps are arguments again on the way.
+const VALUE_COPIES: u64 = 2;
 
 /// Units of work that a step is.
 const STEP_UNITS: u64 = 16;
@@ -65,6 +80,35 @@ impl Work {
         self.failure.is_none()
     }
 
+    /// Notes the values that a plan has from a traversal, before they are copied. A name has a copy of its value wherever it is used: a
+    /// megabyte that is used by a name of one letter would be a million megabytes.
+    ///
+    /// # Errors
+    /// A limit, if they do not fit the query's memory; that there are too many names.
+    pub(super) fn copies(&mut self, traversal: &Traversal, names: &Names<'_>) -> Result<(), GremlinError> {
+        let count = names.0.len();
+        if count > NAMES_MAX {
+            return Err(GremlinError::invalid(format!(
+                "the query comes with values for {count} names, and {NAMES_MAX} is the most: pass a list or a map as one value"
+            )));
+        }
+        let mut of_names: HashMap<&str, usize> = HashMap::with_capacity(count);
+        for (name, value) in names.0 {
+            of_names.entry(name).or_insert_with(|| value_bytes(value));
+        }
+        let mut bytes = 0_usize;
+        traversal.visit_arguments(&mut |argument| {
+            let one = match argument {
+                Argument::Name(name) => of_names.get(&**name).copied().unwrap_or(0),
+                Argument::Literal(Literal::Text(text)) => size_of::<Value>() + text.len(),
+                _ => size_of::<Value>(),
+            };
+            bytes = bytes.saturating_add(one);
+        });
+        let bytes = VALUE_COPIES.saturating_mul(bytes as u64).saturating_add(self.hold.bytes());
+        Ok(self.context.resize(&mut self.hold, bytes)?)
+    }
+
     /// What has failed.
     ///
     /// # Errors
@@ -76,5 +120,61 @@ impl Work {
     /// What the plan takes.
     pub(super) fn bytes(&self) -> u64 {
         self.hold.bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hoplake_format::{PreparedQueries, PropertyType, QueryEdition, QueryParameter, ScalarType};
+    use hoplake_storage::MemoryBudget;
+
+    use super::*;
+    use crate::{plan::lower_within, prepared::Named, script::Statement, text};
+
+    fn planned(query: &str, names: &[Named], bytes: u64) -> Result<(), String> {
+        let mut queries = PreparedQueries::default();
+        let name = QueryParameter { name: "x".into(), kind: PropertyType::Scalar(ScalarType::String), default: None };
+        let edition = QueryEdition {
+            text: format!("g.inject({}x)", "x, ".repeat(1_000)),
+            parameters: vec![name],
+            ..QueryEdition::default()
+        };
+        queries.save("many", edition).unwrap();
+        let budget = MemoryBudget::new("the query", bytes);
+        let script = text::parse(query).unwrap();
+        let Statement::Traversal(traversal, _) = &script.statements[0] else { panic!("{query}") };
+        let outcome = lower_within(traversal, Names(names), &queries, &QueryContext::within(&budget));
+        assert!(budget.peak() <= bytes);
+        outcome.map(drop).map_err(|error| error.to_string())
+    }
+
+    /// Wherever an argument may stand, the value of a name may.
+    #[test]
+    fn values_of_names_are_counted_before_they_are_copied() {
+        let names = [("x".into(), Value::from("x".repeat(10_000).as_str()))];
+        let many = "x, ".repeat(1_000);
+        for query in [
+            format!("g.inject({many}x)"),
+            format!("g.inject([{many}x])"),
+            format!("g.inject([a: [{many}x]])"),
+            format!("g.V().has('name', within({many}x))"),
+            format!("g.V().where(__.values('name').is(within([{many}x])))"),
+            format!("g.V(){}", ".has('name', x)".repeat(1_000)),
+            format!("g.withSideEffect('s', [{many}x]).V()"),
+            format!("g.addV('a'){}", ".property('name', x)".repeat(1_000)),
+            "g.call('many', [x: x])".to_owned(),
+            "g.call('many').with('x', x)".to_owned(),
+        ] {
+            let short: String = query.chars().take(60).collect();
+            let error = planned(&query, &names, 8 << 20).expect_err(&short);
+            assert!(error.contains("bytes of memory"), "{short}: {error}");
+            planned(&query, &names, 256 << 20).unwrap_or_else(|error| panic!("{short}: {error}"));
+        }
+        // Those of the text are copied as well.
+        let numbers = "1, ".repeat(100_000);
+        assert!(planned(&format!("g.inject({numbers}1)"), &[], 4 << 20).is_err());
+        let names: Vec<Named> = (0..=NAMES_MAX).map(|number| (format!("n{number}").into(), 1.into())).collect();
+        assert!(planned("g.inject(n1)", &names, 1 << 30).unwrap_err().contains("1000 is the most"));
+        planned("g.inject(n1)", &names[1..], 1 << 30).unwrap();
     }
 }

@@ -14,7 +14,7 @@ use crate::{
     tokens::{Cardinality, Token},
 };
 
-/// The longest list that a range such as `1..5` stands for.
+/// The items of all lists that ranges such as `1..5` stand for, at most: a few letters make thousands of them.
 const RANGE_MAX: u64 = 10_000;
 
 pub struct Parser<'a> {
@@ -23,6 +23,8 @@ pub struct Parser<'a> {
     word: Word<'a>,
     begin: usize,
     depth: usize,
+    /// Items that ranges may still have.
+    range_left: u64,
 }
 
 type Parsed<T> = Result<T, SyntaxError>;
@@ -31,7 +33,7 @@ impl<'a> Parser<'a> {
     pub fn new(text: &'a str) -> Parsed<Self> {
         let mut lexer = Lexer::new(text);
         let (word, begin) = lexer.next()?;
-        Ok(Self { lexer, word, begin, depth: 0 })
+        Ok(Self { lexer, word, begin, depth: 0, range_left: RANGE_MAX })
     }
 
     pub fn script(mut self) -> Parsed<Script> {
@@ -169,7 +171,9 @@ impl<'a> Parser<'a> {
                 }
                 self.advance()?;
                 let last = self.literal()?;
-                range(&literal, &last).map(Argument::List).map_err(|why| self.lexer.error(begin, why))
+                let items = range(&literal, &last, self.range_left).map_err(|why| self.lexer.error(begin, why))?;
+                self.range_left -= items.len() as u64;
+                Ok(Argument::List(items))
             }
             Word::Sign('[') => self.list_or_map(),
             Word::Sign('{') => {
@@ -559,13 +563,13 @@ fn option(class: &str, name: &str) -> Option<Result<&'static str, i32>> {
 }
 
 /// The list that a range stands for: from the first to the last number, or to the last of texts that differ in one character.
-fn range(first: &Literal, last: &Literal) -> Result<Vec<Argument>, String> {
+fn range(first: &Literal, last: &Literal, most: u64) -> Result<Vec<Argument>, String> {
     let wrong = || "a range has two integers, or two strings of one character".to_owned();
-    let long = |length: u64| format!("the range has {length} items, and {RANGE_MAX} at most");
+    let long = |length: u64| format!("the range has {length} items, and all ranges of a query {RANGE_MAX} at most");
     match (first, last) {
         (Literal::Number(Number::Int(first)), Literal::Number(Number::Int(last))) => {
             let length = u64::from(first.abs_diff(*last)) + 1;
-            if length > RANGE_MAX {
+            if length > most {
                 return Err(long(length));
             }
             let (first, last) = (*first, *last);
@@ -580,7 +584,7 @@ fn range(first: &Literal, last: &Literal) -> Result<Vec<Argument>, String> {
             };
             let (first, last) = (one(first).ok_or_else(wrong)?, one(last).ok_or_else(wrong)?);
             let length = u64::from(u32::from(first).abs_diff(u32::from(last))) + 1;
-            if length > RANGE_MAX {
+            if length > most {
                 return Err(long(length));
             }
             let characters: Vec<char> =

@@ -138,6 +138,7 @@ fn collections_hold_arguments() {
     assert_eq!(argument("3..1"), Argument::List(vec![int(3), int(2), int(1)]));
     assert_eq!(argument("'a'..'c'"), Argument::List(vec![text("a"), text("b"), text("c")]));
     assert!(error("g.inject(1..1000000000)").contains("10000 at most"));
+    assert!(error("g.inject(1..9000, 'a'..'z', 1..9000)").contains("has 9000 items, and all ranges of a query 10000"));
     assert!(error("g.inject([1, a: 2])").contains("a list has no keys"));
 }
 

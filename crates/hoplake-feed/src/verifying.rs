@@ -68,3 +68,61 @@ impl VerifiedObjects {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crate::{Columns, Images, Row, RowChange, TableName, letters::Letter, state::State};
+
+    use super::*;
+
+    fn letter() -> Letter {
+        let table = TableName::new("hr", "person");
+        let columns = Arc::new(Columns { table: table.clone(), names: Vec::new(), kinds: Vec::new() });
+        let change = RowChange { columns, images: Images::Insert(Row::from([])), checks_keys: true };
+        Letter {
+            position: "0-1-7".into(),
+            committed_unix_ms: 0,
+            table,
+            label: "Person".into(),
+            names: vec!["Person:7".into()],
+            why: Some("has no key".into()),
+            attempts: 1,
+            change,
+        }
+    }
+
+    #[tokio::test]
+    async fn every_kind_of_damage_to_every_object_of_a_feed_is_reported() {
+        let store = Store::open("memory://feed-verifying").unwrap();
+        let first = letters::write(&store, "hr", &[letter()]).await.unwrap();
+        let second = letters::write(&store, "hr", &[letter(), letter()]).await.unwrap();
+        let mut state = State { letters: vec![(first, 1), (second, 2)], ..State::default() };
+        let id = state::write(&store, "hr", &mut state).await.unwrap().unwrap();
+        // Others keep positions, too, and a feed without a state has no objects.
+        let positions = [("hr", format!("0-1-8 +{id}")), ("crm", "17".into())];
+        let positions: BTreeMap<String, String> = positions.map(|(name, text)| (name.to_owned(), text)).into();
+        let whole = verify_objects(&store, &positions).await.unwrap();
+        assert_eq!(whole, VerifiedObjects { objects: 3, damages: Vec::new() });
+        let objects: Vec<String> = store.list("").await.unwrap().into_iter().map(|object| object.name).collect();
+        assert_eq!(objects.len(), 3, "{objects:?}");
+        for name in objects {
+            let bytes = store.get(&name).await.unwrap().unwrap();
+            let cut = bytes.slice(..bytes.len() - 1);
+            let appended = [&bytes[..], b"more"].concat().into();
+            let mut flipped = bytes.to_vec();
+            flipped[bytes.len() / 2] ^= 1;
+            for damaged in [None, Some(cut), Some(appended), Some(flipped.into())] {
+                match damaged {
+                    Some(damaged) => store.put(&name, damaged).await.unwrap(),
+                    None => store.delete(std::slice::from_ref(&name)).await.unwrap(),
+                }
+                let found = verify_objects(&store, &positions).await.unwrap();
+                assert!(found.damages.len() == 1 && found.damages[0].contains(&name), "{name}: {found:?}");
+            }
+            store.put(&name, bytes).await.unwrap();
+        }
+        assert_eq!(verify_objects(&store, &positions).await.unwrap(), whole);
+    }
+}

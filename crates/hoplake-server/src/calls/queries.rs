@@ -166,7 +166,7 @@ impl GremlinResults for Counted<'_> {
 
 /// A name and its value, which is JSON or GraphSON.
 pub(crate) fn named_value(name: &str, json: &str) -> Result<gremlin::Named, Failure> {
-    match gremlin::graphson::read_value(json.as_bytes()) {
+    match gremlin::decode(json.len(), || gremlin::graphson::read_value(json.as_bytes())) {
         Ok(value) => Ok((name.into(), value)),
         Err(error) => Err(Failure::invalid(format!("the value of {name} cannot be read: {error}"))),
     }

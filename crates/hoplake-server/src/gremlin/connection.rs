@@ -15,7 +15,10 @@ use axum::{
     http::{HeaderMap, HeaderValue},
 };
 use futures::{FutureExt, SinkExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
-use hoplake::{MemoryHold, gremlin::message::Request};
+use hoplake::{
+    MemoryHold,
+    gremlin::{DECODED_FACTOR, decode, message::Request},
+};
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use tokio::{
@@ -42,7 +45,7 @@ use uuid::Uuid;
 use super::{
     answers::{Answer, Outgoing, Queue, bare, malformed, outgoing, refusal, refused},
     auth,
-    requests::{Encoding, Malformed, Op, query_of, read_binary, read_text, session_of},
+    requests::{Encoding, Op, head, query_of, read_binary, read_text, session_of},
     sessions::{Sessions, Turn},
     wire::{Watch, Watched},
 };
@@ -61,8 +64,6 @@ const FRAGMENT_BYTES: usize = 16 << 10;
 const WRITE_BUFFER_BYTES: usize = FRAGMENT_BYTES + 1_024;
 /// Messages of this size are decoded on the threads of queries: it takes longer than handing them over.
 const LARGE_BYTES: usize = 16 << 10;
-/// What a request takes when it is decoded, as a multiple of its bytes: a null takes two.
-const DECODED_FACTOR: u64 = 50;
 /// How often a connection looks at the clock, at the most seldom.
 const LOOK_EVERY_MAX: Duration = Duration::from_secs(1);
 /// How long the answer to a wrong password waits.
@@ -197,8 +198,8 @@ impl Conversation {
 
     async fn heard(&mut self, message: Option<Result<Message, Error>>) -> ControlFlow<Goodbye> {
         match message {
-            Some(Ok(Message::Binary(bytes))) => self.read(bytes, read_binary).await,
-            Some(Ok(Message::Text(text))) => self.read(text.into(), |bytes| read_text(bytes)).await,
+            Some(Ok(Message::Binary(bytes))) => self.read(bytes, false).await,
+            Some(Ok(Message::Text(text))) => self.read(text.into(), true).await,
             Some(Ok(Message::Ping(payload))) => {
                 self.heard_control(payload.len());
                 // The library has the pong ready, and would keep those of all pings while the client does not read.
@@ -233,22 +234,30 @@ impl Conversation {
     }
 
     /// Reads a message and begins what it asks for.
-    async fn read(
-        &mut self,
-        bytes: Bytes,
-        read: fn(&Bytes) -> Result<(Request, Encoding), Malformed>,
-    ) -> ControlFlow<Goodbye> {
+    async fn read(&mut self, bytes: Bytes, is_text: bool) -> ControlFlow<Goodbye> {
         let arrived = self.watch.complete();
         // From now on the connection is busy, and does not give way to another.
         let visit = self.connection.visit();
         let decoded = (bytes.len() as u64).saturating_mul(DECODED_FACTOR);
-        let hold = self.service.memory.hold(decoded);
+        let hold = match self.service.memory.hold(decoded) {
+            Ok(hold) => hold,
+            Err(full) => {
+                // Nothing is decoded but who asks.
+                let refused = decode(bytes.len(), || head(&bytes, is_text))
+                    .map(|(id, encoding)| (refusal(id, &no_memory(full, decoded)), encoding));
+                let answer =
+                    refused.map_or_else(|wrong| malformed(&wrong), |(refusal, encoding)| outgoing(&refusal, encoding));
+                self.last = Some((bytes, arrived));
+                return self.say(answer).await;
+            }
+        };
         let len = bytes.len();
+        let read = move |message: &Bytes| if is_text { read_text(message) } else { read_binary(message) };
         let outcome = if len < LARGE_BYTES {
             Ok(read(&bytes))
         } else {
             let own = bytes.clone();
-            let outcome = self.service.workers.begin(async move { read(&own) }).await;
+            let outcome = self.service.workers.begin(async move { decode(own.len(), || read(&own)) }).await;
             self.last = Some((bytes, arrived));
             outcome
         };
@@ -260,10 +269,7 @@ impl Conversation {
                 return Break(Some((CloseCode::Error, "a mistake in Hoplake")));
             }
         };
-        match hold {
-            Ok(hold) => self.asked(Asked { request, encoding, hold: Some(hold) }, len, visit).await,
-            Err(full) => self.say(outgoing(&refusal(Some(request.id), &no_memory(full, decoded)), encoding)).await,
-        }
+        self.asked(Asked { request, encoding, hold: Some(hold) }, len, visit).await
     }
 
     /// Begins what a request asks for, or asks for the token first.

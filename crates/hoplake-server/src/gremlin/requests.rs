@@ -38,6 +38,9 @@ pub(super) struct Encoding {
     pub(super) is_text: bool,
 }
 
+/// How a text message is encoded.
+const TEXT: Encoding = Encoding { codec: Codec::GraphSon(graphson::Version::Third), is_text: true };
+
 /// A message that is no request.
 #[derive(Debug, PartialEq)]
 pub(super) struct Malformed {
@@ -49,6 +52,18 @@ pub(super) struct Malformed {
 
 /// Reads a binary message: the length of its media type, the media type, and the request.
 pub(super) fn read_binary(message: &Bytes) -> Result<(Request, Encoding), Malformed> {
+    let (body, encoding) = body_of(message)?;
+    Ok((read(body, encoding)?, encoding))
+}
+
+/// The id of a request, if it can be read, and how the message is encoded; nothing else of it is decoded.
+pub(super) fn head(message: &Bytes, is_text: bool) -> Result<(Option<Uuid>, Encoding), Malformed> {
+    let (body, encoding) = if is_text { (&message[..], TEXT) } else { body_of(message)? };
+    Ok((id_of(body, encoding.codec), encoding))
+}
+
+/// The request in a binary message.
+fn body_of(message: &Bytes) -> Result<(&[u8], Encoding), Malformed> {
     let usual = Encoding { codec: Codec::GraphBinary, is_text: false };
     let media_type = message.split_first().and_then(|(length, rest)| rest.split_at_checked((*length).into()));
     let Some((media_type, body)) = media_type.filter(|(media_type, _)| !media_type.is_empty()) else {
@@ -79,13 +94,12 @@ pub(super) fn read_binary(message: &Bytes) -> Result<(Request, Encoding), Malfor
         let why = format!("{name}: GraphSON without types is not spoken here");
         return Err(Malformed { id: id_of(body, codec), encoding, why });
     }
-    Ok((read(body, encoding)?, encoding))
+    Ok((body, encoding))
 }
 
 /// Reads a text message, which is GraphSON.
 pub(super) fn read_text(message: &[u8]) -> Result<(Request, Encoding), Malformed> {
-    let encoding = Encoding { codec: Codec::GraphSon(graphson::Version::Third), is_text: true };
-    Ok((read(message, encoding)?, encoding))
+    Ok((read(message, TEXT)?, TEXT))
 }
 
 fn read(body: &[u8], encoding: Encoding) -> Result<Request, Malformed> {

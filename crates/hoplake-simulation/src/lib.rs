@@ -20,6 +20,7 @@ pub mod client;
 mod clones;
 pub mod columns;
 pub mod disk;
+mod drawing;
 pub mod faults;
 pub mod feeds;
 pub mod history;

@@ -24,6 +24,7 @@ use crate::{
     batches::Vocabulary,
     beginning::Beginning,
     clones::clone_once,
+    drawing::drawing,
     feeds,
     history::Answer,
     location::{GRAPHS_MAX, GraphLocation},
@@ -93,7 +94,7 @@ pub fn run_seed(scenario: Scenario, seed: u64, trace: bool) -> Outcome {
 async fn run(scenario: Scenario, world: &Arc<World>) {
     match scenario {
         Scenario::Graphs => live(world).await,
-        Scenario::Feeds => feeds::live(world).await,
+        Scenario::Feeds => drawing(feeds::live(world)).await,
     }
 }
 

@@ -39,6 +39,7 @@ use self::{
 };
 use crate::{
     beginning::begin_empty,
+    drawing::drawing,
     machine::Machine,
     process::{open, store_of},
     run::{compact_once, now_and_then, vacuum_once},
@@ -137,32 +138,32 @@ impl Feeding {
 pub(crate) async fn live(world: &Arc<World>) {
     let feeding = Arc::new(begin(world));
     let mut audited = JoinSet::new();
-    audited.spawn(audit(feeding.clone()));
+    audited.spawn(drawing(audit(feeding.clone())));
     found(&feeding).await;
     let mut actors = JoinSet::new();
     for number in 0..feeding.plan.feeds {
-        actors.spawn(actors::follow(feeding.clone(), number));
+        actors.spawn(drawing(actors::follow(feeding.clone(), number)));
     }
     let Plan { purges, damages, discards, reconciles, retries, vacuums, .. } = feeding.plan;
     if purges {
-        actors.spawn(actors::purge(feeding.clone()));
+        actors.spawn(drawing(actors::purge(feeding.clone())));
     }
     if vacuums {
-        actors.spawn(now_and_then(world.clone(), "vacuum", 20_000, vacuum_once));
+        actors.spawn(drawing(now_and_then(world.clone(), "vacuum", 20_000, vacuum_once)));
     }
-    actors.spawn(now_and_then(world.clone(), "compaction", 20_000, compact_once));
+    actors.spawn(drawing(now_and_then(world.clone(), "compaction", 20_000, compact_once)));
     let of_feeding = |is_there: bool| is_there.then(|| feeding.clone());
     if let Some(feeding) = of_feeding(damages) {
         let step = move |_, machine| actors::damage_once(feeding.clone(), machine);
-        actors.spawn(now_and_then(world.clone(), "vandal", 30_000, step));
+        actors.spawn(drawing(now_and_then(world.clone(), "vandal", 30_000, step)));
     }
     if let Some(feeding) = of_feeding(reconciles) {
         let step = move |_, machine| actors::reconcile_once(feeding.clone(), machine);
-        actors.spawn(now_and_then(world.clone(), "reconciler", 20_000, step));
+        actors.spawn(drawing(now_and_then(world.clone(), "reconciler", 20_000, step)));
     }
     if let Some(feeding) = of_feeding(retries || discards) {
         let step = move |_, machine| actors::letters_once(feeding.clone(), machine);
-        actors.spawn(now_and_then(world.clone(), "operator", 20_000, step));
+        actors.spawn(drawing(now_and_then(world.clone(), "operator", 20_000, step)));
     }
     for _ in 0..feeding.plan.transactions {
         sleep(Duration::from_millis(world.below(feeding.plan.pause_ms + 1))).await;

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rskafka::BackoffConfig;
-use rskafka::client::partition::{OffsetAt, UnknownTopicHandling};
+use rskafka::client::partition::{Compression, OffsetAt, UnknownTopicHandling};
 use rskafka::client::{Client, ClientBuilder};
 use rskafka::record::Record;
 
@@ -33,35 +33,74 @@ const CLUSTER_ID: &str = "hoplake-tests-00000001";
 const READY: &str = "Kafka Server started";
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 
+/// Mechanisms of logging in whose passwords the cluster keeps.
+const SCRAM: [&str; 2] = ["SCRAM-SHA-256", "SCRAM-SHA-512"];
+
 /// A running server without topics, on a loopback port of its own. A topic that a client names is made with one partition.
 #[derive(Debug)]
 pub struct KafkaServer {
     program: JavaProgram,
     port: u16,
+    /// Of those who show a certificate, and of those who log in.
+    tls_ports: Option<[u16; 2]>,
+}
+
+/// Files in PEM by which a server shows who it is, and knows its clients.
+#[derive(Debug, Clone, Copy)]
+pub struct KafkaKeys<'a> {
+    /// The server's key, and after it its certificate for the name `localhost`.
+    pub key_and_certificate: &'a Path,
+    /// The certificates of authorities.
+    pub authorities: &'a Path,
 }
 
 impl KafkaServer {
+    /// The user who may log in, by SASL's PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512, and the password.
+    pub const USER: [&str; 2] = ["feed", "secret"];
+
     /// Starts a server, and returns when it answers. Blocks for some ten seconds.
     ///
     /// # Errors
     /// If Java is not installed, the program cannot be fetched, or if it does not answer.
     pub fn start() -> io::Result<Self> {
+        Self::start_with(None)
+    }
+
+    /// The same, on two more ports with TLS.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub fn start_with_tls(keys: KafkaKeys<'_>) -> io::Result<Self> {
+        Self::start_with(Some(keys))
+    }
+
+    fn start_with(keys: Option<KafkaKeys<'_>>) -> io::Result<Self> {
         let mut program = JavaProgram::new("Kafka", &jars()?)?;
-        let [broker, controller] = [(); 2].map(|()| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
-        let (broker, controller) = (broker?, controller?);
-        let (port, controller_port) = (broker.local_addr()?.port(), controller.local_addr()?.port());
+        let [broker, controller, tls, login] = [(); 4].map(|()| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
+        let all = [broker?, controller?, tls?, login?];
+        let mut ports = [0; 4];
+        for (port, listener) in ports.iter_mut().zip(&all) {
+            *port = listener.local_addr()?.port();
+        }
+        let [port, controller_port, tls, login] = ports;
         let settings = program.path("server.properties");
         let data = program.path("data");
-        fs::write(&settings, server_properties(port, controller_port, &data))?;
+        let tls_ports = keys.is_some().then_some([tls, login]);
+        let with_tls = keys.map(|keys| (keys, [tls, login]));
+        fs::write(&settings, server_properties(port, controller_port, &data, with_tls))?;
         let mut format = program.command();
         format.args(["kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c"]).arg(&settings);
+        let [user, password] = Self::USER;
+        for mechanism in SCRAM.iter().filter(|_| keys.is_some()) {
+            format.arg("--add-scram").arg(format!("{mechanism}=[name={user},password={password}]"));
+        }
         run(&mut format, "install Java")?;
         // Only that it has started, and what is wrong.
         program.argument("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn");
         program.argument("-Dorg.slf4j.simpleLogger.log.kafka.server.KafkaRaftServer=info");
         program.argument("kafka.Kafka").argument(settings);
-        let mut server = Self { program, port };
-        drop((broker, controller));
+        let mut server = Self { program, port, tls_ports };
+        drop(all);
         server.restart()?;
         Ok(server)
     }
@@ -69,6 +108,16 @@ impl KafkaServer {
     /// `127.0.0.1:<port>`.
     pub fn broker(&self) -> String {
         format!("127.0.0.1:{}", self.port)
+    }
+
+    /// The port on which TLS is spoken, and clients have to have a certificate of an authority.
+    pub fn port_of_certificates(&self) -> Option<u16> {
+        self.tls_ports.map(|[certificates, _]| certificates)
+    }
+
+    /// The port on which TLS is spoken, and clients have to log in.
+    pub fn port_of_logins(&self) -> Option<u16> {
+        self.tls_ports.map(|[_, logins]| logins)
     }
 
     /// Makes a topic.
@@ -99,6 +148,24 @@ impl KafkaServer {
         Ok(records)
     }
 
+    /// Writes records without keys to the first partition of a topic.
+    ///
+    /// # Errors
+    /// As [`Self::records`].
+    pub async fn write(&self, topic: &str, values: &[&str]) -> io::Result<()> {
+        let client = self.client().await?;
+        let partition = client.partition_client(topic, 0, UnknownTopicHandling::Error).await;
+        let record = |value: &&str| Record {
+            key: None,
+            value: Some(value.as_bytes().to_vec()),
+            headers: Default::default(),
+            timestamp: std::time::SystemTime::now().into(),
+        };
+        let records = values.iter().map(record).collect();
+        let written = partition.map_err(io::Error::other)?.produce(records, Compression::NoCompression).await;
+        written.map(drop).map_err(io::Error::other)
+    }
+
     async fn client(&self) -> io::Result<Client> {
         // By default the client retries without a limit.
         let patience = BackoffConfig { deadline: Some(ANSWER_WITHIN), ..BackoffConfig::default() };
@@ -124,19 +191,48 @@ impl KafkaServer {
     }
 }
 
-fn server_properties(port: u16, controller_port: u16, data: &Path) -> String {
-    format!(
+fn server_properties(
+    port: u16,
+    controller_port: u16,
+    data: &Path,
+    with_tls: Option<(KafkaKeys<'_>, [u16; 2])>,
+) -> String {
+    let listeners = with_tls.map_or_else(String::new, |(_, [certificates, logins])| {
+        format!(",SSL://localhost:{certificates},SASL_SSL://localhost:{logins}")
+    });
+    let mut text = format!(
         "process.roles=broker,controller\n\
          node.id=1\n\
          controller.quorum.voters=1@127.0.0.1:{controller_port}\n\
-         listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}\n\
+         listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}{listeners}\n\
          controller.listener.names=CONTROLLER\n\
          offsets.topic.replication.factor=1\n\
          transaction.state.log.replication.factor=1\n\
          transaction.state.log.min.isr=1\n\
          log.dirs={}\n",
         data.display()
-    )
+    );
+    if let Some((KafkaKeys { key_and_certificate, authorities }, _)) = with_tls {
+        let ([user, password], [first, second]) = (KafkaServer::USER, SCRAM);
+        let module = "org.apache.kafka.common.security";
+        text += &format!(
+            "listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_SSL:SASL_SSL\n\
+             ssl.keystore.type=PEM\n\
+             ssl.keystore.location={}\n\
+             ssl.truststore.type=PEM\n\
+             ssl.truststore.location={}\n\
+             listener.name.ssl.ssl.client.auth=required\n\
+             sasl.enabled.mechanisms=PLAIN,{first},{second}\n\
+             listener.name.sasl_ssl.plain.sasl.jaas.config={module}.plain.PlainLoginModule required user_{user}=\"{password}\";\n",
+            key_and_certificate.display(),
+            authorities.display()
+        );
+        for mechanism in SCRAM.map(str::to_lowercase) {
+            let key = format!("listener.name.sasl_ssl.{mechanism}.sasl.jaas.config");
+            text += &format!("{key}={module}.scram.ScramLoginModule required;\n");
+        }
+    }
+    text
 }
 
 /// The folder of the program, fetched if need be.
@@ -152,8 +248,6 @@ fn jars() -> io::Result<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use rskafka::client::partition::Compression;
-
     use super::*;
 
     #[tokio::test]

@@ -53,7 +53,7 @@ pub use document_server::DocumentServer;
 pub use duckdb::DuckDb;
 pub use gremlin_drivers::{gremlin_java, gremlin_javascript, gremlin_python, gremlin_python_4};
 pub use gremlin_server::GremlinServer;
-pub use kafka::KafkaServer;
+pub use kafka::{KafkaKeys, KafkaServer};
 pub use kinesis::KinesisServer;
 pub use mariadb::MariaDbServer;
 pub use maxwell::Maxwell;

@@ -1,4 +1,4 @@
-//! TLS to a real PostgreSQL that takes nothing else, with certificates that are made here.
+//! TLS to a real PostgreSQL that takes nothing else, and to a real Kafka, with certificates that are made here.
 
 use std::{
     fs,
@@ -8,8 +8,12 @@ use std::{
     sync::Arc,
 };
 
-use hoplake_feed::{Feed, FeedErrorKind, RunOptions, Settings, check};
-use hoplake_testkit::PostgresServer;
+use hoplake::{PropertyType, ScalarType};
+use hoplake_feed::{
+    BeforeImages, Catalogue, Column, Feed, FeedErrorKind, RunOptions, Settings, Table, TableName, check,
+    source::CatalogueFile,
+};
+use hoplake_testkit::{KafkaKeys, KafkaServer, PostgresServer};
 
 use crate::{following::caught_up, model::Model};
 
@@ -20,20 +24,18 @@ fn openssl(folder: &Path, arguments: &str) {
     assert!(ran.status.success(), "openssl {arguments}: {}", String::from_utf8_lossy(&ran.stderr));
 }
 
-/// An authority, another one, and a certificate of the first for the name `localhost`.
+/// An authority, another one, and certificates of the first: for the name `localhost`, and for a client.
 fn certificates(folder: &Path) {
     let key = "-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes";
     for name in ["ca", "other"] {
         openssl(folder, &format!("req -x509 {key} -days 2 -keyout {name}.key -out {name}.pem -subj /CN={name}"));
     }
-    openssl(
-        folder,
-        &format!("req {key} -keyout server.key -out server.csr -subj /CN=s -addext subjectAltName=DNS:localhost"),
-    );
-    openssl(
-        folder,
-        "x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -copy_extensions copy -out server.pem",
-    );
+    for name in ["server", "client"] {
+        let names = "-addext subjectAltName=DNS:localhost";
+        openssl(folder, &format!("req {key} -keyout {name}.key -out {name}.csr -subj /CN={name} {names}"));
+        let signing = "-CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -copy_extensions copy";
+        openssl(folder, &format!("x509 -req -in {name}.csr {signing} -out {name}.pem"));
+    }
     fs::set_permissions(folder.join("server.key"), fs::Permissions::from_mode(0o600)).unwrap();
     let hba = "hostssl all all 127.0.0.1/32 scram-sha-256\n".to_owned();
     fs::write(folder.join("hba.conf"), format!("hostssl all postgres 127.0.0.1/32 trust\n{hba}")).unwrap();
@@ -112,4 +114,91 @@ async fn postgres_is_followed_through_tls_and_other_servers_are_not_trusted() {
     settings.source.url = hoplake_feed::OneOrMore::One(format!("{}?sslmode=require", plain.url("test")));
     let error = Feed::open(settings, RunOptions::default(), Arc::new(())).await.err().unwrap();
     assert!(error.to_string().contains("has no TLS"), "{error}");
+}
+
+/// What Maxwell writes of a table, and a catalogue of it.
+fn log_of_notes() -> (Vec<String>, CatalogueFile) {
+    let bootstrap = |what: &str, data: &str| {
+        format!(r#"{{"database":"hr","table":"note","type":"bootstrap-{what}","ts":1,"data":{{{data}}}}}"#)
+    };
+    let lines = vec![
+        bootstrap("start", ""),
+        bootstrap("insert", r#""id":1,"body":"a""#),
+        bootstrap("complete", ""),
+        r#"{"database":"hr","table":"note","type":"insert","ts":2,"xid":7,"commit":true,"position":"b.000001:7","data":{"id":2,"body":"b"}}"#.into(),
+    ];
+    let column = |name: &str, declared: &str, kind| Column {
+        name: name.into(),
+        declared: declared.into(),
+        kind: Some(PropertyType::Scalar(kind)),
+        suggested: None,
+        is_nullable: true,
+        compared_by: None,
+    };
+    let note = Table {
+        name: TableName::new("hr", "note"),
+        columns: vec![column("id", "int", ScalarType::Int64), column("body", "text", ScalarType::String)],
+        primary_key: vec!["id".into()],
+        foreign_keys: Vec::new(),
+        before_images: BeforeImages::Complete,
+    };
+    let catalogue = Catalogue { tables: vec![note], logs_cascades: false };
+    (lines, CatalogueFile::new("mysql://h/hr", "hr", catalogue).unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn kafka_is_followed_through_tls_by_those_who_log_in_or_have_a_certificate() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    certificates(folder.path());
+    let both = [at("server.key"), at("server.pem")].map(|path| fs::read_to_string(path).unwrap()).concat();
+    fs::write(at("both.pem"), both).unwrap();
+    let keys = KafkaKeys { key_and_certificate: Path::new(&at("both.pem")), authorities: Path::new(&at("ca.pem")) };
+    let kafka = KafkaServer::start_with_tls(keys).unwrap();
+    let (lines, catalogue) = log_of_notes();
+    fs::write(at("catalogue.json"), catalogue.to_json()).unwrap();
+    kafka.create_topic("notes", 1).await.unwrap();
+    kafka.write("notes", &lines.iter().map(String::as_str).collect::<Vec<_>>()).await.unwrap();
+    let (certificates, logins) = (kafka.port_of_certificates().unwrap(), kafka.port_of_logins().unwrap());
+    let (ca, other, cert, key) = (at("ca.pem"), at("other.pem"), at("client.pem"), at("client.key"));
+    let user = |mechanism: &str| format!("ca={ca}&sasl={mechanism}");
+    let shown = format!("ca={ca}&cert={cert}&key={key}");
+    let no_tls = "could not connect to Kafka";
+    for (number, (address, query, refused)) in [
+        (format!("feed:secret@localhost:{logins}"), format!("tls=true&{}", user("plain")), None),
+        (format!("feed:secret@localhost:{logins}"), format!("tls=true&{}", user("scram-sha-256")), None),
+        (format!("feed:secret@localhost:{logins}"), format!("tls=true&{}", user("scram-sha-512")), None),
+        (format!("localhost:{certificates}"), format!("tls=true&{shown}"), None),
+        (format!("feed:other@localhost:{logins}"), format!("tls=true&{}", user("plain")), Some("uthentication")),
+        (format!("feed:other@localhost:{logins}"), format!("tls=true&{}", user("scram-sha-512")), Some(no_tls)),
+        (format!("localhost:{logins}"), format!("tls=true&ca={ca}"), Some(no_tls)),
+        (format!("localhost:{certificates}"), format!("tls=true&ca={ca}"), Some(no_tls)),
+        // The certificate is for another name, of another authority, or not asked for.
+        (format!("127.0.0.1:{certificates}"), format!("tls=true&{shown}"), Some("ertificate")),
+        (format!("localhost:{certificates}"), format!("tls=true&ca={other}&cert={cert}&key={key}"), Some("ertificate")),
+        (format!("feed:secret@localhost:{logins}"), "sasl=plain".to_owned(), Some(no_tls)),
+        (format!("localhost:{certificates}"), "tls=true&ca=/none.pem".to_owned(), Some("could not read /none.pem")),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let graph = at(&format!("graph{number}"));
+        let settings = format!(
+            "graph = '{graph}'\n[source]\nname = 'hr'\nurl = 'kafka://{address}/notes?{query}'\ncatalogue = '{}'\n\
+             log_format = 'maxwell'\nquiet_ms = 200\ntimeout_ms = 4000\n[[table]]\nname = 'note'\nvertex = {{ label = 'Note' }}\n",
+            at("catalogue.json")
+        );
+        let settings = Settings::parse(&settings).unwrap();
+        match refused {
+            None => {
+                let found = Model::of_graph(caught_up(&settings).await.graph()).await.vertices;
+                assert_eq!(found.keys().collect::<Vec<_>>(), ["Note:1", "Note:2"], "{address}?{query}");
+            }
+            Some(why) => {
+                let error = check(&settings).await.err().unwrap_or_else(|| panic!("{address}?{query} is trusted"));
+                assert!(error.to_string().contains(why), "{address}?{query}: {error}");
+                assert!(!error.to_string().contains("secret"), "{error}");
+            }
+        }
+    }
 }

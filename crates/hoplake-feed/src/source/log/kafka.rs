@@ -146,9 +146,7 @@ impl KafkaAddress {
             .max_message_size(message_bytes)
             .backoff_config(backoff);
         let builder = match &self.tls {
-            Some(tls) => {
-                return tls.config().and_then(|_| Err(FeedError::invalid("TLS to Kafka is not supported yet")));
-            }
+            Some(tls) => builder.tls_config(tls.config()?),
             None => builder,
         };
         let builder = match &self.login {

@@ -85,8 +85,11 @@ fn kind(name: &str, bytes: &[u8]) -> &'static str {
     }
 }
 
-/// The ways in which an object is damaged; nothing is what deletes it.
-const DAMAGES: [(&str, fn(&[u8]) -> Option<Vec<u8>>); 6] = [
+/// What becomes of an object's bytes; nothing if it is deleted.
+type Damage = fn(&[u8]) -> Option<Vec<u8>>;
+
+/// The ways in which an object is damaged.
+const DAMAGES: [(&str, Damage); 6] = [
     ("deleted", |_| None),
     ("emptied", |_| Some(Vec::new())),
     ("truncated", |bytes| Some(bytes[..bytes.len() - 1].to_vec())),

@@ -151,9 +151,10 @@ async fn kafka_is_followed_through_tls_by_those_who_log_in_or_have_a_certificate
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).display().to_string();
     certificates(folder.path());
-    let both = [at("server.key"), at("server.pem")].map(|path| fs::read_to_string(path).unwrap()).concat();
-    fs::write(at("both.pem"), both).unwrap();
-    let keys = KafkaKeys { key_and_certificate: Path::new(&at("both.pem")), authorities: Path::new(&at("ca.pem")) };
+    let of_server = [at("server.key"), at("server.pem")].map(|path| fs::read_to_string(path).unwrap()).concat();
+    fs::write(at("both.pem"), of_server).unwrap();
+    let (both, authorities) = (folder.path().join("both.pem"), folder.path().join("ca.pem"));
+    let keys = KafkaKeys { key_and_certificate: &both, authorities: &authorities };
     let kafka = KafkaServer::start_with_tls(keys).unwrap();
     let (lines, catalogue) = log_of_notes();
     fs::write(at("catalogue.json"), catalogue.to_json()).unwrap();

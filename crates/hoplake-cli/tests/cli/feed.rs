@@ -61,7 +61,8 @@ fn what_cannot_be_fed_is_refused() {
     }
     let away = source.replace(&format!(":{}/", server.port()), ":1/");
     shell.write("feed.toml", &format!("{away}[[table]]\nname = 'team'\nvertex = {{ label = 'T' }}\n"));
-    shell.run(&["feed", "run", "feed.toml"]).fails(5, "could not connect to mysql://127.0.0.1:1/test", "the address");
+    let unreachable = "could not connect to mysql://127.0.0.1:1/test";
+    shell.run(&["feed", "run", "feed.toml", "--no-wait"]).fails(5, unreachable, "the address");
 }
 
 #[test]

@@ -88,8 +88,11 @@ async fn time_ends_a_query_that_waits_for_the_store() {
     let mut deadline = tonic::Request::new(request(v1::Limits::default()));
     deadline.metadata_mut().insert("grpc-timeout", "400m".parse().unwrap());
     let status = server.graphs().await.traverse(deadline).await.unwrap_err();
-    let info = status.get_details_error_info().unwrap();
-    assert_eq!((status.code(), info.reason.as_str()), (Code::DeadlineExceeded, "TIME"));
+    // The client's library looks at the header as well, and is sometimes first.
+    match status.get_details_error_info() {
+        Some(info) => assert_eq!((status.code(), info.reason.as_str()), (Code::DeadlineExceeded, "TIME")),
+        None => assert_eq!(status.message(), "Timeout expired"),
+    }
     // The reads were cancelled, not leaked.
     until(|| held.waiting.load(Ordering::SeqCst) == 0).await;
     assert!(held.given_up.load(Ordering::SeqCst) >= 3);

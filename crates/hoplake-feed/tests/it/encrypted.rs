@@ -197,7 +197,6 @@ async fn kafka_is_followed_through_tls_by_those_who_log_in_or_have_a_certificate
             }
             Some(why) => {
                 let error = check(&settings).await.err().unwrap_or_else(|| panic!("{address}?{query} is trusted"));
-                println!("{address}?{query}: {error}");
                 assert!(error.to_string().contains(why), "{address}?{query}: {error}");
                 assert!(!error.to_string().contains("secret"), "{error}");
             }

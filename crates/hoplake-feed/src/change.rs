@@ -17,7 +17,7 @@ pub struct Transaction {
     pub changes: Changes,
     /// About the memory that it takes, or would without a file.
     pub bytes: usize,
-    /// Tables that have changed by its end without a change of what the graph has of them.
+    /// Tables that have changed by its end, though not in what the graph has from them.
     pub tables: Vec<(TableName, TableShape)>,
 }
 

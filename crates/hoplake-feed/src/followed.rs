@@ -131,7 +131,7 @@ impl TableShape {
                     return Drift::Stop(format!("column {name} is another column now"));
                 }
                 if is_carried {
-                    return Drift::Stop(format!("column {name} is gone"));
+                    return Drift::Stop(format!("column {name} was dropped or renamed"));
                 }
                 continue;
             };
@@ -390,7 +390,7 @@ mod tests {
             (was.clone(), Drift::Same),
             (shape(&[id.clone(), a.clone()]), harmless(&[])),
             (shape(&[id.clone(), a.clone(), b.clone(), column(4, "c", "int", "2")]), harmless(&["c"])),
-            (shape(&[id.clone(), b.clone()]), stop("column a is gone")),
+            (shape(&[id.clone(), b.clone()]), stop("column a was dropped or renamed")),
             (shape(&[id.clone(), column(4, "a", "int", "2")]), stop("column a is another column now")),
             (shape(&[id.clone(), column(2, "aa", "int", "2"), b.clone()]), stop("column a is renamed to aa")),
             (shape(&[id.clone(), a.clone(), column(3, "bb", "int", "2")]), stop("column b is renamed to bb")),
@@ -410,7 +410,7 @@ mod tests {
                 stop("its publication was changed, and what its rows became meanwhile is not in the log"),
             ),
             (numberless(&was), harmless(&[])),
-            (numberless(&shape(&[id.clone(), b.clone()])), stop("column a is gone")),
+            (numberless(&shape(&[id.clone(), b.clone()])), stop("column a was dropped or renamed")),
             (TableShape::default(), harmless(&[])),
         ] {
             assert_eq!(was.drift(&now, &carried, |was, is| (was, is) == ("int", "long")), expected, "{now:?}");

@@ -8,12 +8,14 @@
 use std::{panic::AssertUnwindSafe, path::Path, sync::Arc, time::Duration};
 
 use futures::{FutureExt, StreamExt, stream};
-use hoplake::Graph;
 use hoplake_feed::{Feed, FeedError, RunOptions, Settings};
 use hoplake_testkit::{MariaDbServer, PostgresServer};
 use tokio::sync::Notify;
 
-use crate::model::Model;
+use crate::{
+    following::{content, once, settings_of},
+    model::Model,
+};
 
 /// A statement: what is there before it and after it, and whether the feed goes on over it.
 struct Change {
@@ -110,22 +112,7 @@ impl Server for PostgresServer {
 }
 
 fn settings(server: &dyn Server, database: &str, graph: &Path, mapping: &str) -> Settings {
-    let url = server.url(database);
-    let text =
-        format!("graph = {graph:?}\n[source]\nname = 'tables'\nurl = '{url}'\n[stream]\nlinger_ms = 5\n{mapping}");
-    Settings::parse(&text).unwrap()
-}
-
-/// Follows the log to its end.
-async fn once(settings: &Settings, options: RunOptions) -> Result<Feed, FeedError> {
-    let options = RunOptions { once: true, ..options };
-    let mut feed = Feed::open(settings.clone(), options, Arc::new(())).await?;
-    feed.run(std::future::pending()).await?;
-    Ok(feed)
-}
-
-async fn content(settings: &Settings) -> Model {
-    Model::of_graph(&Graph::open(&settings.graph).await.unwrap()).await
+    settings_of(&server.url(database), graph, mapping)
 }
 
 /// Why a feed does not go on, which has to be the same at each start.
@@ -352,7 +339,7 @@ async fn what_a_statement_of_postgres_does_is_followed_or_stops_the_feed() {
         retypes("ALTER TABLE t ALTER a TYPE text", "column a has another type"),
         stops("ALTER TABLE t ALTER n TYPE numeric(8,4)", "column n has another type"),
         stops("ALTER TABLE t ALTER n TYPE numeric(5,1)", "column n has another type"),
-        stops("ALTER TABLE t DROP COLUMN a", "column a is gone"),
+        stops("ALTER TABLE t DROP COLUMN a", "column a was dropped or renamed"),
         stops("ALTER TABLE t DROP COLUMN a; ALTER TABLE t ADD COLUMN a int", "column a is another column"),
         stops("ALTER TABLE t ADD COLUMN more int DEFAULT 5", "column more is new"),
         stops("ALTER TABLE t ADD COLUMN more timestamptz DEFAULT clock_timestamp()", "column more is new"),

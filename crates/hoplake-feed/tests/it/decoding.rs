@@ -9,17 +9,13 @@ use hoplake_testkit::MariaDbServer;
 use mysql_async::{Conn, prelude::Queryable};
 
 use crate::{
-    following::caught_up,
+    following::{caught_up, settings_of},
     mariadb::connect,
     model::{Model, Properties},
 };
 
 fn settings(server: &MariaDbServer, graph: &Path, mapping: &str) -> Settings {
-    let url = server.url("test");
-    let text = format!(
-        "graph = {graph:?}\n[source]\nname = 'company'\nurl = '{url}'\ntimeout_ms = 20000\n[stream]\nlinger_ms = 5\n{mapping}"
-    );
-    Settings::parse(&text).unwrap()
+    settings_of(&server.url("test"), graph, mapping)
 }
 
 /// What makes the text of a property of a column.

@@ -1,9 +1,9 @@
 //! Feeds that run, are killed, and are compared with a history of the tables.
 
-use std::{ops::Range, sync::Arc, time::Duration};
+use std::{ops::Range, path::Path, sync::Arc, time::Duration};
 
 use hoplake::{Graph, OpenSettings, Store};
-use hoplake_feed::{Feed, RunOptions, Settings};
+use hoplake_feed::{Feed, FeedError, RunOptions, Settings};
 use tokio::{sync::oneshot, task::JoinSet};
 
 use crate::model::Model;
@@ -14,12 +14,30 @@ pub fn from_environment(transactions: u64) -> (u64, u64) {
     (number("HOPLAKE_FEED_SEED", 1), number("HOPLAKE_FEED_TRANSACTIONS", transactions))
 }
 
-/// A feed that has followed until there was no more.
+/// The settings of a feed from a database into a folder.
+pub fn settings_of(url: &str, graph: &Path, mapping: &str) -> Settings {
+    let text = format!(
+        "graph = {graph:?}\n[source]\nname = 'company'\nurl = '{url}'\ntimeout_ms = 20000\n[stream]\nlinger_ms = 5\n{mapping}"
+    );
+    Settings::parse(&text).unwrap()
+}
+
+/// A feed that has followed until there was no more, or why it has not.
+pub async fn once(settings: &Settings, options: RunOptions) -> Result<Feed, FeedError> {
+    let options = RunOptions { once: true, ..options };
+    let mut feed = Feed::open(settings.clone(), options, Arc::new(())).await?;
+    feed.run(std::future::pending()).await?;
+    Ok(feed)
+}
+
+/// The same of one that has to succeed.
 pub async fn caught_up(settings: &Settings) -> Feed {
-    let options = RunOptions { once: true, ..RunOptions::default() };
-    let mut feed = Feed::open(settings.clone(), options, Arc::new(())).await.unwrap();
-    feed.run(std::future::pending()).await.unwrap();
-    feed
+    once(settings, RunOptions::default()).await.unwrap()
+}
+
+/// All vertices and edges of the graph.
+pub async fn content(settings: &Settings) -> Model {
+    Model::of_graph(&Graph::open(&settings.graph).await.unwrap()).await
 }
 
 /// Runs a feed that is killed at random, again and again, after it was open for so many milliseconds; of four times once within these of its

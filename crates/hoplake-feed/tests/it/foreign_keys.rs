@@ -6,14 +6,14 @@ use hoplake_feed::{Feed, FeedErrorKind, RunOptions, Settings, check};
 use hoplake_testkit::{MariaDbServer, PostgresServer};
 use mysql_async::{Conn, prelude::Queryable};
 
-use crate::{following::caught_up, mariadb::connect, model::Model};
+use crate::{
+    following::{caught_up, settings_of},
+    mariadb::connect,
+    model::Model,
+};
 
 fn settings(server: &MariaDbServer, graph: &Path, database: &str, mapping: &str) -> Settings {
-    let text = format!(
-        "graph = {graph:?}\n[source]\nname = 'company'\nurl = '{}'\ntimeout_ms = 10000\n[stream]\nlinger_ms = 5\n{mapping}",
-        server.url(database)
-    );
-    Settings::parse(&text).unwrap()
+    settings_of(&server.url(database), graph, mapping)
 }
 
 /// Parents, children by each rule, and edges of their own.
@@ -112,7 +112,7 @@ async fn what_was_written_without_checks_is_followed_without_rules() {
     }
     // A copy of such a row says which, and can be told to wait.
     server.sql("test", &format!("{off}; INSERT INTO child VALUES (9, 90)")).unwrap();
-    let again = |mapping: &str| super::foreign_keys::settings(&server, &folder.path().join("again"), "test", mapping);
+    let again = |mapping: &str| settings_of(&server.url("test"), &folder.path().join("again"), mapping);
     let refused = Feed::open(again(MAPPING), RunOptions::default(), Arc::new(())).await.err().unwrap();
     assert_eq!(refused.kind(), FeedErrorKind::Row);
     let text = "table test.child, row id=9: parent is 90, and no vertex parent has this key";

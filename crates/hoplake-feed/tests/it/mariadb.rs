@@ -10,18 +10,14 @@ use hoplake_testkit::MariaDbServer;
 use mysql_async::{Conn, Opts, Row, prelude::Queryable};
 
 use crate::{
-    following::{caught_up, check_versions, followed_with_kills, from_environment, has_versions},
+    following::{caught_up, check_versions, followed_with_kills, from_environment, has_versions, settings_of},
     model::Model,
     reconciling::{caught_up_with_damage, damage, differences, repaired, reported, without_keys},
     workload::{self, Dice},
 };
 
 fn settings(server: &MariaDbServer, graph: &Path, mapping: &str) -> Settings {
-    let text = format!(
-        "graph = {graph:?}\n[source]\nname = 'company'\nurl = '{}'\ntimeout_ms = 10000\n[stream]\nlinger_ms = 5\n{mapping}",
-        server.url("test")
-    );
-    Settings::parse(&text).unwrap()
+    settings_of(&server.url("test"), graph, mapping)
 }
 
 pub(crate) async fn connect(server: &MariaDbServer) -> Conn {

@@ -11,7 +11,7 @@ use hoplake_testkit::PostgresServer;
 use serde_json::Value as Json;
 
 use crate::{
-    following::{caught_up, check_versions, followed_with_kills, from_environment, has_versions},
+    following::{caught_up, check_versions, followed_with_kills, from_environment, has_versions, settings_of},
     model::Model,
     reconciling::{caught_up_with_damage, damage, names_what_was_deleted, repaired, reported},
 };
@@ -249,10 +249,7 @@ impl Dice {
 }
 
 fn settings(server: &PostgresServer, graph: &Path, mapping: &str) -> Settings {
-    let url = server.url("test");
-    let text =
-        format!("graph = {graph:?}\n[source]\nname = 'company'\nurl = '{url}'\n[stream]\nlinger_ms = 5\n{mapping}");
-    Settings::parse(&text).unwrap()
+    settings_of(&server.url("test"), graph, mapping)
 }
 
 /// A position as a number.

@@ -374,8 +374,8 @@ async fn partitions_that_come_with_rows_or_go_with_them_stop_a_feed() {
             Some(why) => {
                 let error = ran.expect_err(&statements);
                 assert!(error.to_string().contains(why) && error.what_to_do().contains("--resnapshot"), "{error}");
-                let anew = RunOptions { resnapshot: true, ..once.clone() };
-                Feed::open(settings.clone(), anew, Arc::new(())).await.unwrap();
+                let resnapshot = RunOptions { resnapshot: true, ..once.clone() };
+                Feed::open(settings.clone(), resnapshot, Arc::new(())).await.unwrap();
             }
         }
         drop(caught_up(&settings).await);

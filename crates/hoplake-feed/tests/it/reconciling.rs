@@ -63,8 +63,8 @@ pub async fn caught_up_with_damage(settings: &Settings) {
     if let Err(error) = feed.run(std::future::pending()).await {
         assert!(names_what_was_deleted(&error), "{error}");
         drop(feed);
-        let anew = RunOptions { resnapshot: true, ..once };
-        let mut feed = Feed::open(settings.clone(), anew, Arc::new(())).await.unwrap();
+        let resnapshot = RunOptions { resnapshot: true, ..once };
+        let mut feed = Feed::open(settings.clone(), resnapshot, Arc::new(())).await.unwrap();
         feed.run(std::future::pending()).await.unwrap();
     }
 }

@@ -1,12 +1,11 @@
 //! A mapping that changes after the copy: the rows that were copied would be other ones by it, so the feed stops until somebody decides.
 
-use std::{path::Path, sync::Arc};
+use std::path::Path;
 
-use hoplake::Graph;
-use hoplake_feed::{Feed, FeedError, RunOptions, Settings};
+use hoplake_feed::{RunOptions, Settings};
 use hoplake_testkit::MariaDbServer;
 
-use crate::model::Model;
+use crate::following::{content, once, settings_of};
 
 const TABLES: &str = "CREATE TABLE team (id INT PRIMARY KEY, code INT NOT NULL UNIQUE, name VARCHAR(20));
     CREATE TABLE person (id INT PRIMARY KEY, team INT, boss INT, age INT, nick VARCHAR(20), FOREIGN KEY (team) REFERENCES team (id));
@@ -22,20 +21,7 @@ const MEMBER: &str = "[[table]]\nname = 'member'\nedge = { label = 'member', sou
     target = { label = 'Team', columns = 'team' } }\n";
 
 fn settings(server: &MariaDbServer, graph: &Path, mapping: &str) -> Settings {
-    let url = server.url("test");
-    let text = format!("graph = {graph:?}\n[source]\nname = 'hr'\nurl = '{url}'\n[stream]\nlinger_ms = 5\n{mapping}");
-    Settings::parse(&text).unwrap()
-}
-
-async fn once(settings: &Settings, options: RunOptions) -> Result<Feed, FeedError> {
-    let options = RunOptions { once: true, ..options };
-    let mut feed = Feed::open(settings.clone(), options, Arc::new(())).await?;
-    feed.run(std::future::pending()).await?;
-    Ok(feed)
-}
-
-async fn content(settings: &Settings) -> Model {
-    Model::of_graph(&Graph::open(&settings.graph).await.unwrap()).await
+    settings_of(&server.url("test"), graph, mapping)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -176,7 +176,9 @@ pub async fn observe(graph: &Graph, remembered: Bucket, message: String) -> Resu
         put.expect("memory takes all");
     }
     let store = Store::new(Arc::new(objects), Path::default(), "memory://remembered");
-    let (mut held, mut letters, mut stop) = (BTreeSet::new(), Vec::new(), None);
+    let mut held = BTreeSet::new();
+    let mut letters = Vec::new();
+    let mut stop = None;
     if let Some(id) = &position.state {
         let state = state::read(&store, SOURCE, id).await?;
         let state = state.ok_or_else(|| state::lost(SOURCE, id))?;

@@ -159,7 +159,7 @@ impl LogTable {
                 let why =
                     format!("table {table} has column {}, which the catalogue does not have", super::brief(&name));
                 return Err(FeedError::invalid(why).hint(
-                    "write the catalogue anew with hoplake feed catalogue, and see whether the mapping still fits",
+                    "write the catalogue again with hoplake feed catalogue, and check whether the mapping still fits",
                 ));
             };
             row[*at] = self.decoders[*at].decode(value, is_snapshot);

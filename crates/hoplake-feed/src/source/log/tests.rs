@@ -486,7 +486,7 @@ fn damaged_records_are_refused_and_never_panic() {
             for at in 0..parts.len() {
                 let mut parts = parts.clone();
                 let end = if parts[at].ends_with(',') { "\"s3cr3t\"," } else { "\"s3cr3t\"" };
-                // What a record is, is no value of a row.
+                // These say what a record is: they are not values of a row.
                 if at > 0
                     && ["type\":", "op\":", "status\":", "position\":"].iter().any(|it| parts[at - 1].ends_with(it))
                 {

@@ -296,7 +296,7 @@ impl Binlog {
         let version = match self.tables.get(&event.table_id()) {
             Some(Some(version)) => version.clone(),
             Some(None) => return Ok(()),
-            // A number of all ones ends a statement, and is no table.
+            // A number of all ones stands for no table: it ends a statement.
             None if event.rows_data().is_empty() => return Ok(()),
             None => return Err(FeedError::unavailable("the binlog has rows of a table that it did not describe")),
         };

@@ -98,7 +98,7 @@ impl Server for MariaDbServer {
 impl Server for PostgresServer {
     fn begin(&self, database: &str, before: &str) {
         PostgresServer::sql(self, "test", &format!("CREATE DATABASE {database}")).unwrap();
-        let publication = "CREATE PUBLICATION hoplake_tables FOR TABLE t, mark;";
+        let publication = "CREATE PUBLICATION hoplake_company FOR TABLE t, mark;";
         PostgresServer::sql(self, database, &format!("{TABLES}{before}{publication}")).unwrap();
     }
 
@@ -302,7 +302,7 @@ async fn what_a_statement_of_postgres_does_is_followed_or_stops_the_feed() {
     let mood =
         "CREATE TYPE mood AS ENUM ('good', 'bad'); ALTER TABLE t ADD COLUMN mood mood; UPDATE t SET mood = 'bad';";
     let pair = "CREATE TYPE pair AS (x int, y int); ALTER TABLE t ADD COLUMN pair pair; UPDATE t SET pair = (1, 2);";
-    let republished = "ALTER PUBLICATION hoplake_tables DROP TABLE t; INSERT INTO t (id) VALUES (50); ALTER PUBLICATION hoplake_tables ADD TABLE t";
+    let republished = "ALTER PUBLICATION hoplake_company DROP TABLE t; INSERT INTO t (id) VALUES (50); ALTER PUBLICATION hoplake_company ADD TABLE t";
     let changes = [
         goes_on("ALTER TABLE t ADD COLUMN more int"),
         goes_on("COMMENT ON TABLE t IS 'x'; COMMENT ON COLUMN t.a IS 'y'"),
@@ -348,7 +348,7 @@ async fn what_a_statement_of_postgres_does_is_followed_or_stops_the_feed() {
         removes("DROP TABLE t", "no table has its name"),
         removes("CREATE SCHEMA s; ALTER TABLE t SET SCHEMA s", "no table has its name"),
         stops(
-            "CREATE TABLE tn (LIKE t INCLUDING ALL); ALTER TABLE t RENAME TO told; ALTER TABLE tn RENAME TO t; ALTER PUBLICATION hoplake_tables ADD TABLE t",
+            "CREATE TABLE tn (LIKE t INCLUDING ALL); ALTER TABLE t RENAME TO told; ALTER TABLE tn RENAME TO t; ALTER PUBLICATION hoplake_company ADD TABLE t",
             "another table",
         ),
         stops(republished, "publication was changed"),

@@ -8,7 +8,6 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
@@ -17,6 +16,7 @@ use std::time::{Duration, Instant};
 use object_store::azure::{MicrosoftAzure, MicrosoftAzureBuilder};
 use tempfile::TempDir;
 
+use crate::port::ReservedPort;
 use crate::programs::{Process, explain, folder_made_once, install_npm, run};
 
 /// The newest version that the Node of Debian runs; `./test` reads it from this line.
@@ -27,8 +27,6 @@ const ACCOUNT: &str = "devstoreaccount1";
 const KEY: &str = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 const CONTAINER: &str = "graphs";
 const READY_WITHIN: Duration = Duration::from_secs(60);
-/// A free port may be taken before the server listens on it; then another is tried.
-const PORTS_TRIED: usize = 5;
 
 /// A running server with one empty container, on a loopback port of its own.
 ///
@@ -39,7 +37,7 @@ const PORTS_TRIED: usize = 5;
 #[derive(Debug)]
 pub struct AzuriteServer {
     process: Process,
-    port: u16,
+    port: ReservedPort,
     // Dropped after the process, which writes into it.
     _folder: TempDir,
 }
@@ -52,15 +50,9 @@ impl AzuriteServer {
     pub fn start() -> io::Result<Self> {
         let program = program()?;
         let folder = tempfile::Builder::new().prefix("hoplake-azurite-").tempdir()?;
-        let mut failure = io::Error::other("no port was tried");
-        for _ in 0..PORTS_TRIED {
-            let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
-            match start_on(&program, port, folder.path()) {
-                Ok(process) => return Ok(Self { process, port, _folder: folder }),
-                Err(error) => failure = error,
-            }
-        }
-        Err(failure)
+        let port = ReservedPort::new()?;
+        let process = start_on(&program, port.number(), folder.path())?;
+        Ok(Self { process, port, _folder: folder })
     }
 
     /// The address of the account: its name is the first part of every path.
@@ -144,7 +136,7 @@ fn install(folder: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::net::TcpStream;
+    use std::net::{Ipv4Addr, TcpStream};
 
     use object_store::{ObjectStore, PutMode, PutPayload, path::Path as ObjectPath};
 
@@ -157,7 +149,7 @@ mod tests {
         let create = || async { server.store().put_opts(&path, PutPayload::from("x"), PutMode::Create.into()).await };
         create().await.unwrap();
         assert!(matches!(create().await, Err(object_store::Error::AlreadyExists { .. })));
-        let (port, process) = (server.port, server.process_id());
+        let (port, process) = (server.port.number(), server.process_id());
         drop(server);
         assert!(TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err());
         assert!(!Path::new(&format!("/proc/{process}")).exists());

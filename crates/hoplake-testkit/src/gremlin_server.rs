@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
+use crate::port::ReservedPort;
 use crate::programs::{Process, explain, fetch_jars, folder_made_once};
 
 /// The version whose semantics Hoplake has; `./test` reads it from this line.
@@ -25,11 +26,12 @@ const GREMLIN_SERVER_VERSION: &str = "3.8.1";
 
 const READY_WITHIN: Duration = Duration::from_secs(60);
 
-/// Its own program binds the port that its settings name, and a script in Groovy makes `g`. Java compiles this one when it starts it.
+/// The line that its program prints.
+const READY: &str = "ready";
+
+/// Its own program says nothing when it is ready, and a script in Groovy makes `g`. Java compiles this one when it starts it.
 /// Its arguments are the settings and the properties of vertices that have an index.
 const PROGRAM: &str = r#"
-import java.net.InetAddress;
-import java.net.ServerSocket;
 import org.apache.tinkerpop.gremlin.process.traversal.AnonymousTraversalSource;
 import org.apache.tinkerpop.gremlin.server.GremlinServer;
 import org.apache.tinkerpop.gremlin.server.Settings;
@@ -39,22 +41,20 @@ import org.apache.tinkerpop.gremlin.tinkergraph.structure.TinkerGraph;
 public class Reference {
     public static void main(String[] arguments) throws Exception {
         Settings settings = Settings.read(arguments[0]);
-        settings.host = "127.0.0.1";
-        try (ServerSocket free = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
-            settings.port = free.getLocalPort();
-        }
         GremlinServer server = new GremlinServer(settings);
         var graphs = server.getServerGremlinExecutor().getGraphManager();
         TinkerGraph graph = (TinkerGraph) graphs.getGraph("graph");
         for (int i = 1; i < arguments.length; i++) graph.createIndex(arguments[i], Vertex.class);
         graphs.putTraversalSource("g", AnonymousTraversalSource.traversal().withEmbedded(graph));
         server.start().join();
-        System.out.println(settings.port);
+        System.out.println("ready");
     }
 }
 "#;
 
 const SETTINGS: &str = "\
+host: 127.0.0.1
+port: PORT
 graphs: {graph: GRAPH}
 scriptEngines: {gremlin-lang: {}}
 serializers:
@@ -75,7 +75,7 @@ gremlin.tinkergraph.edgeIdManager=ANY
 #[derive(Debug)]
 pub struct GremlinServer {
     process: Process,
-    address: SocketAddr,
+    port: ReservedPort,
     // Dropped after the process, which reads from it.
     _folder: TempDir,
 }
@@ -92,7 +92,9 @@ impl GremlinServer {
         let [source, settings, graph, log] =
             ["Reference.java", "settings.yaml", "graph.properties", "log"].map(|name| folder.path().join(name));
         fs::write(&source, PROGRAM)?;
-        fs::write(&settings, SETTINGS.replace("GRAPH", &graph.display().to_string()))?;
+        let port = ReservedPort::new()?;
+        let with_port = SETTINGS.replace("PORT", &port.to_string());
+        fs::write(&settings, with_port.replace("GRAPH", &graph.display().to_string()))?;
         fs::write(&graph, GRAPH)?;
         let mut command = Command::new("java");
         command.arg("-cp").arg(jars.join("*")).arg(&source).arg(&settings).args(indexed);
@@ -110,17 +112,16 @@ impl GremlinServer {
             let _ = io::copy(&mut output, &mut io::sink());
         });
         let line = said.recv_timeout(READY_WITHIN).unwrap_or_default();
-        let failed = || {
+        if line.trim() != READY {
             let said = fs::read_to_string(&log).unwrap_or_default();
-            explain(format!("Gremlin Server named no port: {}", said.trim()))
-        };
-        let port = line.trim().parse().map_err(|_| failed())?;
-        Ok(Self { process, address: SocketAddr::from(([127, 0, 0, 1], port)), _folder: folder })
+            return Err(explain(format!("Gremlin Server does not listen: {}", said.trim())));
+        }
+        Ok(Self { process, port, _folder: folder })
     }
 
     /// `127.0.0.1:<port>`; its WebSocket is at `/gremlin`.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        SocketAddr::from(([127, 0, 0, 1], self.port.number()))
     }
 
     /// The id of the server's process.

@@ -9,7 +9,6 @@
 
 use std::fs;
 use std::io;
-use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -19,6 +18,7 @@ use rskafka::client::{Client, ClientBuilder};
 use rskafka::record::Record;
 
 use crate::java::JavaProgram;
+use crate::port::ReservedPort;
 use crate::programs::{fetch_jars, folder_made_once, run};
 
 /// The version that is known to work.
@@ -40,9 +40,19 @@ const SCRAM: [&str; 2] = ["SCRAM-SHA-256", "SCRAM-SHA-512"];
 #[derive(Debug)]
 pub struct KafkaServer {
     program: JavaProgram,
-    port: u16,
-    /// Of those who show a certificate, and of those who log in.
-    tls_ports: Option<[u16; 2]>,
+    ports: Ports,
+    /// Whether it speaks TLS.
+    has_tls: bool,
+}
+
+#[derive(Debug)]
+struct Ports {
+    broker: ReservedPort,
+    controller: ReservedPort,
+    /// With TLS, of those who show a certificate.
+    certificates: ReservedPort,
+    /// With TLS, of those who log in.
+    logins: ReservedPort,
 }
 
 /// Files in PEM by which a server shows who it is, and knows its clients.
@@ -76,18 +86,11 @@ impl KafkaServer {
 
     fn start_with(keys: Option<KafkaKeys<'_>>) -> io::Result<Self> {
         let mut program = JavaProgram::new("Kafka", &jars()?)?;
-        let [broker, controller, tls, login] = [(); 4].map(|()| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
-        let all = [broker?, controller?, tls?, login?];
-        let mut ports = [0; 4];
-        for (port, listener) in ports.iter_mut().zip(&all) {
-            *port = listener.local_addr()?.port();
-        }
-        let [port, controller_port, tls, login] = ports;
+        let [broker, controller, certificates, logins] = [(); 4].map(|()| ReservedPort::new());
+        let ports = Ports { broker: broker?, controller: controller?, certificates: certificates?, logins: logins? };
         let settings = program.path("server.properties");
         let data = program.path("data");
-        let tls_ports = keys.is_some().then_some([tls, login]);
-        let with_tls = keys.map(|keys| (keys, [tls, login]));
-        fs::write(&settings, server_properties(port, controller_port, &data, with_tls))?;
+        fs::write(&settings, server_properties(&ports, &data, keys))?;
         let mut format = program.command();
         format.args(["kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c"]).arg(&settings);
         let [user, password] = Self::USER;
@@ -99,25 +102,24 @@ impl KafkaServer {
         program.argument("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn");
         program.argument("-Dorg.slf4j.simpleLogger.log.kafka.server.KafkaRaftServer=info");
         program.argument("kafka.Kafka").argument(settings);
-        let mut server = Self { program, port, tls_ports };
-        drop(all);
+        let mut server = Self { program, ports, has_tls: keys.is_some() };
         server.restart()?;
         Ok(server)
     }
 
     /// `127.0.0.1:<port>`.
     pub fn broker(&self) -> String {
-        format!("127.0.0.1:{}", self.port)
+        format!("127.0.0.1:{}", self.ports.broker)
     }
 
     /// The port on which TLS is spoken, and clients have to have a certificate of an authority.
     pub fn port_of_certificates(&self) -> Option<u16> {
-        self.tls_ports.map(|[certificates, _]| certificates)
+        self.has_tls.then(|| self.ports.certificates.number())
     }
 
     /// The port on which TLS is spoken, and clients have to log in.
     pub fn port_of_logins(&self) -> Option<u16> {
-        self.tls_ports.map(|[_, logins]| logins)
+        self.has_tls.then(|| self.ports.logins.number())
     }
 
     /// Makes a topic.
@@ -191,20 +193,17 @@ impl KafkaServer {
     }
 }
 
-fn server_properties(
-    port: u16,
-    controller_port: u16,
-    data: &Path,
-    with_tls: Option<(KafkaKeys<'_>, [u16; 2])>,
-) -> String {
-    let listeners = with_tls.map_or_else(String::new, |(_, [certificates, logins])| {
-        format!(",SSL://localhost:{certificates},SASL_SSL://localhost:{logins}")
-    });
+fn server_properties(ports: &Ports, data: &Path, keys: Option<KafkaKeys<'_>>) -> String {
+    let Ports { broker, controller, certificates, logins } = ports;
+    let listeners = match keys {
+        Some(_) => format!(",SSL://localhost:{certificates},SASL_SSL://localhost:{logins}"),
+        None => String::new(),
+    };
     let mut text = format!(
         "process.roles=broker,controller\n\
          node.id=1\n\
-         controller.quorum.voters=1@127.0.0.1:{controller_port}\n\
-         listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}{listeners}\n\
+         controller.quorum.voters=1@127.0.0.1:{controller}\n\
+         listeners=PLAINTEXT://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller}{listeners}\n\
          controller.listener.names=CONTROLLER\n\
          offsets.topic.replication.factor=1\n\
          transaction.state.log.replication.factor=1\n\
@@ -212,7 +211,7 @@ fn server_properties(
          log.dirs={}\n",
         data.display()
     );
-    if let Some((KafkaKeys { key_and_certificate, authorities }, _)) = with_tls {
+    if let Some(KafkaKeys { key_and_certificate, authorities }) = keys {
         let ([user, password], [first, second]) = (KafkaServer::USER, SCRAM);
         let module = "org.apache.kafka.common.security";
         text += &format!(

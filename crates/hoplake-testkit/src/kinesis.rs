@@ -7,7 +7,7 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
@@ -20,6 +20,7 @@ use hyper::http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::port::ReservedPort;
 use crate::programs::{Process, explain, folder_made_once, run};
 use crate::sim::proxy::pass_on;
 
@@ -44,7 +45,7 @@ const RECORDS_MAX: usize = 500;
 #[derive(Debug)]
 pub struct KinesisServer {
     process: Process,
-    port: u16,
+    port: ReservedPort,
     // Dropped after the process, which writes into it.
     _folder: TempDir,
 }
@@ -57,7 +58,7 @@ impl KinesisServer {
     pub fn start() -> io::Result<Self> {
         let python = python()?;
         let folder = tempfile::Builder::new().prefix("hoplake-kinesis-").tempdir()?;
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
+        let port = ReservedPort::new()?;
         let log = folder.path().join("log");
         let output = File::create(&log)?;
         let mut command = Command::new(&python);
@@ -67,7 +68,7 @@ impl KinesisServer {
             command.spawn().map_err(|error| explain(format!("could not start {}: {error}", python.display())))?;
         let mut process = Process(started);
         let deadline = Instant::now() + READY_WITHIN;
-        while let Err(refused) = TcpStream::connect((Ipv4Addr::LOCALHOST, port)) {
+        while let Err(refused) = TcpStream::connect((Ipv4Addr::LOCALHOST, port.number())) {
             if process.0.try_wait()?.is_some() || Instant::now() > deadline {
                 let said = fs::read_to_string(&log).unwrap_or_default();
                 return Err(explain(format!("moto does not answer ({refused}): {}", said.trim())));
@@ -202,7 +203,7 @@ mod tests {
         }
         all.sort_by_key(|data| (data.len(), data.clone()));
         assert_eq!(all, data);
-        let (port, process) = (server.port, server.process_id());
+        let (port, process) = (server.port.number(), server.process_id());
         drop(server);
         assert!(TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err());
         assert!(!Path::new(&format!("/proc/{process}")).exists());

@@ -11,6 +11,7 @@
 //! - [`DocumentServer`]: a real server of MongoDB's protocol on a loopback port.
 //! - [`MariaDbServer`] and [`PostgresServer`]: databases whose changes can be followed; [`Debezium`] and [`Maxwell`]: others that follow
 //!   them, and write to a file or to a [`KafkaServer`]; [`KinesisServer`]: streams.
+//! - [`ReservedPort`]: a port for a program that has to be told its port.
 //! - [`DuckDb`]: another database, to hold answers against.
 //! - [`GremlinServer`]: TinkerPop's own server on a loopback port; [`gremlin_python`], [`gremlin_javascript`] and [`gremlin_java`]:
 //!   Gremlin's drivers.
@@ -34,6 +35,7 @@ mod kinesis;
 mod mariadb;
 mod maxwell;
 pub mod oracle;
+mod port;
 mod postgres;
 mod programs;
 mod requests;
@@ -58,6 +60,7 @@ pub use kinesis::KinesisServer;
 pub use mariadb::MariaDbServer;
 pub use maxwell::Maxwell;
 pub use oracle::Oracle;
+pub use port::ReservedPort;
 pub use postgres::PostgresServer;
 pub use s3_server::S3Server;
 pub use sim::{Fault, FaultKind, Sim, SimCounts, SimProxy, SimStore};

@@ -8,7 +8,6 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread::sleep;
@@ -16,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
+use crate::port::ReservedPort;
 use crate::programs::{Process, explain, run};
 
 const READY_WITHIN: Duration = Duration::from_secs(60);
@@ -33,7 +33,7 @@ CREATE DATABASE IF NOT EXISTS test;
 #[derive(Debug)]
 pub struct MariaDbServer {
     process: Option<Process>,
-    port: u16,
+    port: ReservedPort,
     options: Vec<String>,
     // Dropped after the process, which writes into it.
     folder: TempDir,
@@ -54,7 +54,7 @@ impl MariaDbServer {
         install.arg(format!("--user={}", user())).env("TMPDIR", folder.path());
         run(&mut install, HINT)?;
         fs::write(folder.path().join("users.sql"), USERS.replace('\n', " ").replace("; ", ";\n"))?;
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
+        let port = ReservedPort::new()?;
         let options = options.iter().map(ToString::to_string).collect();
         let mut server = Self { process: None, port, options, folder };
         server.restart()?;
@@ -73,7 +73,7 @@ impl MariaDbServer {
 
     /// The port on 127.0.0.1.
     pub fn port(&self) -> u16 {
-        self.port
+        self.port.number()
     }
 
     /// Runs statements, and returns what they select: a line for each row, with tabs between columns.

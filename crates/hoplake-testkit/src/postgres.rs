@@ -10,7 +10,6 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::{MetadataExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -20,6 +19,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
+use crate::port::ReservedPort;
 use crate::programs::{Process, explain, run};
 
 const READY_WITHIN: Duration = Duration::from_secs(60);
@@ -33,7 +33,7 @@ const HINT: &str = "install PostgreSQL (Debian: postgresql), or name the folder 
 #[derive(Debug)]
 pub struct PostgresServer {
     process: Option<Process>,
-    port: u16,
+    port: ReservedPort,
     programs: PathBuf,
     options: Vec<String>,
     // Dropped after the process, which writes into it.
@@ -56,7 +56,7 @@ impl PostgresServer {
         initdb.args(["--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--pgdata"]);
         initdb.arg(folder.path().join("data"));
         run(&mut initdb, HINT)?;
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
+        let port = ReservedPort::new()?;
         let options = options.iter().map(ToString::to_string).collect();
         let mut server = Self { process: None, port, programs, options, folder };
         server.restart()?;
@@ -77,7 +77,7 @@ impl PostgresServer {
 
     /// The port on 127.0.0.1.
     pub fn port(&self) -> u16 {
-        self.port
+        self.port.number()
     }
 
     /// Runs statements, and returns what they select: a line for each row, with `|` between columns.

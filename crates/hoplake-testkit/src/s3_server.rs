@@ -19,7 +19,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
@@ -28,6 +28,7 @@ use std::time::{Duration, Instant};
 use object_store::aws::{AmazonS3, AmazonS3Builder};
 use tempfile::TempDir;
 
+use crate::port::ReservedPort;
 use crate::programs::{Process, build_folder, explain};
 
 /// The version that is known to work; `./test` reads it from this line.
@@ -44,8 +45,6 @@ const SECRET_KEY: &str = "hoplake-secret";
 const REGION: &str = "us-east-1";
 const BUCKET: &str = "graphs";
 const READY_WITHIN: Duration = Duration::from_secs(30);
-/// A free port may be taken before the server listens on it; then another is tried.
-const PORTS_TRIED: usize = 5;
 
 /// A running server with one empty bucket, on a loopback port of its own.
 ///
@@ -56,7 +55,7 @@ const PORTS_TRIED: usize = 5;
 #[derive(Debug)]
 pub struct S3Server {
     process: Process,
-    port: u16,
+    port: ReservedPort,
     // Dropped after the process, which writes into it.
     folder: TempDir,
 }
@@ -92,15 +91,9 @@ impl S3Server {
         let folder = tempfile::Builder::new().prefix("hoplake-s3-").tempdir()?;
         // To this backend a folder is a bucket.
         fs::create_dir_all(folder.path().join("data").join(BUCKET))?;
-        let mut failure = io::Error::other("no port was tried");
-        for _ in 0..PORTS_TRIED {
-            let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
-            match server.start_on(&program, port, folder.path()) {
-                Ok(process) => return Ok(Self { process, port, folder }),
-                Err(error) => failure = error,
-            }
-        }
-        Err(failure)
+        let port = ReservedPort::new()?;
+        let process = server.start_on(&program, port.number(), folder.path())?;
+        Ok(Self { process, port, folder })
     }
 
     /// `http://127.0.0.1:<port>`.
@@ -414,8 +407,8 @@ mod tests {
         let second = S3Server::start().unwrap();
         assert_ne!(first.endpoint(), second.endpoint());
         assert_eq!(first.url("g/1"), format!("s3://{}/g/1", first.bucket()));
-        let port = first.port;
-        let other = second.port;
+        let port = first.port.number();
+        let other = second.port.number();
         let folder = first.folder.path().to_owned();
         assert!(is_listening(port) && folder.is_dir());
         let elsewhere = tempfile::tempdir().unwrap();

@@ -1,7 +1,7 @@
 //! The mistakes people make, through the command line as they make them: the sentence, the one hint, the status. No
 //! output may have names of types or of libraries, or what a store answered in full.
 
-use hoplake_testkit::S3Server;
+use hoplake_testkit::{ReservedPort, S3Server};
 
 use crate::hoplake::{Run, Shell};
 
@@ -202,8 +202,8 @@ fn stores() {
     let at = server.url("mistakes");
     let missing = "s3://no-such-bucket/graph";
     let load = |url: &str| format!("load {url} --from data");
-    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let nobody = format!("http://{closed}");
+    let closed = ReservedPort::new().unwrap();
+    let nobody = format!("http://127.0.0.1:{closed}");
     let key = "AWS_ACCESS_KEY_ID";
     let secret = "AWS_SECRET_ACCESS_KEY";
     let endpoint = "AWS_ENDPOINT_URL";

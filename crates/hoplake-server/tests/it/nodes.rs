@@ -1,9 +1,10 @@
 //! Access nodes that can be killed, and algorithm nodes before them.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, sync::Arc};
 
 use hoplake::ReadSettings;
 use hoplake_server::{Role, ServerBuilder, ServerError, Settings};
+use hoplake_testkit::ReservedPort;
 use tokio::{runtime::Runtime, sync::oneshot};
 
 use crate::{
@@ -18,15 +19,18 @@ pub(crate) struct AccessNode {
     /// What it reads from.
     pub(crate) store: HeldStore,
     runtime: Option<Runtime>,
+    /// Also while it is not there.
+    port: Arc<ReservedPort>,
 }
 
 impl AccessNode {
     /// In front of a store, with its own counts.
     pub(crate) async fn start(store: &HeldStore) -> Self {
-        Self::start_at(store, SocketAddr::from(([127, 0, 0, 1], 0))).await
+        Self::start_at(store, Arc::new(ReservedPort::new().unwrap())).await
     }
 
-    async fn start_at(store: &HeldStore, address: SocketAddr) -> Self {
+    async fn start_at(store: &HeldStore, port: Arc<ReservedPort>) -> Self {
+        let address = SocketAddr::from(([127, 0, 0, 1], port.number()));
         let store = store.beside();
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let settings = Settings { role: Role::Access, grpc: address, ..settings("memory://held") };
@@ -40,10 +44,11 @@ impl AccessNode {
                     bound => break bound.unwrap(),
                 }
             };
-            tell.send(server.grpc()).unwrap();
+            tell.send(()).unwrap();
             server.run(std::future::pending()).await.unwrap();
         });
-        Self { address: told.await.unwrap(), store, runtime: Some(runtime) }
+        told.await.unwrap();
+        Self { address, store, runtime: Some(runtime), port }
     }
 
     pub(crate) async fn several<const N: usize>(store: &HeldStore) -> [Self; N] {
@@ -58,7 +63,7 @@ impl AccessNode {
 
     /// Its successor, with empty caches.
     pub(crate) async fn start_again(&mut self) {
-        *self = Self::start_at(&self.store, self.address).await;
+        *self = Self::start_at(&self.store, self.port.clone()).await;
     }
 }
 

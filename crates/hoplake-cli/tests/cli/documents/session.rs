@@ -8,6 +8,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use hoplake_testkit::ReservedPort;
+
 use crate::hoplake::Shell;
 
 /// A session that takes as long hangs.
@@ -116,7 +118,7 @@ pub struct Session {
     replaced: Vec<(String, String)>,
     /// Whether a command whose output is not in the page prints nothing.
     silent: bool,
-    /// Servers, which are to live as long.
+    /// Servers and ports, which are to live as long.
     kept: Vec<Box<dyn Any>>,
 }
 
@@ -126,7 +128,10 @@ impl Session {
         fs::create_dir(shell.path().join(".bin")).unwrap();
         symlink(env!("CARGO_BIN_EXE_hoplake"), shell.path().join(".bin/hoplake")).unwrap();
         let path = format!("{}:{}", shell.path().join(".bin").display(), std::env::var("PATH").unwrap());
-        let env = vec![("PATH".to_owned(), path)];
+        // Pages ask curl to be silent; why a request failed is to be seen all the same.
+        fs::write(shell.path().join(".bin/.curlrc"), "show-error\n").unwrap();
+        let curl = shell.path().join(".bin").display().to_string();
+        let env = vec![("PATH".to_owned(), path), ("CURL_HOME".to_owned(), curl)];
         Self { shell, env, replaced: Vec::new(), silent: false, kept: Vec::new() }
     }
 
@@ -153,10 +158,10 @@ impl Session {
 
     /// Each of these ports is another one here, which is free.
     pub fn with_ports<const N: usize>(mut self, ports: [u16; N]) -> Self {
-        let free = ports.map(|port| (port, std::net::TcpListener::bind("127.0.0.1:0").unwrap()));
-        for (port, listener) in free {
-            let here = listener.local_addr().unwrap().port();
+        for port in ports {
+            let here = ReservedPort::new().unwrap();
             self.replaced.push((format!(":{port}"), format!(":{here}")));
+            self.kept.push(Box::new(here));
         }
         self
     }
@@ -178,11 +183,12 @@ impl Session {
             fs::write(out.join(format!("{number}.before")), lines.join("\n")).unwrap();
             let command = self.here(command);
             let and = if *in_background && !command.trim_end().ends_with('&') { " &" } else { "" };
-            fs::write(out.join(number.to_string()), format!("{command}{and}")).unwrap();
+            // The status of the command, and those of all in its last pipe.
+            let status = format!("echo $? \"${{PIPESTATUS[@]}}\" >.out/{number}.status");
+            fs::write(out.join(number.to_string()), format!("{command}{and}\n{status}")).unwrap();
             // `eval`, so that variables and background jobs stay.
             script += &format!("eval \"$(<.out/{number}.before)\" >.out/{number}.prepared 2>&1 </dev/null\n");
             script += &format!("eval \"$(<.out/{number})\" >.out/{number}.printed 2>&1 </dev/null\n");
-            script += &format!("echo $? >.out/{number}.status\n");
             if *in_background {
                 script += &format!("for _ in {{1..600}}; do [ -s .out/{number}.printed ] && break; sleep 0.1; done\n");
             }
@@ -208,7 +214,7 @@ impl Session {
             let (status, printed) = (read("status"), read("printed"));
             // Where a page shows an error, the command fails.
             let fails = example.printed.lines().any(|line| line.starts_with("error: "));
-            let is_right = status.trim() != "" && fails != (status.trim() == "0");
+            let is_right = status.split(' ').next().is_some_and(|status| status != "" && fails != (status == "0"));
             let expected = self.here(&example.printed);
             let is_shown = self.silent || !expected.is_empty();
             let is_same = !is_shown || example.in_background || masked(&printed) == masked(&expected);

@@ -8,15 +8,16 @@ use hoplake_format::{
 };
 
 use super::{
-    Columns, Operation, VertexRef,
+    Columns, Name, Operation, VertexRef,
     delta::{Changes, EdgeChanges, PairRows},
     fit::{Misfit, PropertyPositions, fit, fit_columns},
     names::{At, Single},
     resolved::{Pair, Resolved, Vertex, Widening, Written},
+    retype::{Free, OfOwners},
     rows::{Row, Rows},
     widen::{Conversion, conversions},
 };
-use crate::EngineError;
+use crate::{EngineError, owner::Owner};
 
 /// The effect of some batches on a version: the next manifest without its runs.
 #[derive(Debug, Default)]
@@ -28,6 +29,17 @@ pub(crate) struct Assembled<'a> {
     pub(crate) degrees: Vec<[DegreeSummary; 2]>,
     pub(crate) counts: ChangeCounts,
     pub(crate) changes: Changes<'a>,
+    /// Properties without values, which may take another type.
+    free: OfOwners,
+    /// The property whose type a value does not fit, after an error of that.
+    misfit: Option<(Owner, Name)>,
+}
+
+/// A batch that does not fit the schema.
+pub(super) struct Unfit {
+    pub(super) error: EngineError,
+    /// The property whose type a value does not fit.
+    pub(super) property: Option<(Owner, Name)>,
 }
 
 impl<'a> Assembled<'a> {
@@ -44,14 +56,16 @@ impl<'a> Assembled<'a> {
         let mut column_rows: Vec<ColumnRows> = batches.iter().map(|_| ColumnRows::default()).collect();
         assembled.unique_keys &= !batches.iter().any(|batch| batch.shares_key);
         let ordinals = assembled.add_vertices(batches, &mut column_rows)?;
-        let mut types = assembled.schema.vertex_labels.iter().map(|label| label.key_type);
-        let first = types.next();
-        assembled.unique_keys &= types.all(|key_type| Some(key_type) == first);
         for (batch, column_rows) in batches.iter().zip(&mut column_rows) {
             assembled.change_vertices(batch, column_rows)?;
             assembled.changes.items_before.extend(&batch.items_before);
             assembled.write_pairs(batch, &ordinals, column_rows)?;
         }
+        // Of labels that have vertices: one that is empty has no keys.
+        let labels = assembled.schema.vertex_labels.iter().zip(&assembled.vertex_counts);
+        let mut types = labels.filter(|(_, count)| count.live() > 0).map(|(label, _)| label.key_type);
+        let first = types.next();
+        assembled.unique_keys &= types.all(|key_type| Some(key_type) == first);
         assembled.count_edges(batches.len());
         assembled.schema.validate().map_err(|error| EngineError::Invalid(error.to_string()))?;
         Ok(assembled)
@@ -61,12 +75,21 @@ impl<'a> Assembled<'a> {
     ///
     /// # Errors
     /// [`EngineError::Refused`] if it does not fit even then.
-    pub(crate) fn widens(manifest: &Manifest, batch: &Resolved) -> Result<(Widening, Vec<Conversion>), EngineError> {
+    pub(super) fn widens(
+        manifest: &Manifest,
+        batch: &Resolved,
+        free: &OfOwners,
+    ) -> Result<(Widening, Vec<Conversion>), Unfit> {
         let mut assembled = Self::nothing(manifest);
-        assembled.widen(batch)?;
-        assembled.schema.validate().map_err(|error| EngineError::Invalid(error.to_string()))?;
+        assembled.free.clone_from(free);
+        if let Err(error) = assembled.widen(batch) {
+            return Err(Unfit { error, property: assembled.misfit });
+        }
+        let valid = assembled.schema.validate();
+        valid.map_err(|error| Unfit { error: EngineError::Invalid(error.to_string()), property: None })?;
         let converted = conversions(&manifest.schema, &assembled.schema);
-        let widening = match (assembled.schema == manifest.schema, converted.is_empty()) {
+        let retypes = assembled.free.len() < free.len();
+        let widening = match (assembled.schema == manifest.schema, converted.is_empty() && !retypes) {
             (true, _) => Widening::None,
             (false, true) => Widening::Adds,
             (false, false) => Widening::Converts,
@@ -101,12 +124,15 @@ impl<'a> Assembled<'a> {
             degrees: manifest.degrees.clone(),
             counts: ChangeCounts::default(),
             changes: Changes::default(),
+            free: OfOwners::new(),
+            misfit: None,
         }
     }
 
     /// Lets the schema hold what a batch has. If a property becomes float64 on the way, values that were looked at
     /// before are looked at again: each must stay exact.
     fn widen(&mut self, batch: &Resolved) -> Result<(), EngineError> {
+        self.free.extend(batch.retyped.iter().cloned());
         if self.hold(batch, false)? {
             self.hold(batch, true)?;
         }
@@ -125,32 +151,41 @@ impl<'a> Assembled<'a> {
         let added = batch.added().map(|(end, row)| Ok((self.label(end)?, end, row)));
         let added = added.collect::<Result<Vec<_>, EngineError>>()?;
         let changed = batch.changed().map(|(vertex, end, row)| (vertex.label(), end, row));
-        for (label, end, row) in added.into_iter().chain(changed) {
-            let positions: &mut PropertyPositions = of_labels.entry(label).or_default();
-            let label = &mut self.schema.vertex_labels[usize::from(label.0)];
+        for (id, end, row) in added.into_iter().chain(changed) {
+            let positions: &mut PropertyPositions = of_labels.entry(id).or_default();
+            let label = &mut self.schema.vertex_labels[usize::from(id.0)];
             match row {
                 Written::OfColumns { operation, columns, row } => later(operation, columns, row),
                 Written::Single(properties) => {
                     let declared = batch.batch.logical_types.vertices(&label.name);
-                    let fitted = fit(&label.name, &mut label.properties, positions, properties, declared, is_last);
-                    again |= fitted.map_err(|misfit| of(end, misfit))?;
+                    let mut free = Free { owner: Owner::Label(id), of_owners: &mut self.free };
+                    let known = &mut label.properties;
+                    let fitted = fit(&label.name, known, positions, properties, declared, &mut free, is_last);
+                    again |= fitted.map_err(|misfit| {
+                        self.misfit = Some((Owner::Label(id), misfit.property.clone()));
+                        of(end, misfit)
+                    })?;
                 }
             }
         }
         let mut types = EdgeTypes::default();
         for (pair, edges) in batch.groups() {
             for edge in edges {
-                let edge_type = self.edge_type(&pair, batch, &mut types)?;
-                let positions: &mut PropertyPositions = of_edges.entry(edge_type).or_default();
-                let edge_type = &mut self.schema.edge_types[usize::from(edge_type.0)];
+                let id = self.edge_type(&pair, batch, &mut types)?;
+                let positions: &mut PropertyPositions = of_edges.entry(id).or_default();
+                let edge_type = &mut self.schema.edge_types[usize::from(id.0)];
                 match edge {
                     Written::OfColumns { operation, columns, row } => later(operation, columns, row),
                     Written::Single(edge) => {
                         let declared = batch.batch.logical_types.edges(&edge_type.label);
                         let known = &mut edge_type.properties;
-                        let fitted = fit(&edge_type.label, known, positions, edge, declared, is_last);
+                        let mut free = Free { owner: Owner::EdgeType(id), of_owners: &mut self.free };
+                        let fitted = fit(&edge_type.label, known, positions, edge, declared, &mut free, is_last);
                         let is_of = |number, at: At<'_>| batch.is_of(number, at, &pair);
-                        again |= fitted.map_err(|misfit| batch.misfits(misfit, is_of))?;
+                        again |= fitted.map_err(|misfit| {
+                            self.misfit = Some((Owner::EdgeType(id), misfit.property.clone()));
+                            batch.misfits(misfit, is_of)
+                        })?;
                     }
                 }
             }
@@ -158,31 +193,20 @@ impl<'a> Assembled<'a> {
         for (operation, (columns, mut rows)) in used {
             // Vertices came in the order of their keys; the error names the first row that does not fit.
             rows.sort_unstable();
-            let known = self.properties_of(columns);
+            let (owner, known) = properties_of(&mut self.schema, columns);
+            let mut free = Free { owner, of_owners: &mut self.free };
             let logical_types = &batch.batch.logical_types;
             let declared = match columns.ends() {
                 None => logical_types.vertices(columns.label()),
                 Some(_) => logical_types.edges(columns.label()),
             };
-            let fitted = fit_columns(columns.label(), known, columns, declared, &rows);
-            again |= fitted.map_err(|misfit| batch.misfits_in(operation, columns, misfit))?;
+            let fitted = fit_columns(columns.label(), known, columns, declared, &mut free, &rows);
+            again |= fitted.map_err(|misfit| {
+                self.misfit = Some((owner, misfit.1.property.clone()));
+                batch.misfits_in(operation, columns, misfit)
+            })?;
         }
         Ok(again)
-    }
-
-    /// The properties that the schema has for columns, whose labels and edge type are in it.
-    fn properties_of(&mut self, columns: &Columns) -> &mut Vec<Property> {
-        let [source, target] = [0, 1].map(|which| self.schema.label_id(columns.end_label(which)).unwrap_or(LabelId(0)));
-        let schema = &mut self.schema;
-        match columns.ends() {
-            None => &mut schema.vertex_labels[usize::from(source.0)].properties,
-            Some(_) => {
-                let is =
-                    |it: &EdgeType| (&*it.label, it.source, it.target) == (columns.label().as_str(), source, target);
-                let at = schema.edge_types.iter().position(is).unwrap_or_default();
-                &mut schema.edge_types[at].properties
-            }
-        }
     }
 
     /// The number of a vertex's label, which is made if there is none.
@@ -329,6 +353,19 @@ impl<'a> Assembled<'a> {
                 // Nobody has looked whether the pair had edges: the count is an upper bound until a compaction.
                 self.edge_counts[usize::from(edge_type.0)] += pair.rows;
             }
+        }
+    }
+}
+
+/// The properties that a schema has for columns, whose labels and edge type are in it, and whose they are.
+fn properties_of<'a>(schema: &'a mut Schema, columns: &Columns) -> (Owner, &'a mut Vec<Property>) {
+    let [source, target] = [0, 1].map(|which| schema.label_id(columns.end_label(which)).unwrap_or(LabelId(0)));
+    match columns.ends() {
+        None => (Owner::Label(source), &mut schema.vertex_labels[usize::from(source.0)].properties),
+        Some(_) => {
+            let is = |it: &EdgeType| (&*it.label, it.source, it.target) == (columns.label().as_str(), source, target);
+            let at = schema.edge_types.iter().position(is).unwrap_or_default();
+            (Owner::EdgeType(EdgeTypeId(at as u16)), &mut schema.edge_types[at].properties)
         }
     }
 }

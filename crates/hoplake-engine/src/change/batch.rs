@@ -211,6 +211,9 @@ pub struct Batch {
     /// Whether a label, an edge type or a property that the graph does not have is an error; otherwise an upsert adds
     /// it.
     pub strict: bool,
+    /// Whether a new vertex is an error if its key would end that [keys are unique](hoplake_format::Manifest::unique_keys): a vertex of
+    /// another label has it, or it has another type than the other keys. Without effect on a graph whose keys are not unique.
+    pub keep_unique_keys: bool,
     /// What values are beyond their types.
     pub logical_types: LogicalTypes,
     /// A name that its sender gives it: if one of the last [`IDEMPOTENCY_KEYS_MAX`](super::IDEMPOTENCY_KEYS_MAX) batches that had

@@ -31,12 +31,13 @@ use tokio::{
 
 use super::{
     Batch,
-    assemble::Assembled,
+    assemble::{Assembled, Unfit},
     conflict::{Items, check_conflicts},
     delta::{self, Delta},
     positions::{Condition, Positions},
     requests::{self, Requests, Seen},
     resolved::Resolved,
+    retype::{OfOwners, is_free},
     widen,
 };
 use crate::{
@@ -508,16 +509,33 @@ pub(super) async fn resolve_on(
     };
     // A mistake in one batch is its own error, not that of the delta.
     let fits = async {
-        let (widening, converted) = Assembled::widens(newest.manifest(), &resolved)?;
+        let mut free = OfOwners::new();
+        let (widening, converted) = loop {
+            let Unfit { error, property } = match Assembled::widens(newest.manifest(), &resolved, &free) {
+                Ok(widened) => break widened,
+                Err(unfit) => unfit,
+            };
+            let Some(property) = property.filter(|property| !free.contains(property)) else { return Err(error) };
+            if !is_free(&property, &resolved, newest, branch).await? {
+                return Err(match batch.base.filter(|base| *base < version) {
+                    // On its base, the property may have had no values.
+                    Some(base) => EngineError::Conflict(format!(
+                        "{error}; version {version} has values of it; the batch is based on {base}"
+                    )),
+                    None => error,
+                });
+            }
+            free.insert(property);
+        };
         widen::check_exact(&resolved, &converted, newest, branch).await?;
-        Ok::<_, EngineError>(widening)
+        Ok::<_, EngineError>((widening, free))
     };
     // Neither look depends on the other, so both are one wave. If both find something, the conflict is what the caller has to
     // know: on the newest version the mistake may be none.
     let (conflicts, widening) = join(conflicts, fits).await;
     conflicts?;
     branch.join([&line]);
-    resolved.widens = widening?;
+    (resolved.widens, resolved.retyped) = widening?;
     Ok(resolved)
 }
 

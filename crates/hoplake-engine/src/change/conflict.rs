@@ -9,7 +9,7 @@ use std::{
 
 use foldhash::fast::RandomState;
 use futures::future::try_join3;
-use hoplake_format::{EdgeTypeId, Manifest, Schema, VertexId};
+use hoplake_format::{EdgeTypeId, Key, KeyType, Manifest, Schema, VertexId};
 use hoplake_storage::Branch;
 
 use super::{
@@ -40,6 +40,10 @@ pub(super) struct Items {
     /// Pairs that batches write which wait.
     waiting_pairs: Set<KnownPair>,
     edge_labels: HashMap<Name, u32>,
+    /// The keys of vertices that batches of the delta add, and their type, if one has to keep the keys of the graph unique.
+    keeps_keys: bool,
+    keys: Set<Key>,
+    key_type: Option<KeyType>,
     /// The schema as they widen it: another one may want it otherwise.
     schema: Assembled<'static>,
     /// How many there are, and whether one gives a property another type: it goes alone, since values of others were
@@ -50,10 +54,14 @@ pub(super) struct Items {
 
 impl Items {
     /// The claims of no batch, on a version; `candidates` are all that will be added.
-    pub(super) fn on<'a>(manifest: &Manifest, mut candidates: impl Iterator<Item = &'a Resolved>) -> Self {
-        let asks_for_pairs =
-            candidates.any(|batch| batch.batch.base.is_some() || batch.pairs_built_on().next().is_some());
-        Self { schema: Assembled::nothing(manifest), asks_for_pairs, ..Self::default() }
+    pub(super) fn on<'a>(manifest: &Manifest, candidates: impl Iterator<Item = &'a Resolved>) -> Self {
+        let mut asks_for_pairs = false;
+        let mut keeps_keys = false;
+        for batch in candidates {
+            asks_for_pairs |= batch.batch.base.is_some() || batch.pairs_built_on().next().is_some();
+            keeps_keys |= manifest.unique_keys && batch.batch.keep_unique_keys;
+        }
+        Self { schema: Assembled::nothing(manifest), asks_for_pairs, keeps_keys, ..Self::default() }
     }
 
     /// Adds a batch, if it goes into one delta with those before. It does not if it names a vertex that another one
@@ -78,6 +86,7 @@ impl Items {
             && batch.existing().all(|(vertex, _)| !self.named.contains(&vertex))
             && batch.added().all(|(end, _)| !self.missing.contains(end))
             && self.has_none_of(batch, known)
+            && self.has_none_of_its_keys(batch)
             && self.fits(batch);
         // A batch that waits claims its items as well: a later one that shares any waits behind it.
         self.written.extend(batch.existing().map(|(vertex, _)| vertex));
@@ -87,6 +96,10 @@ impl Items {
         if goes {
             if self.asks_for_pairs {
                 self.pairs.extend(batch.pairs().filter_map(known));
+            }
+            if self.keeps_keys {
+                self.keys.extend(batch.added().map(|(end, _)| end.key.clone()));
+                self.key_type = batch.added().map(|(end, _)| end.key.key_type()).next().or(self.key_type);
             }
             self.batches += 1;
             self.converts |= batch.widens == Widening::Converts;
@@ -106,6 +119,15 @@ impl Items {
                 Some(_) => none(&self.pairs, &mut batch.pairs()),
                 None => none(&self.pairs, &mut batch.pairs_built_on()),
             }
+    }
+
+    /// Whether the keys of the graph stay unique with those that others add. A batch that waits is resolved again, on what they added, and
+    /// rejected then if it has to keep them unique.
+    fn has_none_of_its_keys(&self, batch: &Resolved) -> bool {
+        !self.keeps_keys
+            || batch.added().all(|(end, _)| {
+                !self.keys.contains(&end.key) && self.key_type.is_none_or(|key_type| key_type == end.key.key_type())
+            })
     }
 
     fn fits(&mut self, batch: &Resolved) -> bool {

@@ -11,13 +11,14 @@ use super::{
     logical::{OfProperties, keep, of_new},
     names::{At, Single},
     resolved::{Pair, Resolved, Vertex},
+    retype::Free,
 };
 use crate::{EngineError, Refusal};
 
 /// A value that a property cannot hold.
 #[derive(Debug)]
 pub(super) struct Misfit {
-    property: Name,
+    pub(super) property: Name,
     value: Value,
     refusal: Refusal,
     why: String,
@@ -47,13 +48,14 @@ pub(super) fn fit(
     positions: &mut PropertyPositions,
     values: &Properties,
     declared: Option<&OfProperties>,
+    free: &mut Free<'_>,
     is_last: bool,
 ) -> Result<bool, Misfit> {
     let mut again = false;
     for (name, value) in values {
         let position = positions.of(known, name);
         let shows_no_type = position.is_none() && *value != Value::Null && value.property_type().is_none();
-        again |= (shows_no_type && !is_last) || fit_value(owner, known, position, name, value, declared)?;
+        again |= (shows_no_type && !is_last) || fit_value(owner, known, position, (name, value), declared, free)?;
     }
     Ok(again)
 }
@@ -64,6 +66,7 @@ pub(super) fn fit_columns(
     known: &mut Vec<Property>,
     columns: &Columns,
     declared: Option<&OfProperties>,
+    free: &mut Free<'_>,
     rows: &[usize],
 ) -> Result<bool, (usize, Misfit)> {
     let mut converted = false;
@@ -83,8 +86,8 @@ pub(super) fn fit_columns(
             Some((kind, logical)) if kind != column.kind || logical != LogicalType::default() => {
                 for row in rows {
                     let value = Value::at(values, *row);
-                    converted |=
-                        fit_value(owner, known, position, name, &value, declared).map_err(|misfit| (*row, misfit))?;
+                    let fitted = fit_value(owner, known, position, (name, &value), declared, free);
+                    converted |= fitted.map_err(|misfit| (*row, misfit))?;
                 }
             }
             _ => {}
@@ -98,9 +101,9 @@ fn fit_value(
     owner: &str,
     known: &mut Vec<Property>,
     position: Option<usize>,
-    name: &Name,
-    value: &Value,
+    (name, value): (&Name, &Value),
     declared: Option<&OfProperties>,
+    free: &mut Free<'_>,
 ) -> Result<bool, Misfit> {
     let misfit = |refusal, why| Misfit { property: name.clone(), value: value.clone(), refusal, why };
     let Some(property) = position.map(|position| &mut known[position]) else {
@@ -124,13 +127,20 @@ fn fit_value(
     if value.is_of(property.kind) || value.clone().conform(property.kind).is_some() {
         return Ok(false);
     }
-    property.kind = wider(property.kind, value).map_err(|refusal| {
-        let why = match refusal {
-            Refusal::Inexact => format!("which cannot hold {value} exactly"),
-            _ => format!("which {value} is not"),
-        };
-        misfit(refusal, format!("property {name} of {owner} is {}, {why}", property.kind))
-    })?;
+    property.kind = match (wider(property.kind, value), value.property_type()) {
+        (Ok(kind), _) => kind,
+        (Err(_), Some(kind)) if free.take(name) => {
+            property.logical = of_new(declared, name, kind);
+            kind
+        }
+        (Err(refusal), _) => {
+            let why = match refusal {
+                Refusal::Inexact => format!("which cannot hold {value} exactly"),
+                _ => format!("which {value} is not"),
+            };
+            return Err(misfit(refusal, format!("property {name} of {owner} is {}, {why}", property.kind)));
+        }
+    };
     Ok(true)
 }
 
@@ -197,7 +207,24 @@ impl Resolved {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use hoplake_format::LabelId;
+
+    use super::{super::retype::OfOwners, *};
+    use crate::owner::Owner;
+
+    /// All properties have values.
+    fn fit(
+        owner: &str,
+        known: &mut Vec<Property>,
+        positions: &mut PropertyPositions,
+        values: &Properties,
+        declared: Option<&OfProperties>,
+        is_last: bool,
+    ) -> Result<bool, Misfit> {
+        let mut none = OfOwners::new();
+        let mut free = Free { owner: Owner::Label(LabelId(0)), of_owners: &mut none };
+        super::fit(owner, known, positions, values, declared, &mut free, is_last)
+    }
 
     fn fitted(kind: PropertyType, value: Value) -> Result<PropertyType, String> {
         let mut known = vec![Property::new("p", kind)];

@@ -24,6 +24,7 @@ mod properties;
 mod requests;
 mod resolve;
 mod resolved;
+mod retype;
 mod rows;
 mod strict;
 #[cfg(test)]

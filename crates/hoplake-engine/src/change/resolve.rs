@@ -54,6 +54,7 @@ impl Resolved {
             groups: Vec::new(),
             items_before: Items::default(),
             widens: Widening::None,
+            retyped: BTreeSet::new(),
         };
         // Changes of vertices take effect first, so that an edge can name a vertex that a later change adds.
         resolved.take_vertices(snapshot)?;

@@ -15,6 +15,7 @@ use crate::property_index::Items;
 use super::{
     Batch, Columns, Name, Operation, Properties, VertexRef,
     names::{At, Names, Single},
+    retype::OfOwners,
 };
 
 /// A vertex that exists, or by its number among those that the batch names, one that it adds.
@@ -115,6 +116,8 @@ pub(crate) struct Resolved {
     pub(crate) items_before: Items,
     /// How the schema has to be widened for it.
     pub(crate) widens: Widening,
+    /// Properties without values that take another type with it.
+    pub(super) retyped: OfOwners,
 }
 
 impl Resolved {

@@ -81,7 +81,8 @@ fn piece(columns: &Columns, property: &Property) -> Result<ArrayRef, ArrowError>
     }
 }
 
-fn widens(from: PropertyType, to: PropertyType) -> bool {
+/// Whether a column of one type is read as another one.
+pub(super) fn widens(from: PropertyType, to: PropertyType) -> bool {
     use {PropertyType::List, PropertyType::Scalar, ScalarType::Float64, ScalarType::Int64};
     matches!((from, to), (Scalar(Int64), Scalar(Float64)) | (List(Int64), List(Float64)))
 }

@@ -5,15 +5,19 @@
 //! read before, whatever their size. All integers up to 2^53 either way are exact; a column that reaches beyond might
 //! still be, but only reading all of it could show.
 
+use std::sync::Arc;
+
 use hoplake_format::{Direction, EdgeTypeId, LabelId, PropertyType, ScalarType, Schema, TableOwner};
 use hoplake_storage::Branch;
 
 use super::{
-    Value,
+    Name, Value,
     names::{At, Single},
     resolved::Resolved,
+    retype::is_free,
+    rows::widens,
 };
-use crate::{EngineError, Refusal, Snapshot};
+use crate::{EngineError, Refusal, Snapshot, owner::Owner};
 
 /// Up to here every integer is a float64.
 const EXACT_MAX: i64 = 1 << 53;
@@ -51,14 +55,15 @@ fn changed<'a>(
     after: &'a [hoplake_format::Property],
 ) -> impl Iterator<Item = String> + 'a {
     let both = before.iter().zip(after);
-    both.filter(|(before, after)| before.kind != after.kind).map(|(_, after)| after.name.clone())
+    // One that took another type has no value that could be inexact.
+    both.filter(|(before, after)| widens(before.kind, after.kind)).map(|(_, after)| after.name.clone())
 }
 
 /// Rejects a batch that would widen a property to float64 if its integers would not stay exact.
 pub(super) async fn check_exact(
     resolved: &Resolved,
     converted: &[Conversion],
-    snapshot: &Snapshot,
+    snapshot: &Arc<Snapshot>,
     branch: &mut Branch,
 ) -> Result<(), EngineError> {
     let looks = branch.each(converted, |it, mut line| async move {
@@ -69,10 +74,19 @@ pub(super) async fn check_exact(
         Ok::<_, EngineError>(((it, ranges), line))
     });
     for (conversion, ranges) in looks.await? {
+        let Conversion { owner, property, tables } = conversion;
         let beyond = |value: &i64| !(-EXACT_MAX..=EXACT_MAX).contains(value);
-        let bounds = ranges.iter().flatten().flat_map(|range| [range.0, range.1]);
-        let Some(value) = bounds.clone().find(beyond) else { continue };
-        let Conversion { owner, property, .. } = conversion;
+        let mut found = None;
+        for (table, range) in tables.iter().zip(ranges) {
+            let Some(value) = range.and_then(|range| [range.0, range.1].into_iter().find(beyond)) else { continue };
+            // Tables also have values that newer runs replaced or deleted.
+            let of_owner = (Owner::of_table(*table), Name::from(property.as_str()));
+            if !is_free(&of_owner, resolved, snapshot, branch).await? {
+                found = Some(value);
+                break;
+            }
+        }
+        let Some(value) = found else { continue };
         let why = format!(
             "property {property} of {owner} is int64 with values such as {value}, which float64 might not hold exactly"
         );

@@ -4,7 +4,7 @@ use std::{ops::Range, sync::Arc};
 
 use arrow_array::{RecordBatch, RecordBatchOptions, UInt32Array, new_null_array};
 use arrow_cast::cast;
-use arrow_schema::{ArrowError, Field, Schema as ArrowSchema};
+use arrow_schema::{ArrowError, DataType, Field, Schema as ArrowSchema};
 use arrow_select::{concat::concat_batches, take::take_record_batch};
 use hoplake_format::{FormatError, TableOwner, pages::guarded};
 use hoplake_storage::{Branch, MemoryHold, Pace, QueryContext, Reader};
@@ -227,16 +227,27 @@ pub(super) fn clipped(stretches: &[Range<u64>], bounds: &Range<u64>) -> impl Ite
     within.map(move |rows| rows.start.max(bounds.start)..rows.end.min(bounds.end))
 }
 
-/// The columns of a schema: those of the batch, converted if need be, or nulls.
+/// The columns of a schema: those of the batch, converted if need be, or nulls. A column whose type cannot be converted belongs to a
+/// property that took another type when it had no values: all values of the column are in rows that newer runs replaced or deleted.
 fn conform(batch: &RecordBatch, schema: &Arc<ArrowSchema>) -> Result<RecordBatch, ArrowError> {
     let column = |field: &Arc<Field>| match batch.column_by_name(field.name()) {
         Some(column) if column.data_type() == field.data_type() => Ok(column.clone()),
-        Some(column) => cast(column, field.data_type()),
-        None => Ok(new_null_array(field.data_type(), batch.num_rows())),
+        Some(column) if becomes(column.data_type(), field.data_type()) => cast(column, field.data_type()),
+        _ => Ok(new_null_array(field.data_type(), batch.num_rows())),
     };
     let columns = schema.fields().iter().map(column).collect::<Result<_, _>>()?;
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     RecordBatch::try_new_with_options(schema.clone(), columns, &options)
+}
+
+/// Whether a column of one type is read as another: of the same kind, or an integer as a float.
+fn becomes(from: &DataType, to: &DataType) -> bool {
+    match (from, to) {
+        (DataType::List(from), DataType::List(to)) => becomes(from.data_type(), to.data_type()),
+        (from, DataType::Utf8) => matches!(from, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View),
+        (DataType::Timestamp(..), DataType::Timestamp(..)) => true,
+        (from, to) => from == to || (from, to) == (&DataType::Int64, &DataType::Float64),
+    }
 }
 
 /// Puts rows back into the order they were asked in.

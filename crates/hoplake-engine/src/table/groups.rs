@@ -55,10 +55,17 @@ impl Layout {
         let parquet_schema = self.metadata.file_metadata().schema_descr();
         let mine = parquet_schema.columns().iter().position(|column| column.path().parts()[0] == *field.name());
         let Some(mine) = mine else { return Ok(Some(Bounds::absent(rows))) };
-        let stored = parquet_schema.column(mine).physical_type();
-        // A property that was int64 and is float64 now has bounds of the former in older tables; a list has those of its items.
-        let is_older = *field.data_type() == DataType::Float64 && stored != Type::DOUBLE;
-        if is_older || matches!(field.data_type(), DataType::List(_)) {
+        let stored = parquet_schema.column(mine);
+        // Older tables may have a column of another type, whose bounds say nothing; a list has the bounds of its items.
+        let expected = match field.data_type() {
+            DataType::Boolean => Type::BOOLEAN,
+            DataType::Float64 => Type::DOUBLE,
+            DataType::Date32 => Type::INT32,
+            DataType::Int64 | DataType::Timestamp(..) => Type::INT64,
+            DataType::Utf8 => Type::BYTE_ARRAY,
+            _ => return Ok(None),
+        };
+        if stored.physical_type() != expected || stored.path().parts().len() > 1 {
             return Ok(None);
         }
         let read = || {

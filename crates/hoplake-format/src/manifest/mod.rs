@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use prost::Message;
 
 use crate::{
-    Direction, EdgeTypeId, FormatError, IndexId, LabelId, PreparedQueries, PropertyIndex, Schema,
+    Direction, EdgeTypeId, FormatError, IndexId, KeyType, LabelId, PreparedQueries, PropertyIndex, Schema,
     constants::{FORMAT_VERSION, MANIFEST_MAGIC, REMOVED_MAGIC},
     segment::{SectionKind, SegmentEnd},
 };
@@ -365,6 +365,13 @@ pub struct TableRef {
 }
 
 impl Manifest {
+    /// The type of all keys if they are [unique](Self::unique_keys); `None` if they are not, or there are none.
+    pub fn unique_key_type(&self) -> Option<KeyType> {
+        let mut labels =
+            self.schema.vertex_labels.iter().zip(&self.vertex_counts).filter(|(_, count)| count.live() > 0);
+        labels.next().filter(|_| self.unique_keys).map(|(label, _)| label.key_type)
+    }
+
     /// The version after this one, with the same content, made by `change` at `now_unix_ms`.
     pub fn next(&self, change: Change, now_unix_ms: u64) -> Self {
         let mut next = Self { change, ..self.clone() };

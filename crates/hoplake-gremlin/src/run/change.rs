@@ -84,8 +84,10 @@ impl Changes {
     }
 }
 
+/// Where keys are unique, they are the ids of vertices. A query may not end that, not even together with another writer: all ids of the
+/// graph would have another form.
 fn batch_of(operations: Vec<Operation>, logical_types: LogicalTypes) -> ChangeBatch {
-    ChangeBatch { operations, logical_types, ..ChangeBatch::default() }
+    ChangeBatch { operations, logical_types, keep_unique_keys: true, ..ChangeBatch::default() }
 }
 
 /// Properties that a vertex or an edge is to have, by name in the order in which they were given.
@@ -219,7 +221,7 @@ impl Run {
             let schema = self.snapshot.schema();
             let known = schema.label_id(&label).and_then(|id| schema.label(id)).map(|label| label.key_type);
             // A new label has keys of the type of the others where they are unique: or the ids of all would have another form.
-            let new_type = || key_types.get(&label).copied().or_else(|| self.unique_key_type());
+            let new_type = || key_types.get(&label).copied().or_else(|| self.snapshot.manifest().unique_key_type());
             let key_type = known.or_else(new_type);
             let key = new_key(&label, new.id.as_ref(), key_type, &mut self.random)?;
             key_types.entry(label.clone()).or_insert(key.key_type());
@@ -241,14 +243,6 @@ impl Run {
         let vertices = self.looked_up(&named).await?;
         let lost = || hoplake_engine::EngineError::Internal("a vertex that was added is not there".into());
         vertices.into_iter().map(|vertex| vertex.ok_or_else(|| lost().into())).collect()
-    }
-
-    /// The type of all keys, if they are unique in the graph and there are some.
-    fn unique_key_type(&self) -> Option<KeyType> {
-        let manifest = self.snapshot.manifest();
-        let mut labels = manifest.schema.vertex_labels.iter().zip(&manifest.vertex_counts);
-        let first = labels.find(|(_, count)| count.live() > 0).filter(|_| manifest.unique_keys);
-        first.map(|(label, _)| label.key_type)
     }
 
     /// Whether there are vertices with some keys: of their labels, or of any label where the keys of the graph are unique. A query may

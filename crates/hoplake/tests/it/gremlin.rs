@@ -515,6 +515,86 @@ async fn values_are_read_as_they_were_written() {
     }
 }
 
+/// Each of two writers adds a vertex that keeps the keys of what it saw unique, and both would not.
+#[tokio::test(flavor = "multi_thread")]
+async fn two_writers_keep_keys_unique() {
+    let add = |label: &str, id: &str| format!("g.addV('{label}').property(T.id, {id})");
+    for (case, [one, other]) in
+        [[add("a", "7"), add("b", "7")], [add("a", "7"), add("b", "'x'")]].into_iter().enumerate()
+    {
+        for at_once in [false, true] {
+            let url = format!("memory://gremlin-unique-{case}-{at_once}");
+            let graph = empty(&url).await;
+            // In one process they may share a delta, and in another one they build on the same version.
+            let others = [graph.clone(), Graph::open(&url).await.unwrap()];
+            for (round, second) in others.iter().enumerate() {
+                let version = Graph::newest(graph.store()).await.unwrap().version;
+                let (mut first, mut second) = (graph.gremlin(), second.gremlin());
+                first.query(&one.replace('7', &format!("7{round}"))).await.unwrap();
+                second.query(&other.replace('7', &format!("7{round}"))).await.unwrap();
+                let outcomes = match at_once {
+                    true => <[_; 2]>::from(tokio::join!(first.commit(), second.commit())),
+                    false => [first.commit().await, second.commit().await],
+                };
+                let ([Ok(_), Err(error)] | [Err(error), Ok(_)]) = &outcomes else {
+                    panic!("{url}, {round}: {outcomes:?}")
+                };
+                assert!(error.to_string().contains("the keys of the graph are unique"), "{error}");
+                let newest = Graph::newest(graph.store()).await.unwrap();
+                assert!(newest.unique_keys && newest.version == version + 1, "{url}, {round}");
+                let mut transaction = Graph::open(&url).await.unwrap().gremlin();
+                transaction.query("g.V().drop()").await.unwrap();
+                transaction.commit().await.unwrap();
+            }
+        }
+    }
+}
+
+/// TinkerPop's types are those of values, not of properties.
+#[tokio::test]
+async fn a_property_takes_another_type_after_its_last_value() {
+    let mut graph = empty("memory://gremlin-retyped").await;
+    let texts = "g.addV('a').property(T.id, 1).property('x', 'text').as('a').addV('a').property(T.id, 2).as('b')\
+         .addE('e').from('a').to('b').property('w', 'text')";
+    let numbers = "g.addV('a').property(T.id, 3).property('x', 1).as('a').addV('a').property(T.id, 4).as('b')\
+         .addE('e').from('a').to('b').property('w', 1)";
+    for (round, queries) in [
+        vec![texts, "g.V().drop()", numbers],
+        vec![texts, "g.V().properties('x').drop()", "g.E().properties('w').drop()", numbers],
+        vec![texts, "g.E().drop()", "g.V(1).drop()", numbers],
+        vec![texts, "g.V(1).property('x', 1).outE('e').property('w', 1)"],
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        for together in [true, false] {
+            // In one transaction, and with a version for each.
+            let mut transaction = graph.gremlin();
+            for query in &queries {
+                transaction.query(query).await.unwrap_or_else(|error| panic!("{round}: {query}: {error}"));
+                if !together {
+                    transaction.commit().await.unwrap_or_else(|error| panic!("{round}: {query}: {error}"));
+                    graph.refresh().await.unwrap();
+                    transaction = graph.gremlin();
+                }
+            }
+            if together {
+                transaction.commit().await.unwrap_or_else(|error| panic!("{round}: {error}"));
+                graph.refresh().await.unwrap();
+            }
+            let mut after = graph.gremlin();
+            let found = after.query("g.V().values('x').union(identity(), V().outE().values('w'))").await.unwrap();
+            assert_eq!(found, [Value::from(1), Value::from(1)], "{round}, {together}");
+            let error = after.query("g.addV('a').property('x', 'text')").await.unwrap_err();
+            assert!(error.to_string().contains("property x of a is int64"), "{error}");
+            after = graph.gremlin();
+            after.query("g.V().drop()").await.unwrap();
+            after.commit().await.unwrap();
+            graph.refresh().await.unwrap();
+        }
+    }
+}
+
 fn set(name: &str, value: i64) -> Operation {
     let properties = [(name, value)].into();
     Operation::UpsertVertex { vertex: VertexRef::new("a", Key::Int64(1)), properties, replace: false }

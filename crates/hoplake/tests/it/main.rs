@@ -30,6 +30,7 @@ mod oracle;
 mod overtaken;
 mod past;
 mod removed_below;
+mod retyped;
 mod scans;
 mod simulated;
 mod snb;

@@ -35,6 +35,7 @@ mod compaction;
 mod cost;
 mod doors;
 mod failure;
+mod freed;
 mod gremlin;
 mod grpc;
 mod http;

@@ -133,8 +133,10 @@ impl<'a> Assembled<'a> {
     /// before are looked at again: each must stay exact.
     fn widen(&mut self, batch: &Resolved) -> Result<(), EngineError> {
         self.free.extend(batch.retyped.iter().cloned());
-        if self.hold(batch, false)? {
-            self.hold(batch, true)?;
+        // A property takes another type once, and becomes float64 once: this ends.
+        let mut is_last = false;
+        while self.hold(batch, is_last)? {
+            is_last = true;
         }
         Ok(())
     }

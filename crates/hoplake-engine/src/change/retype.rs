@@ -52,6 +52,16 @@ pub(super) async fn is_free(
     snapshot: &Arc<Snapshot>,
     branch: &mut Branch,
 ) -> Result<bool, EngineError> {
+    // One that the batch introduces has the type of its first value.
+    let schema = snapshot.schema();
+    let known = match owner {
+        Owner::Label(label) => schema.label(*label).map(|label| &label.properties),
+        Owner::EdgeType(edge_type) => schema.edge_type(*edge_type).map(|edge_type| &edge_type.properties),
+        Owner::Index(_) => None,
+    };
+    if !known.is_some_and(|known| known.iter().any(|property| property.name == name.as_str())) {
+        return Ok(false);
+    }
     match owner {
         Owner::Label(label) => is_free_of_vertices(*label, name, resolved, snapshot, branch).await,
         Owner::EdgeType(edge_type) => is_free_of_edges(*edge_type, name, resolved, snapshot, branch).await,

@@ -17,6 +17,7 @@ use crate::{
     cost::PricedCost,
     doors::Visit,
     failure::{Failure, Reason},
+    freed::freed,
     telemetry,
 };
 
@@ -295,6 +296,7 @@ impl Drop for Call {
             // The future was dropped, which is how hyper and the door report a client that has disconnected.
             self.log("CANCELLED", None);
         }
+        freed(self.memory.peak());
     }
 }
 

@@ -26,21 +26,6 @@ const KEPT_BYTES: libc::c_int = 4 << 20;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const GROWTH_BYTES: libc::c_int = 1 << 20;
 
-/// Gives what was freed back to the system, wherever it is in the heaps of the threads. To be called after something large was freed.
-///
-/// Each thread allocates from one of several heaps. glibc returns the free end of a heap, and keeps what is free below the last allocation
-/// that is in use. Lists and texts are many small allocations, so a query's memory stayed in one heap while the next query took
-/// another's: four queries with a budget of 256 MiB took 330 to 390 MiB, and 240 MiB with this or with a single heap. It takes some 0.1 ms for
-/// each MiB that it gives back, and does nothing elsewhere than on Linux with glibc.
-pub fn give_back_freed() {
-    #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    #[expect(unsafe_code, reason = "the system has no other way to say it")]
-    // SAFETY: it takes the locks of the heaps, as allocations do, and no pointer.
-    unsafe {
-        libc::malloc_trim(0);
-    }
-}
-
 /// Makes the allocator give large allocations back to the system when they are freed, whatever was freed before. To be
 /// called before threads are started. Elsewhere than on Linux with glibc it does nothing.
 pub fn give_back_large() {

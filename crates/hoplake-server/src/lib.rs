@@ -35,7 +35,6 @@ mod compaction;
 mod cost;
 mod doors;
 mod failure;
-mod freed;
 mod gremlin;
 mod grpc;
 mod http;

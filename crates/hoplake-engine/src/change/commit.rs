@@ -510,22 +510,23 @@ pub(super) async fn resolve_on(
     // A mistake in one batch is its own error, not that of the delta.
     let fits = async {
         let mut free = OfOwners::new();
+        let mut refusals = Vec::new();
         let (widening, converted) = loop {
             let Unfit { error, property } = match Assembled::widens(newest.manifest(), &resolved, &free) {
                 Ok(widened) => break widened,
                 Err(unfit) => unfit,
             };
-            let Some(property) = property.filter(|property| !free.contains(property)) else { return Err(error) };
-            if !is_free(&property, &resolved, newest, branch).await? {
-                return Err(match batch.base.filter(|base| *base < version) {
-                    // On its base, the property may have had no values.
-                    Some(base) => EngineError::Conflict(format!(
-                        "{error}; version {version} has values of it; the batch is based on {base}"
-                    )),
-                    None => error,
-                });
+            let Some(property) = property else { return Err(error) };
+            if free.contains(&property) {
+                // The batch itself keeps values of the old type: the mistake is the value of another one.
+                let first = refusals.into_iter().find(|(of, _)| *of == property);
+                return Err(first.map_or(error, |(_, first)| first));
             }
-            free.insert(property);
+            if !is_free(&property, &resolved, newest, branch).await? {
+                return Err(error);
+            }
+            free.insert(property.clone());
+            refusals.push((property, error));
         };
         widen::check_exact(&resolved, &converted, newest, branch).await?;
         Ok::<_, EngineError>((widening, free))

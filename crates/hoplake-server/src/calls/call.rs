@@ -17,7 +17,6 @@ use crate::{
     cost::PricedCost,
     doors::Visit,
     failure::{Failure, Reason},
-    freed::freed,
     telemetry,
 };
 
@@ -296,7 +295,6 @@ impl Drop for Call {
             // The future was dropped, which is how hyper and the door report a client that has disconnected.
             self.log("CANCELLED", None);
         }
-        freed(self.memory.peak());
     }
 }
 

@@ -240,7 +240,8 @@ async fn a_refusal_names_the_row() {
     let rows =
         |third, name, values| batch([("source", ints(&[1, 2, third])), ("target", ints(&[2, 1, 2])), (name, values)]);
     let mut commit = graph.begin();
-    commit.upsert_edges("e", ("vertex", "vertex"), &rows(1, "weight", ints(&[1, 2, (1 << 53) + 1]))).unwrap();
+    commit.upsert_vertex("vertex", 3, [("a", 1)]);
+    commit.upsert_edges("e", ("vertex", "vertex"), &rows(3, "weight", ints(&[1, 2, (1 << 53) + 1]))).unwrap();
     commit.commit().await.unwrap();
     let graph = Graph::open("memory://columns/refused").await.unwrap();
     for (rows, strict, row, reason, why) in [
@@ -289,6 +290,8 @@ async fn columns_take_the_types_of_a_load_and_widen_as_rows_do() {
     let mut commit = graph.begin();
     commit.upsert_vertices("vertex", &batch([("key", keys), ("a", floats)])).unwrap();
     commit.upsert_vertices("vertex", &batch([("key", ints(&[2])), ("a", ints(&[7]))])).unwrap();
+    // Not changed below, so that the property keeps its type.
+    commit.upsert_vertex("vertex", 3, [("a", 0.5)]);
     commit.commit().await.unwrap();
     graph.refresh().await.unwrap();
     let mut query = graph.query();

@@ -305,12 +305,12 @@ async fn a_value_of_another_writer_is_never_lost() {
             0 => {
                 apply(&other, vec![text(8)]).await.unwrap();
                 let based = Batch { base: Some(base), ..batch(vec![number(9)]) };
-                assert_eq!(refused(&graph, based, "property p of vertex is string").await, ErrorKind::Conflict);
+                assert_eq!(refused(&graph, based, "property p of vertex is string").await, ErrorKind::Invalid);
             }
             1 => {
                 apply(&other, vec![number(8)]).await.unwrap();
                 let based = Batch { base: Some(base), ..batch(vec![text(9)]) };
-                assert_eq!(refused(&graph, based, "property p of vertex is int64").await, ErrorKind::Conflict);
+                assert_eq!(refused(&graph, based, "property p of vertex is int64").await, ErrorKind::Invalid);
             }
             _ => {
                 // Some of them share a delta, and both processes build on one version.

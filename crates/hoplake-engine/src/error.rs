@@ -68,6 +68,8 @@ pub enum EngineError {
     Limit {
         /// The limit, with its number and unit.
         limit: String,
+        /// Whether it is memory that others hold now, so that the same may succeed later.
+        is_shared: bool,
         /// What was spent until then.
         cost: Box<Cost>,
     },
@@ -120,7 +122,7 @@ fn row_text(row: Option<usize>) -> String {
 impl From<StorageError> for EngineError {
     fn from(error: StorageError) -> Self {
         match error {
-            StorageError::Limit { limit, cost } => Self::Limit { limit, cost },
+            StorageError::Limit { limit, is_shared, cost } => Self::Limit { limit, is_shared, cost },
             error => Self::Storage(error),
         }
     }

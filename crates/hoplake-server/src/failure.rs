@@ -182,7 +182,7 @@ impl Failure {
             ErrorKind::Unavailable => Reason::Unavailable,
             ErrorKind::Unknown => Reason::Unknown,
             // Not LIMIT, which is permanent.
-            ErrorKind::Limit if is_of_shared_memory(error) => Reason::Busy,
+            ErrorKind::Limit if error.reason() == Some(hoplake::Reason::MemoryInUse) => Reason::Busy,
             // The call decides whether it was the deadline, since it knows when it began.
             ErrorKind::Limit => Reason::Limit,
             ErrorKind::Corrupt => Reason::Corrupt,
@@ -259,25 +259,14 @@ impl Failure {
     }
 }
 
-/// The owner of the memory that all requests share. What one may take of it is bounded by the whole of it (`Call`), so a request
-/// that is refused by this owner would have fitted alone: others hold what it needs, and it may be repeated. At its own limit
-/// it would be refused again.
-pub(crate) const SHARED_MEMORY: &str = "all queries";
-
 impl From<MemoryFull> for Failure {
     fn from(full: MemoryFull) -> Self {
         let limit = format!("the query was ended at its limit of {full}");
-        match full.owner {
-            SHARED_MEMORY => Self::new(Reason::Busy, format!("{limit}, which others use now; try again later")),
-            _ => Self::new(Reason::Limit, limit),
+        match full.is_shared {
+            true => Self::new(Reason::Busy, format!("{limit}, which others use now; try again later")),
+            false => Self::new(Reason::Limit, limit),
         }
     }
-}
-
-/// Whether a limit is that of the memory which all share. The facade's error has only its sentence, in which the owner is the one
-/// above; a test asks in every way there is.
-fn is_of_shared_memory(error: &Error) -> bool {
-    error.kind() == ErrorKind::Limit && error.to_string().contains(&format!("bytes of memory for {SHARED_MEMORY}"))
 }
 
 impl From<Error> for Failure {

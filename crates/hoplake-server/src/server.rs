@@ -21,7 +21,6 @@ use crate::{
     catalog::{Catalog, Origin, StoreOpener},
     compaction::Compactor,
     doors::{door, joined},
-    failure::SHARED_MEMORY,
     gremlin::GremlinState,
     grpc, http,
     jobs::Jobs,
@@ -126,7 +125,8 @@ impl ServerBuilder {
         let workers =
             Workers::new("hoplake-query", threads).map_err(|source| ServerError::Threads { threads, source })?;
         let catalog = Arc::new(catalog);
-        let memory = MemoryBudget::new(SHARED_MEMORY, settings.memory_bytes_max);
+        // What one request may take of it is bounded by the whole of it (`Call`): one that it refuses would have fitted alone.
+        let memory = MemoryBudget::shared("all queries", settings.memory_bytes_max);
         let jobs = Jobs::new(&settings, catalog.clone(), memory.clone(), lifecycle.clone(), metrics.clone());
         let threads = settings.jobs.threads;
         let service = Arc::new(Service {

@@ -28,6 +28,7 @@ struct Inner {
     used: AtomicU64,
     peak: AtomicU64,
     within: Option<MemoryBudget>,
+    is_shared: bool,
 }
 
 /// A budget that cannot give what was asked.
@@ -37,6 +38,8 @@ pub struct MemoryFull {
     pub owner: &'static str,
     /// Its size in bytes.
     pub bytes_max: u64,
+    /// Whether others hold what is missing, so that the same may fit later.
+    pub is_shared: bool,
 }
 
 /// Bytes taken from a budget, and given back when this is dropped.
@@ -49,7 +52,12 @@ pub struct MemoryHold {
 impl MemoryBudget {
     /// A budget of its own. `owner` completes *the limit of … bytes of memory for*: `"the query"`.
     pub fn new(owner: &'static str, bytes_max: u64) -> Self {
-        Self::of(owner, bytes_max, None)
+        Self::of(owner, bytes_max, None, false)
+    }
+
+    /// A budget that many share, none of whom asks for more than all of it: [`MemoryFull`] of it says that others hold what is missing.
+    pub fn shared(owner: &'static str, bytes_max: u64) -> Self {
+        Self::of(owner, bytes_max, None, true)
     }
 
     /// A budget without a bound, which still counts.
@@ -59,12 +67,19 @@ impl MemoryBudget {
 
     /// A budget that counts against this one as well.
     pub fn within(&self, owner: &'static str, bytes_max: u64) -> Self {
-        Self::of(owner, bytes_max, Some(self.clone()))
+        Self::of(owner, bytes_max, Some(self.clone()), false)
     }
 
-    fn of(owner: &'static str, bytes_max: u64, within: Option<Self>) -> Self {
+    fn of(owner: &'static str, bytes_max: u64, within: Option<Self>, is_shared: bool) -> Self {
         let zero = || AtomicU64::new(0);
-        Self(Arc::new(Inner { owner, bytes_max: AtomicU64::new(bytes_max), used: zero(), peak: zero(), within }))
+        Self(Arc::new(Inner {
+            owner,
+            bytes_max: AtomicU64::new(bytes_max),
+            used: zero(),
+            peak: zero(),
+            within,
+            is_shared,
+        }))
     }
 
     /// Sets its size from now on. What is held stays held.
@@ -99,11 +114,15 @@ impl MemoryBudget {
     }
 
     fn take(&self, bytes: u64) -> Result<(), MemoryFull> {
-        let Inner { owner, bytes_max, used, peak, within } = &*self.0;
+        let Inner { owner, bytes_max, used, peak, within, is_shared } = &*self.0;
         let bytes_max = bytes_max.load(Relaxed);
         // Check and count are one step: two threads cannot both take the last bytes.
         let fits = |used: u64| used.checked_add(bytes).filter(|total| *total <= bytes_max);
-        let before = used.fetch_update(Relaxed, Relaxed, fits).map_err(|_| MemoryFull { owner, bytes_max })?;
+        let before = used.fetch_update(Relaxed, Relaxed, fits).map_err(|_| MemoryFull {
+            owner,
+            bytes_max,
+            is_shared: *is_shared,
+        })?;
         if let Some(outer) = within
             && let Err(full) = outer.take(bytes)
         {
@@ -174,13 +193,15 @@ mod tests {
 
     #[test]
     fn holds_count_in_every_budget_until_they_are_dropped() {
-        let server = MemoryBudget::new("all queries", 100);
+        let server = MemoryBudget::shared("all queries", 100);
         let one = server.within("the query", 80);
         let two = server.within("the query", 80);
         let mut hold = one.hold(60).unwrap();
         assert_eq!((server.used(), one.used(), two.used()), (60, 60, 0));
-        assert_eq!(one.hold(21).unwrap_err(), MemoryFull { owner: "the query", bytes_max: 80 });
-        assert_eq!(two.hold(41).unwrap_err().to_string(), "100 bytes of memory for all queries");
+        assert_eq!(one.hold(21).unwrap_err(), MemoryFull { owner: "the query", bytes_max: 80, is_shared: false });
+        let full = two.hold(41).unwrap_err();
+        assert!(full.is_shared, "{full:?}");
+        assert_eq!(full.to_string(), "100 bytes of memory for all queries");
         assert_eq!((server.used(), two.used()), (60, 0), "what was refused is not held");
         hold.resize(80).unwrap();
         assert!(hold.resize(81).is_err());

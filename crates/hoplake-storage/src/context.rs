@@ -242,7 +242,7 @@ impl QueryContext {
     }
 
     fn out_of_memory(&self, full: MemoryFull) -> StorageError {
-        self.over(full.to_string())
+        StorageError::Limit { limit: full.to_string(), is_shared: full.is_shared, cost: Box::new(self.cost()) }
     }
 
     /// The error for a query whose time is over.
@@ -278,6 +278,6 @@ impl QueryContext {
     }
 
     fn over(&self, limit: String) -> StorageError {
-        StorageError::Limit { limit, cost: Box::new(self.cost()) }
+        StorageError::Limit { limit, is_shared: false, cost: Box::new(self.cost()) }
     }
 }

@@ -79,6 +79,8 @@ pub enum StorageError {
     Limit {
         /// The limit, with its number and unit.
         limit: String,
+        /// Whether it is memory that others hold now, so that the same may succeed later.
+        is_shared: bool,
         /// The cost until then.
         cost: Box<Cost>,
     },

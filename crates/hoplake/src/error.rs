@@ -77,6 +77,8 @@ pub enum Reason {
     Inexact,
     /// A graph is in a version of the format that this build does not read.
     FormatVersion,
+    /// Other work holds the memory that a query needs, which may succeed later.
+    MemoryInUse,
     /// A text is not a query.
     Syntax,
     /// A query has a step that is not supported, or with wrong arguments. Nothing was read.
@@ -203,8 +205,10 @@ fn format_kind(error: &FormatError) -> ErrorKind {
 }
 
 fn storage_reason(error: &StorageError) -> Option<Reason> {
-    if let StorageError::Url { .. } = error {
-        return Some(Reason::Url);
+    match error {
+        StorageError::Url { .. } => return Some(Reason::Url),
+        StorageError::Limit { is_shared: true, .. } => return Some(Reason::MemoryInUse),
+        _ => {}
     }
     match error.fault()? {
         StoreFault::Credentials => Some(Reason::Credentials),
@@ -223,6 +227,7 @@ fn engine_reason(error: &EngineError) -> Option<Reason> {
         EngineError::NoVersion(_) => Some(Reason::NoVersion),
         EngineError::Exists(_) => Some(Reason::Exists),
         EngineError::Overtaken(_) => Some(Reason::Overtaken),
+        EngineError::Limit { is_shared: true, .. } => Some(Reason::MemoryInUse),
         EngineError::Refused { refusal, .. } => match refusal {
             Refusal::MissingEnd => Some(Reason::MissingEnd),
             Refusal::Undeclared => Some(Reason::Undeclared),

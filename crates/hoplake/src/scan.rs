@@ -250,7 +250,7 @@ impl Query {
             scan.found += found.len() as u64;
             if let Some(limit) = self.vertices_max.filter(|limit| scan.found > *limit) {
                 let cost = Box::new(self.cost());
-                return Err(EngineError::Limit { limit: format!("{limit} vertices"), cost }.into());
+                return Err(EngineError::Limit { limit: format!("{limit} vertices"), is_shared: false, cost }.into());
             }
             return Ok(Some((label, found)));
         }

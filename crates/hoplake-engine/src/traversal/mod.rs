@@ -209,7 +209,8 @@ impl<'a> Watch<'a> {
     pub(crate) fn visited(&mut self, vertices: usize) -> Result<(), EngineError> {
         self.vertices += vertices as u64;
         if let Some(limit) = self.vertices_max.filter(|limit| self.vertices > *limit) {
-            return Err(EngineError::Limit { limit: format!("{limit} vertices"), cost: Box::new(self.context.cost()) });
+            let cost = Box::new(self.context.cost());
+            return Err(EngineError::Limit { limit: format!("{limit} vertices"), is_shared: false, cost });
         }
         Ok(self.context.check(self.snapshot.reader().store().prices())?)
     }

@@ -455,7 +455,7 @@ impl Paths {
         self.vertices += wanted.len() as u64;
         if let Some(limit) = self.traversal.limits.vertices_max.filter(|limit| self.vertices > *limit) {
             let cost = Box::new(self.branch.context().cost());
-            return Err(EngineError::Limit { limit: format!("{limit} vertices"), cost });
+            return Err(EngineError::Limit { limit: format!("{limit} vertices"), is_shared: false, cost });
         }
         Ok(edges)
     }

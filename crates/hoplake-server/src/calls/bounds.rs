@@ -78,7 +78,7 @@ impl Bounds {
     }
 
     /// The engine knows that a limit was reached; which one it was shows the clock.
-    fn judge_limit(&self, failure: Failure) -> Failure {
+    pub(crate) fn judge_limit(&self, failure: Failure) -> Failure {
         let time = failure.reason == Reason::Limit && self.is_over();
         // The engine got the remaining time, which is not the limit that the client set.
         if time { Failure { cost: failure.cost, ..self.time_is_over() } } else { failure }

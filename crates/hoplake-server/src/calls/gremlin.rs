@@ -217,9 +217,10 @@ fn stages(call: &mut Call, asked: &GremlinQuery, transaction: Option<&Transactio
             Statement::Traversal(traversal, terminal) => {
                 context.give_time(call.limits(&asked.limits).timeout.map(|left| left.as_millis() as u64));
                 let plan = match transaction {
-                    Some(transaction) => transaction.plan_within(traversal, names, &context)?,
-                    None => plan_within(traversal, names, &context)?,
+                    Some(transaction) => transaction.plan_within(traversal, names, &context),
+                    None => plan_within(traversal, names, &context),
                 };
+                let plan = plan.map_err(|error| call.bounds.judge_limit(error.into()))?;
                 call.limit_time(plan.settings.timeout_ms.unwrap_or(0));
                 Stage::Run(Box::new(plan), *terminal)
             }

@@ -39,7 +39,7 @@ pub(crate) struct Assembled<'a> {
 pub(super) struct Unfit {
     pub(super) error: EngineError,
     /// The property whose type a value does not fit.
-    pub(super) property: Option<(Owner, Name)>,
+    pub(super) property: Option<Box<(Owner, Name)>>,
 }
 
 impl<'a> Assembled<'a> {
@@ -83,7 +83,7 @@ impl<'a> Assembled<'a> {
         let mut assembled = Self::nothing(manifest);
         assembled.free.clone_from(free);
         if let Err(error) = assembled.widen(batch) {
-            return Err(Unfit { error, property: assembled.misfit });
+            return Err(Unfit { error, property: assembled.misfit.map(Box::new) });
         }
         let valid = assembled.schema.validate();
         valid.map_err(|error| Unfit { error: EngineError::Invalid(error.to_string()), property: None })?;

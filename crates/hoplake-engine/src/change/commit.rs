@@ -516,7 +516,7 @@ pub(super) async fn resolve_on(
                 Ok(widened) => break widened,
                 Err(unfit) => unfit,
             };
-            let Some(property) = property else { return Err(error) };
+            let Some(property) = property.map(|property| *property) else { return Err(error) };
             if free.contains(&property) {
                 // The batch itself keeps values of the old type: the mistake is the value of another one.
                 let first = refusals.into_iter().find(|(of, _)| *of == property);

@@ -214,7 +214,7 @@ impl Session {
             let (status, printed) = (read("status"), read("printed"));
             // Where a page shows an error, the command fails.
             let fails = example.printed.lines().any(|line| line.starts_with("error: "));
-            let is_right = status.split(' ').next().is_some_and(|status| status != "" && fails != (status == "0"));
+            let is_right = status.split_whitespace().next().is_some_and(|status| fails != (status == "0"));
             let expected = self.here(&example.printed);
             let is_shown = self.silent || !expected.is_empty();
             let is_same = !is_shown || example.in_background || masked(&printed) == masked(&expected);

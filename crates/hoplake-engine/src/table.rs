@@ -23,7 +23,7 @@ use hoplake_storage::{BlockRequest, Branch, Check, Object, Reader};
 use parquet::{
     errors::ParquetError,
     file::{
-        metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader},
+        metadata::{ColumnChunkMetaData, PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader},
         statistics::Statistics,
     },
 };
@@ -152,7 +152,10 @@ impl Layout {
     /// The least and greatest integer of a column in each row group that has any.
     fn int64_ranges(&self, column: &str) -> impl Iterator<Item = (i64, i64)> {
         let chunks = self.metadata.row_groups().iter().flat_map(|group| group.columns());
+        // A property may have been a timestamp, whose bounds are of the same physical type.
+        let are_integers = |chunk: &&ColumnChunkMetaData| chunk.column_descr().logical_type_ref().is_none();
         let mine = chunks.filter(move |chunk| chunk.column_path().parts().first().is_some_and(|it| it == column));
+        let mine = mine.filter(are_integers);
         mine.filter_map(|chunk| match chunk.statistics() {
             Some(Statistics::Int64(of)) => match (of.min_opt(), of.max_opt()) {
                 (Some(min), Some(max)) => Some((*min, *max)),

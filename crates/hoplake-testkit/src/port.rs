@@ -53,7 +53,7 @@ mod tests {
 
     use super::*;
 
-    /// Half of the ports that Linux chooses from by default are more than a test may take; these are enough to meet one by chance.
+    /// Of the 28,000 ports that Linux chooses from by default.
     const RESERVED: usize = 500;
     const CHOSEN: usize = 5_000;
 

@@ -129,8 +129,8 @@ impl<'a> Assembled<'a> {
         }
     }
 
-    /// Lets the schema hold what a batch has. If a property becomes float64 on the way, values that were looked at
-    /// before are looked at again: each must stay exact.
+    /// Lets the schema hold what a batch has. If a property becomes float64 or takes another type on the way, values that were looked at
+    /// before are looked at again: each must stay exact, or be of that type.
     fn widen(&mut self, batch: &Resolved) -> Result<(), EngineError> {
         self.free.extend(batch.retyped.iter().cloned());
         // A property takes another type once, and becomes float64 once: this ends.
@@ -160,7 +160,7 @@ impl<'a> Assembled<'a> {
                 Written::OfColumns { operation, columns, row } => later(operation, columns, row),
                 Written::Single(properties) => {
                     let declared = batch.batch.logical_types.vertices(&label.name);
-                    let mut free = Free { owner: Owner::Label(id), of_owners: &mut self.free };
+                    let mut free = Free { owner: Owner::Label(id), of_owners: &mut self.free, is_last };
                     let known = &mut label.properties;
                     let fitted = fit(&label.name, known, positions, properties, declared, &mut free, is_last);
                     again |= fitted.map_err(|misfit| {
@@ -181,7 +181,7 @@ impl<'a> Assembled<'a> {
                     Written::Single(edge) => {
                         let declared = batch.batch.logical_types.edges(&edge_type.label);
                         let known = &mut edge_type.properties;
-                        let mut free = Free { owner: Owner::EdgeType(id), of_owners: &mut self.free };
+                        let mut free = Free { owner: Owner::EdgeType(id), of_owners: &mut self.free, is_last };
                         let fitted = fit(&edge_type.label, known, positions, edge, declared, &mut free, is_last);
                         let is_of = |number, at: At<'_>| batch.is_of(number, at, &pair);
                         again |= fitted.map_err(|misfit| {
@@ -196,7 +196,7 @@ impl<'a> Assembled<'a> {
             // Vertices came in the order of their keys; the error names the first row that does not fit.
             rows.sort_unstable();
             let (owner, known) = properties_of(&mut self.schema, columns);
-            let mut free = Free { owner, of_owners: &mut self.free };
+            let mut free = Free { owner, of_owners: &mut self.free, is_last };
             let logical_types = &batch.batch.logical_types;
             let declared = match columns.ends() {
                 None => logical_types.vertices(columns.label()),

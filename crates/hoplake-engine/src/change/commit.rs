@@ -531,7 +531,7 @@ pub(super) async fn resolve_on(
         widen::check_exact(&resolved, &converted, newest, branch).await?;
         Ok::<_, EngineError>((widening, free))
     };
-    // Neither look depends on the other, so both are one wave. If both find something, the conflict is what the caller has to
+    // Neither look depends on the other, so both are one wave, or as many as a scan for values takes. If both find something, the conflict is what the caller has to
     // know: on the newest version the mistake may be none.
     let (conflicts, widening) = join(conflicts, fits).await;
     conflicts?;

@@ -39,9 +39,9 @@ impl PropertyPositions {
     }
 }
 
-/// Extends properties for values: adds new ones, widens int64 to float64. Returns whether all values have to be looked at again,
-/// because a property was widened, or because a list that is empty waits for another value to show the type of its property. In
-/// the last pass such a list is refused.
+/// Extends properties for values: adds new ones, widens int64 to float64, and gives another type to those that are free. Returns whether
+/// all values have to be looked at again, because a type has changed, or because a list that is empty waits for another value to show the
+/// type of its property. In the last pass such a list is refused.
 pub(super) fn fit(
     owner: &str,
     known: &mut Vec<Property>,
@@ -133,6 +133,7 @@ fn fit_value(
             property.logical = of_new(declared, name, kind);
             kind
         }
+        (Err(_), None) if free.waits(name) => return Ok(true),
         (Err(refusal), _) => {
             let why = match refusal {
                 Refusal::Inexact => format!("which cannot hold {value} exactly"),
@@ -222,7 +223,7 @@ mod tests {
         is_last: bool,
     ) -> Result<bool, Misfit> {
         let mut none = OfOwners::new();
-        let mut free = Free { owner: Owner::Label(LabelId(0)), of_owners: &mut none };
+        let mut free = Free { owner: Owner::Label(LabelId(0)), of_owners: &mut none, is_last };
         super::fit(owner, known, positions, values, declared, &mut free, is_last)
     }
 

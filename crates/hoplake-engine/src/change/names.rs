@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use foldhash::fast::RandomState;
-use hoplake_format::{Key, KeyType, LABELS_MAX, LabelId, Manifest, VertexId};
+use hoplake_format::{KeyType, LABELS_MAX, LabelId, VertexId};
 use hoplake_storage::Branch;
 
 use super::{Batch, Columns, Name, Operation, VertexRef, columns::KeyRef};
@@ -327,8 +327,13 @@ impl Names {
         tables
     }
 
-    /// Which of the vertices exist, by number, and whether one that may be added has the key of a vertex of another label, if that is not
-    /// known to be so already. One wave.
+    /// The first change that names a vertex.
+    pub(super) fn first_change(&self, number: u32) -> u32 {
+        self.ends[number as usize].change
+    }
+
+    /// Which of the vertices exist, by number; and if the keys of the graph are unique, vertices of other labels that have the key of one
+    /// that may be added, by the number of this. One wave.
     ///
     /// # Errors
     /// [`EngineError::Refused`] if a key is not of its label's type; the store's.
@@ -337,7 +342,7 @@ impl Names {
         batch: &Batch,
         snapshot: &Snapshot,
         branch: &mut Branch,
-    ) -> Result<(Vec<Option<VertexId>>, bool), EngineError> {
+    ) -> Result<(Vec<Option<VertexId>>, Vec<(u32, VertexId)>), EngineError> {
         let schema = snapshot.schema();
         let labels = self.vertex_labels.iter().map(|name| {
             let id = schema.label_id(name)?;
@@ -383,56 +388,7 @@ impl Names {
         let mut found = snapshot.look_up_before_rows(&keys, tables, branch).await?.into_iter();
         let mut known = vec![None; self.ends.len()];
         numbers.into_iter().zip(&mut found).for_each(|(number, found)| known[number] = found);
-        let shares_key =
-            others.into_iter().zip(found).find(|(number, other)| other.is_some() && known[*number].is_none());
-        match shares_key {
-            Some((number, Some(other))) if batch.keep_unique_keys => {
-                let end = self.end(batch, number as u32);
-                let label = schema.label(other.label()).map_or("?", |label| &label.name);
-                let why = format!(
-                    "{} is the key of {label}:{} already, and the keys of the graph are unique",
-                    end.key, end.key
-                );
-                self.change(batch, self.ends[number].change).refused(Refusal::Other, why)
-            }
-            shares_key => {
-                if batch.keep_unique_keys && !added.is_empty() {
-                    self.check_own_keys(batch, snapshot.manifest(), &added, &known)?;
-                }
-                Ok((known, shares_key.is_some()))
-            }
-        }
-    }
-
-    /// Rejects vertices that the batch adds if two labels have the same key, or a label gets keys of another type than the others have.
-    fn check_own_keys(
-        &self,
-        batch: &Batch,
-        manifest: &Manifest,
-        added: &[bool],
-        known: &[Option<VertexId>],
-    ) -> Result<(), EngineError> {
-        let mut key_type = manifest.unique_key_type();
-        let mut labels: HashMap<Key, u32, RandomState> = HashMap::default();
-        for (number, named) in self.ends.iter().enumerate() {
-            if !added[number] || known[number].is_some() {
-                continue;
-            }
-            let key = self.end(batch, number as u32).key;
-            let found = key.key_type();
-            let expected = *key_type.get_or_insert(found);
-            let label = &self.vertex_labels[named.label as usize];
-            if found != expected {
-                let why = format!(
-                    "the keys of the graph are unique and {expected}, and {key}, which is {found}, would be a key of {label}"
-                );
-                return self.change(batch, named.change).refused(Refusal::Other, why);
-            }
-            if *labels.entry(key.clone()).or_insert(named.label) != named.label {
-                let why = format!("{key} would be a key of two labels, and the keys of the graph are unique");
-                return self.change(batch, named.change).refused(Refusal::Other, why);
-            }
-        }
-        Ok(())
+        let others = others.into_iter().zip(found).filter_map(|(number, other)| Some((number as u32, other?)));
+        Ok((known, others.collect()))
     }
 }

@@ -8,12 +8,13 @@
 //! and properties stay where the batch has them unless something is to be added to them.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, btree_map::Entry},
+    collections::{BTreeMap, BTreeSet, HashMap, btree_map::Entry},
     sync::Arc,
 };
 
+use foldhash::fast::RandomState;
 use futures::future::try_join4;
-use hoplake_format::{LabelId, VertexId};
+use hoplake_format::{Key, LabelId, VertexId};
 use hoplake_storage::Branch;
 
 use super::{
@@ -39,12 +40,12 @@ impl Resolved {
         batch.check_lengths(&snapshot.manifest().source_positions)?;
         check_declared(batch, snapshot.schema())?;
         let names = Names::of(batch)?;
-        let (known, shares_key) = names.look_up(batch, snapshot, branch).await?;
+        let (known, others) = names.look_up(batch, snapshot, branch).await?;
         let mut resolved = Self {
             batch: batch.clone(),
             names,
             known,
-            shares_key,
+            shares_key: false,
             added: BTreeMap::new(),
             changed: BTreeMap::new(),
             gone: BTreeMap::new(),
@@ -58,6 +59,7 @@ impl Resolved {
         };
         // Changes of vertices take effect first, so that an edge can name a vertex that a later change adds.
         resolved.take_vertices(snapshot)?;
+        resolved.take_keys(&others, snapshot)?;
         let edits = resolved.edits(snapshot)?;
         let changes = resolved.changes(&edits, snapshot);
         // Rows, groups, edges of deleted vertices and indexed values do not depend on each other: their reads are one wave.
@@ -144,6 +146,59 @@ impl Resolved {
                 | Operation::DeleteEdge { .. }
                 | Operation::EditEdge { .. }
                 | Operation::UpsertColumns(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Decides whether the keys of the graph stay unique with the vertices that it adds and deletes. `others` have the keys of some that it
+    /// names.
+    fn take_keys(&mut self, others: &[(u32, VertexId)], snapshot: &Snapshot) -> Result<(), EngineError> {
+        let manifest = snapshot.manifest();
+        if !manifest.unique_keys || self.added.is_empty() {
+            return Ok(());
+        }
+        let remains = |(number, other): &&(u32, VertexId)| {
+            !self.gone.contains_key(other) && self.added.contains_key(&self.end(*number))
+        };
+        let shared = others.iter().find(remains).copied();
+        if !self.batch.keep_unique_keys {
+            self.shares_key = shared.is_some();
+            return Ok(());
+        }
+        let refused =
+            |number: u32, why: String| self.change(self.names.first_change(number)).refused(Refusal::Other, why);
+        if let Some((number, other)) = shared {
+            let label = snapshot.schema().label(other.label()).map_or("?", |label| &label.name);
+            let key = self.end(number).key;
+            return refused(
+                number,
+                format!("{key} is the key of {label}:{key} already, and the keys of the graph are unique"),
+            );
+        }
+        let mut gone: HashMap<LabelId, u64> = HashMap::new();
+        self.gone.keys().for_each(|vertex| *gone.entry(vertex.label()).or_default() += 1);
+        let labels = (0u16..).map(LabelId).zip(&snapshot.schema().vertex_labels).zip(&manifest.vertex_counts);
+        let mut remaining = labels.filter(|((id, _), count)| count.live() > gone.get(id).copied().unwrap_or(0));
+        let mut key_type = remaining.next().map(|((_, label), _)| label.key_type);
+        let mut labels: HashMap<Key, Name, RandomState> = HashMap::default();
+        for number in 0..self.known.len() as u32 {
+            let end = self.end(number);
+            if self.known[number as usize].is_some() || !self.added.contains_key(&end) {
+                continue;
+            }
+            let VertexRef { label, key } = end;
+            let found = key.key_type();
+            let expected = *key_type.get_or_insert(found);
+            if found != expected {
+                let why = format!(
+                    "the keys of the graph are unique and {expected}, and {key}, which is {found}, would be a key of {label}"
+                );
+                return refused(number, why);
+            }
+            if *labels.entry(key.clone()).or_insert_with(|| label.clone()) != label {
+                let why = format!("{key} would be a key of two labels, and the keys of the graph are unique");
+                return refused(number, why);
             }
         }
         Ok(())

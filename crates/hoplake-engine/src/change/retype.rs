@@ -8,8 +8,9 @@
 //! replaces, on the version on which it builds. If another writer publishes first, the batch is resolved again on that version, and the
 //! scan is repeated. A batch that changes a type has a delta of its own. So there is no version with values of both types.
 //!
-//! A scan of vertices skips row groups without a value by their statistics. A scan of edges cannot, so an edge type with more than
-//! [`EDGES_MAX`] edges keeps its types.
+//! A scan of vertices skips row groups without a value by their statistics. A scan of edges cannot, and needs the keys of all vertices at
+//! their targets. So that one wrong value does not hold up other commits, what has more than [`SCANNED_MAX`] vertices or edges keeps its
+//! types.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -29,13 +30,15 @@ use crate::{Condition, EdgeQuery, EngineError, Snapshot, VertexQuery, lookup::ke
 /// Properties of labels and edge types, by name.
 pub(super) type OfOwners = BTreeSet<(Owner, Name)>;
 
-/// The most edges that are scanned for a value: some seconds.
-const EDGES_MAX: u64 = 1_000_000;
+/// The most vertices or edges, deleted ones included, that are scanned for a value: some seconds.
+const SCANNED_MAX: u64 = 1_000_000;
 
 /// The properties of one owner that may take another type.
 pub(super) struct Free<'a> {
     pub(super) owner: Owner,
     pub(super) of_owners: &'a mut OfOwners,
+    /// Whether values are looked at for the last time.
+    pub(super) is_last: bool,
 }
 
 impl Free<'_> {
@@ -43,10 +46,37 @@ impl Free<'_> {
     pub(super) fn take(&mut self, name: &Name) -> bool {
         !self.of_owners.is_empty() && self.of_owners.remove(&(self.owner, name.clone()))
     }
+
+    /// Whether an empty list waits for another value to show the type that the property takes.
+    pub(super) fn waits(&self, name: &Name) -> bool {
+        !self.is_last && !self.of_owners.is_empty() && self.of_owners.contains(&(self.owner, name.clone()))
+    }
 }
 
-/// Whether no value of a property remains after a batch, apart from those that the batch writes.
+/// Whether a property may take another type: it has no values, nor an index, whose items have the form of the type that the property had
+/// when it was built.
 pub(super) async fn is_free(
+    property: &(Owner, Name),
+    resolved: &Resolved,
+    snapshot: &Arc<Snapshot>,
+    branch: &mut Branch,
+) -> Result<bool, EngineError> {
+    if !is_without_values(property, resolved, snapshot, branch).await? {
+        return Ok(false);
+    }
+    let (Owner::Label(label), name) = property else { return Ok(true) };
+    if snapshot.manifest().indexes.iter().any(|index| index.label == *label && index.property == **name) {
+        let label = snapshot.schema().label(*label).map_or("?", |label| &label.name);
+        return Err(EngineError::Invalid(format!(
+            "property {name} of {label} has no values, but keeps its type while it has an index: drop the index {label}.{name}"
+        )));
+    }
+    Ok(true)
+}
+
+/// Whether no value of a property remains after a batch, apart from those that the batch writes. Where there is too much to look at,
+/// values are taken to remain.
+pub(super) async fn is_without_values(
     (owner, name): &(Owner, Name),
     resolved: &Resolved,
     snapshot: &Arc<Snapshot>,
@@ -63,31 +93,9 @@ pub(super) async fn is_free(
         return Ok(false);
     }
     match owner {
-        Owner::Label(label) => is_free_of_vertices(*label, name, resolved, snapshot, branch).await,
-        Owner::EdgeType(edge_type) => is_free_of_edges(*edge_type, name, resolved, snapshot, branch).await,
+        Owner::Label(label) => Ok(!has_vertex_value(*label, name, resolved, snapshot, branch).await?),
+        Owner::EdgeType(edge_type) => Ok(!has_edge_value(*edge_type, name, resolved, snapshot, branch).await?),
         Owner::Index(_) => Ok(false),
-    }
-}
-
-async fn is_free_of_vertices(
-    label: LabelId,
-    name: &Name,
-    resolved: &Resolved,
-    snapshot: &Arc<Snapshot>,
-    branch: &mut Branch,
-) -> Result<bool, EngineError> {
-    if has_vertex_value(label, name, resolved, snapshot, branch).await? {
-        return Ok(false);
-    }
-    // The items of an index have the form of the type that the property had when it was built.
-    match snapshot.manifest().indexes.iter().any(|index| index.label == label && index.property == **name) {
-        true => {
-            let label = snapshot.schema().label(label).map_or("?", |label| &label.name);
-            Err(EngineError::Invalid(format!(
-                "property {name} of {label} has no values, but keeps its type while it has an index: drop the index {label}.{name}"
-            )))
-        }
-        false => Ok(true),
     }
 }
 
@@ -99,8 +107,10 @@ async fn has_vertex_value(
     branch: &mut Branch,
 ) -> Result<bool, EngineError> {
     let manifest = snapshot.manifest();
-    if manifest.vertex_counts.get(usize::from(label.0)).is_none_or(|count| count.live() == 0) {
-        return Ok(false);
+    match manifest.vertex_counts.get(usize::from(label.0)) {
+        Some(count) if count.ordinals > SCANNED_MAX => return Ok(true),
+        Some(count) if count.live() > 0 => {}
+        _ => return Ok(false),
     }
     let condition = Some(Condition::is_null(name.as_str()).negated());
     let query = VertexQuery { label, condition, columns: Vec::new(), wanted: Some(1) };
@@ -118,7 +128,7 @@ async fn has_vertex_value(
     Ok(false)
 }
 
-async fn is_free_of_edges(
+async fn has_edge_value(
     edge_type: EdgeTypeId,
     name: &Name,
     resolved: &Resolved,
@@ -126,17 +136,17 @@ async fn is_free_of_edges(
     branch: &mut Branch,
 ) -> Result<bool, EngineError> {
     let (manifest, schema) = (snapshot.manifest(), snapshot.schema());
-    let Some(described) = schema.edge_type(edge_type) else { return Ok(false) };
+    let Some(described) = schema.edge_type(edge_type) else { return Ok(true) };
     let ends = [described.source, described.target];
-    let is_empty = |label: &LabelId| manifest.vertex_counts.get(usize::from(label.0)).is_none_or(|it| it.live() == 0);
+    let counts = ends.map(|end| manifest.vertex_counts.get(usize::from(end.0)).copied().unwrap_or_default());
     let edges = manifest.edge_counts.get(usize::from(edge_type.0)).copied().unwrap_or(0);
-    if edges == 0 || ends.iter().any(is_empty) {
-        return Ok(true);
-    }
-    if edges > EDGES_MAX {
+    if edges == 0 || counts.iter().any(|count| count.live() == 0) {
         return Ok(false);
     }
-    let [Some(source), Some(target)] = ends.map(|end| schema.label(end)) else { return Ok(false) };
+    if edges > SCANNED_MAX || counts.iter().any(|count| count.ordinals > SCANNED_MAX) {
+        return Ok(true);
+    }
+    let [Some(source), Some(target)] = ends.map(|end| schema.label(end)) else { return Ok(true) };
     let covered = Covered::of(&described.label, ends, resolved);
     let mut scan = snapshot.scan_edges(EdgeQuery { edge_type, columns: vec![name.to_string()] }, branch).await?;
     while let Some(found) = scan.next(branch).await? {
@@ -149,10 +159,10 @@ async fn is_free_of_edges(
         let values = found.column(2);
         let stays = |row: usize| values.is_valid(row) && !covered.has(&sources[row], &targets[row]);
         if (0..found.num_rows()).any(stays) {
-            return Ok(false);
+            return Ok(true);
         }
     }
-    Ok(true)
+    Ok(false)
 }
 
 /// Edges of a type that a batch deletes or writes again.

@@ -3,7 +3,8 @@
 //! Tables keep the type they were written with, and reading converts. So all tables of the property's owner are looked
 //! at, by the least and greatest value of each row group in Parquet's footers: one wave for those whose ends were not
 //! read before, whatever their size. All integers up to 2^53 either way are exact; a column that reaches beyond might
-//! still be, but only reading all of it could show.
+//! still be, but only reading all of it could show. Tables also have values that newer runs deleted, so it is read if nothing else
+//! remains of the property.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use super::{
     Name, Value,
     names::{At, Single},
     resolved::Resolved,
-    retype::is_free,
+    retype::is_without_values,
     rows::widens,
 };
 use crate::{EngineError, Refusal, Snapshot, owner::Owner};
@@ -81,7 +82,7 @@ pub(super) async fn check_exact(
             let Some(value) = range.and_then(|range| [range.0, range.1].into_iter().find(beyond)) else { continue };
             // Tables also have values that newer runs replaced or deleted.
             let of_owner = (Owner::of_table(*table), Name::from(property.as_str()));
-            if !is_free(&of_owner, resolved, snapshot, branch).await? {
+            if !is_without_values(&of_owner, resolved, snapshot, branch).await? {
                 found = Some(value);
                 break;
             }

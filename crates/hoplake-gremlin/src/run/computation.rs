@@ -218,11 +218,11 @@ impl Run {
         let are_keys = snapshot.manifest().unique_keys;
         context.resize(hold, hold.bytes() + ids.len() * NAME_BYTES)?;
         let mut names: Vec<Box<str>> = vec![Box::default(); ids.len() as usize];
-        let mut are_numbers = are_keys && !as_texts;
+        // Labels without vertices may have keys of another type.
+        let are_numbers = !as_texts && snapshot.manifest().unique_key_type() == Some(KeyType::Int64);
         let mut pace = context.pace();
         for (label, own) in ids.by_label() {
             let Some(described) = snapshot.schema().label(label) else { continue };
-            are_numbers &= described.key_type == KeyType::Int64;
             let mut scan = snapshot.scan_keys(label, snapshot.ahead_bytes(&context));
             let mut keys = Vec::new();
             while scan.next(&mut keys, &mut self.branch).await? {

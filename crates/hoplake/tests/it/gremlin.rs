@@ -550,6 +550,48 @@ async fn two_writers_keep_keys_unique() {
     }
 }
 
+/// Whether keys stay unique is decided by what a transaction leaves, not by what it names.
+#[tokio::test]
+async fn a_transaction_gives_a_deleted_key_to_another_label() {
+    let add = |label: &str, id: &str| format!("g.addV('{label}').property(T.id, {id})");
+    for (case, before, together, ids) in [
+        ("known", vec![add("a", "7"), add("a", "8")], vec!["g.V(7).drop()".to_owned(), add("b", "7")], "8, 7"),
+        ("all", vec![add("a", "7")], vec!["g.V().drop()".to_owned(), add("b", "'x'")], "x"),
+        ("texts", vec![add("a", "'x'")], vec!["g.V().drop()".to_owned(), add("b", "7")], "7"),
+        ("own", vec![], vec![add("a", "7"), "g.V(7).drop()".to_owned(), add("b", "7")], "7"),
+        ("own and other", vec![add("c", "1")], vec![add("a", "7"), "g.V(7).drop()".into(), add("b", "7")], "1, 7"),
+    ] {
+        let url = format!("memory://gremlin-deleted-keys-{case}");
+        let mut graph = empty(&url).await;
+        for queries in [before, together] {
+            let mut transaction = graph.gremlin();
+            for query in &queries {
+                transaction.query(query).await.unwrap_or_else(|error| panic!("{case}: {query}: {error}"));
+            }
+            transaction.commit().await.unwrap_or_else(|error| panic!("{case}: {error}"));
+            graph.refresh().await.unwrap();
+        }
+        assert!(Graph::newest(graph.store()).await.unwrap().unique_keys, "{case}");
+        for graph in [&graph, &Graph::open(&url).await.unwrap()] {
+            let found = graph.gremlin_read_only().query("g.V().id()").await.unwrap();
+            let mut found: Vec<_> = found.iter().map(ToString::to_string).collect();
+            let mut expected: Vec<_> = ids.split(", ").collect();
+            found.sort_unstable();
+            expected.sort_unstable();
+            assert_eq!(found, expected, "{case}");
+        }
+        // A computation names vertices as they are named elsewhere.
+        let sorted = async |query: &str| {
+            let found = graph.gremlin_read_only().query(query).await.unwrap();
+            let mut found: Vec<_> = found.iter().map(|value| format!("{value:?}")).collect();
+            found.sort_unstable();
+            found
+        };
+        let clusters = sorted("g.V().peerPressure().with(PeerPressure.propertyName, 'c').values('c')").await;
+        assert_eq!(clusters, sorted("g.V().id()").await, "{case}");
+    }
+}
+
 /// TinkerPop's types are those of values, not of properties.
 #[tokio::test]
 async fn a_property_takes_another_type_after_its_last_value() {

@@ -274,6 +274,59 @@ async fn a_property_with_a_value_keeps_its_type() {
     assert!(Graph::verify_all(graph.store(), |_| ()).await.unwrap().damages.is_empty());
 }
 
+/// An empty list shows no type, and waits for a value that does, wherever that comes.
+#[tokio::test]
+async fn an_empty_list_takes_the_type_of_another_value() {
+    let graph = loaded("memory://retyped/empty").await;
+    let list = |items: &[&str]| Properties::from([("p", Value::List(items.iter().map(|it| (*it).into()).collect()))]);
+    for keys in [[5, 6], [6, 5]] {
+        apply(&graph, vec![upsert(3, [("p", 1)].into())]).await.unwrap();
+        let delete = || Operation::DeleteVertex { vertex: vertex(3) };
+        let kind = refused(&graph, batch(vec![delete(), upsert(5, list(&[]))]), "property p of").await;
+        assert_eq!(kind, ErrorKind::Invalid);
+        let [empty, full] = keys.map(|key| upsert(key, list(if key == keys[0] { &[] } else { &["a"] })));
+        apply(&graph, vec![delete(), empty, full]).await.unwrap();
+        let newest = open(&graph.store().clone(), None).await;
+        for key in keys {
+            let expected = list(if key == keys[0] { &[] } else { &["a"] });
+            assert_eq!(properties(&newest, key).await.0.unwrap().get("p"), expected.get("p"), "{keys:?}, {key}");
+        }
+        apply(&graph, keys.map(|key| Operation::DeleteVertex { vertex: vertex(key) }).to_vec()).await.unwrap();
+    }
+}
+
+/// What a table has of deleted values, of this type or of one before, does not keep integers from becoming float64.
+#[tokio::test]
+async fn integers_become_float64_beside_deleted_values() {
+    let float = || upsert(5, [("p", 0.5)].into());
+    let delete = |key| Operation::DeleteVertex { vertex: vertex(key) };
+    // Beyond 2^53.
+    let large = 9_007_199_254_740_993;
+    for (name, before, is_indexed) in [
+        ("timestamp", Value::Timestamp(large), false),
+        ("int64", Value::Int64(large), false),
+        ("int64, indexed", Value::Int64(large), true),
+    ] {
+        let graph = loaded(&format!("memory://retyped/inexact/{name}")).await;
+        apply(&graph, vec![upsert(3, [("p", before.clone())].into())]).await.unwrap();
+        if is_indexed {
+            Graph::create_index(graph.store(), "vertex.p", &IndexSettings::default()).await.unwrap();
+        }
+        apply(&graph, vec![delete(3)]).await.unwrap();
+        if name == "timestamp" {
+            // A value that remains, next to which those of the old type say nothing.
+            apply(&graph, vec![upsert(4, [("p", 1)].into())]).await.unwrap();
+        }
+        apply(&graph, vec![float()]).await.unwrap_or_else(|error| panic!("{name}: {error}"));
+        let newest = open(&graph.store().clone(), None).await;
+        assert_eq!(count(&newest, "p = 0.5").await, 1, "{name}");
+        assert!(Graph::verify_all(graph.store(), |_| ()).await.unwrap().damages.is_empty(), "{name}");
+    }
+    let graph = loaded("memory://retyped/inexact/kept").await;
+    apply(&graph, vec![upsert(3, [("p", large)].into())]).await.unwrap();
+    refused(&graph, batch(vec![float()]), "which float64 might not hold exactly").await;
+}
+
 #[tokio::test]
 async fn a_property_with_an_index_keeps_its_type() {
     let graph = loaded("memory://retyped/indexed").await;

@@ -19,6 +19,15 @@ use std::{
 };
 
 pub use self::log::CatalogueFile;
+/// What the fuzz targets read without a server (`docs/fuzzing.md`). It may change at any time.
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing {
+    #[cfg(feature = "mariadb")]
+    pub use super::mariadb::fuzzing::*;
+    #[cfg(feature = "postgres")]
+    pub use super::postgres::fuzzing::*;
+    pub use super::{log::fuzzing::*, statements::fuzzing::*};
+}
 
 use async_trait::async_trait;
 use hoplake::Name;

@@ -19,6 +19,8 @@ mod catalogue;
 mod debezium;
 mod event;
 mod files;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 #[cfg(feature = "kafka")]
 mod kafka;
 #[cfg(feature = "kinesis")]

@@ -20,7 +20,7 @@ use super::{
     table_map::{Bytes, LoggedColumn, types},
     values::{self, bad, text},
 };
-use crate::{Cell, value};
+use crate::{Cell, Row, value};
 
 /// What bytes of a fixed length are, which the log does not say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -153,6 +153,19 @@ impl Logged {
         };
         row.take(length).map(|bytes| self.kind.cell(bytes))
     }
+}
+
+/// Takes the row that is next; `None` if there is too little of it, or if it has no columns, so that it would have no end.
+pub(super) fn row(columns: &[Logged], bytes: &mut Bytes<'_>) -> Option<Row> {
+    if columns.is_empty() {
+        return None;
+    }
+    let nulls = bytes.take(columns.len().div_ceil(8))?;
+    let cell = |(at, column): (usize, &Logged)| match nulls[at / 8] & (1 << (at % 8)) != 0 {
+        true => Some(Cell::Value(Property::Null)),
+        false => column.take(bytes),
+    };
+    columns.iter().enumerate().map(cell).collect()
 }
 
 impl Kind {

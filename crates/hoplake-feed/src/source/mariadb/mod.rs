@@ -20,6 +20,8 @@
 
 mod catalogue;
 mod charsets;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod gtid;
 mod logged;
 mod snapshot;

@@ -19,7 +19,7 @@ use super::{
     catalogue,
     charsets::{Charset, Charsets},
     failed,
-    logged::{Hint, Logged},
+    logged::{Hint, Logged, row},
     table_map::{Bytes, LoggedColumn, TableMap, types},
 };
 use crate::{Cell, Columns, FeedError, Images, Row, TableName, followed::TableShape, source::declared::declaration};
@@ -112,7 +112,7 @@ impl TableVersion {
         let mut changes = Vec::new();
         while !bytes.0.is_empty() {
             let mut image = |bits: Option<_>| match bits {
-                Some(_) => self.row(&mut bytes).map(Some).ok_or_else(|| self.unfit()),
+                Some(_) => row(&self.decoders, &mut bytes).map(Some).ok_or_else(|| self.unfit()),
                 None => Ok(None),
             };
             let [before, after] = bitmaps;
@@ -126,15 +126,6 @@ impl TableVersion {
             });
         }
         Ok(changes)
-    }
-
-    fn row(&self, bytes: &mut Bytes<'_>) -> Option<Row> {
-        let nulls = bytes.take(self.decoders.len().div_ceil(8))?;
-        let cell = |(at, decoder): (usize, &Logged)| match nulls[at / 8] & (1 << (at % 8)) != 0 {
-            true => Some(Cell::Value(Value::Null)),
-            false => decoder.take(bytes),
-        };
-        self.decoders.iter().enumerate().map(cell).collect()
     }
 
     /// Whether a row's period has not ended.

@@ -15,6 +15,8 @@
 //! **One connection** of the replication kind does it all: it answers queries until the stream begins.
 
 mod catalogue;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod publication;
 mod snapshot;
 mod stream;

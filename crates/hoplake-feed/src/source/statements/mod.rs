@@ -4,6 +4,8 @@
 //! to the values: either nothing did, or the feed cannot know it. What is not known to leave the rows as they are stops the feed.
 
 mod alter;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod tokens;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -559,7 +559,7 @@ async fn a_transaction_gives_a_deleted_key_to_another_label() {
         ("all", vec![add("a", "7")], vec!["g.V().drop()".to_owned(), add("b", "'x'")], "x"),
         ("texts", vec![add("a", "'x'")], vec!["g.V().drop()".to_owned(), add("b", "7")], "7"),
         ("own", vec![], vec![add("a", "7"), "g.V(7).drop()".to_owned(), add("b", "7")], "7"),
-        ("own and other", vec![add("c", "1")], vec![add("a", "7"), "g.V(7).drop()".into(), add("b", "7")], "1, 7"),
+        ("own-beside-another", vec![add("c", "1")], vec![add("a", "7"), "g.V(7).drop()".into(), add("b", "7")], "1, 7"),
     ] {
         let url = format!("memory://gremlin-deleted-keys-{case}");
         let mut graph = empty(&url).await;

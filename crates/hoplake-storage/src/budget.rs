@@ -55,7 +55,7 @@ impl MemoryBudget {
         Self::of(owner, bytes_max, None, false)
     }
 
-    /// A budget that many share, none of whom asks for more than all of it: [`MemoryFull`] of it says that others hold what is missing.
+    /// A budget that many share. A single one must not ask for more than all of it: [`MemoryFull`] says that others hold what is missing.
     pub fn shared(owner: &'static str, bytes_max: u64) -> Self {
         Self::of(owner, bytes_max, None, true)
     }

@@ -7,7 +7,7 @@ use std::{
 
 use tokio::net::TcpSocket;
 
-/// A free port of the loopback, which nobody else gets as long as this lives.
+/// A port of the loopback that is reserved until this is dropped.
 ///
 /// To ask for a free port, close it and start a server there is a race: until the server listens, any connection may be given the port, and
 /// while a server is down that is to come back. So a socket stays bound to the port here, and never listens. As it allows others to use

@@ -531,8 +531,8 @@ pub(super) async fn resolve_on(
         widen::check_exact(&resolved, &converted, newest, branch).await?;
         Ok::<_, EngineError>((widening, free))
     };
-    // Neither look depends on the other, so both are one wave, or as many as a scan for values takes. If both find something, the conflict is what the caller has to
-    // know: on the newest version the mistake may be none.
+    // Neither depends on the other, so both are read in one wave, or in as many as a scan for values takes. If both fail, the caller gets
+    // the conflict: on the newest version the batch may be valid.
     let (conflicts, widening) = join(conflicts, fits).await;
     conflicts?;
     branch.join([&line]);

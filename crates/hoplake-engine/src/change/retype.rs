@@ -6,7 +6,7 @@
 //!
 //! The writer looks for values only if a value of the batch does not fit: it scans for the first one that the batch neither deletes nor
 //! replaces, on the version on which it builds. If another writer publishes first, the batch is resolved again on that version, and the
-//! scan is repeated. A batch that changes a type has a delta of its own. So there is no version with values of both types.
+//! scan is repeated. A batch that changes a type has a delta of its own. So no version has values of both types.
 //!
 //! A scan of vertices skips row groups without a value by their statistics. A scan of edges cannot, and needs the keys of all vertices at
 //! their targets. So that one wrong value does not hold up other commits, what has more than [`SCANNED_MAX`] vertices or edges keeps its

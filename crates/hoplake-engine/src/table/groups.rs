@@ -57,8 +57,8 @@ impl Layout {
         let Some(mine) = mine else { return Ok(Some(Bounds::absent(rows))) };
         let stored = parquet_schema.column(mine);
         // Older tables may have a column of another type, whose bounds say nothing; a list has the bounds of its items. Integers and
-        // timestamps are of one physical type; but what has the other one is null in all rows that anybody sees, so that a row group
-        // which bounds exclude is missed by nobody.
+        // timestamps have the same physical type. A column of the other one is null in all rows that are not deleted or replaced, so it does
+        // no harm if its bounds exclude a row group.
         let expected = match field.data_type() {
             DataType::Boolean => Type::BOOLEAN,
             DataType::Float64 => Type::DOUBLE,

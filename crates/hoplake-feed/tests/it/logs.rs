@@ -103,8 +103,8 @@ async fn until_there_are_versions(settings: &Settings) {
     panic!("the graph has fewer than 20 versions after five minutes");
 }
 
-/// The graph when it has all of the tables. A producer on a busy machine takes its time, so there is no bound on all of it, but a minute
-/// without anything new.
+/// Waits until the graph has all of the tables. A producer may be slow on a busy machine, so this fails only if the graph's position does
+/// not change for a minute.
 async fn caught_up_with(settings: &Settings, tables: &Model) -> Feed {
     let mut last = (String::new(), Instant::now());
     loop {

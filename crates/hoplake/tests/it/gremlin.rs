@@ -529,7 +529,8 @@ async fn two_writers_keep_keys_unique() {
             let others = [graph.clone(), Graph::open(&url).await.unwrap()];
             for (round, second) in others.iter().enumerate() {
                 let version = Graph::newest(graph.store()).await.unwrap().version;
-                let (mut first, mut second) = (graph.gremlin(), second.gremlin());
+                let mut first = graph.gremlin();
+                let mut second = second.gremlin();
                 first.query(&one.replace('7', &format!("7{round}"))).await.unwrap();
                 second.query(&other.replace('7', &format!("7{round}"))).await.unwrap();
                 let outcomes = match at_once {

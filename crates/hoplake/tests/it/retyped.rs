@@ -295,7 +295,7 @@ async fn an_empty_list_takes_the_type_of_another_value() {
     }
 }
 
-/// What a table has of deleted values, of this type or of one before, does not keep integers from becoming float64.
+/// Deleted values, of int64 or of a type before it, do not prevent that a property becomes float64.
 #[tokio::test]
 async fn integers_become_float64_beside_deleted_values() {
     let float = || upsert(5, [("p", 0.5)].into());

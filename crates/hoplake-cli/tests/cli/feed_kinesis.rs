@@ -104,7 +104,10 @@ async fn a_stream_whose_shards_are_divided_is_followed() {
 
     let settings = following.settings("of-stream", &format!("kinesis://{}/{STREAM},{TRANSACTIONS}", server.region()));
     let run = || following.run(&["feed", "run", &settings, "--once"]);
-    run().fails(5, "could not ask for the shards of changes: ResourceNotFoundException", "correct source.url");
+    // Without --no-wait it would wait for the producer to make it.
+    following
+        .run(&["feed", "run", &settings, "--once", "--no-wait"])
+        .fails(5, "could not ask for the shards of changes: ResourceNotFoundException", "correct source.url");
     server.create_stream(STREAM, 1).await.unwrap();
     server.create_stream(TRANSACTIONS, 1).await.unwrap();
     let lines: Vec<_> = log.lines().collect();

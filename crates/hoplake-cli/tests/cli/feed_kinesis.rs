@@ -105,9 +105,11 @@ async fn a_stream_whose_shards_are_divided_is_followed() {
     let settings = following.settings("of-stream", &format!("kinesis://{}/{STREAM},{TRANSACTIONS}", server.region()));
     let run = || following.run(&["feed", "run", &settings, "--once"]);
     // Without --no-wait it would wait for the producer to make it.
-    following
-        .run(&["feed", "run", &settings, "--once", "--no-wait"])
-        .fails(5, "could not ask for the shards of changes: ResourceNotFoundException", "correct source.url");
+    following.run(&["feed", "run", &settings, "--once", "--no-wait"]).fails(
+        5,
+        "could not ask for the shards of changes: ResourceNotFoundException",
+        "correct source.url",
+    );
     server.create_stream(STREAM, 1).await.unwrap();
     server.create_stream(TRANSACTIONS, 1).await.unwrap();
     let lines: Vec<_> = log.lines().collect();

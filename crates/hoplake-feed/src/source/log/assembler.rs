@@ -28,8 +28,12 @@ use crate::{
 
 /// About the memory of a change next to its row, of a number, and of a transaction next to its changes: keys, and where they are kept.
 const KEPT_BYTES: usize = size_of::<Kept>() + 64;
-const NUMBER_BYTES: usize = 24;
+const NUMBER_BYTES: usize = 40;
 const OPEN_BYTES: usize = size_of::<Open>() + 256;
+
+/// How much earlier than the beginning of its transaction a change may have been written by the same producer, or later than the end: a
+/// broker may note when records arrive, not when they are sent, and clocks are corrected. A producer that was killed is not back so soon.
+const SAME_RUN_MS: i64 = 1_000;
 
 /// What was read of a log and not handed on.
 pub(super) struct Assembler {
@@ -66,10 +70,14 @@ struct Open {
     /// By their places in the database's log; of two at one place the deletion first.
     changes: BTreeMap<(u64, u64, bool, usize), Kept>,
     end: Option<End>,
-    /// Whether its beginning has come.
-    has_begun: bool,
-    /// The numbers of its changes that have come since its last beginning.
-    numbers: HashSet<u64>,
+    /// The numbers of its changes, each with when it was written last. A producer that was killed begins the transaction again, perhaps
+    /// not with its first change, and counts from there. Parts of a log come in any order, so it is their times that tell its runs apart:
+    /// these are of the last run whose beginning has come, or of a later one.
+    numbers: HashMap<u64, i64>,
+    /// How many of them are of the run that has ended.
+    counted: u64,
+    /// When the first record of the last run was written, at the earliest.
+    run_ms: Option<i64>,
     /// Of changes that are numbered from 0 on, those of tables that are not followed among them: how many have come.
     numbered: u64,
     mark: Option<Mark>,
@@ -82,8 +90,8 @@ struct Open {
 enum End {
     /// Now.
     Now,
-    /// With so many numbers of changes.
-    Numbers(u64),
+    /// With so many numbers of changes, as a record says that was written then.
+    Numbers { all: u64, written_ms: i64 },
 }
 
 struct Kept {
@@ -147,10 +155,12 @@ impl Assembler {
     /// [`Invalid`](crate::FeedErrorKind::Invalid) if it cannot be followed.
     pub(super) fn take(&mut self, record: &Record, event: Event) -> Result<(), FeedError> {
         let held = self.read(record);
+        // Records of one part come in their order, whatever the clock says.
+        let written_ms = if self.is_split { record.written_unix_ms } else { 0 };
         match event {
             Event::Nothing => Ok(()),
-            Event::Change(change) => self.change(record, *change, held),
-            Event::Begin { name, mark } => self.begin(name, &mark, held),
+            Event::Change(change) => self.change(record, written_ms, *change, held),
+            Event::Begin { name, mark } => self.begin(written_ms, name, &mark, held),
             Event::End { name, mark, changes, committed_unix_ms } => {
                 if self.was_handed_on(&mark)? {
                     // Its beginning may have come again, too.
@@ -158,7 +168,11 @@ impl Assembler {
                     return Ok(());
                 }
                 let open = self.opened(&name, held);
-                open.end = Some(End::Numbers(changes));
+                if open.is_of_earlier_run(written_ms) {
+                    return Ok(());
+                }
+                open.end = Some(End::Numbers { all: changes, written_ms });
+                open.count_again();
                 open.mark = Some(mark);
                 open.committed_unix_ms = committed_unix_ms;
                 let come = open.numbers.len() as u64;
@@ -221,7 +235,7 @@ impl Assembler {
         }
     }
 
-    fn change(&mut self, record: &Record, event: ChangeEvent, held: Held) -> Result<(), FeedError> {
+    fn change(&mut self, record: &Record, written_ms: i64, event: ChangeEvent, held: Held) -> Result<(), FeedError> {
         let ChangeEvent { change, kind, transaction, mark, committed_unix_ms, .. } = event;
         if matches!(kind, ChangeKind::Snapshot(_)) {
             if let Some(change) = change {
@@ -260,7 +274,7 @@ impl Assembler {
                 (_, mark) => mark,
             });
         }
-        let added = open.count(&named)?;
+        let added = open.count(&named, written_ms)?;
         if is_end {
             open.end = Some(End::Now);
         }
@@ -299,7 +313,7 @@ impl Assembler {
         Ok(())
     }
 
-    fn begin(&mut self, name: String, mark: &Mark, held: Held) -> Result<(), FeedError> {
+    fn begin(&mut self, written_ms: i64, name: String, mark: &Mark, held: Held) -> Result<(), FeedError> {
         // Of PostgreSQL only the ends of transactions say whether they were handed on, and in which order.
         let is_ordered = !matches!(mark, Mark::Lsn { .. });
         if is_ordered {
@@ -308,13 +322,9 @@ impl Assembler {
             }
             self.end_statements(Some(&name))?;
         }
+        let is_split = self.is_split;
         let open = self.opened(&name, held);
-        // A producer that was killed begins the transaction again, perhaps not with its first change, and counts from there.
-        let mut forgotten = 0;
-        if std::mem::replace(&mut open.has_begun, true) {
-            forgotten = std::mem::take(&mut open.numbers).len();
-            open.end = None;
-        }
+        let forgotten = open.begin(written_ms, is_split);
         if is_ordered {
             open.mark = Some(mark.clone());
             self.enqueue(name);
@@ -323,13 +333,15 @@ impl Assembler {
         self.check_bytes()
     }
 
-    /// Of statements such as TRUNCATE and ALTER it is written that they begin, and not that they end.
-    fn end_statements(&mut self, but: Option<&str>) -> Result<(), FeedError> {
+    /// Of statements such as TRUNCATE and ALTER it is written that they begin, and not that they end. Those before a transaction have; one
+    /// behind it was begun by a producer that was killed since, and will be begun again.
+    fn end_statements(&mut self, before: Option<&str>) -> Result<(), FeedError> {
         for queued in &self.queue {
             let Queued::Transaction(name) = queued else { continue };
-            let Some(open) = self.open.get_mut(name).filter(|open| open.end.is_none() && but != Some(name)) else {
-                continue;
-            };
+            if before == Some(name) {
+                break;
+            }
+            let Some(open) = self.open.get_mut(name).filter(|open| open.end.is_none()) else { continue };
             if !open.changes.is_empty() {
                 let why = format!("transaction {name} has no end, and others come after it");
                 return Err(FeedError::invalid(why).hint(begin_anew()));
@@ -413,8 +425,8 @@ impl Assembler {
     pub(super) fn incomplete(&self) -> Option<String> {
         let Some(Queued::Transaction(name)) = self.queue.front() else { return None };
         match self.open.get(name)? {
-            Open { end: Some(End::Numbers(all)), numbers, .. } => {
-                Some(format!("transaction {name} has {} of {all} changes", numbers.len()))
+            Open { end: Some(End::Numbers { all, .. }), counted, .. } => {
+                Some(format!("transaction {name} has {counted} of {all} changes"))
             }
             _ => None,
         }
@@ -430,7 +442,7 @@ impl Assembler {
             Some(Queued::Transaction(name)) => self.open.get(name).is_some_and(|open| match open.end {
                 None => false,
                 Some(End::Now) => true,
-                Some(End::Numbers(all)) => open.numbers.len() as u64 >= all,
+                Some(End::Numbers { all, .. }) => open.counted >= all,
             }),
             Some(_) => true,
         };
@@ -505,10 +517,49 @@ impl Assembler {
 }
 
 impl Open {
-    /// Counts a change, and refuses one before which others are missing, as their numbers say. Returns how many numbers are kept.
-    fn count(&mut self, named: &Named) -> Result<usize, FeedError> {
+    /// Whether a record that was written then is of a producer that was killed since.
+    fn is_of_earlier_run(&self, written_ms: i64) -> bool {
+        self.run_ms.is_some_and(|run_ms| written_ms < run_ms)
+    }
+
+    /// Whether a record that was written then is of the run that has ended, or of one before it.
+    fn is_of_ended_run(&self, written_ms: i64) -> bool {
+        matches!(self.end, Some(End::Numbers { written_ms: end_ms, .. }) if written_ms <= end_ms.saturating_add(SAME_RUN_MS))
+    }
+
+    fn count_again(&mut self) {
+        self.counted = self.numbers.values().filter(|written_ms| self.is_of_ended_run(**written_ms)).count() as u64;
+    }
+
+    /// Begins it, perhaps again, and returns how many numbers are no longer kept.
+    fn begin(&mut self, written_ms: i64, is_split: bool) -> usize {
+        let known = self.numbers.len();
+        if is_split {
+            let run_ms = written_ms.saturating_sub(SAME_RUN_MS);
+            self.run_ms = Some(run_ms);
+            self.numbers.retain(|_, written_ms| *written_ms >= run_ms);
+            self.end = self.end.filter(|end| matches!(end, End::Numbers { written_ms, .. } if *written_ms >= run_ms));
+        } else {
+            self.numbers.clear();
+            self.end = None;
+        }
+        self.count_again();
+        known - self.numbers.len()
+    }
+
+    /// Counts a change, and refuses one before which others are missing, as their numbers say. Returns how many numbers more are kept.
+    fn count(&mut self, named: &Named, written_ms: i64) -> Result<usize, FeedError> {
         match named.order {
-            Order::Counted(number) => return Ok(usize::from(self.numbers.insert(number))),
+            Order::Counted(_) if self.is_of_earlier_run(written_ms) => {}
+            Order::Counted(number) => {
+                let last_ms = self.numbers.get(&number).copied();
+                if last_ms.is_none_or(|last_ms| last_ms < written_ms) {
+                    self.numbers.insert(number, written_ms);
+                    self.counted -= u64::from(last_ms.is_some_and(|last_ms| self.is_of_ended_run(last_ms)));
+                    self.counted += u64::from(self.is_of_ended_run(written_ms));
+                }
+                return Ok(usize::from(last_ms.is_none()));
+            }
             Order::UntilLast(Some(number)) if number > self.numbered => {
                 let why = format!("the log does not have change {} of transaction {}", self.numbered, named.name);
                 return Err(FeedError::invalid(why).hint(begin_anew()));

@@ -23,7 +23,6 @@ use rskafka::{
 
 use super::{
     place::Offsets,
-    rank::{Rank, rank},
     transport::{Log, Next, Record},
 };
 use crate::{
@@ -287,9 +286,9 @@ impl Partition {
         Ok(())
     }
 
-    fn rank(&self) -> Option<Rank> {
-        let record = &self.records.front()?.record;
-        Some(rank(record.timestamp.timestamp_millis(), record.value.as_deref().unwrap_or_default()))
+    /// When the first of the records was written.
+    fn first_ms(&self) -> Option<i64> {
+        Some(self.records.front()?.record.timestamp.timestamp_millis())
     }
 }
 
@@ -310,9 +309,9 @@ impl Log for Kafka {
                     .collect::<Result<(), _>>()?;
                 self.looked = Instant::now();
             }
-            let first =
-                self.partitions.iter_mut().filter_map(|it| Some((it.rank()?, it))).min_by_key(|(rank, _)| *rank);
-            let Some((_, partition)) = first else { return Ok(Next::End) };
+            // The earliest, so that no partition is read much further than the others.
+            let first = self.partitions.iter_mut().filter_map(|it| Some((it.first_ms()?, it))).min_by_key(|it| it.0);
+            let Some((written_unix_ms, partition)) = first else { return Ok(Next::End) };
             let Some(RecordAndOffset { record, offset }) = partition.records.pop_front() else { continue };
             // A null says that what is behind a deletion may be forgotten.
             let Some(value) = record.value else { continue };
@@ -321,6 +320,7 @@ impl Log for Kafka {
                 at: format!("{}:{offset}", partition.name),
                 before: offset.to_string(),
                 behind: (offset + 1).to_string(),
+                written_unix_ms,
                 value: value.into(),
                 is_line: false,
                 is_mark: false,

@@ -30,7 +30,6 @@ use prost::Message;
 
 use super::{
     place::Offsets,
-    rank::{Rank, rank},
     transport::{Log, Next, Record},
 };
 use crate::{FeedError, FeedErrorKind, error::COPY_ANEW};
@@ -343,18 +342,20 @@ impl Shard {
         purged(format!("{} no longer has the record {}, behind which it is to be read on", self.name, resumes.sequence))
     }
 
-    fn rank(&self) -> Option<Rank> {
-        self.records.front().map(|change| rank(change.arrived_ms, &change.data))
+    /// When the first of the records arrived.
+    fn first_ms(&self) -> Option<i64> {
+        self.records.front().map(|change| change.arrived_ms)
     }
 
     /// The first of the records.
     fn pop(&mut self) -> Option<Record> {
-        let Change { before, data, .. } = self.records.pop_front()?;
+        let Change { arrived_ms, before, data } = self.records.pop_front()?;
         Some(Record {
             part: self.name.clone(),
             at: format!("{}:{}", self.name, before.text()),
             before: before.text(),
             behind: before.next().text(),
+            written_unix_ms: arrived_ms,
             value: data,
             is_line: false,
             is_mark: false,
@@ -369,6 +370,7 @@ impl Shard {
             at: format!("{}:{END}", self.name),
             before: END.to_owned(),
             behind: END.to_owned(),
+            written_unix_ms: 0,
             value: Bytes::new(),
             is_line: false,
             is_mark: true,
@@ -410,7 +412,8 @@ impl Log for Kinesis {
             return Ok(Next::Record(ended));
         }
         let is_at_end = shards.iter().all(|it| it.records.is_empty() && it.is_at_end);
-        let first = shards.into_iter().filter_map(|it| Some((it.rank()?, it))).min_by_key(|(rank, _)| *rank);
+        // The earliest, so that no shard is read much further than the others.
+        let first = shards.into_iter().filter_map(|it| Some((it.first_ms()?, it))).min_by_key(|it| it.0);
         Ok(match first.and_then(|(_, shard)| shard.pop()) {
             Some(record) => Next::Record(record),
             None if is_at_end => Next::End,

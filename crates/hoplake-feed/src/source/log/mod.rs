@@ -27,8 +27,6 @@ mod kafka;
 mod kinesis;
 mod maxwell;
 mod place;
-#[cfg(any(feature = "kafka", feature = "kinesis"))]
-mod rank;
 mod stream;
 #[cfg(test)]
 mod tests;

@@ -138,6 +138,9 @@ pub(super) struct LogStream {
     style: Style,
     quiet: Duration,
     last: Instant,
+    /// What the next transaction lacks at the end of the log, and since when.
+    incomplete: Option<(String, Instant)>,
+    is_once: bool,
     /// Where the log ended when this began, if nothing behind that is wanted.
     ends: Offsets,
 }
@@ -152,14 +155,31 @@ impl LogStream {
         style: Style,
         quiet: Duration,
     ) -> Self {
+        let is_once = following.once;
         let offsets = opened.log.offsets();
         let is_split = opened.log.is_split();
-        let ends = if following.once { opened.log.ends() } else { Offsets::new() };
+        let ends = if is_once { opened.log.ends() } else { Offsets::new() };
         let mut position = position;
         // Parts that came since the graph's position was written are read from their beginning.
         position.offsets = offsets.into_iter().chain(position.offsets).collect();
         let assembler = Assembler::new(position, tables, following, changed, is_split);
-        Self { opened, assembler, style, quiet, last: Instant::now(), ends }
+        Self { opened, assembler, style, quiet, last: Instant::now(), incomplete: None, is_once, ends }
+    }
+
+    /// Whether changes of the next transaction, whose end has come, are still to come.
+    ///
+    /// # Errors
+    /// [`Unavailable`](crate::FeedErrorKind::Unavailable) if they have not come for a while, also if others have.
+    fn is_waiting(&mut self) -> Result<bool, FeedError> {
+        let since = self.incomplete.take();
+        let Some(what) = self.assembler.incomplete() else { return Ok(false) };
+        let since = since.filter(|(known, _)| *known == what).map_or_else(Instant::now, |(_, since)| since);
+        if since.elapsed() >= self.quiet {
+            let why = format!("the log ends, and {what}: it is read again");
+            return Err(FeedError::unavailable(why).hint("is each topic with tables in source.url?"));
+        }
+        self.incomplete = Some((what, since));
+        Ok(true)
     }
 
     /// Whether all has been handed on that the log had when this began, if nothing else is wanted.
@@ -193,13 +213,11 @@ impl TransactionStream for LogStream {
                     }
                 }
                 Next::Nothing => {}
-                Next::End => match self.assembler.incomplete().filter(|_| self.last.elapsed() >= self.quiet) {
-                    None => return Ok(None),
-                    Some(what) => {
-                        let why = format!("the log ends, and {what}: it is read again");
-                        return Err(FeedError::unavailable(why).hint("is each topic with tables in source.url?"));
+                Next::End => {
+                    if !self.is_waiting()? || self.is_once {
+                        return Ok(None);
                     }
-                },
+                }
             }
         }
     }

@@ -18,6 +18,9 @@ pub(super) struct Record {
     pub(super) before: String,
     /// See above.
     pub(super) behind: String,
+    /// When it was written, by the clock of its producer or of the log's server: what orders the records of several parts. 0 where there
+    /// is one part.
+    pub(super) written_unix_ms: i64,
     pub(super) value: Bytes,
     /// Whether it is a line, which may have been written in part.
     pub(super) is_line: bool,

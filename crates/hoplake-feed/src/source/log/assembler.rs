@@ -90,7 +90,7 @@ struct Open {
 enum End {
     /// Now.
     Now,
-    /// With so many numbers of changes, as a record says that was written then.
+    /// When `all` changes of the same run are here; the record with that count was written at `written_ms`.
     Numbers { all: u64, written_ms: i64 },
 }
 
@@ -535,7 +535,7 @@ impl Open {
     fn begin(&mut self, written_ms: i64, is_split: bool) -> usize {
         let known = self.numbers.len();
         if is_split {
-            let run_ms = written_ms.saturating_sub(SAME_RUN_MS);
+            let run_ms = self.run_ms.unwrap_or(i64::MIN).max(written_ms.saturating_sub(SAME_RUN_MS));
             self.run_ms = Some(run_ms);
             self.numbers.retain(|_, written_ms| *written_ms >= run_ms);
             self.end = self.end.filter(|end| matches!(end, End::Numbers { written_ms, .. } if *written_ms >= run_ms));

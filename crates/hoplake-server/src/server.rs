@@ -64,12 +64,19 @@ pub enum ServerError {
     BrokenOff(#[source] io::Error),
 }
 
+/// Memory that queries have given back returns to the system in parts: of the limit, a sixteenth. Smaller ones would be taken again at once,
+/// and a part is what a process may have beyond its limit.
+const RECLAIMED_PARTS: u64 = 16;
+const RECLAIMED_MIN_BYTES: u64 = 16 << 20;
+const RECLAIMED_MAX_BYTES: u64 = 64 << 20;
+
 /// A server to be: settings, and the live parts it is to use.
 pub struct ServerBuilder {
     settings: Settings,
     /// By URL if there is none.
     opener: Option<StoreOpener>,
     resolver: Resolver,
+    reclaim: Option<fn()>,
 }
 
 impl ServerBuilder {
@@ -79,7 +86,7 @@ impl ServerBuilder {
             let host = host.to_owned();
             async move { Ok(tokio::net::lookup_host((host, port)).await?.collect()) }.boxed()
         });
-        Self { settings, opener: None, resolver }
+        Self { settings, opener: None, resolver, reclaim: None }
     }
 
     /// Opens stores by another function, for example one that is already open. Then any URL is valid.
@@ -94,12 +101,19 @@ impl ServerBuilder {
         Self { resolver, ..self }
     }
 
+    /// Calls a function that has the allocator return free memory to the system, whenever queries have given back much of what they had.
+    /// Which one that is belongs to the program, as its allocator does.
+    #[must_use]
+    pub fn reclaim_memory_with(self, reclaim: fn()) -> Self {
+        Self { reclaim: Some(reclaim), ..self }
+    }
+
     /// Checks the settings and listens; nothing is answered before [`Server::run`]. No graph is opened.
     ///
     /// # Errors
     /// An invalid setting; an unknown URL scheme, or a folder that does not exist; a port in use.
     pub async fn bind(self) -> Result<Server, ServerError> {
-        let Self { settings, opener, resolver } = self;
+        let Self { settings, opener, resolver, reclaim } = self;
         // All checks come before the ports and the threads: a wrong setting is reported without taking either.
         settings.validate()?;
         let metrics = Arc::new(Metrics::new());
@@ -126,7 +140,11 @@ impl ServerBuilder {
             Workers::new("hoplake-query", threads).map_err(|source| ServerError::Threads { threads, source })?;
         let catalog = Arc::new(catalog);
         // What one request may take of it is bounded by the whole of it (`Call`): one that it refuses would have fitted alone.
-        let memory = MemoryBudget::shared("all queries", settings.memory_bytes_max);
+        let mut memory = MemoryBudget::shared("all queries", settings.memory_bytes_max);
+        if let Some(reclaim) = reclaim {
+            let bytes = (settings.memory_bytes_max / RECLAIMED_PARTS).clamp(RECLAIMED_MIN_BYTES, RECLAIMED_MAX_BYTES);
+            memory = memory.reclaim_with(bytes, reclaim);
+        }
         let jobs = Jobs::new(&settings, catalog.clone(), memory.clone(), lifecycle.clone(), metrics.clone());
         let threads = settings.jobs.threads;
         let service = Arc::new(Service {

@@ -7,6 +7,10 @@
 //! Counting is by estimate, of what grows with the data: elements times their size, the capacity of a vector, the
 //! buffers of a column. An allocator that counts would be exact, but it can only abort, not refuse; and it cannot
 //! distinguish one query from another.
+//!
+//! What is given back is free for the budget, but the allocator may keep it for the thread that freed it, while the next thread takes as much
+//! again: a process has more than its budget then. So a program can have the budget call it whenever much has been given back
+//! ([`MemoryBudget::reclaim_with`]).
 
 use std::{
     fmt,
@@ -29,6 +33,26 @@ struct Inner {
     peak: AtomicU64,
     within: Option<MemoryBudget>,
     is_shared: bool,
+    reclaim: Option<Reclaim>,
+}
+
+/// Called before so many bytes less are held than at the last call, or at most since then.
+#[derive(Debug)]
+struct Reclaim {
+    call: fn(),
+    bytes: u64,
+    /// The most bytes held since the last call.
+    high: AtomicU64,
+}
+
+impl Reclaim {
+    fn before(&self, used: u64) {
+        let high = self.high.load(Relaxed);
+        // Of threads that give back at the same time, one calls.
+        if high.saturating_sub(used) >= self.bytes && self.high.compare_exchange(high, used, Relaxed, Relaxed).is_ok() {
+            (self.call)();
+        }
+    }
 }
 
 /// A budget that cannot give what was asked.
@@ -79,7 +103,21 @@ impl MemoryBudget {
             peak: zero(),
             within,
             is_shared,
+            reclaim: None,
         }))
+    }
+
+    /// Has a function called, whenever so many bytes less are about to be held than were, before others can take them. What the bytes stood for is
+    /// freed by then, as a value drops its parts before its hold. The function should have the allocator return free memory to the
+    /// system; it is called by the thread that gives back.
+    ///
+    /// # Panics
+    /// If the budget has been shared already.
+    #[must_use]
+    pub fn reclaim_with(mut self, bytes: u64, call: fn()) -> Self {
+        let inner = Arc::get_mut(&mut self.0).expect("a budget that nobody else has yet");
+        inner.reclaim = Some(Reclaim { call, bytes, high: AtomicU64::new(0) });
+        self
     }
 
     /// Sets its size from now on. What is held stays held.
@@ -114,7 +152,7 @@ impl MemoryBudget {
     }
 
     fn take(&self, bytes: u64) -> Result<(), MemoryFull> {
-        let Inner { owner, bytes_max, used, peak, within, is_shared } = &*self.0;
+        let Inner { owner, bytes_max, used, peak, within, is_shared, reclaim } = &*self.0;
         let bytes_max = bytes_max.load(Relaxed);
         // Check and count are one step: two threads cannot both take the last bytes.
         let fits = |used: u64| used.checked_add(bytes).filter(|total| *total <= bytes_max);
@@ -132,14 +170,21 @@ impl MemoryBudget {
         }
         // `before` is from the same step that took the bytes, so that no moment in which both were held is missed.
         peak.fetch_max(before + bytes, Relaxed);
+        if let Some(reclaim) = reclaim {
+            reclaim.high.fetch_max(before + bytes, Relaxed);
+        }
         Ok(())
     }
 
     fn give_back(&self, bytes: u64) {
-        self.0.used.fetch_sub(bytes, Relaxed);
+        if let Some(reclaim) = &self.0.reclaim {
+            reclaim.before(self.used().saturating_sub(bytes));
+        }
+        // First where it can be taken last: the outermost budget may have the allocator return what is free.
         if let Some(outer) = &self.0.within {
             outer.give_back(bytes);
         }
+        self.0.used.fetch_sub(bytes, Relaxed);
     }
 }
 
@@ -210,6 +255,29 @@ mod tests {
         assert_eq!((hold.bytes(), server.used(), server.peak()), (15, 15, 80));
         drop(hold);
         assert_eq!((server.used(), one.used(), one.peak()), (0, 0, 80));
+    }
+
+    #[test]
+    fn memory_is_reclaimed_when_much_was_given_back_and_before_others_have_it() {
+        static CALLS: AtomicU64 = AtomicU64::new(0);
+        let calls = || CALLS.load(Relaxed);
+        let server = MemoryBudget::shared("all queries", 100).reclaim_with(30, || {
+            CALLS.fetch_add(1, Relaxed);
+        });
+        let query = server.within("the query", 80);
+        for _ in 0..100 {
+            drop(query.hold(29).unwrap());
+        }
+        assert_eq!(calls(), 0, "a query that has a little at a time");
+        let mut hold = query.hold(70).unwrap();
+        hold.resize(41).unwrap();
+        assert_eq!(calls(), 0);
+        hold.resize(40).unwrap();
+        assert_eq!(calls(), 1);
+        hold.resize(11).unwrap();
+        assert_eq!(calls(), 1);
+        drop(hold);
+        assert_eq!(calls(), 2);
     }
 
     #[test]

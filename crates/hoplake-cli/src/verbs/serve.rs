@@ -184,7 +184,8 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     let settings = args.settings()?;
     // Before the doors open, so that what fails there is logged.
     let telemetry = telemetry::start("hoplake", args.log_format, &args.log, "hoplake serve --help has an example")?;
-    let server = ServerBuilder::new(settings).bind().await.map_err(|error| refusal(&error))?;
+    let builder = ServerBuilder::new(settings).reclaim_memory_with(hoplake_allocator::give_back_freed);
+    let server = builder.bind().await.map_err(|error| refusal(&error))?;
     // Before the address is printed: a program that has read it may send a signal at once.
     let mut term = signal(SignalKind::terminate())?;
     let mut int = signal(SignalKind::interrupt())?;

@@ -61,6 +61,9 @@ pub fn parse(text: &str) -> Result<Script, Error> {
 /// of GraphBinary, which take two bytes, and 44 for steps and numbers of GraphSON.
 pub const DECODED_FACTOR: u64 = 50;
 
+/// The same for [`parameters`]: measured are 96 for entries of four bytes, such as `a:1,`.
+pub const PARAMETERS_FACTOR: u64 = 100;
+
 /// A text of which reading and planning takes more than a millisecond or two.
 const LARGE_TEXT_BYTES: usize = 32 << 10;
 

@@ -25,6 +25,7 @@ use super::{
 };
 use crate::{
     calls::{self, Asked, Call, GraphRef, GremlinQuery, GremlinResults, Outlet, outlet, run_gremlin},
+    doors::no_memory,
     failure::{Failure, Reason},
 };
 
@@ -233,7 +234,11 @@ async fn run(call: &mut Call, body: JsonBody, bulk_header: bool, results: &mut R
     }
     let names = match body.parameters {
         None => Vec::new(),
-        Some(Parameters::Text(text)) => gremlin::parameters(&text)?,
+        Some(Parameters::Text(text)) => {
+            let needed = call.visit.request_bytes() + text.len() as u64 * gremlin::PARAMETERS_FACTOR;
+            call.visit.hold_request(&call.service.memory, needed).map_err(|full| no_memory(full, needed))?;
+            gremlin::parameters(&text)?
+        }
         Some(Parameters::Json(json)) => json
             .into_iter()
             .map(|(name, json)| calls::named_value(&name, &json.to_string()))

@@ -50,6 +50,22 @@ async fn a_text_is_answered_with_results_and_a_status() {
     assert_eq!(answer.bytes().await.unwrap(), expected);
 }
 
+/// What values of names take when they are read is counted before, and a server that has not as much refuses them.
+#[tokio::test]
+async fn parameters_as_text_count_before_they_are_read() {
+    let folder = sample::in_memory("social").await;
+    let server = Running::start(Settings { memory_bytes_max: 16 << 20, ..settings(&folder) }).await;
+    let asked = |entries: usize| {
+        let body = json!({"gremlin": "g.inject(1)", "parameters": format!("[{}a:1]", "a:1,".repeat(entries))});
+        let server = &server;
+        async move { ask(server, body).await }
+    };
+    assert_eq!(asked(10_000).await.0, 200);
+    // 400 KB take 13 MB as a body, and 40 MB as values.
+    let (status, refusal) = asked(100_000).await;
+    assert_eq!(status, 413, "{refusal}");
+}
+
 #[tokio::test]
 async fn what_is_wrong_has_a_status() {
     let folder = sample::in_memory("social").await;

@@ -8,6 +8,18 @@
 //! begin, end ───────────────────────────┘ how many changes
 //! ```
 //! A position has, of each part of the log, the offset at or before the first record of all that was not handed on.
+//!
+//! # Runs of a producer
+//! What a producer writes between a start and its next one is a *run*. Within a transaction it numbers the changes from 1, and the end says how
+//! many there are. A producer that is killed in the middle begins the transaction again, perhaps not with its first change, and numbers from
+//! there; what it wrote before stays in the log. So changes of two runs have the same numbers, and if numbers were only counted, a
+//! transaction would look whole of which a change is still to come.
+//!
+//! As long as the transaction has begun once and no change has come under two numbers, it is of one run: then there are at least as many
+//! different changes as numbers. Else only those numbers count that were written between the last beginning and its end, give or take
+//! [`SAME_RUN_MS`]. The changes of earlier runs have been read by then, since parts are read in the order of time ([`Log::next`]).
+//!
+//! [`Log::next`]: super::transport::Log::next
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
@@ -31,15 +43,15 @@ const KEPT_BYTES: usize = size_of::<Kept>() + 64;
 const NUMBER_BYTES: usize = 40;
 const OPEN_BYTES: usize = size_of::<Open>() + 256;
 
-/// How much earlier than the beginning of its transaction a change may have been written by the same producer, or later than the end: a
-/// broker may note when records arrive, not when they are sent, and clocks are corrected. A producer that was killed is not back so soon.
-const SAME_RUN_MS: i64 = 1_000;
+/// How much earlier than the beginning of its transaction a change may have been written in the same run, or later than the end: a broker may
+/// note when records arrive, not when they are sent, and clocks are corrected. A restart of a producer has to take longer.
+pub(super) const SAME_RUN_MS: i64 = 1_000;
 
 /// What was read of a log and not handed on.
 pub(super) struct Assembler {
     following: Following,
     tables: Tables,
-    /// Whether the log has several parts, whose records come in any order.
+    /// Whether the log has several parts.
     is_split: bool,
     parts: BTreeMap<String, Part>,
     place: Place,
@@ -70,14 +82,15 @@ struct Open {
     /// By their places in the database's log; of two at one place the deletion first.
     changes: BTreeMap<(u64, u64, bool, usize), Kept>,
     end: Option<End>,
-    /// The numbers of its changes, each with when it was written last. A producer that was killed begins the transaction again, perhaps
-    /// not with its first change, and counts from there. Parts of a log come in any order, so it is their times that tell its runs apart:
-    /// these are of the last run whose beginning has come, or of a later one.
+    /// The numbers of its changes, each with when it was written last. Of several runs, those of the last one that has begun, and of
+    /// later ones.
     numbers: HashMap<u64, i64>,
     /// How many of them are of the run that has ended.
     counted: u64,
-    /// When the first record of the last run was written, at the earliest.
+    /// When the last run began, less [`SAME_RUN_MS`].
     run_ms: Option<i64>,
+    /// Whether it has begun more than once, or a change has come under two numbers.
+    has_several_runs: bool,
     /// Of changes that are numbered from 0 on, those of tables that are not followed among them: how many have come.
     numbered: u64,
     mark: Option<Mark>,
@@ -90,7 +103,7 @@ struct Open {
 enum End {
     /// Now.
     Now,
-    /// When `all` changes of the same run are here; the record with that count was written at `written_ms`.
+    /// When `all` changes of the same run are here; the record that says so was written at `written_ms`.
     Numbers { all: u64, written_ms: i64 },
 }
 
@@ -98,6 +111,8 @@ struct Kept {
     change: Change,
     /// See [`Named::at`].
     at: (u64, u64),
+    /// Its number in its transaction, where changes are counted.
+    number: Option<u64>,
     bytes: usize,
 }
 
@@ -167,10 +182,8 @@ impl Assembler {
                     self.remove(&name);
                     return Ok(());
                 }
+                // Beginnings and ends are in one part, so it is the end of the last run that has begun.
                 let open = self.opened(&name, held);
-                if open.is_of_earlier_run(written_ms) {
-                    return Ok(());
-                }
                 open.end = Some(End::Numbers { all: changes, written_ms });
                 open.count_again();
                 open.mark = Some(mark);
@@ -181,7 +194,7 @@ impl Assembler {
                     return Err(FeedError::invalid(why).hint(begin_anew()));
                 }
                 self.enqueue(name);
-                Ok(())
+                self.check_bytes()
             }
             Event::Statement { sql, database, mark } => self.statement(record, &sql, &database, mark, held),
         }
@@ -274,18 +287,21 @@ impl Assembler {
                 (_, mark) => mark,
             });
         }
-        let added = open.count(&named, written_ms)?;
+        let numbers_before = open.numbers.len();
+        open.count(&named, written_ms)?;
         if is_end {
             open.end = Some(End::Now);
         }
-        self.bytes += added * NUMBER_BYTES;
+        let mut added = 0;
         if let Some(change) = change {
-            let open = self.opened(&named.name, Held::new());
+            let number = if let Order::Counted(number) = named.order { Some(number) } else { None };
             let bytes = kept_bytes(&change);
-            if open.insert(Kept { change, at: named.at, bytes }) {
-                self.bytes += bytes;
+            if open.insert(Kept { change, at: named.at, number, bytes }) {
+                added = bytes;
             }
         }
+        let numbers = open.numbers.len();
+        self.bytes = self.bytes + added + numbers * NUMBER_BYTES - numbers_before * NUMBER_BYTES;
         if is_end {
             self.current = self.current.take().filter(|current| *current != named.name);
             self.enqueue(named.name);
@@ -333,8 +349,8 @@ impl Assembler {
         self.check_bytes()
     }
 
-    /// Of statements such as TRUNCATE and ALTER it is written that they begin, and not that they end. Those before a transaction have; one
-    /// behind it was begun by a producer that was killed since, and will be begun again.
+    /// Of statements such as TRUNCATE and ALTER it is written that they begin, and not that they end. A statement has ended when a transaction
+    /// begins that is behind it in the queue. If what begins is there already, it begins again, and so will all that is behind it.
     fn end_statements(&mut self, before: Option<&str>) -> Result<(), FeedError> {
         for queued in &self.queue {
             let Queued::Transaction(name) = queued else { continue };
@@ -415,18 +431,18 @@ impl Assembler {
         if self.bytes as u64 <= most {
             return Ok(());
         }
-        let first = self.incomplete().map_or_else(String::new, |first| format!("; the first: {first}"));
+        let first = self.incomplete().map_or_else(String::new, |(first, _)| format!("; the first: {first}"));
         let why = format!("transactions that are not complete have more than {most} bytes{first}");
         Err(FeedError::invalid(why)
             .hint("raise stream.transaction_bytes_max; is each topic with tables in source.url?"))
     }
 
-    /// The transaction that comes next, if its end has come and its changes have not.
-    pub(super) fn incomplete(&self) -> Option<String> {
+    /// The transaction that comes next, if its end has come and its changes have not, and when its end was written.
+    pub(super) fn incomplete(&self) -> Option<(String, i64)> {
         let Some(Queued::Transaction(name)) = self.queue.front() else { return None };
         match self.open.get(name)? {
-            Open { end: Some(End::Numbers { all, .. }), counted, .. } => {
-                Some(format!("transaction {name} has {counted} of {all} changes"))
+            Open { end: Some(End::Numbers { all, written_ms }), counted, .. } if counted < all => {
+                Some((format!("transaction {name} has {counted} of {all} changes"), *written_ms))
             }
             _ => None,
         }
@@ -517,14 +533,15 @@ impl Assembler {
 }
 
 impl Open {
-    /// Whether a record that was written then is of a producer that was killed since.
+    /// Whether a record that was written then is of a run before the last one.
     fn is_of_earlier_run(&self, written_ms: i64) -> bool {
-        self.run_ms.is_some_and(|run_ms| written_ms < run_ms)
+        self.has_several_runs && self.run_ms.is_some_and(|run_ms| written_ms < run_ms)
     }
 
     /// Whether a record that was written then is of the run that has ended, or of one before it.
     fn is_of_ended_run(&self, written_ms: i64) -> bool {
-        matches!(self.end, Some(End::Numbers { written_ms: end_ms, .. }) if written_ms <= end_ms.saturating_add(SAME_RUN_MS))
+        let is_in_time = |end_ms: i64| written_ms <= end_ms.saturating_add(SAME_RUN_MS);
+        matches!(self.end, Some(End::Numbers { written_ms, .. }) if !self.has_several_runs || is_in_time(written_ms))
     }
 
     fn count_again(&mut self) {
@@ -534,21 +551,25 @@ impl Open {
     /// Begins it, perhaps again, and returns how many numbers are no longer kept.
     fn begin(&mut self, written_ms: i64, is_split: bool) -> usize {
         let known = self.numbers.len();
-        if is_split {
-            let run_ms = self.run_ms.unwrap_or(i64::MIN).max(written_ms.saturating_sub(SAME_RUN_MS));
-            self.run_ms = Some(run_ms);
-            self.numbers.retain(|_, written_ms| *written_ms >= run_ms);
-            self.end = self.end.filter(|end| matches!(end, End::Numbers { written_ms, .. } if *written_ms >= run_ms));
-        } else {
+        self.end = None;
+        if !is_split {
             self.numbers.clear();
-            self.end = None;
+        } else {
+            self.has_several_runs |= self.run_ms.replace(written_ms.saturating_sub(SAME_RUN_MS)).is_some();
+            self.forget_earlier_runs();
         }
         self.count_again();
         known - self.numbers.len()
     }
 
-    /// Counts a change, and refuses one before which others are missing, as their numbers say. Returns how many numbers more are kept.
-    fn count(&mut self, named: &Named, written_ms: i64) -> Result<usize, FeedError> {
+    fn forget_earlier_runs(&mut self) {
+        let mut numbers = std::mem::take(&mut self.numbers);
+        numbers.retain(|_, written_ms| !self.is_of_earlier_run(*written_ms));
+        self.numbers = numbers;
+    }
+
+    /// Counts a change, and refuses one before which others are missing, as their numbers say.
+    fn count(&mut self, named: &Named, written_ms: i64) -> Result<(), FeedError> {
         match named.order {
             Order::Counted(_) if self.is_of_earlier_run(written_ms) => {}
             Order::Counted(number) => {
@@ -558,7 +579,6 @@ impl Open {
                     self.counted -= u64::from(last_ms.is_some_and(|last_ms| self.is_of_ended_run(last_ms)));
                     self.counted += u64::from(self.is_of_ended_run(written_ms));
                 }
-                return Ok(usize::from(last_ms.is_none()));
             }
             Order::UntilLast(Some(number)) if number > self.numbered => {
                 let why = format!("the log does not have change {} of transaction {}", self.numbered, named.name);
@@ -567,14 +587,20 @@ impl Open {
             Order::UntilLast(number) if number.is_none_or(|number| number == self.numbered) => self.numbered += 1,
             _ => {}
         }
-        Ok(0)
+        Ok(())
     }
 
     /// Keeps a change, unless it is there already: a producer that was killed writes changes again.
     fn insert(&mut self, kept: Kept) -> bool {
         let (first, second) = kept.at;
         let place = (first, second, false, 0)..=(first, second, true, usize::MAX);
-        if self.changes.range(place).any(|(_, other)| other.change == kept.change) {
+        let same = self.changes.range(place).map(|(_, other)| other).find(|other| other.change == kept.change);
+        if let Some(same) = same {
+            if same.number != kept.number {
+                self.has_several_runs = true;
+                self.forget_earlier_runs();
+                self.count_again();
+            }
             return false;
         }
         let is_insert = matches!(&kept.change, Change::Row(RowChange { images: Images::Insert(_), .. }));

@@ -188,7 +188,8 @@ impl Record<'_> {
                         "the end of transaction {name} has no counts of its tables"
                     )));
                 }
-                let changes = counts.iter().filter(is_followed).map(|it| it.event_count).sum();
+                let counts = counts.iter().filter(is_followed).map(|it| it.event_count);
+                let changes = counts.fold(0, u64::saturating_add);
                 Ok(Event::End { name, mark, changes, committed_unix_ms })
             }
             other => Err(FeedError::invalid(format!("a transaction has the unknown status {}", super::brief(other)))),

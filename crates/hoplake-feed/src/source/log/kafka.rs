@@ -10,6 +10,7 @@ use std::{
 };
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use futures::future::join_all;
 use rskafka::{
     BackoffConfig,
@@ -86,7 +87,6 @@ impl Login {
 pub(super) struct Kafka {
     partitions: Vec<Partition>,
     timeout: Duration,
-    looked: Instant,
 }
 
 struct Partition {
@@ -100,6 +100,10 @@ struct Partition {
     records: VecDeque<RecordAndOffset>,
     /// Whether the last request found nothing.
     is_idle: bool,
+    /// When it was answered.
+    looked: Instant,
+    /// Where it was when the last request found that there is something that is no record.
+    passed: Option<i64>,
 }
 
 impl KafkaAddress {
@@ -199,9 +203,10 @@ impl KafkaAddress {
                     return Err(FeedError::new(FeedErrorKind::Purged, why).hint(hint));
                 }
             };
-            partitions.push(Partition { name, client, offset, end, records: VecDeque::new(), is_idle: false });
+            let (records, looked) = (VecDeque::new(), Instant::now());
+            partitions.push(Partition { name, client, offset, end, records, is_idle: false, looked, passed: None });
         }
-        Ok(Kafka { partitions, timeout, looked: Instant::now() })
+        Ok(Kafka { partitions, timeout })
     }
 }
 
@@ -276,14 +281,32 @@ impl Partition {
         let fetching = self.client.fetch_records(self.offset, 1..FETCH_BYTES, wait_ms);
         let (records, end) = within(timeout, &what, fetching).await?;
         self.is_idle = records.is_empty();
+        self.looked = Instant::now();
         match records.last() {
             Some(last) => self.offset = last.offset + 1,
             // Marks of transactions of producers, which are no records.
-            None if self.offset < end => self.offset += 1,
+            None if self.offset < end => {
+                self.passed = Some(self.offset);
+                self.offset += 1;
+            }
             None => {}
         }
         self.records.extend(records);
         Ok(())
+    }
+
+    /// What says that it was read past an offset.
+    fn mark(&self, offset: i64) -> Record {
+        Record {
+            part: self.name.clone(),
+            at: format!("{}:{offset}", self.name),
+            before: offset.to_string(),
+            behind: (offset + 1).to_string(),
+            written_unix_ms: 0,
+            value: Bytes::new(),
+            is_line: false,
+            is_mark: true,
+        }
     }
 
     /// When the first of the records was written.
@@ -296,34 +319,29 @@ impl Partition {
 impl Log for Kafka {
     async fn next(&mut self) -> Result<Next, FeedError> {
         loop {
-            let is_due = self.looked.elapsed() >= LOOK_EVERY;
             let are_all_empty = self.partitions.iter().all(|it| it.records.is_empty());
             let timeout = self.timeout;
             let wait_ms = if are_all_empty { WAIT_MS } else { 1 };
-            let is_wanted = |it: &&mut Partition| it.records.is_empty() && (are_all_empty || is_due || !it.is_idle);
-            let wanted: Vec<_> = self.partitions.iter_mut().filter(is_wanted).collect();
-            if !wanted.is_empty() {
-                join_all(wanted.into_iter().map(|it| it.fetch(wait_ms, timeout)))
-                    .await
-                    .into_iter()
-                    .collect::<Result<(), _>>()?;
-                self.looked = Instant::now();
+            // One without records is looked at often enough that the others are not read much further than it.
+            let is_due = |it: &Partition| are_all_empty || !it.is_idle || it.looked.elapsed() >= LOOK_EVERY;
+            let wanted = self.partitions.iter_mut().filter(|it| it.records.is_empty() && is_due(it));
+            join_all(wanted.map(|it| it.fetch(wait_ms, timeout))).await.into_iter().collect::<Result<(), _>>()?;
+            if let Some(mark) = self.partitions.iter_mut().find_map(|it| it.passed.take().map(|at| it.mark(at))) {
+                return Ok(Next::Record(mark));
             }
-            // The earliest, so that no partition is read much further than the others.
+            // The earliest first: see `Log`.
             let first = self.partitions.iter_mut().filter_map(|it| Some((it.first_ms()?, it))).min_by_key(|it| it.0);
             let Some((written_unix_ms, partition)) = first else { return Ok(Next::End) };
             let Some(RecordAndOffset { record, offset }) = partition.records.pop_front() else { continue };
-            // A null says that what is behind a deletion may be forgotten.
-            let Some(value) = record.value else { continue };
+            let Some(value) = record.value else {
+                // It says that what is behind a deletion may be forgotten.
+                return Ok(Next::Record(partition.mark(offset)));
+            };
             return Ok(Next::Record(Record {
-                part: partition.name.clone(),
-                at: format!("{}:{offset}", partition.name),
-                before: offset.to_string(),
-                behind: (offset + 1).to_string(),
                 written_unix_ms,
                 value: value.into(),
-                is_line: false,
                 is_mark: false,
+                ..partition.mark(offset)
             }));
         }
     }

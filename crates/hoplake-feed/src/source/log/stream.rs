@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use tokio::time::Instant;
 
 use super::{
-    assembler::Assembler,
+    assembler::{Assembler, SAME_RUN_MS},
     event::{ChangeKind, Event, SnapshotRow, Tables},
     maxwell,
     place::{LogPosition, Offsets},
@@ -138,7 +138,7 @@ pub(super) struct LogStream {
     style: Style,
     quiet: Duration,
     last: Instant,
-    /// What the next transaction lacks at the end of the log, and since when.
+    /// What the next transaction lacks, and since when.
     incomplete: Option<(String, Instant)>,
     is_once: bool,
     /// Where the log ended when this began, if nothing behind that is wanted.
@@ -166,17 +166,25 @@ impl LogStream {
         Self { opened, assembler, style, quiet, last: Instant::now(), incomplete: None, is_once, ends }
     }
 
-    /// Whether changes of the next transaction, whose end has come, are still to come.
+    /// Looks whether changes of the next transaction, whose end has come, are still to come: at the end of the log, or when a record was read
+    /// that was written at `read_ms`.
     ///
     /// # Errors
-    /// [`Unavailable`](crate::FeedErrorKind::Unavailable) if they have not come for a while, also if others have.
-    fn is_waiting(&mut self) -> Result<bool, FeedError> {
+    /// [`Unavailable`](crate::FeedErrorKind::Unavailable) if they have not come for a while, so that they are looked for again from the
+    /// graph's position, or [`Invalid`](crate::FeedErrorKind::Invalid) if nothing behind the end of the log is waited for.
+    fn is_waiting(&mut self, read_ms: Option<i64>) -> Result<bool, FeedError> {
         let since = self.incomplete.take();
-        let Some(what) = self.assembler.incomplete() else { return Ok(false) };
+        let Some((what, end_ms)) = self.assembler.incomplete() else { return Ok(false) };
         let since = since.filter(|(known, _)| *known == what).map_or_else(Instant::now, |(_, since)| since);
-        if since.elapsed() >= self.quiet {
-            let why = format!("the log ends, and {what}: it is read again");
-            return Err(FeedError::unavailable(why).hint("is each topic with tables in source.url?"));
+        // All parts have been read to about there, so this is no backlog.
+        let is_late = |read_ms: i64| read_ms.saturating_sub(end_ms) > SAME_RUN_MS + self.quiet.as_millis() as i64;
+        if since.elapsed() >= self.quiet && read_ms.is_none_or(is_late) {
+            let hint = "is each topic with tables in source.url?";
+            if self.is_once {
+                return Err(FeedError::invalid(format!("the log ends, and {what}")).hint(hint));
+            }
+            let why = format!("{what}, and the others have not come: the log is read again from the graph's position");
+            return Err(FeedError::unavailable(why).hint(hint));
         }
         self.incomplete = Some((what, since));
         Ok(true)
@@ -206,6 +214,7 @@ impl TransactionStream for LogStream {
                     self.last = Instant::now();
                     let event = self.style.decode(&record, self.assembler.tables())?;
                     self.assembler.take(&record, event).map_err(|error| record.located(error))?;
+                    self.is_waiting(Some(record.written_unix_ms))?;
                 }
                 _ if self.assembler.is_undecided() => {
                     if self.last.elapsed() >= self.quiet {
@@ -214,7 +223,7 @@ impl TransactionStream for LogStream {
                 }
                 Next::Nothing => {}
                 Next::End => {
-                    if !self.is_waiting()? || self.is_once {
+                    if !self.is_waiting(None)? {
                         return Ok(None);
                     }
                 }

@@ -81,6 +81,19 @@ fn following(catalogue: &Catalogue) -> Following {
     }
 }
 
+fn record_of(part: &str, offset: usize, written_unix_ms: i64, line: &str) -> Record {
+    Record {
+        part: part.into(),
+        at: format!("{part}:{offset}"),
+        before: offset.to_string(),
+        behind: (offset + 1).to_string(),
+        written_unix_ms,
+        value: line.as_bytes().to_vec().into(),
+        is_line: true,
+        is_mark: false,
+    }
+}
+
 /// A log that is read from a position on.
 struct Reader {
     style: Style,
@@ -109,16 +122,7 @@ impl Reader {
         written_unix_ms: i64,
         line: &str,
     ) -> Result<Vec<Transaction>, FeedError> {
-        let record = Record {
-            part: part.into(),
-            at: format!("{part}:{offset}"),
-            before: offset.to_string(),
-            behind: (offset + 1).to_string(),
-            written_unix_ms,
-            value: line.as_bytes().to_vec().into(),
-            is_line: true,
-            is_mark: false,
-        };
+        let record = record_of(part, offset, written_unix_ms, line);
         let event = self.style.decode(&record, self.assembler.tables())?;
         self.assembler.take(&record, event)?;
         self.ready()

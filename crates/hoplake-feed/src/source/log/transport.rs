@@ -18,8 +18,7 @@ pub(super) struct Record {
     pub(super) before: String,
     /// See above.
     pub(super) behind: String,
-    /// When it was written, by the clock of its producer or of the log's server: what orders the records of several parts. 0 where there
-    /// is one part.
+    /// When it was written, by the clock of its producer or of the log's server. Of no meaning where there is one part.
     pub(super) written_unix_ms: i64,
     pub(super) value: Bytes,
     /// Whether it is a line, which may have been written in part.
@@ -50,7 +49,10 @@ pub(super) enum Next {
     End,
 }
 
-/// The records of a log, in the order of each part.
+/// The records of a log: of each part in their order, and of several parts by when they were written. A record may come before one that was
+/// written earlier, but not by a second or more ([`SAME_RUN_MS`]), or a change could be passed over that a killed producer did not repeat.
+///
+/// [`SAME_RUN_MS`]: super::assembler::SAME_RUN_MS
 #[async_trait]
 pub(super) trait Log: Send {
     /// The next record, or after a moment that there is none. It may be dropped while it waits.
@@ -60,7 +62,7 @@ pub(super) trait Log: Send {
     /// gone, and [`Invalid`](crate::FeedErrorKind::Invalid) if it never will be.
     async fn next(&mut self) -> Result<Next, FeedError>;
 
-    /// Whether it has several parts, whose records come in any order.
+    /// Whether it has several parts.
     fn is_split(&self) -> bool;
 
     /// Where each part is before what was read.

@@ -1,8 +1,15 @@
 //! Logs of several parts, as Kafka and Kinesis have them.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
-use super::*;
+use super::{
+    super::{
+        place::Offsets,
+        stream::{LogStream, Opened},
+    },
+    *,
+};
+use crate::source::TransactionStream;
 
 /// The part of a line in a log that has one for transactions, and for each table one for each key, as far as that is known.
 fn part_of(line: &str) -> String {
@@ -62,8 +69,8 @@ fn run_from(lines: &[String], from: usize) -> Vec<(usize, String)> {
         .collect()
 }
 
-/// A producer is killed while it writes, and begins again, also within a transaction. Whatever it had on its way, and however the parts are
-/// read, each transaction is handed on once, and whole.
+/// A producer is killed while it writes, and begins again, also within a transaction. Whatever it had on its way, and in whatever order records
+/// of about the same time are read, each transaction is handed on once, and whole.
 #[test]
 fn runs_of_a_producer_are_told_apart_in_several_parts() {
     for (name, style, lines, expected) in samples_in_parts() {
@@ -116,6 +123,38 @@ fn runs_of_a_producer_are_told_apart_in_several_parts() {
     }
 }
 
+/// Of a producer that was not killed, all is counted, however late some of it was written: a stream that is full takes records seconds later.
+#[test]
+fn what_one_run_wrote_counts_whenever_it_was_written() {
+    for (name, style, lines, expected) in samples_in_parts() {
+        for seed in 0..100 {
+            let mut dice = fastrand::Rng::with_seed(seed);
+            let mut parts: BTreeMap<String, Vec<(i64, &String)>> = BTreeMap::new();
+            let mut late: BTreeMap<String, i64> = BTreeMap::new();
+            for (at, line) in lines.iter().enumerate() {
+                let part = part_of(line);
+                let late_ms = late.entry(part.clone()).or_default();
+                *late_ms += if dice.u32(0..8) == 0 { dice.i64(0..5_000) } else { 0 };
+                parts.entry(part).or_default().push((at as i64 + *late_ms, line));
+            }
+            let mut reader = Reader::new(style, ";start", true);
+            let mut read: BTreeMap<&String, usize> = parts.keys().map(|part| (part, 0)).collect();
+            let mut found = Vec::new();
+            let first = |read: &BTreeMap<&String, usize>| {
+                let next = |(part, all): (_, &Vec<(i64, _)>)| Some((all.get(read[part])?.0, part));
+                parts.iter().filter_map(|(part, all)| next((part, all))).min()
+            };
+            while let Some((written_ms, part)) = first(&read) {
+                let offset = read[part];
+                found.extend(reader.take_of(part, offset, written_ms, parts[part][offset].1).unwrap());
+                *read.get_mut(part).unwrap() += 1;
+            }
+            found.retain(|transaction| !transaction.changes.is_empty());
+            assert_eq!(changes(&found), changes(&expected), "{name}, seed {seed}");
+        }
+    }
+}
+
 #[test]
 fn changes_of_partitions_come_together() {
     for (name, style, lines, expected) in samples_in_parts() {
@@ -145,6 +184,66 @@ fn changes_of_partitions_come_together() {
                 }
             }
             assert_eq!(changes(&found), changes(&expected), "{name}, seed {seed}");
+        }
+    }
+}
+
+/// A log without one of its parts, behind which nothing comes any more, or others write on.
+struct Lacking {
+    records: std::vec::IntoIter<Record>,
+    is_busy: bool,
+    now_ms: i64,
+}
+
+#[async_trait::async_trait]
+impl Log for Lacking {
+    async fn next(&mut self) -> Result<Next, FeedError> {
+        if let Some(record) = self.records.next() {
+            return Ok(Next::Record(record));
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        self.now_ms += 50;
+        let other = || record_of("other/0", 0, self.now_ms, "");
+        Ok(if self.is_busy { Next::Record(Record { is_mark: true, ..other() }) } else { Next::End })
+    }
+
+    fn is_split(&self) -> bool {
+        true
+    }
+
+    fn offsets(&self) -> Offsets {
+        Offsets::new()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_transaction_that_lacks_changes_is_reported_whether_or_not_others_go_on() {
+    let quiet = Duration::from_secs(3);
+    for (name, style, lines, _) in samples_in_parts() {
+        let records = lines.iter().filter(|line| !part_of(line).starts_with("\"person\""));
+        let records: Vec<_> =
+            records.enumerate().map(|(at, line)| record_of(&part_of(line), at, at as i64, line)).collect();
+        for (is_busy, once) in [(false, false), (true, false), (false, true), (true, true)] {
+            let log = Lacking { records: records.clone().into_iter(), is_busy, now_ms: 0 };
+            let catalogue = catalogue(style.database);
+            let following = Following { once, ..following(&catalogue) };
+            let tables = Tables::new(&catalogue, &following, style);
+            let position = LogPosition::parse(";start").unwrap();
+            let opened = Opened::new(Box::new(log));
+            let mut stream = LogStream::new(opened, position, tables, following, Vec::new(), style, quiet);
+            let begun = tokio::time::Instant::now();
+            let error = loop {
+                match stream.next().await {
+                    Ok(Some(_)) => {}
+                    Ok(None) => panic!("{name}: it is taken for all, busy {is_busy}, once {once}"),
+                    Err(error) => break error,
+                }
+            };
+            let kind = if once { FeedErrorKind::Invalid } else { FeedErrorKind::Unavailable };
+            assert_eq!(error.kind(), kind, "{name}: {error}");
+            assert!(error.to_string().contains(" changes"), "{name}: {error}");
+            let waited = begun.elapsed();
+            assert!(waited >= quiet && waited < quiet * 2, "{name}: {waited:?}, busy {is_busy}, once {once}");
         }
     }
 }

@@ -46,12 +46,16 @@ struct Reclaim {
 }
 
 impl Reclaim {
-    fn before(&self, used: u64) {
+    /// Calls the function, if it is time. Returns whether it was.
+    fn before(&self, used: u64) -> bool {
         let high = self.high.load(Relaxed);
         // Of threads that give back at the same time, one calls.
-        if high.saturating_sub(used) >= self.bytes && self.high.compare_exchange(high, used, Relaxed, Relaxed).is_ok() {
+        let is_due =
+            high.saturating_sub(used) >= self.bytes && self.high.compare_exchange(high, used, Relaxed, Relaxed).is_ok();
+        if is_due {
             (self.call)();
         }
+        is_due
     }
 }
 
@@ -177,14 +181,16 @@ impl MemoryBudget {
     }
 
     fn give_back(&self, bytes: u64) {
-        if let Some(reclaim) = &self.0.reclaim {
-            reclaim.before(self.used().saturating_sub(bytes));
+        let Inner { used, within, reclaim, .. } = &*self.0;
+        let is_reclaimed = reclaim.as_ref().filter(|it| it.before(self.used().saturating_sub(bytes)));
+        used.fetch_sub(bytes, Relaxed);
+        if let Some(reclaim) = is_reclaimed {
+            // What others took meanwhile was added to bytes that were still counted.
+            reclaim.high.store(self.used(), Relaxed);
         }
-        // First where it can be taken last: the outermost budget may have the allocator return what is free.
-        if let Some(outer) = &self.0.within {
+        if let Some(outer) = within {
             outer.give_back(bytes);
         }
-        self.0.used.fetch_sub(bytes, Relaxed);
     }
 }
 
@@ -234,6 +240,8 @@ impl std::error::Error for MemoryFull {}
 
 #[cfg(test)]
 mod tests {
+    use std::sync::OnceLock;
+
     use super::*;
 
     #[test]
@@ -259,10 +267,17 @@ mod tests {
 
     #[test]
     fn memory_is_reclaimed_when_much_was_given_back_and_before_others_have_it() {
+        static SERVER: OnceLock<MemoryBudget> = OnceLock::new();
         static CALLS: AtomicU64 = AtomicU64::new(0);
+        static LEFT: AtomicU64 = AtomicU64::new(0);
         let calls = || CALLS.load(Relaxed);
-        let server = MemoryBudget::shared("all queries", 100).reclaim_with(30, || {
-            CALLS.fetch_add(1, Relaxed);
+        let server = SERVER.get_or_init(|| {
+            MemoryBudget::shared("all queries", 100).reclaim_with(30, || {
+                CALLS.fetch_add(1, Relaxed);
+                // Another query takes some while memory returns to the system.
+                LEFT.store(SERVER.get().map_or(0, |server| server.left()), Relaxed);
+                drop(SERVER.get().map(|server| server.hold(5)));
+            })
         });
         let query = server.within("the query", 80);
         for _ in 0..100 {
@@ -273,7 +288,7 @@ mod tests {
         hold.resize(41).unwrap();
         assert_eq!(calls(), 0);
         hold.resize(40).unwrap();
-        assert_eq!(calls(), 1);
+        assert_eq!((calls(), LEFT.load(Relaxed), server.left()), (1, 59, 60));
         hold.resize(11).unwrap();
         assert_eq!(calls(), 1);
         drop(hold);

@@ -82,6 +82,9 @@ struct Open {
     /// By their places in the database's log; of two at one place the deletion first.
     changes: BTreeMap<(u64, u64, bool, usize), Kept>,
     end: Option<End>,
+    /// The parts that the last beginning and the last end are in. Where that is one, their order is certain, whatever the clocks say.
+    begin_part: String,
+    end_part: String,
     /// The numbers of its changes, each with when it was written last. Of several runs, those of the last one that has begun, and of
     /// later ones.
     numbers: HashMap<u64, i64>,
@@ -175,16 +178,19 @@ impl Assembler {
         match event {
             Event::Nothing => Ok(()),
             Event::Change(change) => self.change(record, written_ms, *change, held),
-            Event::Begin { name, mark } => self.begin(written_ms, name, &mark, held),
+            Event::Begin { name, mark } => self.begin(record, written_ms, name, &mark, held),
             Event::End { name, mark, changes, committed_unix_ms } => {
                 if self.was_handed_on(&mark)? {
                     // Its beginning may have come again, too.
                     self.remove(&name);
                     return Ok(());
                 }
-                // Beginnings and ends are in one part, so it is the end of the last run that has begun.
                 let open = self.opened(&name, held);
+                if open.is_before_beginning(&record.part, written_ms) {
+                    return Ok(());
+                }
                 open.end = Some(End::Numbers { all: changes, written_ms });
+                open.end_part.clone_from(&record.part);
                 open.count_again();
                 open.mark = Some(mark);
                 open.committed_unix_ms = committed_unix_ms;
@@ -329,7 +335,14 @@ impl Assembler {
         Ok(())
     }
 
-    fn begin(&mut self, written_ms: i64, name: String, mark: &Mark, held: Held) -> Result<(), FeedError> {
+    fn begin(
+        &mut self,
+        record: &Record,
+        written_ms: i64,
+        name: String,
+        mark: &Mark,
+        held: Held,
+    ) -> Result<(), FeedError> {
         // Of PostgreSQL only the ends of transactions say whether they were handed on, and in which order.
         let is_ordered = !matches!(mark, Mark::Lsn { .. });
         if is_ordered {
@@ -340,7 +353,7 @@ impl Assembler {
         }
         let is_split = self.is_split;
         let open = self.opened(&name, held);
-        let forgotten = open.begin(written_ms, is_split);
+        let forgotten = open.begin(&record.part, written_ms, is_split);
         if is_ordered {
             open.mark = Some(mark.clone());
             self.enqueue(name);
@@ -548,14 +561,23 @@ impl Open {
         self.counted = self.numbers.values().filter(|written_ms| self.is_of_ended_run(**written_ms)).count() as u64;
     }
 
+    /// Whether an end that comes now is of a run before the last one that has begun.
+    fn is_before_beginning(&self, part: &str, written_ms: i64) -> bool {
+        self.begin_part != part && self.is_of_earlier_run(written_ms)
+    }
+
     /// Begins it, perhaps again, and returns how many numbers are no longer kept.
-    fn begin(&mut self, written_ms: i64, is_split: bool) -> usize {
+    fn begin(&mut self, part: &str, written_ms: i64, is_split: bool) -> usize {
         let known = self.numbers.len();
-        self.end = None;
         if !is_split {
             self.numbers.clear();
+            self.end = None;
         } else {
-            self.has_several_runs |= self.run_ms.replace(written_ms.saturating_sub(SAME_RUN_MS)).is_some();
+            let run_ms = written_ms.saturating_sub(SAME_RUN_MS);
+            let is_ended = |end: &End| matches!(end, End::Numbers { written_ms, .. } if *written_ms >= run_ms);
+            self.end = self.end.filter(|end| self.end_part != part && is_ended(end));
+            self.has_several_runs |= self.run_ms.replace(run_ms).is_some();
+            self.begin_part = part.to_owned();
             self.forget_earlier_runs();
         }
         self.count_again();

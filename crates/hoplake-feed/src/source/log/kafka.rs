@@ -284,10 +284,14 @@ impl Partition {
         self.looked = Instant::now();
         match records.last() {
             Some(last) => self.offset = last.offset + 1,
-            // Marks of transactions of producers, which are no records.
+            // Marks of transactions of producers, which are no records; or records of a transaction that is not committed yet, before which
+            // `Latest` is.
             None if self.offset < end => {
-                self.passed = Some(self.offset);
-                self.offset += 1;
+                let latest = self.client.get_offset(OffsetAt::Latest);
+                if self.offset < within(timeout, &what, latest).await? {
+                    self.passed = Some(self.offset);
+                    self.offset += 1;
+                }
             }
             None => {}
         }

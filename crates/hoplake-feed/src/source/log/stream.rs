@@ -140,7 +140,6 @@ pub(super) struct LogStream {
     last: Instant,
     /// What the next transaction lacks, and since when.
     incomplete: Option<(String, Instant)>,
-    is_once: bool,
     /// Where the log ended when this began, if nothing behind that is wanted.
     ends: Offsets,
 }
@@ -155,23 +154,22 @@ impl LogStream {
         style: Style,
         quiet: Duration,
     ) -> Self {
-        let is_once = following.once;
         let offsets = opened.log.offsets();
         let is_split = opened.log.is_split();
-        let ends = if is_once { opened.log.ends() } else { Offsets::new() };
+        let ends = if following.once { opened.log.ends() } else { Offsets::new() };
         let mut position = position;
         // Parts that came since the graph's position was written are read from their beginning.
         position.offsets = offsets.into_iter().chain(position.offsets).collect();
         let assembler = Assembler::new(position, tables, following, changed, is_split);
-        Self { opened, assembler, style, quiet, last: Instant::now(), incomplete: None, is_once, ends }
+        Self { opened, assembler, style, quiet, last: Instant::now(), incomplete: None, ends }
     }
 
     /// Looks whether changes of the next transaction, whose end has come, are still to come: at the end of the log, or when a record was read
     /// that was written at `read_ms`.
     ///
     /// # Errors
-    /// [`Unavailable`](crate::FeedErrorKind::Unavailable) if they have not come for a while, so that they are looked for again from the
-    /// graph's position, or [`Invalid`](crate::FeedErrorKind::Invalid) if nothing behind the end of the log is waited for.
+    /// [`Unavailable`](crate::FeedErrorKind::Unavailable) if they have not come for a while, so that the log is read again from the graph's
+    /// position.
     fn is_waiting(&mut self, read_ms: Option<i64>) -> Result<bool, FeedError> {
         let since = self.incomplete.take();
         let Some((what, end_ms)) = self.assembler.incomplete() else { return Ok(false) };
@@ -179,12 +177,8 @@ impl LogStream {
         // All parts have been read to about there, so this is no backlog.
         let is_late = |read_ms: i64| read_ms.saturating_sub(end_ms) > SAME_RUN_MS + self.quiet.as_millis() as i64;
         if since.elapsed() >= self.quiet && read_ms.is_none_or(is_late) {
-            let hint = "is each topic with tables in source.url?";
-            if self.is_once {
-                return Err(FeedError::invalid(format!("the log ends, and {what}")).hint(hint));
-            }
             let why = format!("{what}, and the others have not come: the log is read again from the graph's position");
-            return Err(FeedError::unavailable(why).hint(hint));
+            return Err(FeedError::unavailable(why).hint("is each topic with tables in source.url?"));
         }
         self.incomplete = Some((what, since));
         Ok(true)

@@ -6,10 +6,11 @@
 //! had 1.9 GiB resident; with a fixed bound it has 1.0 GiB. (Two allocators that are often taken instead did not help
 //! or keep more: mimalloc kept 700 MiB of a query that had ended.)
 //!
-//! Small allocations that are freed stay in the heap of their thread, too, and the next query may run on another one. So what is freed joins what
-//! is free beside it at once, and not later, when the heap might give its end back ([`give_back_large`]), and a server has free pages within
-//! heaps given back when much memory has become free ([`give_back_freed`]). Four queries that each made lists of millions of vertices had
-//! 345 MiB resident with a limit of 256 MiB, and with both they have 255 MiB at most.
+//! Small allocations also stay in the heap of their thread when they are freed, and the next query may run on another thread. glibc returns the
+//! end of a heap only if it is free in one piece, and `malloc_trim` returns free pages within all heaps, but the end of the main heap alone. So
+//! both are needed: [`give_back_large`] merges freed allocations with free neighbours immediately, and the server calls
+//! [`give_back_freed`] when queries have freed much. Without them, four queries that built lists of millions of vertices had 345 MiB
+//! resident with a limit of 256 MiB; with both, at most 255 MiB.
 //!
 //! It is for programs. A library does not set what belongs to the whole process, so an application that embeds Hoplake
 //! decides itself: `MALLOC_MMAP_THRESHOLD_=262144`, `MALLOC_TRIM_THRESHOLD_=4194304`, `MALLOC_TOP_PAD_=1048576` and
@@ -31,10 +32,10 @@ const KEPT_BYTES: libc::c_int = 4 << 20;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const GROWTH_BYTES: libc::c_int = 1 << 20;
 
-/// Allocations of at most so many bytes are kept for the next ones of their size when they are freed, beside the seven of each size that a thread
-/// keeps for itself: none. glibc's 128 bytes keep all that a list of vertices was made of.
+/// glibc does not merge freed allocations of up to this size (its "fast bins") with free neighbours. Its default, 128 bytes, covers every value
+/// of a list of vertices, so the memory of a finished list would stay in pieces. Each thread still caches seven of each size.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-const KEPT_APART_BYTES: libc::c_int = 0;
+const FAST_BIN_BYTES: libc::c_int = 0;
 
 /// Makes the allocator give large allocations back to the system when they are freed, whatever was freed before. To be
 /// called before threads are started. Elsewhere than on Linux with glibc it does nothing.
@@ -44,7 +45,7 @@ pub fn give_back_large() {
         (libc::M_MMAP_THRESHOLD, LARGE_BYTES),
         (libc::M_TRIM_THRESHOLD, KEPT_BYTES),
         (libc::M_TOP_PAD, GROWTH_BYTES),
-        (libc::M_MXFAST, KEPT_APART_BYTES),
+        (libc::M_MXFAST, FAST_BIN_BYTES),
     ] {
         #[expect(unsafe_code, reason = "the system has no other way to set it")]
         // SAFETY: it changes a number of the allocator, under its lock, and takes no pointer. What it returns says only whether the
@@ -55,13 +56,12 @@ pub fn give_back_large() {
     }
 }
 
-/// Gives free memory back to the system that the allocator keeps in the heaps of threads, wherever in them it is: what a thread has freed is
-/// of no use to others, which take their own. It took 1 to 35 ms in a process of some hundred MiB. Elsewhere than on Linux with
-/// glibc it does nothing.
+/// Returns free pages within the heaps of all threads to the system. It takes 1 to 35 ms in a process of a few hundred MiB, and holds up
+/// allocations of the heap that it works on. Elsewhere than on Linux with glibc it does nothing.
 pub fn give_back_freed() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     #[expect(unsafe_code, reason = "the system has no other way to ask for it")]
-    // SAFETY: it looks at memory that is free only, under the locks of the allocator, and takes no pointer.
+    // SAFETY: it takes no pointer, and releases only pages that are free, under the locks of the allocator.
     unsafe {
         libc::malloc_trim(0);
     }

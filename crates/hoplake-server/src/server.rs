@@ -64,8 +64,8 @@ pub enum ServerError {
     BrokenOff(#[source] io::Error),
 }
 
-/// Memory that queries have given back returns to the system in parts: of the limit, a sixteenth. Smaller ones would be taken again at once,
-/// and a part is what a process may have beyond its limit.
+/// Free memory is returned to the system each time that usage falls by a sixteenth of the limit. That much a process may exceed its limit by;
+/// smaller steps would return memory that the next query allocates again.
 const RECLAIMED_PARTS: u64 = 16;
 const RECLAIMED_MIN_BYTES: u64 = 16 << 20;
 const RECLAIMED_MAX_BYTES: u64 = 64 << 20;
@@ -101,8 +101,8 @@ impl ServerBuilder {
         Self { resolver, ..self }
     }
 
-    /// Calls a function that has the allocator return free memory to the system, whenever queries have given back much of what they had.
-    /// Which one that is belongs to the program, as its allocator does.
+    /// Sets the function that returns free memory to the system, called each time that queries have freed much of what they used. The
+    /// program chooses it, as it chooses the allocator.
     #[must_use]
     pub fn reclaim_memory_with(self, reclaim: fn()) -> Self {
         Self { reclaim: Some(reclaim), ..self }

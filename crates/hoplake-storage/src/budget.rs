@@ -8,9 +8,8 @@
 //! buffers of a column. An allocator that counts would be exact, but it can only abort, not refuse; and it cannot
 //! distinguish one query from another.
 //!
-//! What is given back is free for the budget, but the allocator may keep it for the thread that freed it, while the next thread takes as much
-//! again: a process has more than its budget then. So a program can have the budget call it whenever much has been given back
-//! ([`MemoryBudget::reclaim_with`]).
+//! The allocator may keep freed memory for the thread that freed it, while another thread allocates as much again; the process then exceeds the
+//! budget. So a program can register a function that returns free memory to the system ([`MemoryBudget::reclaim_with`]).
 
 use std::{
     fmt,
@@ -36,20 +35,21 @@ struct Inner {
     reclaim: Option<Reclaim>,
 }
 
-/// Called before so many bytes less are held than at the last call, or at most since then.
+/// A function that returns free memory to the system.
 #[derive(Debug)]
 struct Reclaim {
     call: fn(),
+    /// Called when usage falls by this many bytes from its highest since the last call.
     bytes: u64,
     /// The most bytes held since the last call.
     high: AtomicU64,
 }
 
 impl Reclaim {
-    /// Calls the function, if it is time. Returns whether it was.
+    /// Calls the function if usage is about to fall far enough. Returns whether it did.
     fn before(&self, used: u64) -> bool {
         let high = self.high.load(Relaxed);
-        // Of threads that give back at the same time, one calls.
+        // Only one of several threads that give back at the same time calls it.
         let is_due =
             high.saturating_sub(used) >= self.bytes && self.high.compare_exchange(high, used, Relaxed, Relaxed).is_ok();
         if is_due {
@@ -111,15 +111,15 @@ impl MemoryBudget {
         }))
     }
 
-    /// Has a function called, whenever so many bytes less are about to be held than were, before others can take them. What the bytes stood for is
-    /// freed by then, as a value drops its parts before its hold. The function should have the allocator return free memory to the
-    /// system; it is called by the thread that gives back.
+    /// Registers a function that returns free memory to the system. The thread that gives bytes back calls it when usage falls by at least
+    /// `bytes` from its highest since the last call. At that moment the memory is freed already, as values drop their parts before their
+    /// hold, and the budget does not offer it to others yet.
     ///
     /// # Panics
-    /// If the budget has been shared already.
+    /// If the budget has been cloned or has inner budgets.
     #[must_use]
     pub fn reclaim_with(mut self, bytes: u64, call: fn()) -> Self {
-        let inner = Arc::get_mut(&mut self.0).expect("a budget that nobody else has yet");
+        let inner = Arc::get_mut(&mut self.0).expect("a budget that is not shared yet");
         inner.reclaim = Some(Reclaim { call, bytes, high: AtomicU64::new(0) });
         self
     }
@@ -182,10 +182,10 @@ impl MemoryBudget {
 
     fn give_back(&self, bytes: u64) {
         let Inner { used, within, reclaim, .. } = &*self.0;
-        let is_reclaimed = reclaim.as_ref().filter(|it| it.before(self.used().saturating_sub(bytes)));
+        let called = reclaim.as_ref().filter(|it| it.before(self.used().saturating_sub(bytes)));
         used.fetch_sub(bytes, Relaxed);
-        if let Some(reclaim) = is_reclaimed {
-            // What others took meanwhile was added to bytes that were still counted.
+        if let Some(reclaim) = called {
+            // Holds that were taken during the call raised it by the bytes that are given back here.
             reclaim.high.store(self.used(), Relaxed);
         }
         if let Some(outer) = within {

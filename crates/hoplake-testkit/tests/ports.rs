@@ -1,5 +1,5 @@
-//! Reserved ports, in a process of their own: one that starts programs at the same time, as the library's tests do, lends its sockets to
-//! each of them for the moment between `fork` and `exec`, so that a port may still be listened on when its listener has been dropped.
+//! Reserved ports, in a test binary that starts no programs. A child process has the sockets of its parent between `fork` and `exec`, so in the
+//! library's tests a port could still be listened on after its listener was dropped.
 
 use std::{
     collections::HashSet,

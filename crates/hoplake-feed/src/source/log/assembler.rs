@@ -10,14 +10,14 @@
 //! A position has, of each part of the log, the offset at or before the first record of all that was not handed on.
 //!
 //! # Runs of a producer
-//! What a producer writes between a start and its next one is a *run*. Within a transaction it numbers the changes from 1, and the end says how
-//! many there are. A producer that is killed in the middle begins the transaction again, perhaps not with its first change, and numbers from
-//! there; what it wrote before stays in the log. So changes of two runs have the same numbers, and if numbers were only counted, a
-//! transaction would look whole of which a change is still to come.
+//! A *run* is what a producer writes between a start and its next start. Within a transaction it numbers changes from 1, and the END record has
+//! their count. A producer that is killed within a transaction writes BEGIN again, continues with this or an earlier change, and numbers from 1
+//! again; the records of the first run stay in the log. Changes of two runs share numbers, so counting numbers across runs could complete a
+//! transaction before all of its changes are read.
 //!
-//! As long as the transaction has begun once and no change has come under two numbers, it is of one run: then there are at least as many
-//! different changes as numbers. Else only those numbers count that were written between the last beginning and its end, give or take
-//! [`SAME_RUN_MS`]. The changes of earlier runs have been read by then, since parts are read in the order of time ([`Log::next`]).
+//! A transaction is of one run while one BEGIN was read and no change has two numbers. Then there are at least as many different changes as
+//! numbers, and all numbers count. Otherwise only those count that were written between the last BEGIN and its END, with a tolerance of
+//! [`SAME_RUN_MS`]. Changes of earlier runs have been read by then, because parts are read in the order of time ([`Log::next`]).
 //!
 //! [`Log::next`]: super::transport::Log::next
 
@@ -43,8 +43,8 @@ const KEPT_BYTES: usize = size_of::<Kept>() + 64;
 const NUMBER_BYTES: usize = 40;
 const OPEN_BYTES: usize = size_of::<Open>() + 256;
 
-/// How much earlier than the beginning of its transaction a change may have been written in the same run, or later than the end: a broker may
-/// note when records arrive, not when they are sent, and clocks are corrected. A restart of a producer has to take longer.
+/// Where a transaction has several runs, a change of the last one may have been written this much before its BEGIN or after its END: a broker may
+/// record arrival times, and clocks are corrected. A restart of a producer must take longer.
 pub(super) const SAME_RUN_MS: i64 = 1_000;
 
 /// What was read of a log and not handed on.
@@ -82,17 +82,16 @@ struct Open {
     /// By their places in the database's log; of two at one place the deletion first.
     changes: BTreeMap<(u64, u64, bool, usize), Kept>,
     end: Option<End>,
-    /// The parts that the last beginning and the last end are in. Where that is one, their order is certain, whatever the clocks say.
+    /// The parts of the last BEGIN and the last END. If they are the same, their order in it decides, not their times.
     begin_part: String,
     end_part: String,
-    /// The numbers of its changes, each with when it was written last. Of several runs, those of the last one that has begun, and of
-    /// later ones.
+    /// The numbers of its changes, each with the time of its last record; of several runs, only those since the last BEGIN.
     numbers: HashMap<u64, i64>,
     /// How many of them are of the run that has ended.
     counted: u64,
     /// When the last run began, less [`SAME_RUN_MS`].
     run_ms: Option<i64>,
-    /// Whether it has begun more than once, or a change has come under two numbers.
+    /// Whether several BEGIN records were read, or a change has two numbers.
     has_several_runs: bool,
     /// Of changes that are numbered from 0 on, those of tables that are not followed among them: how many have come.
     numbered: u64,
@@ -106,7 +105,7 @@ struct Open {
 enum End {
     /// Now.
     Now,
-    /// When `all` changes of the same run are here; the record that says so was written at `written_ms`.
+    /// When `all` changes of the same run have been read; the END record was written at `written_ms`.
     Numbers { all: u64, written_ms: i64 },
 }
 
@@ -362,8 +361,8 @@ impl Assembler {
         self.check_bytes()
     }
 
-    /// Of statements such as TRUNCATE and ALTER it is written that they begin, and not that they end. A statement has ended when a transaction
-    /// begins that is behind it in the queue. If what begins is there already, it begins again, and so will all that is behind it.
+    /// Completes statements such as TRUNCATE and ALTER, which have a BEGIN record and no END, when a later transaction begins. If the transaction
+    /// `before` is queued already, the producer has begun it again, and will begin all queued after it again.
     fn end_statements(&mut self, before: Option<&str>) -> Result<(), FeedError> {
         for queued in &self.queue {
             let Queued::Transaction(name) = queued else { continue };
@@ -546,12 +545,12 @@ impl Assembler {
 }
 
 impl Open {
-    /// Whether a record that was written then is of a run before the last one.
+    /// Whether a record of this time belongs to a run before the last one.
     fn is_of_earlier_run(&self, written_ms: i64) -> bool {
         self.has_several_runs && self.run_ms.is_some_and(|run_ms| written_ms < run_ms)
     }
 
-    /// Whether a record that was written then is of the run that has ended, or of one before it.
+    /// Whether a record of this time belongs to the run that has ended, or to an earlier one.
     fn is_of_ended_run(&self, written_ms: i64) -> bool {
         let is_in_time = |end_ms: i64| written_ms <= end_ms.saturating_add(SAME_RUN_MS);
         matches!(self.end, Some(End::Numbers { written_ms, .. }) if !self.has_several_runs || is_in_time(written_ms))
@@ -561,7 +560,7 @@ impl Open {
         self.counted = self.numbers.values().filter(|written_ms| self.is_of_ended_run(**written_ms)).count() as u64;
     }
 
-    /// Whether an end that comes now is of a run before the last one that has begun.
+    /// Whether an END record belongs to a run before the last BEGIN.
     fn is_before_beginning(&self, part: &str, written_ms: i64) -> bool {
         self.begin_part != part && self.is_of_earlier_run(written_ms)
     }

@@ -100,9 +100,9 @@ struct Partition {
     records: VecDeque<RecordAndOffset>,
     /// Whether the last request found nothing.
     is_idle: bool,
-    /// When it was answered.
+    /// When the last request was answered.
     looked: Instant,
-    /// Where it was when the last request found that there is something that is no record.
+    /// The offset of a transaction marker that the last request skipped.
     passed: Option<i64>,
 }
 
@@ -284,8 +284,8 @@ impl Partition {
         self.looked = Instant::now();
         match records.last() {
             Some(last) => self.offset = last.offset + 1,
-            // Marks of transactions of producers, which are no records; or records of a transaction that is not committed yet, before which
-            // `Latest` is.
+            // Either a marker of a producer's transaction, to be skipped, or records of a transaction that is not committed yet, which are not:
+            // `Latest` is the offset before them.
             None if self.offset < end => {
                 let latest = self.client.get_offset(OffsetAt::Latest);
                 if self.offset < within(timeout, &what, latest).await? {
@@ -299,7 +299,7 @@ impl Partition {
         Ok(())
     }
 
-    /// What says that it was read past an offset.
+    /// Records that the partition was read past an offset.
     fn mark(&self, offset: i64) -> Record {
         Record {
             part: self.name.clone(),
@@ -326,7 +326,7 @@ impl Log for Kafka {
             let are_all_empty = self.partitions.iter().all(|it| it.records.is_empty());
             let timeout = self.timeout;
             let wait_ms = if are_all_empty { WAIT_MS } else { 1 };
-            // One without records is looked at often enough that the others are not read much further than it.
+            // An idle partition is asked often enough that no other is read much further than it.
             let is_due = |it: &Partition| are_all_empty || !it.is_idle || it.looked.elapsed() >= LOOK_EVERY;
             let wanted = self.partitions.iter_mut().filter(|it| it.records.is_empty() && is_due(it));
             join_all(wanted.map(|it| it.fetch(wait_ms, timeout))).await.into_iter().collect::<Result<(), _>>()?;
@@ -338,7 +338,7 @@ impl Log for Kafka {
             let Some((written_unix_ms, partition)) = first else { return Ok(Next::End) };
             let Some(RecordAndOffset { record, offset }) = partition.records.pop_front() else { continue };
             let Some(value) = record.value else {
-                // It says that what is behind a deletion may be forgotten.
+                // A tombstone, which lets Kafka compact the deletion before it.
                 return Ok(Next::Record(partition.mark(offset)));
             };
             return Ok(Next::Record(Record {

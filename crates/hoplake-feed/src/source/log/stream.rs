@@ -164,20 +164,20 @@ impl LogStream {
         Self { opened, assembler, style, quiet, last: Instant::now(), incomplete: None, ends }
     }
 
-    /// Looks whether changes of the next transaction, whose end has come, are still to come: at the end of the log, or when a record was read
-    /// that was written at `read_ms`.
+    /// Whether the next transaction has its END record and lacks changes. Called at the end of the log, and after each record with the time at
+    /// which it was written.
     ///
     /// # Errors
-    /// [`Unavailable`](crate::FeedErrorKind::Unavailable) if they have not come for a while, so that the log is read again from the graph's
-    /// position.
-    fn is_waiting(&mut self, read_ms: Option<i64>) -> Result<bool, FeedError> {
+    /// [`Unavailable`](crate::FeedErrorKind::Unavailable) if they are still missing after `source.quiet_ms`, so that the log is read again from
+    /// the graph's position.
+    fn awaits_changes(&mut self, read_ms: Option<i64>) -> Result<bool, FeedError> {
         let since = self.incomplete.take();
         let Some((what, end_ms)) = self.assembler.incomplete() else { return Ok(false) };
         let since = since.filter(|(known, _)| *known == what).map_or_else(Instant::now, |(_, since)| since);
-        // All parts have been read to about there, so this is no backlog.
+        // All parts have been read about as far, so the changes are not in a backlog.
         let is_late = |read_ms: i64| read_ms.saturating_sub(end_ms) > SAME_RUN_MS + self.quiet.as_millis() as i64;
         if since.elapsed() >= self.quiet && read_ms.is_none_or(is_late) {
-            let why = format!("{what}, and the others have not come: the log is read again from the graph's position");
+            let why = format!("{what}, and the others are missing: reading the log again from the graph's position");
             return Err(FeedError::unavailable(why).hint("is each topic with tables in source.url?"));
         }
         self.incomplete = Some((what, since));
@@ -208,7 +208,7 @@ impl TransactionStream for LogStream {
                     self.last = Instant::now();
                     let event = self.style.decode(&record, self.assembler.tables())?;
                     self.assembler.take(&record, event).map_err(|error| record.located(error))?;
-                    self.is_waiting(Some(record.written_unix_ms))?;
+                    self.awaits_changes(Some(record.written_unix_ms))?;
                 }
                 _ if self.assembler.is_undecided() => {
                     if self.last.elapsed() >= self.quiet {
@@ -217,7 +217,7 @@ impl TransactionStream for LogStream {
                 }
                 Next::Nothing => {}
                 Next::End => {
-                    if !self.is_waiting(None)? {
+                    if !self.awaits_changes(None)? {
                         return Ok(None);
                     }
                 }

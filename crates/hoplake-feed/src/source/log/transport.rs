@@ -18,7 +18,7 @@ pub(super) struct Record {
     pub(super) before: String,
     /// See above.
     pub(super) behind: String,
-    /// When it was written, by the clock of its producer or of the log's server. Of no meaning where there is one part.
+    /// When it was written, by the clock of its producer or of the log's server. Not used where there is one part.
     pub(super) written_unix_ms: i64,
     pub(super) value: Bytes,
     /// Whether it is a line, which may have been written in part.
@@ -49,8 +49,8 @@ pub(super) enum Next {
     End,
 }
 
-/// The records of a log: of each part in their order, and of several parts by when they were written. A record may come before one that was
-/// written earlier, but not by a second or more ([`SAME_RUN_MS`]), or a change could be passed over that a killed producer did not repeat.
+/// The records of a log: each part in its order, and several parts merged by time. A record must not be returned before one of another part that
+/// was written [`SAME_RUN_MS`] or more before it, or a change that a killed producer did not repeat could be lost.
 ///
 /// [`SAME_RUN_MS`]: super::assembler::SAME_RUN_MS
 #[async_trait]

@@ -499,16 +499,16 @@ fn why_refused(mapping: &Mapping, operation: &Operation, error: &hoplake::Error,
         let names = mapping.entries_of(&key.table).any(|(_, it)| it.label() == label || labels.contains(&it.label()));
         named && names
     });
+    // Rows name what is there, so it was: a repair need not find it, if a later transaction makes it again.
+    let deleted = "if something else than the feed has deleted it, run the feed with --resnapshot, which puts it back";
     match key {
         Some(key) => format!(
-            "{said}; {} names it, which the database finds by {}, also where the text is another. Let both tables have the same text",
+            "{said}; {} names it, which the database finds by {}, also where the text is another: if it is, let both tables have the same \
+             text; {deleted}",
             key.columns.join(", "),
             key.compared_by
         ),
-        // Rows name what is there, so it was: a repair need not find it, if a later transaction makes it again.
-        None => format!(
-            "{said}; if something else than the feed has deleted it, run the feed with --resnapshot, which puts it back"
-        ),
+        None => format!("{said}; {deleted}"),
     }
 }
 

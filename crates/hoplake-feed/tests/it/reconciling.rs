@@ -77,24 +77,32 @@ pub fn names_what_was_deleted(error: &FeedError) -> bool {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_row_that_names_what_others_deleted_stops_the_feed_and_says_what_helps() {
-    let folder = tempfile::tempdir().unwrap();
     let server = MariaDbServer::start(&[]).unwrap();
-    let sql = |statements: &str| server.sql("test", statements).unwrap();
-    sql(
-        "CREATE TABLE team (id INT PRIMARY KEY, title TEXT); CREATE TABLE note (id INT PRIMARY KEY, team INT, FOREIGN KEY (team) \
-         REFERENCES team (id)); INSERT INTO team VALUES (1, 'a'), (2, 'b'); INSERT INTO note VALUES (1, 1)",
-    );
+    // The database compares the one by value, and the other by a collation that other texts are equal by.
+    for (database, of_key, second) in [("numbers", "INT", Key::Int64(2)), ("texts", "VARCHAR(9)", Key::from("2"))] {
+        server.sql("test", &format!("CREATE DATABASE {database}")).unwrap();
+        names_a_deleted_row(&server, database, of_key, second).await;
+    }
+}
+
+async fn names_a_deleted_row(server: &MariaDbServer, database: &str, of_key: &str, second: Key) {
+    let folder = tempfile::tempdir().unwrap();
+    let sql = |statements: &str| server.sql(database, statements).unwrap();
+    sql(&format!(
+        "CREATE TABLE team (id {of_key} PRIMARY KEY, title TEXT); CREATE TABLE note (id INT PRIMARY KEY, team {of_key}, FOREIGN KEY (team) \
+         REFERENCES team (id)); INSERT INTO team VALUES (1, 'a'), (2, 'b'); INSERT INTO note VALUES (1, 1)"
+    ));
     let path = folder.path().join("graph");
     let text = format!(
         "graph = {path:?}\n[source]\nname = 'hr'\nurl = '{}'\n[stream]\nrows_max = 1\n[[table]]\nname = 'team'\nvertex = {{ label = 'Team' }}\n\
          [[table]]\nname = 'note'\nvertex = {{ label = 'Note' }}\n[[table.edges]]\nlabel = 'of'\ncolumns = 'team'\nto = 'Team'",
-        server.url("test")
+        server.url(database)
     );
     let settings = Settings::parse(&text).unwrap();
     caught_up(&settings).await;
     let graph = Graph::open(path.to_str().unwrap()).await.unwrap();
     let mut commit = graph.begin();
-    commit.push(Operation::DeleteVertex { vertex: VertexRef::new("Team", Key::Int64(2)) });
+    commit.push(Operation::DeleteVertex { vertex: VertexRef::new("Team", second) });
     commit.commit().await.unwrap();
     // The row that changes later makes the vertex again, so that a repair sees nothing that lacks at the end.
     sql("INSERT INTO note VALUES (2, 2)");

@@ -46,10 +46,10 @@ impl Script {
             .any(|statement| matches!(statement, Statement::Traversal(traversal, _) if traversal.calls()))
     }
 
-    /// How many calls it has, with those of traversals within others.
-    pub fn calls_count(&self) -> usize {
+    /// How many calls and arguments it has, with those within others.
+    pub fn size(&self) -> usize {
         let count = |statement: &Statement| match statement {
-            Statement::Traversal(traversal, _) => traversal.calls_count(),
+            Statement::Traversal(traversal, _) => traversal.size(),
             _ => 0,
         };
         self.statements.iter().map(count).sum()
@@ -61,10 +61,10 @@ impl Traversal {
         self.steps.first().is_some_and(|step| &*step.name == "call")
     }
 
-    /// How many calls it has, with those of traversals within it.
-    pub fn calls_count(&self) -> usize {
+    /// How many calls and arguments it has, with those within others.
+    pub fn size(&self) -> usize {
         let mut count = 0;
-        let mut add = |part| count += usize::from(matches!(part, Part::Call(_)));
+        let mut add = |_| count += 1;
         visit(&self.source, &mut add);
         visit(&self.steps, &mut add);
         count

@@ -32,12 +32,27 @@ impl Pace {
     /// # Errors
     /// [`StorageError::Limit`] if the query's time is over.
     pub async fn rest(&mut self, units: u64) -> Result<(), StorageError> {
-        self.worked += units;
-        if self.worked >= PIECE_UNITS {
-            self.worked = 0;
+        if self.ends_piece(units) {
             self.context.check_time()?;
             tokio::task::yield_now().await;
         }
         Ok(())
+    }
+
+    /// The same for work without an await, which has its thread for itself: it looks at the deadline alone.
+    ///
+    /// # Errors
+    /// As [`Self::rest`].
+    pub fn check(&mut self, units: u64) -> Result<(), StorageError> {
+        if self.ends_piece(units) { self.context.check_time() } else { Ok(()) }
+    }
+
+    fn ends_piece(&mut self, units: u64) -> bool {
+        self.worked += units;
+        let ends = self.worked >= PIECE_UNITS;
+        if ends {
+            self.worked = 0;
+        }
+        ends
     }
 }

@@ -53,22 +53,29 @@ const RESULTS_MAX: u64 = 10_000_000;
 /// # Errors
 /// [`Invalid`](ErrorKind::Invalid) with [`Reason::Syntax`] and the place of the mistake.
 pub fn parse(text: &str) -> Result<Script, Error> {
-    let parsed = decode(text.len(), || text::parse(text));
-    parsed.map_err(|error| Error::new(ErrorKind::Invalid, error.to_string()).with_reason(Reason::Syntax))
+    parse_within(text, &QueryContext::new())
+}
+
+/// As [`parse`], as a part of a query's work: it ends at its deadline.
+///
+/// # Errors
+/// As [`parse`], and [`Limit`](ErrorKind::Limit) at the deadline.
+pub fn parse_within(text: &str, context: &QueryContext) -> Result<Script, Error> {
+    Ok(decode(text.len(), || text::parse_within(text, context))?)
 }
 
 /// What a request in GraphBinary or GraphSON takes while it is decoded and after that, as a multiple of its bytes. Measured are 25 for nulls
 /// of GraphBinary, which take two bytes, and 44 for steps and numbers of GraphSON.
 pub const DECODED_FACTOR: u64 = 50;
 
-/// The same for [`parameters`]: measured are 96 for entries of four bytes, such as `a:1,`.
+/// The same for [`parameters_within`]: measured are 96 for entries of four bytes, such as `a:1,`.
 pub const PARAMETERS_FACTOR: u64 = 100;
 
 /// A text of which reading and planning takes more than a millisecond or two.
 const LARGE_TEXT_BYTES: usize = 32 << 10;
 
-/// A script of more calls is [large](is_large).
-const LARGE_CALLS: usize = 2_000;
+/// A script of more calls and arguments is [large](is_large).
+const LARGE_SIZE: usize = 2_000;
 
 /// Reads a message of so many bytes, or a part of one, without holding up the tasks that share the thread.
 pub fn decode<T>(bytes: usize, read: impl FnOnce() -> T) -> T {
@@ -84,15 +91,15 @@ fn beside_others<T>(is_long: bool, work: impl FnOnce() -> T) -> T {
 
 /// Whether planning a script takes more than a millisecond or two.
 pub fn is_large(script: &Script) -> bool {
-    script.calls_count() > LARGE_CALLS
+    script.size() > LARGE_SIZE
 }
 
 /// The values of names as drivers of TinkerPop 4 write them: a map in the language itself, as in `[code: 'AUS', most: 3]`.
 ///
 /// # Errors
-/// [`Invalid`](ErrorKind::Invalid) if it is not a map of names to values.
-pub fn parameters(text: &str) -> Result<Vec<Named>, Error> {
-    Ok(decode(text.len(), || hoplake_gremlin::plan::parameters(text))?)
+/// [`Invalid`](ErrorKind::Invalid) if it is not a map of names to values; [`Limit`](ErrorKind::Limit) at the query's deadline.
+pub fn parameters_within(text: &str, context: &QueryContext) -> Result<Vec<Named>, Error> {
+    Ok(decode(text.len(), || hoplake_gremlin::plan::parameters(text, context))?)
 }
 
 /// Makes a plan of a traversal. Nothing is read. A call of a prepared query needs the graph that has it: [`Transaction::plan`].
@@ -118,7 +125,7 @@ fn lowered(
     queries: &hoplake_format::PreparedQueries,
     context: &QueryContext,
 ) -> Result<Plan, Error> {
-    let is_long = traversal.calls_count() > LARGE_CALLS;
+    let is_long = traversal.size() > LARGE_SIZE;
     let plan = || hoplake_gremlin::plan::lower_within(traversal, names, queries, context);
     Ok(beside_others(is_long, plan)?)
 }

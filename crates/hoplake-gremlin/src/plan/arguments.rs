@@ -1,6 +1,9 @@
 //! Arguments of calls, read as the types that steps take.
 
+use std::cell::RefCell;
+
 use bigdecimal::ToPrimitive;
+use hoplake_storage::{Pace, QueryContext};
 use uuid::Uuid;
 
 use super::{Given, Name, Names, Predicate, Steps, lower::Lowering, predicate::Pattern};
@@ -15,6 +18,9 @@ use crate::{
 };
 
 type Lowered<T> = Result<T, GremlinError>;
+
+/// Units of work that an argument is.
+const ARGUMENT_UNITS: u64 = 8;
 
 /// A call whose arguments are taken one after another.
 pub(super) struct Arguments<'a> {
@@ -72,7 +78,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    pub(super) fn text(&mut self, names: &Names<'_>, what: &str) -> Lowered<Name> {
+    pub(super) fn text(&mut self, names: &Bindings<'_>, what: &str) -> Lowered<Name> {
         let argument = self.need(what)?;
         match names.value(argument)? {
             Value::Text(text) => Ok(text.into()),
@@ -81,7 +87,7 @@ impl<'a> Arguments<'a> {
     }
 
     /// A text, or `null`.
-    pub(super) fn text_or_null(&mut self, names: &Names<'_>, what: &str) -> Lowered<Option<Box<str>>> {
+    pub(super) fn text_or_null(&mut self, names: &Bindings<'_>, what: &str) -> Lowered<Option<Box<str>>> {
         let argument = self.need(what)?;
         match names.value(argument)? {
             Value::Text(text) => Ok(Some(text)),
@@ -91,7 +97,7 @@ impl<'a> Arguments<'a> {
     }
 
     /// All that are left, as names.
-    pub(super) fn texts(&mut self, names: &Names<'_>, what: &str) -> Lowered<Vec<Name>> {
+    pub(super) fn texts(&mut self, names: &Bindings<'_>, what: &str) -> Lowered<Vec<Name>> {
         let mut all = Vec::with_capacity(self.left.len());
         while self.first().is_some() {
             all.push(self.text(names, what)?);
@@ -100,7 +106,7 @@ impl<'a> Arguments<'a> {
     }
 
     /// All that are left, as names of properties: `null` is none.
-    pub(super) fn properties(&mut self, names: &Names<'_>) -> Lowered<Vec<Name>> {
+    pub(super) fn properties(&mut self, names: &Bindings<'_>) -> Lowered<Vec<Name>> {
         let mut all = Vec::with_capacity(self.left.len());
         while self.first().is_some() {
             // A name that no property has: without any name, all are meant.
@@ -110,7 +116,7 @@ impl<'a> Arguments<'a> {
         Ok(all)
     }
 
-    pub(super) fn integer(&mut self, names: &Names<'_>, what: &str) -> Lowered<i64> {
+    pub(super) fn integer(&mut self, names: &Bindings<'_>, what: &str) -> Lowered<i64> {
         let argument = self.need(what)?;
         match names.value(argument)? {
             Value::Number(number) => match &number {
@@ -128,7 +134,7 @@ impl<'a> Arguments<'a> {
     }
 
     /// All that are left as values, those of lists one by one.
-    pub(super) fn flat_values(&mut self, names: &Names<'_>) -> Lowered<Vec<Value>> {
+    pub(super) fn flat_values(&mut self, names: &Bindings<'_>) -> Lowered<Vec<Value>> {
         let mut all = Vec::new();
         for argument in self.rest() {
             match names.value(argument)? {
@@ -144,16 +150,22 @@ impl<'a> Arguments<'a> {
 ///
 /// # Errors
 /// [`GremlinError::Invalid`] if it is not a map of names to values.
-pub fn parameters(text: &str) -> Result<Vec<Named>, GremlinError> {
+/// A limit, at the deadline of the query.
+pub fn parameters(text: &str, context: &QueryContext) -> Result<Vec<Named>, GremlinError> {
     let wrong = |why: &str| GremlinError::invalid(format!("the parameters are not a map of names to values: {why}"));
     // Whatever else the text is, it is no single argument of a step then.
-    let script = crate::text::parse(&format!("g.inject({text})")).map_err(|error| wrong(&error.to_string()))?;
+    let script = crate::text::parse_within(&format!("g.inject({text})"), context).map_err(|error| match error {
+        GremlinError::Syntax(why) => wrong(&why),
+        other => other,
+    })?;
     let [Statement::Traversal(traversal, Terminal::All)] = &script.statements[..] else {
         return Err(wrong("it has steps"));
     };
     let [Call { arguments, .. }] = &traversal.steps[..] else { return Err(wrong("it has steps")) };
     let [argument @ Argument::Map(_)] = &arguments[..] else { return Err(wrong("write [name: 'Ann']")) };
-    let Value::Map(entries) = Names::default().value(argument)? else { return Err(wrong("write [name: 'Ann']")) };
+    let pace = RefCell::new(context.pace());
+    let bindings = Bindings::new(Names::default(), &pace);
+    let Value::Map(entries) = bindings.value(argument)? else { return Err(wrong("write [name: 'Ann']")) };
     let named = |(key, value)| match key {
         Value::Text(name) => Ok((name, value)),
         other => Err(wrong(&format!("{other} is not a name"))),
@@ -161,16 +173,28 @@ pub fn parameters(text: &str) -> Result<Vec<Named>, GremlinError> {
     entries.into_iter().map(named).collect()
 }
 
-impl Names<'_> {
+/// The values of names, and the pace at which arguments become values: a text of a megabyte has half a million of them.
+#[derive(Clone, Copy)]
+pub(super) struct Bindings<'a> {
+    pub(super) names: Names<'a>,
+    pace: &'a RefCell<Pace>,
+}
+
+impl<'a> Bindings<'a> {
+    pub(super) fn new(names: Names<'a>, pace: &'a RefCell<Pace>) -> Self {
+        Self { names, pace }
+    }
+
     /// The value of an argument, with the values of names in it.
     pub(super) fn value(&self, argument: &Argument) -> Lowered<Value> {
+        self.pace.borrow_mut().check(ARGUMENT_UNITS)?;
         let all = |arguments: &[Argument]| arguments.iter().map(|it| self.value(it)).collect::<Lowered<Vec<_>>>();
         Ok(match argument {
             Argument::Literal(literal) => literal.clone().into(),
             Argument::Now => Value::DateTime(Moment::now()),
             Argument::RandomUuid => Value::Uuid(Uuid::new_v4()),
             Argument::List(items) => Value::List(all(items)?),
-            Argument::Name(name) => match self.get(name) {
+            Argument::Name(name) => match self.names.get(name) {
                 Some(value) => value.clone(),
                 None => {
                     return Err(GremlinError::invalid(format!(

@@ -1,12 +1,12 @@
 //! `call(…)`: the steps of a prepared query, at the beginning of a traversal.
 
-use std::collections::HashSet;
+use std::{cell::RefCell, collections::HashSet};
 
 use hoplake_format::{PreparedQueries, QueryEdition};
 
 use super::{
     Names, StepKind, Steps,
-    arguments::Arguments,
+    arguments::{Arguments, Bindings},
     lower::{Lowered, Lowering, only},
     work::Work,
 };
@@ -85,8 +85,9 @@ impl Lowering<'_> {
     fn called(&mut self, name: &str, edition: &QueryEdition, given: Vec<Named>) -> Lowered<Steps> {
         let bound = prepared::bind(name, edition, given)?;
         let traversal = prepared::traversal(name, edition)?;
+        let pace = RefCell::new(self.work.context().pace());
         let mut inner = Lowering {
-            names: Names(&bound),
+            names: Bindings::new(Names(&bound), &pace),
             settings: std::mem::take(&mut self.settings),
             refuses_unlabelled: self.refuses_unlabelled,
             reserved: std::mem::take(&mut self.reserved),
@@ -96,7 +97,7 @@ impl Lowering<'_> {
             work: Work::new(self.work.context())?,
         };
         inner.settings.varies |= traversal.varies();
-        inner.work.copies(&traversal, &inner.names)?;
+        inner.work.copies(&traversal, Names(&bound))?;
         traversal.source.iter().try_for_each(|call| inner.configure(call))?;
         let steps = inner.steps(&traversal.steps)?;
         let Lowering { settings, refuses_unlabelled, reserved, restrictions, seen, collecting, work, names: _ } = inner;

@@ -2,8 +2,8 @@
 
 use super::{
     By, Choice, Conversion, Formula, ListStep, Name, Predicate, Quantifier, Reaches, Reduction, StepKind,
-    arguments::Arguments,
-    lower::{Lowered, Lowering, Names},
+    arguments::{Arguments, Bindings},
+    lower::{Lowered, Lowering},
     modulators::Modulators,
 };
 use crate::{
@@ -302,14 +302,19 @@ impl Lowering<'_> {
     }
 }
 
-fn ids(arguments: &mut Arguments<'_>, names: &Names<'_>) -> Lowered<Option<Vec<Value>>> {
+fn ids(arguments: &mut Arguments<'_>, names: &Bindings<'_>) -> Lowered<Option<Vec<Value>>> {
     match arguments.len() {
         0 => Ok(None),
         _ => arguments.flat_values(names).map(Some),
     }
 }
 
-fn hop(direction: Direction, reaches: Reaches, arguments: &mut Arguments<'_>, names: &Names<'_>) -> Lowered<StepKind> {
+fn hop(
+    direction: Direction,
+    reaches: Reaches,
+    arguments: &mut Arguments<'_>,
+    names: &Bindings<'_>,
+) -> Lowered<StepKind> {
     Ok(StepKind::Hop(direction, arguments.texts(names, "the label of edges")?, reaches))
 }
 
@@ -321,7 +326,7 @@ fn direction(arguments: &mut Arguments<'_>) -> Lowered<Direction> {
 }
 
 /// One of some values, or a predicate.
-fn one_of(arguments: &mut Arguments<'_>, names: &Names<'_>) -> Lowered<Predicate> {
+fn one_of(arguments: &mut Arguments<'_>, names: &Bindings<'_>) -> Lowered<Predicate> {
     match arguments.rest() {
         [] => Err(arguments.wrong("needs a value or a predicate")),
         [predicate @ Argument::Predicate(_)] => names.predicate(predicate),
@@ -338,7 +343,7 @@ fn one_of(arguments: &mut Arguments<'_>, names: &Names<'_>) -> Lowered<Predicate
     }
 }
 
-fn range(name: &str, arguments: &mut Arguments<'_>, names: &Names<'_>) -> Lowered<StepKind> {
+fn range(name: &str, arguments: &mut Arguments<'_>, names: &Bindings<'_>) -> Lowered<StepKind> {
     let scope = arguments.scope();
     let positive = |number: i64| u64::try_from(number).ok();
     let (low, high) = match name {
@@ -360,7 +365,7 @@ fn operator(arguments: &mut Arguments<'_>) -> Lowered<Operator> {
     }
 }
 
-fn side_effect(arguments: &mut Arguments<'_>, names: &Names<'_>) -> Lowered<Option<Name>> {
+fn side_effect(arguments: &mut Arguments<'_>, names: &Bindings<'_>) -> Lowered<Option<Name>> {
     match arguments.len() {
         0 => Ok(None),
         _ => arguments.text(names, "the name of a side effect").map(Some),

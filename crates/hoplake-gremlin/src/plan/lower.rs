@@ -3,14 +3,14 @@
 //!
 //! **Whatever is not supported is refused here, by name, before anything is read.**
 
-use std::{collections::HashSet, sync::Arc};
+use std::{cell::RefCell, collections::HashSet, sync::Arc};
 
 use hoplake_format::PreparedQueries;
 use hoplake_storage::QueryContext;
 
 use super::{
     Collects, Name, NewKey, NewProperty, Paths, Plan, Settings, Step, StepKind, Steps,
-    arguments::Arguments,
+    arguments::{Arguments, Bindings},
     modulators::{Modulators, is_modulator, is_of_loop},
     strategies::Restrictions,
     work::Work,
@@ -62,8 +62,9 @@ pub fn lower_within(
     queries: &PreparedQueries,
     context: &QueryContext,
 ) -> Result<Plan, GremlinError> {
+    let pace = RefCell::new(context.pace());
     let mut lowering = Lowering {
-        names,
+        names: Bindings::new(names, &pace),
         settings: Settings { varies: traversal.varies(), ..Settings::default() },
         refuses_unlabelled: false,
         reserved: Vec::new(),
@@ -72,7 +73,7 @@ pub fn lower_within(
         collecting: HashSet::new(),
         work: Work::new(context)?,
     };
-    lowering.work.copies(traversal, &names)?;
+    lowering.work.copies(traversal, names)?;
     traversal.source.iter().try_for_each(|call| lowering.configure(call))?;
     lowering.work.give_time(lowering.settings.timeout_ms.unwrap_or(0));
     if let Some(first) = traversal.steps.first().filter(|call| !is_start(call) && !begins(call)) {
@@ -102,7 +103,7 @@ pub fn lower_within(
 
 /// What is known while a traversal is lowered.
 pub(super) struct Lowering<'a> {
-    pub(super) names: Names<'a>,
+    pub(super) names: Bindings<'a>,
     pub(super) settings: Settings,
     /// Whether hops have to name labels.
     pub(super) refuses_unlabelled: bool,

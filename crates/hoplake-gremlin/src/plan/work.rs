@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use hoplake_storage::{MemoryHold, PIECE_UNITS, QueryContext};
+use hoplake_storage::{MemoryHold, Pace, QueryContext};
 
 use super::Names;
 use crate::{
@@ -33,15 +33,14 @@ const STEP_UNITS: u64 = 16;
 pub(super) struct Work {
     context: QueryContext,
     hold: MemoryHold,
-    /// Since the deadline was last looked at.
-    worked: u64,
+    pace: Pace,
     /// Why there is no more of it.
     failure: Option<GremlinError>,
 }
 
 impl Work {
     pub(super) fn new(context: &QueryContext) -> Result<Self, GremlinError> {
-        Ok(Self { context: context.clone(), hold: context.hold(0)?, worked: 0, failure: None })
+        Ok(Self { context: context.clone(), hold: context.hold(0)?, pace: context.pace(), failure: None })
     }
 
     pub(super) fn context(&self) -> &QueryContext {
@@ -63,10 +62,8 @@ impl Work {
 
     /// Notes steps that are looked at. After a failure there is nothing more to do.
     pub(super) fn looks_at(&mut self, steps: usize) -> bool {
-        self.worked += 1 + steps as u64 * STEP_UNITS;
-        if self.worked >= PIECE_UNITS && self.failure.is_none() {
-            self.worked = 0;
-            self.failure = self.context.check_time().err().map(Into::into);
+        if self.failure.is_none() {
+            self.failure = self.pace.check(1 + steps as u64 * STEP_UNITS).err().map(Into::into);
         }
         self.failure.is_none()
     }
@@ -85,7 +82,7 @@ impl Work {
     ///
     /// # Errors
     /// A limit, if they do not fit the query's memory; that there are too many names.
-    pub(super) fn copies(&mut self, traversal: &Traversal, names: &Names<'_>) -> Result<(), GremlinError> {
+    pub(super) fn copies(&mut self, traversal: &Traversal, names: Names<'_>) -> Result<(), GremlinError> {
         let count = names.0.len();
         if count > NAMES_MAX {
             return Err(GremlinError::invalid(format!(
@@ -176,5 +173,32 @@ mod tests {
         let names: Vec<Named> = (0..=NAMES_MAX).map(|number| (format!("n{number}").into(), 1.into())).collect();
         assert!(planned("g.inject(n1)", &names, 1 << 30).unwrap_err().contains("1000 is the most"));
         planned("g.inject(n1)", &names[1..], 1 << 30).unwrap();
+    }
+
+    /// Wherever an argument may stand, making its value ends with the query.
+    #[test]
+    fn arguments_are_lowered_until_the_deadline() {
+        let many = "1, ".repeat(10_000);
+        for query in [
+            format!("g.inject({many}1)"),
+            format!("g.inject([{many}1])"),
+            format!("g.inject({{{many}1}})"),
+            format!("g.inject([{}a: 1])", "a: 1, ".repeat(10_000)),
+            format!("g.V().has('name', within({many}1))"),
+            format!("g.V().where(__.values('name').is(within([{many}1])))"),
+            format!("g.withSideEffect('s', [{many}1]).V()"),
+            format!("g.V({many}1)"),
+            format!("g.addV('a').property('list', [{many}1])"),
+            format!("g.V().out({}'a')", "'a', ".repeat(10_000)),
+            format!("g.call('many', [x: [{many}1]])"),
+        ] {
+            let short: String = query.chars().take(60).collect();
+            let script = text::parse(&query).unwrap();
+            let Statement::Traversal(traversal, _) = &script.statements[0] else { panic!("{query}") };
+            let context = QueryContext::new();
+            context.give_time(Some(0));
+            let error = lower_within(traversal, Names::default(), &PreparedQueries::default(), &context);
+            assert!(error.expect_err(&short).to_string().contains("0 ms"), "{short}");
+        }
     }
 }

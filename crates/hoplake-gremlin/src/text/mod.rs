@@ -16,7 +16,9 @@ mod tests;
 
 use std::fmt;
 
-use crate::script::Script;
+use hoplake_storage::QueryContext;
+
+use crate::{error::GremlinError, script::Script};
 
 /// How deep traversals, collections and predicates may nest.
 pub const DEPTH_MAX: usize = 128;
@@ -34,6 +36,17 @@ pub const DEPTH_MAX: usize = 128;
 /// [`SyntaxError`] if it is not Gremlin, or nests deeper than [`DEPTH_MAX`].
 pub fn parse(text: &str) -> Result<Script, SyntaxError> {
     parser::Parser::new(text)?.script()
+}
+
+/// As [`parse`], as a part of a query's work: it ends at its deadline.
+///
+/// # Errors
+/// [`GremlinError::Syntax`] as [`parse`], and the query's limit.
+pub fn parse_within(text: &str, context: &QueryContext) -> Result<Script, GremlinError> {
+    let mut parser = parser::Parser::new(text)?.at_pace(context.pace());
+    let script = parser.script();
+    parser.late()?;
+    Ok(script?)
 }
 
 /// What is wrong with a text, and where.

@@ -1,5 +1,6 @@
 //! Statements, calls and arguments.
 
+use hoplake_storage::{Pace, StorageError};
 use uuid::Uuid;
 
 use super::{
@@ -14,6 +15,9 @@ use crate::{
     tokens::{Cardinality, Token},
 };
 
+/// Units of work that a word is.
+const WORD_UNITS: u64 = 4;
+
 /// The items of all lists that ranges such as `1..5` stand for, at most: a few letters make thousands of them.
 const RANGE_MAX: u64 = 10_000;
 
@@ -25,6 +29,10 @@ pub struct Parser<'a> {
     depth: usize,
     /// Items that ranges may still have.
     range_left: u64,
+    /// That of the query that reads it.
+    pace: Option<Pace>,
+    /// Why the query has no more time.
+    late: Option<StorageError>,
 }
 
 type Parsed<T> = Result<T, SyntaxError>;
@@ -33,10 +41,19 @@ impl<'a> Parser<'a> {
     pub fn new(text: &'a str) -> Parsed<Self> {
         let mut lexer = Lexer::new(text);
         let (word, begin) = lexer.next()?;
-        Ok(Self { lexer, word, begin, depth: 0, range_left: RANGE_MAX })
+        Ok(Self { lexer, word, begin, depth: 0, range_left: RANGE_MAX, pace: None, late: None })
     }
 
-    pub fn script(mut self) -> Parsed<Script> {
+    pub fn at_pace(self, pace: Pace) -> Self {
+        Self { pace: Some(pace), ..self }
+    }
+
+    /// Whether it ended at the deadline, and not at what is wrong with the text.
+    pub fn late(&mut self) -> Result<(), StorageError> {
+        self.late.take().map_or(Ok(()), Err)
+    }
+
+    pub fn script(&mut self) -> Parsed<Script> {
         let mut statements = Vec::new();
         loop {
             while self.takes(';')? {}
@@ -485,6 +502,10 @@ impl<'a> Parser<'a> {
     }
 
     fn advance(&mut self) -> Parsed<()> {
+        if let Some(Err(late)) = self.pace.as_mut().map(|pace| pace.check(WORD_UNITS)) {
+            self.late = Some(late);
+            return Err(self.wrong("the time of the query is over"));
+        }
         (self.word, self.begin) = self.lexer.next()?;
         Ok(())
     }

@@ -1,9 +1,11 @@
 //! The parser against texts, each with what it says, and against texts that are wrong.
 
+use hoplake_storage::QueryContext;
 use proptest::prelude::*;
 
-use super::{DEPTH_MAX, parse};
+use super::{DEPTH_MAX, parse, parse_within};
 use crate::{
+    error::GremlinError,
     literal::{Literal, Number},
     script::{Argument, Call, Predicate, Statement, Terminal, Test, Transaction},
     tokens::{Cardinality, Order, T, Token},
@@ -277,4 +279,37 @@ fn word() -> impl Strategy<Value = &'static str> {
         "é",
         "\u{1f600}",
     ])
+}
+
+/// Whatever a text is made of, reading it ends with the query.
+#[test]
+fn reading_ends_at_the_deadline() {
+    let many = |begin: &str, part: &str, end: &str| format!("{begin}{}{end}", part.repeat(20_000));
+    let texts = [
+        many("g.V()", ".id()", ""),
+        many("g.V().union(", "out(),", "in())"),
+        many("g.inject(", "1,", "1)"),
+        many("g.inject(", "'a',", "'a')"),
+        many("g.inject(", "a,", "a)"),
+        many("g.inject(", "null,", "null)"),
+        many("g.inject(", "T.id,", "T.id)"),
+        many("g.inject([", "[],", "[]])"),
+        many("g.inject({", "1,", "1})"),
+        many("g.inject([", "a:1,", "a:1])"),
+        many("g.V().has('a', within(", "1,", "1))"),
+        many("g.V().has('a', gt(1)", ".and(gt(1))", ")"),
+        many("g.V().with('a', ", "", "1)") + &".with('a', 1)".repeat(20_000),
+        many("", "g.V();", "g.V()"),
+        many("g", ";", ";g.V()"),
+    ];
+    for text in &texts {
+        let context = QueryContext::new();
+        parse_within(text, &context).unwrap_or_else(|error| panic!("{}: {error}", &text[..40]));
+        context.give_time(Some(0));
+        let error = parse_within(text, &context).expect_err(&text[..40]).to_string();
+        assert!(error.contains("0 ms"), "{}: {error}", &text[..40]);
+    }
+    // What is wrong is still said.
+    let error = parse_within("g.V(", &QueryContext::new()).unwrap_err();
+    assert!(matches!(error, GremlinError::Syntax(_)), "{error}");
 }

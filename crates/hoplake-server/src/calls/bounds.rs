@@ -71,6 +71,14 @@ impl Bounds {
         self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 
+    /// That the deadline is not past.
+    ///
+    /// # Errors
+    /// [`Reason::Time`].
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        if self.is_over() { Err(self.time_is_over()) } else { Ok(()) }
+    }
+
     /// The failure that the deadline has passed.
     pub(crate) fn time_is_over(&self) -> Failure {
         let took = self.begun.elapsed().as_millis();

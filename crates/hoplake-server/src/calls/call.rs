@@ -152,6 +152,8 @@ impl Call {
         self.check_token()?;
         let service = self.service.clone();
         self.limit_time(service.settings.limits.time_ms);
+        // A permit that is there at once would not notice.
+        self.bounds.check()?;
         // The wait is bounded by the deadline: a permit that comes later would be of no use to the client.
         let permit = self.bounded(gate(&service).admit()).await?;
         // Kept by the visit, not by the call: an answer that is still being sent is a query that is still running.

@@ -11,9 +11,9 @@ use std::{
 
 use futures::{FutureExt, future::BoxFuture};
 use hoplake::{
-    Committed, QueryContext,
+    Committed, MemoryHold, QueryContext,
     gremlin::{
-        Names, Plan, Results, Transaction, Wanted, is_large, plan_within,
+        Names, Plan, Results, Transaction, Wanted, is_large, parse_within, plan_within,
         script::{Script, Statement, Terminal, Transaction as Verb},
         value::{Key, Value},
         value_bytes,
@@ -81,7 +81,8 @@ pub(crate) trait GremlinResults: Send {
 
 /// What a statement does.
 enum Stage {
-    Run(Box<Plan>, Terminal),
+    /// What the plan takes is held until it runs, which holds it again.
+    Run(Box<Plan>, Terminal, MemoryHold),
     Verb(Verb),
     Nothing,
 }
@@ -124,19 +125,16 @@ pub(crate) async fn run_gremlin(
             stages
         }
     };
-    if let [Stage::Run(plan, terminal)] = &stages[..]
-        && !is_session
-        && !plan.writes()
-        && !plan.settings.varies
-    {
-        return run_kept(call, asked, work, (plan, *terminal), results).await;
-    }
     let last = stages.len().saturating_sub(1);
-    for (number, stage) in stages.iter().enumerate() {
+    for (number, stage) in stages.into_iter().enumerate() {
         match stage {
-            Stage::Run(plan, terminal) => {
-                let terminal = if number == last { Some(*terminal) } else { None };
-                run(call, asked, work, (plan, terminal), results).await?;
+            Stage::Run(plan, terminal, hold) => {
+                drop(hold);
+                if last == 0 && !is_session && !plan.writes() && !plan.settings.varies {
+                    return run_kept(call, asked, work, (&plan, terminal), results).await;
+                }
+                let terminal = if number == last { Some(terminal) } else { None };
+                run(call, asked, work, (&plan, terminal), results).await?;
             }
             Stage::Verb(Verb::Commit) => commit(call, work.take()).await?,
             Stage::Verb(Verb::Rollback) => *work = None,
@@ -202,15 +200,30 @@ async fn run_kept(
 
 impl Stage {
     fn writes(&self) -> bool {
-        matches!(self, Self::Run(plan, _) if plan.writes())
+        matches!(self, Self::Run(plan, ..) if plan.writes())
     }
+}
+
+/// The work of reading and planning what a call asks, which takes its memory and its time.
+pub(crate) fn reading(call: &mut Call, asked: &Asked) -> QueryContext {
+    call.limit_time(asked.time_ms);
+    call.limit_time(call.service.settings.limits.time_ms);
+    let limits = call.limits(asked);
+    let context = QueryContext::within(&call.memory);
+    context.give_time(limits.timeout.map(|left| left.as_millis() as u64));
+    context
+}
+
+/// Reads a text as a part of a call.
+pub(crate) fn parse(call: &mut Call, text: &str, asked: &Asked) -> Result<Script, Failure> {
+    let context = reading(call, asked);
+    parse_within(text, &context).map_err(|error| call.bounds.judge_limit(error.into()))
 }
 
 /// Plans all statements, before anything is done; those that call prepared queries on the graph of a transaction.
 fn stages(call: &mut Call, asked: &GremlinQuery, transaction: Option<&Transaction>) -> Result<Vec<Stage>, Failure> {
     let names = Names(&asked.names);
-    call.limits(&asked.limits);
-    let context = QueryContext::within(&call.memory);
+    let context = reading(call, &asked.limits);
     let mut stages = Vec::with_capacity(asked.script.statements.len());
     for statement in &asked.script.statements {
         stages.push(match statement {
@@ -222,7 +235,10 @@ fn stages(call: &mut Call, asked: &GremlinQuery, transaction: Option<&Transactio
                 };
                 let plan = plan.map_err(|error| call.bounds.judge_limit(error.into()))?;
                 call.limit_time(plan.settings.timeout_ms.unwrap_or(0));
-                Stage::Run(Box::new(plan), *terminal)
+                // A text of a megabyte may have a hundred thousand statements, none of which takes long.
+                call.bounds.check()?;
+                let hold = call.memory.hold(plan.settings.plan_bytes)?;
+                Stage::Run(Box::new(plan), *terminal, hold)
             }
             Statement::Transaction(verb) => Stage::Verb(*verb),
             Statement::Nothing => Stage::Nothing,
@@ -349,7 +365,7 @@ struct Keeping<'a> {
     filling: Option<Filling<'a>>,
     collected: Vec<(Value, u64)>,
     bytes: u64,
-    hold: hoplake::MemoryHold,
+    hold: MemoryHold,
 }
 
 impl<'a> Keeping<'a> {
@@ -399,7 +415,7 @@ struct Taking<'a> {
     results: &'a mut Results,
     batch: usize,
     /// For results that are kept to know them again.
-    hold: hoplake::MemoryHold,
+    hold: MemoryHold,
     memory: hoplake::MemoryBudget,
 }
 

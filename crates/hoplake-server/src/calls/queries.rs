@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use super::{
     Asked, Call, GraphRef, Part, Parts,
     changes::unknown_if_ended,
-    gremlin::{Answered, GremlinQuery, GremlinResults, run_gremlin},
+    gremlin::{Answered, GremlinQuery, GremlinResults, parse, run_gremlin},
 };
 use crate::{
     catalog::OpenGraph,
@@ -120,7 +120,8 @@ pub(crate) async fn dynamic_query(
 ) -> Result<Answered, Failure> {
     // Before the text is read, which takes the time of who has no token.
     call.check_token()?;
-    run(call, (graph, limits), gremlin::parse(text)?, None, names, parts).await
+    let script = parse(call, text, &limits)?;
+    run(call, (graph, limits), script, None, names, parts).await
 }
 
 async fn run(

@@ -50,7 +50,7 @@ use super::{
     wire::{Watch, Watched},
 };
 use crate::{
-    calls::{Call, GremlinResults, Protocol, REQUEST_ID, Service, is_trusted, run_gremlin},
+    calls::{Call, GremlinResults, Protocol, REQUEST_ID, Service, is_trusted, parse, run_gremlin},
     doors::{Connection, Visit, no_memory},
     failure::{Failure, Reason},
 };
@@ -502,7 +502,8 @@ async fn run(
         }
         return Ok(());
     }
-    let query = query_of(request, op, &call.service.settings.gremlin)?;
+    let service = call.service.clone();
+    let query = query_of(request, op, &service.settings.gremlin, |text, limits| parse(call, text, limits))?;
     answer.batch = query.batch;
     call.limit_time(query.limits.time_ms);
     match &mut turn {

@@ -5,7 +5,7 @@ use hoplake::gremlin::{
     graphbinary, graphson,
     literal::Number,
     message::{Query, Request, Response},
-    parse,
+    script::Script,
     value::Value,
 };
 use serde::Deserialize;
@@ -211,11 +211,16 @@ pub(super) fn session_of(request: &Request) -> Result<Box<str>, Failure> {
     }
 }
 
-/// What is asked, and how many results go into a message.
+/// What is asked, and how many results go into a message. `parse` reads a text within limits.
 ///
 /// # Errors
 /// [`Reason::Invalid`](crate::Reason::Invalid), with the argument.
-pub(super) fn query_of(request: Request, op: Op, settings: &GremlinSettings) -> Result<GremlinQuery, Failure> {
+pub(super) fn query_of(
+    request: Request,
+    op: Op,
+    settings: &GremlinSettings,
+    parse: impl FnOnce(&str, &Asked) -> Result<Script, Failure>,
+) -> Result<GremlinQuery, Failure> {
     let graph = GraphRef { name: graph_of(&request)?, version: 0 };
     let batch = match whole(&request, "batchSize")? {
         None => settings.batch_size,
@@ -232,13 +237,13 @@ pub(super) fn query_of(request: Request, op: Op, settings: &GremlinSettings) -> 
     let Request { query, arguments, .. } = request;
     let bindings = arguments.into_iter().find(|(name, _)| &**name == "bindings").map(|(_, value)| value);
     let names = names_of(bindings.unwrap_or_default())?;
+    let limits = Asked { time_ms, ..Asked::default() };
     let script = match (op, query) {
-        (Op::Eval, Some(Query::Text(text))) => parse(&text)?,
+        (Op::Eval, Some(Query::Text(text))) => parse(&text, &limits)?,
         (Op::Bytecode, Some(Query::Script(script))) => script,
         (Op::Eval, _) => return Err(Failure::invalid("a request `eval` has the argument `gremlin`, which is a text")),
         _ => return Err(Failure::invalid("a request `bytecode` has the argument `gremlin`, which is bytecode")),
     };
-    let limits = Asked { time_ms, ..Asked::default() };
     Ok(GremlinQuery { graph, is_alias: true, script, prepared: None, names, batch, properties, limits })
 }
 
@@ -302,7 +307,8 @@ mod tests {
     }
 
     fn asked(arguments: Vec<(&str, Value)>) -> Result<GremlinQuery, Failure> {
-        query_of(request(arguments), Op::Eval, &GremlinSettings::default())
+        let parse = |text: &str, _: &Asked| Ok(hoplake::gremlin::parse(text)?);
+        query_of(request(arguments), Op::Eval, &GremlinSettings::default(), parse)
     }
 
     #[test]

@@ -232,12 +232,15 @@ async fn run(call: &mut Call, body: JsonBody, bulk_header: bool, results: &mut R
     if body.transaction_id.is_some() {
         return Err(no_transactions());
     }
+    let limits = Asked { time_ms: body.timeout_millis.unwrap_or(0), ..Asked::default() };
     let names = match body.parameters {
         None => Vec::new(),
         Some(Parameters::Text(text)) => {
             let needed = call.visit.request_bytes() + text.len() as u64 * gremlin::PARAMETERS_FACTOR;
             call.visit.hold_request(&call.service.memory, needed).map_err(|full| no_memory(full, needed))?;
-            gremlin::parameters(&text)?
+            let context = calls::reading(call, &limits);
+            let names = gremlin::parameters_within(&text, &context);
+            names.map_err(|error| call.bounds.judge_limit(error.into()))?
         }
         Some(Parameters::Json(json)) => json
             .into_iter()
@@ -249,7 +252,7 @@ async fn run(call: &mut Call, body: JsonBody, bulk_header: bool, results: &mut R
         Some("tokens") => false,
         Some(other) => return Err(Failure::invalid(format!("materializeProperties is all or tokens, not {other:?}"))),
     };
-    let script = gremlin::parse(&body.gremlin)?;
+    let script = calls::parse(call, &body.gremlin, &limits)?;
     // A driver that begins one wants its id, and says something else if it gets none.
     if let [Statement::Transaction(_)] = &script.statements[..] {
         return Err(no_transactions());
@@ -264,7 +267,7 @@ async fn run(call: &mut Call, body: JsonBody, bulk_header: bool, results: &mut R
         names,
         batch: body.batch_size.unwrap_or(RESULTS).clamp(1, RESULTS),
         properties,
-        limits: Asked { time_ms: body.timeout_millis.unwrap_or(0), ..Asked::default() },
+        limits,
     };
     run_gremlin(call, &asked, None, results).await.map(drop)
 }

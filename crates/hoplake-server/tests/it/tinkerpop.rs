@@ -66,6 +66,47 @@ async fn parameters_as_text_count_before_they_are_read() {
     assert_eq!(status, 413, "{refusal}");
 }
 
+/// The plans of all statements of a text are made before the first of them runs.
+#[tokio::test]
+async fn plans_of_many_statements_count() {
+    let folder = sample::in_memory("social").await;
+    let server = Running::start(Settings { memory_bytes_max: 8 << 20, ..settings(&folder) }).await;
+    let asked = |statements: usize| {
+        let body = json!({"gremlin": format!("{}g.inject(2)", "g.inject(1);".repeat(statements))});
+        let server = &server;
+        async move { ask(server, body).await }
+    };
+    assert_eq!(asked(1_000).await.0, 200);
+    // 120 KB take 4 MB as a body, and the plans 10 MB.
+    let (status, refusal) = asked(10_000).await;
+    assert_eq!(status, 422, "{refusal}");
+}
+
+/// A text that takes long to read, to plan or to make values of has no answer after its deadline, whatever it is made of.
+#[tokio::test]
+async fn large_texts_end_at_their_deadline() {
+    let folder = sample::in_memory("social").await;
+    let server = Running::start(settings(&folder)).await;
+    let many = |begin: &str, part: &str, end: &str| format!("{begin}{}{end}", part.repeat(40_000));
+    for query in [
+        many("g.inject(", "1,", "1)"),
+        many("g.inject(", "'a',", "'a')"),
+        many("g.inject([", "1,", "1])"),
+        many("g.inject({", "1,", "1})"),
+        many("g.inject([", "a:1,", "a:1])"),
+        many("g.inject([", "[],", "[]])"),
+        many("g.V().has('age', within(", "1,", "1))"),
+        many("g.union(", "V(),", "V())"),
+        many("", "g.inject(1);", "g.inject(1)"),
+        many("g.inject(1)", ".identity()", ""),
+    ] {
+        let (status, answer) = ask(&server, json!({"gremlin": query, "timeoutMillis": 1})).await;
+        assert_eq!(status, 504, "{}: {answer}", &query[..30]);
+        let (status, answer) = ask(&server, json!({"gremlin": "g.inject(1)"})).await;
+        assert_eq!(status, 200, "{answer}");
+    }
+}
+
 #[tokio::test]
 async fn what_is_wrong_has_a_status() {
     let folder = sample::in_memory("social").await;

@@ -247,7 +247,7 @@ impl From<Value> for Argument {
 }
 
 /// Keeps the place of the first and the entry of the last of those with one key.
-fn without_repeats<T>(entries: Vec<T>, key: impl Fn(&T) -> &Value) -> Vec<T> {
+pub(crate) fn without_repeats<T>(entries: Vec<T>, key: impl Fn(&T) -> &Value) -> Vec<T> {
     let mut places = std::collections::HashMap::with_capacity(entries.len());
     let mut kept = Vec::new();
     for (index, entry) in entries.iter().enumerate() {

@@ -3,7 +3,7 @@
 use hoplake_engine::EngineError;
 use hoplake_storage::StorageError;
 
-use crate::{text::SyntaxError, value::arithmetic::ArithmeticError};
+use crate::value::arithmetic::ArithmeticError;
 
 /// Why a query has no answer.
 #[derive(Debug, thiserror::Error)]
@@ -14,7 +14,7 @@ pub enum GremlinError {
     /// The query cannot mean anything: arguments that a step does not take, a name without a value. Known before anything is read.
     #[error("{0}")]
     Invalid(String),
-    /// A prepared query is not Gremlin.
+    /// A text is not Gremlin.
     #[error("{0}")]
     Syntax(String),
     /// A prepared query is not there, or is called with parameters that it does not take. Known before anything is read.
@@ -40,12 +40,6 @@ pub enum GremlinError {
 impl From<StorageError> for GremlinError {
     fn from(error: StorageError) -> Self {
         Self::Engine(error.into())
-    }
-}
-
-impl From<SyntaxError> for GremlinError {
-    fn from(error: SyntaxError) -> Self {
-        Self::Syntax(error.to_string())
     }
 }
 

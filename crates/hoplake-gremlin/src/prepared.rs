@@ -6,6 +6,7 @@
 //! The text is parsed and planned with each call: that takes microseconds, and conditions are planned with the values that they have.
 
 use hoplake_format::{PreparedQueries, PropertyType, QueryEdition, QueryParameter, ScalarType};
+use hoplake_storage::{MemoryBudget, QueryContext};
 use jiff::civil::{Date, Time};
 
 use crate::{
@@ -13,7 +14,7 @@ use crate::{
     graphson,
     literal::{Literal, Number},
     moment::Moment,
-    plan::{Names, lower},
+    plan::{Names, lower_within},
     script::{Argument, Call, Script, Statement, Terminal, Traversal},
     text,
     value::{Value, to_f64, to_i64},
@@ -21,6 +22,9 @@ use crate::{
 
 /// The longest text, as the manifest has it.
 const TEXT_BYTES_MAX: usize = 16 << 10;
+
+/// What the plan of one may take, which its regular expressions need most of.
+const PLAN_BYTES_MAX: u64 = 64 << 20;
 
 /// A name and its value.
 pub type Named = (Box<str>, Value);
@@ -71,7 +75,9 @@ pub fn check(name: &str, edition: &QueryEdition) -> Result<(), GremlinError> {
         (parameter.name.as_str().into(), default.unwrap_or_else(|| sample(parameter.kind)))
     };
     let names: Vec<Named> = edition.parameters.iter().map(sample).collect();
-    lower(&traversal, Names(&names)).map(drop).map_err(|error| within(name, error))
+    let context = QueryContext::within(&MemoryBudget::new("a prepared query", PLAN_BYTES_MAX));
+    let plan = lower_within(&traversal, Names(&names), &PreparedQueries::default(), &context);
+    plan.map(drop).map_err(|error| within(name, error))
 }
 
 /// Whether a name stands for something else in a text, as `id` stands for `T.id`.
@@ -121,7 +127,7 @@ pub fn bind(name: &str, edition: &QueryEdition, given: Vec<Named>) -> Result<Vec
 
 /// The traversal of a text.
 pub(crate) fn traversal(name: &str, edition: &QueryEdition) -> Result<Traversal, GremlinError> {
-    let script = text::parse(&edition.text).map_err(|error| within(name, error.into()))?;
+    let script = text::parse(&edition.text).map_err(|error| within(name, error))?;
     match <[Statement; 1]>::try_from(script.statements) {
         Ok([Statement::Traversal(traversal, _)]) if traversal.calls() => {
             Err(GremlinError::Invalid(format!("query {name:?} calls a prepared query; it cannot call another")))

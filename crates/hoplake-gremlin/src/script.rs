@@ -11,6 +11,9 @@ use crate::{
     value::Value,
 };
 
+/// How many arguments are as much work as a call.
+const CALL_WEIGHT: usize = 8;
+
 /// All statements of a text; a driver gets the results of the last one.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Script {
@@ -46,10 +49,10 @@ impl Script {
             .any(|statement| matches!(statement, Statement::Traversal(traversal, _) if traversal.calls()))
     }
 
-    /// How many calls and arguments it has, with those within others.
-    pub fn size(&self) -> usize {
+    /// About how long it takes to plan, as a number of arguments.
+    pub fn weight(&self) -> usize {
         let count = |statement: &Statement| match statement {
-            Statement::Traversal(traversal, _) => traversal.size(),
+            Statement::Traversal(traversal, _) => traversal.weight(),
             _ => 0,
         };
         self.statements.iter().map(count).sum()
@@ -61,10 +64,10 @@ impl Traversal {
         self.steps.first().is_some_and(|step| &*step.name == "call")
     }
 
-    /// How many calls and arguments it has, with those within others.
-    pub fn size(&self) -> usize {
+    /// About how long it takes to plan, as a number of arguments.
+    pub fn weight(&self) -> usize {
         let mut count = 0;
-        let mut add = |_| count += 1;
+        let mut add = |part| count += if matches!(part, Part::Call(_)) { CALL_WEIGHT } else { 1 };
         visit(&self.source, &mut add);
         visit(&self.steps, &mut add);
         count

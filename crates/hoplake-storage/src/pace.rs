@@ -3,7 +3,7 @@
 //! A future can only be dropped where it awaits, and a deadline takes effect only where code checks it. A query that
 //! works through millions of edges therefore notes its work on a [`Pace`], in units of some nanoseconds (an edge
 //! decoded, compared or copied). After each piece, about a millisecond, the pace looks at the deadline and gives way to
-//! other tasks.
+//! other tasks. Synchronous work, such as parsing, looks at the deadline alone.
 //!
 //! Pieces are counted, not timed: a clock would make the order of tasks differ from run to run, and a simulation could
 //! not repeat what it found.
@@ -39,7 +39,7 @@ impl Pace {
         Ok(())
     }
 
-    /// The same for work without an await, which has its thread for itself: it looks at the deadline alone.
+    /// The same for synchronous work: it looks at the deadline, and does not give way to other tasks.
     ///
     /// # Errors
     /// As [`Self::rest`].

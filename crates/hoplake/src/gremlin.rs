@@ -74,8 +74,8 @@ pub const PARAMETERS_FACTOR: u64 = 100;
 /// A text of which reading and planning takes more than a millisecond or two.
 const LARGE_TEXT_BYTES: usize = 32 << 10;
 
-/// A script of more calls and arguments is [large](is_large).
-const LARGE_SIZE: usize = 2_000;
+/// A script of more [weight](Script::weight) is [large](is_large).
+const LARGE_WEIGHT: usize = 16_000;
 
 /// Reads a message of so many bytes, or a part of one, without holding up the tasks that share the thread.
 pub fn decode<T>(bytes: usize, read: impl FnOnce() -> T) -> T {
@@ -83,7 +83,7 @@ pub fn decode<T>(bytes: usize, read: impl FnOnce() -> T) -> T {
 }
 
 /// Does long work, such as that of reading a text of a megabyte, without holding up the tasks that share the thread.
-fn beside_others<T>(is_long: bool, work: impl FnOnce() -> T) -> T {
+pub fn beside_others<T>(is_long: bool, work: impl FnOnce() -> T) -> T {
     use tokio::runtime::{Handle, RuntimeFlavor};
     let has_others = || Handle::try_current().is_ok_and(|it| it.runtime_flavor() == RuntimeFlavor::MultiThread);
     if is_long && has_others() { tokio::task::block_in_place(work) } else { work() }
@@ -91,7 +91,7 @@ fn beside_others<T>(is_long: bool, work: impl FnOnce() -> T) -> T {
 
 /// Whether planning a script takes more than a millisecond or two.
 pub fn is_large(script: &Script) -> bool {
-    script.size() > LARGE_SIZE
+    script.weight() > LARGE_WEIGHT
 }
 
 /// The values of names as drivers of TinkerPop 4 write them: a map in the language itself, as in `[code: 'AUS', most: 3]`.
@@ -125,7 +125,7 @@ fn lowered(
     queries: &hoplake_format::PreparedQueries,
     context: &QueryContext,
 ) -> Result<Plan, Error> {
-    let is_long = traversal.size() > LARGE_SIZE;
+    let is_long = traversal.weight() > LARGE_WEIGHT;
     let plan = || hoplake_gremlin::plan::lower_within(traversal, names, queries, context);
     Ok(beside_others(is_long, plan)?)
 }

@@ -30,6 +30,8 @@ pub(super) enum Kind {
     SlowBody,
     HalfHeaders,
     NoGraph,
+    GremlinGrows,
+    GremlinTexts,
     WellBehaved,
     GrpcManyPaths,
     GrpcUnreadStreams,
@@ -41,7 +43,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    pub(super) const ALL: [Self; 18] = [
+    pub(super) const ALL: [Self; 20] = [
         Self::LongPath,
         Self::ManyPaths,
         Self::ManyNeighbors,
@@ -52,6 +54,8 @@ impl Kind {
         Self::SlowBody,
         Self::HalfHeaders,
         Self::NoGraph,
+        Self::GremlinGrows,
+        Self::GremlinTexts,
         Self::WellBehaved,
         Self::GrpcManyPaths,
         Self::GrpcUnreadStreams,
@@ -74,6 +78,8 @@ impl Kind {
             Self::SlowBody => "slow body",
             Self::HalfHeaders => "50 half-sent headers",
             Self::NoGraph => "random graph names",
+            Self::GremlinGrows => "Gremlin: results that grow",
+            Self::GremlinTexts => "Gremlin: texts of 4 MB",
             Self::WellBehaved => "one hop (well-behaved)",
             Self::GrpcManyPaths => "gRPC: paths of 8 hops, all",
             Self::GrpcUnreadStreams => "gRPC: 20 answers of a connection, unread",
@@ -103,6 +109,8 @@ pub(super) async fn once(kind: Kind, target: Target, seed: u64) -> Result<String
             (first..first + count.min(target.vertices)).map(|key| format!("\"Person:{key}\"")).collect();
         format!("{{\"vertices\":[{}],\"hop\":\"both:knows\"}}", names.join(","))
     };
+    // The number of the client, and of its attempt: each begins with another kind.
+    let turn = (seed >> 32) + (seed & 0xffff_ffff);
     let rows = ",\"select\":[\"name\",\"city\"]";
     Ok(match kind {
         Kind::LongPath => http::answer(target, "paths", &walk(20, ",\"limit\":1")).await?,
@@ -115,6 +123,8 @@ pub(super) async fn once(kind: Kind, target: Target, seed: u64) -> Result<String
         Kind::SlowBody => http::slow_body(target).await?,
         Kind::HalfHeaders => http::half_headers(target).await?,
         Kind::NoGraph => http::get(target, &format!("none-{person}-{seed}")).await?,
+        Kind::GremlinGrows => http::answer(target, "gremlin", &query(&growing(turn))).await?,
+        Kind::GremlinTexts => http::answer(target, "gremlin", &query(&large(turn))).await?,
         Kind::WellBehaved => http::answer(target, "traverse", &walk(1, ",\"limit\":10")).await?,
         Kind::GrpcManyPaths => grpc::paths(target, person, 8).await?,
         Kind::GrpcUnreadStreams => grpc::unread_streams(target, first(5_000)).await?,
@@ -124,4 +134,38 @@ pub(super) async fn once(kind: Kind, target: Target, seed: u64) -> Result<String
         Kind::GrpcSilent => grpc::silent(target).await?,
         Kind::GrpcWellBehaved => grpc::neighbors(target, person).await?,
     })
+}
+
+fn query(text: &str) -> String {
+    serde_json::json!({ "gremlin": text }).to_string()
+}
+
+/// A short text whose results grow with each step, of several kinds in turn.
+fn growing(turn: u64) -> String {
+    let letters = "a".repeat(10_000);
+    match turn % 8 {
+        0 => "g.V().both().both().both().fold()".to_owned(),
+        1 => "g.V().both().both().both().path()".to_owned(),
+        2 => "g.V().as('a').both().as('b').both().as('c').select('a','b','c').fold()".to_owned(),
+        3 => "g.V().both().both().fold().product(V().both().both().fold())".to_owned(),
+        4 => format!("g.inject('{letters}').replace('a','{letters}').replace('a','{letters}')"),
+        5 => "g.inject([1,2,3]).repeat(product(identity())).times(6)".to_owned(),
+        6 => "g.V().both().both().group().by(id()).by(both().fold())".to_owned(),
+        _ => format!("g.V().both().both().both().constant('{letters}').aggregate('x').cap('x')"),
+    }
+}
+
+/// A text that takes long to read or to plan, of several kinds in turn.
+fn large(turn: u64) -> String {
+    let many = |begin: &str, part: &str, end: &str| [begin, &part.repeat(3_900_000 / part.len()), end].concat();
+    match turn % 8 {
+        0 => many("g.inject(", "1,", "1)"),
+        1 => many("g.inject(", "'',", "'')"),
+        2 => many("g.inject([", "a:1,", "a:1])"),
+        3 => many("g.inject(", "[],", "[])"),
+        4 => many("g.V().has('name',within(", "1,", "1))"),
+        5 => many("g.union(", "V(),", "V())"),
+        6 => many("g.V()", ".id()", ""),
+        _ => many("", "g.V();", "g.V()"),
+    }
 }

@@ -221,16 +221,16 @@ impl Console<'_> {
         text: &str,
     ) -> anyhow::Result<(Transaction, Shown, Cost, Instant)> {
         let begun = Instant::now();
-        let script = gremlin::parse(text)?;
         let mut query = self.opened.graph.query();
         query.limit(&self.args.limits.limits_with_memory());
+        let script = gremlin::parse_within(text, query.context())?;
         let mut shown = Shown::new(self.shown);
         for statement in &script.statements {
             let Statement::Traversal(traversal, _) = statement else {
                 let hint = "the console has :commit and :rollback";
                 return Err(Failure::usage("a query of the console is a traversal", hint).into());
             };
-            let plan = transaction.plan(traversal, Names(&self.names))?;
+            let plan = transaction.plan_within(traversal, Names(&self.names), query.context())?;
             if plan.writes() && !self.args.commit {
                 let hint = format!("hoplake console {} --commit lets queries change it", self.args.graph.url);
                 return Err(Failure::usage("the query changes the graph", hint).into());

@@ -6,11 +6,14 @@ use std::{
 };
 
 use clap::ValueEnum;
-use hoplake::gremlin::{
-    self, Names, Wanted,
-    script::{Script, Statement},
-    value::Value,
-    value_bytes,
+use hoplake::{
+    QueryContext,
+    gremlin::{
+        self, Names, Wanted,
+        script::{Script, Statement},
+        value::Value,
+        value_bytes,
+    },
 };
 
 use super::limits::LimitArgs;
@@ -90,9 +93,18 @@ impl Args {
     }
 }
 
+impl ResultArgs {
+    /// Reading and planning may take as much as the query that follows.
+    fn planning_context(&self) -> QueryContext {
+        let context = QueryContext::new();
+        self.limits.limits_with_memory().apply(&context);
+        context
+    }
+}
+
 /// Runs the verb.
 pub async fn run(args: &Args) -> anyhow::Result<()> {
-    let script = gremlin::parse(&args.query)?;
+    let script = gremlin::parse_within(&args.query, &args.results.planning_context())?;
     answer(&args.graph, &args.results, &script, &bindings(&args.bindings)?, args.commit).await
 }
 
@@ -118,7 +130,9 @@ pub(super) async fn answer(
     let before = match script.calls() {
         true => None,
         false => {
-            Some(traversals().map(|traversal| gremlin::plan(traversal, Names(names))).collect::<Result<Vec<_>, _>>()?)
+            let context = args.planning_context();
+            let plan = |traversal| gremlin::plan_within(traversal, Names(names), &context);
+            Some(traversals().map(plan).collect::<Result<Vec<_>, _>>()?)
         }
     };
     before.as_deref().map_or(Ok(()), check_writes)?;
@@ -130,7 +144,10 @@ pub(super) async fn answer(
     let mut transaction = if commit { graph.gremlin() } else { graph.gremlin_read_only() };
     let plans = match before {
         Some(plans) => plans,
-        None => traversals().map(|traversal| transaction.plan(traversal, Names(names))).collect::<Result<_, _>>()?,
+        None => {
+            let plan = |traversal| transaction.plan_within(traversal, Names(names), query.context());
+            traversals().map(plan).collect::<Result<_, _>>()?
+        }
     };
     check_writes(&plans)?;
     let last = plans.len().saturating_sub(1);

@@ -3,24 +3,22 @@
 use std::cell::RefCell;
 
 use bigdecimal::ToPrimitive;
-use hoplake_storage::{Pace, QueryContext};
+use hoplake_storage::QueryContext;
 use uuid::Uuid;
 
-use super::{Given, Name, Names, Predicate, Steps, lower::Lowering, predicate::Pattern};
+use super::{Given, Name, Names, Predicate, Steps, lower::Lowering, predicate::Pattern, work::Work};
 use crate::{
+    bytecode::without_repeats,
     error::GremlinError,
     literal::{Literal, Number},
     moment::Moment,
     prepared::Named,
     script::{self, Argument, Call, Statement, Terminal, Test},
     tokens::{GType, Scope, Token},
-    value::Value,
+    value::{Value, Vertex},
 };
 
 type Lowered<T> = Result<T, GremlinError>;
-
-/// Units of work that an argument is.
-const ARGUMENT_UNITS: u64 = 8;
 
 /// A call whose arguments are taken one after another.
 pub(super) struct Arguments<'a> {
@@ -163,8 +161,8 @@ pub fn parameters(text: &str, context: &QueryContext) -> Result<Vec<Named>, Grem
     };
     let [Call { arguments, .. }] = &traversal.steps[..] else { return Err(wrong("it has steps")) };
     let [argument @ Argument::Map(_)] = &arguments[..] else { return Err(wrong("write [name: 'Ann']")) };
-    let pace = RefCell::new(context.pace());
-    let bindings = Bindings::new(Names::default(), &pace);
+    let work = RefCell::new(Work::new(context)?);
+    let bindings = Bindings::new(Names::default(), &work);
     let Value::Map(entries) = bindings.value(argument)? else { return Err(wrong("write [name: 'Ann']")) };
     let named = |(key, value)| match key {
         Value::Text(name) => Ok((name, value)),
@@ -173,21 +171,21 @@ pub fn parameters(text: &str, context: &QueryContext) -> Result<Vec<Named>, Grem
     entries.into_iter().map(named).collect()
 }
 
-/// The values of names, and the pace at which arguments become values: a text of a megabyte has half a million of them.
+/// The values of names, and the work that it is to make values of arguments: a text of a megabyte has half a million of them.
 #[derive(Clone, Copy)]
 pub(super) struct Bindings<'a> {
-    pub(super) names: Names<'a>,
-    pace: &'a RefCell<Pace>,
+    names: Names<'a>,
+    work: &'a RefCell<Work>,
 }
 
 impl<'a> Bindings<'a> {
-    pub(super) fn new(names: Names<'a>, pace: &'a RefCell<Pace>) -> Self {
-        Self { names, pace }
+    pub(super) fn new(names: Names<'a>, work: &'a RefCell<Work>) -> Self {
+        Self { names, work }
     }
 
     /// The value of an argument, with the values of names in it.
     pub(super) fn value(&self, argument: &Argument) -> Lowered<Value> {
-        self.pace.borrow_mut().check(ARGUMENT_UNITS)?;
+        self.work.borrow_mut().converts(1)?;
         let all = |arguments: &[Argument]| arguments.iter().map(|it| self.value(it)).collect::<Lowered<Vec<_>>>();
         Ok(match argument {
             Argument::Literal(literal) => literal.clone().into(),
@@ -202,20 +200,22 @@ impl<'a> Bindings<'a> {
                     )));
                 }
             },
-            // Through arguments again, which know how duplicates go.
             Argument::Set(items) => {
-                let items = all(items)?.into_iter().map(Argument::from).collect();
-                Argument::Set(items).try_into().map_err(not_a_value)?
+                let items = all(items)?;
+                self.work.borrow_mut().converts(items.len())?;
+                Value::Set(without_repeats(items, |item| item))
             }
             Argument::Map(entries) => {
-                let entries = entries
-                    .iter()
-                    .map(|(key, value)| Ok((Argument::from(self.value(key)?), Argument::from(self.value(value)?))));
-                Argument::Map(entries.collect::<Lowered<_>>()?).try_into().map_err(not_a_value)?
+                let entries = entries.iter().map(|(key, value)| Ok((self.value(key)?, self.value(value)?)));
+                let entries = entries.collect::<Lowered<Vec<_>>>()?;
+                self.work.borrow_mut().converts(entries.len())?;
+                Value::Map(without_repeats(entries, |(key, _)| key))
             }
             Argument::Vertex(id, label) => {
-                let [id, label] = [id, label].map(|part| self.value(part).map(Argument::from));
-                Argument::Vertex(Box::new(id?), Box::new(label?)).try_into().map_err(not_a_value)?
+                let Value::Text(label) = self.value(label)? else {
+                    return Err(GremlinError::invalid("a vertex without a label is not a value"));
+                };
+                Value::Vertex(Box::new(Vertex { id: self.value(id)?, label, properties: None }))
             }
             other => other.clone().try_into().map_err(not_a_value)?,
         })
@@ -256,9 +256,7 @@ impl<'a> Bindings<'a> {
                 let [Value::Text(text)] = &values[..] else {
                     return Err(GremlinError::invalid("a regular expression is a text"));
                 };
-                let regex = regex::Regex::new(text).map_err(|error| {
-                    GremlinError::invalid(format!("{text:?} is not a regular expression that is supported: {error}"))
-                })?;
+                let regex = self.work.borrow_mut().compiles(text)?;
                 return Ok(Predicate::Regex(test == Test::Regex, Box::new(Pattern(regex))));
             }
             Test::TypeOf => {

@@ -1,6 +1,6 @@
 //! `call(…)`: the steps of a prepared query, at the beginning of a traversal.
 
-use std::{cell::RefCell, collections::HashSet};
+use std::collections::HashSet;
 
 use hoplake_format::{PreparedQueries, QueryEdition};
 
@@ -8,7 +8,6 @@ use super::{
     Names, StepKind, Steps,
     arguments::{Arguments, Bindings},
     lower::{Lowered, Lowering, only},
-    work::Work,
 };
 use crate::{
     error::GremlinError,
@@ -85,23 +84,21 @@ impl Lowering<'_> {
     fn called(&mut self, name: &str, edition: &QueryEdition, given: Vec<Named>) -> Lowered<Steps> {
         let bound = prepared::bind(name, edition, given)?;
         let traversal = prepared::traversal(name, edition)?;
-        let pace = RefCell::new(self.work.context().pace());
         let mut inner = Lowering {
-            names: Bindings::new(Names(&bound), &pace),
+            names: Bindings::new(Names(&bound), self.work),
             settings: std::mem::take(&mut self.settings),
             refuses_unlabelled: self.refuses_unlabelled,
             reserved: std::mem::take(&mut self.reserved),
             restrictions: self.restrictions.take(),
             seen: HashSet::new(),
             collecting: std::mem::take(&mut self.collecting),
-            work: Work::new(self.work.context())?,
+            work: self.work,
         };
         inner.settings.varies |= traversal.varies();
-        inner.work.copies(&traversal, Names(&bound))?;
+        self.work.borrow_mut().copies(&traversal, Names(&bound))?;
         traversal.source.iter().try_for_each(|call| inner.configure(call))?;
         let steps = inner.steps(&traversal.steps)?;
-        let Lowering { settings, refuses_unlabelled, reserved, restrictions, seen, collecting, work, names: _ } = inner;
-        self.work.absorb(work);
+        let Lowering { settings, refuses_unlabelled, reserved, restrictions, seen, collecting, .. } = inner;
         self.collecting = collecting;
         self.settings = settings;
         self.refuses_unlabelled = refuses_unlabelled;

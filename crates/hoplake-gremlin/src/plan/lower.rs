@@ -62,20 +62,20 @@ pub fn lower_within(
     queries: &PreparedQueries,
     context: &QueryContext,
 ) -> Result<Plan, GremlinError> {
-    let pace = RefCell::new(context.pace());
+    let work = RefCell::new(Work::new(context)?);
     let mut lowering = Lowering {
-        names: Bindings::new(names, &pace),
+        names: Bindings::new(names, &work),
         settings: Settings { varies: traversal.varies(), ..Settings::default() },
         refuses_unlabelled: false,
         reserved: Vec::new(),
         restrictions: None,
         seen: HashSet::new(),
         collecting: HashSet::new(),
-        work: Work::new(context)?,
+        work: &work,
     };
-    lowering.work.copies(traversal, names)?;
+    work.borrow_mut().copies(traversal, names)?;
     traversal.source.iter().try_for_each(|call| lowering.configure(call))?;
-    lowering.work.give_time(lowering.settings.timeout_ms.unwrap_or(0));
+    work.borrow_mut().give_time(lowering.settings.timeout_ms.unwrap_or(0));
     if let Some(first) = traversal.steps.first().filter(|call| !is_start(call) && !begins(call)) {
         return Err(GremlinError::invalid(format!(
             "`{}` cannot begin a traversal: one begins with V, E, inject, union, addV, addE, mergeV or mergeE",
@@ -90,11 +90,12 @@ pub fn lower_within(
     };
     let steps = lowering.steps_on(calls, queries)?;
     if end == Some("explain") {
-        let text = super::explain::explain(steps, &lowering.settings, &mut lowering.work)?;
-        return Ok(Plan { steps: only(StepKind::Inject(vec![text.as_str().into()])), settings: Settings::default() });
+        let text = super::explain::explain(steps, &lowering.settings, &mut work.borrow_mut())?;
+        let settings = Settings { plan_bytes: work.borrow().bytes(), ..Settings::default() };
+        return Ok(Plan { steps: only(StepKind::Inject(vec![text.as_str().into()])), settings });
     }
-    let steps = super::rules::apply(steps, &lowering.settings, &mut lowering.work)?;
-    lowering.settings.plan_bytes = lowering.work.bytes();
+    let steps = super::rules::apply(steps, &lowering.settings, &mut work.borrow_mut())?;
+    lowering.settings.plan_bytes = work.borrow().bytes();
     lowering.settings.profile = end == Some("profile");
     // Its result is times.
     lowering.settings.varies |= lowering.settings.profile;
@@ -115,7 +116,7 @@ pub(super) struct Lowering<'a> {
     pub(super) seen: HashSet<Name>,
     /// Names of side effects that steps so far collect.
     pub(super) collecting: HashSet<Name>,
-    pub(super) work: Work,
+    pub(super) work: &'a RefCell<Work>,
 }
 
 impl Lowering<'_> {
@@ -226,8 +227,7 @@ impl Lowering<'_> {
         let name = &*call.name;
         let mut arguments = Arguments::new(call);
         // What it takes is at least what its text has.
-        self.work.makes(1);
-        self.work.check()?;
+        self.makes(1)?;
         let (mut kinds, takes) = self.kinds(call, &mut arguments, modulators)?;
         arguments.end()?;
         modulators.refuse_others(name, takes)?;
@@ -238,8 +238,7 @@ impl Lowering<'_> {
                 !steps.iter().all(|step| matches!(step.kind, StepKind::Vertices(_) | StepKind::Compute(_)));
         }
         let kinds = self.restricted(kinds)?;
-        self.work.makes(kinds.len() - kinds.len().min(1));
-        self.work.check()?;
+        self.makes(kinds.len() - kinds.len().min(1))?;
         self.seen.extend(labels.iter().cloned());
         let last = kinds.len().saturating_sub(1);
         for (number, kind) in kinds.into_iter().enumerate() {
@@ -247,6 +246,12 @@ impl Lowering<'_> {
             steps.push(Arc::new(Step::new(kind, labels)));
         }
         Ok(())
+    }
+
+    fn makes(&mut self, steps: usize) -> Lowered<()> {
+        let mut work = self.work.borrow_mut();
+        work.makes(steps);
+        work.check()
     }
 
     /// What the strategies of the source do not allow; and which side effects there will be.

@@ -5,7 +5,8 @@
 
 use std::collections::HashMap;
 
-use hoplake_storage::{MemoryHold, Pace, QueryContext};
+use hoplake_storage::{MemoryHold, PIECE_UNITS, Pace, QueryContext};
+use regex::{Regex, RegexBuilder};
 
 use super::Names;
 use crate::{
@@ -22,11 +23,20 @@ pub(crate) const STEP_BYTES: u64 = 1 << 10;
 /// Names that values are passed for, at most: each use of a name looks through them. TinkerPop's server has 16 by default.
 const NAMES_MAX: usize = 1_000;
 
-/// How many times a value is there while its step is made: sets and maps are arguments again on the way.
+/// How many times a value is there while its step is made: those of sets and maps are in a table, too, which finds equal ones.
 const VALUE_COPIES: u64 = 2;
+
+/// What the program of a regular expression may take: `\w{100}` has 5 MB.
+const REGEX_BYTES: [u64; 3] = [64 << 10, 1 << 20, 10 << 20];
+
+/// What finding one may keep for the next time.
+const REGEX_CACHE_BYTES: u64 = 512 << 10;
 
 /// Units of work that a step is.
 const STEP_UNITS: u64 = 16;
+
+/// Units of work that an argument is.
+const ARGUMENT_UNITS: u64 = 8;
 
 /// The work of a plan.
 #[derive(Debug)]
@@ -43,15 +53,6 @@ impl Work {
         Ok(Self { context: context.clone(), hold: context.hold(0)?, pace: context.pace(), failure: None })
     }
 
-    pub(super) fn context(&self) -> &QueryContext {
-        &self.context
-    }
-
-    /// Takes over the memory of a part of it.
-    pub(super) fn absorb(&mut self, part: Self) {
-        self.hold.join(part.hold);
-    }
-
     /// Brings the deadline forward.
     pub(super) fn give_time(&self, timeout_ms: u64) {
         // As in TinkerPop, 0 is no limit.
@@ -66,6 +67,38 @@ impl Work {
             self.failure = self.pace.check(1 + steps as u64 * STEP_UNITS).err().map(Into::into);
         }
         self.failure.is_none()
+    }
+
+    /// Notes arguments that become values.
+    ///
+    /// # Errors
+    /// A limit, if the query's time is used up.
+    pub(super) fn converts(&mut self, arguments: usize) -> Result<(), GremlinError> {
+        Ok(self.pace.check(arguments as u64 * ARGUMENT_UNITS)?)
+    }
+
+    /// Compiles a regular expression. Its program, and what finding it takes, count before they are there, as the smallest of some sizes
+    /// that is enough: how large they are cannot be asked.
+    ///
+    /// # Errors
+    /// A limit; that it is not a regular expression.
+    pub(super) fn compiles(&mut self, text: &str) -> Result<Regex, GremlinError> {
+        let mut sizes = REGEX_BYTES.into_iter().peekable();
+        let before = self.hold.bytes();
+        loop {
+            let bytes = sizes.next().unwrap_or_default();
+            self.context.resize(&mut self.hold, before + bytes + REGEX_CACHE_BYTES)?;
+            self.pace.check(PIECE_UNITS)?;
+            let mut builder = RegexBuilder::new(text);
+            match builder.size_limit(bytes as usize).dfa_size_limit(REGEX_CACHE_BYTES as usize).build() {
+                Ok(regex) => return Ok(regex),
+                Err(regex::Error::CompiledTooBig(_)) if sizes.peek().is_some() => {}
+                Err(error) => {
+                    let why = format!("{text:?} is not a regular expression that is supported: {error}");
+                    return Err(GremlinError::invalid(why));
+                }
+            }
+        }
     }
 
     /// Notes steps that are made, before they are. After a failure there is nothing more to do.
@@ -126,7 +159,12 @@ mod tests {
     use hoplake_storage::MemoryBudget;
 
     use super::*;
-    use crate::{plan::lower_within, prepared::Named, script::Statement, text};
+    use crate::{
+        plan::{lower_within, parameters},
+        prepared::Named,
+        script::Statement,
+        text,
+    };
 
     fn planned(query: &str, names: &[Named], bytes: u64) -> Result<(), String> {
         let mut queries = PreparedQueries::default();
@@ -167,12 +205,28 @@ mod tests {
             assert!(error.contains("bytes of memory"), "{short}: {error}");
             planned(&query, &names, 256 << 20).unwrap_or_else(|error| panic!("{short}: {error}"));
         }
-        // Those of the text are copied as well.
+        // Those of the text are copied as well, and regular expressions are compiled.
+        let regexes = ".has('name', regex('\\\\w{100}'))".repeat(8);
+        let error = planned(&format!("g.V(){regexes}"), &[], 64 << 20).unwrap_err();
+        assert!(error.contains("bytes of memory"), "{error}");
+        planned(&format!("g.V(){regexes}"), &[], 256 << 20).unwrap();
+        planned(&format!("g.V(){}", ".has('name', regex('a.c'))".repeat(8)), &[], 8 << 20).unwrap();
         let numbers = "1, ".repeat(100_000);
         assert!(planned(&format!("g.inject({numbers}1)"), &[], 4 << 20).is_err());
         let names: Vec<Named> = (0..=NAMES_MAX).map(|number| (format!("n{number}").into(), 1.into())).collect();
         assert!(planned("g.inject(n1)", &names, 1 << 30).unwrap_err().contains("1000 is the most"));
         planned("g.inject(n1)", &names[1..], 1 << 30).unwrap();
+    }
+
+    /// What waits to be run is counted by what its plan says.
+    #[test]
+    fn a_plan_says_what_it_takes() {
+        for query in ["g.inject(1)", "g.V().out()", "g.V().out().explain()", "g.V().out().profile()"] {
+            let script = text::parse(query).unwrap();
+            let Statement::Traversal(traversal, _) = &script.statements[0] else { panic!("{query}") };
+            let plan = lower_within(traversal, Names::default(), &PreparedQueries::default(), &QueryContext::new());
+            assert!(plan.unwrap().settings.plan_bytes >= STEP_BYTES, "{query}");
+        }
     }
 
     /// Wherever an argument may stand, making its value ends with the query.
@@ -191,6 +245,7 @@ mod tests {
             format!("g.addV('a').property('list', [{many}1])"),
             format!("g.V().out({}'a')", "'a', ".repeat(10_000)),
             format!("g.call('many', [x: [{many}1]])"),
+            "g.V().has('name', regex('a'))".to_owned(),
         ] {
             let short: String = query.chars().take(60).collect();
             let script = text::parse(&query).unwrap();
@@ -200,5 +255,9 @@ mod tests {
             let error = lower_within(traversal, Names::default(), &PreparedQueries::default(), &context);
             assert!(error.expect_err(&short).to_string().contains("0 ms"), "{short}");
         }
+        let context = QueryContext::new();
+        context.give_time(Some(0));
+        let error = parameters(&format!("[a: [{many}1]]"), &context).unwrap_err();
+        assert!(error.to_string().contains("0 ms"), "{error}");
     }
 }

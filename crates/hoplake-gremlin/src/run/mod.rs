@@ -162,7 +162,7 @@ impl Results {
     /// [`GremlinError`]; the transaction is of no use then.
     pub async fn next(&mut self, most: usize) -> Result<Vec<(Value, u64)>, GremlinError> {
         while self.ready.len() < most && !self.ended {
-            // What reads nothing, such as a large value of the text, would not notice.
+            // Steps that read nothing never look at it.
             self.run.branch.context().check_time()?;
             match self.pipe.next(&mut self.run).await? {
                 Some(mut batch) => {

@@ -1,6 +1,7 @@
 //! Words of a text, one at a time.
 
-use super::SyntaxError;
+use super::syntax_error;
+use crate::error::GremlinError;
 
 /// A word. Strings and numbers are read later, from their text.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -31,7 +32,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// The next word, and where it begins.
-    pub fn next(&mut self) -> Result<(Word<'a>, usize), SyntaxError> {
+    pub fn next(&mut self) -> Result<(Word<'a>, usize), GremlinError> {
         self.skip_space();
         let begin = self.position;
         let rest = &self.text[begin..];
@@ -56,8 +57,8 @@ impl<'a> Lexer<'a> {
         Ok((word, begin))
     }
 
-    pub fn error(&self, position: usize, message: impl Into<String>) -> SyntaxError {
-        SyntaxError::at(self.text, position, message)
+    pub fn error(&self, position: usize, message: impl AsRef<str>) -> GremlinError {
+        syntax_error(self.text, position, message.as_ref())
     }
 
     fn take(&mut self, length: usize, word: impl FnOnce(&'a str) -> Word<'a>) -> Word<'a> {
@@ -79,7 +80,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    fn string(&mut self, quote: char) -> Result<Word<'a>, SyntaxError> {
+    fn string(&mut self, quote: char) -> Result<Word<'a>, GremlinError> {
         let begin = self.position + 1;
         let mut escaped = false;
         for (offset, character) in self.text[begin..].char_indices() {

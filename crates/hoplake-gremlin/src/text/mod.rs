@@ -14,8 +14,6 @@ mod strings;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
-
 use hoplake_storage::QueryContext;
 
 use crate::{error::GremlinError, script::Script};
@@ -33,44 +31,23 @@ pub const DEPTH_MAX: usize = 128;
 /// ```
 ///
 /// # Errors
-/// [`SyntaxError`] if it is not Gremlin, or nests deeper than [`DEPTH_MAX`].
-pub fn parse(text: &str) -> Result<Script, SyntaxError> {
-    parser::Parser::new(text)?.script()
+/// [`GremlinError::Syntax`] with the place, if it is not Gremlin, or nests deeper than [`DEPTH_MAX`].
+pub fn parse(text: &str) -> Result<Script, GremlinError> {
+    parse_within(text, &QueryContext::new())
 }
 
 /// As [`parse`], as a part of a query's work: it ends at its deadline.
 ///
 /// # Errors
-/// [`GremlinError::Syntax`] as [`parse`], and the query's limit.
+/// As [`parse`], and the query's limit.
 pub fn parse_within(text: &str, context: &QueryContext) -> Result<Script, GremlinError> {
-    let mut parser = parser::Parser::new(text)?.at_pace(context.pace());
-    let script = parser.script();
-    parser.late()?;
-    Ok(script?)
+    parser::Parser::new(text, context)?.script()
 }
 
-/// What is wrong with a text, and where.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub struct SyntaxError {
-    /// Its line, from 1.
-    pub line: usize,
-    /// Its column, in characters, from 1.
-    pub column: usize,
-    /// What is wrong.
-    pub message: String,
-}
-
-impl SyntaxError {
-    fn at(text: &str, position: usize, message: impl Into<String>) -> Self {
-        let before = &text[..position.min(text.len())];
-        let line = before.matches('\n').count() + 1;
-        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-        Self { line, column, message: message.into() }
-    }
-}
-
-impl fmt::Display for SyntaxError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}, column {}: {}", self.line, self.column, self.message)
-    }
+/// What is wrong with a text, and where: its line and its column, in characters, both from 1.
+fn syntax_error(text: &str, position: usize, message: &str) -> GremlinError {
+    let before = &text[..position.min(text.len())];
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    GremlinError::Syntax(format!("line {line}, column {column}: {message}"))
 }

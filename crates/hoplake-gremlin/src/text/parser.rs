@@ -1,14 +1,15 @@
 //! Statements, calls and arguments.
 
-use hoplake_storage::{Pace, StorageError};
+use hoplake_storage::{Pace, QueryContext};
 use uuid::Uuid;
 
 use super::{
-    DEPTH_MAX, SyntaxError,
+    DEPTH_MAX,
     lexer::{Lexer, Word},
     numbers, strings,
 };
 use crate::{
+    error::GremlinError,
     literal::{Literal, Number},
     moment::Moment,
     script::{Argument, Call, Predicate, Script, Statement, Strategy, Terminal, Test, Transaction, Traversal},
@@ -29,31 +30,19 @@ pub struct Parser<'a> {
     depth: usize,
     /// Items that ranges may still have.
     range_left: u64,
-    /// That of the query that reads it.
-    pace: Option<Pace>,
-    /// Why the query has no more time.
-    late: Option<StorageError>,
+    pace: Pace,
 }
 
-type Parsed<T> = Result<T, SyntaxError>;
+type Parsed<T> = Result<T, GremlinError>;
 
 impl<'a> Parser<'a> {
-    pub fn new(text: &'a str) -> Parsed<Self> {
+    pub fn new(text: &'a str, context: &QueryContext) -> Parsed<Self> {
         let mut lexer = Lexer::new(text);
         let (word, begin) = lexer.next()?;
-        Ok(Self { lexer, word, begin, depth: 0, range_left: RANGE_MAX, pace: None, late: None })
+        Ok(Self { lexer, word, begin, depth: 0, range_left: RANGE_MAX, pace: context.pace() })
     }
 
-    pub fn at_pace(self, pace: Pace) -> Self {
-        Self { pace: Some(pace), ..self }
-    }
-
-    /// Whether it ended at the deadline, and not at what is wrong with the text.
-    pub fn late(&mut self) -> Result<(), StorageError> {
-        self.late.take().map_or(Ok(()), Err)
-    }
-
-    pub fn script(&mut self) -> Parsed<Script> {
+    pub fn script(mut self) -> Parsed<Script> {
         let mut statements = Vec::new();
         loop {
             while self.takes(';')? {}
@@ -502,16 +491,13 @@ impl<'a> Parser<'a> {
     }
 
     fn advance(&mut self) -> Parsed<()> {
-        if let Some(Err(late)) = self.pace.as_mut().map(|pace| pace.check(WORD_UNITS)) {
-            self.late = Some(late);
-            return Err(self.wrong("the time of the query is over"));
-        }
+        self.pace.check(WORD_UNITS)?;
         (self.word, self.begin) = self.lexer.next()?;
         Ok(())
     }
 
     /// What is wrong at the next word.
-    fn wrong(&self, message: &str) -> SyntaxError {
+    fn wrong(&self, message: &str) -> GremlinError {
         let found = match self.word {
             Word::Name(text) | Word::Number(text) => format!("`{}` is here", shortened(text)),
             Word::String(_) => "a string is here".to_owned(),

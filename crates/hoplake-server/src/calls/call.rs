@@ -152,7 +152,7 @@ impl Call {
         self.check_token()?;
         let service = self.service.clone();
         self.limit_time(service.settings.limits.time_ms);
-        // A permit that is there at once would not notice.
+        // An immediate permit does not wait, so that `bounded` would not look at the deadline.
         self.bounds.check()?;
         // The wait is bounded by the deadline: a permit that comes later would be of no use to the client.
         let permit = self.bounded(gate(&service).admit()).await?;

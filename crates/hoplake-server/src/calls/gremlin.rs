@@ -13,7 +13,7 @@ use futures::{FutureExt, future::BoxFuture};
 use hoplake::{
     Committed, MemoryHold, QueryContext,
     gremlin::{
-        Names, Plan, Results, Transaction, Wanted, is_large, parse_within, plan_within,
+        Names, Plan, Results, Transaction, Wanted, beside_others, is_large, parse_within, plan_within,
         script::{Script, Statement, Terminal, Transaction as Verb},
         value::{Key, Value},
         value_bytes,
@@ -129,12 +129,13 @@ pub(crate) async fn run_gremlin(
     for (number, stage) in stages.into_iter().enumerate() {
         match stage {
             Stage::Run(plan, terminal, hold) => {
-                drop(hold);
-                if last == 0 && !is_session && !plan.writes() && !plan.settings.varies {
-                    return run_kept(call, asked, work, (&plan, terminal), results).await;
+                let is_kept = last == 0 && !is_session && !plan.writes() && !plan.settings.varies;
+                // The text of a large script would be a large key.
+                if is_kept && !is_large(&asked.script) {
+                    return run_kept(call, asked, work, (&plan, terminal, hold), results).await;
                 }
                 let terminal = if number == last { Some(terminal) } else { None };
-                run(call, asked, work, (&plan, terminal), results).await?;
+                run(call, asked, work, (&plan, terminal, hold), results).await?;
             }
             Stage::Verb(Verb::Commit) => commit(call, work.take()).await?,
             Stage::Verb(Verb::Rollback) => *work = None,
@@ -162,7 +163,7 @@ async fn run_kept(
     call: &mut Call,
     asked: &GremlinQuery,
     work: &mut Option<GremlinWork>,
-    (plan, terminal): (&Plan, Terminal),
+    (plan, terminal, hold): (&Plan, Terminal, MemoryHold),
     results: &mut dyn GremlinResults,
 ) -> Result<Answered, Failure> {
     let open = ready(call, asked, work, false).await?.open.clone();
@@ -186,10 +187,10 @@ async fn run_kept(
             let taken = results.put(kept.to_vec());
             call.bounded(taken).await?;
         }
-        Found::Pass => run(call, asked, work, (plan, Some(terminal)), results).await?,
+        Found::Pass => run(call, asked, work, (plan, Some(terminal), hold), results).await?,
         Found::Compute(filling) => {
             let mut keeping = Keeping::new(call, filling, results)?;
-            run(call, asked, work, (plan, Some(terminal)), &mut keeping).await?;
+            run(call, asked, work, (plan, Some(terminal), hold), &mut keeping).await?;
             let sent = keeping.finish();
             call.bounded(sent).await?;
         }
@@ -204,47 +205,56 @@ impl Stage {
     }
 }
 
-/// The work of reading and planning what a call asks, which takes its memory and its time.
-pub(crate) fn reading(call: &mut Call, asked: &Asked) -> QueryContext {
+/// The memory and the time that reading and planning a script may take: those of the call.
+pub(crate) fn planning_context(call: &mut Call, asked: &Asked) -> QueryContext {
     call.limit_time(asked.time_ms);
     call.limit_time(call.service.settings.limits.time_ms);
-    let limits = call.limits(asked);
     let context = QueryContext::within(&call.memory);
-    context.give_time(limits.timeout.map(|left| left.as_millis() as u64));
+    call.limits(asked).apply(&context);
     context
 }
 
+/// Why a script was not read or planned. Its deadline may be one that the script itself sets, of which the call does not know yet.
+pub(crate) fn planning_failure(call: &Call, context: &QueryContext, error: hoplake::Error) -> Failure {
+    if context.check_time().is_err() { call.bounds.time_is_over() } else { error.into() }
+}
+
 /// Reads a text as a part of a call.
-pub(crate) fn parse(call: &mut Call, text: &str, asked: &Asked) -> Result<Script, Failure> {
-    let context = reading(call, asked);
-    parse_within(text, &context).map_err(|error| call.bounds.judge_limit(error.into()))
+pub(crate) fn read_script(call: &mut Call, text: &str, asked: &Asked) -> Result<Script, Failure> {
+    let context = planning_context(call, asked);
+    parse_within(text, &context).map_err(|error| planning_failure(call, &context, error))
 }
 
 /// Plans all statements, before anything is done; those that call prepared queries on the graph of a transaction.
 fn stages(call: &mut Call, asked: &GremlinQuery, transaction: Option<&Transaction>) -> Result<Vec<Stage>, Failure> {
+    // A text of a megabyte may have a hundred thousand statements, none of which is large.
+    beside_others(is_large(&asked.script), || {
+        asked.script.statements.iter().map(|statement| stage(call, asked, statement, transaction)).collect()
+    })
+}
+
+fn stage(
+    call: &mut Call,
+    asked: &GremlinQuery,
+    statement: &Statement,
+    transaction: Option<&Transaction>,
+) -> Result<Stage, Failure> {
+    let (traversal, terminal) = match statement {
+        Statement::Traversal(traversal, terminal) => (traversal, *terminal),
+        Statement::Transaction(verb) => return Ok(Stage::Verb(*verb)),
+        Statement::Nothing => return Ok(Stage::Nothing),
+    };
     let names = Names(&asked.names);
-    let context = reading(call, &asked.limits);
-    let mut stages = Vec::with_capacity(asked.script.statements.len());
-    for statement in &asked.script.statements {
-        stages.push(match statement {
-            Statement::Traversal(traversal, terminal) => {
-                context.give_time(call.limits(&asked.limits).timeout.map(|left| left.as_millis() as u64));
-                let plan = match transaction {
-                    Some(transaction) => transaction.plan_within(traversal, names, &context),
-                    None => plan_within(traversal, names, &context),
-                };
-                let plan = plan.map_err(|error| call.bounds.judge_limit(error.into()))?;
-                call.limit_time(plan.settings.timeout_ms.unwrap_or(0));
-                // A text of a megabyte may have a hundred thousand statements, none of which takes long.
-                call.bounds.check()?;
-                let hold = call.memory.hold(plan.settings.plan_bytes)?;
-                Stage::Run(Box::new(plan), *terminal, hold)
-            }
-            Statement::Transaction(verb) => Stage::Verb(*verb),
-            Statement::Nothing => Stage::Nothing,
-        });
-    }
-    Ok(stages)
+    let context = planning_context(call, &asked.limits);
+    let plan = match transaction {
+        Some(transaction) => transaction.plan_within(traversal, names, &context),
+        None => plan_within(traversal, names, &context),
+    };
+    let plan = plan.map_err(|error| planning_failure(call, &context, error))?;
+    call.limit_time(plan.settings.timeout_ms.unwrap_or(0));
+    call.bounds.check()?;
+    let hold = call.memory.hold(plan.settings.plan_bytes)?;
+    Ok(Stage::Run(Box::new(plan), terminal, hold))
 }
 
 /// Runs one statement on the transaction, which stays as it was if the statement fails. Its results are dropped without a terminal.
@@ -252,7 +262,7 @@ async fn run(
     call: &mut Call,
     asked: &GremlinQuery,
     work: &mut Option<GremlinWork>,
-    (plan, terminal): (&Plan, Option<Terminal>),
+    (plan, terminal, hold): (&Plan, Option<Terminal>, MemoryHold),
     results: &mut dyn GremlinResults,
 ) -> Result<(), Failure> {
     let GremlinWork { open, transaction } = ready(call, asked, work, plan.writes()).await?;
@@ -262,6 +272,7 @@ async fn run(
     let begun = transaction.clone();
     let properties = asked.properties && terminal.is_some();
     let taken = async {
+        drop(hold);
         let mut computed = begun.run(plan, Wanted { properties }, query.context())?;
         let hold = memory.hold(0)?;
         let mut taking = Taking { results: &mut computed, batch: asked.batch, hold, memory };

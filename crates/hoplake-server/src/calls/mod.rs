@@ -31,7 +31,9 @@ pub(crate) use changes::{AppliedChanges, ChangesFormat, ChangesOptions, ChangesQ
 pub(crate) use counts::count_walks;
 pub(crate) use cursor::{NextQuery, Traversals, close, next_neighbors, open};
 pub(crate) use edge_columns::EdgeColumns;
-pub(crate) use gremlin::{Answered, GremlinQuery, GremlinResults, GremlinWork, parse, reading, run_gremlin};
+pub(crate) use gremlin::{
+    Answered, GremlinQuery, GremlinResults, GremlinWork, planning_context, planning_failure, read_script, run_gremlin,
+};
 pub(crate) use info::{EdgeTypeInfo, Info, LabelInfo, PropertyInfo, info};
 pub(crate) use jobs::{ResultQuery, ResultSummary, ValueRows, cancel_job, get_job, job_result, list_jobs, start_job};
 pub(crate) use neighbors::{Edges, Neighbors, look_up, neighbors, stream_neighbors};

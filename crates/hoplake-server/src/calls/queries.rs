@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use super::{
     Asked, Call, GraphRef, Part, Parts,
     changes::unknown_if_ended,
-    gremlin::{Answered, GremlinQuery, GremlinResults, parse, run_gremlin},
+    gremlin::{Answered, GremlinQuery, GremlinResults, read_script, run_gremlin},
 };
 use crate::{
     catalog::OpenGraph,
@@ -120,7 +120,7 @@ pub(crate) async fn dynamic_query(
 ) -> Result<Answered, Failure> {
     // Before the text is read, which takes the time of who has no token.
     call.check_token()?;
-    let script = parse(call, text, &limits)?;
+    let script = read_script(call, text, &limits)?;
     run(call, (graph, limits), script, None, names, parts).await
 }
 

@@ -50,7 +50,7 @@ use super::{
     wire::{Watch, Watched},
 };
 use crate::{
-    calls::{Call, GremlinResults, Protocol, REQUEST_ID, Service, is_trusted, parse, run_gremlin},
+    calls::{Call, GremlinResults, Protocol, REQUEST_ID, Service, is_trusted, read_script, run_gremlin},
     doors::{Connection, Visit, no_memory},
     failure::{Failure, Reason},
 };
@@ -503,7 +503,7 @@ async fn run(
         return Ok(());
     }
     let service = call.service.clone();
-    let query = query_of(request, op, &service.settings.gremlin, |text, limits| parse(call, text, limits))?;
+    let query = query_of(request, op, &service.settings.gremlin, |text, limits| read_script(call, text, limits))?;
     answer.batch = query.batch;
     call.limit_time(query.limits.time_ms);
     match &mut turn {

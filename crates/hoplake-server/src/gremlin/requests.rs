@@ -211,15 +211,15 @@ pub(super) fn session_of(request: &Request) -> Result<Box<str>, Failure> {
     }
 }
 
-/// What is asked, and how many results go into a message. `parse` reads a text within limits.
+/// What is asked, and how many results go into a message. `read` makes a script of a text.
 ///
 /// # Errors
-/// [`Reason::Invalid`](crate::Reason::Invalid), with the argument.
+/// [`Reason::Invalid`](crate::Reason::Invalid), with the argument; those of `read`.
 pub(super) fn query_of(
     request: Request,
     op: Op,
     settings: &GremlinSettings,
-    parse: impl FnOnce(&str, &Asked) -> Result<Script, Failure>,
+    read: impl FnOnce(&str, &Asked) -> Result<Script, Failure>,
 ) -> Result<GremlinQuery, Failure> {
     let graph = GraphRef { name: graph_of(&request)?, version: 0 };
     let batch = match whole(&request, "batchSize")? {
@@ -239,7 +239,7 @@ pub(super) fn query_of(
     let names = names_of(bindings.unwrap_or_default())?;
     let limits = Asked { time_ms, ..Asked::default() };
     let script = match (op, query) {
-        (Op::Eval, Some(Query::Text(text))) => parse(&text, &limits)?,
+        (Op::Eval, Some(Query::Text(text))) => read(&text, &limits)?,
         (Op::Bytecode, Some(Query::Script(script))) => script,
         (Op::Eval, _) => return Err(Failure::invalid("a request `eval` has the argument `gremlin`, which is a text")),
         _ => return Err(Failure::invalid("a request `bytecode` has the argument `gremlin`, which is bytecode")),
@@ -307,8 +307,8 @@ mod tests {
     }
 
     fn asked(arguments: Vec<(&str, Value)>) -> Result<GremlinQuery, Failure> {
-        let parse = |text: &str, _: &Asked| Ok(hoplake::gremlin::parse(text)?);
-        query_of(request(arguments), Op::Eval, &GremlinSettings::default(), parse)
+        let read = |text: &str, _: &Asked| Ok(hoplake::gremlin::parse(text)?);
+        query_of(request(arguments), Op::Eval, &GremlinSettings::default(), read)
     }
 
     #[test]

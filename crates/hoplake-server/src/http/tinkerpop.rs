@@ -238,9 +238,9 @@ async fn run(call: &mut Call, body: JsonBody, bulk_header: bool, results: &mut R
         Some(Parameters::Text(text)) => {
             let needed = call.visit.request_bytes() + text.len() as u64 * gremlin::PARAMETERS_FACTOR;
             call.visit.hold_request(&call.service.memory, needed).map_err(|full| no_memory(full, needed))?;
-            let context = calls::reading(call, &limits);
+            let context = calls::planning_context(call, &limits);
             let names = gremlin::parameters_within(&text, &context);
-            names.map_err(|error| call.bounds.judge_limit(error.into()))?
+            names.map_err(|error| calls::planning_failure(call, &context, error))?
         }
         Some(Parameters::Json(json)) => json
             .into_iter()
@@ -252,7 +252,7 @@ async fn run(call: &mut Call, body: JsonBody, bulk_header: bool, results: &mut R
         Some("tokens") => false,
         Some(other) => return Err(Failure::invalid(format!("materializeProperties is all or tokens, not {other:?}"))),
     };
-    let script = calls::parse(call, &body.gremlin, &limits)?;
+    let script = calls::read_script(call, &body.gremlin, &limits)?;
     // A driver that begins one wants its id, and says something else if it gets none.
     if let [Statement::Transaction(_)] = &script.statements[..] {
         return Err(no_transactions());

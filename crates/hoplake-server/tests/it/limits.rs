@@ -100,13 +100,15 @@ async fn time_ends_a_query_that_waits_for_the_store() {
     server.ask("POST", TRAVERSE, &body(&json!({}))).await;
 }
 
-/// Reading the text takes longer than that, before it is planned.
+/// Reading the text takes longer than the first limit, and planning longer than the text's own.
 #[tokio::test]
 async fn time_ends_a_query_that_is_planned() {
     let (_held, opener) = sample::held().await;
     let server = Running::start_with(settings("memory://held"), opener).await;
-    for text in [format!("g.V(){}", ".identity()".repeat(90_000)), format!("g.inject({}1)", "1,".repeat(400_000))] {
-        let body = json!({"gremlin": text, "limits": {"time_ms": 1}});
+    let parts = [format!("V(){}", ".identity()".repeat(90_000)), format!("inject({}1)", "1,".repeat(400_000))];
+    let limited = parts.iter().map(|part| json!({"gremlin": format!("g.{part}"), "limits": {"time_ms": 1}}));
+    let limits_itself = parts.iter().map(|part| json!({"gremlin": format!("g.with('evaluationTimeout', 1).{part}")}));
+    for body in limited.chain(limits_itself) {
         let (status, problem) = server.try_ask("POST", "/v1/graphs/g/gremlin", &body).await;
         assert_eq!((status, &problem["reason"]), (504, &json!("TIME")), "{problem}");
         assert!(problem["detail"].as_str().unwrap().ends_with("at its limit of time"), "{problem}");

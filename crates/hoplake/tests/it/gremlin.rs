@@ -371,6 +371,19 @@ async fn a_loop_without_end_ends_at_its_limits() {
     }
 }
 
+/// Also if it reads nothing, and has its result at once.
+#[tokio::test]
+async fn a_query_that_begins_after_its_deadline_has_no_answer() {
+    let graph = empty("memory://gremlin-late").await;
+    let script = gremlin::parse("g.inject(1)").unwrap();
+    let Statement::Traversal(traversal, _) = &script.statements[0] else { panic!("{script:?}") };
+    let plan = gremlin::plan(traversal, Names::default()).unwrap();
+    let context = QueryContext::new();
+    context.give_time(Some(0));
+    let mut results = graph.gremlin_read_only().run(&plan, Wanted::default(), &context).unwrap();
+    assert_eq!(results.next(1).await.unwrap_err().kind(), ErrorKind::Limit);
+}
+
 /// Each was answered differently than by TinkerPop's server once.
 #[tokio::test]
 async fn answers_are_those_of_the_reference_server() {

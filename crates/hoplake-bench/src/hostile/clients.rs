@@ -109,7 +109,7 @@ pub(super) async fn once(kind: Kind, target: Target, seed: u64) -> Result<String
             (first..first + count.min(target.vertices)).map(|key| format!("\"Person:{key}\"")).collect();
         format!("{{\"vertices\":[{}],\"hop\":\"both:knows\"}}", names.join(","))
     };
-    // The number of the client, and of its attempt: each begins with another kind.
+    // The number of the client plus that of its attempt, so that a client tries one query after the other.
     let turn = (seed >> 32) + (seed & 0xffff_ffff);
     let rows = ",\"select\":[\"name\",\"city\"]";
     Ok(match kind {

@@ -147,8 +147,7 @@ impl<'a> Arguments<'a> {
 /// The values of names as drivers of TinkerPop 4 write them: a map in the language itself, as in `[code: 'AUS', most: 3]`.
 ///
 /// # Errors
-/// [`GremlinError::Invalid`] if it is not a map of names to values.
-/// A limit, at the deadline of the query.
+/// [`GremlinError::Invalid`] if it is not a map of names to values; the query's limit at its deadline.
 pub fn parameters(text: &str, context: &QueryContext) -> Result<Vec<Named>, GremlinError> {
     let wrong = |why: &str| GremlinError::invalid(format!("the parameters are not a map of names to values: {why}"));
     // Whatever else the text is, it is no single argument of a step then.

@@ -6,7 +6,7 @@ use bigdecimal::ToPrimitive;
 use hoplake_storage::QueryContext;
 use uuid::Uuid;
 
-use super::{Given, Name, Names, Predicate, Steps, lower::Lowering, predicate::Pattern, work::Work};
+use super::{Given, Name, Names, Predicate, Steps, lower::Lowering, work::Work};
 use crate::{
     bytecode::without_repeats,
     error::GremlinError,
@@ -255,8 +255,7 @@ impl<'a> Bindings<'a> {
                 let [Value::Text(text)] = &values[..] else {
                     return Err(GremlinError::invalid("a regular expression is a text"));
                 };
-                let regex = self.work.borrow_mut().compiles(text)?;
-                return Ok(Predicate::Regex(test == Test::Regex, Box::new(Pattern(regex))));
+                return Ok(Predicate::Regex(test == Test::Regex, self.work.borrow_mut().compiles(text)?));
             }
             Test::TypeOf => {
                 if let [Value::Text(name)] = &values[..]

@@ -168,7 +168,7 @@ impl Display for Predicate {
                 write_values(f, values)
             }
             Self::Regex(found, pattern) => {
-                write!(f, "{} {}", if *found { "regex" } else { "notRegex" }, pattern.0.as_str())
+                write!(f, "{} {pattern}", if *found { "regex" } else { "notRegex" })
             }
             Self::And(all) => joined(f, all, " and "),
             Self::Or(all) => joined(f, all, " or "),

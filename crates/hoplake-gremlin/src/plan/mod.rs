@@ -16,6 +16,7 @@ mod matching;
 mod modulators;
 mod names;
 mod nested;
+mod pattern;
 mod predicate;
 mod rules;
 mod source;
@@ -29,6 +30,7 @@ use crate::{
     value::Value,
 };
 
+pub(crate) use self::predicate::{every, units};
 pub use self::{
     arguments::parameters,
     formula::Formula,
@@ -282,7 +284,7 @@ pub struct Counted {
     /// Of edges, and not of vertices.
     pub edges: bool,
     /// What their labels fulfil.
-    pub labels: Vec<Predicate>,
+    pub labels: Vec<Arc<Predicate>>,
     /// A map of labels to numbers, and not their sum.
     pub by_label: bool,
     /// The steps that count them where the statistics are not exact.
@@ -368,9 +370,9 @@ pub struct Merging {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Found {
     /// On the label.
-    pub labels: Vec<Predicate>,
+    pub labels: Vec<Arc<Predicate>>,
     /// On properties.
-    pub properties: Vec<(Name, Predicate)>,
+    pub properties: Vec<(Name, Arc<Predicate>)>,
 }
 
 /// A map of properties, and their cardinalities.
@@ -395,7 +397,7 @@ pub enum StepKind {
     /// Edges, all or by id.
     Edges(Option<Vec<Value>>),
     /// Edges whose labels fulfil predicates.
-    FindEdges(Vec<Predicate>),
+    FindEdges(Vec<Arc<Predicate>>),
     /// Values, before those that come.
     Inject(Vec<Value>),
 

@@ -1,13 +1,26 @@
 //! Tests of values.
+//!
+//! A test is work of its query: `within` may have a million values, and a text a megabyte, for each of a million rows.
 
-use std::cmp::Ordering;
+use std::{cmp::Ordering, mem};
 
+use super::pattern::Pattern;
 use crate::{
+    error::GremlinError,
     literal::Number,
+    run::{Growth, value_bytes},
     script::Test,
     tokens::{GType, Token},
     value::{Unread, Value, compare, equals},
 };
+
+type Done<T> = Result<T, GremlinError>;
+
+/// Values of `within` that are compared between two looks at how long it takes.
+const PIECE_VALUES: usize = 64;
+
+/// Bytes that are compared in the time of a unit of work.
+const UNIT_BYTES: usize = 32;
 
 /// A test of a value.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,7 +28,7 @@ pub enum Predicate {
     /// A comparison with values.
     Test(Test, Vec<Value>),
     /// A regular expression is found in it, or is not.
-    Regex(bool, Box<Pattern>),
+    Regex(bool, Pattern),
     /// All of them.
     And(Vec<Predicate>),
     /// One of them.
@@ -24,47 +37,48 @@ pub enum Predicate {
     Not(Box<Predicate>),
 }
 
-/// A regular expression; two are equal if their texts are.
-#[derive(Debug, Clone)]
-pub struct Pattern(pub regex::Regex);
-
-impl PartialEq for Pattern {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.as_str() == other.0.as_str()
-    }
-}
-
 impl Predicate {
     /// Whether a value fulfils it.
-    pub fn test(&self, value: &Value) -> bool {
+    ///
+    /// # Errors
+    /// A limit, if the query's time is over; what a regular expression cannot do.
+    pub(crate) fn test(&self, value: &Value, growth: &Growth) -> Done<bool> {
         match self {
-            Self::And(all) => all.iter().all(|one| one.test(value)),
-            Self::Or(all) => all.iter().any(|one| one.test(value)),
-            Self::Not(one) => !one.test(value),
-            Self::Regex(found, regex) => match value {
-                Value::Text(text) => regex.0.is_match(text) == *found,
-                _ => false,
+            Self::And(all) => every(all, |one| one.test(value, growth)),
+            Self::Or(all) => some(all, |one| one.test(value, growth)),
+            Self::Not(one) => Ok(!one.test(value, growth)?),
+            Self::Regex(found, pattern) => match value {
+                Value::Text(text) => Ok(pattern.is_in(text, growth)? == *found),
+                _ => Ok(false),
             },
-            Self::Test(test, values) => fulfils(*test, value, values),
+            Self::Test(Test::Within, values) => is_within(value, values, growth),
+            Self::Test(Test::Without, values) => Ok(!is_within(value, values, growth)?),
+            Self::Test(test, values) => {
+                growth.work(values.iter().map(|other| units(value, other)).sum())?;
+                Ok(fulfils(*test, value, values))
+            }
         }
     }
 
     /// Whether the values of a property fulfil it. Parts that all have to hold are conditions of their own, as in TinkerPop: of several
     /// values one may fulfil one part, and one another.
-    pub fn test_any(&self, values: &[Value]) -> bool {
+    ///
+    /// # Errors
+    /// As [`Self::test`].
+    pub(crate) fn test_any(&self, values: &[Value], growth: &Growth) -> Done<bool> {
         let any = |test: &dyn Fn(Option<Ordering>) -> bool, other: Option<&Value>| {
-            other.is_some_and(|other| values.iter().any(|value| test(compare(value, other))))
+            let Some(other) = other else { return Ok(false) };
+            growth.work(values.iter().map(|value| units(value, other)).sum())?;
+            Ok::<_, GremlinError>(values.iter().any(|value| test(compare(value, other))))
         };
         let is_less = |order: Option<Ordering>| order == Some(Ordering::Less);
+        let is_greater = |order: Option<Ordering>| order == Some(Ordering::Greater);
+        let is_at_least = |order: Option<Ordering>| order.is_some_and(Ordering::is_ge);
         match self {
-            Self::And(all) => all.iter().all(|one| one.test_any(values)),
-            Self::Test(Test::Between, ends) => {
-                any(&|order| order.is_some_and(Ordering::is_ge), ends.first()) && any(&is_less, ends.get(1))
-            }
-            Self::Test(Test::Inside, ends) => {
-                any(&|order| order == Some(Ordering::Greater), ends.first()) && any(&is_less, ends.get(1))
-            }
-            one => values.iter().any(|value| one.test(value)),
+            Self::And(all) => every(all, |one| one.test_any(values, growth)),
+            Self::Test(Test::Between, ends) => Ok(any(&is_at_least, ends.first())? && any(&is_less, ends.get(1))?),
+            Self::Test(Test::Inside, ends) => Ok(any(&is_greater, ends.first())? && any(&is_less, ends.get(1))?),
+            one => some(values, |value| one.test(value, growth)),
         }
     }
 
@@ -75,9 +89,19 @@ impl Predicate {
             Self::And(predicates) => Self::And(all(predicates)?),
             Self::Or(predicates) => Self::Or(all(predicates)?),
             Self::Not(predicate) => Self::Not(Box::new(predicate.map(change)?)),
-            Self::Regex(found, regex) => Self::Regex(*found, regex.clone()),
+            Self::Regex(found, pattern) => Self::Regex(*found, pattern.clone()),
             Self::Test(test, values) => Self::Test(*test, values.iter().map(change).collect::<Result<_, E>>()?),
         })
+    }
+
+    /// How many tests it is made of. One between two values is two for the engine.
+    pub(crate) fn tests(&self) -> usize {
+        match self {
+            Self::And(all) | Self::Or(all) => all.iter().map(Self::tests).sum(),
+            Self::Not(one) => one.tests(),
+            Self::Regex(..) => 1,
+            Self::Test(..) => 2,
+        }
     }
 
     /// Calls `look` with each of its values.
@@ -105,8 +129,6 @@ fn fulfils(test: Test, value: &Value, values: &[Value]) -> bool {
         Test::Inside => order(first()) == Some(Ordering::Greater) && order(second()) == Some(Ordering::Less),
         Test::Outside => order(first()) == Some(Ordering::Less) || order(second()) == Some(Ordering::Greater),
         Test::Between => order(first()).is_some_and(Ordering::is_ge) && order(second()) == Some(Ordering::Less),
-        Test::Within => values.iter().any(|other| equals(value, other)),
-        Test::Without => !values.iter().any(|other| equals(value, other)),
         Test::StartingWith => texts(value, first()).is_some_and(|(text, part)| text.starts_with(part)),
         Test::NotStartingWith => texts(value, first()).is_some_and(|(text, part)| !text.starts_with(part)),
         Test::EndingWith => texts(value, first()).is_some_and(|(text, part)| text.ends_with(part)),
@@ -117,9 +139,41 @@ fn fulfils(test: Test, value: &Value, values: &[Value]) -> bool {
             Value::Token(Token::GType(kind)) => is_of(value, *kind),
             _ => false,
         },
-        // They have a form of their own.
-        Test::Regex | Test::NotRegex => false,
+        // They have forms of their own.
+        Test::Within | Test::Without | Test::Regex | Test::NotRegex => false,
     }
+}
+
+fn is_within(value: &Value, values: &[Value], growth: &Growth) -> Done<bool> {
+    some(values.chunks(PIECE_VALUES), |piece| {
+        growth.work(piece.iter().map(|other| units(value, other)).sum())?;
+        Ok(piece.iter().any(|other| equals(value, other)))
+    })
+}
+
+/// The work of comparing two values. Those of two types are told apart at once.
+pub(crate) fn units(value: &Value, other: &Value) -> u64 {
+    let are_sets = matches!((value, other), (Value::Set(_), Value::BulkSet(_)) | (Value::BulkSet(_), Value::Set(_)));
+    let bytes = match are_sets || mem::discriminant(value) == mem::discriminant(other) {
+        true => value_bytes(value).saturating_add(value_bytes(other)),
+        false => 0,
+    };
+    1 + (bytes / UNIT_BYTES) as u64
+}
+
+/// Whether a test that may fail is true of all; after the first that is not, none is asked.
+pub(crate) fn every<T>(all: impl IntoIterator<Item = T>, test: impl Fn(T) -> Done<bool>) -> Done<bool> {
+    Ok(!some(all, |one| Ok(!test(one)?))?)
+}
+
+/// Whether it is true of one.
+fn some<T>(all: impl IntoIterator<Item = T>, test: impl Fn(T) -> Done<bool>) -> Done<bool> {
+    for one in all {
+        if test(one)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn texts<'a>(value: &'a Value, part: &'a Value) -> Option<(&'a str, &'a str)> {
@@ -169,5 +223,48 @@ pub fn is_of(value: &Value, kind: GType) -> bool {
                 | (GType::BigDecimal, Number::BigDecimal(_))
         ),
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hoplake_storage::QueryContext;
+
+    use super::*;
+
+    /// Each kind of test, of values that take long to compare.
+    #[test]
+    fn tests_end_at_the_deadline() {
+        let text = || Value::from("x".repeat(2 << 20).as_str());
+        let list = || Value::List(vec![1.into(); 200_000]);
+        let many: Vec<Value> = (0..200_000).map(Value::from).collect();
+        let test = |test, values| Predicate::Test(test, values);
+        let ranges = [Test::Between, Test::Inside, Test::Outside].map(|kind| test(kind, vec![text(), text()]));
+        let others = [Test::Eq, Test::Neq, Test::Lt, Test::Gte, Test::Containing, Test::StartingWith, Test::EndingWith]
+            .map(|kind| test(kind, vec![text()]));
+        let within = [Test::Within, Test::Without].map(|kind| test(kind, many.clone()));
+        let lists = [Test::Eq, Test::Within].map(|kind| test(kind, vec![list()]));
+        let context = QueryContext::new();
+        context.give_time(Some(0));
+        let growth = Growth::new(&context).unwrap();
+        let is_late = |outcome: Done<bool>, what: &Predicate| {
+            let error = outcome.expect_err(&format!("{what}").chars().take(40).collect::<String>());
+            assert!(error.to_string().contains("0 ms"), "{error}");
+        };
+        for (predicates, value) in
+            [(&ranges[..], text()), (&others[..], text()), (&within[..], (-1).into()), (&lists[..], list())]
+        {
+            for predicate in predicates {
+                for whole in [predicate.clone(), Predicate::Not(Box::new(predicate.clone()))] {
+                    is_late(whole.test(&value, &growth), predicate);
+                    is_late(whole.test_any(std::slice::from_ref(&value), &growth), predicate);
+                }
+                is_late(Predicate::And(vec![predicate.clone()]).test(&value, &growth), predicate);
+                is_late(
+                    Predicate::Or(vec![predicate.clone()]).test_any(std::slice::from_ref(&value), &growth),
+                    predicate,
+                );
+            }
+        }
     }
 }

@@ -6,9 +6,11 @@
 use std::collections::HashMap;
 
 use hoplake_storage::{MemoryHold, PIECE_UNITS, Pace, QueryContext};
-use regex::{Regex, RegexBuilder};
 
-use super::Names;
+use super::{
+    Names,
+    pattern::{self, Failure, Pattern},
+};
 use crate::{
     error::GremlinError,
     literal::Literal,
@@ -26,11 +28,8 @@ const NAMES_MAX: usize = 1_000;
 /// How many times a value is there while its step is made: those of sets and maps are in a table, too, which finds equal ones.
 const VALUE_COPIES: u64 = 2;
 
-/// What the program of a regular expression may take: `\w{100}` has 5 MB.
-const REGEX_BYTES: [u64; 3] = [64 << 10, 1 << 20, 10 << 20];
-
-/// What finding one may keep for the next time.
-const REGEX_CACHE_BYTES: u64 = 512 << 10;
+/// What the program of a regular expression may take: that of `\w{100}` takes 1.8 MB.
+const PROGRAM_BYTES: [usize; 3] = [64 << 10, 1 << 20, 10 << 20];
 
 /// Units of work that a step is.
 const STEP_UNITS: u64 = 16;
@@ -77,28 +76,34 @@ impl Work {
         Ok(self.pace.check(arguments as u64 * ARGUMENT_UNITS)?)
     }
 
-    /// Compiles a regular expression. Its program, and what finding it takes, count before they are there, as the smallest of some sizes
-    /// that is enough: how large they are cannot be asked.
+    /// Compiles a regular expression. What it takes counts before it is there: its program as the smallest of some sizes that is enough,
+    /// since how large one will be cannot be asked.
     ///
     /// # Errors
     /// A limit; that it is not a regular expression.
-    pub(super) fn compiles(&mut self, text: &str) -> Result<Regex, GremlinError> {
-        let mut sizes = REGEX_BYTES.into_iter().peekable();
+    pub(super) fn compiles(&mut self, text: &str) -> Result<Pattern, GremlinError> {
+        let length = text.len();
+        if length > pattern::LENGTH_MAX {
+            return Err(GremlinError::invalid(format!(
+                "a regular expression of {length} bytes: {} is the most. Write several, joined with `or`",
+                pattern::LENGTH_MAX
+            )));
+        }
         let before = self.hold.bytes();
-        loop {
-            let bytes = sizes.next().unwrap_or_default();
-            self.context.resize(&mut self.hold, before + bytes + REGEX_CACHE_BYTES)?;
+        let wrong =
+            |why: &str| GremlinError::invalid(format!("{text:?} is not a regular expression that is supported: {why}"));
+        for bytes in PROGRAM_BYTES {
+            // Twice: while it is made it is there in two forms.
+            self.context.resize(&mut self.hold, before + (length * pattern::PARSED_BYTES + 2 * bytes) as u64)?;
             self.pace.check(PIECE_UNITS)?;
-            let mut builder = RegexBuilder::new(text);
-            match builder.size_limit(bytes as usize).dfa_size_limit(REGEX_CACHE_BYTES as usize).build() {
-                Ok(regex) => return Ok(regex),
-                Err(regex::Error::CompiledTooBig(_)) if sizes.peek().is_some() => {}
-                Err(error) => {
-                    let why = format!("{text:?} is not a regular expression that is supported: {error}");
-                    return Err(GremlinError::invalid(why));
-                }
+            let hold = |taken: usize| Ok(self.context.resize(&mut self.hold, before + taken as u64)?);
+            match Pattern::compile(text, bytes, hold)? {
+                Ok(pattern) => return Ok(pattern),
+                Err(Failure::Wrong(why)) => return Err(wrong(&why)),
+                Err(Failure::TooLarge) => {}
             }
         }
+        Err(wrong(&format!("its program takes more than {} bytes", PROGRAM_BYTES[PROGRAM_BYTES.len() - 1])))
     }
 
     /// Notes steps that are made, before they are. After a failure there is nothing more to do.
@@ -207,10 +212,19 @@ mod tests {
         }
         // Those of the text are copied as well, and regular expressions are compiled.
         let regexes = ".has('name', regex('\\\\w{100}'))".repeat(8);
-        let error = planned(&format!("g.V(){regexes}"), &[], 64 << 20).unwrap_err();
+        let error = planned(&format!("g.V(){regexes}"), &[], 16 << 20).unwrap_err();
         assert!(error.contains("bytes of memory"), "{error}");
         planned(&format!("g.V(){regexes}"), &[], 256 << 20).unwrap();
         planned(&format!("g.V(){}", ".has('name', regex('a.c'))".repeat(8)), &[], 8 << 20).unwrap();
+        for (regex, why) in [
+            ("a".repeat(2_001), "2000 is the most"),
+            (r"\w{1000}".to_owned(), "more than"),
+            ("(".to_owned(), "unclosed group"),
+        ] {
+            let error = planned(&format!("g.V().has('name', regex('{}'))", regex.replace('\\', r"\\")), &[], 256 << 20)
+                .unwrap_err();
+            assert!(error.contains(why), "{error}");
+        }
         let numbers = "1, ".repeat(100_000);
         assert!(planned(&format!("g.inject({numbers}1)"), &[], 4 << 20).is_err());
         let names: Vec<Named> = (0..=NAMES_MAX).map(|number| (format!("n{number}").into(), 1.into())).collect();

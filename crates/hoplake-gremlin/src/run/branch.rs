@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     error::GremlinError,
-    plan::{Case, Choice, Repeat, Steps, Until},
+    plan::{Case, Choice, Repeat, Steps, Until, units},
     tokens::Pick,
     value::{Value, equals},
 };
@@ -95,7 +95,8 @@ impl Choosing {
                 run.exists(steps, batch).await?.into_iter().map(|it| Some(it.into())).collect()
             }
             Choice::Test(predicate) => {
-                (0..batch.len()).map(|at| Some(predicate.test(&batch.items.get(at)).into())).collect()
+                let test = |at| Ok(Some(predicate.test(&batch.items.get(at), &run.growth)?.into()));
+                (0..batch.len()).map(test).collect::<Done<_>>()?
             }
             Choice::By(by) => run.by(by, batch).await?,
         };
@@ -108,13 +109,15 @@ impl Choosing {
         for (number, case) in self.cases.iter().enumerate() {
             // There may be tens of thousands of them.
             run.pace.rest(1 + batch.len() as u64).await?;
+            let tested = |test: &dyn Fn(&Value) -> Done<bool>| {
+                choices.iter().map(|choice| choice.as_ref().map_or(Ok(false), test)).collect::<Done<Vec<bool>>>()
+            };
             let fulfilled: Vec<bool> = match case {
-                Case::Equal(value) => {
-                    choices.iter().map(|it| it.as_ref().is_some_and(|it| equals(it, value))).collect()
-                }
-                Case::Test(predicate) => {
-                    choices.iter().map(|it| it.as_ref().is_some_and(|it| predicate.test(it))).collect()
-                }
+                Case::Equal(value) => tested(&|choice| {
+                    growth.work(units(choice, value))?;
+                    Ok(equals(choice, value))
+                })?,
+                Case::Test(predicate) => tested(&|choice| predicate.test(choice, &growth))?,
                 Case::Steps(steps) => {
                     let exists = run.exists(steps, &chosen).await?;
                     exists.into_iter().zip(&choices).map(|(exists, choice)| exists && choice.is_some()).collect()
@@ -391,7 +394,10 @@ impl Run {
         Ok(match until {
             Until::Always => vec![true; batch.len()],
             Until::Times(times) => vec![rounds >= *times; batch.len()],
-            Until::Test(predicate) => (0..batch.len()).map(|at| predicate.test(&batch.items.get(at))).collect(),
+            Until::Test(predicate) => {
+                let test = |at| predicate.test(&batch.items.get(at), &self.growth);
+                (0..batch.len()).map(test).collect::<Done<_>>()?
+            }
             Until::Steps(steps) => self.exists(steps, batch).await?,
         })
     }

@@ -1,21 +1,34 @@
 //! Predicates as conditions of the engine, for a label whose properties have types: as far as both mean the same.
 
+use std::sync::Arc;
+
 use hoplake_engine::{Comparison, Condition, Requirement};
 use hoplake_format::{ItemType, Property, PropertyType, ScalarType, VertexLabel};
 
+use super::{batch::value_bytes, growth::Growth};
 use crate::{
-    plan::{Found, Name, Predicate},
+    error::GremlinError,
+    plan::{Found, Name, Predicate, every},
     script::Test,
     value::{Value, equals, to_f64, to_i64},
 };
+
+/// Tests of a condition, at most: the engine has a verdict of each for every row, and refuses conditions of more than a thousand.
+const TESTS_MAX: usize = 200;
+
+/// Values of a predicate that are looked at when only a guess is needed.
+const GUESSED_MAX: usize = 64;
+
+/// How many times a value is there as text: as such, in the condition, and as a value of the property's type.
+const TEXT_COPIES: usize = 3;
 
 /// What the vertices of a label have to fulfil.
 #[derive(Debug)]
 pub(super) enum Of {
     /// None can.
     None,
-    /// A condition of the engine, if there is one, and predicates that it cannot test.
-    Some(Option<Condition>, Vec<(Name, Predicate)>),
+    /// A condition of the engine, if there is one, and what it takes; predicates that it cannot test.
+    Some(Option<Condition>, u64, Vec<(Name, Arc<Predicate>)>),
 }
 
 /// How a predicate reads for the engine.
@@ -26,22 +39,40 @@ enum Reads {
 }
 
 /// The conditions that what is sought is for the vertices of a label. Those on computed properties are left.
-pub(super) fn of(label: &VertexLabel, found: &Found, is_computed: impl Fn(&str) -> bool) -> Of {
-    let name = Value::from(label.name.as_str());
-    if !found.labels.iter().all(|predicate| predicate.test(&name)) {
-        return Of::None;
+///
+/// # Errors
+/// A limit of the query.
+pub(super) fn of(
+    label: &VertexLabel,
+    found: &Found,
+    is_computed: impl Fn(&str) -> bool,
+    growth: &Growth,
+) -> Result<Of, GremlinError> {
+    if !fulfils(&label.name, found.labels.iter().map(|predicate| &**predicate), growth)? {
+        return Ok(Of::None);
     }
     let mut condition: Option<Condition> = None;
+    let (mut tests, mut bytes) = (0, 0);
     let mut left = Vec::new();
     for (name, predicate) in &found.properties {
-        if is_computed(name) {
-            left.push((name.clone(), predicate.clone()));
-            continue;
-        }
-        let Some(property) = label.properties.iter().find(|property| property.name == **name) else { return Of::None };
+        growth.work(1 + label.properties.len() as u64 / 8)?;
+        let of_engine = tests + size(predicate).tests <= TESTS_MAX && !is_computed(name);
+        let property = label.properties.iter().find(|property| property.name == **name);
+        let property = match property {
+            Some(property) if of_engine => property,
+            None if !is_computed(name) => return Ok(Of::None),
+            _ => {
+                left.push((name.clone(), predicate.clone()));
+                continue;
+            }
+        };
+        let size = size(predicate);
+        growth.take(TEXT_COPIES * size.bytes)?;
         match reads(name, property, predicate) {
-            Reads::Never => return Of::None,
+            Reads::Never => return Ok(Of::None),
             Reads::Exactly(part) => {
+                tests += size.tests;
+                bytes += TEXT_COPIES * size.bytes;
                 condition = Some(match condition {
                     Some(before) => before.and(part),
                     None => part,
@@ -50,7 +81,49 @@ pub(super) fn of(label: &VertexLabel, found: &Found, is_computed: impl Fn(&str) 
             Reads::NotAtAll => left.push((name.clone(), predicate.clone())),
         }
     }
-    Of::Some(condition, left)
+    Ok(Of::Some(condition, bytes as u64, left))
+}
+
+/// Whether vertices of a label may be among those that are sought: a guess, that costs little and may be wrong where one is.
+pub(super) fn is_possible(label: &VertexLabel, found: &Found, growth: &Growth) -> bool {
+    let is_small = |predicate: &&Arc<Predicate>| size(predicate).values <= GUESSED_MAX;
+    let of_label = found.labels.iter().filter(is_small).map(|predicate| &**predicate);
+    fulfils(&label.name, of_label, growth).unwrap_or(true)
+        && found.properties.iter().take(GUESSED_MAX).all(|(name, predicate)| {
+            label.properties.iter().find(|property| property.name == **name).is_some_and(|property| {
+                !is_small(&predicate) || !matches!(reads(name, property, predicate), Reads::Never)
+            })
+        })
+}
+
+/// Whether a label fulfils predicates.
+///
+/// # Errors
+/// A limit of the query.
+pub(super) fn fulfils<'a>(
+    label: &str,
+    predicates: impl IntoIterator<Item = &'a Predicate>,
+    growth: &Growth,
+) -> Result<bool, GremlinError> {
+    let label = Value::from(label);
+    every(predicates, |predicate| predicate.test(&label, growth))
+}
+
+/// How large a predicate is.
+#[derive(Default)]
+struct Size {
+    tests: usize,
+    values: usize,
+    bytes: usize,
+}
+
+fn size(predicate: &Predicate) -> Size {
+    let mut size = Size { tests: predicate.tests(), ..Size::default() };
+    predicate.values(&mut |value| {
+        size.values += 1;
+        size.bytes += value_bytes(value);
+    });
+    size
 }
 
 fn reads(name: &Name, property: &Property, predicate: &Predicate) -> Reads {

@@ -1,6 +1,6 @@
 //! Steps that make one batch of another, whatever came before.
 
-use std::collections::HashSet;
+use std::{borrow::Cow, collections::HashSet};
 
 use super::{
     Done, Run,
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     error::GremlinError,
-    plan::{By, Name, PathPart, Predicate, Quantifier, StepKind},
+    plan::{By, Name, PathPart, Predicate, Quantifier, StepKind, units},
     script::Test,
     tokens::{Direction, Scope, T},
     value::{Unread, UnreadProperty, Value, equals},
@@ -51,7 +51,10 @@ impl Run {
             StepKind::Has(By::Token(T::Id), predicate) => self.has_id(batch, predicate, labels).await,
             StepKind::Has(by, predicate) => {
                 let values = self.by(by, &batch).await?;
-                self.keep(batch, labels, |at| values[at].as_ref().is_some_and(|value| predicate.test(value)))
+                self.keep_tested(batch, labels, |at, growth| match &values[at] {
+                    Some(value) => predicate.test(value, growth),
+                    None => Ok(false),
+                })
             }
             StepKind::HasProperty(name) => {
                 let has = self.has_property(&batch, name).await?;
@@ -66,17 +69,11 @@ impl Run {
                 let firsts = self.child_of_values(steps, &batch, values).await?;
                 self.keep(batch, labels, |at| firsts[at])
             }
-            StepKind::HasKey(predicate) => {
-                let test = |value: &Value| property_part(value, T::Key).is_some_and(|key| predicate.test(&key));
-                self.keep_values(batch, labels, test)
-            }
-            StepKind::HasValue(predicate) => {
-                let test = |value: &Value| property_part(value, T::Value).is_some_and(|value| predicate.test(&value));
-                self.keep_values(batch, labels, test)
-            }
+            StepKind::HasKey(predicate) => self.keep_parts(batch, labels, T::Key, predicate),
+            StepKind::HasValue(predicate) => self.keep_parts(batch, labels, T::Value, predicate),
             StepKind::Is(predicate) => {
                 let predicate = self.predicate_with_elements(predicate).await?;
-                self.keep_values(batch, labels, |value| predicate.test(value))
+                self.keep_values(batch, labels, |value, growth| predicate.test(value, growth))
             }
             StepKind::WherePredicate(start, predicate, by) => {
                 let fulfilled = self.where_predicate(&batch, start.as_ref(), predicate, by).await?;
@@ -120,18 +117,22 @@ impl Run {
             }
             StepKind::EndAt(label) => {
                 let met = self.needed(label, "where", &batch).await?;
-                let same: Vec<bool> = (0..batch.len()).map(|at| equals(&met[at], &batch.items.get(at))).collect();
-                self.keep(batch, labels, |at| same[at])
+                let items = batch.items.clone();
+                self.keep_tested(batch, labels, |at, growth| {
+                    let item = items.get(at);
+                    growth.work(units(&met[at], &item))?;
+                    Ok(equals(&met[at], &item))
+                })
             }
-            StepKind::Quantified(quantifier, predicate) => {
-                let test = |value: &Value| match value {
-                    Value::List(items) | Value::Set(items) => quantified(*quantifier, items.iter(), predicate),
-                    Value::BulkSet(items) => quantified(*quantifier, items.iter().map(|(item, _)| item), predicate),
-                    Value::Path(path) => quantified(*quantifier, path.steps.iter().map(|(item, _)| item), predicate),
-                    _ => false,
-                };
-                self.keep_values(batch, labels, test)
-            }
+            StepKind::Quantified(quantifier, predicate) => self.keep_values(batch, labels, |value, growth| {
+                let test = |item: &Value| predicate.test(item, growth);
+                match value {
+                    Value::List(items) | Value::Set(items) => quantified(*quantifier, items.iter(), test),
+                    Value::BulkSet(items) => quantified(*quantifier, items.iter().map(|(item, _)| item), test),
+                    Value::Path(path) => quantified(*quantifier, path.steps.iter().map(|(item, _)| item), test),
+                    _ => Ok(false),
+                }
+            }),
             StepKind::SimplePath(simple, part) => self.simple_path(batch, *simple, part, labels).await,
             StepKind::Coin(probability) => {
                 let mut batch = batch;
@@ -342,12 +343,36 @@ impl Run {
         self.relabelled(kept, labels)
     }
 
-    fn keep_values(&mut self, batch: Batch, labels: &Labels, test: impl Fn(&Value) -> bool) -> Done<Batch> {
+    /// Rows that fulfil something that is work to find out, and may fail.
+    fn keep_tested(
+        &mut self,
+        batch: Batch,
+        labels: &Labels,
+        test: impl Fn(usize, &Growth) -> Done<bool>,
+    ) -> Done<Batch> {
+        let kept: Vec<bool> = (0..batch.len()).map(|at| test(at, &self.growth)).collect::<Done<_>>()?;
+        self.keep(batch, labels, |at| kept[at])
+    }
+
+    fn keep_values(
+        &mut self,
+        batch: Batch,
+        labels: &Labels,
+        test: impl Fn(&Value, &Growth) -> Done<bool>,
+    ) -> Done<Batch> {
         let kept: Vec<bool> = match &batch.items {
-            Items::Values(values) => values.iter().map(test).collect(),
-            items => (0..batch.len()).map(|at| test(&items.get(at))).collect(),
+            Items::Values(values) => values.iter().map(|value| test(value, &self.growth)).collect::<Done<_>>()?,
+            items => (0..batch.len()).map(|at| test(&items.get(at), &self.growth)).collect::<Done<_>>()?,
         };
         self.keep(batch, labels, |at| kept[at])
+    }
+
+    /// The properties whose name, or value, fulfils a predicate.
+    fn keep_parts(&mut self, batch: Batch, labels: &Labels, part: T, predicate: &Predicate) -> Done<Batch> {
+        self.keep_values(batch, labels, |value, growth| match property_part(value, part) {
+            Some(part) => predicate.test(&part, growth),
+            None => Ok(false),
+        })
     }
 
     /// Another value for each; those without one go.
@@ -416,7 +441,7 @@ impl Run {
         let batch = without_edge_properties(batch);
         let read = self.read(elements(&batch), Wanted::Named(std::slice::from_ref(name))).await?;
         let fulfils = |at: usize| match has_properties(&batch, at)? {
-            Some(element) => Ok(predicate.test_any(&read.values(element, name))),
+            Some(element) => predicate.test_any(&read.values(element, name), &self.growth),
             None => Ok(false),
         };
         let kept: Vec<bool> = (0..batch.len()).map(fulfils).collect::<Done<_>>()?;
@@ -442,7 +467,10 @@ impl Run {
             }
         }
         let ids = self.by_token(T::Id, &batch).await?;
-        self.keep(batch, labels, |at| ids[at].as_ref().is_some_and(|id| predicate.test(id)))
+        self.keep_tested(batch, labels, |at, growth| match &ids[at] {
+            Some(id) => predicate.test(id, growth),
+            None => Ok(false),
+        })
     }
 
     async fn has_property(&mut self, batch: &Batch, name: &Name) -> Done<Vec<bool>> {
@@ -488,14 +516,17 @@ impl Run {
     }
 
     /// A predicate whose values are elements of the graph where they came with the query.
-    pub(super) async fn predicate_with_elements(&mut self, predicate: &Predicate) -> Done<Predicate> {
+    pub(super) async fn predicate_with_elements<'a>(&mut self, predicate: &'a Predicate) -> Done<Cow<'a, Predicate>> {
         let mut values = Vec::new();
-        predicate.values(&mut |value| values.push(value.clone()));
+        predicate.values(&mut |value| values.push(value));
         if !values.iter().any(|value| matches!(value, Value::Vertex(_) | Value::Edge(_))) {
-            return Ok(predicate.clone());
+            return Ok(Cow::Borrowed(predicate));
         }
+        let values = self.growth.copy_all(values)?;
         let mut values = self.with_elements(values).await?.into_iter();
-        predicate.map(&mut |value| Ok(values.next().unwrap_or_else(|| value.clone())))
+        let with_elements: Done<Predicate> =
+            predicate.map(&mut |value| Ok(values.next().unwrap_or_else(|| value.clone())));
+        Ok(Cow::Owned(with_elements?))
     }
 
     async fn where_predicate(
@@ -540,7 +571,7 @@ impl Run {
                 columns[number - 1][at].take().ok_or(())
             };
             fulfilled.push(match predicate.map(&mut next) {
-                Ok(predicate) => spread(predicate, &growth)?.test(own),
+                Ok(predicate) => spread(predicate, &growth)?.test(own, &growth)?,
                 Err(()) => false,
             });
         }
@@ -712,12 +743,18 @@ fn property_part(value: &Value, part: T) -> Option<Value> {
     }
 }
 
-fn quantified<'a>(quantifier: Quantifier, mut items: impl Iterator<Item = &'a Value>, predicate: &Predicate) -> bool {
-    match quantifier {
-        Quantifier::All => items.all(|item| predicate.test(item)),
-        Quantifier::Any => items.any(|item| predicate.test(item)),
-        Quantifier::None => !items.any(|item| predicate.test(item)),
+fn quantified<'a>(
+    quantifier: Quantifier,
+    items: impl Iterator<Item = &'a Value>,
+    test: impl Fn(&Value) -> Done<bool>,
+) -> Done<bool> {
+    let sought = quantifier != Quantifier::All;
+    for item in items {
+        if test(item)? == sought {
+            return Ok(quantifier == Quantifier::Any);
+        }
     }
+    Ok(quantifier != Quantifier::Any)
 }
 
 /// A predicate in which a collection that was met under a label stands for its items.

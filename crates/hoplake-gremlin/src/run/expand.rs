@@ -12,20 +12,20 @@ use hoplake_engine::{
     traversal::{Hop, HopDirection, Traversal, VisitPolicy},
 };
 use hoplake_format::{LabelId, VertexId};
-use hoplake_storage::Branch;
+use hoplake_storage::{Branch, MemoryHold};
 
 use super::{
     Done, Run,
     batch::{Batch, Element, Items, ROWS_MAX, Row},
     by::kind_of,
-    conditions::{self, Of},
+    conditions::{self, Of, fulfils},
     elements::Wanted,
     growth::Growth,
     paths::{Labels, NO_PATH},
 };
 use crate::{
     error::GremlinError,
-    plan::{Counted, Found, Name, Predicate, Reaches},
+    plan::{Counted, Found, Name, Predicate, Reaches, every},
     tokens::Direction,
     value::Value,
 };
@@ -145,11 +145,8 @@ impl Run {
     }
 
     /// Numbers that the statistics have; `None` if they are not exact.
-    pub(super) fn counted(&self, counted: &Counted) -> Option<Value> {
-        let fulfils = |label: &str| {
-            let label = Value::from(label);
-            counted.labels.iter().all(|predicate| predicate.test(&label))
-        };
+    pub(super) fn counted(&self, counted: &Counted) -> Done<Option<Value>> {
+        let fulfils = |label: &str| fulfils(label, counted.labels.iter().map(|it| &**it), &self.growth);
         let manifest = self.snapshot.manifest();
         let mut counts: Vec<(&str, u64)> = Vec::new();
         let mut add = |label, count| match counts.iter_mut().find(|(other, _)| *other == label) {
@@ -158,28 +155,28 @@ impl Run {
         };
         if counted.edges {
             for ((number, edge), count) in manifest.schema.edge_types().zip(&manifest.edge_counts) {
-                if fulfils(&edge.label) {
+                if fulfils(&edge.label)? {
                     if !self.snapshot.is_edge_count_exact(number) {
-                        return None;
+                        return Ok(None);
                     }
                     add(edge.label.as_str(), *count);
                 }
             }
         } else {
             for (label, count) in manifest.schema.vertex_labels.iter().zip(&manifest.vertex_counts) {
-                if fulfils(&label.name) {
+                if fulfils(&label.name)? {
                     add(label.name.as_str(), count.live());
                 }
             }
         }
         let number = |count: u64| Value::from(i64::try_from(count).unwrap_or(i64::MAX));
-        Some(match counted.by_label {
+        Ok(Some(match counted.by_label {
             false => number(counts.iter().map(|(_, count)| count).sum()),
             true => {
                 let some = counts.into_iter().filter(|(_, count)| *count > 0);
                 Value::Map(some.map(|(label, count)| (label.into(), number(count))).collect())
             }
-        })
+        }))
     }
 
     /// Vertices by id, for each row.
@@ -262,8 +259,10 @@ pub(super) struct Scan {
 struct Scanning {
     label: LabelId,
     /// What the scan does not test.
-    left: Vec<(Name, Predicate)>,
+    left: Vec<(Name, Arc<Predicate>)>,
     scan: VertexScan,
+    /// Of the condition.
+    _hold: MemoryHold,
 }
 
 impl std::fmt::Debug for Scanning {
@@ -279,13 +278,17 @@ impl Scan {
     }
 
     /// Of the edges whose labels fulfil predicates.
-    pub(super) fn of_edges(run: &Run, batch: Batch, labels: &[Predicate]) -> Self {
-        let fulfils = |label: &str| labels.iter().all(|predicate| predicate.test(&label.into()));
-        let some: Vec<_> = run.snapshot.schema().edge_types.iter().filter(|edge| fulfils(&edge.label)).collect();
+    pub(super) fn of_edges(run: &Run, batch: Batch, labels: &[Arc<Predicate>]) -> Done<Self> {
+        let mut some = Vec::new();
+        for edge in &run.snapshot.schema().edge_types {
+            if fulfils(&edge.label, labels.iter().map(|it| &**it), &run.growth)? {
+                some.push(edge);
+            }
+        }
         let sources: BTreeSet<LabelId> = some.iter().map(|edge| edge.source).collect();
         let names: BTreeSet<&str> = some.iter().map(|edge| edge.label.as_str()).collect();
         let names = names.into_iter().map(Name::from).collect();
-        Self::new(batch, Found::default(), Some(names), sources.into_iter().collect())
+        Ok(Self::new(batch, Found::default(), Some(names), sources.into_iter().collect()))
     }
 
     fn new(batch: Batch, found: Found, edges: Option<Vec<Name>>, all_labels: VecDeque<LabelId>) -> Self {
@@ -305,16 +308,19 @@ impl Scan {
             if self.row == self.batch.len() {
                 return Ok(None);
             }
-            let Some(Scanning { label, left, scan }) = &mut self.scan else {
+            let Some(Scanning { label, left, scan, .. }) = &mut self.scan else {
                 match self.labels.pop_front() {
                     Some(label) => {
-                        let described = run.snapshot.schema().label(label);
-                        let conditions = described
-                            .map_or(Of::None, |label| conditions::of(label, &self.found, |name| run.is_computed(name)));
-                        let Of::Some(condition, left) = conditions else { continue };
+                        let schema = run.snapshot.schema();
+                        let Some(described) = schema.label(label) else { continue };
+                        let is_computed = |name: &str| run.is_computed(name);
+                        let conditions = conditions::of(described, &self.found, is_computed, &run.growth)?;
+                        run.pace.rest(1).await?;
+                        let Of::Some(condition, bytes, left) = conditions else { continue };
+                        let hold = run.branch.context().hold(bytes)?;
                         let query = VertexQuery { label, condition, columns: Vec::new(), wanted: None };
                         let scan = run.snapshot.scan_vertices(query, &mut run.branch).await?;
-                        self.scan = Some(Scanning { label, left, scan });
+                        self.scan = Some(Scanning { label, left, scan, _hold: hold });
                     }
                     None => {
                         self.row += 1;
@@ -337,10 +343,16 @@ impl Scan {
                 let names: Vec<Name> = left.iter().map(|(name, _)| name.clone()).collect();
                 let elements = vertices.iter().map(|vertex| Element::Vertex(*vertex)).collect::<Vec<_>>();
                 let read = run.read(elements, Wanted::Named(&names)).await?;
-                let fulfils = |vertex: &VertexId, name: &Name, predicate: &Predicate| {
-                    predicate.test_any(&read.values(Element::Vertex(*vertex), name))
-                };
-                vertices.retain(|vertex| left.iter().all(|(name, predicate)| fulfils(vertex, name, predicate)));
+                let mut fulfilling = Vec::with_capacity(vertices.len());
+                for vertex in vertices {
+                    let test = |(name, predicate): &(Name, Arc<Predicate>)| {
+                        predicate.test_any(&read.values(Element::Vertex(vertex), name), &run.growth)
+                    };
+                    if every(&left, test)? {
+                        fulfilling.push(vertex);
+                    }
+                }
+                vertices = fulfilling;
             }
             let parents = vec![self.row as u32; vertices.len()];
             let Some(edge_labels) = &self.edges else {

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use hoplake_engine::{Expected, Snapshot, split_vertex};
 use hoplake_format::{Direction as StoredDirection, EdgeTypeId, Key, KeyType, LabelId};
 
-use super::{Wanted, conditions, expand::hop_along};
+use super::{Wanted, conditions, expand::hop_along, growth::Growth};
 use crate::{
     plan::{By, Case, Choice, Found, Name, Plan, Reaches, Settings, Step, StepKind, Steps},
     tokens::{Direction, T},
@@ -42,6 +42,7 @@ impl At {
 struct Follow<'a> {
     snapshot: &'a Snapshot,
     wanted: Wanted,
+    growth: &'a Growth,
     met: BTreeMap<Name, At>,
     /// All that was there, for paths.
     all: At,
@@ -51,11 +52,12 @@ struct Follow<'a> {
 }
 
 /// The tables that a plan will read; `None` if nothing is gained by reading their ends early.
-pub(super) fn of(plan: &Plan, snapshot: &Snapshot, wanted: Wanted) -> Option<Expected> {
+pub(super) fn of(plan: &Plan, snapshot: &Snapshot, wanted: Wanted, growth: &Growth) -> Option<Expected> {
     let Settings { writes: false, .. } = plan.settings else { return None };
     let mut follow = Follow {
         snapshot,
         wanted,
+        growth,
         met: BTreeMap::new(),
         all: At::default(),
         expected: Expected::default(),
@@ -302,7 +304,7 @@ impl Follow<'_> {
     fn found(&self, found: &Found) -> At {
         let is_possible = |label: &LabelId| {
             let label = self.snapshot.schema().label(*label);
-            label.is_some_and(|label| matches!(conditions::of(label, found, |_| false), conditions::Of::Some(..)))
+            label.is_some_and(|label| conditions::is_possible(label, found, self.growth))
         };
         At { vertices: self.labels().filter(is_possible).collect(), ..At::default() }
     }

@@ -41,7 +41,7 @@ pub(super) const ALLOCATION_BYTES: usize = 28;
 
 /// The memory and the work of the steps of a query. Clones are the same.
 #[derive(Debug, Clone)]
-pub(super) struct Growth(Arc<Inner>);
+pub(crate) struct Growth(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
@@ -65,7 +65,7 @@ pub(super) struct Mark {
 }
 
 impl Growth {
-    pub(super) fn new(context: &QueryContext) -> Done<Self> {
+    pub(crate) fn new(context: &QueryContext) -> Done<Self> {
         let zero = || AtomicU64::new(0);
         let hold = Mutex::new(context.hold(0)?);
         let context = context.clone();
@@ -76,7 +76,7 @@ impl Growth {
     ///
     /// # Errors
     /// A limit, if the query's memory or time is used up.
-    pub(super) fn take(&self, bytes: usize) -> Done<()> {
+    pub(crate) fn take(&self, bytes: usize) -> Done<()> {
         let bytes = (bytes as u64).min(ENDLESS);
         let taken = self.0.taken.fetch_add(bytes, Relaxed).saturating_add(bytes);
         if taken > self.0.held.load(Relaxed) {
@@ -94,7 +94,7 @@ impl Growth {
     ///
     /// # Errors
     /// A limit, if the query's time is over.
-    pub(super) fn work(&self, units: u64) -> Done<()> {
+    pub(crate) fn work(&self, units: u64) -> Done<()> {
         let worked = self.0.worked.fetch_add(units, Relaxed).saturating_add(units);
         if worked >= PIECE_UNITS {
             self.0.worked.store(0, Relaxed);

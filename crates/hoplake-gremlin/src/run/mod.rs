@@ -46,11 +46,11 @@ use hoplake_format::PreparedQueries;
 use hoplake_storage::{Branch, MemoryHold, Pace};
 
 pub use self::batch::value_bytes;
+pub(crate) use self::growth::Growth;
 use self::{
     batch::{Batch, Items},
     change::Changes,
     computation::Computed,
-    growth::Growth,
     kept::Kept,
     paths::{Labels, PathTree},
     pipe::Pipe,
@@ -147,7 +147,7 @@ impl Results {
         let hold = branch.context().hold(0)?;
         let plan_hold = branch.context().hold(plan.settings.plan_bytes)?;
         let mut run = Run::new(plan, transaction, wanted, branch)?;
-        run.expected = expected::of(plan, &run.snapshot, wanted);
+        run.expected = expected::of(plan, &run.snapshot, wanted, &run.growth);
         let sack = run.settings.sack.clone();
         let mut pipe = Pipe::new(&plan.steps);
         pipe.feed(Batch::start(sack));

@@ -346,10 +346,10 @@ impl StepPipe {
                 }
                 StepKind::Vertices(None) => *scan = Some(Box::new(Scan::of_vertices(run, batch, Found::default()))),
                 StepKind::Find(found) => *scan = Some(Box::new(Scan::of_vertices(run, batch, found.clone()))),
-                StepKind::Edges(None) => *scan = Some(Box::new(Scan::of_edges(run, batch, &[]))),
-                StepKind::FindEdges(labels) => *scan = Some(Box::new(Scan::of_edges(run, batch, labels))),
+                StepKind::Edges(None) => *scan = Some(Box::new(Scan::of_edges(run, batch, &[])?)),
+                StepKind::FindEdges(labels) => *scan = Some(Box::new(Scan::of_edges(run, batch, labels)?)),
                 StepKind::Walk(hops) => ready.extend(run.walk(batch, hops, labels).await?),
-                StepKind::Counted(counted) => match run.counted(counted) {
+                StepKind::Counted(counted) => match run.counted(counted)? {
                     Some(value) => ready.push_back(run.begun(vec![(0, value)], labels)?),
                     None => {
                         let mut pipe = Pipe::new(&counted.otherwise);

@@ -48,10 +48,10 @@ fn of_statistics(steps: &Steps) -> Option<Steps> {
         _ => return None,
     };
     let conditions = rest.iter().map_while(|step| match &step.kind {
-        StepKind::Has(By::Token(T::Label), predicate) if is_plain(step) => Some(predicate.clone()),
+        StepKind::Has(By::Token(T::Label), predicate) if is_plain(step) => Some(predicate.clone().into()),
         _ => None,
     });
-    let conditions: Vec<Predicate> = conditions.collect();
+    let conditions: Vec<Arc<Predicate>> = conditions.collect();
     let taken = 1 + conditions.len();
     labels.extend(conditions);
     if !is_plain(first) {

@@ -18,7 +18,7 @@ pub(super) fn apply(steps: &Steps, _: Place) -> Option<Steps> {
     let mut names = Vec::new();
     for step in rest {
         if let Some(predicate) = of_label(&step.kind) {
-            labels.push(predicate.clone());
+            labels.push(predicate.clone().into());
             names.clone_from(&step.labels);
             taken += 1;
             if names.is_empty() {
@@ -26,7 +26,7 @@ pub(super) fn apply(steps: &Steps, _: Place) -> Option<Steps> {
             }
         } else if let StepKind::Where(steps) = &step.kind {
             // has(label, key, value), which stays for the rest of it.
-            labels.extend(steps.first().and_then(|step| of_label(&step.kind)).cloned());
+            labels.extend(steps.first().and_then(|step| of_label(&step.kind)).map(|it| it.clone().into()));
         }
         break;
     }

@@ -52,8 +52,8 @@ pub(super) fn apply(steps: &Steps, _: Place) -> Option<Steps> {
 /// Takes a condition in, if it is one on the vertex itself.
 fn take(kind: &StepKind, found: &mut Found) -> bool {
     match kind {
-        StepKind::Has(By::Token(T::Label), predicate) => found.labels.push(predicate.clone()),
-        StepKind::Has(By::Property(name), predicate) => found.properties.push((name.clone(), predicate.clone())),
+        StepKind::Has(By::Token(T::Label), predicate) => found.labels.push(predicate.clone().into()),
+        StepKind::Has(By::Property(name), predicate) => found.properties.push((name.clone(), predicate.clone().into())),
         // has(label, key, value)
         StepKind::Where(steps) if steps.len() == 2 && steps.iter().all(|step| is_plain(step)) => {
             // Seen first: a copy of what was found so far, for each of thousands of conditions, would take its square.

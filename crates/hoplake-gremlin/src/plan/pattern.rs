@@ -1,0 +1,247 @@
+//! Regular expressions, looked for within the time and memory of a query.
+//!
+//! A pattern of a few letters may have a program of megabytes, and each byte of a text may then take as long as the program is: the product
+//! of two things that one request sends. So a text is read in pieces by a lazy DFA, and the deadline is looked at between them, which a
+//! search in one call could not do.
+
+use std::{
+    fmt::{self, Display, Formatter},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use regex_automata::{
+    Input,
+    hybrid::dfa::{Cache, DFA},
+    nfa::thompson::{self, NFA, WhichCaptures, pikevm::PikeVM},
+};
+
+use crate::{error::GremlinError, run::Growth};
+
+/// The longest: parsed, two bytes may be a class of 800 ranges.
+pub(super) const LENGTH_MAX: usize = 2_000;
+
+/// What a byte of it takes while it is parsed.
+pub(super) const PARSED_BYTES: usize = 8 << 10;
+
+/// What states of the DFA may take. Beyond it they are made again, when they are needed.
+const CACHE_BYTES: usize = 512 << 10;
+
+/// What the search for boundaries of words takes for each state of the program.
+const STATE_BYTES: usize = 64;
+
+/// Bytes that are read between two looks at the deadline. Each may have to look at the whole program, which takes milliseconds at most.
+const PIECE_BYTES: usize = 64;
+
+/// States times bytes that may be looked at without a look at the deadline: about a second.
+const STATES_TIMES_BYTES_MAX: usize = 1 << 27;
+
+/// A regular expression. Clones share what was found out about its states.
+#[derive(Clone)]
+pub struct Pattern(Arc<Inner>);
+
+struct Inner {
+    text: Box<str>,
+    dfa: DFA,
+    cache: Mutex<Cache>,
+}
+
+/// Why a text is none.
+pub(super) enum Failure {
+    /// Its program is larger than allowed.
+    TooLarge,
+    /// As the parser says.
+    Wrong(String),
+}
+
+impl Pattern {
+    /// Compiles one whose program takes no more than some bytes; `hold` is asked for the memory that it will take from now on.
+    pub(super) fn compile(
+        text: &str,
+        program_bytes: usize,
+        hold: impl FnOnce(usize) -> Result<(), GremlinError>,
+    ) -> Result<Result<Self, Failure>, GremlinError> {
+        let wrong = |why: &dyn Display| Ok(Err(Failure::Wrong(why.to_string())));
+        let limits = NFA::config().nfa_size_limit(Some(program_bytes)).which_captures(WhichCaptures::None);
+        let program = match thompson::Compiler::new().configure(limits).build(text) {
+            Ok(program) => program,
+            Err(error) if error.size_limit().is_some() => return Ok(Err(Failure::TooLarge)),
+            Err(error) => {
+                // The parser's own words are below those of the compiler.
+                let cause = std::error::Error::source(&error);
+                return cause.map_or_else(|| wrong(&error), |cause| wrong(&cause));
+            }
+        };
+        let config = DFA::config()
+            .cache_capacity(CACHE_BYTES)
+            .skip_cache_capacity_check(true)
+            .minimum_cache_clear_count(None)
+            // Until a letter that is not ASCII comes.
+            .unicode_word_boundary(true);
+        let cache_bytes = match config.get_minimum_cache_capacity(&program) {
+            Ok(least) => least.max(CACHE_BYTES),
+            Err(error) => return wrong(&error),
+        };
+        hold(program.memory_usage() + cache_bytes)?;
+        let dfa = match DFA::builder().configure(config).build_from_nfa(program) {
+            Ok(dfa) => dfa,
+            Err(error) => return wrong(&error),
+        };
+        let cache = Mutex::new(dfa.create_cache());
+        Ok(Ok(Self(Arc::new(Inner { text: text.into(), dfa, cache }))))
+    }
+
+    /// Whether a text has it.
+    ///
+    /// # Errors
+    /// A limit; [`GremlinError::Unsupported`] for boundaries of words in a text that is too long.
+    pub(crate) fn is_in(&self, text: &str, growth: &Growth) -> Result<bool, GremlinError> {
+        let Inner { dfa, cache, .. } = &*self.0;
+        let states = dfa.get_nfa().states().len();
+        let cache = &mut *cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let slow = |_| self.is_found_slowly(text, growth);
+        let mut state = match dfa.start_state_forward(cache, &Input::new(text)) {
+            Ok(state) => state,
+            Err(error) => return slow(error.to_string()),
+        };
+        for piece in text.as_bytes().chunks(PIECE_BYTES) {
+            growth.work((piece.len() / 8 + 4 * states) as u64)?;
+            for byte in piece {
+                state = match dfa.next_state(cache, state, *byte) {
+                    Ok(state) => state,
+                    Err(error) => return slow(error.to_string()),
+                };
+                if state.is_match() {
+                    return Ok(true);
+                }
+                if state.is_dead() {
+                    return Ok(false);
+                }
+                if state.is_quit() {
+                    return slow(String::new());
+                }
+            }
+        }
+        match dfa.next_eoi_state(cache, state) {
+            Ok(state) => Ok(state.is_match()),
+            Err(error) => slow(error.to_string()),
+        }
+    }
+
+    /// The same for what the DFA cannot do: a boundary of words next to letters that are not ASCII.
+    fn is_found_slowly(&self, text: &str, growth: &Growth) -> Result<bool, GremlinError> {
+        let program = self.0.dfa.get_nfa();
+        let states = program.states().len();
+        if states.saturating_mul(text.len()) > STATES_TIMES_BYTES_MAX {
+            return Err(GremlinError::unsupported(format!(
+                "the regular expression {self} cannot be looked for in a text of {} bytes: it has boundaries of words, and the text has \
+                 letters that are not ASCII. Write `(?-u:\\b)` for boundaries of ASCII words, or a shorter expression",
+                text.len()
+            )));
+        }
+        growth.take(states.saturating_mul(STATE_BYTES))?;
+        let found = PikeVM::new_from_nfa(program.clone()).map(|vm| vm.is_match(&mut vm.create_cache(), text));
+        growth.work((states / 8).saturating_mul(text.len()) as u64)?;
+        found.map_err(|error| GremlinError::unsupported(format!("the regular expression {self}: {error}")))
+    }
+}
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.text == other.0.text
+    }
+}
+
+impl Display for Pattern {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.text)
+    }
+}
+
+impl fmt::Debug for Pattern {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Pattern").field(&self.0.text).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hoplake_storage::QueryContext;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn pattern(text: &str) -> Pattern {
+        match Pattern::compile(text, 10 << 20, |_| Ok(())) {
+            Ok(Ok(pattern)) => pattern,
+            Ok(Err(Failure::Wrong(why))) => panic!("{text}: {why}"),
+            Ok(Err(Failure::TooLarge)) => panic!("{text} is too large"),
+            Err(error) => panic!("{text}: {error}"),
+        }
+    }
+
+    fn is_in(pattern: &Pattern, text: &str, timeout_ms: Option<u64>) -> Result<bool, GremlinError> {
+        let context = QueryContext::new();
+        context.give_time(timeout_ms);
+        pattern.is_in(text, &Growth::new(&context)?)
+    }
+
+    #[test]
+    fn expressions_are_found() {
+        for (regex, text, found) in [
+            ("a.c", "xxabcxx", true),
+            ("a.c", "ab", false),
+            ("^b", "ab", false),
+            ("b$", "ab", true),
+            ("^$", "", true),
+            ("x*", "", true),
+            ("a", "", false),
+            (r"\bmoon\b", "the moon, again", true),
+            (r"\bmoon\b", "moonlight", false),
+            (r"\bmånen\b", "på månen, igen", true),
+            (r"\bmåne\b", "på månen, igen", false),
+            (r"(?-u:\b)moon", "på moon", true),
+            (r"\Bb", "ab", true),
+            ("(?i)ÅSE", "våse", true),
+            (r"^\w{2}$", "åé", true),
+            ("(?s)a.c", "a\nc", true),
+            ("a.c", "a\nc", false),
+            ("[^a]", "aaaa", false),
+            ("b|", "aaa", true),
+        ] {
+            assert_eq!(is_in(&pattern(regex), text, None).unwrap(), found, "{regex} in {text}");
+        }
+        // Beyond a piece, and at its end.
+        for length in [PIECE_BYTES - 1, PIECE_BYTES, PIECE_BYTES + 1, 10 * PIECE_BYTES] {
+            assert!(is_in(&pattern("ab$"), &format!("{}ab", "x".repeat(length - 1)), None).unwrap(), "{length}");
+            assert!(!is_in(&pattern("ab$"), &format!("{}aba", "x".repeat(length)), None).unwrap(), "{length}");
+        }
+    }
+
+    /// Each byte may take as long as the program is: a second in one call, without this.
+    #[test]
+    fn it_ends_at_the_deadline() {
+        let text = "a".repeat(100_000);
+        for regex in ["(?:a?){1000}b", r"(\w{1,20}){1,10}-", "[a-y]*z"] {
+            let error = is_in(&pattern(regex), &text, Some(0)).expect_err(regex);
+            assert!(error.to_string().contains("0 ms"), "{regex}: {error}");
+        }
+        // What the DFA cannot do has no pieces, and so a bound.
+        let error = is_in(&pattern(r"\b\w{10,100}\b"), &format!("å {}", "a ".repeat(100_000)), None).unwrap_err();
+        assert!(error.to_string().contains(r"(?-u:\b)"), "{error}");
+        // The same in letters that are all ASCII is no trouble, nor is a text of usual length.
+        assert!(!is_in(&pattern(r"\b\w{10,100}\b"), &"a ".repeat(100_000), None).unwrap());
+        assert!(
+            is_in(&pattern(r"\b\w{10,20}\b"), &format!("å {}", "a ".repeat(1_000) + &"b".repeat(12)), None).unwrap()
+        );
+    }
+
+    proptest! {
+        /// Another engine is of the same opinion.
+        #[test]
+        fn it_is_found_as_by_a_plain_search(regex in r"(\^|\\b|\(\?i\))?([abå.]|\[ab\]|\\w|\\B|a\||\(a\|b\)[*+?]){0,6}\$?", text in "[abåA \n]{0,150}") {
+            let pattern = pattern(&regex);
+            let slow = pattern.is_found_slowly(&text, &Growth::new(&QueryContext::new()).unwrap()).unwrap();
+            prop_assert_eq!(is_in(&pattern, &text, None).unwrap(), slow);
+        }
+    }
+}

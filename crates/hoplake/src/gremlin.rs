@@ -79,11 +79,11 @@ const LARGE_WEIGHT: usize = 16_000;
 
 /// Reads a message of so many bytes, or a part of one, without holding up the tasks that share the thread.
 pub fn decode<T>(bytes: usize, read: impl FnOnce() -> T) -> T {
-    beside_others(bytes > LARGE_TEXT_BYTES, read)
+    block_in_place_if(bytes > LARGE_TEXT_BYTES, read)
 }
 
 /// Does long work, such as that of reading a text of a megabyte, without holding up the tasks that share the thread.
-pub fn beside_others<T>(is_long: bool, work: impl FnOnce() -> T) -> T {
+pub fn block_in_place_if<T>(is_long: bool, work: impl FnOnce() -> T) -> T {
     use tokio::runtime::{Handle, RuntimeFlavor};
     let has_others = || Handle::try_current().is_ok_and(|it| it.runtime_flavor() == RuntimeFlavor::MultiThread);
     if is_long && has_others() { tokio::task::block_in_place(work) } else { work() }
@@ -127,7 +127,7 @@ fn lowered(
 ) -> Result<Plan, Error> {
     let is_long = traversal.weight() > LARGE_WEIGHT;
     let plan = || hoplake_gremlin::plan::lower_within(traversal, names, queries, context);
-    Ok(beside_others(is_long, plan)?)
+    Ok(block_in_place_if(is_long, plan)?)
 }
 
 impl Graph {

@@ -11,9 +11,9 @@ use std::{
 
 use futures::{FutureExt, future::BoxFuture};
 use hoplake::{
-    Committed, MemoryHold, QueryContext,
+    Committed, ErrorKind, MemoryHold, QueryContext,
     gremlin::{
-        Names, Plan, Results, Transaction, Wanted, beside_others, is_large, parse_within, plan_within,
+        Names, Plan, Results, Transaction, Wanted, block_in_place_if, is_large, parse_within, plan_within,
         script::{Script, Statement, Terminal, Transaction as Verb},
         value::{Key, Value},
         value_bytes,
@@ -130,8 +130,7 @@ pub(crate) async fn run_gremlin(
         match stage {
             Stage::Run(plan, terminal, hold) => {
                 let is_kept = last == 0 && !is_session && !plan.writes() && !plan.settings.varies;
-                // The text of a large script would be a large key.
-                if is_kept && !is_large(&asked.script) {
+                if is_kept {
                     return run_kept(call, asked, work, (&plan, terminal, hold), results).await;
                 }
                 let terminal = if number == last { Some(terminal) } else { None };
@@ -169,12 +168,10 @@ async fn run_kept(
     let open = ready(call, asked, work, false).await?.open.clone();
     let version = open.graph.version();
     let service = call.service.clone();
-    let found = match &service.results {
+    let key = || ResultKey::new(&open.graph, &asked.script, &asked.names, asked.properties);
+    let found = match service.results.as_ref().and_then(|cache| Some((cache, key()?))) {
         None => Found::Pass,
-        Some(cache) => {
-            let key = ResultKey::new(&open.graph, &asked.script, &asked.names, asked.properties);
-            call.bounded(async { Ok(cache.look_up(&key).await) }).await?
-        }
+        Some((cache, key)) => call.bounded(async { Ok(cache.look_up(&key).await) }).await?,
     };
     let cached = matches!(found, Found::Results(_));
     // Those that were kept count against the memory that was asked for, too.
@@ -216,7 +213,9 @@ pub(crate) fn planning_context(call: &mut Call, asked: &Asked) -> QueryContext {
 
 /// Why a script was not read or planned. Its deadline may be one that the script itself sets, of which the call does not know yet.
 pub(crate) fn planning_failure(call: &Call, context: &QueryContext, error: hoplake::Error) -> Failure {
-    if context.check_time().is_err() { call.bounds.time_is_over() } else { error.into() }
+    // What is wrong about a text is wrong at any time.
+    let is_late = error.kind() == ErrorKind::Limit && context.check_time().is_err();
+    if is_late { call.bounds.time_is_over() } else { error.into() }
 }
 
 /// Reads a text as a part of a call.
@@ -228,7 +227,7 @@ pub(crate) fn read_script(call: &mut Call, text: &str, asked: &Asked) -> Result<
 /// Plans all statements, before anything is done; those that call prepared queries on the graph of a transaction.
 fn stages(call: &mut Call, asked: &GremlinQuery, transaction: Option<&Transaction>) -> Result<Vec<Stage>, Failure> {
     // A text of a megabyte may have a hundred thousand statements, none of which is large.
-    beside_others(is_large(&asked.script), || {
+    block_in_place_if(is_large(&asked.script), || {
         asked.script.statements.iter().map(|statement| stage(call, asked, statement, transaction)).collect()
     })
 }

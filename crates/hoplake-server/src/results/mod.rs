@@ -25,6 +25,7 @@
 mod doorkeeper;
 
 use std::{
+    fmt::{self, Write},
     hash::{BuildHasher, RandomState},
     sync::{
         Arc, Mutex, PoisonError,
@@ -50,6 +51,9 @@ const ENTRY_BYTES: usize = 160;
 /// What a usual entry takes, from which the cache guesses how many there will be.
 const USUAL_BYTES: u64 = 1 << 10;
 
+/// The longest key.
+const KEY_BYTES_MAX: usize = 64 << 10;
+
 /// Results, each with how many times it stands there.
 pub(crate) type KeptResults = Arc<[(Value, u64)]>;
 
@@ -58,12 +62,28 @@ pub(crate) type KeptResults = Arc<[(Value, u64)]>;
 pub(crate) struct ResultKey(Box<str>);
 
 impl ResultKey {
-    /// Of a script with values for its names, on the open version of a graph; with or without properties of elements.
-    pub(crate) fn new(graph: &Graph, script: &Script, names: &[(Box<str>, Value)], properties: bool) -> Self {
+    /// Of a script with values for its names, on the open version of a graph; with or without properties of elements. `None` if it would
+    /// be large: such a query is not asked again soon, and nothing counts the memory of keys.
+    pub(crate) fn new(graph: &Graph, script: &Script, names: &[(Box<str>, Value)], properties: bool) -> Option<Self> {
         let writer = &graph.manifest().change.writer;
-        // The representation of a script has each of its parts, with its type, and texts in quotes: two that differ have two.
         let version = graph.version();
-        Self(format!("{}\n{version} {writer} {properties}\n{script:?}\n{names:?}", graph.store().url()).into())
+        let mut key = Short(String::new());
+        // The representation of a script has each of its parts, with its type, and texts in quotes: two that differ have two.
+        write!(key, "{}\n{version} {writer} {properties}\n{script:?}\n{names:?}", graph.store().url()).ok()?;
+        Some(Self(key.0.into()))
+    }
+}
+
+/// A text that does not become large: writing more fails.
+struct Short(String);
+
+impl Write for Short {
+    fn write_str(&mut self, more: &str) -> fmt::Result {
+        if self.0.len() + more.len() > KEY_BYTES_MAX {
+            return Err(fmt::Error);
+        }
+        self.0.push_str(more);
+        Ok(())
     }
 }
 
@@ -269,6 +289,14 @@ mod tests {
             Found::Results(results) => Some(results[0].0.clone()),
             _ => None,
         }
+    }
+
+    #[test]
+    fn keys_do_not_become_large() {
+        let write = |length: usize| write!(Short(String::new()), "{:?}", Value::from("x".repeat(length).as_str()));
+        assert!(write(KEY_BYTES_MAX / 2).is_ok());
+        assert!(write(KEY_BYTES_MAX).is_err());
+        assert!(write(100 * KEY_BYTES_MAX).is_err());
     }
 
     #[test]

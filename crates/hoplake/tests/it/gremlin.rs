@@ -371,6 +371,36 @@ async fn a_loop_without_end_ends_at_its_limits() {
     }
 }
 
+/// The engine takes a thousand tests, and the rest is tested by the query.
+#[tokio::test]
+async fn conditions_may_be_many() {
+    let graph = empty("memory://gremlin-conditions").await;
+    let mut transaction = graph.gremlin();
+    for number in 0..5 {
+        transaction.query(&format!("g.addV('a').property('x', {number}).property('name', 'n{number}')")).await.unwrap();
+    }
+    transaction.commit().await.unwrap();
+    let graph = open("memory://gremlin-conditions").await;
+    let has = ".has('x', gt(1))".repeat(1_200);
+    let and = format!("gt(1){}", ".and(lt(4))".repeat(100));
+    let or = format!("eq(3){}", ".or(eq(2))".repeat(100));
+    let within: String = (2..5_000).map(|number| format!("{number}, ")).collect();
+    for (query, expected) in [
+        (format!("g.V(){has}.values('x').order()"), "2 3 4"),
+        (format!("g.V(){has}.has('name', 'n3').values('x')"), "3"),
+        (format!("g.V().has('x', {and}).values('x').order()"), "2 3"),
+        (format!("g.V().has('x', {or}).values('x').order()"), "2 3"),
+        (format!("g.V().has('a', 'x', within({within}1)).values('x').order()"), "1 2 3 4"),
+        (format!("g.V().has('x', without({within}1)).values('x').order()"), "0"),
+        (format!("g.V(){}.values('x').order()", ".has('name', regex('^n[23]$'))".repeat(300)), "2 3"),
+    ] {
+        let short: String = query.chars().take(60).collect();
+        let values = graph.gremlin_read_only().query(&query).await.unwrap_or_else(|error| panic!("{short}: {error}"));
+        let found: Vec<String> = values.iter().map(ToString::to_string).collect();
+        assert_eq!(found.join(" "), expected, "{short}");
+    }
+}
+
 /// Also if it reads nothing, and has its result at once.
 #[tokio::test]
 async fn a_query_that_begins_after_its_deadline_has_no_answer() {

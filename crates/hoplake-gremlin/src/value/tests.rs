@@ -256,7 +256,7 @@ fn nested_collections_are_sorted_once() {
         for is_same in relate {
             relations::COMPARISONS.set(0);
             is_same(&left, &right);
-            let (comparisons, most) = (relations::COMPARISONS.get(), u64::from(8 * LEVELS << LEVELS));
+            let (comparisons, most) = (relations::COMPARISONS.get(), u64::from((8 * LEVELS) << LEVELS));
             assert!(comparisons <= most, "{name}: {comparisons} comparisons");
         }
     }

@@ -23,7 +23,7 @@ use crate::{
     literal::Literal,
     script::{Argument, Call, Predicate, Script, Statement, Strategy, Terminal, Test, Transaction, Traversal},
     tokens::{Cardinality, Token},
-    value::{Key, Value, Vertex},
+    value::{BULK_SET_TABLES, Hashed, Key, TABLES_MAX, Value, Vertex},
 };
 
 /// Instructions as a codec has read them.
@@ -180,10 +180,19 @@ fn simple_name(class: &str) -> &str {
     class.rsplit(['.', '$']).next().unwrap_or(class)
 }
 
-/// An argument cannot be a value: it is a traversal, for example.
+/// An argument cannot be a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{0} is not a value")]
-pub struct NotAValue(&'static str);
+pub enum NotAValue {
+    /// It is something else, such as a traversal.
+    #[error("{0} is not a value")]
+    Other(&'static str),
+    /// Finding repeats in it would take too long.
+    #[error(
+        "sets and keys of maps nest deeper than {TABLES_MAX} levels, of which a bulk set takes {BULK_SET_TABLES}: \
+         pass inner sets as lists"
+    )]
+    TooDeep,
+}
 
 impl TryFrom<Argument> for Value {
     type Error = NotAValue;
@@ -194,26 +203,27 @@ impl TryFrom<Argument> for Value {
         Ok(match argument {
             Argument::Literal(literal) => literal.into(),
             Argument::List(items) => Self::List(all(items)?),
-            Argument::Set(items) => Self::Set(without_repeats(all(items)?, |item| item)),
+            Argument::Set(items) => Self::Set(without_repeats(all(items)?, |item| item, |_| Ok::<_, NotAValue>(()))?),
             Argument::Map(entries) => {
                 let entries = entries.into_iter().map(|(key, value)| Ok((key.try_into()?, value.try_into()?)));
-                Self::Map(without_repeats(entries.collect::<Result<Vec<_>, _>>()?, |entry: &(Self, Self)| &entry.0))
+                let entries = entries.collect::<Result<Vec<_>, NotAValue>>()?;
+                Self::Map(without_repeats(entries, |(key, _)| key, |_| Ok::<_, NotAValue>(()))?)
             }
             Argument::Token(token) => Self::Token(token),
             Argument::Vertex(id, label) => {
                 let Self::Text(label) = Self::try_from(*label)? else {
-                    return Err(NotAValue("a vertex without a label"));
+                    return Err(NotAValue::Other("a vertex without a label"));
                 };
                 Self::Vertex(Box::new(Vertex { id: (*id).try_into()?, label, properties: None }))
             }
             Argument::Value(value) => *value,
-            Argument::Now => return Err(NotAValue("`datetime()`")),
-            Argument::RandomUuid => return Err(NotAValue("`UUID()`")),
-            Argument::Traversal(_) => return Err(NotAValue("a traversal")),
-            Argument::Predicate(_) => return Err(NotAValue("a predicate")),
-            Argument::Cardinality(..) => return Err(NotAValue("a value with a cardinality")),
-            Argument::Strategy(_) => return Err(NotAValue("a strategy")),
-            Argument::Name(_) => return Err(NotAValue("a name")),
+            Argument::Now => return Err(NotAValue::Other("`datetime()`")),
+            Argument::RandomUuid => return Err(NotAValue::Other("`UUID()`")),
+            Argument::Traversal(_) => return Err(NotAValue::Other("a traversal")),
+            Argument::Predicate(_) => return Err(NotAValue::Other("a predicate")),
+            Argument::Cardinality(..) => return Err(NotAValue::Other("a value with a cardinality")),
+            Argument::Strategy(_) => return Err(NotAValue::Other("a strategy")),
+            Argument::Name(_) => return Err(NotAValue::Other("a name")),
         })
     }
 }
@@ -246,8 +256,34 @@ impl From<Value> for Argument {
     }
 }
 
-/// Keeps the place of the first and the entry of the last of those with one key.
-pub(crate) fn without_repeats<T>(entries: Vec<T>, key: impl Fn(&T) -> &Value) -> Vec<T> {
+/// The bulk set of items and how many of each.
+///
+/// # Errors
+/// [`NotAValue::TooDeep`].
+pub(crate) fn bulk_set(items: Vec<(Value, u64)>) -> Result<Value, NotAValue> {
+    match items.len() > 1 && Hashed::of(items.iter().map(|(item, _)| item)).tables + BULK_SET_TABLES > TABLES_MAX {
+        true => Err(NotAValue::TooDeep),
+        false => Ok(Value::BulkSet(items)),
+    }
+}
+
+/// Keeps the place of the first and the entry of the last of those with one key. `work` is told before how many values are hashed.
+///
+/// # Errors
+/// [`NotAValue::TooDeep`]; what `work` fails with.
+pub(crate) fn without_repeats<T, E: From<NotAValue>>(
+    entries: Vec<T>,
+    key: impl Fn(&T) -> &Value,
+    work: impl FnOnce(usize) -> Result<(), E>,
+) -> Result<Vec<T>, E> {
+    if entries.len() < 2 {
+        return Ok(entries);
+    }
+    let hashed = Hashed::of(entries.iter().map(&key));
+    if hashed.tables >= TABLES_MAX {
+        return Err(NotAValue::TooDeep.into());
+    }
+    work(hashed.values)?;
     let mut places = std::collections::HashMap::with_capacity(entries.len());
     let mut kept = Vec::new();
     for (index, entry) in entries.iter().enumerate() {
@@ -258,10 +294,10 @@ pub(crate) fn without_repeats<T>(entries: Vec<T>, key: impl Fn(&T) -> &Value) ->
         }
     }
     if kept.len() == entries.len() {
-        return entries;
+        return Ok(entries);
     }
     let mut entries: Vec<Option<T>> = entries.into_iter().map(Some).collect();
-    kept.into_iter().filter_map(|index| entries[index].take()).collect()
+    Ok(kept.into_iter().filter_map(|index| entries[index].take()).collect())
 }
 
 #[cfg(test)]
@@ -315,12 +351,37 @@ mod tests {
         assert!(tx("close").is_err());
     }
 
+    /// Each level of sets hashes all below it again, in a call that nothing ends.
+    #[test]
+    fn tables_of_keys_nest_to_a_bound() {
+        type Wrap = fn(Argument) -> Argument;
+        let kinds: [(&str, Wrap); 3] = [
+            ("sets", |inner| Argument::Set(vec![text_of("a"), inner])),
+            ("keys of maps", |inner| Argument::Map(vec![(text_of("a"), text_of("b")), (inner, text_of("c"))])),
+            ("lists in sets", |inner| Argument::Set(vec![text_of("a"), Argument::List(vec![inner])])),
+        ];
+        for (name, wrap) in kinds {
+            let nested = |levels: usize| (0..levels).fold(text_of("b"), |inner, _| wrap(inner));
+            assert!(Value::try_from(nested(TABLES_MAX)).is_ok(), "{name}");
+            assert_eq!(Value::try_from(nested(TABLES_MAX + 1)), Err(NotAValue::TooDeep), "{name}");
+        }
+        // No table: one item, values of maps, lists.
+        let free: [Wrap; 3] = [
+            |inner| Argument::Set(vec![inner]),
+            |inner| Argument::Map(vec![(text_of("a"), text_of("b")), (text_of("c"), inner)]),
+            |inner| Argument::List(vec![text_of("a"), inner]),
+        ];
+        for wrap in free {
+            assert!(Value::try_from((0..100).fold(text_of("b"), |inner, _| wrap(inner))).is_ok());
+        }
+    }
+
     #[test]
     fn of_equal_keys_the_last_counts() {
         let entries = vec![(text_of("a"), text_of("1")), (text_of("b"), text_of("2")), (text_of("a"), text_of("3"))];
         let expected = Value::Map(vec![("a".into(), "3".into()), ("b".into(), "2".into())]);
         assert_eq!(Value::try_from(Argument::Map(entries)), Ok(expected));
         assert_eq!(Value::try_from(Argument::Set(vec![text_of("a"); 3])), Ok(Value::Set(vec!["a".into()])));
-        assert_eq!(Value::try_from(Argument::Now), Err(NotAValue("`datetime()`")));
+        assert_eq!(Value::try_from(Argument::Now), Err(NotAValue::Other("`datetime()`")));
     }
 }

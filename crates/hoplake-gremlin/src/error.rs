@@ -3,7 +3,7 @@
 use hoplake_engine::EngineError;
 use hoplake_storage::StorageError;
 
-use crate::value::arithmetic::ArithmeticError;
+use crate::{bytecode::NotAValue, value::arithmetic::ArithmeticError};
 
 /// Why a query has no answer.
 #[derive(Debug, thiserror::Error)]
@@ -40,6 +40,12 @@ pub enum GremlinError {
 impl From<StorageError> for GremlinError {
     fn from(error: StorageError) -> Self {
         Self::Engine(error.into())
+    }
+}
+
+impl From<NotAValue> for GremlinError {
+    fn from(error: NotAValue) -> Self {
+        Self::Invalid(error.to_string())
     }
 }
 

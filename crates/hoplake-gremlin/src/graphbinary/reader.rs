@@ -220,7 +220,11 @@ impl<'a> Reader<'a> {
             Type::Property => Value::Property(Box::new(self.property()?)),
             Type::Path => Value::Path(Box::new(self.path()?)),
             Type::Tree => Value::Tree(self.tree()?),
-            Type::BulkSet => Value::BulkSet(self.items(VALUE_BYTES_MIN + 8, |it| Ok((it.value()?, it.bulk()?)))?),
+            Type::BulkSet => {
+                let begin = self.position;
+                let items = self.items(VALUE_BYTES_MIN + 8, |it| Ok((it.value()?, it.bulk()?)))?;
+                bytecode::bulk_set(items).map_err(|error| self.wrong_at(begin, error.to_string()))?
+            }
             Type::Traverser => {
                 let bulk = self.bulk()?;
                 Value::Traverser(Box::new(Traverser { bulk, value: self.value()? }))

@@ -5,7 +5,9 @@ use proptest::prelude::*;
 use super::*;
 use crate::{
     literal::Number,
-    value::{Edge, Graph, Metrics, TraversalMetrics, Traverser, Tree, Vertex, VertexProperty},
+    value::{
+        BULK_SET_TABLES, Edge, Graph, Metrics, TABLES_MAX, TraversalMetrics, Traverser, Tree, Vertex, VertexProperty,
+    },
 };
 
 fn error(bytes: &[u8]) -> String {
@@ -58,6 +60,22 @@ fn nesting_has_a_bound() {
     let mut tree = vec![0x2b, 0];
     tree.extend(branch.repeat(100_000));
     assert!(error(&tree).contains("deeper than 128 levels"));
+    // Sets, each of null and the next, and one of null alone.
+    let sets = |levels: usize| {
+        let mut bytes = [0x0b, 0, 0, 0, 0, 2, 0xfe, 1].repeat(levels);
+        bytes.extend([0x0b, 0, 0, 0, 0, 1, 0xfe, 1]);
+        bytes
+    };
+    assert!(read_value(&sets(TABLES_MAX)).is_ok());
+    assert!(error(&sets(TABLES_MAX + 1)).contains("pass inner sets as lists"));
+    let bulk_sets = |levels: usize| {
+        let mut bytes = [0x2a, 0, 0, 0, 0, 2, 0xfe, 1, 0, 0, 0, 0, 0, 0, 0, 1].repeat(levels);
+        bytes.extend([0xfe, 1]);
+        bytes.extend([0, 0, 0, 0, 0, 0, 0, 1].repeat(levels));
+        bytes
+    };
+    assert!(read_value(&bulk_sets(TABLES_MAX / BULK_SET_TABLES)).is_ok());
+    assert!(error(&bulk_sets(TABLES_MAX / BULK_SET_TABLES + 1)).contains("pass inner sets as lists"));
     // A list of lists that all claim the rest of the message.
     let mut lists = Vec::new();
     for _ in 0..100 {

@@ -325,7 +325,7 @@ fn result(kind: &str, json: Json) -> Read<Value> {
                 let bulk = items.next().ok_or_else(|| wrong(kind, "an item has no number"))?;
                 bulks.push((item, bulk_of(bulk, kind)?));
             }
-            Value::BulkSet(bulks)
+            bytecode::bulk_set(bulks).map_err(|error| wrong(kind, error.to_string()))?
         }
         "g:Traverser" => {
             let mut fields = Fields::of(json, kind)?;

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::{
     literal::Number,
-    value::{Metrics, TraversalMetrics},
+    value::{BULK_SET_TABLES, Metrics, TABLES_MAX, TraversalMetrics},
 };
 
 fn error(json: &str) -> String {
@@ -25,6 +25,16 @@ fn what_is_wrong_is_told_with_its_place() {
     assert_eq!(error(r#"{"@type":"g:Lambda","@value":{}}"#), "g:Lambda: lambdas are refused: they are code");
     assert_eq!(error(r#"{"@type":"g:Order","@value":"x"}"#), "g:Order: this type or this value of it is not supported");
     assert!(error(&"[".repeat(100_000)).contains("recursion limit"));
+    let sets = |levels| format!("{}1{}", r#"{"@type":"g:Set","@value":[0,"#.repeat(levels), "]}".repeat(levels));
+    assert!(read_value(sets(TABLES_MAX).as_bytes()).is_ok());
+    assert!(error(&sets(TABLES_MAX + 1)).contains("pass inner sets as lists"));
+    let bulk = r#"{"@type":"g:Int64","@value":1}"#;
+    let bulk_sets = |levels: usize| {
+        let begin = format!(r#"{{"@type":"g:BulkSet","@value":[0,{bulk},"#);
+        format!("{}1{}", begin.repeat(levels), format!(",{bulk}]}}").repeat(levels))
+    };
+    assert!(read_value(bulk_sets(TABLES_MAX / BULK_SET_TABLES).as_bytes()).is_ok());
+    assert!(error(&bulk_sets(TABLES_MAX / BULK_SET_TABLES + 1)).contains("pass inner sets as lists"));
     let digits = format!(r#"{{"@type":"gx:BigInteger","@value":{}}}"#, "9".repeat(20_000));
     assert!(error(&digits).contains("20000 digits"));
     assert!(error(r#"{"@type":"gx:BigDecimal","@value":1e-999999999}"#).contains("beyond 20000"));

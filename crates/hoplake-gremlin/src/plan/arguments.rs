@@ -200,15 +200,14 @@ impl<'a> Bindings<'a> {
                 }
             },
             Argument::Set(items) => {
-                let items = all(items)?;
-                self.work.borrow_mut().converts(items.len())?;
-                Value::Set(without_repeats(items, |item| item))
+                let work = |hashed| self.work.borrow_mut().converts(hashed);
+                Value::Set(without_repeats(all(items)?, |item| item, work)?)
             }
             Argument::Map(entries) => {
                 let entries = entries.iter().map(|(key, value)| Ok((self.value(key)?, self.value(value)?)));
                 let entries = entries.collect::<Lowered<Vec<_>>>()?;
-                self.work.borrow_mut().converts(entries.len())?;
-                Value::Map(without_repeats(entries, |(key, _)| key))
+                let work = |hashed| self.work.borrow_mut().converts(hashed);
+                Value::Map(without_repeats(entries, |(key, _)| key, work)?)
             }
             Argument::Vertex(id, label) => {
                 let Value::Text(label) = self.value(label)? else {
@@ -216,7 +215,7 @@ impl<'a> Bindings<'a> {
                 };
                 Value::Vertex(Box::new(Vertex { id: self.value(id)?, label, properties: None }))
             }
-            other => other.clone().try_into().map_err(not_a_value)?,
+            other => Value::try_from(other.clone())?,
         })
     }
 
@@ -296,10 +295,6 @@ impl Lowering<'_> {
             value => Ok(Given::Value(self.names.value(value)?)),
         }
     }
-}
-
-fn not_a_value(error: crate::bytecode::NotAValue) -> GremlinError {
-    GremlinError::invalid(error.to_string())
 }
 
 /// A type by the name of its class in Java.

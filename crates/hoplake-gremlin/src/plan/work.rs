@@ -169,6 +169,7 @@ mod tests {
         prepared::Named,
         script::Statement,
         text,
+        value::TABLES_MAX,
     };
 
     fn planned(query: &str, names: &[Named], bytes: u64) -> Result<(), String> {
@@ -241,6 +242,25 @@ mod tests {
             let plan = lower_within(traversal, Names::default(), &PreparedQueries::default(), &QueryContext::new());
             assert!(plan.unwrap().settings.plan_bytes >= STEP_BYTES, "{query}");
         }
+    }
+
+    /// However they come: in the text, in its parameters, and as the value of a name in a set of the text.
+    #[test]
+    fn sets_nest_to_a_bound() {
+        let nested = |inner: &str, levels: usize| format!("{}{inner}{}", "{0, ".repeat(levels), "}".repeat(levels));
+        let with = |query: &str, names: &[Named]| planned(query, names, 64 << 20);
+        let too_deep = |outcome: Result<(), String>| outcome.unwrap_err().contains("pass inner sets as lists");
+        let inject = |levels| format!("g.inject({})", nested("x", levels));
+        let x = |value| [("x".into(), value)];
+        with(&inject(TABLES_MAX), &x(1.into())).unwrap();
+        assert!(too_deep(with(&inject(TABLES_MAX + 1), &x(1.into()))));
+        let set = || Value::Set(vec![1.into(), 2.into()]);
+        with(&inject(TABLES_MAX - 1), &x(set())).unwrap();
+        assert!(too_deep(with(&inject(TABLES_MAX), &x(set()))));
+        let context = QueryContext::new();
+        parameters(&format!("[a: {}]", nested("1", TABLES_MAX)), &context).unwrap();
+        let error = parameters(&format!("[a: {}]", nested("1", TABLES_MAX + 1)), &context).unwrap_err();
+        assert!(too_deep(Err(error.to_string())));
     }
 
     /// Wherever an argument may stand, making its value ends with the query.

@@ -29,10 +29,13 @@ use hoplake_format::VertexId;
 use jiff::SignedDuration;
 use uuid::Uuid;
 
-pub(crate) use self::number::{to_f64, to_i64};
 pub use self::{
     key::Key,
     relations::{compare, equals, order},
+};
+pub(crate) use self::{
+    key::{BULK_SET_TABLES, Hashed, TABLES_MAX},
+    number::{to_f64, to_i64},
 };
 use crate::{
     literal::{Literal, Number},

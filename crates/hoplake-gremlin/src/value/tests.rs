@@ -12,9 +12,9 @@ use proptest::prelude::*;
 use uuid::Uuid;
 
 use super::{
-    Key, Path, Property, Tree, Value, Vertex,
+    Key, Metrics, Path, Property, TraversalMetrics, Tree, Value, Vertex,
     arithmetic::{self, ArithmeticError, Mean, Sum},
-    compare, equals, order,
+    compare, equals, order, relations,
 };
 use crate::{
     literal::Number,
@@ -212,6 +212,177 @@ fn bulk_sets_are_compared_by_runs() {
     assert!(equals(&set(&[(1, 1)]), &Value::Set(vec![Value::from(1)])));
 }
 
+/// Sorting what is within again for each comparison would take the square of the values, and more for more items a level.
+#[test]
+fn nested_collections_are_sorted_once() {
+    type Join = fn(Value, Value) -> Value;
+    let joins: [(&str, Join); 7] = [
+        ("sets", |left, right| Value::Set(vec![left, right])),
+        ("bulk sets", |left, right| Value::BulkSet(vec![(left, 2), (right, 2)])),
+        ("keys of maps", |left, right| Value::Map(vec![(left, 1.into()), (right, 2.into())])),
+        ("values of maps", |left, right| Value::Map(vec![(1.into(), left), (1.into(), right)])),
+        ("items of trees", |left, right| {
+            Value::Tree(Tree { branches: vec![(left, Tree::default()), (right, Tree::default())] })
+        }),
+        ("trees below trees", |left, right| {
+            let below = |value| match value {
+                Value::Tree(tree) => tree,
+                other => Tree { branches: vec![(other, Tree::default())] },
+            };
+            Value::Tree(Tree { branches: vec![(1.into(), below(left)), (1.into(), below(right))] })
+        }),
+        ("lists in sets", |left, right| Value::Set(vec![Value::List(vec![left]), Value::List(vec![right])])),
+    ];
+    const LEVELS: u32 = 10;
+    for (name, join) in joins {
+        let nested = |is_reversed: bool| {
+            let mut level: Vec<Value> = (0..1 << LEVELS).map(Value::from).collect();
+            while level.len() > 1 {
+                let mut items = level.into_iter();
+                level = std::iter::from_fn(|| {
+                    let (left, right) = (items.next()?, items.next()?);
+                    Some(if is_reversed { join(right, left) } else { join(left, right) })
+                })
+                .collect();
+            }
+            level.remove(0)
+        };
+        let (left, right) = (nested(false), nested(true));
+        let relate: [fn(&Value, &Value) -> bool; 3] = [
+            equals,
+            |left, right| compare(left, right) == Some(Ordering::Equal),
+            |left, right| order(left, right) == Ordering::Equal,
+        ];
+        for is_same in relate {
+            relations::COMPARISONS.set(0);
+            is_same(&left, &right);
+            let (comparisons, most) = (relations::COMPARISONS.get(), u64::from((8 * LEVELS) << LEVELS));
+            assert!(comparisons <= most, "{name}: {comparisons} comparisons");
+        }
+    }
+}
+
+/// What a table cannot tell apart by hashes it compares each with each.
+#[test]
+fn different_collections_have_different_hashes() {
+    let hasher = RandomState::new();
+    let tree = |value: i32| Tree { branches: vec![(value.into(), Tree::default())] };
+    let metrics = |value: i32| Metrics { annotations: vec![("a".into(), value.into())], ..Metrics::default() };
+    type Of<'a> = &'a dyn Fn(i32) -> Value;
+    let kinds: [(&str, Of<'_>); 7] = [
+        ("maps", &|it| Value::Map(vec![(1.into(), it.into())])),
+        ("bulk sets", &|it| Value::BulkSet(vec![(1.into(), it as u64)])),
+        ("trees", &|it| Value::Tree(Tree { branches: vec![(1.into(), tree(it))] })),
+        ("paths", &|it| Value::Path(Box::new(Path { steps: vec![(1.into(), vec![it.to_string().into()])] }))),
+        ("sets", &|it| Value::Set(vec![1.into(), it.into()])),
+        ("metrics", &|it| Value::Metrics(Box::new(TraversalMetrics { duration_nanos: 0, steps: vec![metrics(it)] }))),
+        ("nested metrics", &|it| {
+            let steps = vec![Metrics { nested: vec![metrics(it)], ..Metrics::default() }];
+            Value::Metrics(Box::new(TraversalMetrics { duration_nanos: 0, steps }))
+        }),
+    ];
+    for (name, of) in kinds {
+        let hashes: HashSet<u64> = (2..102).map(|it| hasher.hash_one(Key(&of(it)))).collect();
+        assert_eq!(hashes.len(), 100, "{name}");
+    }
+}
+
+/// The items of a collection in the order in which they are compared, sorted again wherever they are asked for.
+fn items_of(value: &Value) -> Option<Vec<Value>> {
+    let in_order = |mut rows: Vec<Vec<Value>>| {
+        rows.sort_by(|left, right| {
+            by_definition(&Value::List(left.clone()), &Value::List(right.clone()), true).unwrap()
+        });
+        rows.concat()
+    };
+    Some(match value {
+        Value::List(items) => items.clone(),
+        Value::Path(path) => path.steps.iter().map(|(item, _)| item.clone()).collect(),
+        Value::Set(items) => in_order(items.iter().map(|item| vec![item.clone()]).collect()),
+        Value::BulkSet(items) => {
+            let repeated = items.iter().flat_map(|(item, bulk)| vec![vec![item.clone()]; *bulk as usize]);
+            in_order(repeated.collect())
+        }
+        Value::Map(entries) => in_order(entries.iter().map(|(key, value)| vec![key.clone(), value.clone()]).collect()),
+        Value::Tree(tree) => {
+            in_order(tree.branches.iter().map(|(item, below)| vec![item.clone(), Value::Tree(below.clone())]).collect())
+        }
+        _ => return None,
+    })
+}
+
+/// Comparability, or orderability, of collections as the documentation has it.
+fn by_definition(left: &Value, right: &Value, is_total: bool) -> Option<Ordering> {
+    let (Some(left_items), Some(right_items)) = (items_of(left), items_of(right)) else {
+        return if is_total { Some(order(left, right)) } else { compare(left, right) };
+    };
+    let kind = |value: &Value| match value {
+        Value::BulkSet(_) => std::mem::discriminant(&Value::Set(Vec::new())),
+        other => std::mem::discriminant(other),
+    };
+    if kind(left) != kind(right) {
+        return if is_total { Some(order(left, right)) } else { None };
+    }
+    let mut decided = Ordering::Equal;
+    for (left, right) in left_items.iter().zip(&right_items) {
+        match by_definition(left, right, is_total) {
+            Some(order) => decided = decided.then(order),
+            None => return None,
+        }
+    }
+    Some(decided.then(left_items.len().cmp(&right_items.len())))
+}
+
+/// Collections of few different items, so that several levels decide.
+fn any_nested() -> impl Strategy<Value = Value> {
+    let item = prop_oneof![
+        4 => (0..3_i32).prop_map(Value::from),
+        1 => Just(Value::from(1.0)),
+        1 => Just(Value::from(f64::NAN)),
+        1 => Just(Value::from("a")),
+    ];
+    item.prop_recursive(5, 40, 3, |inner| {
+        let items = || proptest::collection::vec(inner.clone(), 0..4);
+        prop_oneof![
+            4 => items().prop_map(Value::Set),
+            1 => items().prop_map(Value::List),
+            1 => proptest::collection::vec((inner.clone(), 0..3_u64), 0..4).prop_map(Value::BulkSet),
+            1 => proptest::collection::vec((inner.clone(), inner.clone()), 0..4).prop_map(Value::Map),
+            1 => proptest::collection::vec((inner.clone(), inner), 0..4).prop_map(|branches| {
+                let below = |value| match value {
+                    Value::Tree(tree) => tree,
+                    other => Tree { branches: vec![(other, Tree::default())] },
+                };
+                Value::Tree(Tree { branches: branches.into_iter().map(|(item, it)| (item, below(it))).collect() })
+            }),
+        ]
+    })
+}
+
+/// A value and the same in another order, or two of one kind.
+fn any_pair() -> impl Strategy<Value = (Value, Value)> {
+    prop_oneof![
+        (any_nested(), any_nested()),
+        any_nested().prop_map(|value| (value.clone(), reversed(value))),
+        (any_nested(), any_nested(), any_nested()).prop_map(|(a, b, c)| {
+            let left = Value::Set(vec![a.clone(), b.clone(), c.clone()]);
+            (left, Value::Set(vec![reversed(c), reversed(b), a]))
+        }),
+    ]
+}
+
+fn reversed(value: Value) -> Value {
+    match value {
+        Value::Set(items) => Value::Set(items.into_iter().rev().map(reversed).collect()),
+        Value::List(items) => Value::List(items.into_iter().map(reversed).collect()),
+        Value::BulkSet(items) => Value::BulkSet(items.into_iter().rev().map(|(item, n)| (reversed(item), n)).collect()),
+        Value::Map(entries) => {
+            Value::Map(entries.into_iter().rev().map(|(key, value)| (reversed(key), reversed(value))).collect())
+        }
+        other => other,
+    }
+}
+
 fn any_number() -> impl Strategy<Value = Number> {
     prop_oneof![
         any::<i8>().prop_map(Number::Byte),
@@ -305,6 +476,13 @@ proptest! {
         prop_assert!(order(sorted[0], sorted[1]).is_le());
         prop_assert!(order(sorted[1], sorted[2]).is_le());
         prop_assert!(order(sorted[0], sorted[2]).is_le());
+    }
+
+    #[test]
+    fn nested_collections_compare_by_definition((left, right) in any_pair()) {
+        prop_assert_eq!(order(&left, &right), by_definition(&left, &right, true).unwrap());
+        prop_assert_eq!(compare(&left, &right), by_definition(&left, &right, false));
+        prop_assert_eq!(equals(&left, &right), compare(&left, &right) == Some(Ordering::Equal));
     }
 
     #[test]

@@ -247,7 +247,8 @@ mod tests {
 
     #[test]
     fn conditions_of_many_strategies_count_before_they_are_made() {
-        let strategies = "SubgraphStrategy(vertices: __.has('a')), ".repeat(200);
+        // No rule changes these conditions, and counts them then.
+        let strategies = "SubgraphStrategy(vertices: __.out()), ".repeat(200);
         for step in [".outE()", ".out()", ".both()", ".outV()", ".bothE()"] {
             let query = format!("g.withStrategies({strategies} ReadOnlyStrategy).V('1'){}", step.repeat(200));
             assert!(planned(&query, 32 << 20).expect_err(step).contains("bytes of memory"), "{step}");

@@ -20,6 +20,20 @@ use crate::{
 
 type Lowered<T> = Result<T, GremlinError>;
 
+/// Names, labels or `by` of one step, at most: a step may look at all of them for each of its traversers. Names that values are passed for are
+/// bounded by [`Work::copies`].
+const STEP_NAMES_MAX: usize = 10_000;
+
+/// Refuses a step that has more of something than a step may have.
+pub(super) fn refuse_many(step: &str, count: usize, what: &str) -> Lowered<()> {
+    if count <= STEP_NAMES_MAX {
+        return Ok(());
+    }
+    Err(GremlinError::invalid(format!(
+        "`{step}` has {count} {what}, and {STEP_NAMES_MAX} is the most: split them among several steps or queries"
+    )))
+}
+
 /// A call whose arguments are taken one after another.
 pub(super) struct Arguments<'a> {
     pub(super) call: &'a Call,
@@ -96,6 +110,7 @@ impl<'a> Arguments<'a> {
 
     /// All that are left, as names.
     pub(super) fn texts(&mut self, names: &Bindings<'_>, what: &str) -> Lowered<Vec<Name>> {
+        refuse_many(&self.call.name, self.left.len(), "names")?;
         let mut all = Vec::with_capacity(self.left.len());
         while self.first().is_some() {
             all.push(self.text(names, what)?);
@@ -105,6 +120,7 @@ impl<'a> Arguments<'a> {
 
     /// All that are left, as names of properties: `null` is none.
     pub(super) fn properties(&mut self, names: &Bindings<'_>) -> Lowered<Vec<Name>> {
+        refuse_many(&self.call.name, self.left.len(), "names")?;
         let mut all = Vec::with_capacity(self.left.len());
         while self.first().is_some() {
             // A name that no property has: without any name, all are meant.
@@ -333,5 +349,73 @@ pub(super) fn literal_text(argument: &Argument) -> Option<&str> {
     match argument {
         Argument::Literal(Literal::Text(text)) => Some(text),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::lower;
+
+    fn planned(query: &str) -> Result<(), String> {
+        let script = crate::text::parse(query).unwrap();
+        let Statement::Traversal(traversal, _) = &script.statements[0] else { panic!("{query}") };
+        lower(traversal, Names::default()).map(drop).map_err(|error| error.to_string())
+    }
+
+    /// All steps that take names, and what else may come as often as one likes.
+    #[test]
+    fn a_step_has_names_up_to_a_bound() {
+        let names = |count: usize| (0..count).map(|number| format!("'n{number}'")).collect::<Vec<_>>().join(", ");
+        let by = |count: usize| ".by('x')".repeat(count);
+        let of_names = |before: &'static str| move |count| format!("{before}({})", names(count));
+        let of_by = |before: &'static str| move |count| format!("{before}{}", by(count));
+        let queries: [(&str, Box<dyn Fn(usize) -> String>); 29] = [
+            ("out", Box::new(of_names("g.V().out"))),
+            ("in", Box::new(of_names("g.V().in"))),
+            ("both", Box::new(of_names("g.V().both"))),
+            ("outE", Box::new(of_names("g.V().outE"))),
+            ("inE", Box::new(of_names("g.V().inE"))),
+            ("bothE", Box::new(of_names("g.V().bothE"))),
+            ("to", Box::new(|count| format!("g.V().to(Direction.OUT, {})", names(count)))),
+            ("toE", Box::new(|count| format!("g.V().toE(Direction.OUT, {})", names(count)))),
+            ("values", Box::new(of_names("g.V().values"))),
+            ("properties", Box::new(of_names("g.V().properties"))),
+            ("propertyMap", Box::new(of_names("g.V().propertyMap"))),
+            ("elementMap", Box::new(of_names("g.V().elementMap"))),
+            ("valueMap", Box::new(of_names("g.V().valueMap"))),
+            ("select", Box::new(of_names("g.V().select"))),
+            ("project", Box::new(of_names("g.V().project"))),
+            ("dedup", Box::new(of_names("g.V().dedup"))),
+            ("cap", Box::new(of_names("g.V().cap"))),
+            ("as", Box::new(of_names("g.V().as"))),
+            (
+                "as",
+                Box::new(|count| format!("g.V(){}", (0..count).map(|n| format!(".as('n{n}')")).collect::<String>())),
+            ),
+            (
+                "math",
+                Box::new(|count| {
+                    format!("g.V().math('{}1')", (0..count).map(|n| format!("n{n} + ")).collect::<String>())
+                }),
+            ),
+            ("order", Box::new(of_by("g.V().order()"))),
+            ("project", Box::new(of_by("g.V().project('a')"))),
+            ("select", Box::new(of_by("g.V().select('a', 'b')"))),
+            ("path", Box::new(of_by("g.V().path()"))),
+            ("simplePath", Box::new(of_by("g.V().simplePath()"))),
+            ("tree", Box::new(of_by("g.V().tree()"))),
+            ("where", Box::new(of_by("g.V().where(eq('a'))"))),
+            ("dedup", Box::new(of_by("g.V().dedup('a')"))),
+            ("format", Box::new(of_by("g.V().format('%{_}')"))),
+        ];
+        for (step, query) in queries {
+            planned(&query(STEP_NAMES_MAX)).unwrap_or_else(|error| panic!("{step}: {error}"));
+            let error = planned(&query(STEP_NAMES_MAX + 1)).expect_err(step);
+            let begin = format!("`{step}` has 10001 ");
+            assert!(error.starts_with(&begin) && error.contains("10000 is the most: split"), "{step}: {error}");
+        }
+        // What is no longer than the query, and looked up once for each traverser.
+        planned(&format!("g.addV('a'){}", ".property('x', 1)".repeat(STEP_NAMES_MAX + 1))).unwrap();
     }
 }

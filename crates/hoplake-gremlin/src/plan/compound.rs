@@ -1,9 +1,9 @@
 //! Calls whose arguments have forms of their own: conditions, loops, choices, maps, text.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use super::{
-    By, Case, Choice, Given, Name, Repeat, Step, StepKind, Steps, TextStep, TokensWanted, Until,
+    By, Case, Choice, Given, Repeat, Step, StepKind, Steps, TextStep, TokensWanted, Until,
     arguments::Arguments,
     lower::{Lowered, Lowering, only},
     modulators::{Modulators, as_label},
@@ -175,13 +175,10 @@ impl Lowering<'_> {
             let steps = self.steps_of(arguments, argument)?;
             return Ok(StepKind::SelectSteps(pop, steps, self.last_by(&modulators.by)?));
         }
-        let mut labels: Vec<Name> = Vec::new();
         let several = arguments.len() > 1;
-        for label in arguments.texts(&names, "a label")? {
-            if !labels.contains(&label) {
-                labels.push(label);
-            }
-        }
+        let mut known = HashSet::new();
+        let mut labels = arguments.texts(&names, "a label")?;
+        labels.retain(|label| known.insert(label.clone()));
         if labels.is_empty() {
             return Err(arguments.wrong("needs a label"));
         }

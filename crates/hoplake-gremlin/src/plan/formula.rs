@@ -5,6 +5,8 @@
 //! the brackets around it: `sin _ + 1` is `sin(_ + 1)`. Division by zero is an error. No crate for formulas has these ranks, so
 //! Dijkstra's shunting yard is here: a formula becomes its operations in the order in which they are done, and needs no recursion.
 
+use std::collections::HashMap;
+
 use super::Name;
 use crate::error::GremlinError;
 
@@ -207,6 +209,8 @@ impl Operation {
 struct Reader {
     operations: Vec<Operation>,
     variables: Vec<Name>,
+    /// Where each of the variables is.
+    places: HashMap<Name, usize>,
     waiting: Vec<Waiting>,
     before: Before,
     /// How many values there are after the operations so far.
@@ -216,7 +220,7 @@ struct Reader {
 impl Default for Reader {
     fn default() -> Self {
         let (operations, variables, waiting) = (Vec::new(), Vec::new(), Vec::new());
-        Self { operations, variables, waiting, before: Before::Open, values: 0 }
+        Self { operations, variables, places: HashMap::new(), waiting, before: Before::Open, values: 0 }
     }
 }
 
@@ -271,11 +275,15 @@ impl Reader {
         if RESERVED.contains(&word) {
             return Err(format!("a variable cannot be called {word:?}, and there is no such function"));
         }
-        let known = self.variables.iter().position(|name| **name == *word);
-        let number = known.unwrap_or_else(|| {
-            self.variables.push(word.into());
-            self.variables.len() - 1
-        });
+        let number = match self.places.get(word) {
+            Some(number) => *number,
+            None => {
+                let (name, number) = (Name::from(word), self.variables.len());
+                self.variables.push(name.clone());
+                self.places.insert(name, number);
+                number
+            }
+        };
         self.operand(Operation::Variable(number))
     }
 

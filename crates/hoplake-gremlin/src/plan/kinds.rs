@@ -1,8 +1,10 @@
 //! What each call does: its name, its arguments and its modulators become a step.
 
+use std::collections::HashSet;
+
 use super::{
     By, Choice, Conversion, Formula, ListStep, Name, Predicate, Quantifier, Reaches, Reduction, StepKind,
-    arguments::{Arguments, Bindings},
+    arguments::{Arguments, Bindings, refuse_many},
     lower::{Lowered, Lowering},
     modulators::Modulators,
 };
@@ -142,8 +144,9 @@ impl Lowering<'_> {
             "select" => (vec![self.select(arguments, modulators)?], &["by"]),
             "project" => {
                 let keys = arguments.texts(&names, "a name")?;
-                if let Some(twice) = keys.iter().enumerate().find(|(at, key)| keys[..*at].contains(key)) {
-                    return Err(arguments.wrong(&format!("has {:?} twice", twice.1)));
+                let mut known = HashSet::new();
+                if let Some(twice) = keys.iter().find(|key| !known.insert(*key)) {
+                    return Err(arguments.wrong(&format!("has {twice:?} twice")));
                 }
                 (vec![StepKind::Project(keys, self.bys(&modulators.by)?)], &["by"])
             }
@@ -284,6 +287,7 @@ impl Lowering<'_> {
             "math" => {
                 self.needs_labels();
                 let formula = Box::new(Formula::parse(&arguments.text(&names, "a formula")?)?);
+                refuse_many(&call.name, formula.variables().len(), "variables")?;
                 (vec![StepKind::Math(formula, self.bys(&modulators.by)?)], &["by"])
             }
             "asBool" => one(StepKind::As(Scope::Global, Conversion::Boolean)),

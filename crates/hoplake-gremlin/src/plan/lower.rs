@@ -67,7 +67,7 @@ pub fn lower_within(
         names: Bindings::new(names, &work),
         settings: Settings { varies: traversal.varies(), ..Settings::default() },
         refuses_unlabelled: false,
-        reserved: Vec::new(),
+        reserved: HashSet::new(),
         restrictions: None,
         seen: HashSet::new(),
         collecting: HashSet::new(),
@@ -109,7 +109,7 @@ pub(super) struct Lowering<'a> {
     /// Whether hops have to name labels.
     pub(super) refuses_unlabelled: bool,
     /// Names that no new property may have.
-    pub(super) reserved: Vec<Value>,
+    pub(super) reserved: HashSet<Name>,
     /// What strategies let the traversal see.
     pub(super) restrictions: Option<Restrictions>,
     /// Labels of the steps so far.
@@ -194,6 +194,7 @@ impl Lowering<'_> {
                 }
                 at += 1;
             }
+            modulators.refuse_many(&call.name)?;
             if begins_with_label {
                 let labels = self.labels(&modulators.labels)?;
                 modulators.refuse_others("as", &[])?;
@@ -237,8 +238,8 @@ impl Lowering<'_> {
             computation.from_traversers =
                 !steps.iter().all(|step| matches!(step.kind, StepKind::Vertices(_) | StepKind::Compute(_)));
         }
-        let kinds = self.restricted(kinds)?;
         self.makes(kinds.len() - kinds.len().min(1))?;
+        let kinds = self.restricted(kinds)?;
         self.seen.extend(labels.iter().cloned());
         let last = kinds.len().saturating_sub(1);
         for (number, kind) in kinds.into_iter().enumerate() {
@@ -248,7 +249,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    fn makes(&mut self, steps: usize) -> Lowered<()> {
+    pub(super) fn makes(&self, steps: usize) -> Lowered<()> {
         let mut work = self.work.borrow_mut();
         work.makes(steps);
         work.check()
@@ -280,9 +281,8 @@ impl Lowering<'_> {
     }
 
     fn check_key(&self, property: &NewProperty) -> Lowered<()> {
-        let reserved = |name: &Name| self.reserved.iter().any(|key| matches!(key, Value::Text(key) if **key == **name));
         match &property.key {
-            NewKey::Name(name) if reserved(name) => Err(GremlinError::invalid(format!(
+            NewKey::Name(name) if self.reserved.contains(name) => Err(GremlinError::invalid(format!(
                 "The provided traversal is setting a property key to a reserved word: {name}"
             ))),
             _ => Ok(()),

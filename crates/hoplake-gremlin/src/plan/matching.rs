@@ -5,9 +5,9 @@
 //!     ──▶ as("a") ── from a: out("knows"), as("b") ── from b: out("created"), as("c") ── select("a", "b", "c")
 //! ```
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
-use super::{Name, Step, StepKind, Steps, lower::Lowering, modulators::as_label};
+use super::{Name, Step, StepKind, Steps, arguments::refuse_many, lower::Lowering, modulators::as_label};
 use crate::{
     error::GremlinError,
     script::{Argument, Call},
@@ -15,6 +15,9 @@ use crate::{
 };
 
 type Lowered<T> = Result<T, GremlinError>;
+
+/// Patterns of a `match`, at most: those that are left are looked through for each that comes next.
+const PATTERNS_MAX: usize = 256;
 
 /// A pattern: its steps, and the variables at its ends.
 struct Pattern<'a> {
@@ -89,25 +92,37 @@ impl Lowering<'_> {
         self.needs_labels();
         let mut left = Vec::new();
         patterns(arguments, &mut left)?;
-        let mut known: Vec<&str> = Vec::new();
+        if left.len() > PATTERNS_MAX {
+            return Err(GremlinError::invalid(format!(
+                "`match` has {} patterns, and {PATTERNS_MAX} is the most: split them among several `match`, one after the other",
+                left.len()
+            )));
+        }
+        let mut known: HashSet<&str> = HashSet::new();
         let mut all: Vec<&str> = Vec::new();
+        let mut seen: HashSet<&str> = HashSet::new();
         for name in left.iter().flat_map(|pattern| pattern.start.into_iter().chain(pattern.end)) {
-            if !all.contains(&name) {
+            if seen.insert(name) {
                 all.push(name);
             }
-            if self.has_label(name) && !known.contains(&name) {
-                known.push(name);
+            if self.has_label(name) {
+                known.insert(name);
             }
         }
         // Of variables in conditions, those that were met before count.
         for name in left.iter().flat_map(|pattern| pattern.needs.iter().copied()) {
-            if self.has_label(name) && !all.contains(&name) {
+            if self.has_label(name) && seen.insert(name) {
                 all.push(name);
-                known.push(name);
+                known.insert(name);
             }
         }
-        // What is only a condition on a variable binds none.
-        left.iter_mut().for_each(|pattern| pattern.needs.retain(|name| all.contains(name)));
+        refuse_many("match", all.len(), "variables")?;
+        for pattern in &mut left {
+            // What is only a condition on a variable binds none. What is known already is not waited for.
+            pattern.needs.retain(|name| seen.contains(name) && !known.contains(name));
+            pattern.needs.sort_unstable();
+            pattern.needs.dedup();
+        }
         let step = |kind, labels: Vec<Name>| Arc::new(Step::new(kind, labels));
         let mut steps: Vec<Arc<Step>> = Vec::new();
         // It begins at a variable to which no pattern leads.
@@ -117,16 +132,16 @@ impl Lowering<'_> {
             let Some(first) = starts().find(|name| !is_end(name)).or_else(|| starts().next()) else {
                 return Err(GremlinError::invalid("`match` needs a pattern that begins with `as`"));
             };
-            known.push(first);
+            known.insert(first);
             steps.push(step(StepKind::Identity, vec![first.into()]));
         }
         while !left.is_empty() {
             let is_ready = |pattern: &Pattern<'_>| match pattern.start {
-                Some(start) => known.contains(&start),
+                Some(start) => known.contains(start),
                 None => pattern.needs.iter().all(|name| known.contains(name)),
             };
             // Those that only test come first: fewer are left for the others.
-            let tests = |pattern: &Pattern<'_>| pattern.end.is_none_or(|end| known.contains(&end));
+            let tests = |pattern: &Pattern<'_>| pattern.end.is_none_or(|end| known.contains(end));
             let next = left.iter().position(|pattern| is_ready(pattern) && tests(pattern));
             let Some(next) = next.or_else(|| left.iter().position(is_ready)) else {
                 return Err(GremlinError::invalid(
@@ -141,8 +156,8 @@ impl Lowering<'_> {
             let mut within = vec![step(StepKind::StartAt(start.into()), Vec::new())];
             within.extend(self.steps(pattern.within)?.iter().cloned());
             match pattern.end {
-                Some(end) if !known.contains(&end) => {
-                    known.push(end);
+                Some(end) if !known.contains(end) => {
+                    known.insert(end);
                     // Within a traversal of its own: if it reduces, it does for each traverser.
                     steps.push(step(StepKind::FlatMap(within.into()), vec![end.into()]));
                 }
@@ -166,5 +181,44 @@ impl Lowering<'_> {
             }
             calls => self.steps(calls),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PATTERNS_MAX;
+    use crate::{
+        plan::{Names, lower},
+        script::Statement,
+        text,
+    };
+
+    fn planned(query: &str) -> Result<(), String> {
+        let script = text::parse(query).unwrap();
+        let Statement::Traversal(traversal, _) = &script.statements[0] else { panic!("{query}") };
+        lower(traversal, Names::default()).map(drop).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn patterns_and_variables_have_bounds() {
+        // The last one is ready first: each time all that are left are looked through.
+        let query = |count: usize| {
+            let pattern = |n: usize| format!("__.as('v{}').out().as('v{n}')", n + 1);
+            format!("g.V().match({})", (0..count).map(pattern).collect::<Vec<_>>().join(", "))
+        };
+        planned(&query(PATTERNS_MAX)).unwrap();
+        assert_eq!(
+            planned(&query(PATTERNS_MAX + 1)).unwrap_err(),
+            "`match` has 257 patterns, and 256 is the most: split them among several `match`, one after the other"
+        );
+        // Of the variables of a condition those count that steps before have named.
+        let names = |from: usize, to: usize| (from..to).map(|n| format!("'n{n}'")).collect::<Vec<_>>().join(", ");
+        let named = |count: usize| {
+            let (first, second) = (names(0, 6_000), names(6_000, count));
+            let condition = format!("__.where('n0', within({first}, {second}))");
+            format!("g.V().as({first}).as('n0').out().as({second}).match(__.as('n0').out().as('n1'), {condition})")
+        };
+        planned(&named(10_000)).unwrap();
+        assert!(planned(&named(10_001)).unwrap_err().contains("`match` has 10001 variables"));
     }
 }

@@ -23,7 +23,10 @@ mod source;
 mod strategies;
 mod work;
 
-use std::sync::Arc;
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use crate::{
     tokens::{Cardinality, Column, Direction, Dt, GType, Operator, Order, Pick, Pop, Scope, T},
@@ -72,7 +75,7 @@ pub struct Settings {
     /// Side effects that steps collect: they are empty before the first value.
     pub collected: Vec<(Name, Collects)>,
     /// Whether a `by` without a value has `null`, but for properties of some names.
-    pub productive: Option<Vec<Name>>,
+    pub productive: Option<HashSet<Name>>,
     /// What random steps begin with.
     pub seed: Option<i64>,
     /// Milliseconds.
@@ -381,7 +384,7 @@ pub struct MergeMap {
     /// The map.
     pub map: Given,
     /// Of some properties.
-    pub cardinalities: Vec<(Name, Cardinality)>,
+    pub cardinalities: HashMap<Name, Cardinality>,
     /// Of all others.
     pub otherwise: Option<Cardinality>,
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::{
     By, Case, End, Given, Name, PathPart, Sorting, Steps, Until,
-    arguments::{Arguments, literal_text},
+    arguments::{Arguments, literal_text, refuse_many},
     lower::Lowering,
 };
 use crate::{
@@ -74,6 +74,12 @@ impl<'a> Modulators<'a> {
             "emit" => self.emit.is_none(),
             _ => true,
         }
+    }
+
+    /// Refuses more of them than a step may look at for each traverser.
+    pub(super) fn refuse_many(&self, name: &str) -> Lowered<()> {
+        refuse_many(name, self.by.len(), "modulators `by`")?;
+        refuse_many(name, self.with.len(), "modulators `with`")
     }
 
     /// Refuses those that a step does not take.
@@ -216,6 +222,7 @@ impl Lowering<'_> {
             let all = arguments.texts(&self.names, "a label")?;
             labels.extend(all.into_iter().filter(|label| known.insert(label.clone())));
         }
+        refuse_many("as", labels.len(), "labels")?;
         Ok(labels)
     }
 

@@ -1,5 +1,7 @@
 //! What stands before the first step: `withSack(…)`, `with(…)`, `withStrategies(…)`.
 
+use std::collections::HashSet;
+
 use super::{Name, SideEffect, arguments::Arguments, lower::Lowering};
 use crate::{
     error::GremlinError,
@@ -111,11 +113,7 @@ impl Lowering<'_> {
                     Some(Value::List(keys) | Value::Set(keys)) => keys,
                     _ => Vec::new(),
                 };
-                let names = keys.into_iter().filter_map(|key| match key {
-                    Value::Text(name) => Some(Name::from(&*name)),
-                    _ => None,
-                });
-                self.settings.productive = Some(names.collect());
+                self.settings.productive = Some(texts_of(keys));
             }
             "EdgeLabelVerificationStrategy" => {
                 self.refuses_unlabelled = value("throwException")? == Some(true.into());
@@ -123,8 +121,8 @@ impl Lowering<'_> {
             "ReservedKeysVerificationStrategy" => {
                 if value("throwException")? == Some(true.into()) {
                     self.reserved = match value("keys")? {
-                        Some(Value::List(keys) | Value::Set(keys)) => keys,
-                        _ => vec!["id".into(), "label".into()],
+                        Some(Value::List(keys) | Value::Set(keys)) => texts_of(keys),
+                        _ => ["id".into(), "label".into()].into(),
                     };
                 }
             }
@@ -133,6 +131,15 @@ impl Lowering<'_> {
         }
         Ok(())
     }
+}
+
+/// The texts among some values, as names.
+fn texts_of(values: Vec<Value>) -> HashSet<Name> {
+    let text = |value| match value {
+        Value::Text(text) => Some(text.into()),
+        _ => None,
+    };
+    values.into_iter().filter_map(text).collect()
 }
 
 /// The name of a strategy.

@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{
     error::GremlinError,
+    run::value_bytes,
     script::{Argument, Test},
     tokens::{Direction, T},
     value::Value,
@@ -84,6 +85,8 @@ impl Lowering<'_> {
         let Some(restrictions) = &self.restrictions else { return Ok(kinds) };
         let mut all = Vec::with_capacity(kinds.len());
         for kind in kinds {
+            self.makes(restrictions.conditions(&kind))?;
+            self.work.borrow_mut().takes(restrictions.written_bytes(&kind))?;
             restrictions.add(kind, &mut all)?;
         }
         Ok(all)
@@ -91,6 +94,28 @@ impl Lowering<'_> {
 }
 
 impl Restrictions {
+    /// How many steps a step gets.
+    fn conditions(&self, kind: &StepKind) -> usize {
+        match kind {
+            StepKind::Vertices(_) | StepKind::Ends(_) | StepKind::OtherEnd => self.vertices.len(),
+            // An edge has two ends.
+            StepKind::Hop(..) | StepKind::Edges(_) => 2 + self.edges.len() + 2 * self.vertices.len(),
+            StepKind::Properties(_) | StepKind::Values(_) => 1 + self.properties.len(),
+            _ => 0,
+        }
+    }
+
+    /// The bytes of the value that a step gets to write.
+    fn written_bytes(&self, kind: &StepKind) -> usize {
+        match (&self.partition, kind) {
+            (
+                Some((_, value)),
+                StepKind::AddVertex(..) | StepKind::AddEdge(..) | StepKind::MergeVertex(_) | StepKind::MergeEdge(_),
+            ) => size_of::<NewProperty>() + value_bytes(value),
+            _ => 0,
+        }
+    }
+
     fn add(&self, mut kind: StepKind, all: &mut Vec<StepKind>) -> Lowered<()> {
         match &mut kind {
             StepKind::Vertices(_) | StepKind::Ends(_) | StepKind::OtherEnd => {
@@ -158,4 +183,76 @@ impl Restrictions {
 
 fn row(kinds: Vec<StepKind>) -> Steps {
     kinds.into_iter().map(|kind| Arc::new(Step::plain(kind))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use hoplake_format::PreparedQueries;
+    use hoplake_storage::{MemoryBudget, QueryContext};
+
+    use super::*;
+    use crate::{
+        plan::{Names, Plan, lower_within},
+        prepared::Named,
+        text,
+    };
+
+    fn planned(query: &str, bytes: u64) -> Result<Plan, String> {
+        let names: [Named; 1] = [("x".into(), Value::from("x".repeat(100_000).as_str()))];
+        let script = text::parse(query).unwrap();
+        let crate::script::Statement::Traversal(traversal, _) = &script.statements[0] else { panic!("{query}") };
+        let context = QueryContext::within(&MemoryBudget::new("the query", bytes));
+        let plan = lower_within(traversal, Names(&names), &PreparedQueries::default(), &context);
+        plan.map_err(|error| error.to_string())
+    }
+
+    /// A rule changes the conditions of each of them: it reads both properties together.
+    #[test]
+    fn values_of_conditions_are_there_once() {
+        let vertices = "__.has('a', within(x)).has('b', 1)";
+        let query = format!(
+            "g.withStrategies(SubgraphStrategy(vertices: {vertices})).V('1'){}.outE()",
+            ".out().map(__.in())".repeat(50)
+        );
+        fn conditions(steps: &Steps, found: &mut Vec<Steps>) {
+            for step in steps.iter() {
+                let mut kind = step.kind.clone();
+                if let StepKind::Where(steps) = &kind
+                    && let StepKind::Has(..) = &steps[0].kind
+                {
+                    found.push(steps.clone());
+                }
+                kind.for_each_nested(&mut |steps| conditions(steps, found));
+            }
+        }
+        let mut found = Vec::new();
+        conditions(&planned(&query, 8 << 20).unwrap().steps, &mut found);
+        // Of two of the last step the conditions are at its ends.
+        assert_eq!(found.len(), 1 + 2 * 50 + 2);
+        assert_eq!(found[0][0].together.names.len(), 2);
+        assert!(found.iter().all(|steps| Arc::ptr_eq(steps, &found[0])));
+    }
+
+    #[test]
+    fn what_is_written_counts_for_each_step() {
+        let partition = "PartitionStrategy(partitionKey: 'p', writePartition: x, readPartitions: ['a'])";
+        for step in [".addV('a')", ".addE('a')", ".mergeV([a: 1])", ".mergeE([a: 1])"] {
+            let query = format!("g.withStrategies({partition}).V('1'){}", step.repeat(300));
+            assert!(planned(&query, 8 << 20).expect_err(step).contains("bytes of memory"), "{step}");
+            planned(&query, 64 << 20).expect(step);
+        }
+        let query = format!("g.withStrategies({partition}).V('1'){}", ".property('a', 1)".repeat(300));
+        planned(&query, 8 << 20).unwrap();
+    }
+
+    #[test]
+    fn conditions_of_many_strategies_count_before_they_are_made() {
+        // No rule changes these conditions, and counts them then.
+        let strategies = "SubgraphStrategy(vertices: __.out()), ".repeat(200);
+        for step in [".outE()", ".out()", ".both()", ".outV()", ".bothE()"] {
+            let query = format!("g.withStrategies({strategies} ReadOnlyStrategy).V('1'){}", step.repeat(200));
+            assert!(planned(&query, 32 << 20).expect_err(step).contains("bytes of memory"), "{step}");
+            planned(&query, 512 << 20).expect(step);
+        }
+    }
 }

@@ -115,6 +115,15 @@ impl Work {
         self.failure.is_none()
     }
 
+    /// Notes bytes that a plan takes, before it does.
+    ///
+    /// # Errors
+    /// A limit, if they do not fit the query's memory.
+    pub(super) fn takes(&mut self, bytes: usize) -> Result<(), GremlinError> {
+        let bytes = self.hold.bytes().saturating_add(bytes as u64);
+        Ok(self.context.resize(&mut self.hold, bytes)?)
+    }
+
     /// Notes the values that a plan has from a traversal, before they are copied. A name has a copy of its value wherever it is used: a
     /// megabyte that is used by a name of one letter would be a million megabytes.
     ///
@@ -277,7 +286,7 @@ mod tests {
             format!("g.withSideEffect('s', [{many}1]).V()"),
             format!("g.V({many}1)"),
             format!("g.addV('a').property('list', [{many}1])"),
-            format!("g.V().out({}'a')", "'a', ".repeat(10_000)),
+            format!("g.V().out({}'a')", "'a', ".repeat(9_999)),
             format!("g.call('many', [x: [{many}1]])"),
             "g.V().has('name', regex('a'))".to_owned(),
         ] {

@@ -1,6 +1,6 @@
 //! Steps that take all before they give anything.
 
-use std::{cmp::Ordering, collections::HashMap};
+use std::{cmp::Ordering, collections::HashMap, ops::Range};
 
 use super::{
     Done, Run,
@@ -205,13 +205,8 @@ impl Run {
 
     /// Sorted within each frame; rows without a value to sort by go.
     pub(super) async fn sorted(&mut self, all: Batch, sortings: &[Sorting]) -> Done<Batch> {
-        let (keys, kept) = self.sort_keys(&all, sortings).await?;
-        let mut places = kept;
-        let orders: Vec<Order> = sortings.iter().map(|(_, order)| *order).collect();
-        places.sort_by(|a, b| {
-            let frames = all.rows[*a as usize].frame.cmp(&all.rows[*b as usize].frame);
-            frames.then_with(|| compare_keys(&keys, &orders, *a as usize, *b as usize))
-        });
+        let (keys, mut places) = self.sort_keys(&all, sortings).await?;
+        sort(&mut places, |place| all.rows[place as usize].frame, &keys, sortings, &self.growth)?;
         all.take(&places, &self.growth)
     }
 
@@ -334,15 +329,53 @@ fn tail(mut all: Batch, count: u64) -> Batch {
     all.keep(|at| is_kept[at])
 }
 
-pub(super) fn compare_keys(keys: &[Vec<Value>], orders: &[Order], a: usize, b: usize) -> Ordering {
-    let each = keys.iter().zip(orders).map(|(keys, order_of)| {
-        let ascending = match (&keys[a], &keys[b]) {
-            (left @ Value::Token(_), right) | (left, right @ Value::Token(_)) => order(&by_name(left), &by_name(right)),
-            (left, right) => order(left, right),
-        };
-        if *order_of == Order::Desc { ascending.reverse() } else { ascending }
-    });
-    each.fold(Ordering::Equal, Ordering::then)
+/// Sorts places by their frame, and within each by columns of keys.
+///
+/// Column after column, those alone that are the same by all before: a query that sorts by thousands of columns ends at its deadline, which
+/// a comparison of all of them cannot look at.
+pub(super) fn sort(
+    places: &mut [u32],
+    frame: impl Fn(u32) -> u32,
+    keys: &[Vec<Value>],
+    sortings: &[Sorting],
+    growth: &Growth,
+) -> Done<()> {
+    places.sort_by_key(|place| frame(*place));
+    let mut same = runs(places, 0, |a, b| frame(a) == frame(b));
+    for (keys, (_, order)) in keys.iter().zip(sortings) {
+        let compare = |a: u32, b: u32| compare_keys(&keys[a as usize], &keys[b as usize], *order);
+        let mut next = Vec::new();
+        for run in same {
+            growth.work(run.len() as u64 * u64::from(run.len().ilog2()))?;
+            let begin = run.start;
+            let run = &mut places[run];
+            run.sort_by(|a, b| compare(*a, *b));
+            next.extend(runs(run, begin, |a, b| compare(a, b).is_eq()));
+        }
+        same = next;
+    }
+    Ok(())
+}
+
+/// Where several neighbours are the same; the first place has a number.
+fn runs(places: &[u32], first: usize, is_same: impl Fn(u32, u32) -> bool) -> Vec<Range<usize>> {
+    let mut runs = Vec::new();
+    let mut begin = first;
+    for run in places.chunk_by(|a, b| is_same(*a, *b)) {
+        if run.len() > 1 {
+            runs.push(begin..begin + run.len());
+        }
+        begin += run.len();
+    }
+    runs
+}
+
+fn compare_keys(left: &Value, right: &Value, order_of: Order) -> Ordering {
+    let ascending = match (left, right) {
+        (left @ Value::Token(_), right) | (left, right @ Value::Token(_)) => order(&by_name(left), &by_name(right)),
+        (left, right) => order(left, right),
+    };
+    if order_of == Order::Desc { ascending.reverse() } else { ascending }
 }
 
 /// A token as its name: `order` sorts `T.id` with the names of properties.
@@ -350,5 +383,49 @@ fn by_name(value: &Value) -> Value {
     match value {
         Value::Token(token) => token.name().into(),
         other => other.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hoplake_storage::QueryContext;
+
+    use super::*;
+
+    #[test]
+    fn columns_sort_as_all_keys_together() {
+        let mut random = fastrand::Rng::with_seed(7);
+        let growth = Growth::new(&QueryContext::new()).unwrap();
+        for _ in 0..200 {
+            let rows = random.usize(0..40);
+            let sortings: Vec<Sorting> = (0..random.usize(0..4))
+                .map(|_| (By::Identity, if random.bool() { Order::Asc } else { Order::Desc }))
+                .collect();
+            let keys: Vec<Vec<Value>> =
+                sortings.iter().map(|_| (0..rows).map(|_| random.i64(0..3).into()).collect()).collect();
+            let frames: Vec<u32> = (0..rows).map(|_| random.u32(0..3)).collect();
+            let mut places: Vec<u32> = (0..rows as u32).collect();
+            let mut expected = places.clone();
+            expected.sort_by(|a, b| {
+                let (a, b) = (*a as usize, *b as usize);
+                let columns =
+                    keys.iter().zip(&sortings).map(|(keys, (_, order))| compare_keys(&keys[a], &keys[b], *order));
+                columns.fold(frames[a].cmp(&frames[b]), Ordering::then)
+            });
+            sort(&mut places, |place| frames[place as usize], &keys, &sortings, &growth).unwrap();
+            assert_eq!(places, expected);
+        }
+    }
+
+    /// Thousands of columns in which all is the same.
+    #[test]
+    fn sorting_ends_at_the_deadline() {
+        let context = QueryContext::new();
+        context.give_time(Some(0));
+        let keys: Vec<Vec<Value>> = vec![vec![1.into(); 8]; 2_000];
+        let sortings: Vec<Sorting> = vec![(By::Identity, Order::Asc); 2_000];
+        let mut places: Vec<u32> = (0..8).collect();
+        let sorted = |places: &mut [u32]| sort(places, |_| 0, &keys, &sortings, &Growth::new(&context).unwrap());
+        assert!(sorted(&mut places).unwrap_err().to_string().contains("0 ms"));
     }
 }

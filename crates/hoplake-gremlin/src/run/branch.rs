@@ -134,14 +134,13 @@ impl Choosing {
             }
         }
         let position = |pick: Pick| self.cases.iter().position(|case| *case == Case::Pick(pick));
+        let (unproductive, none) = (position(Pick::Unproductive), position(Pick::None));
         let mut unmoved = Vec::new();
         for at in 0..batch.len() {
             if taken[at] {
                 continue;
             }
-            let unproductive = if choices[at].is_none() { position(Pick::Unproductive) } else { None };
-            let none = if choices[at].is_some() { position(Pick::None) } else { None };
-            match unproductive.or(none) {
+            match if choices[at].is_none() { unproductive } else { none } {
                 Some(branch) => parts[branch].push(at as u32),
                 None if self.all => {}
                 None => unmoved.push(at as u32),

@@ -1,5 +1,7 @@
 //! What a `by` computes of each row.
 
+use std::collections::HashSet;
+
 use super::{
     Done, Run,
     batch::{Batch, Items, element_of, value_bytes},
@@ -17,12 +19,12 @@ impl Run {
     /// A value for each row; `None` where there is none.
     pub(super) async fn by(&mut self, by: &By, batch: &Batch) -> Done<Vec<Option<Value>>> {
         let mut values = self.computed(by, batch).await?;
-        let is_productive = |names: &[Name]| match by {
+        let is_productive = |names: &HashSet<Name>| match by {
             By::Property(name) => !names.contains(name),
             By::Steps(_) => true,
             _ => false,
         };
-        if self.settings.productive.as_ref().is_some_and(|names| is_productive(names)) {
+        if self.settings.productive.as_ref().is_some_and(is_productive) {
             values.iter_mut().filter(|value| value.is_none()).for_each(|value| *value = Some(Value::Null));
         }
         Ok(values)
@@ -95,7 +97,10 @@ impl Run {
             }
             None => match &*batch.items.get(at) {
                 // A map has null for a key that it lacks, unlike an element.
-                Value::Map(entries) => growth.copy(entry(entries, name).unwrap_or(&Value::Null)).map(Some),
+                Value::Map(entries) => {
+                    growth.work(entries.len() as u64)?;
+                    growth.copy(entry(entries, name).unwrap_or(&Value::Null)).map(Some)
+                }
                 whole @ Value::Tree(tree) => {
                     growth.take(value_bytes(whole))?;
                     Ok(Some(entry(&tree.entries(), name).cloned().unwrap_or_default()))
@@ -168,25 +173,34 @@ impl Run {
     /// What was met under a label, for each row: the entry of a map, a side effect, or a step of the path.
     pub(super) async fn met(&mut self, label: &Name, pop: Pop, batch: &Batch) -> Done<Vec<Option<Value>>> {
         let effect = self.side_effect(label).await?;
-        let bytes = effect.as_ref().map_or(0, value_bytes);
         let mut met = self.growth.column(batch.len())?;
-        for (at, row) in batch.rows.iter().enumerate() {
-            if let Items::Values(values) = &batch.items
-                && let Value::Map(entries) = &values[at]
-                && let Some(value) = entry(entries, label)
-            {
-                met.push(Some(self.growth.copy(value)?));
-                continue;
-            }
-            met.push(match &effect {
-                Some(effect) => {
-                    self.growth.take(bytes)?;
-                    Some(effect.clone())
-                }
-                None => self.paths.labelled(row.path, label, pop, &self.growth)?,
-            });
+        for at in 0..batch.len() {
+            met.push(self.met_at(at, label, effect.as_ref(), pop, batch)?);
         }
         Ok(met)
+    }
+
+    /// As [`Self::met`], for one row; `effect` is the side effect of that name.
+    pub(super) fn met_at(
+        &self,
+        at: usize,
+        label: &Name,
+        effect: Option<&Value>,
+        pop: Pop,
+        batch: &Batch,
+    ) -> Done<Option<Value>> {
+        if let Items::Values(values) = &batch.items
+            && let Value::Map(entries) = &values[at]
+        {
+            self.growth.work(entries.len() as u64)?;
+            if let Some(value) = entry(entries, label) {
+                return self.growth.copy(value).map(Some);
+            }
+        }
+        match effect {
+            Some(effect) => self.growth.copy(effect).map(Some),
+            None => self.paths.labelled(batch.rows[at].path, label, pop, &self.growth),
+        }
     }
 
     /// As [`Self::met`], the last one, for steps that cannot go on without it.

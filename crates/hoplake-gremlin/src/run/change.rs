@@ -25,6 +25,7 @@ use super::{
     batch::{Batch, Element, Items, value_bytes},
     by::kind_of,
     elements::Wanted,
+    kept::distinct,
     paths::Labels,
     stored::{Owner, to_stored},
 };
@@ -399,12 +400,9 @@ impl Run {
 
     /// Sets properties of elements.
     pub(super) async fn set_values(&mut self, new: Vec<(Element, NewValues)>) -> Done<()> {
-        let mut names: Vec<Name> = Vec::new();
-        for (name, cardinality, _) in new.iter().flat_map(|(_, values)| values) {
-            if matches!(cardinality, Some(Cardinality::List | Cardinality::Set)) && !names.contains(name) {
-                names.push(name.clone());
-            }
-        }
+        let adds = |cardinality| matches!(cardinality, Some(Cardinality::List | Cardinality::Set));
+        let of_all = new.iter().flat_map(|(_, values)| values);
+        let names = distinct(of_all.filter(|(_, cardinality, _)| adds(*cardinality)).map(|(name, ..)| name));
         let read = match names.is_empty() {
             true => None,
             false => Some(self.read(new.iter().map(|(element, _)| *element), Wanted::Named(&names)).await?),
@@ -427,6 +425,8 @@ impl Run {
                     for name in &names {
                         let stored = || read.as_ref().map_or_else(Vec::new, |read| read.values(*element, name));
                         let values = known.entry((*vertex, name.clone())).or_insert_with(stored);
+                        // Once here, and twice in what is put together of it: a vertex may come as often as it has values.
+                        self.growth.take(3 * values.iter().map(value_bytes).sum::<usize>())?;
                         before.push((name.clone(), values.clone()));
                     }
                     let owner = Owner::Vertex(&vertex_name.label);
@@ -456,7 +456,7 @@ impl Run {
         let mut vertices: HashSet<VertexId> = HashSet::new();
         let mut edges: HashMap<_, Neighbour> = HashMap::new();
         // Values of vertices' properties that go, by place.
-        let mut values: BTreeMap<(VertexId, Name), Vec<u32>> = BTreeMap::new();
+        let mut values: BTreeMap<(VertexId, Name), HashSet<u32>> = BTreeMap::new();
         let mut of_edges: Vec<(Neighbour, Name)> = Vec::new();
         for at in 0..batch.len() {
             match batch.items.copy(at, &self.growth)? {
@@ -464,7 +464,7 @@ impl Run {
                     Unread::Vertex(vertex) => drop(vertices.insert(vertex)),
                     Unread::Edge(edge) => drop(edges.insert(edge.id(), edge)),
                     Unread::VertexProperty(property) => {
-                        values.entry((property.element, property.key)).or_default().push(property.number);
+                        values.entry((property.element, property.key)).or_default().insert(property.number);
                     }
                     Unread::Property(property) => of_edges.push((property.element, property.key)),
                 },
@@ -476,7 +476,7 @@ impl Run {
         let named = self.names_of(all.collect::<Vec<_>>()).await?;
         let name_of = |vertex: &VertexId| named.get(vertex).cloned().ok_or_else(|| gone("the vertex"));
         let mut operations = Vec::new();
-        let names: Vec<Name> = values.keys().map(|(_, key)| (&**key).into()).collect();
+        let names = distinct(values.keys().map(|(_, key)| key));
         let read = self.read(values.keys().map(|(vertex, _)| Element::Vertex(*vertex)), Wanted::Named(&names)).await?;
         for ((vertex, key), numbers) in values {
             let before = read.values(Element::Vertex(vertex), &key);
@@ -519,6 +519,7 @@ impl Run {
             _ => true,
         };
         for operations in &mut self.changes.operations {
+            self.growth.work(operations.len() as u64)?;
             if !gone.is_empty() && !operations.iter().all(stays) {
                 Arc::make_mut(operations).retain(stays);
             }

@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::HashSet};
 
 use super::{
     Done, Run,
-    batch::{Batch, Element, Items, element_of, value_bytes},
+    batch::{Batch, Element, Items, Row, element_of, value_bytes},
     branch::restored,
     by::{column_of, kind_of},
     elements::Wanted,
@@ -598,7 +598,9 @@ impl Run {
     /// The steps of paths, changed by each `by` in turn.
     async fn path_steps(&mut self, batch: &Batch, part: &PathPart) -> Done<Vec<Vec<(Option<Value>, Labels)>>> {
         let mut paths = self.parts_of_paths(batch, part).await?;
-        for (number, by) in part.by.iter().enumerate() {
+        let longest = paths.iter().map(Vec::len).max().unwrap_or(0);
+        for (number, by) in part.by.iter().enumerate().take(longest) {
+            self.growth.work(paths.len() as u64)?;
             // All items that this `by` is of, over all paths.
             let places = paths
                 .iter()
@@ -654,7 +656,8 @@ impl Run {
 
     async fn simple_path(&mut self, batch: Batch, simple: bool, part: &PathPart, labels: &Labels) -> Done<Batch> {
         if part.from.is_none() && part.to.is_none() && part.by.is_empty() {
-            let kept: Vec<bool> = batch.rows.iter().map(|row| self.paths.is_simple(row.path) == simple).collect();
+            let is_simple = |row: &Row| Ok(self.paths.is_simple(row.path, &self.growth)? == simple);
+            let kept = batch.rows.iter().map(is_simple).collect::<Done<Vec<bool>>>()?;
             return self.keep(batch, labels, |at| kept[at]);
         }
         let paths = self.path_steps(&batch, part).await?;

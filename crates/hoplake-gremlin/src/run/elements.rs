@@ -8,7 +8,7 @@ use std::{
 use arrow_array::{RecordBatch, cast::AsArray};
 use foldhash::fast::RandomState;
 use hoplake_engine::{Edges, Neighbour, Snapshot, change, split_vertex, vertex_text};
-use hoplake_format::{EdgeId, Key, KeyType, LabelId, LogicalType, VertexId, constants::KEY_COLUMN};
+use hoplake_format::{EdgeId, EdgeTypeId, Key, KeyType, LabelId, LogicalType, VertexId, constants::KEY_COLUMN};
 use hoplake_storage::Branch;
 
 use super::{
@@ -32,6 +32,18 @@ pub(super) enum Wanted<'a> {
     All,
     /// Those of some names; none reads keys alone.
     Named(&'a [Name]),
+}
+
+/// The names that are wanted, with their places among them; `None` if all are.
+pub(super) type Places<'a> = Option<HashMap<&'a str, usize, RandomState>>;
+
+impl<'a> Wanted<'a> {
+    /// For a step to look names up, for each of its elements.
+    pub(super) fn places(self) -> Places<'a> {
+        let Wanted::Named(names) = self else { return None };
+        // Of one that is there twice, the first place counts.
+        Some(names.iter().enumerate().rev().map(|(at, name)| (&**name, at)).collect())
+    }
 }
 
 /// The names of a batch's columns, and what their values are beyond their types.
@@ -82,18 +94,18 @@ impl Properties {
     }
 
     /// All properties of an element that were read, by name in the order of the schema, or of the names.
-    pub(super) fn all<'a>(&'a self, element: Element, wanted: Wanted<'a>) -> Vec<(&'a str, Vec<Value>)> {
+    pub(super) fn all(&self, element: Element, places: &Places<'_>) -> Vec<(&str, Vec<Value>)> {
         let Some(((batch, logical), row)) = self.place(element) else { return Vec::new() };
-        let columns = logical.iter().zip(batch.columns()).filter(|((name, _), _)| **name != *KEY_COLUMN);
+        let is_wanted = |name: &str| name != KEY_COLUMN && places.as_ref().is_none_or(|all| all.contains_key(name));
+        let columns = logical.iter().zip(batch.columns()).filter(|((name, _), _)| is_wanted(name));
         let mut all: Vec<(&str, Vec<Value>)> = columns
             .map(|((name, logical), column)| {
                 (&**name, stored::values(element, change::Value::at(column, row), *logical))
             })
             .filter(|(_, values)| !values.is_empty())
             .collect();
-        if let Wanted::Named(names) = wanted {
-            all.retain(|(name, _)| names.iter().any(|other| **other == **name));
-            all.sort_by_key(|(name, _)| names.iter().position(|other| **other == **name));
+        if let Some(places) = places {
+            all.sort_by_key(|(name, _)| places.get(name));
         }
         all
     }
@@ -159,10 +171,8 @@ impl Run {
         let mut read = Properties::default();
         let snapshot = self.snapshot.clone();
         let schema = snapshot.schema();
-        let is_wanted = |name: &str| match wanted {
-            Wanted::All => true,
-            Wanted::Named(names) => names.iter().any(|other| **other == *name),
-        };
+        let places = wanted.places();
+        let is_wanted = |name: &str| places.as_ref().is_none_or(|places| places.contains_key(name));
         let names_of = |label: LabelId| -> Vec<String> {
             let properties = schema.label(label).into_iter().flat_map(|label| &label.properties);
             let read = properties.filter(|property| is_wanted(&property.name) && !self.is_computed(&property.name));
@@ -173,8 +183,9 @@ impl Run {
             .map(|(label, ordinals)| (label, ordinals.into_iter().collect::<Vec<u64>>(), names_of(label)))
             .collect();
         let mut of_edges: BTreeSet<String> = BTreeSet::new();
-        for edge in edges.values() {
-            let properties = schema.edge_type(edge.edge_type).into_iter().flat_map(|edge| &edge.properties);
+        let edge_types: BTreeSet<EdgeTypeId> = edges.values().map(|edge| edge.edge_type).collect();
+        for edge_type in edge_types {
+            let properties = schema.edge_type(edge_type).into_iter().flat_map(|edge| &edge.properties);
             of_edges.extend(properties.filter(|it| is_wanted(&it.name)).map(|property| property.name.clone()));
         }
         let of_edges: Vec<String> = of_edges.into_iter().collect();

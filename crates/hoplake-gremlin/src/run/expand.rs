@@ -1,7 +1,7 @@
 //! Steps that give many for one: hops along edges and scans of all vertices or edges. They hand out their rows in parts.
 
 use std::{
-    collections::{BTreeSet, HashMap, VecDeque},
+    collections::{BTreeSet, HashMap, HashSet, VecDeque},
     ops::Range,
     sync::Arc,
 };
@@ -198,8 +198,13 @@ impl Run {
 
 /// A hop along those of some labels that the graph has; `None` if it has none of them.
 pub(super) fn hop_along(snapshot: &Snapshot, direction: Direction, labels: &[Name]) -> Option<Hop> {
-    let has = |label: &Name| snapshot.schema().edge_types.iter().any(|edge| edge.label == **label);
-    let known: Vec<String> = labels.iter().filter(|label| has(label)).map(|label| label.to_string()).collect();
+    let mut types: HashSet<&str> = HashSet::new();
+    if !labels.is_empty() {
+        types.extend(snapshot.schema().edge_types.iter().map(|edge| edge.label.as_str()));
+    }
+    // Each once.
+    let known = labels.iter().filter(|label| types.remove(&***label)).map(|label| label.to_string());
+    let known: Vec<String> = known.collect();
     if known.is_empty() && !labels.is_empty() {
         return None;
     }

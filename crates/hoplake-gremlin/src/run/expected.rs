@@ -21,7 +21,7 @@ const TABLES_MAX: usize = 16;
 /// Times that a loop is followed.
 const ROUNDS: usize = 3;
 
-/// Steps that are followed, at most: loops in loops are followed three times each, and a query may have 100,000 steps.
+/// Steps, names and `by` that are followed, at most: loops in loops are followed three times each, and a query may have 100,000 steps.
 const STEPS_MAX: usize = 1_000;
 
 /// What the traversers at a step can be.
@@ -54,15 +54,7 @@ struct Follow<'a> {
 /// The tables that a plan will read; `None` if nothing is gained by reading their ends early.
 pub(super) fn of(plan: &Plan, snapshot: &Snapshot, wanted: Wanted, growth: &Growth) -> Option<Expected> {
     let Settings { writes: false, .. } = plan.settings else { return None };
-    let mut follow = Follow {
-        snapshot,
-        wanted,
-        growth,
-        met: BTreeMap::new(),
-        all: At::default(),
-        expected: Expected::default(),
-        left: STEPS_MAX,
-    };
+    let mut follow = Follow::new(snapshot, wanted, growth);
     let end = follow.steps(&plan.steps, At::default());
     if follow.left == 0 {
         return None;
@@ -73,7 +65,20 @@ pub(super) fn of(plan: &Plan, snapshot: &Snapshot, wanted: Wanted, growth: &Grow
     (1..=TABLES_MAX).contains(&count).then_some(expected)
 }
 
-impl Follow<'_> {
+/// Steps that might still be followed after those of a plan.
+#[cfg(test)]
+pub(super) fn left(plan: &Plan, snapshot: &Snapshot, growth: &Growth) -> usize {
+    let mut follow = Follow::new(snapshot, Wanted::default(), growth);
+    follow.steps(&plan.steps, At::default());
+    follow.left
+}
+
+impl<'a> Follow<'a> {
+    fn new(snapshot: &'a Snapshot, wanted: Wanted, growth: &'a Growth) -> Self {
+        let (met, all, expected) = (BTreeMap::new(), At::default(), Expected::default());
+        Self { snapshot, wanted, growth, met, all, expected, left: STEPS_MAX }
+    }
+
     fn steps(&mut self, steps: &[std::sync::Arc<Step>], mut at: At) -> At {
         for step in steps {
             let Some(left) = self.left.checked_sub(1) else { return at };
@@ -171,6 +176,7 @@ impl Follow<'_> {
             }
             StepKind::Select(_, names, by, _) => {
                 let mut after = At::default();
+                self.left = self.left.saturating_sub(names.len());
                 for (number, name) in names.iter().enumerate() {
                     let met = self.met.get(name).cloned().unwrap_or_default();
                     after.join(match by.get(number % by.len().max(1)) {
@@ -249,6 +255,7 @@ impl Follow<'_> {
 
     /// What is computed of what is there.
     fn by(&mut self, by: &By, at: At) -> At {
+        self.left = self.left.saturating_sub(1);
         match by {
             By::Identity | By::Column(_) => at,
             By::Property(name) => {
@@ -330,7 +337,8 @@ impl Follow<'_> {
     /// That properties are read of what is there: all, or those of some names.
     fn reads(&mut self, at: &At, names: Option<&[Name]>) {
         let schema = self.snapshot.schema();
-        let is_read = |name: &str| names.is_none_or(|names| names.iter().any(|other| **other == *name));
+        let some: Option<BTreeSet<&str>> = names.map(|names| names.iter().map(|name| &**name).collect());
+        let is_read = |name: &str| some.as_ref().is_none_or(|some| some.contains(name));
         for label in &at.vertices {
             let has = |label: &hoplake_format::VertexLabel| label.properties.iter().any(|it| is_read(&it.name));
             // Keys are in the same table.

@@ -2,7 +2,7 @@
 
 use super::{
     Done, Run,
-    barrier::compare_keys,
+    barrier::sort,
     batch::{Batch, Items, value_bytes},
     growth::{ALLOCATION_BYTES, Growth},
     paths::Labels,
@@ -10,7 +10,6 @@ use super::{
 };
 use crate::{
     plan::{Reduction, Sorting, StepKind},
-    tokens::Order,
     value::Value,
 };
 
@@ -96,12 +95,8 @@ impl Run {
         let mut rows = batch.take_rows(&parents, &self.growth)?;
         rows.items = Items::of_values(items);
         let (keys, mut kept) = self.sort_keys(&rows, sortings).await?;
-        let orders: Vec<Order> = sortings.iter().map(|(_, order)| *order).collect();
-        kept.sort_by(|a, b| {
-            let collections = parents[*a as usize].cmp(&parents[*b as usize]);
-            collections.then_with(|| compare_keys(&keys, &orders, *a as usize, *b as usize))
-        });
         let growth = self.growth.clone();
+        sort(&mut kept, |at| parents[at as usize], &keys, sortings, &growth)?;
         let mut sorted: Vec<Vec<Value>> = growth.copies(&Vec::new(), 0, batch.len())?;
         for at in kept {
             growth.take(size_of::<Value>())?;

@@ -1,11 +1,13 @@
 //! Properties, and maps of them; what was met under labels.
 
+use std::collections::BTreeMap;
+
 use super::{
     Done, Run,
     batch::{Batch, Element, Items, value_bytes},
     by::kind_of,
     each::elements,
-    elements::{Properties, Wanted},
+    elements::{Places, Properties, Wanted},
     growth::ALLOCATION_BYTES,
     paths::Labels,
 };
@@ -23,10 +25,11 @@ impl Run {
                 let values_alone = matches!(kind, StepKind::Values(_));
                 let wanted = wanted(names);
                 let read = self.read(elements(&batch), wanted).await?;
+                let places = wanted.places();
                 let (mut parents, mut items) = (Vec::new(), Vec::new());
                 for at in 0..batch.len() {
                     let Some(element) = has_properties(&batch, at)? else { continue };
-                    for (key, values) in read.all(element, wanted) {
+                    for (key, values) in read.all(element, &places) {
                         for (value, number) in values.into_iter().zip(0u32..) {
                             let item = if values_alone { value } else { property(element, key, value, number) };
                             parents.push(at as u32);
@@ -41,9 +44,10 @@ impl Run {
             StepKind::PropertyMap(names) => {
                 let wanted = wanted(names);
                 let read = self.read(elements(&batch), wanted).await?;
+                let places = wanted.places();
                 let map = |at: usize| -> Done<Value> {
                     let Some(element) = has_properties(&batch, at)? else { return Ok(Value::Map(Vec::new())) };
-                    let entries = read.all(element, wanted).into_iter().map(|(key, values)| {
+                    let entries = read.all(element, &places).into_iter().map(|(key, values)| {
                         let each = values.into_iter().zip(0u32..);
                         let mut all: Vec<_> =
                             each.map(|(value, number)| property(element, key, value, number)).collect();
@@ -63,26 +67,24 @@ impl Run {
                 let keys = self.firsts(steps, &batch).await?;
                 let mut values = self.growth.column(batch.len())?;
                 values.resize_with(batch.len(), || None);
-                let mut names: Vec<Name> = Vec::new();
-                for key in keys.iter().flatten() {
-                    match key {
-                        Value::Text(name) if !names.iter().any(|other| **other == **name) => {
-                            names.push((&**name).into())
-                        }
-                        _ => {}
+                // Each row is asked for its own name: there may be as many of them as rows.
+                let mut rows_of: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+                for (at, key) in keys.iter().enumerate() {
+                    if let Some(Value::Text(name)) = key {
+                        rows_of.entry(name).or_default().push(at);
                     }
                 }
-                for name in names {
-                    let met = self.met(&name, *pop, &batch).await?;
-                    for (at, value) in met.into_iter().enumerate() {
-                        if matches!(&keys[at], Some(Value::Text(key)) if **key == *name) {
-                            values[at] = value;
-                        }
+                for (name, rows) in rows_of {
+                    let name = Name::from(name);
+                    let effect = self.side_effect(&name).await?;
+                    for at in rows {
+                        values[at] = self.met_at(at, &name, effect.as_ref(), *pop, &batch)?;
                     }
                 }
                 // Any value can be the key of a map.
                 for (at, key) in keys.iter().enumerate() {
                     if let (None, Some(key), Value::Map(entries)) = (&values[at], key, &*batch.items.get(at)) {
+                        self.growth.work(entries.len() as u64)?;
                         let same = |(other, _): &&(Value, Value)| crate::value::Key(other) == crate::value::Key(key);
                         let found = entries.iter().find(same);
                         values[at] = found.map(|(_, value)| self.growth.copy(value)).transpose()?;
@@ -152,6 +154,7 @@ impl Run {
     ) -> Done<Batch> {
         let wanted = wanted(names);
         let read = self.read(elements(&batch), wanted).await?;
+        let places = wanted.places();
         let mut maps: Vec<Vec<(Value, Value)>> = Vec::with_capacity(batch.len());
         for at in 0..batch.len() {
             let mut entries = Vec::new();
@@ -162,7 +165,7 @@ impl Run {
                 if tokens.label {
                     entries.push((Value::Token(Token::T(T::Label)), self.label(element)));
                 }
-                entries.extend(read.all(element, wanted).into_iter().map(|(key, mut values)| match element {
+                entries.extend(read.all(element, &places).into_iter().map(|(key, mut values)| match element {
                     Element::Vertex(_) => (key.into(), Value::List(values)),
                     Element::Edge(_) => (key.into(), values.pop().unwrap_or_default()),
                 }));
@@ -209,10 +212,11 @@ impl Run {
             }
         }
         let read = self.read(all, wanted).await?;
+        let places = wanted.places();
         let mut maps = Vec::with_capacity(batch.len());
         for at in 0..batch.len() {
             let map = match has_properties(&batch, at)? {
-                Some(element) => Value::Map(self.element_entries(element, &read, wanted)),
+                Some(element) => Value::Map(self.element_entries(element, &read, &places)),
                 None => {
                     let value = batch.items.copy(at, &self.growth)?;
                     let value = self.finished(vec![value], false).await?.pop().unwrap_or_default();
@@ -225,7 +229,7 @@ impl Run {
         self.mapped(batch, Items::Values(maps), labels)
     }
 
-    fn element_entries(&self, element: Element, read: &Properties, wanted: Wanted<'_>) -> Vec<(Value, Value)> {
+    fn element_entries(&self, element: Element, read: &Properties, places: &Places<'_>) -> Vec<(Value, Value)> {
         let token = |token: T| Value::Token(Token::T(token));
         let mut entries = vec![(token(T::Id), self.id(element, read)), (token(T::Label), self.label(element))];
         if let Element::Edge(edge) = element {
@@ -237,7 +241,7 @@ impl Run {
             entries.push((Value::Token(Token::Direction(Direction::In)), end(id.target)));
             entries.push((Value::Token(Token::Direction(Direction::Out)), end(id.source)));
         }
-        let properties = read.all(element, wanted).into_iter();
+        let properties = read.all(element, places).into_iter();
         entries.extend(properties.filter_map(|(key, mut values)| Some((key.into(), values.pop()?))));
         entries
     }

@@ -34,6 +34,8 @@ mod shortest_paths;
 mod side_by_side;
 mod side_effects;
 mod stored;
+#[cfg(test)]
+mod tests;
 
 use std::{collections::VecDeque, sync::Arc};
 

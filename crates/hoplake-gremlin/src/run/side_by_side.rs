@@ -14,6 +14,9 @@ use crate::{
 /// Rows for which more is begun than one might need, at most.
 const ROWS_MAX: usize = 4_096;
 
+/// What a line takes, with the traversal that runs on it.
+const LINE_BYTES: usize = size_of::<Run>() + (4 << 10);
+
 impl Settings {
     /// Whether traversals can run side by side: nothing that one does can be seen by another.
     fn are_apart(&self) -> bool {
@@ -54,6 +57,9 @@ impl Run {
     fn forks(&self, count: usize, own: usize) -> Done<Option<Vec<Self>>> {
         if count + own < 2 {
             return Ok(None);
+        }
+        if self.settings.are_apart() {
+            self.growth.take(count * LINE_BYTES)?;
         }
         (0..count).map(|_| self.fork()).collect()
     }

@@ -2,7 +2,7 @@
 //!
 //! Types that are not stored as such, such as integers of 32 bits, UUIDs and sets, are kept as the logical type of the property.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use hoplake_engine::{
     change::{self, LogicalTypes, Name as EngineName, Properties},
@@ -47,30 +47,24 @@ impl Run {
         before: &[(Name, Vec<Value>)],
         logical_types: &mut LogicalTypes,
     ) -> Done<(Properties, Values)> {
-        let mut all: BTreeMap<&Name, (bool, Vec<Value>)> = BTreeMap::new();
+        let before: HashMap<&Name, &Vec<Value>> = before.iter().map(|(name, values)| (name, values)).collect();
+        let mut all: BTreeMap<&Name, Put<'_>> = BTreeMap::new();
         for (name, cardinality, value) in new {
-            let stored = || before.iter().find(|(other, _)| other == name).map(|(_, values)| values.clone());
-            let (several, known) = all.entry(name).or_insert_with(|| (false, stored().unwrap_or_default()));
+            let stored = || before.get(name).map_or_else(Vec::new, |values| values.iter().collect());
+            let put = all.entry(name).or_insert_with(|| Put { values: stored(), ..Put::default() });
             match (cardinality.filter(|_| matches!(owner, Owner::Vertex(_))), value) {
-                (None | Some(Cardinality::Single), Value::Null) => known.clear(),
-                (None | Some(Cardinality::Single), value) => *known = vec![value.clone()],
+                (None | Some(Cardinality::Single), Value::Null) => put.replace(None),
+                (None | Some(Cardinality::Single), value) => put.replace(Some(value)),
                 (Some(_), Value::Null) => {}
-                (Some(Cardinality::List), value) => {
-                    *several = true;
-                    known.push(value.clone());
-                }
-                (Some(Cardinality::Set), value) => {
-                    *several = true;
-                    if !known.iter().any(|other| ValueKey(other) == ValueKey(value)) {
-                        known.push(value.clone());
-                    }
-                }
+                (Some(Cardinality::List), value) => put.add(value),
+                (Some(Cardinality::Set), value) => put.add_once(value),
             }
         }
         let mut properties = Properties::new();
         let mut now = Vec::with_capacity(all.len());
-        for (name, (several, values)) in all {
+        for (name, Put { several, values, .. }) in all {
             check_name(name)?;
+            let values: Vec<Value> = values.into_iter().cloned().collect();
             if let Some(logical) = logical_type(&values, several) {
                 let property = EngineName::from(&**name);
                 match owner {
@@ -96,6 +90,36 @@ impl Run {
         let label = schema.label_id(label).and_then(|id| schema.label(id));
         let property = label.and_then(|label| label.properties.iter().find(|property| property.name == name));
         property.is_some_and(|property| matches!(property.kind, PropertyType::List(_)))
+    }
+}
+
+/// What a property is to have.
+#[derive(Debug, Default)]
+struct Put<'a> {
+    several: bool,
+    values: Vec<&'a Value>,
+    /// The first of the values, as far as one was sought among them.
+    sought: HashSet<ValueKey<'a>>,
+    sought_to: usize,
+}
+
+impl<'a> Put<'a> {
+    fn replace(&mut self, value: Option<&'a Value>) {
+        *self = Self { several: self.several, values: value.into_iter().collect(), ..Self::default() };
+    }
+
+    fn add(&mut self, value: &'a Value) {
+        self.several = true;
+        self.values.push(value);
+    }
+
+    fn add_once(&mut self, value: &'a Value) {
+        self.several = true;
+        self.sought.extend(self.values[self.sought_to..].iter().map(|value| ValueKey(value)));
+        if self.sought.insert(ValueKey(value)) {
+            self.values.push(value);
+        }
+        self.sought_to = self.values.len();
     }
 }
 
@@ -208,5 +232,31 @@ fn from_stored(stored: change::Value, logical: LogicalType) -> Value {
                 _ => Value::List(items),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_put_together_in_their_order() {
+        let values: Vec<Value> = (0..4).map(Value::from).collect();
+        let mut put = Put::default();
+        put.add(&values[0]);
+        put.add(&values[0]);
+        put.add_once(&values[0]);
+        put.add_once(&values[1]);
+        put.add_once(&values[1]);
+        put.add(&values[2]);
+        put.add_once(&values[2]);
+        assert_eq!(put.values, [&values[0], &values[0], &values[1], &values[2]]);
+        put.replace(Some(&values[3]));
+        put.add_once(&values[3]);
+        put.add_once(&values[0]);
+        assert_eq!(put.values, [&values[3], &values[0]]);
+        assert!(put.several);
+        put.replace(None);
+        assert!(put.values.is_empty());
     }
 }

@@ -14,7 +14,7 @@ mod starts;
 mod together;
 mod walks;
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use super::{Paths, Settings, Step, StepKind, Steps, work::Work};
 use crate::error::GremlinError;
@@ -48,40 +48,62 @@ impl Rule {
     /// The query after the rule; `None` if it changes nothing.
     pub(super) fn of_query(&self, steps: &Steps, settings: &Settings, work: &mut Work) -> Option<Steps> {
         let carries = settings.paths != Paths::Unused || settings.sack.is_some();
-        self.within(steps, Place { is_root: true, carries }, work)
+        Applied { rule: self, work, known: HashMap::new() }.within(steps, Place { is_root: true, carries })
     }
+}
 
+/// A rule that is being applied to a query.
+struct Applied<'a> {
+    rule: &'a Rule,
+    work: &'a mut Work,
+    /// Traversals within others, by their address, and what became of them. Those of a strategy stand at every step that it restricts:
+    /// they stay one, with all values in them.
+    known: HashMap<*const Arc<Step>, (Steps, Option<Steps>)>,
+}
+
+impl Applied<'_> {
     /// Traversals within the steps first.
-    fn within(&self, steps: &Steps, place: Place, work: &mut Work) -> Option<Steps> {
-        if !work.looks_at(steps.len()) {
+    fn within(&mut self, steps: &Steps, place: Place) -> Option<Steps> {
+        if !self.work.looks_at(steps.len()) {
             return None;
         }
         let mut changed: Option<Vec<Arc<Step>>> = None;
         for (at, step) in steps.iter().enumerate() {
-            if let Some(kind) = self.in_step(&step.kind, Place { is_root: false, ..place }, work) {
+            if let Some(kind) = self.in_step(&step.kind, Place { is_root: false, ..place }) {
                 let steps = changed.get_or_insert_with(|| steps.to_vec());
                 steps[at] = Arc::new(Step { kind, ..Step::clone(step) });
             }
         }
         let changed: Option<Steps> = changed.map(Into::into);
-        let changed = (self.apply)(changed.as_ref().unwrap_or(steps), place).or(changed)?;
+        let changed = (self.rule.apply)(changed.as_ref().unwrap_or(steps), place).or(changed)?;
         // Of the query itself they take the place of those before.
-        (place.is_root || work.makes(changed.len())).then_some(changed)
+        (place.is_root || self.work.makes(changed.len())).then_some(changed)
     }
 
-    fn in_step(&self, kind: &StepKind, place: Place, work: &mut Work) -> Option<StepKind> {
+    fn in_step(&mut self, kind: &StepKind, place: Place) -> Option<StepKind> {
         if !kind.has_nested() {
             return None;
         }
         let mut kind = kind.clone();
         let mut any = false;
         kind.for_each_nested(&mut |steps| {
-            if let Some(changed) = crate::deep::with_stack(|| self.within(steps, place, work)) {
+            if let Some(changed) = self.nested(steps, place) {
                 *steps = changed;
                 any = true;
             }
         });
         any.then_some(kind)
+    }
+
+    fn nested(&mut self, steps: &Steps, place: Place) -> Option<Steps> {
+        if let Some((_, changed)) = self.known.get(&steps.as_ptr()) {
+            self.work.looks_at(0);
+            return changed.clone();
+        }
+        let changed = crate::deep::with_stack(|| self.within(steps, place));
+        // With the traversal itself: its address is that of no other one while it is there.
+        self.known.insert(steps.as_ptr(), (steps.clone(), changed.clone()));
+        changed
     }
 }
 

@@ -11,10 +11,14 @@ use crate::{
 /// How many steps ahead are looked at.
 const AHEAD: usize = 16;
 
+/// Names that are read together, at most: each step has a list of its own.
+const TOGETHER_NAMES_MAX: usize = 1_000;
+
 /// What some steps read of the elements that come to them.
 #[derive(Debug, Default)]
 struct Reads {
     names: Vec<Name>,
+    known: HashSet<Name>,
     all: bool,
     /// Parts that are read for themselves if nothing reads them together.
     count: usize,
@@ -23,7 +27,11 @@ struct Reads {
 impl Reads {
     fn name(&mut self, name: &Name) {
         self.count += 1;
-        if !self.names.contains(name) {
+        self.add(name);
+    }
+
+    fn add(&mut self, name: &Name) {
+        if self.known.insert(name.clone()) {
             self.names.push(name.clone());
         }
     }
@@ -31,9 +39,7 @@ impl Reads {
     fn names(&mut self, names: &[Name]) {
         self.count += 1;
         self.all |= names.is_empty();
-        let known: HashSet<&Name> = self.names.iter().collect();
-        let new: Vec<Name> = names.iter().filter(|name| !known.contains(name)).cloned().collect();
-        self.names.extend(new);
+        names.iter().for_each(|name| self.add(name));
     }
 
     /// What a step reads of the elements that come to it.
@@ -137,7 +143,7 @@ pub(super) fn apply(steps: &Steps, place: Place) -> Option<Steps> {
         }
         let mut reads = Reads::default();
         let results = reads.steps(&steps[at..]) && place.is_root;
-        if reads.count + usize::from(results) > 1 {
+        if reads.count + usize::from(results) > 1 && reads.names.len() <= TOGETHER_NAMES_MAX {
             let changed = changed.get_or_insert_with(|| steps.to_vec());
             let together = Together { names: reads.names, all: reads.all, results };
             changed[at] = Arc::new(Step { together, ..Step::clone(step) });
@@ -179,5 +185,14 @@ mod tests {
         assert_eq!(together("g.V('a').has('x', 1).has('y', 1).valueMap()"), ["", "x,y*", "y*", ""]);
         assert_eq!(together("g.V('a').has('x', 1).has('y', 1).out()"), ["", "x,y", "", ""]);
         assert_eq!(together("g.V('a').project('x', 'y').by('x').by('y')"), ["", ""]);
+    }
+
+    /// Each of many steps would have a list of the names of the steps behind it.
+    #[test]
+    fn lists_of_names_have_a_bound() {
+        let names = |count: usize| (0..count).map(|number| format!("'n{number}'")).collect::<Vec<_>>().join(", ");
+        let read = |count: usize| together(&format!("g.V('a').has('x', 1).values({})", names(count)))[1].len();
+        assert!(read(super::TOGETHER_NAMES_MAX - 1) > 0);
+        assert_eq!(read(super::TOGETHER_NAMES_MAX), 0);
     }
 }

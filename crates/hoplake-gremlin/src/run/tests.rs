@@ -1,0 +1,88 @@
+//! Steps on a graph without elements: what many names take.
+
+use hoplake_engine::{OpenSettings, create};
+use hoplake_storage::{MemoryBudget, QueryContext, ReadPool, ReadSettings, Reader, Store};
+
+use super::*;
+use crate::{plan, plan::By, script::Statement, text, tokens::Pop};
+
+fn plan(query: &str) -> Plan {
+    let script = text::parse(query).unwrap();
+    let Statement::Traversal(traversal, _) = &script.statements[0] else { panic!("{query}") };
+    plan::lower(traversal, plan::Names::default()).unwrap()
+}
+
+async fn graph() -> Graph {
+    let reader =
+        Reader::new(Store::open("memory://gremlin-names").unwrap(), ReadPool::new(ReadSettings::default()).unwrap());
+    create::create(&reader, &mut QueryContext::new().branch()).await.unwrap();
+    let snapshot = Arc::new(Snapshot::open(reader, &OpenSettings::default()).await.unwrap());
+    Graph { snapshot, committer: None }
+}
+
+/// How many results a query has in some bytes besides those of its plan.
+async fn count(query: &str, bytes: u64) -> Result<u64, String> {
+    let plan = plan(query);
+    let context = QueryContext::within(&MemoryBudget::new("the query", plan.settings.plan_bytes + bytes));
+    let transaction = Transaction::new(&graph().await);
+    let mut results = Results::begin(&plan, transaction, Wanted::default(), context.branch()).unwrap();
+    let mut count = 0;
+    loop {
+        let next = results.next(1_000).await.map_err(|error| error.to_string())?;
+        if next.is_empty() {
+            return Ok(count);
+        }
+        count += next.iter().map(|(_, bulk)| bulk).sum::<u64>();
+    }
+}
+
+fn names(count: usize) -> String {
+    (0..count).map(|number| format!("'n{number}'")).collect::<Vec<_>>().join(", ")
+}
+
+/// A column of all rows for each of their names would be the square of them.
+#[tokio::test]
+async fn each_row_is_asked_for_its_own_name() {
+    let query = format!("g.withSideEffect('n7', 1).inject({}).select(__.identity())", names(3_000));
+    assert_eq!(count(&query, 16 << 20).await.unwrap(), 1);
+}
+
+#[tokio::test]
+async fn lines_that_run_side_by_side_count() {
+    let query = format!("g.inject(1).union({}identity())", "identity(), ".repeat(4_999));
+    assert!(count(&query, 16 << 20).await.unwrap_err().contains("bytes of memory"));
+    assert_eq!(count(&query, 256 << 20).await.unwrap(), 5_000);
+}
+
+/// A name is sought among all entries of a map.
+#[tokio::test]
+async fn looking_through_maps_ends_at_the_deadline() {
+    let plan = plan("g.inject(1)");
+    let context = QueryContext::new();
+    let transaction = Transaction::new(&graph().await);
+    let mut run = Run::new(&plan, transaction, Wanted::default(), context.branch()).unwrap();
+    let entries = (0..40_000).map(|number| (number.into(), number.into())).collect();
+    let mut batch = Batch::start(None);
+    batch.items = Items::Values(vec![Value::Map(entries)]);
+    context.give_time(Some(0));
+    let name = Name::from("x");
+    let met = run.met(&name, Pop::Last, &batch).await;
+    assert!(met.unwrap_err().to_string().contains("0 ms"));
+    let of_entry = run.by(&By::Property(name), &batch).await;
+    assert!(of_entry.unwrap_err().to_string().contains("0 ms"));
+}
+
+/// What may be expected of a query is not worth following each of its thousands of names.
+#[tokio::test]
+async fn names_and_modulators_count_as_steps_that_are_followed() {
+    let snapshot = graph().await.snapshot;
+    for (query, rest) in [
+        (format!("g.V().as('a').out().select({}, 'a').values('x')", names(900)), 1_000 - 4 - 901),
+        (format!("g.V().as('a').out().select({}, 'a').values('x')", names(2_000)), 0),
+        (format!("g.V().order(){}", ".by('x')".repeat(900)), 1_000 - 2 - 900),
+        (format!("g.V().order(){}", ".by('x')".repeat(2_000)), 0),
+    ] {
+        let growth = Growth::new(&QueryContext::new()).unwrap();
+        assert_eq!(expected::left(&plan(&query), &snapshot, &growth), rest);
+    }
+}

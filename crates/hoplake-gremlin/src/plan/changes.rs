@@ -1,5 +1,7 @@
 //! Steps that change the graph: `addV`, `addE`, `property`, `drop`, `mergeV` and `mergeE`.
 
+use std::collections::HashMap;
+
 use super::{
     Given, MergeMap, Merging, Name, NewKey, NewProperty, StepKind,
     arguments::Arguments,
@@ -18,8 +20,7 @@ type Lowered<T> = Result<T, GremlinError>;
 impl MergeMap {
     /// How many values of a name there may be.
     pub(crate) fn cardinality(&self, name: &str) -> Option<Cardinality> {
-        let of_name = self.cardinalities.iter().find(|(other, _)| **other == *name);
-        of_name.map(|(_, cardinality)| *cardinality).or(self.otherwise)
+        self.cardinalities.get(name).copied().or(self.otherwise)
     }
 
     /// Refuses entries of an `onCreate` that have other values than the map that is sought: what is added would not be found, and be
@@ -30,13 +31,17 @@ impl MergeMap {
     /// # Errors
     /// [`GremlinError::Type`].
     pub(crate) fn refuse_overrides(&self, sought: &[(Value, Value)], create: &[(Value, Value)]) -> Lowered<()> {
+        if create.is_empty() {
+            return Ok(());
+        }
+        let sought: HashMap<Key<'_>, &Value> = sought.iter().map(|(key, value)| (Key(key), value)).collect();
         for (key, value) in create {
             let name = match key {
                 Value::Token(Token::Direction(_)) => continue,
                 Value::Text(name) => Some(name),
                 _ => None,
             };
-            let Some((_, other)) = sought.iter().find(|(other, _)| Key(other) == Key(key)) else { continue };
+            let Some(other) = sought.get(&Key(key)).copied() else { continue };
             // One of a cardinality is no single value any more.
             let is_several = name.is_some_and(|name| self.cardinality(name).is_some());
             if is_several || Key(value) != Key(other) {
@@ -125,15 +130,15 @@ impl Lowering<'_> {
     /// A map whose values may have cardinalities, or what gives one.
     fn merge_map(&mut self, argument: &Argument) -> Lowered<MergeMap> {
         let Argument::Map(entries) = argument else {
-            return Ok(MergeMap { map: self.given(argument)?, cardinalities: Vec::new(), otherwise: None });
+            return Ok(MergeMap { map: self.given(argument)?, cardinalities: HashMap::new(), otherwise: None });
         };
-        let mut cardinalities = Vec::new();
+        let mut cardinalities = HashMap::new();
         let mut plain = Vec::with_capacity(entries.len());
         for (key, value) in entries {
             match value {
                 Argument::Cardinality(cardinality, value) => {
                     if let Value::Text(name) = self.names.value(key)? {
-                        cardinalities.push((Name::from(&*name), *cardinality));
+                        cardinalities.entry(Name::from(&*name)).or_insert(*cardinality);
                     }
                     plain.push((key.clone(), (**value).clone()));
                 }

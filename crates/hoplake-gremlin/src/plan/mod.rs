@@ -22,7 +22,7 @@ mod source;
 mod strategies;
 mod work;
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use crate::{
     tokens::{Cardinality, Column, Direction, Dt, GType, Operator, Order, Pick, Pop, Scope, T},
@@ -379,7 +379,7 @@ pub struct MergeMap {
     /// The map.
     pub map: Given,
     /// Of some properties.
-    pub cardinalities: Vec<(Name, Cardinality)>,
+    pub cardinalities: HashMap<Name, Cardinality>,
     /// Of all others.
     pub otherwise: Option<Cardinality>,
 }

@@ -1,7 +1,7 @@
 //! Elements of the graph: their ids, labels and properties, read for a whole batch at once.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     sync::Arc,
 };
 
@@ -159,10 +159,11 @@ impl Run {
         let mut read = Properties::default();
         let snapshot = self.snapshot.clone();
         let schema = snapshot.schema();
-        let is_wanted = |name: &str| match wanted {
-            Wanted::All => true,
-            Wanted::Named(names) => names.iter().any(|other| **other == *name),
+        let names: Option<HashSet<&str>> = match wanted {
+            Wanted::All => None,
+            Wanted::Named(names) => Some(names.iter().map(|name| &**name).collect()),
         };
+        let is_wanted = |name: &str| names.as_ref().is_none_or(|names| names.contains(name));
         let names_of = |label: LabelId| -> Vec<String> {
             let properties = schema.label(label).into_iter().flat_map(|label| &label.properties);
             let read = properties.filter(|property| is_wanted(&property.name) && !self.is_computed(&property.name));
@@ -173,8 +174,9 @@ impl Run {
             .map(|(label, ordinals)| (label, ordinals.into_iter().collect::<Vec<u64>>(), names_of(label)))
             .collect();
         let mut of_edges: BTreeSet<String> = BTreeSet::new();
-        for edge in edges.values() {
-            let properties = schema.edge_type(edge.edge_type).into_iter().flat_map(|edge| &edge.properties);
+        let types: HashSet<_> = edges.values().map(|edge| edge.edge_type).collect();
+        for edge_type in types {
+            let properties = schema.edge_type(edge_type).into_iter().flat_map(|edge| &edge.properties);
             of_edges.extend(properties.filter(|it| is_wanted(&it.name)).map(|property| property.name.clone()));
         }
         let of_edges: Vec<String> = of_edges.into_iter().collect();
@@ -464,7 +466,9 @@ impl Run {
 
 /// A batch with the logical types of its columns, which are properties of one label or edge type.
 fn with_logical(batch: RecordBatch, known: &[hoplake_format::Property]) -> (RecordBatch, Logical) {
-    let of = |name: &str| known.iter().find(|property| property.name == name).map(|property| property.logical);
+    let known: HashMap<&str, LogicalType, RandomState> =
+        known.iter().map(|it| (it.name.as_str(), it.logical)).collect();
+    let of = |name: &str| known.get(name).copied();
     let fields = batch.schema_ref().fields().iter();
     let logical =
         fields.map(|field| (Name::from(field.name().as_str()), of(field.name()).unwrap_or_default())).collect();

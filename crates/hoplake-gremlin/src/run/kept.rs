@@ -24,7 +24,7 @@ pub(super) struct Kept {
     /// What the graph was then.
     snapshot: Arc<Snapshot>,
     /// Which were read; `None` if all were.
-    names: Option<Vec<Name>>,
+    names: Option<HashSet<Name>>,
     properties: Arc<Properties>,
     _hold: Arc<MemoryHold>,
 }
@@ -67,7 +67,7 @@ impl Run {
         }
         let properties = self.read_now(elements, wanted).await?;
         let hold = Arc::new(self.branch.context().hold(properties.bytes())?);
-        let names = names.map(<[Name]>::to_vec);
+        let names = names.map(|names| names.iter().cloned().collect());
         self.kept =
             Some(Kept { snapshot: self.snapshot.clone(), names, properties: Arc::new(properties), _hold: hold });
         Ok(())

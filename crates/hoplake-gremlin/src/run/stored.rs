@@ -2,7 +2,7 @@
 //!
 //! Types that are not stored as such, such as integers of 32 bits, UUIDs and sets, are kept as the logical type of the property.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use hoplake_engine::{
     change::{self, LogicalTypes, Name as EngineName, Properties},
@@ -44,13 +44,13 @@ impl Run {
         &self,
         owner: Owner<'_>,
         new: &NewValues,
-        before: &[(Name, Vec<Value>)],
+        mut before: HashMap<Name, Vec<Value>>,
         logical_types: &mut LogicalTypes,
     ) -> Done<(Properties, Values)> {
         let mut all: BTreeMap<&Name, (bool, Vec<Value>)> = BTreeMap::new();
         for (name, cardinality, value) in new {
-            let stored = || before.iter().find(|(other, _)| other == name).map(|(_, values)| values.clone());
-            let (several, known) = all.entry(name).or_insert_with(|| (false, stored().unwrap_or_default()));
+            let mut stored = || before.remove(name).unwrap_or_default();
+            let (several, known) = all.entry(name).or_insert_with(|| (false, stored()));
             match (cardinality.filter(|_| matches!(owner, Owner::Vertex(_))), value) {
                 (None | Some(Cardinality::Single), Value::Null) => known.clear(),
                 (None | Some(Cardinality::Single), value) => *known = vec![value.clone()],

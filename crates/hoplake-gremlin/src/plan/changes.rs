@@ -31,6 +31,9 @@ impl MergeMap {
     /// # Errors
     /// [`GremlinError::Type`].
     pub(crate) fn refuse_overrides(&self, sought: &[(Value, Value)], create: &[(Value, Value)]) -> Lowered<()> {
+        if create.is_empty() {
+            return Ok(());
+        }
         let sought: HashMap<Key<'_>, &Value> = sought.iter().map(|(key, value)| (Key(key), value)).collect();
         for (key, value) in create {
             let name = match key {
@@ -135,7 +138,7 @@ impl Lowering<'_> {
             match value {
                 Argument::Cardinality(cardinality, value) => {
                     if let Value::Text(name) = self.names.value(key)? {
-                        cardinalities.insert(Name::from(&*name), *cardinality);
+                        cardinalities.entry(Name::from(&*name)).or_insert(*cardinality);
                     }
                     plain.push((key.clone(), (**value).clone()));
                 }

@@ -227,7 +227,8 @@ impl Run {
             let key = new_key(&label, new.id.as_ref(), key_type, &mut self.random)?;
             key_types.entry(label.clone()).or_insert(key.key_type());
             let vertex = VertexRef::new(&*label, key);
-            let (properties, _) = self.stored(Owner::Vertex(&label), &new.values, &[], &mut logical_types)?;
+            let (properties, _) =
+                self.stored(Owner::Vertex(&label), &new.values, &HashMap::new(), &mut logical_types)?;
             operations.push(Operation::UpsertVertex { vertex: vertex.clone(), properties, replace: true });
             named.push(vertex);
         }
@@ -327,7 +328,7 @@ impl Run {
         let mut logical_types = LogicalTypes::default();
         for (label, source, target, values) in &new {
             check_label(label)?;
-            let (properties, _) = self.stored(Owner::Edge(label), values, &[], &mut logical_types)?;
+            let (properties, _) = self.stored(Owner::Edge(label), values, &HashMap::new(), &mut logical_types)?;
             operations.push(Operation::EditEdge {
                 label: (&**label).into(),
                 source: named(source)?,
@@ -400,9 +401,12 @@ impl Run {
 
     /// Sets properties of elements.
     pub(super) async fn set_values(&mut self, new: Vec<(Element, NewValues)>) -> Done<()> {
-        let adds = |cardinality| matches!(cardinality, Some(Cardinality::List | Cardinality::Set));
-        let of_all = new.iter().flat_map(|(_, values)| values);
-        let names = distinct(of_all.filter(|(_, cardinality, _)| adds(*cardinality)).map(|(name, ..)| name));
+        // Names whose values are added to those that are there.
+        fn added(values: &NewValues) -> impl Iterator<Item = &Name> {
+            let adds = |cardinality| matches!(cardinality, Some(Cardinality::List | Cardinality::Set));
+            values.iter().filter(move |(_, cardinality, _)| adds(*cardinality)).map(|(name, ..)| name)
+        }
+        let names = distinct(new.iter().flat_map(|(_, values)| added(values)));
         let read = match names.is_empty() {
             true => None,
             false => Some(self.read(new.iter().map(|(element, _)| *element), Wanted::Named(&names)).await?),
@@ -421,13 +425,13 @@ impl Run {
             match element {
                 Element::Vertex(vertex) => {
                     let vertex_name = name_of(vertex)?;
-                    let mut before: Vec<(Name, Vec<Value>)> = Vec::new();
-                    for name in &names {
-                        let stored = || read.as_ref().map_or_else(Vec::new, |read| read.values(*element, name));
+                    let mut before: HashMap<Name, Vec<Value>> = HashMap::new();
+                    for name in distinct(added(values)) {
+                        let stored = || read.as_ref().map_or_else(Vec::new, |read| read.values(*element, &name));
                         let values = known.entry((*vertex, name.clone())).or_insert_with(stored);
                         // Once here, and twice in what is put together of it: a vertex may come as often as it has values.
                         self.growth.take(3 * values.iter().map(value_bytes).sum::<usize>())?;
-                        before.push((name.clone(), values.clone()));
+                        before.insert(name, values.clone());
                     }
                     let owner = Owner::Vertex(&vertex_name.label);
                     let (properties, now) = self.stored(owner, values, &before, &mut logical_types)?;
@@ -437,7 +441,8 @@ impl Run {
                 Element::Edge(edge) => {
                     let id = edge.id();
                     let label = self.edge_label_of(edge);
-                    let (properties, _) = self.stored(Owner::Edge(label), values, &[], &mut logical_types)?;
+                    let (properties, _) =
+                        self.stored(Owner::Edge(label), values, &HashMap::new(), &mut logical_types)?;
                     operations.push(Operation::EditEdge {
                         label: label.into(),
                         source: name_of(&id.source)?,

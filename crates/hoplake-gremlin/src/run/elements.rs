@@ -475,7 +475,9 @@ impl Run {
 
 /// A batch with the logical types of its columns, which are properties of one label or edge type.
 fn with_logical(batch: RecordBatch, known: &[hoplake_format::Property]) -> (RecordBatch, Logical) {
-    let of = |name: &str| known.iter().find(|property| property.name == name).map(|property| property.logical);
+    let known: HashMap<&str, LogicalType, RandomState> =
+        known.iter().map(|it| (it.name.as_str(), it.logical)).collect();
+    let of = |name: &str| known.get(name).copied();
     let fields = batch.schema_ref().fields().iter();
     let logical =
         fields.map(|field| (Name::from(field.name().as_str()), of(field.name()).unwrap_or_default())).collect();

@@ -54,6 +54,9 @@ struct Inner {
     floor: AtomicU64,
     /// Units since the deadline was last looked at.
     worked: AtomicU64,
+    /// Units in all.
+    #[cfg(test)]
+    units: AtomicU64,
 }
 
 /// The beginning of a turn.
@@ -69,7 +72,16 @@ impl Growth {
         let zero = || AtomicU64::new(0);
         let hold = Mutex::new(context.hold(0)?);
         let context = context.clone();
-        Ok(Self(Arc::new(Inner { context, hold, held: zero(), taken: zero(), floor: zero(), worked: zero() })))
+        Ok(Self(Arc::new(Inner {
+            context,
+            hold,
+            held: zero(),
+            taken: zero(),
+            floor: zero(),
+            worked: zero(),
+            #[cfg(test)]
+            units: zero(),
+        })))
     }
 
     /// Acquires memory for what is about to be built.
@@ -95,12 +107,20 @@ impl Growth {
     /// # Errors
     /// A limit, if the query's time is over.
     pub(crate) fn work(&self, units: u64) -> Done<()> {
+        #[cfg(test)]
+        self.0.units.fetch_add(units, Relaxed);
         let worked = self.0.worked.fetch_add(units, Relaxed).saturating_add(units);
         if worked >= PIECE_UNITS {
             self.0.worked.store(0, Relaxed);
             self.0.context.check_time()?;
         }
         Ok(())
+    }
+
+    /// All work so far.
+    #[cfg(test)]
+    pub(super) fn units(&self) -> u64 {
+        self.0.units.load(Relaxed)
     }
 
     /// What was taken so far, for [`Self::at_least`].

@@ -3,24 +3,31 @@
 //! A traverser may add what a later one finds, so they are taken one after the other. What is in the graph already is sought for all of
 //! a batch at once, unless an `onMatch` could change what later ones look for.
 
-use std::sync::Arc;
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+    ops::Range,
+};
 
 use hoplake_engine::{Frontier, Neighbour};
 use hoplake_format::{LabelId, VertexId};
 
 use super::{
     Batch, Done, Run,
-    batch::{Element, Items},
+    batch::{ELEMENT_BYTES, Element, Items, value_bytes},
     by::kind_of,
+    by_value::{ByValue, Condition, Of},
     change::{NewValues, NewVertex},
     elements::Wanted,
     expand::hop_along,
+    growth::Growth,
+    kept::distinct,
     paths::Labels,
 };
 use crate::{
     error::GremlinError,
     plan::{Given, MergeMap, Merging, Name},
-    tokens::{Cardinality, Direction, Merge, T, Token},
+    tokens::{Direction, Merge, T, Token},
     value::{Value, equals},
 };
 
@@ -34,6 +41,12 @@ struct Sought {
     values: NewValues,
 }
 
+/// Bytes that are compared in a unit of work.
+const UNIT_BYTES: u64 = 32;
+
+/// Entries of a map.
+type Entries = Vec<(Value, Value)>;
+
 /// What a traverser found, or is to add.
 enum Found {
     There(Vec<VertexId>),
@@ -43,19 +56,24 @@ enum Found {
 
 impl Run {
     pub(super) async fn merge_vertices(&mut self, batch: Batch, merging: &Merging, labels: &Labels) -> Done<Batch> {
+        let growth = self.growth.clone();
         let maps = self.maps_of(&merging.sought, &batch, "mergeV").await?;
         let sought: Vec<Sought> =
-            maps.iter().map(|entries| Sought::of_vertex(entries.clone(), "mergeV")).collect::<Done<_>>()?;
+            maps.iter().map(|entries| Sought::of_vertex(entries, "mergeV", &growth)).collect::<Done<_>>()?;
         let on_create = self.options_of(merging.on_create.as_ref(), &batch).await?;
         let on_match = merging.on_match.as_ref();
         check_match(on_match)?;
         let created = |at: usize| {
-            let entries = on_create.as_ref().map(|all| all[at].clone()).unwrap_or_default();
-            sought[at].created(&maps[at], entries, merging.on_create.as_ref())
+            let entries = on_create.as_ref().map_or(&[][..], |all| &all[at]);
+            sought[at].created(&maps[at], entries, merging.on_create.as_ref(), &growth)
         };
         // A mistake in what is written is one whether something is found or not; one in what a traversal gives only if it is needed.
         if matches!(&merging.on_create, Some(MergeMap { map: Given::Value(_), .. })) {
-            (0..batch.len()).try_for_each(|at| created(at).map(drop))?;
+            for at in 0..batch.len() {
+                let mark = growth.begin();
+                drop(created(at)?);
+                growth.end(&mark)?;
+            }
         }
         // One after the other if a match may change what is sought later.
         let together = on_match.is_none() || batch.len() == 1;
@@ -66,31 +84,46 @@ impl Run {
             let mut found = Vec::with_capacity(range.len());
             let mut new: Vec<NewVertex> = Vec::new();
             let known = self.vertices_like(&sought[range.clone()]).await?;
+            // What the new ones have, as far as those seek it who find nothing else.
+            let mut of_new = ByValue::new(&growth);
+            let unknown = sought[range.clone()].iter().zip(&known).filter(|(_, known)| known.is_empty());
+            for (of, value) in unknown.flat_map(|(sought, _)| sought.conditions_on_new()) {
+                of_new.ask(of, &value)?;
+            }
             for (at, known) in range.clone().zip(known) {
+                self.pace.rest(1).await?;
                 if !known.is_empty() {
                     found.push(Found::There(known));
                     continue;
                 }
-                if let Some(number) = new.iter().position(|new| sought[at].is_like(new)) {
-                    found.push(Found::New(number));
+                let conditions: Vec<_> = sought[at].conditions_on_new().collect();
+                if let Some(number) = of_new.find(0..new.len(), &conditions, 1)?.first() {
+                    found.push(Found::New(*number));
                     continue;
                 }
-                new.push(created(at)?);
-                found.push(Found::New(new.len() - 1));
+                let one = created(at)?;
+                for (of, value) in values_of_new(&one) {
+                    of_new.file(new.len(), of, &value)?;
+                }
+                found.push(Found::New(new.len()));
+                new.push(one);
             }
             let added = match new.is_empty() {
                 true => Vec::new(),
                 false => self.added_vertices(&new.iter().collect::<Vec<_>>()).await?,
             };
+            drop(of_new);
             let mut matched: Vec<(u32, Element)> = Vec::new();
             for (at, found) in range.zip(found) {
                 let vertices = match found {
                     Found::New(number) => vec![added[number]],
                     Found::There(vertices) => {
+                        growth.take(vertices.len() * size_of::<(u32, Element)>())?;
                         matched.extend(vertices.iter().map(|vertex| (at as u32, Element::Vertex(*vertex))));
                         vertices
                     }
                 };
+                growth.take(2 * vertices.len() * size_of::<(u32, VertexId)>())?;
                 parents.extend(vertices.iter().map(|_| at as u32));
                 items.extend(vertices);
             }
@@ -102,7 +135,7 @@ impl Run {
     }
 
     /// The maps that are given, for each row; `null` is an empty one.
-    async fn maps_of(&mut self, given: &Given, batch: &Batch, step: &str) -> Done<Vec<Vec<(Value, Value)>>> {
+    async fn maps_of(&mut self, given: &Given, batch: &Batch, step: &str) -> Done<Vec<Entries>> {
         let maps = self.given(given, batch).await?;
         let map = |value: Option<Value>| match value {
             Some(Value::Map(entries)) => Ok(entries),
@@ -115,7 +148,7 @@ impl Run {
         maps.into_iter().map(map).collect()
     }
 
-    async fn options_of(&mut self, option: Option<&MergeMap>, batch: &Batch) -> Done<Option<Vec<Vec<(Value, Value)>>>> {
+    async fn options_of(&mut self, option: Option<&MergeMap>, batch: &Batch) -> Done<Option<Vec<Entries>>> {
         match option {
             Some(option) => self.maps_of(&option.map, batch, "option(onCreate) of merge").await.map(Some),
             None => Ok(None),
@@ -126,6 +159,7 @@ impl Run {
     async fn match_changes(&mut self, map: &MergeMap, batch: &Batch, matched: Vec<(u32, Element)>) -> Done<()> {
         let (parents, elements): (Vec<u32>, Vec<Element>) = matched.into_iter().unzip();
         let mut rows = batch.take_rows(&parents, &self.growth)?;
+        self.growth.take(elements.len() * ELEMENT_BYTES)?;
         rows.items = Items::of_values(elements.iter().map(|element| (*element).into()).collect());
         let maps = self.maps_of(&map.map, &rows, "option(onMatch) of merge").await?;
         let mut changed = Vec::with_capacity(elements.len());
@@ -138,50 +172,80 @@ impl Run {
 
     /// The vertices that are like each of some maps.
     async fn vertices_like(&mut self, sought: &[Sought]) -> Done<Vec<Vec<VertexId>>> {
-        let ids: Vec<Value> = sought.iter().map(|sought| sought.id.clone().unwrap_or(Value::Null)).collect();
-        let by_id = self.vertices_of(&ids).await?;
-        let mut all: Vec<Vec<VertexId>> = Vec::with_capacity(sought.len());
-        // Of a label, whatever their properties are: read once for all that seek in it.
-        let mut of_label: Vec<(Option<Name>, Arc<Vec<VertexId>>)> = Vec::new();
-        for (sought, by_id) in sought.iter().zip(by_id) {
-            let candidates = match (&sought.id, of_label.iter().find(|(label, _)| *label == sought.label)) {
-                (Some(_), _) => Arc::new(by_id),
-                (None, Some((_, known))) => known.clone(),
-                (None, None) => {
-                    let schema = self.snapshot.schema();
-                    let labels: Vec<LabelId> = match &sought.label {
-                        Some(label) => schema.label_id(label).into_iter().collect(),
-                        None => (0..schema.vertex_labels.len()).map(|label| LabelId(label as u16)).collect(),
-                    };
-                    let snapshot = self.snapshot.clone();
-                    let found = snapshot.find_vertices(&labels, None, None, &mut self.branch).await?;
-                    let found = Arc::new(found.vertices().collect::<Vec<_>>());
-                    of_label.push((sought.label.clone(), found.clone()));
-                    found
-                }
-            };
-            all.push(candidates.to_vec());
-        }
-        let names: Vec<Name> = sought.iter().flat_map(|it| it.values.iter().map(|(name, ..)| name.clone())).collect();
-        let read = match names.is_empty() {
-            true => None,
-            false => {
-                let elements: Vec<Element> = all.iter().flatten().map(|vertex| Element::Vertex(*vertex)).collect();
-                Some(self.read(elements, Wanted::Named(&names)).await?)
+        let mark = self.growth.begin();
+        let found = self.looked_through(sought).await?;
+        self.growth.end(&mark)?;
+        let count = found.iter().map(|vertices| vertices.len()).sum::<usize>();
+        self.growth.take(count * size_of::<VertexId>() + size_of_val(&found[..]))?;
+        Ok(found)
+    }
+
+    /// As [`Self::vertices_like`]: the vertices of labels are read once for all maps, and found by a table.
+    async fn looked_through(&mut self, sought: &[Sought]) -> Done<Vec<Vec<VertexId>>> {
+        let growth = self.growth.clone();
+        let (vertices, ranges) = self.candidates(sought).await?;
+        let mut by_value = ByValue::new(&growth);
+        let names = distinct(sought.iter().flat_map(|it| it.values.iter().map(|(name, ..)| name)));
+        if !names.is_empty() {
+            for (of, value) in sought.iter().flat_map(Sought::conditions) {
+                by_value.ask(of, &value)?;
             }
-        };
-        for (sought, vertices) in sought.iter().zip(&mut all) {
-            vertices.retain(|vertex| {
-                let has = |(name, _, value): &(Name, Option<Cardinality>, Value)| {
-                    let values =
-                        read.as_ref().map_or_else(Vec::new, |read| read.values(Element::Vertex(*vertex), name));
-                    values.iter().any(|known| equals(known, value))
-                };
-                sought.label.as_ref().is_none_or(|label| **label == *self.label_of(*vertex))
-                    && sought.values.iter().all(has)
-            });
+            let mut elements = growth.column(vertices.len())?;
+            elements.extend(vertices.iter().map(|vertex| Element::Vertex(*vertex)));
+            let read = self.read(elements, Wanted::Named(&names)).await?;
+            for (place, vertex) in vertices.iter().enumerate() {
+                self.pace.rest(1).await?;
+                for (name, values) in read.all(Element::Vertex(*vertex), &None) {
+                    growth.work(1)?;
+                    values.iter().try_for_each(|value| by_value.file(place, Of::Property(name), value))?;
+                }
+            }
+        }
+        let mut all = growth.column(sought.len())?;
+        for (sought, range) in sought.iter().zip(ranges) {
+            self.pace.rest(1).await?;
+            let conditions: Vec<_> = sought.conditions().collect();
+            let found = by_value.find(range, &conditions, usize::MAX)?;
+            all.push(found.into_iter().map(|place| vertices[place]).collect());
         }
         Ok(all)
+    }
+
+    /// The vertices of the ids and labels of some maps, whatever their properties are, and which of them are those of each map.
+    async fn candidates(&mut self, sought: &[Sought]) -> Done<(Vec<VertexId>, Vec<Range<usize>>)> {
+        let ids = sought.iter().map(|sought| sought.id.as_ref().unwrap_or(&Value::Null));
+        let ids = self.growth.copy_all(ids)?;
+        let by_id = self.vertices_of(&ids).await?;
+        let mut vertices: Vec<VertexId> = Vec::new();
+        let mut of_labels: HashMap<Option<&Name>, Range<usize>> = HashMap::new();
+        let mut ranges = self.growth.column(sought.len())?;
+        for (sought, by_id) in sought.iter().zip(by_id) {
+            let begin = vertices.len();
+            if sought.id.is_some() {
+                let is_labelled =
+                    |vertex: &VertexId| sought.label.as_ref().is_none_or(|label| **label == *self.label_of(*vertex));
+                self.growth.take(2 * by_id.len() * size_of::<VertexId>())?;
+                vertices.extend(by_id.into_iter().filter(is_labelled));
+                ranges.push(begin..vertices.len());
+                continue;
+            }
+            if let Some(range) = of_labels.get(&sought.label.as_ref()) {
+                ranges.push(range.clone());
+                continue;
+            }
+            let schema = self.snapshot.schema();
+            let labels: Vec<LabelId> = match &sought.label {
+                Some(label) => schema.label_id(label).into_iter().collect(),
+                None => (0..schema.vertex_labels.len()).map(|label| LabelId(label as u16)).collect(),
+            };
+            let snapshot = self.snapshot.clone();
+            let found = snapshot.find_vertices(&labels, None, None, &mut self.branch).await?;
+            self.growth.take(2 * found.len() as usize * size_of::<VertexId>())?;
+            vertices.extend(found.vertices());
+            of_labels.insert(sought.label.as_ref(), begin..vertices.len());
+            ranges.push(begin..vertices.len());
+        }
+        Ok((vertices, ranges))
     }
 
     pub(super) async fn merge_edges(&mut self, batch: Batch, merging: &Merging, labels: &Labels) -> Done<Batch> {
@@ -194,23 +258,29 @@ impl Run {
             self.end_option(merging.in_vertex.as_ref(), &batch).await?,
         ];
         let (mut parents, mut items) = (Vec::new(), Vec::new());
+        let growth = self.growth.clone();
         for (at, entries) in sought.into_iter().enumerate() {
-            let sought = Sought::of_edge(entries.clone(), "mergeE")?;
-            let own = |which: usize| ends[which].as_ref().and_then(|all| all[at].clone());
-            let end = |value: &Option<Value>| match value {
-                // `Merge.outV` stands for what its option gives.
-                Some(Value::Token(Token::Merge(Merge::OutV))) => own(0),
-                Some(Value::Token(Token::Merge(Merge::InV))) => own(1),
-                other => other.clone(),
+            self.pace.rest(1).await?;
+            let mark = growth.begin();
+            let sought = Sought::of_edge(&entries, "mergeE", &growth)?;
+            let own = |which: usize| ends[which].as_ref().and_then(|all| all[at].as_ref());
+            let end = |value: &Option<Value>| {
+                let value = match value {
+                    // `Merge.outV` stands for what its option gives.
+                    Some(Value::Token(Token::Merge(Merge::OutV))) => own(0),
+                    Some(Value::Token(Token::Merge(Merge::InV))) => own(1),
+                    other => other.as_ref(),
+                };
+                value.map(|value| growth.copy(value)).transpose()
             };
-            let (source, target) = (end(&sought.source), end(&sought.target));
+            let (source, target) = (end(&sought.source)?, end(&sought.target)?);
             let source = self.merged_end(source, "OUT").await?;
             let target = self.merged_end(target, "IN").await?;
             let mut edges = self.edges_like(&sought, source.as_ref(), target.as_ref()).await?;
             // What a traversal gives for a new edge is of no interest if there is one.
             let on_create = on_create.as_ref().filter(|_| edges.is_empty() || create_is_given);
             let more = match on_create {
-                Some(maps) => Sought::of_edge(maps[at].clone(), "option(onCreate)")?,
+                Some(maps) => Sought::of_edge(&maps[at], "option(onCreate)", &growth)?,
                 None => Sought::default(),
             };
             if let (Some(maps), Some(option)) = (on_create, &merging.on_create) {
@@ -221,8 +291,8 @@ impl Run {
                     "option(onCreate) cannot override values from merge() argument: {what}"
                 ))
             };
-            let own_source = self.merged_end(end(&more.source), "OUT").await?;
-            let own_target = self.merged_end(end(&more.target), "IN").await?;
+            let own_source = self.merged_end(end(&more.source)?, "OUT").await?;
+            let own_target = self.merged_end(end(&more.target)?, "IN").await?;
             if own_source.is_some() && source.is_some() && own_source != source {
                 return Err(conflict("OUT"));
             }
@@ -243,8 +313,7 @@ impl Run {
                 };
                 let source = vertex(own_source.or(source), "Out")?;
                 let target = vertex(own_target.or(target), "In")?;
-                let mut values = sought.values.clone();
-                values.retain(|(name, ..)| !more.values.iter().any(|(other, ..)| other == name));
+                let mut values = sought.values_besides(&more.values, &growth)?;
                 values.extend(more.values);
                 let label = more.label.or(sought.label).unwrap_or_else(|| "edge".into());
                 edges = self.added_edges(vec![(label, source, target, values)]).await?;
@@ -255,6 +324,8 @@ impl Run {
                 let ids: Vec<Value> = edges.iter().map(|edge| Value::Text(edge.id().to_string().into())).collect();
                 edges = self.edges_of(&ids).await?.into_iter().flatten().collect();
             }
+            growth.end(&mark)?;
+            growth.take(2 * edges.len() * size_of::<(u32, Neighbour)>())?;
             parents.extend(edges.iter().map(|_| at as u32));
             items.extend(edges);
         }
@@ -265,11 +336,18 @@ impl Run {
     async fn end_option(&mut self, given: Option<&Given>, batch: &Batch) -> Done<Option<Vec<Option<Value>>>> {
         let Some(given) = given else { return Ok(None) };
         let mut values = self.given(given, batch).await?;
-        for value in values.iter_mut() {
+        let mut places = Vec::new();
+        let mut sought = Vec::new();
+        for (place, value) in values.iter().enumerate() {
             if let Some(Value::Map(entries)) = value {
-                let sought = Sought::of_vertex(std::mem::take(entries), "mergeE")?;
-                let found = self.vertices_like(std::slice::from_ref(&sought)).await?;
-                *value = found.first().and_then(|found| found.first()).map(|vertex| (*vertex).into());
+                places.push(place);
+                sought.push(Sought::of_vertex(entries, "mergeE", &self.growth)?);
+            }
+        }
+        if !sought.is_empty() {
+            let found = self.vertices_like(&sought).await?;
+            for (place, found) in places.into_iter().zip(found) {
+                values[place] = found.first().map(|vertex| (*vertex).into());
             }
         }
         Ok(Some(values))
@@ -305,6 +383,7 @@ impl Run {
                         (0..self.snapshot.schema().vertex_labels.len()).map(|label| LabelId(label as u16)).collect();
                     let snapshot = self.snapshot.clone();
                     let found = snapshot.find_vertices(&labels, None, None, &mut self.branch).await?;
+                    self.growth.take(found.len() as usize * size_of::<VertexId>())?;
                     all = found.vertices().collect();
                     (Direction::Out, &all)
                 }
@@ -313,68 +392,77 @@ impl Run {
             let Some(hop) = hop_along(&self.snapshot, direction, &label) else { return Ok(Vec::new()) };
             let frontier = Frontier::held(near, self.branch.context()).await?;
             let read = self.snapshot.neighbours(&frontier, &hop, &mut self.branch).await?;
+            self.growth.take(read.len() as usize * size_of::<Neighbour>())?;
             read.iter().collect()
         };
-        let is_end = |wanted: Option<&Vec<VertexId>>, vertex: VertexId| wanted.is_none_or(|all| all.contains(&vertex));
+        let ends = [source, target].map(|all| all.map(|all| all.iter().collect::<HashSet<_>>()));
+        let is_end = |which: usize, vertex: VertexId| ends[which].as_ref().is_none_or(|all| all.contains(&vertex));
+        self.growth.work(edges.len() as u64)?;
         edges.retain(|edge| {
             let id = edge.id();
-            is_end(source, id.source)
-                && is_end(target, id.target)
+            is_end(0, id.source)
+                && is_end(1, id.target)
                 && sought.label.as_ref().is_none_or(|label| **label == *self.edge_label_of(edge))
         });
         if !sought.values.is_empty() {
-            let names: Vec<Name> = sought.values.iter().map(|(name, ..)| name.clone()).collect();
-            let elements: Vec<Element> = edges.iter().map(|edge| Element::Edge(*edge)).collect();
+            let names = distinct(sought.values.iter().map(|(name, ..)| name));
+            let mut elements = self.growth.column(edges.len())?;
+            elements.extend(edges.iter().map(|edge| Element::Edge(*edge)));
             let read = self.read(elements, Wanted::Named(&names)).await?;
-            edges.retain(|edge| {
-                sought.values.iter().all(|(name, _, value)| {
-                    read.values(Element::Edge(*edge), name).iter().any(|known| equals(known, value))
-                })
-            });
+            let mut like = self.growth.column(edges.len())?;
+            for edge in edges {
+                let all = read.all(Element::Edge(edge), &None);
+                self.pace.rest(1 + all.len() as u64).await?;
+                if sought.is_fulfilled(&all, &self.growth)? {
+                    like.push(edge);
+                }
+            }
+            edges = like;
         }
         Ok(edges)
     }
 }
 
 impl Sought {
-    fn of_vertex(entries: Vec<(Value, Value)>, step: &str) -> Done<Self> {
-        let sought = Self::of_edge(entries, step)?;
+    fn of_vertex(entries: &[(Value, Value)], step: &str, growth: &Growth) -> Done<Self> {
+        let sought = Self::of_edge(entries, step, growth)?;
         match (&sought.source, &sought.target) {
             (None, None) => Ok(sought),
             _ => Err(GremlinError::wrong_type(format!("{step}() of a vertex has no directions in its map"))),
         }
     }
 
-    fn of_edge(entries: Vec<(Value, Value)>, step: &str) -> Done<Self> {
+    fn of_edge(entries: &[(Value, Value)], step: &str, growth: &Growth) -> Done<Self> {
+        growth.take(size_of::<Self>() + map_bytes(entries))?;
         let mut sought = Self::default();
         let null = |what: &str| GremlinError::wrong_type(format!("{step}() does not allow null {what}"));
         for (key, value) in entries {
             match (key, value) {
                 (Value::Token(Token::T(T::Id)), Value::Null) => return Err(null("T.id values")),
-                (Value::Token(Token::T(T::Id)), value) => sought.id = Some(value),
+                (Value::Token(Token::T(T::Id)), value) => sought.id = Some(value.clone()),
                 (Value::Token(Token::T(T::Label)), Value::Text(label)) => {
-                    super::change::check_label(&label)?;
-                    sought.label = Some((*label).into());
+                    super::change::check_label(label)?;
+                    sought.label = Some((**label).into());
                 }
                 (Value::Token(Token::T(T::Label)), Value::Null) => return Err(null("T.label values")),
                 (Value::Token(Token::T(T::Label)), other) => {
                     return Err(GremlinError::wrong_type(format!(
                         "{step}() expects T.label value to be of String - found: {}",
-                        kind_of(&other)
+                        kind_of(other)
                     )));
                 }
                 (Value::Token(Token::Direction(_)), Value::Null) => return Err(null("Direction values")),
-                (Value::Token(Token::Direction(Direction::Out)), value) => sought.source = Some(value),
-                (Value::Token(Token::Direction(Direction::In)), value) => sought.target = Some(value),
+                (Value::Token(Token::Direction(Direction::Out)), value) => sought.source = Some(value.clone()),
+                (Value::Token(Token::Direction(Direction::In)), value) => sought.target = Some(value.clone()),
                 (Value::Text(name), value) => {
-                    super::change::check_name(&name)?;
-                    sought.values.push(((*name).into(), None, value));
+                    super::change::check_name(name)?;
+                    sought.values.push(((**name).into(), None, value.clone()));
                 }
                 (Value::Null, _) => return Err(null("keys")),
                 (other, _) => {
                     return Err(GremlinError::wrong_type(format!(
                         "{step}() and option(onCreate) args expect keys in Map to be either String or T - found {}",
-                        kind_of(&other)
+                        kind_of(other)
                     )));
                 }
             }
@@ -382,47 +470,96 @@ impl Sought {
         Ok(sought)
     }
 
-    /// Whether a vertex that is to be added is what is sought.
-    fn is_like(&self, new: &NewVertex) -> bool {
-        let has = |(name, _, value): &(Name, Option<Cardinality>, Value)| {
-            new.values.iter().any(|(other, _, known)| other == name && equals(known, value))
-        };
-        let same_id = |id: &Value| new.id.as_ref().is_some_and(|other| equals(other, id));
-        self.id.as_ref().is_none_or(same_id)
-            && self.label.as_ref().is_none_or(|label| new.label.as_ref() == Some(label))
-            && self.values.iter().all(has)
+    /// What properties an element has to have.
+    fn conditions(&self) -> impl Iterator<Item = Condition<'_>> {
+        self.values.iter().map(|(name, _, value)| (Of::Property(name), Cow::Borrowed(value)))
+    }
+
+    /// What a vertex that is to be added has to have.
+    fn conditions_on_new(&self) -> impl Iterator<Item = Condition<'_>> {
+        id_and_label(self.id.as_ref(), self.label.as_ref()).chain(self.conditions())
+    }
+
+    /// Whether an element with some properties, which are by name, is what is sought.
+    fn is_fulfilled(&self, properties: &[(&str, Vec<Value>)], growth: &Growth) -> Done<bool> {
+        let by_name: HashMap<&str, &Vec<Value>> = properties.iter().map(|(name, values)| (*name, values)).collect();
+        for (name, _, value) in &self.values {
+            let known = by_name.get(&**name).map_or(&[][..], |values| values);
+            growth.work(1 + known.iter().map(value_bytes).sum::<usize>() as u64 / UNIT_BYTES)?;
+            if !known.iter().any(|known| equals(known, value)) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The values of all names that are not among others.
+    fn values_besides(&self, others: &NewValues, growth: &Growth) -> Done<NewValues> {
+        let others: HashSet<&Name> = others.iter().map(|(name, ..)| name).collect();
+        let mut values = growth.column(self.values.len())?;
+        for (name, cardinality, value) in self.values.iter().filter(|(name, ..)| !others.contains(name)) {
+            values.push((name.clone(), *cardinality, growth.copy(value)?));
+        }
+        Ok(values)
     }
 
     /// The vertex that is added where nothing was found.
     fn created(
         &self,
         sought: &[(Value, Value)],
-        on_create: Vec<(Value, Value)>,
+        on_create: &[(Value, Value)],
         option: Option<&MergeMap>,
+        growth: &Growth,
     ) -> Done<NewVertex> {
-        option.map_or(Ok(()), |option| option.refuse_overrides(sought, &on_create))?;
-        let more = Self::of_vertex(on_create, "option(onCreate)")?;
-        let mut values = self.values.clone();
-        values.retain(|(name, ..)| !more.values.iter().any(|(other, ..)| other == name));
+        option.map_or(Ok(()), |option| option.refuse_overrides(sought, on_create))?;
+        let more = Self::of_vertex(on_create, "option(onCreate)", growth)?;
+        let mut values = self.values_besides(&more.values, growth)?;
         let cardinality = |name: &Name| option.and_then(|option| option.cardinality(name));
         values.extend(more.values.into_iter().map(|(name, _, value)| (name.clone(), cardinality(&name), value)));
         let label = more.label.or_else(|| self.label.clone()).unwrap_or_else(|| "vertex".into());
-        Ok(NewVertex { label: Some(label), id: more.id.or_else(|| self.id.clone()), values })
+        let id = match more.id {
+            None => self.id.as_ref().map(|id| growth.copy(id)).transpose()?,
+            id => id,
+        };
+        Ok(NewVertex { label: Some(label), id, values })
+    }
+}
+
+/// What a vertex that is to be added has.
+fn values_of_new(new: &NewVertex) -> impl Iterator<Item = Condition<'_>> {
+    let properties = new.values.iter().map(|(name, _, value)| (Of::Property(name), Cow::Borrowed(value)));
+    id_and_label(new.id.as_ref(), new.label.as_ref()).chain(properties)
+}
+
+fn id_and_label<'a>(id: Option<&'a Value>, label: Option<&Name>) -> impl Iterator<Item = Condition<'a>> {
+    let label = label.map(|label| (Of::Label, Cow::Owned((&**label).into())));
+    id.map(|id| (Of::Id, Cow::Borrowed(id))).into_iter().chain(label)
+}
+
+/// What the entries of a map take.
+fn map_bytes(entries: &[(Value, Value)]) -> usize {
+    entries.iter().map(|(key, value)| value_bytes(key) + value_bytes(value)).sum()
+}
+
+/// The name of a property that an `onMatch` sets.
+fn match_name(key: &Value) -> Done<Name> {
+    match key {
+        Value::Text(name) => {
+            super::change::check_name(name)?;
+            Ok((**name).into())
+        }
+        other => Err(GremlinError::wrong_type(format!(
+            "The provided traversal's option(onMatch) expects keys in Map to be of String - found {}",
+            kind_of(other)
+        ))),
     }
 }
 
 /// What an `onMatch` sets.
-fn match_values(entries: Vec<(Value, Value)>, map: &MergeMap) -> Done<NewValues> {
-    let value = |(key, value): (Value, Value)| match key {
-        Value::Text(name) => {
-            super::change::check_name(&name)?;
-            let name: Name = (*name).into();
-            Ok((name.clone(), map.cardinality(&name), value))
-        }
-        other => Err(GremlinError::wrong_type(format!(
-            "The provided traversal's option(onMatch) expects keys in Map to be of String - found {}",
-            kind_of(&other)
-        ))),
+fn match_values(entries: Entries, map: &MergeMap) -> Done<NewValues> {
+    let value = |(key, value): (Value, Value)| {
+        let name = match_name(&key)?;
+        Ok((name.clone(), map.cardinality(&name), value))
     };
     entries.into_iter().map(value).collect()
 }
@@ -430,9 +567,12 @@ fn match_values(entries: Vec<(Value, Value)>, map: &MergeMap) -> Done<NewValues>
 /// Refuses a map that could not be set, whether something is found or not.
 fn check_match(map: Option<&MergeMap>) -> Done<()> {
     match map {
-        Some(map @ MergeMap { map: Given::Value(Value::Map(entries)), .. }) => {
-            match_values(entries.clone(), map).map(drop)
+        Some(MergeMap { map: Given::Value(Value::Map(entries)), .. }) => {
+            entries.iter().try_for_each(|(key, _)| match_name(key).map(drop))
         }
         _ => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,6 +11,7 @@ mod barrier;
 mod batch;
 mod branch;
 mod by;
+mod by_value;
 mod change;
 mod computation;
 mod conditions;

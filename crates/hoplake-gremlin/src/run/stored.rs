@@ -44,10 +44,9 @@ impl Run {
         &self,
         owner: Owner<'_>,
         new: &NewValues,
-        before: &[(Name, Vec<Value>)],
+        before: &HashMap<Name, Vec<Value>>,
         logical_types: &mut LogicalTypes,
     ) -> Done<(Properties, Values)> {
-        let before: HashMap<&Name, &Vec<Value>> = before.iter().map(|(name, values)| (name, values)).collect();
         let mut all: BTreeMap<&Name, Put<'_>> = BTreeMap::new();
         for (name, cardinality, value) in new {
             let stored = || before.get(name).map_or_else(Vec::new, |values| values.iter().collect());

@@ -13,6 +13,7 @@
 //! `==` on a `Value` compares the representation, with properties of elements and order of maps; it is for tests.
 //! Arithmetic is in [`arithmetic`]: sums and products promote to the wider type.
 
+pub(crate) mod alike;
 pub mod arithmetic;
 mod display;
 mod json;

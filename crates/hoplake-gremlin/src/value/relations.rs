@@ -21,6 +21,8 @@ use crate::literal::Number;
 
 /// Whether two values are equal.
 pub fn equals(left: &Value, right: &Value) -> bool {
+    #[cfg(test)]
+    super::alike::compared::note();
     if length(left) != length(right) {
         return false;
     }

@@ -370,7 +370,8 @@ mod tests {
         let by = |count: usize| ".by('x')".repeat(count);
         let of_names = |before: &'static str| move |count| format!("{before}({})", names(count));
         let of_by = |before: &'static str| move |count| format!("{before}{}", by(count));
-        let queries: [(&str, Box<dyn Fn(usize) -> String>); 29] = [
+        type Query<'a> = Box<dyn Fn(usize) -> String + 'a>;
+        let queries: [(&str, Query<'_>); 29] = [
             ("out", Box::new(of_names("g.V().out"))),
             ("in", Box::new(of_names("g.V().in"))),
             ("both", Box::new(of_names("g.V().both"))),

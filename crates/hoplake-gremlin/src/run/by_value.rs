@@ -239,9 +239,9 @@ mod tests {
             (4, 1_i64.into()),
         ];
         let table = table(&[one.clone(), two.clone(), Value::Null], &filed);
-        assert_eq!(find(&table, 0..5, &[one.clone()], usize::MAX), [0, 2, 4]);
-        assert_eq!(find(&table, 0..5, &[one.clone()], 2), [0, 2]);
-        assert_eq!(find(&table, 1..4, &[one.clone()], usize::MAX), [2]);
+        assert_eq!(find(&table, 0..5, std::slice::from_ref(&one), usize::MAX), [0, 2, 4]);
+        assert_eq!(find(&table, 0..5, std::slice::from_ref(&one), 2), [0, 2]);
+        assert_eq!(find(&table, 1..4, std::slice::from_ref(&one), usize::MAX), [2]);
         assert_eq!(find(&table, 0..5, &[one.clone(), two.clone()], usize::MAX), [2]);
         assert_eq!(find(&table, 0..5, &[one, Value::Null], usize::MAX), [0; 0]);
         assert_eq!(find(&table, 1..4, &[], usize::MAX), [1, 2, 3]);

@@ -374,13 +374,14 @@ async fn a_loop_without_end_ends_at_its_limits() {
 /// The engine takes a thousand tests, and the rest is tested by the query.
 #[tokio::test]
 async fn conditions_may_be_many() {
-    let graph = empty("memory://gremlin-conditions").await;
+    let url = "memory://gremlin-conditions";
+    let graph = empty(url).await;
     let mut transaction = graph.gremlin();
     for number in 0..5 {
         transaction.query(&format!("g.addV('a').property('x', {number}).property('name', 'n{number}')")).await.unwrap();
     }
     transaction.commit().await.unwrap();
-    let graph = open("memory://gremlin-conditions").await;
+    let graph = Graph::open(url).await.unwrap();
     let has = ".has('x', gt(1))".repeat(1_200);
     let and = format!("gt(1){}", ".and(lt(4))".repeat(100));
     let or = format!("eq(3){}", ".or(eq(2))".repeat(100));

@@ -115,7 +115,8 @@ async fn the_work_is_linear_in_the_entries() {
 fn copies_of_maps_are_taken_before_they_are_made() {
     let entries =
         vec![("name".into(), Value::from("x".repeat(1 << 19).as_str())), (Value::Token(Token::T(T::Id)), 1.into())];
-    let limited = |bytes: u64, outcome: &dyn Fn(&Growth) -> Result<(), GremlinError>| {
+    type Copying<'a> = &'a dyn Fn(&Growth) -> Result<(), GremlinError>;
+    let limited = |bytes: u64, outcome: Copying<'_>| {
         let budget = MemoryBudget::new("the query", bytes);
         let growth = Growth::new(&QueryContext::within(&budget)).unwrap();
         let outcome = outcome(&growth).map_err(|error| error.to_string());
@@ -124,7 +125,7 @@ fn copies_of_maps_are_taken_before_they_are_made() {
     };
     let enough = Growth::new(&QueryContext::new()).unwrap();
     let sought = Sought::of_vertex(&entries, "mergeV", &enough).unwrap();
-    let copies: [&dyn Fn(&Growth) -> Result<(), GremlinError>; 4] = [
+    let copies: [Copying<'_>; 4] = [
         &|growth| Sought::of_vertex(&entries, "mergeV", growth).map(drop),
         &|growth| Sought::of_edge(&entries, "mergeE", growth).map(drop),
         &|growth| sought.created(&entries, &[], None, growth).map(drop),

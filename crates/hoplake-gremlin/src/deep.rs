@@ -1,4 +1,4 @@
-//! Stacks for traversals within traversals.
+//! Stacks for traversals within traversals, and threads for work that is long.
 //!
 //! A query may nest 128 levels deep, and a level takes tens of kilobytes of stack (hundreds without optimisation), where a thread of a server
 //! has two megabytes. So both lowering and running go on on a new stack where the old one ends.
@@ -30,4 +30,11 @@ impl<F: Future + Unpin> Future for Deep<F> {
         let inner = &mut self.get_mut().0;
         with_stack(|| Pin::new(inner).poll(context))
     }
+}
+
+/// Does long work, such as that of reading a text of a megabyte, without holding up the tasks that share the thread.
+pub fn block_in_place_if<T>(is_long: bool, work: impl FnOnce() -> T) -> T {
+    use tokio::runtime::{Handle, RuntimeFlavor};
+    let has_others = || Handle::try_current().is_ok_and(|it| it.runtime_flavor() == RuntimeFlavor::MultiThread);
+    if is_long && has_others() { tokio::task::block_in_place(work) } else { work() }
 }

@@ -29,3 +29,5 @@ pub mod script;
 pub mod text;
 pub mod tokens;
 pub mod value;
+
+pub use deep::block_in_place_if;

@@ -26,7 +26,7 @@
 
 use hoplake_engine::change::Committed;
 pub use hoplake_gremlin::{
-    bytecode, graphbinary, graphson, literal, message, moment,
+    block_in_place_if, bytecode, graphbinary, graphson, literal, message, moment,
     plan::{Names, Plan, STEPS},
     prepared::{Named, call, signature},
     run::{Wanted, value_bytes},
@@ -80,13 +80,6 @@ const LARGE_WEIGHT: usize = 16_000;
 /// Reads a message of so many bytes, or a part of one, without holding up the tasks that share the thread.
 pub fn decode<T>(bytes: usize, read: impl FnOnce() -> T) -> T {
     block_in_place_if(bytes > LARGE_TEXT_BYTES, read)
-}
-
-/// Does long work, such as that of reading a text of a megabyte, without holding up the tasks that share the thread.
-pub fn block_in_place_if<T>(is_long: bool, work: impl FnOnce() -> T) -> T {
-    use tokio::runtime::{Handle, RuntimeFlavor};
-    let has_others = || Handle::try_current().is_ok_and(|it| it.runtime_flavor() == RuntimeFlavor::MultiThread);
-    if is_long && has_others() { tokio::task::block_in_place(work) } else { work() }
 }
 
 /// Whether planning a script takes more than a millisecond or two.

@@ -243,8 +243,11 @@ fn big_integer(digits: &str, place: &str) -> Read<BigInt> {
 }
 
 fn big_decimal(digits: &str, place: &str) -> Read<Number> {
-    let decimal = digits.parse::<bigdecimal::BigDecimal>().ok().filter(|_| digits.len() <= DIGITS_MAX);
-    let decimal = decimal.ok_or_else(|| wrong(place, "its value is not a decimal"))?;
+    // Before it is read, which takes the square of its length.
+    if digits.len() > DIGITS_MAX {
+        return Err(wrong(place, format!("a number has {} digits, and {DIGITS_MAX} at most", digits.len())));
+    }
+    let decimal: bigdecimal::BigDecimal = digits.parse().map_err(|_| wrong(place, "its value is not a decimal"))?;
     match decimal.fractional_digit_count().unsigned_abs() > 2 * DIGITS_MAX as u64 {
         true => Err(wrong(place, format!("the exponent of a decimal is beyond {}", 2 * DIGITS_MAX))),
         false => Ok(Number::BigDecimal(decimal)),

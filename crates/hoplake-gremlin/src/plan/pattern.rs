@@ -12,10 +12,13 @@ use std::{
 use regex_automata::{
     Input,
     hybrid::dfa::{Cache, DFA},
-    nfa::thompson::{self, NFA, WhichCaptures, pikevm::PikeVM},
+    nfa::thompson::{
+        self, NFA, WhichCaptures,
+        pikevm::{self, PikeVM},
+    },
 };
 
-use crate::{error::GremlinError, run::Growth};
+use crate::{deep::block_in_place_if, error::GremlinError, run::Growth};
 
 /// The longest: parsed, two bytes may be a class of 800 ranges.
 pub(super) const LENGTH_MAX: usize = 2_000;
@@ -32,8 +35,11 @@ const STATE_BYTES: usize = 64;
 /// Bytes that are read between two looks at the deadline. Each may have to look at the whole program, which takes milliseconds at most.
 const PIECE_BYTES: usize = 64;
 
-/// States times bytes that may be looked at without a look at the deadline: about a second.
-const STATES_TIMES_BYTES_MAX: usize = 1 << 27;
+/// States times bytes from which on a search may take milliseconds, and must not hold up other queries.
+const LONG: usize = 1 << 18;
+
+/// States times bytes that may be looked at without a look at the deadline: some 100 ms.
+const STATES_TIMES_BYTES_MAX: usize = 1 << 24;
 
 /// A regular expression. Clones share what was found out about its states.
 #[derive(Clone)]
@@ -43,6 +49,8 @@ struct Inner {
     text: Box<str>,
     dfa: DFA,
     cache: Mutex<Cache>,
+    /// For what the DFA cannot do.
+    slow: Option<(PikeVM, Mutex<pikevm::Cache>)>,
 }
 
 /// Why a text is none.
@@ -81,13 +89,19 @@ impl Pattern {
             Ok(least) => least.max(CACHE_BYTES),
             Err(error) => return wrong(&error),
         };
-        hold(program.memory_usage() + cache_bytes)?;
+        // A boundary of words next to letters that are not ASCII, or where an empty match may be within a letter.
+        let looks = program.look_set_any();
+        let needs_slow = looks.contains_word_unicode() || program.has_empty() && !looks.is_empty();
+        let slow_bytes = if needs_slow { program.states().len() * STATE_BYTES } else { 0 };
+        hold(program.memory_usage() + cache_bytes + slow_bytes)?;
+        let slow = needs_slow.then(|| PikeVM::new_from_nfa(program.clone()).ok()).flatten();
+        let slow = slow.map(|vm| (vm.create_cache(), vm)).map(|(cache, vm)| (vm, Mutex::new(cache)));
         let dfa = match DFA::builder().configure(config).build_from_nfa(program) {
             Ok(dfa) => dfa,
             Err(error) => return wrong(&error),
         };
         let cache = Mutex::new(dfa.create_cache());
-        Ok(Ok(Self(Arc::new(Inner { text: text.into(), dfa, cache }))))
+        Ok(Ok(Self(Arc::new(Inner { text: text.into(), dfa, cache, slow }))))
     }
 
     /// Whether a text has it.
@@ -95,53 +109,57 @@ impl Pattern {
     /// # Errors
     /// A limit; [`GremlinError::Unsupported`] for boundaries of words in a text that is too long.
     pub(crate) fn is_in(&self, text: &str, growth: &Growth) -> Result<bool, GremlinError> {
-        let Inner { dfa, cache, .. } = &*self.0;
-        let states = dfa.get_nfa().states().len();
-        let cache = &mut *cache.lock().unwrap_or_else(PoisonError::into_inner);
-        let slow = |_| self.is_found_slowly(text, growth);
-        let mut state = match dfa.start_state_forward(cache, &Input::new(text)) {
-            Ok(state) => state,
-            Err(error) => return slow(error.to_string()),
-        };
-        for piece in text.as_bytes().chunks(PIECE_BYTES) {
-            growth.work((piece.len() / 8 + 4 * states) as u64)?;
-            for byte in piece {
-                state = match dfa.next_state(cache, state, *byte) {
-                    Ok(state) => state,
-                    Err(error) => return slow(error.to_string()),
-                };
-                if state.is_match() {
-                    return Ok(true);
-                }
-                if state.is_dead() {
-                    return Ok(false);
-                }
-                if state.is_quit() {
-                    return slow(String::new());
-                }
-            }
-        }
-        match dfa.next_eoi_state(cache, state) {
-            Ok(state) => Ok(state.is_match()),
-            Err(error) => slow(error.to_string()),
+        let states = self.0.dfa.get_nfa().states().len();
+        block_in_place_if(states.saturating_mul(text.len()) > LONG, || self.is_found(text, states, growth))
+    }
+
+    fn is_found(&self, text: &str, states: usize, growth: &Growth) -> Result<bool, GremlinError> {
+        match self.is_found_by_states(text, states, growth)? {
+            Some(found) => Ok(found),
+            None => self.is_found_slowly(text, states, growth),
         }
     }
 
-    /// The same for what the DFA cannot do: a boundary of words next to letters that are not ASCII.
-    fn is_found_slowly(&self, text: &str, growth: &Growth) -> Result<bool, GremlinError> {
-        let program = self.0.dfa.get_nfa();
-        let states = program.states().len();
-        if states.saturating_mul(text.len()) > STATES_TIMES_BYTES_MAX {
+    /// `None` if the DFA gives up.
+    fn is_found_by_states(&self, text: &str, states: usize, growth: &Growth) -> Result<Option<bool>, GremlinError> {
+        let Inner { dfa, cache, .. } = &*self.0;
+        let cache = &mut *cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let Ok(mut state) = dfa.start_state_forward(cache, &Input::new(text)) else { return Ok(None) };
+        for (number, piece) in text.as_bytes().chunks(PIECE_BYTES).enumerate() {
+            growth.work((piece.len() / 8 + 4 * states) as u64)?;
+            for (at, byte) in piece.iter().enumerate() {
+                let Ok(next) = dfa.next_state(cache, state, *byte) else { return Ok(None) };
+                state = next;
+                if state.is_match() {
+                    // It ends before this byte, and if it is empty, it must not be within a letter.
+                    return Ok(text.is_char_boundary(number * PIECE_BYTES + at).then_some(true));
+                }
+                if state.is_dead() {
+                    return Ok(Some(false));
+                }
+                if state.is_quit() {
+                    return Ok(None);
+                }
+            }
+        }
+        Ok(dfa.next_eoi_state(cache, state).ok().map(|state| state.is_match()))
+    }
+
+    /// For what the DFA cannot do.
+    fn is_found_slowly(&self, text: &str, states: usize, growth: &Growth) -> Result<bool, GremlinError> {
+        let Some((vm, cache)) = &self.0.slow else {
+            return Err(GremlinError::unsupported(format!("the regular expression {self} cannot be looked for")));
+        };
+        let work = states.saturating_mul(text.len());
+        if work > STATES_TIMES_BYTES_MAX {
             return Err(GremlinError::unsupported(format!(
                 "the regular expression {self} cannot be looked for in a text of {} bytes: it has boundaries of words, and the text has \
                  letters that are not ASCII. Write `(?-u:\\b)` for boundaries of ASCII words, or a shorter expression",
                 text.len()
             )));
         }
-        growth.take(states.saturating_mul(STATE_BYTES))?;
-        let found = PikeVM::new_from_nfa(program.clone()).map(|vm| vm.is_match(&mut vm.create_cache(), text));
-        growth.work((states / 8).saturating_mul(text.len()) as u64)?;
-        found.map_err(|error| GremlinError::unsupported(format!("the regular expression {self}: {error}")))
+        growth.work(work as u64)?;
+        Ok(vm.is_match(&mut cache.lock().unwrap_or_else(PoisonError::into_inner), text))
     }
 }
 
@@ -201,6 +219,9 @@ mod tests {
             (r"\bmåne\b", "på månen, igen", false),
             (r"(?-u:\b)moon", "på moon", true),
             (r"\Bb", "ab", true),
+            // Not within a letter.
+            (r"(?-u:\B)", "aåa", false),
+            (r"(?:b)?(?-u:\B)", "aåa", false),
             ("(?i)ÅSE", "våse", true),
             (r"^\w{2}$", "åé", true),
             ("(?s)a.c", "a\nc", true),
@@ -238,9 +259,10 @@ mod tests {
     proptest! {
         /// Another engine is of the same opinion.
         #[test]
-        fn it_is_found_as_by_a_plain_search(regex in r"(\^|\\b|\(\?i\))?([abå.]|\[ab\]|\\w|\\B|a\||\(a\|b\)[*+?]){0,6}\$?", text in "[abåA \n]{0,150}") {
+        fn it_is_found_as_by_a_plain_search(regex in r"(\^|\\b|\(\?i\))?([abå.]|\[ab\]|\\w|\\B|\(\?-u:\\B\)|\(\?-u:\\b\)|a\||\(a\|b\)[*+?]){0,6}\$?", text in "[abåA \n]{0,150}") {
             let pattern = pattern(&regex);
-            let slow = pattern.is_found_slowly(&text, &Growth::new(&QueryContext::new()).unwrap()).unwrap();
+            let vm = PikeVM::new_from_nfa(pattern.0.dfa.get_nfa().clone()).unwrap();
+            let slow = vm.is_match(&mut vm.create_cache(), &text);
             prop_assert_eq!(is_in(&pattern, &text, None).unwrap(), slow);
         }
     }

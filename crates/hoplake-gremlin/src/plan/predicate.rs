@@ -104,6 +104,19 @@ impl Predicate {
         }
     }
 
+    /// Whether it has no more than some values and parts. Not more of it is looked at.
+    pub(crate) fn has_at_most(&self, most: usize) -> bool {
+        fn left(predicate: &Predicate, most: usize) -> Option<usize> {
+            match predicate {
+                Predicate::And(all) | Predicate::Or(all) => all.iter().try_fold(most, |most, one| left(one, most)),
+                Predicate::Not(one) => left(one, most),
+                Predicate::Regex(..) => most.checked_sub(1),
+                Predicate::Test(_, values) => most.checked_sub(values.len().max(1)),
+            }
+        }
+        left(self, most).is_some()
+    }
+
     /// Calls `look` with each of its values.
     pub fn values<'a>(&'a self, look: &mut impl FnMut(&'a Value)) {
         match self {

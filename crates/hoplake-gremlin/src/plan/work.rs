@@ -12,6 +12,7 @@ use super::{
     pattern::{self, Failure, Pattern},
 };
 use crate::{
+    deep::block_in_place_if,
     error::GremlinError,
     literal::Literal,
     run::value_bytes,
@@ -97,7 +98,8 @@ impl Work {
             self.context.resize(&mut self.hold, before + (length * pattern::PARSED_BYTES + 2 * bytes) as u64)?;
             self.pace.check(PIECE_UNITS)?;
             let hold = |taken: usize| Ok(self.context.resize(&mut self.hold, before + taken as u64)?);
-            match Pattern::compile(text, bytes, hold)? {
+            let compile = || Pattern::compile(text, bytes, hold);
+            match block_in_place_if(bytes > PROGRAM_BYTES[0], compile)? {
                 Ok(pattern) => return Ok(pattern),
                 Err(Failure::Wrong(why)) => return Err(wrong(&why)),
                 Err(Failure::TooLarge) => {}

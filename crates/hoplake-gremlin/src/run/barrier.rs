@@ -2,6 +2,8 @@
 
 use std::{cmp::Ordering, collections::HashMap, ops::Range};
 
+use hoplake_storage::PIECE_UNITS;
+
 use super::{
     Done, Run,
     batch::{Batch, value_bytes},
@@ -12,11 +14,18 @@ use super::{
     reduce::{OwnedKey, copies, operate, plant},
 };
 use crate::{
+    deep::block_in_place_if,
     error::GremlinError,
     plan::{By, Name, Sorting, StepKind},
     tokens::{Operator, Order},
     value::{Tree, Value, order},
 };
+
+/// Bytes that are compared in the time of a unit of work.
+const UNIT_BYTES: u64 = 32;
+
+/// Units of work from which on a sort may take milliseconds, and must not hold up other queries.
+const LONG: u64 = 1 << 16;
 
 /// Traversers at the same place become one, with one sack made of theirs.
 fn with_sacks(batch: Batch, operator: Operator, growth: &Growth) -> Done<Batch> {
@@ -346,15 +355,32 @@ pub(super) fn sort(
         let compare = |a: u32, b: u32| compare_keys(&keys[a as usize], &keys[b as usize], *order);
         let mut next = Vec::new();
         for run in same {
-            growth.work(run.len() as u64 * u64::from(run.len().ilog2()))?;
             let begin = run.start;
             let run = &mut places[run];
-            run.sort_by(|a, b| compare(*a, *b));
+            let bytes: usize = run.iter().map(|place| value_bytes(&keys[*place as usize])).sum();
+            // What a comparison takes on average.
+            let each = 1 + (bytes / run.len()) as u64 / UNIT_BYTES;
+            block_in_place_if(each * run.len() as u64 > LONG, || sort_in_parts(run, each, compare, growth))?;
             next.extend(runs(run, begin, |a, b| compare(a, b).is_eq()));
         }
         same = next;
     }
     Ok(())
+}
+
+/// Sorts parts, and then larger ones, of which it finds that they consist of some that are sorted: between them it looks at the deadline.
+fn sort_in_parts(places: &mut [u32], each: u64, compare: impl Fn(u32, u32) -> Ordering, growth: &Growth) -> Done<()> {
+    let mut length = usize::try_from(PIECE_UNITS / (16 * each)).unwrap_or(0).max(2);
+    loop {
+        for part in places.chunks_mut(length) {
+            growth.work(each * part.len() as u64 * u64::from(length.min(1 << 11).ilog2()))?;
+            part.sort_by(|a, b| compare(*a, *b));
+        }
+        if length >= places.len() {
+            return Ok(());
+        }
+        length *= 2;
+    }
 }
 
 /// Where several neighbours are the same; the first place has a number.
@@ -414,6 +440,25 @@ mod tests {
             });
             sort(&mut places, |place| frames[place as usize], &keys, &sortings, &growth).unwrap();
             assert_eq!(places, expected);
+        }
+    }
+
+    /// So many that they are sorted in parts; and keys that are large.
+    #[test]
+    fn many_rows_are_sorted_in_parts() {
+        let mut random = fastrand::Rng::with_seed(8);
+        let growth = Growth::new(&QueryContext::new()).unwrap();
+        for (rows, items) in [(5_000, 0), (9_001, 1), (300, 400), (3, 100_000)] {
+            let mut key = || match items {
+                0 => random.i64(0..1_000).into(),
+                items => Value::List((0..items).map(|_| random.i64(0..2).into()).collect()),
+            };
+            let keys: Vec<Value> = (0..rows).map(|_| key()).collect();
+            let mut places: Vec<u32> = (0..rows as u32).collect();
+            let mut expected = places.clone();
+            expected.sort_by(|a, b| order(&keys[*a as usize], &keys[*b as usize]));
+            sort(&mut places, |_| 0, &[keys], &[(By::Identity, Order::Asc)], &growth).unwrap();
+            assert_eq!(places, expected, "{rows} of {items}");
         }
     }
 

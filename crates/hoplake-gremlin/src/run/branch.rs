@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use super::{
     Done, Pipe, Run,
     batch::{Batch, Items, ROWS_MAX},
+    growth::Growth,
     paths::Labels,
     pipe::is_stateful,
 };
@@ -95,8 +96,9 @@ impl Choosing {
                 run.exists(steps, batch).await?.into_iter().map(|it| Some(it.into())).collect()
             }
             Choice::Test(predicate) => {
-                let test = |at| Ok(Some(predicate.test(&batch.items.get(at), &run.growth)?.into()));
-                (0..batch.len()).map(test).collect::<Done<_>>()?
+                let test = |at: usize, growth: &Growth| predicate.test(&batch.items.get(at), growth);
+                let fulfilled = run.tested(batch.len(), test).await?;
+                fulfilled.into_iter().map(|it| Some(it.into())).collect()
             }
             Choice::By(by) => run.by(by, batch).await?,
         };
@@ -109,15 +111,21 @@ impl Choosing {
         for (number, case) in self.cases.iter().enumerate() {
             // There may be tens of thousands of them.
             run.pace.rest(1 + batch.len() as u64).await?;
-            let tested = |test: &dyn Fn(&Value) -> Done<bool>| {
-                choices.iter().map(|choice| choice.as_ref().map_or(Ok(false), test)).collect::<Done<Vec<bool>>>()
-            };
             let fulfilled: Vec<bool> = match case {
-                Case::Equal(value) => tested(&|choice| {
-                    growth.work(units(choice, value))?;
-                    Ok(equals(choice, value))
-                })?,
-                Case::Test(predicate) => tested(&|choice| predicate.test(choice, &growth))?,
+                Case::Equal(value) => {
+                    let equals = |at: usize, growth: &Growth| match &choices[at] {
+                        Some(choice) => growth.work(units(choice, value)).map(|()| equals(choice, value)),
+                        None => Ok(false),
+                    };
+                    run.tested(choices.len(), equals).await?
+                }
+                Case::Test(predicate) => {
+                    let test = |at: usize, growth: &Growth| match &choices[at] {
+                        Some(choice) => predicate.test(choice, growth),
+                        None => Ok(false),
+                    };
+                    run.tested(choices.len(), test).await?
+                }
                 Case::Steps(steps) => {
                     let exists = run.exists(steps, &chosen).await?;
                     exists.into_iter().zip(&choices).map(|(exists, choice)| exists && choice.is_some()).collect()
@@ -394,8 +402,7 @@ impl Run {
             Until::Always => vec![true; batch.len()],
             Until::Times(times) => vec![rounds >= *times; batch.len()],
             Until::Test(predicate) => {
-                let test = |at| predicate.test(&batch.items.get(at), &self.growth);
-                (0..batch.len()).map(test).collect::<Done<_>>()?
+                self.tested(batch.len(), |at, growth| predicate.test(&batch.items.get(at), growth)).await?
             }
             Until::Steps(steps) => self.exists(steps, batch).await?,
         })

@@ -266,7 +266,7 @@ mod tests {
             for row in 0..rows {
                 assert_eq!(table.find(0..rows as usize, &conditions(row), usize::MAX).unwrap(), [row as usize]);
             }
-            growth.units()
+            growth.done()
         };
         let (few, many) = (work(2_000), work(20_000));
         assert!(many <= few * 11, "{few} units for 2,000 rows, {many} for 20,000");

@@ -40,6 +40,18 @@ use crate::{
 /// What the memory of operations is a multiple of: themselves, and the keys, lists and rows of the run that has them.
 const COPIES: u64 = 3;
 
+/// What a change takes before it is applied, besides its names and values: its operation, and places in tables.
+const CHANGE_BYTES: usize = 512;
+
+/// How many times the name of a vertex is there meanwhile: as such, in the operation, and where it is looked up.
+const NAME_COPIES: usize = 4;
+
+/// The same of a value: as it is given, as it is stored, and in the operation.
+const VALUE_COPIES: usize = 3;
+
+/// Bytes that are copied in the time of a unit of work.
+const UNIT_BYTES: usize = 32;
+
 /// What a query has changed and not committed yet.
 #[derive(Debug, Clone)]
 pub(super) struct Changes {
@@ -93,6 +105,15 @@ fn batch_of(operations: Vec<Operation>, logical_types: LogicalTypes) -> ChangeBa
 
 /// Properties that a vertex or an edge is to have, by name in the order in which they were given.
 pub(super) type NewValues = Vec<(Name, Option<Cardinality>, Value)>;
+
+fn bytes_of(values: &NewValues) -> usize {
+    values.iter().map(|(_, _, value)| size_of::<Name>() + value_bytes(value)).sum()
+}
+
+fn name_bytes(vertex: &VertexRef) -> usize {
+    let key = if let Key::String(key) = &vertex.key { key.len() } else { 0 };
+    vertex.label.len() + key
+}
 
 /// A vertex that is to be added.
 #[derive(Debug, Clone, Default)]
@@ -192,7 +213,9 @@ impl Run {
     ) -> Done<Batch> {
         let given = self.given(label, &batch).await?;
         let mut new = self.new_values(properties, &batch).await?;
-        batch.rows.iter().try_for_each(|row| super::reduce::copies(row.bulk).map(drop))?;
+        let bulks = batch.rows.iter().map(|row| super::reduce::copies(row.bulk));
+        let count = bulks.sum::<Done<usize>>()?;
+        self.growth.take(count.saturating_mul(size_of::<u32>() + size_of::<&NewVertex>()))?;
         let places: Vec<u32> =
             (0u32..).zip(&batch.rows).flat_map(|(at, row)| std::iter::repeat_n(at, row.bulk as usize)).collect();
         for (new, label) in new.iter_mut().zip(given) {
@@ -217,6 +240,8 @@ impl Run {
         let mut key_types: BTreeMap<Name, KeyType> = BTreeMap::new();
         let mut logical_types = LogicalTypes::default();
         for new in new {
+            let id_bytes = new.id.as_ref().map_or(0, value_bytes);
+            self.changes_one(id_bytes, &new.values).await?;
             let label: Name = new.label.clone().unwrap_or_else(|| "vertex".into());
             check_label(&label)?;
             let schema = self.snapshot.schema();
@@ -245,6 +270,13 @@ impl Run {
         let vertices = self.looked_up(&named).await?;
         let lost = || hoplake_engine::EngineError::Internal("a vertex that was added is not there".into());
         vertices.into_iter().map(|vertex| vertex.ok_or_else(|| lost().into())).collect()
+    }
+
+    /// Counts what it takes to change an element, before that is built.
+    async fn changes_one(&mut self, name_bytes: usize, values: &NewValues) -> Done<()> {
+        let bytes = CHANGE_BYTES + NAME_COPIES * name_bytes + VALUE_COPIES * bytes_of(values);
+        self.growth.take(bytes)?;
+        Ok(self.pace.rest(1 + (bytes / UNIT_BYTES) as u64).await?)
     }
 
     /// Whether there are vertices with some keys: of their labels, or of any label where the keys of the graph are unique. A query may
@@ -306,7 +338,10 @@ impl Run {
             if new.id.is_some() {
                 return Err(no_edge_ids());
             }
+            let bytes = size_of::<(u32, Name, VertexId, VertexId, NewValues)>() + bytes_of(&new.values);
             for _ in 0..super::reduce::copies(batch.rows[at].bulk)? {
+                self.growth.take(bytes)?;
+                self.pace.rest(1).await?;
                 rows.push(at as u32);
                 added.push((label.clone(), sources[at], targets[at], new.values.clone()));
             }
@@ -328,6 +363,8 @@ impl Run {
         let mut logical_types = LogicalTypes::default();
         for (label, source, target, values) in &new {
             check_label(label)?;
+            let ends = [source, target].into_iter().filter_map(|end| names.get(end));
+            self.changes_one(ends.map(name_bytes).sum(), values).await?;
             let (properties, _) = self.stored(Owner::Edge(label), values, &HashMap::new(), &mut logical_types)?;
             operations.push(Operation::EditEdge {
                 label: (&**label).into(),
@@ -422,6 +459,12 @@ impl Run {
         let mut operations = Vec::with_capacity(new.len());
         let mut logical_types = LogicalTypes::default();
         for (element, values) in &new {
+            let ends = match element {
+                Element::Vertex(vertex) => [Some(*vertex), None],
+                Element::Edge(edge) => [Some(edge.from), Some(edge.to)],
+            };
+            let ends = ends.into_iter().flatten().filter_map(|end| named.get(&end));
+            self.changes_one(ends.map(name_bytes).sum(), values).await?;
             match element {
                 Element::Vertex(vertex) => {
                     let vertex_name = name_of(vertex)?;

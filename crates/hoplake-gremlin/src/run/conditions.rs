@@ -56,7 +56,7 @@ pub(super) fn of(
     let mut left = Vec::new();
     for (name, predicate) in &found.properties {
         growth.work(1 + label.properties.len() as u64 / 8)?;
-        let of_engine = tests + size(predicate).tests <= TESTS_MAX && !is_computed(name);
+        let of_engine = tests + predicate.tests() <= TESTS_MAX && !is_computed(name);
         let property = label.properties.iter().find(|property| property.name == **name);
         let property = match property {
             Some(property) if of_engine => property,
@@ -66,13 +66,14 @@ pub(super) fn of(
                 continue;
             }
         };
-        let size = size(predicate);
-        growth.take(TEXT_COPIES * size.bytes)?;
+        let mut text_bytes = 0;
+        predicate.values(&mut |value| text_bytes += TEXT_COPIES * value_bytes(value));
+        growth.take(text_bytes)?;
         match reads(name, property, predicate) {
             Reads::Never => return Ok(Of::None),
             Reads::Exactly(part) => {
-                tests += size.tests;
-                bytes += TEXT_COPIES * size.bytes;
+                tests += predicate.tests();
+                bytes += text_bytes;
                 condition = Some(match condition {
                     Some(before) => before.and(part),
                     None => part,
@@ -86,7 +87,7 @@ pub(super) fn of(
 
 /// Whether vertices of a label may be among those that are sought: a guess, that costs little and may be wrong where one is.
 pub(super) fn is_possible(label: &VertexLabel, found: &Found, growth: &Growth) -> bool {
-    let is_small = |predicate: &&Arc<Predicate>| size(predicate).values <= GUESSED_MAX;
+    let is_small = |predicate: &&Arc<Predicate>| predicate.has_at_most(GUESSED_MAX);
     let of_label = found.labels.iter().filter(is_small).map(|predicate| &**predicate);
     fulfils(&label.name, of_label, growth).unwrap_or(true)
         && found.properties.iter().take(GUESSED_MAX).all(|(name, predicate)| {
@@ -107,23 +108,6 @@ pub(super) fn fulfils<'a>(
 ) -> Result<bool, GremlinError> {
     let label = Value::from(label);
     every(predicates, |predicate| predicate.test(&label, growth))
-}
-
-/// How large a predicate is.
-#[derive(Default)]
-struct Size {
-    tests: usize,
-    values: usize,
-    bytes: usize,
-}
-
-fn size(predicate: &Predicate) -> Size {
-    let mut size = Size { tests: predicate.tests(), ..Size::default() };
-    predicate.values(&mut |value| {
-        size.values += 1;
-        size.bytes += value_bytes(value);
-    });
-    size
 }
 
 fn reads(name: &Name, property: &Property, predicate: &Predicate) -> Reads {

@@ -23,6 +23,9 @@ use crate::{
     value::{Unread, UnreadProperty, Value, equals},
 };
 
+/// Equal traversers that `coin` draws for between two looks at the deadline.
+const DRAWN_AT_ONCE: usize = 1 << 13;
+
 impl Run {
     /// What a step makes of a batch.
     pub(super) async fn each(&mut self, kind: &StepKind, labels: &Labels, batch: Batch) -> Done<Batch> {
@@ -51,10 +54,12 @@ impl Run {
             StepKind::Has(By::Token(T::Id), predicate) => self.has_id(batch, predicate, labels).await,
             StepKind::Has(by, predicate) => {
                 let values = self.by(by, &batch).await?;
-                self.keep_tested(batch, labels, |at, growth| match &values[at] {
+                let test = |at: usize, growth: &Growth| match &values[at] {
                     Some(value) => predicate.test(value, growth),
                     None => Ok(false),
-                })
+                };
+                let kept = self.tested(batch.len(), test).await?;
+                self.keep(batch, labels, |at| kept[at])
             }
             StepKind::HasProperty(name) => {
                 let has = self.has_property(&batch, name).await?;
@@ -69,11 +74,11 @@ impl Run {
                 let firsts = self.child_of_values(steps, &batch, values).await?;
                 self.keep(batch, labels, |at| firsts[at])
             }
-            StepKind::HasKey(predicate) => self.keep_parts(batch, labels, T::Key, predicate),
-            StepKind::HasValue(predicate) => self.keep_parts(batch, labels, T::Value, predicate),
+            StepKind::HasKey(predicate) => self.keep_parts(batch, labels, T::Key, predicate).await,
+            StepKind::HasValue(predicate) => self.keep_parts(batch, labels, T::Value, predicate).await,
             StepKind::Is(predicate) => {
                 let predicate = self.predicate_with_elements(predicate).await?;
-                self.keep_values(batch, labels, |value, growth| predicate.test(value, growth))
+                self.keep_values(batch, labels, |value, growth| predicate.test(value, growth)).await
             }
             StepKind::WherePredicate(start, predicate, by) => {
                 let fulfilled = self.where_predicate(&batch, start.as_ref(), predicate, by).await?;
@@ -117,27 +122,33 @@ impl Run {
             }
             StepKind::EndAt(label) => {
                 let met = self.needed(label, "where", &batch).await?;
-                let items = batch.items.clone();
-                self.keep_tested(batch, labels, |at, growth| {
-                    let item = items.get(at);
+                let same = |at: usize, growth: &Growth| {
+                    let item = batch.items.get(at);
                     growth.work(units(&met[at], &item))?;
                     Ok(equals(&met[at], &item))
-                })
+                };
+                let kept = self.tested(batch.len(), same).await?;
+                self.keep(batch, labels, |at| kept[at])
             }
-            StepKind::Quantified(quantifier, predicate) => self.keep_values(batch, labels, |value, growth| {
-                let test = |item: &Value| predicate.test(item, growth);
-                match value {
-                    Value::List(items) | Value::Set(items) => quantified(*quantifier, items.iter(), test),
-                    Value::BulkSet(items) => quantified(*quantifier, items.iter().map(|(item, _)| item), test),
-                    Value::Path(path) => quantified(*quantifier, path.steps.iter().map(|(item, _)| item), test),
-                    _ => Ok(false),
+            StepKind::Quantified(quantifier, predicate) => {
+                let mut kept = Vec::with_capacity(batch.len());
+                for at in 0..batch.len() {
+                    kept.push(self.quantified(*quantifier, predicate, &batch.items.get(at)).await?);
                 }
-            }),
+                self.keep(batch, labels, |at| kept[at])
+            }
             StepKind::SimplePath(simple, part) => self.simple_path(batch, *simple, part, labels).await,
             StepKind::Coin(probability) => {
                 let mut batch = batch;
                 for row in &mut batch.rows {
-                    row.bulk = (0..copies(row.bulk)?).filter(|_| self.random.f64() < *probability).count() as u64;
+                    let (mut left, mut kept) = (copies(row.bulk)?, 0);
+                    while left > 0 {
+                        let drawn = left.min(DRAWN_AT_ONCE);
+                        kept += (0..drawn).filter(|_| self.random.f64() < *probability).count() as u64;
+                        left -= drawn;
+                        self.pace.rest(drawn as u64).await?;
+                    }
+                    row.bulk = kept;
                 }
                 let bulks: Vec<u64> = batch.rows.iter().map(|row| row.bulk).collect();
                 self.keep(batch, labels, |at| bulks[at] > 0)
@@ -343,36 +354,62 @@ impl Run {
         self.relabelled(kept, labels)
     }
 
-    /// Rows that fulfil something that is work to find out, and may fail.
-    fn keep_tested(
-        &mut self,
-        batch: Batch,
-        labels: &Labels,
-        test: impl Fn(usize, &Growth) -> Done<bool>,
-    ) -> Done<Batch> {
-        let kept: Vec<bool> = (0..batch.len()).map(|at| test(at, &self.growth)).collect::<Done<_>>()?;
-        self.keep(batch, labels, |at| kept[at])
+    /// For which rows a test is true that may be much work. Other queries have their turns between rows.
+    pub(super) async fn tested(&mut self, rows: usize, test: impl Fn(usize, &Growth) -> Done<bool>) -> Done<Vec<bool>> {
+        let growth = self.growth.clone();
+        let mut fulfilled = Vec::with_capacity(rows);
+        for at in 0..rows {
+            let before = growth.done();
+            fulfilled.push(test(at, &growth)?);
+            self.rest_since(before).await?;
+        }
+        Ok(fulfilled)
     }
 
-    fn keep_values(
+    /// Lets other queries run, if much work was done since.
+    pub(super) async fn rest_since(&mut self, before: u64) -> Done<()> {
+        Ok(self.pace.rest(1 + self.growth.done().wrapping_sub(before)).await?)
+    }
+
+    async fn keep_values(
         &mut self,
         batch: Batch,
         labels: &Labels,
         test: impl Fn(&Value, &Growth) -> Done<bool>,
     ) -> Done<Batch> {
-        let kept: Vec<bool> = match &batch.items {
-            Items::Values(values) => values.iter().map(|value| test(value, &self.growth)).collect::<Done<_>>()?,
-            items => (0..batch.len()).map(|at| test(&items.get(at), &self.growth)).collect::<Done<_>>()?,
+        let kept = match &batch.items {
+            Items::Values(values) => self.tested(values.len(), |at, growth| test(&values[at], growth)).await?,
+            items => self.tested(batch.len(), |at, growth| test(&items.get(at), growth)).await?,
         };
         self.keep(batch, labels, |at| kept[at])
     }
 
     /// The properties whose name, or value, fulfils a predicate.
-    fn keep_parts(&mut self, batch: Batch, labels: &Labels, part: T, predicate: &Predicate) -> Done<Batch> {
-        self.keep_values(batch, labels, |value, growth| match property_part(value, part) {
+    async fn keep_parts(&mut self, batch: Batch, labels: &Labels, part: T, predicate: &Predicate) -> Done<Batch> {
+        let test = |value: &Value, growth: &Growth| match property_part(value, part) {
             Some(part) => predicate.test(&part, growth),
             None => Ok(false),
-        })
+        };
+        self.keep_values(batch, labels, test).await
+    }
+
+    /// Whether all, some or none of the items of a collection fulfil a predicate.
+    async fn quantified(&mut self, quantifier: Quantifier, predicate: &Predicate, value: &Value) -> Done<bool> {
+        let items: Box<dyn Iterator<Item = &Value> + Send> = match value {
+            Value::List(items) | Value::Set(items) => Box::new(items.iter()),
+            Value::BulkSet(items) => Box::new(items.iter().map(|(item, _)| item)),
+            Value::Path(path) => Box::new(path.steps.iter().map(|(item, _)| item)),
+            _ => return Ok(false),
+        };
+        let sought = quantifier != Quantifier::All;
+        for item in items {
+            let before = self.growth.done();
+            if predicate.test(item, &self.growth)? == sought {
+                return Ok(quantifier == Quantifier::Any);
+            }
+            self.rest_since(before).await?;
+        }
+        Ok(quantifier != Quantifier::Any)
     }
 
     /// Another value for each; those without one go.
@@ -440,11 +477,11 @@ impl Run {
     async fn has(&mut self, batch: Batch, name: &Name, predicate: &Predicate, labels: &Labels) -> Done<Batch> {
         let batch = without_edge_properties(batch);
         let read = self.read(elements(&batch), Wanted::Named(std::slice::from_ref(name))).await?;
-        let fulfils = |at: usize| match has_properties(&batch, at)? {
-            Some(element) => predicate.test_any(&read.values(element, name), &self.growth),
+        let fulfils = |at: usize, growth: &Growth| match has_properties(&batch, at)? {
+            Some(element) => predicate.test_any(&read.values(element, name), growth),
             None => Ok(false),
         };
-        let kept: Vec<bool> = (0..batch.len()).map(fulfils).collect::<Done<_>>()?;
+        let kept = self.tested(batch.len(), fulfils).await?;
         self.keep(batch, labels, |at| kept[at])
     }
 
@@ -467,10 +504,12 @@ impl Run {
             }
         }
         let ids = self.by_token(T::Id, &batch).await?;
-        self.keep_tested(batch, labels, |at, growth| match &ids[at] {
+        let test = |at: usize, growth: &Growth| match &ids[at] {
             Some(id) => predicate.test(id, growth),
             None => Ok(false),
-        })
+        };
+        let kept = self.tested(batch.len(), test).await?;
+        self.keep(batch, labels, |at| kept[at])
     }
 
     async fn has_property(&mut self, batch: &Batch, name: &Name) -> Done<Vec<bool>> {
@@ -570,10 +609,12 @@ impl Run {
                 number += 1;
                 columns[number - 1][at].take().ok_or(())
             };
+            let before = growth.done();
             fulfilled.push(match predicate.map(&mut next) {
                 Ok(predicate) => spread(predicate, &growth)?.test(own, &growth)?,
                 Err(()) => false,
             });
+            self.rest_since(before).await?;
         }
         Ok(fulfilled)
     }
@@ -744,20 +785,6 @@ fn property_part(value: &Value, part: T) -> Option<Value> {
         Unread::Property(property) => Some(of(property, part)),
         _ => None,
     }
-}
-
-fn quantified<'a>(
-    quantifier: Quantifier,
-    items: impl Iterator<Item = &'a Value>,
-    test: impl Fn(&Value) -> Done<bool>,
-) -> Done<bool> {
-    let sought = quantifier != Quantifier::All;
-    for item in items {
-        if test(item)? == sought {
-            return Ok(quantifier == Quantifier::Any);
-        }
-    }
-    Ok(quantifier != Quantifier::Any)
 }
 
 /// A predicate in which a collection that was met under a label stands for its items.

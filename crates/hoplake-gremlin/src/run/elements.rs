@@ -25,6 +25,9 @@ use crate::{
 
 type Done<T> = Result<T, GremlinError>;
 
+/// What a key takes that is looked up: itself, its place in an order, and what is found.
+const SOUGHT_BYTES: usize = 96;
+
 /// Which properties are read.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Wanted<'a> {
@@ -261,6 +264,7 @@ impl Run {
         let schema = snapshot.schema();
         let mut keys: Vec<(LabelId, Key)> = Vec::new();
         let mut owners: Vec<usize> = Vec::new();
+        self.growth.take(ids.len() * size_of::<Vec<VertexId>>())?;
         let mut found: Vec<Vec<VertexId>> = vec![Vec::new(); ids.len()];
         for (at, id) in ids.iter().enumerate() {
             let id = match id {
@@ -273,6 +277,9 @@ impl Run {
                 }
                 id => id,
             };
+            let text_bytes = if let Value::Text(text) = id { text.len() } else { 0 };
+            self.growth.take(schema.vertex_labels.len() * (SOUGHT_BYTES + text_bytes))?;
+            self.pace.rest(1 + schema.vertex_labels.len() as u64).await?;
             let mut seek = |label: LabelId, key: Key| {
                 keys.push((label, key));
                 owners.push(at);

@@ -348,16 +348,14 @@ impl Scan {
                 let names: Vec<Name> = left.iter().map(|(name, _)| name.clone()).collect();
                 let elements = vertices.iter().map(|vertex| Element::Vertex(*vertex)).collect::<Vec<_>>();
                 let read = run.read(elements, Wanted::Named(&names)).await?;
-                let mut fulfilling = Vec::with_capacity(vertices.len());
-                for vertex in vertices {
-                    let test = |(name, predicate): &(Name, Arc<Predicate>)| {
-                        predicate.test_any(&read.values(Element::Vertex(vertex), name), &run.growth)
-                    };
-                    if every(&left, test)? {
-                        fulfilling.push(vertex);
-                    }
-                }
-                vertices = fulfilling;
+                let fulfils = |at: usize, growth: &Growth| {
+                    every(&left, |(name, predicate)| {
+                        predicate.test_any(&read.values(Element::Vertex(vertices[at]), name), growth)
+                    })
+                };
+                let fulfilled = run.tested(vertices.len(), fulfils).await?;
+                let mut fulfilled = fulfilled.into_iter();
+                vertices.retain(|_| fulfilled.next().is_some_and(|it| it));
             }
             let parents = vec![self.row as u32; vertices.len()];
             let Some(edge_labels) = &self.edges else {

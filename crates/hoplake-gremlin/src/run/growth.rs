@@ -55,8 +55,7 @@ struct Inner {
     /// Units since the deadline was last looked at.
     worked: AtomicU64,
     /// Units in all.
-    #[cfg(test)]
-    units: AtomicU64,
+    done: AtomicU64,
 }
 
 /// The beginning of a turn.
@@ -79,8 +78,7 @@ impl Growth {
             taken: zero(),
             floor: zero(),
             worked: zero(),
-            #[cfg(test)]
-            units: zero(),
+            done: zero(),
         })))
     }
 
@@ -107,8 +105,7 @@ impl Growth {
     /// # Errors
     /// A limit, if the query's time is over.
     pub(crate) fn work(&self, units: u64) -> Done<()> {
-        #[cfg(test)]
-        self.0.units.fetch_add(units, Relaxed);
+        self.0.done.fetch_add(units, Relaxed);
         let worked = self.0.worked.fetch_add(units, Relaxed).saturating_add(units);
         if worked >= PIECE_UNITS {
             self.0.worked.store(0, Relaxed);
@@ -118,9 +115,8 @@ impl Growth {
     }
 
     /// All work so far.
-    #[cfg(test)]
-    pub(super) fn units(&self) -> u64 {
-        self.0.units.load(Relaxed)
+    pub(super) fn done(&self) -> u64 {
+        self.0.done.load(Relaxed)
     }
 
     /// What was taken so far, for [`Self::at_least`].

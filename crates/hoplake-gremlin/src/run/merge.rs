@@ -70,9 +70,10 @@ impl Run {
         // A mistake in what is written is one whether something is found or not; one in what a traversal gives only if it is needed.
         if matches!(&merging.on_create, Some(MergeMap { map: Given::Value(_), .. })) {
             for at in 0..batch.len() {
-                let mark = growth.begin();
+                let (mark, worked) = (growth.begin(), growth.done());
                 drop(created(at)?);
                 growth.end(&mark)?;
+                self.rest_since(worked).await?;
             }
         }
         // One after the other if a match may change what is sought later.
@@ -80,6 +81,7 @@ impl Run {
         let length = if together { batch.len().max(1) } else { 1 };
         let steps: Vec<_> = (0..batch.len()).step_by(length).map(|at| at..at + length).collect();
         let (mut parents, mut items) = (Vec::new(), Vec::new());
+        let mut worked = growth.done();
         for range in steps {
             let mut found = Vec::with_capacity(range.len());
             let mut new: Vec<NewVertex> = Vec::new();
@@ -91,7 +93,8 @@ impl Run {
                 of_new.ask(of, &value)?;
             }
             for (at, known) in range.clone().zip(known) {
-                self.pace.rest(1).await?;
+                self.rest_since(worked).await?;
+                worked = growth.done();
                 if !known.is_empty() {
                     found.push(Found::There(known));
                     continue;
@@ -194,18 +197,20 @@ impl Run {
             elements.extend(vertices.iter().map(|vertex| Element::Vertex(*vertex)));
             let read = self.read(elements, Wanted::Named(&names)).await?;
             for (place, vertex) in vertices.iter().enumerate() {
-                self.pace.rest(1).await?;
+                let worked = growth.done();
                 for (name, values) in read.all(Element::Vertex(*vertex), &None) {
                     growth.work(1)?;
                     values.iter().try_for_each(|value| by_value.file(place, Of::Property(name), value))?;
                 }
+                self.rest_since(worked).await?;
             }
         }
         let mut all = growth.column(sought.len())?;
         for (sought, range) in sought.iter().zip(ranges) {
-            self.pace.rest(1).await?;
             let conditions: Vec<_> = sought.conditions().collect();
+            let worked = growth.done();
             let found = by_value.find(range, &conditions, usize::MAX)?;
+            self.rest_since(worked).await?;
             all.push(found.into_iter().map(|place| vertices[place]).collect());
         }
         Ok(all)

@@ -1,6 +1,6 @@
 //! Steps on a graph without elements: what many names take.
 
-use hoplake_engine::{OpenSettings, create};
+use hoplake_engine::{OpenSettings, change::Committer, create};
 use hoplake_storage::{MemoryBudget, QueryContext, ReadPool, ReadSettings, Reader, Store};
 
 use super::*;
@@ -17,7 +17,8 @@ async fn graph() -> Graph {
         Reader::new(Store::open("memory://gremlin-names").unwrap(), ReadPool::new(ReadSettings::default()).unwrap());
     create::create(&reader, &mut QueryContext::new().branch()).await.unwrap();
     let snapshot = Arc::new(Snapshot::open(reader, &OpenSettings::default()).await.unwrap());
-    Graph { snapshot, committer: None }
+    let committer = Some(Arc::new(Committer::new(snapshot.clone())));
+    Graph { snapshot, committer }
 }
 
 /// How many results a query has in some bytes besides those of its plan.
@@ -85,4 +86,32 @@ async fn names_and_modulators_count_as_steps_that_are_followed() {
         let growth = Growth::new(&QueryContext::new()).unwrap();
         assert_eq!(expected::left(&plan(&query), &snapshot, &growth), rest);
     }
+}
+
+/// What a step makes of one traverser that stands for many counts before it is made, and ends at the deadline.
+#[tokio::test]
+async fn many_equal_traversers_have_limits() {
+    let many = "g.inject(1).repeat(union(identity(), identity()).barrier()).times(20)";
+    for step in [".addV('a').count()", ".addV('a').property('x', 1).count()", ".as('a').addE('e').from('a').to('a')"] {
+        let error = count(&format!("{many}{step}"), 64 << 20).await.unwrap_err();
+        assert!(error.contains("bytes of memory") || step.contains("addE"), "{step}: {error}");
+    }
+    let text = "x".repeat(1 << 20);
+    let query = format!("g.inject(1).repeat(identity()).emit().times(200).addV('a').property('x', '{text}')");
+    assert!(count(&query, 64 << 20).await.unwrap_err().contains("bytes of memory"));
+    let context = QueryContext::new();
+    let transaction = Transaction::new(&graph().await);
+    let plan = plan(&format!("{many}.coin(0.5)"));
+    let mut results = Results::begin(&plan, transaction, Wanted::default(), context.branch()).unwrap();
+    context.give_time(Some(0));
+    assert!(results.next(1).await.unwrap_err().to_string().contains("0 ms"));
+}
+
+#[tokio::test]
+async fn ids_that_are_looked_up_count() {
+    let ids = "1, ".repeat(50_000);
+    let labels: String = (0..5).map(|number| format!("addV('a{number}').property(T.id, {number}).")).collect();
+    let query = format!("g.{labels}V({ids}1).count()");
+    assert!(count(&query, 16 << 20).await.unwrap_err().contains("bytes of memory"));
+    assert_eq!(count(&query, 512 << 20).await.unwrap(), 1);
 }

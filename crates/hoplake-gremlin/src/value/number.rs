@@ -100,10 +100,44 @@ pub fn exact(left: &Number, right: &Number) -> Ordering {
             (Number::Double(_) | Number::Float(_), Number::Double(_) | Number::Float(_)) => {
                 to_f64(left).partial_cmp(&to_f64(right))
             }
+            // A decimal of a small double has hundreds of digits.
+            (integer, Number::Double(float)) if Common::of(integer).bits <= 64 => {
+                Some(integer_with_float(to_i64(integer), *float))
+            }
+            (Number::Double(float), integer) if Common::of(integer).bits <= 64 => {
+                Some(integer_with_float(to_i64(integer), *float).reverse())
+            }
+            (integer, Number::Float(float)) if Common::of(integer).bits <= 64 => {
+                Some(integer_with_float(to_i64(integer), f64::from(*float)))
+            }
+            (Number::Float(float), integer) if Common::of(integer).bits <= 64 => {
+                Some(integer_with_float(to_i64(integer), f64::from(*float)).reverse())
+            }
             _ => Some(to_exact_decimal(left).cmp(&to_exact_decimal(right))),
         },
     }
     .expect("no operand is NaN")
+}
+
+/// Compares an integer with a finite float, neither of them rounded.
+fn integer_with_float(integer: i64, float: f64) -> Ordering {
+    const BEYOND: f64 = 9_223_372_036_854_775_808.0;
+    if float >= BEYOND {
+        return Ordering::Less;
+    }
+    if float < -BEYOND {
+        return Ordering::Greater;
+    }
+    let whole = float.trunc();
+    let fraction = float - whole;
+    let by_fraction = if fraction > 0.0 {
+        Ordering::Less
+    } else if fraction < 0.0 {
+        Ordering::Greater
+    } else {
+        Ordering::Equal
+    };
+    integer.cmp(&(whole as i64)).then(by_fraction)
 }
 
 fn rank(infinity: Option<Ordering>) -> Ordering {
@@ -186,5 +220,27 @@ fn to_exact_decimal(number: &Number) -> BigDecimal {
         Number::Float(number) => BigDecimal::from_f64(f64::from(*number)).unwrap_or_default(),
         Number::Double(number) => BigDecimal::from_f64(*number).unwrap_or_default(),
         other => to_big_decimal(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn integers_and_floats_compare_as_decimals(integer in prop_oneof![any::<i64>(), -9..9_i64, Just(1 << 53), Just(i64::MAX)], near in any::<bool>(), other: f64, by in -2..3_i64) {
+            let float = if near { integer.wrapping_add(by) as f64 + by as f64 / 4.0 } else { other };
+            prop_assume!(float.is_finite());
+            let [left, right] = [Number::Long(integer), Number::Double(float)];
+            let expected = to_exact_decimal(&left).cmp(&to_exact_decimal(&right));
+            prop_assert_eq!(exact(&left, &right), expected);
+            prop_assert_eq!(exact(&right, &left), expected.reverse());
+            let narrow = Number::Float(float as f32);
+            prop_assume!((float as f32).is_finite());
+            prop_assert_eq!(exact(&left, &narrow), to_exact_decimal(&left).cmp(&to_exact_decimal(&narrow)));
+        }
     }
 }

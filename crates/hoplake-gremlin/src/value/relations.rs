@@ -147,6 +147,8 @@ impl Relation for Orderability {
 }
 
 /// The place of a type in the order of all. Types that TinkerPop calls unknown come last, by name.
+///
+/// What can be compared has a place of its own, or the order would not be total: two maps that differ would both be at the place of an entry.
 fn place(value: &Value) -> u8 {
     match value {
         Value::Null => 0,
@@ -156,26 +158,27 @@ fn place(value: &Value) -> u8 {
         Value::Text(_) => 4,
         Value::Uuid(_) => 5,
         Value::Vertex(_) => 6,
-        Value::Edge(_) => 7,
-        Value::VertexProperty(_) => 8,
-        Value::Property(_) => 9,
-        Value::Path(_) => 10,
-        Value::Set(_) | Value::BulkSet(_) => 11,
-        Value::List(_) => 12,
-        Value::Map(_) | Value::Entry(_) => 13,
-        Value::Tree(_) => 14,
-        Value::Bytes(_) => 15,
-        Value::Char(_) => 16,
-        Value::Duration(_) => 17,
-        Value::Metrics(_) => 18,
-        Value::Token(_) => 19,
-        Value::Traverser(_) => 20,
-        Value::Graph(_) => 21,
+        Value::Edge(_) => 8,
+        Value::VertexProperty(_) => 10,
+        Value::Property(_) => 12,
+        Value::Path(_) => 14,
+        Value::Set(_) | Value::BulkSet(_) => 15,
+        Value::List(_) => 16,
+        Value::Map(_) => 17,
+        Value::Entry(_) => 18,
+        Value::Tree(_) => 19,
+        Value::Bytes(_) => 20,
+        Value::Char(_) => 21,
+        Value::Duration(_) => 22,
+        Value::Metrics(_) => 23,
+        Value::Token(_) => 24,
+        Value::Traverser(_) => 25,
+        Value::Graph(_) => 26,
         Value::Unread(element) => match **element {
-            Unread::Vertex(_) => 6,
-            Unread::Edge(_) => 7,
-            Unread::VertexProperty(_) => 8,
-            Unread::Property(_) => 9,
+            Unread::Vertex(_) => 7,
+            Unread::Edge(_) => 9,
+            Unread::VertexProperty(_) => 11,
+            Unread::Property(_) => 13,
         },
     }
 }

@@ -553,3 +553,17 @@ fn keys_tell_types_of_numbers_apart() {
     let numbers = [Value::from(1), Value::from(1_i64), Value::from(1.0), Value::from(0.0), Value::from(-0.0)];
     assert_eq!(numbers.iter().map(Key).collect::<HashSet<_>>().len(), 5);
 }
+
+/// Else a sort may panic: maps that differ would all be equal to an entry.
+#[test]
+fn the_order_is_total_over_values_that_are_alike() {
+    let map = |number: i32| Value::Map(vec![("a".into(), number.into())]);
+    let entry = |number: i32| Value::Entry(Box::new(("a".into(), number.into())));
+    let values = [map(1), map(2), entry(1), entry(2), Value::Set(vec![1.into()]), Value::List(vec![1.into()])];
+    for number in 0..values.len().pow(3) {
+        let [a, b, c] = [number % 6, number / 6 % 6, number / 36].map(|at| &values[at]);
+        if order(a, b).is_eq() {
+            assert_eq!(order(a, c), order(b, c), "{a:?}, {b:?} and {c:?}");
+        }
+    }
+}

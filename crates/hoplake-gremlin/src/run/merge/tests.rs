@@ -45,7 +45,7 @@ async fn run(
     loop {
         let next = results.next(1_000).await?;
         if next.is_empty() {
-            let units = results.run.growth.units();
+            let units = results.run.growth.done();
             *transaction = results.into_transaction();
             return Ok((all, [units, compared::count() - before]));
         }

@@ -6,8 +6,10 @@
 
 use std::collections::BTreeSet;
 
+use hoplake::Name;
+
 use crate::{
-    Cell, Change, Ends, FeedError, Images, Position, Row, RowChange, Settings, Transaction,
+    Cell, Change, Columns, Ends, FeedError, Images, Position, Row, RowChange, Settings, Transaction,
     applying::{Applying, Outcome},
     feed,
     fold::{Aside, render},
@@ -270,7 +272,7 @@ fn net(chain: &Chain<'_>) -> Option<RowChange> {
     let first = &letters[0].change;
     let last = &letters[letters.len() - 1].change;
     let moves = from != to;
-    // With other columns than the first had, the first says nothing that could be compared.
+    // With other columns than the first had, the first says nothing that could be compared, but for what the graph has it under.
     let is_same = first.columns == last.columns;
     let is_insert = matches!(first.images, Images::Insert(_));
     let before = match &first.images {
@@ -278,22 +280,38 @@ fn net(chain: &Chain<'_>) -> Option<RowChange> {
         // Its key is that of the row after.
         Images::Update { before, after } => before.clone().or_else(|| moves.then(|| after.clone())),
     };
+    let last_name = letters[letters.len() - 1].names.first().map(String::as_str);
+    let mut columns = last.columns.clone();
     let images = match &last.images {
         Images::Delete(_) if from.is_none() => return None,
-        Images::Delete(row) => Images::Delete(before.filter(|_| is_same).unwrap_or_else(|| row.clone())),
+        Images::Delete(row) => Images::Delete(match before {
+            Some(before) if is_same || *from != last_name => {
+                columns = first.columns.clone();
+                before
+            }
+            _ => row.clone(),
+        }),
         Images::Insert(after) | Images::Update { after, .. } => {
             let after = if is_same { filled(letters, after) } else { after.clone() };
             match is_insert {
                 true if from.is_none() => Images::Insert(after),
                 // It may be there already, and nobody says as what: a resnapshot reads a row that the graph has from before.
                 true if !moves => Images::Update { before: None, after },
-                _ => Images::Update { before: before.filter(|_| is_same), after },
+                _ if is_same => Images::Update { before, after },
+                _ if moves => Images::Update { before: before.map(|row| in_columns(&row, first, &columns)), after },
+                _ => Images::Update { before: None, after },
             }
         }
     };
     // If one of them did without, what it left undone has not been done.
     let checks_keys = letters.iter().all(|letter| letter.change.checks_keys);
-    Some(RowChange { columns: last.columns.clone(), images, checks_keys })
+    Some(RowChange { columns, images, checks_keys })
+}
+
+/// A row of a change as one of other columns of its table, by their names.
+fn in_columns(row: &Row, change: &RowChange, columns: &Columns) -> Row {
+    let place = |name: &Name| change.columns.names.iter().position(|other| other == name);
+    columns.names.iter().map(|name| place(name).map_or(Cell::Absent, |place| row[place].clone())).collect()
 }
 
 /// A row in which cells that the log did not repeat are those of the change before.
@@ -315,7 +333,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::{Columns, TableName};
+    use crate::TableName;
 
     fn row((id, name): (i64, &str)) -> Row {
         [Value::Int64(id), name.into()].map(Cell::Value).into()
@@ -373,6 +391,32 @@ mod tests {
         assert_eq!(images(&[letter(None, Some(unread)), letter(Some(unread), None)]), [of(Some(unread), None)]);
         let moved = Images::Update { before: Some(row(unread)), after: row((6, "Ann")) };
         assert_eq!(images(&[letter(None, Some(unread)), letter(Some(unread), Some((6, "Ann")))]), [moved]);
+    }
+
+    /// A column was added meanwhile. What the graph has is under the first name.
+    #[test]
+    fn a_row_that_moved_before_its_table_changed_is_the_one_of_before() {
+        let wider = |letter: Letter| {
+            let names = ["id", "name", "more"].map(Into::into).to_vec();
+            let columns = Columns { table: letter.table.clone(), names, kinds: vec![None; 3] };
+            let more = |row: &Row| -> Row { row.iter().cloned().chain([Cell::Value("new".into())]).collect() };
+            let images = match &letter.change.images {
+                Images::Insert(row) => Images::Insert(more(row)),
+                Images::Delete(row) => Images::Delete(more(row)),
+                Images::Update { before, after } => {
+                    Images::Update { before: before.as_ref().map(more), after: more(after) }
+                }
+            };
+            Letter { change: RowChange::new(Arc::new(columns), images), ..letter }
+        };
+        let moved = letter(Some((5, "Ann")), Some((6, "?")));
+        let deleted = changes_of(&[moved.clone(), wider(letter(Some((6, "?")), None))]);
+        assert_eq!(deleted, [RowChange::new(moved.change.columns.clone(), Images::Delete(row((5, "Ann"))))]);
+        let corrected = wider(letter(Some((6, "?")), Some((6, "Ann"))));
+        let Images::Update { after, .. } = &corrected.change.images else { unreachable!() };
+        let before: Row = [5_i64.into(), "Ann".into()].map(Cell::Value).into_iter().chain([Cell::Absent]).collect();
+        let images = Images::Update { before: Some(before), after: after.clone() };
+        assert_eq!(changes_of(&[moved, corrected.clone()]), [RowChange::new(corrected.change.columns.clone(), images)]);
     }
 
     #[test]

@@ -35,8 +35,9 @@ const STATE_BYTES: usize = 64;
 /// Bytes that are read between two looks at the deadline. Each may have to look at the whole program, which takes milliseconds at most.
 const PIECE_BYTES: usize = 64;
 
-/// States times bytes from which on a search may take milliseconds, and must not hold up other queries.
-const LONG: usize = 1 << 18;
+/// States times bytes from which on a search may take 20 ms, and must not hold up other queries. Usually it takes much less: to have others
+/// run meanwhile is worth it for long texts alone.
+const LONG: usize = 1 << 22;
 
 /// States times bytes that may be looked at without a look at the deadline: some 100 ms.
 const STATES_TIMES_BYTES_MAX: usize = 1 << 24;

@@ -370,16 +370,20 @@ pub(super) fn sort(
 
 /// Sorts parts, and then larger ones, of which it finds that they consist of some that are sorted: between them it looks at the deadline.
 fn sort_in_parts(places: &mut [u32], each: u64, compare: impl Fn(u32, u32) -> Ordering, growth: &Growth) -> Done<()> {
-    let mut length = usize::try_from(PIECE_UNITS / (16 * each)).unwrap_or(0).max(2);
+    let mut length = usize::try_from(PIECE_UNITS / each).unwrap_or(0).max(2);
+    let mut sorted = 1;
     loop {
         for part in places.chunks_mut(length) {
+            if sorted > 1 && part.get(sorted).is_none_or(|next| compare(part[sorted - 1], *next).is_le()) {
+                continue;
+            }
             growth.work(each * part.len() as u64 * u64::from(length.min(1 << 11).ilog2()))?;
             part.sort_by(|a, b| compare(*a, *b));
         }
         if length >= places.len() {
             return Ok(());
         }
-        length *= 2;
+        (sorted, length) = (length, 2 * length);
     }
 }
 

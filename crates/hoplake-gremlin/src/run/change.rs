@@ -235,6 +235,8 @@ impl Run {
 
     /// Adds vertices, and returns them.
     pub(super) async fn added_vertices(&mut self, new: &[&NewVertex]) -> Done<Vec<VertexId>> {
+        // Until the operations are applied, which counts them anew.
+        let mark = self.growth.begin();
         let mut named = Vec::with_capacity(new.len());
         let mut operations = Vec::with_capacity(new.len());
         let mut key_types: BTreeMap<Name, KeyType> = BTreeMap::new();
@@ -266,6 +268,7 @@ impl Run {
                 return Err(GremlinError::wrong_type(format!("Vertex with id already exists: {}", vertex.key)));
             }
         }
+        self.growth.end(&mark)?;
         self.apply(operations, logical_types).await?;
         let vertices = self.looked_up(&named).await?;
         let lost = || hoplake_engine::EngineError::Internal("a vertex that was added is not there".into());
@@ -359,6 +362,7 @@ impl Run {
     ) -> Done<Vec<Neighbour>> {
         let names = self.names_of(new.iter().flat_map(|(_, source, target, _)| [*source, *target])).await?;
         let named = |vertex: &VertexId| names.get(vertex).cloned().ok_or_else(|| gone("the vertex of an edge"));
+        let mark = self.growth.begin();
         let mut operations = Vec::with_capacity(new.len());
         let mut logical_types = LogicalTypes::default();
         for (label, source, target, values) in &new {
@@ -375,6 +379,7 @@ impl Run {
                 replace: true,
             });
         }
+        self.growth.end(&mark)?;
         self.apply(operations, logical_types).await?;
         // The new ones are the last between their vertices.
         let hop = Hop {
@@ -456,6 +461,7 @@ impl Run {
         let name_of = |vertex: &VertexId| named.get(vertex).cloned().ok_or_else(|| gone("the vertex"));
         // Values that were set for the same element just now count as those before.
         let mut known: HashMap<(VertexId, Name), Vec<Value>> = HashMap::new();
+        let mark = self.growth.begin();
         let mut operations = Vec::with_capacity(new.len());
         let mut logical_types = LogicalTypes::default();
         for (element, values) in &new {
@@ -497,6 +503,7 @@ impl Run {
                 }
             }
         }
+        self.growth.end(&mark)?;
         self.apply(operations, logical_types).await
     }
 

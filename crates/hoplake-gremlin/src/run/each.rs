@@ -404,10 +404,11 @@ impl Run {
         let sought = quantifier != Quantifier::All;
         for item in items {
             let before = self.growth.done();
-            if predicate.test(item, &self.growth)? == sought {
+            let is_sought = predicate.test(item, &self.growth)? == sought;
+            self.rest_since(before).await?;
+            if is_sought {
                 return Ok(quantifier == Quantifier::Any);
             }
-            self.rest_since(before).await?;
         }
         Ok(quantifier != Quantifier::Any)
     }

@@ -264,7 +264,8 @@ impl Run {
         let schema = snapshot.schema();
         let mut keys: Vec<(LabelId, Key)> = Vec::new();
         let mut owners: Vec<usize> = Vec::new();
-        self.growth.take(ids.len() * size_of::<Vec<VertexId>>())?;
+        let growth = self.growth.clone();
+        growth.take(ids.len() * size_of::<Vec<VertexId>>())?;
         let mut found: Vec<Vec<VertexId>> = vec![Vec::new(); ids.len()];
         for (at, id) in ids.iter().enumerate() {
             let id = match id {
@@ -277,12 +278,12 @@ impl Run {
                 }
                 id => id,
             };
-            let text_bytes = if let Value::Text(text) = id { text.len() } else { 0 };
-            self.growth.take(schema.vertex_labels.len() * (SOUGHT_BYTES + text_bytes))?;
-            self.pace.rest(1 + schema.vertex_labels.len() as u64).await?;
             let mut seek = |label: LabelId, key: Key| {
+                let bytes = if let Key::String(text) = &key { text.len() } else { 0 };
+                growth.take(SOUGHT_BYTES + bytes)?;
                 keys.push((label, key));
                 owners.push(at);
+                Ok::<_, GremlinError>(())
             };
             let labels = || (0u16..).map(LabelId).zip(&schema.vertex_labels);
             match id {
@@ -291,23 +292,29 @@ impl Run {
                         && let Some(number) = schema.label_id(&label)
                         && let Some(key) = schema.label(number).and_then(|label| Key::parse(key, label.key_type))
                     {
-                        seek(number, key);
+                        seek(number, key)?;
                     }
                     // As text, a key may be of either type.
-                    let keys = labels().filter_map(|(number, label)| Some((number, Key::parse(text, label.key_type)?)));
-                    keys.collect::<Vec<_>>().into_iter().for_each(|(number, key)| seek(number, key));
+                    for (number, label) in labels() {
+                        if let Some(key) = Key::parse(text, label.key_type) {
+                            seek(number, key)?;
+                        }
+                    }
                 }
-                Value::Uuid(uuid) => labels()
-                    .filter(|(_, label)| label.key_type == KeyType::String)
-                    .for_each(|(number, _)| seek(number, Key::String(uuid.to_string()))),
+                Value::Uuid(uuid) => {
+                    for (number, _) in labels().filter(|(_, label)| label.key_type == KeyType::String) {
+                        seek(number, Key::String(uuid.to_string()))?;
+                    }
+                }
                 Value::Number(number) => {
                     let Some(key) = whole(number) else { continue };
-                    labels()
-                        .filter(|(_, label)| label.key_type == KeyType::Int64)
-                        .for_each(|(number, _)| seek(number, Key::Int64(key)));
+                    for (number, _) in labels().filter(|(_, label)| label.key_type == KeyType::Int64) {
+                        seek(number, Key::Int64(key))?;
+                    }
                 }
-                _ => {}
+                _ => continue,
             }
+            self.pace.rest(1 + schema.vertex_labels.len() as u64).await?;
         }
         if keys.is_empty() {
             return Ok(found);

@@ -295,7 +295,7 @@ fn net(chain: &Chain<'_>) -> Option<RowChange> {
             let after = if is_same { filled(letters, after) } else { after.clone() };
             match is_insert {
                 true if from.is_none() => Images::Insert(after),
-                // It may be there already, and nobody says as what: a resnapshot reads a row that the graph has from before.
+                // The graph may have it from before the resnapshot, with other values.
                 true if !moves => Images::Update { before: None, after },
                 _ if is_same => Images::Update { before, after },
                 _ if moves => Images::Update { before: before.map(|row| in_columns(&row, first, &columns)), after },

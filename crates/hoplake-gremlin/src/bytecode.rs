@@ -267,7 +267,7 @@ pub(crate) fn bulk_set(items: Vec<(Value, u64)>) -> Result<Value, NotAValue> {
     }
 }
 
-/// Keeps the place of the first and the entry of the last of those with one key. `work` is told before how many values are hashed.
+/// Keeps the place of the first and the entry of the last of those with one key. `work` gets the number of values first, before they are hashed.
 ///
 /// # Errors
 /// [`NotAValue::TooDeep`]; what `work` fails with.

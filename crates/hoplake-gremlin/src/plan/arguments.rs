@@ -416,7 +416,7 @@ mod tests {
             let begin = format!("`{step}` has 10001 ");
             assert!(error.starts_with(&begin) && error.contains("10000 is the most: split"), "{step}: {error}");
         }
-        // What is no longer than the query, and looked up once for each traverser.
+        // Properties are looked up in a table, so they need no bound.
         planned(&format!("g.addV('a'){}", ".property('x', 1)".repeat(STEP_NAMES_MAX + 1))).unwrap();
     }
 }

@@ -8,7 +8,7 @@ use super::pattern::Pattern;
 use crate::{
     error::GremlinError,
     literal::Number,
-    run::{Growth, value_bytes},
+    run::{Growth, units_of, value_bytes},
     script::Test,
     tokens::{GType, Token},
     value::{Unread, Value, compare, equals},
@@ -18,9 +18,6 @@ type Done<T> = Result<T, GremlinError>;
 
 /// Values of `within` that are compared between two looks at how long it takes.
 const PIECE_VALUES: usize = 64;
-
-/// Bytes that are compared in the time of a unit of work.
-const UNIT_BYTES: usize = 32;
 
 /// A test of a value.
 #[derive(Debug, Clone, PartialEq)]
@@ -164,14 +161,14 @@ fn is_within(value: &Value, values: &[Value], growth: &Growth) -> Done<bool> {
     })
 }
 
-/// The work of comparing two values. Those of two types are told apart at once.
+/// The work of comparing two values. Two types differ, whatever the values are.
 pub(crate) fn units(value: &Value, other: &Value) -> u64 {
     let are_sets = matches!((value, other), (Value::Set(_), Value::BulkSet(_)) | (Value::BulkSet(_), Value::Set(_)));
     let bytes = match are_sets || mem::discriminant(value) == mem::discriminant(other) {
         true => value_bytes(value).saturating_add(value_bytes(other)),
         false => 0,
     };
-    1 + (bytes / UNIT_BYTES) as u64
+    units_of(bytes)
 }
 
 /// Whether a test that may fail is true of all; after the first that is not, none is asked.

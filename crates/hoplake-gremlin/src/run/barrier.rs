@@ -8,7 +8,7 @@ use super::{
     Done, Run,
     batch::{Batch, value_bytes},
     by::is_element,
-    growth::Growth,
+    growth::{Growth, units_of},
     paths::Labels,
     pipe::{Frames, of_frames, slots},
     reduce::{OwnedKey, copies, operate, plant},
@@ -20,9 +20,6 @@ use crate::{
     tokens::{Operator, Order},
     value::{Tree, Value, order},
 };
-
-/// Bytes that are compared in the time of a unit of work.
-const UNIT_BYTES: u64 = 32;
 
 /// Units of work from which on a sort may take milliseconds, and must not hold up other queries.
 const LONG: u64 = 1 << 16;
@@ -359,7 +356,7 @@ pub(super) fn sort(
             let run = &mut places[run];
             let bytes: usize = run.iter().map(|place| value_bytes(&keys[*place as usize])).sum();
             // What a comparison takes on average.
-            let each = 1 + (bytes / run.len()) as u64 / UNIT_BYTES;
+            let each = units_of(bytes / run.len());
             block_in_place_if(each * run.len() as u64 > LONG, || sort_in_parts(run, each, compare, growth))?;
             next.extend(runs(run, begin, |a, b| compare(a, b).is_eq()));
         }
@@ -447,7 +444,7 @@ mod tests {
         }
     }
 
-    /// So many that they are sorted in parts; and keys that are large.
+    /// Many rows, which are sorted in parts, and large keys.
     #[test]
     fn many_rows_are_sorted_in_parts() {
         let mut random = fastrand::Rng::with_seed(8);

@@ -9,7 +9,11 @@ use std::{borrow::Cow, collections::HashMap, ops::Range};
 
 use foldhash::fast::RandomState;
 
-use super::{Done, batch::value_bytes, growth::Growth};
+use super::{
+    Done,
+    batch::value_bytes,
+    growth::{Growth, units_of},
+};
 use crate::{
     plan::Name,
     value::{
@@ -21,9 +25,6 @@ use crate::{
 
 /// What an entry of a table takes, with its share of the room of the table.
 const ENTRY_BYTES: usize = 96;
-
-/// Bytes that are compared in a unit of work.
-const UNIT_BYTES: usize = 32;
 
 /// What a value is of something.
 #[derive(Debug, Clone, Copy)]
@@ -202,7 +203,7 @@ fn first_of(lists: &mut [&[u32]]) -> Option<u32> {
 }
 
 fn units(value: &Value) -> u64 {
-    1 + (value_bytes(value) / UNIT_BYTES) as u64
+    units_of(value_bytes(value))
 }
 
 #[cfg(test)]

@@ -25,6 +25,7 @@ use super::{
     batch::{Batch, Element, Items, value_bytes},
     by::kind_of,
     elements::Wanted,
+    growth::units_of,
     kept::distinct,
     paths::Labels,
     stored::{Owner, to_stored},
@@ -48,9 +49,6 @@ const NAME_COPIES: usize = 4;
 
 /// The same of a value: as it is given, as it is stored, and in the operation.
 const VALUE_COPIES: usize = 3;
-
-/// Bytes that are copied in the time of a unit of work.
-const UNIT_BYTES: usize = 32;
 
 /// What a query has changed and not committed yet.
 #[derive(Debug, Clone)]
@@ -235,7 +233,7 @@ impl Run {
 
     /// Adds vertices, and returns them.
     pub(super) async fn added_vertices(&mut self, new: &[&NewVertex]) -> Done<Vec<VertexId>> {
-        // Until the operations are applied, which counts them anew.
+        // Until the operations are applied, which counts them again.
         let mark = self.growth.begin();
         let mut named = Vec::with_capacity(new.len());
         let mut operations = Vec::with_capacity(new.len());
@@ -279,7 +277,7 @@ impl Run {
     async fn changes_one(&mut self, name_bytes: usize, values: &NewValues) -> Done<()> {
         let bytes = CHANGE_BYTES + NAME_COPIES * name_bytes + VALUE_COPIES * bytes_of(values);
         self.growth.take(bytes)?;
-        Ok(self.pace.rest(1 + (bytes / UNIT_BYTES) as u64).await?)
+        Ok(self.pace.rest(units_of(bytes)).await?)
     }
 
     /// Whether there are vertices with some keys: of their labels, or of any label where the keys of the graph are unique. A query may

@@ -8,7 +8,7 @@ use super::{
     branch::restored,
     by::{column_of, kind_of},
     elements::Wanted,
-    growth::Growth,
+    growth::{Growth, units_of},
     maps::has_properties,
     paths::{Labels, PathTree},
     pipe::Frames,
@@ -427,7 +427,7 @@ impl Run {
             let bytes = value.as_ref().map_or(0, value_bytes);
             self.growth.at_least(before, bytes)?;
             values.push(value);
-            self.pace.rest(1 + bytes as u64 / ROW_UNIT_BYTES).await?;
+            self.pace.rest(units_of(bytes)).await?;
         }
         self.mapped_if(&batch, values, labels)
     }
@@ -817,9 +817,6 @@ fn items_in(collection: Value, growth: &Growth) -> Done<Vec<Value>> {
         )),
     })
 }
-
-/// Bytes of a value that are built in the time of a unit of work.
-pub(super) const ROW_UNIT_BYTES: u64 = 32;
 
 /// What an item takes that `unfold` gives, besides its value: a parent, a number, and a row.
 const ITEM_BYTES: usize = size_of::<Value>() + 2 * size_of::<u64>() + size_of::<super::batch::Row>();

@@ -30,7 +30,12 @@ use crate::{error::GremlinError, value::Value};
 const AHEAD_BYTES: u64 = 256 << 10;
 
 /// Bytes that are copied or compared in the time of a unit of work.
-const UNIT_BYTES: u64 = 32;
+const UNIT_BYTES: usize = 32;
+
+/// The work of copying or comparing bytes.
+pub(crate) fn units_of(bytes: usize) -> u64 {
+    1 + (bytes / UNIT_BYTES) as u64
+}
 
 /// More than any budget has: sums of such sizes do not overflow.
 const ENDLESS: u64 = 1 << 56;
@@ -97,7 +102,7 @@ impl Growth {
             }
             self.0.held.store(hold.bytes(), Relaxed);
         }
-        self.work(bytes / UNIT_BYTES)
+        self.work(bytes / UNIT_BYTES as u64)
     }
 
     /// Notes work, and looks at the deadline after each piece of it.
@@ -219,7 +224,7 @@ impl Growth {
         // In pieces: a large value is copied for seconds.
         let mut copies = Vec::with_capacity(count);
         for _ in 0..count {
-            self.work(1 + bytes as u64 / UNIT_BYTES)?;
+            self.work(units_of(bytes))?;
             copies.push(one.clone());
         }
         Ok(copies)
@@ -271,7 +276,7 @@ impl TextBuilder<'_> {
     /// As [`Growth::take`].
     pub(super) fn push(&mut self, more: &str) -> Done<()> {
         self.reserve(more.len())?;
-        self.growth.work(more.len() as u64 / UNIT_BYTES)?;
+        self.growth.work(units_of(more.len()))?;
         self.text.push_str(more);
         Ok(())
     }

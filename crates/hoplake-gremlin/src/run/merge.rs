@@ -20,7 +20,7 @@ use super::{
     change::{NewValues, NewVertex},
     elements::Wanted,
     expand::hop_along,
-    growth::Growth,
+    growth::{Growth, units_of},
     kept::distinct,
     paths::Labels,
 };
@@ -40,9 +40,6 @@ struct Sought {
     target: Option<Value>,
     values: NewValues,
 }
-
-/// Bytes that are compared in a unit of work.
-const UNIT_BYTES: u64 = 32;
 
 /// Entries of a map.
 type Entries = Vec<(Value, Value)>;
@@ -490,7 +487,7 @@ impl Sought {
         let by_name: HashMap<&str, &Vec<Value>> = properties.iter().map(|(name, values)| (*name, values)).collect();
         for (name, _, value) in &self.values {
             let known = by_name.get(&**name).map_or(&[][..], |values| values);
-            growth.work(1 + known.iter().map(value_bytes).sum::<usize>() as u64 / UNIT_BYTES)?;
+            growth.work(units_of(known.iter().map(value_bytes).sum()))?;
             if !known.iter().any(|known| equals(known, value)) {
                 return Ok(false);
             }

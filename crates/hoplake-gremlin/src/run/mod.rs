@@ -49,7 +49,7 @@ use hoplake_format::PreparedQueries;
 use hoplake_storage::{Branch, MemoryHold, Pace};
 
 pub use self::batch::value_bytes;
-pub(crate) use self::growth::Growth;
+pub(crate) use self::growth::{Growth, units_of};
 use self::{
     batch::{Batch, Items},
     change::Changes,

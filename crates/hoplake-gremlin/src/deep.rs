@@ -4,6 +4,7 @@
 //! has two megabytes. So both lowering and running go on on a new stack where the old one ends.
 
 use std::{
+    cell::Cell,
     future::Future,
     pin::Pin,
     task::{Context, Poll},
@@ -32,9 +33,17 @@ impl<F: Future + Unpin> Future for Deep<F> {
     }
 }
 
-/// Does long work, such as that of reading a text of a megabyte, without holding up the tasks that share the thread.
+thread_local! {
+    static IS_WORKER: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Says that this thread is one of a runtime of tokio with several threads, which can do without it for a while. A runtime calls it as
+/// its `on_thread_start`. It has to be said because it cannot be asked: in a `LocalSet` tokio panics where it does not elsewhere.
+pub fn mark_worker_thread() {
+    IS_WORKER.set(true);
+}
+
+/// Does long work, such as that of reading a text of a megabyte. On a [worker thread](mark_worker_thread) it does not hold up other tasks.
 pub fn block_in_place_if<T>(is_long: bool, work: impl FnOnce() -> T) -> T {
-    use tokio::runtime::{Handle, RuntimeFlavor};
-    let has_others = || Handle::try_current().is_ok_and(|it| it.runtime_flavor() == RuntimeFlavor::MultiThread);
-    if is_long && has_others() { tokio::task::block_in_place(work) } else { work() }
+    if is_long && IS_WORKER.get() { tokio::task::block_in_place(work) } else { work() }
 }

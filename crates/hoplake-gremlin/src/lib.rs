@@ -30,4 +30,4 @@ pub mod text;
 pub mod tokens;
 pub mod value;
 
-pub use deep::block_in_place_if;
+pub use deep::{block_in_place_if, mark_worker_thread};

@@ -7,6 +7,7 @@
 
 use std::{future::Future, io};
 
+use hoplake::gremlin::mark_worker_thread;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio_util::task::AbortOnDropHandle;
 
@@ -20,7 +21,12 @@ impl Workers {
     /// # Errors
     /// The system's, if it has none left.
     pub(crate) fn new(name: &str, threads: usize) -> io::Result<Self> {
-        let runtime = Builder::new_multi_thread().worker_threads(threads).thread_name(name).enable_all().build()?;
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(threads)
+            .thread_name(name)
+            .on_thread_start(mark_worker_thread)
+            .enable_all()
+            .build()?;
         // A handle works without the runtime, which `drop` takes out; a task that begins after that is cancelled at once.
         let handle = runtime.handle().clone();
         Ok(Self(Some(runtime), handle))

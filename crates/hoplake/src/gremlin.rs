@@ -26,7 +26,7 @@
 
 use hoplake_engine::change::Committed;
 pub use hoplake_gremlin::{
-    block_in_place_if, bytecode, graphbinary, graphson, literal, message, moment,
+    block_in_place_if, bytecode, graphbinary, graphson, literal, mark_worker_thread, message, moment,
     plan::{Names, Plan, STEPS},
     prepared::{Named, call, signature},
     run::{Wanted, value_bytes},

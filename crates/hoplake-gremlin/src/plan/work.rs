@@ -32,6 +32,9 @@ const VALUE_COPIES: u64 = 2;
 /// What the program of a regular expression may take: that of `\w{100}` takes 1.8 MB.
 const PROGRAM_BYTES: [usize; 3] = [64 << 10, 1 << 20, 10 << 20];
 
+/// Small regular expressions of a plan that are compiled without giving up the thread. One takes up to a few milliseconds.
+const PATTERNS_IN_PLACE: usize = 2;
+
 /// Units of work that a step is.
 const STEP_UNITS: u64 = 16;
 
@@ -44,13 +47,15 @@ pub(super) struct Work {
     context: QueryContext,
     hold: MemoryHold,
     pace: Pace,
+    /// Regular expressions that were compiled.
+    patterns: usize,
     /// Why there is no more of it.
     failure: Option<GremlinError>,
 }
 
 impl Work {
     pub(super) fn new(context: &QueryContext) -> Result<Self, GremlinError> {
-        Ok(Self { context: context.clone(), hold: context.hold(0)?, pace: context.pace(), failure: None })
+        Ok(Self { context: context.clone(), hold: context.hold(0)?, pace: context.pace(), patterns: 0, failure: None })
     }
 
     /// Brings the deadline forward.
@@ -90,6 +95,8 @@ impl Work {
                 pattern::LENGTH_MAX
             )));
         }
+        self.patterns += 1;
+        let has_many = self.patterns > PATTERNS_IN_PLACE;
         let before = self.hold.bytes();
         let wrong =
             |why: &str| GremlinError::invalid(format!("{text:?} is not a regular expression that is supported: {why}"));
@@ -99,7 +106,7 @@ impl Work {
             self.pace.check(PIECE_UNITS)?;
             let hold = |taken: usize| Ok(self.context.resize(&mut self.hold, before + taken as u64)?);
             let compile = || Pattern::compile(text, bytes, hold);
-            match block_in_place_if(bytes > PROGRAM_BYTES[0], compile)? {
+            match block_in_place_if(has_many || bytes > PROGRAM_BYTES[0], compile)? {
                 Ok(pattern) => return Ok(pattern),
                 Err(Failure::Wrong(why)) => return Err(wrong(&why)),
                 Err(Failure::TooLarge) => {}

@@ -243,10 +243,13 @@ impl Conversation {
             Ok(hold) => hold,
             Err(full) => {
                 // Nothing is decoded but who asks.
-                let refused = decode(bytes.len(), || head(&bytes, is_text))
-                    .map(|(id, encoding)| (refusal(id, &no_memory(full, decoded)), encoding));
-                let answer =
-                    refused.map_or_else(|wrong| malformed(&wrong), |(refusal, encoding)| outgoing(&refusal, encoding));
+                let own = bytes.clone();
+                let asking = self.service.workers.begin(async move { decode(own.len(), || head(&own, is_text)) });
+                let answer = match asking.await {
+                    Ok(Ok((id, encoding))) => outgoing(&refusal(id, &no_memory(full, decoded)), encoding),
+                    Ok(Err(wrong)) => malformed(&wrong),
+                    Err(error) => return decoding_broke_off(&error),
+                };
                 self.last = Some((bytes, arrived));
                 return self.say(answer).await;
             }
@@ -264,10 +267,7 @@ impl Conversation {
         let (request, encoding) = match outcome {
             Ok(Ok(read)) => read,
             Ok(Err(wrong)) => return self.say(malformed(&wrong)).await,
-            Err(error) => {
-                Failure::broken_off("the decoding of a request", &error);
-                return Break(Some((CloseCode::Error, "a mistake in Hoplake")));
-            }
+            Err(error) => return decoding_broke_off(&error),
         };
         self.asked(Asked { request, encoding, hold: Some(hold) }, len, visit).await
     }
@@ -446,6 +446,12 @@ impl Conversation {
         }
         Continue(())
     }
+}
+
+/// Decoding panicked: nobody knows who asked.
+fn decoding_broke_off(error: &JoinError) -> ControlFlow<Goodbye> {
+    Failure::broken_off("the decoding of a request", error);
+    Break(Some((CloseCode::Error, "a mistake in Hoplake")))
 }
 
 /// Waits for something to leave, as long as the client takes some of it within `patience`. Until then nothing more is read from the

@@ -371,6 +371,27 @@ async fn a_loop_without_end_ends_at_its_limits() {
     }
 }
 
+/// Long work may be anywhere that a future may be, also where tokio does not let it give up its thread.
+#[tokio::test(flavor = "multi_thread")]
+async fn long_queries_run_in_a_local_set() {
+    let graph = empty("memory://gremlin-local").await;
+    let text = "a".repeat(50_000);
+    let run = async move {
+        for query in [
+            format!("g.inject('{text}').filter(is(regex('b|{}c'))).count()", "a".repeat(500)),
+            format!("g.inject('{text}'){}.count()", ".identity()".repeat(20_000)),
+            format!(
+                "g.inject({}).unfold().order().count()",
+                (0..40_000).map(|it| it.to_string()).collect::<Vec<_>>().join(", ")
+            ),
+            format!("g.inject('a'){}.count()", ".filter(is(regex('^(a|b)$')))".repeat(10)),
+        ] {
+            graph.gremlin_read_only().query(&query).await.unwrap();
+        }
+    };
+    tokio::task::LocalSet::new().run_until(run).await;
+}
+
 /// The engine takes a thousand tests, and the rest is tested by the query.
 #[tokio::test]
 async fn conditions_may_be_many() {

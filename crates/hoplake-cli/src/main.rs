@@ -119,11 +119,13 @@ impl Verb {
     /// The graph that it changes, if it does.
     fn changed_url(&self) -> Option<&str> {
         let changes = match self {
-            Self::Load(_) | Self::Apply(_) | Self::Tag(_) | Self::Restore(_) | Self::Compact(_) | Self::Vacuum(_) => {
-                true
-            }
+            Self::Load(_) | Self::Tag(_) | Self::Restore(_) | Self::Compact(_) | Self::Vacuum(_) => true,
+            Self::Apply(args) => args.commits(),
             Self::Run(args) => args.writes(),
             Self::Query(args) => args.commits(),
+            Self::Console(args) => args.commits(),
+            // A tag here keeps what the clone reads.
+            Self::Clone(_) => true,
             Self::Index(args) => args.changes(),
             Self::Queries(args) => args.changes(),
             _ => false,

@@ -192,9 +192,12 @@ pub fn open_store(url: &str) -> anyhow::Result<Store> {
     Ok(Store::open(url).map_err(hoplake::Error::from)?)
 }
 
+/// The object that a mirror has.
+pub const MIRROR: &str = "mirror";
+
 /// Warns before a change of a mirror in a folder; of other stores it would cost a request each time.
 pub fn warn_of_mirror(url: &str) {
-    let marker = Path::new(url.strip_prefix("file://").unwrap_or(url)).join("mirror");
+    let marker = Path::new(url.strip_prefix("file://").unwrap_or(url)).join(MIRROR);
     if let Ok(source) = std::fs::read_to_string(&marker) {
         let marker = marker.display();
         eprintln!(

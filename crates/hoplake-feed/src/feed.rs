@@ -24,7 +24,7 @@ use crate::{
     fold::Plans,
     followed::{FollowedTable, StopNote, remapped, tables_of},
     letters::Letter,
-    mapping::{Item, Mapping, PropertyMap},
+    mapping::{Item, Mapping, PropertyMap, ignores_unknown},
     position,
     progress::{Cause, Event},
     reading::{Arrived, Pauses, Reading},
@@ -76,9 +76,36 @@ pub struct Checked {
 /// # Errors
 /// The source's; [`Invalid`](FeedErrorKind::Invalid) if something does not fit.
 pub async fn check(settings: &Settings) -> Result<Checked, FeedError> {
-    let checked = check_on(source::open(settings)?, settings).await?;
+    let source = source::open(settings)?;
+    let catalogue = catalogue_on(&*source, settings).await?;
+    // Only the graph knows whether a column was there that is ignored.
+    let was = match ignores_unknown(settings, &catalogue, source.default_schema()) {
+        true => followed_by(settings).await.unwrap_or_default(),
+        false => BTreeMap::new(),
+    };
+    let checked = tables_on(source, catalogue, settings, &was)?;
+    checked.source.prepare(&checked.mapping.tables()).await?;
     check_keys(&*checked.source, &checked.mapping).await?;
     Ok(checked)
+}
+
+/// What the graph knows of the tables, if there is one.
+async fn followed_by(settings: &Settings) -> Result<BTreeMap<TableName, FollowedTable>, FeedError> {
+    let store = Store::open(&settings.graph).map_err(hoplake::Error::from)?;
+    let Some(mut graph) = open_graph(&store).await? else { return Ok(BTreeMap::new()) };
+    remembered_tables(&mut graph, &settings.source.name).await
+}
+
+/// What the graph knows of the tables; nothing if that is damaged, as it is written anew by all that goes on without it.
+async fn remembered_tables(graph: &mut Graph, name: &str) -> Result<BTreeMap<TableName, FollowedTable>, FeedError> {
+    if graph.source_position(name).is_none() {
+        return Ok(BTreeMap::new());
+    }
+    match remembered(graph, name).await {
+        Ok((_, state)) => Ok(state.tables),
+        Err(error) if error.is_transient() => Err(error),
+        Err(_) => Ok(BTreeMap::new()),
+    }
 }
 
 /// Refuses rows that name another by a text which only the database takes as equal: the graph would not find it.
@@ -96,21 +123,38 @@ async fn check_keys(source: &dyn Source, mapping: &Mapping) -> Result<(), FeedEr
     Ok(())
 }
 
-/// [`check`] on a source in the place of the one that the settings name.
-pub(crate) async fn check_on(source: Arc<dyn Source>, settings: &Settings) -> Result<Checked, FeedError> {
-    let checked = tables_on(source, settings).await?;
-    checked.source.prepare(&checked.mapping.tables()).await?;
-    Ok(checked)
+/// The tables of all schemas that settings name.
+async fn catalogue_on(source: &dyn Source, settings: &Settings) -> Result<Catalogue, FeedError> {
+    let default_schema = source.default_schema();
+    let named = settings.tables.iter().map(|entry| TableName::parse(&entry.name, default_schema).schema.to_string());
+    let schemas: BTreeSet<String> = named.chain([default_schema.to_owned()]).collect();
+    source.catalogue(&schemas).await
 }
 
-/// The same without asking whether the source is set up to be followed.
-async fn tables_on(source: Arc<dyn Source>, settings: &Settings) -> Result<Checked, FeedError> {
-    let default_schema = source.default_schema().to_owned();
-    let named = settings.tables.iter().map(|entry| TableName::parse(&entry.name, &default_schema).schema.to_string());
-    let schemas: BTreeSet<String> = named.chain([default_schema.clone()]).collect();
-    let catalogue = source.catalogue(&schemas).await?;
-    let mapping = Arc::new(Mapping::new(settings, &catalogue, &default_schema)?);
+/// What becomes of the tables in a graph that has followed some, without asking whether the source is set up to be followed.
+fn tables_on(
+    source: Arc<dyn Source>,
+    catalogue: Catalogue,
+    settings: &Settings,
+    was: &BTreeMap<TableName, FollowedTable>,
+) -> Result<Checked, FeedError> {
+    let mapping = Arc::new(Mapping::after(was, settings, &catalogue, source.default_schema())?);
     Ok(Checked { source, catalogue, mapping })
+}
+
+/// A graph at its position, to be changed without a stream, where a feed would go on: a stop or another mapping is refused likewise.
+pub(crate) async fn continued(ends: &Ends, settings: &Settings) -> Result<(Arc<dyn Source>, Applying), FeedError> {
+    let (mut graph, _) = fed(&ends.store, settings).await?;
+    let (position, state) = remembered(&mut graph, &settings.source.name).await?;
+    let decided = Decided(&RunOptions::default());
+    decided.on_stop(&state)?;
+    let catalogue = catalogue_on(&*ends.source, settings).await?;
+    let Checked { source, catalogue, mapping } = tables_on(ends.source.clone(), catalogue, settings, &state.tables)?;
+    let mapping = Arc::new(Mapping::clone(&mapping).typed_as(graph.schema()));
+    let shapes = source.shapes(&catalogue, &mapping.tables()).await?;
+    decided.on_tables(&position, &state, &mut tables_of(settings, &mapping, shapes))?;
+    source.prepare(&mapping.tables()).await?;
+    Ok((source, aside(graph, settings, mapping, position, state)))
 }
 
 /// What an operator has decided, if anything.
@@ -234,7 +278,13 @@ impl Feed {
             }
             _ => None,
         };
-        let Checked { source, catalogue, mut mapping } = tables_on(ends.source.clone(), &settings).await?;
+        let was = match (&state, &mut found) {
+            (Some((_, state)), _) => state.tables.clone(),
+            (None, Some(graph)) if is_complete => remembered_tables(graph, &name).await?,
+            (None, _) => BTreeMap::new(),
+        };
+        let catalogue = catalogue_on(&*ends.source, &settings).await?;
+        let Checked { source, catalogue, mut mapping } = tables_on(ends.source.clone(), catalogue, &settings, &was)?;
         if let (Some(graph), Some(_)) = (&found, &state) {
             mapping = Arc::new(Mapping::clone(&mapping).typed_as(graph.schema()));
         }
@@ -563,18 +613,29 @@ pub(crate) async fn forgetting(
     settings: &Settings,
     mapping: Arc<Mapping>,
 ) -> Result<Applying, FeedError> {
-    let name = settings.source.name.clone();
+    let (graph, position) = fed(store, settings).await?;
+    Ok(aside(graph, settings, mapping, position, State::default()))
+}
+
+/// The graph of a feed whose first copy is made, and its position.
+async fn fed(store: &Store, settings: &Settings) -> Result<(Graph, Position), FeedError> {
+    let name = &settings.source.name;
     let absent = || FeedError::invalid(format!("the graph at {} is not fed by {name}", settings.graph));
     let graph = open_graph(store).await?.ok_or_else(absent)?;
-    let position = Position::parse(graph.source_position(&name).ok_or_else(absent)?)?;
+    let position = Position::parse(graph.source_position(name).ok_or_else(absent)?)?;
     if position.is_copying {
         let why = format!("the graph at {} is not complete: its first copy was cut off", settings.graph);
         return Err(FeedError::invalid(why).hint("hoplake feed run makes it again"));
     }
-    let state = State::default();
-    let (writer, plans, attempts_max) = (position::writer(), Plans::default(), settings.stream.attempts);
+    Ok((graph, position))
+}
+
+/// What changes a graph beside its feed.
+fn aside(graph: Graph, settings: &Settings, mapping: Arc<Mapping>, position: Position, state: State) -> Applying {
+    let (name, writer) = (settings.source.name.clone(), position::writer());
+    let (plans, attempts_max) = (Plans::default(), settings.stream.attempts);
     let (show_rows, progress) = (settings.source.show_rows, Arc::new(()));
-    Ok(Applying { graph, mapping, name, position, writer, state, plans, attempts_max, show_rows, progress })
+    Applying { graph, mapping, name, position, writer, state, plans, attempts_max, show_rows, progress }
 }
 
 /// Transactions that wait for a commit.

@@ -45,6 +45,9 @@ pub struct TableShape {
     /// The numbers of its partitions, and whether each was a table of its own before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partitions: Option<BTreeMap<u32, bool>>,
+    /// The numbers of the columns of its primary key; empty without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
     /// Its columns; without any, nothing is known of them.
     pub columns: Vec<ColumnShape>,
 }
@@ -105,6 +108,9 @@ impl TableShape {
             return Drift::Stop(
                 "its publication was changed, and what its rows became meanwhile is not in the log".into(),
             );
+        }
+        if differ(&self.key, &now.key) && self.key.as_deref() != Some("") {
+            return Drift::Stop("its primary key was changed".into());
         }
         if let (Some(was), Some(is)) = (&self.partitions, &now.partitions) {
             if was.keys().any(|partition| !is.contains_key(partition)) {
@@ -170,7 +176,7 @@ impl TableShape {
     }
 
     /// Whether a column is known.
-    fn has(&self, column: &str) -> bool {
+    pub(crate) fn has(&self, column: &str) -> bool {
         self.columns.iter().any(|it| it.name == column)
     }
 }
@@ -220,6 +226,9 @@ pub struct MappedEntry {
     pub columns: BTreeMap<Name, String>,
 }
 
+/// What is said of a column that does not become a property.
+const IGNORED: &str = "ignored";
+
 impl MappedEntry {
     fn new(entry: &Entry, written: &crate::TableEntry) -> Self {
         let mut says = BTreeMap::new();
@@ -261,11 +270,34 @@ impl MappedEntry {
             }
             said.push_str(&text);
         };
-        written.ignore.iter().for_each(|column| say(column, "ignored".into()));
+        written.ignore.iter().for_each(|column| say(column, IGNORED.into()));
+        entry.gone.iter().for_each(|column| say(column, IGNORED.into()));
         written.keep.iter().for_each(|column| say(column, "kept".into()));
         written.rename.iter().for_each(|(column, name)| say(column, format!("the property {name}")));
         written.types.iter().for_each(|(column, kind)| say(column, format!("of type {kind}")));
         Self { label: entry.label().clone(), ends, edges, says, columns }
+    }
+
+    /// Whether it is about what an entry makes of rows.
+    pub(crate) fn is_of(&self, item: &Item) -> bool {
+        match item {
+            Item::Vertex(vertex) => self.ends.is_none() && self.label == vertex.label,
+            Item::Edge(edge) => {
+                let ends = edge.ends.each_ref().map(|end| end.label.clone());
+                self.label == edge.label && self.ends == Some(ends)
+            }
+        }
+    }
+
+    /// The columns that it ignored.
+    pub(crate) fn ignored(&self) -> impl Iterator<Item = &Name> {
+        // It is the first thing that is said of a column.
+        self.columns.iter().filter(|(_, said)| said.split(", ").next() == Some(IGNORED)).map(|(column, _)| column)
+    }
+
+    /// Whether it ignored a column.
+    pub(crate) fn ignores(&self, column: &str) -> bool {
+        self.ignored().any(|ignored| ignored == column)
     }
 
     /// What a later mapping says otherwise of a table that had this shape.
@@ -366,6 +398,7 @@ mod tests {
             id: Some(1),
             storage: Some("a".into()),
             published: Some("p".into()),
+            key: Some("1".into()),
             columns: columns.to_vec(),
             ..TableShape::default()
         }
@@ -405,6 +438,7 @@ mod tests {
             (moved("1"), harmless(&[])),
             (moved("2"), stop("column a was changed, and all rows were written again")),
             (TableShape { id: Some(2), ..was.clone() }, stop("another table has its name now")),
+            (TableShape { key: Some("1 2".into()), ..was.clone() }, stop("its primary key was changed")),
             (
                 TableShape { published: Some("q".into()), ..was.clone() },
                 stop("its publication was changed, and what its rows became meanwhile is not in the log"),

@@ -38,9 +38,17 @@ pub struct Letter {
     pub change: RowChange,
 }
 
-/// Where they are.
+/// The folder of all sources' letters.
+pub(crate) const FOLDER: &str = "dead-letters";
+
+/// Where those of a source are.
 fn folder(source: &str) -> Folder<'_> {
-    Folder { kind: "dead-letters", source, ending: ".parquet" }
+    Folder { kind: FOLDER, source, ending: ".parquet" }
+}
+
+/// The name of an object with letters.
+pub(crate) fn object_name(source: &str, id: &str) -> String {
+    folder(source).name(id)
 }
 
 /// Writes letters, and returns the name of their object.

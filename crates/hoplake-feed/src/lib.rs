@@ -27,6 +27,7 @@ mod error;
 mod feed;
 pub mod fold;
 pub mod followed;
+mod housekeeping;
 pub mod letters;
 pub mod lookups;
 pub mod mapping;
@@ -58,6 +59,7 @@ pub use element::Element;
 pub use ends::Ends;
 pub use error::{FeedError, FeedErrorKind};
 pub use feed::{Checked, Feed, RunOptions, check};
+pub use housekeeping::{RemovedObjects, copy_objects, remove_orphans};
 #[cfg(feature = "http")]
 pub use monitor::{Listening, Monitor};
 pub use position::Position;

@@ -4,7 +4,7 @@
 //! applied and was corrected since is applied as it is now. Rows that had one name after the other are a group: each is applied when its
 //! new name is free, and none of them if one fails.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use hoplake::Name;
 
@@ -42,7 +42,8 @@ pub struct Retried {
 /// Applies letters. Those that fail again stay, with the reason of now.
 ///
 /// # Errors
-/// [`Invalid`](crate::FeedErrorKind::Invalid) if a name has no letter; those of [`Feed::open`](crate::Feed::open).
+/// [`Invalid`](crate::FeedErrorKind::Invalid) if a name has no letter; those of [`Feed::open`](crate::Feed::open), also where it would not
+/// go on: what a letter becomes by another mapping would be beside rows of the one before.
 pub async fn retry(settings: &Settings, selection: &Selection) -> Result<Retried, FeedError> {
     retry_on(&Ends::open(settings)?, settings, selection).await
 }
@@ -52,8 +53,7 @@ pub async fn retry(settings: &Settings, selection: &Selection) -> Result<Retried
 /// # Errors
 /// As [`retry`].
 pub async fn retry_on(ends: &Ends, settings: &Settings, selection: &Selection) -> Result<Retried, FeedError> {
-    let checked = feed::check_on(ends.source.clone(), settings).await?;
-    let mut applying = feed::applying(&ends.store, settings, checked.mapping).await?;
+    let (_, mut applying) = feed::continued(ends, settings).await?;
     loop {
         let (groups, rest) = groups(applying.letters().await?, selection)?;
         let (mut changes, mut group_of) = (Vec::new(), Vec::new());
@@ -126,8 +126,8 @@ pub async fn discard(settings: &Settings, selection: &Selection) -> Result<Retri
 /// # Errors
 /// As [`discard`].
 pub async fn discard_on(ends: &Ends, settings: &Settings, selection: &Selection) -> Result<Retried, FeedError> {
-    let checked = feed::check_on(ends.source.clone(), settings).await?;
-    let mut applying = feed::applying(&ends.store, settings, checked.mapping).await?;
+    // What is given up needs no mapping, and may be given up where the feed has stopped.
+    let mut applying = feed::applying(&ends.store, settings, Arc::default()).await?;
     loop {
         let (groups, rest) = groups(applying.letters().await?, selection)?;
         let done = groups.iter().map(|group| group.len() as u64).sum();
@@ -329,8 +329,6 @@ fn filled(letters: &[&Letter], last: &Row) -> Row {
 #[cfg(test)]
 mod tests {
     use hoplake::Value;
-
-    use std::sync::Arc;
 
     use super::*;
     use crate::TableName;

@@ -57,9 +57,17 @@ impl State {
     }
 }
 
-/// Where they are.
+/// The folder of all sources' states.
+pub(crate) const FOLDER: &str = "feeds";
+
+/// Where those of a source are.
 fn folder(source: &str) -> Folder<'_> {
-    Folder { kind: "feeds", source, ending: ".state.jsonl.zst" }
+    Folder { kind: FOLDER, source, ending: ".state.jsonl.zst" }
+}
+
+/// The name of the object of a state.
+pub(crate) fn object_name(source: &str, id: &str) -> String {
+    folder(source).name(id)
 }
 
 /// A state takes this many bytes at most before it is compressed.
@@ -193,6 +201,7 @@ mod tests {
             id: Some(16_384),
             storage: Some("16384".into()),
             published: Some("p 1 2".into()),
+            key: Some("1".into()),
             partitions: Some([(16_390, false), (16_400, true)].into()),
             columns: vec![
                 ColumnShape::named("id"),

@@ -105,6 +105,13 @@ struct Applied {
     cost: Cost,
 }
 
+impl Args {
+    /// Whether it changes the graph.
+    pub fn commits(&self) -> bool {
+        !self.dry_run
+    }
+}
+
 /// Runs the verb.
 pub async fn run(args: &Args) -> anyhow::Result<()> {
     let opened = GraphArgs::at(args.url.clone()).open_within(args.timeout).await?;

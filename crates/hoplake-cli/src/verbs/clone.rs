@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hoplake::{ErrorKind, Graph};
+use hoplake::{ErrorKind, Graph, Store};
 use serde_json::json;
 
 use crate::{
@@ -53,8 +53,27 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         }
         _ => late(error),
     })?;
+    copy_feeds(&store, &target).await?;
     if args.json {
         return print_line(json!({"clone": args.target, "tag": tag}));
     }
     print_line(format_args!("{} is a clone; tag {tag:?} of {} keeps what it reads", args.target, args.url))
+}
+
+/// Copies what feeds keep next to the graph.
+#[cfg(feature = "feed")]
+async fn copy_feeds(store: &Store, target: &Store) -> anyhow::Result<()> {
+    let positions = Graph::newest(target).await?.source_positions;
+    for source in hoplake_feed::copy_objects(store, target, &positions).await.map_err(super::feed::failed)? {
+        eprintln!(
+            "warning: what the feed {source:?} knew at this version is gone: a feed of the clone has to begin with --resnapshot, and until \
+             then hoplake verify reports it as missing"
+        );
+    }
+    Ok(())
+}
+
+#[cfg(not(feature = "feed"))]
+async fn copy_feeds(_: &Store, _: &Store) -> anyhow::Result<()> {
+    Ok(())
 }

@@ -83,6 +83,13 @@ struct Console<'a> {
     shown: usize,
 }
 
+impl Args {
+    /// Whether it may change the graph.
+    pub fn commits(&self) -> bool {
+        self.commit
+    }
+}
+
 /// Runs the verb.
 pub async fn run(args: &Args) -> anyhow::Result<()> {
     let names = bindings(&args.bindings)?;

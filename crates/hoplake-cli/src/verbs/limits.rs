@@ -26,7 +26,7 @@ pub struct LimitArgs {
     #[arg(long, help_heading = "Limits", value_name = "USD", value_parser = arguments::dollars, allow_negative_numbers = true)]
     max_usd: Option<f64>,
     /// End the query when it holds more memory for sets, edges, paths, rows and values, as in 256MiB; caches do not count. Without
-    /// it, the limit of `query`, `console` and `run` is 2GiB
+    /// it, the limit of `query`, `queries call`, `console` and `run` is 2GiB
     #[arg(long, help_heading = "Limits", value_name = "SIZE", value_parser = arguments::size)]
     max_memory: Option<ByteSize>,
 }

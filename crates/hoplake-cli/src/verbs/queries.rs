@@ -120,7 +120,11 @@ struct CallArgs {
 impl Args {
     /// Whether it changes the graph.
     pub fn changes(&self) -> bool {
-        matches!(self.action, Action::Save(_) | Action::Delete(_))
+        match &self.action {
+            Action::Save(_) | Action::Delete(_) => true,
+            Action::Call(args) => args.commit,
+            Action::List(_) | Action::Show(_) => false,
+        }
     }
 
     /// The graph that it is about.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use hoplake::{Error, ErrorKind, Graph, VacuumSettings, Vacuumed, WriterLease};
+use hoplake::{Error, ErrorKind, Graph, Store, VacuumSettings, Vacuumed, WriterLease};
 use serde_json::{Value, json};
 
 use crate::{
@@ -21,7 +21,8 @@ with a tag always stay. A query on a deleted version can fail with missing objec
 your longest query.
 
 A writer that began from the newest version may still be at work; what it has written stays until it is --min-age old.
-Loads and compactions announce themselves, and are spared until they are taken for dead.
+Loads and compactions announce themselves, and are spared until they are taken for dead. Objects of feeds that the
+newest version does not name are removed when they are --min-age old and no load is at work.
 
 Example:
   hoplake vacuum s3://bucket/social --keep-versions 10 --keep-for 7days")]
@@ -75,11 +76,30 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         abort: args.abort.clone(),
         timeout_ms: Some(timeout_ms(args.timeout.saturating_sub(begun.elapsed()))),
     };
-    let vacuumed = Graph::vacuum(&store, &settings).await.map_err(|error| explain(args, error))?;
+    let mut vacuumed = Graph::vacuum(&store, &settings).await.map_err(|error| explain(args, error))?;
+    // The state of a feed whose first copy is being loaded again is as old as the load.
+    if vacuumed.spared.is_empty() {
+        vacuum_feeds(&store, settings.written_before_unix_ms, &mut vacuumed).await?;
+    }
     for lease in &vacuumed.spared {
         eprintln!("{} {} is at work since version {}", lease.kind.name(), lease.writer, lease.since);
     }
     print_line(if args.json { as_json(&vacuumed).to_string() } else { as_text(&vacuumed) })
+}
+
+/// Removes what feeds have written next to the graph, and no version names.
+#[cfg(feature = "feed")]
+async fn vacuum_feeds(store: &Store, written_before_unix_ms: i64, vacuumed: &mut Vacuumed) -> anyhow::Result<()> {
+    let removed = hoplake_feed::remove_orphans(store, written_before_unix_ms).await;
+    let removed = removed.map_err(super::feed::failed)?;
+    vacuumed.objects += removed.objects;
+    vacuumed.bytes += removed.bytes;
+    Ok(())
+}
+
+#[cfg(not(feature = "feed"))]
+async fn vacuum_feeds(_: &Store, _: i64, _: &mut Vacuumed) -> anyhow::Result<()> {
+    Ok(())
 }
 
 fn not_done(args: &Args, hint: &str) -> Failure {

@@ -247,6 +247,40 @@ fn a_store_that_is_away_is_waited_for_and_seen() {
 }
 
 #[test]
+fn a_store_that_is_away_at_the_start_is_waited_for_and_seen() {
+    let server = MariaDbServer::start(&[]).unwrap();
+    let shell = shell_with(&server, "");
+    let store = S3Server::start().unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let proxy = runtime.block_on(TcpProxy::start(&store.endpoint(), 1)).unwrap();
+    let settings = shell.read("feed.toml").replace("graph = 'graph'", &format!("graph = '{}'", store.url("seen")));
+    shell.write("feed.toml", &settings);
+    // Before the first copy, which is two versions, and once there is a graph.
+    for version in [2.0, 3.0] {
+        proxy.set_faults([(TcpFault::Refuse, 1.0), (TcpFault::Reset, 1.0)]);
+        let mut command = shell.command(&["feed", "run", "feed.toml", "--http", "127.0.0.1:0"]);
+        let feed = Following::start(command.envs(store.env_at(&proxy.endpoint())));
+        feed.until("away", |feed| feed.status()["state"] == "waiting_for_store");
+        let (code, why) = feed.get("/readyz");
+        assert!(code == 503 && why.starts_with("the store is away: "), "{code} {why}");
+        assert_eq!(feed.get("/healthz").0, 200);
+        assert!(feed.metric("retries_total", ",cause=\"store\"") >= 1.0);
+        assert_eq!(feed.metric("retries_total", ",cause=\"source\""), 0.0);
+        // A script may not wait.
+        let mut command = shell.command(&["feed", "run", "feed.toml", "--once", "--no-wait"]);
+        let run = Run::of(&command.envs(store.env_at(&proxy.endpoint())).output().unwrap());
+        assert_eq!(run.status, 5, "{}", run.err);
+        server.sql("test", "UPDATE team SET name = CONCAT(name, '!') WHERE id = 1").unwrap();
+        proxy.set_faults([]);
+        feed.until("ready", |feed| feed.get("/readyz").0 == 200);
+        feed.until("caught up", |feed| feed.metric("graph_version", "") == version);
+        let (status, log) = feed.terminate();
+        assert_eq!(status, Some(0), "{log}");
+        assert!(log.contains("the feed cannot begin for now"), "{log}");
+    }
+}
+
+#[test]
 fn where_it_listens_comes_from_the_settings_or_the_command() {
     let server = MariaDbServer::start(&[]).unwrap();
     let shell = shell_with(&server, "[reconcile]\nevery = '1s'\n[http]\nlisten = '127.0.0.1:0'\n");

@@ -40,7 +40,8 @@ pub struct Verification {
     pub versions: Vec<(u64, bool)>,
     /// All damage, of the newest version first; of very much of it, the first thousand.
     pub damages: Vec<Damage>,
-    /// Up to where sources were read, in the newest version that can be read. What their positions name is beside the graph, and theirs to verify.
+    /// Up to where sources were read, in the newest version that can be read. What their positions name is next to the graph, and theirs to
+    /// verify; a mirror does not have it, and has no positions here.
     pub source_positions: BTreeMap<String, String>,
 }
 
@@ -120,7 +121,11 @@ pub async fn verify_graph(
         intact.push((version, false));
     }
     intact.sort_unstable();
-    let source_positions = newest.map(|newest| newest.source_positions).unwrap_or_default();
+    let mut source_positions = newest.map(|newest| newest.source_positions).unwrap_or_default();
+    // A mirror has what versions name.
+    if !source_positions.is_empty() && reader.store().get(MIRROR_NAME).await?.is_some() {
+        source_positions.clear();
+    }
     Ok(Verification { verified: found.verified, versions: intact, damages: found.told(), source_positions })
 }
 

@@ -29,7 +29,7 @@ use std::{
     sync::Arc,
 };
 
-use hoplake::{Properties, VertexRef};
+use hoplake::{EdgeKey, Properties, VertexRef};
 
 pub(crate) use self::correcting::{Correction, correct};
 use self::{known::Asking, waiting::WaitingOverlay};
@@ -286,7 +286,13 @@ impl<'a> Fold<'a> {
                     self.move_vertex(map, &old, &new);
                 }
                 match (image, after) {
-                    (Some(Image::Nothing(_)), Image::Nothing(_)) => Ok(()),
+                    (Some(Image::Nothing(_)), Image::Nothing(_)) => {
+                        // The graph had it all the same, and it has moved.
+                        if new != old && self.overlay.vertices.get(&new).is_some_and(|state| state.exists) {
+                            self.hide_vertex(&new);
+                        }
+                        Ok(())
+                    }
                     (_, Image::Nothing(_) | Image::Edge(_)) => {
                         self.hide_vertex(&new);
                         Ok(())
@@ -445,6 +451,12 @@ impl<'a> Fold<'a> {
     fn edge(&mut self, map: &'a EdgeMap, before: Before, after: Option<Image>) -> Result<(), BadRow> {
         // Without a row before, the row after names the same edge.
         let before = match (before, &after) {
+            // The graph may have it all the same. Without a key of its own, that edge may be another row's.
+            (Before::Was(Image::Nothing(Some(was))), Some(now))
+                if map.key.is_some() && edge_of(&was).map(ends_and_key) != edge_of(now).map(ends_and_key) =>
+            {
+                Some(*was)
+            }
             (Before::Was(image), _) => Some(image),
             (Before::Unsaid, Some(Image::Nothing(Some(identity)))) => Some(Image::clone(identity)),
             (Before::Unsaid | Before::Nothing, _) => None,
@@ -480,6 +492,19 @@ fn vertex_of(image: &Image) -> Option<&VertexRef> {
         Image::Nothing(Some(identity)) => vertex_of(identity),
         Image::Nothing(None) | Image::Edge(_) => None,
     }
+}
+
+/// The edge that a row is, or would be if it fulfilled the condition.
+fn edge_of(image: &Image) -> Option<&EdgeImage> {
+    match image {
+        Image::Edge(it) => Some(it),
+        Image::Nothing(Some(identity)) => edge_of(identity),
+        Image::Nothing(None) | Image::Vertex(_) => None,
+    }
+}
+
+fn ends_and_key(edge: &EdgeImage) -> (&VertexRef, &VertexRef, Option<&EdgeKey>) {
+    (&edge.source, &edge.target, edge.key.as_ref())
 }
 
 /// The edge of a foreign key.

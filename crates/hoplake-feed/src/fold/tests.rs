@@ -7,6 +7,15 @@ use crate::{BeforeImages, Catalogue, Cell, Column, ForeignKey, Rule, Settings, T
 
 /// A team, people of it who go with it, and notes that may be about nobody.
 fn mapping(logs_cascades: bool) -> Mapping {
+    mapping_of(
+        logs_cascades,
+        "[[table]]\nname = 'person'\nvertex = { label = 'Person' }\nedges = [{ label = 'in', columns = 'team', to = 'Team' }]\n\
+         [[table]]\nname = 'note'\nvertex = { label = 'Note' }\nedges = [{ label = 'about', columns = 'about', to = 'Team' }]\n",
+    )
+}
+
+/// A team, and what some entries make of the other tables.
+fn mapping_of(logs_cascades: bool, entries: &str) -> Mapping {
     let table = |name: &str, columns: &[&str], key: usize, foreign: &[(&str, &str, &str, Rule)]| Table {
         name: TableName::new("s", name),
         columns: columns
@@ -41,12 +50,9 @@ fn mapping(logs_cascades: bool) -> Mapping {
         ],
         logs_cascades,
     };
-    let settings = Settings::parse(
-        "graph = 'g'\n[source]\nname = 's'\nurl = 'x://y/s'\n\
-         [[table]]\nname = 'team'\nvertex = { label = 'Team' }\n\
-         [[table]]\nname = 'person'\nvertex = { label = 'Person' }\nedges = [{ label = 'in', columns = 'team', to = 'Team' }]\n\
-         [[table]]\nname = 'note'\nvertex = { label = 'Note' }\nedges = [{ label = 'about', columns = 'about', to = 'Team' }]\n",
-    );
+    let team =
+        "graph = 'g'\n[source]\nname = 's'\nurl = 'x://y/s'\n[[table]]\nname = 'team'\nvertex = { label = 'Team' }\n";
+    let settings = Settings::parse(&format!("{team}{entries}"));
     Mapping::new(&settings.unwrap(), &catalogue, "s").unwrap()
 }
 
@@ -229,4 +235,43 @@ fn a_row_that_cannot_be_applied_is_said() {
         folded(&mapping(true), &[team(Images::Insert(row(&["a", "x"]))), note(bad)], &[], &Waiting::default());
     assert_eq!(folded.failures.len(), 1);
     assert_eq!((folded.failures[0].transaction, folded.failures[0].why.as_str()), (1, "column about: it is not text"));
+}
+
+/// The graph may have what the condition hides, such as what others wrote: under its new name, it does not come to light.
+#[test]
+fn a_hidden_row_that_moves_leaves_nothing_under_either_name() {
+    let mapping = mapping_of(false, "[[table]]\nname = 'note'\nwhere = \"about = 'y'\"\nvertex = { label = 'Note' }\n");
+    let graph = [edge("x", ("Note", "n"), ("Note", "n"))];
+    let (found, asked) = folded(&mapping, &[note(update(&["n", "x"], &["m", "x"]))], &graph, &Waiting::default());
+    assert_eq!(asked.len(), 1, "only what moves is asked: {asked:?}");
+    let there: Vec<_> = ["n", "m"].map(|key| found.overlay.vertices[&vertex("Note", key)].exists).into();
+    assert_eq!(there, [false, false]);
+    // One that stays where it is costs nothing.
+    let (found, asked) = folded(&mapping, &[note(update(&["n", "x"], &["n", "z"]))], &graph, &Waiting::default());
+    assert!(asked.is_empty() && found.overlay.vertices.is_empty(), "{asked:?}");
+}
+
+#[test]
+fn a_hidden_row_that_was_an_edge_leaves_none_where_it_was() {
+    let with = |key: &str| {
+        let ends = "source = { label = 'Team', columns = 'team' }, target = { label = 'Team', columns = 'team' }";
+        let entry = format!(
+            "[[table]]\nname = 'person'\nwhere = \"name < 'n'\"\nedge = {{ label = 'knows', {ends}, {key} }}\n"
+        );
+        mapping_of(true, &entry)
+    };
+    let said = |mapping: &Mapping, before: &[&str], after: &[&str]| {
+        let moved = [change("person", ["team", "name"], update(before, after))];
+        let teams = ["a", "b"].map(|team| edge("x", ("Team", team), ("Team", team)));
+        let (found, _) = folded(mapping, &moved, &teams, &Waiting::default());
+        let edges = found.overlay.edges.iter().map(|(id, state)| (id.source.to_string(), state.exists));
+        edges.collect::<BTreeMap<_, _>>()
+    };
+    let keyed = with("key = 'name'");
+    let gone = ("Team:a".to_owned(), false);
+    assert_eq!(said(&keyed, &["a", "x"], &["b", "x"]), [gone.clone()].into());
+    assert_eq!(said(&keyed, &["a", "x"], &["b", "c"]), [gone, ("Team:b".to_owned(), true)].into());
+    assert!(said(&keyed, &["a", "x"], &["a", "x"]).is_empty());
+    // Of two rows that name the same vertices, one may be hidden: the edge is the other's.
+    assert!(said(&with("key = []"), &["a", "x"], &["b", "x"]).is_empty());
 }

@@ -1,6 +1,6 @@
 //! Entries of the settings, checked against the catalogue.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use hoplake::{KeyType, Name, PropertyType, ScalarType};
 
@@ -9,7 +9,9 @@ use super::{
 };
 use crate::{
     BeforeImages, Catalogue, Column, FeedError, ForeignKey, Missing, OnError, OneOrMore, RowCondition, Settings, Table,
-    TableEntry, TableName, VertexEntry, value,
+    TableEntry, TableName, VertexEntry,
+    followed::{FollowedTable, MappedEntry},
+    value,
 };
 
 /// The property of an edge key of several columns.
@@ -21,11 +23,25 @@ impl Mapping {
     /// # Errors
     /// [`Invalid`](crate::FeedErrorKind::Invalid) with the table, the column and what to do.
     pub fn new(settings: &Settings, catalogue: &Catalogue, default_schema: &str) -> Result<Self, FeedError> {
+        Self::after(&BTreeMap::new(), settings, catalogue, default_schema)
+    }
+
+    /// [`Self::new`] for a graph that has followed these tables. A column that they ignored may be gone: `ignore` may still name it, and
+    /// what the log has of it from before stays ignored.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn after(
+        was: &BTreeMap<TableName, FollowedTable>,
+        settings: &Settings,
+        catalogue: &Catalogue,
+        default_schema: &str,
+    ) -> Result<Self, FeedError> {
         if settings.tables.is_empty() {
             let hint = "write [[table]] entries, or let hoplake feed infer write them";
             return Err(FeedError::invalid("the mapping has no tables").hint(hint));
         }
-        let compile = Compile { settings, catalogue, default_schema };
+        let compile = Compile { was, settings, catalogue, default_schema };
         let entries = settings.tables.iter().map(|entry| compile.entry(entry)).collect::<Result<Vec<_>, _>>()?;
         let mut by_table: HashMap<TableName, Vec<usize>> = HashMap::new();
         let mut by_target: HashMap<Name, Vec<(usize, usize)>> = HashMap::new();
@@ -46,7 +62,16 @@ impl Mapping {
     }
 }
 
+/// Whether `ignore` names a column that a table does not have.
+pub(crate) fn ignores_unknown(settings: &Settings, catalogue: &Catalogue, default_schema: &str) -> bool {
+    settings.tables.iter().any(|entry| {
+        let table = catalogue.table(&TableName::parse(&entry.name, default_schema));
+        table.is_some_and(|table| entry.ignore.iter().any(|column| table.column(column).is_none()))
+    })
+}
+
 struct Compile<'a> {
+    was: &'a BTreeMap<TableName, FollowedTable>,
     settings: &'a Settings,
     catalogue: &'a Catalogue,
     default_schema: &'a str,
@@ -119,8 +144,12 @@ impl Compile<'_> {
 
     fn entry(&self, entry: &TableEntry) -> Result<Entry, FeedError> {
         let of = self.of(entry)?;
-        let named = entry.ignore.iter().chain(&entry.keep).chain(entry.rename.keys()).chain(entry.types.keys());
-        for column in named {
+        let was = self.was.get(&of.table.name);
+        let is_gone = |column: &&String| {
+            of.table.column(column).is_none() && was.is_some_and(|was| was.entries.iter().any(|it| it.ignores(column)))
+        };
+        let ignored = entry.ignore.iter().filter(|column| !is_gone(column));
+        for column in ignored.chain(&entry.keep).chain(entry.rename.keys()).chain(entry.types.keys()) {
             of.column(column)?;
         }
         let condition = self.condition(of)?;
@@ -145,10 +174,12 @@ impl Compile<'_> {
                 return Err(of.invalid(format!("two columns become the property {}; rename one", property.property)));
             }
         }
-        let left_out = is_key.into_iter().chain(entry.ignore.iter().map(Name::from)).collect();
+        let gone = was.map_or_else(Vec::new, |was| gone(was, of, &item));
+        let ignored = entry.ignore.iter().map(Name::from).chain(gone.iter().cloned());
+        let left_out = is_key.into_iter().chain(ignored).collect();
         let on_error = of.entry.on_error;
         let entry =
-            Entry { table: of.table.name.clone(), condition, on_error, item, properties, left_out, not_carried };
+            Entry { table: of.table.name.clone(), condition, on_error, item, properties, left_out, gone, not_carried };
         self.log_suffices(of, &entry)?;
         Ok(entry)
     }
@@ -316,6 +347,17 @@ impl Compile<'_> {
         }
         Ok(())
     }
+}
+
+/// Columns that an entry ignored and no longer names, and that the table no longer has: the log may still have rows with them.
+fn gone(was: &FollowedTable, of: Of<'_>, item: &Item) -> Vec<Name> {
+    let is_same = |it: &&MappedEntry| it.is_of(item);
+    let Some(before) = was.entries.iter().find(is_same) else { return Vec::new() };
+    let is_gone = |name: &&Name| {
+        let is_named = of.entry.ignore.iter().any(|column| **name == *column);
+        !is_named && was.shape.has(name) && of.table.column(name).is_none()
+    };
+    before.ignored().filter(is_gone).cloned().collect()
 }
 
 /// Whether values of a column are always in the log.

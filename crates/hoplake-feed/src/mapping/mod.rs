@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use hoplake::{KeyType, Name, PropertyType, Schema};
 
+pub(crate) use self::compile::ignores_unknown;
 pub use self::{
     image::{BadRow, EdgeImage, Image, Plan, Target, VertexImage},
     infer::infer,
@@ -21,7 +22,7 @@ pub use self::{
 use crate::{Missing, OnError, RowCondition, Rule, TableName};
 
 /// What the rows of a source become.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Mapping {
     /// What the rows of tables become, in the order of the settings.
     pub entries: Vec<Entry>,
@@ -47,6 +48,8 @@ pub struct Entry {
     pub properties: Vec<PropertyMap>,
     /// Columns that are neither properties nor keys, though they may become none either.
     left_out: Vec<Name>,
+    /// Those of them that the mapping does not name any more, since the table does not have them.
+    pub(crate) gone: Vec<Name>,
     /// Columns that are not carried, and why.
     pub not_carried: Vec<(Name, String)>,
 }

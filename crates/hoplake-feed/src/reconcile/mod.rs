@@ -42,7 +42,7 @@ use self::{
     view::View,
 };
 use crate::{
-    Checked, Element, Ends, FeedError, FeedErrorKind, Settings, TableName, feed,
+    Element, Ends, FeedError, FeedErrorKind, Settings, TableName, feed,
     fold::Plans,
     followed::FollowedTable,
     mapping::Mapping,
@@ -153,11 +153,11 @@ pub async fn reconcile_on(
     options: &ReconcileOptions,
 ) -> Result<Reconciled, FeedError> {
     let begun = Instant::now();
-    let Checked { source, mapping, .. } = feed::check_on(ends.source.clone(), settings).await?;
+    // The graph before the snapshot: so it is not ahead of it.
+    let (source, applying) = feed::continued(ends, settings).await?;
+    let mapping = applying.mapping.clone();
     let named = options.tables.iter().map(|name| TableName::parse(name, source.default_schema()));
     let scope = Scope::new(&mapping, &named.collect::<Vec<_>>())?;
-    // The graph before the snapshot: so it is not ahead of it.
-    let applying = feed::applying(&ends.store, settings, mapping.clone()).await?;
     let snapshot = source.snapshot(Purpose::Compare).await?;
     let following = applying.following(settings);
     let mut stretch = Stretch::begin(&*source, &applying.position.of_source, following).await?;

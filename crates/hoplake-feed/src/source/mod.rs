@@ -19,6 +19,9 @@ use std::{
 };
 
 pub use self::log::CatalogueFile;
+/// For a test that runs each of them.
+#[doc(hidden)]
+pub use self::statements::HARMLESS as HARMLESS_CLAUSES;
 /// What the fuzz targets read without a server (`docs/fuzzing.md`). It may change at any time.
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing {

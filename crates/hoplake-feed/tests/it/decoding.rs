@@ -434,6 +434,77 @@ async fn rows_of_the_past_are_none() {
     assert!(refused.to_string().contains("column re"), "{refused}");
 }
 
+/// Which rows are of the past is what the log said then: a period that was dropped since, or one that came since, changes nothing of it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rows_of_the_past_are_those_of_the_period_at_the_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = MariaDbServer::start(&[]).unwrap();
+    let [row_start, row_end] =
+        ["rs timestamp(6) GENERATED ALWAYS AS ROW START", "re timestamp(6) GENERATED ALWAYS AS ROW END"];
+    let period = format!("{row_start}, {row_end}, PERIOD FOR SYSTEM_TIME (rs, re)");
+    let moments = "timestamp(6) NULL DEFAULT '2026-03-01'";
+    let end = "SET system_versioning_alter_history = KEEP; ALTER TABLE t DROP SYSTEM VERSIONING";
+    // A table, what is ignored of it, what becomes of it, and why the feed stops there, if it does.
+    let cases = [
+        (
+            format!("{period}) WITH SYSTEM VERSIONING"),
+            "",
+            format!("{end}, DROP COLUMN rs, DROP COLUMN re"),
+            "SYSTEM VERSIONING",
+        ),
+        (
+            format!("{period}) WITH SYSTEM VERSIONING"),
+            "'rs', 're'",
+            format!(
+                "{end}, DROP COLUMN rs, DROP COLUMN re; ALTER TABLE t ADD COLUMN rs {moments}, ADD COLUMN re {moments}"
+            ),
+            "SYSTEM VERSIONING",
+        ),
+        (
+            "x int) WITH SYSTEM VERSIONING".to_owned(),
+            "",
+            format!("{end}; ALTER TABLE t ADD COLUMN row_start {moments}, ADD COLUMN row_end {moments}"),
+            "SYSTEM VERSIONING",
+        ),
+        (
+            format!("rs {moments}, re {moments})"),
+            "'rs', 're'",
+            format!(
+                "ALTER TABLE t DROP COLUMN rs, DROP COLUMN re; \
+                 ALTER TABLE t ADD COLUMN {row_start}, ADD COLUMN {row_end}, ADD PERIOD FOR SYSTEM_TIME (rs, re), ADD SYSTEM VERSIONING"
+            ),
+            "SYSTEM VERSIONING",
+        ),
+        (
+            format!("row_start {moments}, row_end {moments})"),
+            "'row_start', 'row_end'",
+            "ALTER TABLE t DROP COLUMN row_start, DROP COLUMN row_end".to_owned(),
+            "",
+        ),
+    ];
+    for (number, (table, ignored, becomes, why)) in cases.iter().enumerate() {
+        let create = format!(
+            "CREATE OR REPLACE TABLE t (id int PRIMARY KEY, a int, {table}; INSERT INTO t (id, a) VALUES (1, 10)"
+        );
+        server.sql("test", &create).unwrap();
+        let more = format!("ignore = [{ignored}]\n");
+        let settings = settings(&server, &folder.path().join(number.to_string()), &mapping("t", &more));
+        caught_up(&settings).await;
+        let rows = "INSERT INTO t (id, a) VALUES (2, 20), (3, 30); UPDATE t SET a = 11 WHERE id = 1; DELETE FROM t WHERE id = 3";
+        server.sql("test", &format!("{rows}; {becomes}")).unwrap();
+        let found = match why.is_empty() {
+            true => Model::of_graph(caught_up(&settings).await.graph()).await,
+            false => {
+                let (found, error) = stopped(&settings).await;
+                assert!(error.to_string().contains(why), "{number}: {error}");
+                found
+            }
+        };
+        let rows: Vec<_> = found.vertices.iter().map(|(name, it)| (name.as_str(), it["a"].as_str())).collect();
+        assert_eq!(rows, [("t:1", "11"), ("t:2", "20")], "{table}, then {becomes}");
+    }
+}
+
 /// Queries of all characters of a charset as bytes (`code`), by groups of them (`a`).
 fn characters(charset: &str, longest: u64) -> Vec<String> {
     let points = |of: &str| {

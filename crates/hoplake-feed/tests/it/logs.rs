@@ -2,8 +2,9 @@
 //! tables were.
 
 use std::{
+    cell::Cell,
     collections::BTreeMap,
-    io,
+    io::{self, Write},
     ops::Bound,
     path::Path,
     sync::{
@@ -13,9 +14,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use hoplake::{Graph, Store};
+use hoplake::{Graph, PropertyType, ScalarType, Store};
 use hoplake_feed::{
-    Feed, FeedErrorKind, RunOptions, Settings,
+    BeforeImages, Catalogue, Column, Feed, FeedErrorKind, RunOptions, Settings, Table, TableName,
     source::{self, CatalogueFile, Following},
 };
 use hoplake_testkit::{ChangeOutput, Debezium, KafkaServer, MariaDbServer, Maxwell, PostgresServer};
@@ -313,4 +314,74 @@ async fn a_topic_of_maxwell_is_followed() {
     log.catalogue(&["test".to_owned()].into()).await.unwrap();
     let gone = log.stream("changes/0:100000000;start", Following::default()).await.err().unwrap();
     assert_eq!(gone.kind(), FeedErrorKind::Purged, "{gone}");
+}
+
+/// A log that grows whenever something of it was read: `--once` ends where it was.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn once_ends_where_a_log_was_though_it_grows() {
+    let folder = tempfile::tempdir().unwrap();
+    let kafka = KafkaServer::start().unwrap();
+    kafka.create_topic("grows", 1).await.unwrap();
+    let path = folder.path().join("log.jsonl");
+    let name = TableName::new("test", "note");
+    let kind = Some(PropertyType::Scalar(ScalarType::Int64));
+    let id = Column {
+        name: "id".into(),
+        declared: "int(11)".into(),
+        kind,
+        suggested: None,
+        is_nullable: false,
+        compared_by: None,
+    };
+    let before_images = BeforeImages::Complete;
+    let primary_key = vec!["id".into()];
+    let table = Table { name: name.clone(), columns: vec![id], primary_key, foreign_keys: Vec::new(), before_images };
+    let catalogue =
+        CatalogueFile::new("mysql://x/test", "test", Catalogue { tables: vec![table], logs_cascades: false });
+    let of_tables = folder.path().join("catalogue.json");
+    std::fs::write(&of_tables, catalogue.unwrap().to_json()).unwrap();
+    let line = |number: u64| {
+        format!(
+            "{{\"database\":\"test\",\"table\":\"note\",\"type\":\"insert\",\"ts\":1795654727,\"xid\":{},\"commit\":true,\
+             \"position\":\"binlog.000001:{}\",\"data\":{{\"id\":{number}}}}}",
+            100 + number,
+            1_000 + number
+        )
+    };
+    let written = Cell::new(0);
+    let write = async || {
+        let line = line(written.replace(written.get() + 1));
+        kafka.write("grows", &[&line]).await.unwrap();
+        let mut file = std::fs::OpenOptions::new().create(true).append(true).open(&path).unwrap();
+        writeln!(file, "{line}").unwrap();
+    };
+    for url in [format!("file:{}", path.display()), format!("kafka://{}/grows", kafka.broker())] {
+        let mapping = "[[table]]\nname = 'note'\nvertex = { label = 'Note' }";
+        let settings = settings(
+            &url,
+            &of_tables.display().to_string(),
+            "log_format = 'maxwell'",
+            &folder.path().join("g"),
+            mapping,
+        );
+        for once in [true, false] {
+            write().await;
+            write().await;
+            let log = source::open(&settings).unwrap();
+            let tables = BTreeMap::from([(name.clone(), ["id".into()].into())]);
+            let following = Following { tables, transaction_bytes_max: 1 << 20, once, ..Following::default() };
+            let mut stream = log.stream(";start", following).await.unwrap();
+            write().await;
+            let (there, mut seen) = (written.get() - 1, 0);
+            while seen < there + 20 {
+                match stream.next().await.unwrap() {
+                    Some(_) => seen += 1,
+                    None if once => break,
+                    None => {}
+                }
+                write().await;
+            }
+            assert_eq!(seen, if once { there } else { there + 20 }, "{url}, once: {once}");
+        }
+    }
 }

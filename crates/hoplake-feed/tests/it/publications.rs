@@ -8,7 +8,11 @@ use std::{collections::BTreeMap, path::Path, sync::Arc};
 use hoplake_feed::{Feed, FeedErrorKind, ReconcileOptions, RunOptions, Settings, check};
 use hoplake_testkit::PostgresServer;
 
-use crate::{following::caught_up, model::Model, reconciling::reported};
+use crate::{
+    following::{self, caught_up},
+    model::Model,
+    reconciling::reported,
+};
 
 struct Scenario {
     name: &'static str,
@@ -380,5 +384,110 @@ async fn partitions_that_come_with_rows_or_go_with_them_stop_a_feed() {
         }
         drop(caught_up(&settings).await);
         assert_equal(&server, &database, &settings, ROWS, &statements).await;
+    }
+}
+
+/// While a table is not in the publication, or is unlogged, its rows are in the log nowhere.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tables_that_are_not_logged_for_some_time_stop_a_feed() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = PostgresServer::start(&["fsync=off", "max_replication_slots=40"]).unwrap();
+    let schema = concat!(plain!(), "CREATE PUBLICATION hoplake_p FOR TABLES IN SCHEMA public");
+    let all = concat!(plain!(), "CREATE PUBLICATION hoplake_p FOR ALL TABLES");
+    let parts = concat!(partitioned!(), "CREATE PUBLICATION hoplake_p FOR TABLE t WITH (publish_via_partition_root)");
+    let row = "INSERT INTO t VALUES (50, 5, 'new');";
+    let meanwhile = |off: &str, on: &str| format!("{off}; {row} {on}");
+    let unlogged = meanwhile("ALTER TABLE t SET UNLOGGED", "ALTER TABLE t SET LOGGED");
+    let later = "UPDATE t SET note = 'later' WHERE id = 1; INSERT INTO t VALUES (51, 5, 'later');";
+    for (number, (before, statements, stops)) in [
+        (
+            schema,
+            meanwhile(
+                "ALTER PUBLICATION hoplake_p DROP TABLES IN SCHEMA public",
+                "ALTER PUBLICATION hoplake_p ADD TABLES IN SCHEMA public",
+            ),
+            Some("publication was changed"),
+        ),
+        (
+            schema,
+            "CREATE SCHEMA s; ALTER TABLE t SET SCHEMA s; INSERT INTO s.t VALUES (50, 5, 'new'); \
+             ALTER TABLE s.t SET SCHEMA public"
+                .to_owned(),
+            Some("publication was changed"),
+        ),
+        // The server cannot read its own log of that time.
+        (
+            all,
+            meanwhile("DROP PUBLICATION hoplake_p", "CREATE PUBLICATION hoplake_p FOR ALL TABLES"),
+            Some("publication was changed"),
+        ),
+        (schema, unlogged.clone(), Some("unlogged")),
+        (all, unlogged, Some("unlogged")),
+        (
+            all,
+            "ALTER TABLE t SET UNLOGGED; DELETE FROM t WHERE id = 2; ALTER TABLE t SET LOGGED".to_owned(),
+            Some("unlogged"),
+        ),
+        // A publication that names a table does not name its partitions.
+        (
+            parts,
+            "ALTER TABLE t_low SET UNLOGGED; INSERT INTO t VALUES (50, 1, 'new'); ALTER TABLE t_low SET LOGGED"
+                .to_owned(),
+            Some("unlogged"),
+        ),
+        (parts, "VACUUM FULL t; INSERT INTO t VALUES (50, 7, 'new')".to_owned(), None),
+        (all, "VACUUM FULL t".to_owned(), None),
+        (all, "TRUNCATE t".to_owned(), None),
+        (all, format!("BEGIN; TRUNCATE t; {row} COMMIT"), None),
+        (
+            all,
+            "ALTER TABLE t ADD COLUMN more int; ALTER TABLE t REPLICA IDENTITY FULL; CREATE INDEX ON t (k)".to_owned(),
+            None,
+        ),
+        (
+            schema,
+            "ALTER TABLE t ADD COLUMN more int; VACUUM FULL t; GRANT SELECT ON t TO public; CREATE TABLE u (id int)"
+                .to_owned(),
+            None,
+        ),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let database = format!("meanwhile{number}");
+        server.sql("postgres", &format!("CREATE DATABASE {database}")).unwrap();
+        server.sql(&database, before).unwrap();
+        let of = |graph: &str| settings(&server, &database, &folder.path().join(format!("{database}_{graph}")), TABLE);
+        let (running, stopped) = (of("running"), of("stopped"));
+        let mut feed = caught_up(&running).await;
+        drop(caught_up(&stopped).await);
+        server.sql(&database, &statements).unwrap_or_else(|error| panic!("{statements}: {error}"));
+        server.sql(&database, later).unwrap();
+        let once = RunOptions { once: true, ..RunOptions::default() };
+        let ran = feed.run(std::future::pending()).await;
+        drop(feed);
+        for settings in [&running, &stopped] {
+            let Some(why) = stops else {
+                drop(caught_up(settings).await);
+                assert_equal(&server, &database, settings, ROWS, &statements).await;
+                continue;
+            };
+            // Each start stops again.
+            for _ in 0..2 {
+                let started = following::once(settings, once.clone()).await;
+                let error = started.err().unwrap_or_else(|| panic!("{statements}: goes on"));
+                assert!(error.to_string().contains(why), "{statements}: {error}");
+                assert!(error.what_to_do().contains("--resnapshot"), "{statements}: {}", error.what_to_do());
+            }
+            let resnapshot = RunOptions { resnapshot: true, ..once.clone() };
+            following::once(settings, resnapshot).await.unwrap_or_else(|error| panic!("{statements}: {error}"));
+            drop(caught_up(settings).await);
+            assert_equal(&server, &database, settings, ROWS, &statements).await;
+        }
+        match (ran, stops) {
+            (Ok(_), None) => {}
+            (Err(error), Some(why)) => assert!(error.to_string().contains(why), "{statements}: {error}"),
+            (ran, stops) => panic!("{statements}: {:?} and not {stops:?}", ran.err()),
+        }
     }
 }

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use hoplake_feed::{RunOptions, Settings};
+use hoplake_feed::{FeedError, ReconcileOptions, RunOptions, Selection, Settings, check, discard, reconcile, retry};
 use hoplake_testkit::MariaDbServer;
 
-use crate::following::{content, once, settings_of};
+use crate::following::{caught_up, content, once, settings_of};
 
 const TABLES: &str = "CREATE TABLE team (id INT PRIMARY KEY, code INT NOT NULL UNIQUE, name VARCHAR(20));
     CREATE TABLE person (id INT PRIMARY KEY, team INT, boss INT, age INT, nick VARCHAR(20), FOREIGN KEY (team) REFERENCES team (id));
@@ -120,4 +120,107 @@ async fn another_mapping_stops_the_feed_until_all_rows_are_compared() {
     once(&of(&all), options).await.unwrap();
     once(&of(&all), RunOptions::default()).await.unwrap();
     assert!(!content(&of(&all)).await.vertices.contains_key("Team:2"));
+}
+
+/// Of a column that is ignored, the database may let go: whoever fed the graph from before need not know that by then.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_column_that_was_ignored_may_be_gone() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = MariaDbServer::start(&[]).unwrap();
+    let sql = |statements: &str| server.sql("test", statements).unwrap();
+    sql("CREATE TABLE t (id INT PRIMARY KEY, a INT, c INT); INSERT INTO t VALUES (1, 10, 5)");
+    let of = |graph: &str, ignored: &str| {
+        let entry = format!("[[table]]\nname = 't'\nignore = [{ignored}]\nvertex = {{ label = 'T' }}\n");
+        settings(&server, &folder.path().join(graph), &entry)
+    };
+    for graph in ["kept", "removed", "renewed"] {
+        caught_up(&of(graph, "'c'")).await;
+    }
+    // The log has values of it, and then the drop.
+    sql("INSERT INTO t VALUES (2, 20, 6); ALTER TABLE t DROP COLUMN c; INSERT INTO t VALUES (3, 30)");
+    let fresh = of("fresh", "");
+    caught_up(&fresh).await;
+    let expected = content(&fresh).await;
+    let is_equal = async |settings: &Settings| {
+        let found = content(settings).await;
+        assert!(found == expected, "graph | tables\n{}", found.difference(&expected));
+    };
+    // A graph that has not followed the column does not know the name, nor does any a misspelt one.
+    for unknown in [of("other", "'c'"), of("kept", "'cc'"), of("kept", "'c', 'cc'")] {
+        for refused in [check(&unknown).await.map(drop), once(&unknown, RunOptions::default()).await.map(drop)] {
+            let error = refused.expect_err("the column is not there").to_string();
+            assert!(error.contains("there is no column c"), "{error}");
+        }
+    }
+    for ignored in ["'c'", "'c'", "", ""] {
+        let (kept, removed) = (of("kept", ignored), of("removed", ""));
+        check(&kept).await.unwrap();
+        for settings in [&kept, &removed] {
+            caught_up(settings).await;
+            is_equal(settings).await;
+            assert!(reconcile(settings, &ReconcileOptions::default()).await.unwrap().is_equal());
+        }
+    }
+    let renewed = of("renewed", "'c'");
+    once(&renewed, RunOptions { resnapshot: true, ..RunOptions::default() }).await.unwrap();
+    caught_up(&renewed).await;
+    is_equal(&renewed).await;
+    // One of the same name is a new column, unless it is ignored still.
+    sql("ALTER TABLE t ADD COLUMN c INT; INSERT INTO t VALUES (4, 40, 7)");
+    let (named, unnamed) = (of("renewed", "'c'"), of("kept", ""));
+    for settings in [&named, &named, &unnamed, &unnamed] {
+        caught_up(settings).await;
+    }
+    assert!(!content(&named).await.vertices["T:4"].contains_key("c"));
+    assert_eq!(content(&unnamed).await.vertices["T:4"]["c"], "7");
+}
+
+/// What a feed does not go on over, nothing else does that applies rows.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn dead_letters_and_repairs_wait_for_the_decision_that_a_feed_waits_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = MariaDbServer::start(&[]).unwrap();
+    let sql = |statements: &str| server.sql("test", statements).unwrap();
+    sql("CREATE TABLE note (id INT PRIMARY KEY, body TEXT, c INT); INSERT INTO note VALUES (1, '5', 1)");
+    let of = |more: &str| {
+        let entry =
+            format!("[[table]]\nname = 'note'\non_error = 'dead-letter'\nvertex = {{ label = 'Note' }}\n{more}");
+        settings(&server, &folder.path().join("graph"), &entry)
+    };
+    let (typed, ignoring) = (of("types = { body = 'int64' }"), of("ignore = ['body']"));
+    caught_up(&typed).await;
+    sql("INSERT INTO note VALUES (2, 'abc', 1), (3, 'def', 1)");
+    caught_up(&typed).await;
+    let refuse = async |settings: &Settings| {
+        let said = once(settings, RunOptions::default()).await.err().expect("the feed does not go on");
+        let is_same = |what: &str, error: Option<FeedError>| {
+            let error = error.unwrap_or_else(|| panic!("{what} goes on over: {said}"));
+            assert_eq!((error.to_string(), error.what_to_do()), (said.to_string(), said.what_to_do()), "{what}");
+        };
+        is_same("retry", retry(settings, &Selection::All).await.err());
+        is_same("reconcile", reconcile(settings, &ReconcileOptions::default()).await.err());
+        let repair = ReconcileOptions { repair: true, ..ReconcileOptions::default() };
+        is_same("repair", reconcile(settings, &repair).await.err());
+        assert!(said.what_to_do().contains("--resnapshot"), "{}", said.what_to_do());
+        said.to_string()
+    };
+    let said = refuse(&ignoring).await;
+    assert!(said.contains("the mapping of table test.note has changed"), "{said}");
+    // The mapping that the graph has goes on.
+    assert_eq!(retry(&typed, &Selection::All).await.unwrap().left, 2);
+    sql("ALTER TABLE note DROP COLUMN body, ADD COLUMN body TEXT");
+    let said = once(&typed, RunOptions::default()).await.err().expect("the feed stops").to_string();
+    assert!(said.contains("column body is dropped"), "{said}");
+    refuse(&typed).await;
+    refuse(&ignoring).await;
+    // What is given up needs no decision.
+    assert_eq!(discard(&ignoring, &Selection::Names(vec!["Note:3".into()])).await.unwrap().left, 1);
+    refuse(&typed).await;
+    // All rows are read anew, so that nothing is left of what was set aside.
+    let options = RunOptions { resnapshot: true, ..RunOptions::default() };
+    let feed = once(&ignoring, options).await.unwrap();
+    assert!(feed.dead_letters().await.unwrap().is_empty());
+    drop(feed);
+    assert!(content(&ignoring).await.vertices.keys().eq(["Note:1", "Note:2", "Note:3"]));
+    assert!(reconcile(&ignoring, &ReconcileOptions::default()).await.unwrap().is_equal());
 }

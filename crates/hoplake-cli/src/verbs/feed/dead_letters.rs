@@ -8,7 +8,7 @@ use hoplake_feed::{
 };
 use serde_json::json;
 
-use super::{FileArgs, failure::failed};
+use super::{FileArgs, failure::failed, settings_to_change};
 use crate::{
     failure::Failure,
     output::{numbers::counted, print_line, tables::printable},
@@ -84,11 +84,11 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
             Ok(())
         }
         Action::Retry(args) => {
-            let settings = Settings::read(&args.settings.file).map_err(failed)?;
+            let settings = settings_to_change(&args.settings.file)?;
             report(hoplake_feed::retry(&settings, &args.selection()).await.map_err(failed)?, "applied")
         }
         Action::Discard(args) => {
-            let settings = Settings::read(&args.settings.file).map_err(failed)?;
+            let settings = settings_to_change(&args.settings.file)?;
             report(hoplake_feed::discard(&settings, &args.selection()).await.map_err(failed)?, "discarded")
         }
     }

@@ -9,11 +9,13 @@ mod reconcile;
 mod run;
 mod status;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub use failure::failed;
 
-use hoplake_feed::{OneOrMore, SourceSettings};
+use hoplake_feed::{OneOrMore, Settings, SourceSettings};
+
+use crate::opening::warn_of_mirror;
 
 /// Feed a graph from an SQL database: a first copy, then every transaction, exactly once
 #[derive(Debug, clap::Args)]
@@ -77,6 +79,13 @@ impl Args {
             _ => "URL",
         }
     }
+}
+
+/// Reads settings for what changes their graph.
+fn settings_to_change(file: &Path) -> anyhow::Result<Settings> {
+    let settings = Settings::read(file).map_err(failed)?;
+    warn_of_mirror(&settings.graph);
+    Ok(settings)
 }
 
 /// Runs the verb.

@@ -6,7 +6,7 @@ use hoplake::ErrorKind;
 use hoplake_feed::{ReconcileOptions, Reconciled, Settings};
 use serde_json::json;
 
-use super::{FileArgs, failure::failed};
+use super::{FileArgs, failure::failed, settings_to_change};
 use crate::{
     failure::Failure,
     output::{numbers::counted, print_line},
@@ -43,7 +43,12 @@ pub struct Args {
 
 /// Runs the verb.
 pub async fn run(args: &Args) -> anyhow::Result<()> {
-    let settings = Settings::read(&args.settings.file).map_err(failed)?;
+    let repairs = args.repair && !args.dry_run;
+    let settings = if repairs {
+        settings_to_change(&args.settings.file)?
+    } else {
+        Settings::read(&args.settings.file).map_err(failed)?
+    };
     let options = ReconcileOptions {
         tables: args.tables.clone(),
         repair: args.repair,
@@ -59,7 +64,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     };
     print_line(if args.json { json!(reconciled).to_string() } else { summary(&reconciled, args.dry_run) })?;
     let (differ, repaired) = (reconciled.differences(), reconciled.repaired);
-    if differ == 0 || (args.repair && !args.dry_run && repaired == differ) {
+    if differ == 0 || (repairs && repaired == differ) {
         return Ok(());
     }
     let differ = counted(differ - if args.dry_run { 0 } else { repaired }, "place", "places");

@@ -10,7 +10,10 @@ use hoplake_feed::{
 use serde_json::json;
 
 use super::failure::failed;
-use crate::output::{numbers::counted, print_line};
+use crate::{
+    opening::MIRROR,
+    output::{numbers::counted, print_line},
+};
 
 /// Show up to where a graph has followed its sources
 #[derive(Debug, clap::Args)]
@@ -42,11 +45,12 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         };
         let state = match &position.state {
             None => State::default(),
-            Some(id) => state::read(&store, source, id)
-                .await
-                .transpose()
-                .unwrap_or_else(|| Err(state::lost(source, id)))
-                .map_err(failed)?,
+            Some(id) => match state::read(&store, source, id).await.map_err(failed)? {
+                Some(state) => state,
+                // It has what versions name, and not what a feed keeps next to them.
+                None if store.get(MIRROR).await.map_err(hoplake::Error::from)?.is_some() => State::default(),
+                None => return Err(failed(state::lost(source, id))),
+            },
         };
         let line = if args.json { as_json } else { as_text };
         print_line(line(source, &newest, &position, &state, now))?;

@@ -57,6 +57,23 @@ pub(super) fn is_row_end(expression: &str) -> bool {
     expression.eq_ignore_ascii_case("ROW END")
 }
 
+/// The columns of some tables that are the ends of their rows' periods.
+pub(super) async fn row_ends(conn: &mut Conn, tables: &[TableName]) -> Result<Vec<(TableName, Name)>, FeedError> {
+    let mut found = Vec::new();
+    let schemas: BTreeSet<_> = tables.iter().map(|table| quoted(&table.schema)).collect();
+    for schema in schemas {
+        let statement = format!(
+            "SELECT table_schema, table_name, column_name, generation_expression FROM information_schema.columns \
+             WHERE table_schema = {schema} AND generation_expression IS NOT NULL"
+        );
+        let columns: Vec<(String, String, String, Option<String>)> =
+            conn.query(statement).await.map_err(|error| failed("read the periods of tables", &error))?;
+        let ends = columns.into_iter().filter(|(.., expression)| expression.as_deref().is_some_and(is_row_end));
+        found.extend(ends.map(|(schema, table, column, _)| (TableName::new(schema, table), column.into())));
+    }
+    Ok(found)
+}
+
 /// Refuses tables whose rows in the log cannot be read, whatever of them is mapped.
 pub(super) async fn check_tables(conn: &mut Conn, tables: &[TableName]) -> Result<(), FeedError> {
     for table in tables {

@@ -38,7 +38,11 @@ use std::{
 use async_trait::async_trait;
 use mysql_async::{Conn, Opts, OptsBuilder, prelude::Queryable};
 
-use self::{charsets::Charsets, gtid::Gtids, table_version::is_unsaid};
+use self::{
+    charsets::Charsets,
+    gtid::Gtids,
+    table_version::{ROW_END, is_unsaid},
+};
 use super::{Backlog, Following, Purpose, Snapshot, Source, TransactionStream, UnequalKey, shown};
 use crate::{
     Catalogue, FeedError, FeedErrorKind, Settings, TableName,
@@ -177,6 +181,10 @@ impl Source for MariaDb {
         // What a map of the log says itself is not kept.
         let keep = |column: &mut ColumnShape| column.kind = column.kind.take().filter(|kind| is_unsaid(kind));
         shapes.values_mut().flat_map(|shape| &mut shape.columns).for_each(keep);
+        for (table, column) in catalogue::row_ends(&mut self.connect().await?, tables).await? {
+            let columns = shapes.get_mut(&table).into_iter().flat_map(|shape| &mut shape.columns);
+            columns.filter(|it| it.name == column).for_each(|it| it.kind = Some(ROW_END.to_owned()));
+        }
         Ok(shapes)
     }
 

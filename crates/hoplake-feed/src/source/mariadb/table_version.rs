@@ -1,8 +1,8 @@
 //! A table as the log describes it, and its rows.
 //!
-//! A *version* is made of a table map. Values are read by the map alone. What no map says is whether bytes are a `uuid` or an address:
-//! the graph keeps that with its position, and the catalogue says it of columns that came later. The catalogue also says that a column is
-//! computed when it is read, or that it is the end of a row's period.
+//! A *version* is made of a table map. Values are read by the map alone. What no map says is whether bytes are a `uuid` or an address,
+//! and whether a time is the end of a row's period: the graph keeps that with its position, and the catalogue says it of columns that came
+//! later. The catalogue also says that a column is computed when it is read.
 //!
 //! **Tables with system versioning** log the past as rows, too: an update inserts the row as it was, and a deletion is an update of the
 //! period's end. A row whose period has not ended is the current one; the others are none.
@@ -64,7 +64,7 @@ impl TableVersion {
         let mut columns = Columns { table, names: Vec::new(), kinds: Vec::new() };
         let mut names = Vec::new();
         let mut decoders = Vec::new();
-        let mut row_end = implicit_row_end(&map.columns, &known);
+        let mut row_end = implicit_row_end(&map.columns, kept, &known);
         for (at, column) in map.columns.iter().enumerate() {
             let charset = match column.collation {
                 Some(number) => charsets.of_collation(conn, number).await?,
@@ -80,13 +80,17 @@ impl TableVersion {
                 FeedError::invalid(format!("{why} in the log, which cannot be read"))
                     .hint("change the type of the column, then run the feed with --resnapshot")
             })?;
-            if of_catalogue.is_some_and(|known| known.is_row_end) {
+            let is_row_end = match kept.kind_of(&column.name) {
+                Some(kind) => kind == ROW_END,
+                None => of_catalogue.is_some_and(|known| known.is_row_end),
+            };
+            if is_row_end && is_moment(column) {
                 row_end = Some(at);
             }
             // Columns that only the server sees, such as hashes and implicit periods, are no properties.
             let is_followed = followed.contains(&column.name);
             let is_meant = of_catalogue.is_some_and(|known| !known.is_virtual) || is_followed;
-            if of_catalogue.is_some() || is_followed {
+            if of_catalogue.is_some() || is_followed || kept.has(&column.name) {
                 names.push(column.name.clone());
             }
             columns.names.push(column.name.clone());
@@ -143,15 +147,20 @@ impl TableVersion {
 pub(super) const OLD_FRACTIONS: &str = "times with fractions in the format before MariaDB 10.1 are not described in the log: run SET GLOBAL \
      mysql56_temporal_format=ON, then ALTER TABLE … FORCE";
 
+/// Whether a column has the type of the ends of periods.
+fn is_moment(column: &LoggedColumn) -> bool {
+    column.kind == types::TIMESTAMP && column.metadata == 6
+}
+
 /// Periods that nothing declares have these names, at the end.
-fn implicit_row_end(columns: &[LoggedColumn], known: &HashMap<Name, Known>) -> Option<usize> {
+fn implicit_row_end(columns: &[LoggedColumn], kept: &TableShape, known: &HashMap<Name, Known>) -> Option<usize> {
     let [.., start, end] = columns else { return None };
-    let is_hidden = |column: &LoggedColumn, name: &str| {
-        column.name == name
-            && column.kind == types::TIMESTAMP
-            && column.metadata == 6
-            && !known.contains_key(&column.name)
+    let is_declared = |name: &Name| match kept.columns.is_empty() {
+        true => known.contains_key(name),
+        false => kept.has(name),
     };
+    let is_hidden =
+        |column: &LoggedColumn, name: &str| column.name == name && is_moment(column) && !is_declared(&column.name);
     (is_hidden(start, "row_start") && is_hidden(end, "row_end")).then(|| columns.len() - 1)
 }
 
@@ -164,9 +173,12 @@ fn hint_of(declared: &str) -> Hint {
     }
 }
 
-/// Whether the log does not say of what type the values of a column are.
+/// The type that the graph keeps of a column with the end of a row's period.
+pub(super) const ROW_END: &str = "timestamp(6) as row end";
+
+/// Whether the log does not say of what type the values of a column are, or whether they end periods.
 pub(super) fn is_unsaid(declared: &str) -> bool {
-    hint_of(declared) != Hint::Binary || declared.starts_with("binary(")
+    hint_of(declared) != Hint::Binary || declared.starts_with("binary(") || declared.starts_with("timestamp(6)")
 }
 
 /// What the catalogue says of the columns of a table.

@@ -162,6 +162,18 @@ pub(super) async fn shapes(
     if names.is_empty() {
         return Ok(BTreeMap::new());
     }
+    // Which schemas are published is not known to servers before 15. A table that was in another schema meanwhile, which is not published,
+    // has a row type that was changed; one that is published under its own name is logged wherever it is.
+    let version = connection.value("SHOW server_version_num").await?.and_then(|it| it.parse().ok()).unwrap_or(0);
+    let (of_schema, join_schema) = if version < super::publication::WITH_LISTS {
+        ("NULL", "")
+    } else {
+        (
+            "CASE WHEN s.oid IS NOT NULL THEN concat_ws(' ', 'schema', s.oid, s.xmin, CASE WHEN r.oid IS NULL AND NOT p.puballtables \
+             THEN (SELECT y.xmin FROM pg_type y WHERE y.oid = c.reltype) END) END",
+            "LEFT JOIN pg_publication_namespace s ON s.pnpubid = p.oid AND s.pnnspid = c.relnamespace",
+        )
+    };
     // A rewrite of a partitioned table is one of its partitions. A row of a catalogue has another xmin after each change: a partition that
     // was made as one has that of its type, and one that was attached (`+`) a later one. A composite type's attributes change all its values.
     let rows = connection
@@ -169,17 +181,18 @@ pub(super) async fn shapes(
             "SELECT n.nspname, c.relname, c.oid, CASE c.relkind WHEN 'p' THEN \
              (SELECT string_agg(pg_relation_filenode(t.relid)::text, ' ' ORDER BY t.relid) FROM pg_partition_tree(c.oid) t WHERE t.isleaf) \
              ELSE pg_relation_filenode(c.oid)::text END, \
-             concat_ws(' ', c.relpersistence, p.oid, p.xmin, r.oid, r.xmin), a.attname, a.attnum, concat_ws(' ', a.atttypid || ':' || a.atttypmod, \
+             concat_ws(' ', c.relpersistence, p.oid, p.xmin, r.oid, r.xmin, {of_schema}), a.attname, a.attnum, concat_ws(' ', a.atttypid || ':' || a.atttypmod, \
              (SELECT string_agg(e.oid || '=' || encode(convert_to(e.enumlabel, 'UTF8'), 'hex'), ' ' ORDER BY e.oid) FROM pg_enum e \
              WHERE e.enumtypid IN (t.oid, t.typelem, t.typbasetype)), \
              (SELECT 'row=' || string_agg(concat_ws(':', m.attnum, m.atttypid, m.atttypmod), ',' ORDER BY m.attnum) FROM pg_attribute m \
              JOIN pg_type k ON k.typrelid = m.attrelid AND k.typtype = 'c' WHERE m.attnum > 0 AND k.oid IN (t.oid, t.typelem, t.typbasetype))), \
              a.xmin, CASE c.relkind WHEN 'p' THEN coalesce((SELECT string_agg(concat(i.inhrelid, CASE WHEN i.xmin <> y.xmin THEN '+' END), ' ') \
              FROM pg_partition_tree(c.oid) p JOIN pg_inherits i ON i.inhrelid = p.relid JOIN pg_class k ON k.oid = i.inhrelid \
-             JOIN pg_type y ON y.oid = k.reltype WHERE p.level > 0), '') END \
+             JOIN pg_type y ON y.oid = k.reltype WHERE p.level > 0), '') END, \
+             coalesce((SELECT i.indkey::text FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary), '') \
              FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
              LEFT JOIN pg_publication p ON p.pubname = {} \
-             LEFT JOIN pg_publication_rel r ON r.prpubid = p.oid AND r.prrelid = c.oid \
+             LEFT JOIN pg_publication_rel r ON r.prpubid = p.oid AND r.prrelid = c.oid {join_schema} \
              JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '' \
              JOIN pg_type t ON t.oid = a.atttypid \
              WHERE (n.nspname, c.relname) IN ({}) AND c.relkind IN ('r', 'p') ORDER BY c.oid, a.attnum",
@@ -195,6 +208,7 @@ pub(super) async fn shapes(
             storage: text(&row, 3),
             published: Some(value(4)),
             partitions: text(&row, 9).map(|all| all.split_whitespace().filter_map(partition).collect()),
+            key: text(&row, 10),
             columns: Vec::new(),
         });
         shape.columns.push(ColumnShape {
@@ -347,4 +361,51 @@ pub(super) async fn filled(
             names.join(", ")
         ))
         .await
+}
+
+/// One of the columns that a table was given in which a row has a value.
+pub(super) async fn has_values(
+    connection: &mut Connection,
+    table: &TableName,
+    columns: &[Name],
+) -> Result<Option<String>, FeedError> {
+    let rows = rows_of(connection, table).await?;
+    for name in columns {
+        let asked = format!("SELECT 1 FROM {rows} WHERE {} IS NOT NULL LIMIT 1", identifier(name));
+        if connection.value(&asked).await?.is_some() {
+            return Ok(Some(name.to_string()));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether `ALTER TABLE` has written all rows again of a table, or a partition, that a publication has without naming it. Then it may have
+/// been unlogged for some time, as PostgreSQL refuses only of those that are named.
+///
+/// `ALTER TABLE` writes rows in the command that changes the table's own row in the catalogue; `VACUUM FULL` leaves them to the transactions
+/// that wrote them, and after `TRUNCATE` they are of later commands.
+pub(super) async fn was_rewritten_unnamed(
+    connection: &mut Connection,
+    publication: &str,
+    table: &TableName,
+) -> Result<bool, FeedError> {
+    let name = quoted(&table.quoted('"'));
+    let unnamed = format!(
+        "SELECT c.oid FROM pg_class c WHERE c.oid IN (SELECT {name}::regclass::oid UNION ALL SELECT t.relid FROM pg_partition_tree({name}) t \
+         WHERE t.isleaf) AND c.relkind = 'r' AND NOT EXISTS (SELECT FROM pg_publication_rel r JOIN pg_publication p ON p.oid = r.prpubid \
+         WHERE p.pubname = {} AND r.prrelid = c.oid)",
+        quoted(publication)
+    );
+    let found = connection.query(&unnamed).await?;
+    let found: Vec<_> = found.iter().filter_map(|row| text(row, 0)).collect();
+    if found.is_empty() {
+        return Ok(false);
+    }
+    let rows = rows_of(connection, table).await?;
+    let asked = format!(
+        "SELECT 1 FROM {rows} AS r JOIN pg_class c ON c.oid = r.tableoid AND c.xmin = r.xmin \
+         WHERE c.oid IN ({}) AND r.cmin::text::bigint <= c.cmin::text::bigint LIMIT 1",
+        found.join(", ")
+    );
+    Ok(connection.value(&asked).await?.is_some())
 }

@@ -19,7 +19,7 @@ use super::{Connection, catalogue, failed, lsn, quoted, text, values::Decoder};
 use crate::{
     Cell, Change, Columns, FeedError, FeedErrorKind, Images, Row, RowChange, TableName, Transaction,
     error::COPY_ANEW,
-    followed::{Drift, StopNote, TableShape},
+    followed::{ColumnShape, Drift, StopNote, TableShape},
     source::{Following, TransactionStream, open_transaction::OpenTransaction},
 };
 
@@ -119,10 +119,18 @@ impl Messages {
     }
 
     async fn event(&mut self) -> Result<ReplicationEvent, FeedError> {
-        match tokio::time::timeout(self.timeout, self.stream.client.recv()).await {
+        let received = tokio::time::timeout(self.timeout, self.stream.client.recv()).await;
+        match received {
             Ok(Ok(Some(event))) => Ok(event),
             Ok(Ok(None)) => Err(FeedError::unavailable("the server ended the stream")),
-            Ok(Err(error)) => Err(failed("read the log", &error)),
+            Ok(Err(error)) => {
+                let error = failed("read the log", &error);
+                // A server that no longer has the publication cannot read its own log: the tables say why.
+                if !error.is_transient() {
+                    self.compare_all().await?;
+                }
+                Err(error)
+            }
             Err(_) => {
                 let ms = self.timeout.as_millis();
                 Err(FeedError::unavailable(format!(
@@ -195,9 +203,7 @@ impl Messages {
     /// has the default, whatever its table has.
     async fn check_partition(&mut self, id: u32, partition: &TableName, of: &TableName) -> Result<(), FeedError> {
         let position = self.from.to_pg_string();
-        if self.following.accepted.as_deref() == Some(&position)
-            || !catalogue::is_partition(&mut self.catalogue, id, of).await?
-        {
+        if self.is_accepted() || !catalogue::is_partition(&mut self.catalogue, id, of).await? {
             return Ok(());
         }
         let why =
@@ -212,16 +218,38 @@ impl Messages {
     }
 
     fn push(&mut self, relation: &Relation, images: Images) -> Result<(), FeedError> {
-        let change = Change::Row(RowChange::new(relation.columns.clone(), images));
-        self.open.get_or_insert_default().push(change, &self.following)
+        // Whether a session followed the rules of foreign keys is not in the log, and what the rules did is: so of a row that goes away,
+        // the edges of others wait until their own rows say what became of them.
+        let may_leave = matches!(images, Images::Delete(_) | Images::Update { before: Some(_), .. });
+        let change = RowChange { checks_keys: !may_leave, ..RowChange::new(relation.columns.clone(), images) };
+        self.open.get_or_insert_default().push(Change::Row(change), &self.following)
+    }
+
+    /// The table that is followed if it has this number, and another name.
+    fn renamed(&self, id: u32) -> Option<TableName> {
+        self.following.shapes.iter().find(|(_, shape)| shape.id == Some(id)).map(|(table, _)| table.clone())
+    }
+
+    fn is_accepted(&self) -> bool {
+        self.following.accepted.as_deref() == Some(&self.from.to_pg_string())
     }
 
     /// Notes what the columns of a table are, and whether that can be followed.
-    async fn relation(&mut self, id: u32, table: TableName, columns: &[ColumnInfo]) -> Result<(), FeedError> {
-        if !self.following.tables.contains_key(&table) {
+    async fn relation(&mut self, id: u32, named: TableName, columns: &[ColumnInfo]) -> Result<(), FeedError> {
+        let table = if self.following.tables.contains_key(&named) {
+            named
+        } else if let Some(table) = self.renamed(id) {
+            // It may have its name again by now. If that is accepted, the rows are those of the table all the same.
+            if !self.is_accepted() {
+                let position = self.from.to_pg_string();
+                let why = format!("after {position}, table {table} was changed: it had the name {named} for some time");
+                return Err(StopNote::new(position, why).error());
+            }
+            table
+        } else {
             self.relations.insert(id, None);
             return Ok(());
-        }
+        };
         let described: Vec<_> = columns.iter().map(|column| (Name::from(&*column.name), column.type_id)).collect();
         let is_key: Vec<_> = columns.iter().map(|column| column.flags & 1 != 0).collect();
         let mut now = self.shapes(std::slice::from_ref(&table)).await?;
@@ -253,22 +281,44 @@ impl Messages {
     async fn compare(
         &mut self,
         table: &TableName,
-        now: Option<TableShape>,
+        mut now: Option<TableShape>,
         logged: Option<(u32, &[(Name, u32)])>,
     ) -> Result<bool, FeedError> {
         let was = self.following.shapes.get(table).cloned().unwrap_or_default();
         let carried = self.following.tables.get(table).cloned().unwrap_or_default();
         let position = self.from.to_pg_string();
+        if let (Some((_, described)), Some(now)) = (logged, &mut now) {
+            // The row was written before a column was dropped that is not carried.
+            let is_logged = |it: &ColumnShape| described.iter().any(|(name, _)| *name == it.name);
+            let is_there =
+                |it: &ColumnShape| now.columns.iter().any(|other| other.name == it.name || other.number == it.number);
+            let is_dropped = |it: &&ColumnShape| is_logged(it) && !carried.contains(&it.name) && !is_there(it);
+            let dropped: Vec<_> = was.columns.iter().filter(is_dropped).cloned().collect();
+            now.columns.extend(dropped);
+        }
         let mut why = None;
         match now.as_ref().map(|now| was.drift(now, &carried, catalogue::keeps_values)) {
             None => why = Some("no table has its name any more".to_owned()),
             Some(Drift::Same) => {}
             Some(Drift::Stop(reason)) => why = Some(reason),
-            Some(Drift::Harmless(added)) if !was.columns.is_empty() && !added.is_empty() => {
-                let filled = catalogue::filled(&mut self.catalogue, table, &added).await?;
-                why = filled.map(|name| format!("column {name} is new, and each row has a value in it"));
+            Some(Drift::Harmless(added)) => {
+                let is_rewritten = now.as_ref().is_some_and(|now| was.storage.is_some() && was.storage != now.storage);
+                if !was.columns.is_empty() && !added.is_empty() {
+                    let filled = match catalogue::filled(&mut self.catalogue, table, &added).await? {
+                        None if is_rewritten => catalogue::has_values(&mut self.catalogue, table, &added).await?,
+                        filled => filled,
+                    };
+                    why = filled.map(|name| format!("column {name} is new, and rows have had values in it since"));
+                }
+                if why.is_none()
+                    && is_rewritten
+                    && catalogue::was_rewritten_unnamed(&mut self.catalogue, &self.publication, table).await?
+                {
+                    let text =
+                        "all its rows were written again, and what was changed while it was unlogged is not in the log";
+                    why = Some(text.to_owned());
+                }
             }
-            Some(Drift::Harmless(_)) => {}
         }
         if let (None, Some((id, described)), Some(now)) = (&why, logged.filter(|_| !was.columns.is_empty()), &now) {
             // What the catalogue does not have any more was there when the row was written.
@@ -279,9 +329,7 @@ impl Messages {
                 None => None,
             };
         }
-        if let Some(why) = why
-            && self.following.accepted.as_deref() != Some(&position)
-        {
+        if let Some(why) = why.filter(|_| !self.is_accepted()) {
             let why = format!("after {position}, table {table} was changed: {why}");
             return Err(StopNote::new(position, why).error());
         }
@@ -296,18 +344,24 @@ impl Messages {
         catalogue::shapes(&mut self.catalogue, &self.publication, tables).await
     }
 
-    /// Compares all tables with what the feed knows of them, if that is due: a change without a row after it shows nowhere else. Returns a
-    /// transaction that says what they are, if one is another one than it was.
-    async fn compared(&mut self) -> Result<Option<Transaction>, FeedError> {
-        if Instant::now() < self.compare_at {
-            return Ok(None);
-        }
+    /// Compares all tables with what the feed knows of them, and returns whether one is another one than it was.
+    async fn compare_all(&mut self) -> Result<bool, FeedError> {
         let tables: Vec<TableName> = self.following.tables.keys().cloned().collect();
         let mut is_other = false;
         let mut now = self.shapes(&tables).await?;
         for table in &tables {
             is_other |= self.compare(table, now.remove(table), None).await?;
         }
+        Ok(is_other)
+    }
+
+    /// Compares all tables with what the feed knows of them, if that is due: a change without a row after it shows nowhere else. Returns a
+    /// transaction that says what they are, if one is another one than it was.
+    async fn compared(&mut self) -> Result<Option<Transaction>, FeedError> {
+        if Instant::now() < self.compare_at {
+            return Ok(None);
+        }
+        let is_other = self.compare_all().await?;
         self.following.accepted = None;
         self.compare_at = Instant::now() + COMPARE_EVERY;
         if !is_other {

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use hoplake::Name;
 
 use super::tokens::Words;
+use crate::TableName;
 
 /// What a clause does.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,8 +18,8 @@ pub(super) enum Clause {
     Stops(String),
 }
 
-/// Clauses and options that leave all values as they are, by their first word.
-const HARMLESS: &[&str] = &[
+/// Clauses and options that leave all values as they are, by their first word. A test runs each of them.
+pub const HARMLESS: &[&str] = &[
     "ALGORITHM",
     "ALTER",
     "ANALYZE",
@@ -47,7 +48,6 @@ const HARMLESS: &[&str] = &[
     "LOCK",
     "MAX_ROWS",
     "MIN_ROWS",
-    "NOWAIT",
     "OPTIMIZE",
     "ORDER",
     "PACK_KEYS",
@@ -65,8 +65,6 @@ const HARMLESS: &[&str] = &[
     "STATS_SAMPLE_PAGES",
     "TABLE_CHECKSUM",
     "TRANSACTIONAL",
-    "WAIT",
-    "WITHOUT",
 ];
 
 const FOREIGN_KEYS: &str = "its foreign keys change, by whose rules the feed follows cascades";
@@ -120,13 +118,24 @@ pub(super) fn clause(mut words: Words<'_>, carried: &BTreeSet<Name>) -> Clause {
             _ => unknown(),
         };
     }
-    if words.is("CONVERT") {
+    if words.take("CONVERT") {
+        if words.is_one_of(&["PARTITION", "TABLE"]) {
+            return Clause::Stops(format!("`{}` changes its rows as a whole", all.shown()));
+        }
         return Clause::Stops("its text is converted to another character set".into());
     }
     if words.is_one_of(&["TRUNCATE", "EXCHANGE", "DISCARD", "IMPORT"]) {
         return Clause::Stops(format!("`{}` changes its rows as a whole", all.shown()));
     }
     if words.is_at_end() || words.is_one_of(HARMLESS) { Clause::Harmless } else { unknown() }
+}
+
+/// The table whose rows a clause of another table takes.
+pub(super) fn taken(mut words: Words<'_>, database: &str) -> Option<TableName> {
+    if words.take("EXCHANGE") {
+        return words.after("TABLE").and_then(|mut words| words.table(database));
+    }
+    (words.take("CONVERT") && words.take("TABLE")).then(|| words.table(database)).flatten()
 }
 
 /// `ADD …`; nothing if it is not understood.

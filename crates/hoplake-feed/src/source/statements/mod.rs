@@ -12,8 +12,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hoplake::Name;
 
+pub use self::alter::HARMLESS;
 use self::{
-    alter::{Clause, clause},
+    alter::{Clause, clause, taken},
     tokens::{Words, tokens, without_values},
 };
 use crate::TableName;
@@ -157,11 +158,16 @@ impl Statement<'_> {
             return Vec::new();
         }
         words.take_all(&["IF", "EXISTS"]);
-        let Some(table) = self.named(words.table(self.database)) else { return Vec::new() };
+        let table = words.table(self.database);
         if words.take("WAIT") {
             words.skip();
         }
         words.take("NOWAIT");
+        let Some(table) = self.named(table) else {
+            // A table that is not followed may take the rows of one that is.
+            let taken = words.split().into_iter().map(|clause| taken(clause, self.database));
+            return self.all(taken, "gives its rows to a partition of another table");
+        };
         let stop = |why: String| Effect::Unfollowable(Some(table.clone()), format!("table {table}: {why}"));
         if ignores {
             return vec![stop("ALTER IGNORE may delete rows".into())];
@@ -255,6 +261,13 @@ mod tests {
             ("ALTER TABLE person DROP PARTITION p0", "partition are dropped"),
             ("ALTER TABLE person TRUNCATE PARTITION p0", "as a whole"),
             ("ALTER TABLE person EXCHANGE PARTITION p0 WITH TABLE t", "as a whole"),
+            ("ALTER TABLE t EXCHANGE PARTITION p0 WITH TABLE person", "to a partition of another table"),
+            ("ALTER TABLE t WAIT 5 EXCHANGE PARTITION p0 WITH TABLE hr.person", "to a partition of another table"),
+            ("ALTER TABLE t EXCHANGE PARTITION p0 WITH TABLE elsewhere.person", ""),
+            ("ALTER TABLE t CONVERT TABLE person TO PARTITION p0", "to a partition of another table"),
+            ("ALTER TABLE t CONVERT PARTITION p0 TO TABLE other", ""),
+            ("ALTER TABLE person CONVERT PARTITION p0 TO TABLE other", "as a whole"),
+            ("ALTER TABLE person CONVERT TABLE other TO PARTITION p0", "as a whole"),
             ("ALTER TABLE person ADD PARTITION (PARTITION p2 VALUES LESS THAN (9))", ""),
             ("ALTER TABLE person REORGANIZE PARTITION p0 INTO (PARTITION a VALUES LESS THAN (9))", ""),
             ("ALTER TABLE person PARTITION BY HASH (id) PARTITIONS 4", ""),

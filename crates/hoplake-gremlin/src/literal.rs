@@ -6,7 +6,7 @@ use std::fmt;
 
 use bigdecimal::BigDecimal;
 use jiff::SignedDuration;
-use num_bigint::BigInt;
+use num_bigint::{BigInt, Sign};
 use uuid::Uuid;
 
 use crate::moment::Moment;
@@ -55,6 +55,27 @@ pub enum Number {
     BigDecimal(BigDecimal),
 }
 
+/// As `BigDecimal.toString` of Java: plain if it has no zeros before the point but those that it says it has, and six after it at most.
+fn write_decimal(number: &BigDecimal, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let (digits, scale) = number.as_bigint_and_exponent();
+    let sign = if digits.sign() == Sign::Minus { "-" } else { "" };
+    let digits = digits.magnitude().to_string();
+    let exponent = digits.len() as i64 - 1 - scale;
+    if scale == 0 {
+        return write!(f, "{sign}{digits}");
+    }
+    if scale > 0 && exponent >= -6 {
+        // One digit before the point at least.
+        let width = usize::try_from(scale).unwrap_or_default() + 1;
+        let digits = format!("{digits:0>width$}");
+        let (whole, fraction) = digits.split_at(digits.len() + 1 - width);
+        return write!(f, "{sign}{whole}.{fraction}");
+    }
+    let (first, others) = digits.split_at(1);
+    let point = if others.is_empty() { "" } else { "." };
+    write!(f, "{sign}{first}{point}{others}E{exponent:+}")
+}
+
 impl fmt::Display for Number {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -65,7 +86,7 @@ impl fmt::Display for Number {
             Self::BigInteger(number) => number.fmt(f),
             Self::Float(number) => number.fmt(f),
             Self::Double(number) => number.fmt(f),
-            Self::BigDecimal(number) => number.fmt(f),
+            Self::BigDecimal(number) => write_decimal(number, f),
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Small queries that would build large values: their memory ends at its limit, and so does that of the process.
 //!
-//! Every step of the table has a query that builds several times what the budget has, from a text of some kilobytes. Each runs in a process of
-//! its own, whose peak the system measures, and not Hoplake's own count: what a step builds without counting it is seen here. So this is
-//! a test binary for itself, and the process that it measures is another run of it.
+//! Every step of the table has a query that builds several times what the budget has, from a text of some kilobytes, or a reason why it
+//! cannot. What comes before the step fits the budget, so that it is the step that is measured. Each query runs in a process of its own,
+//! whose peak the system measures, and not Hoplake's own count: what a step builds without counting it is seen here. So this is a test
+//! binary for itself, and the process that it measures is another run of it.
 
 #![expect(clippy::unwrap_used, reason = "helpers outside of #[test] functions are test code, too")]
 
@@ -28,26 +29,32 @@ const MIB: u64 = 1 << 20;
 /// What a process may have beyond the budget of its queries.
 const BESIDE_BYTES: u64 = 64 * MIB;
 
-/// The vertices of the graph, each with some edges, and one of them with an edge to each.
+/// The vertices of the graph, each with some edges, and the first of them with an edge to each and from each.
 const VERTICES: u64 = 8_000;
+
+/// A property of the first vertex.
+const LARGE_BYTES: u64 = 64 << 10;
 
 /// A folder with queries, the graph, and what to do with them: it makes this the process that is measured.
 const FOLDER: &str = "HOPLAKE_TEST_AMPLIFYING";
 
 fn runtime() -> Runtime {
-    // As many threads as a server has for two processors.
-    Builder::new_multi_thread().worker_threads(8).enable_all().build().unwrap()
+    // As many threads as a server has for two processors, and as it starts them.
+    let mut builder = Builder::new_multi_thread();
+    builder.worker_threads(8).on_thread_start(gremlin::mark_worker_thread).enable_all().build().unwrap()
 }
 
 fn write_graph(folder: &Path) {
-    let mut vertices = String::from("~id,~label,name:String,number:Int\n");
+    let mut vertices = String::from("~id,~label,name:String,number:Int,text:String\n");
     let mut edges = String::from("~id,~from,~to,~label,weight:Int\n");
     for vertex in 0..VERTICES {
-        vertices += &format!("v{vertex},thing,thing number {vertex},{}\n", vertex % 10);
+        let text = "x".repeat(if vertex == 0 { LARGE_BYTES as usize } else { 0 });
+        vertices += &format!("v{vertex},thing,thing number {vertex},{},{text}\n", vertex % 10);
         for (number, to) in [vertex * 7 + 1, vertex * 11 + 3, vertex * 13 + 7].into_iter().enumerate() {
             edges += &format!("e{vertex}-{number},v{vertex},v{},to,{number}\n", to % VERTICES);
         }
         edges += &format!("h{vertex},v0,v{vertex},hub,1\n");
+        edges += &format!("b{vertex},v{vertex},v0,back,1\n");
     }
     fs::write(folder.join("vertices.csv"), vertices).unwrap();
     fs::write(folder.join("edges.csv"), edges).unwrap();
@@ -62,9 +69,9 @@ async fn open(folder: &Path) -> Graph {
 
 /// Runs a query within a budget, and drops its results.
 async fn answer(graph: &Graph, text: &str, budget: &MemoryBudget, time: Duration) -> Result<(), hoplake::Error> {
-    let script = gremlin::parse(text)?;
     let mut query = graph.query_within(budget);
     query.limit(&Limits { timeout: Some(time), ..Limits::default() });
+    let script = gremlin::parse_within(text, query.context())?;
     for statement in &script.statements {
         let Statement::Traversal(traversal, _) = statement else { continue };
         let plan = gremlin::plan_within(traversal, Names::default(), query.context())?;
@@ -140,193 +147,265 @@ fn measured(folder: &Path, queries: &[String], budget: u64) -> (Vec<String>, u64
     (ended, peak)
 }
 
-/// What comes of a query that would build too much.
+/// How a query ends.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Ends {
-    /// At the limit of its memory.
+    /// At the limit of its memory: the step multiplies what it is given.
     AtLimit,
-    /// With its results: the step keeps less than comes to it, or goes through it one by one.
-    WithResults,
+    /// With its results, and why the step cannot multiply what it is given.
+    WithResults(&'static str),
 }
 
 use Ends::{AtLimit, WithResults};
 
-/// A query in which a step would build, or is given, twice what the budget has, or more.
-fn amplifying(step: &str, budget: u64) -> (String, Ends) {
+/// A query in two parts: what a step is given, which fits the budget, and the step.
+#[derive(Debug)]
+struct Amplifying {
+    prefix: String,
+    steps: String,
+    ends: Ends,
+}
+
+impl Amplifying {
+    fn query(&self) -> String {
+        format!("{}.{}", self.prefix, self.steps)
+    }
+}
+
+/// Why a step that filters ends with results.
+const KEEPS_ROWS: &str = "it keeps rows that it is given";
+
+/// Why a step that computes numbers, dates or truth values ends with results.
+const SMALL_VALUES: &str = "each of its results has some bytes";
+
+/// Why a step that changes a text or a list ends with results.
+const NOT_LARGER: &str = "no result is larger than what it is of";
+
+/// Why a step that goes from element to element ends with results.
+const ONE_EACH: &str = "it gives one element for each, batch by batch";
+
+/// A query in which a step would build twice what the budget has, or more, of an input of about an eighth of it.
+fn amplifying(step: &str, budget: u64) -> Amplifying {
+    let query = |prefix: &str, steps: &str, ends: Ends| Amplifying { prefix: prefix.into(), steps: steps.into(), ends };
+    // For each vertex, it is twice the budget.
     let text = "x".repeat((budget * 2 / VERTICES) as usize);
-    // A text for each vertex: they are built in one batch.
-    let texts = format!("g.V().constant('{text}')");
     // A text that has a part of the budget, which is made of 1000 letters by replacing each of them.
     let letters = "a".repeat(1_000);
-    let part =
-        |parts: u64| format!("g.inject('{letters}').replace('a', '{}')", "b".repeat((budget / parts / 1_000) as usize));
-    let large = part(3);
+    let part = |parts: u64, letter: &str| {
+        let by = letter.repeat((budget / parts / 1_000) as usize / letter.len());
+        format!("g.inject('{letters}').replace('a', '{by}')")
+    };
+    let large = part(8, "b");
+    // A thousand texts in one batch, which have an eighth of the budget together.
+    let texts = format!("g.V().limit(1000).constant('{}')", "x".repeat((budget / 8_000) as usize));
+    let lists = format!("{texts}.map(fold())");
+    // A row for each vertex, all of which share a text of an eighth of the budget.
+    let shared = format!("{large}.as('a').V()");
+    // Six lists of small numbers, in one batch: as a row, or in a pair, each number takes several times as much.
+    let number_list = format!("g.V().limit({}).V().constant(1).fold()", budget / MIB / 4);
+    let number_lists = format!("{number_list}.as('l').V().limit(6).select('l')");
     let numbers = format!("[{}]", (0..2_000).map(|number| number.to_string()).collect::<Vec<_>>().join(","));
-    // Pairs of numbers, which take half of the budget or more.
-    let pairs = "g.V().id().fold().as('l')";
-    let of_texts = |end: &str| (format!("{texts}.{end}"), AtLimit);
-    let of_large = |end: &str| (format!("{large}.{end}"), AtLimit);
-    let of_paths =
-        |middle: &str| (format!("g.V().as('a').{middle}.as('b').V().as('c').V().select('a','b','c').fold()"), AtLimit);
+    // Rows on vertices, which come batch by batch: a list of them would have twice the budget.
+    let many = format!("g.V().limit({}).V()", budget / MIB * 4);
+    let some = "g.V().limit(20).V()";
+    // Rows on the vertex that has an edge to each other one, and one from each; and on that which has a large property, in one batch.
+    let hubs = "g.V().limit(1000).V('v0')";
+    let large_properties = "g.V().V('v0')";
+    let times = |count: usize, part: &str, delimiter: &str| vec![part; count].join(delimiter);
+    let of_hubs = |step: &str| query(hubs, &format!("{step}.fold()"), AtLimit);
+    let of_shared = |steps: &str| query(&shared, steps, AtLimit);
+    let of_large = |steps: &str| query(&large, steps, AtLimit);
+    let of_texts = |steps: &str, why: &'static str| query(&texts, &format!("{steps}.count()"), WithResults(why));
+    let of_lists = |steps: &str, why: &'static str| query(&lists, &format!("{steps}.count()"), WithResults(why));
+    let of_some = |steps: &str, why: &'static str| query(some, &format!("{steps}.count()"), WithResults(why));
     match step {
-        // What goes on from each of many, with its path.
-        "V" => of_paths("V()"),
-        "E" => of_paths("E()"),
-        "out" | "in" | "both" => of_paths(&format!("{step}()")),
-        "outE" | "inE" | "bothE" => of_paths(&format!("{step}()")),
-        "to" => of_paths("to(OUT)"),
-        "toE" => of_paths("toE(OUT)"),
-        "toV" => of_paths("outE().toV(IN)"),
-        "outV" | "inV" | "bothV" | "otherV" => of_paths(&format!("outE().{step}()")),
-        "element" => of_paths("properties().element()"),
-        // What is given by the text, for each of many.
-        "inject" => (format!("g.V().local(inject('{text}')).fold()"), AtLimit),
-        "constant" => of_texts("fold()"),
-        "addV" => (format!("g.V().addV('t').property('text', '{text}')"), AtLimit),
-        "addE" => (format!("g.V().as('v').addE('e').to('v').property('text', '{text}')"), AtLimit),
-        "mergeV" => {
-            (format!("g.V().id().as('i').map(project('text').by(constant('{text}'))).mergeV(identity())"), AtLimit)
+        // What goes on from each row to many elements.
+        "V" => query("g.V().limit(1000)", "V().fold()", AtLimit),
+        "E" => query("g.V().limit(1000)", "E().fold()", AtLimit),
+        "out" | "in" | "both" | "outE" | "inE" | "bothE" => of_hubs(&format!("{step}()")),
+        "to" => of_hubs("to(OUT)"),
+        "toE" => of_hubs("toE(OUT)"),
+        "match" => of_hubs("match(__.as('m').out().as('n')).select('n')"),
+        "toV" => query("g.V().limit(50).V('v0').outE()", "toV(IN).dedup().count()", WithResults(ONE_EACH)),
+        "outV" | "inV" | "otherV" => {
+            query("g.V().limit(50).V('v0').outE()", &format!("{step}().dedup().count()"), WithResults(ONE_EACH))
         }
-        "mergeE" => (
-            format!("g.V().as('v').map(project('text').by(constant('{text}'))).fold().unfold().mergeE(identity())"),
+        "bothV" => {
+            query("g.V().limit(50).V('v0').outE()", "bothV().dedup().count()", WithResults("it gives two for each"))
+        }
+        "element" => query("g.V().properties()", "element().dedup().count()", WithResults(ONE_EACH)),
+        // What is given by the text, for each of many.
+        "inject" => query("g.V()", &format!("local(inject('{text}'))"), AtLimit),
+        "constant" => query("g.V()", &format!("constant('{text}')"), AtLimit),
+        "addV" => query("g.V()", &format!("addV('t').property('text', '{text}')"), AtLimit),
+        "addE" => query("g.V().as('v')", &format!("addE('e').to('v').property('text', '{text}')"), AtLimit),
+        "mergeV" => query(
+            "g.V().id()",
+            &format!("mergeV(project('name').by(identity())).option(Merge.onCreate, ['text': '{text}'])"),
             AtLimit,
         ),
-        "property" => (format!("g.V().property('text', '{text}')"), AtLimit),
-        "drop" => of_texts("sideEffect(V().limit(1).properties('none').drop()).fold()"),
-        // Its steps are those of a text.
-        "call" => of_texts("fold()"),
-        // Conditions on what is large already.
-        "has" => (format!("{pairs}.unfold().as('x').V().as('y').has('number', 1).select('x','y').fold()"), AtLimit),
-        "hasLabel" => {
-            (format!("{pairs}.unfold().as('x').V().as('y').hasLabel('thing').select('x','y').fold()"), AtLimit)
-        }
-        "hasId" => of_texts("as('t').V().hasId('v1','v2','v3').select('t').fold()"),
-        "hasKey" => of_texts("as('t').V('v1').properties().hasKey('name').select('t').fold()"),
-        "hasValue" => of_texts("as('t').V('v1').properties().hasValue(1).select('t').fold()"),
-        "hasNot" => of_texts("as('t').V('v1').hasNot('none').select('t').fold()"),
-        "is" => of_texts("is(neq('y')).fold()"),
-        "where" => of_texts("as('a').where(eq('a')).fold()"),
-        "filter" => of_texts("filter(is(neq('y'))).fold()"),
-        "and" => of_texts("and(is(neq('y')), is(neq('z'))).fold()"),
-        "or" => of_texts("or(is('y'), is(neq('z'))).fold()"),
-        "not" => of_texts("not(is('y')).fold()"),
-        "all" => of_texts("map(fold()).all(neq('y')).fold()"),
-        "any" => of_texts("map(fold()).any(neq('y')).fold()"),
-        "none" => of_texts("map(fold()).none(eq('y')).fold()"),
-        "coin" => of_texts("coin(1.0).fold()"),
-        "simplePath" => of_paths("out().simplePath()"),
-        "cyclicPath" => of_paths("both().both().cyclicPath()"),
-        "discard" => of_texts("fold().discard()"),
-        "match" => of_paths("match(__.as('m').out().as('n')).select('n')"),
+        "mergeE" => query(
+            "g.V().as('v')",
+            &format!(
+                "mergeE([(T.label): 'loop', (Direction.OUT): Merge.outV, (Direction.IN): Merge.inV]).option(Merge.outV, select('v'))\
+                 .option(Merge.inV, select('v')).option(Merge.onCreate, ['text': '{text}'])"
+            ),
+            AtLimit,
+        ),
+        "property" => query("g.V()", &format!("property('text', '{text}')"), AtLimit),
+        "drop" => query("g.V()", "drop()", WithResults("a change names what is dropped")),
+        "call" => query(
+            "g.call('--list')",
+            "count()",
+            WithResults("it begins a traversal, and stands for the steps of a prepared query"),
+        ),
+        // Conditions.
+        "has" => of_some("has('number', 1)", KEEPS_ROWS),
+        "hasLabel" => of_some("hasLabel('thing')", KEEPS_ROWS),
+        "hasId" => of_some("hasId('v1', 'v2', 'v3')", KEEPS_ROWS),
+        "hasNot" => of_some("hasNot('none')", KEEPS_ROWS),
+        "hasKey" => query("g.V().properties()", "hasKey('name').count()", WithResults(KEEPS_ROWS)),
+        "hasValue" => query("g.V().properties()", "hasValue(1).count()", WithResults(KEEPS_ROWS)),
+        "is" => of_texts("is(neq('y'))", KEEPS_ROWS),
+        "where" => of_texts("where(is(neq('y')))", KEEPS_ROWS),
+        "filter" => of_texts("filter(is(neq('y')))", KEEPS_ROWS),
+        "and" => of_texts("and(is(neq('y')), is(neq('z')))", KEEPS_ROWS),
+        "or" => of_texts("or(is('y'), is(neq('z')))", KEEPS_ROWS),
+        "not" => of_texts("not(is('y'))", KEEPS_ROWS),
+        "all" => of_lists("all(neq('y'))", KEEPS_ROWS),
+        "any" => of_lists("any(neq('y'))", KEEPS_ROWS),
+        "none" => of_lists("none(eq('y'))", KEEPS_ROWS),
+        "coin" => of_texts("coin(1.0)", KEEPS_ROWS),
+        "simplePath" => query("g.V().out()", "simplePath().count()", WithResults(KEEPS_ROWS)),
+        "cyclicPath" => query("g.V().both()", "cyclicPath().count()", WithResults(KEEPS_ROWS)),
+        "discard" => of_texts("discard()", KEEPS_ROWS),
         // Those that keep some of many.
-        "limit" | "skip" => of_texts(&format!("fold().{step}(local, 1)")),
-        "range" => of_texts("fold().range(local, 0, 5000)"),
-        "tail" => of_texts("tail(100000).fold()"),
-        "dedup" => (format!("g.V().id().as('i').map(constant('{text}')).as('t').dedup('i','t').fold()"), AtLimit),
-        "order" => of_texts("order().by(identity(), desc).fold()"),
-        "sample" => of_texts("sample(100000).fold()"),
-        "barrier" => of_texts("barrier().fold()"),
-        // Properties of many, for each of many.
-        "values" => (format!("{pairs}.unfold().V().values().fold()"), AtLimit),
-        "properties" => (format!("{pairs}.unfold().V().properties().fold()"), AtLimit),
-        "valueMap" | "propertyMap" | "elementMap" => (format!("{pairs}.unfold().V().{step}().fold()"), AtLimit),
-        "id" | "label" => (format!("{pairs}.unfold().V().{step}().fold()"), AtLimit),
-        "key" | "value" => (format!("{pairs}.unfold().V().properties().{step}().fold()"), AtLimit),
-        "identity" => of_texts("identity().fold()"),
-        "loops" => (format!("{pairs}.unfold().repeat(V().group('g').by(loops())).times(2).cap('g')"), AtLimit),
-        "path" => (format!("{pairs}.unfold().V().both().path().fold()"), AtLimit),
-        "select" => of_texts("as('a').select('a').fold()"),
-        "project" => of_large("project('a','b','c','d').by().by().by().by()"),
-        "map" => of_texts("map(identity()).fold()"),
-        "flatMap" => of_texts("flatMap(union(identity(), identity())).fold()"),
-        "local" => of_texts("local(identity()).fold()"),
-        "unfold" => of_large("split('').unfold().fold()"),
-        "fold" => ("g.V().both().both().both().both().fold()".into(), AtLimit),
-        "index" => of_large("split('').index()"),
-        "count" | "sum" | "mean" => of_texts(&format!("fold().as('t').V().values('number').{step}().select('t')")),
-        "min" | "max" => (format!("g.V().local(constant('{text}').{step}()).fold()"), AtLimit),
-        "math" => of_texts("as('t').V('v1').values('number').math('_ * 2').select('t').fold()"),
-        "sack" => (format!("g.withSack('{text}').V().sack().fold()"), AtLimit),
-        "group" => of_texts("group().by().by()"),
-        "groupCount" => {
-            (format!("g.V().id().as('i').map(project('i','t').by().by(constant('{text}'))).groupCount()"), AtLimit)
+        "limit" | "skip" => of_lists(&format!("{step}(local, 1)"), NOT_LARGER),
+        "range" => of_lists("range(local, 0, 5000)", NOT_LARGER),
+        "tail" => of_texts("tail(100000)", KEEPS_ROWS),
+        "dedup" => of_texts("dedup()", KEEPS_ROWS),
+        "sample" => of_texts("sample(100000)", KEEPS_ROWS),
+        "barrier" => of_texts("barrier()", KEEPS_ROWS),
+        // What is compared is computed for each row, for each `by`.
+        "order" => query(&texts, &format!("order(){}", ".by(identity(), desc)".repeat(16)), AtLimit),
+        // Properties.
+        "values" | "properties" | "valueMap" | "propertyMap" | "elementMap" => {
+            query(large_properties, &format!("{step}()"), AtLimit)
         }
-        "tree" => (format!("{pairs}.unfold().V().out().tree()"), AtLimit),
-        "subgraph" => (format!("{pairs}.unfold().as('x').V().bothE().subgraph('s').select('x','s').fold()"), AtLimit),
-        "aggregate" | "store" => {
-            (format!("{pairs}.unfold().as('x').map(constant('{text}')).{step}('s').select('x','s').fold()"), AtLimit)
+        "id" | "label" => query(&many, &format!("{step}().fold()"), AtLimit),
+        "key" | "value" => query(
+            &format!("g.V().limit({}).V('v0').properties('text')", budget / 8 / LARGE_BYTES),
+            &format!("{step}().count()"),
+            WithResults(NOT_LARGER),
+        ),
+        "identity" => of_texts("identity()", KEEPS_ROWS),
+        "loops" => of_texts("repeat(sideEffect(loops())).times(2)", SMALL_VALUES),
+        // What was met before, for each of many.
+        "path" => of_shared("path()"),
+        "select" => of_shared("select('a')"),
+        "map" | "flatMap" | "local" => of_shared(&format!("{step}(select('a'))")),
+        "sideEffect" => of_shared("sideEffect(select('a'))"),
+        "by" => of_shared("project('a').by(select('a'))"),
+        "group" => of_shared("group().by(id()).by(select('a'))"),
+        "groupCount" => of_shared("groupCount().by(select('a'))"),
+        "aggregate" | "store" => of_shared(&format!("{step}('s').by(select('a'))")),
+        "coalesce" => of_shared("coalesce(has('none', 1), select('a'))"),
+        "choose" => of_shared("choose(has('none', 1), constant('n'), select('a'))"),
+        "branch" => of_shared("branch(constant(1)).option(1, select('a')).option(any, select('a'))"),
+        "optional" => of_shared("optional(select('a'))"),
+        "cap" => query(&format!("{large}.aggregate('s').V()"), "map(cap('s'))", AtLimit),
+        "project" => of_large(&format!("project({}){}", names(16, ","), ".by()".repeat(16))),
+        "union" => of_large(&format!("union({}).fold()", times(16, "identity()", ","))),
+        "as" => {
+            let labelled =
+                (0..16).map(|number| format!("as('l{number}').map(identity())")).collect::<Vec<_>>().join(".");
+            of_large(&format!("{labelled}.select({})", names(16, ",")))
         }
-        "cap" => (format!("{large}.aggregate('s').fold().as('f').cap('s').as('c').select('f','c')"), AtLimit),
-        "sideEffect" => of_texts("sideEffect(identity()).fold()"),
-        "fail" => (format!("{texts}.fold().fail()"), AtLimit),
+        "repeat" | "times" => of_large("repeat(union(identity(), identity())).times(6).fold()"),
+        "until" => of_large("repeat(union(identity(), identity())).until(loops().is(6)).fold()"),
+        "emit" => of_large("emit().repeat(identity()).times(16).fold()"),
+        "unfold" => query(&number_lists, "unfold()", AtLimit),
+        "index" => query(&number_lists, "index()", AtLimit),
+        "with" => query(&number_lists, "index().with(WithOptions.indexer, WithOptions.map)", AtLimit),
+        "fold" => query(&many, "fold()", AtLimit),
+        "count" | "min" | "max" => of_texts(&format!("{step}()"), SMALL_VALUES),
+        "sum" | "mean" => query("g.V().values('number')", &format!("{step}()"), WithResults(SMALL_VALUES)),
+        "math" => query("g.V().values('number')", "math('_ * 2').count()", WithResults(SMALL_VALUES)),
+        // The sacks have three fifths of the budget, and a copy of each does not fit.
+        "sack" => {
+            query(&format!("g.withSack('{}').V()", "x".repeat((budget * 3 / 5 / VERTICES) as usize)), "sack()", AtLimit)
+        }
+        "tree" => query(&many, "tree()", AtLimit),
+        "subgraph" => query("g.V().bothE()", "subgraph('s').cap('s')", WithResults("it has each element once")),
+        "fail" => of_texts("coalesce(identity(), fail())", "it gives nothing"),
         // Computations, whose memory is that of the graph.
         "pageRank" | "peerPressure" | "connectedComponent" => {
-            (format!("{texts}.fold().as('t').V().{step}().select('t')"), AtLimit)
+            query("g.V()", &format!("{step}().count()"), WithResults("it has a number for each vertex"))
         }
-        "shortestPath" => ("g.V().shortestPath().fold()".into(), AtLimit),
-        // Loops and branches.
-        "repeat" | "times" => (format!("g.inject([1,2,3]).repeat(product(identity())).{}", "times(6)"), AtLimit),
-        "until" => {
-            ("g.inject([1,2,3]).repeat(product(identity())).until(count(local).is(gt(1000000000)))".into(), AtLimit)
-        }
-        "emit" => ("g.inject([1,2,3]).emit().repeat(product(identity())).times(6).fold()".into(), AtLimit),
-        "union" => of_large("union(identity(), identity(), identity(), identity()).fold()"),
-        "coalesce" => of_texts("coalesce(is('y'), identity()).fold()"),
-        "choose" => of_texts("choose(is('y'), constant('n'), identity()).fold()"),
-        "branch" => of_texts("branch(constant(1)).option(1, identity()).option(any, identity()).fold()"),
-        "optional" => of_texts("optional(is('y')).fold()"),
+        "shortestPath" => query("g.V()", "shortestPath().fold()", AtLimit),
         // Texts.
-        "concat" => of_large("as('a').concat(select('a')).concat(select('a')).concat(select('a'))"),
-        "format" => of_large("format('%{_} %{_} %{_} %{_}')"),
-        "split" => of_large("split('')"),
-        "replace" => of_large("replace('b', 'cccccccc')"),
-        "substring" => of_large("as('a').substring(0).as('b').substring(1).as('c').substring(1).select('a','b','c')"),
-        "length" => of_large(
-            "as('a').length().as('b').select('a','b').as('c').select('c').union(identity(), identity(), identity()).fold()",
+        "concat" => query(&format!("{large}.as('a')"), &format!("concat({})", times(16, "select('a')", ",")), AtLimit),
+        "format" => of_large(&format!("format('{}')", times(16, "%{_}", " "))),
+        "split" => query(&part(32, "b"), "split('')", AtLimit),
+        "replace" => of_large(&format!("replace('b', '{}')", "c".repeat(16))),
+        "conjoin" => query("g.V().id().fold()", &format!("conjoin('{text}')"), AtLimit),
+        // Three letters, and three times the bytes, for one.
+        "toUpper" => query(&part(4, "ΐ"), "toUpper()", AtLimit),
+        "substring" => of_texts("substring(1)", NOT_LARGER),
+        "length" => of_texts("length()", SMALL_VALUES),
+        "asString" => of_texts("asString()", NOT_LARGER),
+        "trim" | "lTrim" | "rTrim" | "reverse" => of_texts(&format!("{step}()"), NOT_LARGER),
+        "toLower" => of_texts("toLower()", "a letter has three bytes for two, at most"),
+        "asNumber" => query("g.V().constant('12')", "asNumber().count()", WithResults(SMALL_VALUES)),
+        "asBool" => query("g.V().constant('true')", "asBool().count()", WithResults(SMALL_VALUES)),
+        "asDate" => query("g.V().constant('2024-01-01T00:00:00Z')", "asDate().count()", WithResults(SMALL_VALUES)),
+        "dateAdd" => query(
+            "g.V().constant(datetime('2024-01-01T00:00:00Z'))",
+            "dateAdd(DT.day, 1).count()",
+            WithResults(SMALL_VALUES),
         ),
-        "asString" => {
-            of_large("fold().as('a').asString().concat(select('a').asString()).concat(select('a').asString())")
-        }
-        "asNumber" => of_texts("fold().as('t').constant('12').asNumber().as('n').select('t','n')"),
-        "asDate" => of_texts("fold().as('t').constant('2024-01-01T00:00:00Z').asDate().as('n').select('t','n')"),
-        "asBool" => of_texts("fold().as('t').constant('true').asBool().as('n').select('t','n')"),
-        "dateAdd" => {
-            of_texts("fold().as('t').constant(datetime('2024-01-01T00:00:00Z')).dateAdd(DT.day, 1).select('t')")
-        }
-        "dateDiff" => of_texts(
-            "fold().as('t').constant(datetime('2024-01-01T00:00:00Z')).dateDiff(datetime('2024-01-01T00:00:00Z')).select('t')",
+        "dateDiff" => query(
+            "g.V().constant(datetime('2024-01-01T00:00:00Z'))",
+            "dateDiff(datetime('2024-01-01T00:00:00Z')).count()",
+            WithResults(SMALL_VALUES),
         ),
-        "trim" | "lTrim" | "rTrim" | "toUpper" | "toLower" | "reverse" => {
-            of_large(&format!("as('a').{step}().as('b').{step}().as('c').select('a','b','c')"))
-        }
-        // Lists.
-        "combine" => (format!("g.inject({numbers}).repeat(combine(identity())).times(20)"), AtLimit),
-        "merge" => (format!("g.inject({numbers}).product({numbers}).merge({numbers})"), AtLimit),
-        "difference" => (format!("g.inject({numbers}).product({numbers}).difference([])"), AtLimit),
-        "disjunct" => (format!("g.inject({numbers}).product({numbers}).disjunct([])"), AtLimit),
-        "intersect" => (format!("g.inject({numbers}).product({numbers}).intersect([])"), AtLimit),
-        "product" => (format!("g.inject({numbers}).product({numbers}).product({numbers})"), AtLimit),
-        "conjoin" => (format!("g.V().id().fold().conjoin('{text}')"), AtLimit),
-        // Modulators.
-        "by" => of_large("project('a','b','c','d').by(identity()).by(identity()).by(identity()).by(identity())"),
-        "as" => of_texts("as('a').as('b').select('a','b').fold()"),
-        "with" => of_large("split('').index().with(WithOptions.indexer, WithOptions.map)"),
-        // Its result is a text.
-        "explain" => (format!("g.V(){}.explain()", ".has('x', 1)".repeat(7_000)), WithResults),
+        // Lists, each with a large one.
+        "combine" | "merge" | "difference" | "disjunct" | "intersect" => query(
+            &format!("{large}.fold().as('l').V().map(constant(1).fold())"),
+            &format!("{step}(select('l'))"),
+            AtLimit,
+        ),
+        "product" => query(&format!("g.inject({numbers})"), &format!("product({numbers})"), AtLimit),
+        // Its result is a text, which does not run what it explains.
+        "explain" => query(
+            &format!("g.V('v1'){}", ".has('number', 1)".repeat(7_000)),
+            "explain()",
+            WithResults("the text has all steps"),
+        ),
         other => panic!("`{other}` has no query here that would build more than its memory: add one"),
     }
 }
 
-fn ends_within_its_memory(folder: &Path, step: &str, budget: u64) {
-    let (query, ends) = amplifying(step, budget);
-    let short = query.chars().take(200).collect::<String>();
-    let (ended, peak) = measured(folder, &[query], budget);
-    println!("{step}: {} MiB of {}", peak / MIB, budget / MIB);
-    assert!(peak <= budget + BESIDE_BYTES, "{step}: {} MiB with {} MiB: {short}", peak / MIB, budget / MIB);
-    let [ended] = &ended[..] else { panic!("{step}: {short}: the process has ended without an answer: {ended:?}") };
-    match ends {
-        AtLimit => assert!(ended.contains("bytes of memory for"), "{step}: {short}: {ended}"),
-        WithResults => assert_eq!(ended, "results", "{step}: {short}"),
+/// Labels as a text has them: `'l0','l1'`.
+fn names(count: usize, delimiter: &str) -> String {
+    (0..count).map(|number| format!("'l{number}'")).collect::<Vec<_>>().join(delimiter)
+}
+
+fn ends_within_its_memory(folder: &Path, graph: &Graph, amplifying: &Amplifying, budget: u64) {
+    let short = |text: &str| text.chars().take(200).collect::<String>();
+    // What the step is given is not what ends the query.
+    let own = MemoryBudget::new("all queries", budget);
+    let alone = format!("{}.count()", amplifying.prefix);
+    let outcome = runtime().block_on(answer(graph, &alone, &own, Duration::from_secs(120)));
+    assert!(outcome.is_ok(), "{}: {outcome:?}", short(&alone));
+    let (ended, peak) = measured(folder, &[amplifying.query()], budget);
+    let short = format!("{} … .{}", short(&amplifying.prefix), short(&amplifying.steps));
+    println!("{} MiB of {}, and {} before the step: {short}", peak / MIB, budget / MIB, own.peak() / MIB);
+    assert!(peak <= budget + BESIDE_BYTES, "{short}: {} MiB with {} MiB", peak / MIB, budget / MIB);
+    let [ended] = &ended[..] else { panic!("{short}: the process has ended without an answer: {ended:?}") };
+    match amplifying.ends {
+        AtLimit => assert!(ended.contains("bytes of memory for"), "{short}: {ended}"),
+        WithResults(why) => assert_eq!(ended, "results", "{why}: {short}"),
     }
 }
 
@@ -334,11 +413,32 @@ fn ends_within_its_memory(folder: &Path, step: &str, budget: u64) {
 fn every_step_ends_where_its_memory_does() {
     let folder = tempfile::tempdir().unwrap();
     write_graph(folder.path());
+    let graph = runtime().block_on(open(folder.path()));
     for step in STEPS {
-        ends_within_its_memory(folder.path(), step, 64 * MIB);
+        ends_within_its_memory(folder.path(), &graph, &amplifying(step, 64 * MIB), 64 * MIB);
     }
     for step in ["replace", "product", "fold", "path", "valueMap", "constant", "conjoin", "union"] {
-        ends_within_its_memory(folder.path(), step, 256 * MIB);
+        ends_within_its_memory(folder.path(), &graph, &amplifying(step, 256 * MIB), 256 * MIB);
+    }
+}
+
+/// What a change takes for each element, however small its values are.
+#[test]
+fn changes_of_many_elements_end_where_their_memory_does() {
+    let folder = tempfile::tempdir().unwrap();
+    write_graph(folder.path());
+    let graph = runtime().block_on(open(folder.path()));
+    let prefix = "g.V().limit(64).V()";
+    for steps in [
+        "property('number', 7)",
+        "property(list, 'number', 7)",
+        "addV('t')",
+        "as('v').addE('e').to('v')",
+        "mergeV(project('name').by(id()))",
+        "properties('name').drop()",
+    ] {
+        let amplifying = Amplifying { prefix: prefix.into(), steps: steps.into(), ends: AtLimit };
+        ends_within_its_memory(folder.path(), &graph, &amplifying, 64 * MIB);
     }
 }
 
@@ -348,7 +448,7 @@ fn four_queries_share_a_budget() {
     write_graph(folder.path());
     for steps in [["fold", "fold", "fold", "fold"], ["product", "path", "valueMap", "replace"]] {
         let budget = 256 * MIB;
-        let queries = steps.map(|step| amplifying(step, budget).0);
+        let queries = steps.map(|step| amplifying(step, budget).query());
         let (ended, peak) = measured(folder.path(), &queries, budget);
         println!("{steps:?}: {} MiB of {}", peak / MIB, budget / MIB);
         assert!(peak <= budget + BESIDE_BYTES, "{steps:?}: {} MiB with {} MiB", peak / MIB, budget / MIB);
@@ -359,7 +459,10 @@ fn four_queries_share_a_budget() {
 
 /// The time that a query may take beside others, of a hundred of them. A build without optimisation on a machine that builds others is no
 /// measure.
-const BESIDE_OTHERS: Duration = Duration::from_millis(if cfg!(debug_assertions) { 5_000 } else { 100 });
+const BESIDE_OTHERS: Duration = Duration::from_millis(if cfg!(debug_assertions) { 1_000 } else { 100 });
+
+/// The time in which a query with a second has ended, from reading its text to freeing what it built.
+const ENDED_WITHIN: Duration = Duration::from_millis(if cfg!(debug_assertions) { 8_000 } else { 1_500 });
 
 /// What computes up to its deadline of a second, or is planned for as long, does not hold up another query.
 #[test]
@@ -369,7 +472,7 @@ fn a_small_query_does_not_wait_for_large_ones() {
     // On steps that have 5,000 each.
     let step = |number| if number % 5_000 == 0 { ".identity()" } else { "" };
     let labels: String = (0..40_000).map(|number| format!("{}.as('l{number}')", step(number))).collect();
-    let mut large: Vec<String> = STEPS.into_iter().map(|step| amplifying(step, 256 * MIB).0).collect();
+    let mut large: Vec<String> = STEPS.into_iter().map(|step| amplifying(step, 256 * MIB).query()).collect();
     large.extend([
         format!("g.V(){}", ".identity()".repeat(100_000)),
         format!("g.V(){}", ".has('thing', 'number', 1)".repeat(50_000)),
@@ -389,17 +492,19 @@ fn a_small_query_does_not_wait_for_large_ones() {
             .map(|worker| {
                 let (graph, budget, large) = (graph.clone(), budget.clone(), large.clone());
                 tokio::spawn(async move {
+                    let mut slowest = (Duration::ZERO, String::new());
                     for query in large.iter().skip(worker).step_by(3) {
                         let begun = Instant::now();
                         let own = budget.within("the query", 256 * MIB);
                         let outcome = answer(&graph, query, &own, Duration::from_secs(1)).await;
                         let (taken, short) = (begun.elapsed(), query.chars().take(100).collect::<String>());
-                        // The text is read before the query has its time, and what it built is freed after it.
-                        assert!(taken < Duration::from_secs(30), "{taken:?}: {short}");
+                        slowest = slowest.max((taken, short.clone()));
+                        assert!(taken < ENDED_WITHIN, "{taken:?}: {short}");
                         if let Err(error) = outcome {
                             assert_eq!(error.kind(), ErrorKind::Limit, "{short}: {error}");
                         }
                     }
+                    println!("the slowest of a worker: {slowest:?}");
                 })
             })
             .collect();
@@ -428,4 +533,21 @@ fn a_small_query_does_not_wait_for_large_ones() {
     let (median, longest) = (times[times.len() / 2], times[times.len() - 1]);
     println!("p99 of {} queries: {p99:?}, median {median:?}, longest {longest:?}", times.len());
     assert!(p99 <= BESIDE_OTHERS, "{p99:?}");
+}
+
+/// To read digits takes time with the square of their number, and is one piece of work.
+#[test]
+fn a_text_of_a_million_digits_is_no_number() {
+    let folder = tempfile::tempdir().unwrap();
+    write_graph(folder.path());
+    let text = format!("g.inject('{}').replace('a', '{}').asNumber()", "a".repeat(1_000), "1".repeat(1_000));
+    let budget = MemoryBudget::new("all queries", 256 * MIB);
+    let begun = Instant::now();
+    let outcome = runtime().block_on(async {
+        let graph = open(folder.path()).await;
+        answer(&graph, &text, &budget, Duration::from_secs(60)).await
+    });
+    let taken = begun.elapsed();
+    assert_eq!(outcome.unwrap_err().kind(), ErrorKind::Invalid);
+    assert!(taken < ENDED_WITHIN, "{taken:?}");
 }

@@ -94,6 +94,14 @@ impl Lowering<'_> {
                 _ => return Err(GremlinError::invalid("`not` takes one traversal")),
             }));
         }
+        let is_label = |call: &&Call| &*call.name == "as";
+        let leading = calls.iter().take_while(is_label).count();
+        let trailing = calls[leading..].iter().rev().take_while(is_label).count();
+        if leading > 1 || trailing > 1 {
+            let why =
+                "the traversal of a `where` may begin with one label and end with one, and has a step between them";
+            return Err(GremlinError::invalid(why));
+        }
         let start = calls.first().and_then(as_label);
         let rest = if start.is_some() { &calls[1..] } else { calls };
         let end = rest.last().filter(|_| rest.len() > 1).and_then(as_label);

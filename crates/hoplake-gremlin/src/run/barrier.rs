@@ -12,6 +12,7 @@ use super::{
     paths::Labels,
     pipe::{Frames, of_frames, slots},
     reduce::{OwnedKey, copies, operate, plant},
+    sampling::{self, Candidate},
 };
 use crate::{
     deep::block_in_place_if,
@@ -179,13 +180,14 @@ impl Run {
         fold: Option<&(Value, crate::tokens::Operator)>,
         labels: &Labels,
     ) -> Done<Batch> {
-        let bulks: Vec<(u32, u64)> = all.rows.iter().map(|row| (row.frame, row.bulk)).collect();
         let initial = match fold {
             Some((seed, _)) => seed.clone(),
             None => Value::List(Vec::new()),
         };
         let growth = self.growth.clone();
         growth.absorb(all.hold.take());
+        let mut bulks: Vec<(u32, u64)> = growth.column(all.len())?;
+        bulks.extend(all.rows.iter().map(|row| (row.frame, row.bulk)));
         let mut folded = growth.copies(&initial, value_bytes(&initial), slots(frames))?;
         for (value, (frame, bulk)) in all.items.into_values(&growth)?.into_iter().zip(bulks) {
             let into = &mut folded[frame as usize];
@@ -274,8 +276,12 @@ impl Run {
         let mut picked: Vec<(u32, u64)> = Vec::new();
         copies(count.min(all.rows.iter().map(|row| row.bulk).fold(0, u64::saturating_add)))?;
         for places in by_frame.into_values() {
-            let bulks = places.iter().map(|place| (*place, all.rows[*place as usize].bulk, weights[*place as usize]));
-            picked.extend(pick(bulks.collect(), count, &mut self.random, &self.growth)?);
+            self.growth.take(places.len() * size_of::<Candidate>())?;
+            let candidates = places.into_iter().map(|place| {
+                let (bulk, weight) = (all.rows[place as usize].bulk, weights[place as usize]);
+                Candidate { place, bulk, weight }
+            });
+            picked.extend(sampling::sample(candidates.collect(), count, &mut self.random, &self.growth)?);
         }
         picked.sort_unstable();
         let places: Vec<u32> = picked.iter().map(|(place, _)| *place).collect();
@@ -283,39 +289,6 @@ impl Run {
         sample.rows.iter_mut().zip(picked).for_each(|(row, (_, bulk))| row.bulk = bulk);
         Ok(sample)
     }
-}
-
-/// Some of items at random by weight, without putting any back: places and how many of each.
-fn pick(
-    mut left: Vec<(u32, u64, f64)>,
-    count: u64,
-    random: &mut fastrand::Rng,
-    growth: &Growth,
-) -> Done<Vec<(u32, u64)>> {
-    let mut picked: std::collections::BTreeMap<u32, u64> = std::collections::BTreeMap::new();
-    let total: u64 = left.iter().map(|(_, bulk, _)| *bulk).sum();
-    if total <= count {
-        return Ok(left.into_iter().map(|(place, bulk, _)| (place, bulk)).collect());
-    }
-    for _ in 0..count {
-        growth.work(left.len() as u64)?;
-        let weight: f64 = left.iter().map(|(_, bulk, weight)| *bulk as f64 * weight).sum();
-        if weight <= 0.0 {
-            break;
-        }
-        let mut at = random.f64() * weight;
-        let found = left.iter().position(|(_, bulk, weight)| {
-            at -= *bulk as f64 * weight;
-            at < 0.0
-        });
-        let found = found.unwrap_or(left.len() - 1);
-        *picked.entry(left[found].0).or_default() += 1;
-        left[found].1 -= 1;
-        if left[found].1 == 0 {
-            left.swap_remove(found);
-        }
-    }
-    Ok(picked.into_iter().collect())
 }
 
 /// The last rows of each frame.

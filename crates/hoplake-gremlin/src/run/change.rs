@@ -25,7 +25,7 @@ use super::{
     batch::{Batch, Element, Items, value_bytes},
     by::kind_of,
     elements::Wanted,
-    growth::units_of,
+    growth::{ALLOCATION_BYTES, units_of},
     kept::distinct,
     paths::Labels,
     stored::{Owner, to_stored},
@@ -43,6 +43,9 @@ const COPIES: u64 = 3;
 
 /// What a change takes before it is applied, besides its names and values: its operation, and places in tables.
 const CHANGE_BYTES: usize = 512;
+
+/// What a vertex takes where its name is looked up, besides the key: places in two tables, and the name.
+const VERTEX_BYTES: usize = 4 * size_of::<VertexId>() + 2 * size_of::<(VertexId, VertexRef)>();
 
 /// How many times the name of a vertex is there meanwhile: as such, in the operation, and where it is looked up.
 const NAME_COPIES: usize = 4;
@@ -155,6 +158,7 @@ impl Run {
     /// The labels and keys of vertices.
     async fn names_of(&mut self, vertices: impl IntoIterator<Item = VertexId>) -> Done<HashMap<VertexId, VertexRef>> {
         let distinct: HashSet<VertexId> = vertices.into_iter().collect();
+        self.growth.take(distinct.len() * VERTEX_BYTES)?;
         let vertices: Vec<VertexId> = distinct.into_iter().collect();
         let keys = self.snapshot.clone();
         let keys = keys.keys(&vertices, &mut self.branch).await?;
@@ -164,7 +168,10 @@ impl Run {
 
     /// What new properties are for each row: names and values, those of maps one by one.
     async fn new_values(&mut self, properties: &[NewProperty], batch: &Batch) -> Done<Vec<NewVertex>> {
-        let mut all: Vec<NewVertex> = (0..batch.len()).map(|_| NewVertex::default()).collect();
+        let entries = properties.len() * size_of::<(Name, Option<Cardinality>, Value)>();
+        self.growth.take(batch.len().saturating_mul(size_of::<NewVertex>() + ALLOCATION_BYTES + entries))?;
+        let new = || NewVertex { values: Vec::with_capacity(properties.len()), ..NewVertex::default() };
+        let mut all: Vec<NewVertex> = (0..batch.len()).map(|_| new()).collect();
         for property in properties {
             let values = self.given(&property.value, batch).await?;
             let keys = match &property.key {
@@ -432,6 +439,7 @@ impl Run {
                 "the id and the label of an element are set when it is added, and stay",
             ));
         }
+        self.growth.take(batch.len() * (size_of::<Element>() + size_of::<(Element, NewValues)>()))?;
         let elements: Vec<Element> = (0..batch.len())
             .map(|at| batch.items.element(at).ok_or_else(|| not_an_element(&batch.items.get(at))))
             .collect::<Done<_>>()?;

@@ -130,13 +130,18 @@ impl Properties {
     /// The key of a vertex.
     fn key(&self, vertex: VertexId) -> Option<Key> {
         let ((batch, _), row) = self.place(Element::Vertex(vertex))?;
-        let column = batch.column_by_name(KEY_COLUMN)?;
-        if let Some(texts) = column.as_string_opt::<i32>() {
-            return Some(Key::String(texts.value(row).to_owned()));
-        }
-        let numbers = column.as_primitive_opt::<arrow_array::types::Int64Type>()?;
-        Some(Key::Int64(numbers.value(row)))
+        key_at(batch, row)
     }
+}
+
+/// The key in a row of a batch of vertices.
+fn key_at(batch: &RecordBatch, row: usize) -> Option<Key> {
+    let column = batch.column_by_name(KEY_COLUMN)?;
+    if let Some(texts) = column.as_string_opt::<i32>() {
+        return Some(Key::String(texts.value(row).to_owned()));
+    }
+    let numbers = column.as_primitive_opt::<arrow_array::types::Int64Type>()?;
+    Some(Key::Int64(numbers.value(row)))
 }
 
 impl Run {
@@ -212,6 +217,9 @@ impl Run {
         self.branch.join([&for_edges]);
         for ((label, ordinals, _), batch) in asked.iter().zip(batches) {
             let batch = self.with_computed(batch, *label, ordinals, is_wanted)?;
+            let name = schema.label(*label).map_or("", |label| &label.name);
+            let owner = |row| key_at(&batch, row).map_or_else(|| name.to_owned(), |key| vertex_text(name, &key));
+            stored::check_moments(&batch, owner)?;
             let number = read.batches.len() as u32;
             let vertices = ordinals.iter().filter_map(|ordinal| VertexId::new(*label, *ordinal));
             read.vertices.extend(vertices.zip((0u32..).map(|row| (number, row))));
@@ -222,6 +230,11 @@ impl Run {
             let number = read.batches.len() as u32;
             let first = positions.first().and_then(|position| edges.get(*position));
             let known = first.and_then(|edge| schema.edge_type(edge.edge_type)).map_or(&[][..], |it| &it.properties);
+            let owner = |row| {
+                let edge = positions.get(row).and_then(|position: &usize| edges.get(*position));
+                edge.map_or_else(String::new, |edge| format!("the edge {}", edge.id()))
+            };
+            stored::check_moments(&batch, owner)?;
             for (row, position) in positions.into_iter().enumerate() {
                 if let Some(edge) = edges.get(position) {
                     read.edges.insert(edge.id(), (number, row as u32));

@@ -16,6 +16,7 @@ use super::{
     each::elements,
     elements::Wanted,
     growth::{ALLOCATION_BYTES, Growth, TextBuilder},
+    numbers_of_texts,
     paths::Labels,
     reduce::{OwnedKey, distinct, items_of},
 };
@@ -25,7 +26,7 @@ use crate::{
     moment::Moment,
     plan::{By, Conversion, Given, ListStep, Name, StepKind, TextStep},
     tokens::{Dt, GType, Pop, Scope},
-    value::{Value, to_f64, to_i64},
+    value::{Value, to_big_decimal, to_f64, to_i64},
 };
 
 impl Run {
@@ -127,7 +128,8 @@ impl Run {
                 for (at, other) in others.into_iter().enumerate() {
                     values.push(Some(match (&*batch.items.get(at), other) {
                         (Value::DateTime(moment), Some(Value::DateTime(other))) => {
-                            (moment.millis() - other.millis()).into()
+                            let between = moment.duration_since_epoch() - other.duration_since_epoch();
+                            i64::try_from(between.as_millis()).unwrap_or(i64::MAX).into()
                         }
                         (Value::DateTime(moment), Some(Value::Null)) => moment.millis().into(),
                         (value, _) => {
@@ -482,7 +484,7 @@ fn converted(conversion: &Conversion, value: &Value, growth: &Growth) -> Done<Va
             let number = match value {
                 Value::Number(number) => number.clone(),
                 Value::Null if kind.is_some() => return Ok(Value::Null),
-                Value::Text(text) => parsed(trimmed(text)).ok_or_else(|| {
+                Value::Text(text) => numbers_of_texts::parse(trimmed(text)).ok_or_else(|| {
                     GremlinError::wrong_type(format!("Can't parse string '{}' as number.", briefly(value)))
                 })?,
                 Value::DateTime(moment) => Number::Long(moment.millis()),
@@ -502,25 +504,6 @@ fn converted(conversion: &Conversion, value: &Value, growth: &Growth) -> Done<Va
 /// As `String.trim` of Java: without what is not above a space.
 fn trimmed(text: &str) -> &str {
     text.trim_matches(|character| character <= ' ')
-}
-
-/// A number as text has it: the least type that holds it, from 32 bits on.
-fn parsed(text: &str) -> Option<Number> {
-    if let Some(digits) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-        let number = i64::from_str_radix(digits, 16).ok()?;
-        return Some(i32::try_from(number).map_or(Number::Long(number), Number::Int));
-    }
-    if let Ok(number) = text.parse::<i32>() {
-        return Some(Number::Int(number));
-    }
-    if let Ok(number) = text.parse::<i64>() {
-        return Some(Number::Long(number));
-    }
-    if let Ok(number) = text.parse::<BigInt>() {
-        return (number.bits() < 40_000).then_some(Number::BigInteger(number));
-    }
-    let is_number = text.starts_with(|first: char| first.is_ascii_digit() || matches!(first, '-' | '+' | '.'));
-    text.parse::<f64>().ok().filter(|_| is_number).map(Number::Double)
 }
 
 fn cast(number: &Number, kind: GType) -> Done<Number> {
@@ -575,10 +558,8 @@ fn cast(number: &Number, kind: GType) -> Done<Number> {
         GType::BigDecimal => match number {
             Number::BigDecimal(_) => number.clone(),
             Number::BigInteger(big) => Number::BigDecimal(BigDecimal::from(big.clone())),
-            Number::Float(_) | Number::Double(_) => {
-                let text = hoplake_engine::float::text(to_f64(number));
-                Number::BigDecimal(text.parse().map_err(|_| overflow())?)
-            }
+            Number::Float(_) | Number::Double(_) if !to_f64(number).is_finite() => return Err(overflow()),
+            Number::Float(_) | Number::Double(_) => Number::BigDecimal(to_big_decimal(number)),
             other => Number::BigDecimal(BigDecimal::from(to_i64(other))),
         },
         GType::Number => number.clone(),

@@ -74,11 +74,12 @@ impl PartialOrd for Reached {
 }
 
 /// The shortest ways from a start.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Ways {
     distances: ByVertex<f64>,
     /// The links that end shortest ways to a vertex, each with where it begins.
     before: ByVertex<Vec<(VertexId, Neighbour)>>,
+    _hold: MemoryHold,
 }
 
 impl Run {
@@ -217,9 +218,10 @@ impl Run {
 
     /// Dijkstra's algorithm, with all of the last links of equally short ways.
     async fn ways(&self, links: &Links, start: VertexId) -> Done<Ways> {
-        let mut ways = Ways::default();
+        // As many vertices and links as were read, at most.
+        let hold = self.branch.context().hold(links.hold.bytes())?;
+        let mut ways = Ways { distances: HashMap::default(), before: HashMap::default(), _hold: hold };
         let mut pace = self.branch.context().pace();
-        let _hold = self.branch.context().hold(links.hold.bytes())?;
         ways.distances.insert(start, 0.0);
         let mut heap = BinaryHeap::from([Reached { distance: 0.0, vertex: start }]);
         let mut done: HashSet<VertexId, RandomState> = HashSet::default();

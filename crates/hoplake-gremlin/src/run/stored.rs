@@ -4,11 +4,19 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use arrow_array::{
+    Array, RecordBatch,
+    cast::AsArray,
+    types::{Date32Type, TimestampMicrosecondType},
+};
 use hoplake_engine::{
     change::{self, LogicalTypes, Name as EngineName, Properties},
     float,
 };
-use hoplake_format::{CollectionType, ItemType, LogicalType, PropertyType};
+use hoplake_format::{
+    CollectionType, ItemType, LogicalType, PropertyType,
+    text::{DATE_DAYS, OUT_OF_RANGE, TIMESTAMP_MICROS},
+};
 use jiff::SignedDuration;
 use uuid::Uuid;
 
@@ -203,10 +211,48 @@ pub(super) fn each(element: Element, stored: change::Value, logical: LogicalType
     }
 }
 
-/// A stored value as Gremlin has it.
+/// Fails if a column has a date or a timestamp that no [`Moment`] is. Files, feeds, servers and Gremlin cannot store one; a program that
+/// applies batches of [`change::Value`] itself can. `owner` names the element of a row.
+pub(super) fn check_moments(batch: &RecordBatch, owner: impl Fn(usize) -> String) -> Done<()> {
+    for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {
+        let rows = if has_moments(column) { column.len() } else { 0 };
+        for row in 0..rows {
+            if let Some(beyond) = beyond_moments(&change::Value::at(column, row)) {
+                let (name, owner) = (field.name(), owner(row));
+                return Err(GremlinError::wrong_type(format!(
+                    "property {name} of {owner} is {beyond} after 1970-01-01, which {OUT_OF_RANGE}"
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn has_moments(column: &dyn Array) -> bool {
+    match column.as_list_opt::<i32>() {
+        Some(lists) => has_moments(lists.values()),
+        None => {
+            column.as_primitive_opt::<Date32Type>().is_some()
+                || column.as_primitive_opt::<TimestampMicrosecondType>().is_some()
+        }
+    }
+}
+
+/// The first date or timestamp of a value that no [`Moment`] is, as the time since 1970.
+fn beyond_moments(value: &change::Value) -> Option<String> {
+    match value {
+        change::Value::Date(days) if !DATE_DAYS.contains(days) => Some(format!("{days} days")),
+        change::Value::Timestamp(micros) if !TIMESTAMP_MICROS.contains(micros) => {
+            Some(format!("{micros} microseconds"))
+        }
+        change::Value::List(items) => items.iter().find_map(beyond_moments),
+        _ => None,
+    }
+}
+
+/// A stored value as Gremlin has it. [`check_moments`] has passed it.
 fn from_stored(stored: change::Value, logical: LogicalType) -> Value {
-    // All that is stored is within the years that there are: readers of files and changes see to it.
-    let at = |since: SignedDuration| Moment::since_epoch(since).map_or(Value::Null, Value::DateTime);
+    let at = |since| Value::DateTime(Moment::since_epoch(since).expect("dates are checked as they are read"));
     match (stored, logical.item) {
         (change::Value::Null, _) => Value::Null,
         (change::Value::Bool(boolean), _) => boolean.into(),
@@ -236,7 +282,57 @@ fn from_stored(stored: change::Value, logical: LogicalType) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::{ArrayRef, Date32Array, Int64Array, ListArray, TimestampMicrosecondArray};
+    use hoplake_format::{LabelId, VertexId};
+
     use super::*;
+
+    #[test]
+    fn dates_that_are_no_moments_are_named() {
+        let days = |days: Vec<Option<i32>>| -> ArrayRef { Arc::new(Date32Array::from(days)) };
+        let micros = |micros: Vec<i64>| -> ArrayRef {
+            Arc::new(TimestampMicrosecondArray::from(micros).with_timezone("+00:00"))
+        };
+        let lists = |lists: [Option<Vec<Option<i32>>>; 2]| -> ArrayRef {
+            Arc::new(ListArray::from_iter_primitive::<Date32Type, _, _>(lists))
+        };
+        let check = |column: &ArrayRef| {
+            let batch = RecordBatch::try_from_iter([("x", column.clone())]).unwrap();
+            check_moments(&batch, |row| format!("P:{row}")).map_err(|error| error.to_string())
+        };
+        let (first_day, last_day) = DATE_DAYS.into_inner();
+        let (first, last) = TIMESTAMP_MICROS.into_inner();
+        for (column, values) in [
+            (days(vec![Some(first_day), None, Some(last_day)]), 2),
+            (micros(vec![first, -1, last]), 3),
+            (lists([None, Some(vec![Some(first_day), None, Some(last_day)])]), 2),
+            (Arc::new(Int64Array::from(vec![i64::MAX])), 1),
+        ] {
+            assert_eq!(check(&column), Ok(()));
+            let (vertex, logical) = (VertexId::new(LabelId(0), 0).unwrap(), LogicalType::default());
+            let mut read = Vec::new();
+            for row in 0..column.len() {
+                let stored = change::Value::at(&column, row);
+                read.extend(super::values(Element::Vertex(vertex), stored, logical));
+            }
+            assert_eq!(read.len(), values, "{read:?}");
+        }
+        for (column, what) in [
+            (days(vec![None, Some(last_day + 1)]), "P:1 is 2932897 days"),
+            (days(vec![Some(first_day - 1)]), "P:0 is -4371588 days"),
+            (days(vec![Some(i32::MIN)]), "P:0 is -2147483648 days"),
+            (micros(vec![0, last + 1]), "P:1 is 253402300800000000 microseconds"),
+            (micros(vec![first - 1]), "P:0 is -377705116800000001 microseconds"),
+            (micros(vec![i64::MAX]), "P:0 is 9223372036854775807 microseconds"),
+            (lists([None, Some(vec![Some(0), Some(i32::MAX)])]), "P:1 is 2147483647 days"),
+        ] {
+            let expected =
+                format!("property x of {what} after 1970-01-01, which is not between -9999-01-01 and 9999-12-31");
+            assert_eq!(check(&column), Err(expected));
+        }
+    }
 
     #[test]
     fn values_are_put_together_in_their_order() {

@@ -16,6 +16,8 @@ mod tests;
 
 use hoplake_storage::QueryContext;
 
+pub(crate) use self::numbers::big_decimal;
+
 use crate::{error::GremlinError, script::Script};
 
 /// How deep traversals, collections and predicates may nest.

@@ -108,7 +108,8 @@ fn decimal(sign: &str, digits: &str) -> Option<Result<Number, String>> {
     })
 }
 
-fn big_decimal(plain: &str, exponent: Option<&str>) -> Result<Number, String> {
+/// A decimal of digits with an exponent, which is given once more.
+pub(crate) fn big_decimal(plain: &str, exponent: Option<&str>) -> Result<Number, String> {
     let exponent = exponent.map_or(Ok(0), |it| it.replace('_', "").parse::<i64>());
     if !exponent.is_ok_and(|it| it.abs() <= EXPONENT_MAX) {
         return Err(format!("the exponent of {plain} is beyond {EXPONENT_MAX}"));

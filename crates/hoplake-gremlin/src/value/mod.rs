@@ -36,7 +36,7 @@ pub use self::{
 };
 pub(crate) use self::{
     key::{BULK_SET_TABLES, Hashed, TABLES_MAX},
-    number::{to_f64, to_i64},
+    number::{to_big_decimal, to_f64, to_i64},
 };
 use crate::{
     literal::{Literal, Number},

@@ -16,6 +16,7 @@ mod jobs;
 mod limits;
 mod malformed;
 mod nodes;
+mod number_types;
 mod operations;
 mod prepared;
 mod process;

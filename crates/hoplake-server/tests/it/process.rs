@@ -1,8 +1,9 @@
 //! A server in a process of its own, whose memory the system measures.
 
-use std::{net::SocketAddr, process::Stdio, time::Duration};
+use std::{fs::File, net::SocketAddr, path::Path, process::Stdio, time::Duration};
 
 use hoplake_server::{ServerBuilder, Settings};
+use hoplake_telemetry::LogFormat;
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
     process::{Child, Command},
@@ -13,6 +14,8 @@ use crate::sample;
 
 /// Where the settings of the other process are.
 const SETTINGS: &str = "HOPLAKE_TEST_SERVER";
+/// From which level on it logs, if it does.
+const LOG: &str = "HOPLAKE_TEST_SERVER_LOG";
 /// What it says before its addresses.
 const LISTENING: &str = "listening: ";
 
@@ -25,14 +28,28 @@ pub(crate) struct ServerProcess {
 
 impl ServerProcess {
     pub(crate) async fn start(settings: &Settings) -> Self {
-        let mut child = Command::new(std::env::current_exe().unwrap())
+        Self::run(&mut Self::command(settings)).await
+    }
+
+    /// A server whose warnings are written to a file, as those of the program would be.
+    pub(crate) async fn start_with_log(settings: &Settings, log: &Path) -> Self {
+        let mut command = Self::command(settings);
+        Self::run(command.env(LOG, "warn").stderr(File::create(log).unwrap())).await
+    }
+
+    fn command(settings: &Settings) -> Command {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command
             .args(["--exact", "process::serves", "--ignored", "--nocapture"])
             .env(SETTINGS, serde_json::to_string(settings).unwrap())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .unwrap();
+            .kill_on_drop(true);
+        command
+    }
+
+    async fn run(command: &mut Command) -> Self {
+        let mut child = command.spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let listening = async {
             loop {
@@ -64,6 +81,7 @@ impl ServerProcess {
 fn serves() {
     let Ok(settings) = std::env::var(SETTINGS) else { return };
     let mut settings: Settings = serde_json::from_str(&settings).unwrap();
+    let _log = std::env::var(LOG).ok().map(|from| hoplake_telemetry::start("hoplake", LogFormat::Text, &from).unwrap());
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         if settings.graphs.is_empty() {

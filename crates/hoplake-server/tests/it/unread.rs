@@ -1,7 +1,11 @@
-//! Clients that ask and never read: what waits for them is bounded, they lose their connection, and probes answer meanwhile.
+//! Clients that ask and never read, or take back what they asked: what waits for them is bounded, they lose their connection, and
+//! probes answer meanwhile.
 
 use std::{
+    fs,
+    io::{Read as _, Write as _},
     net::SocketAddr,
+    thread,
     time::{Duration, Instant},
 };
 
@@ -19,7 +23,7 @@ use serde_json::Value as Json;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
-    task::JoinSet,
+    task::{self, JoinSet},
     time::{sleep, timeout},
 };
 use uuid::Uuid;
@@ -270,20 +274,29 @@ async fn ask_and_read(server: SocketAddr, path: String, time: Duration) {
     }
 }
 
-/// How long probes take while something goes on, the longest one in a hundred left out.
-async fn probe(server: SocketAddr, time: Duration) -> (usize, Duration) {
+/// How long probes take while something goes on, in order. For a thread of its own: among the clients of a test, it would measure
+/// how long those keep its thread.
+fn probe(server: SocketAddr, time: Duration) -> Vec<Duration> {
     let begun = Instant::now();
     let mut times = Vec::new();
     while begun.elapsed() < time {
         let asked = Instant::now();
-        let answer = text(server, "/healthz").await;
+        let mut stream = std::net::TcpStream::connect_timeout(&server, PATIENCE).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
         times.push(asked.elapsed());
-        sleep(Duration::from_millis(10)).await;
+        thread::sleep(Duration::from_millis(10));
     }
     times.sort();
-    (times.len(), times[(times.len() * 99 / 100).min(times.len() - 1)])
+    times
 }
+
+/// Within it, 99 of 100 probes are answered, also in a debug build with four others for each processor, where they take 0.2 to 0.8 s.
+/// In the fault that this test is for, they took 8 s.
+const PROBE_MAX: Duration = Duration::from_secs(2);
 
 /// A message of gRPC that names nothing.
 const EMPTY_MESSAGE: &[u8] = &[0; 5];
@@ -316,13 +329,67 @@ async fn what_needs_no_token_is_bounded_and_probes_answer_meanwhile() {
             attacks.spawn(ask_with_closed_windows(server.grpc, uri, EMPTY_MESSAGE, time));
         }
     }
-    let (probes, slow) = probe(server.http, time).await;
+    let probes = task::spawn_blocking(move || probe(server.http, time)).await.unwrap();
     assert_bounded(&server, before, "requests without a token");
-    // 100 ms are the aim, which clients, server and other tests on the same processors miss; without the bounds it is far beyond.
-    assert!(probes > 0 && slow < Duration::from_secs(10), "{probes} probes, {slow:?}");
+    let slow = probes[probes.len() * 99 / 100];
+    let longest = probes[probes.len() - 1];
+    let probes = probes.len();
+    assert!(slow <= PROBE_MAX, "{probes} probes, 99 % within {slow:?}, the longest {longest:?}");
     while let Some(attacked) = attacks.join_next().await {
         attacked.unwrap();
     }
     until_metric(&server, "hoplake_memory_bytes 0").await;
-    println!("{probes} probes, 99 % within {slow:?}; {} MiB more", (server.memory().1 - before) >> 20);
+    println!(
+        "{probes} probes, 99 % within {slow:?}, the longest {longest:?}; {} MiB more",
+        (server.memory().1 - before) >> 20
+    );
+}
+
+/// Requests of HTTP/2, each with its reset right behind.
+fn requests_that_are_reset(streams: u32) -> Vec<u8> {
+    // The preface, and settings without a setting.
+    let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0".to_vec();
+    for stream in 0..streams {
+        let stream = (2 * stream + 1).to_be_bytes();
+        // All of its headers: `GET`, `http` and `/` of the static table.
+        bytes.extend(b"\0\0\x03\x01\x05");
+        bytes.extend(stream);
+        bytes.extend(b"\x82\x86\x84");
+        // Cancelled.
+        bytes.extend(b"\0\0\x04\x03\0");
+        bytes.extend(stream);
+        bytes.extend(8_u32.to_be_bytes());
+    }
+    bytes
+}
+
+/// Sends them at once; returns whether the server ends the connection for its resets.
+async fn is_cut_off(server: SocketAddr, resets: &[u8]) -> bool {
+    let mut stream = TcpStream::connect(server).await.unwrap();
+    stream.write_all(resets).await.unwrap();
+    let mut answer = Vec::new();
+    // An error is an end, too.
+    let _ = timeout(PATIENCE, stream.read_to_end(&mut answer)).await.expect("the server closes the connection");
+    let why = b"too_many_resets";
+    answer.windows(why.len()).any(|bytes| bytes == why)
+}
+
+#[tokio::test]
+async fn a_flood_of_resets_is_a_few_lines_of_log() {
+    const CONNECTIONS: usize = 80;
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    let server = ServerProcess::start_with_log(&strict(), &log).await;
+    let resets = requests_that_are_reset(25);
+    let doors = [server.http, server.grpc];
+    let cut_off = join_all((0..CONNECTIONS).map(|number| is_cut_off(doors[number % 2], &resets))).await;
+    // Each of them is a warning of the library for HTTP/2.
+    assert_eq!(cut_off, [true; CONNECTIONS]);
+    assert!(text(server.http, "/healthz").await.starts_with("HTTP/1.1 200"));
+    let log = fs::read_to_string(log).unwrap();
+    let warnings = log.lines().filter(|line| line.contains(" WARN ")).count();
+    // Ten in ten seconds, of which a busy machine may need more than one.
+    assert!((1..=CONNECTIONS / 2).contains(&warnings), "{warnings}: {log}");
+    // The one that asks.
+    until_metric(&server, "hoplake_connections_open 1").await;
 }

@@ -2,7 +2,7 @@
 //!
 //! | value | is the same if |
 //! | --- | --- |
-//! | number | it is equal, whatever its type; a float within 10⁻¹⁵, as Java's runner allows |
+//! | number | it is equal, and of the same type if [`Types`] count; a float within 10⁻¹⁵, as Java's runner allows |
 //! | element | its kind and id are |
 //! | property | its key and value are |
 //! | list | its items are, in their order |
@@ -12,11 +12,13 @@
 //! | tree | its branches are, in any order |
 //! | anything else | the language takes them for equal |
 //!
-//! Java's runner also compares the types of numbers, and Python's does not. Here they do not count: Hoplake stores integers as longs.
+//! Java's runner compares the types of numbers, and Python's does not: its driver has one type of integers and one of floats.
+
+use std::mem::discriminant;
 
 use hoplake::gremlin::{
     literal::Number,
-    value::{Property, Tree, Value, equals},
+    value::{Tree, Value, equals},
 };
 
 use crate::show::show_all;
@@ -24,15 +26,23 @@ use crate::show::show_all;
 /// The rounding that Java's runner allows.
 const TOLERANCE: f64 = 1e-15;
 
+/// Whether `d[1].i` and `d[1].l` differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Types {
+    Count,
+    DoNotCount,
+}
+
 /// Whether a result is what is expected.
-pub fn same(actual: &Value, expected: &Value) -> bool {
+pub fn same(actual: &Value, expected: &Value, types: Types) -> bool {
+    let same = |left: &Value, right: &Value| same(left, right, types);
     match (actual, expected) {
-        (Value::Number(left), Value::Number(right)) => numbers(left, right),
+        (Value::Number(left), Value::Number(right)) => numbers(left, right, types),
         (Value::Vertex(left), Value::Vertex(right)) => same(&left.id, &right.id),
         (Value::Edge(left), Value::Edge(right)) => same(&left.id, &right.id),
         (Value::VertexProperty(left), Value::VertexProperty(right)) => same(&left.id, &right.id),
-        (Value::Property(left), Value::Property(right)) => properties(left, right),
-        (Value::List(left), Value::List(right)) => in_order(left, right),
+        (Value::Property(left), Value::Property(right)) => left.key == right.key && same(&left.value, &right.value),
+        (Value::List(left), Value::List(right)) => in_order(left, right, types),
         (Value::Set(left), Value::Set(right)) => in_any_order(left, right, same),
         (Value::BulkSet(_), Value::BulkSet(_) | Value::List(_)) => in_any_order(&items(actual), &items(expected), same),
         (Value::Map(left), Value::Map(right)) => {
@@ -42,7 +52,7 @@ pub fn same(actual: &Value, expected: &Value) -> bool {
             left.steps.len() == right.steps.len()
                 && left.steps.iter().zip(&right.steps).all(|((left, _), (right, _))| same(left, right))
         }
-        (Value::Tree(left), Value::Tree(right)) => trees(left, right),
+        (Value::Tree(left), Value::Tree(right)) => trees(left, right, types),
         (Value::Token(left), Value::Token(right)) => left == right,
         (Value::Traverser(left), right) => same(&left.value, right),
         (left, right) => equals(left, right),
@@ -65,16 +75,16 @@ pub fn items(value: &Value) -> Vec<Value> {
 }
 
 /// Results in the order of what is expected, or what differs.
-pub fn ordered(actual: &[Value], expected: &[Value]) -> Result<(), String> {
-    if in_order(actual, expected) {
+pub fn ordered(actual: &[Value], expected: &[Value], types: Types) -> Result<(), String> {
+    if in_order(actual, expected, types) {
         return Ok(());
     }
     Err(format!("expected, in this order:\n  {}\nbut the results are:\n  {}", show_all(expected), show_all(actual)))
 }
 
 /// Results in any order, each as often as it is expected, or what differs.
-pub fn unordered(actual: &[Value], expected: &[Value]) -> Result<(), String> {
-    let (surplus, missing) = difference(actual, expected, same);
+pub fn unordered(actual: &[Value], expected: &[Value], types: Types) -> Result<(), String> {
+    let (surplus, missing) = difference(actual, expected, |left, right| same(left, right, types));
     if surplus.is_empty() && missing.is_empty() {
         return Ok(());
     }
@@ -83,16 +93,19 @@ pub fn unordered(actual: &[Value], expected: &[Value]) -> Result<(), String> {
 }
 
 /// Results that are each one of those expected, or which is not.
-pub fn any_of(actual: &[Value], expected: &[Value]) -> Result<(), String> {
+pub fn any_of(actual: &[Value], expected: &[Value], types: Types) -> Result<(), String> {
     let others: Vec<&Value> =
-        actual.iter().filter(|result| !expected.iter().any(|value| same(result, value))).collect();
+        actual.iter().filter(|result| !expected.iter().any(|value| same(result, value, types))).collect();
     if others.is_empty() {
         return Ok(());
     }
     Err(format!("not expected:\n  {}\nbut one of:\n  {}", show_all(others), show_all(expected)))
 }
 
-fn numbers(left: &Number, right: &Number) -> bool {
+fn numbers(left: &Number, right: &Number, types: Types) -> bool {
+    if types == Types::Count && discriminant(left) != discriminant(right) {
+        return false;
+    }
     if let (Some(left), Some(right)) = (float(left), float(right))
         && (left.is_nan() && right.is_nan() || (left - right).abs() <= TOLERANCE)
     {
@@ -109,18 +122,14 @@ fn float(number: &Number) -> Option<f64> {
     }
 }
 
-fn properties(left: &Property, right: &Property) -> bool {
-    left.key == right.key && same(&left.value, &right.value)
-}
-
-fn trees(left: &Tree, right: &Tree) -> bool {
+fn trees(left: &Tree, right: &Tree, types: Types) -> bool {
     in_any_order(&left.branches, &right.branches, |(value, below), (other, other_below)| {
-        same(value, other) && trees(below, other_below)
+        same(value, other, types) && trees(below, other_below, types)
     })
 }
 
-fn in_order(left: &[Value], right: &[Value]) -> bool {
-    left.len() == right.len() && left.iter().zip(right).all(|(left, right)| same(left, right))
+fn in_order(left: &[Value], right: &[Value], types: Types) -> bool {
+    left.len() == right.len() && left.iter().zip(right).all(|(left, right)| same(left, right, types))
 }
 
 fn in_any_order<T>(left: &[T], right: &[T], same: impl Fn(&T, &T) -> bool) -> bool {
@@ -144,9 +153,16 @@ fn difference<'a, T>(left: &'a [T], right: &'a [T], same: impl Fn(&T, &T) -> boo
 
 #[cfg(test)]
 mod tests {
-    use hoplake::gremlin::value::{Path, Traverser, Vertex, VertexProperty};
+    use hoplake::gremlin::value::{Path, Property, Traverser, Vertex, VertexProperty};
 
     use super::*;
+
+    /// Whether a result is what is expected, and whether it is if types count: they make a difference to numbers alone.
+    fn same(actual: &Value, expected: &Value) -> bool {
+        let is_same = super::same(actual, expected, Types::DoNotCount);
+        assert_eq!(super::same(actual, expected, Types::Count), is_same, "{actual:?}, {expected:?}");
+        is_same
+    }
 
     fn vertex(id: i32, properties: Option<Vec<VertexProperty>>) -> Value {
         Value::Vertex(Box::new(Vertex { id: id.into(), label: "person".into(), properties }))
@@ -157,9 +173,53 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_the_same_across_types() {
-        assert!(same(&1_i64.into(), &1.into()));
-        assert!(same(&1.0.into(), &1.into()));
+    fn types_of_numbers_count_if_they_are_to() {
+        let ones = [
+            Number::Byte(1),
+            Number::Short(1),
+            Number::Int(1),
+            Number::Long(1),
+            Number::BigInteger(1.into()),
+            Number::Float(1.0),
+            Number::Double(1.0),
+            Number::BigDecimal(1.into()),
+        ]
+        .map(Value::Number);
+        let wrapped = |one: &Value| {
+            let tree = Tree { branches: vec![(one.clone(), Tree::default())] };
+            let path = Path { steps: vec![(one.clone(), vec![])] };
+            let property = Property { key: "x".into(), value: one.clone() };
+            [
+                one.clone(),
+                Value::List(vec![one.clone()]),
+                Value::Set(vec![one.clone()]),
+                Value::BulkSet(vec![(one.clone(), 1)]),
+                Value::Map(vec![(one.clone(), Value::Null)]),
+                Value::Map(vec![(Value::Null, one.clone())]),
+                Value::Path(Box::new(path)),
+                Value::Tree(tree),
+                Value::Property(Box::new(property)),
+                Value::Traverser(Box::new(Traverser { value: one.clone(), bulk: 1 })),
+            ]
+        };
+        for (at, left) in ones.iter().enumerate() {
+            for (other, right) in ones.iter().enumerate() {
+                for (left, right) in wrapped(left).iter().zip(&wrapped(right)) {
+                    // Only results are traversers.
+                    let right = if let Value::Traverser(it) = right { &it.value } else { right };
+                    assert!(super::same(left, right, Types::DoNotCount), "{left:?}, {right:?}");
+                    assert_eq!(super::same(left, right, Types::Count), at == other, "{left:?}, {right:?}");
+                    let (left, right) = ([left.clone()], [right.clone()]);
+                    assert_eq!(ordered(&left, &right, Types::Count).is_ok(), at == other);
+                    assert_eq!(unordered(&left, &right, Types::Count).is_ok(), at == other);
+                    assert_eq!(any_of(&left, &right, Types::Count).is_ok(), at == other);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_are_the_same_if_they_are_equal() {
         assert!(same(&f64::NAN.into(), &f64::NAN.into()));
         assert!(same(&f64::INFINITY.into(), &f64::INFINITY.into()));
         assert!(same(&(0.1 + 0.2).into(), &0.3.into()));
@@ -221,13 +281,13 @@ mod tests {
     #[test]
     fn unordered_results_count() {
         let values = |numbers: &[i32]| items(&list(numbers));
-        assert_eq!(unordered(&values(&[2, 1, 1]), &values(&[1, 2, 1])), Ok(()));
-        assert!(unordered(&values(&[1, 1]), &values(&[1])).is_err());
-        let reason = unordered(&values(&[1, 3]), &values(&[1, 2])).unwrap_err();
+        assert_eq!(unordered(&values(&[2, 1, 1]), &values(&[1, 2, 1]), Types::Count), Ok(()));
+        assert!(unordered(&values(&[1, 1]), &values(&[1]), Types::Count).is_err());
+        let reason = unordered(&values(&[1, 3]), &values(&[1, 2]), Types::Count).unwrap_err();
         assert!(reason.starts_with("missing:\n  d[2].i\nnot expected:\n  d[3].i\n"), "{reason}");
-        assert!(ordered(&values(&[1, 2]), &values(&[2, 1])).is_err());
-        assert_eq!(any_of(&values(&[1, 1]), &values(&[2, 1])), Ok(()));
-        assert!(any_of(&values(&[3]), &values(&[2, 1])).is_err());
+        assert!(ordered(&values(&[1, 2]), &values(&[2, 1]), Types::Count).is_err());
+        assert_eq!(any_of(&values(&[1, 1]), &values(&[2, 1]), Types::Count), Ok(()));
+        assert!(any_of(&values(&[3]), &values(&[2, 1]), Types::Count).is_err());
     }
 
     #[test]

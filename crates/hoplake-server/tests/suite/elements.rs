@@ -4,7 +4,10 @@
 
 use hoplake::gremlin::value::{Edge, Value, Vertex, VertexProperty};
 
-use crate::{compare::same, world::World};
+use crate::{
+    compare::{Types, same},
+    world::World,
+};
 
 /// The elements of a graph, with their properties.
 #[derive(Debug, Clone, Default)]
@@ -57,12 +60,12 @@ impl Elements {
         let value = parse(value)?;
         let mut properties = self.vertex(vertex)?.properties.iter().flatten();
         properties
-            .find(|property| *property.key == *key && same(&property.value, &value))
+            .find(|property| *property.key == *key && same(&property.value, &value, Types::DoNotCount))
             .ok_or_else(|| format!("there is no property `{triplet}`"))
     }
 
     fn is_id_of(&self, id: &Value, name: &str) -> bool {
-        self.vertices.iter().any(|vertex| same(&vertex.id, id) && is_named(vertex, name))
+        self.vertices.iter().any(|vertex| same(&vertex.id, id, Types::DoNotCount) && is_named(vertex, name))
     }
 }
 

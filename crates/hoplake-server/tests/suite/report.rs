@@ -1,6 +1,12 @@
 //! What became of the scenarios: counts, failures, and whether they are those of the list of misses.
 
-use std::{collections::BTreeMap, env, fmt::Write, fs, path::Path};
+use std::{
+    collections::{BTreeMap, HashMap},
+    env,
+    fmt::Write,
+    fs,
+    path::Path,
+};
 
 use crate::{Scenario, scenario::query};
 
@@ -9,7 +15,7 @@ const MISSES: &str = "tests/suite/misses";
 
 /// What a list begins with.
 const HEAD: &str = "\
-# The scenarios that fail: their file and name, one a line. To update this list, after a look at the report:
+# The scenarios that fail: their file and name, one a line, and after another # a reason. To update this list, after a look at the report:
 #   HOPLAKE_GREMLIN_MISSES=1 HOPLAKE_GREMLIN_SUITE=folder cargo test -p hoplake-server --test suite -- --ignored
 ";
 
@@ -74,10 +80,11 @@ impl Report {
         let list = Path::new(env!("CARGO_MANIFEST_DIR")).join(MISSES).join(format!("{}.txt", self.way));
         if env::var_os("HOPLAKE_GREMLIN_MISSES").is_some() {
             assert!(!partial, "HOPLAKE_GREMLIN_MISSES needs all scenarios, and HOPLAKE_GREMLIN_ONLY leaves some out");
-            return fs::write(list, format!("{HEAD}{}", lines(&self.failed))).unwrap();
+            let before = fs::read_to_string(&list).unwrap_or_default();
+            return fs::write(list, format!("{HEAD}{}", lines(&with_reasons(&self.failed, &before)))).unwrap();
         }
         let misses = fs::read_to_string(&list).unwrap();
-        let misses: Vec<&str> = misses.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
+        let misses: Vec<&str> = entries(&misses).map(|(name, _)| name).collect();
         let is_miss = |name: &&String| misses.contains(&name.as_str());
         let broken: Vec<&String> = self.failed.iter().filter(|name| !is_miss(name)).collect();
         let mended: Vec<&String> = self.passed.iter().filter(is_miss).collect();
@@ -93,6 +100,32 @@ impl Report {
     }
 }
 
+/// The lines of a list, each with the name of its scenario.
+fn entries(list: &str) -> impl Iterator<Item = (&str, &str)> {
+    let lines = list.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines.map(|line| (line.split_once(" # ").map_or(line, |(name, _)| name), line))
+}
+
+/// The lines for scenarios, with the reasons that a list had for them.
+fn with_reasons<'a>(names: &'a [String], before: &'a str) -> Vec<&'a str> {
+    let before: HashMap<&str, &str> = entries(before).collect();
+    names.iter().map(|name| before.get(name.as_str()).copied().unwrap_or(name)).collect()
+}
+
 fn lines(names: &[impl AsRef<str>]) -> String {
     names.iter().map(|name| format!("{}\n", name.as_ref())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_list_has_the_reasons_of_the_old_one() {
+        let before = "# head\nmap/A a\nmap/B b # it is so\nmap/C c # it was so\n";
+        let names: Vec<&str> = entries(before).map(|(name, _)| name).collect();
+        assert_eq!(names, ["map/A a", "map/B b", "map/C c"]);
+        let failed = ["map/A a", "map/B b", "map/D d"].map(str::to_owned);
+        assert_eq!(with_reasons(&failed, before), ["map/A a", "map/B b # it is so", "map/D d"]);
+    }
 }

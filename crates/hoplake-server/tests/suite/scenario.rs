@@ -145,7 +145,7 @@ impl Run<'_> {
             Step::All => self.iterate(false).await,
             Step::Next => self.iterate(true).await,
             Step::Results(matching, rows) => self.results_are(*matching, rows).await,
-            Step::NoResults => unordered(&self.results()?, &[]),
+            Step::NoResults => unordered(&self.results()?, &[], self.shared.world.types()),
             Step::Count(count) => self.results_count(*count),
             Step::CountOf(count, text) => self.graph_counts(*count, text).await,
             Step::Error(message) => self.error_is(message.as_ref()),
@@ -199,10 +199,11 @@ impl Run<'_> {
     async fn results_are(&mut self, matching: Matching, rows: &[String]) -> Result<(), String> {
         let results = self.results()?;
         let expected = self.shared.values(rows).await?;
+        let types = self.shared.world.types();
         match matching {
-            Matching::Ordered => ordered(&results, &expected),
-            Matching::Unordered => unordered(&results, &expected),
-            Matching::Of => any_of(&results, &expected),
+            Matching::Ordered => ordered(&results, &expected, types),
+            Matching::Unordered => unordered(&results, &expected, types),
+            Matching::Of => any_of(&results, &expected, types),
         }
     }
 
@@ -223,7 +224,7 @@ impl Run<'_> {
             self.shared.world.submit(&text, &self.bindings).await.map_err(|error| format!("{text}: {error}"))?;
         let expected = Value::from(i64::try_from(count).map_err(|error| error.to_string())?);
         match results.as_slice() {
-            [result] if same(result, &expected) => Ok(()),
+            [result] if same(result, &expected, self.shared.world.types()) => Ok(()),
             results => Err(format!("{text} should be {count}, and is {}", show_all(results))),
         }
     }
@@ -244,8 +245,9 @@ impl Run<'_> {
     async fn tree_is(&mut self, lines: &str) -> Result<(), String> {
         let elements = self.shared.elements(lines).await?;
         let expected = Value::Tree(tree(lines, &elements)?);
+        let types = self.shared.world.types();
         match &self.outcome {
-            Outcome::First(result) if same(result, &expected) => Ok(()),
+            Outcome::First(result) if same(result, &expected, types) => Ok(()),
             Outcome::First(result) => Err(format!("expected the tree {}, and it is {}", show(&expected), show(result))),
             _ => Err(format!("expected a tree, and the results are {}", show_all(&self.results()?))),
         }
@@ -263,7 +265,7 @@ impl Run<'_> {
         let Some(elements) = of_column else {
             return Err(format!("expected a subgraph, and the result is {}", show(result)));
         };
-        unordered(elements, &self.shared.values(rows).await?)
+        unordered(elements, &self.shared.values(rows).await?, self.shared.world.types())
     }
 }
 
@@ -304,7 +306,7 @@ fn branches(nodes: &mut std::iter::Peekable<std::vec::IntoIter<(usize, Value)>>,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::world::Answer;
+    use crate::{compare::Types, world::Answer};
 
     /// Answers each text with its results, and fails for any other.
     struct Fixed(Vec<(&'static str, Vec<Value>)>);
@@ -313,6 +315,10 @@ mod tests {
         fn submit<'a>(&'a mut self, text: &'a str, _: &'a [(String, Value)]) -> Answer<'a> {
             let found = self.0.iter().find(|(known, _)| *known == text).map(|(_, results)| results.clone());
             Box::pin(async move { found.ok_or_else(|| format!("unknown text {text}")) })
+        }
+
+        fn types(&self) -> Types {
+            Types::Count
         }
     }
 

@@ -18,6 +18,7 @@ use hoplake::{
 };
 
 use crate::{
+    compare::Types,
     graphs::{self, GraphName},
     served::{Served, Server},
 };
@@ -30,6 +31,9 @@ pub trait World {
     /// Runs a text whose names have the values of `bindings`. Vertices and edges among the results have their properties: the harness
     /// finds `v[marko]` in the results of `g.V()` by the property `name`, and `e[marko-knows->josh]` in those of `g.E()`.
     fn submit<'a>(&'a mut self, text: &'a str, bindings: &'a [(String, Value)]) -> Answer<'a>;
+
+    /// Whether numbers come with the types that the engine gave them.
+    fn types(&self) -> Types;
 }
 
 /// Where the graphs are.
@@ -101,5 +105,9 @@ impl World for Embedded {
             }
             Ok(values)
         })
+    }
+
+    fn types(&self) -> Types {
+        Types::Count
     }
 }

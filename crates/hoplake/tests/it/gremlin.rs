@@ -49,7 +49,7 @@ const QUERIES: [(&str, u64, usize); 34] = [
     ("g.V().groupCount().by(label)", 0, 1),
 ];
 
-async fn values(graph: &Graph, query: &str, context: &QueryContext) -> Vec<(Value, u64)> {
+pub(crate) async fn values(graph: &Graph, query: &str, context: &QueryContext) -> Vec<(Value, u64)> {
     let script = gremlin::parse(query).unwrap();
     let Statement::Traversal(traversal, _) = &script.statements[0] else { panic!("{query}") };
     let plan = gremlin::plan(traversal, Names::default()).unwrap();
@@ -255,7 +255,7 @@ async fn an_explanation_shows_each_rule() {
     assert!(text[0].to_string().contains("AddVertex a"));
 }
 
-async fn empty(url: &str) -> Graph {
+pub(crate) async fn empty(url: &str) -> Graph {
     Graph::create(&Store::open(url).unwrap()).await.unwrap();
     Graph::open(url).await.unwrap()
 }
@@ -344,6 +344,9 @@ async fn mistakes_say_what_they_are() {
     assert_eq!(refused("g.V().outX()").await, of(Reason::Step, "`outX` is not a step of Gremlin"));
     assert_eq!(refused("g.V().program()").await, of(Reason::Step, "the step `program` is not supported"));
     assert_eq!(refused("g.inject('a').sum()").await.1, Some(Reason::Query));
+    for labels in ["as('a').as('b')", "as('a').out().as('b').as('c')"] {
+        assert_eq!(refused(&format!("g.V().as('a').out().as('b').where(__.{labels})")).await.0, ErrorKind::Invalid);
+    }
     assert_eq!(refused("g.inject(1).fail('no')").await, of(Reason::Fail, "no"));
     let error = graph.gremlin_read_only().query("g.addV('a')").await.unwrap_err();
     assert_eq!(error.reason(), Some(Reason::ReadOnly));

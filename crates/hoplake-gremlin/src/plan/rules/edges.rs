@@ -24,8 +24,10 @@ pub(super) fn apply(steps: &Steps, _: Place) -> Option<Steps> {
             if names.is_empty() {
                 continue;
             }
-        } else if let StepKind::Where(steps) = &step.kind {
-            // has(label, key, value), which stays for the rest of it.
+        } else if let StepKind::Where(steps) = &step.kind
+            && steps.iter().all(|step| matches!(step.kind, StepKind::Has(..)))
+        {
+            // has(label, key, value), which stays for the rest of it. Other steps may have a result where the label is another.
             labels.extend(steps.first().and_then(|step| of_label(&step.kind)).map(|it| it.clone().into()));
         }
         break;
@@ -59,9 +61,13 @@ mod tests {
         assert_eq!(found("g.E().hasLabel('a', 'b').hasLabel(neq('b')).as('e').hasLabel('a')"), (2, 1));
         // What else there is of it is tested behind it.
         assert_eq!(found("g.E().has('a', 'x', 1)"), (1, 1));
-        for query in
-            ["g.E().has('x', 1).hasLabel('a')", "g.E().as('e').hasLabel('a')", "g.E('0/1:0/1:0/0').hasLabel('a')"]
-        {
+        for query in [
+            "g.E().has('x', 1).hasLabel('a')",
+            "g.E().as('e').hasLabel('a')",
+            "g.E('0/1:0/1:0/0').hasLabel('a')",
+            "g.E().where(__.hasLabel('a').count())",
+            "g.E().where(__.hasLabel('a').fold())",
+        ] {
             assert!(matches!(kinds(query)[0], StepKind::Edges(_)), "{query}");
         }
     }

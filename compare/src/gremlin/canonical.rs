@@ -2,7 +2,8 @@
 //!
 //! | value | its form |
 //! | --- | --- |
-//! | number | by its value, whatever its type; a fraction has twelve digits, because sums depend on their order |
+//! | number | its value and its type; a fraction of a double has twelve digits, because sums depend on their order |
+//! | point in time | as its text, with the offset that it has |
 //! | vertex, edge | the name of it that the property `uid` has: ids of edges differ |
 //! | text that is the id of an edge | the name of the edge |
 //! | property | its name and value |
@@ -16,6 +17,9 @@ use hoplake::gremlin::{
     literal::Number,
     value::{Property, Tree, Value},
 };
+
+/// Ids that the reference gives are not below it.
+pub const EDGE_ID_MIN: i64 = 1_000;
 
 /// The names of the elements of a graph on one server.
 #[derive(Debug, Clone, Default)]
@@ -56,15 +60,15 @@ impl Form<'_> {
     fn of(&self, value: &Value) -> String {
         match value {
             Value::Number(number) => match self.names.edges.get(&number.to_string()) {
-                // What the reference gives a new edge; other numbers are small.
-                Some(name) if number.to_string().len() > 2 => format!("id of {name}"),
+                // What the reference gives a new edge, a long that few computed ones reach.
+                Some(name) if matches!(number, Number::Long(EDGE_ID_MIN..)) => format!("id of {name}"),
                 _ => number_form(number),
             },
             Value::Text(text) => match self.names.edges.get(&**text) {
                 Some(name) => format!("id of {name}"),
                 None => format!("{text:?}"),
             },
-            Value::DateTime(moment) => moment.utc().to_string(),
+            Value::DateTime(moment) => moment.to_string(),
             Value::List(items) => format!("[{}]", self.row(items.iter().map(|item| self.of(item)), self.orders.lists)),
             Value::Set(items) => format!("set[{}]", self.row(items.iter().map(|item| self.of(item)), false)),
             Value::BulkSet(items) => {
@@ -119,18 +123,42 @@ fn name(names: &HashMap<String, String>, kind: &str, id: &Value) -> String {
     format!("{kind}[{}]", names.get(&id).unwrap_or(&id))
 }
 
+/// The graphs of the differential have longs and doubles alone, which both servers store as they are: so every number of an answer has
+/// the type that a traversal gave it, by a literal or by computing.
 fn number_form(number: &Number) -> String {
-    match number {
-        Number::Float(number) => double_form(f64::from(*number)),
-        Number::Double(number) => double_form(*number),
-        Number::BigDecimal(number) => number.to_string().parse().map_or_else(|_| number.to_string(), double_form),
-        integer => integer.to_string(),
-    }
+    let (value, of) = match number {
+        Number::Byte(number) => (number.to_string(), "byte"),
+        Number::Short(number) => (number.to_string(), "short"),
+        Number::Int(number) => (number.to_string(), "int"),
+        Number::Long(number) => (number.to_string(), "long"),
+        Number::BigInteger(number) => (number.to_string(), "bigint"),
+        Number::Float(number) => (double_form(f64::from(*number)), "float"),
+        Number::Double(number) => (double_form(*number), "double"),
+        Number::BigDecimal(number) => (number.to_plain_string(), "bigdecimal"),
+    };
+    format!("{value}{TYPE}{of}")
+}
+
+/// The form of the double -0.0.
+pub const NEGATIVE_ZERO: &str = "-0.00000000000e0#double";
+
+/// Separates a number from its type; no text of a graph has it.
+const TYPE: char = '#';
+
+/// A form without the types of its numbers.
+pub fn without_types(form: &str) -> String {
+    let mut parts = form.split(TYPE);
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| text + part.trim_start_matches(|it: char| it.is_ascii_lowercase()))
 }
 
 fn double_form(number: f64) -> String {
     // Beyond it not every integer is a double.
-    if number.fract() == 0.0 && number.abs() < 9e15 { format!("{}", number as i64) } else { format!("{number:.11e}") }
+    let is_whole = number.fract() == 0.0 && number.abs() < 9e15;
+    match is_whole && !(number == 0.0 && number.is_sign_negative()) {
+        true => format!("{}", number as i64),
+        false => format!("{number:.11e}"),
+    }
 }
 
 #[cfg(test)]
@@ -145,8 +173,10 @@ mod tests {
         };
         let list = Value::List(vec![2.0.into(), 1_i64.into(), 0.5.into(), "0/1".into(), "x".into()]);
         let of = |lists| forms(&[list.clone(), 7.into()], &names, Orders { lists, ..Orders::default() });
-        assert_eq!(of(true), ["7", "[2, 1, 5.00000000000e-1, id of e1, \"x\"]"]);
-        assert_eq!(of(false), ["7", "[\"x\", 1, 2, 5.00000000000e-1, id of e1]"]);
+        assert_eq!(of(true), ["7#int", "[2#double, 1#long, 5.00000000000e-1#double, id of e1, \"x\"]"]);
+        assert_eq!(of(false), ["7#int", "[\"x\", 1#long, 2#double, 5.00000000000e-1#double, id of e1]"]);
+        assert_eq!(forms(&[(-0.0).into()], &names, Orders::default()), [NEGATIVE_ZERO]);
+        assert_eq!(without_types(&of(true)[1]), "[2, 1, 5.00000000000e-1, id of e1, \"x\"]");
         let map = |entries: &[(&str, i32)]| {
             Value::Map(entries.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect())
         };

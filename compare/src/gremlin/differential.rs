@@ -192,7 +192,7 @@ async fn minimise(pair: &mut Pair<'_>, generated: &Generated) -> Result<Vec<Step
                 return Ok(steps);
             }
             let answers = pair.ask(&candidate, orders, false).await?;
-            if answers.differ() && answers.fails() == whole.fails() {
+            if answers.differ() && answers.fail_alike(&whole) {
                 steps = candidate;
                 continue 'smaller;
             }

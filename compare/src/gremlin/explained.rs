@@ -1,6 +1,8 @@
 //! Differences that have a known reason.
 
 use super::{
+    canonical::NEGATIVE_ZERO,
+    generate::MALFORMED,
     pair::Answers,
     tree::{Argument, Step},
 };
@@ -9,7 +11,54 @@ use super::{
 type Reason = (&'static str, fn(&[Step], &Answers) -> bool);
 
 /// All of them. Each is as narrow as it can be said.
-const REASONS: [Reason; 19] = [
+const REASONS: [Reason; 29] = [
+    ("a text of several items has them in the order of a hash table, or of `V` and `E`", |steps, answers| {
+        both_answer(answers)
+            && has_step(steps, &["conjoin", "asString", "concat", "format"])
+            && has_step(steps, &["tree", "group", "groupCount", "fold", "V", "E"])
+            && characters(&answers.reference) == characters(&answers.hoplake)
+    }),
+    ("TinkerPop cannot remove `identity()` from a `by` of `math`", |steps, answers| {
+        reference_fails(answers, "does not support the replacement of local traversals") && has_step(steps, &["math"])
+    }),
+    ("the two zeros are equal; TinkerPop's server tells them apart", |steps, answers| {
+        let both = [&answers.reference, &answers.hoplake];
+        let has_zero = |answer: &&Result<Vec<String>, String>| {
+            answer.as_ref().is_ok_and(|forms| forms.iter().any(|form| form.contains(NEGATIVE_ZERO)))
+        };
+        both_answer(answers)
+            && (both.iter().any(has_zero) || has_argument(steps, "-0.0"))
+            && has_step(steps, &["is", "order", "min", "max", "where", "all", "any", "none", "choose"])
+    }),
+    ("`min` and `max` of an infinity and a big number are one of them; TinkerPop's fail", |steps, answers| {
+        reference_fails(answers, "Character I is neither a decimal digit") && has_step(steps, &["min", "max"])
+    }),
+    (
+        "`substring` would cut a character of two UTF-16 units; drivers get half of it from TinkerPop as `?`",
+        |steps, answers| hoplake_fails(answers, "cut a character in half") && has_step(steps, &["substring"]),
+    ),
+    ("TinkerPop splits a character of two UTF-16 units into halves, which drivers get as `?`", |steps, answers| {
+        let has_half = |answer: &Result<Vec<String>, String>| {
+            answer.as_ref().is_ok_and(|forms| forms.iter().any(|form| form.contains('?')))
+        };
+        let is_half = has_half(&answers.reference) || reference_fails(answers, "unreadable");
+        is_half && answers.hoplake.is_ok() && !has_half(&answers.hoplake) && has_step(steps, &["split"])
+    }),
+    ("TinkerPop's `sum` and `mean` may take NaN for 0", |steps, answers| {
+        let is_nan = answers.hoplake.as_ref().is_ok_and(|forms| forms.iter().any(|form| form.contains("NaN")));
+        let has_nan = has_argument(steps, "NaN") || has_step(steps, &["math"]);
+        both_answer(answers) && is_nan && has_nan && has_step(steps, &["sum", "mean"])
+    }),
+    ("a `sum` of small integers that a barrier has merged is a long in TinkerPop", |steps, answers| {
+        answers.differ_in_types() && has_step(steps, &["sum"]) && has_small_integer(steps)
+    }),
+    ("TinkerPop does not read the formula of `math` before a traverser arrives", |steps, answers| {
+        let is_malformed = MALFORMED.iter().any(|formula| has_argument(steps, &format!("'{formula}'")));
+        hoplake_fails(answers, "`math` cannot compute") && is_malformed && has_step(steps, &["math"])
+    }),
+    ("a date beyond the years -9999 to 9999", |steps, answers| {
+        hoplake_fails(answers, "beyond the years") && has_step(steps, &["dateAdd"])
+    }),
     ("predicates on texts are false for what is not a text; TinkerPop's fail", |steps, answers| {
         (casts(answers, &["java.lang.String"]) || reference_fails(answers, "\"this.text\" is null"))
             && has_argument(steps, "TextP.")
@@ -60,6 +109,7 @@ const REASONS: [Reason; 19] = [
                 "java.lang.Long",
                 "java.lang.String",
                 "java.lang.Double",
+                "java.lang.Boolean",
                 "java.time.OffsetDateTime",
             ];
             casts(answers, &classes) && has_step(steps, &["order", "min", "max"])
@@ -127,17 +177,25 @@ const REASONS: [Reason; 19] = [
         let reference = answers.hoplake.is_ok() && answers.reference.is_err();
         (hoplake || reference) && moves_conditions(steps)
     }),
-    ("TinkerPop asks a traversal in a condition for one result alone, and so may miss what fails", |steps, answers| {
-        let wrong_type =
-            answers.hoplake.as_ref().is_err_and(|error| error.starts_with("500")) && answers.reference.is_ok();
-        let goes_on =
-            |step: &Step| ["union", "coalesce", "optional", "unfold", "bothV", "values"].contains(&step.name.as_str());
-        wrong_type
-            && any(steps, &|step, _| {
-                ["where", "filter", "and", "or", "not", "choose", "until", "emit"].contains(&step.name.as_str())
-                    && step.arguments.iter().any(|it| matches!(it, Argument::Child(child) if child.iter().any(goes_on)))
-            })
-    }),
+    (
+        "TinkerPop asks a traversal in a condition or a `by` for one result alone, and so may miss what fails",
+        |steps, answers| {
+            let wrong_type =
+                answers.hoplake.as_ref().is_err_and(|error| error.starts_with("500")) && answers.reference.is_ok();
+            let goes_on = |step: &Step| {
+                ["union", "coalesce", "optional", "unfold", "bothV", "values"].contains(&step.name.as_str())
+            };
+            wrong_type
+                && any(steps, &|step, _| {
+                    ["where", "filter", "and", "or", "not", "choose", "until", "emit", "by"]
+                        .contains(&step.name.as_str())
+                        && step
+                            .arguments
+                            .iter()
+                            .any(|it| matches!(it, Argument::Child(child) if child.iter().any(goes_on)))
+                })
+        },
+    ),
 ];
 
 /// Steps that have a result where nothing came.
@@ -160,6 +218,28 @@ fn both_answer(answers: &Answers) -> bool {
 
 fn reference_fails(answers: &Answers, with: &str) -> bool {
     answers.hoplake.is_ok() && answers.reference.as_ref().is_err_and(|error| error.contains(with))
+}
+
+fn hoplake_fails(answers: &Answers, with: &str) -> bool {
+    answers.reference.is_ok() && answers.hoplake.as_ref().is_err_and(|error| error.contains(with))
+}
+
+/// All characters of some results, sorted.
+fn characters(answer: &Result<Vec<String>, String>) -> Option<Vec<char>> {
+    let mut all: Vec<char> = answer.as_ref().ok()?.iter().flat_map(|form| form.chars()).collect();
+    all.sort_unstable();
+    Some(all)
+}
+
+/// Whether a literal is a byte or a short, as in `[1b, 2s]`.
+fn has_small_integer(steps: &[Step]) -> bool {
+    let is_small = |literal: &str| {
+        let literal = literal.trim_matches(|it: char| "[]- ".contains(it));
+        let digits = literal.strip_suffix(['b', 's']);
+        digits.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|it| it.is_ascii_digit()))
+    };
+    let has_small = |argument: &Argument| matches!(argument, Argument::Text(text) if text.split(',').any(is_small));
+    any(steps, &|step, _| step.arguments.iter().any(has_small))
 }
 
 /// Whether the reference alone fails, to take a value for one of a class. Java leaves the class out after some such failures.

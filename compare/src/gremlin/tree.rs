@@ -87,7 +87,10 @@ fn write(steps: &[Step], side: Side, text: &mut String) {
 }
 
 /// Steps without which a later one depends on the order in which a server happens to find things, and those that set up names.
-const KEPT: [&str; 4] = ["order", "by", "V", "E"];
+const KEPT: [&str; 7] = ["order", "by", "V", "E", "repeat", "until", "times"];
+
+/// A loop and its modulators. Without the one that ends it, a query ends at its limit of time, so that they go together.
+const LOOP: [&str; 4] = ["repeat", "until", "times", "emit"];
 
 fn is_start(step: &Step) -> bool {
     ["inject", "addV", "mergeV", "mergeE"].contains(&step.name.as_str())
@@ -103,6 +106,18 @@ pub fn smaller(steps: &[Step]) -> Vec<Vec<Step>> {
         let is_kept = KEPT.contains(&step.name.as_str()) && (step.name != "by" || is_of_order);
         if !is_kept && steps.len() > 1 && (place > 0 || !is_start(step)) {
             all.push(with(Vec::new()));
+        }
+        let is_of_loop = |step: &Step| LOOP.contains(&step.name.as_str());
+        if step.name == "repeat" {
+            let begin = steps[..place].iter().rposition(|step| !is_of_loop(step)).map_or(0, |before| before + 1);
+            let end =
+                steps[place..].iter().position(|step| !is_of_loop(step)).map_or(steps.len(), |after| place + after);
+            if end - begin < steps.len() {
+                all.push([&steps[..begin], &steps[end..]].concat());
+            }
+        }
+        if step.name == "until" {
+            continue;
         }
         for (number, argument) in step.arguments.iter().enumerate() {
             // Without its scope a step is another one.
@@ -143,6 +158,18 @@ mod tests {
             "g.V('1').out().in().count()",
             "g.V('1').where(__.out()).count()",
             "g.V('1').where(__.in()).count()",
+        ];
+        assert_eq!(smaller, expected);
+        let until = step("until", [vec![bare("loops")]]);
+        let steps =
+            vec![bare("V"), bare("emit"), step("repeat", [vec![bare("out"), bare("in")]]), until, bare("count")];
+        let smaller: Vec<String> = super::smaller(&steps).iter().map(|steps| text(steps, Side::Hoplake)).collect();
+        let expected = [
+            "g.V().emit().repeat(__.out().in()).until(__.loops())",
+            "g.V().count()",
+            "g.V().emit().repeat(__.out()).until(__.loops()).count()",
+            "g.V().emit().repeat(__.in()).until(__.loops()).count()",
+            "g.V().repeat(__.out().in()).until(__.loops()).count()",
         ];
         assert_eq!(smaller, expected);
     }

@@ -39,8 +39,35 @@ pub const EDGES: [(&str, &[(&str, Type)]); 3] = [
     ("has", &[]),
 ];
 
-/// Texts of properties: few, so that many are equal.
-pub const TEXTS: [&str; 8] = ["ann", "bo", "Cy", "ann b", "", "7", "3.5", "äö"];
+/// Texts of properties as literals write them: few, so that many are equal. Some have characters of two UTF-16 units, a space that
+/// Unicode alone calls one, or a control character that Java takes for white space.
+pub const TEXTS: [&str; 13] = [
+    "ann",
+    "bo",
+    "Cy",
+    "ann b",
+    "",
+    "7",
+    "3.5",
+    "äö",
+    "a😀n",
+    "\\uD83D\\uDE00",
+    "\\u00A0bo\\u00A0",
+    "\\u001Fn\\u001F",
+    " \\tCy ",
+];
+
+/// Far dates: the first and the last that a graph stores, and some of years below 1000, with parts of a second.
+const FAR_DATES: [&str; 8] = [
+    "-9999-01-01T00:00:00Z",
+    "-0044-03-15T12:00:00Z",
+    "0000-02-29T00:00:00Z",
+    "0999-12-31T23:59:59.999999Z",
+    "1582-10-10T00:00:00Z",
+    "1969-12-31T23:59:59.999Z",
+    "9999-12-27T06:30:00Z",
+    "9999-12-31T23:59:59.999999Z",
+];
 
 /// A vertex or an edge with the literals of its properties.
 #[derive(Debug, Clone)]
@@ -69,6 +96,9 @@ pub fn literal(of: Type, random: &mut SplitMix64) -> String {
         Type::Long => format!("{}l", random.below(12) as i64 - 2),
         Type::Double => format!("{:?}d", (random.below(16) as f64 - 4.0) / 4.0),
         Type::Boolean => (random.below(2) == 0).to_string(),
+        Type::Date if random.below(4) == 0 => {
+            format!("datetime('{}')", FAR_DATES[random.below(FAR_DATES.len() as u64) as usize])
+        }
         Type::Date => format!("datetime('2020-01-0{}T0{}:00:00Z')", random.below(4) + 1, random.below(3)),
     }
 }

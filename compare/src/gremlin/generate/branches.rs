@@ -54,7 +54,7 @@ impl Generator<'_> {
                 }
                 at.becomes(Kind::Mixed);
             }
-            7 | 8 if kind == Kind::Vertex => self.repeat(at),
+            7 | 8 if kind == Kind::Vertex => self.loops(at),
             _ => {
                 at.push(step("optional", [one])).becomes(Kind::Mixed);
             }
@@ -64,14 +64,30 @@ impl Generator<'_> {
         at.is_tangled = true;
     }
 
-    fn repeat(&mut self, at: &mut At) {
-        if self.hops < 2 {
-            return;
+    /// A loop, or two: modulators between them are those of the first as long as it lacks them.
+    pub(super) fn loops(&mut self, at: &mut At) {
+        at.is_ordered = false;
+        at.is_tangled = true;
+        let loops = if self.one_in(2) { 1 } else { 2 };
+        for number in 0..loops {
+            if self.hops < 2 {
+                return;
+            }
+            self.hops -= 2;
+            let form = match (loops, number) {
+                (2, 0) => self.pick(&[0, 0, 1, 2, 3, 12]),
+                (2, _) => self.pick(&[0, 2, 2, 4, 6, 7, 8, 9, 13]),
+                _ => self.random.below(14),
+            };
+            at.steps.extend(self.one_loop(form));
         }
-        self.hops -= 2;
+    }
+
+    /// A loop with its modulators, one of which ends it, in one of 14 forms.
+    fn one_loop(&mut self, form: u64) -> Vec<Step> {
         let labels = self.distinct(&["'knows'", "'in'", "'has'"]);
         let mut body = vec![step(self.pick(&["out", "in", "both"]), labels)];
-        match self.random.below(6) {
+        match self.random.below(8) {
             0 => body.push(bare("simplePath")),
             1 => body.push(bare("dedup")),
             2 => {
@@ -79,24 +95,52 @@ impl Generator<'_> {
                 self.has(&mut filtered);
                 body.extend(filtered.steps);
             }
+            3 => {
+                // The other hop of this loop.
+                let times = self.random.below(2).to_string();
+                let inner = step("repeat", [vec![bare("out")]]);
+                body = match self.one_in(2) {
+                    true => vec![inner, step("times", [times])],
+                    false => vec![step("times", [times]), inner],
+                };
+            }
             _ => {}
         }
         let hops = std::mem::take(&mut self.hops);
         let condition = self.child(&Kind::Vertex).0;
         self.hops = hops;
-        let repeat = step("repeat", [body]);
-        let times = step("times", [(1 + self.random.below(2)).to_string()]);
+        let repeat = match self.one_in(8) {
+            true => step("repeat", [Argument::from("'l'"), body.into()]),
+            false => step("repeat", [body]),
+        };
+        let count = if self.one_in(8) { 0 } else { 1 + self.random.below(2) };
+        let times = step("times", [count.to_string()]);
         let emit = if self.one_in(2) { bare("emit") } else { step("emit", [condition.clone()]) };
         let rounds: Vec<Step> = vec![bare("loops"), step("is", ["P.gte(2)"])];
         let until = step("until", [vec![step("or", [condition, rounds])]]);
-        at.steps.extend(match self.random.below(6) {
+        match form {
             0 => vec![repeat, times],
             1 => vec![repeat, emit, times],
             2 => vec![emit, repeat, times],
             3 => vec![repeat, until],
             4 => vec![until, repeat],
-            _ => vec![repeat, until, emit],
-        });
+            5 => vec![repeat, until, emit],
+            6 => vec![times, repeat],
+            7 => vec![emit, times, repeat],
+            8 => vec![times, emit, repeat],
+            9 => vec![until, emit, repeat],
+            10 => vec![times, repeat, emit],
+            11 => vec![emit, repeat, until],
+            // More than a loop has, unless another one follows or precedes it.
+            12 => {
+                let another = self.pick(&[&times, &until, &emit]).clone();
+                vec![repeat, times, another]
+            }
+            _ => {
+                let another = self.pick(&[&times, &until, &emit]).clone();
+                vec![another, times, repeat]
+            }
+        }
     }
 
     pub(super) fn group(&mut self, at: &mut At) {

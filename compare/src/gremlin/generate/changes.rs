@@ -133,17 +133,40 @@ impl Generator<'_> {
             }
             false => (self.pick(&VERTICES).0, format!("n{number}")),
         };
-        let id = Argument::Sided(
-            format!("[(T.label): '{label}', (T.id): '{}', 'uid': '{key}']", vertex_id(label, &key)),
-            format!("[(T.label): '{label}', (T.id): '{key}', 'uid': '{key}']"),
-        );
-        let mut steps = vec![step("mergeV", [id])];
+        let mut sought = Entries { ids: None, others: format!("'uid': '{key}'") };
+        let mut created = Entries::default();
+        let has_label = !self.one_in(6);
+        let of_label = if has_label { &mut sought } else { &mut created };
+        of_label.add(format!("(T.label): '{label}'"));
+        let has_id = !self.one_in(6);
+        let of_id = if has_id { &mut sought } else { &mut created };
+        of_id.ids = Some([vertex_id(label, &key), key.clone()]);
+        let mut steps = vec![step("mergeV", [sought.map()])];
+        if self.one_in(3) {
+            // Of what is sought, again or in contradiction.
+            match self.random.below(7) {
+                0 => created.add(format!("'uid': '{key}'")),
+                1 => created.add("'uid': 'another'".to_owned()),
+                2 => created.add("'age': null".to_owned()),
+                3 if has_label => created.add(format!("(T.label): '{label}'")),
+                4 if has_label => created.add(format!("(T.label): '{}'", self.pick(&VERTICES).0)),
+                5 if has_id => created.ids = Some([vertex_id(label, &key), key.clone()]),
+                _ if has_id => created.ids = Some([vertex_id(label, "another"), "another".to_owned()]),
+                _ => {}
+            }
+        }
         let name = literal(Type::Text, &mut self.random);
         if label != "thing" && self.one_in(2) {
-            steps.push(step("option", ["Merge.onCreate".to_owned(), format!("['name': {name}]")]));
+            created.add(format!("'name': {name}"));
+        }
+        if created != Entries::default() {
+            steps.push(step("option", [Argument::from("Merge.onCreate"), created.map()]));
         }
         if label != "thing" && self.one_in(2) {
             steps.push(step("option", ["Merge.onMatch".to_owned(), format!("['name': {name}]")]));
+        } else if self.one_in(4) {
+            let map = self.pick(&["[(T.label): 'person']", "[(T.id): 'another']", "[:]", "['age': null]"]);
+            steps.push(step("option", ["Merge.onMatch", map]));
         }
         steps
     }
@@ -157,13 +180,58 @@ impl Generator<'_> {
             }
             _ => (from, to, self.pick(&EDGES).0),
         };
-        let map = format!("[(T.label): '{label}', (Direction.OUT): '{from}', (Direction.IN): '{to}']");
-        let uid = step("option", ["Merge.onCreate".to_owned(), format!("['uid': 'n{number}']")]);
-        let mut steps = vec![step("mergeE", [map]), uid];
+        let mut sought = format!("(T.label): '{label}', (Direction.OUT): '{from}', (Direction.IN): '{to}'");
+        let mut created = format!("'uid': 'n{number}'");
+        if label != "has" && self.one_in(4) {
+            sought += &format!(", 'n': {}", literal(Type::Long, &mut self.random));
+            if self.one_in(2) {
+                created += &format!(", 'n': {}", literal(Type::Long, &mut self.random));
+            }
+        }
+        if self.one_in(3) {
+            // Of what is sought, again or in contradiction.
+            let other = self.pick(self.ids.0);
+            created += &match self.random.below(6) {
+                0 => format!(", (T.label): '{label}'"),
+                1 => format!(", (T.label): '{}'", self.pick(&EDGES).0),
+                2 => format!(", (Direction.OUT): '{from}'"),
+                3 => format!(", (Direction.OUT): '{other}'"),
+                4 => format!(", (Direction.IN): '{other}'"),
+                _ => format!(", (Direction.OUT): '{from}', (Direction.IN): '{to}', (T.label): '{label}'"),
+            };
+        }
+        let on_create = step("option", ["Merge.onCreate".to_owned(), format!("[{created}]")]);
+        let mut steps = vec![step("mergeE", [format!("[{sought}]")]), on_create];
         if label != "has" && self.one_in(2) {
             let value = literal(Type::Long, &mut self.random);
             steps.push(step("option", ["Merge.onMatch".to_owned(), format!("['n': {value}]")]));
         }
         steps
+    }
+}
+
+/// Entries of a map for `mergeV`, and the id that is one of them on either side.
+#[derive(Debug, Default, PartialEq)]
+struct Entries {
+    ids: Option<[String; 2]>,
+    others: String,
+}
+
+impl Entries {
+    fn add(&mut self, entry: String) {
+        let separator = if self.others.is_empty() { "" } else { ", " };
+        self.others += separator;
+        self.others += &entry;
+    }
+
+    fn map(&self) -> Argument {
+        let with = |id: &String| match self.others.as_str() {
+            "" => format!("[(T.id): '{id}']"),
+            others => format!("[(T.id): '{id}', {others}]"),
+        };
+        match &self.ids {
+            Some([reference, hoplake]) => Argument::Sided(with(reference), with(hoplake)),
+            None => Argument::Text(format!("[{}]", self.others)),
+        }
     }
 }

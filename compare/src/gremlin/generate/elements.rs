@@ -21,6 +21,7 @@ impl Generator<'_> {
                 let ids = self.distinct(self.ids.0).iter().map(|id| format!("'{id}'")).collect::<Vec<_>>();
                 at.push(step("hasId", ids));
             }
+            8 if self.hops >= 2 => self.loops(at),
             _ => self.contents(at),
         }
     }

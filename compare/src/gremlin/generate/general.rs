@@ -6,7 +6,7 @@ use crate::gremlin::tree::{Argument, Step, bare, step};
 impl Generator<'_> {
     /// Steps for anything.
     pub(super) fn general(&mut self, at: &mut At) {
-        match self.random.below(26) {
+        match self.random.below(29) {
             0 => self.reduce(at, bare("count"), Kind::Number),
             1 => {
                 if !at.is_ordered {
@@ -30,6 +30,9 @@ impl Generator<'_> {
                 at.push(bare("path")).becomes(Kind::Path);
                 // Equal ones came along several.
                 at.is_ordered = false;
+                if self.one_in(4) {
+                    self.part_of_path(at);
+                }
                 if self.one_in(3) {
                     at.push(step("by", ["'uid'"]));
                     at.becomes(Kind::Path);
@@ -37,6 +40,9 @@ impl Generator<'_> {
             }
             17 if self.depth == 0 && !at.is_tangled => {
                 at.push(bare(self.pick(&["simplePath", "cyclicPath"])));
+                if self.one_in(4) {
+                    self.part_of_path(at);
+                }
             }
             18 if self.depth == 0 => {
                 at.push(step("aggregate", ["'s'"]));
@@ -66,8 +72,83 @@ impl Generator<'_> {
                 let child = self.child(&at.kind.clone()).0;
                 at.push(step("sideEffect", [child]));
             }
+            25 if self.one_in(4) => self.unknown_name(at),
+            26 if self.depth == 0 && !at.is_tangled => self.labelled_condition(at),
+            27 if matches!(at.kind, Kind::Mixed | Kind::List(..) | Kind::Property) && self.one_in(3) => {
+                let name = self.pick(&["sum", "min", "max", "mean"]);
+                self.reduce(at, bare(name), Kind::Number);
+            }
             _ => self.filter(at),
         }
+    }
+
+    /// `from` and `to` of a path: labels, perhaps in the wrong order, or one that nothing has.
+    fn part_of_path(&mut self, at: &mut At) {
+        for name in ["from", "to"] {
+            if self.one_in(2) {
+                let label = self.label();
+                at.push(step(name, [label]));
+            }
+        }
+    }
+
+    /// A label of a step, or at times one that no step has.
+    fn label(&mut self) -> String {
+        match self.scope.is_empty() || self.one_in(4) {
+            true => "'none'".to_owned(),
+            false => format!("'{}'", self.pick(&self.scope.clone()).0),
+        }
+    }
+
+    /// A step that asks for something by a name that nothing has.
+    fn unknown_name(&mut self, at: &mut At) {
+        match self.random.below(7) {
+            0 if self.depth == 0 => self.reduce(at, step("cap", ["'none'"]), Kind::Mixed),
+            0 | 1 => {
+                at.push(step("select", ["'none'"])).becomes(Kind::Mixed);
+            }
+            2 => {
+                let label = self.label();
+                at.push(step("select", [label, "'none'".to_owned()])).becomes(Kind::Map(true, Box::new(Kind::Mixed)));
+            }
+            3 => {
+                let predicate = self.pick(&[
+                    "P.eq('none')",
+                    "P.neq('none')",
+                    "P.within('none')",
+                    "P.without('none')",
+                    "P.gt('none')",
+                ]);
+                at.push(step("where", [predicate]));
+            }
+            4 => {
+                at.push(step("where", [vec![step("as", ["'none'"]), bare("identity")]]));
+            }
+            5 => {
+                at.push(step("math", [self.pick(&["'none + 1'", "'_ * none'", "'-none ^ 2'"])])).becomes(Kind::Number);
+            }
+            _ => {
+                let (pop, label) = (self.pick(&["Pop.first", "Pop.last", "Pop.all", "Pop.mixed"]), self.label());
+                at.push(step("select", [pop.to_owned(), label])).becomes(Kind::Mixed);
+                at.is_tangled = true;
+            }
+        }
+        at.is_ordered = false;
+    }
+
+    /// A condition that begins, and perhaps ends, with what has a label.
+    fn labelled_condition(&mut self, at: &mut At) {
+        let Some((label, kind)) = (!self.scope.is_empty()).then(|| self.pick(&self.scope.clone())) else { return };
+        let mut child = vec![step("as", [format!("'{label}'")])];
+        child.extend(self.child(&kind).0);
+        if self.one_in(2) {
+            let end = self.label();
+            child.push(step("as", [end]));
+        }
+        at.push(match self.random.below(3) {
+            0 => step("where", [vec![step("not", [child])]]),
+            _ => step("where", [child]),
+        });
     }
 
     /// A step that leaves one traverser without a past.

@@ -13,6 +13,7 @@ mod values;
 
 use hoplake_testkit::generate::SplitMix64;
 
+pub use self::values::MALFORMED;
 use super::{
     canonical::Orders,
     tree::{Step, bare, step},
@@ -143,7 +144,7 @@ impl<'a> Generator<'a> {
     }
 
     fn start(&mut self) -> At {
-        match self.random.below(12) {
+        match self.random.below(14) {
             0..=5 => {
                 let mut at = At::new(Kind::Vertex);
                 at.push(bare("V"));
@@ -160,6 +161,7 @@ impl<'a> Generator<'a> {
                 at.push(bare("E"));
                 at
             }
+            10 => self.reduced_numbers(),
             _ => {
                 let kind = self.pick(&[Kind::Number, Kind::Text, Kind::Date, Kind::Mixed]);
                 let values: Vec<String> = (0..1 + self.random.below(4)).map(|_| self.literal(&kind)).collect();
@@ -311,5 +313,69 @@ impl<'a> Generator<'a> {
     fn some<T: Clone>(&mut self, from: &[T], most: u64) -> Vec<T> {
         let count = if from.is_empty() { 0 } else { 1 + self.random.below(most) };
         (0..count).map(|_| self.pick(from)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gremlin::tree::{Side, text};
+
+    /// What once was wrong and could not be drawn.
+    #[test]
+    fn rare_forms_are_drawn() {
+        let world = World::new(1);
+        let names = |count: usize| (0..count).map(|number| number.to_string()).collect::<Vec<_>>();
+        let (vertices, edges) = (names(world.vertices.len()), names(world.edges.len()));
+        let mut all = Vec::new();
+        for seed in 0..4_000 {
+            let generator = Generator::new(seed, &world, (&vertices, &edges), false);
+            let generated = match seed % 4 {
+                0 => generator.change(seed, |_, key| key.to_owned()),
+                _ => generator.read(),
+            };
+            all.push(text(&generated.steps, Side::Hoplake));
+        }
+        // Parts of one traversal in their order.
+        let forms: [&[&str]; 31] = [
+            &["math('", "^", "^"],
+            &["math('", "-_ ^"],
+            &["math('", "%"],
+            &["math('", "/ 0"],
+            &["math('", "1e3"],
+            &["math('", "+ none"],
+            &["datetime('-9999"],
+            &["datetime('9999"],
+            &["datetime('0000"],
+            &[".times(1).emit().repeat("],
+            &[".times(1).until(", ".repeat("],
+            &[".times(1).times("],
+            &[".repeat(", ".repeat("],
+            &["mergeV([", "Merge.onCreate, [", "'uid': 'another'"],
+            &["mergeV([", "(T.label)", "Merge.onCreate, [", "(T.label)"],
+            &["mergeV([(T.id)", "Merge.onCreate, [(T.id)"],
+            &["mergeE([", "Merge.onCreate, [", "(T.label)"],
+            &["mergeE([", "Merge.onCreate, [", "(Direction.OUT)"],
+            &["mergeE([", "'n': ", "Merge.onCreate, [", "'n': "],
+            &[".path().from('none')"],
+            &[".cap('none')"],
+            &[".select('none')"],
+            &[".where(__.as('none')"],
+            &[".where(__.as('a')"],
+            &["😀", ".substring("],
+            &["u00A0", ".trim("],
+            &["u001F", ".length("],
+            &[".replace(", ", '')"],
+            &["inject(", "b, ", ".sum("],
+            &["inject(", "s, ", ".mean("],
+            &["inject(", "f, ", ".max("],
+        ];
+        for form in forms {
+            let has_form = |line: &str| {
+                let rest = form.iter().try_fold(line, |rest, part| rest.split_once(part).map(|(_, behind)| behind));
+                rest.is_some()
+            };
+            assert!(all.iter().any(|line| has_form(line)), "{form:?} is not drawn");
+        }
     }
 }

@@ -6,6 +6,18 @@ use crate::gremlin::world::{TEXTS, Type, literal};
 const NUMBERS: [&str; 16] =
     ["0", "1", "2", "3", "5", "-1", "1l", "4l", "0.5", "1.0", "2.5d", "0.25f", "2b", "3s", "1.5m", "4n"];
 
+/// Numbers of each type, some of them so large that a sum of few goes to the next type.
+pub(super) const TYPED: [&[&str]; 8] = [
+    &["1b", "2b", "-3b", "100b", "127b", "-128b"],
+    &["1s", "3s", "-2s", "20000s", "32767s", "-32768s"],
+    &["1", "2i", "-5", "2000000000", "2147483647", "-2147483648"],
+    &["1l", "4l", "-7l", "5000000000000000000l", "9223372036854775807l"],
+    &["1n", "4n", "-2n", "12345678901234567890123n"],
+    &["1.5f", "0.25f", "-2.5f", "16777216f", "3e38f"],
+    &["0.5", "1.0", "2.5d", "-0.75", "-0.0", "1e300"],
+    &["1.5m", "2.50m", "-0.25m", "3m", "1e3m"],
+];
+
 impl Generator<'_> {
     /// A literal of a kind.
     pub(super) fn literal(&mut self, kind: &Kind) -> String {
@@ -13,9 +25,20 @@ impl Generator<'_> {
             return self.pick(&["null", "NaN", "Infinity", "-Infinity", "[]", "[1, 2]", "''"]).to_owned();
         }
         match kind {
+            Kind::Number if self.one_in(6) => {
+                let of = self.pick(&TYPED);
+                self.pick(of).to_owned()
+            }
             Kind::Number => self.pick(&NUMBERS).to_owned(),
             Kind::Text => format!("'{}'", self.pick(&TEXTS)),
             Kind::Boolean => literal(Type::Boolean, &mut self.random),
+            // In another offset, which a graph does not store. No other date is the same point in time: TinkerPop tells two of those
+            // apart, as its documentation does not.
+            Kind::Date if self.one_in(8) => {
+                let date =
+                    self.pick(&["2020-01-02T01:17:00+01:00", "2020-01-01T20:41:00-03:30", "9999-12-31T01:23:00+02:00"]);
+                format!("datetime('{date}')")
+            }
             Kind::Date => literal(Type::Date, &mut self.random),
             _ => {
                 let kind = self.pick(&[Kind::Number, Kind::Text, Kind::Boolean, Kind::Date]);
@@ -52,7 +75,7 @@ impl Generator<'_> {
                 "regex",
                 "notRegex",
             ]);
-            let part = self.pick(&["a", "n", "b", "", "B", "^a", "n$", "[0-9]", ".*", "ö"]);
+            let part = self.pick(&["a", "n", "b", "", "B", "^a", "n$", "[0-9]", ".*", "ö", "😀", "a.n", "\\u00A0"]);
             return format!("TextP.{name}('{part}')");
         }
         let mut value = || self.literal(kind);

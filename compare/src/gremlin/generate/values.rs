@@ -1,45 +1,130 @@
 //! Steps on numbers, texts, dates, lists, maps and paths.
 
-use super::{At, Generator, Kind};
+use super::{At, Generator, Kind, predicates::TYPED};
 use crate::gremlin::{
     tree::{Argument, bare, step},
-    world::TEXTS,
+    world::{TEXTS, Type, literal},
 };
+
+/// Steps that make one number of several.
+const REDUCTIONS: [&str; 4] = ["sum", "min", "max", "mean"];
+
+/// Steps that make a text of a text.
+const TEXT_STEPS: [&str; 6] = ["toUpper", "toLower", "trim", "lTrim", "rTrim", "reverse"];
+
+/// Operators of formulas: those that others could be confused with are drawn more often.
+const OPERATORS: [&str; 9] = ["+", "-", "*", "/", "%", "^", "^", "%", "-"];
+
+/// Functions of formulas.
+const FUNCTIONS: [&str; 7] = ["abs", "floor", "ceil", "signum", "sqrt", "sin", "cbrt"];
+
+/// What no formula is.
+pub const MALFORMED: [&str; 9] = ["_ +", "2 3", "_ _", "1e", "1.2.3", "(_ + 1", "sin -_", "pow(_, 2)", "_ & 1"];
 
 impl Generator<'_> {
     pub(super) fn number(&mut self, at: &mut At) {
         match self.random.below(10) {
             0 | 1 => self.test_value(at, &Kind::Number),
             2 => {
-                let name = self.pick(&["sum", "min", "max", "mean"]);
+                let name = self.pick(&REDUCTIONS);
                 self.reduce(at, bare(name), Kind::Number);
             }
-            3 | 4 => {
-                let formula = self.pick(&[
-                    "_ + 1",
-                    "_ * 2",
-                    "_ - 0.5",
-                    "_ / 4",
-                    "-_",
-                    "abs(_)",
-                    "_ ^ 2",
-                    "(_ + 1) * (_ - 1)",
-                    "floor(_)",
-                ]);
-                at.push(step("math", [format!("'{formula}'")])).becomes(Kind::Number);
-            }
+            3 | 4 => self.math(at),
             5 => {
                 at.push(bare("asString")).becomes(Kind::Text);
             }
             6 => {
-                let of =
-                    self.pick(&["GType.INT", "GType.LONG", "GType.DOUBLE", "GType.BYTE", "GType.SHORT", "GType.FLOAT"]);
-                at.push(step("asNumber", [of]));
+                let of = self.pick(&["INT", "LONG", "DOUBLE", "BYTE", "SHORT", "FLOAT", "BIGINT", "BIGDECIMAL"]);
+                at.push(step("asNumber", [format!("GType.{of}")]));
             }
             7 => {
                 at.push(bare("asBool")).becomes(Kind::Boolean);
             }
             _ => self.general(at),
+        }
+    }
+
+    /// Numbers of few types, and what a reduction makes of them: its type is that of the sum, not of the numbers.
+    pub(super) fn reduced_numbers(&mut self) -> At {
+        let types = [self.pick(&TYPED), self.pick(&TYPED)];
+        let has_one_type = self.one_in(2);
+        let mut values = Vec::new();
+        for _ in 0..1 + self.random.below(4) {
+            let of = if has_one_type { types[0] } else { self.pick(&types) };
+            values.push(self.pick(of).to_owned());
+        }
+        let mut at = At::new(Kind::Number);
+        let name = self.pick(&REDUCTIONS);
+        if self.one_in(3) {
+            at.push(step("inject", [format!("[{}]", values.join(", "))])).push(step(name, ["Scope.local"]));
+            return at;
+        }
+        at.push(step("inject", values));
+        match self.random.below(6) {
+            0 => at.push(bare("barrier")),
+            1 => at.push(step("union", [vec![bare("identity")], vec![bare("identity")]])),
+            _ => &mut at,
+        };
+        self.reduce(&mut at, bare(name), Kind::Number);
+        at
+    }
+
+    fn math(&mut self, at: &mut At) {
+        let of = at.kind.clone();
+        let formula = match self.random.below(12) {
+            0 => self.pick(&MALFORMED).to_owned(),
+            1 => format!("{} + none", self.formula()),
+            2 | 3 if self.depth == 0 && !at.is_tangled && !self.scope.is_empty() => {
+                let (label, kind) = self.pick(&self.scope.clone());
+                let operator = self.pick(&OPERATORS);
+                at.push(step("math", [format!("'{label} {operator} {}'", self.formula())])).becomes(Kind::Number);
+                if kind != Kind::Number || self.one_in(2) {
+                    // In the order of the variables: the label's, and that of `_`.
+                    let by = self.by(&kind);
+                    at.push(by);
+                    if of != Kind::Number || self.one_in(2) {
+                        at.push(step("by", [vec![step("constant", ["2"])]]));
+                    }
+                }
+                return;
+            }
+            _ => self.formula(),
+        };
+        at.push(step("math", [format!("'{formula}'")])).becomes(Kind::Number);
+    }
+
+    /// A formula: mostly operators in a row, where what binds tighter and from which side it is computed make a difference.
+    fn formula(&mut self) -> String {
+        let mut formula = self.operand(2);
+        for _ in 0..self.random.below(4) {
+            let operator = self.pick(&OPERATORS);
+            let space = self.pick(&[" ", ""]);
+            // Numbers stay small: what a remainder or a difference leaves of large ones is rounding.
+            let right = match operator {
+                "^" => self.pick(&["2", "3", "0", "-1", "-_ ^ 0", "0.5", "(1 / 2)"]).to_owned(),
+                _ => self.operand(2),
+            };
+            formula += &format!("{space}{operator}{space}{right}");
+        }
+        formula
+    }
+
+    fn operand(&mut self, depth: u8) -> String {
+        match self.random.below(14) {
+            0..=4 => "_".to_owned(),
+            5 => format!("-{}", self.operand(depth)),
+            6 => format!("+{}", self.operand(depth)),
+            7 if depth > 0 => {
+                let operator = self.pick(&OPERATORS);
+                format!("({} {operator} {})", self.operand(depth - 1), self.operand(depth - 1))
+            }
+            8 if depth > 0 => {
+                let function = self.pick(&FUNCTIONS);
+                format!("{function}({})", self.operand(depth - 1))
+            }
+            // Without brackets it takes all up to the end.
+            9 if depth > 0 => format!("{} {}", self.pick(&FUNCTIONS), self.pick(&["_", "2", "(_ - 1)"])),
+            _ => self.pick(&["0", "1", "2", "3", "0.5", "4", ".25", "2.", "1e3", "5E-1", "1e+1", "π"]).to_owned(),
         }
     }
 
@@ -53,26 +138,27 @@ impl Generator<'_> {
         match self.random.below(13) {
             0 | 1 => self.test_value(at, &Kind::Text),
             2 | 3 => {
-                at.push(bare(self.pick(&["toUpper", "toLower", "trim", "lTrim", "rTrim", "reverse"])));
+                at.push(bare(self.pick(&TEXT_STEPS)));
             }
             4 => {
                 at.push(bare("length")).becomes(Kind::Number);
             }
             5 => {
-                let begin = self.random.below(5) as i64 - 2;
-                let end = self.random.below(6) as i64 - 2;
+                let begin = self.random.below(6) as i64 - 3;
+                let end = self.random.below(7) as i64 - 2;
                 at.push(match self.one_in(2) {
                     true => step("substring", [begin.to_string()]),
                     false => step("substring", [begin.to_string(), end.to_string()]),
                 });
             }
             6 => {
-                let by = self.pick(&["' '", "''", "'n'", "null"]);
+                let by = self.pick(&["' '", "''", "'n'", "null", "'😀'", "'\\u00A0'", "'\\u001F'"]);
                 at.push(step("split", [by])).becomes(Kind::List(true, Box::new(Kind::Text)));
             }
             7 => {
-                let by = self.pick(&["'x'", "''", "'nn'"]);
-                at.push(step("replace", ["'n'", by]));
+                let of = self.pick(&["'n'", "'n'", "''", "'😀'", "'\\u00A0'", "' '", "null"]);
+                let by = self.pick(&["'x'", "''", "'nn'", "'😀'", "'$1'"]);
+                at.push(step("replace", [of, by]));
             }
             8 => {
                 at.push(step("concat", [format!("'{word}'"), "'+'".to_owned()]));
@@ -93,15 +179,23 @@ impl Generator<'_> {
     }
 
     pub(super) fn date(&mut self, at: &mut At) {
-        match self.random.below(5) {
+        match self.random.below(6) {
             0 | 1 => self.test_value(at, &Kind::Date),
             2 => {
                 let unit = self.pick(&["DT.day", "DT.hour", "DT.minute", "DT.second"]);
-                let count = self.random.below(9) as i64 - 4;
+                let count = match self.one_in(4) {
+                    true => self.pick(&[-1_000_000, -86_400, 90, 31_622_400]),
+                    false => self.random.below(9) as i64 - 4,
+                };
                 at.push(step("dateAdd", [unit.to_owned(), count.to_string()]));
             }
             3 => {
-                at.push(step("dateDiff", ["datetime('2020-01-02T00:00:00Z')"])).becomes(Kind::Number);
+                let other = literal(Type::Date, &mut self.random);
+                at.push(step("dateDiff", [other])).becomes(Kind::Number);
+            }
+            4 => {
+                let (name, kind) = self.pick(&[("asString", Kind::Text), ("asNumber", Kind::Number)]);
+                at.push(bare(name)).becomes(kind);
             }
             _ => self.general(at),
         }
@@ -121,7 +215,7 @@ impl Generator<'_> {
         let values = (0..self.random.below(3)).map(|_| self.literal(&items)).collect::<Vec<_>>().join(", ");
         let constant = format!("[{values}]");
         let same = Kind::List(is_ordered, Box::new(items.clone()));
-        match self.random.below(16) {
+        match self.random.below(17) {
             0..=2 => {
                 at.push(bare("unfold")).becomes(items);
                 at.is_ordered &= is_ordered;
@@ -131,7 +225,7 @@ impl Generator<'_> {
                 at.push(step("count", ["Scope.local"])).becomes(Kind::Number);
             }
             4 => {
-                let name = self.pick(&["sum", "min", "max", "mean"]);
+                let name = self.pick(&REDUCTIONS);
                 at.push(step(name, ["Scope.local"])).becomes(Kind::Number);
             }
             5 => {
@@ -177,6 +271,13 @@ impl Generator<'_> {
             }
             14 if is_ordered => {
                 at.push(bare("index")).becomes(Kind::Mixed);
+            }
+            15 if items == Kind::Text => {
+                let is_length = self.one_in(3);
+                // All but `reverse`, which takes no scope.
+                let name = if is_length { "length" } else { self.pick(&TEXT_STEPS[..5]) };
+                at.push(step(name, ["Scope.local"]));
+                at.becomes(Kind::List(is_ordered, Box::new(if is_length { Kind::Number } else { Kind::Text })));
             }
             _ => self.general(at),
         }

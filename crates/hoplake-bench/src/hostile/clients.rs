@@ -1,12 +1,17 @@
-//! Clients that mean it ill, and some that do not: what each does, over HTTP ([`super::http`]) and gRPC
-//! ([`super::grpc`]).
+//! Clients that mean it ill, and some that do not: what each does, over HTTP ([`super::http`], [`super::http2`]), WebSockets
+//! ([`super::websocket`]) and gRPC ([`super::grpc`]).
 
 use std::{net::SocketAddr, time::Duration};
 
 use anyhow::Result;
 use hoplake_testkit::generate::SplitMix64;
 
-use super::{grpc, http};
+use super::{grpc, http, http2, websocket};
+
+/// The token of the server, which clients send wherever they are not to be refused.
+pub(super) const TOKEN: &str = "s3cret";
+/// It as the value of a header.
+pub(super) const BEARER: &str = "Bearer s3cret";
 
 /// What is attacked.
 #[derive(Debug, Clone, Copy)]
@@ -32,6 +37,9 @@ pub(super) enum Kind {
     NoGraph,
     GremlinGrows,
     GremlinTexts,
+    UnreadPings,
+    ClosedWindows,
+    Pipelined,
     WellBehaved,
     GrpcManyPaths,
     GrpcUnreadStreams,
@@ -43,7 +51,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    pub(super) const ALL: [Self; 20] = [
+    pub(super) const ALL: [Self; 23] = [
         Self::LongPath,
         Self::ManyPaths,
         Self::ManyNeighbors,
@@ -56,6 +64,9 @@ impl Kind {
         Self::NoGraph,
         Self::GremlinGrows,
         Self::GremlinTexts,
+        Self::UnreadPings,
+        Self::ClosedWindows,
+        Self::Pipelined,
         Self::WellBehaved,
         Self::GrpcManyPaths,
         Self::GrpcUnreadStreams,
@@ -80,6 +91,9 @@ impl Kind {
             Self::NoGraph => "random graph names",
             Self::GremlinGrows => "Gremlin: results that grow",
             Self::GremlinTexts => "Gremlin: texts of 4 MB",
+            Self::UnreadPings => "WebSocket: pings, unread",
+            Self::ClosedWindows => "128 open routes over HTTP/2, window 0",
+            Self::Pipelined => "open routes, pipelined, unread",
             Self::WellBehaved => "one hop (well-behaved)",
             Self::GrpcManyPaths => "gRPC: paths of 8 hops, all",
             Self::GrpcUnreadStreams => "gRPC: 20 answers of a connection, unread",
@@ -94,6 +108,18 @@ impl Kind {
 
 /// How long a client waits that does not read, or does not go on.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What needs no token, and refusals.
+const OPEN_PATHS: [&str; 6] = ["/openapi.json", "/metrics", "/healthz", "/readyz", "/nothing", "/v1/graphs/g"];
+/// The same over gRPC.
+const OPEN_CALLS: [&str; 6] = [
+    "/grpc.health.v1.Health/Check",
+    "/grpc.health.v1.Health/Watch",
+    "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+    "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+    "/hoplake.v1.Graphs/LookUp",
+    "/no.such.Service/Call",
+];
 
 /// One attempt, and its outcome.
 pub(super) async fn once(kind: Kind, target: Target, seed: u64) -> Result<String> {
@@ -125,6 +151,14 @@ pub(super) async fn once(kind: Kind, target: Target, seed: u64) -> Result<String
         Kind::NoGraph => http::get(target, &format!("none-{person}-{seed}")).await?,
         Kind::GremlinGrows => http::answer(target, "gremlin", &query(&growing(turn))).await?,
         Kind::GremlinTexts => http::answer(target, "gremlin", &query(&large(turn))).await?,
+        Kind::UnreadPings => websocket::unread_pings(target, turn.is_multiple_of(2)).await?,
+        Kind::ClosedWindows => match one_of(&[OPEN_PATHS, OPEN_CALLS].concat(), turn) {
+            call if OPEN_CALLS.contains(&call) => {
+                http2::closed_windows(target.grpc, call, http2::EMPTY_MESSAGE).await?
+            }
+            path => http2::closed_windows(target.http, path, "").await?,
+        },
+        Kind::Pipelined => http::pipelined(target, one_of(&OPEN_PATHS, turn)).await?,
         Kind::WellBehaved => http::answer(target, "traverse", &walk(1, ",\"limit\":10")).await?,
         Kind::GrpcManyPaths => grpc::paths(target, person, 8).await?,
         Kind::GrpcUnreadStreams => grpc::unread_streams(target, first(5_000)).await?,
@@ -134,6 +168,10 @@ pub(super) async fn once(kind: Kind, target: Target, seed: u64) -> Result<String
         Kind::GrpcSilent => grpc::silent(target).await?,
         Kind::GrpcWellBehaved => grpc::neighbors(target, person).await?,
     })
+}
+
+fn one_of(names: &[&'static str], turn: u64) -> &'static str {
+    names[(turn % names.len() as u64) as usize]
 }
 
 fn query(text: &str) -> String {

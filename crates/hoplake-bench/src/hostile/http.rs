@@ -8,11 +8,12 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::clients::{PATIENCE, Target};
+use super::clients::{BEARER, PATIENCE, Target};
 
 /// Asks for a graph.
 pub(super) async fn get(target: Target, graph: &str) -> io::Result<String> {
-    let request = format!("GET /v1/graphs/{graph} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+    let request =
+        format!("GET /v1/graphs/{graph} HTTP/1.1\r\nhost: x\r\nauthorization: {BEARER}\r\nconnection: close\r\n\r\n");
     let mut stream = TcpStream::connect(target.http).await?;
     stream.write_all(request.as_bytes()).await?;
     read_all(&mut stream).await
@@ -21,7 +22,8 @@ pub(super) async fn get(target: Target, graph: &str) -> io::Result<String> {
 async fn send(target: Target, call: &str, body: &str) -> io::Result<TcpStream> {
     let mut stream = TcpStream::connect(target.http).await?;
     let head = format!(
-        "POST /v1/graphs/g/{call} HTTP/1.1\r\nhost: x\r\nconnection: close\r\naccept: application/x-ndjson\r\ncontent-length: {}\r\n\r\n",
+        "POST /v1/graphs/g/{call} HTTP/1.1\r\nhost: x\r\nauthorization: {BEARER}\r\nconnection: close\r\n\
+         accept: application/x-ndjson\r\ncontent-length: {}\r\n\r\n",
         body.len()
     );
     stream.write_all(head.as_bytes()).await?;
@@ -72,10 +74,28 @@ pub(super) async fn leave(target: Target, call: &str, body: &str) -> io::Result<
     Ok("left".to_owned())
 }
 
+/// Asks again and again on one connection, and reads nothing.
+pub(super) async fn pipelined(target: Target, path: &str) -> io::Result<String> {
+    let mut stream = TcpStream::connect(target.http).await?;
+    let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n");
+    Ok(format!("{path}: {}", flood(&mut stream, request.as_bytes()).await))
+}
+
+/// Sends the same bytes again and again and reads nothing, until the server closes the connection or could have done so.
+pub(super) async fn flood(stream: &mut TcpStream, bytes: &[u8]) -> &'static str {
+    // Large writes, so that clients leave the processors to the server.
+    let many = bytes.repeat((32 << 10) / bytes.len() + 1);
+    let sending = async { while stream.write_all(&many).await.is_ok() {} };
+    timeout(PATIENCE, sending).await.map_or("left open", |_| "closed")
+}
+
 /// A byte a second of a body of 4 MB.
 pub(super) async fn slow_body(target: Target) -> io::Result<String> {
     let mut stream = TcpStream::connect(target.http).await?;
-    stream.write_all(b"POST /v1/graphs/g/look-up HTTP/1.1\r\nhost: x\r\ncontent-length: 4000000\r\n\r\n").await?;
+    let head = format!(
+        "POST /v1/graphs/g/look-up HTTP/1.1\r\nhost: x\r\nauthorization: {BEARER}\r\ncontent-length: 4000000\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).await?;
     stream.write_all(&vec![b' '; 1 << 20]).await?;
     let mut status = [0; 12];
     let answered = async {

@@ -8,6 +8,8 @@
 mod clients;
 mod grpc;
 mod http;
+mod http2;
+mod websocket;
 
 use std::{
     collections::BTreeMap,
@@ -30,7 +32,7 @@ use hoplake_testkit::generate::kronecker;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::time::sleep;
 
-use clients::{Kind, Target};
+use clients::{Kind, TOKEN, Target};
 
 /// Memory in addition to caches, bytes in flight and the budget: code, connections, indexes, and what the allocator
 /// keeps.
@@ -200,6 +202,7 @@ impl Server {
         for set in &sets {
             command.args(["--set", set]);
         }
+        command.env("HOPLAKE_TOKEN", TOKEN);
         let mut process = command.stdout(Stdio::piped()).spawn()?;
         let mut line = String::new();
         BufReader::new(process.stdout.take().context("it has an output")?).read_line(&mut line)?;

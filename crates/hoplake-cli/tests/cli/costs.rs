@@ -1,5 +1,7 @@
 //! The cost that each verb reports is what a proxy before a real S3 server has seen: waves, requests and bytes.
 
+use std::fs;
+
 use hoplake_testkit::{Passed, RequestKind, S3Server, WaveProxy};
 use serde_json::Value;
 use tokio::task::block_in_place;
@@ -173,5 +175,89 @@ async fn apply_tells_its_opening_and_leaves_its_hint() {
     for version in [["--version", "first"], ["--as-of", "2100-01-01"]] {
         let profile = bench.profile("get", &[&["P:5"][..], &version].concat());
         assert!(waves(&profile["open"]) > 2, "{profile}");
+    }
+}
+
+/// The rows of the page's table of round trips: a change, and how many its `apply` takes.
+fn documented() -> Vec<(String, u64)> {
+    let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/changes.md")).unwrap();
+    let table = page.split("| round trips |\n").nth(1).expect("the page has a table of round trips");
+    let rows = table.lines().skip(1).map_while(|line| line.strip_prefix("| ")?.strip_suffix(" |")?.split_once(" | "));
+    rows.map(|(change, waves)| (change.to_owned(), waves.parse().unwrap())).collect()
+}
+
+/// A line that is such a change of the graph. Other attempts change other vertices and edges.
+fn line_of(change: &str, attempt: u64) -> String {
+    let vertex = |op: &str, key: u64, more: &str| format!(r#"{{"op":"{op}","label":"P","key":{key}{more}}}"#);
+    let named = r#","properties":{"name":"x"}"#;
+    let edge = |op: &str, source: u64, target: u64, more: &str| {
+        format!(r#"{{"op":"{op}","label":"knows","source":["P",{source}],"target":["P",{target}]{more}}}"#)
+    };
+    // As the graph is loaded, with edge 0 of each vertex.
+    let known = |source: u64| source * 7_919 % 2_000;
+    let at = attempt + 10;
+    match change {
+        "a vertex that is new" => vertex("upsert_vertex", 5_000 + at, named),
+        "a vertex that is replaced" => vertex("upsert_vertex", 200 + at, &format!(r#","replace":true{named}"#)),
+        "a vertex of which some properties are set"
+        | "the same, where an earlier commit did so that is not compacted" => vertex("upsert_vertex", 300 + at, named),
+        "an edge between two vertices that had none of its type" => {
+            edge("upsert_edge", 400 + at, 1_000 + at, r#","properties":{"since":1}"#)
+        }
+        "an edge of which some properties are set" => {
+            edge("upsert_edge", 500 + at, known(500 + at), r#","properties":{"since":1}"#)
+        }
+        "an edge that is deleted" => edge("delete_edge", 600 + at, known(600 + at), ""),
+        "a vertex that is deleted" => vertex("delete_vertex", 700 + at, ""),
+        other => panic!("there is no change here that is {other:?}: add one"),
+    }
+}
+
+/// How many of what passed are creates of each kind: of objects with changes, of manifests, of the hint, and of the two that prove that
+/// the store has conditional creates.
+fn creates(passed: &[Passed]) -> [usize; 4] {
+    let puts: Vec<_> = passed.iter().filter(|it| it.kind == RequestKind::Put).collect();
+    let count =
+        |part: &str, end: &str| puts.iter().filter(|it| it.path.contains(part) && it.path.ends_with(end)).count();
+    [count("/data/", ".hls"), count("/manifest/", ".hlm"), count("/", "/hint"), count("/data/", ".probe")]
+}
+
+/// Requests that read, of each row of that table: two of the opening and one for each object that it reads, then what the change needs.
+const READS: [u64; 8] = [6, 8, 10, 13, 10, 11, 8, 10];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn apply_takes_the_round_trips_that_are_documented() {
+    let bench = Bench::with_graph().await;
+    // Edges have a property more, which no change below has: each leaves something as it was.
+    bench.shell.write(
+        "first.jsonl",
+        r#"{"op":"upsert_edge","label":"knows","source":["P",1900],"target":["P",1],"properties":{"since":1,"until":2}}"#,
+    );
+    let directly = |args: &[&str]| drop(bench.run_at(&bench.server.endpoint(), args).ok());
+    directly(&["apply", &bench.url, "first.jsonl"]);
+    let documented = documented();
+    assert_eq!(documented.len(), READS.len(), "{documented:?}");
+    for ((change, waves), reads) in documented.into_iter().zip(READS) {
+        let mut attempt = 0;
+        loop {
+            directly(&["compact", &bench.url, "--all"]);
+            bench.shell.write("change.jsonl", &line_of(&change, attempt));
+            if change.starts_with("the same") {
+                directly(&["apply", &bench.url, "change.jsonl"]);
+            }
+            let (run, passed) = bench.run("apply", &["change.jsonl", "--json"]);
+            let report: Value = serde_json::from_str(&run.out).unwrap();
+            let cost = &report["cost"];
+            let (told, seen) = (told(cost), seen(&passed));
+            assert_eq!(told[1..], seen[1..], "{change}: {passed:#?}");
+            // The last round trip is that of the hint, which only the end of the process waits for. The proof has none of its own.
+            assert_eq!((told[0] + 1, told[1]), (waves, reads), "{change}: {cost}: {passed:#?}");
+            assert_eq!((creates(&passed), &cost["puts"]), ([1, 1, 1, 2], &5.into()), "{change}: {passed:#?}");
+            attempt += 1;
+            if told[0] == seen[0] || attempt == 3 {
+                assert_eq!(told, seen, "{change}: {passed:#?}");
+                break;
+            }
+        }
     }
 }

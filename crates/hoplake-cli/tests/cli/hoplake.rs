@@ -2,8 +2,11 @@
 
 use std::{
     fs,
+    io::Write,
     path::Path,
-    process::{Command, Output},
+    process::{Command, Output, Stdio},
+    thread,
+    time::Duration,
 };
 
 use serde_json::Value;
@@ -59,6 +62,37 @@ impl Run {
         assert!(lines[0].starts_with("error: ") && lines[0].contains(error), "{}", self.err);
         assert!(lines[1].starts_with("hint: ") && lines[1].contains(hint), "{}", self.err);
     }
+}
+
+/// Runs a command with a text on its standard input, and returns what it printed, and the peak of its resident memory in bytes as the
+/// system has it.
+pub fn measured(mut command: Command, input: &str) -> (Run, u64) {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let status = format!("/proc/{}/status", child.id());
+    let mut stdin = child.stdin.take().unwrap();
+    let input = input.to_owned();
+    // A process that ends early does not read it all.
+    let writer = thread::spawn(move || drop(stdin.write_all(input.as_bytes())));
+    let waiter = thread::spawn(move || child.wait_with_output().unwrap());
+    let mut peak = 0;
+    // The peak never falls, so the last one read is that of the process, short of its last moment.
+    while !waiter.is_finished() {
+        let text = fs::read_to_string(&status).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+        peak = kib.map_or(peak, |kib| kib << 10);
+        thread::sleep(Duration::from_millis(2));
+    }
+    writer.join().unwrap();
+    (Run::of(&waiter.join().unwrap()), peak)
+}
+
+/// The names of the commands that a help lists.
+pub fn listed(help: &str) -> Vec<String> {
+    let list = help.split("Commands:").nth(1).unwrap_or_default().split("Options:").next().unwrap();
+    let names = list.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    names.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help").map(str::to_owned).collect()
 }
 
 /// A folder in which the binary runs.

@@ -2,20 +2,12 @@
 
 use std::{collections::BTreeSet, process::Command};
 
-use crate::hoplake::Shell;
-
-/// The verbs that `hoplake --help` lists.
-fn verbs(shell: &Shell) -> BTreeSet<String> {
-    let help = shell.run(&["--help"]).ok().out;
-    let list = help.split("Commands:").nth(1).unwrap().split("Options:").next().unwrap();
-    let names = list.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
-    names.map(|line| line.split_whitespace().next().unwrap().to_owned()).filter(|name| name != "help").collect()
-}
+use crate::hoplake::{Shell, listed};
 
 #[test]
 fn every_verb_has_a_manual_page() {
     let shell = Shell::empty();
-    let verbs = verbs(&shell);
+    let verbs: BTreeSet<_> = listed(&shell.run(&["--help"]).ok().out).into_iter().collect();
     assert!(verbs.len() > 20 && verbs.contains("traverse") && !verbs.contains("man"), "{verbs:?}");
     assert_eq!(shell.run(&["man", "--to", "pages"]).ok().out, "");
     for verb in &verbs {

@@ -27,6 +27,8 @@ mod inputs;
 mod installing;
 mod leftovers;
 mod load;
+mod memory;
+mod mirrors;
 mod mistakes;
 mod outputs;
 mod prepared;

@@ -98,33 +98,3 @@ fn what_was_computed_is_printed_if_it_cannot_be_written() {
     assert_eq!(shell.run(&[&ranks[..], &["--checkpoint-every", "0s"]].concat()).status, 4);
     assert!(shell.path().join("states").exists(), "the checkpoint stays");
 }
-
-#[test]
-fn a_mirror_that_is_about_to_change_is_warned_of() {
-    let shell = Shell::with_graph();
-    shell.run(&["mirror", "graph", "mirror"]).ok();
-    shell.write("changes.jsonl", &json!({"op": "delete_vertex", "label": "Person", "key": 4}).to_string());
-    let warned = |args: &[&str]| {
-        let run = shell.run(args);
-        (run.status, run.err.contains("warning: mirror is a mirror of ") && run.err.contains("graph, which cannot be"))
-    };
-    assert_eq!(warned(&["get", "mirror", "Person:1"]), (0, false));
-    assert_eq!(warned(&["index", "list", "mirror"]), (0, false));
-    assert_eq!(warned(&["apply", "graph", "changes.jsonl", "--dry-run"]), (0, false));
-    for args in [
-        &["apply", "mirror", "changes.jsonl"][..],
-        &["run", "mirror", "degrees", "--write", "degree"],
-        &["query", "mirror", "--commit", "g.addV('Person').property(T.id, 9)"],
-        &["index", "create", "mirror", "Person.name"],
-        &["queries", "save", "mirror", "all", "g.V()"],
-        &["tag", "mirror", "now"],
-        &["restore", "mirror", "--version", "1"],
-        &["compact", "mirror"],
-        &["vacuum", "mirror"],
-        &["load", "mirror", "--from", "data", "--replace"],
-    ] {
-        assert_eq!(warned(args), (0, true), "{args:?}");
-    }
-    std::fs::remove_file(shell.path().join("mirror/mirror")).unwrap();
-    assert_eq!(warned(&["tag", "mirror", "later"]), (0, false));
-}

@@ -3,9 +3,9 @@
 //! What a load counts are its own estimates; the system counts everything. So each input is loaded at several sizes, from one that is refused
 //! down to one that is loaded, and each process has to hold: the budget, and what a load of three rows takes.
 
-use std::{fmt::Write, fs, process::Stdio, thread::sleep, time::Duration};
+use std::fmt::Write;
 
-use crate::hoplake::{Run, Shell};
+use crate::hoplake::{Run, Shell, measured};
 
 const BUDGET: u64 = 64 << 20;
 
@@ -16,18 +16,8 @@ const SLACK: u64 = 32 << 20;
 fn load(shell: &Shell, graph: &str, input: &[&str]) -> (u64, Run) {
     let budget = BUDGET.to_string();
     let args = [&["load", graph, "--memory", &budget, "--threads", "2"], input].concat();
-    let mut child = shell.command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let status = format!("/proc/{}/status", child.id());
-    let mut peak = 0;
-    // The peak never falls, so the last one read is that of the process, short of its last moment.
-    while child.try_wait().unwrap().is_none() {
-        let text = fs::read_to_string(&status).unwrap_or_default();
-        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
-        peak = kib.map_or(peak, |kib| kib << 10);
-        sleep(Duration::from_millis(2));
-    }
-    (peak, Run::of(&child.wait_with_output().unwrap()))
+    let (run, peak) = measured(shell.command(&args), "");
+    (peak, run)
 }
 
 /// Loads an input at several sizes, the largest first: those that are too large are refused with what to do, the last is loaded, and none

@@ -26,12 +26,16 @@ fn a_seed_is_the_same_byte_for_byte_in_every_process() {
 
 #[test]
 fn a_seed_of_a_feed_is_the_same_byte_for_byte() {
-    // With a first copy, whose load has threads of its own; with two feeds; in a folder that loses the power.
-    for seed in ["1", "13", "22", "29"] {
-        let first = simulate(&["--scenario", "feeds", "--seed", seed, "--trace"]);
+    // With a first copy, whose load has threads of its own; with two feeds; in a folder that loses the power. The first once differed in
+    // one run of ten.
+    for (seed, times) in [("1", 10), ("13", 1), ("22", 1), ("29", 1)] {
+        let run = || simulate(&["--scenario", "feeds", "--seed", seed, "--trace"]);
+        let first = run();
         assert!(first.status.success(), "{}", String::from_utf8_lossy(&first.stderr));
-        let again = simulate(&["--scenario", "feeds", "--seed", seed, "--trace"]);
-        assert_eq!(String::from_utf8_lossy(&first.stdout), String::from_utf8_lossy(&again.stdout), "seed {seed}");
+        for _ in 0..times {
+            let again = run();
+            assert_eq!(String::from_utf8_lossy(&first.stdout), String::from_utf8_lossy(&again.stdout), "seed {seed}");
+        }
     }
 }
 

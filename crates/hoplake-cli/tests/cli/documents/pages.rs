@@ -35,6 +35,13 @@ const REFUSED: &str = r#"{"op": "upsert_vertex", "label": "Person", "key": 6, "p
 {"op": "upsert_edge", "label": "knows", "source": ["Person", 1], "target": ["Person", 99]}
 "#;
 
+/// Settings of a feed that sets rows aside.
+const NOTES: &str = r#"
+graph = "notes"
+source = { name = "hr", url = "mysql://feed@127.0.0.1:3306/hr", password_env = "HR_PASSWORD" }
+table = [{ name = "note", vertex = { label = "Note" }, types = { body = "int64" }, on_error = "dead-letter" }]
+"#;
+
 /// A session with buckets on a real S3 server.
 fn with_buckets(names: &[&str]) -> Session {
     let server = S3Server::start().unwrap();
@@ -54,7 +61,9 @@ fn with_database(session: Session, address: &str) -> Session {
     server.sql("hr", tables).unwrap();
     let client = format!("mariadb --no-defaults --host=127.0.0.1 --user=test --port={} hr", server.port());
     let session = session.replacing(address, format!("127.0.0.1:{}", server.port())).replacing("mariadb hr", client);
-    session.with_env([("HR_PASSWORD".into(), "secret".into())]).keeping(server)
+    // For those that end it.
+    let process = server.process_id().unwrap().to_string();
+    session.with_env([("HR_PASSWORD".into(), "secret".into()), ("DATABASE".into(), process)]).keeping(server)
 }
 
 /// A session whose paths below `/var/lib` are in its folder.
@@ -109,7 +118,11 @@ fn exporting() {
 
 #[test]
 fn feeding() {
-    with_database(Session::new(), "127.0.0.1:3306").run("docs/feeding.md", &read("docs/feeding.md"));
+    let session = with_database(Session::new().with_ports([9464]), "127.0.0.1:3306");
+    let database = session.here("127.0.0.1:3306");
+    let session = session.replacing("db:3306", database);
+    session.shell.write("notes.toml", &session.here(NOTES));
+    session.run("docs/feeding.md", &read("docs/feeding.md"));
 }
 
 #[test]

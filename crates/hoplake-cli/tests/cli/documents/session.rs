@@ -9,6 +9,7 @@ use std::{
 };
 
 use hoplake_testkit::ReservedPort;
+use serde_json::{Value, json};
 
 use crate::hoplake::Shell;
 
@@ -29,6 +30,8 @@ pub struct Example {
     before: Vec<String>,
     /// Whether it runs until it is stopped.
     in_background: bool,
+    /// Whether the JSON that it prints has other numbers, and other texts where the page's have digits.
+    values_differ: bool,
 }
 
 /// The text of a comment of this kind.
@@ -43,13 +46,19 @@ pub fn examples(page: &str) -> Vec<Example> {
     let mut not_run = None;
     let mut before = Vec::new();
     let mut background = false;
+    let mut values_differ = false;
     for (line, text) in (1..).zip(page.lines()) {
         if let Some(language) = text.strip_prefix("```") {
             match block.take() {
                 None => block = Some(language),
                 Some("console") => {
-                    examples.last_mut().into_iter().for_each(|last| last.in_background |= background);
-                    (not_run, background) = (None, false);
+                    if let Some(last) = examples.last_mut() {
+                        last.in_background |= background;
+                        last.values_differ = values_differ;
+                    }
+                    not_run = None;
+                    background = false;
+                    values_differ = false;
                 }
                 Some(_) => {}
             }
@@ -59,6 +68,7 @@ pub fn examples(page: &str) -> Vec<Example> {
             not_run = comment(text, "not run:").map(str::to_owned).or(not_run);
             before.extend(comment(text, "before:").map(str::to_owned));
             background |= comment(text, "background").is_some();
+            values_differ |= comment(text, "values differ").is_some();
         }
         if block != Some("console") {
             continue;
@@ -95,19 +105,46 @@ fn is_complete(command: &str) -> bool {
     quote.is_none() && !command.trim_end().ends_with(['\\', '|'])
 }
 
-/// Lines with a prompt in blocks of another language.
-pub fn prompts_elsewhere(page: &str) -> Vec<&str> {
+/// Languages of shells: a block of one is of commands, and has no prompts by which they would be found.
+const SHELLS: [&str; 6] = ["sh", "bash", "zsh", "fish", "shell", "shell-session"];
+
+/// Commands in blocks of another language: lines with a prompt, and all lines of blocks of a shell; and all lines of blocks of `console`
+/// that do not begin where a line does, which [`examples`] does not see.
+pub fn commands_elsewhere(page: &str) -> Vec<&str> {
     let mut language = None;
     let mut found = Vec::new();
     for line in page.lines() {
-        match (line.strip_prefix("```"), language) {
-            (Some(begun), None) => language = Some(begun),
+        match (line.trim_start().strip_prefix("```"), language) {
+            (Some(begun), None) => {
+                language = Some((begun.split(' ').next().unwrap_or_default(), line.starts_with('`')))
+            }
             (Some(_), Some(_)) => language = None,
-            (None, Some(language)) if language != "console" && line.starts_with("$ ") => found.push(line),
+            (None, Some(("console", is_seen))) => found.extend((!is_seen).then_some(line)),
+            (None, Some((language, _))) if SHELLS.contains(&language) || line.trim_start().starts_with("$ ") => {
+                found.push(line);
+            }
             _ => {}
         }
     }
     found
+}
+
+/// Whether JSON is as a page shows it: all but numbers, and texts that have digits there.
+fn is_alike(shown: &Value, here: &Value) -> bool {
+    match (shown, here) {
+        (Value::Number(_), Value::Number(_)) => true,
+        (Value::String(shown), Value::String(here)) => {
+            shown == here || shown.contains(|character: char| character.is_ascii_digit())
+        }
+        (Value::Array(shown), Value::Array(here)) => {
+            shown.len() == here.len() && shown.iter().zip(here).all(|(shown, here)| is_alike(shown, here))
+        }
+        (Value::Object(shown), Value::Object(here)) => {
+            let same = |(name, shown): (&String, &Value)| here.get(name).is_some_and(|here| is_alike(shown, here));
+            shown.len() == here.len() && shown.iter().all(same)
+        }
+        (shown, here) => shown == here,
+    }
 }
 
 /// A shell in a folder of its own.
@@ -217,7 +254,14 @@ impl Session {
             let is_right = status.split_whitespace().next().is_some_and(|status| fails != (status == "0"));
             let expected = self.here(&example.printed);
             let is_shown = self.silent || !expected.is_empty();
-            let is_same = !is_shown || example.in_background || masked(&printed) == masked(&expected);
+            let is_same = match example.values_differ {
+                true => {
+                    let read = |text: &str| serde_json::from_str(text).unwrap_or(Value::Null);
+                    let shown = read(&expected);
+                    !shown.is_null() && is_alike(&shown, &read(&printed))
+                }
+                false => !is_shown || example.in_background || masked(&printed) == masked(&expected),
+            };
             if !is_right || !is_same {
                 let Example { line, command, .. } = example;
                 let prepared = read("prepared");
@@ -295,4 +339,49 @@ $ ten &
         found.iter().map(|example| example.in_background).collect::<Vec<_>>(),
         [false, false, false, true, true]
     );
+}
+
+#[test]
+fn commands_are_seen_in_blocks_of_any_shell() {
+    let page = "
+```sh
+one
+two
+```
+```toml
+four = 4
+$ five
+```
+```console
+$ six
+```
+```text
+seven
+```
+";
+    assert_eq!(commands_elsewhere(page), ["one", "two", "$ five"]);
+    let nested = |language: &str| format!("- a list\n\n  ```{language}\n  $ eight\n  ```\n");
+    for language in ["bash", "sh title=x", "console", "text"] {
+        assert_eq!(commands_elsewhere(&nested(language)), ["  $ eight"], "{language}");
+    }
+}
+
+#[test]
+fn values_may_differ_and_names_and_words_may_not() {
+    let shown = json!({"state": "away", "at": "0-1-9", "lag": 3, "rows": {"a": 1.5}, "last": null, "all": [1]});
+    let alike = json!({"state": "away", "at": "0-1-10", "lag": 4, "rows": {"a": 0}, "last": null, "all": [2]});
+    assert!(is_alike(&shown, &alike));
+    for (name, other) in [
+        ("state", json!("here")),
+        ("at", json!(7)),
+        ("lag", json!("4")),
+        ("rows", json!({"b": 1.5})),
+        ("last", json!(0)),
+        ("all", json!([])),
+        ("more", json!(0)),
+    ] {
+        let mut unlike = alike.clone();
+        unlike[name] = other;
+        assert!(!is_alike(&shown, &unlike), "{unlike}");
+    }
 }

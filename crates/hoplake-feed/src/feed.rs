@@ -398,6 +398,8 @@ impl Feed {
     }
 
     async fn follow(&mut self, stop: &mut Stop<impl Future<Output = ()>>) -> Result<(), FeedError> {
+        // Another feed may have gone on: what it has committed is committed.
+        self.committed.send_replace(self.applying.position.of_source.clone());
         let following = Following {
             accepted: self.options.accepted.clone(),
             committed: Some(self.committed.subscribe()),

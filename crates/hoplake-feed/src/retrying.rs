@@ -43,7 +43,7 @@ pub struct Retried {
 ///
 /// # Errors
 /// [`Invalid`](crate::FeedErrorKind::Invalid) if a name has no letter; those of [`Feed::open`](crate::Feed::open), also where it would not
-/// go on: what a letter becomes by another mapping would be beside rows of the one before.
+/// go on: the graph would have rows of two mappings.
 pub async fn retry(settings: &Settings, selection: &Selection) -> Result<Retried, FeedError> {
     retry_on(&Ends::open(settings)?, settings, selection).await
 }

@@ -66,7 +66,7 @@ async fn copy_feeds(store: &Store, target: &Store) -> anyhow::Result<()> {
     let positions = Graph::newest(target).await?.source_positions;
     for source in hoplake_feed::copy_objects(store, target, &positions).await.map_err(super::feed::failed)? {
         eprintln!(
-            "warning: what the feed {source:?} knew at this version is gone: a feed of the clone has to begin with --resnapshot, and until \
+            "warning: the state of the feed {source:?} at this version no longer exists: start a feed of the clone with --resnapshot. Until \
              then hoplake verify reports it as missing"
         );
     }

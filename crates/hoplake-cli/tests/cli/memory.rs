@@ -16,7 +16,7 @@ const LIMIT: u64 = 64 * MIB;
 const DEFAULT: u64 = 2 << 30;
 
 /// What a process may have beyond its limit and what a query of one number takes.
-const BESIDE: u64 = 64 * MIB;
+const HEADROOM: u64 = 64 * MIB;
 
 /// A text of a thousand times as many letters, built from two short ones.
 fn large(thousands: usize) -> String {
@@ -98,20 +98,20 @@ fn queries_end_at_the_memory_that_they_are_given() {
     let bench = Bench::new();
     // What others are made of is not refused itself.
     let fits =
-        bench.within(LIMIT + BESIDE, "part", &["query", "graph", "--max-memory", "64MiB", &large(PART)], "").ok();
+        bench.within(LIMIT + HEADROOM, "part", &["query", "graph", "--max-memory", "64MiB", &large(PART)], "").ok();
     assert_eq!(fits.out.len(), PART * 1_000 + 1);
     for (step, query) in amplifiers() {
         for format in ["text", "json"] {
             let args = ["query", "graph", "--max-memory", "64MiB", "--format", format, &query];
             let what = format!("{step} as {format}");
-            refused(&bench.within(LIMIT + BESIDE, &what, &args, ""), LIMIT);
+            refused(&bench.within(LIMIT + HEADROOM, &what, &args, ""), LIMIT);
         }
     }
     // As JSON a value is a tree and a text in addition, which count.
     let value = large(18_000);
     let args = |format| ["query", "graph", "--max-memory", "64MiB", "--format", format, &value];
-    bench.within(LIMIT + BESIDE, "printed as text", &args("text"), "").ok();
-    refused(&bench.within(LIMIT + BESIDE, "printed as JSON", &args("json"), ""), LIMIT);
+    bench.within(LIMIT + HEADROOM, "printed as text", &args("text"), "").ok();
+    refused(&bench.within(LIMIT + HEADROOM, "printed as JSON", &args("json"), ""), LIMIT);
 }
 
 #[test]
@@ -120,12 +120,12 @@ fn a_console_ends_queries_at_the_memory_that_it_is_given() {
     let amplifiers = amplifiers();
     let queries: String = amplifiers.iter().map(|(_, query)| format!("{query}\n")).collect();
     let args = ["console", "graph", "--max-memory", "64MiB"];
-    let run = bench.within(LIMIT + BESIDE, "console", &args, &format!("{queries}g.inject(7)\n"));
+    let run = bench.within(LIMIT + HEADROOM, "console", &args, &format!("{queries}g.inject(7)\n"));
     all_refused(&run, amplifiers.len(), LIMIT);
     // The table that shows a value counts: one that is printed as text elsewhere may be refused here, and none takes more.
     for thousands in [12_000, PART, 20_000] {
         let what = format!("console with {thousands} thousand letters");
-        let run = bench.within(LIMIT + BESIDE, &what, &args, &format!("{}\n", large(thousands)));
+        let run = bench.within(LIMIT + HEADROOM, &what, &args, &format!("{}\n", large(thousands)));
         let is_refused = run.err.starts_with(&message(LIMIT)) && run.out.is_empty();
         assert!(is_refused || (run.status == 0 && run.out.len() > thousands * 1_000), "{what}: {}", run.err);
         assert!(thousands == 20_000 || !is_refused, "{what}: {}", run.err);
@@ -139,7 +139,7 @@ fn queries_without_a_limit_have_one() {
     let bound: Vec<&str> = bound.iter().map(String::as_str).collect();
     for query in BEYOND_DEFAULT {
         // How long a list will be is known before it is begun. A text grows, and ends before the step that would be too large.
-        let peak = if query.contains("product") { BESIDE } else { DEFAULT };
+        let peak = if query.contains("product") { HEADROOM } else { DEFAULT };
         for format in ["text", "json"] {
             let args = [&["query", "graph", query, "--format", format][..], &bound].concat();
             refused(&bench.within(peak, query, &args, ""), DEFAULT);
@@ -149,14 +149,14 @@ fn queries_without_a_limit_have_one() {
     let run = bench.within(DEFAULT, "console", &console, &format!("{}\ng.inject(7)\n", BEYOND_DEFAULT.join("\n")));
     all_refused(&run, BEYOND_DEFAULT.len(), DEFAULT);
     let product = format!("{}\ng.inject(7)\n", [BEYOND_DEFAULT[2]; 2].join("\n"));
-    all_refused(&bench.within(BESIDE, "product in a console", &console, &product), 2, DEFAULT);
+    all_refused(&bench.within(HEADROOM, "product in a console", &console, &product), 2, DEFAULT);
     // A prepared query is one, too, and one that is given takes the place of the default.
     let parameters = ["--param", "l:list<int64>"];
     bench.shell.run(&[&["queries", "save", "graph", "big", BEYOND_DEFAULT[2]][..], &parameters].concat()).ok();
     let call = [&["queries", "call", "graph", "big"][..], &bound[4..]].concat();
-    refused(&bench.within(BESIDE, "call", &call, ""), DEFAULT);
+    refused(&bench.within(HEADROOM, "call", &call, ""), DEFAULT);
     for (verb, args) in [("query", &[&["query", "graph", BEYOND_DEFAULT[2]][..], &bound].concat()), ("call", &call)] {
         let args = [&args[..], &["--max-memory", "4GiB"]].concat();
-        refused(&bench.within(BESIDE, verb, &args, ""), 4 << 30);
+        refused(&bench.within(HEADROOM, verb, &args, ""), 4 << 30);
     }
 }

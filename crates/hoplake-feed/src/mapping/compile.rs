@@ -26,8 +26,8 @@ impl Mapping {
         Self::after(&BTreeMap::new(), settings, catalogue, default_schema)
     }
 
-    /// [`Self::new`] for a graph that has followed these tables. A column that they ignored may be gone: `ignore` may still name it, and
-    /// what the log has of it from before stays ignored.
+    /// [`Self::new`] for a graph that has followed these tables. A column that they ignored may have been dropped: `ignore`
+    /// may still name it, and its values in older rows of the log stay ignored.
     ///
     /// # Errors
     /// As [`Self::new`].

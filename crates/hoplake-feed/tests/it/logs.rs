@@ -372,7 +372,8 @@ async fn once_ends_where_a_log_was_though_it_grows() {
             let following = Following { tables, transaction_bytes_max: 1 << 20, once, ..Following::default() };
             let mut stream = log.stream(";start", following).await.unwrap();
             write().await;
-            let (there, mut seen) = (written.get() - 1, 0);
+            let there = written.get() - 1;
+            let mut seen = 0;
             while seen < there + 20 {
                 match stream.next().await.unwrap() {
                     Some(_) => seen += 1,

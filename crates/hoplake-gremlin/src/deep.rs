@@ -10,6 +10,8 @@ use std::{
     task::{Context, Poll},
 };
 
+use tokio::runtime::{Handle, RuntimeFlavor};
+
 /// The least that has to be left for a level.
 const RED_ZONE: usize = 512 << 10;
 
@@ -37,13 +39,22 @@ thread_local! {
     static IS_WORKER: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Says that this thread is one of a runtime of tokio with several threads, which can do without it for a while. A runtime calls it as
-/// its `on_thread_start`. It has to be said because it cannot be asked: in a `LocalSet` tokio panics where it does not elsewhere.
+/// Marks this thread as a worker of a multi-threaded tokio runtime; other workers take over while it blocks. A runtime calls it as its
+/// `on_thread_start`. The mark is needed because a `LocalSet` cannot be told from a worker otherwise, and tokio panics in one.
+///
+/// A runtime also starts the threads of its blocking pool with it. A `current_thread` runtime on one of them is recognised. A `LocalSet`
+/// that such a thread runs with the `Handle` of the multi-threaded runtime is not, and tokio panics there: run it on a thread of its own,
+/// or in a `current_thread` runtime.
 pub fn mark_worker_thread() {
     IS_WORKER.set(true);
 }
 
-/// Does long work, such as that of reading a text of a megabyte. On a [worker thread](mark_worker_thread) it does not hold up other tasks.
+/// Does long work, such as that of reading a text of a megabyte. On a [worker thread](mark_worker_thread) it does not hold up other tasks;
+/// a thread that is not marked does the work itself, and the tasks that share it wait.
 pub fn block_in_place_if<T>(is_long: bool, work: impl FnOnce() -> T) -> T {
-    if is_long && IS_WORKER.get() { tokio::task::block_in_place(work) } else { work() }
+    let is_multi_threaded = |handle: Handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread;
+    if is_long && IS_WORKER.get() && Handle::try_current().is_ok_and(is_multi_threaded) {
+        return tokio::task::block_in_place(work);
+    }
+    work()
 }

@@ -2,14 +2,27 @@
 //!
 //! The types of numbers are those of Java: what a number is decides what a sum of it is, and which type a driver gets back.
 
-use std::fmt;
+use std::{fmt, sync::LazyLock};
 
 use bigdecimal::BigDecimal;
 use jiff::SignedDuration;
-use num_bigint::{BigInt, Sign};
+use num_bigint::{BigInt, BigUint, Sign};
 use uuid::Uuid;
 
 use crate::moment::Moment;
+
+/// Digits of a big number, at most, wherever it comes from: reading them takes time by the square of their number, and a number that is
+/// multiplied with itself has twice as many.
+pub const DIGITS_MAX: usize = 10_000;
+
+/// Characters of such a number, at most: its digits, a sign, zeros, a point, an exponent and the letter of its type.
+pub(crate) const CHARACTERS_MAX: usize = DIGITS_MAX + 16;
+
+/// Digits after the point of a big decimal, at most, and zeros before it. Written out, one number could fill the memory.
+pub(crate) const SCALE_MAX: u64 = 2 * DIGITS_MAX as u64;
+
+/// The least integer of too many digits.
+static TOO_LONG: LazyLock<BigUint> = LazyLock::new(|| BigUint::from(10_u8).pow(DIGITS_MAX as u32));
 
 /// A scalar.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,7 +68,26 @@ pub enum Number {
     BigDecimal(BigDecimal),
 }
 
-/// As `BigDecimal.toString` of Java: plain if it has no zeros before the point but those that it says it has, and six after it at most.
+impl Number {
+    /// The limit that a big number is beyond.
+    pub(crate) fn beyond(&self) -> Option<String> {
+        let is_too_long = |digits: &BigInt| digits.magnitude() >= &*TOO_LONG;
+        let (is_too_long, scale) = match self {
+            Self::BigInteger(number) => (is_too_long(number), 0),
+            Self::BigDecimal(number) => {
+                let (digits, scale) = number.as_bigint_and_exponent();
+                (is_too_long(&digits), scale.unsigned_abs())
+            }
+            _ => return None,
+        };
+        if is_too_long {
+            return Some(format!("a number has more than {DIGITS_MAX} digits"));
+        }
+        (scale > SCALE_MAX).then(|| format!("the exponent of a decimal is beyond {SCALE_MAX}"))
+    }
+}
+
+/// As `BigDecimal.toString` of Java. Plain if the scale is not negative and the exponent is at least −6; else in scientific notation.
 fn write_decimal(number: &BigDecimal, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let (digits, scale) = number.as_bigint_and_exponent();
     let sign = if digits.sign() == Sign::Minus { "-" } else { "" };

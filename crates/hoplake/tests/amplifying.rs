@@ -35,6 +35,11 @@ const VERTICES: u64 = 8_000;
 /// A property of the first vertex.
 const LARGE_BYTES: u64 = 64 << 10;
 
+/// The vertices of the graph with long keys, whose texts have 48 MiB together.
+const NAMED: u64 = 8_000;
+
+const LONG_KEY_BYTES: u64 = 6 << 10;
+
 /// A folder with queries, the graph, and what to do with them: it makes this the process that is measured.
 const FOLDER: &str = "HOPLAKE_TEST_AMPLIFYING";
 
@@ -55,6 +60,27 @@ fn write_graph(folder: &Path) {
         }
         edges += &format!("h{vertex},v0,v{vertex},hub,1\n");
         edges += &format!("b{vertex},v{vertex},v0,back,1\n");
+    }
+    fs::write(folder.join("vertices.csv"), vertices).unwrap();
+    fs::write(folder.join("edges.csv"), edges).unwrap();
+    let graph = folder.join("graph");
+    let options = LoadOptions::from_paths([folder.join("vertices.csv"), folder.join("edges.csv")]);
+    runtime().block_on(hoplake::load(graph.to_str().unwrap(), options)).unwrap();
+}
+
+/// The key of a vertex of [`write_named`].
+fn long_key(vertex: u64) -> String {
+    format!("{vertex}{}", "k".repeat(LONG_KEY_BYTES as usize))
+}
+
+/// Vertices with long keys, each with an edge to the next.
+fn write_named(folder: &Path) {
+    let mut vertices = String::from("~id,~label,name:String\n");
+    let mut edges = String::from("~id,~from,~to,~label,weight:Int\n");
+    for vertex in 0..NAMED {
+        let (key, next) = (long_key(vertex), long_key((vertex + 1) % NAMED));
+        vertices += &format!("{key},thing,thing number {vertex}\n");
+        edges += &format!("e{vertex},{key},{next},to,1\n");
     }
     fs::write(folder.join("vertices.csv"), vertices).unwrap();
     fs::write(folder.join("edges.csv"), edges).unwrap();
@@ -253,7 +279,7 @@ fn amplifying(step: &str, budget: u64) -> Amplifying {
             AtLimit,
         ),
         "property" => query("g.V()", &format!("property('text', '{text}')"), AtLimit),
-        "drop" => query("g.V()", "drop()", WithResults("a change names what is dropped")),
+        "drop" => query("g.V()", "drop()", WithResults("a name for each, and the names here are short")),
         "call" => query(
             "g.call('--list')",
             "count()",
@@ -442,6 +468,27 @@ fn changes_of_many_elements_end_where_their_memory_does() {
     }
 }
 
+/// What is dropped is named, and so is what has a property. All names together fit the larger budget, and the copies of a change do not.
+#[test]
+fn long_names_of_what_changes_count() {
+    let folder = tempfile::tempdir().unwrap();
+    write_named(folder.path());
+    let graph = runtime().block_on(open(folder.path()));
+    for (prefix, steps, budget) in [
+        ("g.V()", "drop()", 32 * MIB),
+        ("g.E()", "drop()", 32 * MIB),
+        ("g.V()", "drop()", 64 * MIB),
+        ("g.E()", "drop()", 64 * MIB),
+        ("g.V()", "properties('name').drop()", 64 * MIB),
+        ("g.E()", "properties('weight').drop()", 64 * MIB),
+        ("g.V()", "property('number', 7)", 64 * MIB),
+        ("g.V().as('v')", "addE('e').to('v')", 64 * MIB),
+    ] {
+        let amplifying = Amplifying { prefix: prefix.into(), steps: steps.into(), ends: AtLimit };
+        ends_within_its_memory(folder.path(), &graph, &amplifying, budget);
+    }
+}
+
 #[test]
 fn four_queries_share_a_budget() {
     let folder = tempfile::tempdir().unwrap();
@@ -535,7 +582,7 @@ fn a_small_query_does_not_wait_for_large_ones() {
     assert!(p99 <= BESIDE_OTHERS, "{p99:?}");
 }
 
-/// To read digits takes time with the square of their number, and is one piece of work.
+/// Parsing digits takes quadratic time.
 #[test]
 fn a_text_of_a_million_digits_is_no_number() {
     let folder = tempfile::tempdir().unwrap();

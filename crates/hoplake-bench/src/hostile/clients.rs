@@ -1,4 +1,4 @@
-//! Clients that mean it ill, and some that do not: what each does, over HTTP ([`super::http`], [`super::http2`]), WebSockets
+//! Hostile clients, and some that are not: what each does, over HTTP ([`super::http`], [`super::http2`]), WebSockets
 //! ([`super::websocket`]) and gRPC ([`super::grpc`]).
 
 use std::{net::SocketAddr, time::Duration};
@@ -10,7 +10,7 @@ use super::{grpc, http, http2, websocket};
 
 /// The token of the server, which clients send wherever they are not to be refused.
 pub(super) const TOKEN: &str = "s3cret";
-/// It as the value of a header.
+/// The token as a header value.
 pub(super) const BEARER: &str = "Bearer s3cret";
 
 /// What is attacked.
@@ -109,7 +109,7 @@ impl Kind {
 /// How long a client waits that does not read, or does not go on.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What needs no token, and refusals.
+/// Paths that need no token, and some that are refused.
 const OPEN_PATHS: [&str; 6] = ["/openapi.json", "/metrics", "/healthz", "/readyz", "/nothing", "/v1/graphs/g"];
 /// The same over gRPC.
 const OPEN_CALLS: [&str; 6] = [

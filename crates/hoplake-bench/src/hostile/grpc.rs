@@ -18,20 +18,20 @@ use tonic::{
 
 use super::clients::{BEARER, PATIENCE, Target};
 
-/// Calls have the token.
+/// Adds the token to each call.
 #[derive(Debug, Clone, Copy)]
-struct Known;
+struct WithToken;
 
-impl Interceptor for Known {
+impl Interceptor for WithToken {
     fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
         request.metadata_mut().insert("authorization", MetadataValue::from_static(BEARER));
         Ok(request)
     }
 }
 
-async fn connect(target: Target) -> Result<InterceptedService<Channel, Known>> {
+async fn connect(target: Target) -> Result<InterceptedService<Channel, WithToken>> {
     let channel = Endpoint::new(format!("http://{}", target.grpc))?.connect().await?;
-    Ok(InterceptedService::new(channel, Known))
+    Ok(InterceptedService::new(channel, WithToken))
 }
 
 fn graph() -> Option<v1::GraphRef> {

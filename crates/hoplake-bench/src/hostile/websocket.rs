@@ -20,7 +20,7 @@ pub(super) async fn unread_pings(target: Target, is_known: bool) -> Result<Strin
     }
     let (mut socket, _) = client_async(request, TcpStream::connect(target.http).await?).await?;
     let ping = [&PING_HEADER[..], &[7; 125]].concat();
-    // Past the library, which would make a frame and a mask for each.
+    // Written directly to the socket: the library would make a frame and a mask for each.
     let outcome = http::flood(socket.get_mut(), &ping).await;
     Ok(format!("{} a token: {outcome}", if is_known { "with" } else { "without" }))
 }

@@ -23,6 +23,7 @@ mod writer;
 
 use self::writer::Version;
 use crate::{
+    literal::DIGITS_MAX,
     message::{Request, Response},
     value::Value,
 };
@@ -33,11 +34,8 @@ pub const MEDIA_TYPE: &str = "application/vnd.graphbinary-v1.0";
 /// How deep values and traversals may nest, as in text.
 pub const DEPTH_MAX: usize = crate::text::DEPTH_MAX;
 
-/// Bytes of a big number, at most: 10,000 digits, as of one in text.
-const NUMBER_BYTES_MAX: usize = 4_160;
-
-/// Digits after the point of a big decimal, at most, and zeros before it.
-const SCALE_MAX: u32 = 20_000;
+/// Bytes of a big number of [`DIGITS_MAX`] digits, rounded up.
+const NUMBER_BYTES_MAX: usize = DIGITS_MAX * 5 / 12;
 
 /// Reads a request, after its media type.
 ///

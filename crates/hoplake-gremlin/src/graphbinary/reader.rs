@@ -6,12 +6,12 @@ use num_bigint::BigInt;
 use uuid::Uuid;
 
 use super::{
-    DEPTH_MAX, DecodeError, NUMBER_BYTES_MAX, SCALE_MAX,
+    DEPTH_MAX, DecodeError, NUMBER_BYTES_MAX,
     types::{NULL, Type, VERSION},
 };
 use crate::{
     bytecode::{self, Bytecode},
-    literal::{Literal, Number},
+    literal::{Literal, Number, SCALE_MAX},
     message::{Query, Request, Response},
     moment::Moment,
     script::{Argument, Call},
@@ -388,13 +388,15 @@ impl<'a> Reader<'a> {
         if length > NUMBER_BYTES_MAX {
             return Err(self.wrong_at(begin, format!("a number has {length} bytes, and {NUMBER_BYTES_MAX} at most")));
         }
-        Ok(BigInt::from_signed_bytes_be(self.take(length)?))
+        let number = BigInt::from_signed_bytes_be(self.take(length)?);
+        let too_long = Number::BigInteger(number.clone()).beyond();
+        too_long.map_or(Ok(number), |limit| Err(self.wrong_at(begin, limit)))
     }
 
     fn big_decimal(&mut self) -> Read<BigDecimal> {
         let begin = self.position;
         let scale = self.int()?;
-        if scale.unsigned_abs() > SCALE_MAX {
+        if u64::from(scale.unsigned_abs()) > SCALE_MAX {
             return Err(self.wrong_at(begin, format!("a decimal has the scale {scale}, and {SCALE_MAX} at most")));
         }
         Ok(BigDecimal::new(self.big_integer()?, i64::from(scale)))

@@ -35,7 +35,7 @@ fn what_is_wrong_is_told_with_its_place() {
     assert!(error(&[0x80, 0, 0xc3]).contains("2 bytes are missing"));
     let mut long = vec![0x23, 0, 0, 0, 0x27, 0x10];
     long.extend([1; 10_000]);
-    assert_eq!(error(&long), "byte 2: a number has 10000 bytes, and 4160 at most");
+    assert_eq!(error(&long), "byte 2: a number has 10000 bytes, and 4166 at most");
     assert!(read_request(&[0x01]).unwrap_err().to_string().contains("begins with 0x81"));
 }
 

@@ -7,7 +7,7 @@ use num_bigint::BigInt;
 use super::{DecodeError, json::Json};
 use crate::{
     bytecode::{self, Bytecode},
-    literal::{Literal, Number},
+    literal::{CHARACTERS_MAX, Literal, Number},
     message::{Query, Request, Response},
     moment::Moment,
     script::{Argument, Call},
@@ -16,9 +16,6 @@ use crate::{
 };
 
 type Read<T> = Result<T, DecodeError>;
-
-/// Digits of a big number, at most, and the largest exponent of a decimal: as in text.
-const DIGITS_MAX: usize = 10_000;
 
 pub fn request(json: Json) -> Read<Request> {
     let mut fields = Fields::of(json, "request")?;
@@ -236,21 +233,32 @@ fn digits(json: &Json) -> Option<&str> {
 }
 
 fn big_integer(digits: &str, place: &str) -> Read<BigInt> {
-    match digits.len() > DIGITS_MAX {
-        true => Err(wrong(place, format!("a number has {} digits, and {DIGITS_MAX} at most", digits.len()))),
-        false => digits.parse().map_err(|_| wrong(place, "its value is not an integer")),
+    check_length(digits, place)?;
+    let number = digits.parse().map_err(|_| wrong(place, "its value is not an integer"))?;
+    match within_limits(Number::BigInteger(number), place)? {
+        Number::BigInteger(number) => Ok(number),
+        _ => Err(wrong(place, "its value is not an integer")),
     }
 }
 
 fn big_decimal(digits: &str, place: &str) -> Read<Number> {
-    // Before it is read, which takes the square of its length.
-    if digits.len() > DIGITS_MAX {
-        return Err(wrong(place, format!("a number has {} digits, and {DIGITS_MAX} at most", digits.len())));
-    }
+    check_length(digits, place)?;
     let decimal: bigdecimal::BigDecimal = digits.parse().map_err(|_| wrong(place, "its value is not a decimal"))?;
-    match decimal.fractional_digit_count().unsigned_abs() > 2 * DIGITS_MAX as u64 {
-        true => Err(wrong(place, format!("the exponent of a decimal is beyond {}", 2 * DIGITS_MAX))),
-        false => Ok(Number::BigDecimal(decimal)),
+    within_limits(Number::BigDecimal(decimal), place)
+}
+
+/// Before a number is read, which takes the square of its length.
+fn check_length(digits: &str, place: &str) -> Read<()> {
+    match digits.len() > CHARACTERS_MAX {
+        true => Err(wrong(place, format!("a number has {} characters, and {CHARACTERS_MAX} at most", digits.len()))),
+        false => Ok(()),
+    }
+}
+
+fn within_limits(number: Number, place: &str) -> Read<Number> {
+    match number.beyond() {
+        Some(limit) => Err(wrong(place, limit)),
+        None => Ok(number),
     }
 }
 

@@ -1,12 +1,15 @@
 //! Calls whose arguments have forms of their own: conditions, loops, choices, maps, text.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{
+    collections::{BTreeSet, HashSet},
+    sync::Arc,
+};
 
 use super::{
     By, Case, Choice, Given, Repeat, Step, StepKind, Steps, TextStep, TokensWanted, Until,
-    arguments::Arguments,
+    arguments::{Arguments, literal_text},
     lower::{Lowered, Lowering, only},
-    modulators::{Modulators, as_label},
+    modulators::Modulators,
 };
 use crate::{
     error::GremlinError,
@@ -76,7 +79,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// The traversal of a `where`, whose first and last labels are no new ones: they name what was met before.
+    /// The traversal of a `where`, whose first and last label are no new ones: they name what was met before. Several at the beginning are
+    /// new ones, in one `as` or in several, as in TinkerPop; several at the end are an error.
     pub(super) fn where_steps(&mut self, calls: &[Call]) -> Lowered<Steps> {
         if let [call] = calls
             && matches!(&*call.name, "and" | "or" | "not")
@@ -97,15 +101,15 @@ impl Lowering<'_> {
         let is_label = |call: &&Call| &*call.name == "as";
         let leading = calls.iter().take_while(is_label).count();
         let trailing = calls[leading..].iter().rev().take_while(is_label).count();
-        if leading > 1 || trailing > 1 {
-            let why =
-                "the traversal of a `where` may begin with one label and end with one, and has a step between them";
-            return Err(GremlinError::invalid(why));
+        let starts = labels(&calls[..leading]);
+        let ends = labels(&calls[calls.len() - trailing..]);
+        if ends.len() > 1 || leading == calls.len() && starts.len() > 1 {
+            return Err(GremlinError::invalid("the traversal of a `where` may end with one label"));
         }
-        let start = calls.first().and_then(as_label);
-        let rest = if start.is_some() { &calls[1..] } else { calls };
-        let end = rest.last().filter(|_| rest.len() > 1).and_then(as_label);
-        let within = if end.is_some() { &rest[..rest.len() - 1] } else { rest };
+        let start = starts.first().filter(|_| starts.len() == 1).copied();
+        let end = ends.first().copied();
+        let begin = if start.is_some() { leading } else { 0 };
+        let within = &calls[begin..calls.len() - if end.is_some() { trailing } else { 0 }];
         let mut steps = Vec::new();
         let step = |kind| Arc::new(Step::plain(kind));
         if let Some(label) = start {
@@ -294,4 +298,9 @@ impl Lowering<'_> {
         let argument = arguments.need("a list or a traversal")?;
         self.given(argument)
     }
+}
+
+/// The different labels of some calls of `as`.
+fn labels(calls: &[Call]) -> BTreeSet<&str> {
+    calls.iter().flat_map(|call| &call.arguments).filter_map(literal_text).collect()
 }

@@ -161,7 +161,7 @@ fn is_within(value: &Value, values: &[Value], growth: &Growth) -> Done<bool> {
     })
 }
 
-/// The work of comparing two values. Two types differ, whatever the values are.
+/// The work of comparing two values. Values of two types are unequal without a comparison.
 pub(crate) fn units(value: &Value, other: &Value) -> u64 {
     let are_sets = matches!((value, other), (Value::Set(_), Value::BulkSet(_)) | (Value::BulkSet(_), Value::Set(_)));
     let bytes = match are_sets || mem::discriminant(value) == mem::discriminant(other) {

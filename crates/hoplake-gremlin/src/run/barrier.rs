@@ -1,6 +1,10 @@
 //! Steps that take all before they give anything.
 
-use std::{cmp::Ordering, collections::HashMap, ops::Range};
+use std::{
+    cmp::Ordering,
+    collections::{BTreeMap, HashMap},
+    ops::Range,
+};
 
 use hoplake_storage::PIECE_UNITS;
 
@@ -24,6 +28,9 @@ use crate::{
 
 /// Units of work from which on a sort may take milliseconds, and must not hold up other queries.
 const LONG: u64 = 1 << 16;
+
+/// A place in a table of frames, and the list that it has.
+const FRAME_BYTES: usize = 64;
 
 /// Traversers at the same place become one, with one sack made of theirs.
 fn with_sacks(batch: Batch, operator: Operator, growth: &Growth) -> Done<Batch> {
@@ -255,9 +262,10 @@ impl Run {
     }
 
     async fn sample(&mut self, all: Batch, count: u64, by: &By) -> Done<Batch> {
+        let growth = self.growth.clone();
         let (all, weights): (Batch, Vec<f64>) = match by {
             By::Identity => {
-                let weights = vec![1.0; all.len()];
+                let weights = growth.copies(&1.0, size_of::<f64>(), all.len())?;
                 (all, weights)
             }
             by => {
@@ -266,26 +274,41 @@ impl Run {
                     None => Ok(None),
                     Some(_) => Err(GremlinError::wrong_type("`sample` weighs by numbers")),
                 };
-                let weights = self.by(by, &all).await?.into_iter().map(weight).collect::<Done<Vec<_>>>()?;
+                let values = self.by(by, &all).await?;
+                let mut weights: Vec<Option<f64>> = growth.column(values.len())?;
+                for value in values {
+                    weights.push(weight(value)?);
+                }
+                let mut known: Vec<f64> = growth.column(weights.len())?;
+                known.extend(weights.iter().flatten());
                 // What has no weight is not in the sample.
-                (all.keep(|at| weights[at].is_some()), weights.iter().copied().flatten().collect())
+                (all.keep(|at| weights[at].is_some()), known)
             }
         };
-        let mut by_frame: std::collections::BTreeMap<u32, Vec<u32>> = std::collections::BTreeMap::new();
-        all.rows.iter().zip(0u32..).for_each(|(row, at)| by_frame.entry(row.frame).or_default().push(at));
-        let mut picked: Vec<(u32, u64)> = Vec::new();
         copies(count.min(all.rows.iter().map(|row| row.bulk).fold(0, u64::saturating_add)))?;
-        for places in by_frame.into_values() {
-            self.growth.take(places.len() * size_of::<Candidate>())?;
-            let candidates = places.into_iter().map(|place| {
-                let (bulk, weight) = (all.rows[place as usize].bulk, weights[place as usize]);
-                Candidate { place, bulk, weight }
-            });
-            picked.extend(sampling::sample(candidates.collect(), count, &mut self.random, &self.growth)?);
+        let mut by_frame: BTreeMap<u32, Vec<Candidate>> = BTreeMap::new();
+        for ((row, weight), place) in all.rows.iter().zip(weights).zip(0u32..) {
+            let candidates = by_frame.entry(row.frame).or_default();
+            if candidates.len() == candidates.capacity() {
+                let more = candidates.len().max(1);
+                growth.take(more * size_of::<Candidate>() + FRAME_BYTES)?;
+                candidates.reserve_exact(more);
+            }
+            candidates.push(Candidate { place, bulk: row.bulk, weight });
+            self.pace.rest(1).await?;
+        }
+        let mut picked: Vec<(u32, u64)> = growth.column(all.len())?;
+        for candidates in by_frame.into_values() {
+            let units = sampling::units(&candidates, count);
+            let random = &mut self.random;
+            let drawn = block_in_place_if(units > LONG, || sampling::sample(candidates, count, random, &growth))?;
+            picked.extend(drawn);
+            self.pace.rest(units).await?;
         }
         picked.sort_unstable();
-        let places: Vec<u32> = picked.iter().map(|(place, _)| *place).collect();
-        let mut sample = all.take(&places, &self.growth)?;
+        let mut places: Vec<u32> = growth.column(picked.len())?;
+        places.extend(picked.iter().map(|(place, _)| *place));
+        let mut sample = all.take(&places, &growth)?;
         sample.rows.iter_mut().zip(picked).for_each(|(row, (_, bulk))| row.bulk = bulk);
         Ok(sample)
     }

@@ -44,8 +44,17 @@ const COPIES: u64 = 3;
 /// What a change takes before it is applied, besides its names and values: its operation, and places in tables.
 const CHANGE_BYTES: usize = 512;
 
-/// What a vertex takes where its name is looked up, besides the key: places in two tables, and the name.
+/// Bytes for each vertex whose name is looked up, without the text of its key: places in two tables, and the name.
 const VERTEX_BYTES: usize = 4 * size_of::<VertexId>() + 2 * size_of::<(VertexId, VertexRef)>();
+
+/// Vertices whose names are read at once before it is known how long names are: as many as most changes have.
+const NAMED_AT_FIRST: usize = 1 << 10;
+
+/// Texts of names that are read at once after that. They are counted when they are there.
+const NAMED_BYTES: usize = 8 << 20;
+
+/// What is dropped, in tables and lists.
+const DROPPED_BYTES: usize = 3 * size_of::<(Neighbour, Name)>();
 
 /// How many times the name of a vertex is there meanwhile: as such, in the operation, and where it is looked up.
 const NAME_COPIES: usize = 4;
@@ -108,7 +117,7 @@ fn batch_of(operations: Vec<Operation>, logical_types: LogicalTypes) -> ChangeBa
 pub(super) type NewValues = Vec<(Name, Option<Cardinality>, Value)>;
 
 fn bytes_of(values: &NewValues) -> usize {
-    values.iter().map(|(_, _, value)| size_of::<Name>() + value_bytes(value)).sum()
+    values.iter().map(|(name, _, value)| size_of::<Name>() + name.len() + value_bytes(value)).sum()
 }
 
 fn name_bytes(vertex: &VertexRef) -> usize {
@@ -157,13 +166,34 @@ impl Run {
 
     /// The labels and keys of vertices.
     async fn names_of(&mut self, vertices: impl IntoIterator<Item = VertexId>) -> Done<HashMap<VertexId, VertexRef>> {
-        let distinct: HashSet<VertexId> = vertices.into_iter().collect();
-        self.growth.take(distinct.len() * VERTEX_BYTES)?;
+        let mut distinct: HashSet<VertexId> = HashSet::new();
+        for vertex in vertices {
+            if !distinct.contains(&vertex) {
+                self.growth.take(VERTEX_BYTES)?;
+                distinct.insert(vertex);
+            }
+        }
         let vertices: Vec<VertexId> = distinct.into_iter().collect();
-        let keys = self.snapshot.clone();
-        let keys = keys.keys(&vertices, &mut self.branch).await?;
-        let named = vertices.into_iter().zip(keys);
-        Ok(named.map(|(vertex, key)| (vertex, VertexRef::new(self.label_of(vertex), key))).collect())
+        let snapshot = self.snapshot.clone();
+        let mut named = HashMap::with_capacity(vertices.len());
+        let mut rest = &vertices[..];
+        let mut bytes = 0;
+        while !rest.is_empty() {
+            let count = match named.len() {
+                0 => NAMED_AT_FIRST,
+                known => NAMED_BYTES / (bytes / known).max(1),
+            };
+            let (piece, others) = rest.split_at(count.clamp(1, rest.len()));
+            rest = others;
+            let keys = snapshot.keys(piece, &mut self.branch).await?;
+            for (vertex, key) in piece.iter().zip(keys) {
+                let name = VertexRef::new(self.label_of(*vertex), key);
+                self.growth.take(name_bytes(&name))?;
+                bytes += name_bytes(&name);
+                named.insert(*vertex, name);
+            }
+        }
+        Ok(named)
     }
 
     /// What new properties are for each row: names and values, those of maps one by one.
@@ -247,9 +277,9 @@ impl Run {
         let mut key_types: BTreeMap<Name, KeyType> = BTreeMap::new();
         let mut logical_types = LogicalTypes::default();
         for new in new {
-            let id_bytes = new.id.as_ref().map_or(0, value_bytes);
-            self.changes_one(id_bytes, &new.values).await?;
             let label: Name = new.label.clone().unwrap_or_else(|| "vertex".into());
+            let id_bytes = new.id.as_ref().map_or(0, value_bytes);
+            self.changes_one(id_bytes + label.len(), bytes_of(&new.values)).await?;
             check_label(&label)?;
             let schema = self.snapshot.schema();
             let known = schema.label_id(&label).and_then(|id| schema.label(id)).map(|label| label.key_type);
@@ -281,8 +311,8 @@ impl Run {
     }
 
     /// Counts what it takes to change an element, before that is built.
-    async fn changes_one(&mut self, name_bytes: usize, values: &NewValues) -> Done<()> {
-        let bytes = CHANGE_BYTES + NAME_COPIES * name_bytes + VALUE_COPIES * bytes_of(values);
+    async fn changes_one(&mut self, name_bytes: usize, value_bytes: usize) -> Done<()> {
+        let bytes = CHANGE_BYTES + NAME_COPIES * name_bytes + VALUE_COPIES * value_bytes;
         self.growth.take(bytes)?;
         Ok(self.pace.rest(units_of(bytes)).await?)
     }
@@ -373,7 +403,8 @@ impl Run {
         for (label, source, target, values) in &new {
             check_label(label)?;
             let ends = [source, target].into_iter().filter_map(|end| names.get(end));
-            self.changes_one(ends.map(name_bytes).sum(), values).await?;
+            let names = ends.map(name_bytes).sum::<usize>() + label.len();
+            self.changes_one(names, bytes_of(values)).await?;
             let (properties, _) = self.stored(Owner::Edge(label), values, &HashMap::new(), &mut logical_types)?;
             operations.push(Operation::EditEdge {
                 label: (&**label).into(),
@@ -476,7 +507,7 @@ impl Run {
                 Element::Edge(edge) => [Some(edge.from), Some(edge.to)],
             };
             let ends = ends.into_iter().flatten().filter_map(|end| named.get(&end));
-            self.changes_one(ends.map(name_bytes).sum(), values).await?;
+            self.changes_one(ends.map(name_bytes).sum(), bytes_of(values)).await?;
             match element {
                 Element::Vertex(vertex) => {
                     let vertex_name = name_of(vertex)?;
@@ -521,28 +552,40 @@ impl Run {
         let mut of_edges: Vec<(Neighbour, Name)> = Vec::new();
         for at in 0..batch.len() {
             match batch.items.copy(at, &self.growth)? {
-                Value::Unread(element) => match *element {
-                    Unread::Vertex(vertex) => drop(vertices.insert(vertex)),
-                    Unread::Edge(edge) => drop(edges.insert(edge.id(), edge)),
-                    Unread::VertexProperty(property) => {
-                        values.entry((property.element, property.key)).or_default().insert(property.number);
+                Value::Unread(element) => {
+                    self.growth.take(DROPPED_BYTES)?;
+                    self.pace.rest(units_of(DROPPED_BYTES)).await?;
+                    match *element {
+                        Unread::Vertex(vertex) => drop(vertices.insert(vertex)),
+                        Unread::Edge(edge) => drop(edges.insert(edge.id(), edge)),
+                        Unread::VertexProperty(property) => {
+                            values.entry((property.element, property.key)).or_default().insert(property.number);
+                        }
+                        Unread::Property(property) => of_edges.push((property.element, property.key)),
                     }
-                    Unread::Property(property) => of_edges.push((property.element, property.key)),
-                },
+                }
                 other => return Err(not_an_element(&other)),
             }
         }
         let ends = edges.values().chain(of_edges.iter().map(|(edge, _)| edge)).flat_map(|edge| [edge.from, edge.to]);
-        let all = vertices.iter().copied().chain(ends).chain(values.keys().map(|(vertex, _)| *vertex));
-        let named = self.names_of(all.collect::<Vec<_>>()).await?;
+        let count = vertices.len() + 2 * (edges.len() + of_edges.len()) + values.len();
+        let mut all = self.growth.column(count)?;
+        all.extend(vertices.iter().copied().chain(ends).chain(values.keys().map(|(vertex, _)| *vertex)));
+        let named = self.names_of(all).await?;
         let name_of = |vertex: &VertexId| named.get(vertex).cloned().ok_or_else(|| gone("the vertex"));
+        let bytes_of_name = |vertex: &VertexId| named.get(vertex).map_or(0, name_bytes);
+        let bytes_of_ends = |edge: &Neighbour| bytes_of_name(&edge.from) + bytes_of_name(&edge.to);
         let mut operations = Vec::new();
         let names = distinct(values.keys().map(|(_, key)| key));
         let read = self.read(values.keys().map(|(vertex, _)| Element::Vertex(*vertex)), Wanted::Named(&names)).await?;
+        // Until the operations are applied, which counts them again.
+        let mark = self.growth.begin();
         for ((vertex, key), numbers) in values {
             let before = read.values(Element::Vertex(vertex), &key);
             let left = before.into_iter().zip(0u32..).filter(|(_, number)| !numbers.contains(number));
             let left: Vec<Value> = left.map(|(value, _)| value).collect();
+            let left_bytes = left.iter().map(value_bytes).sum::<usize>();
+            self.changes_one(bytes_of_name(&vertex), key.len() + left_bytes).await?;
             let value = if left.is_empty() { change::Value::Null } else { to_stored(&key, &Value::List(left))? };
             let properties = [(EngineName::from(&*key), value)].into_iter().collect();
             operations.push(Operation::UpsertVertex { vertex: name_of(&vertex)?, properties, replace: false });
@@ -559,6 +602,8 @@ impl Run {
             })
         };
         for (edge, key) in &of_edges {
+            let label_bytes = self.edge_label_of(edge).len();
+            self.changes_one(bytes_of_ends(edge) + label_bytes, key.len()).await?;
             let properties = [(EngineName::from(&**key), change::Value::Null)].into_iter().collect();
             operations.push(edit(self, edge, Some(properties))?);
         }
@@ -568,11 +613,21 @@ impl Run {
         for edge in &edges {
             let id = edge.id();
             if !vertices.contains(&id.source) && !vertices.contains(&id.target) {
+                let label_bytes = self.edge_label_of(edge).len();
+                self.changes_one(bytes_of_ends(edge) + label_bytes, 0).await?;
                 operations.push(edit(self, edge, None)?);
             }
         }
-        let gone: HashSet<VertexRef> = vertices.iter().filter_map(|vertex| named.get(vertex).cloned()).collect();
-        operations.extend(gone.iter().cloned().map(|vertex| Operation::DeleteVertex { vertex }));
+        let mut gone: HashSet<VertexRef> = HashSet::new();
+        let mut gone_bytes = 0;
+        for vertex in vertices.iter().filter_map(|vertex| named.get(vertex)) {
+            self.changes_one(name_bytes(vertex), 0).await?;
+            gone_bytes += 2 * size_of::<VertexRef>() + name_bytes(vertex);
+            gone.insert(vertex.clone());
+            operations.push(Operation::DeleteVertex { vertex: vertex.clone() });
+        }
+        self.growth.end(&mark)?;
+        self.growth.take(gone_bytes)?;
         self.apply(operations, LogicalTypes::default()).await?;
         // In a batch vertices come before edges: an edge of a vertex that goes would have no end.
         let stays = |operation: &Operation| match operation {

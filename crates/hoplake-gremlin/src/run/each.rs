@@ -8,7 +8,7 @@ use super::{
     branch::restored,
     by::{column_of, kind_of},
     elements::Wanted,
-    growth::{Growth, units_of},
+    growth::Growth,
     maps::has_properties,
     paths::{Labels, PathTree},
     pipe::Frames,
@@ -422,12 +422,12 @@ impl Run {
     ) -> Done<Batch> {
         let mut values = self.growth.column(batch.len())?;
         for at in 0..batch.len() {
-            let before = self.growth.taken();
+            let (taken, done) = (self.growth.taken(), self.growth.done());
             let value = change(&batch.items.get(at))?;
             let bytes = value.as_ref().map_or(0, value_bytes);
-            self.growth.at_least(before, bytes)?;
+            self.growth.at_least(taken, bytes)?;
             values.push(value);
-            self.pace.rest(units_of(bytes)).await?;
+            self.rest_since(done).await?;
         }
         self.mapped_if(&batch, values, labels)
     }

@@ -219,7 +219,8 @@ impl Run {
             let batch = self.with_computed(batch, *label, ordinals, is_wanted)?;
             let name = schema.label(*label).map_or("", |label| &label.name);
             let owner = |row| key_at(&batch, row).map_or_else(|| name.to_owned(), |key| vertex_text(name, &key));
-            stored::check_moments(&batch, owner)?;
+            let units = stored::check_moments(&batch, owner)?;
+            self.pace.rest(units).await?;
             let number = read.batches.len() as u32;
             let vertices = ordinals.iter().filter_map(|ordinal| VertexId::new(*label, *ordinal));
             read.vertices.extend(vertices.zip((0u32..).map(|row| (number, row))));
@@ -234,7 +235,8 @@ impl Run {
                 let edge = positions.get(row).and_then(|position: &usize| edges.get(*position));
                 edge.map_or_else(String::new, |edge| format!("the edge {}", edge.id()))
             };
-            stored::check_moments(&batch, owner)?;
+            let units = stored::check_moments(&batch, owner)?;
+            self.pace.rest(units).await?;
             for (row, position) in positions.into_iter().enumerate() {
                 if let Some(edge) = edges.get(position) {
                     read.edges.insert(edge.id(), (number, row as u32));

@@ -1,7 +1,7 @@
 //! Rows at random by weight, without putting any back.
 //!
-//! Sums of weights are in a binary tree: node `n` has the sum of nodes `2n` and `2n + 1`. A draw goes down from the root, and its weight is
-//! taken out on the way up, where sums are made again from both halves: subtracted, they would gather errors of rounding. So `count` draws
+//! Sums of weights are in a binary tree: node `n` holds the sum of nodes `2n` and `2n + 1`. A draw goes down from the root, and its weight is
+//! taken out on the way up, where sums are made again from both halves: subtraction would accumulate rounding errors. So `count` draws
 //! of `n` rows take `count * log n`; a scan for each would take their product.
 
 use super::{Done, growth::Growth};
@@ -28,7 +28,9 @@ pub(super) fn sample(
 ) -> Done<Vec<(u32, u64)>> {
     let total = left.iter().map(|it| it.bulk).fold(0, u64::saturating_add);
     if total <= count {
-        return Ok(left.into_iter().map(|it| (it.place, it.bulk)).collect());
+        let mut all = growth.column(left.len())?;
+        all.extend(left.into_iter().map(|it| (it.place, it.bulk)));
+        return Ok(all);
     }
     let width = left.len().next_power_of_two();
     let mut sums: Vec<f64> = growth.column(2 * width)?;
@@ -68,7 +70,16 @@ pub(super) fn sample(
             sums[node] = sums[2 * node] + sums[2 * node + 1];
         }
     }
-    Ok(left.iter().zip(drawn).filter(|(_, drawn)| *drawn > 0).map(|(it, drawn)| (it.place, drawn)).collect())
+    let mut picked = growth.column(left.len())?;
+    picked.extend(left.iter().zip(drawn).filter(|(_, drawn)| *drawn > 0).map(|(it, drawn)| (it.place, drawn)));
+    Ok(picked)
+}
+
+/// The work of [`sample`].
+pub(super) fn units(candidates: &[Candidate], count: u64) -> u64 {
+    let rows = candidates.len() as u64;
+    rows + count.min(candidates.iter().map(|it| it.bulk).fold(0, u64::saturating_add))
+        * u64::from(1 + rows.max(1).ilog2())
 }
 
 #[cfg(test)]

@@ -484,7 +484,7 @@ fn converted(conversion: &Conversion, value: &Value, growth: &Growth) -> Done<Va
             let number = match value {
                 Value::Number(number) => number.clone(),
                 Value::Null if kind.is_some() => return Ok(Value::Null),
-                Value::Text(text) => numbers_of_texts::parse(trimmed(text)).ok_or_else(|| {
+                Value::Text(text) => numbers_of_texts::parse(trimmed(text), growth)?.ok_or_else(|| {
                     GremlinError::wrong_type(format!("Can't parse string '{}' as number.", briefly(value)))
                 })?,
                 Value::DateTime(moment) => Number::Long(moment.millis()),
@@ -493,10 +493,9 @@ fn converted(conversion: &Conversion, value: &Value, growth: &Growth) -> Done<Va
                     return Err(GremlinError::wrong_type(format!("Can't parse type {} as number.", kind_of(other))));
                 }
             };
-            match kind {
-                None => Ok(number.into()),
-                Some(kind) => cast(&number, *kind).map(Value::from),
-            }
+            let Some(kind) = kind else { return Ok(number.into()) };
+            let number = cast(&number, *kind)?;
+            number.beyond().map_or(Ok(number.into()), |limit| Err(GremlinError::wrong_type(limit)))
         }
     }
 }

@@ -5,19 +5,18 @@ use std::str::FromStr;
 use bigdecimal::BigDecimal;
 use num_bigint::BigInt;
 
-use crate::literal::Number;
-
-/// Digits of a number, at most. Reading a number takes time by the square of its digits.
-const DIGITS_MAX: usize = 10_000;
-
-/// The largest exponent of ten of a [`Number::BigDecimal`]: written out, one number could fill the memory.
-const EXPONENT_MAX: i64 = 10_000;
+use crate::literal::{CHARACTERS_MAX, Number, SCALE_MAX};
 
 /// A number; the error says what is wrong with it.
 pub fn number(text: &str) -> Result<Number, String> {
-    if text.len() > DIGITS_MAX {
-        return Err(format!("a number has {} characters, and {DIGITS_MAX} at most", text.len()));
+    if text.len() > CHARACTERS_MAX {
+        return Err(format!("a number has {} characters, and {CHARACTERS_MAX} at most", text.len()));
     }
+    let number = of_any_length(text)?;
+    number.beyond().map_or(Ok(number), Err)
+}
+
+fn of_any_length(text: &str) -> Result<Number, String> {
     let (sign, digits) = match text.strip_prefix(['+', '-']) {
         Some(digits) => (&text[..1], digits),
         None => ("", text),
@@ -108,11 +107,11 @@ fn decimal(sign: &str, digits: &str) -> Option<Result<Number, String>> {
     })
 }
 
-/// A decimal of digits with an exponent, which is given once more.
+/// Parses `plain`, whose exponent is also passed on its own, so that it is checked first.
 pub(crate) fn big_decimal(plain: &str, exponent: Option<&str>) -> Result<Number, String> {
     let exponent = exponent.map_or(Ok(0), |it| it.replace('_', "").parse::<i64>());
-    if !exponent.is_ok_and(|it| it.abs() <= EXPONENT_MAX) {
-        return Err(format!("the exponent of {plain} is beyond {EXPONENT_MAX}"));
+    if !exponent.is_ok_and(|it| it.unsigned_abs() <= SCALE_MAX) {
+        return Err(format!("the exponent of a decimal is beyond {SCALE_MAX}"));
     }
     BigDecimal::from_str(plain).map(Number::BigDecimal).map_err(|error| error.to_string())
 }

@@ -17,7 +17,7 @@ use bigdecimal::{BigDecimal, RoundingMode, Zero};
 use num_bigint::BigInt;
 
 use super::number::{Common, is_nan, promoted, to_big_decimal, to_big_int, to_f32, to_f64, to_i64};
-use crate::literal::Number;
+use crate::literal::{DIGITS_MAX, Number, SCALE_MAX};
 
 /// Why there is no result.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -32,12 +32,9 @@ pub enum ArithmeticError {
     #[error("{0} is not a big decimal")]
     NotFinite(String),
     /// A big number would fill the memory.
-    #[error("the result has more than {DIGITS_MAX} digits")]
+    #[error("the result has more than {DIGITS_MAX} digits, or an exponent beyond {SCALE_MAX}")]
     TooLong,
 }
-
-/// Digits of a big number, at most: numbers that are multiplied with themselves double in length each time.
-pub const DIGITS_MAX: u64 = 10_000;
 
 type Computed = Result<Number, ArithmeticError>;
 
@@ -215,13 +212,15 @@ fn compute(operation: Operation, left: &Number, right: &Number, fraction: bool) 
 }
 
 fn compute_as(common: Common, operation: Operation, left: &Number, right: &Number) -> Computed {
-    match (common.bits, common.fraction) {
+    let computed = match (common.bits, common.fraction) {
         (..=32, true) => Ok(Number::Float(floating(operation, to_f32(left), to_f32(right)))),
         (..=64, true) => Ok(Number::Double(floating(operation, to_f64(left), to_f64(right)))),
         (_, true) => big_decimal(operation, &finite(left)?, &finite(right)?).map(Number::BigDecimal),
         (bits @ ..=64, false) => fitting(bits, integer(operation, to_i64(left), to_i64(right))?),
         (_, false) => big_integer(operation, &to_big_int(left), &to_big_int(right)).map(Number::BigInteger),
-    }
+    }?;
+    // What is made here can be read again.
+    if computed.beyond().is_some() { Err(ArithmeticError::TooLong) } else { Ok(computed) }
 }
 
 fn promote(number: &Number, common: Common) -> Computed {
@@ -276,7 +275,7 @@ where
 
 fn big_integer(operation: Operation, left: &BigInt, right: &BigInt) -> Result<BigInt, ArithmeticError> {
     // Three bits and a third are a digit.
-    if operation == Operation::Multiply && left.bits() + right.bits() > DIGITS_MAX * 10 / 3 {
+    if operation == Operation::Multiply && left.bits() + right.bits() > DIGITS_MAX as u64 * 10 / 3 {
         return Err(ArithmeticError::TooLong);
     }
     match operation {
@@ -291,7 +290,8 @@ fn big_integer(operation: Operation, left: &BigInt, right: &BigInt) -> Result<Bi
 fn big_decimal(operation: Operation, left: &BigDecimal, right: &BigDecimal) -> Result<BigDecimal, ArithmeticError> {
     // Sums of numbers of very different size have all digits between them.
     let span = left.fractional_digit_count().abs_diff(right.fractional_digit_count());
-    if left.digits() + right.digits() > DIGITS_MAX || operation != Operation::Multiply && span > DIGITS_MAX {
+    let most = DIGITS_MAX as u64;
+    if left.digits() + right.digits() > most || operation != Operation::Multiply && span > most {
         return Err(ArithmeticError::TooLong);
     }
     match operation {

@@ -1,9 +1,6 @@
 //! Gremlin over HTTP, as the drivers of TinkerPop 4 ask it.
 
-use std::{
-    process::Stdio,
-    time::{Duration, Instant},
-};
+use std::{process::Stdio, time::Instant};
 
 use hoplake::{Graph, Store};
 use hoplake_server::Settings;
@@ -11,6 +8,7 @@ use serde_json::{Value, json};
 use tokio::{io::AsyncReadExt, process::Command};
 
 use crate::{
+    limits::ENDED_WITHIN,
     running::{Running, settings},
     sample,
 };
@@ -84,10 +82,6 @@ async fn plans_of_many_statements_count() {
     let (status, refusal) = asked(10_000).await;
     assert_eq!(status, 422, "{refusal}");
 }
-
-/// The time in which a small query is answered, and one that is at its limit. A build without optimisation on a machine that builds
-/// others is slow.
-const ENDED_WITHIN: Duration = Duration::from_secs(if cfg!(debug_assertions) { 5 } else { 1 });
 
 /// A text that takes long to read, to plan or to make values of has no answer after its deadline, whatever it is made of.
 #[tokio::test]

@@ -374,25 +374,103 @@ async fn a_loop_without_end_ends_at_its_limits() {
     }
 }
 
+/// Queries whose parts are work that other threads need not wait for.
+async fn run_long_queries(url: &str) {
+    let graph = empty(url).await;
+    let text = "a".repeat(50_000);
+    for query in [
+        format!("g.inject('{text}').filter(is(regex('b|{}c'))).count()", "a".repeat(500)),
+        format!("g.inject('{text}'){}.count()", ".identity()".repeat(20_000)),
+        format!(
+            "g.inject({}).unfold().order().count()",
+            (0..40_000).map(|it| it.to_string()).collect::<Vec<_>>().join(", ")
+        ),
+        format!("g.inject({}1).unfold().sample(10000).count()", "1, ".repeat(40_000)),
+        format!("g.inject('a'){}.count()", ".filter(is(regex('^(a|b)$')))".repeat(10)),
+    ] {
+        graph.gremlin_read_only().query(&query).await.unwrap();
+    }
+}
+
 /// Long work may be anywhere that a future may be, also where tokio does not let it give up its thread.
 #[tokio::test(flavor = "multi_thread")]
 async fn long_queries_run_in_a_local_set() {
-    let graph = empty("memory://gremlin-local").await;
-    let text = "a".repeat(50_000);
-    let run = async move {
-        for query in [
-            format!("g.inject('{text}').filter(is(regex('b|{}c'))).count()", "a".repeat(500)),
-            format!("g.inject('{text}'){}.count()", ".identity()".repeat(20_000)),
-            format!(
-                "g.inject({}).unfold().order().count()",
-                (0..40_000).map(|it| it.to_string()).collect::<Vec<_>>().join(", ")
-            ),
-            format!("g.inject('a'){}.count()", ".filter(is(regex('^(a|b)$')))".repeat(10)),
-        ] {
-            graph.gremlin_read_only().query(&query).await.unwrap();
+    tokio::task::LocalSet::new().run_until(run_long_queries("memory://gremlin-local")).await;
+}
+
+/// The threads of the blocking pool are started, and marked, as the workers are.
+#[test]
+fn long_queries_run_on_marked_threads() {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let builder = builder.worker_threads(2).on_thread_start(gremlin::mark_worker_thread).enable_all();
+    let marked = builder.build().unwrap();
+    marked.block_on(async {
+        tokio::spawn(run_long_queries("memory://gremlin-marked")).await.unwrap();
+        let on_blocking_pool = tokio::task::spawn_blocking(|| {
+            let single = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            single.block_on(run_long_queries("memory://gremlin-single"));
+            tokio::task::LocalSet::new().block_on(&single, run_long_queries("memory://gremlin-single-local"));
+        });
+        on_blocking_pool.await.unwrap();
+    });
+}
+
+/// A number of thousands of digits takes a part of a millisecond.
+#[tokio::test]
+async fn reading_long_numbers_gives_way_to_other_tasks() {
+    let graph = empty("memory://gremlin-numbers").await;
+    let turns = std::rc::Rc::new(std::cell::Cell::new(0_u32));
+    let counted = turns.clone();
+    let others = async move {
+        while counted.get() < u32::MAX {
+            counted.set(counted.get() + 1);
+            tokio::task::yield_now().await;
         }
     };
-    tokio::task::LocalSet::new().run_until(run).await;
+    let query = |step: &str| format!("g.inject(1..512).unfold().constant('{}'){step}.count()", "7".repeat(9_000));
+    let run = async {
+        graph.gremlin_read_only().query(&query("")).await.unwrap();
+        let before = turns.replace(0);
+        graph.gremlin_read_only().query(&query(".asNumber()")).await.unwrap();
+        (before, turns.get())
+    };
+    tokio::select! {
+        biased;
+        (before, after) = run => assert!(after >= before + 400, "{before} and {after} turns"),
+        () = others => {}
+    }
+}
+
+/// Several labels at the beginning name the traverser itself, and several at the end are an error.
+#[tokio::test]
+async fn conditions_begin_at_one_label() {
+    let url = "memory://gremlin-where-labels";
+    let mut transaction = empty(url).await.gremlin();
+    let text = "g.addV('a').property('name', '1').as('x').addV('a').property('name', '2').as('y').addE('to').from('x').to('y')\
+                .addV('a').property('name', '3').as('z').addE('to').from('y').to('z')";
+    transaction.query(text).await.unwrap();
+    transaction.commit().await.unwrap();
+    let graph = Graph::open(url).await.unwrap();
+    for (condition, expected) in [
+        ("__.as('a').as('b').out()", "2"),
+        ("__.as('a', 'b').out()", "2"),
+        ("__.as('a').as('a').out()", "2 3"),
+        ("__.as('a', 'a').out()", "2 3"),
+        ("__.as('a').out().as('b')", "2 3"),
+        ("__.as('a', 'b').out().as('b')", ""),
+        ("__.as('a').as('b').out().as('b')", ""),
+    ] {
+        let query = format!("g.V().as('a').out().as('b').where({condition}).values('name').order()");
+        let values = graph.gremlin_read_only().query(&query).await.unwrap_or_else(|error| panic!("{query}: {error}"));
+        let found: Vec<String> = values.iter().map(ToString::to_string).collect();
+        assert_eq!(found.join(" "), expected, "{condition}");
+    }
+    for condition in ["__.as('a').as('b')", "__.as('a', 'b')", "__.as('a').out().as('b', 'c')", "out().as('a').as('b')"]
+    {
+        let query = format!("g.V().as('a').out().as('b').where({condition})");
+        let error = graph.gremlin_read_only().query(&query).await.unwrap_err();
+        assert!(error.to_string().contains("may end with one label"), "{condition}: {error}");
+    }
 }
 
 /// The engine takes a thousand tests, and the rest is tested by the query.

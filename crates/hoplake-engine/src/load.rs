@@ -13,7 +13,9 @@ use hoplake_format::{
 use hoplake_storage::{Branch, Reader, StorageError, Store};
 
 use crate::{
-    EngineError, lease,
+    EngineError,
+    change::positions,
+    lease,
     publish::{self, Published},
     versions,
 };
@@ -27,6 +29,17 @@ pub struct Load {
     writer: String,
     /// The version that it began from.
     base: Manifest,
+    /// See [`LoadConditions::if_positions`].
+    if_positions: BTreeMap<String, Option<String>>,
+}
+
+/// What has to be true of a graph that a load replaces.
+#[derive(Debug, Clone, Default)]
+pub struct LoadConditions {
+    /// Whether there may be a graph.
+    pub replace: bool,
+    /// Up to where sources have been read, until the load is published; `None` if nothing of a source has been.
+    pub if_positions: BTreeMap<String, Option<String>>,
 }
 
 /// What a version says of the load that made it.
@@ -56,11 +69,13 @@ impl Load {
     /// Looks what is in the way, and gives the load a name.
     ///
     /// # Errors
-    /// [`EngineError::Exists`] if there is a graph and `replace` is not set; the store's.
-    pub async fn new(reader: &Reader, replace: bool, branch: &mut Branch) -> Result<Self, EngineError> {
+    /// [`EngineError::Exists`] if there is a graph and it may not be replaced; [`EngineError::Conflict`] if a source was read on; the
+    /// store's.
+    pub async fn new(reader: &Reader, conditions: &LoadConditions, branch: &mut Branch) -> Result<Self, EngineError> {
         let current = versions::newest(reader, branch).await?;
         // An empty version is how a vacuum ends a load that was never finished.
-        if let Some(current) = current.as_ref().filter(|current| !replace && current.schema != Schema::default()) {
+        let is_graph = |it: &&Manifest| it.schema != Schema::default();
+        if let Some(current) = current.as_ref().filter(is_graph).filter(|_| !conditions.replace) {
             return Err(EngineError::Exists(format!(
                 "there is a graph at {} already, in version {}, which stays readable if it is replaced",
                 reader.store().url(),
@@ -68,7 +83,10 @@ impl Load {
             )));
         }
         let writer = reader.store().clock().ulid();
-        Ok(Self { reader: reader.clone(), writer, base: current.unwrap_or_default() })
+        let if_positions = conditions.if_positions.clone();
+        let load = Self { reader: reader.clone(), writer, base: current.unwrap_or_default(), if_positions };
+        load.check_positions(&load.base)?;
+        Ok(load)
     }
 
     /// Announces the load, so that vacuums know whose objects these are, and tries the store: one that would lose the
@@ -81,6 +99,10 @@ impl Load {
             let known = Some(self.base.clone());
             self.base = lease::announce(&self.reader, ChangeKind::Load, &self.writer, known, branch).await?;
             publish::hint(self.reader.store(), &self.base).await;
+            if let Err(error) = self.check_positions(&self.base) {
+                self.give_up(branch).await;
+                return Err(error);
+            }
         }
         let trial = match publish::prove(self.reader.store(), self.base.version).await {
             Ok(trial) => trial,
@@ -151,6 +173,14 @@ impl Load {
         self.reader.store()
     }
 
+    fn check_positions(&self, version: &Manifest) -> Result<(), EngineError> {
+        for (source, expected) in &self.if_positions {
+            let found = version.source_positions.get(source).map(String::as_str);
+            positions::expect("load", source, found, expected.as_deref())?;
+        }
+        Ok(())
+    }
+
     async fn make_visible(
         &self,
         graph: &BuiltGraph,
@@ -166,6 +196,8 @@ impl Load {
             if newest.content_runs().any(|run| run.until > base.version) || newest.reset > base.reset {
                 return Err(self.overtaken(newest.version));
             }
+            // A position may move without content.
+            self.check_positions(&newest)?;
             let manifest = self.next(&newest, graph, description);
             if let Err(error) = publish::check_objects(self.store(), &manifest).await {
                 // Of two first loads, the one that finishes deletes the objects of the other, which can no longer

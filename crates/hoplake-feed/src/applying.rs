@@ -263,7 +263,8 @@ impl Applying {
         let transaction_bytes_max = settings.stream.transaction_bytes_max;
         let spill = Some(SpillSettings::of(settings));
         let show_rows = settings.source.show_rows;
-        Following { tables, shapes, transaction_bytes_max, spill, show_rows, ..Following::default() }
+        let following = Following { tables, shapes, transaction_bytes_max, spill, show_rows, ..Following::default() };
+        following.ignoring(self.mapping.ignored())
     }
 
     /// Commits what is to be remembered, at the position where the graph is.
@@ -388,7 +389,12 @@ impl Applying {
                 continue;
             }
             let found = self.graph.source_position(&self.name).unwrap_or_default().to_owned();
-            if found == position.to_string() {
+            let found_position = Position::parse(&found).ok();
+            // A vacuum may have made it its own since. One that only corrects does not show in the position.
+            let is_own = |found: Position| {
+                found.state.is_some() && found.is_but_for_writer(position) && !found.is_but_for_writer(&self.position)
+            };
+            if found == position.to_string() || found_position.is_some_and(is_own) {
                 return Ok(Outcome::Committed(self.graph.version()));
             }
             if found != before {

@@ -121,7 +121,7 @@ pub struct RowChange {
     pub columns: Arc<Columns>,
     /// What happened.
     pub images: Images,
-    /// Whether the database checked foreign keys and followed their rules; a session may do without.
+    /// Whether the log says that the database checked foreign keys and followed their rules; a session may do without.
     pub checks_keys: bool,
 }
 

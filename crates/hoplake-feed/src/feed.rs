@@ -80,10 +80,10 @@ pub async fn check(settings: &Settings) -> Result<Checked, FeedError> {
     let catalogue = catalogue_on(&*source, settings).await?;
     // Only the graph knows whether a column was there that is ignored.
     let was = match ignores_unknown(settings, &catalogue, source.default_schema()) {
-        true => followed_by(settings).await.unwrap_or_default(),
+        true => followed_by(settings).await?,
         false => BTreeMap::new(),
     };
-    let checked = tables_on(source, catalogue, settings, &was)?;
+    let checked = mapped_tables(source, catalogue, settings, &was)?;
     checked.source.prepare(&checked.mapping.tables()).await?;
     check_keys(&*checked.source, &checked.mapping).await?;
     Ok(checked)
@@ -96,7 +96,7 @@ async fn followed_by(settings: &Settings) -> Result<BTreeMap<TableName, Followed
     remembered_tables(&mut graph, &settings.source.name).await
 }
 
-/// What the graph knows of the tables; nothing if that is damaged, as it is written anew by all that goes on without it.
+/// What the graph knows of the tables; empty if the state is damaged: a resnapshot writes a new one.
 async fn remembered_tables(graph: &mut Graph, name: &str) -> Result<BTreeMap<TableName, FollowedTable>, FeedError> {
     if graph.source_position(name).is_none() {
         return Ok(BTreeMap::new());
@@ -132,7 +132,7 @@ async fn catalogue_on(source: &dyn Source, settings: &Settings) -> Result<Catalo
 }
 
 /// What becomes of the tables in a graph that has followed some, without asking whether the source is set up to be followed.
-fn tables_on(
+fn mapped_tables(
     source: Arc<dyn Source>,
     catalogue: Catalogue,
     settings: &Settings,
@@ -143,18 +143,32 @@ fn tables_on(
 }
 
 /// A graph at its position, to be changed without a stream, where a feed would go on: a stop or another mapping is refused likewise.
-pub(crate) async fn continued(ends: &Ends, settings: &Settings) -> Result<(Arc<dyn Source>, Applying), FeedError> {
-    let (mut graph, _) = fed(&ends.store, settings).await?;
-    let (position, state) = remembered(&mut graph, &settings.source.name).await?;
+pub(crate) async fn checked_applying(
+    ends: &Ends,
+    settings: &Settings,
+) -> Result<(Arc<dyn Source>, Applying), FeedError> {
+    let (mut graph, _) = complete_graph(&ends.store, settings).await?;
+    let (position, mut state) = remembered(&mut graph, &settings.source.name).await?;
     let decided = Decided(&RunOptions::default());
     decided.on_stop(&state)?;
     let catalogue = catalogue_on(&*ends.source, settings).await?;
-    let Checked { source, catalogue, mapping } = tables_on(ends.source.clone(), catalogue, settings, &state.tables)?;
+    let Checked { source, catalogue, mapping } =
+        mapped_tables(ends.source.clone(), catalogue, settings, &state.tables)?;
     let mapping = Arc::new(Mapping::clone(&mapping).typed_as(graph.schema()));
     let shapes = source.shapes(&catalogue, &mapping.tables()).await?;
     decided.on_tables(&position, &state, &mut tables_of(settings, &mapping, shapes))?;
+    carry_no_ignored(&mut state.tables, &mapping);
     source.prepare(&mapping.tables()).await?;
-    Ok((source, aside(graph, settings, mapping, position, state)))
+    Ok((source, applying_without_stream(graph, settings, mapping, position, state)))
+}
+
+/// Removes columns that the mapping ignores from those that are carried: they were dropped and added again.
+fn carry_no_ignored(tables: &mut BTreeMap<TableName, FollowedTable>, mapping: &Mapping) {
+    for (table, columns) in mapping.ignored() {
+        if let Some(table) = tables.get_mut(&table) {
+            table.carried.retain(|column| !columns.contains(column));
+        }
+    }
 }
 
 /// What an operator has decided, if anything.
@@ -284,7 +298,8 @@ impl Feed {
             (None, _) => BTreeMap::new(),
         };
         let catalogue = catalogue_on(&*ends.source, &settings).await?;
-        let Checked { source, catalogue, mut mapping } = tables_on(ends.source.clone(), catalogue, &settings, &was)?;
+        let Checked { source, catalogue, mut mapping } =
+            mapped_tables(ends.source.clone(), catalogue, &settings, &was)?;
         if let (Some(graph), Some(_)) = (&found, &state) {
             mapping = Arc::new(Mapping::clone(&mapping).typed_as(graph.schema()));
         }
@@ -293,6 +308,7 @@ impl Feed {
         let mut tables = tables_of(&settings, &mapping, shapes);
         if let Some((position, state)) = &state {
             decided.on_tables(position, state, &mut tables)?;
+            carry_no_ignored(&mut tables, &mapping);
         }
         source.prepare(&mapping.tables()).await?;
         if !is_complete {
@@ -309,7 +325,7 @@ impl Feed {
             }
             check_keys(&*source, &mapping).await?;
             let copied =
-                copy::copy(&ends, &mapping, &settings, position.is_some(), tables.clone(), &writer, &progress).await?;
+                copy::copy(&ends, &mapping, &settings, position.as_ref(), tables.clone(), &writer, &progress).await?;
             progress.report(&Event::Copied(&copied));
             found = open_graph(store).await?;
         } else if options.resnapshot {
@@ -369,23 +385,47 @@ impl Feed {
         let stop = stop.map(move |()| progress.report(&Event::Stopping));
         let mut stop = Stop::new(stop, Duration::from_millis(self.settings.stream.grace_ms));
         let mut ended = self.follow(&mut stop).await;
-        // A process that was killed may have a commit on its way: this one goes on behind it, once. If there is another conflict, another
-        // feed is alive.
-        if ended.as_ref().is_err_and(|error| error.kind() == FeedErrorKind::Conflict) && self.commits == 0 {
-            tracing::warn!("the graph has moved since the feed was opened; it goes on from there");
-            ended = match stop.or_over(self.applying.adopt()).await {
-                Some(adopted) => {
-                    adopted?;
-                    self.follow(&mut stop).await
-                }
-                None => Err(self.cut_off()),
+        let mut has_conflicted = false;
+        while self.commits == 0
+            && let Err(error) = &ended
+        {
+            let goes_on = match error.kind() {
+                // A process that was killed may have a commit on its way: this one goes on behind it, once. If there is another conflict,
+                // another feed is alive.
+                FeedErrorKind::Conflict => !std::mem::replace(&mut has_conflicted, true),
+                // The one that ran when this one was opened has the slot of PostgreSQL until it ends. What it commits until then it
+                // confirms, too.
+                FeedErrorKind::Purged => true,
+                _ => false,
             };
+            if !goes_on {
+                break;
+            }
+            let before = self.applying.position.of_source.clone();
+            match stop.or_over(self.adopt()).await {
+                None => ended = Err(self.cut_off()),
+                Some(Err(error)) => ended = Err(error),
+                Some(Ok(())) if self.applying.position.of_source != before => {
+                    tracing::warn!("the graph has moved since the feed was opened; it goes on from there");
+                    ended = self.follow(&mut stop).await;
+                    continue;
+                }
+                // The source no longer has what follows the graph's position.
+                Some(Ok(())) => {}
+            }
+            break;
         }
         if let Some(compaction) = self.compaction.take() {
             compaction.abort();
         }
         stop.or_over(self.applying.graph.settled()).await;
         ended
+    }
+
+    /// Takes over the graph as another feed has left it.
+    async fn adopt(&mut self) -> Result<(), FeedError> {
+        self.applying.adopt().await?;
+        Decided(&self.options).on_stop(&self.applying.state)
     }
 
     /// The grace is over, and a commit is not.
@@ -397,7 +437,16 @@ impl Feed {
         FeedError::unavailable(why).hint("nothing is lost: the next run goes on from there, or from that commit")
     }
 
+    /// Follows the source until the end.
     async fn follow(&mut self, stop: &mut Stop<impl Future<Output = ()>>) -> Result<(), FeedError> {
+        while self.follow_with_mapping(stop).await? == Ended::Mapping {
+            self.forget_dropped().await?;
+        }
+        Ok(())
+    }
+
+    /// Follows the source as long as the mapping is the same.
+    async fn follow_with_mapping(&mut self, stop: &mut Stop<impl Future<Output = ()>>) -> Result<Ended, FeedError> {
         // Another feed may have gone on: what it has committed is committed.
         self.committed.send_replace(self.applying.position.of_source.clone());
         let following = Following {
@@ -426,14 +475,14 @@ impl Feed {
         &mut self,
         reading: &mut Reading,
         stop: &mut Stop<impl Future<Output = ()>>,
-    ) -> Result<(), FeedError> {
+    ) -> Result<Ended, FeedError> {
         let mut batch = Collected::default();
         let mut schedule = Schedule::new(&self.settings)?;
         let ended = loop {
             let due = batch.due(&self.settings);
             let arrived = tokio::select! {
                 biased;
-                () = stop.wanted() => break Ok(()),
+                () = stop.wanted() => break Ok(Ended::Done),
                 // What has come while the last commit was under way belongs to this one, too.
                 () = sleep_until(due.unwrap_or_else(far_future)), if due.is_some() => match reading.next_now() {
                     None => {
@@ -454,10 +503,14 @@ impl Feed {
             match arrived {
                 None => break Err(FeedError::unavailable("reading the source has ended")),
                 Some(Err(error)) => break Err(error),
-                Some(Ok(None)) if self.options.once => break Ok(()),
+                Some(Ok(None)) if self.options.once => break Ok(Ended::Done),
                 Some(Ok(None)) => {}
                 Some(Ok(Some(arrived))) => {
+                    let drops = self.drops_unnamed(&arrived.transaction);
                     batch.add(arrived);
+                    if drops {
+                        break Ok(Ended::Mapping);
+                    }
                     if batch.is_full(&self.settings) {
                         self.commit(&mut batch, stop).await?;
                     }
@@ -473,6 +526,32 @@ impl Feed {
             stop.or_over(noting).await.unwrap_or_else(|| Err(self.cut_off()))?;
         }
         ended
+    }
+
+    /// Whether a transaction drops a column that the mapping ignores without naming it. One of its name that comes later is another.
+    fn drops_unnamed(&self, transaction: &Transaction) -> bool {
+        transaction.tables.iter().any(|(table, shape)| {
+            let mut unnamed = self.applying.mapping.entries_of(table).flat_map(|(_, entry)| &entry.gone);
+            !shape.columns.is_empty() && unnamed.any(|column| !shape.has(column))
+        })
+    }
+
+    /// Ignores columns no longer that the mapping does not name and that the log has dropped, as a feed does not that begins now.
+    async fn forget_dropped(&mut self) -> Result<(), FeedError> {
+        let Applying { mapping, state, .. } = &self.applying;
+        let has = |table: &TableName, column: &str| state.tables.get(table).is_some_and(|it| it.shape.has(column));
+        let without = Arc::new(Mapping::clone(mapping).without_dropped(has));
+        let mut tables = state.tables.clone();
+        for entry in &mapping.entries {
+            let Some(table) = tables.get_mut(&entry.table) else { continue };
+            let FollowedTable { shape, entries, .. } = table;
+            for known in entries.iter_mut().filter(|known| known.is_of(&entry.item)) {
+                known.columns.retain(|column, _| !entry.gone.contains(column) || shape.has(column));
+            }
+        }
+        self.applying.mapping = without;
+        self.applying.plans = Plans::default();
+        self.applying.remember(|state| state.tables.clone_from(&tables)).await
     }
 
     async fn commit(
@@ -604,23 +683,23 @@ async fn check_new_columns(
 
 /// A graph at its position, to be changed without a stream.
 pub(crate) async fn applying(store: &Store, settings: &Settings, mapping: Arc<Mapping>) -> Result<Applying, FeedError> {
-    let mut forgetting = forgetting(store, settings, mapping).await?;
-    (forgetting.position, forgetting.state) = remembered(&mut forgetting.graph, &forgetting.name).await?;
-    Ok(forgetting)
+    let mut applying = applying_without_state(store, settings, mapping).await?;
+    (applying.position, applying.state) = remembered(&mut applying.graph, &applying.name).await?;
+    Ok(applying)
 }
 
 /// The same, without what is remembered: for a feed that begins anew.
-pub(crate) async fn forgetting(
+pub(crate) async fn applying_without_state(
     store: &Store,
     settings: &Settings,
     mapping: Arc<Mapping>,
 ) -> Result<Applying, FeedError> {
-    let (graph, position) = fed(store, settings).await?;
-    Ok(aside(graph, settings, mapping, position, State::default()))
+    let (graph, position) = complete_graph(store, settings).await?;
+    Ok(applying_without_stream(graph, settings, mapping, position, State::default()))
 }
 
 /// The graph of a feed whose first copy is made, and its position.
-async fn fed(store: &Store, settings: &Settings) -> Result<(Graph, Position), FeedError> {
+async fn complete_graph(store: &Store, settings: &Settings) -> Result<(Graph, Position), FeedError> {
     let name = &settings.source.name;
     let absent = || FeedError::invalid(format!("the graph at {} is not fed by {name}", settings.graph));
     let graph = open_graph(store).await?.ok_or_else(absent)?;
@@ -633,11 +712,26 @@ async fn fed(store: &Store, settings: &Settings) -> Result<(Graph, Position), Fe
 }
 
 /// What changes a graph beside its feed.
-fn aside(graph: Graph, settings: &Settings, mapping: Arc<Mapping>, position: Position, state: State) -> Applying {
+fn applying_without_stream(
+    graph: Graph,
+    settings: &Settings,
+    mapping: Arc<Mapping>,
+    position: Position,
+    state: State,
+) -> Applying {
     let (name, writer) = (settings.source.name.clone(), position::writer());
     let (plans, attempts_max) = (Plans::default(), settings.stream.attempts);
     let (show_rows, progress) = (settings.source.show_rows, Arc::new(()));
     Applying { graph, mapping, name, position, writer, state, plans, attempts_max, show_rows, progress }
+}
+
+/// Why a feed no longer reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    /// It was stopped, or the source has no more.
+    Done,
+    /// With what comes next, the mapping is another one.
+    Mapping,
 }
 
 /// Transactions that wait for a commit.

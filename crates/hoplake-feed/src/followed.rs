@@ -8,7 +8,10 @@
 //! A shape has what its source can say: PostgreSQL numbers tables and columns and says when values were rewritten; a binlog names columns.
 //! What one of two shapes does not say is not compared.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::{self, Display, Formatter},
+};
 
 use hoplake::Name;
 use serde::{Deserialize, Serialize};
@@ -36,13 +39,19 @@ pub struct TableShape {
     /// The number that the table keeps under any name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<u32>,
-    /// Where its rows are: another place after a rewrite of all of them.
+    /// Where its rows are, or those of its partitions: another place after a rewrite of all of them. See [`Self::rewritten`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage: Option<String>,
     /// By what it is published: another value after it was taken out and put back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published: Option<String>,
-    /// The numbers of its partitions, and whether each was a table of its own before.
+    /// The same of its schema, or empty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema_published: Option<String>,
+    /// If it is published because of its schema, two values, both of which are others after it was in another schema.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moved: Option<String>,
+    /// The numbers of its partitions, and whether each was a table of its own before, or is not logged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partitions: Option<BTreeMap<u32, bool>>,
     /// The numbers of the columns of its primary key; empty without one.
@@ -66,6 +75,20 @@ pub struct ColumnShape {
     /// Another value after each change of its definition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
+}
+
+/// Where the rows of a table or a partition are.
+struct Stored<'a> {
+    number: u32,
+    file: &'a str,
+    notes: &'a str,
+}
+
+impl Display for Stored<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { number, file, notes } = self;
+        write!(f, "{number}:{file}:{notes}")
+    }
 }
 
 /// How a table has changed since a feed saw it.
@@ -104,9 +127,17 @@ impl TableShape {
         if self.id.is_some() && now.id.is_some() && self.id != now.id {
             return Drift::Stop("another table has its name now".into());
         }
-        if differ(&self.published, &now.published) {
+        if differ(&self.published, &now.published) || differ(&self.schema_published, &now.schema_published) {
             return Drift::Stop(
                 "its publication was changed, and what its rows became meanwhile is not in the log".into(),
+            );
+        }
+        if let (Some(was), Some(is)) = (&self.moved, &now.moved)
+            && was.split(' ').count() == is.split(' ').count()
+            && was.split(' ').zip(is.split(' ')).all(|(was, is)| was != is)
+        {
+            return Drift::Stop(
+                "it was in another schema for some time, and what its rows became there is not in the log".into(),
             );
         }
         if differ(&self.key, &now.key) && self.key.as_deref() != Some("") {
@@ -117,13 +148,15 @@ impl TableShape {
                 return Drift::Stop("a partition was detached or dropped, with its rows".into());
             }
             if is.iter().any(|(partition, was_own)| *was_own && !was.contains_key(partition)) {
-                return Drift::Stop("a table was attached as a partition, and its rows are not in the log".into());
+                return Drift::Stop(
+                    "a table was attached as a partition, or a new partition is unlogged, and its rows are not in the log".into(),
+                );
             }
         }
         if self.columns.is_empty() || now.columns.is_empty() {
             return Drift::Harmless(Vec::new());
         }
-        let is_rewritten = differ(&self.storage, &now.storage);
+        let is_rewritten = !self.rewritten(now).is_empty();
         let mut added: Vec<&ColumnShape> = now.columns.iter().collect();
         for was in &self.columns {
             let name = &was.name;
@@ -160,6 +193,53 @@ impl TableShape {
             }
         }
         Drift::Harmless(added.into_iter().map(|it| it.name.clone()).collect())
+    }
+
+    /// What has another storage in a later shape: the table or partitions of it, by their numbers. A partition that is new has the one with
+    /// which it was made, or another.
+    ///
+    /// A storage is a list of `number:file:notes`, where the notes have `0` if there are no rows, and `r` if it is another file than the first
+    /// of a partition. A file alone is that of the table.
+    pub(crate) fn rewritten(&self, now: &Self) -> Vec<u32> {
+        let was: BTreeMap<u32, Stored<'_>> = self.stored().map(|it| (it.number, it)).collect();
+        let is_new = |number| self.partitions.as_ref().is_some_and(|partitions| !partitions.contains_key(&number));
+        let rewritten = now.stored().filter(|is| match was.get(&is.number) {
+            Some(was) => is.file != was.file,
+            None => is.notes.contains('r') && is_new(is.number),
+        });
+        rewritten.map(|is| is.number).collect()
+    }
+
+    /// Whether the table or a partition of it, by its number, had rows.
+    pub(crate) fn had_rows(&self, number: u32) -> bool {
+        self.stored().any(|it| it.number == number && !it.notes.contains('0'))
+    }
+
+    /// The same shape, but for some numbers with the storage of one before, or without them if they were not there.
+    pub(crate) fn with_storage_of(mut self, before: &Self, numbers: &[u32]) -> Self {
+        if !numbers.is_empty() {
+            let others = self.stored().filter(|it| !numbers.contains(&it.number));
+            let kept = before.stored().filter(|it| numbers.contains(&it.number));
+            let all: BTreeMap<_, _> = others.chain(kept).map(|it| (it.number, it.to_string())).collect();
+            self.storage = Some(all.into_values().collect::<Vec<_>>().join(" "));
+            let is_new = |number: &u32| before.partitions.as_ref().is_some_and(|before| !before.contains_key(number));
+            self.partitions = self.partitions.map(|mut partitions| {
+                partitions.retain(|number, _| !numbers.contains(number) || !is_new(number));
+                partitions
+            });
+        }
+        self
+    }
+
+    fn stored(&self) -> impl Iterator<Item = Stored<'_>> {
+        self.storage.iter().flat_map(|all| all.split_whitespace()).filter_map(|text| {
+            let mut parts = text.split(':');
+            let first = parts.next()?;
+            let Some(file) = parts.next() else {
+                return Some(Stored { number: self.id?, file: first, notes: "" });
+            };
+            Some(Stored { number: first.parse().ok()?, file, notes: parts.next().unwrap_or_default() })
+        })
     }
 
     /// The columns that a later shape has more; none if nothing is known of this one.
@@ -396,7 +476,7 @@ mod tests {
     fn shape(columns: &[ColumnShape]) -> TableShape {
         TableShape {
             id: Some(1),
-            storage: Some("a".into()),
+            storage: Some("1:7".into()),
             published: Some("p".into()),
             key: Some("1".into()),
             columns: columns.to_vec(),
@@ -416,7 +496,7 @@ mod tests {
         let harmless = |names: &[&str]| Drift::Harmless(names.iter().map(|name| Name::from(*name)).collect());
         let stop = |why: &str| Drift::Stop(why.into());
         let moved = |version: &str| TableShape {
-            storage: Some("b".into()),
+            storage: Some("1:8".into()),
             ..shape(&[id.clone(), column(2, "a", "int", version), b.clone()])
         };
         for (now, expected) in [
@@ -450,6 +530,34 @@ mod tests {
             assert_eq!(was.drift(&now, &carried, |was, is| (was, is) == ("int", "long")), expected, "{now:?}");
         }
         assert_eq!(TableShape::default().drift(&was, &carried, |_, _| false), harmless(&[]));
+        let partitions = Some([(2, false), (3, false), (4, false)].into());
+        let stored =
+            |storage: &str| TableShape { storage: Some(storage.into()), partitions: partitions.clone(), ..was.clone() };
+        for (before, after, expected) in [
+            ("7", "7", &[][..]),
+            ("7", "1:7", &[]),
+            ("7", "1:8", &[1]),
+            ("1:7:0", "1:7:", &[]),
+            ("2:7 3:8", "2:7 3:8:r 4:9", &[]),
+            ("2:7 3:8:0", "2:9 3:10 4:9", &[2, 3]),
+            ("2:7", "2:7 5:9:r", &[5]),
+            ("2:7", "2:7 5:9:0", &[]),
+            // Of several files without numbers it is not known whose they are.
+            ("7 8", "2:9 3:10", &[]),
+        ] {
+            assert_eq!(stored(before).rewritten(&stored(after)), expected, "{before} and {after}");
+        }
+        let kept = stored("2:9: 3:10:0 4:9:").with_storage_of(&stored("2:7 3:8"), &[2, 4]);
+        assert_eq!(kept.storage.as_deref(), Some("2:7: 3:10:0"));
+        let new = TableShape { partitions: Some([(2, false), (5, false)].into()), ..stored("2:7: 5:9:r") };
+        let kept = new.with_storage_of(&stored("2:7:"), &[5]);
+        assert_eq!((kept.storage.as_deref(), kept.partitions), (Some("2:7:"), Some([(2, false)].into())));
+        assert!(!stored("2:7 3:8:0").had_rows(3) && stored("2:7 3:8:0").had_rows(2));
+        let moved = |values: &str| TableShape { moved: Some(values.into()), ..was.clone() };
+        for (after, stops) in [("5 6", false), ("7 6", false), ("5 7", false), ("7 8", true), ("7", false)] {
+            let drift = moved("5 6").drift(&moved(after), &carried, |_, _| false);
+            assert_eq!(matches!(drift, Drift::Stop(_)), stops, "{after}");
+        }
         // Of a table of which nothing was known, no column is new.
         assert_eq!(TableShape::default().new_in(&was), Vec::<Name>::new());
         assert_eq!(shape(&[id]).new_in(&was), ["a", "b"]);

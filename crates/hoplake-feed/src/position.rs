@@ -37,6 +37,11 @@ impl Position {
         Self { of_source: of_source.into(), ..Self::default() }
     }
 
+    /// Whether another position differs in its writer at most.
+    pub(crate) fn is_but_for_writer(&self, other: &Self) -> bool {
+        Self { writer: other.writer.clone(), ..self.clone() } == *other
+    }
+
     /// Reads what [`Display`](fmt::Display) writes.
     ///
     /// # Errors

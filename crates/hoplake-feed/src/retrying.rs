@@ -53,7 +53,7 @@ pub async fn retry(settings: &Settings, selection: &Selection) -> Result<Retried
 /// # Errors
 /// As [`retry`].
 pub async fn retry_on(ends: &Ends, settings: &Settings, selection: &Selection) -> Result<Retried, FeedError> {
-    let (_, mut applying) = feed::continued(ends, settings).await?;
+    let (_, mut applying) = feed::checked_applying(ends, settings).await?;
     loop {
         let (groups, rest) = groups(applying.letters().await?, selection)?;
         let (mut changes, mut group_of) = (Vec::new(), Vec::new());
@@ -126,15 +126,32 @@ pub async fn discard(settings: &Settings, selection: &Selection) -> Result<Retri
 /// # Errors
 /// As [`discard`].
 pub async fn discard_on(ends: &Ends, settings: &Settings, selection: &Selection) -> Result<Retried, FeedError> {
-    // What is given up needs no mapping, and may be given up where the feed has stopped.
-    let mut applying = feed::applying(&ends.store, settings, Arc::default()).await?;
+    let mut discarding = Discarding::open(ends, settings).await?;
     loop {
-        let (groups, rest) = groups(applying.letters().await?, selection)?;
+        let (groups, rest) = groups(discarding.letters().await?, selection)?;
         let done = groups.iter().map(|group| group.len() as u64).sum();
-        let state = applying.state.clone();
-        if let Some(version) = commit(&mut applying, Vec::new(), state, &rest).await? {
+        if let Some(version) = discarding.commit(&rest).await? {
             return Ok(Retried { done, failed: 0, left: rest.len() as u64, version });
         }
+    }
+}
+
+/// A graph of which letters are given up. That needs no mapping, and may be done where the feed has stopped; nothing is folded without one.
+struct Discarding(Applying);
+
+impl Discarding {
+    async fn open(ends: &Ends, settings: &Settings) -> Result<Self, FeedError> {
+        feed::applying(&ends.store, settings, Arc::default()).await.map(Self)
+    }
+
+    async fn letters(&self) -> Result<Vec<Letter>, FeedError> {
+        self.0.letters().await
+    }
+
+    /// Commits with these letters in the place of all; `None` if the feed has changed what it remembers meanwhile.
+    async fn commit(&mut self, left: &[Letter]) -> Result<Option<u64>, FeedError> {
+        let state = self.0.state.clone();
+        commit(&mut self.0, Vec::new(), state, left).await
     }
 }
 

@@ -201,6 +201,8 @@ mod tests {
             id: Some(16_384),
             storage: Some("16384".into()),
             published: Some("p 1 2".into()),
+            schema_published: Some("s 1 2".into()),
+            moved: Some("5 6".into()),
             key: Some("1".into()),
             partitions: Some([(16_390, false), (16_400, true)].into()),
             columns: vec![

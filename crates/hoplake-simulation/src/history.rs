@@ -8,16 +8,19 @@ use std::{
     sync::Arc,
 };
 
-use hoplake::{Batch, ChangeKind, ErrorKind, Manifest, Operation, VertexRef};
+use futures::FutureExt;
+use hoplake::{Batch, ChangeKind, ErrorKind, Manifest, Operation, Store, VertexRef};
+use hoplake_feed::{FeedError, Position, state};
 use hoplake_format::{
     Slot,
     constants::{manifest_name, manifest_version},
 };
+use object_store::{ObjectStoreExt, memory::InMemory, path::Path};
 
 use crate::{
     location::GraphLocation,
     model::{Changed, Model, Pair},
-    world::Bucket,
+    world::{Bucket, Stored},
 };
 
 /// The outcome of a batch, as far as its caller knows.
@@ -52,6 +55,8 @@ struct Version {
     gone_by: Option<u64>,
     /// What a feed remembers there: later versions remove these objects.
     remembered: Bucket,
+    /// Those of them that its positions name.
+    named: BTreeSet<String>,
 }
 
 /// All versions and batches of a seed.
@@ -119,6 +124,7 @@ impl History {
             manifest,
             gone_by: None,
             remembered: Bucket::new(),
+            named: BTreeSet::new(),
         };
         self.versions.insert(version.manifest.version, version);
     }
@@ -305,9 +311,10 @@ impl History {
         self.let_go(&manifest)?;
         let of_feed = |name: &str| self.is_fed && (name.starts_with("feeds/") || name.starts_with("dead-letters/"));
         let remembered = bucket.iter().filter(|(name, _)| of_feed(name));
-        let remembered = remembered.map(|(name, stored)| (name.clone(), stored.clone())).collect();
+        let remembered: Bucket = remembered.map(|(name, stored)| (name.clone(), stored.clone())).collect();
+        let named = if self.is_fed { named_by_positions(&manifest, &remembered)? } else { BTreeSet::new() };
         let model = Arc::new(model);
-        self.versions.insert(version, Version { model, changed, manifest, gone_by: None, remembered });
+        self.versions.insert(version, Version { model, changed, manifest, gone_by: None, remembered, named });
         Ok(())
     }
 
@@ -444,6 +451,10 @@ impl History {
         if let Some(version) = manifest_version(below).filter(|_| location == self.location) {
             return self.removed(version);
         }
+        let newest = self.versions.last_key_value().filter(|(_, newest)| newest.named.contains(name));
+        if let Some((version, _)) = newest {
+            return Err(format!("{name} was deleted, and the position of version {version}, the newest, names it"));
+        }
         let from_here = if location == self.location { below.to_owned() } else { format!("/{name}") };
         let mut live = self.versions.iter().filter(|(_, version)| version.gone_by.is_none());
         match live.find(|(_, version)| version.manifest.objects().contains_key(from_here.as_str())) {
@@ -511,6 +522,40 @@ fn check_objects(location: GraphLocation, manifest: &Manifest, bucket: &Bucket) 
         }
     }
     Ok(())
+}
+
+/// The objects of feeds that the positions of a version name, which must be there when it appears.
+fn named_by_positions(manifest: &Manifest, remembered: &Bucket) -> Result<BTreeSet<String>, String> {
+    let version = manifest.version;
+    let lost = |what: &str| format!("version {version} was published, but {what}");
+    let mut named = BTreeSet::new();
+    for (source, position) in &manifest.source_positions {
+        let position = Position::parse(position).map_err(|error| lost(&error.to_string()))?;
+        let Some(id) = position.state else { continue };
+        let mut state = remembered.iter().filter(|(name, _)| name.starts_with(&format!("feeds/{source}/{id}.")));
+        let (name, stored) = state.next().ok_or_else(|| lost(&format!("the state {id} of {source} is not there")))?;
+        let letters = letters_of(source, &id, name, stored).map_err(|error| lost(&error.to_string()))?;
+        named.insert(name.clone());
+        for id in letters {
+            let name = format!("dead-letters/{source}/{id}.parquet");
+            if !remembered.contains_key(&name) {
+                return Err(lost(&format!("its object {name} is not there")));
+            }
+            named.insert(name);
+        }
+    }
+    Ok(named)
+}
+
+/// The letters that a state lists.
+fn letters_of(source: &str, id: &str, name: &str, stored: &Stored) -> Result<Vec<String>, FeedError> {
+    let objects = InMemory::new();
+    let path = Path::from(name);
+    let put = objects.put(&path, stored.bytes.clone().into()).now_or_never();
+    put.expect("memory answers at once").expect("memory takes all");
+    let store = Store::new(Arc::new(objects), Path::default(), "memory://remembered");
+    let state = state::read(&store, source, id).now_or_never().expect("memory answers at once")?;
+    Ok(state.into_iter().flat_map(|state| state.letters).map(|(id, _)| id).collect())
 }
 
 /// Counts of vertices are exact.

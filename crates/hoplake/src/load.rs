@@ -9,7 +9,7 @@ use std::{
 };
 
 use hoplake_engine::{
-    load::{Load, LoadDescription},
+    load::{Load, LoadConditions, LoadDescription},
     vacuum::{self, VacuumSettings},
 };
 use hoplake_format::{BuiltGraph, VertexCount, segment::SegmentSettings};
@@ -73,6 +73,9 @@ pub struct LoadOptions {
     pub message: String,
     /// Up to where sources had been read whose content this is, to keep with the version: changes go on from there.
     pub source_positions: BTreeMap<String, String>,
+    /// Up to where sources have to have been read in the graph that is replaced, until the load is published; `None` if nothing of a
+    /// source may be in it. Otherwise the load is in conflict: another writer has read on from the source.
+    pub if_positions: BTreeMap<String, Option<String>>,
     /// How long publication may take once everything is written, in milliseconds. Default 10 minutes.
     pub publish_timeout_ms: u64,
     /// What pauses before repeated requests are drawn from. By default another each time.
@@ -100,6 +103,7 @@ impl LoadOptions {
             replace: false,
             message: String::new(),
             source_positions: BTreeMap::new(),
+            if_positions: BTreeMap::new(),
             publish_timeout_ms: 600_000,
             retry_seed: None,
             web_timeout_ms: 60_000,
@@ -133,7 +137,7 @@ pub struct LoadReport {
 /// fails or is interrupted nothing ever is, and the next load or a vacuum removes what it left.
 ///
 /// # Errors
-/// [`Conflict`](ErrorKind::Conflict) if there is a graph and `replace` is not set, or another load was
+/// [`Conflict`](ErrorKind::Conflict) if there is a graph and `replace` is not set, if `if_positions` do not hold, or if another load was
 /// faster; [`Invalid`](ErrorKind::Invalid) with file, line, column and value of a bad row; the store's.
 pub async fn load(url: &str, options: LoadOptions) -> Result<LoadReport, Error> {
     load_with(Store::open(url)?, options, Arc::new(())).await
@@ -171,8 +175,9 @@ pub async fn load_until(
     let store = store.metered_by(&context);
     let retry = RetrySettings { seed: options.retry_seed, ..RetrySettings::default() };
     let reader = Reader::new(store.clone(), ReadPool::new(ReadSettings { retry, ..ReadSettings::default() })?);
+    let conditions = LoadConditions { replace: options.replace, if_positions: options.if_positions.clone() };
     // Before anything is copied, which may be much.
-    let mut load = Load::new(&reader, options.replace, &mut branch).await?;
+    let mut load = Load::new(&reader, &conditions, &mut branch).await?;
     let bad_rows = Arc::new(match &options.bad_rows {
         BadRowPolicy::Stop => BadRows::stop(),
         BadRowPolicy::Skip(path) => BadRows::skip(path)?,
@@ -184,7 +189,7 @@ pub async fn load_until(
     };
     if !inputs.copies.is_empty() {
         // Meanwhile another load may have been faster.
-        load = Load::new(&reader, options.replace, &mut branch).await?;
+        load = Load::new(&reader, &conditions, &mut branch).await?;
     }
     let begin = tokio::select! {
         begin = load.begin(&mut branch) => Some(begin),

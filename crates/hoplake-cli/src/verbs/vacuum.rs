@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use hoplake::{Error, ErrorKind, Graph, Store, VacuumSettings, Vacuumed, WriterLease};
+use hoplake::{ChangeKind, Error, ErrorKind, Graph, Store, VacuumSettings, Vacuumed, WriterLease};
 use serde_json::{Value, json};
 
 use crate::{
@@ -22,7 +22,8 @@ your longest query.
 
 A writer that began from the newest version may still be at work; what it has written stays until it is --min-age old.
 Loads and compactions announce themselves, and are spared until they are taken for dead. Objects of feeds that the
-newest version does not name are removed when they are --min-age old and no load is at work.
+newest version does not name are removed when they are --min-age old and no load is at work; a feed that is about to
+commit then writes new ones.
 
 Example:
   hoplake vacuum s3://bucket/social --keep-versions 10 --keep-for 7days")]
@@ -77,24 +78,49 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         timeout_ms: Some(timeout_ms(args.timeout.saturating_sub(begun.elapsed()))),
     };
     let mut vacuumed = Graph::vacuum(&store, &settings).await.map_err(|error| explain(args, error))?;
-    // The state of a feed whose first copy is being loaded again is as old as the load.
-    if vacuumed.spared.is_empty() {
-        vacuum_feeds(&store, settings.written_before_unix_ms, &mut vacuumed).await?;
-    }
+    // A load may be a first copy of a feed, which takes hours.
+    let is_loading = vacuumed.spared.iter().any(|lease| lease.kind == ChangeKind::Load);
+    let cleared = match is_loading {
+        true => Ok(()),
+        false => {
+            let left = args.timeout.saturating_sub(begun.elapsed());
+            let clearing = vacuum_feeds(&store, settings.written_before_unix_ms, &mut vacuumed);
+            let cleared = tokio::time::timeout(left, clearing).await;
+            cleared.unwrap_or_else(|_| Err(not_done(args, RUN_AGAIN).into()))
+        }
+    };
     for lease in &vacuumed.spared {
         eprintln!("{} {} is at work since version {}", lease.kind.name(), lease.writer, lease.since);
     }
-    print_line(if args.json { as_json(&vacuumed).to_string() } else { as_text(&vacuumed) })
+    // Also before an error, as what was removed is gone.
+    print_line(if args.json { as_json(&vacuumed).to_string() } else { as_text(&vacuumed) })?;
+    cleared
 }
 
-/// Removes what feeds have written next to the graph, and no version names.
+/// What to do about a vacuum that was not done in time.
+const RUN_AGAIN: &str = "run it again to remove the rest, or raise --timeout";
+
+/// Removes what feeds have written next to the graph, and no version names. Adds it to what was removed, also if it fails or is broken off.
 #[cfg(feature = "feed")]
 async fn vacuum_feeds(store: &Store, written_before_unix_ms: i64, vacuumed: &mut Vacuumed) -> anyhow::Result<()> {
-    let removed = hoplake_feed::remove_orphans(store, written_before_unix_ms).await;
-    let removed = removed.map_err(super::feed::failed)?;
-    vacuumed.objects += removed.objects;
-    vacuumed.bytes += removed.bytes;
-    Ok(())
+    let mut counted = Counted { removed: hoplake_feed::RemovedObjects::default(), vacuumed };
+    let removed = hoplake_feed::remove_orphans(store, written_before_unix_ms, &mut counted.removed).await;
+    removed.map_err(super::feed::failed)
+}
+
+/// Objects of feeds that are counted with those of the graph at the end, whatever that is.
+#[cfg(feature = "feed")]
+struct Counted<'a> {
+    removed: hoplake_feed::RemovedObjects,
+    vacuumed: &'a mut Vacuumed,
+}
+
+#[cfg(feature = "feed")]
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.vacuumed.objects += self.removed.objects;
+        self.vacuumed.bytes += self.removed.bytes;
+    }
 }
 
 #[cfg(not(feature = "feed"))]
@@ -110,7 +136,7 @@ fn not_done(args: &Args, hint: &str) -> Failure {
 fn explain(args: &Args, error: Error) -> anyhow::Error {
     let url = &args.url;
     match error.kind() {
-        ErrorKind::Limit => not_done(args, "run it again to remove the rest, or raise --timeout").into(),
+        ErrorKind::Limit => not_done(args, RUN_AGAIN).into(),
         ErrorKind::Corrupt => {
             let hint = format!("hoplake verify {url} lists the damage, and the version that can be restored");
             Failure::of(&error, hint).into()

@@ -121,6 +121,57 @@ fn dead_letters_are_listed_applied_and_discarded() {
     gone.fails(2, "no dead letter for Note:3", "dead-letters list");
 }
 
+/// The objects of feeds in a folder.
+fn feed_objects(shell: &Shell, graph: &str) -> Vec<String> {
+    let folders = ["feeds", "dead-letters"].map(|kind| shell.path().join(graph).join(kind).join("hr"));
+    let entries = folders.iter().flat_map(|folder| std::fs::read_dir(folder).into_iter().flatten());
+    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_vacuum_and_a_clone_take_the_objects_of_a_feed_along() {
+    let server = MariaDbServer::start(&[]).unwrap();
+    server.sql("test", "CREATE TABLE note (id INT PRIMARY KEY, body TEXT); INSERT INTO note VALUES (1, '5')").unwrap();
+    let shell = Shell::empty();
+    let settings = format!("graph = 'graph'\n[source]\nname = 'hr'\nurl = '{}'\n", server.url("test"));
+    let entry = "name = 'note'\ntypes = { body = 'int64' }\nvertex = { label = 'Note' }\n";
+    shell.write("feed.toml", &format!("{settings}[[table]]\non_error = 'dead-letter'\n{entry}"));
+    shell.run(&["feed", "run", "feed.toml", "--once"]).ok();
+    server.sql("test", "INSERT INTO note VALUES (2, 'abc')").unwrap();
+    shell.run(&["feed", "run", "feed.toml", "--once"]).ok();
+    let objects = feed_objects(&shell, "graph");
+    assert_eq!(objects.len(), 2, "{objects:?}");
+    let version = || shell.run(&["feed", "status", "graph", "--json"]).ok().json()[0]["version"].clone();
+    let before = version();
+    shell.run(&["vacuum", "graph", "--min-age", "0s"]).ok();
+    assert_eq!(version(), before);
+    shell.write("graph/feeds/hr/left.state.jsonl.zst", "left");
+    shell.write("graph/dead-letters/hr/left.parquet", "left");
+    let vacuumed = shell.run(&["vacuum", "graph", "--min-age", "0s", "--json"]).ok().json().remove(0);
+    assert!(vacuumed["objects"].as_u64().unwrap() >= 2, "{vacuumed}");
+    assert_eq!(feed_objects(&shell, "graph"), objects);
+    let log = shell.run(&["log", "graph", "--limit", "1", "--json"]).ok().json().remove(0);
+    assert_eq!(log["message"], "vacuum of a feed", "{log}");
+
+    // A file is where a folder of the clone has to be.
+    shell.write("clone/dead-letters", "in the way");
+    let failed = shell.run(&["clone", "graph", "clone"]);
+    assert_eq!(failed.status, 5, "{}", failed.err);
+    shell.run(&["info", "clone"]).fails(3, "there is no graph at", "");
+    std::fs::remove_file(shell.path().join("clone").join("dead-letters")).unwrap();
+    shell.run(&["clone", "graph", "clone"]).ok();
+    assert_eq!(feed_objects(&shell, "clone"), objects);
+    shell.run(&["verify", "clone"]).ok();
+    shell.run(&["verify", "graph"]).ok();
+    // The feed goes on.
+    server.sql("test", "UPDATE note SET body = '7' WHERE id = 2").unwrap();
+    shell.run(&["feed", "run", "feed.toml", "--once"]).ok();
+    let retried = shell.run(&["feed", "dead-letters", "retry", "feed.toml", "--all"]).ok().out;
+    assert!(retried.contains("2 dead letters applied, 0 left"), "{retried}");
+}
+
 #[test]
 fn what_differs_from_the_tables_is_shown_and_repaired() {
     let server = MariaDbServer::start(&[]).unwrap();

@@ -19,7 +19,7 @@ mod group;
 mod logical;
 mod names;
 mod pending;
-mod positions;
+pub(crate) mod positions;
 mod properties;
 mod requests;
 mod resolve;

@@ -35,14 +35,8 @@ impl<'a> Positions<'a> {
         }
         for (source, expected) in &batch.if_positions {
             let found = self.positions.get(source.as_str()).copied();
-            if found != expected.as_deref() {
-                let text = |position: Option<&str>| position.map_or("nothing".into(), |it| format!("{it:?}"));
-                let found = text(found);
-                let expected = text(expected.as_deref());
-                return Condition::Fails(EngineError::Conflict(format!(
-                    "of source {source} the graph has {found}, and the batch goes on from {expected}: another writer \
-                     has applied it, or a part of it"
-                )));
+            if let Err(error) = expect("batch", source, found, expected.as_deref()) {
+                return Condition::Fails(error);
             }
         }
         Condition::Holds
@@ -57,6 +51,24 @@ impl<'a> Positions<'a> {
     pub(super) fn wait_for(&mut self, batch: &'a Batch) {
         self.waiting.extend(batch.source_positions.keys().map(String::as_str));
     }
+}
+
+/// Fails if a source has been read up to another position than a batch or a load goes on from.
+pub(crate) fn expect(
+    writing: &str,
+    source: &str,
+    found: Option<&str>,
+    expected: Option<&str>,
+) -> Result<(), EngineError> {
+    if found == expected {
+        return Ok(());
+    }
+    let text = |position: Option<&str>| position.map_or("nothing".into(), |it| format!("{it:?}"));
+    let found = text(found);
+    let expected = text(expected);
+    Err(EngineError::Conflict(format!(
+        "of source {source} the graph has {found}, and the {writing} goes on from {expected}: another writer has applied it, or a part of it"
+    )))
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ mod rejects;
 use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
 use async_trait::async_trait;
-use hoplake::{BadRowPolicy, Graph, LoadOptions, Operation, VertexOrder};
+use hoplake::{BadRowPolicy, ErrorKind, Graph, LoadOptions, Operation, VertexOrder};
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use self::files::CopyFiles;
@@ -56,8 +56,8 @@ pub struct Copied {
     pub load_ms: u64,
 }
 
-/// Copies all rows into a graph that is not there yet or has no labels; with `replace`, in the place of a copy that was not
-/// completed. `tables` are what they were before; `writer` is a name of the process for the position; `progress` hears of the rows.
+/// Copies all rows into a graph that is not there yet or has no labels; or, if that was at a position `before`, in the place of a copy that
+/// was not completed. `tables` are what they were before; `writer` is a name of the process for the position; `progress` hears of the rows.
 ///
 /// # Errors
 /// The source's, the graph's; [`Row`](crate::FeedErrorKind::Row) if a row cannot be a vertex or an edge.
@@ -65,7 +65,7 @@ pub async fn copy(
     ends: &Ends,
     mapping: &Arc<Mapping>,
     settings: &Settings,
-    replace: bool,
+    before: Option<&Position>,
     tables: BTreeMap<TableName, FollowedTable>,
     writer: &str,
     progress: &Arc<dyn Progress>,
@@ -97,7 +97,9 @@ pub async fn copy(
         memory_bytes: settings.copy.memory_bytes,
         temp_dir: Some(folder.path().to_owned()),
         bad_rows: if may_miss { BadRowPolicy::Skip(rejects.clone()) } else { BadRowPolicy::Stop },
-        replace,
+        replace: before.is_some(),
+        // Meanwhile another feed may have completed its copy, and gone on.
+        if_positions: BTreeMap::from([(settings.source.name.clone(), before.map(ToString::to_string))]),
         order: VertexOrder::Keys,
         message: format!("first copy of {}", settings.source.name),
         retry_seed: Some(fastrand::u64(..)),
@@ -105,7 +107,11 @@ pub async fn copy(
         ..LoadOptions::from_paths::<&str>([])
     };
     let loaded = hoplake::load_with(store.clone(), options, Arc::new(())).await;
-    let loaded = loaded.map_err(|error| rejects::explained(&files, error))?;
+    let loaded = loaded.map_err(|error| match error.kind() {
+        // There is a graph to go on from now, or there will be.
+        ErrorKind::Conflict => FeedError::unavailable(format!("the first copy is of no use: {error}")),
+        _ => rejects::explained(&files, error),
+    })?;
     let mut version = loaded.version;
     let mut position = position;
     if may_miss {
@@ -159,7 +165,11 @@ async fn complete(
         if is_last {
             commit.source_position(name, position.to_string());
         }
-        let committed = commit.commit().await?;
+        // What was written above, no position names then, and a vacuum may remove it.
+        let committed = commit.commit().await.map_err(|error| match error.kind() {
+            ErrorKind::Conflict => FeedError::unavailable(format!("the first copy is of no use: {error}")),
+            _ => error.into(),
+        })?;
         if is_last {
             return Ok((committed.version, position));
         }

@@ -10,6 +10,9 @@
 //! | another's foreign key that nothing declares, or to a hidden row | it waits | it waits |
 //! | a row of its own | as the two above | as the two above |
 //! | nobody's row: others wrote it | it goes | it moves |
+//!
+//! That is so if the log says that the database checked foreign keys. Where it does not, as PostgreSQL's never does of a row that leaves,
+//! no rule is followed, and an edge of another's foreign key waits: that row's own change, if there is one, says what becomes of it.
 
 use std::collections::BTreeMap;
 

@@ -144,12 +144,7 @@ impl Compile<'_> {
 
     fn entry(&self, entry: &TableEntry) -> Result<Entry, FeedError> {
         let of = self.of(entry)?;
-        let was = self.was.get(&of.table.name);
-        let is_gone = |column: &&String| {
-            of.table.column(column).is_none() && was.is_some_and(|was| was.entries.iter().any(|it| it.ignores(column)))
-        };
-        let ignored = entry.ignore.iter().filter(|column| !is_gone(column));
-        for column in ignored.chain(&entry.keep).chain(entry.rename.keys()).chain(entry.types.keys()) {
+        for column in entry.keep.iter().chain(entry.rename.keys()).chain(entry.types.keys()) {
             of.column(column)?;
         }
         let condition = self.condition(of)?;
@@ -159,6 +154,13 @@ impl Compile<'_> {
             // The settings were validated.
             (None, None) => return Err(of.invalid("it is neither a vertex nor an edge")),
         };
+        let was = self.was.get(&of.table.name);
+        let before = was.and_then(|was| was.entries.iter().find(|it| it.is_of(&item)));
+        // The log may still have rows with it.
+        let is_dropped = |name: &str| of.table.column(name).is_none() && before.is_some_and(|it| it.ignores(name));
+        for column in entry.ignore.iter().filter(|column| !is_dropped(column)) {
+            of.column(column)?;
+        }
         let mut properties = Vec::new();
         let mut not_carried = Vec::new();
         for column in &of.table.columns {
@@ -174,7 +176,11 @@ impl Compile<'_> {
                 return Err(of.invalid(format!("two columns become the property {}; rename one", property.property)));
             }
         }
-        let gone = was.map_or_else(Vec::new, |was| gone(was, of, &item));
+        // If the log has dropped it, too, there are no more rows with it, and a column of its name is another.
+        let is_left = |name: &Name| is_dropped(name) && was.is_some_and(|was| was.shape.has(name));
+        let is_named = |name: &Name| entry.ignore.iter().any(|column| *name == **column);
+        let before = before.into_iter().flat_map(MappedEntry::ignored);
+        let gone: Vec<_> = before.filter(|name| is_left(name) && !is_named(name)).cloned().collect();
         let ignored = entry.ignore.iter().map(Name::from).chain(gone.iter().cloned());
         let left_out = is_key.into_iter().chain(ignored).collect();
         let on_error = of.entry.on_error;
@@ -347,17 +353,6 @@ impl Compile<'_> {
         }
         Ok(())
     }
-}
-
-/// Columns that an entry ignored and no longer names, and that the table no longer has: the log may still have rows with them.
-fn gone(was: &FollowedTable, of: Of<'_>, item: &Item) -> Vec<Name> {
-    let is_same = |it: &&MappedEntry| it.is_of(item);
-    let Some(before) = was.entries.iter().find(is_same) else { return Vec::new() };
-    let is_gone = |name: &&Name| {
-        let is_named = of.entry.ignore.iter().any(|column| **name == *column);
-        !is_named && was.shape.has(name) && of.table.column(name).is_none()
-    };
-    before.ignored().filter(is_gone).cloned().collect()
 }
 
 /// Whether values of a column are always in the log.

@@ -257,6 +257,29 @@ impl Mapping {
         followed
     }
 
+    /// The columns of tables that each entry about their rows ignores, and that no key or condition needs.
+    pub(crate) fn ignored(&self) -> BTreeMap<TableName, BTreeSet<Name>> {
+        let carried = self.followed();
+        let mut ignored: BTreeMap<TableName, BTreeSet<Name>> = BTreeMap::new();
+        for (table, carried) in carried {
+            let all: BTreeSet<_> = self.entries_of(&table).flat_map(|(_, entry)| &entry.left_out).cloned().collect();
+            let is_left_out = |column: &Name| self.entries_of(&table).all(|(_, entry)| !entry.takes(column));
+            let columns = all.into_iter().filter(|column| !carried.contains(column) && is_left_out(column)).collect();
+            ignored.insert(table, columns);
+        }
+        ignored
+    }
+
+    /// The same without ignored columns that it does not name and that their tables do not have any more.
+    #[must_use]
+    pub(crate) fn without_dropped(mut self, has: impl Fn(&TableName, &str) -> bool) -> Self {
+        for Entry { table, left_out, gone, .. } in &mut self.entries {
+            let dropped: Vec<_> = gone.extract_if(.., |column| !has(table, column)).collect();
+            left_out.retain(|column| !dropped.contains(column));
+        }
+        self
+    }
+
     /// The foreign keys whose rows the database finds by a collation, and the graph by the same text.
     pub fn compared_keys(&self) -> Vec<ComparedKey> {
         let of_entry = |entry: &Entry, columns: &KeyMap, label: &str, compared_by: &Option<Name>| {

@@ -154,13 +154,24 @@ pub async fn reconcile_on(
 ) -> Result<Reconciled, FeedError> {
     let begun = Instant::now();
     // The graph before the snapshot: so it is not ahead of it.
-    let (source, applying) = feed::continued(ends, settings).await?;
+    let (source, mut applying) = feed::checked_applying(ends, settings).await?;
     let mapping = applying.mapping.clone();
     let named = options.tables.iter().map(|name| TableName::parse(name, source.default_schema()));
     let scope = Scope::new(&mapping, &named.collect::<Vec<_>>())?;
+    let mut stretch = loop {
+        let before = applying.position.of_source.clone();
+        match Stretch::begin(&*source, &before, applying.following(settings)).await {
+            // A feed may have committed meanwhile, and confirmed to the source that it no longer needs what was before.
+            Err(error) if error.kind() == FeedErrorKind::Purged => {
+                applying.adopt().await?;
+                if applying.position.of_source == before {
+                    return Err(error);
+                }
+            }
+            begun => break begun?,
+        }
+    };
     let snapshot = source.snapshot(Purpose::Compare).await?;
-    let following = applying.following(settings);
-    let mut stretch = Stretch::begin(&*source, &applying.position.of_source, following).await?;
     stretch.up_to(&*source, snapshot.position()).await?;
     let view = View::new(applying, &stretch.transactions).await?;
     let folder = Scratch::new(settings)?;
@@ -217,7 +228,7 @@ pub(crate) async fn resnapshot(
     // What a mapping of before made of rows is no longer a row of any.
     scope.extend(&before);
     // Before the rows, so that the position does not go back. The comparison itself finds which edges wait.
-    let view = View::at_its_position(feed::forgetting(&ends.store, settings, mapping.clone()).await?);
+    let view = View::at_its_position(feed::applying_without_state(&ends.store, settings, mapping.clone()).await?);
     let snapshot = ends.source.snapshot(Purpose::Renew).await?;
     let position = snapshot.position().to_owned();
     let folder = Scratch::new(settings)?;
@@ -226,10 +237,10 @@ pub(crate) async fn resnapshot(
     let parts = comparing.compare(folder.path()).await?;
     let mut reconciled = comparing.reconciled.clone();
     let letters = comparing.letters.take().unwrap_or_default().all;
-    let applying = feed::forgetting(&ends.store, settings, mapping.clone()).await?;
+    let applying = feed::applying_without_state(&ends.store, settings, mapping.clone()).await?;
     let compared = &comparing.view.applying.position;
     // What has come since is not in the rows, and would stay in the graph.
-    if applying.position != *compared {
+    if !applying.position.is_but_for_writer(compared) {
         let why = format!("the graph has moved from {compared} to {} while all rows were compared", applying.position);
         return Err(
             FeedError::new(FeedErrorKind::Conflict, why).hint("let one feed run for each source, and begin again")

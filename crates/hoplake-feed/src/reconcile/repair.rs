@@ -12,6 +12,7 @@ use crate::{
     lookups::look_up,
     reading::Pauses,
     source::Source,
+    state::State,
 };
 
 /// Corrections of a commit while a feed may run: short enough to fit between two of the feed's.
@@ -185,7 +186,13 @@ impl<'a> Repair<'a> {
                 reconciled.repaired_in = Some(version);
                 Ok(true)
             }
-            Outcome::Remembers => Ok(false),
+            Outcome::Remembers => {
+                // What is remembered is not taken over; as at the beginning.
+                if let Mode::UpTo { .. } = self.mode {
+                    self.applying.state = State::default();
+                }
+                Ok(false)
+            }
             Outcome::Refused(error, _) => Err(error.into()),
         }
     }

@@ -161,6 +161,8 @@ pub struct Following {
     pub tables: BTreeMap<TableName, BTreeSet<Name>>,
     /// What they were at the position where the stream begins, as far as that is known.
     pub shapes: BTreeMap<TableName, TableShape>,
+    /// Their columns that the mapping ignores: they are never carried, also if they are dropped and added again.
+    pub ignored: BTreeMap<TableName, BTreeSet<Name>>,
     /// Row changes in memory may take this many bytes, of one transaction or of all that a log has not ended.
     pub transaction_bytes_max: u64,
     /// Where a database's transaction goes that is larger than a part of it; without, it is an error.
@@ -177,16 +179,47 @@ pub struct Following {
 }
 
 impl Following {
-    /// Notes columns that are null in all rows of a table, and returns what the table is by now.
+    /// The same where the mapping ignores these columns.
+    #[must_use]
+    pub(crate) fn ignoring(mut self, ignored: BTreeMap<TableName, BTreeSet<Name>>) -> Self {
+        for (table, columns) in &ignored {
+            if let Some(carried) = self.tables.get_mut(table) {
+                carried.retain(|column| !columns.contains(column));
+            }
+        }
+        self.ignored = ignored;
+        self
+    }
+
+    /// Carries new columns of a table, unless the mapping ignores them.
+    pub(crate) fn carry(&mut self, table: &TableName, new: Vec<Name>) {
+        let ignored = self.ignored.get(table);
+        let is_ignored = |column: &Name| ignored.is_some_and(|ignored| ignored.contains(column));
+        let carried = self.tables.entry(table.clone()).or_default();
+        carried.extend(new.into_iter().filter(|column| !is_ignored(column)));
+    }
+
+    /// Notes columns that are null in all rows of a table, or that the mapping ignores, and returns what the table is by now.
     pub(crate) fn add_columns(&mut self, table: &TableName, names: &[Name]) -> TableShape {
-        self.tables.entry(table.clone()).or_default().extend(names.iter().cloned());
+        let carried = self.tables.entry(table.clone()).or_default();
+        // One that is not carried was dropped before: the new one may have another type.
+        let was_dropped: Vec<_> = names.iter().filter(|name| !carried.contains(*name)).cloned().collect();
+        self.carry(table, names.to_vec());
         let shape = self.shapes.entry(table.clone()).or_default();
         // Of a table of which nothing is known, nothing is known with them, either.
         if !shape.columns.is_empty() {
-            let is_new = |name: &&Name| !shape.columns.iter().any(|it| it.name == **name);
-            let new: Vec<_> = names.iter().filter(is_new).cloned().map(ColumnShape::named).collect();
+            shape.columns.retain(|column| !was_dropped.contains(&column.name));
+            let new: Vec<_> = names.iter().filter(|name| !shape.has(name)).cloned().map(ColumnShape::named).collect();
             shape.columns.extend(new);
         }
+        shape.clone()
+    }
+
+    /// Notes that ignored columns of a table were dropped, and returns what the table is by now.
+    #[cfg(feature = "mariadb")]
+    pub(crate) fn drop_ignored(&mut self, table: &TableName, names: &[Name]) -> TableShape {
+        let shape = self.shapes.entry(table.clone()).or_default();
+        shape.columns.retain(|column| !names.contains(&column.name));
         shape.clone()
     }
 
@@ -199,10 +232,8 @@ impl Following {
     /// Takes over what a transaction says of tables.
     pub(crate) fn pass(&mut self, transaction: &Transaction) {
         for (table, shape) in &transaction.tables {
-            self.tables
-                .entry(table.clone())
-                .or_default()
-                .extend(self.shapes.get(table).map_or_else(Vec::new, |was| was.new_in(shape)));
+            let new = self.shapes.get(table).map_or_else(Vec::new, |was| was.new_in(shape));
+            self.carry(table, new);
             self.shapes.insert(table.clone(), shape.clone());
         }
         // It was accepted once.

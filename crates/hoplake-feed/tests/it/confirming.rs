@@ -10,9 +10,10 @@ use std::{
 
 use async_trait::async_trait;
 use hoplake::{Graph, OpenSettings, Store};
-use hoplake_feed::{Ends, Event, Feed, Progress, RunOptions, Settings, source};
+use hoplake_feed::{Cause, Ends, Event, Feed, Progress, RunOptions, Settings, source};
 use hoplake_testkit::{Alteration, AlteredStore, PostgresServer};
 use object_store::{ObjectStore, PutOptions, PutPayload, PutResult, memory::InMemory, path::Path};
+use tokio::sync::oneshot;
 
 use crate::{model::Model, postgres::number};
 
@@ -37,10 +38,35 @@ impl Alteration for Refusing {
     }
 }
 
+/// A store that takes commits, and for some time does not answer them.
+#[derive(Debug)]
+struct Silent {
+    below: Arc<InMemory>,
+    is_silent: Arc<AtomicBool>,
+}
+
+#[async_trait]
+impl Alteration for Silent {
+    fn below(&self) -> &dyn ObjectStore {
+        &self.below
+    }
+
+    async fn put(&self, path: &Path, payload: PutPayload, options: PutOptions) -> object_store::Result<PutResult> {
+        let result = self.below.put_opts(path, payload, options).await;
+        if self.is_silent.load(Ordering::SeqCst) && path.as_ref().contains("manifest") {
+            std::future::pending::<()>().await;
+        }
+        result
+    }
+}
+
 #[derive(Debug, Default)]
 struct Counted {
     rows: AtomicU64,
     connections: AtomicU64,
+    /// How often the feed began to follow, and how often it waited for the database.
+    begins: AtomicU64,
+    waits: AtomicU64,
 }
 
 impl Progress for Counted {
@@ -48,6 +74,8 @@ impl Progress for Counted {
         match event {
             Event::Read { rows, .. } => drop(self.rows.fetch_add(*rows, Ordering::SeqCst)),
             Event::Connected => drop(self.connections.fetch_add(1, Ordering::SeqCst)),
+            Event::Following(_) => drop(self.begins.fetch_add(1, Ordering::SeqCst)),
+            Event::Retried { cause: Cause::Source, .. } => drop(self.waits.fetch_add(1, Ordering::SeqCst)),
             _ => {}
         }
     }
@@ -136,4 +164,123 @@ async fn no_step_of_a_feed_confirms_more_than_the_graph_has() {
     feed.run(std::future::pending()).await.unwrap();
     assert_eq!(Model::of_graph(feed.graph()).await.vertices.len(), 15);
     check("started again").await;
+}
+
+/// A table of PostgreSQL, and a graph that feeds make of it.
+struct Notes {
+    server: PostgresServer,
+    settings: Settings,
+    below: Arc<InMemory>,
+}
+
+impl Notes {
+    fn start() -> Self {
+        let server = PostgresServer::start(&[]).unwrap();
+        server
+            .sql("test", "CREATE TABLE note (id int PRIMARY KEY); CREATE PUBLICATION hoplake_notes FOR TABLE note")
+            .unwrap();
+        let url = server.url("test");
+        let text = format!(
+            "graph = 'memory://notes'\n[source]\nname = 'notes'\nurl = '{url}'\n[stream]\nlinger_ms = 5\n\
+             [[table]]\nname = 'note'\nvertex = {{ label = 'Note' }}\n"
+        );
+        Self { server, settings: Settings::parse(&text).unwrap(), below: Arc::default() }
+    }
+
+    async fn feed(&self, inner: Arc<dyn ObjectStore>, progress: Arc<dyn Progress>) -> Feed {
+        let store = Store::new(inner, Path::default(), "memory://notes");
+        let ends = Ends { source: source::open(&self.settings).unwrap(), store };
+        Feed::open_on(ends, self.settings.clone(), RunOptions::default(), progress).await.unwrap()
+    }
+
+    fn insert(&self, ids: std::ops::Range<u32>) {
+        for id in ids {
+            self.server.sql("test", &format!("INSERT INTO note VALUES ({id})")).unwrap();
+        }
+    }
+
+    async fn graph(&self) -> Graph {
+        let store = Store::new(self.below.clone(), Path::default(), "memory://notes");
+        Graph::open_with(store, &OpenSettings::default()).await.unwrap()
+    }
+
+    async fn has(&self, notes: usize) -> bool {
+        Model::of_graph(&self.graph().await).await.vertices.len() == notes
+    }
+
+    /// Up to where the graph has followed.
+    async fn position(&self) -> u64 {
+        let graph = self.graph().await;
+        number(graph.source_position("notes").unwrap().split(' ').next().unwrap())
+    }
+
+    /// Up to where the server may throw its log away.
+    fn confirmed(&self) -> u64 {
+        number(&self.server.sql("test", "SELECT confirmed_flush_lsn FROM pg_replication_slots").unwrap())
+    }
+}
+
+/// A deployment starts the new process before it ends the old one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_feed_that_starts_while_another_runs_goes_on_when_that_ends() {
+    let notes = Notes::start();
+    let mut old = notes.feed(notes.below.clone(), Arc::new(())).await;
+    let (stop, stopped) = oneshot::channel::<()>();
+    let old = tokio::spawn(async move { old.run(async { drop(stopped.await) }).await });
+    notes.insert(0..3);
+    until("the old feed follows", async || notes.has(3).await).await;
+    let counted = Arc::new(Counted::default());
+    let mut new = notes.feed(notes.below.clone(), counted.clone()).await;
+    let (stop_new, stopped) = oneshot::channel::<()>();
+    let new = tokio::spawn(async move { new.run(async { drop(stopped.await) }).await });
+    let mut inserted = 3;
+    // However often the old one commits meanwhile.
+    for begins in 1..=3 {
+        until("the new feed waits for the slot", async || {
+            assert!(!new.is_finished(), "the new feed has ended when it had begun {begins} times");
+            counted.begins.load(Ordering::SeqCst) >= begins && counted.waits.load(Ordering::SeqCst) >= begins
+        })
+        .await;
+        notes.insert(inserted..inserted + 3);
+        inserted += 3;
+        until("the old feed confirms", async || {
+            notes.has(inserted as usize).await && notes.confirmed() >= notes.position().await
+        })
+        .await;
+    }
+    stop.send(()).unwrap();
+    old.await.unwrap().unwrap();
+    notes.insert(inserted..inserted + 3);
+    until("the new feed follows", async || {
+        assert!(!new.is_finished(), "the new feed has ended");
+        notes.has(inserted as usize + 3).await
+    })
+    .await;
+    stop_new.send(()).unwrap();
+    new.await.unwrap().unwrap();
+}
+
+/// Otherwise the server keeps its log until the next change of a table.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_feed_confirms_the_commit_of_another_that_it_goes_on_from() {
+    let notes = Notes::start();
+    let is_silent = Arc::new(AtomicBool::new(false));
+    let silent = AlteredStore(Silent { below: notes.below.clone(), is_silent: is_silent.clone() });
+    let mut killed = notes.feed(Arc::new(silent), Arc::new(())).await;
+    let mut next = notes.feed(notes.below.clone(), Arc::new(())).await;
+    is_silent.store(true, Ordering::SeqCst);
+    let running = tokio::spawn(async move { killed.run(std::future::pending()).await });
+    notes.insert(0..1);
+    until("the commit is in the graph", async || notes.has(1).await).await;
+    running.abort();
+    let _ = running.await;
+    let position = notes.position().await;
+    assert!(notes.confirmed() < position, "who does not know of its commit does not confirm it");
+    let running = tokio::spawn(async move { next.run(std::future::pending()).await });
+    until("the next feed confirms", async || {
+        assert!(!running.is_finished(), "the next feed has ended");
+        notes.confirmed() >= position
+    })
+    .await;
+    running.abort();
 }

@@ -391,13 +391,20 @@ async fn partitions_that_come_with_rows_or_go_with_them_stop_a_feed() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tables_that_are_not_logged_for_some_time_stop_a_feed() {
     let folder = tempfile::tempdir().unwrap();
-    let server = PostgresServer::start(&["fsync=off", "max_replication_slots=40"]).unwrap();
+    let server = PostgresServer::start(&["fsync=off", "max_replication_slots=80"]).unwrap();
     let schema = concat!(plain!(), "CREATE PUBLICATION hoplake_p FOR TABLES IN SCHEMA public");
     let all = concat!(plain!(), "CREATE PUBLICATION hoplake_p FOR ALL TABLES");
-    let parts = concat!(partitioned!(), "CREATE PUBLICATION hoplake_p FOR TABLE t WITH (publish_via_partition_root)");
+    let parts = concat!(
+        partitioned!(),
+        "CREATE TABLE t_empty PARTITION OF t FOR VALUES FROM (900) TO (999);
+         CREATE PUBLICATION hoplake_p FOR TABLE t WITH (publish_via_partition_root)"
+    );
     let row = "INSERT INTO t VALUES (50, 5, 'new');";
     let meanwhile = |off: &str, on: &str| format!("{off}; {row} {on}");
-    let unlogged = meanwhile("ALTER TABLE t SET UNLOGGED", "ALTER TABLE t SET LOGGED");
+    let unlogged_and = |meanwhile: &str, later: &str| {
+        format!("ALTER TABLE t SET UNLOGGED; {meanwhile}; ALTER TABLE t SET LOGGED; {later}")
+    };
+    let unlogged = unlogged_and(row, "");
     let later = "UPDATE t SET note = 'later' WHERE id = 1; INSERT INTO t VALUES (51, 5, 'later');";
     for (number, (before, statements, stops)) in [
         (
@@ -413,7 +420,7 @@ async fn tables_that_are_not_logged_for_some_time_stop_a_feed() {
             "CREATE SCHEMA s; ALTER TABLE t SET SCHEMA s; INSERT INTO s.t VALUES (50, 5, 'new'); \
              ALTER TABLE s.t SET SCHEMA public"
                 .to_owned(),
-            Some("publication was changed"),
+            Some("in another schema"),
         ),
         // The server cannot read its own log of that time.
         (
@@ -435,6 +442,36 @@ async fn tables_that_are_not_logged_for_some_time_stop_a_feed() {
                 .to_owned(),
             Some("unlogged"),
         ),
+        // No row is left that shows it.
+        (all, unlogged_and("DELETE FROM t", ""), Some("unlogged")),
+        (all, unlogged_and(row, "UPDATE t SET k = k + 1"), Some("unlogged")),
+        (all, unlogged_and(row, "GRANT SELECT ON t TO public"), Some("unlogged")),
+        (parts, "TRUNCATE t_low".to_owned(), Some("TRUNCATE of a single partition")),
+        (parts, "TRUNCATE t; TRUNCATE t_rest".to_owned(), Some("TRUNCATE of a single partition")),
+        (parts, "TRUNCATE t_low; VACUUM ANALYZE t_low; INSERT INTO t VALUES (50, 1, 'new')".to_owned(), Some("single partition")),
+        (parts, "TRUNCATE t".to_owned(), None),
+        (parts, "BEGIN; TRUNCATE t; INSERT INTO t VALUES (50, 1, 'new'); COMMIT; GRANT SELECT ON t_low TO public".to_owned(), None),
+        (parts, "TRUNCATE t; INSERT INTO t VALUES (50, 1, 'new'); TRUNCATE t; INSERT INTO t VALUES (52, 4, 'new')".to_owned(), None),
+        // Also of one without rows.
+        (parts, "VACUUM FULL; CLUSTER t_low USING t_low_pkey".to_owned(), None),
+        (parts, "CREATE TABLE t_2 PARTITION OF t FOR VALUES FROM (200) TO (300); ALTER TABLE t_2 OWNER TO feed; \
+             GRANT SELECT ON t_2 TO public; INSERT INTO t VALUES (53, 253, 'new'); VACUUM FULL t_2".to_owned(), None),
+        (
+            parts,
+            "CREATE UNLOGGED TABLE t_2 PARTITION OF t FOR VALUES FROM (200) TO (300); INSERT INTO t VALUES (50, 250, 'new'); \
+             ALTER TABLE t_2 SET LOGGED"
+                .to_owned(),
+            Some("unlogged"),
+        ),
+        (
+            parts,
+            "BEGIN; CREATE TABLE own (LIKE t INCLUDING ALL); INSERT INTO own VALUES (50, 250, 'new'); \
+             ALTER TABLE t ATTACH PARTITION own FOR VALUES FROM (200) TO (300); COMMIT"
+                .to_owned(),
+            Some("was attached"),
+        ),
+        (schema, "ALTER TABLE t OWNER TO feed".to_owned(), None),
+        (all, format!("BEGIN; TRUNCATE t; {row} COMMIT; BEGIN; UPDATE t SET k = 9; ROLLBACK"), None),
         (parts, "VACUUM FULL t; INSERT INTO t VALUES (50, 7, 'new')".to_owned(), None),
         (all, "VACUUM FULL t".to_owned(), None),
         (all, "TRUNCATE t".to_owned(), None),
@@ -490,4 +527,31 @@ async fn tables_that_are_not_logged_for_some_time_stop_a_feed() {
             (ran, stops) => panic!("{statements}: {:?} and not {stops:?}", ran.err()),
         }
     }
+}
+
+/// Also after a stop was accepted.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rows_of_a_table_that_has_another_name_now_are_not_those_of_its_successor() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = PostgresServer::start(&["fsync=off"]).unwrap();
+    server.sql("test", concat!(plain!(), "CREATE PUBLICATION hoplake_p FOR ALL TABLES")).unwrap();
+    let settings = settings(&server, "test", &folder.path().join("graph"), TABLE);
+    drop(caught_up(&settings).await);
+    let successor =
+        "ALTER TABLE t RENAME TO t_old; CREATE TABLE t (LIKE t_old INCLUDING ALL); INSERT INTO t SELECT * FROM t_old";
+    server.sql("test", successor).unwrap();
+    server.sql("test", "INSERT INTO t_old VALUES (60, 6, 'of the old one')").unwrap();
+    let once = RunOptions { once: true, ..RunOptions::default() };
+    let mut position = None;
+    for _ in 0..3 {
+        let options = RunOptions { accepted: position.take(), ..once.clone() };
+        match following::once(&settings, options).await {
+            Ok(_) => break,
+            Err(error) => position = Some(error.stop_note().expect("a stop").position.clone()),
+        }
+    }
+    assert_eq!(position, None, "stops although it was accepted");
+    server.sql("test", "INSERT INTO t_old VALUES (61, 6, 'later'); INSERT INTO t VALUES (62, 6, 'new')").unwrap();
+    following::once(&settings, once).await.unwrap();
+    assert_equal(&server, "test", &settings, ROWS, "the successor").await;
 }

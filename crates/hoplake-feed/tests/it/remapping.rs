@@ -1,8 +1,10 @@
 //! A mapping that changes after the copy: the rows that were copied would be other ones by it, so the feed stops until somebody decides.
 
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
-use hoplake_feed::{FeedError, ReconcileOptions, RunOptions, Selection, Settings, check, discard, reconcile, retry};
+use hoplake_feed::{
+    Feed, FeedError, ReconcileOptions, RunOptions, Selection, Settings, check, discard, reconcile, retry,
+};
 use hoplake_testkit::MariaDbServer;
 
 use crate::following::{caught_up, content, once, settings_of};
@@ -173,6 +175,144 @@ async fn a_column_that_was_ignored_may_be_gone() {
     }
     assert!(!content(&named).await.vertices["T:4"].contains_key("c"));
     assert_eq!(content(&unnamed).await.vertices["T:4"]["c"], "7");
+}
+
+/// When a feed reads what happens to a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reads {
+    /// It was opened before, and reads it as one log.
+    Running,
+    /// It begins again after each statement.
+    Restarted,
+    /// It begins when all has happened.
+    Later,
+}
+
+/// Whatever becomes of a column that is ignored: its values are not in the graph.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_column_that_is_ignored_may_come_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = MariaDbServer::start(&[]).unwrap();
+    let sql = |statements: &str| server.sql("test", statements).unwrap();
+    let sequences: [&[&str]; 5] = [
+        &["ALTER TABLE t DROP COLUMN c", "ALTER TABLE t ADD COLUMN c INT", "ALTER TABLE t DROP COLUMN c"],
+        &[
+            "ALTER TABLE t DROP COLUMN c",
+            "INSERT INTO t VALUES (2, 20)",
+            "ALTER TABLE t ADD COLUMN c INT",
+            "INSERT INTO t VALUES (3, 30, 7)",
+            "ALTER TABLE t DROP COLUMN c",
+            "INSERT INTO t VALUES (4, 40)",
+        ],
+        &[
+            "ALTER TABLE t DROP COLUMN c",
+            "ALTER TABLE t ADD COLUMN c INT DEFAULT 7",
+            "INSERT INTO t (id, a) VALUES (2, 20)",
+        ],
+        &[
+            "ALTER TABLE t DROP COLUMN c, ADD COLUMN b INT",
+            "ALTER TABLE t ADD COLUMN c INT",
+            "INSERT INTO t VALUES (2, 20, 21, 22)",
+        ],
+        // What is not ignored stops the feed as ever.
+        &["ALTER TABLE t DROP COLUMN c", "ALTER TABLE t ADD COLUMN c INT, DROP COLUMN a"],
+    ];
+    for (number, sequence) in sequences.iter().enumerate() {
+        for reads in [Reads::Running, Reads::Restarted, Reads::Later] {
+            let what = format!("{number}, {reads:?}");
+            sql("CREATE OR REPLACE TABLE t (id INT PRIMARY KEY, a INT, c UUID); INSERT INTO t VALUES (1, 10, UUID())");
+            let of = |graph: &str, ignored: &str| {
+                let entry = format!("[[table]]\nname = 't'\nignore = [{ignored}]\nvertex = {{ label = 'T' }}\n");
+                settings(&server, &folder.path().join(format!("{number}{reads:?}{graph}")), &entry)
+            };
+            let followed = of("", "'c'");
+            caught_up(&followed).await;
+            let options = RunOptions { once: true, ..RunOptions::default() };
+            let mut feed = Feed::open(followed.clone(), options, Arc::new(())).await.unwrap();
+            let mut ended = Ok(());
+            for statement in *sequence {
+                sql(statement);
+                if reads == Reads::Restarted {
+                    ended = ended.and(once(&followed, RunOptions::default()).await.map(drop));
+                }
+            }
+            match reads {
+                Reads::Running => ended = feed.run(std::future::pending()).await,
+                Reads::Later => ended = once(&followed, RunOptions::default()).await.map(drop),
+                Reads::Restarted => {}
+            }
+            if number == 4 {
+                // The mapping itself no longer fits for a feed that begins then.
+                assert!(ended.is_err(), "{what}: the feed goes on");
+                continue;
+            }
+            ended.unwrap_or_else(|error| panic!("{what}: {error}"));
+            let has_c = !sql("SHOW COLUMNS FROM t LIKE 'c'").is_empty();
+            let fresh = of("fresh", if has_c { "'c'" } else { "" });
+            caught_up(&fresh).await;
+            let (found, expected) = (content(&followed).await, content(&fresh).await);
+            assert!(found == expected, "{what}: graph | tables\n{}", found.difference(&expected));
+            once(&followed, RunOptions::default()).await.unwrap_or_else(|error| panic!("{what}, again: {error}"));
+        }
+    }
+}
+
+/// One that `ignore` no longer names is a new column if it returns after the drop.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_column_that_was_ignored_may_come_back_as_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = MariaDbServer::start(&[]).unwrap();
+    let sql = |statements: &str| server.sql("test", statements).unwrap();
+    for reads in [Reads::Running, Reads::Restarted, Reads::Later] {
+        sql("CREATE OR REPLACE TABLE t (id INT PRIMARY KEY, a INT, c UUID); INSERT INTO t VALUES (1, 10, UUID())");
+        let of = |graph: &str, ignored: &str| {
+            let entry = format!("[[table]]\nname = 't'\nignore = [{ignored}]\nvertex = {{ label = 'T' }}\n");
+            settings(&server, &folder.path().join(format!("{reads:?}{graph}")), &entry)
+        };
+        let (named, shortened) = (of("", "'c'"), of("", ""));
+        caught_up(&named).await;
+        sql("INSERT INTO t VALUES (2, 20, UUID()); ALTER TABLE t DROP COLUMN c");
+        if reads == Reads::Later {
+            caught_up(&named).await;
+        }
+        // Opened while the drop is in the log, or in the graph.
+        let options = RunOptions { once: true, ..RunOptions::default() };
+        let mut feed = Feed::open(shortened.clone(), options, Arc::new(())).await.unwrap();
+        if reads == Reads::Restarted {
+            feed.run(std::future::pending()).await.unwrap();
+            feed = Feed::open(shortened.clone(), RunOptions { once: true, ..RunOptions::default() }, Arc::new(()))
+                .await
+                .unwrap();
+        }
+        sql("ALTER TABLE t ADD COLUMN c BINARY(16); INSERT INTO t VALUES (3, 30, UNHEX(REPEAT('ab', 16)))");
+        feed.run(std::future::pending()).await.unwrap_or_else(|error| panic!("{reads:?}: {error}"));
+        sql("INSERT INTO t VALUES (4, 40, UNHEX(REPEAT('cd', 16)))");
+        caught_up(&shortened).await;
+        let fresh = of("fresh", "");
+        caught_up(&fresh).await;
+        let (found, expected) = (content(&shortened).await, content(&fresh).await);
+        assert!(found == expected, "{reads:?}: graph | tables\n{}", found.difference(&expected));
+        // It is carried by now.
+        sql("ALTER TABLE t DROP COLUMN c");
+        let error = once(&shortened, RunOptions::default()).await.err().expect("the feed stops").to_string();
+        assert!(error.contains("column c is dropped"), "{reads:?}: {error}");
+    }
+}
+
+/// Without an answer of the graph's store nothing is known of columns that are gone.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_check_passes_on_that_the_store_is_away() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = MariaDbServer::start(&[]).unwrap();
+    server.sql("test", "CREATE TABLE t (id INT PRIMARY KEY, a INT)").unwrap();
+    let of =
+        |graph: &Path| settings(&server, graph, "[[table]]\nname = 't'\nignore = ['c']\nvertex = { label = 'T' }\n");
+    let absent = check(&of(&folder.path().join("graph"))).await.err().expect("the column is not there");
+    assert!(absent.to_string().contains("there is no column c"), "{absent}");
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let error = check(&of(&file.join("graph"))).await.err().expect("the store is not there");
+    assert!(!error.to_string().contains("there is no column c"), "{error}");
 }
 
 /// What a feed does not go on over, nothing else does that applies rows.

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use hoplake::{Batch, Graph, Key, Operation, Properties, Value, VertexRef};
 use hoplake_feed::{
     Applied, Element, Event, Feed, FeedError, FeedErrorKind, Position, Progress, ReconcileOptions, Reconciled,
-    RunOptions, Selection, discard_on, followed::StopNote, reconcile_on, retry_on,
+    RemovedObjects, RunOptions, Selection, discard_on, followed::StopNote, reconcile_on, remove_orphans, retry_on,
 };
 use tokio::time::{Duration, sleep};
 
@@ -15,8 +15,9 @@ use super::{
 };
 use crate::{
     machine::Machine,
-    process::open,
-    world::{Concern, World},
+    process::{open, store_of},
+    run::vacuum_once,
+    world::{Concern, EPOCH_UNIX_MS, World},
 };
 
 /// What a feed says it has done is held against the store.
@@ -166,6 +167,18 @@ pub async fn purge(feeding: Arc<Feeding>) {
         world.log(|| format!("the log before {position} is purged"));
         feeding.database.purge(position);
     }
+}
+
+/// Lets versions go, and removes what feeds have left: what is written at this moment, or only what is older.
+pub async fn vacuum_all_once(feeding: Arc<Feeding>, machine: Arc<Machine>) {
+    let world = &feeding.world;
+    vacuum_once(world.clone(), machine.clone()).await;
+    let min_age_ms = [0, 0, 1_000, 60_000][world.random(Concern::Feed).below(4) as usize];
+    // By the store's clock. What is written at this moment has no age.
+    let now_ms = EPOCH_UNIX_MS as i64 + world.now().as_millis() as i64;
+    let mut removed = RemovedObjects::default();
+    let done = remove_orphans(&store_of(world, &machine), now_ms + 1 - min_age_ms, &mut removed).await;
+    world.log(|| format!("vacuum of feeds, {min_age_ms} ms: {}, {removed:?}", summary(&done)));
 }
 
 /// Applies dead letters, or gives them up.

@@ -42,7 +42,7 @@ use crate::{
     drawing::drawing,
     machine::Machine,
     process::{open, store_of},
-    run::{compact_once, now_and_then, vacuum_once},
+    run::{compact_once, now_and_then},
     world::{Concern, World},
 };
 
@@ -148,11 +148,12 @@ pub(crate) async fn live(world: &Arc<World>) {
     if purges {
         actors.spawn(drawing(actors::purge(feeding.clone())));
     }
-    if vacuums {
-        actors.spawn(drawing(now_and_then(world.clone(), "vacuum", 20_000, vacuum_once)));
-    }
     actors.spawn(drawing(now_and_then(world.clone(), "compaction", 20_000, compact_once)));
     let of_feeding = |is_there: bool| is_there.then(|| feeding.clone());
+    if let Some(feeding) = of_feeding(vacuums) {
+        let step = move |_, machine| actors::vacuum_all_once(feeding.clone(), machine);
+        actors.spawn(drawing(now_and_then(world.clone(), "vacuum", 20_000, step)));
+    }
     if let Some(feeding) = of_feeding(damages) {
         let step = move |_, machine| actors::damage_once(feeding.clone(), machine);
         actors.spawn(drawing(now_and_then(world.clone(), "vandal", 30_000, step)));

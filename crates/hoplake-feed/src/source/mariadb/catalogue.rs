@@ -52,45 +52,56 @@ pub(super) async fn check(conn: &mut Conn) -> Result<(), FeedError> {
     Ok(())
 }
 
+/// What the catalogue says of a column, and no table map does.
+pub(super) struct ColumnDetail {
+    pub(super) name: Name,
+    /// Its type, as the server writes it.
+    pub(super) declared: String,
+    /// Whether rows have no value of it, but the server computes it.
+    pub(super) is_virtual: bool,
+    /// By what it is generated.
+    expression: Option<String>,
+}
+
+impl ColumnDetail {
+    /// Whether it is the end of a row's period.
+    pub(super) fn is_row_end(&self) -> bool {
+        self.expression.as_deref().is_some_and(is_row_end)
+    }
+}
+
 /// Whether the expression of a generated column makes it the end of a row's period.
-pub(super) fn is_row_end(expression: &str) -> bool {
+fn is_row_end(expression: &str) -> bool {
     expression.eq_ignore_ascii_case("ROW END")
 }
 
-/// The columns of some tables that are the ends of their rows' periods.
-pub(super) async fn row_ends(conn: &mut Conn, tables: &[TableName]) -> Result<Vec<(TableName, Name)>, FeedError> {
-    let mut found = Vec::new();
-    let schemas: BTreeSet<_> = tables.iter().map(|table| quoted(&table.schema)).collect();
-    for schema in schemas {
-        let statement = format!(
-            "SELECT table_schema, table_name, column_name, generation_expression FROM information_schema.columns \
-             WHERE table_schema = {schema} AND generation_expression IS NOT NULL"
-        );
-        let columns: Vec<(String, String, String, Option<String>)> =
-            conn.query(statement).await.map_err(|error| failed("read the periods of tables", &error))?;
-        let ends = columns.into_iter().filter(|(.., expression)| expression.as_deref().is_some_and(is_row_end));
-        found.extend(ends.map(|(schema, table, column, _)| (TableName::new(schema, table), column.into())));
-    }
-    Ok(found)
+/// The columns of a table; none if it is not there.
+pub(super) async fn details(conn: &mut Conn, table: &TableName) -> Result<Vec<ColumnDetail>, FeedError> {
+    let statement = format!(
+        "SELECT column_name, column_type, extra, generation_expression FROM information_schema.columns \
+         WHERE table_schema = {} AND table_name = {}",
+        quoted(&table.schema),
+        quoted(&table.name)
+    );
+    let columns: Vec<(String, String, String, Option<String>)> =
+        conn.query(statement).await.map_err(|error| failed("read the columns of a table", &error))?;
+    let detail = |(name, declared, extra, expression): (String, String, String, Option<String>)| {
+        let is_virtual = extra.to_ascii_uppercase().contains("VIRTUAL GENERATED");
+        ColumnDetail { name: name.into(), declared, is_virtual, expression }
+    };
+    Ok(columns.into_iter().map(detail).collect())
 }
 
 /// Refuses tables whose rows in the log cannot be read, whatever of them is mapped.
 pub(super) async fn check_tables(conn: &mut Conn, tables: &[TableName]) -> Result<(), FeedError> {
     for table in tables {
-        let statement = format!(
-            "SELECT column_name, column_type, generation_expression FROM information_schema.columns \
-             WHERE table_schema = {} AND table_name = {}",
-            quoted(&table.schema),
-            quoted(&table.name)
-        );
-        let columns: Vec<(String, String, Option<String>)> =
-            conn.query(statement).await.map_err(|error| failed("read the columns of a table", &error))?;
-        for (column, declared, expression) in columns {
-            let refused = |why: &str| FeedError::invalid(format!("table {table}: column {column} ({declared}) {why}"));
+        for column in details(conn, table).await? {
+            let ColumnDetail { name, declared, .. } = &column;
+            let refused = |why: &str| FeedError::invalid(format!("table {table}: column {name} ({declared}) {why}"));
             if declared.contains("mariadb-5.3") && declared.contains('(') {
                 return Err(refused("cannot be read from the log").hint(OLD_FRACTIONS));
             }
-            if expression.as_deref().is_some_and(is_row_end) && !declared.starts_with("timestamp") {
+            if column.is_row_end() && !declared.starts_with("timestamp") {
                 let hint = "leave the table out, or give it a period of timestamps";
                 return Err(
                     refused("ends a period of transactions, and which rows are current is not known").hint(hint)

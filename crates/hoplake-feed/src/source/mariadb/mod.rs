@@ -8,6 +8,7 @@
 //! table_version  its rows, by that
 //! logged      the bytes of a row -> values
 //! charsets    the bytes of text -> text
+//! ignored     statements -> what they do to columns that the mapping ignores
 //! values      what either path has of a value -> the value
 //! gtid        positions
 //! ```
@@ -23,6 +24,7 @@ mod charsets;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod gtid;
+mod ignored;
 mod logged;
 mod snapshot;
 mod stream;
@@ -39,6 +41,7 @@ use async_trait::async_trait;
 use mysql_async::{Conn, Opts, OptsBuilder, prelude::Queryable};
 
 use self::{
+    catalogue::ColumnDetail,
     charsets::Charsets,
     gtid::Gtids,
     table_version::{ROW_END, is_unsaid},
@@ -181,9 +184,12 @@ impl Source for MariaDb {
         // What a map of the log says itself is not kept.
         let keep = |column: &mut ColumnShape| column.kind = column.kind.take().filter(|kind| is_unsaid(kind));
         shapes.values_mut().flat_map(|shape| &mut shape.columns).for_each(keep);
-        for (table, column) in catalogue::row_ends(&mut self.connect().await?, tables).await? {
-            let columns = shapes.get_mut(&table).into_iter().flat_map(|shape| &mut shape.columns);
-            columns.filter(|it| it.name == column).for_each(|it| it.kind = Some(ROW_END.to_owned()));
+        let mut conn = self.connect().await?;
+        for (table, shape) in &mut shapes {
+            for column in catalogue::details(&mut conn, table).await?.into_iter().filter(ColumnDetail::is_row_end) {
+                let same = shape.columns.iter_mut().filter(|it| it.name == column.name);
+                same.for_each(|it| it.kind = Some(ROW_END.to_owned()));
+            }
         }
         Ok(shapes)
     }

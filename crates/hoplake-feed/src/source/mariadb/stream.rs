@@ -18,7 +18,12 @@ use mysql_async::{
 };
 
 use super::{
-    Flavour, MariaDb, catalogue, charsets::Charsets, failed, gtid::Gtids, table_map::TableMap,
+    Flavour, MariaDb, catalogue,
+    charsets::Charsets,
+    failed,
+    gtid::Gtids,
+    ignored::{IgnoredChanges, ignored_changes},
+    table_map::TableMap,
     table_version::TableVersion,
 };
 use crate::{
@@ -202,7 +207,12 @@ impl Binlog {
             _ => {}
         }
         let is_over = open.is_standalone;
-        for effect in effects(statement, database, &self.following.tables) {
+        let of_ignored = ignored_changes(statement, database, &self.following.ignored);
+        let effects = match &of_ignored {
+            Some(changes) if changes.are_all => Vec::new(),
+            _ => effects(statement, database, &self.following.tables),
+        };
+        for effect in effects {
             match effect {
                 Effect::Truncates(table) => {
                     open.transaction.push(Change::Truncate(table), &self.following)?;
@@ -226,6 +236,11 @@ impl Binlog {
                     }
                 }
             }
+        }
+        if let Some(IgnoredChanges { table, dropped, added, .. }) = of_ignored {
+            self.following.drop_ignored(&table, &dropped);
+            let shape = self.following.add_columns(&table, &added);
+            open.transaction.note(table, shape);
         }
         // MySQL has no flag: a statement by itself is a transaction.
         Ok(is_over || matches!(self.position, Gtids::MySql(_)))
@@ -275,7 +290,7 @@ impl Binlog {
         match was.drift(&now, carried, |was, is| was == is) {
             Drift::Same => return Ok(()),
             // Of a table of which nothing was known, what is carried is known all the same.
-            Drift::Harmless(_) => carried.extend(was.new_in(&now)),
+            Drift::Harmless(_) => self.following.carry(table, was.new_in(&now)),
             Drift::Stop(why) => {
                 let position = self.position.to_string();
                 if self.following.accepted.as_deref() != Some(&position) {

@@ -13,12 +13,11 @@ use std::{
 };
 
 use hoplake::{Name, Value};
-use mysql_async::{Conn, binlog::events::RowsEventData, prelude::Queryable};
+use mysql_async::{Conn, binlog::events::RowsEventData};
 
 use super::{
-    catalogue,
+    catalogue::{self, ColumnDetail},
     charsets::{Charset, Charsets},
-    failed,
     logged::{Hint, Logged, row},
     table_map::{Bytes, LoggedColumn, TableMap, types},
 };
@@ -183,19 +182,11 @@ pub(super) fn is_unsaid(declared: &str) -> bool {
 
 /// What the catalogue says of the columns of a table.
 async fn known(conn: &mut Conn, table: &TableName) -> Result<HashMap<Name, Known>, FeedError> {
-    let statement = format!(
-        "SELECT column_name, column_type, extra, generation_expression FROM information_schema.columns \
-         WHERE table_schema = {} AND table_name = {}",
-        catalogue::quoted(&table.schema),
-        catalogue::quoted(&table.name)
-    );
-    let columns: Vec<(String, String, String, Option<String>)> =
-        conn.query(statement).await.map_err(|error| failed("read the columns of a table", &error))?;
-    let known = |(name, declared, extra, expression): (String, String, String, Option<String>)| {
-        let hint = hint_of(&declared);
-        let is_virtual = extra.to_ascii_uppercase().contains("VIRTUAL GENERATED");
-        let is_row_end = expression.as_deref().is_some_and(catalogue::is_row_end);
-        (Name::from(name), Known { hint, is_virtual, is_row_end })
+    let known = |detail: ColumnDetail| {
+        let hint = hint_of(&detail.declared);
+        let is_virtual = detail.is_virtual;
+        let is_row_end = detail.is_row_end();
+        (detail.name, Known { hint, is_virtual, is_row_end })
     };
-    Ok(columns.into_iter().map(known).collect())
+    Ok(catalogue::details(conn, table).await?.into_iter().map(known).collect())
 }

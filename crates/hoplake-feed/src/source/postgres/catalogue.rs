@@ -152,6 +152,9 @@ fn rule(code: &str) -> Rule {
     }
 }
 
+/// How many commands after its columns a partition becomes one, at most, if it is made as one. `ATTACH` in the same transaction is later.
+const INHERITS_WITHIN: u32 = 3;
+
 /// What tables are: numbers that they keep under any name, where their rows are, and by what they are published.
 pub(super) async fn shapes(
     connection: &mut Connection,
@@ -162,34 +165,42 @@ pub(super) async fn shapes(
     if names.is_empty() {
         return Ok(BTreeMap::new());
     }
-    // Which schemas are published is not known to servers before 15. A table that was in another schema meanwhile, which is not published,
-    // has a row type that was changed; one that is published under its own name is logged wherever it is.
+    // Which schemas are published is not known to servers before 15. A table that is published under its own name is logged wherever it is;
+    // one that was in another schema meanwhile has another row for its type and for its primary key. A new owner changes only the first, and
+    // a longer column only the second.
     let version = connection.value("SHOW server_version_num").await?.and_then(|it| it.parse().ok()).unwrap_or(0);
-    let (of_schema, join_schema) = if version < super::publication::WITH_LISTS {
-        ("NULL", "")
+    let (schema_published, moved, join_schema) = if version < super::publication::WITH_SCHEMAS {
+        ("NULL", "NULL", "")
     } else {
         (
-            "CASE WHEN s.oid IS NOT NULL THEN concat_ws(' ', 'schema', s.oid, s.xmin, CASE WHEN r.oid IS NULL AND NOT p.puballtables \
-             THEN (SELECT y.xmin FROM pg_type y WHERE y.oid = c.reltype) END) END",
+            "concat_ws(' ', s.oid, s.xmin)",
+            "CASE WHEN s.oid IS NOT NULL AND r.oid IS NULL AND NOT p.puballtables THEN concat_ws(' ', \
+             (SELECT y.xmin FROM pg_type y WHERE y.oid = c.reltype), \
+             (SELECT k.xmin FROM pg_constraint k WHERE k.conrelid = c.oid AND k.contype = 'p')) END",
             "LEFT JOIN pg_publication_namespace s ON s.pnpubid = p.oid AND s.pnnspid = c.relnamespace",
         )
     };
-    // A rewrite of a partitioned table is one of its partitions. A row of a catalogue has another xmin after each change: a partition that
-    // was made as one has that of its type, and one that was attached (`+`) a later one. A composite type's attributes change all its values.
+    // A row of a catalogue has another xmin after each change; those of a table's system columns never change. So a partition that was made
+    // as one has the transaction of these, and almost their command: one that was attached (`+`) a later one. One that is unlogged is marked
+    // alike. Its own row and those of its indexes are others if its rows are in another file than the first (`r`). A composite type's attributes change all its values.
     let rows = connection
         .query(&format!(
-            "SELECT n.nspname, c.relname, c.oid, CASE c.relkind WHEN 'p' THEN \
-             (SELECT string_agg(pg_relation_filenode(t.relid)::text, ' ' ORDER BY t.relid) FROM pg_partition_tree(c.oid) t WHERE t.isleaf) \
-             ELSE pg_relation_filenode(c.oid)::text END, \
-             concat_ws(' ', c.relpersistence, p.oid, p.xmin, r.oid, r.xmin, {of_schema}), a.attname, a.attnum, concat_ws(' ', a.atttypid || ':' || a.atttypmod, \
+            "SELECT n.nspname, c.relname, c.oid, \
+             (SELECT string_agg(concat(f.oid, ':', pg_relation_filenode(f.oid), ':', CASE WHEN pg_relation_size(f.oid) = 0 THEN '0' END, \
+             CASE WHEN f.xmin <> y.xmin AND NOT EXISTS (SELECT FROM pg_index x JOIN pg_class k ON k.oid = x.indexrelid \
+             WHERE x.indrelid = f.oid AND k.xmin = y.xmin) AND f.relhasindex THEN 'r' END), ' ' ORDER BY f.oid) \
+             FROM pg_class f JOIN pg_attribute y ON y.attrelid = f.oid AND y.attnum = -1 \
+             WHERE f.oid IN (SELECT c.oid UNION ALL SELECT t.relid FROM pg_partition_tree(c.oid) t) AND f.relkind = 'r'), \
+             concat_ws(' ', c.relpersistence, p.oid, p.xmin, r.oid, r.xmin), a.attname, a.attnum, concat_ws(' ', a.atttypid || ':' || a.atttypmod, \
              (SELECT string_agg(e.oid || '=' || encode(convert_to(e.enumlabel, 'UTF8'), 'hex'), ' ' ORDER BY e.oid) FROM pg_enum e \
              WHERE e.enumtypid IN (t.oid, t.typelem, t.typbasetype)), \
              (SELECT 'row=' || string_agg(concat_ws(':', m.attnum, m.atttypid, m.atttypmod), ',' ORDER BY m.attnum) FROM pg_attribute m \
              JOIN pg_type k ON k.typrelid = m.attrelid AND k.typtype = 'c' WHERE m.attnum > 0 AND k.oid IN (t.oid, t.typelem, t.typbasetype))), \
-             a.xmin, CASE c.relkind WHEN 'p' THEN coalesce((SELECT string_agg(concat(i.inhrelid, CASE WHEN i.xmin <> y.xmin THEN '+' END), ' ') \
+             a.xmin, CASE c.relkind WHEN 'p' THEN coalesce((SELECT string_agg(concat(i.inhrelid, CASE WHEN k.relpersistence <> 'p' OR y.xmin <> i.xmin \
+             OR i.cmin::text::bigint - y.cmin::text::bigint > {INHERITS_WITHIN} THEN '+' END), ' ') \
              FROM pg_partition_tree(c.oid) p JOIN pg_inherits i ON i.inhrelid = p.relid JOIN pg_class k ON k.oid = i.inhrelid \
-             JOIN pg_type y ON y.oid = k.reltype WHERE p.level > 0), '') END, \
-             coalesce((SELECT i.indkey::text FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary), '') \
+             JOIN pg_attribute y ON y.attrelid = k.oid AND y.attnum = -1 WHERE p.level > 0), '') END, \
+             coalesce((SELECT i.indkey::text FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary), ''), {schema_published}, {moved} \
              FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
              LEFT JOIN pg_publication p ON p.pubname = {} \
              LEFT JOIN pg_publication_rel r ON r.prpubid = p.oid AND r.prrelid = c.oid {join_schema} \
@@ -207,6 +218,8 @@ pub(super) async fn shapes(
             id: value(2).parse().ok(),
             storage: text(&row, 3),
             published: Some(value(4)),
+            schema_published: text(&row, 11),
+            moved: text(&row, 12),
             partitions: text(&row, 9).map(|all| all.split_whitespace().filter_map(partition).collect()),
             key: text(&row, 10),
             columns: Vec::new(),
@@ -379,33 +392,55 @@ pub(super) async fn has_values(
     Ok(None)
 }
 
-/// Whether `ALTER TABLE` has written all rows again of a table, or a partition, that a publication has without naming it. Then it may have
-/// been unlogged for some time, as PostgreSQL refuses only of those that are named.
+/// A table or a partition of it whose rows are in another file than before, and nothing shows that what it lost is in the log.
+#[derive(Debug)]
+pub(super) struct Rewritten {
+    pub(super) number: u32,
+    /// What it is called, if it is a partition.
+    pub(super) partition: Option<TableName>,
+    /// The transactions that may have done it.
+    pub(super) transactions: Vec<u32>,
+}
+
+/// Of some numbers, those that were emptied, or written again by `ALTER TABLE`, perhaps while they were unlogged. PostgreSQL logs a
+/// `TRUNCATE` of a table and not that of a partition, and refuses to make a table unlogged only if a publication names it.
 ///
-/// `ALTER TABLE` writes rows in the command that changes the table's own row in the catalogue; `VACUUM FULL` leaves them to the transactions
-/// that wrote them, and after `TRUNCATE` they are of later commands.
-pub(super) async fn was_rewritten_unnamed(
+/// `VACUUM FULL` and `CLUSTER` leave rows to the transactions that wrote them, which are older. Which transaction made the file is not known
+/// any more if there was another change since; that of an index is left in its place. Of one that had no rows, a count of 0 is from
+/// `VACUUM FULL`: after the others there is none.
+pub(super) async fn rewritten_without_log(
     connection: &mut Connection,
     publication: &str,
-    table: &TableName,
-) -> Result<bool, FeedError> {
-    let name = quoted(&table.quoted('"'));
-    let unnamed = format!(
-        "SELECT c.oid FROM pg_class c WHERE c.oid IN (SELECT {name}::regclass::oid UNION ALL SELECT t.relid FROM pg_partition_tree({name}) t \
-         WHERE t.isleaf) AND c.relkind = 'r' AND NOT EXISTS (SELECT FROM pg_publication_rel r JOIN pg_publication p ON p.oid = r.prpubid \
-         WHERE p.pubname = {} AND r.prrelid = c.oid)",
+    numbers: &[u32],
+    had_rows: impl Fn(u32) -> bool,
+) -> Result<Vec<Rewritten>, FeedError> {
+    let list: Vec<_> = numbers.iter().map(ToString::to_string).collect();
+    let asked = format!(
+        "SELECT c.oid, n.nspname, c.relname, c.relispartition, c.relpersistence <> 'p', c.reltuples = 0 AND pg_relation_size(c.oid) = 0, \
+         concat_ws(' ', c.xmin, (SELECT string_agg(k.xmin::text, ' ') FROM pg_index i JOIN pg_class k ON k.oid = i.indexrelid \
+         WHERE i.indrelid = c.oid)), \
+         greatest(age(c.xmin), (SELECT max(age(k.xmin)) FROM pg_index i JOIN pg_class k ON k.oid = i.indexrelid WHERE i.indrelid = c.oid)) \
+         FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid IN ({}) AND (c.relispartition OR NOT EXISTS \
+         (SELECT FROM pg_publication_rel r JOIN pg_publication p ON p.oid = r.prpubid WHERE p.pubname = {} AND r.prrelid = c.oid))",
+        list.join(", "),
         quoted(publication)
     );
-    let found = connection.query(&unnamed).await?;
-    let found: Vec<_> = found.iter().filter_map(|row| text(row, 0)).collect();
-    if found.is_empty() {
-        return Ok(false);
+    let mut rewritten = Vec::new();
+    for row in connection.query(&asked).await? {
+        let value = |at: usize| text(&row, at).unwrap_or_default();
+        let is = |at: usize| value(at) == "t";
+        let number = value(0).parse().unwrap_or_default();
+        let name = TableName::new(value(1), value(2));
+        let (is_partition, is_unlogged, is_without_rows) = (is(3), is(4), is(5));
+        if is_without_rows && !is_unlogged && !had_rows(number) {
+            continue;
+        }
+        let age = value(7);
+        let older = format!("SELECT 1 FROM ONLY {} r WHERE age(r.xmin) > {age} LIMIT 1", name.quoted('"'));
+        if is_unlogged || connection.value(&older).await?.is_none() {
+            let transactions = value(6).split(' ').filter_map(|it| it.parse().ok()).collect();
+            rewritten.push(Rewritten { number, partition: is_partition.then_some(name), transactions });
+        }
     }
-    let rows = rows_of(connection, table).await?;
-    let asked = format!(
-        "SELECT 1 FROM {rows} AS r JOIN pg_class c ON c.oid = r.tableoid AND c.xmin = r.xmin \
-         WHERE c.oid IN ({}) AND r.cmin::text::bigint <= c.cmin::text::bigint LIMIT 1",
-        found.join(", ")
-    );
-    Ok(connection.value(&asked).await?.is_some())
+    Ok(rewritten)
 }

@@ -16,10 +16,10 @@ use crate::{FeedError, TableName};
 const THEN: &str =
     "-- what was left out is not in the log: if the graph was fed before, run the feed with --resnapshot";
 
-/// The first server that publishes partitions under the name of their table, and the first that publishes schemas, and with lists of columns
-/// and filters of rows.
+/// The first server that publishes partitions under the name of their table, and the first that publishes schemas, and
+/// supports lists of columns and filters of rows.
 const WITH_ROOTS: u32 = 130_000;
-pub(super) const WITH_LISTS: u32 = 150_000;
+pub(super) const WITH_SCHEMAS: u32 = 150_000;
 
 /// A table that is followed.
 struct Followed {
@@ -68,7 +68,7 @@ pub(super) async fn check(
     are_logged(&tables, &partitions(connection, &tables, version).await?)?;
     is_complete(connection, publication, &tables).await?;
     has_tables(connection, publication, &tables).await?;
-    if version >= WITH_LISTS {
+    if version >= WITH_SCHEMAS {
         has_whole_tables(connection, publication, &tables).await?;
     }
     Ok(())

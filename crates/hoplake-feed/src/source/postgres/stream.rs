@@ -70,8 +70,30 @@ pub(super) struct Messages {
     /// The last version of each table.
     versions: HashMap<TableName, Arc<Relation>>,
     open: Option<OpenTransaction>,
+    /// The transaction that is read.
+    transaction: u32,
+    /// The transactions that truncated a table, as the log has them, since it was compared.
+    truncated: BTreeMap<TableName, BTreeSet<u32>>,
+    /// Partitions of tables, or these, by their numbers, that were written again by one of some transactions. Until the server has sent all
+    /// before a position, the log may yet say that.
+    unexplained: BTreeMap<(TableName, u32), (Vec<u32>, Lsn)>,
+    /// All that was committed before it has been sent.
+    sent: Lsn,
     /// The table that was described last, if it logs whole rows: what follows may be the partition that has them.
     whole: Option<TableName>,
+}
+
+/// Why a feed stops if it is not in the log that rows were written again.
+fn why_rewritten(rewritten: &catalogue::Rewritten) -> String {
+    match &rewritten.partition {
+        Some(partition) => format!(
+            "its partition {partition} was emptied or written again; TRUNCATE of a single partition is not in the log, nor is anything while it \
+             is unlogged"
+        ),
+        None => {
+            "all its rows were written again, and what was changed while it was unlogged is not in the log".to_owned()
+        }
+    }
 }
 
 /// A table as the log describes it.
@@ -114,6 +136,10 @@ impl Messages {
             relations,
             versions,
             open: None,
+            transaction: 0,
+            truncated: BTreeMap::new(),
+            unexplained: BTreeMap::new(),
+            sent: from,
             whole: None,
         })
     }
@@ -189,7 +215,9 @@ impl Messages {
             LogicalReplicationMessage::Truncate { relation_ids, .. } => {
                 for id in relation_ids {
                     if let Some(relation) = self.table(id)? {
-                        let change = Change::Truncate(relation.columns.table.clone());
+                        let table = relation.columns.table.clone();
+                        self.truncated.entry(table.clone()).or_default().insert(self.transaction);
+                        let change = Change::Truncate(table);
                         self.open.get_or_insert_default().push(change, &self.following)?;
                     }
                 }
@@ -239,11 +267,16 @@ impl Messages {
         let table = if self.following.tables.contains_key(&named) {
             named
         } else if let Some(table) = self.renamed(id) {
-            // It may have its name again by now. If that is accepted, the rows are those of the table all the same.
             if !self.is_accepted() {
                 let position = self.from.to_pg_string();
-                let why = format!("after {position}, table {table} was changed: it had the name {named} for some time");
+                let why = format!("after {position}, table {table} was changed: it had the name {named}");
                 return Err(StopNote::new(position, why).error());
+            }
+            // If it has its own name again, the rows are those of the table all the same.
+            let now = self.shapes(std::slice::from_ref(&table)).await?;
+            if now.get(&table).is_none_or(|now| now.id != Some(id)) {
+                self.relations.insert(id, None);
+                return Ok(());
             }
             table
         } else {
@@ -299,24 +332,24 @@ impl Messages {
         let mut why = None;
         match now.as_ref().map(|now| was.drift(now, &carried, catalogue::keeps_values)) {
             None => why = Some("no table has its name any more".to_owned()),
-            Some(Drift::Same) => {}
+            Some(Drift::Same) => self.unexplained.retain(|(of, _), _| of != table),
             Some(Drift::Stop(reason)) => why = Some(reason),
             Some(Drift::Harmless(added)) => {
-                let is_rewritten = now.as_ref().is_some_and(|now| was.storage.is_some() && was.storage != now.storage);
+                let rewritten = now.as_ref().map(|now| was.rewritten(now)).unwrap_or_default();
                 if !was.columns.is_empty() && !added.is_empty() {
                     let filled = match catalogue::filled(&mut self.catalogue, table, &added).await? {
-                        None if is_rewritten => catalogue::has_values(&mut self.catalogue, table, &added).await?,
+                        None if !rewritten.is_empty() => {
+                            catalogue::has_values(&mut self.catalogue, table, &added).await?
+                        }
                         filled => filled,
                     };
                     why = filled.map(|name| format!("column {name} is new, and rows have had values in it since"));
                 }
-                if why.is_none()
-                    && is_rewritten
-                    && catalogue::was_rewritten_unnamed(&mut self.catalogue, &self.publication, table).await?
-                {
-                    let text =
-                        "all its rows were written again, and what was changed while it was unlogged is not in the log";
-                    why = Some(text.to_owned());
+                if why.is_none() && !self.is_accepted() {
+                    let unexplained = self.unexplained(table, &was, &rewritten).await?;
+                    why = unexplained.iter().find(|it| self.is_read_past(table, it.number)).map(why_rewritten);
+                    let numbers: Vec<_> = unexplained.iter().map(|it| it.number).collect();
+                    now = now.map(|now| now.with_storage_of(&was, &numbers));
                 }
             }
         }
@@ -334,10 +367,54 @@ impl Messages {
             return Err(StopNote::new(position, why).error());
         }
         let Some(now) = now.filter(|now| *now != was) else { return Ok(false) };
-        self.following.tables.entry(table.clone()).or_default().extend(was.new_in(&now));
+        self.following.carry(table, was.new_in(&now));
         self.following.shapes.insert(table.clone(), now.clone());
         self.open.get_or_insert_default().note(table.clone(), now);
         Ok(true)
+    }
+
+    /// What of a table was written again, and the log has not said so until now.
+    async fn unexplained(
+        &mut self,
+        table: &TableName,
+        was: &TableShape,
+        rewritten: &[u32],
+    ) -> Result<Vec<catalogue::Rewritten>, FeedError> {
+        let mut unexplained = Vec::new();
+        if !rewritten.is_empty() {
+            let publication = &self.publication;
+            unexplained = catalogue::rewritten_without_log(&mut self.catalogue, publication, rewritten, |number| {
+                was.had_rows(number)
+            })
+            .await?;
+            let truncated = self.truncated.get(table);
+            let is_logged = |by: &u32| truncated.is_some_and(|truncated| truncated.contains(by));
+            unexplained.retain(|it| !it.transactions.iter().any(is_logged));
+        }
+        if unexplained.is_empty() {
+            self.truncated.remove(table);
+        }
+        let is_left = |number: &u32| unexplained.iter().any(|it| it.number == *number);
+        self.unexplained.retain(|(of, number), _| of != table || is_left(number));
+        for it in &unexplained {
+            let key = (table.clone(), it.number);
+            if self.unexplained.get(&key).is_none_or(|(by, _)| *by != it.transactions) {
+                let there_is = lsn(&self.catalogue.value("SELECT pg_current_wal_lsn()").await?.unwrap_or_default())?;
+                self.unexplained.insert(key, (it.transactions.clone(), there_is));
+            }
+        }
+        Ok(unexplained)
+    }
+
+    /// Whether the log was read to where it was when this was first seen to be written again.
+    fn is_read_past(&self, table: &TableName, number: u32) -> bool {
+        let unexplained = self.unexplained.get(&(table.clone(), number));
+        unexplained.is_some_and(|(_, there_was)| *there_was <= self.sent)
+    }
+
+    /// Whether something that was written again is not explained, and the log has nothing more to say of it.
+    fn must_compare(&self) -> bool {
+        self.unexplained.values().any(|(_, there_was)| *there_was <= self.sent)
     }
 
     async fn shapes(&mut self, tables: &[TableName]) -> Result<BTreeMap<TableName, TableShape>, FeedError> {
@@ -358,7 +435,7 @@ impl Messages {
     /// Compares all tables with what the feed knows of them, if that is due: a change without a row after it shows nowhere else. Returns a
     /// transaction that says what they are, if one is another one than it was.
     async fn compared(&mut self) -> Result<Option<Transaction>, FeedError> {
-        if Instant::now() < self.compare_at {
+        if Instant::now() < self.compare_at && !self.must_compare() {
             return Ok(None);
         }
         let is_other = self.compare_all().await?;
@@ -404,18 +481,29 @@ impl TransactionStream for Messages {
     async fn next(&mut self) -> Result<Option<Transaction>, FeedError> {
         loop {
             self.acknowledge();
-            if self.following.once && self.open.is_none() && self.from >= self.there_was {
-                return self.compared().await;
+            if self.following.once && self.open.is_none() && self.sent >= self.there_was {
+                let compared = self.compared().await?;
+                if compared.is_some() || self.unexplained.is_empty() {
+                    return Ok(compared);
+                }
             }
             match self.event().await? {
-                ReplicationEvent::Begin { .. } => self.open = Some(OpenTransaction::default()),
+                ReplicationEvent::Begin { xid, .. } => {
+                    self.open = Some(OpenTransaction::default());
+                    self.transaction = xid;
+                }
                 ReplicationEvent::XLogData { data, .. } => self.take(data).await?,
                 ReplicationEvent::Commit { end_lsn, commit_time_micros, .. } => {
-                    let open = self.open.take().unwrap_or_default();
                     // What the graph has already, the server may send again.
                     if end_lsn <= self.from {
+                        self.open = None;
                         continue;
                     }
+                    self.sent = self.sent.max(end_lsn);
+                    if self.must_compare() {
+                        self.compare_all().await?;
+                    }
+                    let open = self.open.take().unwrap_or_default();
                     self.from = end_lsn;
                     let committed_unix_ms = (commit_time_micros + EPOCH_MICROS) / 1_000;
                     return open.committed(end_lsn.to_pg_string(), committed_unix_ms).map(Some);
@@ -426,11 +514,15 @@ impl TransactionStream for Messages {
                     if self.open.is_none() && wal_end.as_u64().saturating_sub(self.from.as_u64()) > IDLE_BYTES =>
                 {
                     self.from = wal_end;
+                    self.sent = self.sent.max(wal_end);
                     let unix_ms = (server_time_micros + EPOCH_MICROS) / 1_000;
                     return OpenTransaction::default().committed(wal_end.to_pg_string(), unix_ms).map(Some);
                 }
-                ReplicationEvent::KeepAlive { wal_end, .. } if self.open.is_none() && wal_end >= self.there_was => {
-                    return self.compared().await;
+                ReplicationEvent::KeepAlive { wal_end, .. } if self.open.is_none() => {
+                    self.sent = self.sent.max(wal_end);
+                    if wal_end >= self.there_was && !self.following.once {
+                        return self.compared().await;
+                    }
                 }
                 _ => {}
             }

@@ -390,10 +390,9 @@ impl Applying {
             }
             let found = self.graph.source_position(&self.name).unwrap_or_default().to_owned();
             let found_position = Position::parse(&found).ok();
-            // A vacuum may have made it its own since. One that only corrects does not show in the position.
-            let is_own = |found: Position| {
-                found.state.is_some() && found.is_but_for_writer(position) && !found.is_but_for_writer(&self.position)
-            };
+            // A vacuum may have made it its own since. Only this feed names a state that it has just written.
+            let is_new = position.state.is_some() && position.state != self.position.state;
+            let is_own = |found: Position| is_new && found.is_but_for_writer(position);
             if found == position.to_string() || found_position.is_some_and(is_own) {
                 return Ok(Outcome::Committed(self.graph.version()));
             }

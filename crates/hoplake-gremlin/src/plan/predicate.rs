@@ -63,19 +63,27 @@ impl Predicate {
     /// # Errors
     /// As [`Self::test`].
     pub(crate) fn test_any(&self, values: &[Value], growth: &Growth) -> Done<bool> {
-        let any = |test: &dyn Fn(Option<Ordering>) -> bool, other: Option<&Value>| {
-            let Some(other) = other else { return Ok(false) };
-            growth.work(values.iter().map(|value| units(value, other)).sum())?;
-            Ok::<_, GremlinError>(values.iter().any(|value| test(compare(value, other))))
-        };
-        let is_less = |order: Option<Ordering>| order == Some(Ordering::Less);
-        let is_greater = |order: Option<Ordering>| order == Some(Ordering::Greater);
+        let any = |test: &dyn Fn(Option<Ordering>) -> bool, other| any_is(values, test, other, growth);
         let is_at_least = |order: Option<Ordering>| order.is_some_and(Ordering::is_ge);
         match self {
             Self::And(all) => every(all, |one| one.test_any(values, growth)),
             Self::Test(Test::Between, ends) => Ok(any(&is_at_least, ends.first())? && any(&is_less, ends.get(1))?),
             Self::Test(Test::Inside, ends) => Ok(any(&is_greater, ends.first())? && any(&is_less, ends.get(1))?),
+            Self::Not(one) => one.test_any_not(values, growth),
             one => some(values, |value| one.test(value, growth)),
+        }
+    }
+
+    /// Whether the values of a property fulfil that it is not so. That it is none of some is that each of them is not, which are parts.
+    fn test_any_not(&self, values: &[Value], growth: &Growth) -> Done<bool> {
+        let any = |test: &dyn Fn(Option<Ordering>) -> bool, other| any_is(values, test, other, growth);
+        match self {
+            Self::Not(one) => one.test_any(values, growth),
+            Self::Or(all) => every(all, |one| one.test_any_not(values, growth)),
+            Self::Test(Test::Outside, ends) => {
+                Ok(any(&|order| !is_less(order), ends.first())? && any(&|order| !is_greater(order), ends.get(1))?)
+            }
+            one => some(values, |value| Ok(!one.test(value, growth)?)),
         }
     }
 
@@ -125,10 +133,32 @@ impl Predicate {
     }
 }
 
+/// Whether the order of one of some values, next to another, is so.
+fn any_is(
+    values: &[Value],
+    test: &dyn Fn(Option<Ordering>) -> bool,
+    other: Option<&Value>,
+    growth: &Growth,
+) -> Done<bool> {
+    let Some(other) = other else { return Ok(false) };
+    growth.work(values.iter().map(|value| units(value, other)).sum())?;
+    Ok(values.iter().any(|value| test(compare(value, other))))
+}
+
+fn is_less(order: Option<Ordering>) -> bool {
+    order == Some(Ordering::Less)
+}
+
+fn is_greater(order: Option<Ordering>) -> bool {
+    order == Some(Ordering::Greater)
+}
+
 fn fulfils(test: Test, value: &Value, values: &[Value]) -> bool {
     let first = || values.first().unwrap_or(&Value::Null);
     let second = || values.get(1).unwrap_or(&Value::Null);
     let order = |other: &Value| compare(value, other);
+    // No text begins, ends with or contains anything.
+    let is_null = *value == Value::Null;
     match test {
         Test::Eq => equals(value, first()),
         Test::Neq => !equals(value, first()),
@@ -140,11 +170,11 @@ fn fulfils(test: Test, value: &Value, values: &[Value]) -> bool {
         Test::Outside => order(first()) == Some(Ordering::Less) || order(second()) == Some(Ordering::Greater),
         Test::Between => order(first()).is_some_and(Ordering::is_ge) && order(second()) == Some(Ordering::Less),
         Test::StartingWith => texts(value, first()).is_some_and(|(text, part)| text.starts_with(part)),
-        Test::NotStartingWith => texts(value, first()).is_some_and(|(text, part)| !text.starts_with(part)),
+        Test::NotStartingWith => is_null || texts(value, first()).is_some_and(|(text, part)| !text.starts_with(part)),
         Test::EndingWith => texts(value, first()).is_some_and(|(text, part)| text.ends_with(part)),
-        Test::NotEndingWith => texts(value, first()).is_some_and(|(text, part)| !text.ends_with(part)),
+        Test::NotEndingWith => is_null || texts(value, first()).is_some_and(|(text, part)| !text.ends_with(part)),
         Test::Containing => texts(value, first()).is_some_and(|(text, part)| text.contains(part)),
-        Test::NotContaining => texts(value, first()).is_some_and(|(text, part)| !text.contains(part)),
+        Test::NotContaining => is_null || texts(value, first()).is_some_and(|(text, part)| !text.contains(part)),
         Test::TypeOf => match first() {
             Value::Token(Token::GType(kind)) => is_of(value, *kind),
             _ => false,
@@ -241,6 +271,45 @@ mod tests {
     use hoplake_storage::QueryContext;
 
     use super::*;
+
+    /// As TinkerPop takes them apart: `not(outside(a, b))` is `not(lt(a))` and `not(gt(b))`, each of which one of several values may fulfil.
+    #[test]
+    fn values_of_a_property_fulfil_parts() {
+        let growth = Growth::new(&QueryContext::new()).unwrap();
+        let test = |test, values: &[i64]| Predicate::Test(test, values.iter().map(|it| Value::from(*it)).collect());
+        let not = |one| Predicate::Not(Box::new(one));
+        let outside = test(Test::Outside, &[7, 3]);
+        let either = Predicate::Or(vec![test(Test::Lt, &[7]), test(Test::Gt, &[3])]);
+        for (predicate, values, expected) in [
+            (not(outside.clone()), &[8, 2][..], true),
+            (not(outside.clone()), &[5, 5], false),
+            (not(either.clone()), &[8, 2], true),
+            (not(either.clone()), &[8, 8], false),
+            (not(not(test(Test::Inside, &[3, 7]))), &[8, 2], true),
+            (not(test(Test::Inside, &[3, 7])), &[5, 5], false),
+            (not(test(Test::Inside, &[3, 7])), &[5, 9], true),
+            (outside, &[4, 4], true),
+            (either, &[4], true),
+        ] {
+            let values: Vec<Value> = values.iter().map(|it| Value::from(*it)).collect();
+            assert_eq!(predicate.test_any(&values, &growth).unwrap(), expected, "{predicate} of {values:?}");
+        }
+    }
+
+    #[test]
+    fn null_is_no_text_and_contains_none() {
+        let growth = Growth::new(&QueryContext::new()).unwrap();
+        let test = |test, value: Value| Predicate::Test(test, vec!["a".into()]).test(&value, &growth).unwrap();
+        for (positive, negative) in [
+            (Test::StartingWith, Test::NotStartingWith),
+            (Test::EndingWith, Test::NotEndingWith),
+            (Test::Containing, Test::NotContaining),
+        ] {
+            assert!(test(positive, "a".into()) && !test(negative, "a".into()));
+            assert!(!test(positive, Value::Null) && test(negative, Value::Null));
+            assert!(!test(positive, 5.into()) && !test(negative, 5.into()));
+        }
+    }
 
     /// Each kind of test, of values that take long to compare.
     #[test]

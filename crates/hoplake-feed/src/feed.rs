@@ -390,7 +390,7 @@ impl Feed {
             && let Err(error) = &ended
         {
             let goes_on = match error.kind() {
-                // A process that was killed may have a commit on its way: this one goes on behind it, once. If there is another conflict,
+                // A process that was killed may have a commit on its way: this one goes on after it, once. If there is another conflict,
                 // another feed is alive.
                 FeedErrorKind::Conflict => !std::mem::replace(&mut has_conflicted, true),
                 // The one that ran when this one was opened has the slot of PostgreSQL until it ends. What it commits until then it

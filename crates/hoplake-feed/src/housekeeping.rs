@@ -1,11 +1,11 @@
-//! What happens to the objects of feeds when something happens to their graph. The engine knows nothing of them, so a vacuum asks here which
-//! are of no use (what a killed feed wrote for a commit that it never made, letters of before a resnapshot), and a clone for copies.
+//! The objects of feeds in a vacuum and in a clone. The engine does not know them, so a vacuum removes here those that no position names
+//! (of commits that never happened, or replaced by a resnapshot), and a clone copies here those of its version.
 //!
-//! **A commit that is being made.** A feed writes letters and state, and then commits a position that names them, again and again until it
-//! gets an answer. However old they are, the commit may still succeed. So before anything of a source is removed its position is committed
-//! once more, by another writer and otherwise as it is: each commit of a feed has the condition that the graph is at the position from which
-//! the feed went on, so all that are being made conflict from then on, and their feeds write other objects. A first copy has no position to
-//! go on from, or that of a copy that is not complete. There nothing is removed.
+//! **Commits under way.** A feed writes letters and state, then commits a position that names them, and retries until it gets an answer.
+//! However old the objects are, that commit may still succeed. So before a vacuum removes objects of a source, it commits the source's
+//! position again with another writer: a fence. Each commit of a feed requires the position from which it started, so those under way now
+//! conflict, and their feeds write new objects. A first copy starts without a position or from an incomplete copy, and cannot be fenced:
+//! nothing is removed there.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,7 +26,7 @@ pub struct RemovedObjects {
 }
 
 /// Removes the objects of feeds that no position names, nor will name, and that were last written before a time, by the store's clock. A
-/// commit with a younger one is not disturbed. Adds to `removed` what is gone, also if it fails.
+/// commit with a younger one is not disturbed. Adds what it removes to `removed`, also if it fails.
 ///
 /// Of a source nothing is removed if it cannot be known what its position names, or while its first copy may be made.
 ///

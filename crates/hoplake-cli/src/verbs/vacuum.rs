@@ -92,7 +92,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     for lease in &vacuumed.spared {
         eprintln!("{} {} is at work since version {}", lease.kind.name(), lease.writer, lease.since);
     }
-    // Also before an error, as what was removed is gone.
+    // Also before an error: what was removed until then cannot be restored.
     print_line(if args.json { as_json(&vacuumed).to_string() } else { as_text(&vacuumed) })?;
     cleared
 }

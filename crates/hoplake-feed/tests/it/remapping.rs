@@ -299,7 +299,7 @@ async fn a_column_that_was_ignored_may_come_back_as_another() {
     }
 }
 
-/// Without an answer of the graph's store nothing is known of columns that are gone.
+/// Only the graph knows dropped columns: if its store is away, that is the error.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_check_passes_on_that_the_store_is_away() {
     let folder = tempfile::tempdir().unwrap();

@@ -101,8 +101,8 @@ fn integer(sign: &str, digits: &str, radix: u32) -> Option<BigInt> {
     are_digits.then(|| BigInt::parse_bytes(format!("{sign}{digits}").as_bytes(), radix)).flatten()
 }
 
-/// Of the type that has room for so many digits without a sign. Behind a plus Java knows no such type, takes the least that holds the
-/// number, and a letter at the end for that of a type.
+/// A hexadecimal number. Its type follows from the number of digits, and the first of them, whatever the sign. After a plus, as in Java, it
+/// is the smallest type that holds the number, or the one that a letter at the end names.
 fn hexadecimal(sign: &str, digits: &str, has_plus: bool) -> Done<Option<Number>> {
     if digits.is_empty() || !digits.bytes().all(|it| it.is_ascii_hexdigit()) {
         return Ok(None);

@@ -39,7 +39,7 @@ pub struct TableShape {
     /// The number that the table keeps under any name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<u32>,
-    /// Where its rows are, or those of its partitions: another place after a rewrite of all of them. See [`Self::rewritten`].
+    /// Where its rows are, or those of its partitions: another place after a rewrite of all of them. See `rewritten`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage: Option<String>,
     /// By what it is published: another value after it was taken out and put back.

@@ -11,7 +11,7 @@ use super::{
 type Reason = (&'static str, fn(&[Step], &Answers) -> bool);
 
 /// All of them. Each is as narrow as it can be said.
-const REASONS: [Reason; 29] = [
+const REASONS: [Reason; 32] = [
     ("a text of several items has them in the order of a hash table, or of `V` and `E`", |steps, answers| {
         both_answer(answers)
             && has_step(steps, &["conjoin", "asString", "concat", "format"])
@@ -135,6 +135,26 @@ const REASONS: [Reason; 29] = [
         };
         has_step(steps, &["asString", "conjoin", "concat", "format"]) && both.iter().all(has_edge)
     }),
+    (
+        "the last digits of a fraction are those of another library's functions, which a text has, too",
+        |steps, answers| {
+            answers.differ_in_digits()
+                && has_step(steps, &["math", "mean", "sum"])
+                && has_step(steps, &["asString", "conjoin", "concat", "format"])
+        },
+    ),
+    ("TinkerPop lets through by number before it maps, and so may miss what fails", |steps, answers| {
+        let wrong_type =
+            answers.hoplake.as_ref().is_err_and(|error| error.starts_with("500")) && answers.reference.is_ok();
+        wrong_type
+            && any(steps, &|step, next| {
+                MAPS_OF_ONE.contains(&step.name.as_str())
+                    && next.is_some_and(|next| RANGES.contains(&next.name.as_str()))
+            })
+    }),
+    ("`dedup` of equal properties keeps the first of some, and `V` and `E` have no order", |steps, answers| {
+        both_answer(answers) && has_step(steps, &["properties"]) && follows(steps, "dedup", "element")
+    }),
     ("nothing before `limit(0)` runs", |steps, answers| {
         let is_none = |step: &Step| {
             let texts: Vec<_> = step
@@ -203,6 +223,30 @@ const REASONS: [Reason; 29] = [
 
 /// Steps that have a result where nothing came.
 const REDUCING: [&str; 9] = ["count", "sum", "min", "max", "mean", "fold", "group", "groupCount", "tree"];
+
+/// Steps that have one result for each traverser, or fail.
+const MAPS_OF_ONE: [&str; 20] = [
+    "math",
+    "asNumber",
+    "asBool",
+    "asDate",
+    "dateAdd",
+    "dateDiff",
+    "length",
+    "toUpper",
+    "toLower",
+    "trim",
+    "lTrim",
+    "rTrim",
+    "reverse",
+    "replace",
+    "split",
+    "substring",
+    "concat",
+    "conjoin",
+    "project",
+    "by",
+];
 
 /// Steps that let some through by their number.
 const RANGES: [&str; 4] = ["limit", "skip", "tail", "range"];

@@ -735,8 +735,12 @@ impl Run {
         self.flat_mapped(&batch, all, labels)
     }
 
-    async fn unfold(&mut self, batch: Batch, labels: &Labels) -> Done<Batch> {
-        let Items::Values(values) = &batch.items else { return self.relabelled(batch, labels) };
+    async fn unfold(&mut self, mut batch: Batch, labels: &Labels) -> Done<Batch> {
+        let Items::Values(values) = &batch.items else {
+            // An element is the only item of itself.
+            let items = std::mem::take(&mut batch.items);
+            return self.mapped(batch, items, labels);
+        };
         let mut parents = Vec::new();
         let mut items = Vec::new();
         let mut bulks = Vec::new();

@@ -2,7 +2,7 @@
 //!
 //! Each line lists a sibling of something that once was wrong: every modulator before, after and between loops; every reduction of every
 //! type of number; every operator and function of `math`; every option of `mergeV` and `mergeE` against the map that is sought; every
-//! step that names a label, a side effect or a variable; every step on texts, with none, with white space and with characters of two
+//! step that names a label, a side effect or a variable; the path after every step; every step on texts, with none, with white space and with characters of two
 //! UTF-16 units; and points in time in all of their range. What differs on purpose is in [`DIFFERS`], with the reason.
 //!
 //! To add lines: write them into `answers.txt`, and run `Answers.java` on its first fields.
@@ -19,7 +19,7 @@ use hoplake_gremlin::{
     run::{Graph, Results, Transaction, Wanted},
     script::Statement,
     text,
-    value::Value,
+    value::{Tree, Value},
 };
 use hoplake_storage::{QueryContext, ReadPool, ReadSettings, Reader, Store};
 
@@ -45,6 +45,10 @@ const DIFFERS: &[(&str, &str)] = &[
     ("g.V().values('age').as('a').math('a + b').by(constant(1))", "error"),
     ("g.mergeV([(T.label):'person',name:'marko']).option(Merge.onCreate,[(Direction.OUT):1])", "error"),
     ("g.mergeE([(T.label):'knows',(Direction.OUT):1,(Direction.IN):2]).path()", "path[e[1-knows->2]]"),
+    (
+        "g.V(1).as('a').match(__.as('a').out('created').as('c')).as('b').select('b').path()",
+        "path[v[1], v[3], map{text:a=v[1], text:c=v[3]}, map{text:a=v[1], text:c=v[3]}]",
+    ),
     ("g.inject('').substring(-1)", "text:"),
     ("g.inject('a😀b').split('')", "list[text:a, text:😀, text:b]"),
     ("g.inject(1,NaN).sum()", "double:NaN"),
@@ -140,9 +144,17 @@ fn show(value: &Value) -> String {
             all.sort_unstable();
             format!("map{{{}}}", all.join(", "))
         }
-        Value::Tree(tree) if tree.branches.is_empty() => "map{}".to_owned(),
+        Value::Tree(tree) => {
+            let branch =
+                |(item, below): &(Value, Tree)| format!("{}={}", show(item), show(&Value::Tree(below.clone())));
+            let all: Vec<String> = tree.branches.iter().map(branch).collect();
+            format!("map{{{}}}", all.join(", "))
+        }
         Value::Vertex(vertex) => format!("v[{}]", vertex.id),
         Value::Edge(edge) => format!("e[{}-{}->{}]", edge.out_vertex.0, edge.label, edge.in_vertex.0),
+        Value::Entry(entry) => format!("Entry:{}={}", entry.0, entry.1),
+        Value::VertexProperty(property) => format!("property:{}={}", property.key, show(&property.value)),
+        Value::Property(property) => format!("property:{}={}", property.key, show(&property.value)),
         other => format!("{other:?}"),
     }
 }

@@ -6,7 +6,7 @@ type Visit<'a> = &'a mut dyn FnMut(&mut Steps);
 
 impl StepKind {
     /// Whether there can be traversals within.
-    pub(super) fn has_nested(&self) -> bool {
+    pub(crate) fn has_nested(&self) -> bool {
         !matches!(
             self,
             Self::Vertices(_)
@@ -26,7 +26,7 @@ impl StepKind {
     }
 
     /// Visits each traversal within, which may be replaced. Traversals within those are not visited.
-    pub(super) fn for_each_nested(&mut self, visit: Visit<'_>) {
+    pub(crate) fn for_each_nested(&mut self, visit: Visit<'_>) {
         match self {
             Self::HasSteps(_, steps)
             | Self::Where(steps)

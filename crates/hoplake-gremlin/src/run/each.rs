@@ -13,11 +13,11 @@ use super::{
     paths::{Labels, PathTree},
     pipe::Frames,
     reduce::{OwnedKey, copies, items_of, operate},
-    side_effects::reads_what_it_collects,
+    side_effects::{acts, reads_what_it_collects},
 };
 use crate::{
     error::GremlinError,
-    plan::{By, Name, PathPart, Predicate, Quantifier, StepKind, units},
+    plan::{By, Name, PathPart, Predicate, Quantifier, StepKind, Steps, units},
     script::Test,
     tokens::{Direction, Scope, T},
     value::{Unread, UnreadProperty, Value, equals},
@@ -187,6 +187,7 @@ impl Run {
                 self.flat_mapped(&batch, found, labels)
             }
             StepKind::Local(steps) => {
+                let batch = self.one_by_one_if_it_acts(batch, steps)?;
                 let found = match reads_what_it_collects(steps) {
                     true => self.one_by_one(steps, &batch).await?,
                     false => self.child(steps, &batch).await?,
@@ -195,6 +196,7 @@ impl Run {
                 self.relabelled(found, labels)
             }
             StepKind::Optional(steps) => {
+                let batch = self.one_by_one_if_it_acts(batch, steps)?;
                 let found = self.child(steps, &batch).await?;
                 let (mut all, mut parents) = restored(found, &batch);
                 let productive: HashSet<u32> = parents.iter().copied().collect();
@@ -432,6 +434,22 @@ impl Run {
         self.mapped_if(&batch, values, labels)
     }
 
+    /// A row for each of equal traversers, if it matters how many times a traversal within another runs.
+    fn one_by_one_if_it_acts(&self, mut batch: Batch, steps: &Steps) -> Done<Batch> {
+        if batch.rows.iter().all(|row| row.bulk == 1) || !acts(steps) {
+            return Ok(batch);
+        }
+        self.growth.absorb(batch.hold.take());
+        let count = batch.rows.iter().map(|row| row.bulk).fold(0, u64::saturating_add);
+        let mut places = self.growth.column(copies(count)?)?;
+        for (place, row) in (0u32..).zip(&batch.rows) {
+            places.extend(std::iter::repeat_n(place, copies(row.bulk)?));
+        }
+        let mut all = batch.take(&places, &self.growth)?;
+        all.rows.iter_mut().for_each(|row| row.bulk = 1);
+        Ok(all)
+    }
+
     /// The results of a traversal within another, on the paths of the rows that it began with.
     fn flat_mapped(&mut self, batch: &Batch, mut found: Batch, labels: &Labels) -> Done<Batch> {
         self.growth.absorb(found.hold.take());
@@ -534,12 +552,7 @@ impl Run {
     }
 
     /// For which rows a traversal gives something from one of some values.
-    async fn child_of_values(
-        &mut self,
-        steps: &crate::plan::Steps,
-        batch: &Batch,
-        values: Vec<Vec<Value>>,
-    ) -> Done<Vec<bool>> {
+    async fn child_of_values(&mut self, steps: &Steps, batch: &Batch, values: Vec<Vec<Value>>) -> Done<Vec<bool>> {
         let count = values.iter().map(Vec::len).sum();
         let mut parents = self.growth.column(count)?;
         let mut items = self.growth.column(count)?;
@@ -712,7 +725,7 @@ impl Run {
         self.keep(batch, labels, |at| kept[at])
     }
 
-    async fn coalesce(&mut self, batch: Batch, branches: &[crate::plan::Steps], labels: &Labels) -> Done<Batch> {
+    async fn coalesce(&mut self, batch: Batch, branches: &[Steps], labels: &Labels) -> Done<Batch> {
         let mut left: Vec<u32> = (0..batch.len() as u32).collect();
         let mut all = Batch::default();
         let mut parents: Vec<u32> = Vec::new();

@@ -14,9 +14,10 @@ use super::{
     reduce::{Groups, OwnedKey, copies},
 };
 use crate::{
+    deep::with_stack,
     error::GremlinError,
     plan::{Collects, Name, Settings, StepKind, Steps},
-    tokens::Operator,
+    tokens::{Operator, Order},
     value::{Graph, Tree, Value},
 };
 
@@ -251,6 +252,23 @@ impl Run {
         };
         self.grouped(groups).await.map(Some)
     }
+}
+
+/// Whether a traversal does something each time that it runs, besides its results: collects, writes, or draws.
+pub(super) fn acts(steps: &Steps) -> bool {
+    steps.iter().any(|step| {
+        let acts_itself = match &step.kind {
+            StepKind::Group(name, ..) | StepKind::GroupCount(name, _) | StepKind::Tree(name, _) => name.is_some(),
+            StepKind::Aggregate(..) | StepKind::Subgraph(_) | StepKind::Coin(_) | StepKind::Sample(..) => true,
+            StepKind::Order(_, sortings) => sortings.iter().any(|(_, order)| *order == Order::Shuffle),
+            kind => kind.writes(),
+        };
+        let mut acts_within = false;
+        if !acts_itself && step.kind.has_nested() {
+            step.kind.clone().for_each_nested(&mut |steps| acts_within |= with_stack(|| acts(steps)));
+        }
+        acts_itself || acts_within
+    })
 }
 
 /// Whether a traversal reads a side effect behind a step that adds to it: for each traverser it is another then.

@@ -152,20 +152,17 @@ pub fn without_types(form: &str) -> String {
     parts.fold(first, |text, part| text + part.trim_start_matches(|it: char| it.is_ascii_lowercase()))
 }
 
-/// Whether two forms are equal but for the last digits of fractions in them.
-pub fn are_near(left: &str, right: &str) -> bool {
+/// Whether two forms are equal but for fractions in them that differ by some part of them at most.
+pub fn are_near(left: &str, right: &str, near: f64) -> bool {
     let (left, right) = (with_split_numbers(left), with_split_numbers(right));
     let pair_is_near = |(left, right): (&&str, &&str)| match (left.parse::<f64>(), right.parse::<f64>()) {
         (Ok(left_number), Ok(right_number)) if left.contains('.') && right.contains('.') => {
-            (left_number - right_number).abs() <= left_number.abs() * NEAR
+            (left_number - right_number).abs() <= left_number.abs() * near
         }
         _ => left == right,
     };
     left.len() == right.len() && left.iter().zip(&right).all(pair_is_near)
 }
-
-/// How much fractions of twelve digits differ at most that stand for the same number.
-const NEAR: f64 = 1e-11;
 
 /// A form in parts, each either a number or what is between two.
 fn with_split_numbers(form: &str) -> Vec<&str> {
@@ -203,10 +200,10 @@ mod tests {
         assert_eq!(of(false), ["7#int", "[\"x\", 1#long, 2#double, 5.00000000000e-1#double, id of e1]"]);
         assert_eq!(forms(&[(-0.0).into()], &names, Orders::default()), [NEGATIVE_ZERO]);
         assert_eq!(without_types(&of(true)[1]), "[2, 1, 5.00000000000e-1, id of e1, \"x\"]");
-        assert!(are_near("\"a 0.3620142105867359, -2.5E-3\"", "\"a 0.3620142105867352, -2.5E-3\""));
-        assert!(!are_near("\"a 0.36201421058\"", "\"a 0.36201421059\""));
-        assert!(!are_near("\"9007199254740993\"", "\"9007199254740992\""));
-        assert!(!are_near("\"a 0.5\"", "\"b 0.5\""));
+        assert!(are_near("\"a 0.3620142105867359, -2.5E-3\"", "\"a 0.3620142105867352, -2.5E-3\"", 1e-11));
+        assert!(!are_near("\"a 0.36201421058\"", "\"a 0.36201421059\"", 1e-11));
+        assert!(!are_near("\"9007199254740993\"", "\"9007199254740992\"", 1e-11));
+        assert!(!are_near("\"a 0.5\"", "\"b 0.5\"", 1e-11));
         let map = |entries: &[(&str, i32)]| {
             Value::Map(entries.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect())
         };

@@ -69,10 +69,11 @@ impl Answers {
         self.differ() && self.reference.is_ok() && untyped(&self.reference) == untyped(&self.hoplake)
     }
 
-    /// Whether both have the same results but for the last digits of numbers, also of those in texts.
-    pub fn differ_in_digits(&self) -> bool {
+    /// Whether both have the same results but for the last digits of fractions, which differ by some part of them at most, also of those in
+    /// texts.
+    pub fn differ_in_digits(&self, near: f64) -> bool {
         let (Ok(reference), Ok(hoplake)) = (&self.reference, &self.hoplake) else { return false };
-        let all_are_near = || reference.iter().zip(hoplake).all(|(left, right)| are_near(left, right));
+        let all_are_near = || reference.iter().zip(hoplake).all(|(left, right)| are_near(left, right, near));
         self.differ() && reference.len() == hoplake.len() && all_are_near()
     }
 

@@ -19,12 +19,15 @@
 //!
 //! Lambdas are code, and refused.
 
-use crate::{
+use hoplake_query::{
+    error::QueryError,
     literal::Literal,
-    script::{Argument, Call, Predicate, Script, Statement, Strategy, Terminal, Test, Transaction, Traversal},
+    plan::Test,
     tokens::{Cardinality, Token},
     value::{BULK_SET_TABLES, Hashed, Key, TABLES_MAX, Value, Vertex},
 };
+
+use crate::script::{Argument, Call, Predicate, Script, Statement, Strategy, Terminal, Transaction, Traversal};
 
 /// Instructions as a codec has read them.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -300,6 +303,12 @@ pub(crate) fn without_repeats<T, E: From<NotAValue>>(
     Ok(kept.into_iter().filter_map(|index| entries[index].take()).collect())
 }
 
+impl From<NotAValue> for QueryError {
+    fn from(error: NotAValue) -> Self {
+        Self::Invalid(error.to_string())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -325,7 +334,7 @@ mod tests {
     #[test]
     fn predicates_are_those_of_text() {
         let gt = |number: i32| {
-            predicate("gt", vec![Argument::Literal(Literal::Number(crate::literal::Number::Int(number)))])
+            predicate("gt", vec![Argument::Literal(Literal::Number(hoplake_query::literal::Number::Int(number)))])
         };
         let and = |left, right| predicate("and", vec![Argument::Predicate(left), Argument::Predicate(right)]);
         let joined = and(and(gt(1).unwrap(), gt(2).unwrap()).unwrap(), gt(3).unwrap()).unwrap();

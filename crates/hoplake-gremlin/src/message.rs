@@ -1,8 +1,9 @@
 //! Requests and responses of the WebSocket protocol, whatever encodes them.
 
+use hoplake_query::value::Value;
 use uuid::Uuid;
 
-use crate::{script::Script, value::Value};
+use crate::script::Script;
 
 /// What a driver asks for.
 #[derive(Debug, Clone, PartialEq)]

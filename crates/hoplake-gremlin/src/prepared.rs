@@ -6,18 +6,20 @@
 //! The text is parsed and planned with each call: that takes microseconds, and conditions are planned with the values that they have.
 
 use hoplake_format::{PreparedQueries, PropertyType, QueryEdition, QueryParameter, ScalarType};
+use hoplake_query::{
+    error::QueryError,
+    literal::{Literal, Number},
+    moment::Moment,
+    value::{Value, to_f64, to_i64},
+};
 use hoplake_storage::{MemoryBudget, QueryContext};
 use jiff::civil::{Date, Time};
 
 use crate::{
-    error::GremlinError,
     graphson,
-    literal::{Literal, Number},
-    moment::Moment,
-    plan::{Names, lower_within},
+    lower::{Names, lower_within},
     script::{Argument, Call, Script, Statement, Terminal, Traversal},
     text,
-    value::{Value, to_f64, to_i64},
 };
 
 /// The longest text, as the manifest has it.
@@ -41,12 +43,12 @@ pub fn call(name: &str, parameters: Vec<Named>) -> Script {
 /// Checks what is to be saved: one traversal that can be planned with values of the parameters' types.
 ///
 /// # Errors
-/// [`GremlinError::Syntax`], [`GremlinError::Unsupported`] and [`GremlinError::Invalid`].
-pub fn check(name: &str, edition: &QueryEdition) -> Result<(), GremlinError> {
+/// [`QueryError::Syntax`], [`QueryError::Unsupported`] and [`QueryError::Invalid`].
+pub fn check(name: &str, edition: &QueryEdition) -> Result<(), QueryError> {
     // Before the text is read: a step of a few letters takes a kilobyte.
     if edition.text.len() > TEXT_BYTES_MAX {
         let bytes = edition.text.len();
-        return Err(GremlinError::Invalid(format!(
+        return Err(QueryError::Invalid(format!(
             "the text of query {name:?} has {bytes} bytes; {TEXT_BYTES_MAX} is the most"
         )));
     }
@@ -57,17 +59,17 @@ pub fn check(name: &str, edition: &QueryEdition) -> Result<(), GremlinError> {
         {
             let why =
                 format!("the default of parameter {parameter} of query {name:?} is {json}, which is not a {kind}");
-            return Err(GremlinError::Invalid(why));
+            return Err(QueryError::Invalid(why));
         }
         if is_word(parameter) {
             let why = format!(
                 "{parameter} cannot be a parameter of query {name:?}: it is a word of Gremlin; give it another name"
             );
-            return Err(GremlinError::Invalid(why));
+            return Err(QueryError::Invalid(why));
         }
         if !traversal.names().contains(&&**parameter) {
             let why = format!("parameter {parameter} of query {name:?} does not occur in its text");
-            return Err(GremlinError::Invalid(why));
+            return Err(QueryError::Invalid(why));
         }
     }
     let sample = |parameter: &QueryParameter| {
@@ -93,9 +95,9 @@ fn is_word(name: &str) -> bool {
 /// What the names of a text are in a call that gives these values.
 ///
 /// # Errors
-/// [`GremlinError::Call`] if a value is missing, is of another type, or has a name that is not a parameter.
-pub fn bind(name: &str, edition: &QueryEdition, given: Vec<Named>) -> Result<Vec<Named>, GremlinError> {
-    let invalid = |why: String| Err(GremlinError::Call(format!("query {name:?} {why}")));
+/// [`QueryError::Call`] if a value is missing, is of another type, or has a name that is not a parameter.
+pub fn bind(name: &str, edition: &QueryEdition, given: Vec<Named>) -> Result<Vec<Named>, QueryError> {
+    let invalid = |why: String| Err(QueryError::Call(format!("query {name:?} {why}")));
     let mut bound: Vec<Named> = Vec::with_capacity(edition.parameters.len());
     for (parameter, value) in given {
         let Some(known) = edition.parameters.iter().find(|known| known.name == *parameter) else {
@@ -126,27 +128,27 @@ pub fn bind(name: &str, edition: &QueryEdition, given: Vec<Named>) -> Result<Vec
 }
 
 /// The traversal of a text.
-pub(crate) fn traversal(name: &str, edition: &QueryEdition) -> Result<Traversal, GremlinError> {
+pub(crate) fn traversal(name: &str, edition: &QueryEdition) -> Result<Traversal, QueryError> {
     let script = text::parse(&edition.text).map_err(|error| within(name, error))?;
     match <[Statement; 1]>::try_from(script.statements) {
         Ok([Statement::Traversal(traversal, _)]) if traversal.calls() => {
-            Err(GremlinError::Invalid(format!("query {name:?} calls a prepared query; it cannot call another")))
+            Err(QueryError::Invalid(format!("query {name:?} calls a prepared query; it cannot call another")))
         }
         Ok([Statement::Traversal(traversal, Terminal::All | Terminal::List)]) => Ok(traversal),
-        _ => Err(GremlinError::Invalid(format!(
+        _ => Err(QueryError::Invalid(format!(
             "query {name:?} is not one traversal: a prepared query has one statement, which returns all of its results"
         ))),
     }
 }
 
 /// The edition that a call means.
-pub(crate) fn find<'a>(queries: &'a PreparedQueries, call: &str) -> Result<(&'a str, &'a QueryEdition), GremlinError> {
+pub(crate) fn find<'a>(queries: &'a PreparedQueries, call: &str) -> Result<(&'a str, &'a QueryEdition), QueryError> {
     queries.find(call).ok_or_else(|| {
         let known = match queries.0.is_empty() {
             true => "the graph has none".to_owned(),
             false => format!("the graph has {}", shortened(&Vec::from_iter(queries.0.keys().cloned()).join(", "))),
         };
-        GremlinError::Call(format!("there is no prepared query {call:?}; {known}"))
+        QueryError::Call(format!("there is no prepared query {call:?}; {known}"))
     })
 }
 
@@ -162,11 +164,11 @@ pub fn signature(edition: &QueryEdition) -> String {
     }
 }
 
-fn within(name: &str, error: GremlinError) -> GremlinError {
+fn within(name: &str, error: QueryError) -> QueryError {
     match error {
-        GremlinError::Unsupported(why) => GremlinError::Unsupported(format!("query {name:?}: {why}")),
-        GremlinError::Invalid(why) => GremlinError::Invalid(format!("query {name:?}: {why}")),
-        GremlinError::Syntax(why) => GremlinError::Syntax(format!("query {name:?}: {why}")),
+        QueryError::Unsupported(why) => QueryError::Unsupported(format!("query {name:?}: {why}")),
+        QueryError::Invalid(why) => QueryError::Invalid(format!("query {name:?}: {why}")),
+        QueryError::Syntax(why) => QueryError::Syntax(format!("query {name:?}: {why}")),
         other => other,
     }
 }

@@ -5,8 +5,9 @@
 
 use std::collections::HashSet;
 
-use crate::{
+use hoplake_query::{
     literal::Literal,
+    plan::Test,
     tokens::{Cardinality, Order, Token},
     value::Value,
 };
@@ -227,61 +228,6 @@ pub enum Predicate {
     Or(Vec<Predicate>),
     /// Not it.
     Not(Box<Predicate>),
-}
-
-/// What a predicate tests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "each is what it is called")]
-pub enum Test {
-    Eq,
-    Neq,
-    Lt,
-    Lte,
-    Gt,
-    Gte,
-    Inside,
-    Outside,
-    Between,
-    Within,
-    Without,
-    StartingWith,
-    NotStartingWith,
-    EndingWith,
-    NotEndingWith,
-    Containing,
-    NotContaining,
-    Regex,
-    NotRegex,
-    TypeOf,
-}
-
-impl Test {
-    /// The test of a name.
-    pub fn named(name: &str) -> Option<Self> {
-        Some(match name {
-            "eq" => Self::Eq,
-            "neq" => Self::Neq,
-            "lt" => Self::Lt,
-            "lte" => Self::Lte,
-            "gt" => Self::Gt,
-            "gte" => Self::Gte,
-            "inside" => Self::Inside,
-            "outside" => Self::Outside,
-            "between" => Self::Between,
-            "within" => Self::Within,
-            "without" => Self::Without,
-            "startingWith" => Self::StartingWith,
-            "notStartingWith" => Self::NotStartingWith,
-            "endingWith" => Self::EndingWith,
-            "notEndingWith" => Self::NotEndingWith,
-            "containing" => Self::Containing,
-            "notContaining" => Self::NotContaining,
-            "regex" => Self::Regex,
-            "notRegex" => Self::NotRegex,
-            "typeOf" => Self::TypeOf,
-            _ => return None,
-        })
-    }
 }
 
 /// How the results of a traversal are wanted.

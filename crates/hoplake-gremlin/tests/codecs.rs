@@ -5,12 +5,15 @@
 use hoplake_gremlin::{
     graphbinary,
     graphson::{self, Version},
-    literal::{Literal, Number},
+    lower::{Names, lower},
     message::{Query, Request, Response},
-    moment::Moment,
-    plan::{Names, lower},
-    script::{Argument, Call, Predicate, Script, Statement, Terminal, Test},
+    script::{Argument, Call, Predicate, Script, Statement, Terminal},
     text,
+};
+use hoplake_query::{
+    literal::{Literal, Number},
+    moment::Moment,
+    plan::Test,
     tokens::{Cardinality, Direction, GType, Merge, Order, T, Token},
     value::{Edge, Path, Property, Traverser, Tree, Value, Vertex, VertexProperty},
 };

@@ -6,10 +6,12 @@ use std::{sync::Arc, thread};
 
 use hoplake_engine::{OpenSettings, Snapshot, create};
 use hoplake_gremlin::{
-    plan::{Names, lower},
-    run::{Graph, Results, Transaction, Wanted},
+    lower::{Names, lower},
     script::Statement,
     text,
+};
+use hoplake_query::{
+    run::{Graph, Results, Transaction, Wanted},
     value::Value,
 };
 use hoplake_storage::{QueryContext, ReadPool, ReadSettings, Reader, Store};

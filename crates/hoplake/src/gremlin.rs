@@ -26,13 +26,19 @@
 
 use hoplake_engine::change::Committed;
 pub use hoplake_gremlin::{
-    block_in_place_if, bytecode, graphbinary, graphson, literal, mark_worker_thread, message, moment,
-    plan::{Names, Plan, STEPS},
+    bytecode, graphbinary, graphson,
+    lower::{Names, STEPS},
+    message,
     prepared::{Named, call, signature},
-    run::{Wanted, value_bytes},
-    script, text, tokens, value,
+    script, text,
 };
-use hoplake_gremlin::{error::GremlinError, run};
+pub use hoplake_query::{
+    block_in_place_if, literal, mark_worker_thread, moment,
+    plan::Plan,
+    run::{Wanted, value_bytes},
+    tokens, value,
+};
+use hoplake_query::{error::QueryError, run};
 use hoplake_storage::{Cost, QueryContext};
 
 use self::{
@@ -92,7 +98,7 @@ pub fn is_large(script: &Script) -> bool {
 /// # Errors
 /// [`Invalid`](ErrorKind::Invalid) if it is not a map of names to values; [`Limit`](ErrorKind::Limit) at the query's deadline.
 pub fn parameters_within(text: &str, context: &QueryContext) -> Result<Vec<Named>, Error> {
-    Ok(decode(text.len(), || hoplake_gremlin::plan::parameters(text, context))?)
+    Ok(decode(text.len(), || hoplake_gremlin::lower::parameters(text, context))?)
 }
 
 /// Makes a plan of a traversal. Nothing is read. A call of a prepared query needs the graph that has it: [`Transaction::plan`].
@@ -119,7 +125,7 @@ fn lowered(
     context: &QueryContext,
 ) -> Result<Plan, Error> {
     let is_long = traversal.weight() > LARGE_WEIGHT;
-    let plan = || hoplake_gremlin::plan::lower_within(traversal, names, queries, context);
+    let plan = || hoplake_gremlin::lower::lower_within(traversal, names, queries, context);
     Ok(block_in_place_if(is_long, plan)?)
 }
 
@@ -270,16 +276,16 @@ impl Results {
     }
 }
 
-impl From<GremlinError> for Error {
-    fn from(error: GremlinError) -> Self {
+impl From<QueryError> for Error {
+    fn from(error: QueryError) -> Self {
         let reason = match error {
-            GremlinError::Engine(error) => return error.into(),
-            GremlinError::Unsupported(_) | GremlinError::Invalid(_) => Reason::Step,
-            GremlinError::Syntax(_) => Reason::Syntax,
-            GremlinError::Call(_) => Reason::Call,
-            GremlinError::ReadOnly(_) => Reason::ReadOnly,
-            GremlinError::Type(_) | GremlinError::Arithmetic(_) => Reason::Query,
-            GremlinError::Failed(_) => Reason::Fail,
+            QueryError::Engine(error) => return error.into(),
+            QueryError::Unsupported(_) | QueryError::Invalid(_) => Reason::Step,
+            QueryError::Syntax(_) => Reason::Syntax,
+            QueryError::Call(_) => Reason::Call,
+            QueryError::ReadOnly(_) => Reason::ReadOnly,
+            QueryError::Type(_) | QueryError::Arithmetic(_) => Reason::Query,
+            QueryError::Failed(_) => Reason::Fail,
         };
         Self::new(ErrorKind::Invalid, error.to_string()).with_reason(reason)
     }

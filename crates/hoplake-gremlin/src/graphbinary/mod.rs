@@ -21,12 +21,10 @@ mod tests;
 mod types;
 mod writer;
 
+use hoplake_query::{literal::DIGITS_MAX, value::Value};
+
 use self::writer::Version;
-use crate::{
-    literal::DIGITS_MAX,
-    message::{Request, Response},
-    value::Value,
-};
+use crate::message::{Request, Response};
 
 /// The media type that precedes a message.
 pub const MEDIA_TYPE: &str = "application/vnd.graphbinary-v1.0";
@@ -56,7 +54,8 @@ pub fn read_response(bytes: &[u8]) -> Result<Response, DecodeError> {
 /// Reads a value with its type.
 ///
 /// ```
-/// use hoplake_gremlin::{graphbinary, value::Value};
+/// use hoplake_gremlin::graphbinary;
+/// use hoplake_query::value::Value;
 ///
 /// assert_eq!(graphbinary::read_value(&[0x01, 0x00, 0, 0, 0, 42]).unwrap(), Value::from(42));
 /// let error = graphbinary::read_value(&[0x01, 0x00, 0]).unwrap_err();
@@ -106,7 +105,7 @@ pub mod fourth {
         types::{MARKER, VERSION_4},
         writer::{Version, Writer},
     };
-    use crate::value::Value;
+    use hoplake_query::value::Value;
 
     /// The media type.
     pub const MEDIA_TYPE: &str = "application/vnd.graphbinary-v4.0";

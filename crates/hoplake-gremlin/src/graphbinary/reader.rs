@@ -1,6 +1,12 @@
 //! From bytes to requests, responses and values.
 
 use bigdecimal::BigDecimal;
+use hoplake_query::{
+    literal::{Literal, Number, SCALE_MAX},
+    moment::Moment,
+    tokens::Token,
+    value::{Edge, Metrics, Path, Property, TraversalMetrics, Traverser, Tree, Value, Vertex, VertexProperty},
+};
 use jiff::{SignedDuration, civil, tz::Offset};
 use num_bigint::BigInt;
 use uuid::Uuid;
@@ -11,12 +17,8 @@ use super::{
 };
 use crate::{
     bytecode::{self, Bytecode},
-    literal::{Literal, Number, SCALE_MAX},
     message::{Query, Request, Response},
-    moment::Moment,
     script::{Argument, Call},
-    tokens::Token,
-    value::{Edge, Metrics, Path, Property, TraversalMetrics, Traverser, Tree, Value, Vertex, VertexProperty},
 };
 
 /// The bytes of the least value: a code and a flag.

@@ -1,14 +1,14 @@
 //! Hostile and broken input. What drivers write is in `tests/codecs.rs`.
 
-use proptest::prelude::*;
-
-use super::*;
-use crate::{
+use hoplake_query::{
     literal::Number,
     value::{
         BULK_SET_TABLES, Edge, Graph, Metrics, TABLES_MAX, TraversalMetrics, Traverser, Tree, Vertex, VertexProperty,
     },
 };
+use proptest::prelude::*;
+
+use super::*;
 
 fn error(bytes: &[u8]) -> String {
     read_value(bytes).unwrap_err().to_string()

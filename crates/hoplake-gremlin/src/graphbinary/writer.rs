@@ -1,5 +1,11 @@
 //! From requests, responses and values to bytes.
 
+use hoplake_query::{
+    literal::Number,
+    moment::Moment,
+    tokens::Token,
+    value::{Edge, Graph, Metrics, Path, Property, TraversalMetrics, Tree, Value, Vertex, VertexProperty},
+};
 use jiff::SignedDuration;
 use num_bigint::BigInt;
 
@@ -7,13 +13,7 @@ use super::{
     EncodeError,
     types::{BULKED, GRAPH, NULL, Type, VERSION},
 };
-use crate::{
-    literal::Number,
-    message::{Query, Request, Response},
-    moment::Moment,
-    tokens::Token,
-    value::{Edge, Graph, Metrics, Path, Property, TraversalMetrics, Tree, Value, Vertex, VertexProperty},
-};
+use crate::message::{Query, Request, Response};
 
 type Written = Result<(), EncodeError>;
 

@@ -13,10 +13,9 @@ mod reader;
 mod tests;
 mod writer;
 
-use crate::{
-    message::{Request, Response},
-    value::Value,
-};
+use hoplake_query::value::Value;
+
+use crate::message::{Request, Response};
 
 /// A version of the encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +55,8 @@ pub fn read_response(json: &[u8]) -> Result<Response, DecodeError> {
 /// Reads a value of either version.
 ///
 /// ```
-/// use hoplake_gremlin::{graphson, value::Value};
+/// use hoplake_gremlin::graphson;
+/// use hoplake_query::value::Value;
 ///
 /// let json = br#"{"@type": "g:Int32", "@value": 42}"#;
 /// assert_eq!(graphson::read_value(json).unwrap(), Value::from(42));

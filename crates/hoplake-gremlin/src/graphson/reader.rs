@@ -1,18 +1,20 @@
 //! From JSON to requests, responses and values.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
+use hoplake_query::{
+    literal::{CHARACTERS_MAX, Literal, Number},
+    moment::Moment,
+    tokens::Token,
+    value::{Edge, Path, Property, Traverser, Tree, Value, Vertex, VertexProperty},
+};
 use jiff::SignedDuration;
 use num_bigint::BigInt;
 
 use super::{DecodeError, json::Json};
 use crate::{
     bytecode::{self, Bytecode},
-    literal::{CHARACTERS_MAX, Literal, Number},
     message::{Query, Request, Response},
-    moment::Moment,
     script::{Argument, Call},
-    tokens::Token,
-    value::{Edge, Path, Property, Traverser, Tree, Value, Vertex, VertexProperty},
 };
 
 type Read<T> = Result<T, DecodeError>;

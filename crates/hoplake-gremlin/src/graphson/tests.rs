@@ -1,12 +1,12 @@
 //! Hostile and broken input. What drivers write is in `tests/codecs.rs`.
 
-use proptest::prelude::*;
-
-use super::*;
-use crate::{
+use hoplake_query::{
     literal::Number,
     value::{BULK_SET_TABLES, Metrics, TABLES_MAX, TraversalMetrics},
 };
+use proptest::prelude::*;
+
+use super::*;
 
 fn error(json: &str) -> String {
     read_value(json.as_bytes()).unwrap_err().to_string()

@@ -3,15 +3,15 @@
 use std::fmt::Display;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use jiff::SignedDuration;
-
-use super::{EncodeError, Version};
-use crate::{
+use hoplake_query::{
     literal::Number,
-    message::Response,
     moment::{Moment, offset_text},
     value::{Edge, Metrics, Path, Property, TraversalMetrics, Tree, Value, Vertex, VertexProperty},
 };
+use jiff::SignedDuration;
+
+use super::{EncodeError, Version};
+use crate::message::Response;
 
 type Written = Result<(), EncodeError>;
 

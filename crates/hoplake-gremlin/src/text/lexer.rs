@@ -1,7 +1,8 @@
 //! Words of a text, one at a time.
 
+use hoplake_query::error::QueryError;
+
 use super::syntax_error;
-use crate::error::GremlinError;
 
 /// A word. Strings and numbers are read later, from their text.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -32,7 +33,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// The next word, and where it begins.
-    pub fn next(&mut self) -> Result<(Word<'a>, usize), GremlinError> {
+    pub fn next(&mut self) -> Result<(Word<'a>, usize), QueryError> {
         self.skip_space();
         let begin = self.position;
         let rest = &self.text[begin..];
@@ -57,7 +58,7 @@ impl<'a> Lexer<'a> {
         Ok((word, begin))
     }
 
-    pub fn error(&self, position: usize, message: impl AsRef<str>) -> GremlinError {
+    pub fn error(&self, position: usize, message: impl AsRef<str>) -> QueryError {
         syntax_error(self.text, position, message.as_ref())
     }
 
@@ -80,7 +81,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    fn string(&mut self, quote: char) -> Result<Word<'a>, GremlinError> {
+    fn string(&mut self, quote: char) -> Result<Word<'a>, QueryError> {
         let begin = self.position + 1;
         let mut escaped = false;
         for (offset, character) in self.text[begin..].char_indices() {

@@ -14,11 +14,10 @@ mod strings;
 #[cfg(test)]
 mod tests;
 
+use hoplake_query::error::QueryError;
 use hoplake_storage::QueryContext;
 
-pub(crate) use self::numbers::big_decimal;
-
-use crate::{error::GremlinError, script::Script};
+use crate::script::Script;
 
 /// How deep traversals, collections and predicates may nest.
 pub const DEPTH_MAX: usize = 128;
@@ -33,8 +32,8 @@ pub const DEPTH_MAX: usize = 128;
 /// ```
 ///
 /// # Errors
-/// [`GremlinError::Syntax`] with the place, if it is not Gremlin, or nests deeper than [`DEPTH_MAX`].
-pub fn parse(text: &str) -> Result<Script, GremlinError> {
+/// [`QueryError::Syntax`] with the place, if it is not Gremlin, or nests deeper than [`DEPTH_MAX`].
+pub fn parse(text: &str) -> Result<Script, QueryError> {
     parse_within(text, &QueryContext::new())
 }
 
@@ -42,14 +41,14 @@ pub fn parse(text: &str) -> Result<Script, GremlinError> {
 ///
 /// # Errors
 /// As [`parse`], and the query's limit.
-pub fn parse_within(text: &str, context: &QueryContext) -> Result<Script, GremlinError> {
+pub fn parse_within(text: &str, context: &QueryContext) -> Result<Script, QueryError> {
     parser::Parser::new(text, context)?.script()
 }
 
 /// What is wrong with a text, and where: its line and its column, in characters, both from 1.
-fn syntax_error(text: &str, position: usize, message: &str) -> GremlinError {
+fn syntax_error(text: &str, position: usize, message: &str) -> QueryError {
     let before = &text[..position.min(text.len())];
     let line = before.matches('\n').count() + 1;
     let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-    GremlinError::Syntax(format!("line {line}, column {column}: {message}"))
+    QueryError::Syntax(format!("line {line}, column {column}: {message}"))
 }

@@ -1,11 +1,7 @@
 //! Numbers from their digits: `1`, `0x1FL`, `017`, `1_000n`, `1.5e3f`.
 
-use std::str::FromStr;
-
-use bigdecimal::BigDecimal;
+use hoplake_query::literal::{CHARACTERS_MAX, Number, big_decimal};
 use num_bigint::BigInt;
-
-use crate::literal::{CHARACTERS_MAX, Number, SCALE_MAX};
 
 /// A number; the error says what is wrong with it.
 pub fn number(text: &str) -> Result<Number, String> {
@@ -105,13 +101,4 @@ fn decimal(sign: &str, digits: &str) -> Option<Result<Number, String>> {
         Some('m') => big_decimal(&plain, exponent),
         _ => plain.parse().map(Number::Double).map_err(|error| error.to_string()),
     })
-}
-
-/// Parses `plain`, whose exponent is also passed on its own, so that it is checked first.
-pub(crate) fn big_decimal(plain: &str, exponent: Option<&str>) -> Result<Number, String> {
-    let exponent = exponent.map_or(Ok(0), |it| it.replace('_', "").parse::<i64>());
-    if !exponent.is_ok_and(|it| it.unsigned_abs() <= SCALE_MAX) {
-        return Err(format!("the exponent of a decimal is beyond {SCALE_MAX}"));
-    }
-    BigDecimal::from_str(plain).map(Number::BigDecimal).map_err(|error| error.to_string())
 }

@@ -1,5 +1,12 @@
 //! Statements, calls and arguments.
 
+use hoplake_query::{
+    error::QueryError,
+    literal::{Literal, Number},
+    moment::Moment,
+    plan::Test,
+    tokens::{Cardinality, Token},
+};
 use hoplake_storage::{Pace, QueryContext};
 use uuid::Uuid;
 
@@ -8,13 +15,7 @@ use super::{
     lexer::{Lexer, Word},
     numbers, strings,
 };
-use crate::{
-    error::GremlinError,
-    literal::{Literal, Number},
-    moment::Moment,
-    script::{Argument, Call, Predicate, Script, Statement, Strategy, Terminal, Test, Transaction, Traversal},
-    tokens::{Cardinality, Token},
-};
+use crate::script::{Argument, Call, Predicate, Script, Statement, Strategy, Terminal, Transaction, Traversal};
 
 /// Units of work that a word is.
 const WORD_UNITS: u64 = 4;
@@ -33,7 +34,7 @@ pub struct Parser<'a> {
     pace: Pace,
 }
 
-type Parsed<T> = Result<T, GremlinError>;
+type Parsed<T> = Result<T, QueryError>;
 
 impl<'a> Parser<'a> {
     pub fn new(text: &'a str, context: &QueryContext) -> Parsed<Self> {
@@ -497,7 +498,7 @@ impl<'a> Parser<'a> {
     }
 
     /// What is wrong at the next word.
-    fn wrong(&self, message: &str) -> GremlinError {
+    fn wrong(&self, message: &str) -> QueryError {
         let found = match self.word {
             Word::Name(text) | Word::Number(text) => format!("`{}` is here", shortened(text)),
             Word::String(_) => "a string is here".to_owned(),

@@ -1,15 +1,16 @@
 //! The parser against texts, each with what it says, and against texts that are wrong.
 
+use hoplake_query::{
+    error::QueryError,
+    literal::{Literal, Number},
+    plan::Test,
+    tokens::{Cardinality, Order, T, Token},
+};
 use hoplake_storage::QueryContext;
 use proptest::prelude::*;
 
 use super::{DEPTH_MAX, parse, parse_within};
-use crate::{
-    error::GremlinError,
-    literal::{Literal, Number},
-    script::{Argument, Call, Predicate, Statement, Terminal, Test, Transaction},
-    tokens::{Cardinality, Order, T, Token},
-};
+use crate::script::{Argument, Call, Predicate, Statement, Terminal, Transaction};
 
 fn steps(text: &str) -> Vec<Call> {
     match parse(text).unwrap().statements.pop().unwrap() {
@@ -311,5 +312,5 @@ fn reading_ends_at_the_deadline() {
     }
     // What is wrong is still said.
     let error = parse_within("g.V(", &QueryContext::new()).unwrap_err();
-    assert!(matches!(error, GremlinError::Syntax(_)), "{error}");
+    assert!(matches!(error, QueryError::Syntax(_)), "{error}");
 }

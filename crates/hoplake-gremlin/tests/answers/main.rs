@@ -13,12 +13,14 @@ use std::sync::Arc;
 
 use hoplake_engine::{OpenSettings, Snapshot, change::Committer, create};
 use hoplake_gremlin::{
-    error::GremlinError,
-    literal::Number,
-    plan::{Names, lower},
-    run::{Graph, Results, Transaction, Wanted},
+    lower::{Names, lower},
     script::Statement,
     text,
+};
+use hoplake_query::{
+    error::QueryError,
+    literal::Number,
+    run::{Graph, Results, Transaction, Wanted},
     value::{Tree, Value},
 };
 use hoplake_storage::{QueryContext, ReadPool, ReadSettings, Reader, Store};
@@ -105,7 +107,7 @@ async fn modern() -> Graph {
 }
 
 /// The results of a traversal, and the transaction that it ran in.
-async fn results(graph: &Graph, query: &str) -> Result<(Vec<Value>, Transaction), GremlinError> {
+async fn results(graph: &Graph, query: &str) -> Result<(Vec<Value>, Transaction), QueryError> {
     let script = text::parse(query)?;
     let [Statement::Traversal(traversal, _)] = &script.statements[..] else { panic!("{query} is not a traversal") };
     let plan = lower(traversal, Names::default())?;

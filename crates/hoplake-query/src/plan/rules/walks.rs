@@ -1,0 +1,45 @@
+//! Hops before a `dedup` are one traversal of the engine: how often a vertex is reached does not matter, so sets of vertices go from
+//! hop to hop and not traversers.
+
+use std::sync::Arc;
+
+use super::{Place, is_plain};
+use crate::{
+    plan::{By, Name, Reaches, Step, StepKind, Steps},
+    tokens::{Direction, Scope},
+};
+
+pub(super) fn apply(steps: &Steps, place: Place) -> Option<Steps> {
+    // A path tells apart traversers at the same vertex; and traversers of other frames are not the same, either.
+    if place.carries || !place.is_root {
+        return None;
+    }
+    let mut walked: Vec<Arc<Step>> = Vec::with_capacity(steps.len());
+    let mut hops: Vec<(Direction, Vec<Name>)> = Vec::new();
+    let mut first_of_hops = 0;
+    let mut any = false;
+    for (at, step) in steps.iter().enumerate() {
+        match &step.kind {
+            StepKind::Hop(direction, labels, Reaches::Vertices) if is_plain(step) => {
+                if hops.is_empty() {
+                    first_of_hops = at;
+                }
+                hops.push((*direction, labels.clone()));
+                continue;
+            }
+            StepKind::Dedup(Scope::Global, names, by)
+                if names.is_empty() && by[..] == [By::Identity] && !hops.is_empty() =>
+            {
+                walked.push(Arc::new(Step::plain(StepKind::Walk(std::mem::take(&mut hops)))));
+                any = true;
+            }
+            _ => {
+                walked.extend(steps[first_of_hops..first_of_hops + hops.len()].iter().cloned());
+                hops.clear();
+            }
+        }
+        walked.push(step.clone());
+    }
+    walked.extend(steps[first_of_hops..first_of_hops + hops.len()].iter().cloned());
+    any.then(|| walked.into())
+}

@@ -127,15 +127,19 @@ impl Lowering<'_> {
         }
         let step = |kind, labels: Vec<Name>| Arc::new(Step::new(kind, labels));
         let mut steps: Vec<Arc<Step>> = Vec::new();
-        // It begins at a variable to which no pattern leads.
-        if known.is_empty() {
-            let starts = || left.iter().filter_map(|pattern| pattern.start);
-            let is_end = |name: &&str| left.iter().any(|pattern| pattern.end == Some(*name));
-            let Some(first) = starts().find(|name| !is_end(name)).or_else(|| starts().next()) else {
+        // Where no pattern can begin yet, it begins with a variable to which none leads.
+        let begins = left.iter().any(|pattern| pattern.start.is_some_and(|start| known.contains(start)));
+        let mut starts = left.iter().filter_map(|pattern| pattern.start);
+        let is_end = |name: &&str| left.iter().any(|pattern| pattern.end == Some(*name));
+        match starts.clone().find(|name| !is_end(name)).or_else(|| starts.next()) {
+            Some(first) if !begins => {
+                known.insert(first);
+                steps.push(step(StepKind::Identity, vec![first.into()]));
+            }
+            None if known.is_empty() => {
                 return Err(QueryError::invalid("`match` needs a pattern that begins with `as`"));
-            };
-            known.insert(first);
-            steps.push(step(StepKind::Identity, vec![first.into()]));
+            }
+            _ => {}
         }
         while !left.is_empty() {
             let is_ready = |pattern: &Pattern<'_>| match pattern.start {

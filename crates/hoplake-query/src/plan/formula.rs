@@ -171,9 +171,15 @@ impl Binary {
             Self::Divide | Self::Remainder if right == 0.0 => return None,
             Self::Divide => left / right,
             Self::Remainder => left % right,
-            Self::Power => left.powf(right),
+            Self::Power => power(left, right),
         })
     }
+}
+
+/// As `Math.pow` of Java: 1 to the power of what is no number, or of an infinity, is no number, where C says 1.
+fn power(base: f64, exponent: f64) -> f64 {
+    let is_unclear = exponent.is_nan() || base.abs() == 1.0 && exponent.is_infinite();
+    if is_unclear { f64::NAN } else { base.powf(exponent) }
 }
 
 impl Operation {

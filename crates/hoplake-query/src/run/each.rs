@@ -120,16 +120,6 @@ impl Run {
                 let met = self.needed(label, "where", &batch).await?;
                 self.mapped(batch, Items::of_values(met), labels)
             }
-            StepKind::EndAt(label) => {
-                let met = self.needed(label, "where", &batch).await?;
-                let same = |at: usize, growth: &Growth| {
-                    let item = batch.items.get(at);
-                    growth.work(units(&met[at], &item))?;
-                    Ok(equals(&met[at], &item))
-                };
-                let kept = self.tested(batch.len(), same).await?;
-                self.keep(batch, labels, |at| kept[at])
-            }
             StepKind::Quantified(quantifier, predicate) => {
                 let mut kept = Vec::with_capacity(batch.len());
                 for at in 0..batch.len() {
@@ -311,8 +301,9 @@ impl Run {
             | StepKind::DateAdd(..)
             | StepKind::DateDiff(_) => self.scalar(kind, labels, batch).await,
 
-            // They have pipes of their own, or take all at once.
-            StepKind::AddVertex(..)
+            // They have pipes of their own, take all at once, or end a traversal within another.
+            StepKind::EndAt(_)
+            | StepKind::AddVertex(..)
             | StepKind::AddEdge(..)
             | StepKind::Property(_)
             | StepKind::Drop
@@ -432,6 +423,18 @@ impl Run {
             self.rest_since(done).await?;
         }
         self.mapped_if(&batch, values, labels)
+    }
+
+    /// Those results of a traversal within another that are what was met under a label by the row that they come from.
+    pub(super) async fn ended_at(&mut self, met: &[Value], found: Batch) -> Done<Batch> {
+        let same = |at: usize, growth: &Growth| {
+            let met = &met[found.rows[at].frame as usize];
+            let item = found.items.get(at);
+            growth.work(units(met, &item))?;
+            Ok(equals(met, &item))
+        };
+        let kept = self.tested(found.len(), same).await?;
+        Ok(found.keep(|at| kept[at]))
     }
 
     /// A row for each of equal traversers, if it matters how many times a traversal within another runs.

@@ -66,7 +66,7 @@ use self::{
 };
 use crate::{
     error::QueryError,
-    plan::{Name, Plan, Settings, Steps},
+    plan::{Name, Plan, Settings, StepKind, Steps},
     value::Value,
 };
 
@@ -321,9 +321,22 @@ impl Run {
                 row.frame = frame;
                 row.bulk = 1;
             }
+            let (steps, end) = match steps.split_last() {
+                Some((last, before)) if let StepKind::EndAt(label) = &last.kind => (before, Some(label)),
+                _ => (&steps[..], None),
+            };
+            // Of the rows that it begins with: a step in it that reduces forgets what was met.
+            let met = match end {
+                Some(label) => Some(self.needed(label, "where", batch).await?),
+                None => None,
+            };
             let mut pipe = Pipe::new(steps);
             pipe.feed(input);
-            self.drain(&mut pipe).await
+            let found = self.drain(&mut pipe).await?;
+            match met {
+                Some(met) => self.ended_at(&met, found).await,
+                None => Ok(found),
+            }
         })
     }
 

@@ -105,7 +105,7 @@ enum Turn {
 
 impl Pipe {
     /// The pipe of some steps.
-    pub(super) fn new(steps: &Steps) -> Self {
+    pub(super) fn new(steps: &[Arc<Step>]) -> Self {
         let pipe = |(number, step): (usize, &Arc<Step>)| {
             let mut state = State::of(step);
             // At the beginning of a traversal within another, the traverser is there before the values.

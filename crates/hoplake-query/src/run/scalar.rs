@@ -539,7 +539,11 @@ fn cast(number: &Number, kind: GType) -> Done<Number> {
             Number::Float(narrow)
         }
         GType::Double => {
-            let wide = to_f64(number);
+            let wide = match number {
+                // As its text has it: 0.1 does not become 0.10000000149011612.
+                Number::Float(float) => float.to_string().parse().unwrap_or(f64::from(*float)),
+                number => to_f64(number),
+            };
             let finite = !matches!(number, Number::Float(_) | Number::Double(_));
             if wide.is_infinite() && finite {
                 return Err(overflow());
@@ -549,9 +553,12 @@ fn cast(number: &Number, kind: GType) -> Done<Number> {
         GType::BigInt => match number {
             Number::BigInteger(_) => number.clone(),
             Number::BigDecimal(big) => Number::BigInteger(big.with_scale(0).into_bigint_and_exponent().0),
-            Number::Float(_) | Number::Double(_) => {
-                Number::BigInteger(BigInt::from_f64(to_f64(number).trunc()).ok_or_else(overflow)?)
+            Number::Float(_) | Number::Double(_) if !to_f64(number).is_finite() => return Err(overflow()),
+            Number::Float(float) => {
+                Number::BigInteger(BigInt::from_f64(f64::from(*float).trunc()).ok_or_else(overflow)?)
             }
+            // As its text has it.
+            Number::Double(_) => Number::BigInteger(to_big_decimal(number).with_scale(0).into_bigint_and_exponent().0),
             other => Number::BigInteger(to_i64(other).into()),
         },
         GType::BigDecimal => match number {

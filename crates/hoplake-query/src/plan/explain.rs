@@ -71,6 +71,11 @@ impl Display for StepKind {
                 write_hop(f, *direction, labels)?;
                 f.write_str(if *reaches == Reaches::Edges { " to edges" } else { " to vertices" })
             }
+            Self::HopWhere(hop) => {
+                write_hop(f, hop.direction, &hop.labels)?;
+                f.write_str(if hop.reaches == Reaches::Edges { " to edges" } else { " to vertices" })?;
+                hop.conditions.iter().try_for_each(|(name, predicate)| write!(f, " {name} {predicate}"))
+            }
             Self::CountEdges(direction, labels) => write_hop(f, *direction, labels),
             Self::Walk(hops) => hops.iter().try_for_each(|(direction, labels)| write_hop(f, *direction, labels)),
             Self::Counted(Counted { edges, labels, by_label, .. }) => {

@@ -367,6 +367,21 @@ pub struct Found {
     pub properties: Vec<(Name, Arc<Predicate>)>,
 }
 
+/// A hop whose elements fulfil conditions. All of them have to hold.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HopWhere {
+    /// Which way edges are followed.
+    pub direction: Direction,
+    /// The labels of edges; none means all.
+    pub labels: Vec<Name>,
+    /// What it leads to.
+    pub reaches: Reaches,
+    /// Conditions on properties.
+    pub conditions: Vec<(Name, Arc<Predicate>)>,
+    /// The steps that do the same one after the other, where the engine cannot test the conditions.
+    pub otherwise: Steps,
+}
+
 /// A map of properties, and their cardinalities.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MergeMap {
@@ -435,6 +450,8 @@ pub enum StepKind {
     Hop(Direction, Vec<Name>, Reaches),
     /// Along edges, hop after hop, to each vertex once: how often it is reached does not matter.
     Walk(Vec<(Direction, Vec<Name>)>),
+    /// Along edges, to elements that fulfil conditions.
+    HopWhere(Box<HopWhere>),
     /// How many edges there are, all in all.
     CountEdges(Direction, Vec<Name>),
     /// How many vertices or edges the graph has.

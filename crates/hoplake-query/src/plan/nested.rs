@@ -14,6 +14,7 @@ impl StepKind {
                 | Self::Edges(_)
                 | Self::FindEdges(_)
                 | Self::Hop(..)
+                | Self::HopWhere(_)
                 | Self::Ends(_)
                 | Self::Is(_)
                 | Self::Range(..)

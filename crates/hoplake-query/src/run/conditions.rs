@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hoplake_engine::{Comparison, Condition, Requirement};
+use hoplake_engine::{Comparison, Condition, PropertyName, PropertyOf, Requirement};
 use hoplake_format::{ItemType, Property, PropertyType, ScalarType, VertexLabel};
 
 use super::{batch::value_bytes, growth::Growth};
@@ -51,13 +51,28 @@ pub(super) fn of(
     if !fulfils(&label.name, found.labels.iter().map(|predicate| &**predicate), growth)? {
         return Ok(Of::None);
     }
+    of_properties(PropertyOf::Either, &label.properties, &found.properties, is_computed, growth)
+}
+
+/// The conditions on some properties, of what has properties of these types.
+///
+/// # Errors
+/// A limit of the query.
+pub(super) fn of_properties(
+    of: PropertyOf,
+    known: &[Property],
+    predicates: &[(Name, Arc<Predicate>)],
+    is_computed: impl Fn(&str) -> bool,
+    growth: &Growth,
+) -> Result<Of, QueryError> {
     let mut condition: Option<Condition> = None;
-    let (mut tests, mut bytes) = (0, 0);
+    let mut tests = 0;
+    let mut bytes = 0;
     let mut left = Vec::new();
-    for (name, predicate) in &found.properties {
-        growth.work(1 + label.properties.len() as u64 / 8)?;
+    for (name, predicate) in predicates {
+        growth.work(1 + known.len() as u64 / 8)?;
         let of_engine = tests + predicate.tests() <= TESTS_MAX && !is_computed(name);
-        let property = label.properties.iter().find(|property| property.name == **name);
+        let property = known.iter().find(|property| property.name == **name);
         let property = match property {
             Some(property) if of_engine => property,
             None if !is_computed(name) => return Ok(Of::None),
@@ -69,7 +84,7 @@ pub(super) fn of(
         let mut text_bytes = 0;
         predicate.values(&mut |value| text_bytes += TEXT_COPIES * value_bytes(value));
         growth.take(text_bytes)?;
-        match reads(name, property, predicate) {
+        match reads(&PropertyName { name: name.to_string(), of }, property, predicate) {
             Reads::Never => return Ok(Of::None),
             Reads::Exactly(part) => {
                 tests += predicate.tests();
@@ -92,7 +107,7 @@ pub(super) fn is_possible(label: &VertexLabel, found: &Found, growth: &Growth) -
     fulfils(&label.name, of_label, growth).unwrap_or(true)
         && found.properties.iter().take(GUESSED_MAX).all(|(name, predicate)| {
             label.properties.iter().find(|property| property.name == **name).is_some_and(|property| {
-                !is_small(&predicate) || !matches!(reads(name, property, predicate), Reads::Never)
+                !is_small(&predicate) || !matches!(reads(&name.as_ref().into(), property, predicate), Reads::Never)
             })
         })
 }
@@ -110,7 +125,7 @@ pub(super) fn fulfils<'a>(
     every(predicates, |predicate| predicate.test(&label, growth))
 }
 
-fn reads(name: &Name, property: &Property, predicate: &Predicate) -> Reads {
+fn reads(name: &PropertyName, property: &Property, predicate: &Predicate) -> Reads {
     let PropertyType::Scalar(kind) = property.kind else { return Reads::NotAtAll };
     match predicate {
         Predicate::And(all) => {
@@ -137,9 +152,9 @@ fn reads(name: &Name, property: &Property, predicate: &Predicate) -> Reads {
     }
 }
 
-fn test_reads(name: &Name, kind: ScalarType, test: Test, values: &[Value]) -> Reads {
+fn test_reads(name: &PropertyName, kind: ScalarType, test: Test, values: &[Value]) -> Reads {
     let compare = |comparison: Comparison, value: &Value| match text_of(kind, value) {
-        Text::Of(text) => Reads::Exactly(Condition::compare(&**name, comparison, text)),
+        Text::Of(text) => Reads::Exactly(Condition::compare(name.clone(), comparison, text)),
         Text::None if comparison == Comparison::Equal => Reads::Never,
         _ => Reads::NotAtAll,
     };
@@ -174,14 +189,14 @@ fn test_reads(name: &Name, kind: ScalarType, test: Test, values: &[Value]) -> Re
             }
             match texts.is_empty() {
                 true => Reads::Never,
-                false => Reads::Exactly(Condition::one_of(&**name, texts)),
+                false => Reads::Exactly(Condition::one_of(name.clone(), texts)),
             }
         }
         (Test::StartingWith, Some(Value::Text(text))) if kind == ScalarType::String => {
-            Reads::Exactly(Condition::test(&**name, Requirement::StartsWith(text.to_string())))
+            Reads::Exactly(Condition::test(name.clone(), Requirement::StartsWith(text.to_string())))
         }
         (Test::Containing, Some(Value::Text(text))) if kind == ScalarType::String => {
-            Reads::Exactly(Condition::test(&**name, Requirement::Contains(text.to_string())))
+            Reads::Exactly(Condition::test(name.clone(), Requirement::Contains(text.to_string())))
         }
         _ => Reads::NotAtAll,
     }

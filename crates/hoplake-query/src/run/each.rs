@@ -315,6 +315,7 @@ impl Run {
             | StepKind::Edges(_)
             | StepKind::FindEdges(_)
             | StepKind::Hop(..)
+            | StepKind::HopWhere(_)
             | StepKind::Walk(_)
             | StepKind::CountEdges(..)
             | StepKind::Counted(_)

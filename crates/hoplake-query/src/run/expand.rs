@@ -8,10 +8,10 @@ use std::{
 
 use foldhash::fast::RandomState;
 use hoplake_engine::{
-    Edges, Frontier, Held, Snapshot, VertexQuery, VertexScan,
+    Condition, Edges, Frontier, Held, PropertyOf, Snapshot, VertexQuery, VertexScan,
     traversal::{Hop, HopDirection, Traversal, VisitPolicy},
 };
-use hoplake_format::{LabelId, VertexId};
+use hoplake_format::{LabelId, Property, VertexId};
 use hoplake_storage::{Branch, MemoryHold};
 
 use super::{
@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     error::QueryError,
-    plan::{Counted, Found, Name, Predicate, Reaches, every},
+    plan::{Counted, Found, HopWhere, Name, Predicate, Reaches, every},
     tokens::Direction,
     value::Value,
 };
@@ -71,6 +71,17 @@ impl Expansion {
     }
 }
 
+/// What the engine tests of the conditions of a hop.
+#[derive(Debug)]
+pub(super) enum OfHop {
+    /// Nothing along the hop can fulfil them.
+    Never,
+    /// All of them, and what the condition takes.
+    Tested(Condition, u64),
+    /// Not all of them.
+    Untested,
+}
+
 impl Run {
     /// Reads the edges of a hop from the vertices of a batch.
     pub(super) async fn hop(
@@ -79,10 +90,12 @@ impl Run {
         direction: Direction,
         edge_labels: &[Name],
         reaches: Reaches,
+        condition: Option<Condition>,
     ) -> Done<Option<Expansion>> {
         let batch = as_vertices(batch, "a hop")?.merged(&self.growth)?;
         let Items::Vertices(vertices) = &batch.items else { return Ok(None) };
         let Some(hop) = hop_along(&self.snapshot, direction, edge_labels) else { return Ok(None) };
+        let hop = Hop { condition, ..hop };
         let frontier = Frontier::held(vertices, self.branch.context()).await?;
         let edges = self.snapshot.neighbours(&frontier, &hop, &mut self.branch).await?;
         let mut of: HashMap<VertexId, Range<usize>, RandomState> = HashMap::default();
@@ -93,6 +106,49 @@ impl Run {
             begin = end;
         }
         Ok(Some(Expansion { batch, edges, of, reaches, at: (0, 0) }))
+    }
+
+    /// What the engine tests of the conditions of a hop.
+    pub(super) fn hop_conditions(&self, hop: &HopWhere) -> Done<OfHop> {
+        let Some(along) = hop_along(&self.snapshot, hop.direction, &hop.labels) else { return Ok(OfHop::Never) };
+        let schema = self.snapshot.schema();
+        let near: Vec<LabelId> = (0..schema.vertex_labels.len()).map(|label| LabelId(label as u16)).collect();
+        let of = match hop.reaches {
+            Reaches::Vertices => PropertyOf::Vertex,
+            Reaches::Edges => PropertyOf::Edge,
+        };
+        let owners: Vec<&[Property]> = match hop.reaches {
+            Reaches::Vertices => {
+                let reached = self.snapshot.labels_reached(&near, &along);
+                reached.into_iter().filter_map(|label| Some(&schema.label(label)?.properties[..])).collect()
+            }
+            Reaches::Edges => {
+                let followed = self.snapshot.edges_followed(&near, &along);
+                followed.into_iter().filter_map(|(edge, _)| Some(&schema.edge_type(edge)?.properties[..])).collect()
+            }
+        };
+        // One text may stand for values of two types, which compare in other ways.
+        let differs = |name: &Name| {
+            let mut types = owners.iter().filter_map(|owner| {
+                owner.iter().find(|property| property.name == **name).map(|property| (property.kind, property.logical))
+            });
+            let first = types.next();
+            types.any(|other| Some(other) != first)
+        };
+        if hop.conditions.iter().any(|(name, _)| differs(name)) {
+            return Ok(OfHop::Untested);
+        }
+        // What lacks a property fulfils nothing, for the engine too.
+        for owner in &owners {
+            match conditions::of_properties(of, owner, &hop.conditions, |name| self.is_computed(name), &self.growth)? {
+                Of::None => {}
+                Of::Some(Some(condition), bytes, left) if left.is_empty() => {
+                    return Ok(OfHop::Tested(condition, bytes));
+                }
+                Of::Some(..) => return Ok(OfHop::Untested),
+            }
+        }
+        Ok(OfHop::Never)
     }
 
     /// The vertices that hops lead to from those of a batch, each once.
@@ -364,7 +420,7 @@ impl Scan {
             // Edges go on from where the row is, and not from the vertices that they leave.
             let mut sources = self.batch.take_rows(&parents, &run.growth)?;
             sources.items = Items::Vertices(vertices);
-            self.expansion = run.hop(sources, Direction::Out, edge_labels, Reaches::Edges).await?;
+            self.expansion = run.hop(sources, Direction::Out, edge_labels, Reaches::Edges, None).await?;
         }
     }
 }

@@ -99,6 +99,12 @@ impl<'a> Follow<'a> {
             StepKind::Vertices(None) => At { vertices: self.labels().collect(), ..At::default() },
             StepKind::Find(found) => self.found(found),
             StepKind::Hop(direction, labels, reaches) => self.hop(&at, *direction, labels, *reaches),
+            StepKind::HopWhere(hop) => {
+                let reached = self.hop(&at, hop.direction, &hop.labels, hop.reaches);
+                let names: Vec<Name> = hop.conditions.iter().map(|(name, _)| name.clone()).collect();
+                self.reads(&reached, Some(&names));
+                reached
+            }
             StepKind::Walk(hops) => {
                 hops.iter().fold(at, |at, (direction, labels)| self.hop(&at, *direction, labels, Reaches::Vertices))
             }

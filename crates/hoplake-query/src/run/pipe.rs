@@ -13,7 +13,7 @@ use super::{
     batch::{Batch, Items, Row, value_bytes},
     branch::{Choosing, Repeating, Uniting},
     dedup::Seen,
-    expand::{Expansion, Scan},
+    expand::{Expansion, OfHop, Scan},
     paths::{Labels, NO_PATH},
     profile::{Begun, Taken},
     reduce::Reduced,
@@ -67,6 +67,8 @@ enum State {
     Expanding {
         expansion: Option<Box<Expansion>>,
         scan: Option<Box<Scan>>,
+        /// Other steps that do the same.
+        steps: Option<Box<Pipe>>,
     },
     /// It takes all before it gives anything; `None` if it has given that.
     Barrier(Option<Frames>),
@@ -221,8 +223,9 @@ impl State {
             | StepKind::Edges(_)
             | StepKind::FindEdges(_)
             | StepKind::Hop(..)
+            | StepKind::HopWhere(_)
             | StepKind::Walk(_)
-            | StepKind::Counted(_) => Self::Expanding { expansion: None, scan: None },
+            | StepKind::Counted(_) => Self::Expanding { expansion: None, scan: None, steps: None },
             StepKind::Reduce(_, Scope::Global) | StepKind::CountEdges(..) => Self::Reducing(None, Vec::new()),
             StepKind::Range(Scope::Global, ..) => Self::Range(HashMap::new()),
             StepKind::Dedup(Scope::Global, ..) => Self::Dedup(Seen::default()),
@@ -340,10 +343,22 @@ impl StepPipe {
         run.prepare(&batch, &step.together).await?;
         match state {
             State::Each => ready.push_back(run.each(&step.kind, labels, batch).await?),
-            State::Expanding { expansion, scan } => match &step.kind {
+            State::Expanding { expansion, scan, steps } => match &step.kind {
                 StepKind::Hop(direction, edge_labels, reaches) => {
-                    *expansion = run.hop(batch, *direction, edge_labels, *reaches).await?.map(Box::new);
+                    *expansion = run.hop(batch, *direction, edge_labels, *reaches, None).await?.map(Box::new);
                 }
+                StepKind::HopWhere(hop) => match run.hop_conditions(hop)? {
+                    OfHop::Never => {}
+                    OfHop::Tested(condition, bytes) => {
+                        let _hold = run.branch.context().hold(bytes)?;
+                        let found = run.hop(batch, hop.direction, &hop.labels, hop.reaches, Some(condition)).await?;
+                        *expansion = found.map(Box::new);
+                    }
+                    OfHop::Untested => {
+                        let pipe = steps.get_or_insert_with(|| Box::new(Pipe::new(&hop.otherwise)));
+                        pipe.feed(batch);
+                    }
+                },
                 StepKind::Vertices(None) => *scan = Some(Box::new(Scan::of_vertices(run, batch, Found::default()))),
                 StepKind::Find(found) => *scan = Some(Box::new(Scan::of_vertices(run, batch, found.clone()))),
                 StepKind::Edges(None) => *scan = Some(Box::new(Scan::of_edges(run, batch, &[])?)),
@@ -456,7 +471,12 @@ impl StepPipe {
             return Ok(());
         }
         match state {
-            State::Expanding { expansion, scan } => {
+            State::Expanding { expansion, scan, steps } => {
+                if let Some(pipe) = steps
+                    && let Some(batch) = Box::pin(pipe.next(run)).await?
+                {
+                    ready.push_back(run.relabelled(batch, labels)?);
+                }
                 if let Some(some) = scan {
                     match some.next(run, labels).await? {
                         Some(batch) => ready.push_back(batch),

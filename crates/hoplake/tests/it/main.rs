@@ -21,6 +21,7 @@ mod golden;
 mod graphs;
 mod gremlin;
 mod gremlin_computations;
+mod gremlin_conditions;
 mod gremlin_dates;
 mod indexes;
 mod inputs;

@@ -6,8 +6,10 @@
 //! | [`counts`] | `V().hasLabel(x).count()`, `out().count()` | the statistics of the graph; lengths of lists |
 //! | [`edges`] | `E().hasLabel(x)` | a scan of the edges of these labels alone |
 //! | [`walks`] | `out().out().dedup()` | a traversal of the engine, which keeps sets and not traversers |
+//! | [`conditions`] | `out().has("age", gt(30)).count()` | a hop with a condition, which the engine tests on columns |
 //! | [`together`] | `has("age", gt(30)).values("name")` | one read of both properties |
 
+mod conditions;
 mod counts;
 mod edges;
 mod starts;
@@ -37,11 +39,12 @@ struct Place {
 }
 
 /// All rules, in their order: each sees what those before it made.
-pub(super) const ALL: [Rule; 5] = [
+pub(super) const ALL: [Rule; 6] = [
     Rule { name: "starts", apply: starts::apply },
     Rule { name: "counts", apply: counts::apply },
     Rule { name: "edges", apply: edges::apply },
     Rule { name: "walks", apply: walks::apply },
+    Rule { name: "conditions", apply: conditions::apply },
     Rule { name: "together", apply: together::apply },
 ];
 

@@ -132,6 +132,13 @@ fn keeps(kind: &StepKind) -> bool {
     }
 }
 
+/// Whether steps read something of the elements that come to the first of them.
+pub(super) fn reads_elements(steps: &[Arc<Step>], is_root: bool) -> bool {
+    let mut reads = Reads::default();
+    let are_results = reads.steps(steps) && is_root;
+    reads.count > 0 || are_results
+}
+
 pub(super) fn apply(steps: &Steps, place: Place) -> Option<Steps> {
     let mut changed: Option<Vec<Arc<Step>>> = None;
     for (at, step) in steps.iter().enumerate() {

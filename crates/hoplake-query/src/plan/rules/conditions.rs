@@ -1,0 +1,62 @@
+//! Conditions right after a hop are tested by the engine, column by column, and not by a value for each element.
+//!
+//! The wave for their properties stays: it comes after that of the edges, as it would for steps of their own. Steps that read other properties
+//! of the same elements would share it, so conditions before such steps are left to [`together`](super::together).
+
+use std::sync::Arc;
+
+use super::{Place, is_plain, together::reads_elements};
+use crate::plan::{By, HopWhere, Name, Predicate, Step, StepKind, Steps};
+
+/// Conditions of a hop, at most: the engine has a verdict of each for every edge.
+const TAKEN_MAX: usize = 64;
+
+pub(super) fn apply(steps: &Steps, place: Place) -> Option<Steps> {
+    let mut changed: Option<Vec<Arc<Step>>> = None;
+    let mut at = 0;
+    while at < steps.len() {
+        let taken = taken(&steps[at..], place);
+        match &taken {
+            Some((step, count)) => {
+                changed.get_or_insert_with(|| steps[..at].to_vec()).push(step.clone());
+                at += count;
+            }
+            None => {
+                changed.iter_mut().for_each(|changed| changed.push(steps[at].clone()));
+                at += 1;
+            }
+        }
+    }
+    changed.map(Into::into)
+}
+
+/// The hop that some steps begin with and the conditions after it, as one step, and how many steps it replaces.
+fn taken(steps: &[Arc<Step>], place: Place) -> Option<(Arc<Step>, usize)> {
+    let (first, rest) = steps.split_first()?;
+    let StepKind::Hop(direction, labels, reaches) = &first.kind else { return None };
+    if !is_plain(first) {
+        return None;
+    }
+    let mut conditions: Vec<(Name, Arc<Predicate>)> = Vec::new();
+    let mut step_labels = &first.labels;
+    for step in rest.iter().take(TAKEN_MAX) {
+        let StepKind::Has(By::Property(name), predicate) = &step.kind else { break };
+        conditions.push((name.clone(), predicate.clone().into()));
+        step_labels = &step.labels;
+        if !step_labels.is_empty() {
+            break;
+        }
+    }
+    let count = 1 + conditions.len();
+    if conditions.is_empty() || reads_elements(&steps[count..], place.is_root) {
+        return None;
+    }
+    let hop = HopWhere {
+        direction: *direction,
+        labels: labels.clone(),
+        reaches: *reaches,
+        conditions,
+        otherwise: steps[..count].iter().map(|step| Arc::new(Step::plain(step.kind.clone()))).collect(),
+    };
+    Some((Arc::new(Step::new(StepKind::HopWhere(Box::new(hop)), step_labels.clone())), count))
+}

@@ -64,7 +64,8 @@ impl Run {
                         }
                         text.push_value(item)?;
                     }
-                    joined.push(text.finish());
+                    let has_items = items.is_empty() || items.iter().any(|item| *item != Value::Null);
+                    joined.push(if has_items { text.finish() } else { Value::Null });
                     self.pace.rest(1 + items.len() as u64).await?;
                 }
                 self.mapped(batch, Items::Values(joined), labels)
@@ -483,7 +484,7 @@ fn converted(conversion: &Conversion, value: &Value, growth: &Growth) -> Done<Va
         Conversion::Number(kind) => {
             let number = match value {
                 Value::Number(number) => number.clone(),
-                Value::Null if kind.is_some() => return Ok(Value::Null),
+                Value::Null => return Ok(Value::Null),
                 Value::Text(text) => numbers_of_texts::parse(trimmed(text), growth)?.ok_or_else(|| {
                     QueryError::wrong_type(format!("Can't parse string '{}' as number.", briefly(value)))
                 })?,

@@ -13,6 +13,7 @@
 //! * [`VertexProgram`]: a computation that is written for one vertex, and [`run()`] for all, over a topology or over lists that are
 //!   streamed in each superstep. [`run_asynchronously`] has those vertices collect that have reason to. [`programs`] come with the
 //!   crate.
+//! * [`registry`]: all algorithms with their options, from which help, checks of requests and documentation are derived.
 //! * [`stores`]: where the states of a program are kept. A [`Checkpoint`] has them after a superstep, for a run that was killed.
 //!
 //! RFC 0007 has the design, and what is to come.
@@ -28,6 +29,7 @@ mod lists;
 mod packed;
 mod program;
 pub mod programs;
+pub mod registry;
 mod run;
 mod signals;
 pub mod stores;

@@ -10,6 +10,16 @@ use rayon::prelude::*;
 
 use super::{CHUNK, UNREACHED, different_neighbours, held};
 use crate::Adjacency;
+use crate::registry::{AlgorithmSpec, SAMPLE, SEED};
+
+/// Betweenness, as users see it.
+pub(crate) const BETWEENNESS: AlgorithmSpec = AlgorithmSpec {
+    name: "betweenness",
+    value: Some("betweenness"),
+    help: "the number of pairs of vertices whose shortest path leads through the vertex, in parts where they have several",
+    options: &[SAMPLE, SEED],
+    ..AlgorithmSpec::USUAL
+};
 
 /// For each vertex the sum, over all sources in `starts` and all targets, of the part of the shortest paths from source to target
 /// that lead through it. The ends of a path are not on it. With every vertex in `starts` that is its betweenness centrality, else

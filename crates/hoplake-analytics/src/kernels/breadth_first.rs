@@ -12,7 +12,19 @@ use hoplake_storage::{QueryContext, StorageError};
 use rayon::prelude::*;
 
 use super::{CHUNK, held};
+use crate::registry::{AlgorithmSpec, FROM, ValueType};
 use crate::{Adjacency, Cursor};
+
+/// Levels, as users see them.
+pub(crate) const LEVELS: AlgorithmSpec = AlgorithmSpec {
+    name: "levels",
+    value: Some("level"),
+    help: "the number of edges of a shortest path from `--from`; null where there is none",
+    value_type: ValueType::Integer,
+    options: &[FROM],
+    streamed_bytes: Some(14),
+    ..AlgorithmSpec::USUAL
+};
 
 /// The level of a vertex that cannot be reached.
 pub const UNREACHED: u32 = u32::MAX;

@@ -12,7 +12,17 @@ use hoplake_storage::{QueryContext, StorageError};
 use rayon::prelude::*;
 
 use super::{CHUNK, held};
+use crate::registry::{AlgorithmSpec, SAMPLE, SEED};
 use crate::{Adjacency, Cursor};
+
+/// Closeness, as users see it.
+pub(crate) const CLOSENESS: AlgorithmSpec = AlgorithmSpec {
+    name: "closeness",
+    value: Some("closeness"),
+    help: "from 0 to 1, by distances to the vertex",
+    options: &[SAMPLE, SEED],
+    ..AlgorithmSpec::USUAL
+};
 
 /// Searches at a time: the bits of a word.
 const SEARCHES: usize = 64;

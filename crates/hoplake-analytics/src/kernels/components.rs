@@ -15,7 +15,18 @@ use hoplake_storage::{QueryContext, StorageError};
 use rayon::prelude::*;
 
 use super::{CHUNK, held};
+use crate::registry::{AlgorithmSpec, ValueType};
 use crate::{Adjacency, Cursor, adjacency::InOrder};
+
+/// Components, as users see them.
+pub(crate) const COMPONENTS: AlgorithmSpec = AlgorithmSpec {
+    name: "components",
+    value: Some("component"),
+    help: "a number that all vertices of a component have, whichever way edges point",
+    value_type: ValueType::Integer,
+    streamed_bytes: Some(14),
+    ..AlgorithmSpec::USUAL
+};
 
 /// Edges of each vertex before the sample, as the paper has it, but in one pass over the lists.
 const SAMPLED_EDGES: usize = 2;

@@ -10,6 +10,18 @@ use hoplake_storage::{QueryContext, StorageError};
 
 use super::{CHUNK, count_neighbours, different_neighbours, held};
 use crate::Adjacency;
+use crate::registry::{AlgorithmSpec, ValueType};
+use hoplake_engine::traversal::HopDirection;
+
+/// Core numbers, as users see them.
+pub(crate) const CORES: AlgorithmSpec = AlgorithmSpec {
+    name: "cores",
+    value: Some("core"),
+    help: "the greatest k of a k-core that has the vertex, whichever way edges point",
+    value_type: ValueType::Integer,
+    direction: HopDirection::Both,
+    ..AlgorithmSpec::USUAL
+};
 
 /// The core number of each vertex: the largest k for which it is in a k-core, a set of vertices that each have at least k neighbours
 /// in it. `lists` have each edge at both ends. Self-loops do not count, and parallel edges count once: what counts is neighbours. A

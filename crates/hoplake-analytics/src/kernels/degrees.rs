@@ -6,6 +6,16 @@ use rayon::prelude::*;
 
 use super::{CHUNK, held};
 use crate::Adjacency;
+use crate::registry::{AlgorithmSpec, ValueType};
+
+/// Degrees, as users see them.
+pub(crate) const DEGREES: AlgorithmSpec = AlgorithmSpec {
+    name: "degrees",
+    value: Some("degree"),
+    help: "the number of edges in the direction of `--edges`",
+    value_type: ValueType::Integer,
+    ..AlgorithmSpec::USUAL
+};
 
 /// How many edges each vertex has in `lists`: its out-degree in those along edges, its in-degree in those against them. With
 /// `against`, the same edges from their other ends, it is the sum of both. Where edges have no direction, and lists have each at

@@ -21,7 +21,18 @@ use hoplake_storage::{MemoryHold, QueryContext, StorageError};
 use rayon::prelude::*;
 
 use super::{CHUNK, held};
+use crate::registry::{AlgorithmSpec, FROM, OptionKind, OptionSpec};
 use crate::{Adjacency, Csr};
+
+/// Lengths of shortest paths, as users see them.
+pub(crate) const PATHS: AlgorithmSpec = AlgorithmSpec {
+    name: "paths",
+    value: Some("length"),
+    help: "the length of a shortest path from `--from`, by a property of edges; null where there is none",
+    options: &[FROM, OptionSpec { name: "weight", kind: OptionKind::Property, default: None, requires: None }],
+    streamed_bytes: Some(26),
+    ..AlgorithmSpec::USUAL
+};
 
 /// Vertices of a bin that a thread takes at a time.
 const BATCH: usize = 64;

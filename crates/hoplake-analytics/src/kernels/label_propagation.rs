@@ -11,7 +11,22 @@ use hoplake_storage::{QueryContext, StorageError};
 use rayon::prelude::*;
 
 use super::{held, widest};
+use crate::registry::{AlgorithmSpec, OptionKind, OptionSpec, ValueType};
 use crate::{Adjacency, Cursor, adjacency::InOrder};
+use hoplake_engine::traversal::HopDirection;
+
+/// Communities by label propagation, as users see them.
+pub(crate) const COMMUNITIES: AlgorithmSpec = AlgorithmSpec {
+    name: "communities",
+    value: Some("community"),
+    help: "a number that all vertices of a community have, by label propagation",
+    value_type: ValueType::Integer,
+    direction: HopDirection::Both,
+    options: &[OptionSpec { name: "iterations", kind: OptionKind::Count, default: Some(10.0), requires: None }],
+    streamed_bytes: Some(14),
+    synchronous: Some("label propagation has all vertices take their labels at once, superstep by superstep"),
+    ..AlgorithmSpec::USUAL
+};
 
 /// Vertices that a thread takes at a time, and between two looks at the deadline. Few: a hub costs as much as thousands of others.
 const VERTICES: usize = 256;

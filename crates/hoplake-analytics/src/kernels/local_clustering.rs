@@ -9,7 +9,16 @@ use hoplake_storage::{QueryContext, StorageError};
 use rayon::prelude::*;
 
 use super::{held, widest};
+use crate::registry::AlgorithmSpec;
 use crate::{Adjacency, Cursor};
+
+/// Local clustering coefficients, as users see them.
+pub(crate) const CLUSTERING: AlgorithmSpec = AlgorithmSpec {
+    name: "clustering",
+    value: Some("clustering"),
+    help: "the part of the pairs of neighbours that have an edge, from 0 to 1",
+    ..AlgorithmSpec::USUAL
+};
 
 /// Vertices that a thread takes at a time. Few: a hub costs as much as thousands of others.
 const VERTICES: usize = 64;

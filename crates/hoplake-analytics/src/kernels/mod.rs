@@ -52,19 +52,32 @@ use rayon::prelude::*;
 
 use crate::{Adjacency, Cursor};
 
+pub(crate) use betweenness::BETWEENNESS;
 pub use betweenness::betweenness;
+pub(crate) use breadth_first::LEVELS;
 pub use breadth_first::{UNREACHED, breadth_first_levels};
+pub(crate) use closeness::CLOSENESS;
 pub use closeness::closeness;
+pub(crate) use components::COMPONENTS;
 pub use components::connected_components;
+pub(crate) use core_numbers::CORES;
 pub use core_numbers::core_numbers;
+pub(crate) use degrees::DEGREES;
 pub use degrees::degrees;
+pub(crate) use delta_stepping::PATHS;
 pub use delta_stepping::{ShortestPathSettings, shortest_path_lengths};
+pub(crate) use label_propagation::COMMUNITIES;
 pub use label_propagation::label_propagation;
+pub(crate) use local_clustering::CLUSTERING;
 pub use local_clustering::local_clustering;
+pub(crate) use page_rank::PAGE_RANK;
 pub use page_rank::{PageRank, PageRankSettings, page_rank, personalised_page_rank};
 pub use sample::sample_vertices;
+pub(crate) use similar_vertices::SIMILARITY;
 pub use similar_vertices::{SimilarVertex, similar_vertices};
+pub(crate) use strong_components::STRONG_COMPONENTS;
 pub use strong_components::strongly_connected_components;
+pub(crate) use triangles::TRIANGLES;
 pub use triangles::count_triangles;
 
 /// A result of this size, which counts until it is dropped; the rest of what its kernel held is given back.

@@ -16,7 +16,38 @@ use hoplake_storage::{QueryContext, StorageError};
 use rayon::prelude::*;
 
 use super::{CHUNK, held};
+use crate::registry::{AlgorithmSpec, OptionKind, OptionSpec};
 use crate::{Adjacency, Cursor, adjacency::InOrder};
+
+/// PageRank, as users see it.
+pub(crate) const PAGE_RANK: AlgorithmSpec = AlgorithmSpec {
+    name: "pagerank",
+    value: Some("rank"),
+    help: "ranks add up to 1; with `--from`, which may be repeated, as seen from these vertices",
+    options: &[
+        OptionSpec {
+            name: "damping",
+            kind: OptionKind::Part,
+            default: Some(PageRankSettings::USUAL.damping),
+            requires: None,
+        },
+        OptionSpec {
+            name: "iterations",
+            kind: OptionKind::Count,
+            default: Some(PageRankSettings::USUAL.iterations_max as f64),
+            requires: None,
+        },
+        OptionSpec {
+            name: "tolerance",
+            kind: OptionKind::Sum,
+            default: Some(PageRankSettings::USUAL.tolerance),
+            requires: None,
+        },
+        OptionSpec { name: "from", kind: OptionKind::Vertices, default: None, requires: None },
+    ],
+    streamed_bytes: Some(30),
+    ..AlgorithmSpec::USUAL
+};
 
 /// How PageRank is computed.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -29,10 +60,14 @@ pub struct PageRankSettings {
     pub tolerance: f64,
 }
 
+impl PageRankSettings {
+    const USUAL: Self = Self { damping: 0.85, iterations_max: 100, tolerance: 1e-6 };
+}
+
 impl Default for PageRankSettings {
     /// 0.85, at most 100 iterations, down to 1e-6.
     fn default() -> Self {
-        Self { damping: 0.85, iterations_max: 100, tolerance: 1e-6 }
+        Self::USUAL
     }
 }
 

@@ -19,6 +19,16 @@ use rayon::prelude::*;
 
 use super::{CHUNK, count_neighbours, different_neighbours, held};
 use crate::Adjacency;
+use crate::registry::{AlgorithmSpec, FROM};
+
+/// Similarity to a vertex, as users see it.
+pub(crate) const SIMILARITY: AlgorithmSpec = AlgorithmSpec {
+    name: "similarity",
+    value: Some("similarity"),
+    help: "the Jaccard similarity to `--from` by sets of neighbours; null for those that share none",
+    options: &[FROM],
+    ..AlgorithmSpec::USUAL
+};
 
 /// A vertex, and how similar it is to the one that was asked for.
 #[derive(Debug, Clone, Copy, PartialEq)]

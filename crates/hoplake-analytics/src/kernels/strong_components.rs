@@ -11,7 +11,17 @@ use hoplake_storage::{QueryContext, StorageError};
 use rayon::prelude::*;
 
 use super::{CHUNK, UNREACHED, breadth_first_levels, held};
+use crate::registry::{AlgorithmSpec, ValueType};
 use crate::{Adjacency, Cursor};
+
+/// Strong components, as users see them.
+pub(crate) const STRONG_COMPONENTS: AlgorithmSpec = AlgorithmSpec {
+    name: "strong-components",
+    value: Some("component"),
+    help: "the same for vertices that reach each other",
+    value_type: ValueType::Integer,
+    ..AlgorithmSpec::USUAL
+};
 
 /// The component of a vertex that was not assigned to one, and the lowest position before a vertex was visited.
 const NONE: u32 = u32::MAX;

@@ -13,7 +13,19 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use hoplake_storage::{MemoryHold, QueryContext, StorageError};
 use rayon::prelude::*;
 
+use crate::registry::{AlgorithmSpec, ValueType};
 use crate::{Adjacency, Cursor};
+use hoplake_engine::traversal::HopDirection;
+
+/// The number of triangles, as users see it.
+pub(crate) const TRIANGLES: AlgorithmSpec = AlgorithmSpec {
+    name: "triangles",
+    value: None,
+    help: "one row: how many there are, whichever way edges point",
+    value_type: ValueType::Integer,
+    direction: HopDirection::Both,
+    ..AlgorithmSpec::USUAL
+};
 
 /// Vertices whose lists are in one piece.
 const PART: usize = 256;

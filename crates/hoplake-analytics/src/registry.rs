@@ -1,7 +1,8 @@
 //! The algorithms that come with Hoplake, as users see them: names, options and what they compute. The command line, both protocols of
 //! the service and the documentation read them here.
 //!
-//! Each algorithm is described by a constant in the file of its kernel. To add one, write its file and its line in [`ALGORITHMS`].
+//! Each algorithm is described by a constant in the file of its kernel. To add one, write its file and its line in [`ALGORITHMS`], and how it
+//! runs in the facade (`compute/named.rs`, `compute/mod.rs`).
 
 use std::{
     collections::BTreeMap,

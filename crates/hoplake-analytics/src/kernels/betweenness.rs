@@ -9,8 +9,10 @@ use hoplake_storage::{QueryContext, StorageError};
 use rayon::prelude::*;
 
 use super::{CHUNK, UNREACHED, different_neighbours, held};
-use crate::Adjacency;
-use crate::registry::{AlgorithmSpec, SAMPLE, SEED};
+use crate::{
+    Adjacency,
+    registry::{AlgorithmSpec, SAMPLE, SEED},
+};
 
 /// Betweenness, as users see it.
 pub(crate) const BETWEENNESS: AlgorithmSpec = AlgorithmSpec {

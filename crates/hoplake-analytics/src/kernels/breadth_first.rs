@@ -12,8 +12,10 @@ use hoplake_storage::{QueryContext, StorageError};
 use rayon::prelude::*;
 
 use super::{CHUNK, held};
-use crate::registry::{AlgorithmSpec, FROM, ValueType};
-use crate::{Adjacency, Cursor};
+use crate::{
+    Adjacency, Cursor,
+    registry::{AlgorithmSpec, FROM, ValueType},
+};
 
 /// Levels, as users see them.
 pub(crate) const LEVELS: AlgorithmSpec = AlgorithmSpec {

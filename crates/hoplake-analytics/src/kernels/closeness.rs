@@ -12,8 +12,10 @@ use hoplake_storage::{QueryContext, StorageError};
 use rayon::prelude::*;
 
 use super::{CHUNK, held};
-use crate::registry::{AlgorithmSpec, SAMPLE, SEED};
-use crate::{Adjacency, Cursor};
+use crate::{
+    Adjacency, Cursor,
+    registry::{AlgorithmSpec, SAMPLE, SEED},
+};
 
 /// Closeness, as users see it.
 pub(crate) const CLOSENESS: AlgorithmSpec = AlgorithmSpec {

@@ -15,8 +15,11 @@ use hoplake_storage::{QueryContext, StorageError};
 use rayon::prelude::*;
 
 use super::{CHUNK, held};
-use crate::registry::{AlgorithmSpec, ValueType};
-use crate::{Adjacency, Cursor, adjacency::InOrder};
+use crate::{
+    Adjacency, Cursor,
+    adjacency::InOrder,
+    registry::{AlgorithmSpec, ValueType},
+};
 
 /// Components, as users see them.
 pub(crate) const COMPONENTS: AlgorithmSpec = AlgorithmSpec {

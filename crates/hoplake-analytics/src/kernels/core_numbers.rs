@@ -9,8 +9,10 @@ use hoplake_engine::Held;
 use hoplake_storage::{QueryContext, StorageError};
 
 use super::{CHUNK, count_neighbours, different_neighbours, held};
-use crate::Adjacency;
-use crate::registry::{AlgorithmSpec, ValueType};
+use crate::{
+    Adjacency,
+    registry::{AlgorithmSpec, ValueType},
+};
 use hoplake_engine::traversal::HopDirection;
 
 /// Core numbers, as users see them.

@@ -5,8 +5,10 @@ use hoplake_storage::{QueryContext, StorageError};
 use rayon::prelude::*;
 
 use super::{CHUNK, held};
-use crate::Adjacency;
-use crate::registry::{AlgorithmSpec, ValueType};
+use crate::{
+    Adjacency,
+    registry::{AlgorithmSpec, ValueType},
+};
 
 /// Degrees, as users see them.
 pub(crate) const DEGREES: AlgorithmSpec = AlgorithmSpec {

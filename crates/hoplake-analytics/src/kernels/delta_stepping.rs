@@ -21,8 +21,10 @@ use hoplake_storage::{MemoryHold, QueryContext, StorageError};
 use rayon::prelude::*;
 
 use super::{CHUNK, held};
-use crate::registry::{AlgorithmSpec, FROM, OptionKind, OptionSpec};
-use crate::{Adjacency, Csr};
+use crate::{
+    Adjacency, Csr,
+    registry::{AlgorithmSpec, FROM, OptionKind, OptionSpec},
+};
 
 /// Lengths of shortest paths, as users see them.
 pub(crate) const PATHS: AlgorithmSpec = AlgorithmSpec {

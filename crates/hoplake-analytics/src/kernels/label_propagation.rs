@@ -11,8 +11,11 @@ use hoplake_storage::{QueryContext, StorageError};
 use rayon::prelude::*;
 
 use super::{held, widest};
-use crate::registry::{AlgorithmSpec, OptionKind, OptionSpec, ValueType};
-use crate::{Adjacency, Cursor, adjacency::InOrder};
+use crate::{
+    Adjacency, Cursor,
+    adjacency::InOrder,
+    registry::{AlgorithmSpec, OptionKind, OptionSpec, ValueType},
+};
 use hoplake_engine::traversal::HopDirection;
 
 /// Communities by label propagation, as users see them.
@@ -25,7 +28,6 @@ pub(crate) const COMMUNITIES: AlgorithmSpec = AlgorithmSpec {
     options: &[OptionSpec { name: "iterations", kind: OptionKind::Count, default: Some(10.0), requires: None }],
     streamed_bytes: Some(14),
     synchronous: Some("label propagation has all vertices take their labels at once, superstep by superstep"),
-    ..AlgorithmSpec::USUAL
 };
 
 /// Vertices that a thread takes at a time, and between two looks at the deadline. Few: a hub costs as much as thousands of others.

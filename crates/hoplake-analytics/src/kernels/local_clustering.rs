@@ -9,8 +9,7 @@ use hoplake_storage::{QueryContext, StorageError};
 use rayon::prelude::*;
 
 use super::{held, widest};
-use crate::registry::AlgorithmSpec;
-use crate::{Adjacency, Cursor};
+use crate::{Adjacency, Cursor, registry::AlgorithmSpec};
 
 /// Local clustering coefficients, as users see them.
 pub(crate) const CLUSTERING: AlgorithmSpec = AlgorithmSpec {

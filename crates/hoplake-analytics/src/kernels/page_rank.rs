@@ -16,8 +16,11 @@ use hoplake_storage::{QueryContext, StorageError};
 use rayon::prelude::*;
 
 use super::{CHUNK, held};
-use crate::registry::{AlgorithmSpec, OptionKind, OptionSpec};
-use crate::{Adjacency, Cursor, adjacency::InOrder};
+use crate::{
+    Adjacency, Cursor,
+    adjacency::InOrder,
+    registry::{AlgorithmSpec, OptionKind, OptionSpec},
+};
 
 /// PageRank, as users see it.
 pub(crate) const PAGE_RANK: AlgorithmSpec = AlgorithmSpec {

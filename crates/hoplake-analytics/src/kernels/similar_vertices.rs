@@ -18,8 +18,10 @@ use hoplake_storage::{QueryContext, StorageError};
 use rayon::prelude::*;
 
 use super::{CHUNK, count_neighbours, different_neighbours, held};
-use crate::Adjacency;
-use crate::registry::{AlgorithmSpec, FROM};
+use crate::{
+    Adjacency,
+    registry::{AlgorithmSpec, FROM},
+};
 
 /// Similarity to a vertex, as users see it.
 pub(crate) const SIMILARITY: AlgorithmSpec = AlgorithmSpec {

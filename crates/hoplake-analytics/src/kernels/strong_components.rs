@@ -11,8 +11,10 @@ use hoplake_storage::{QueryContext, StorageError};
 use rayon::prelude::*;
 
 use super::{CHUNK, UNREACHED, breadth_first_levels, held};
-use crate::registry::{AlgorithmSpec, ValueType};
-use crate::{Adjacency, Cursor};
+use crate::{
+    Adjacency, Cursor,
+    registry::{AlgorithmSpec, ValueType},
+};
 
 /// Strong components, as users see them.
 pub(crate) const STRONG_COMPONENTS: AlgorithmSpec = AlgorithmSpec {

@@ -13,8 +13,10 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use hoplake_storage::{MemoryHold, QueryContext, StorageError};
 use rayon::prelude::*;
 
-use crate::registry::{AlgorithmSpec, ValueType};
-use crate::{Adjacency, Cursor};
+use crate::{
+    Adjacency, Cursor,
+    registry::{AlgorithmSpec, ValueType},
+};
 use hoplake_engine::traversal::HopDirection;
 
 /// The number of triangles, as users see it.

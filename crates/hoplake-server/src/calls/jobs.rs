@@ -8,7 +8,10 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use arrow_array::{ArrayRef, UInt32Array};
 use arrow_select::take::take_record_batch;
-use hoplake::{Frontier, Graph, Query, StartKey, VertexId, compute::Computed};
+use hoplake::{
+    Frontier, Graph, Query, StartKey, VertexId,
+    compute::{Computation, Computed},
+};
 
 use super::{
     Asked, Call, GraphRef, LabelRows, Part, Parts, VertexName,
@@ -18,7 +21,7 @@ use super::{
 };
 use crate::{
     failure::{Failure, Reason},
-    jobs::{Computation, JobGraph, JobInfo, JobQuery, NewJob, name_bytes},
+    jobs::{JobGraph, JobInfo, JobQuery, NewJob, name_bytes},
 };
 
 /// Bytes a vertex while the top of a result is found: [`Computed::top`] has room for twice as many, and returns ids.
@@ -85,7 +88,7 @@ pub(crate) async fn start_job(call: &mut Call, graph: &GraphRef, asked: &JobQuer
         Computation::Values(algorithm) => query.compute_needs(algorithm, &options)?,
         Computation::Triangles => query.count_triangles_needs(&options)?,
     };
-    let name = asked.algorithm.name();
+    let name = asked.algorithm.name;
     if needs.vertices == 0 {
         let message =
             "no vertex takes part: no label of the graph has such edges; name labels for vertices without edges";

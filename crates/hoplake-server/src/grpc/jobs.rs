@@ -1,7 +1,13 @@
 //! The service Jobs.
 
 use futures::FutureExt;
-use hoplake::{Hop, compute::Placement};
+use hoplake::{
+    Hop,
+    compute::{
+        Placement,
+        registry::{self, AlgorithmSpec},
+    },
+};
 use tonic::{Request, Response, Status};
 
 use super::{
@@ -11,7 +17,7 @@ use super::{
 use crate::{
     calls::{self, Call, ResultQuery},
     failure::Failure,
-    jobs::{AlgorithmName, JobInfo, JobQuery, JobState},
+    jobs::{JobInfo, JobQuery, JobState},
     v1::{self, jobs_server::Jobs},
 };
 
@@ -72,32 +78,26 @@ async fn result(
     Ok(())
 }
 
-/// The names of algorithms, on the wire and within.
-const ALGORITHMS: [(v1::Algorithm, AlgorithmName); 13] = [
-    (v1::Algorithm::Pagerank, AlgorithmName::PageRank),
-    (v1::Algorithm::Components, AlgorithmName::Components),
-    (v1::Algorithm::StrongComponents, AlgorithmName::StrongComponents),
-    (v1::Algorithm::Levels, AlgorithmName::Levels),
-    (v1::Algorithm::Paths, AlgorithmName::Paths),
-    (v1::Algorithm::Communities, AlgorithmName::Communities),
-    (v1::Algorithm::Degrees, AlgorithmName::Degrees),
-    (v1::Algorithm::Clustering, AlgorithmName::Clustering),
-    (v1::Algorithm::Cores, AlgorithmName::Cores),
-    (v1::Algorithm::Closeness, AlgorithmName::Closeness),
-    (v1::Algorithm::Betweenness, AlgorithmName::Betweenness),
-    (v1::Algorithm::Similarity, AlgorithmName::Similarity),
-    (v1::Algorithm::Triangles, AlgorithmName::Triangles),
-];
+/// The algorithm that the wire format numbers so. Its constants have the names of the registry, in capitals and with underscores.
+fn algorithm(number: i32) -> Option<&'static AlgorithmSpec> {
+    let wire = v1::Algorithm::try_from(number).ok()?;
+    registry::find(&wire.as_str_name().to_lowercase().replace('_', "-"))
+}
+
+/// The number of an algorithm in the wire format; 0 if it has none.
+fn number(algorithm: &AlgorithmSpec) -> i32 {
+    let wire = v1::Algorithm::from_str_name(&algorithm.name.to_uppercase().replace('-', "_"));
+    wire.map_or(0, i32::from)
+}
 
 impl TryFrom<v1::StartJobRequest> for JobQuery {
     type Error = Failure;
 
     fn try_from(request: v1::StartJobRequest) -> Result<Self, Failure> {
         // Enums of proto3 are open: any number can arrive, and 0 if the field is absent.
-        let algorithm = ALGORITHMS.iter().find(|(wire, _)| *wire as i32 == request.algorithm);
         let unknown =
             || Failure::invalid(format!("{} is not an algorithm; write for instance PAGERANK", request.algorithm));
-        let (_, algorithm) = algorithm.ok_or_else(unknown)?;
+        let algorithm = algorithm(request.algorithm).ok_or_else(unknown)?;
         let lists = match v1::ListsPlacement::try_from(request.lists) {
             Ok(v1::ListsPlacement::Automatic) => Placement::Automatic,
             Ok(v1::ListsPlacement::Memory) => Placement::Memory,
@@ -106,7 +106,7 @@ impl TryFrom<v1::StartJobRequest> for JobQuery {
             Err(_) => return Err(Failure::invalid(format!("{} is not a place of lists", request.lists))),
         };
         Ok(Self {
-            algorithm: *algorithm,
+            algorithm,
             edges: request.edges.map(Hop::try_from).transpose()?,
             labels: request.labels,
             from: receive::vertices(request.from)?,
@@ -124,7 +124,6 @@ impl TryFrom<v1::StartJobRequest> for JobQuery {
 
 impl From<JobInfo> for v1::Job {
     fn from(info: JobInfo) -> Self {
-        let algorithm = ALGORITHMS.iter().find(|(_, name)| *name == info.algorithm);
         let state = match info.state {
             JobState::Waiting => v1::JobState::Waiting,
             JobState::Running => v1::JobState::Running,
@@ -137,8 +136,8 @@ impl From<JobInfo> for v1::Job {
             id: info.id,
             graph: info.graph.name,
             version: info.graph.version,
-            algorithm: algorithm.map_or(0, |(wire, _)| *wire as i32),
-            value: info.algorithm.value().unwrap_or_default().to_owned(),
+            algorithm: number(info.algorithm),
+            value: info.algorithm.value.unwrap_or_default().to_owned(),
             state: state.into(),
             submitted_unix_ms: info.submitted_unix_ms,
             started_unix_ms: info.started_unix_ms,
@@ -155,6 +154,19 @@ impl From<JobInfo> for v1::Job {
             has_result: info.has_result,
             failure: info.failure.as_ref().map(Into::into),
             hint: hint.unwrap_or_default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_algorithm_has_a_number_on_the_wire() {
+        for spec in registry::ALGORITHMS {
+            assert_ne!(number(spec), 0, "{} is missing in jobs.proto", spec.name);
+            assert_eq!(algorithm(number(spec)), Some(spec));
         }
     }
 }

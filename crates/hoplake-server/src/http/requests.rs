@@ -1,8 +1,22 @@
 //! Bodies of requests, and their conversion. Only this module validates them by themselves.
 
-use hoplake::{Hop, HopDirection, Key, ScanRequest, Strategy, VisitPolicy, compute::Placement};
-use serde::Deserialize;
-use utoipa::ToSchema;
+use std::borrow::Cow;
+
+use hoplake::{
+    Hop, HopDirection, Key, ScanRequest, Strategy, VisitPolicy,
+    compute::{
+        Placement,
+        registry::{self, ALGORITHMS, AlgorithmSpec},
+    },
+};
+use serde::{Deserialize, Deserializer, de::Error as _};
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{
+        RefOr,
+        schema::{ObjectBuilder, Schema, Type},
+    },
+};
 
 use crate::{
     calls::{
@@ -10,7 +24,7 @@ use crate::{
         ShortestPathQuery, TraversalSpec, TraverseQuery, VertexName, parse_id,
     },
     failure::Failure,
-    jobs::{AlgorithmName, JobQuery},
+    jobs::JobQuery,
 };
 
 /// A key: a number or text, as its label has it.
@@ -363,23 +377,31 @@ pub(crate) struct NextBody {
     keys: bool,
 }
 
-/// What to compute.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum AlgorithmBody {
-    Pagerank,
-    Components,
-    StrongComponents,
-    Levels,
-    Paths,
-    Communities,
-    Degrees,
-    Clustering,
-    Cores,
-    Closeness,
-    Betweenness,
-    Similarity,
-    Triangles,
+/// An algorithm of the registry, by its name.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AlgorithmBody(&'static AlgorithmSpec);
+
+impl<'de> Deserialize<'de> for AlgorithmBody {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        let names = || ALGORITHMS.map(|algorithm| format!("`{}`", algorithm.name)).join(", ");
+        let unknown = || D::Error::custom(format!("unknown variant `{name}`, expected one of {}", names()));
+        registry::find(&name).map(Self).ok_or_else(unknown)
+    }
+}
+
+impl PartialSchema for AlgorithmBody {
+    fn schema() -> RefOr<Schema> {
+        let names = ALGORITHMS.map(|algorithm| algorithm.name);
+        let schema = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names));
+        schema.description(Some("What to compute.")).into()
+    }
+}
+
+impl ToSchema for AlgorithmBody {
+    fn name() -> Cow<'static, str> {
+        "AlgorithmBody".into()
+    }
 }
 
 /// Where lists of edges are.
@@ -591,32 +613,12 @@ impl TryFrom<ShortestPathBody> for ShortestPathQuery {
     }
 }
 
-impl From<AlgorithmBody> for AlgorithmName {
-    fn from(algorithm: AlgorithmBody) -> Self {
-        match algorithm {
-            AlgorithmBody::Pagerank => Self::PageRank,
-            AlgorithmBody::Components => Self::Components,
-            AlgorithmBody::StrongComponents => Self::StrongComponents,
-            AlgorithmBody::Levels => Self::Levels,
-            AlgorithmBody::Paths => Self::Paths,
-            AlgorithmBody::Communities => Self::Communities,
-            AlgorithmBody::Degrees => Self::Degrees,
-            AlgorithmBody::Clustering => Self::Clustering,
-            AlgorithmBody::Cores => Self::Cores,
-            AlgorithmBody::Closeness => Self::Closeness,
-            AlgorithmBody::Betweenness => Self::Betweenness,
-            AlgorithmBody::Similarity => Self::Similarity,
-            AlgorithmBody::Triangles => Self::Triangles,
-        }
-    }
-}
-
 impl TryFrom<JobBody> for JobQuery {
     type Error = Failure;
 
     fn try_from(body: JobBody) -> Result<Self, Failure> {
         Ok(Self {
-            algorithm: body.algorithm.into(),
+            algorithm: body.algorithm.0,
             edges: body.edges.map(Hop::try_from).transpose()?,
             labels: body.labels,
             from: vertices(body.from)?,

@@ -7,11 +7,10 @@ use std::{
 
 use hoplake::{
     Graph, MemoryBudget, MemoryHold, PriceList, QueryContext,
-    compute::{ComputeProgress, Computed},
+    compute::{ComputeProgress, Computed, registry::AlgorithmSpec},
 };
 use tokio_util::sync::CancellationToken;
 
-use super::AlgorithmName;
 use crate::{
     catalog::OpenGraph,
     cost::PricedCost,
@@ -124,7 +123,7 @@ impl JobGraph {
 pub(crate) struct Job {
     pub(crate) id: String,
     pub(crate) graph: JobGraph,
-    pub(super) algorithm: AlgorithmName,
+    pub(super) algorithm: &'static AlgorithmSpec,
     vertices: u64,
     /// What it builds, a part of the server's budget. It holds the result after its end.
     pub(super) memory: MemoryBudget,
@@ -140,7 +139,7 @@ pub(crate) struct Job {
 pub(crate) struct JobInfo {
     pub(crate) id: String,
     pub(crate) graph: JobGraph,
-    pub(crate) algorithm: AlgorithmName,
+    pub(crate) algorithm: &'static AlgorithmSpec,
     pub(crate) state: JobState,
     pub(crate) submitted_unix_ms: u64,
     pub(crate) started_unix_ms: Option<u64>,
@@ -171,7 +170,7 @@ impl Job {
     pub(super) fn new(
         id: String,
         graph: JobGraph,
-        algorithm: AlgorithmName,
+        algorithm: &'static AlgorithmSpec,
         vertices: u64,
         memory: MemoryBudget,
         hold: MemoryHold,

@@ -24,7 +24,7 @@ use std::{
 use futures::FutureExt;
 use hoplake::{
     Limits, MemoryBudget,
-    compute::{ComputeOptions, Workers as ComputeWorkers},
+    compute::{Computation, ComputeOptions, Workers as ComputeWorkers, registry::AlgorithmSpec},
 };
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
@@ -33,7 +33,7 @@ use tracing::{Instrument, Span};
 use self::job::{Ended, Outcome, Stage};
 pub(crate) use self::{
     job::{Job, JobGraph, JobInfo, JobState},
-    query::{AlgorithmName, Computation, JobQuery},
+    query::JobQuery,
 };
 use crate::{
     JobSettings, Settings,
@@ -53,7 +53,7 @@ const START_BYTES: u64 = 64;
 /// A job that is about to be started.
 pub(crate) struct NewJob {
     pub(crate) graph: JobGraph,
-    pub(crate) algorithm: AlgorithmName,
+    pub(crate) algorithm: &'static AlgorithmSpec,
     pub(crate) computation: Computation,
     pub(crate) options: ComputeOptions,
     /// Without time and memory, which jobs have their own bounds for.
@@ -168,7 +168,7 @@ impl Jobs {
         }
         let info = job.info(self.kept());
         let work = Work { computation: new.computation, options: new.options, limits: new.limits, time: new.time };
-        let span = traces::span_of_job(&new.span, &job.id, new.algorithm.name());
+        let span = traces::span_of_job(&new.span, &job.id, new.algorithm.name);
         let task = self.clone().run(job, work, span.clone());
         self.tasks.spawn_on(task.instrument(span), self.runtime.handle());
         Ok(info)
@@ -345,7 +345,7 @@ fn stage_of(job: &Job, outcome: std::thread::Result<Result<Outcome, Failure>>) -
 fn log(job: &Job, state: JobState, failure: Option<&Failure>, waited: Duration, ran: Duration) {
     let info = job.info(Duration::ZERO);
     let (id, graph, version) = (&info.id, &info.graph.name, info.graph.version);
-    let (algorithm, state) = (info.algorithm.name(), state.name());
+    let (algorithm, state) = (info.algorithm.name, state.name());
     let (waited_us, time_us) = (waited.as_micros() as u64, ran.as_micros() as u64);
     let (vertices, superstep, memory_bytes) = (info.vertices, info.superstep, job.memory.peak());
     let (requests, bytes, usd) = (info.cost.counters.requests, info.cost.counters.store_bytes, info.cost.usd);

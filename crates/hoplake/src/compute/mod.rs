@@ -21,6 +21,7 @@
 mod computed;
 mod kernels;
 mod key_order;
+mod named;
 #[cfg(test)]
 mod order_tests;
 mod states;
@@ -41,8 +42,10 @@ use computed::Values;
 pub use hoplake_analytics::{
     Edge, Selection, Step, Value as StateValue, Vertex, VertexProgram, Waiting, Workers,
     kernels::PageRankSettings,
+    registry,
     stores::{CachePolicy, StateStore, StoreBytes, StoreError},
 };
+pub use named::{Computation, usual_hop};
 #[cfg(feature = "documents")]
 pub use states::DocumentSettings;
 pub use states::{States, StatesCache};
@@ -112,59 +115,41 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// What its values are called.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::PageRank(_) | Self::PersonalisedPageRank { .. } => "rank",
-            Self::Components | Self::StrongComponents => "component",
-            Self::Levels { .. } => "level",
-            Self::ShortestPaths { .. } => "length",
-            Self::Communities { .. } => "community",
-            Self::Degrees => "degree",
+    /// What the registry says about it.
+    pub fn spec(&self) -> &'static registry::AlgorithmSpec {
+        let name = match self {
+            Self::PageRank(_) | Self::PersonalisedPageRank { .. } => "pagerank",
+            Self::Components => "components",
+            Self::StrongComponents => "strong-components",
+            Self::Levels { .. } => "levels",
+            Self::ShortestPaths { .. } => "paths",
+            Self::Communities { .. } => "communities",
+            Self::Degrees => "degrees",
             Self::Clustering => "clustering",
-            Self::CoreNumbers => "core",
+            Self::CoreNumbers => "cores",
             Self::Closeness { .. } => "closeness",
             Self::Betweenness { .. } => "betweenness",
             Self::Similarity { .. } => "similarity",
-        }
+        };
+        registry::find(name).expect("the registry has every variant")
+    }
+
+    /// What its values are called.
+    pub fn name(&self) -> &'static str {
+        self.spec().value.unwrap_or_default()
     }
 
     /// The type of its values.
     pub fn value_type(&self) -> DataType {
-        match self {
-            Self::Components
-            | Self::StrongComponents
-            | Self::Levels { .. }
-            | Self::Communities { .. }
-            | Self::Degrees
-            | Self::CoreNumbers => DataType::Int64,
-            Self::PageRank(_)
-            | Self::PersonalisedPageRank { .. }
-            | Self::ShortestPaths { .. }
-            | Self::Clustering
-            | Self::Closeness { .. }
-            | Self::Betweenness { .. }
-            | Self::Similarity { .. } => DataType::Float64,
+        match self.spec().value_type {
+            registry::ValueType::Integer => DataType::Int64,
+            registry::ValueType::Float => DataType::Float64,
         }
     }
 
     /// Whether it has no program, so that its lists are in memory.
     fn is_kernel_alone(&self) -> bool {
-        match self {
-            Self::PageRank(_)
-            | Self::PersonalisedPageRank { .. }
-            | Self::Components
-            | Self::Levels { .. }
-            | Self::ShortestPaths { .. }
-            | Self::Communities { .. } => false,
-            Self::StrongComponents
-            | Self::Degrees
-            | Self::Clustering
-            | Self::CoreNumbers
-            | Self::Closeness { .. }
-            | Self::Betweenness { .. }
-            | Self::Similarity { .. } => true,
-        }
+        !self.spec().has_program()
     }
 
     /// The options of its computation: it may decide on directions and weights.
@@ -180,25 +165,9 @@ impl Algorithm {
         options
     }
 
-    /// What states and signals of its program take for a vertex; `None` if it has no program.
-    fn streamed_bytes(&self) -> Option<u64> {
-        match self {
-            Self::PageRank(_) | Self::PersonalisedPageRank { .. } => Some(30),
-            Self::ShortestPaths { .. } => Some(26),
-            Self::Components | Self::Levels { .. } | Self::Communities { .. } => Some(14),
-            _ => None,
-        }
-    }
-
     /// Why it is not computed asynchronously, if it is not.
     fn synchronous_alone(&self) -> Option<&'static str> {
-        match self {
-            Self::Communities { .. } => {
-                Some("label propagation has all vertices take their labels at once, superstep by superstep")
-            }
-            _ if self.is_kernel_alone() => Some("it has no vertex program"),
-            _ => None,
-        }
+        if self.is_kernel_alone() { Some("it has no vertex program") } else { self.spec().synchronous }
     }
 
     /// The vertices that it names.
@@ -408,7 +377,7 @@ impl Query {
         }
         let vertices = options.selection.dense_ids(&self.snapshot)?.len();
         let in_memory = options.selection.memory_bytes(&self.snapshot)?;
-        let streamed = algorithm.streamed_bytes().map(|bytes| vertices * bytes);
+        let streamed = algorithm.spec().streamed_bytes.map(|bytes| vertices * bytes);
         let memory_bytes = match options.placement {
             Placement::Memory => in_memory,
             Placement::Packed => options.selection.packed_bytes(&self.snapshot)?,

@@ -11,7 +11,7 @@ use super::{
 type Reason = (&'static str, fn(&[Step], &Answers) -> bool);
 
 /// All of them. Each is as narrow as it can be said.
-const REASONS: [Reason; 46] = [
+const REASONS: [Reason; 47] = [
     ("a text of several items has them in the order of a hash table, or of `V` and `E`", |steps, answers| {
         both_answer(answers)
             && has_step(steps, &["conjoin", "asString", "concat", "format"])
@@ -208,6 +208,15 @@ const REASONS: [Reason; 46] = [
             && has_step(steps, &["dedup"])
             && has_step(steps, &["path", "simplePath", "cyclicPath", "tree"])
     }),
+    (
+        "parts of a predicate may be fulfilled by several values of a property; in TinkerPop only in conditions that `V` takes in",
+        |steps, answers| {
+            both_answer(answers)
+                && has_argument(steps, "'tags'")
+                && has_argument(steps, "P.")
+                && has_step(steps, &["has"])
+        },
+    ),
     ("TinkerPop takes the greatest long for the integer of a float beyond it", |steps, answers| {
         let is_greatest = answers
             .reference

@@ -227,7 +227,7 @@ const REASONS: [Reason; 47] = [
     ("TinkerPop refuses a `where` in a `where` that has no label of its own", |steps, answers| {
         reference_fails(answers, "must have at least a start or end label") && has_step(steps, &["where"])
     }),
-    ("a double of 2^63 is no long; TinkerPop takes the greatest", |steps, answers| {
+    ("a double of 2^63 does not fit a long; TinkerPop takes the greatest", |steps, answers| {
         let is_greatest =
             answers.reference.as_ref().is_ok_and(|forms| forms.iter().any(|it| it.contains(GREATEST_LONG)));
         is_greatest && hoplake_fails(answers, "due to overflow") && has_step(steps, &["asNumber"])

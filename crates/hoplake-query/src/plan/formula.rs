@@ -176,7 +176,7 @@ impl Binary {
     }
 }
 
-/// As `Math.pow` of Java: 1 to the power of what is no number, or of an infinity, is no number, where C says 1.
+/// As `Math.pow` of Java: 1 to the power of NaN or of an infinity is NaN, where C says 1.
 fn power(base: f64, exponent: f64) -> f64 {
     let is_unclear = exponent.is_nan() || base.abs() == 1.0 && exponent.is_infinite();
     if is_unclear { f64::NAN } else { base.powf(exponent) }

@@ -56,7 +56,12 @@ fn taken(steps: &[Arc<Step>], place: Place) -> Option<(Arc<Step>, usize)> {
         labels: labels.clone(),
         reaches: *reaches,
         conditions,
-        otherwise: steps[..count].iter().map(|step| Arc::new(Step::plain(step.kind.clone()))).collect(),
+        otherwise: steps[..count].iter().map(without_labels).collect(),
     };
     Some((Arc::new(Step::new(StepKind::HopWhere(Box::new(hop)), step_labels.clone())), count))
+}
+
+/// A step that gives no labels: itself where it can be, because a predicate may have a million values.
+fn without_labels(step: &Arc<Step>) -> Arc<Step> {
+    if is_plain(step) { step.clone() } else { Arc::new(Step::plain(step.kind.clone())) }
 }

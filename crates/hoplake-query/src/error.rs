@@ -14,7 +14,7 @@ pub enum QueryError {
     /// The query cannot mean anything: arguments that a step does not take, a name without a value. Known before anything is read.
     #[error("{0}")]
     Invalid(String),
-    /// A text is not Gremlin.
+    /// A text is not of its language.
     #[error("{0}")]
     Syntax(String),
     /// A prepared query is not there, or is called with parameters that it does not take. Known before anything is read.

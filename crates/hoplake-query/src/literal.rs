@@ -1,4 +1,4 @@
-//! Scalars that stand in a query, in the types of TinkerPop.
+//! Scalars that stand in a query, with their types.
 //!
 //! The types of numbers are those of Java: what a number is decides what a sum of it is, and which type a driver gets back.
 

@@ -1,4 +1,4 @@
-//! The enumerations of Gremlin: names that stand for themselves, such as `desc` and `T.label`.
+//! Enumerations: names that stand for themselves, such as `desc` and `T.label`.
 
 use std::fmt;
 
@@ -122,7 +122,7 @@ enumeration! {
 
 enumeration! {
     /// What is done with two values.
-    Operator {
+    BinaryOperator {
         /// Their sum.
         Sum = "sum",
         /// Their difference.
@@ -267,7 +267,7 @@ pub enum Token {
     Column(Column),
     Direction(Direction),
     Cardinality(Cardinality),
-    Operator(Operator),
+    BinaryOperator(BinaryOperator),
     Pick(Pick),
     Merge(Merge),
     Dt(Dt),
@@ -287,7 +287,7 @@ impl Token {
             |name| Column::named(name).map(Self::Column),
             |name| Direction::named(name).map(Self::Direction),
             |name| Cardinality::named(name).map(Self::Cardinality),
-            |name| Operator::named(name).map(Self::Operator),
+            |name| BinaryOperator::named(name).map(Self::BinaryOperator),
             |name| Pick::named(name).map(Self::Pick),
             |name| Merge::named(name).map(Self::Merge),
             |name| Dt::named(name).map(Self::Dt),
@@ -306,7 +306,7 @@ impl Token {
             Self::Column(_) => "Column",
             Self::Direction(_) => "Direction",
             Self::Cardinality(_) => "Cardinality",
-            Self::Operator(_) => "Operator",
+            Self::BinaryOperator(_) => "Operator",
             Self::Pick(_) => "Pick",
             Self::Merge(_) => "Merge",
             Self::Dt(_) => "DT",
@@ -325,7 +325,7 @@ impl Token {
             Self::Column(token) => token.name(),
             Self::Direction(token) => token.name(),
             Self::Cardinality(token) => token.name(),
-            Self::Operator(token) => token.name(),
+            Self::BinaryOperator(token) => token.name(),
             Self::Pick(token) => token.name(),
             Self::Merge(token) => token.name(),
             Self::Dt(token) => token.name(),
@@ -345,7 +345,7 @@ impl Token {
             "Column" => Column::named(name).map(Self::Column),
             "Direction" => Direction::named(name).map(Self::Direction),
             "Cardinality" => Cardinality::named(name).map(Self::Cardinality),
-            "Operator" => Operator::named(name).map(Self::Operator),
+            "Operator" => BinaryOperator::named(name).map(Self::BinaryOperator),
             "Pick" => Pick::named(name).map(Self::Pick),
             "Merge" => Merge::named(name).map(Self::Merge),
             "DT" => Dt::named(name).map(Self::Dt),

@@ -366,7 +366,7 @@ impl Writer<'_> {
             Token::Column(_) => Type::Column,
             Token::Direction(_) => Type::Direction,
             Token::Cardinality(_) => Type::Cardinality,
-            Token::Operator(_) => Type::Operator,
+            Token::BinaryOperator(_) => Type::Operator,
             Token::Pick(_) => Type::Pick,
             Token::Merge(_) => Type::Merge,
             Token::Dt(_) => Type::Dt,

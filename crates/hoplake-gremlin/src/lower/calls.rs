@@ -3,11 +3,7 @@
 use std::collections::HashSet;
 
 use hoplake_format::{PreparedQueries, QueryEdition};
-use hoplake_query::{
-    error::QueryError,
-    plan::{StepKind, Steps},
-    value::Value,
-};
+use hoplake_query::{error::QueryError, operators::sources, plan::Steps, value::Value};
 
 use super::{
     Lowered, Lowering, Names,
@@ -142,7 +138,7 @@ fn directory(queries: &PreparedQueries, options: Vec<Named>) -> Lowered<Steps> {
         ]),
     };
     let newest = queries.0.iter().filter_map(|(name, query)| Some((name, query.editions.last()?)));
-    let inject = StepKind::Inject(newest.map(described).collect());
+    let inject = sources::Inject { values: newest.map(described).collect() };
     Ok(only(inject))
 }
 

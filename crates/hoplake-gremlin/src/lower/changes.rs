@@ -4,12 +4,13 @@ use std::collections::HashMap;
 
 use hoplake_query::{
     error::QueryError,
-    plan::{Given, MergeMap, Merging, Name, NewKey, NewProperty, StepKind},
+    operators::{traverser, writes},
+    plan::{Given, MergeMap, Merging, Name, NewKey, NewProperty},
     tokens::{Cardinality, Merge, Token},
     value::Value,
 };
 
-use super::{Lowering, arguments::Arguments, modulators::Modulators, only};
+use super::{Lowering, Op, arguments::Arguments, modulators::Modulators, only, op};
 use crate::script::{Argument, Call};
 
 type Lowered<T> = Result<T, QueryError>;
@@ -21,9 +22,9 @@ impl Lowering<'_> {
         call: &Call,
         arguments: &mut Arguments<'_>,
         modulators: &Modulators<'_>,
-    ) -> Lowered<(Vec<StepKind>, &'static [&'static str])> {
+    ) -> Lowered<(Vec<Op>, &'static [&'static str])> {
         Ok(match &*call.name {
-            "drop" => (vec![StepKind::Drop], &[]),
+            "drop" => (vec![op(writes::Drop)], &[]),
             "addV" => {
                 let label = match arguments.take() {
                     Some(label) => self.given(label)?,
@@ -31,24 +32,24 @@ impl Lowering<'_> {
                 };
                 let properties = self.new_properties(&modulators.properties)?;
                 // What the options configure, TinkerPop leaves to each provider.
-                (vec![StepKind::AddVertex(label, properties)], &["with"])
+                (vec![op(writes::AddVertex { label, properties })], &["with"])
             }
             "addE" => {
                 let label = arguments.need("a label")?;
                 let label = self.given(label)?;
                 let (from, to) = (self.end(modulators.from)?, self.end(modulators.to)?);
                 let properties = self.new_properties(&modulators.properties)?;
-                (vec![StepKind::AddEdge(label, from, to, properties)], &["from", "to", "with"])
+                (vec![op(writes::AddEdge { label, from, to, properties })], &["from", "to", "with"])
             }
             "property" => {
                 let properties = self.new_property(call)?;
                 arguments.rest();
-                (properties.into_iter().map(StepKind::Property).collect(), &[])
+                (properties.into_iter().map(|property| op(writes::Property { property })).collect(), &[])
             }
             _ => {
                 let sought = match arguments.take() {
                     Some(argument) => self.given(argument)?,
-                    None => Given::Steps(only(StepKind::Identity)),
+                    None => Given::Steps(only(traverser::Identity)),
                 };
                 let mut merging =
                     Merging { sought, on_create: None, on_match: None, out_vertex: None, in_vertex: None };
@@ -80,8 +81,8 @@ impl Lowering<'_> {
                     option.refuse_overrides(sought, create)?;
                 }
                 match &*call.name {
-                    "mergeV" => (vec![StepKind::MergeVertex(merging)], &["option"]),
-                    _ => (vec![StepKind::MergeEdge(merging)], &["option"]),
+                    "mergeV" => (vec![op(writes::MergeVertex { merging })], &["option"]),
+                    _ => (vec![op(writes::MergeEdge { merging })], &["option"]),
                 }
             }
         })

@@ -8,27 +8,32 @@ use std::{
 use hoplake_query::{
     error::QueryError,
     literal::{Literal, Number},
-    plan::{By, Case, Choice, Given, Repeat, Step, StepKind, Steps, TextStep, TokensWanted, Until},
+    operators::{
+        branches, conditions, maps,
+        scalars::{self, TextStep},
+        sources, traverser, within,
+    },
+    plan::{By, Case, Choice, Given, Step, Steps, TokensWanted, Until},
     tokens::{Pick, Pop, T, Token},
     value::Value,
 };
 
 use super::{
-    Lowered, Lowering,
+    Lowered, Lowering, Op,
     arguments::{Arguments, literal_text},
     modulators::Modulators,
-    only,
+    only, op,
 };
 use crate::script::{Argument, Call};
 
 impl Lowering<'_> {
-    pub(super) fn has(&mut self, arguments: &mut Arguments<'_>) -> Lowered<StepKind> {
+    pub(super) fn has(&mut self, arguments: &mut Arguments<'_>) -> Lowered<Op> {
         let names = self.names;
         let first = arguments.need("the name of a property")?;
         // No property has no name.
         if matches!(first, Argument::Literal(Literal::Null)) && arguments.len() < 2 {
             arguments.rest();
-            return Ok(StepKind::Discard);
+            return Ok(op(conditions::Discard));
         }
         if arguments.len() == 2 {
             // has(label, key, value)
@@ -36,39 +41,45 @@ impl Lowering<'_> {
             let key = arguments.need("the name of a property")?;
             let value = arguments.need("a value")?;
             let key = self.by_of(arguments, key)?;
-            let has = StepKind::Has(key, names.predicate(value)?);
-            let steps = [StepKind::Has(By::Token(T::Label), label), has];
+            let has = conditions::Has { by: key, predicate: names.predicate(value)? };
+            let steps = [conditions::Has { by: By::Token(T::Label), predicate: label }, has];
             let steps: Vec<_> = steps.into_iter().map(|kind| Arc::new(Step::plain(kind))).collect();
-            return Ok(StepKind::Where(steps.into()));
+            return Ok(op(conditions::Where { steps: steps.into() }));
         }
         let key = self.by_of(arguments, first)?;
         Ok(match (key, arguments.take()) {
-            (By::Property(name), None) => StepKind::HasProperty(name),
+            (By::Property(name), None) => op(conditions::HasProperty { name }),
             (By::Property(name), Some(argument @ Argument::Traversal(_))) => {
-                StepKind::HasSteps(name, self.steps_of(arguments, argument)?)
+                op(conditions::HasSteps { name, steps: self.steps_of(arguments, argument)? })
             }
             (By::Token(token), Some(argument @ Argument::Traversal(_))) => {
                 let steps = self.steps_of(arguments, argument)?;
-                let token = Arc::new(Step::plain(StepKind::Token(token)));
-                StepKind::Where(std::iter::once(token).chain(steps.iter().cloned()).collect())
+                let token = Arc::new(Step::plain(maps::Token { token }));
+                op(conditions::Where { steps: std::iter::once(token).chain(steps.iter().cloned()).collect() })
             }
-            (key @ (By::Property(_) | By::Token(_)), Some(value)) => StepKind::Has(key, names.predicate(value)?),
+            (key @ (By::Property(_) | By::Token(_)), Some(value)) => {
+                op(conditions::Has { by: key, predicate: names.predicate(value)? })
+            }
             _ => return Err(arguments.wrong("takes the name of a property, or a token such as T.label, and a value")),
         })
     }
 
     /// `where(…)`: of a predicate on labels, or of a traversal whose ends may be labels.
-    pub(super) fn where_(&mut self, arguments: &mut Arguments<'_>, modulators: &Modulators<'_>) -> Lowered<StepKind> {
+    pub(super) fn where_(&mut self, arguments: &mut Arguments<'_>, modulators: &Modulators<'_>) -> Lowered<Op> {
         let names = self.names;
         let first = arguments.need("a traversal or a predicate")?;
         match first {
             Argument::Traversal(_) if !modulators.by.is_empty() => {
                 Err(arguments.wrong("takes no `by` if it has a traversal"))
             }
-            Argument::Traversal(calls) => Ok(StepKind::Where(self.where_steps(calls)?)),
+            Argument::Traversal(calls) => Ok(op(conditions::Where { steps: self.where_steps(calls)? })),
             Argument::Predicate(_) => {
                 self.needs_labels();
-                Ok(StepKind::WherePredicate(None, names.predicate(first)?, self.bys(&modulators.by)?))
+                Ok(op(conditions::WherePredicate {
+                    start: None,
+                    predicate: names.predicate(first)?,
+                    by: self.bys(&modulators.by)?,
+                }))
             }
             label => {
                 self.needs_labels();
@@ -76,7 +87,11 @@ impl Lowering<'_> {
                     return Err(arguments.wrong("takes a traversal, a predicate, or a label and a predicate"));
                 };
                 let predicate = names.predicate(arguments.need("a predicate")?)?;
-                Ok(StepKind::WherePredicate(Some(label.into()), predicate, self.bys(&modulators.by)?))
+                Ok(op(conditions::WherePredicate {
+                    start: Some(label.into()),
+                    predicate,
+                    by: self.bys(&modulators.by)?,
+                }))
             }
         }
     }
@@ -93,12 +108,12 @@ impl Lowering<'_> {
                 _ => Err(QueryError::invalid(format!("`{}` takes traversals", call.name))),
             });
             let mut parts = parts.collect::<Lowered<Vec<_>>>()?;
-            return Ok(only(match (&*call.name, parts.len()) {
-                ("and", _) => StepKind::And(parts),
-                ("or", _) => StepKind::Or(parts),
-                (_, 1) => StepKind::Not(parts.swap_remove(0)),
-                _ => return Err(QueryError::invalid("`not` takes one traversal")),
-            }));
+            return match (&*call.name, parts.len()) {
+                ("and", _) => Ok(only(conditions::And { all: parts })),
+                ("or", _) => Ok(only(conditions::Or { any: parts })),
+                (_, 1) => Ok(only(conditions::Not { steps: parts.swap_remove(0) })),
+                _ => Err(QueryError::invalid("`not` takes one traversal")),
+            };
         }
         let is_label = |call: &&Call| &*call.name == "as";
         let leading = calls.iter().take_while(is_label).count();
@@ -113,24 +128,19 @@ impl Lowering<'_> {
         let begin = if start.is_some() { leading } else { 0 };
         let within = &calls[begin..calls.len() - if end.is_some() { trailing } else { 0 }];
         let mut steps = Vec::new();
-        let step = |kind| Arc::new(Step::plain(kind));
         if let Some(label) = start {
             self.needs_labels();
-            steps.push(step(StepKind::StartAt(label.into())));
+            steps.push(Arc::new(Step::plain(traverser::StartAt { name: label.into() })));
         }
         steps.extend(self.steps(within)?.iter().cloned());
         if let Some(label) = end {
             self.needs_labels();
-            steps.push(step(StepKind::EndAt(label.into())));
+            steps.push(Arc::new(Step::plain(traverser::EndAt { name: label.into() })));
         }
         Ok(steps.into())
     }
 
-    pub(super) fn value_map(
-        &mut self,
-        arguments: &mut Arguments<'_>,
-        modulators: &Modulators<'_>,
-    ) -> Lowered<StepKind> {
+    pub(super) fn value_map(&mut self, arguments: &mut Arguments<'_>, modulators: &Modulators<'_>) -> Lowered<Op> {
         let names = self.names;
         let mut tokens = TokensWanted::default();
         if let Some(Argument::Literal(Literal::Boolean(all))) = arguments.first() {
@@ -153,10 +163,10 @@ impl Lowering<'_> {
             let has = |flag: i32| flags & flag != 0;
             tokens = TokensWanted { id: has(1), label: has(2), keys: has(4), values: has(8) };
         }
-        Ok(StepKind::ValueMap(keys, tokens, self.bys(&modulators.by)?))
+        Ok(op(maps::ValueMap { names: keys, tokens, by: self.bys(&modulators.by)? }))
     }
 
-    pub(super) fn index(&mut self, modulators: &Modulators<'_>) -> Lowered<StepKind> {
+    pub(super) fn index(&mut self, modulators: &Modulators<'_>) -> Lowered<Op> {
         let mut map = false;
         for (option, value) in self.options(&modulators.with)? {
             match (&*option, value) {
@@ -164,17 +174,17 @@ impl Lowering<'_> {
                 _ => return Err(QueryError::unsupported(format!("`index` has no option {option:?}"))),
             }
         }
-        Ok(StepKind::Index(map))
+        Ok(op(within::Index { as_map: map }))
     }
 
-    pub(super) fn select(&mut self, arguments: &mut Arguments<'_>, modulators: &Modulators<'_>) -> Lowered<StepKind> {
+    pub(super) fn select(&mut self, arguments: &mut Arguments<'_>, modulators: &Modulators<'_>) -> Lowered<Op> {
         let names = self.names;
         if let Some(Argument::Token(Token::Column(column))) = arguments.first() {
             arguments.take();
             if !modulators.by.is_empty() {
                 return Err(arguments.wrong("takes no `by` if it has `keys` or `values`"));
             }
-            return Ok(StepKind::SelectColumn(*column));
+            return Ok(op(maps::SelectColumn { column: *column }));
         }
         self.needs_labels();
         let pop = match arguments.first() {
@@ -187,7 +197,7 @@ impl Lowering<'_> {
         if let Some(argument @ Argument::Traversal(_)) = arguments.first() {
             arguments.take();
             let steps = self.steps_of(arguments, argument)?;
-            return Ok(StepKind::SelectSteps(pop, steps, self.last_by(&modulators.by)?));
+            return Ok(op(maps::SelectSteps { pop, steps, by: self.last_by(&modulators.by)? }));
         }
         let several = arguments.len() > 1;
         let mut known = HashSet::new();
@@ -197,7 +207,7 @@ impl Lowering<'_> {
             return Err(arguments.wrong("needs a label"));
         }
         let by = if several { self.bys(&modulators.by)? } else { self.last_by(&modulators.by)? };
-        Ok(StepKind::Select(pop, labels, by, several))
+        Ok(op(maps::Select { pop, names: labels, by, as_map: several }))
     }
 
     /// Of the only label a later `by` replaces one before it.
@@ -207,14 +217,14 @@ impl Lowering<'_> {
         Ok(by)
     }
 
-    pub(super) fn repeat(&mut self, arguments: &mut Arguments<'_>, modulators: &Modulators<'_>) -> Lowered<StepKind> {
+    pub(super) fn repeat(&mut self, arguments: &mut Arguments<'_>, modulators: &Modulators<'_>) -> Lowered<Op> {
         let name = match arguments.len() {
             2 => Some(arguments.text(&self.names, "the name of the loop")?),
             _ => None,
         };
         let argument = arguments.need("a traversal")?;
         let body = self.steps_of(arguments, argument)?;
-        if body.iter().any(|step| matches!(step.kind, StepKind::Inject(_))) {
+        if body.iter().any(|step| step.is::<sources::Inject>()) {
             return Err(QueryError::invalid("The parent of inject()-step can not be repeat()-step"));
         }
         let mut condition = |call: Option<(&Call, bool)>| -> Lowered<Option<(Until, bool)>> {
@@ -222,10 +232,10 @@ impl Lowering<'_> {
             Ok(Some((self.until(call)?, before)))
         };
         let (until, emit) = (condition(modulators.until)?, condition(modulators.emit)?);
-        Ok(StepKind::Repeat(Repeat { body, name, until, emit }))
+        Ok(op(branches::Repeat { body, name, until, emit }))
     }
 
-    pub(super) fn choose(&mut self, arguments: &mut Arguments<'_>, modulators: &Modulators<'_>) -> Lowered<StepKind> {
+    pub(super) fn choose(&mut self, arguments: &mut Arguments<'_>, modulators: &Modulators<'_>) -> Lowered<Op> {
         let first = arguments.need("a traversal or a predicate")?;
         if arguments.len() == 0 {
             let choice = match first {
@@ -241,7 +251,7 @@ impl Lowering<'_> {
             if cases.iter().any(|(case, _)| matches!(case, Case::Pick(Pick::Any))) {
                 return Err(QueryError::invalid("`choose` takes one option for a traverser: name what each is for"));
             }
-            return Ok(StepKind::Choose(choice, cases, false));
+            return Ok(op(branches::Choose { choice, cases, all: false }));
         }
         let choice = match first {
             Argument::Predicate(_) => Choice::Test(self.names.predicate(first)?),
@@ -251,7 +261,7 @@ impl Lowering<'_> {
         for (case, argument) in [Case::Equal(true.into()), Case::Pick(Pick::None)].into_iter().zip(arguments.rest()) {
             cases.push((case, self.steps_of(arguments, argument)?));
         }
-        Ok(StepKind::Choose(choice, cases, false))
+        Ok(op(branches::Choose { choice, cases, all: false }))
     }
 
     pub(super) fn text_step(
@@ -259,18 +269,21 @@ impl Lowering<'_> {
         call: &Call,
         arguments: &mut Arguments<'_>,
         modulators: &Modulators<'_>,
-    ) -> Lowered<StepKind> {
+    ) -> Lowered<Op> {
         let names = self.names;
         let scope = arguments.scope();
+        if !modulators.by.is_empty() && &*call.name != "format" {
+            return Err(arguments.wrong("takes no `by`"));
+        }
         let step = match &*call.name {
             "concat" => {
                 let given = arguments.rest().iter().map(|argument| self.given(argument)).collect::<Lowered<_>>()?;
-                TextStep::Concat(given)
+                return Ok(op(scalars::Concat { given }));
             }
             "format" => {
                 self.needs_labels();
                 let format = arguments.text(&names, "a format")?;
-                TextStep::Format(format, self.bys(&modulators.by)?)
+                return Ok(op(scalars::Format { format, by: self.bys(&modulators.by)? }));
             }
             "split" => TextStep::Split(arguments.text_or_null(&names, "a separator")?),
             "trim" => TextStep::Trim,
@@ -290,10 +303,7 @@ impl Lowering<'_> {
                 TextStep::Substring(start, end)
             }
         };
-        if !modulators.by.is_empty() && &*call.name != "format" {
-            return Err(arguments.wrong("takes no `by`"));
-        }
-        Ok(StepKind::Text(scope, step))
+        Ok(op(scalars::Text { scope, step }))
     }
 
     pub(super) fn list(&mut self, arguments: &mut Arguments<'_>) -> Lowered<Given> {

@@ -1,13 +1,16 @@
 //! Steps over the whole graph: `pageRank`, `peerPressure`, `connectedComponent`, `shortestPath`, and what `with` says of them.
 
+use std::sync::Arc;
+
 use hoplake_query::{
     error::QueryError,
-    plan::{By, Computation, Given, Name, Program, Reaches, ShortestPaths, StepKind},
+    operators::moves::{Compute, Hop, Program, ShortestPaths},
+    plan::{By, Given, Name, Reaches, Step},
     tokens::{Direction, Token},
     value::{Value, to_f64, to_i64},
 };
 
-use super::{Lowered, Lowering, arguments::Arguments, modulators::Modulators, only};
+use super::{Lowered, Lowering, Op, arguments::Arguments, modulators::Modulators, op};
 use crate::script::Call;
 
 /// What TinkerPop's programs take by default.
@@ -22,7 +25,7 @@ impl Lowering<'_> {
         call: &Call,
         arguments: &mut Arguments<'_>,
         modulators: &Modulators<'_>,
-    ) -> Lowered<StepKind> {
+    ) -> Lowered<Op> {
         let step = &*call.name;
         if self.restrictions.is_some() {
             return Err(QueryError::unsupported(format!(
@@ -61,10 +64,10 @@ impl Lowering<'_> {
                 _ => return Err(no_option(step, &option)),
             }
         }
-        Ok(StepKind::Compute(Computation { program, property, edges, from_traversers: false }))
+        Ok(op(Compute { program, property, edges, from_traversers: false }))
     }
 
-    pub(super) fn shortest_paths(&mut self, modulators: &Modulators<'_>) -> Lowered<StepKind> {
+    pub(super) fn shortest_paths(&mut self, modulators: &Modulators<'_>) -> Lowered<Op> {
         let step = "shortestPath";
         let (mut target, mut distance, mut distance_max, mut with_edges) = (None, None, None, false);
         let mut edges = None;
@@ -86,13 +89,14 @@ impl Lowering<'_> {
             Some(edges) => edges,
             None => self.edges(Direction::Both)?,
         };
-        Ok(StepKind::ShortestPaths(Box::new(ShortestPaths { target, edges, distance, distance_max, with_edges })))
+        Ok(op(ShortestPaths { target, edges, distance, distance_max, with_edges }))
     }
 
     /// All edges in a direction that the traversal may see.
     fn edges(&self, direction: Direction) -> Lowered<super::Steps> {
-        let kinds = self.restricted(vec![StepKind::Hop(direction, Vec::new(), Reaches::Edges)])?;
-        Ok(kinds.into_iter().flat_map(|kind| only(kind).to_vec()).collect())
+        let hop = Hop { direction, labels: Vec::new(), reaches: Reaches::Edges };
+        let operators = self.restricted(vec![op(hop)])?;
+        Ok(operators.into_iter().map(|operator| Arc::new(Step::of(operator, Vec::new()))).collect())
     }
 }
 
@@ -109,7 +113,7 @@ fn no_option(step: &str, option: &str) -> QueryError {
 fn along(step: &str, value: Given) -> Lowered<(Direction, Vec<Name>)> {
     if let Given::Steps(steps) = value
         && let [only] = &steps[..]
-        && let StepKind::Hop(direction, labels, Reaches::Edges) = &only.kind
+        && let Some(Hop { direction, labels, reaches: Reaches::Edges }) = only.get()
     {
         return Ok((*direction, labels.clone()));
     }
@@ -144,12 +148,8 @@ mod tests {
         lower(traversal, Names::default())
     }
 
-    fn computations(query: &str) -> Vec<Computation> {
-        let of = |kind: &StepKind| match kind {
-            StepKind::Compute(computation) => Some(computation.clone()),
-            _ => None,
-        };
-        plan(query).unwrap().steps.iter().filter_map(|step| of(&step.kind)).collect()
+    fn computations(query: &str) -> Vec<Compute> {
+        plan(query).unwrap().steps.iter().filter_map(|step| step.get::<Compute>().cloned()).collect()
     }
 
     #[test]

@@ -4,17 +4,21 @@ use std::collections::HashSet;
 
 use hoplake_query::{
     error::QueryError,
-    plan::{
-        By, Choice, Conversion, Formula, ListStep, Name, Predicate, Quantifier, Reaches, Reduction, StepKind, Test,
+    operators::{
+        Operator, branches, conditions, maps, moves, reductions,
+        scalars::{self, Conversion, ListStep},
+        side_effects, sources, traverser, within,
     },
-    tokens::{Direction, Operator, Scope, T, Token},
+    plan::{By, Choice, Formula, Name, Predicate, Quantifier, Reaches, Reduction, Test},
+    tokens::{BinaryOperator, Direction, Scope, T, Token},
     value::Value,
 };
 
 use super::{
-    Lowered, Lowering,
+    Lowered, Lowering, Op,
     arguments::{Arguments, Bindings, refuse_many},
     modulators::Modulators,
+    op,
 };
 use crate::script::{Argument, Call};
 
@@ -25,15 +29,14 @@ impl Lowering<'_> {
         call: &Call,
         arguments: &mut Arguments<'_>,
         modulators: &Modulators<'_>,
-    ) -> Lowered<(Vec<StepKind>, &'static [&'static str])> {
+    ) -> Lowered<(Vec<Op>, &'static [&'static str])> {
         let names = self.names;
-        let one = |kind: StepKind| (vec![kind], &[] as &'static [&'static str]);
         Ok(match &*call.name {
-            "V" => one(StepKind::Vertices(ids(arguments, &names)?)),
-            "E" => one(StepKind::Edges(ids(arguments, &names)?)),
+            "V" => one(sources::Vertices { ids: ids(arguments, &names)? }),
+            "E" => one(sources::Edges { ids: ids(arguments, &names)? }),
             "inject" => {
                 let values = arguments.rest().iter().map(|it| names.value(it)).collect::<Lowered<_>>()?;
-                one(StepKind::Inject(values))
+                one(sources::Inject { values })
             }
             "out" => one(hop(Direction::Out, Reaches::Vertices, arguments, &names)?),
             "in" => one(hop(Direction::In, Reaches::Vertices, arguments, &names)?),
@@ -43,53 +46,69 @@ impl Lowering<'_> {
             "bothE" => one(hop(Direction::Both, Reaches::Edges, arguments, &names)?),
             "to" => one(hop(direction(arguments)?, Reaches::Vertices, arguments, &names)?),
             "toE" => one(hop(direction(arguments)?, Reaches::Edges, arguments, &names)?),
-            "toV" => one(StepKind::Ends(direction(arguments)?)),
-            "outV" => one(StepKind::Ends(Direction::Out)),
-            "inV" => one(StepKind::Ends(Direction::In)),
-            "bothV" => one(StepKind::Ends(Direction::Both)),
+            "toV" => one(moves::Ends { direction: direction(arguments)? }),
+            "outV" => one(moves::Ends { direction: Direction::Out }),
+            "inV" => one(moves::Ends { direction: Direction::In }),
+            "bothV" => one(moves::Ends { direction: Direction::Both }),
             // An edge of a query always knows from which end it was reached.
-            "otherV" => one(StepKind::OtherEnd),
-            "element" => one(StepKind::Element),
+            "otherV" => one(moves::OtherEnd),
+            "element" => one(moves::Element),
 
-            "has" => one(self.has(arguments)?),
-            "hasLabel" => one(StepKind::Has(By::Token(T::Label), one_of(arguments, &names)?)),
-            "hasId" => one(StepKind::Has(By::Token(T::Id), one_of(arguments, &names)?)),
-            "hasKey" => one(StepKind::HasKey(one_of(arguments, &names)?)),
-            "hasValue" => one(StepKind::HasValue(one_of(arguments, &names)?)),
-            "hasNot" => one(StepKind::HasNot(arguments.text(&names, "the name of a property")?)),
-            "is" => one(StepKind::Is(names.predicate(arguments.need("a value or a predicate")?)?)),
+            "has" => (vec![self.has(arguments)?], &[]),
+            "hasLabel" => one(conditions::Has { by: By::Token(T::Label), predicate: one_of(arguments, &names)? }),
+            "hasId" => one(conditions::Has { by: By::Token(T::Id), predicate: one_of(arguments, &names)? }),
+            "hasKey" => one(conditions::HasKey { predicate: one_of(arguments, &names)? }),
+            "hasValue" => one(conditions::HasValue { predicate: one_of(arguments, &names)? }),
+            "hasNot" => one(conditions::HasNot { name: arguments.text(&names, "the name of a property")? }),
+            "is" => one(conditions::Is { predicate: names.predicate(arguments.need("a value or a predicate")?)? }),
             "where" => (vec![self.where_(arguments, modulators)?], &["by"]),
             "filter" => match arguments.need("a traversal")? {
-                predicate @ Argument::Predicate(_) => one(StepKind::Is(names.predicate(predicate)?)),
-                argument => one(StepKind::Where(self.steps_of(arguments, argument)?)),
+                predicate @ Argument::Predicate(_) => one(conditions::Is { predicate: names.predicate(predicate)? }),
+                argument => one(conditions::Where { steps: self.steps_of(arguments, argument)? }),
             },
             "not" => {
                 let argument = arguments.need("a traversal")?;
-                one(StepKind::Not(self.steps_of(arguments, argument)?))
+                one(conditions::Not { steps: self.steps_of(arguments, argument)? })
             }
-            "and" => one(StepKind::And(self.all_steps(arguments)?)),
-            "or" => one(StepKind::Or(self.all_steps(arguments)?)),
-            "all" => one(StepKind::Quantified(Quantifier::All, names.predicate(arguments.need("a predicate")?)?)),
-            "any" => one(StepKind::Quantified(Quantifier::Any, names.predicate(arguments.need("a predicate")?)?)),
+            "and" => one(conditions::And { all: self.all_steps(arguments)? }),
+            "or" => one(conditions::Or { any: self.all_steps(arguments)? }),
+            "all" => one(conditions::Quantified {
+                quantifier: Quantifier::All,
+                predicate: names.predicate(arguments.need("a predicate")?)?,
+            }),
+            "any" => one(conditions::Quantified {
+                quantifier: Quantifier::Any,
+                predicate: names.predicate(arguments.need("a predicate")?)?,
+            }),
             // Drivers before 3.8 end `iterate()` with it.
-            "none" if arguments.len() == 0 => one(StepKind::Discard),
-            "none" => one(StepKind::Quantified(Quantifier::None, names.predicate(arguments.need("a predicate")?)?)),
+            "none" if arguments.len() == 0 => one(conditions::Discard),
+            "none" => one(conditions::Quantified {
+                quantifier: Quantifier::None,
+                predicate: names.predicate(arguments.need("a predicate")?)?,
+            }),
             "simplePath" | "cyclicPath" => {
                 self.needs_paths();
                 let part = self.path_part(modulators)?;
-                (vec![StepKind::SimplePath(&*call.name == "simplePath", part)], &["by", "from", "to"])
+                (vec![op(traverser::SimplePath { simple: &*call.name == "simplePath", part })], &["by", "from", "to"])
             }
             "coin" => match names.value(arguments.need("a probability")?)? {
-                Value::Number(number) => one(StepKind::Coin(hoplake_query::value::to_f64(&number))),
+                Value::Number(number) => one(conditions::Coin { probability: hoplake_query::value::to_f64(&number) }),
                 _ => return Err(arguments.wrong("takes a number")),
             },
-            "discard" => one(StepKind::Discard),
+            "discard" => one(conditions::Discard),
 
-            "limit" | "range" | "skip" => one(range(&call.name, arguments, &names)?),
+            "limit" | "range" | "skip" => (vec![range(&call.name, arguments, &names)?], &[]),
             "tail" => {
                 let scope = arguments.scope();
                 let count = if arguments.len() == 0 { 1 } else { arguments.integer(&names, "a number")? };
-                one(StepKind::Tail(scope, u64::try_from(count).unwrap_or(0)))
+                let count = u64::try_from(count).unwrap_or(0);
+                (
+                    vec![match scope {
+                        Scope::Global => op(reductions::Tail { count }),
+                        Scope::Local => op(within::TailWithin { count }),
+                    }],
+                    &[],
+                )
             }
             "dedup" => {
                 let scope = arguments.scope();
@@ -101,7 +120,13 @@ impl Lowering<'_> {
                     true => vec![self.by(&modulators.by, "Dedup")?],
                     false => self.bys(&modulators.by)?,
                 };
-                (vec![StepKind::Dedup(scope, labels, by)], &["by"])
+                (
+                    vec![match scope {
+                        Scope::Global => op(reductions::Dedup { names: labels, by }),
+                        Scope::Local => op(within::DedupWithin { by }),
+                    }],
+                    &["by"],
+                )
             }
             "order" => {
                 let scope = arguments.scope();
@@ -109,40 +134,53 @@ impl Lowering<'_> {
                 if by.is_empty() {
                     by.push((By::Identity, hoplake_query::tokens::Order::Asc));
                 }
-                (vec![StepKind::Order(scope, by)], &["by"])
+                (
+                    vec![match scope {
+                        Scope::Global => op(reductions::Order { sortings: by }),
+                        Scope::Local => op(within::OrderWithin { sortings: by }),
+                    }],
+                    &["by"],
+                )
             }
             "sample" => {
                 let scope = arguments.scope();
                 let count = arguments.integer(&names, "a number")?;
                 let by = self.by(&modulators.by, "Sample")?;
-                (vec![StepKind::Sample(scope, u64::try_from(count).unwrap_or(0), by)], &["by"])
+                let count = u64::try_from(count).unwrap_or(0);
+                (
+                    vec![match scope {
+                        Scope::Global => op(reductions::Sample { count, by }),
+                        Scope::Local => op(within::SampleWithin { count, by }),
+                    }],
+                    &["by"],
+                )
             }
             "barrier" => match arguments.take() {
-                Some(Argument::Token(Token::Barrier(_))) => one(StepKind::NormSack),
-                _ => one(StepKind::Barrier),
+                Some(Argument::Token(Token::Barrier(_))) => one(traverser::NormSack),
+                _ => one(reductions::Barrier),
             },
 
-            "values" => one(StepKind::Values(arguments.properties(&names)?)),
-            "properties" => one(StepKind::Properties(arguments.properties(&names)?)),
-            "propertyMap" => one(StepKind::PropertyMap(arguments.properties(&names)?)),
-            "elementMap" => one(StepKind::ElementMap(arguments.properties(&names)?)),
+            "values" => one(maps::Values { names: arguments.properties(&names)? }),
+            "properties" => one(maps::Properties { names: arguments.properties(&names)? }),
+            "propertyMap" => one(maps::PropertyMap { names: arguments.properties(&names)? }),
+            "elementMap" => one(maps::ElementMap { names: arguments.properties(&names)? }),
             "valueMap" => (vec![self.value_map(arguments, modulators)?], &["by", "with"]),
-            "id" => one(StepKind::Token(T::Id)),
-            "label" => one(StepKind::Token(T::Label)),
-            "key" => one(StepKind::Token(T::Key)),
-            "value" => one(StepKind::Token(T::Value)),
-            "constant" => one(StepKind::Constant(names.value(arguments.need("a value")?)?)),
-            "identity" => one(StepKind::Identity),
+            "id" => one(maps::Token { token: T::Id }),
+            "label" => one(maps::Token { token: T::Label }),
+            "key" => one(maps::Token { token: T::Key }),
+            "value" => one(maps::Token { token: T::Value }),
+            "constant" => one(maps::Constant { value: names.value(arguments.need("a value")?)? }),
+            "identity" => one(traverser::Identity),
             "loops" => {
                 let name = match arguments.len() {
                     0 => None,
                     _ => Some(arguments.text(&names, "the name of a loop")?),
                 };
-                one(StepKind::Loops(name))
+                one(traverser::Loops { name })
             }
             "path" => {
                 self.needs_paths();
-                (vec![StepKind::Path(self.path_part(modulators)?)], &["by", "from", "to"])
+                (vec![op(traverser::Path { part: self.path_part(modulators)? })], &["by", "from", "to"])
             }
             "select" => (vec![self.select(arguments, modulators)?], &["by"]),
             "project" => {
@@ -151,35 +189,35 @@ impl Lowering<'_> {
                 if let Some(twice) = keys.iter().find(|key| !known.insert(*key)) {
                     return Err(arguments.wrong(&format!("has {twice:?} twice")));
                 }
-                (vec![StepKind::Project(keys, self.bys(&modulators.by)?)], &["by"])
+                (vec![op(maps::Project { names: keys, by: self.bys(&modulators.by)? })], &["by"])
             }
             "map" => {
                 let argument = arguments.need("a traversal")?;
-                one(StepKind::Map(self.steps_of(arguments, argument)?))
+                one(branches::Map { steps: self.steps_of(arguments, argument)? })
             }
             "flatMap" => {
                 let argument = arguments.need("a traversal")?;
-                one(StepKind::FlatMap(self.steps_of(arguments, argument)?))
+                one(branches::FlatMap { steps: self.steps_of(arguments, argument)? })
             }
             "local" => {
                 let argument = arguments.need("a traversal")?;
-                one(StepKind::Local(self.steps_of(arguments, argument)?))
+                one(branches::Local { steps: self.steps_of(arguments, argument)? })
             }
-            "unfold" => one(StepKind::Unfold),
+            "unfold" => one(maps::Unfold),
             "index" => (vec![self.index(modulators)?], &["with"]),
             "fold" => match arguments.take() {
-                None => one(StepKind::Fold(None)),
+                None => one(reductions::Fold { join: None }),
                 Some(seed) => {
                     let seed = names.value(seed)?;
                     let operator = operator(arguments)?;
-                    one(StepKind::Fold(Some((seed, operator))))
+                    one(reductions::Fold { join: Some((seed, operator)) })
                 }
             },
-            "count" => one(StepKind::Reduce(Reduction::Count, arguments.scope())),
-            "sum" => one(StepKind::Reduce(Reduction::Sum, arguments.scope())),
-            "min" => one(StepKind::Reduce(Reduction::Min, arguments.scope())),
-            "max" => one(StepKind::Reduce(Reduction::Max, arguments.scope())),
-            "mean" => one(StepKind::Reduce(Reduction::Mean, arguments.scope())),
+            "count" => (vec![reduce(Reduction::Count, arguments)], &[]),
+            "sum" => (vec![reduce(Reduction::Sum, arguments)], &[]),
+            "min" => (vec![reduce(Reduction::Min, arguments)], &[]),
+            "max" => (vec![reduce(Reduction::Max, arguments)], &[]),
+            "mean" => (vec![reduce(Reduction::Mean, arguments)], &[]),
             "group" => {
                 let name = side_effect(arguments, &names)?;
                 let mut by = self.bys(&modulators.by)?;
@@ -188,61 +226,69 @@ impl Lowering<'_> {
                 }
                 let value = if by.len() == 2 { by.pop().unwrap_or(By::Identity) } else { By::Identity };
                 let key = by.pop().unwrap_or(By::Identity);
-                (vec![StepKind::Group(name, key, value)], &["by"])
+                (vec![op(reductions::Group { name, key, value })], &["by"])
             }
             "groupCount" => {
                 let name = side_effect(arguments, &names)?;
-                (vec![StepKind::GroupCount(name, self.by(&modulators.by, "GroupCount")?)], &["by"])
+                (vec![op(reductions::GroupCount { name, by: self.by(&modulators.by, "GroupCount")? })], &["by"])
             }
             "tree" => {
                 self.needs_paths();
                 let name = side_effect(arguments, &names)?;
-                (vec![StepKind::Tree(name, self.bys(&modulators.by)?)], &["by"])
+                (vec![op(reductions::Tree { name, by: self.bys(&modulators.by)? })], &["by"])
             }
-            "subgraph" => one(StepKind::Subgraph(arguments.text(&names, "a name")?)),
+            "subgraph" => one(side_effects::Subgraph { name: arguments.text(&names, "a name")? }),
             "sack" => match arguments.len() {
-                0 => one(StepKind::Sack),
+                0 => one(traverser::Sack),
                 _ => {
                     let operator = operator(arguments)?;
-                    (vec![StepKind::SackWith(operator, self.by(&modulators.by, "Sack")?)], &["by"])
+                    (vec![op(traverser::SackWith { operator, by: self.by(&modulators.by, "Sack")? })], &["by"])
                 }
             },
 
-            "match" => one(self.matching(arguments.rest())?),
+            "match" => (vec![self.matching(arguments.rest())?], &[]),
             "repeat" => (vec![self.repeat(arguments, modulators)?], &["times", "until", "emit"]),
-            "union" => one(StepKind::Union(self.all_steps(arguments)?)),
-            "coalesce" => one(StepKind::Coalesce(self.all_steps(arguments)?)),
+            "union" => one(branches::Union { branches: self.all_steps(arguments)? }),
+            "coalesce" => one(branches::Coalesce { branches: self.all_steps(arguments)? }),
             "optional" => {
                 let argument = arguments.need("a traversal")?;
-                one(StepKind::Optional(self.steps_of(arguments, argument)?))
+                one(branches::Optional { steps: self.steps_of(arguments, argument)? })
             }
             "choose" => (vec![self.choose(arguments, modulators)?], &["option"]),
             "branch" => {
                 let argument = arguments.need("a traversal")?;
                 let by = self.by_of(arguments, argument)?;
                 let cases = modulators.options.iter().map(|call| self.case(call)).collect::<Lowered<_>>()?;
-                (vec![StepKind::Choose(Choice::By(by), cases, true)], &["option"])
+                (vec![op(branches::Choose { choice: Choice::By(by), cases, all: true })], &["option"])
             }
 
             "aggregate" => {
                 let scope = arguments.scope();
                 let name = arguments.text(&names, "the name of a side effect")?;
-                (vec![StepKind::Aggregate(scope, name, self.by(&modulators.by, "Aggregate")?)], &["by"])
+                let by = self.by(&modulators.by, "Aggregate")?;
+                (
+                    vec![match scope {
+                        Scope::Global => op(side_effects::Aggregate { name, by }),
+                        Scope::Local => op(side_effects::AggregateEach { name, by }),
+                    }],
+                    &["by"],
+                )
             }
             "store" => {
                 let name = arguments.text(&names, "the name of a side effect")?;
-                (vec![StepKind::Aggregate(Scope::Local, name, self.by(&modulators.by, "Aggregate")?)], &["by"])
+                let by = self.by(&modulators.by, "Aggregate")?;
+                (vec![op(side_effects::AggregateEach { name, by })], &["by"])
             }
             "cap" => {
                 let keys = arguments.texts(&names, "the name of a side effect")?;
                 if keys.is_empty() {
                     return Err(arguments.wrong("needs the name of a side effect"));
                 }
-                one(StepKind::Cap(keys))
+                one(side_effects::Cap { names: keys })
             }
             "sideEffect" => {
                 let argument = arguments.need("a traversal")?;
-                one(StepKind::SideEffect(self.steps_of(arguments, argument)?))
+                one(side_effects::SideEffect { steps: self.steps_of(arguments, argument)? })
             }
             "pageRank" | "peerPressure" | "connectedComponent" => {
                 (vec![self.computation(call, arguments, modulators)?], &["with"])
@@ -253,7 +299,7 @@ impl Lowering<'_> {
                     0 => None,
                     _ => arguments.text_or_null(&names, "a message")?,
                 };
-                one(StepKind::Fail(message))
+                one(side_effects::Fail { message })
             }
 
             "addV" | "addE" | "property" | "drop" | "mergeV" | "mergeE" => {
@@ -268,44 +314,56 @@ impl Lowering<'_> {
             }
             "concat" | "format" | "split" | "trim" | "lTrim" | "rTrim" | "toUpper" | "toLower" | "reverse"
             | "replace" | "substring" | "length" => (vec![self.text_step(call, arguments, modulators)?], &["by"]),
-            "combine" => one(StepKind::List(ListStep::Combine, self.list(arguments)?)),
-            "merge" => one(StepKind::List(ListStep::Merge, self.list(arguments)?)),
-            "difference" => one(StepKind::List(ListStep::Difference, self.list(arguments)?)),
-            "disjunct" => one(StepKind::List(ListStep::Disjunct, self.list(arguments)?)),
-            "intersect" => one(StepKind::List(ListStep::Intersect, self.list(arguments)?)),
-            "product" => one(StepKind::List(ListStep::Product, self.list(arguments)?)),
+            "combine" => one(scalars::Lists { step: ListStep::Combine, other: self.list(arguments)? }),
+            "merge" => one(scalars::Lists { step: ListStep::Merge, other: self.list(arguments)? }),
+            "difference" => one(scalars::Lists { step: ListStep::Difference, other: self.list(arguments)? }),
+            "disjunct" => one(scalars::Lists { step: ListStep::Disjunct, other: self.list(arguments)? }),
+            "intersect" => one(scalars::Lists { step: ListStep::Intersect, other: self.list(arguments)? }),
+            "product" => one(scalars::Lists { step: ListStep::Product, other: self.list(arguments)? }),
             "conjoin" => match arguments.text_or_null(&names, "a delimiter")? {
-                Some(delimiter) => one(StepKind::Conjoin(delimiter)),
+                Some(delimiter) => one(scalars::Conjoin { delimiter }),
                 None => return Err(arguments.wrong("takes a text as delimiter")),
             },
-            "asString" => one(StepKind::As(arguments.scope(), Conversion::String)),
+            "asString" => one(scalars::Convert { scope: arguments.scope(), conversion: Conversion::String }),
             "asNumber" => match arguments.take() {
-                None => one(StepKind::As(Scope::Global, Conversion::Number(None))),
+                None => one(scalars::Convert { scope: Scope::Global, conversion: Conversion::Number(None) }),
                 Some(Argument::Token(Token::GType(kind))) => {
-                    one(StepKind::As(Scope::Global, Conversion::Number(Some(*kind))))
+                    one(scalars::Convert { scope: Scope::Global, conversion: Conversion::Number(Some(*kind)) })
                 }
                 Some(_) => return Err(arguments.wrong("takes a type such as GType.INT")),
             },
-            "asDate" => one(StepKind::As(Scope::Global, Conversion::Date)),
+            "asDate" => one(scalars::Convert { scope: Scope::Global, conversion: Conversion::Date }),
             "math" => {
                 self.needs_labels();
                 let formula = Box::new(Formula::parse(&arguments.text(&names, "a formula")?)?);
                 refuse_many(&call.name, formula.variables().len(), "variables")?;
-                (vec![StepKind::Math(formula, self.bys(&modulators.by)?)], &["by"])
+                (vec![op(scalars::Math { formula, by: self.bys(&modulators.by)? })], &["by"])
             }
-            "asBool" => one(StepKind::As(Scope::Global, Conversion::Boolean)),
+            "asBool" => one(scalars::Convert { scope: Scope::Global, conversion: Conversion::Boolean }),
             "dateAdd" => match arguments.need("a unit of time")? {
                 Argument::Token(Token::Dt(unit)) => {
-                    one(StepKind::DateAdd(*unit, arguments.integer(&names, "a number")?))
+                    one(scalars::DateAdd { unit: *unit, count: arguments.integer(&names, "a number")? })
                 }
                 _ => return Err(arguments.wrong("takes a unit of time such as DT.day")),
             },
             "dateDiff" => {
                 let other = arguments.need("a point in time")?;
-                one(StepKind::DateDiff(self.given(other)?))
+                one(scalars::DateDiff { other: self.given(other)? })
             }
             name => return Err(unknown(name)),
         })
+    }
+}
+
+/// A step of one operator, which takes no modulators.
+fn one(operator: impl Operator) -> (Vec<Op>, &'static [&'static str]) {
+    (vec![op(operator)], &[])
+}
+
+fn reduce(reduction: Reduction, arguments: &mut Arguments<'_>) -> Op {
+    match arguments.scope() {
+        Scope::Global => op(reductions::Reduce { reduction }),
+        Scope::Local => op(within::ReduceWithin { reduction }),
     }
 }
 
@@ -321,8 +379,8 @@ fn hop(
     reaches: Reaches,
     arguments: &mut Arguments<'_>,
     names: &Bindings<'_>,
-) -> Lowered<StepKind> {
-    Ok(StepKind::Hop(direction, arguments.texts(names, "the label of edges")?, reaches))
+) -> Lowered<moves::Hop> {
+    Ok(moves::Hop { direction, labels: arguments.texts(names, "the label of edges")?, reaches })
 }
 
 fn direction(arguments: &mut Arguments<'_>) -> Lowered<Direction> {
@@ -350,7 +408,7 @@ fn one_of(arguments: &mut Arguments<'_>, names: &Bindings<'_>) -> Lowered<Predic
     }
 }
 
-fn range(name: &str, arguments: &mut Arguments<'_>, names: &Bindings<'_>) -> Lowered<StepKind> {
+fn range(name: &str, arguments: &mut Arguments<'_>, names: &Bindings<'_>) -> Lowered<Op> {
     let scope = arguments.scope();
     let positive = |number: i64| u64::try_from(number).ok();
     let (low, high) = match name {
@@ -362,12 +420,17 @@ fn range(name: &str, arguments: &mut Arguments<'_>, names: &Bindings<'_>) -> Low
     if positive(high).is_some_and(|high| high < low_number) {
         return Err(QueryError::invalid(format!("Not a legal range: [{low}, {high}]")));
     }
-    Ok(StepKind::Range(scope, low_number, positive(high)))
+    let low = low_number;
+    let high = positive(high);
+    Ok(match scope {
+        Scope::Global => op(reductions::Range { low, high }),
+        Scope::Local => op(within::RangeWithin { low, high }),
+    })
 }
 
-fn operator(arguments: &mut Arguments<'_>) -> Lowered<Operator> {
+fn operator(arguments: &mut Arguments<'_>) -> Lowered<BinaryOperator> {
     match arguments.need("an operator")? {
-        Argument::Token(Token::Operator(operator)) => Ok(*operator),
+        Argument::Token(Token::BinaryOperator(operator)) => Ok(*operator),
         _ => Err(arguments.wrong("takes an operator such as `sum`")),
     }
 }

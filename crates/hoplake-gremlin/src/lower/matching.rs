@@ -9,11 +9,12 @@ use std::{collections::HashSet, sync::Arc};
 
 use hoplake_query::{
     error::QueryError,
-    plan::{Name, Step, StepKind, Steps},
+    operators::{Operator, branches, conditions, maps, traverser},
+    plan::{Name, Step, Steps},
     tokens::Pop,
 };
 
-use super::{Lowering, arguments::refuse_many, modulators::as_label};
+use super::{Lowering, Op, arguments::refuse_many, modulators::as_label, op};
 use crate::script::{Argument, Call};
 
 type Lowered<T> = Result<T, QueryError>;
@@ -88,9 +89,13 @@ fn patterns<'a>(arguments: &'a [Argument], all: &mut Vec<Pattern<'a>>) -> Lowere
     Ok(())
 }
 
+fn step(operator: impl Operator, labels: Vec<Name>) -> Arc<Step> {
+    Arc::new(Step::new(operator, labels))
+}
+
 impl Lowering<'_> {
     /// The steps of a `match`.
-    pub(super) fn matching(&mut self, arguments: &[Argument]) -> Lowered<StepKind> {
+    pub(super) fn matching(&mut self, arguments: &[Argument]) -> Lowered<Op> {
         self.needs_labels();
         let mut left = Vec::new();
         patterns(arguments, &mut left)?;
@@ -125,7 +130,6 @@ impl Lowering<'_> {
             pattern.needs.sort_unstable();
             pattern.needs.dedup();
         }
-        let step = |kind, labels: Vec<Name>| Arc::new(Step::new(kind, labels));
         let mut steps: Vec<Arc<Step>> = Vec::new();
         // Where no pattern can begin yet, it begins with a variable to which none leads.
         let begins = left.iter().any(|pattern| pattern.start.is_some_and(|start| known.contains(start)));
@@ -134,7 +138,7 @@ impl Lowering<'_> {
         match starts.clone().find(|name| !is_end(name)).or_else(|| starts.next()) {
             Some(first) if !begins => {
                 known.insert(first);
-                steps.push(step(StepKind::Identity, vec![first.into()]));
+                steps.push(step(traverser::Identity, vec![first.into()]));
             }
             None if known.is_empty() => {
                 return Err(QueryError::invalid("`match` needs a pattern that begins with `as`"));
@@ -159,30 +163,32 @@ impl Lowering<'_> {
                 steps.extend(self.condition(pattern.within)?.iter().cloned());
                 continue;
             };
-            let mut within = vec![step(StepKind::StartAt(start.into()), Vec::new())];
+            let mut within = vec![step(traverser::StartAt { name: start.into() }, Vec::new())];
             within.extend(self.steps(pattern.within)?.iter().cloned());
             match pattern.end {
                 Some(end) if !known.contains(end) => {
                     known.insert(end);
                     // Within a traversal of its own: if it reduces, it does for each traverser.
-                    steps.push(step(StepKind::FlatMap(within.into()), vec![end.into()]));
+                    steps.push(step(branches::FlatMap { steps: within.into() }, vec![end.into()]));
                 }
                 end => {
-                    let mut condition = vec![step(StepKind::FlatMap(within.into()), Vec::new())];
-                    condition.extend(end.map(|end| step(StepKind::EndAt(end.into()), Vec::new())));
-                    steps.push(step(StepKind::Where(condition.into()), Vec::new()));
+                    let mut condition = vec![step(branches::FlatMap { steps: within.into() }, Vec::new())];
+                    condition.extend(end.map(|end| step(traverser::EndAt { name: end.into() }, Vec::new())));
+                    steps.push(step(conditions::Where { steps: condition.into() }, Vec::new()));
                 }
             }
         }
         let names = all.into_iter().map(Name::from).collect();
-        steps.push(step(StepKind::Select(Pop::Last, names, Vec::new(), true), Vec::new()));
-        Ok(StepKind::Local(steps.into()))
+        steps.push(step(maps::Select { pop: Pop::Last, names, by: Vec::new(), as_map: true }, Vec::new()));
+        Ok(op(branches::Local { steps: steps.into() }))
     }
 
     /// A condition on variables: `where`, `not` and `or`, whose traversals begin and end at variables.
     fn condition(&mut self, calls: &[Call]) -> Lowered<Steps> {
         match calls {
-            [call] if matches!(&*call.name, "not" | "or") => Ok(super::only(StepKind::Where(self.where_steps(calls)?))),
+            [call] if matches!(&*call.name, "not" | "or") => {
+                Ok(super::only(conditions::Where { steps: self.where_steps(calls)? }))
+            }
             calls => self.steps(calls),
         }
     }

@@ -27,7 +27,8 @@ use hoplake_format::PreparedQueries;
 use hoplake_query::{
     error::QueryError,
     literal::Literal,
-    plan::{Collects, Name, NewKey, NewProperty, Paths, Plan, Settings, Step, StepKind, Steps, Work, apply_rules},
+    operators::{Operator, conditions, moves, sources, traverser, writes},
+    plan::{Collects, Name, NewKey, NewProperty, Paths, Plan, Settings, Step, Steps, Work, apply_rules},
     run::value_bytes,
     tokens::Token,
     value::Value,
@@ -46,6 +47,13 @@ use crate::script::{Argument, Call, Traversal};
 const NAMES_MAX: usize = 1_000;
 
 type Lowered<T> = Result<T, QueryError>;
+
+/// An operator of any type.
+type Op = Arc<dyn Operator>;
+
+fn op(operator: impl Operator) -> Op {
+    Arc::new(operator)
+}
 
 /// The values of names in a query.
 #[derive(Debug, Clone, Copy, Default)]
@@ -115,7 +123,7 @@ pub fn lower_within(
     if end == Some("explain") {
         let text = hoplake_query::plan::explain(steps, &lowering.settings, &mut work.borrow_mut())?;
         let settings = Settings { plan_bytes: work.borrow().bytes(), ..Settings::default() };
-        return Ok(Plan { steps: only(StepKind::Inject(vec![text.as_str().into()])), settings });
+        return Ok(Plan { steps: only(sources::Inject { values: vec![text.as_str().into()] }), settings });
     }
     let steps = apply_rules(steps, &lowering.settings, &mut work.borrow_mut())?;
     lowering.settings.plan_bytes = work.borrow().bytes();
@@ -176,13 +184,13 @@ impl Lowering<'_> {
             let mut all = all.collect::<Lowered<Vec<_>>>()?;
             parts.push(match all.len() {
                 1 => all.swap_remove(0),
-                _ => only(StepKind::And(all)),
+                _ => only(conditions::And { all }),
             });
         }
         let mut steps = self.row(before)?.to_vec();
         match parts.len() {
             1 => steps.extend(parts.swap_remove(0).iter().cloned()),
-            _ => steps.extend(only(StepKind::Or(parts)).iter().cloned()),
+            _ => steps.extend(only(conditions::Or { any: parts }).iter().cloned()),
         }
         Ok(steps.into())
     }
@@ -222,7 +230,7 @@ impl Lowering<'_> {
                 let labels = self.labels(&modulators.labels)?;
                 modulators.refuse_others("as", &[])?;
                 self.seen.extend(labels.iter().cloned());
-                steps.push(Arc::new(Step::new(StepKind::Identity, labels)));
+                steps.push(Arc::new(Step::new(traverser::Identity, labels)));
                 continue;
             }
             if &*call.name != "repeat" && (modulators.until.is_some() || modulators.emit.is_some()) {
@@ -252,22 +260,25 @@ impl Lowering<'_> {
         let mut arguments = Arguments::new(call);
         // What it takes is at least what its text has.
         self.makes(1)?;
-        let (mut kinds, takes) = self.kinds(call, &mut arguments, modulators)?;
+        let (mut operators, takes) = self.kinds(call, &mut arguments, modulators)?;
         arguments.end()?;
         modulators.refuse_others(name, takes)?;
-        kinds.iter().try_for_each(|kind| self.check(kind))?;
-        // `V()` says where it goes on afterwards. Any other steps say where it begins.
-        if let [StepKind::Compute(computation)] = &mut kinds[..] {
-            computation.from_traversers =
-                !steps.iter().all(|step| matches!(step.kind, StepKind::Vertices(_) | StepKind::Compute(_)));
+        operators.iter().try_for_each(|operator| self.check(&**operator))?;
+        if let [only] = &mut operators[..]
+            && let Some(compute) = only.get::<moves::Compute>()
+        {
+            // `V()` says where it goes on afterwards. Any other steps say where it begins.
+            let says_where = |step: &Arc<Step>| step.is::<sources::Vertices>() || step.is::<moves::Compute>();
+            let from_traversers = !steps.iter().all(says_where);
+            *only = op(moves::Compute { from_traversers, ..compute.clone() });
         }
-        self.makes(kinds.len() - kinds.len().min(1))?;
-        let kinds = self.restricted(kinds)?;
+        self.makes(operators.len() - operators.len().min(1))?;
+        let operators = self.restricted(operators)?;
         self.seen.extend(labels.iter().cloned());
-        let last = kinds.len().saturating_sub(1);
-        for (number, kind) in kinds.into_iter().enumerate() {
+        let last = operators.len().saturating_sub(1);
+        for (number, operator) in operators.into_iter().enumerate() {
             let labels = if number == last { labels.clone() } else { Vec::new() };
-            steps.push(Arc::new(Step::new(kind, labels)));
+            steps.push(Arc::new(Step::of(operator, labels)));
         }
         Ok(())
     }
@@ -279,28 +290,34 @@ impl Lowering<'_> {
     }
 
     /// What the strategies of the source do not allow; and which side effects there will be.
-    fn check(&mut self, kind: &StepKind) -> Lowered<()> {
-        match kind {
-            StepKind::Hop(_, labels, _) if labels.is_empty() && self.refuses_unlabelled => Err(QueryError::invalid(
+    fn check(&mut self, operator: &dyn Operator) -> Lowered<()> {
+        if let Some(moves::Hop { labels, .. }) = operator.get()
+            && labels.is_empty()
+            && self.refuses_unlabelled
+        {
+            return Err(QueryError::invalid(
                 "The provided traversal contains a vertex step without any specified edge label: name the labels",
-            )),
-            StepKind::Aggregate(_, name, _) => self.collects(name, Collects::Values),
-            StepKind::Group(Some(name), ..) | StepKind::GroupCount(Some(name), _) => self.collects(name, Collects::Map),
-            StepKind::Tree(Some(name), _) => self.collects(name, Collects::Tree),
-            StepKind::Subgraph(name) => self.collects(name, Collects::Graph),
-            StepKind::AddVertex(_, properties) | StepKind::AddEdge(_, _, _, properties) => {
-                properties.iter().try_for_each(|property| self.check_key(property))
-            }
-            StepKind::Property(property) => self.check_key(property),
-            _ => Ok(()),
+            ));
         }
+        if let Some((name, what)) = operator.collects() {
+            self.collects(name, what);
+        }
+        if let Some(writes::AddVertex { properties, .. }) = operator.get() {
+            properties.iter().try_for_each(|property| self.check_key(property))?;
+        }
+        if let Some(writes::AddEdge { properties, .. }) = operator.get() {
+            properties.iter().try_for_each(|property| self.check_key(property))?;
+        }
+        if let Some(writes::Property { property }) = operator.get() {
+            self.check_key(property)?;
+        }
+        Ok(())
     }
 
-    fn collects(&mut self, name: &Name, what: Collects) -> Lowered<()> {
+    fn collects(&mut self, name: &Name, what: Collects) {
         if self.collecting.insert(name.clone()) {
             self.settings.collected.push((name.clone(), what));
         }
-        Ok(())
     }
 
     fn check_key(&self, property: &NewProperty) -> Lowered<()> {
@@ -314,8 +331,8 @@ impl Lowering<'_> {
 }
 
 /// A traversal of one step.
-fn only(kind: StepKind) -> Steps {
-    [Arc::new(Step::plain(kind))].into()
+fn only(operator: impl Operator) -> Steps {
+    [Arc::new(Step::plain(operator))].into()
 }
 
 fn is_start(call: &Call) -> bool {

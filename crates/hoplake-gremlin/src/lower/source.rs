@@ -24,7 +24,7 @@ impl Lowering<'_> {
                 let initial = names.value(arguments.need("a value")?)?;
                 self.settings.sack_merge = match arguments.take() {
                     None => None,
-                    Some(Argument::Token(Token::Operator(operator))) => Some(*operator),
+                    Some(Argument::Token(Token::BinaryOperator(operator))) => Some(*operator),
                     Some(_) => {
                         return Err(
                             arguments.wrong("takes a value, and an operator such as `sum` that merges two sacks")
@@ -38,7 +38,7 @@ impl Lowering<'_> {
                 let initial = names.value(arguments.need("a value")?)?;
                 let reduce = match arguments.take() {
                     None => None,
-                    Some(Argument::Token(Token::Operator(operator))) => Some(*operator),
+                    Some(Argument::Token(Token::BinaryOperator(operator))) => Some(*operator),
                     Some(_) => return Err(arguments.wrong("takes an operator such as `addAll`")),
                 };
                 self.settings.side_effects.push(SideEffect { name, initial, reduce });

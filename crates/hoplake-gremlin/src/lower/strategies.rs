@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use hoplake_query::{
     error::QueryError,
-    plan::{By, Given, Name, NewKey, NewProperty, Predicate, Reaches, Step, StepKind, Steps, Test},
+    operators::{Operator, conditions, maps, moves, sources, writes},
+    plan::{By, Given, Merging, Name, NewKey, NewProperty, Predicate, Reaches, Step, Steps, Test},
     run::value_bytes,
     tokens::{Direction, T},
     value::Value,
 };
 
-use super::{Lowering, only};
+use super::{Lowering, Op, only, op};
 use crate::script::Argument;
 
 type Lowered<T> = Result<T, QueryError>;
@@ -69,7 +70,8 @@ impl Lowering<'_> {
             }
         }
         let key = key.ok_or_else(|| QueryError::invalid("PartitionStrategy needs `partitionKey`"))?;
-        let in_partition = only(StepKind::Has(By::Property(key.clone()), Predicate::Test(Test::Within, read)));
+        let in_partition =
+            only(conditions::Has { by: By::Property(key.clone()), predicate: Predicate::Test(Test::Within, read) });
         restrictions.vertices.push(in_partition.clone());
         restrictions.edges.push(in_partition);
         // Unlike a subgraph, a partition has edges whose vertices are in another.
@@ -79,107 +81,133 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// Steps with the conditions of the strategies.
-    pub(super) fn restricted(&self, kinds: Vec<StepKind>) -> Lowered<Vec<StepKind>> {
-        let Some(restrictions) = &self.restrictions else { return Ok(kinds) };
-        let mut all = Vec::with_capacity(kinds.len());
-        for kind in kinds {
-            self.makes(restrictions.conditions(&kind))?;
-            self.work.borrow_mut().takes(restrictions.written_bytes(&kind))?;
-            restrictions.add(kind, &mut all)?;
+    /// Operators with the conditions of the strategies.
+    pub(super) fn restricted(&self, operators: Vec<Op>) -> Lowered<Vec<Op>> {
+        let Some(restrictions) = &self.restrictions else { return Ok(operators) };
+        let mut all = Vec::with_capacity(operators.len());
+        for operator in operators {
+            self.makes(restrictions.conditions(&*operator))?;
+            self.work.borrow_mut().takes(restrictions.written_bytes(&*operator))?;
+            restrictions.add(operator, &mut all)?;
         }
         Ok(all)
     }
 }
 
+/// Whether an operator leads to vertices.
+fn gives_vertices(operator: &dyn Operator) -> bool {
+    operator.is::<sources::Vertices>()
+        || operator.is::<moves::Ends>()
+        || operator.is::<moves::OtherEnd>()
+        || matches!(operator.get(), Some(moves::Hop { reaches: Reaches::Vertices, .. }))
+}
+
+/// Whether an operator leads to edges.
+fn gives_edges(operator: &dyn Operator) -> bool {
+    operator.is::<sources::Edges>() || matches!(operator.get(), Some(moves::Hop { reaches: Reaches::Edges, .. }))
+}
+
 impl Restrictions {
-    /// How many steps a step gets.
-    fn conditions(&self, kind: &StepKind) -> usize {
-        match kind {
-            StepKind::Vertices(_) | StepKind::Ends(_) | StepKind::OtherEnd => self.vertices.len(),
+    /// How many steps an operator gets.
+    fn conditions(&self, operator: &dyn Operator) -> usize {
+        if operator.is::<moves::Hop>() || gives_edges(operator) {
             // An edge has two ends.
-            StepKind::Hop(..) | StepKind::Edges(_) => 2 + self.edges.len() + 2 * self.vertices.len(),
-            StepKind::Properties(_) | StepKind::Values(_) => 1 + self.properties.len(),
+            2 + self.edges.len() + 2 * self.vertices.len()
+        } else if gives_vertices(operator) {
+            self.vertices.len()
+        } else if operator.is::<maps::Properties>() || operator.is::<maps::Values>() {
+            1 + self.properties.len()
+        } else {
+            0
+        }
+    }
+
+    /// The bytes of the value that an operator gets to write.
+    fn written_bytes(&self, operator: &dyn Operator) -> usize {
+        let adds = operator.is::<writes::AddVertex>()
+            || operator.is::<writes::AddEdge>()
+            || operator.is::<writes::MergeVertex>()
+            || operator.is::<writes::MergeEdge>();
+        match &self.partition {
+            Some((_, value)) if adds => size_of::<NewProperty>() + value_bytes(value),
             _ => 0,
         }
     }
 
-    /// The bytes of the value that a step gets to write.
-    fn written_bytes(&self, kind: &StepKind) -> usize {
-        match (&self.partition, kind) {
-            (
-                Some((_, value)),
-                StepKind::AddVertex(..) | StepKind::AddEdge(..) | StepKind::MergeVertex(_) | StepKind::MergeEdge(_),
-            ) => size_of::<NewProperty>() + value_bytes(value),
-            _ => 0,
-        }
-    }
-
-    fn add(&self, mut kind: StepKind, all: &mut Vec<StepKind>) -> Lowered<()> {
-        match &mut kind {
-            StepKind::Vertices(_) | StepKind::Ends(_) | StepKind::OtherEnd => {
-                all.push(kind);
-                self.vertices(all);
-            }
-            StepKind::Hop(direction, labels, Reaches::Vertices) if !self.edges.is_empty() => {
-                all.push(StepKind::Hop(*direction, std::mem::take(labels), Reaches::Edges));
-                all.extend(self.edges.iter().cloned().map(StepKind::Where));
-                all.push(StepKind::OtherEnd);
-                self.vertices(all);
-            }
-            StepKind::Hop(_, _, Reaches::Vertices) => {
-                all.push(kind);
-                self.vertices(all);
-            }
-            StepKind::Hop(..) | StepKind::Edges(_) => {
-                all.push(kind);
-                all.extend(self.edges.iter().cloned().map(StepKind::Where));
-                if !self.loose_edges && !self.vertices.is_empty() {
-                    for end in [Direction::Out, Direction::In] {
-                        let mut steps = vec![StepKind::Ends(end)];
-                        self.vertices(&mut steps);
-                        all.push(StepKind::Where(row(steps)));
-                    }
+    fn add(&self, operator: Op, all: &mut Vec<Op>) -> Lowered<()> {
+        let through_edges = !self.edges.is_empty();
+        if let Some(hop @ moves::Hop { reaches: Reaches::Vertices, .. }) = operator.get()
+            && through_edges
+        {
+            all.push(op(moves::Hop { reaches: Reaches::Edges, ..hop.clone() }));
+            all.extend(conditions_of(&self.edges));
+            all.push(op(moves::OtherEnd));
+            all.extend(conditions_of(&self.vertices));
+        } else if gives_vertices(&*operator) {
+            all.push(operator);
+            all.extend(conditions_of(&self.vertices));
+        } else if gives_edges(&*operator) {
+            all.push(operator);
+            all.extend(conditions_of(&self.edges));
+            if !self.loose_edges && !self.vertices.is_empty() {
+                for direction in [Direction::Out, Direction::In] {
+                    let end = std::iter::once(op(moves::Ends { direction }));
+                    let steps = end
+                        .chain(conditions_of(&self.vertices))
+                        .map(|operator| Arc::new(Step::of(operator, Vec::new())));
+                    all.push(op(conditions::Where { steps: steps.collect() }));
                 }
             }
-            StepKind::Properties(_) => {
-                all.push(kind);
-                all.extend(self.properties.iter().cloned().map(StepKind::Where));
-            }
-            StepKind::Values(names) if !self.properties.is_empty() => {
-                all.push(StepKind::Properties(std::mem::take(names)));
-                all.extend(self.properties.iter().cloned().map(StepKind::Where));
-                all.push(StepKind::Token(T::Value));
-            }
-            StepKind::AddVertex(_, properties) | StepKind::AddEdge(_, _, _, properties) => {
-                properties.extend(self.partition.iter().map(|(key, partition)| NewProperty {
-                    cardinality: None,
-                    key: NewKey::Name(key.clone()),
-                    value: Given::Value(partition.clone()),
-                }));
-                all.push(kind);
-            }
-            StepKind::MergeVertex(merging) | StepKind::MergeEdge(merging) => {
-                if let Some((key, partition)) = &self.partition {
-                    let Given::Value(Value::Map(entries)) = &mut merging.sought else {
-                        return Err(QueryError::unsupported("a merge within a partition takes a map, not a traversal"));
-                    };
-                    entries.push(((&**key).into(), partition.clone()));
-                }
-                all.push(kind);
-            }
-            _ => all.push(kind),
+        } else if operator.is::<maps::Properties>() {
+            all.push(operator);
+            all.extend(conditions_of(&self.properties));
+        } else if let Some(maps::Values { names }) = operator.get()
+            && !self.properties.is_empty()
+        {
+            all.push(op(maps::Properties { names: names.clone() }));
+            all.extend(conditions_of(&self.properties));
+            all.push(op(maps::Token { token: T::Value }));
+        } else if let Some(add) = operator.get::<writes::AddVertex>() {
+            let properties = self.with_partition(&add.properties);
+            all.push(op(writes::AddVertex { properties, ..add.clone() }));
+        } else if let Some(add) = operator.get::<writes::AddEdge>() {
+            let properties = self.with_partition(&add.properties);
+            all.push(op(writes::AddEdge { properties, ..add.clone() }));
+        } else if let Some(merge) = operator.get::<writes::MergeVertex>() {
+            all.push(op(writes::MergeVertex { merging: self.merged_within(&merge.merging)? }));
+        } else if let Some(merge) = operator.get::<writes::MergeEdge>() {
+            all.push(op(writes::MergeEdge { merging: self.merged_within(&merge.merging)? }));
+        } else {
+            all.push(operator);
         }
         Ok(())
     }
 
-    fn vertices(&self, all: &mut Vec<StepKind>) {
-        all.extend(self.vertices.iter().cloned().map(StepKind::Where));
+    /// The properties of what is added, with its partition.
+    fn with_partition(&self, properties: &[NewProperty]) -> Vec<NewProperty> {
+        let partition = self.partition.iter().map(|(key, partition)| NewProperty {
+            cardinality: None,
+            key: NewKey::Name(key.clone()),
+            value: Given::Value(partition.clone()),
+        });
+        properties.iter().cloned().chain(partition).collect()
+    }
+
+    /// What is merged, sought in its partition.
+    fn merged_within(&self, merging: &Merging) -> Lowered<Merging> {
+        let mut merging = merging.clone();
+        if let Some((key, partition)) = &self.partition {
+            let Given::Value(Value::Map(entries)) = &mut merging.sought else {
+                return Err(QueryError::unsupported("a merge within a partition takes a map, not a traversal"));
+            };
+            entries.push(((&**key).into(), partition.clone()));
+        }
+        Ok(merging)
     }
 }
 
-fn row(kinds: Vec<StepKind>) -> Steps {
-    kinds.into_iter().map(|kind| Arc::new(Step::plain(kind))).collect()
+fn conditions_of(all: &[Steps]) -> impl Iterator<Item = Op> + '_ {
+    all.iter().map(|steps| op(conditions::Where { steps: steps.clone() }))
 }
 
 #[cfg(test)]
@@ -212,19 +240,18 @@ mod tests {
             "g.withStrategies(SubgraphStrategy(vertices: {vertices})).V('1'){}.outE()",
             ".out().map(__.in())".repeat(50)
         );
-        fn conditions(steps: &Steps, found: &mut Vec<Steps>) {
+        fn seen(steps: &Steps, found: &mut Vec<Steps>) {
             for step in steps.iter() {
-                let mut kind = step.kind.clone();
-                if let StepKind::Where(steps) = &kind
-                    && let StepKind::Has(..) = &steps[0].kind
+                if let Some(conditions::Where { steps }) = step.get()
+                    && steps[0].is::<conditions::Has>()
                 {
                     found.push(steps.clone());
                 }
-                kind.for_each_nested(&mut |steps| conditions(steps, found));
+                step.operator.nested_steps().into_iter().for_each(|steps| seen(steps, found));
             }
         }
         let mut found = Vec::new();
-        conditions(&planned(&query, 8 << 20).unwrap().steps, &mut found);
+        seen(&planned(&query, 8 << 20).unwrap().steps, &mut found);
         // Of two of the last step the conditions are at its ends.
         assert_eq!(found.len(), 1 + 2 * 50 + 2);
         assert_eq!(found[0][0].together.names.len(), 2);

@@ -1,6 +1,6 @@
 //! Formulas of `math`: `sin(_) + a * 2`.
 //!
-//! They are what TinkerPop's library (exp4j) computes. `^` binds tighter than a sign and goes from the right: `-2 ^ 2` is −4, and
+//! They are what the reference's library (exp4j) computes. `^` binds tighter than a sign and goes from the right: `-2 ^ 2` is −4, and
 //! `2 ^ 3 ^ 2` is 512. `*`, `/` and `%` have one rank, and go from the left. A function without brackets takes all up to the end of
 //! the brackets around it: `sin _ + 1` is `sin(_ + 1)`. Division by zero is an error. No crate for formulas has these ranks, so
 //! Dijkstra's shunting yard is here: a formula becomes its operations in the order in which they are done, and needs no recursion.
@@ -53,7 +53,7 @@ type Function = usize;
 /// The name of a function, and what computes it.
 type NamedFunction = (&'static str, fn(f64) -> f64);
 
-/// Names that TinkerPop takes for functions, and what they compute.
+/// Names that the reference takes for functions, and what they compute.
 const FUNCTIONS: [NamedFunction; 19] = [
     ("abs", f64::abs),
     ("acos", f64::acos),
@@ -76,10 +76,10 @@ const FUNCTIONS: [NamedFunction; 19] = [
     ("tanh", f64::tanh),
 ];
 
-/// Functions of the library that TinkerPop does not let through: it takes them for variables, and the library refuses those.
+/// Functions of the library that the reference does not let through: it takes them for variables, and the library refuses those.
 const RESERVED: [&str; 4] = ["cot", "expm1", "log1p", "pow"];
 
-/// Constants of the library whose names TinkerPop does not take for variables, as it does `pi` and `e`.
+/// Constants of the library whose names the reference does not take for variables, as it does `pi` and `e`.
 const CONSTANTS: [(char, f64); 2] = [('π', std::f64::consts::PI), ('φ', 1.618_033_988_74)];
 
 /// What waits for its operands.

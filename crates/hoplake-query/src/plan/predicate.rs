@@ -111,7 +111,7 @@ impl Predicate {
         }
     }
 
-    /// Whether the values of a property fulfil it. Parts that all have to hold are conditions of their own, as in TinkerPop: of several
+    /// Whether the values of a property fulfil it. Parts that all have to hold are conditions of their own, as in the reference: of several
     /// values one may fulfil one part, and one another.
     ///
     /// # Errors
@@ -326,7 +326,7 @@ mod tests {
 
     use super::*;
 
-    /// As TinkerPop takes them apart: `not(outside(a, b))` is `not(lt(a))` and `not(gt(b))`, each of which one of several values may fulfil.
+    /// As the reference takes them apart: `not(outside(a, b))` is `not(lt(a))` and `not(gt(b))`, each of which one of several values may fulfil.
     #[test]
     fn values_of_a_property_fulfil_parts() {
         let growth = Growth::new(&QueryContext::new()).unwrap();

@@ -49,7 +49,7 @@ impl Work {
 
     /// Brings the deadline forward.
     pub fn give_time(&self, timeout_ms: u64) {
-        // As in TinkerPop, 0 is no limit.
+        // As in the reference, 0 is no limit.
         if timeout_ms > 0 {
             self.context.give_time_at_most(timeout_ms);
         }

@@ -18,24 +18,24 @@ use crate::{
 };
 
 /// Traversers of a batch, at most, where a step can divide what it gives.
-pub(super) const ROWS_MAX: usize = 1 << 16;
+pub(crate) const ROWS_MAX: usize = 1 << 16;
 
 /// Some traversers.
 #[derive(Debug, Default)]
-pub(super) struct Batch {
+pub(crate) struct Batch {
     /// Where they are.
-    pub(super) items: Items,
+    pub(crate) items: Items,
     /// What else there is of each.
-    pub(super) rows: Vec<Row>,
+    pub(crate) rows: Vec<Row>,
     /// What each carries, if the query has sacks.
-    pub(super) sacks: Option<Vec<Value>>,
+    pub(crate) sacks: Option<Vec<Value>>,
     /// The memory that counts for it.
-    pub(super) hold: Option<MemoryHold>,
+    pub(crate) hold: Option<MemoryHold>,
 }
 
 /// Where traversers are.
 #[derive(Debug, Clone)]
-pub(super) enum Items {
+pub(crate) enum Items {
     /// Nowhere yet: before the first step.
     Nowhere(usize),
     /// On vertices.
@@ -54,18 +54,18 @@ impl Default for Items {
 
 /// A traverser, but for where it is.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Row {
+pub(crate) struct Row {
     /// How many equal traversers it is.
-    pub(super) bulk: u64,
+    pub(crate) bulk: u64,
     /// Within another traversal, which of its traversers it came from.
-    pub(super) frame: u32,
+    pub(crate) frame: u32,
     /// The last node of its path.
-    pub(super) path: u32,
+    pub(crate) path: u32,
 }
 
 /// An element of the graph.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Element {
+pub(crate) enum Element {
     Vertex(VertexId),
     Edge(Neighbour),
 }
@@ -80,7 +80,7 @@ impl From<Element> for Value {
 }
 
 /// The element that a value is.
-pub(super) fn element_of(value: &Value) -> Option<Element> {
+pub(crate) fn element_of(value: &Value) -> Option<Element> {
     match value {
         Value::Unread(element) => match **element {
             Unread::Vertex(vertex) => Some(Element::Vertex(vertex)),
@@ -93,7 +93,7 @@ pub(super) fn element_of(value: &Value) -> Option<Element> {
 
 impl Items {
     /// Values, by their common type if they have one.
-    pub(super) fn of_values(values: Vec<Value>) -> Self {
+    pub(crate) fn of_values(values: Vec<Value>) -> Self {
         let vertex = |value: &Value| match element_of(value) {
             Some(Element::Vertex(vertex)) => Some(vertex),
             _ => None,
@@ -113,7 +113,7 @@ impl Items {
         }
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match self {
             Self::Nowhere(count) => *count,
             Self::Vertices(vertices) => vertices.len(),
@@ -123,7 +123,7 @@ impl Items {
     }
 
     /// The value at a place, to look at.
-    pub(super) fn get(&self, at: usize) -> Cow<'_, Value> {
+    pub(crate) fn get(&self, at: usize) -> Cow<'_, Value> {
         match self {
             Self::Nowhere(_) => Cow::Owned(Value::Null),
             Self::Vertices(vertices) => Cow::Owned(vertices[at].into()),
@@ -133,7 +133,7 @@ impl Items {
     }
 
     /// A copy of the value at a place.
-    pub(super) fn copy(&self, at: usize, growth: &Growth) -> Done<Value> {
+    pub(crate) fn copy(&self, at: usize, growth: &Growth) -> Done<Value> {
         match self.get(at) {
             Cow::Owned(value) => growth.built(value),
             Cow::Borrowed(value) => growth.copy(value),
@@ -141,11 +141,11 @@ impl Items {
     }
 
     /// Copies of all values.
-    pub(super) fn copies(&self, growth: &Growth) -> Done<Vec<Value>> {
+    pub(crate) fn copies(&self, growth: &Growth) -> Done<Vec<Value>> {
         (0..self.len()).map(|at| self.copy(at, growth)).collect()
     }
 
-    pub(super) fn element(&self, at: usize) -> Option<Element> {
+    pub(crate) fn element(&self, at: usize) -> Option<Element> {
         match self {
             Self::Nowhere(_) => None,
             Self::Vertices(vertices) => Some(Element::Vertex(vertices[at])),
@@ -154,7 +154,7 @@ impl Items {
         }
     }
 
-    pub(super) fn into_values(self, growth: &Growth) -> Done<Vec<Value>> {
+    pub(crate) fn into_values(self, growth: &Growth) -> Done<Vec<Value>> {
         Ok(match self {
             Self::Nowhere(count) => growth.copies(&Value::Null, 0, count)?,
             Self::Vertices(vertices) => {
@@ -240,7 +240,7 @@ impl Items {
 }
 
 /// What a vertex or an edge takes as a value.
-pub(super) const ELEMENT_BYTES: usize = size_of::<Value>() + size_of::<Unread>() + ALLOCATION_BYTES;
+pub(crate) const ELEMENT_BYTES: usize = size_of::<Value>() + size_of::<Unread>() + ALLOCATION_BYTES;
 
 /// What a step of a path takes besides its value.
 const STEP_BYTES: usize = size_of::<Vec<Box<str>>>();
@@ -315,7 +315,7 @@ fn vertex_property_bytes(property: &VertexProperty) -> usize {
     size_of::<VertexProperty>() + own + properties
 }
 
-pub(super) fn tree_bytes(tree: &crate::value::Tree) -> usize {
+pub(crate) fn tree_bytes(tree: &crate::value::Tree) -> usize {
     let bytes =
         |(item, below): &(Value, crate::value::Tree)| size_of_val(below) + value_bytes(item) + tree_bytes(below);
     tree.branches.iter().map(bytes).sum::<usize>() + ALLOCATION_BYTES
@@ -323,14 +323,14 @@ pub(super) fn tree_bytes(tree: &crate::value::Tree) -> usize {
 
 impl Batch {
     /// Which of some frames have rows.
-    pub(super) fn frames(&self, count: usize) -> Vec<bool> {
+    pub(crate) fn frames(&self, count: usize) -> Vec<bool> {
         let mut have = vec![false; count];
         self.rows.iter().for_each(|row| have[row.frame as usize] = true);
         have
     }
 
     /// The only traverser there is before the first step.
-    pub(super) fn start(sack: Option<Value>) -> Self {
+    pub(crate) fn start(sack: Option<Value>) -> Self {
         Self {
             items: Items::Nowhere(1),
             rows: vec![Row { bulk: 1, frame: 0, path: NO_PATH }],
@@ -339,27 +339,32 @@ impl Batch {
         }
     }
 
-    pub(super) fn len(&self) -> usize {
+    /// The same rows on other items.
+    pub(crate) fn on(self, items: Items) -> Self {
+        Self { items, ..self }
+    }
+
+    pub(crate) fn len(&self) -> usize {
         self.rows.len()
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
     /// What it takes.
-    pub(super) fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         let sacks: usize = self.sacks.iter().flatten().map(value_bytes).sum();
         self.items.bytes() + size_of_val(&self.rows[..]) as u64 + sacks as u64
     }
 
     /// The traversers at some places, in their order and perhaps several times.
-    pub(super) fn take(&self, places: &[u32], growth: &Growth) -> Done<Self> {
+    pub(crate) fn take(&self, places: &[u32], growth: &Growth) -> Done<Self> {
         Ok(Self { items: self.items.take(places, growth)?, ..self.take_rows(places, growth)? })
     }
 
     /// As [`Self::take`], for other items.
-    pub(super) fn take_rows(&self, places: &[u32], growth: &Growth) -> Done<Self> {
+    pub(crate) fn take_rows(&self, places: &[u32], growth: &Growth) -> Done<Self> {
         let mut rows = growth.column(places.len())?;
         rows.extend(places.iter().map(|place| self.rows[*place as usize]));
         let sacks = match &self.sacks {
@@ -370,7 +375,7 @@ impl Batch {
     }
 
     /// Those for which `keep` is true.
-    pub(super) fn keep(mut self, keep: impl FnMut(usize) -> bool) -> Self {
+    pub(crate) fn keep(mut self, keep: impl FnMut(usize) -> bool) -> Self {
         let keep: Vec<bool> = (0..self.len()).map(keep).collect();
         if keep.iter().all(|keep| *keep) {
             return self;
@@ -385,7 +390,7 @@ impl Batch {
         self
     }
 
-    pub(super) fn append(&mut self, more: Self, growth: &Growth) -> Done<()> {
+    pub(crate) fn append(&mut self, more: Self, growth: &Growth) -> Done<()> {
         if self.is_empty() {
             *self = more;
             return Ok(());
@@ -406,7 +411,7 @@ impl Batch {
     }
 
     /// In parts of [`ROWS_MAX`] rows at most.
-    pub(super) fn parts(mut self, growth: &Growth) -> Done<Vec<Self>> {
+    pub(crate) fn parts(mut self, growth: &Growth) -> Done<Vec<Self>> {
         if self.len() > ROWS_MAX {
             growth.take(self.len() * (size_of::<Value>() * 2 + size_of::<Row>()))?;
         }
@@ -425,7 +430,7 @@ impl Batch {
     }
 
     /// Equal traversers become one, if nothing but their number tells them apart.
-    pub(super) fn merged(mut self, growth: &Growth) -> Done<Self> {
+    pub(crate) fn merged(mut self, growth: &Growth) -> Done<Self> {
         let Items::Vertices(vertices) = &self.items else { return Ok(self) };
         if self.len() < 2 || self.sacks.is_some() {
             return Ok(self);

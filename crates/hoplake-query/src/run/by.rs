@@ -17,7 +17,7 @@ use crate::{
 
 impl Run {
     /// A value for each row; `None` where there is none.
-    pub(super) async fn by(&mut self, by: &By, batch: &Batch) -> Done<Vec<Option<Value>>> {
+    pub(crate) async fn by(&mut self, by: &By, batch: &Batch) -> Done<Vec<Option<Value>>> {
         let mut values = self.computed(by, batch).await?;
         let is_productive = |names: &HashSet<Name>| match by {
             By::Property(name) => !names.contains(name),
@@ -43,7 +43,7 @@ impl Run {
     }
 
     /// The values of the rows themselves.
-    pub(super) fn own_values(&self, batch: &Batch) -> Done<Vec<Option<Value>>> {
+    pub(crate) fn own_values(&self, batch: &Batch) -> Done<Vec<Option<Value>>> {
         let mut values = self.growth.column(batch.len())?;
         for at in 0..batch.len() {
             values.push(Some(batch.items.copy(at, &self.growth)?));
@@ -52,7 +52,7 @@ impl Run {
     }
 
     /// A copy of a column.
-    pub(super) fn copied(&self, column: &[Option<Value>]) -> Done<Vec<Option<Value>>> {
+    pub(crate) fn copied(&self, column: &[Option<Value>]) -> Done<Vec<Option<Value>>> {
         let mut values = self.growth.column(column.len())?;
         for value in column {
             values.push(value.as_ref().map(|value| self.growth.copy(value)).transpose()?);
@@ -61,7 +61,7 @@ impl Run {
     }
 
     /// As [`Self::by`], of other values than those of the rows.
-    pub(super) async fn by_of(
+    pub(crate) async fn by_of(
         &mut self,
         by: &By,
         batch: &Batch,
@@ -115,7 +115,7 @@ impl Run {
         (0..batch.len()).map(value).collect()
     }
 
-    pub(super) async fn by_token(&mut self, token: T, batch: &Batch) -> Done<Vec<Option<Value>>> {
+    pub(crate) async fn by_token(&mut self, token: T, batch: &Batch) -> Done<Vec<Option<Value>>> {
         match token {
             T::Id => {
                 let vertices = (0..batch.len()).filter_map(|at| batch.items.element(at));
@@ -159,7 +159,7 @@ impl Run {
     }
 
     /// What is given, for each row.
-    pub(super) async fn given(&mut self, given: &Given, batch: &Batch) -> Done<Vec<Option<Value>>> {
+    pub(crate) async fn given(&mut self, given: &Given, batch: &Batch) -> Done<Vec<Option<Value>>> {
         match given {
             Given::Value(value) => {
                 let value = self.with_elements(vec![self.growth.copy(value)?]).await?.pop();
@@ -171,7 +171,7 @@ impl Run {
     }
 
     /// What was met under a label, for each row: the entry of a map, a side effect, or a step of the path.
-    pub(super) async fn met(&mut self, label: &Name, pop: Pop, batch: &Batch) -> Done<Vec<Option<Value>>> {
+    pub(crate) async fn met(&mut self, label: &Name, pop: Pop, batch: &Batch) -> Done<Vec<Option<Value>>> {
         let effect = self.side_effect(label).await?;
         let mut met = self.growth.column(batch.len())?;
         for at in 0..batch.len() {
@@ -181,7 +181,7 @@ impl Run {
     }
 
     /// As [`Self::met`], for one row; `effect` is the side effect of that name.
-    pub(super) fn met_at(
+    pub(crate) fn met_at(
         &self,
         at: usize,
         label: &Name,
@@ -207,7 +207,7 @@ impl Run {
     ///
     /// `select`, `format` and others leave out what met nothing. A comparison has no answer for it: a label that is misspelt would be
     /// a condition that nothing fulfils, or all.
-    pub(super) async fn needed(&mut self, label: &Name, step: &str, batch: &Batch) -> Done<Vec<Value>> {
+    pub(crate) async fn needed(&mut self, label: &Name, step: &str, batch: &Batch) -> Done<Vec<Value>> {
         let met = self.met(label, Pop::Last, batch).await?;
         let value = |value: Option<Value>| {
             value.ok_or_else(|| {
@@ -222,12 +222,12 @@ impl Run {
 }
 
 /// The value of a name in a map.
-pub(super) fn entry<'a>(entries: &'a [(Value, Value)], name: &str) -> Option<&'a Value> {
+pub(crate) fn entry<'a>(entries: &'a [(Value, Value)], name: &str) -> Option<&'a Value> {
     entries.iter().find(|(key, _)| matches!(key, Value::Text(key) if **key == *name)).map(|(_, value)| value)
 }
 
 /// The keys or values of a map or a path.
-pub(super) fn column_of(column: Column, value: &Value, growth: &Growth) -> Done<Value> {
+pub(crate) fn column_of(column: Column, value: &Value, growth: &Growth) -> Done<Value> {
     growth.take(value_bytes(value))?;
     match (column, value) {
         (Column::Keys, Value::Map(entries)) => Ok(Value::Set(entries.iter().map(|(key, _)| key.clone()).collect())),
@@ -255,7 +255,7 @@ fn no_token(token: T, value: &Value) -> QueryError {
 }
 
 /// What a value is, for messages.
-pub(super) fn kind_of(value: &Value) -> &'static str {
+pub(crate) fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Boolean(_) => "a boolean",
@@ -288,6 +288,10 @@ pub(super) fn kind_of(value: &Value) -> &'static str {
 }
 
 /// Whether a value is an element.
-pub(super) fn is_element(value: &Value) -> bool {
+pub(crate) fn is_element(value: &Value) -> bool {
     element_of(value).is_some()
+}
+
+pub(crate) fn not_an_edge(value: &Value) -> QueryError {
+    QueryError::wrong_type(format!("only edges have ends, and this is {}", kind_of(value)))
 }

@@ -28,18 +28,18 @@ const ENTRY_BYTES: usize = 96;
 
 /// What a value is of something.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Of<'a> {
+pub(crate) enum Of<'a> {
     Id,
     Label,
     Property(&'a str),
 }
 
 /// What something is to have.
-pub(super) type Condition<'a> = (Of<'a>, Cow<'a, Value>);
+pub(crate) type Condition<'a> = (Of<'a>, Cow<'a, Value>);
 
 /// Places by values that are asked for.
 #[derive(Debug)]
-pub(super) struct ByValue {
+pub(crate) struct ByValue {
     growth: Growth,
     hasher: RandomState,
     /// The numbers of names that are asked for.
@@ -59,7 +59,7 @@ struct Likely<'a> {
 }
 
 impl ByValue {
-    pub(super) fn new(growth: &Growth) -> Self {
+    pub(crate) fn new(growth: &Growth) -> Self {
         let hasher = RandomState::default();
         Self { growth: growth.clone(), hasher, names: HashMap::new(), table: HashMap::default(), entries: Vec::new() }
     }
@@ -68,7 +68,7 @@ impl ByValue {
     ///
     /// # Errors
     /// A limit, as for all that grows.
-    pub(super) fn ask(&mut self, of: Of<'_>, value: &Value) -> Done<()> {
+    pub(crate) fn ask(&mut self, of: Of<'_>, value: &Value) -> Done<()> {
         let number = match (self.number(of), of) {
             (Some(number), _) => number,
             (None, Of::Property(name)) => {
@@ -91,7 +91,7 @@ impl ByValue {
     ///
     /// # Errors
     /// As [`Self::ask`].
-    pub(super) fn file(&mut self, place: usize, of: Of<'_>, value: &Value) -> Done<()> {
+    pub(crate) fn file(&mut self, place: usize, of: Of<'_>, value: &Value) -> Done<()> {
         let Some(number) = self.number(of) else { return Ok(()) };
         self.growth.work(units(value))?;
         let entry = self.entries.len() as u32;
@@ -114,7 +114,7 @@ impl ByValue {
     ///
     /// # Errors
     /// As [`Self::ask`].
-    pub(super) fn find(&self, within: Range<usize>, conditions: &[Condition<'_>], most: usize) -> Done<Vec<usize>> {
+    pub(crate) fn find(&self, within: Range<usize>, conditions: &[Condition<'_>], most: usize) -> Done<Vec<usize>> {
         let mut likely: Vec<Likely<'_>> =
             conditions.iter().map(|(of, value)| self.likely(*of, value, &within)).collect();
         self.growth.work(conditions.len() as u64)?;

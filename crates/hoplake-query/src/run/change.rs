@@ -10,10 +10,7 @@ use std::{
 
 use hoplake_engine::{
     Frontier, Neighbour, Snapshot,
-    change::{
-        self, Batch as ChangeBatch, Committed, Committer, LogicalTypes, Name as EngineName, Operation, Properties,
-        VertexRef,
-    },
+    change::{Batch as ChangeBatch, Committed, Committer, LogicalTypes, Operation, VertexRef},
     split_vertex,
     traversal::{Hop, HopDirection},
 };
@@ -22,20 +19,19 @@ use hoplake_storage::MemoryHold;
 
 use super::{
     Done, Graph, Run,
-    batch::{Batch, Element, Items, value_bytes},
+    batch::{Batch, Element, value_bytes},
     by::kind_of,
     elements::Wanted,
     growth::{ALLOCATION_BYTES, units_of},
     kept::distinct,
-    paths::Labels,
-    stored::{Owner, to_stored},
+    stored::Owner,
 };
 use crate::{
     error::QueryError,
     literal::Number,
-    plan::{End, Given, Name, NewKey, NewProperty, StepKind},
-    tokens::{Cardinality, Pop, T, Token},
-    value::{Unread, Value},
+    plan::{Name, NewKey, NewProperty},
+    tokens::{Cardinality, T, Token},
+    value::Value,
 };
 
 /// What the memory of operations is a multiple of: themselves, and the keys, lists and rows of the run that has them.
@@ -53,9 +49,6 @@ const NAMED_AT_FIRST: usize = 1 << 10;
 /// Texts of names that are read at once after that. They are counted when they are there.
 const NAMED_BYTES: usize = 8 << 20;
 
-/// What is dropped, in tables and lists.
-const DROPPED_BYTES: usize = 3 * size_of::<(Neighbour, Name)>();
-
 /// How many times the name of a vertex is there meanwhile: as such, in the operation, and where it is looked up.
 const NAME_COPIES: usize = 4;
 
@@ -64,12 +57,12 @@ const VALUE_COPIES: usize = 3;
 
 /// What a query has changed and not committed yet.
 #[derive(Debug, Clone)]
-pub(super) struct Changes {
+pub(crate) struct Changes {
     committer: Option<Arc<Committer>>,
     /// The version that the changes were decided on.
     base: u64,
     /// Those of each step together: statements of a session copy a transaction, and share these.
-    operations: Vec<Arc<Vec<Operation>>>,
+    pub(crate) operations: Vec<Arc<Vec<Operation>>>,
     /// What the values of these are beyond their types.
     logical_types: LogicalTypes,
     /// The memory of operations, and of the runs that have them, for as long as the transaction lives.
@@ -77,25 +70,25 @@ pub(super) struct Changes {
 }
 
 impl Changes {
-    pub(super) fn new(graph: &Graph) -> Self {
+    pub(crate) fn new(graph: &Graph) -> Self {
         let base = graph.snapshot.manifest().version;
         let (operations, memory) = (Vec::new(), Vec::new());
         Self { committer: graph.committer.clone(), base, operations, logical_types: LogicalTypes::default(), memory }
     }
 
-    pub(super) fn any(&self) -> bool {
+    pub(crate) fn any(&self) -> bool {
         self.operations.iter().any(|operations| !operations.is_empty())
     }
 
-    pub(super) fn are_allowed(&self) -> bool {
+    pub(crate) fn are_allowed(&self) -> bool {
         self.committer.is_some()
     }
 
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.operations.iter().flat_map(|operations| operations.iter()).map(Operation::changes).sum()
     }
 
-    pub(super) async fn commit(self) -> Done<Option<Committed>> {
+    pub(crate) async fn commit(self) -> Done<Option<Committed>> {
         let Self { committer, base, operations, logical_types, memory } = self;
         let owned = |operations: Arc<Vec<Operation>>| Arc::try_unwrap(operations).unwrap_or_else(|it| it.to_vec());
         let operations: Vec<Operation> = operations.into_iter().flat_map(owned).collect();
@@ -114,42 +107,28 @@ fn batch_of(operations: Vec<Operation>, logical_types: LogicalTypes) -> ChangeBa
 }
 
 /// Properties that a vertex or an edge is to have, by name in the order in which they were given.
-pub(super) type NewValues = Vec<(Name, Option<Cardinality>, Value)>;
+pub(crate) type NewValues = Vec<(Name, Option<Cardinality>, Value)>;
 
-fn bytes_of(values: &NewValues) -> usize {
+pub(crate) fn bytes_of(values: &NewValues) -> usize {
     values.iter().map(|(name, _, value)| size_of::<Name>() + name.len() + value_bytes(value)).sum()
 }
 
-fn name_bytes(vertex: &VertexRef) -> usize {
+pub(crate) fn name_bytes(vertex: &VertexRef) -> usize {
     let key = if let Key::String(key) = &vertex.key { key.len() } else { 0 };
     vertex.label.len() + key
 }
 
 /// A vertex that is to be added.
 #[derive(Debug, Clone, Default)]
-pub(super) struct NewVertex {
-    pub(super) label: Option<Name>,
-    pub(super) id: Option<Value>,
-    pub(super) values: NewValues,
+pub(crate) struct NewVertex {
+    pub(crate) label: Option<Name>,
+    pub(crate) id: Option<Value>,
+    pub(crate) values: NewValues,
 }
 
 impl Run {
-    pub(super) async fn change(&mut self, kind: &StepKind, labels: &Labels, batch: Batch) -> Done<Batch> {
-        match kind {
-            StepKind::AddVertex(label, properties) => self.add_vertices(batch, label, properties, labels).await,
-            StepKind::AddEdge(label, from, to, properties) => {
-                self.add_edges(batch, label, [from, to], properties, labels).await
-            }
-            StepKind::Property(property) => self.set_property(batch, property, labels).await,
-            StepKind::Drop => self.drop_elements(batch).await,
-            StepKind::MergeVertex(merging) => self.merge_vertices(batch, merging, labels).await,
-            StepKind::MergeEdge(merging) => self.merge_edges(batch, merging, labels).await,
-            _ => Ok(batch),
-        }
-    }
-
     /// Changes the snapshot that the query reads, and notes the operations for the commit.
-    pub(super) async fn apply(&mut self, operations: Vec<Operation>, logical_types: LogicalTypes) -> Done<()> {
+    pub(crate) async fn apply(&mut self, operations: Vec<Operation>, logical_types: LogicalTypes) -> Done<()> {
         if operations.is_empty() {
             return Ok(());
         }
@@ -165,7 +144,10 @@ impl Run {
     }
 
     /// The labels and keys of vertices.
-    async fn names_of(&mut self, vertices: impl IntoIterator<Item = VertexId>) -> Done<HashMap<VertexId, VertexRef>> {
+    pub(crate) async fn names_of(
+        &mut self,
+        vertices: impl IntoIterator<Item = VertexId>,
+    ) -> Done<HashMap<VertexId, VertexRef>> {
         let mut distinct: HashSet<VertexId> = HashSet::new();
         for vertex in vertices {
             if !distinct.contains(&vertex) {
@@ -197,7 +179,7 @@ impl Run {
     }
 
     /// What new properties are for each row: names and values, those of maps one by one.
-    async fn new_values(&mut self, properties: &[NewProperty], batch: &Batch) -> Done<Vec<NewVertex>> {
+    pub(crate) async fn new_values(&mut self, properties: &[NewProperty], batch: &Batch) -> Done<Vec<NewVertex>> {
         let entries = properties.len() * size_of::<(Name, Option<Cardinality>, Value)>();
         self.growth.take(batch.len().saturating_mul(size_of::<NewVertex>() + ALLOCATION_BYTES + entries))?;
         let new = || NewVertex { values: Vec::with_capacity(properties.len()), ..NewVertex::default() };
@@ -239,37 +221,8 @@ impl Run {
         Ok(all)
     }
 
-    async fn add_vertices(
-        &mut self,
-        batch: Batch,
-        label: &Given,
-        properties: &[NewProperty],
-        labels: &Labels,
-    ) -> Done<Batch> {
-        let given = self.given(label, &batch).await?;
-        let mut new = self.new_values(properties, &batch).await?;
-        let bulks = batch.rows.iter().map(|row| super::reduce::copies(row.bulk));
-        let count = bulks.sum::<Done<usize>>()?;
-        self.growth.take(count.saturating_mul(size_of::<u32>() + size_of::<&NewVertex>()))?;
-        let places: Vec<u32> =
-            (0u32..).zip(&batch.rows).flat_map(|(at, row)| std::iter::repeat_n(at, row.bulk as usize)).collect();
-        for (new, label) in new.iter_mut().zip(given) {
-            match label {
-                Some(Value::Text(label)) if new.label.is_none() => new.label = Some((*label).into()),
-                Some(Value::Text(_)) => {}
-                Some(Value::Null) => return Err(QueryError::wrong_type("Label can not be null")),
-                _ => return Err(QueryError::wrong_type("the label of a vertex is a text")),
-            }
-        }
-        let new: Vec<&NewVertex> = places.iter().map(|place| &new[*place as usize]).collect();
-        let vertices = self.added_vertices(&new).await?;
-        let mut added = self.derived(&batch, &places, Items::Vertices(vertices), labels)?;
-        added.rows.iter_mut().for_each(|row| row.bulk = 1);
-        Ok(added)
-    }
-
     /// Adds vertices, and returns them.
-    pub(super) async fn added_vertices(&mut self, new: &[&NewVertex]) -> Done<Vec<VertexId>> {
+    pub(crate) async fn added_vertices(&mut self, new: &[&NewVertex]) -> Done<Vec<VertexId>> {
         // Until the operations are applied, which counts them again.
         let mark = self.growth.begin();
         let mut named = Vec::with_capacity(new.len());
@@ -311,7 +264,7 @@ impl Run {
     }
 
     /// Counts what it takes to change an element, before that is built.
-    async fn changes_one(&mut self, name_bytes: usize, value_bytes: usize) -> Done<()> {
+    pub(crate) async fn changes_one(&mut self, name_bytes: usize, value_bytes: usize) -> Done<()> {
         let bytes = CHANGE_BYTES + NAME_COPIES * name_bytes + VALUE_COPIES * value_bytes;
         self.growth.take(bytes)?;
         Ok(self.pace.rest(units_of(bytes)).await?)
@@ -319,7 +272,7 @@ impl Run {
 
     /// Whether there are vertices with some keys: of their labels, or of any label where the keys of the graph are unique. A query may
     /// not end that, for the ids of all vertices would have another form.
-    async fn taken(&mut self, named: &[VertexRef]) -> Done<Vec<bool>> {
+    pub(crate) async fn taken(&mut self, named: &[VertexRef]) -> Done<Vec<bool>> {
         let snapshot = self.snapshot.clone();
         let schema = snapshot.schema();
         let unique = snapshot.manifest().unique_keys;
@@ -340,7 +293,7 @@ impl Run {
         Ok(taken)
     }
 
-    async fn looked_up(&mut self, named: &[VertexRef]) -> Done<Vec<Option<VertexId>>> {
+    pub(crate) async fn looked_up(&mut self, named: &[VertexRef]) -> Done<Vec<Option<VertexId>>> {
         let snapshot = self.snapshot.clone();
         let schema = snapshot.schema();
         let keys: Vec<_> = named
@@ -352,46 +305,8 @@ impl Run {
         Ok(keys.into_iter().map(|key| key.and_then(|_| found.next().flatten())).collect())
     }
 
-    async fn add_edges(
-        &mut self,
-        batch: Batch,
-        label: &Given,
-        ends: [&End; 2],
-        properties: &[NewProperty],
-        labels: &Labels,
-    ) -> Done<Batch> {
-        let given = self.given(label, &batch).await?;
-        let new = self.new_values(properties, &batch).await?;
-        let sources = self.ends_of(&batch, ends[0]).await?;
-        let targets = self.ends_of(&batch, ends[1]).await?;
-        let mut rows = Vec::new();
-        let mut added = Vec::new();
-        for (at, (label, new)) in given.into_iter().zip(&new).enumerate() {
-            let label: Name = match (&new.label, label) {
-                (Some(label), _) => label.clone(),
-                (None, Some(Value::Text(label))) => (*label).into(),
-                (None, Some(Value::Null)) => return Err(QueryError::wrong_type("Label can not be null")),
-                _ => return Err(QueryError::wrong_type("the label of an edge is a text")),
-            };
-            if new.id.is_some() {
-                return Err(no_edge_ids());
-            }
-            let bytes = size_of::<(u32, Name, VertexId, VertexId, NewValues)>() + bytes_of(&new.values);
-            for _ in 0..super::reduce::copies(batch.rows[at].bulk)? {
-                self.growth.take(bytes)?;
-                self.pace.rest(1).await?;
-                rows.push(at as u32);
-                added.push((label.clone(), sources[at], targets[at], new.values.clone()));
-            }
-        }
-        let edges = self.added_edges(added).await?;
-        let mut batch = self.derived(&batch, &rows, Items::Edges(edges), labels)?;
-        batch.rows.iter_mut().for_each(|row| row.bulk = 1);
-        Ok(batch)
-    }
-
     /// Adds edges, and returns them.
-    pub(super) async fn added_edges(
+    pub(crate) async fn added_edges(
         &mut self,
         new: Vec<(Name, VertexId, VertexId, NewValues)>,
     ) -> Done<Vec<Neighbour>> {
@@ -443,43 +358,8 @@ impl Run {
         Ok(edges)
     }
 
-    /// An end of new edges, for each row.
-    async fn ends_of(&mut self, batch: &Batch, end: &End) -> Done<Vec<VertexId>> {
-        let values: Vec<Option<Value>> = match end {
-            End::Here => self.own_values(batch)?,
-            End::Labelled(label) => self.met(label, Pop::Last, batch).await?,
-            End::Steps(steps) => self.firsts(steps, batch).await?,
-            End::Vertex(value) => self.growth.copies(&Some(value.clone()), value_bytes(value), batch.len())?,
-        };
-        let values: Vec<Value> = values.into_iter().map(Option::unwrap_or_default).collect();
-        let vertices = self.vertices_of(&values).await?;
-        let found = vertices.iter().zip(&values).map(|(found, value)| match found.first() {
-            Some(vertex) => Ok(*vertex),
-            None => Err(QueryError::wrong_type(format!(
-                "The value given to addE() must resolve to a Vertex or the ID of a Vertex present in the graph, and this is {}",
-                kind_of(value)
-            ))),
-        });
-        found.collect()
-    }
-
-    async fn set_property(&mut self, batch: Batch, property: &NewProperty, labels: &Labels) -> Done<Batch> {
-        let new = self.new_values(std::slice::from_ref(property), &batch).await?;
-        if new.iter().any(|new| new.id.is_some() || new.label.is_some()) {
-            return Err(QueryError::wrong_type(
-                "the id and the label of an element are set when it is added, and stay",
-            ));
-        }
-        self.growth.take(batch.len() * (size_of::<Element>() + size_of::<(Element, NewValues)>()))?;
-        let elements: Vec<Element> = (0..batch.len())
-            .map(|at| batch.items.element(at).ok_or_else(|| not_an_element(&batch.items.get(at))))
-            .collect::<Done<_>>()?;
-        self.set_values(elements.into_iter().zip(new.into_iter().map(|new| new.values)).collect()).await?;
-        self.relabelled(batch, labels)
-    }
-
     /// Sets properties of elements.
-    pub(super) async fn set_values(&mut self, new: Vec<(Element, NewValues)>) -> Done<()> {
+    pub(crate) async fn set_values(&mut self, new: Vec<(Element, NewValues)>) -> Done<()> {
         // Names whose values are added to those that are there.
         fn added(values: &NewValues) -> impl Iterator<Item = &Name> {
             let adds = |cardinality| matches!(cardinality, Some(Cardinality::List | Cardinality::Set));
@@ -543,109 +423,10 @@ impl Run {
         self.growth.end(&mark)?;
         self.apply(operations, logical_types).await
     }
-
-    async fn drop_elements(&mut self, batch: Batch) -> Done<Batch> {
-        let mut vertices: HashSet<VertexId> = HashSet::new();
-        let mut edges: HashMap<_, Neighbour> = HashMap::new();
-        // Values of vertices' properties that go, by place.
-        let mut values: BTreeMap<(VertexId, Name), HashSet<u32>> = BTreeMap::new();
-        let mut of_edges: Vec<(Neighbour, Name)> = Vec::new();
-        for at in 0..batch.len() {
-            match batch.items.copy(at, &self.growth)? {
-                Value::Unread(element) => {
-                    self.growth.take(DROPPED_BYTES)?;
-                    self.pace.rest(units_of(DROPPED_BYTES)).await?;
-                    match *element {
-                        Unread::Vertex(vertex) => drop(vertices.insert(vertex)),
-                        Unread::Edge(edge) => drop(edges.insert(edge.id(), edge)),
-                        Unread::VertexProperty(property) => {
-                            values.entry((property.element, property.key)).or_default().insert(property.number);
-                        }
-                        Unread::Property(property) => of_edges.push((property.element, property.key)),
-                    }
-                }
-                other => return Err(not_an_element(&other)),
-            }
-        }
-        let ends = edges.values().chain(of_edges.iter().map(|(edge, _)| edge)).flat_map(|edge| [edge.from, edge.to]);
-        let count = vertices.len() + 2 * (edges.len() + of_edges.len()) + values.len();
-        let mut all = self.growth.column(count)?;
-        all.extend(vertices.iter().copied().chain(ends).chain(values.keys().map(|(vertex, _)| *vertex)));
-        let named = self.names_of(all).await?;
-        let name_of = |vertex: &VertexId| named.get(vertex).cloned().ok_or_else(|| gone("the vertex"));
-        let bytes_of_name = |vertex: &VertexId| named.get(vertex).map_or(0, name_bytes);
-        let bytes_of_ends = |edge: &Neighbour| bytes_of_name(&edge.from) + bytes_of_name(&edge.to);
-        let mut operations = Vec::new();
-        let names = distinct(values.keys().map(|(_, key)| key));
-        let read = self.read(values.keys().map(|(vertex, _)| Element::Vertex(*vertex)), Wanted::Named(&names)).await?;
-        // Until the operations are applied, which counts them again.
-        let mark = self.growth.begin();
-        for ((vertex, key), numbers) in values {
-            let before = read.values(Element::Vertex(vertex), &key);
-            let left = before.into_iter().zip(0u32..).filter(|(_, number)| !numbers.contains(number));
-            let left: Vec<Value> = left.map(|(value, _)| value).collect();
-            let left_bytes = left.iter().map(value_bytes).sum::<usize>();
-            self.changes_one(bytes_of_name(&vertex), key.len() + left_bytes).await?;
-            let value = if left.is_empty() { change::Value::Null } else { to_stored(&key, &Value::List(left))? };
-            let properties = [(EngineName::from(&*key), value)].into_iter().collect();
-            operations.push(Operation::UpsertVertex { vertex: name_of(&vertex)?, properties, replace: false });
-        }
-        let edit = |run: &Self, edge: &Neighbour, properties: Option<Properties>| -> Done<Operation> {
-            let id = edge.id();
-            Ok(Operation::EditEdge {
-                label: run.edge_label_of(edge).into(),
-                source: name_of(&id.source)?,
-                target: name_of(&id.target)?,
-                number: Some(id.parallel),
-                properties,
-                replace: false,
-            })
-        };
-        for (edge, key) in &of_edges {
-            let label_bytes = self.edge_label_of(edge).len();
-            self.changes_one(bytes_of_ends(edge) + label_bytes, key.len()).await?;
-            let properties = [(EngineName::from(&**key), change::Value::Null)].into_iter().collect();
-            operations.push(edit(self, edge, Some(properties))?);
-        }
-        // From the last of each pair on, or those before would change the numbers of those behind.
-        let mut edges: Vec<Neighbour> = edges.into_values().collect();
-        edges.sort_unstable_by_key(|edge| std::cmp::Reverse(edge.id()));
-        for edge in &edges {
-            let id = edge.id();
-            if !vertices.contains(&id.source) && !vertices.contains(&id.target) {
-                let label_bytes = self.edge_label_of(edge).len();
-                self.changes_one(bytes_of_ends(edge) + label_bytes, 0).await?;
-                operations.push(edit(self, edge, None)?);
-            }
-        }
-        let mut gone: HashSet<VertexRef> = HashSet::new();
-        let mut gone_bytes = 0;
-        for vertex in vertices.iter().filter_map(|vertex| named.get(vertex)) {
-            self.changes_one(name_bytes(vertex), 0).await?;
-            gone_bytes += 2 * size_of::<VertexRef>() + name_bytes(vertex);
-            gone.insert(vertex.clone());
-            operations.push(Operation::DeleteVertex { vertex: vertex.clone() });
-        }
-        self.growth.end(&mark)?;
-        self.growth.take(gone_bytes)?;
-        self.apply(operations, LogicalTypes::default()).await?;
-        // In a batch vertices come before edges: an edge of a vertex that goes would have no end.
-        let stays = |operation: &Operation| match operation {
-            Operation::EditEdge { source, target, .. } => !gone.contains(source) && !gone.contains(target),
-            _ => true,
-        };
-        for operations in &mut self.changes.operations {
-            self.growth.work(operations.len() as u64)?;
-            if !gone.is_empty() && !operations.iter().all(stays) {
-                Arc::make_mut(operations).retain(stays);
-            }
-        }
-        Ok(Batch::default())
-    }
 }
 
 impl NewVertex {
-    pub(super) fn set_token(&mut self, token: T, value: Value) -> Done<()> {
+    pub(crate) fn set_token(&mut self, token: T, value: Value) -> Done<()> {
         match (token, value) {
             (T::Id, value) => self.id = Some(value),
             (T::Label, Value::Text(label)) => self.label = Some((*label).into()),
@@ -655,7 +436,7 @@ impl NewVertex {
         Ok(())
     }
 
-    pub(super) fn set_entries(&mut self, entries: Vec<(Value, Value)>, cardinality: Option<Cardinality>) -> Done<()> {
+    pub(crate) fn set_entries(&mut self, entries: Vec<(Value, Value)>, cardinality: Option<Cardinality>) -> Done<()> {
         for (key, value) in entries {
             match key {
                 Value::Text(name) => self.values.push(((*name).into(), cardinality, value)),
@@ -672,7 +453,7 @@ impl NewVertex {
     }
 }
 
-pub(super) fn check_label(label: &str) -> Done<()> {
+pub(crate) fn check_label(label: &str) -> Done<()> {
     match label {
         "" => Err(QueryError::wrong_type("Label can not be empty")),
         label if label.starts_with('~') => {
@@ -682,7 +463,7 @@ pub(super) fn check_label(label: &str) -> Done<()> {
     }
 }
 
-pub(super) fn check_name(name: &str) -> Done<()> {
+pub(crate) fn check_name(name: &str) -> Done<()> {
     match name {
         "" => Err(QueryError::wrong_type("Property key can not be empty")),
         name if name.starts_with('~') => {
@@ -729,14 +510,14 @@ fn new_key(label: &str, id: Option<&Value>, key_type: Option<KeyType>, random: &
     }
 }
 
-fn not_an_element(value: &Value) -> QueryError {
+pub(crate) fn not_an_element(value: &Value) -> QueryError {
     QueryError::wrong_type(format!("only vertices and edges can be changed, and this is {}", kind_of(value)))
 }
 
-pub(super) fn no_edge_ids() -> QueryError {
+pub(crate) fn no_edge_ids() -> QueryError {
     QueryError::wrong_type("Edge does not support user supplied identifiers: an edge gets its id from its vertices")
 }
 
-fn gone(what: &str) -> QueryError {
+pub(crate) fn gone(what: &str) -> QueryError {
     hoplake_engine::EngineError::Internal(format!("{what} is not there")).into()
 }

@@ -8,8 +8,9 @@ use hoplake_format::{ItemType, Property, PropertyType, ScalarType, VertexLabel};
 use super::{batch::value_bytes, growth::Growth};
 use crate::{
     error::QueryError,
+    operators::sources::VertexConditions,
     plan::Test,
-    plan::{Found, Name, Predicate, every},
+    plan::{Name, Predicate, every},
     value::{Value, equals, to_f64, to_i64},
 };
 
@@ -24,7 +25,7 @@ const TEXT_COPIES: usize = 3;
 
 /// What the vertices of a label have to fulfil.
 #[derive(Debug)]
-pub(super) enum Of {
+pub(crate) enum Of {
     /// None can.
     None,
     /// A condition of the engine, if there is one, and what it takes; predicates that it cannot test.
@@ -42,9 +43,9 @@ enum Reads {
 ///
 /// # Errors
 /// A limit of the query.
-pub(super) fn of(
+pub(crate) fn of(
     label: &VertexLabel,
-    found: &Found,
+    found: &VertexConditions,
     is_computed: impl Fn(&str) -> bool,
     growth: &Growth,
 ) -> Result<Of, QueryError> {
@@ -58,7 +59,7 @@ pub(super) fn of(
 ///
 /// # Errors
 /// A limit of the query.
-pub(super) fn of_properties(
+pub(crate) fn of_properties(
     of: PropertyOf,
     known: &[Property],
     predicates: &[(Name, Arc<Predicate>)],
@@ -101,7 +102,7 @@ pub(super) fn of_properties(
 }
 
 /// Whether vertices of a label may be among those that are sought: a guess, that costs little and may be wrong where one is.
-pub(super) fn is_possible(label: &VertexLabel, found: &Found, growth: &Growth) -> bool {
+pub(crate) fn is_possible(label: &VertexLabel, found: &VertexConditions, growth: &Growth) -> bool {
     let is_small = |predicate: &&Arc<Predicate>| predicate.has_at_most(GUESSED_MAX);
     let of_label = found.labels.iter().filter(is_small).map(|predicate| &**predicate);
     fulfils(&label.name, of_label, growth).unwrap_or(true)
@@ -116,7 +117,7 @@ pub(super) fn is_possible(label: &VertexLabel, found: &Found, growth: &Growth) -
 ///
 /// # Errors
 /// A limit of the query.
-pub(super) fn fulfils<'a>(
+pub(crate) fn fulfils<'a>(
     label: &str,
     predicates: impl IntoIterator<Item = &'a Predicate>,
     growth: &Growth,
@@ -158,7 +159,7 @@ fn test_reads(name: &PropertyName, kind: ScalarType, test: Test, values: &[Value
         Text::None if comparison == Comparison::Equal => Reads::Never,
         _ => Reads::NotAtAll,
     };
-    // A NaN is greater than all others for the engine, and than none in Gremlin.
+    // A NaN is greater than all others for the engine, and than none here.
     let has_order = kind != ScalarType::Float64;
     let first = values.first();
     let both = |left: Reads, right: Reads| match (left, right) {

@@ -12,8 +12,9 @@ use hoplake_format::{EdgeId, EdgeTypeId, Key, KeyType, LabelId, LogicalType, Ver
 use hoplake_storage::Branch;
 
 use super::{
-    Run,
+    Batch, Run,
     batch::{Element, element_of},
+    by::kind_of,
     stored,
 };
 use crate::{
@@ -30,7 +31,7 @@ const SOUGHT_BYTES: usize = 96;
 
 /// Which properties are read.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Wanted<'a> {
+pub(crate) enum Wanted<'a> {
     /// All.
     All,
     /// Those of some names; none reads keys alone.
@@ -38,11 +39,11 @@ pub(super) enum Wanted<'a> {
 }
 
 /// The names that are wanted, with their places among them; `None` if all are.
-pub(super) type Places<'a> = Option<HashMap<&'a str, usize, RandomState>>;
+pub(crate) type Places<'a> = Option<HashMap<&'a str, usize, RandomState>>;
 
 impl<'a> Wanted<'a> {
     /// For a step to look names up, for each of its elements.
-    pub(super) fn places(self) -> Places<'a> {
+    pub(crate) fn places(self) -> Places<'a> {
         let Wanted::Named(names) = self else { return None };
         // Of one that is there twice, the first place counts.
         Some(names.iter().enumerate().rev().map(|(at, name)| (&**name, at)).collect())
@@ -54,7 +55,7 @@ type Logical = Vec<(Name, LogicalType)>;
 
 /// Properties that were read.
 #[derive(Debug, Default)]
-pub(super) struct Properties {
+pub(crate) struct Properties {
     batches: Vec<(RecordBatch, Logical)>,
     vertices: HashMap<VertexId, (u32, u32), RandomState>,
     edges: HashMap<EdgeId, (u32, u32), RandomState>,
@@ -62,12 +63,12 @@ pub(super) struct Properties {
 
 impl Properties {
     /// Whether an element was read.
-    pub(super) fn has(&self, element: Element) -> bool {
+    pub(crate) fn has(&self, element: Element) -> bool {
         self.place(element).is_some()
     }
 
     /// The memory that they take.
-    pub(super) fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         let columns: usize = self.batches.iter().map(|(batch, _)| batch.get_array_memory_size()).sum();
         let places = self.vertices.capacity() * size_of::<(VertexId, (u32, u32))>()
             + self.edges.capacity() * size_of::<(EdgeId, (u32, u32))>();
@@ -83,7 +84,7 @@ impl Properties {
     }
 
     /// The values of a property; several where it has a list of them.
-    pub(super) fn values(&self, element: Element, name: &str) -> Vec<Value> {
+    pub(crate) fn values(&self, element: Element, name: &str) -> Vec<Value> {
         let Some(((batch, logical), row)) = self.place(element) else { return Vec::new() };
         match logical.iter().position(|(other, _)| **other == *name) {
             Some(at) => stored::values(element, change::Value::at(batch.column(at), row), logical[at].1),
@@ -92,12 +93,12 @@ impl Properties {
     }
 
     /// The first value of a property.
-    pub(super) fn first(&self, element: Element, name: &str) -> Option<Value> {
+    pub(crate) fn first(&self, element: Element, name: &str) -> Option<Value> {
         self.values(element, name).into_iter().next()
     }
 
     /// All properties of an element that were read, by name in the order of the schema, or of the names.
-    pub(super) fn all(&self, element: Element, places: &Places<'_>) -> Vec<(&str, Vec<Value>)> {
+    pub(crate) fn all(&self, element: Element, places: &Places<'_>) -> Vec<(&str, Vec<Value>)> {
         let Some(((batch, logical), row)) = self.place(element) else { return Vec::new() };
         let is_wanted = |name: &str| name != KEY_COLUMN && places.as_ref().is_none_or(|all| all.contains_key(name));
         let columns = logical.iter().zip(batch.columns()).filter(|((name, _), _)| is_wanted(name));
@@ -146,16 +147,16 @@ fn key_at(batch: &RecordBatch, row: usize) -> Option<Key> {
 
 impl Run {
     /// The label of a vertex.
-    pub(super) fn label_of(&self, vertex: VertexId) -> &str {
+    pub(crate) fn label_of(&self, vertex: VertexId) -> &str {
         self.snapshot.schema().label(vertex.label()).map_or("", |label| &label.name)
     }
 
     /// The label of an edge.
-    pub(super) fn edge_label_of(&self, edge: &Neighbour) -> &str {
+    pub(crate) fn edge_label_of(&self, edge: &Neighbour) -> &str {
         self.snapshot.schema().edge_type(edge.edge_type).map_or("", |edge_type| &edge_type.label)
     }
 
-    pub(super) fn label(&self, element: Element) -> Value {
+    pub(crate) fn label(&self, element: Element) -> Value {
         match element {
             Element::Vertex(vertex) => self.label_of(vertex).into(),
             Element::Edge(edge) => self.edge_label_of(&edge).into(),
@@ -163,7 +164,7 @@ impl Run {
     }
 
     /// As [`Run::read`], whatever was read before.
-    pub(super) async fn read_now(&mut self, elements: Vec<Element>, wanted: Wanted<'_>) -> Done<Properties> {
+    pub(crate) async fn read_now(&mut self, elements: Vec<Element>, wanted: Wanted<'_>) -> Done<Properties> {
         let mut vertices: BTreeMap<LabelId, BTreeSet<u64>> = BTreeMap::new();
         let mut edges: BTreeMap<EdgeId, Neighbour> = BTreeMap::new();
         for element in elements {
@@ -266,7 +267,7 @@ impl Run {
     }
 
     /// The id of an element whose key was read.
-    pub(super) fn id(&self, element: Element, read: &Properties) -> Value {
+    pub(crate) fn id(&self, element: Element, read: &Properties) -> Value {
         match element {
             Element::Vertex(vertex) => self.vertex_id(vertex, read),
             Element::Edge(edge) => Value::Text(edge.id().to_string().into()),
@@ -274,7 +275,7 @@ impl Run {
     }
 
     /// The vertices of ids, for each those that it may name.
-    pub(super) async fn vertices_of(&mut self, ids: &[Value]) -> Done<Vec<Vec<VertexId>>> {
+    pub(crate) async fn vertices_of(&mut self, ids: &[Value]) -> Done<Vec<Vec<VertexId>>> {
         let snapshot = self.snapshot.clone();
         let schema = snapshot.schema();
         let mut keys: Vec<(LabelId, Key)> = Vec::new();
@@ -345,7 +346,7 @@ impl Run {
     }
 
     /// The edges of ids.
-    pub(super) async fn edges_of(&mut self, ids: &[Value]) -> Done<Vec<Option<Neighbour>>> {
+    pub(crate) async fn edges_of(&mut self, ids: &[Value]) -> Done<Vec<Option<Neighbour>>> {
         let mut found: Vec<Option<Neighbour>> = vec![None; ids.len()];
         let mut sought: Vec<EdgeId> = Vec::new();
         let mut owners: Vec<usize> = Vec::new();
@@ -374,7 +375,7 @@ impl Run {
     }
 
     /// Values in which elements that came with the query are those of the graph, as far as it has them.
-    pub(super) async fn with_elements(&mut self, mut values: Vec<Value>) -> Done<Vec<Value>> {
+    pub(crate) async fn with_elements(&mut self, mut values: Vec<Value>) -> Done<Vec<Value>> {
         let is_element = |value: &Value| matches!(value, Value::Vertex(_) | Value::Edge(_));
         let places: Vec<usize> = (0..values.len()).filter(|at| is_element(&values[*at])).collect();
         if places.is_empty() {
@@ -394,7 +395,7 @@ impl Run {
     }
 
     /// Values whose elements were read: ids and labels, and properties if they are wanted.
-    pub(super) async fn finished(&mut self, values: Vec<Value>, with_properties: bool) -> Done<Vec<Value>> {
+    pub(crate) async fn finished(&mut self, values: Vec<Value>, with_properties: bool) -> Done<Vec<Value>> {
         let mut elements = Vec::new();
         for value in &values {
             // Before the list grows: an element is an entry of it, and edges have two vertices more.
@@ -611,4 +612,21 @@ fn has_unread(value: &Value) -> bool {
 
 fn has_unread_tree(tree: &Tree) -> bool {
     tree.branches.iter().any(|(item, below)| has_unread(item) || has_unread_tree(below))
+}
+
+/// The elements of a batch.
+pub(crate) fn elements(batch: &Batch) -> impl Iterator<Item = Element> + '_ {
+    (0..batch.len()).filter_map(|at| batch.items.element(at))
+}
+
+/// The element of a row; `None` of a property, which has no properties.
+pub(crate) fn has_properties(batch: &Batch, at: usize) -> Done<Option<Element>> {
+    if let Some(element) = batch.items.element(at) {
+        return Ok(Some(element));
+    }
+    match &*batch.items.get(at) {
+        // A property of a vertex is an element, and none has properties here. One of an edge is none.
+        Value::Unread(unread) if matches!(**unread, Unread::VertexProperty(_)) => Ok(None),
+        other => Err(QueryError::wrong_type(format!("only elements have properties, and this is {}", kind_of(other)))),
+    }
 }

@@ -42,7 +42,7 @@ const ENDLESS: u64 = 1 << 56;
 
 /// What an allocation takes besides its bytes: its size and what it is rounded up by. The least that glibc's takes is 32 bytes, as for a text of
 /// four letters.
-pub(super) const ALLOCATION_BYTES: usize = 28;
+pub(crate) const ALLOCATION_BYTES: usize = 28;
 
 /// The memory and the work of the steps of a query. Clones are the same.
 #[derive(Debug, Clone)]
@@ -66,7 +66,7 @@ struct Inner {
 /// The beginning of a turn.
 #[derive(Debug)]
 #[must_use = "a turn that does not end keeps its memory"]
-pub(super) struct Mark {
+pub(crate) struct Mark {
     floor: u64,
     taken: u64,
 }
@@ -120,12 +120,12 @@ impl Growth {
     }
 
     /// All work so far.
-    pub(super) fn done(&self) -> u64 {
+    pub(crate) fn done(&self) -> u64 {
         self.0.done.load(Relaxed)
     }
 
     /// What was taken so far, for [`Self::at_least`].
-    pub(super) fn taken(&self) -> u64 {
+    pub(crate) fn taken(&self) -> u64 {
         self.0.taken.load(Relaxed)
     }
 
@@ -133,19 +133,19 @@ impl Growth {
     ///
     /// # Errors
     /// As [`Self::take`].
-    pub(super) fn at_least(&self, before: u64, bytes: usize) -> Done<()> {
+    pub(crate) fn at_least(&self, before: u64, bytes: usize) -> Done<()> {
         let counted = self.taken().saturating_sub(before);
         self.take(bytes.saturating_sub(usize::try_from(counted).unwrap_or(usize::MAX)))
     }
 
     /// Begins a turn.
-    pub(super) fn begin(&self) -> Mark {
+    pub(crate) fn begin(&self) -> Mark {
         let taken = self.0.taken.load(Relaxed);
         Mark { floor: self.0.floor.swap(taken, Relaxed), taken }
     }
 
     /// Ends a turn: what it took and did not hand over is given back.
-    pub(super) fn end(&self, mark: &Mark) -> Done<()> {
+    pub(crate) fn end(&self, mark: &Mark) -> Done<()> {
         self.0.floor.store(mark.floor, Relaxed);
         self.0.taken.store(mark.taken, Relaxed);
         if self.0.held.load(Relaxed) > mark.taken.saturating_add(AHEAD_BYTES) {
@@ -160,7 +160,7 @@ impl Growth {
     ///
     /// # Errors
     /// As [`Self::take`].
-    pub(super) fn hand_over(&self, to: &mut Option<MemoryHold>, bytes: u64) -> Done<()> {
+    pub(crate) fn hand_over(&self, to: &mut Option<MemoryHold>, bytes: u64) -> Done<()> {
         let context = &self.0.context;
         let before = to.as_ref().map_or(0, MemoryHold::bytes);
         let own = self.0.taken.load(Relaxed).saturating_sub(self.0.floor.load(Relaxed));
@@ -180,7 +180,7 @@ impl Growth {
     }
 
     /// Takes over the memory of what goes on as a part of something else.
-    pub(super) fn absorb(&self, hold: Option<MemoryHold>) {
+    pub(crate) fn absorb(&self, hold: Option<MemoryHold>) {
         if let Some(more) = hold {
             let mut hold = self.0.hold.lock().unwrap_or_else(PoisonError::into_inner);
             self.0.taken.fetch_add(more.bytes(), Relaxed);
@@ -193,7 +193,7 @@ impl Growth {
     ///
     /// # Errors
     /// As [`Self::take`]; nothing is copied then.
-    pub(super) fn copy(&self, value: &Value) -> Done<Value> {
+    pub(crate) fn copy(&self, value: &Value) -> Done<Value> {
         self.take(value_bytes(value))?;
         Ok(value.clone())
     }
@@ -202,7 +202,7 @@ impl Growth {
     ///
     /// # Errors
     /// As [`Self::copy`].
-    pub(super) fn copy_all<'a>(&self, values: impl IntoIterator<Item = &'a Value>) -> Done<Vec<Value>> {
+    pub(crate) fn copy_all<'a>(&self, values: impl IntoIterator<Item = &'a Value>) -> Done<Vec<Value>> {
         values.into_iter().map(|value| self.copy(value)).collect()
     }
 
@@ -210,7 +210,7 @@ impl Growth {
     ///
     /// # Errors
     /// As [`Self::take`].
-    pub(super) fn built(&self, value: Value) -> Done<Value> {
+    pub(crate) fn built(&self, value: Value) -> Done<Value> {
         self.take(value_bytes(&value))?;
         Ok(value)
     }
@@ -219,7 +219,7 @@ impl Growth {
     ///
     /// # Errors
     /// As [`Self::copy`].
-    pub(super) fn copies<T: Clone>(&self, one: &T, bytes: usize, count: usize) -> Done<Vec<T>> {
+    pub(crate) fn copies<T: Clone>(&self, one: &T, bytes: usize, count: usize) -> Done<Vec<T>> {
         self.take(bytes.max(size_of::<T>()).saturating_mul(count))?;
         // In pieces: a large value is copied for seconds.
         let mut copies = Vec::with_capacity(count);
@@ -234,20 +234,20 @@ impl Growth {
     ///
     /// # Errors
     /// As [`Self::take`].
-    pub(super) fn column<T>(&self, rows: usize) -> Done<Vec<T>> {
+    pub(crate) fn column<T>(&self, rows: usize) -> Done<Vec<T>> {
         self.take(rows.saturating_mul(size_of::<T>()))?;
         Ok(Vec::with_capacity(rows))
     }
 
     /// A text that is put together.
-    pub(super) fn text(&self) -> TextBuilder<'_> {
+    pub(crate) fn text(&self) -> TextBuilder<'_> {
         TextBuilder { growth: self, text: String::new(), failure: None }
     }
 }
 
 /// A text that grows within the memory of its query.
 #[derive(Debug)]
-pub(super) struct TextBuilder<'a> {
+pub(crate) struct TextBuilder<'a> {
     growth: &'a Growth,
     text: String,
     /// Why no more was written: what formats values cannot say it.
@@ -259,7 +259,7 @@ impl TextBuilder<'_> {
     ///
     /// # Errors
     /// As [`Growth::take`].
-    pub(super) fn reserve(&mut self, bytes: usize) -> Done<()> {
+    pub(crate) fn reserve(&mut self, bytes: usize) -> Done<()> {
         let length = self.text.len().saturating_add(bytes);
         if length > self.text.capacity() {
             let capacity = length.max(self.text.capacity() * 2);
@@ -274,7 +274,7 @@ impl TextBuilder<'_> {
     ///
     /// # Errors
     /// As [`Growth::take`].
-    pub(super) fn push(&mut self, more: &str) -> Done<()> {
+    pub(crate) fn push(&mut self, more: &str) -> Done<()> {
         self.reserve(more.len())?;
         self.growth.work(units_of(more.len()))?;
         self.text.push_str(more);
@@ -285,14 +285,14 @@ impl TextBuilder<'_> {
     ///
     /// # Errors
     /// As [`Growth::take`].
-    pub(super) fn push_value(&mut self, value: &Value) -> Done<()> {
+    pub(crate) fn push_value(&mut self, value: &Value) -> Done<()> {
         // The only error of the writer is its own.
         let _ = write!(self, "{value}");
         self.failure.take().map_or(Ok(()), Err)
     }
 
     /// As a value.
-    pub(super) fn finish(self) -> Value {
+    pub(crate) fn finish(self) -> Value {
         Value::Text(self.text.into())
     }
 }

@@ -20,7 +20,7 @@ const ELEMENTS_MAX: usize = 4_096;
 
 /// Properties that were read for later steps, too.
 #[derive(Debug, Clone)]
-pub(super) struct Kept {
+pub(crate) struct Kept {
     /// What the graph was then.
     snapshot: Arc<Snapshot>,
     /// Which were read; `None` if all were.
@@ -31,7 +31,7 @@ pub(super) struct Kept {
 
 impl Kept {
     /// The properties, if all that is wanted of some elements is among them.
-    pub(super) fn of(
+    pub(crate) fn of(
         &self,
         snapshot: &Arc<Snapshot>,
         elements: &[Element],
@@ -49,7 +49,7 @@ impl Kept {
 
 impl Run {
     /// Reads what a step and those behind it need of a batch's elements.
-    pub(super) async fn prepare(&mut self, batch: &Batch, together: &Together) -> Done<()> {
+    pub(crate) async fn prepare(&mut self, batch: &Batch, together: &Together) -> Done<()> {
         let all = together.all || together.results && self.wanted.properties;
         if (together.names.len() + usize::from(all || together.results)) == 0 || batch.len() > ELEMENTS_MAX {
             return Ok(());
@@ -59,7 +59,7 @@ impl Run {
     }
 
     /// Reads properties of elements, all or those of some names, for the steps that are about to look at them.
-    pub(super) async fn keep_ready(&mut self, elements: Vec<Element>, names: Option<&[Name]>) -> Done<()> {
+    pub(crate) async fn keep_ready(&mut self, elements: Vec<Element>, names: Option<&[Name]>) -> Done<()> {
         let wanted = names.map_or(Wanted::All, Wanted::Named);
         let is_kept = |kept: &Kept| kept.of(&self.snapshot, &elements, wanted).is_some();
         if elements.is_empty() || self.kept.as_ref().is_some_and(is_kept) {
@@ -74,7 +74,7 @@ impl Run {
     }
 
     /// Reads the properties that several `by` read of elements in some columns.
-    pub(super) async fn keep_ready_of(&mut self, columns: &[Vec<Option<Value>>], by: &[By]) -> Done<()> {
+    pub(crate) async fn keep_ready_of(&mut self, columns: &[Vec<Option<Value>>], by: &[By]) -> Done<()> {
         let names = distinct(by.iter().filter_map(|by| match by {
             By::Property(name) => Some(name),
             _ => None,
@@ -88,7 +88,7 @@ impl Run {
     }
 
     /// Reads properties of elements, those of vertices with their keys.
-    pub(super) async fn read(
+    pub(crate) async fn read(
         &mut self,
         elements: impl IntoIterator<Item = Element>,
         wanted: Wanted<'_>,
@@ -104,7 +104,7 @@ impl Run {
 }
 
 /// Names, each once.
-pub(super) fn distinct<'a>(names: impl IntoIterator<Item = &'a Name>) -> Vec<Name> {
+pub(crate) fn distinct<'a>(names: impl IntoIterator<Item = &'a Name>) -> Vec<Name> {
     let mut seen = HashSet::new();
     names.into_iter().filter(|name| seen.insert(*name)).cloned().collect()
 }

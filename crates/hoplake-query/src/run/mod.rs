@@ -7,36 +7,28 @@
 //! once for a traverser**: its rows are numbered by the rows of the batch (`frame`), and steps that reduce, limit, sort or
 //! remove duplicates do so within each frame (`Run::child`).
 
-mod barrier;
-mod batch;
-mod branch;
-mod by;
-mod by_value;
-mod change;
-mod computation;
-mod conditions;
-mod dedup;
-mod each;
-mod elements;
-mod expand;
-mod expected;
-mod growth;
-mod kept;
-mod local;
-mod maps;
-mod merge;
-mod numbers_of_texts;
-mod paths;
-mod pipe;
+pub(crate) mod batch;
+pub(crate) mod by;
+pub(crate) mod by_value;
+pub(crate) mod change;
+pub(crate) mod conditions;
+pub(crate) mod elements;
+pub(crate) mod growth;
+pub(crate) mod kept;
+pub(crate) mod numbers_of_texts;
+mod path_steps;
+pub(crate) mod paths;
+pub(crate) mod pipe;
 mod profile;
-mod programs;
-mod reduce;
-mod sampling;
-mod scalar;
-mod shortest_paths;
+pub(crate) mod programs;
+mod reach;
+pub(crate) mod reduce;
+mod rows;
+pub(crate) mod sampling;
 mod side_by_side;
-mod side_effects;
-mod stored;
+pub(crate) mod side_effects;
+pub(crate) mod sort;
+pub(crate) mod stored;
 #[cfg(feature = "testing")]
 pub(crate) mod testing;
 #[cfg(test)]
@@ -52,25 +44,25 @@ use hoplake_engine::{
 use hoplake_format::PreparedQueries;
 use hoplake_storage::{Branch, MemoryHold, Pace};
 
-pub use self::batch::value_bytes;
-pub(crate) use self::growth::{Growth, units_of};
-use self::{
-    batch::{Batch, Items},
-    change::Changes,
-    computation::Computed,
-    kept::Kept,
-    paths::{Labels, PathTree},
-    pipe::Pipe,
-    profile::Profile,
-    side_effects::SideEffects,
+pub use self::{
+    batch::value_bytes,
+    reach::{Elements, Reach},
 };
+pub(crate) use self::{
+    batch::{Batch, Element, Items, ROWS_MAX, Row},
+    growth::{Growth, units_of},
+    pipe::{Frames, Pipe},
+    reduce::copies,
+};
+use self::{change::Changes, kept::Kept, paths::PathTree, profile::Profile, side_effects::SideEffects};
 use crate::{
     error::QueryError,
-    plan::{Name, Plan, Settings, StepKind, Steps},
+    operators::{moves::Computed, traverser::EndAt},
+    plan::{Name, Plan, Settings, Steps},
     value::Value,
 };
 
-type Done<T> = Result<T, QueryError>;
+pub(crate) type Done<T> = Result<T, QueryError>;
 
 /// A graph that plans run on.
 #[derive(Debug, Clone)]
@@ -154,7 +146,7 @@ impl Results {
         let hold = branch.context().hold(0)?;
         let plan_hold = branch.context().hold(plan.settings.plan_bytes)?;
         let mut run = Run::new(plan, transaction, wanted, branch)?;
-        run.expected = expected::of(plan, &run.snapshot, wanted, &run.growth);
+        run.expected = reach::of(plan, &run.snapshot, wanted, &run.growth);
         let sack = run.settings.sack.clone();
         let mut pipe = Pipe::new(&plan.steps);
         pipe.feed(Batch::start(sack));
@@ -223,28 +215,28 @@ impl Results {
 
 /// What all steps of a query share.
 #[derive(Debug)]
-struct Run {
-    snapshot: Arc<Snapshot>,
-    branch: Branch,
-    settings: Arc<Settings>,
-    paths: PathTree,
-    side_effects: SideEffects,
+pub(crate) struct Run {
+    pub(crate) snapshot: Arc<Snapshot>,
+    pub(crate) branch: Branch,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) paths: PathTree,
+    pub(crate) side_effects: SideEffects,
     /// The loops that are under way, the innermost last, and how many times each has run.
-    loops: Vec<(Option<Name>, u64)>,
-    random: fastrand::Rng,
-    changes: Changes,
+    pub(crate) loops: Vec<(Option<Name>, u64)>,
+    pub(crate) random: fastrand::Rng,
+    pub(crate) changes: Changes,
     /// What whoever takes the results wants of them.
-    wanted: Wanted,
+    pub(crate) wanted: Wanted,
     /// What was read for later steps, too.
-    kept: Option<Kept>,
+    pub(crate) kept: Option<Kept>,
     /// Metadata that is read with the first look at the store.
-    expected: Option<Expected>,
+    pub(crate) expected: Option<Expected>,
     /// Properties that were computed so far.
-    computed: Vec<Arc<Computed>>,
+    pub(crate) computed: Vec<Arc<Computed>>,
     /// The memory and the work of the steps under way.
-    growth: Growth,
+    pub(crate) growth: Growth,
     /// Gives way to other queries, from turn to turn.
-    pace: Pace,
+    pub(crate) pace: Pace,
 }
 
 impl Run {
@@ -270,50 +262,8 @@ impl Run {
         })
     }
 
-    /// The same traversers on other items.
-    fn mapped(&mut self, mut batch: Batch, items: Items, labels: &Labels) -> Done<Batch> {
-        if self.paths.keeps(!labels.is_empty()) {
-            let context = self.branch.context();
-            for (at, row) in batch.rows.iter_mut().enumerate() {
-                row.path = self.paths.push(row.path, &items.get(at), labels, context)?;
-            }
-        }
-        batch.items = items;
-        Ok(batch)
-    }
-
-    /// Traversers on other items, each from one of a batch.
-    fn derived(&mut self, from: &Batch, parents: &[u32], items: Items, labels: &Labels) -> Done<Batch> {
-        let rows = from.take_rows(parents, &self.growth)?;
-        self.mapped(rows, items, labels)
-    }
-
-    /// The same traversers on other values; those without one go.
-    fn mapped_if(&mut self, batch: &Batch, values: Vec<Option<Value>>, labels: &Labels) -> Done<Batch> {
-        let mut parents = self.growth.column(values.len())?;
-        let mut items = self.growth.column(values.len())?;
-        for (at, value) in values.into_iter().enumerate() {
-            if let Some(value) = value {
-                parents.push(at as u32);
-                items.push(value);
-            }
-        }
-        self.derived(batch, &parents, Items::of_values(items), labels)
-    }
-
-    /// The same traversers, whose last step has more labels.
-    fn relabelled(&mut self, mut batch: Batch, labels: &Labels) -> Done<Batch> {
-        if !labels.is_empty() && self.paths.keeps(true) {
-            let context = self.branch.context();
-            for (at, row) in batch.rows.iter_mut().enumerate() {
-                row.path = self.paths.relabel(row.path, || batch.items.get(at), labels, context)?;
-            }
-        }
-        Ok(batch)
-    }
-
     /// Runs a traversal within another on each row of a batch: a row's results have its number as their frame.
-    fn child<'a>(&'a mut self, steps: &'a Steps, batch: &'a Batch) -> BoxFuture<'a, Done<Batch>> {
+    pub(crate) fn child<'a>(&'a mut self, steps: &'a Steps, batch: &'a Batch) -> BoxFuture<'a, Done<Batch>> {
         Box::pin(async move {
             let places: Vec<u32> = (0..batch.len() as u32).collect();
             let mut input = batch.take(&places, &self.growth)?;
@@ -322,12 +272,12 @@ impl Run {
                 row.bulk = 1;
             }
             let (steps, end) = match steps.split_last() {
-                Some((last, before)) if let StepKind::EndAt(label) = &last.kind => (before, Some(label)),
+                Some((last, before)) if let Some(end) = last.get::<EndAt>() => (before, Some(end)),
                 _ => (&steps[..], None),
             };
             // Of the rows that it begins with: a step in it that reduces forgets what was met.
             let met = match end {
-                Some(label) => Some(self.needed(label, "where", batch).await?),
+                Some(end) => Some(self.needed(&end.name, "where", batch).await?),
                 None => None,
             };
             let mut pipe = Pipe::new(steps);
@@ -341,7 +291,7 @@ impl Run {
     }
 
     /// All that comes out of a pipe.
-    async fn drain(&mut self, pipe: &mut Pipe) -> Done<Batch> {
+    pub(crate) async fn drain(&mut self, pipe: &mut Pipe) -> Done<Batch> {
         let mut all = Batch::default();
         let mut pieces = 0;
         while let Some(batch) = pipe.next(self).await? {
@@ -355,8 +305,13 @@ impl Run {
         Ok(all)
     }
 
+    /// As [`Run::drain`], of a pipe that another one runs.
+    pub(crate) fn drain_boxed<'a>(&'a mut self, pipe: &'a mut Pipe) -> BoxFuture<'a, Done<Batch>> {
+        Box::pin(self.drain(pipe))
+    }
+
     /// What a traversal gives first for each row.
-    async fn firsts(&mut self, steps: &Steps, batch: &Batch) -> Done<Vec<Option<Value>>> {
+    pub(crate) async fn firsts(&mut self, steps: &Steps, batch: &Batch) -> Done<Vec<Option<Value>>> {
         let mut found = self.child(steps, batch).await?;
         self.growth.absorb(found.hold.take());
         let mut firsts: Vec<Option<Value>> = self.growth.column(batch.len())?;
@@ -368,13 +323,13 @@ impl Run {
     }
 
     /// For which rows a traversal gives something.
-    async fn exists(&mut self, steps: &Steps, batch: &Batch) -> Done<Vec<bool>> {
+    pub(crate) async fn exists(&mut self, steps: &Steps, batch: &Batch) -> Done<Vec<bool>> {
         let found = self.child(steps, batch).await?;
         Ok(found.frames(batch.len()))
     }
 
     /// Counts the memory of a batch.
-    fn held(&self, batch: &mut Batch) -> Done<()> {
+    pub(crate) fn held(&self, batch: &mut Batch) -> Done<()> {
         let bytes = batch.bytes();
         self.growth.hand_over(&mut batch.hold, bytes)
     }

@@ -1,4 +1,4 @@
-//! Numbers in texts, by the rules of `NumberUtils.createNumber` of commons-lang, which `asNumber` of TinkerPop follows: the least type that
+//! Numbers in texts, by the rules of `NumberUtils.createNumber` of commons-lang, which `asNumber` of the reference follows: the least type that
 //! holds all digits, from 32 bits on; a letter at the end for a type; `0x` and `#` before hexadecimal digits, and `0` before octal ones.
 
 use std::{fmt::LowerExp, str::FromStr};
@@ -22,7 +22,7 @@ const WORD_DIGITS: u64 = 19;
 ///
 /// # Errors
 /// An invalid value beyond the limits of numbers, and a limit if the query's time is over.
-pub(super) fn parse(text: &str, growth: &Growth) -> Done<Option<Number>> {
+pub(crate) fn parse(text: &str, growth: &Growth) -> Done<Option<Number>> {
     growth.work(units_of(text.len()))?;
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
     let sign = if text.starts_with('-') { "-" } else { "" };
@@ -166,7 +166,7 @@ mod tests {
         parse(text, &Growth::new(&QueryContext::new()).unwrap())
     }
 
-    /// What TinkerPop's server 3.8.1 answers.
+    /// What the reference's server answers.
     #[test]
     fn texts_are_the_numbers_that_they_are_in_java() {
         for (text, expected) in [

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// The path of a traverser that was nowhere.
-pub(super) const NO_PATH: u32 = u32::MAX;
+pub(crate) const NO_PATH: u32 = u32::MAX;
 
 /// Steps of a path that are compared with each other.
 const FEW: usize = 16;
@@ -32,7 +32,7 @@ const AHEAD_BYTES: u64 = 256 << 10;
 
 /// All paths of a query.
 #[derive(Debug)]
-pub(super) struct PathTree {
+pub(crate) struct PathTree {
     /// In chunks: a list of all of them would be copied as it grows.
     nodes: Vec<Vec<Node>>,
     kept: Paths,
@@ -56,15 +56,15 @@ impl Node {
 }
 
 /// The labels of a step.
-pub(super) type Labels = Arc<[Name]>;
+pub(crate) type Labels = Arc<[Name]>;
 
 impl PathTree {
-    pub(super) fn new(kept: Paths, context: &QueryContext) -> Result<Self, QueryError> {
+    pub(crate) fn new(kept: Paths, context: &QueryContext) -> Result<Self, QueryError> {
         Ok(Self { nodes: Vec::new(), kept, joined: None, hold: context.hold(0)?, bytes: 0 })
     }
 
     /// Whether a step with labels, or without, is kept.
-    pub(super) fn keeps(&self, labelled: bool) -> bool {
+    pub(crate) fn keeps(&self, labelled: bool) -> bool {
         match self.kept {
             Paths::Unused => false,
             Paths::Labelled => labelled,
@@ -73,7 +73,7 @@ impl PathTree {
     }
 
     /// A path that goes on to a value.
-    pub(super) fn push(
+    pub(crate) fn push(
         &mut self,
         before: u32,
         value: &Value,
@@ -111,7 +111,7 @@ impl PathTree {
     }
 
     /// A path whose last step has more labels.
-    pub(super) fn relabel<'a>(
+    pub(crate) fn relabel<'a>(
         &mut self,
         path: u32,
         value: impl FnOnce() -> Cow<'a, Value>,
@@ -148,7 +148,7 @@ impl PathTree {
     }
 
     /// What was met under a label.
-    pub(super) fn labelled(&self, path: u32, label: &str, pop: Pop, growth: &Growth) -> Done<Option<Value>> {
+    pub(crate) fn labelled(&self, path: u32, label: &str, pop: Pop, growth: &Growth) -> Done<Option<Value>> {
         let mut first = None;
         let mut all = Vec::new();
         for node in self.back(path) {
@@ -174,7 +174,7 @@ impl PathTree {
     ///
     /// # Errors
     /// [`QueryError::Type`] if no step has a label, or the second one is before the first.
-    pub(super) fn values(
+    pub(crate) fn values(
         &self,
         path: u32,
         from: Option<&str>,
@@ -207,7 +207,7 @@ impl PathTree {
     }
 
     /// Whether a path has no value twice.
-    pub(super) fn is_simple(&self, path: u32, growth: &Growth) -> Done<bool> {
+    pub(crate) fn is_simple(&self, path: u32, growth: &Growth) -> Done<bool> {
         let mut few: Vec<Key<'_>> = Vec::new();
         let mut many: HashSet<Key<'_>, RandomState> = HashSet::default();
         for value in self.back(path).map(|node| Key(&node.value)) {
@@ -224,7 +224,7 @@ impl PathTree {
     }
 
     /// As a value.
-    pub(super) fn path(steps: Vec<(Value, Labels)>, growth: &Growth) -> Done<Value> {
+    pub(crate) fn path(steps: Vec<(Value, Labels)>, growth: &Growth) -> Done<Value> {
         let label_bytes = |label: &Name| label.len() + size_of::<Box<str>>() + ALLOCATION_BYTES;
         growth.take(steps.iter().flat_map(|(_, labels)| &**labels).map(label_bytes).sum())?;
         let labels = |labels: &Labels| labels.iter().map(|label| Box::from(&**label)).collect();

@@ -9,13 +9,13 @@ use crate::value::{Metrics, TraversalMetrics, Value};
 
 /// A profile that is under way.
 #[derive(Debug)]
-pub(super) struct Profile {
+pub(crate) struct Profile {
     begun: Instant,
 }
 
 /// What a step has taken, traversals within it included.
 #[derive(Debug, Default)]
-pub(super) struct Taken {
+pub(crate) struct Taken {
     time: Duration,
     /// Requests, bytes and what the caches gave.
     cost: Cost,
@@ -26,20 +26,20 @@ pub(super) struct Taken {
 }
 
 /// The beginning of a step's turn.
-pub(super) struct Begun {
+pub(crate) struct Begun {
     at: Instant,
     cost: Cost,
     wave: u32,
 }
 
 impl Begun {
-    pub(super) fn now(branch: &Branch) -> Self {
+    pub(crate) fn now(branch: &Branch) -> Self {
         Self { at: Instant::now(), cost: branch.context().cost(), wave: branch.wave().0 }
     }
 }
 
 impl Taken {
-    pub(super) fn add(&mut self, begun: Begun, branch: &Branch, given: Option<&Batch>) {
+    pub(crate) fn add(&mut self, begun: Begun, branch: &Branch, given: Option<&Batch>) {
         self.time += begun.at.elapsed();
         self.cost = self.cost + branch.context().cost().since(&begun.cost);
         self.waves += branch.wave().0 - begun.wave;
@@ -51,13 +51,13 @@ impl Taken {
 }
 
 impl Profile {
-    pub(super) fn begin(pipe: &mut Pipe) -> Self {
+    pub(crate) fn begin(pipe: &mut Pipe) -> Self {
         pipe.note();
         Self { begun: Instant::now() }
     }
 
-    /// The metrics of TinkerPop, with waves, requests and bytes as annotations.
-    pub(super) fn end(self, pipe: &Pipe, branch: &Branch, prices: &PriceList) -> Value {
+    /// Metrics by step, with waves, requests and bytes as annotations.
+    pub(crate) fn end(self, pipe: &Pipe, branch: &Branch, prices: &PriceList) -> Value {
         let whole = self.begun.elapsed();
         let steps = pipe.taken().enumerate().map(|(number, (step, taken))| {
             let mut annotations: Vec<(Box<str>, Value)> = Vec::new();

@@ -1,6 +1,6 @@
-//! TinkerPop's vertex programs, as programs of `hoplake-analytics`.
+//! The vertex programs of `compute`, as programs of `hoplake-analytics`.
 //!
-//! They follow TinkerPop in what they begin with and when they end. Edges that several programs could go along are those of the
+//! They follow the reference in what they begin with and when they end. Edges that several programs could go along are those of the
 //! [`Selection`](hoplake_analytics::Selection) that they run on.
 
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use hoplake_analytics::{Step, Vertex, VertexProgram};
 const RESIDUAL_MAX: f64 = 1e-5;
 
 /// What vertices begin with: by dense id, ascending; all with the same if there is nothing.
-pub(super) type Weights = Option<Arc<Vec<(u32, f64)>>>;
+pub(crate) type Weights = Option<Arc<Vec<(u32, f64)>>>;
 
 fn weight_of(weights: &[(u32, f64)], id: u32) -> f64 {
     weights.binary_search_by_key(&id, |(id, _)| *id).map_or(0.0, |at| weights[at].1)
@@ -20,15 +20,15 @@ fn weight_of(weights: &[(u32, f64)], id: u32) -> f64 {
 /// PageRank: a vertex passes on a part of its rank along its edges, in equal shares, and the rest to all vertices alike; one without
 /// edges passes all of it on to all.
 #[derive(Debug)]
-pub(super) struct PageRank {
-    pub(super) damping: f64,
+pub(crate) struct PageRank {
+    pub(crate) damping: f64,
     /// The ranks at the beginning.
-    pub(super) initial: Weights,
+    pub(crate) initial: Weights,
 }
 
 /// Sums over all ranks.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Sums {
+pub(crate) struct Sums {
     total: f64,
     /// Of the vertices without edges.
     dangling: f64,
@@ -81,11 +81,11 @@ impl VertexProgram for PageRank {
 /// Clusters by peer pressure: in each round a vertex joins the cluster that most of its neighbours vote for, itself included, and of
 /// several the one that is called first.
 #[derive(Debug)]
-pub(super) struct PeerPressure {
+pub(crate) struct PeerPressure {
     /// The place of each vertex in the order of ids, by dense id. It is the name of a cluster.
-    pub(super) places: Arc<Vec<u32>>,
+    pub(crate) places: Arc<Vec<u32>>,
     /// How much the vote of a vertex counts.
-    pub(super) strengths: Weights,
+    pub(crate) strengths: Weights,
 }
 
 impl VertexProgram for PeerPressure {
@@ -129,9 +129,9 @@ impl VertexProgram for PeerPressure {
 
 /// Connected components: the vertex with the first id among those from which a vertex is reached.
 #[derive(Debug)]
-pub(super) struct Components {
+pub(crate) struct Components {
     /// As in [`PeerPressure`].
-    pub(super) places: Arc<Vec<u32>>,
+    pub(crate) places: Arc<Vec<u32>>,
 }
 
 impl VertexProgram for Components {

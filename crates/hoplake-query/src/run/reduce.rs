@@ -16,7 +16,7 @@ use crate::{
     error::QueryError,
     literal::Number,
     plan::{By, Reduction},
-    tokens::Operator,
+    tokens::BinaryOperator,
     value::{
         Key, Tree, Value,
         arithmetic::{self, Mean, Sum},
@@ -26,7 +26,7 @@ use crate::{
 
 /// A value as a key that owns it.
 #[derive(Debug, Clone)]
-pub(super) struct OwnedKey(pub(super) Value);
+pub(crate) struct OwnedKey(pub(crate) Value);
 
 impl PartialEq for OwnedKey {
     fn eq(&self, other: &Self) -> bool {
@@ -44,7 +44,7 @@ impl Hash for OwnedKey {
 
 /// What a reducing step has so far, in a frame.
 #[derive(Debug, Default)]
-pub(super) struct Reduced {
+pub(crate) struct Reduced {
     count: u64,
     /// Whether a null was met.
     null: bool,
@@ -57,11 +57,11 @@ pub(super) struct Reduced {
 
 impl Reduced {
     /// Nothing yet, of the items of a collection.
-    pub(super) fn of_items() -> Self {
+    pub(crate) fn of_items() -> Self {
         Self { items: true, ..Self::default() }
     }
 
-    pub(super) fn add(&mut self, reduction: Reduction, value: &Value, bulk: u64) -> Done<()> {
+    pub(crate) fn add(&mut self, reduction: Reduction, value: &Value, bulk: u64) -> Done<()> {
         if reduction == Reduction::Count {
             self.count = self.count.saturating_add(bulk);
             return Ok(());
@@ -93,11 +93,11 @@ impl Reduced {
     }
 
     /// What it keeps.
-    pub(super) fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.extreme.as_ref().map_or(0, |extreme| value_bytes(extreme) as u64)
     }
 
-    pub(super) fn finish(self, reduction: Reduction) -> Done<Option<Value>> {
+    pub(crate) fn finish(self, reduction: Reduction) -> Done<Option<Value>> {
         let null = self.null.then_some(Value::Null);
         Ok(match reduction {
             Reduction::Count => Some(i64::try_from(self.count).unwrap_or(i64::MAX).into()),
@@ -132,7 +132,7 @@ fn extreme(least: bool, before: Value, value: &Value) -> Value {
 }
 
 /// What an operator makes of two values.
-pub(super) fn operate(operator: Operator, left: Value, right: Value, growth: &Growth) -> Done<Value> {
+pub(crate) fn operate(operator: BinaryOperator, left: Value, right: Value, growth: &Growth) -> Done<Value> {
     let numbers = |compute: fn(&Number, &Number) -> Result<Number, arithmetic::ArithmeticError>| match (&left, &right) {
         (Value::Number(left), Value::Number(right)) => Ok(Value::Number(compute(left, right)?)),
         (Value::Null, other) | (other, Value::Null) => Ok(other.clone()),
@@ -144,24 +144,24 @@ pub(super) fn operate(operator: Operator, left: Value, right: Value, growth: &Gr
         ))),
     };
     match operator {
-        Operator::Assign => Ok(right),
-        Operator::Sum => numbers(arithmetic::add),
-        Operator::Minus => numbers(arithmetic::subtract),
-        Operator::Mult => numbers(arithmetic::multiply),
-        Operator::Div => numbers(arithmetic::divide),
-        Operator::SumLong => match numbers(arithmetic::add)? {
+        BinaryOperator::Assign => Ok(right),
+        BinaryOperator::Sum => numbers(arithmetic::add),
+        BinaryOperator::Minus => numbers(arithmetic::subtract),
+        BinaryOperator::Mult => numbers(arithmetic::multiply),
+        BinaryOperator::Div => numbers(arithmetic::divide),
+        BinaryOperator::SumLong => match numbers(arithmetic::add)? {
             Value::Number(number) => Ok(crate::value::to_i64(&number).into()),
             other => Ok(other),
         },
-        Operator::Min => Ok(extreme(true, left, &right)),
-        Operator::Max => Ok(extreme(false, left, &right)),
-        Operator::And | Operator::Or => match (&left, &right) {
+        BinaryOperator::Min => Ok(extreme(true, left, &right)),
+        BinaryOperator::Max => Ok(extreme(false, left, &right)),
+        BinaryOperator::And | BinaryOperator::Or => match (&left, &right) {
             (Value::Boolean(left), Value::Boolean(right)) => {
-                Ok(if operator == Operator::And { *left && *right } else { *left || *right }.into())
+                Ok(if operator == BinaryOperator::And { *left && *right } else { *left || *right }.into())
             }
             _ => Err(QueryError::wrong_type(format!("`{}` is of two booleans", operator.name()))),
         },
-        Operator::AddAll => add_all(left, right, growth),
+        BinaryOperator::AddAll => add_all(left, right, growth),
     }
 }
 
@@ -201,7 +201,7 @@ fn add_all(left: Value, right: Value, growth: &Growth) -> Done<Value> {
 }
 
 /// Each once, in the order of their first.
-pub(super) fn distinct(values: impl Iterator<Item = Value>, growth: &Growth) -> Done<Vec<Value>> {
+pub(crate) fn distinct(values: impl Iterator<Item = Value>, growth: &Growth) -> Done<Vec<Value>> {
     let mut seen = std::collections::HashSet::new();
     let mut distinct = Vec::new();
     for value in values {
@@ -220,7 +220,7 @@ const ENTRY_BYTES: usize = size_of::<Value>() * 2;
 const COPIES_MAX: u64 = 10_000_000;
 
 /// How many copies of a value there are to be, if they are not so many that they would fill the memory.
-pub(super) fn copies(bulk: u64) -> Done<usize> {
+pub(crate) fn copies(bulk: u64) -> Done<usize> {
     match usize::try_from(bulk) {
         Ok(copies) if bulk <= COPIES_MAX => Ok(copies),
         _ => Err(QueryError::wrong_type(format!(
@@ -230,7 +230,7 @@ pub(super) fn copies(bulk: u64) -> Done<usize> {
 }
 
 /// The items of a collection.
-pub(super) fn items_of(value: Value, growth: &Growth) -> Done<Vec<Value>> {
+pub(crate) fn items_of(value: Value, growth: &Growth) -> Done<Vec<Value>> {
     match value {
         Value::List(items) | Value::Set(items) => Ok(items),
         Value::BulkSet(items) => {
@@ -248,7 +248,7 @@ pub(super) fn items_of(value: Value, growth: &Growth) -> Done<Vec<Value>> {
 }
 
 /// Adds a path to a tree.
-pub(super) fn plant(tree: &mut Tree, path: Vec<Value>, growth: &Growth) -> Done<()> {
+pub(crate) fn plant(tree: &mut Tree, path: Vec<Value>, growth: &Growth) -> Done<()> {
     let mut tree = tree;
     for value in path {
         growth.work(tree.branches.len() as u64)?;
@@ -265,24 +265,24 @@ pub(super) fn plant(tree: &mut Tree, path: Vec<Value>, growth: &Growth) -> Done<
 
 /// Rows by their key: what `group` collects before it computes a value of each group.
 #[derive(Debug)]
-pub(super) struct Groups {
+pub(crate) struct Groups {
     value: By,
     keys: Vec<Value>,
     places: HashMap<OwnedKey, u32>,
     /// Entries that were there from the beginning.
-    pub(super) initial: Vec<(Value, Value)>,
+    pub(crate) initial: Vec<(Value, Value)>,
     /// All rows; the frame of each is its group.
     rows: Batch,
     bytes: u64,
 }
 
 impl Groups {
-    pub(super) fn new(value: By) -> Self {
+    pub(crate) fn new(value: By) -> Self {
         Self { value, keys: Vec::new(), places: HashMap::new(), initial: Vec::new(), rows: Batch::default(), bytes: 0 }
     }
 
     /// Adds the rows that have a key.
-    pub(super) fn add(&mut self, keys: Vec<Option<Value>>, batch: &Batch, growth: &Growth) -> Done<()> {
+    pub(crate) fn add(&mut self, keys: Vec<Option<Value>>, batch: &Batch, growth: &Growth) -> Done<()> {
         let places: Vec<u32> = (0..batch.len() as u32).filter(|at| keys[*at as usize].is_some()).collect();
         let mut rows = batch.take(&places, growth)?;
         for (row, key) in rows.rows.iter_mut().zip(keys.into_iter().flatten()) {
@@ -304,11 +304,11 @@ impl Groups {
     }
 
     /// What they take.
-    pub(super) fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    pub(super) fn copy(&self, growth: &Growth) -> Done<Self> {
+    pub(crate) fn copy(&self, growth: &Growth) -> Done<Self> {
         let places: Vec<u32> = (0..self.rows.len() as u32).collect();
         growth.take(self.initial.iter().map(|(key, value)| value_bytes(key) + value_bytes(value)).sum())?;
         Ok(Self {
@@ -324,14 +324,14 @@ impl Groups {
 
 impl Run {
     /// The map of some groups.
-    pub(super) async fn grouped(&mut self, groups: Groups) -> Done<Value> {
+    pub(crate) async fn grouped(&mut self, groups: Groups) -> Done<Value> {
         let Groups { value, keys, rows, initial, .. } = groups;
         let growth = self.growth.clone();
         let mut values: Vec<Option<Value>> = growth.column(keys.len())?;
         values.resize_with(keys.len(), || None);
         match &value {
             By::Steps(steps) => {
-                let reduces = steps.iter().any(|step| super::pipe::is_barrier(step));
+                let reduces = steps.iter().any(|step| step.operator.is_barrier());
                 let mut found = if reduces {
                     let mut pipe = super::Pipe::new(steps);
                     pipe.feed(rows);
@@ -369,7 +369,7 @@ impl Run {
     }
 
     /// All groups by frame.
-    pub(super) async fn group_by_frame(
+    pub(crate) async fn group_by_frame(
         &mut self,
         batch: Batch,
         frames: usize,
@@ -391,7 +391,7 @@ impl Run {
     }
 
     /// How many of each key, by frame.
-    pub(super) async fn counts_by_frame(&mut self, batch: Batch, frames: usize, by: &By) -> Done<Vec<Value>> {
+    pub(crate) async fn counts_by_frame(&mut self, batch: Batch, frames: usize, by: &By) -> Done<Vec<Value>> {
         let keys = self.by(by, &batch).await?;
         let mut places: HashMap<(u32, OwnedKey), usize> = HashMap::new();
         let mut counts: Vec<Vec<(Value, u64)>> = vec![Vec::new(); frames];

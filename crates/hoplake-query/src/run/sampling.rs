@@ -11,16 +11,16 @@ const WEIGHT_MAX: f64 = 1e200;
 
 /// A row to choose from.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Candidate {
-    pub(super) place: u32,
+pub(crate) struct Candidate {
+    pub(crate) place: u32,
     /// How many there are.
-    pub(super) bulk: u64,
+    pub(crate) bulk: u64,
     /// The weight of each. One that is not above 0 is never drawn.
-    pub(super) weight: f64,
+    pub(crate) weight: f64,
 }
 
 /// The places of `count` draws, in their order, and how many of each; all, if there are no more.
-pub(super) fn sample(
+pub(crate) fn sample(
     mut left: Vec<Candidate>,
     count: u64,
     random: &mut fastrand::Rng,
@@ -76,7 +76,7 @@ pub(super) fn sample(
 }
 
 /// The work of [`sample`].
-pub(super) fn units(candidates: &[Candidate], count: u64) -> u64 {
+pub(crate) fn units(candidates: &[Candidate], count: u64) -> u64 {
     let rows = candidates.len() as u64;
     rows + count.min(candidates.iter().map(|it| it.bulk).fold(0, u64::saturating_add))
         * u64::from(1 + rows.max(1).ilog2())

@@ -65,7 +65,7 @@ impl Run {
     }
 
     /// Runs traversals within another, each on rows of its own, as [`Run::child`] does.
-    pub(super) async fn children(&mut self, asked: &[(&Steps, &Batch)]) -> Done<Vec<Batch>> {
+    pub(crate) async fn children(&mut self, asked: &[(&Steps, &Batch)]) -> Done<Vec<Batch>> {
         let Some(mut forks) = self.forks(asked.len(), 0)? else {
             let mut found = Vec::with_capacity(asked.len());
             for (steps, batch) in asked {
@@ -80,7 +80,7 @@ impl Run {
     }
 
     /// All that comes out of some pipes.
-    pub(super) async fn drain_all(&mut self, pipes: Vec<&mut Pipe>) -> Done<Vec<Batch>> {
+    pub(crate) async fn drain_all(&mut self, pipes: Vec<&mut Pipe>) -> Done<Vec<Batch>> {
         let Some(mut forks) = self.forks(pipes.len(), 0)? else {
             let mut found = Vec::with_capacity(pipes.len());
             for pipe in pipes {
@@ -96,7 +96,7 @@ impl Run {
 
     /// For which rows each of some traversals gives something; `None` if that has to be asked of one after the other: a traversal may
     /// fail on rows that one before it would have kept from it.
-    pub(super) async fn exists_all(&mut self, all: &[Steps], batch: &Batch) -> Done<Option<Vec<Vec<bool>>>> {
+    pub(crate) async fn exists_all(&mut self, all: &[Steps], batch: &Batch) -> Done<Option<Vec<Vec<bool>>>> {
         if batch.len() > ROWS_MAX || !self.settings.are_apart() {
             return Ok(None);
         }
@@ -110,14 +110,14 @@ impl Run {
     }
 
     /// Whether what failed may be asked once more in another order: the store did not fail, and nothing was collected.
-    pub(super) fn may_ask_again(&self, error: &QueryError) -> bool {
+    pub(crate) fn may_ask_again(&self, error: &QueryError) -> bool {
         let collects = !self.settings.collected.is_empty() || !self.settings.side_effects.is_empty();
         !matches!(error, QueryError::Engine(_)) && !collects && !self.settings.writes
     }
 
     /// What several `by` compute of each row, one after the other: a row for which one has nothing is not asked of those behind it, which
     /// may fail on it.
-    pub(super) async fn by_in_turn(&mut self, all: &[&By], batch: &Batch) -> Done<Vec<Vec<Option<Value>>>> {
+    pub(crate) async fn by_in_turn(&mut self, all: &[&By], batch: &Batch) -> Done<Vec<Vec<Option<Value>>>> {
         let mut left = self.own_values(batch)?;
         let mut columns = Vec::with_capacity(all.len());
         for by in all {
@@ -130,7 +130,7 @@ impl Run {
     }
 
     /// What several `by` compute of each row, as [`Run::by`] does: properties are read together, and while traversals run.
-    pub(super) async fn by_all(&mut self, all: &[&By], batch: &Batch) -> Done<Vec<Vec<Option<Value>>>> {
+    pub(crate) async fn by_all(&mut self, all: &[&By], batch: &Batch) -> Done<Vec<Vec<Option<Value>>>> {
         let names: Vec<Name> = distinct(all.iter().filter_map(|by| match by {
             By::Property(name) => Some(name),
             _ => None,

@@ -16,14 +16,14 @@ use super::{
 use crate::{
     deep::with_stack,
     error::QueryError,
-    plan::{Collects, Name, Settings, StepKind, Steps},
-    tokens::{Operator, Order},
+    plan::{Collects, Name, Settings, Step, Steps},
+    tokens::BinaryOperator,
     value::{Graph, Tree, Value},
 };
 
 /// All side effects of a query.
 #[derive(Debug)]
-pub(super) struct SideEffects {
+pub(crate) struct SideEffects {
     effects: HashMap<Name, Effect>,
     hold: MemoryHold,
 }
@@ -32,7 +32,7 @@ pub(super) struct SideEffects {
 #[derive(Debug)]
 enum Effect {
     /// A value that was there from the beginning, and what adds to it.
-    Value(Value, Option<Operator>),
+    Value(Value, Option<BinaryOperator>),
     /// What `aggregate` collects: values in the order of their first, with their numbers.
     Collected { values: Vec<(Value, u64)>, places: HashMap<OwnedKey, usize> },
     /// What `group` collects.
@@ -46,7 +46,7 @@ enum Effect {
 }
 
 impl SideEffects {
-    pub(super) fn new(settings: &Settings, context: &QueryContext) -> Done<Self> {
+    pub(crate) fn new(settings: &Settings, context: &QueryContext) -> Done<Self> {
         let empty = || Effect::Collected { values: Vec::new(), places: HashMap::new() };
         let nothing = |what: Collects| match what {
             Collects::Values => empty(),
@@ -87,13 +87,13 @@ fn other_kind(name: &Name) -> QueryError {
 
 impl Run {
     /// Adds values to what is collected under a name.
-    pub(super) fn aggregate(&mut self, name: &Name, values: impl Iterator<Item = (Value, u64)>) -> Done<()> {
+    pub(crate) fn aggregate(&mut self, name: &Name, values: impl Iterator<Item = (Value, u64)>) -> Done<()> {
         let context = self.branch.context().clone();
         let empty = || Effect::Collected { values: Vec::new(), places: HashMap::new() };
         self.side_effects.effects.entry(name.clone()).or_insert_with(empty);
         // What is assigned is all that came.
         let SideEffects { effects, hold } = &mut self.side_effects;
-        if let Some(Effect::Value(before, Some(Operator::Assign))) = effects.get_mut(name) {
+        if let Some(Effect::Value(before, Some(BinaryOperator::Assign))) = effects.get_mut(name) {
             let values: Vec<_> = values.collect();
             grow(hold, values.iter().map(|(value, _)| value_bytes(value) + 8).sum(), &context)?;
             *before = Value::BulkSet(values);
@@ -106,12 +106,12 @@ impl Run {
             match effects.get_mut(name) {
                 Some(Effect::Collected { values, places }) => count(values, places, value, bulk, &self.growth)?,
                 Some(Effect::Value(before, reduce)) => {
-                    let operator = reduce.unwrap_or(Operator::AddAll);
+                    let operator = reduce.unwrap_or(BinaryOperator::AddAll);
                     for _ in 0..copies(bulk)? {
                         let copy = self.growth.copy(&value)?;
                         grow(hold, value_bytes(&copy), &context)?;
                         let added = match operator {
-                            Operator::AddAll => Value::List(vec![copy]),
+                            BinaryOperator::AddAll => Value::List(vec![copy]),
                             _ => copy,
                         };
                         let made = super::reduce::operate(operator, std::mem::take(before), added, &self.growth)?;
@@ -125,12 +125,12 @@ impl Run {
     }
 
     /// Whether each value of a side effect replaces the one before.
-    pub(super) fn assigns(&self, name: &Name) -> bool {
-        matches!(self.side_effects.effects.get(name), Some(Effect::Value(_, Some(Operator::Assign))))
+    pub(crate) fn assigns(&self, name: &Name) -> bool {
+        matches!(self.side_effects.effects.get(name), Some(Effect::Value(_, Some(BinaryOperator::Assign))))
     }
 
     /// Adds rows to the groups of a name.
-    pub(super) fn group_under(
+    pub(crate) fn group_under(
         &mut self,
         name: &Name,
         keys: Vec<Option<Value>>,
@@ -159,7 +159,7 @@ impl Run {
     }
 
     /// Adds keys to the counts of a name.
-    pub(super) fn count_under(&mut self, name: &Name, keys: impl Iterator<Item = (Value, u64)>) -> Done<()> {
+    pub(crate) fn count_under(&mut self, name: &Name, keys: impl Iterator<Item = (Value, u64)>) -> Done<()> {
         let context = self.branch.context().clone();
         let empty = || Effect::Counts { counts: Vec::new(), places: HashMap::new() };
         self.side_effects.effects.entry(name.clone()).or_insert_with(empty);
@@ -178,7 +178,7 @@ impl Run {
     }
 
     /// Adds paths to the tree of a name.
-    pub(super) fn grow_tree(&mut self, name: &Name, paths: Vec<Vec<Value>>) -> Done<()> {
+    pub(crate) fn grow_tree(&mut self, name: &Name, paths: Vec<Vec<Value>>) -> Done<()> {
         let context = self.branch.context().clone();
         let bytes = paths.iter().flatten().map(value_bytes).sum();
         self.side_effects.grow(bytes, &context)?;
@@ -192,7 +192,7 @@ impl Run {
     }
 
     /// Adds edges and their vertices to the graph of a name.
-    pub(super) fn grow_graph(&mut self, name: &Name, batch: &Batch) -> Done<()> {
+    pub(crate) fn grow_graph(&mut self, name: &Name, batch: &Batch) -> Done<()> {
         let context = self.branch.context().clone();
         for at in 0..batch.len() {
             let Some(Element::Edge(edge)) = batch.items.element(at) else {
@@ -211,7 +211,7 @@ impl Run {
     }
 
     /// What a traversal gives for each traverser, after what those before it have collected.
-    pub(super) async fn one_by_one(&mut self, steps: &Steps, batch: &Batch) -> Done<Batch> {
+    pub(crate) async fn one_by_one(&mut self, steps: &Steps, batch: &Batch) -> Done<Batch> {
         let mut all = Batch::default();
         for at in 0..batch.len() as u32 {
             self.branch.context().check_time()?;
@@ -224,7 +224,7 @@ impl Run {
     }
 
     /// The value of a side effect, if there is one of that name.
-    pub(super) async fn side_effect(&mut self, name: &Name) -> Done<Option<Value>> {
+    pub(crate) async fn side_effect(&mut self, name: &Name) -> Done<Option<Value>> {
         let Some(effect) = self.side_effects.effects.get(name) else { return Ok(None) };
         let growth = self.growth.clone();
         let all = |values: &[(Value, u64)]| values.iter().map(|(value, _)| value_bytes(value) + ENTRY_BYTES).sum();
@@ -255,38 +255,17 @@ impl Run {
 }
 
 /// Whether a traversal does something each time that it runs, besides its results: collects, writes, or draws.
-pub(super) fn acts(steps: &Steps) -> bool {
-    steps.iter().any(|step| {
-        let acts_itself = match &step.kind {
-            StepKind::Group(name, ..) | StepKind::GroupCount(name, _) | StepKind::Tree(name, _) => name.is_some(),
-            StepKind::Aggregate(..) | StepKind::Subgraph(_) | StepKind::Coin(_) | StepKind::Sample(..) => true,
-            StepKind::Order(_, sortings) => sortings.iter().any(|(_, order)| *order == Order::Shuffle),
-            kind => kind.writes(),
-        };
-        let mut acts_within = false;
-        if !acts_itself && step.kind.has_nested() {
-            step.kind.clone().for_each_nested(&mut |steps| acts_within |= with_stack(|| acts(steps)));
-        }
-        acts_itself || acts_within
-    })
+pub(crate) fn acts(steps: &Steps) -> bool {
+    let acts_within = |step: &Step| step.operator.nested_steps().into_iter().any(|steps| with_stack(|| acts(steps)));
+    steps.iter().any(|step| step.operator.acts() || acts_within(step))
 }
 
 /// Whether a traversal reads a side effect behind a step that adds to it: for each traverser it is another then.
-pub(super) fn reads_what_it_collects(steps: &Steps) -> bool {
+pub(crate) fn reads_what_it_collects(steps: &Steps) -> bool {
     let mut collected: HashSet<&Name> = HashSet::new();
     steps.iter().any(|step| {
-        match &step.kind {
-            StepKind::Group(Some(name), ..)
-            | StepKind::GroupCount(Some(name), _)
-            | StepKind::Tree(Some(name), _)
-            | StepKind::Subgraph(name)
-            | StepKind::Aggregate(_, name, _) => drop(collected.insert(name)),
-            StepKind::Select(_, names, ..) | StepKind::Cap(names) => {
-                return names.iter().any(|name| collected.contains(name));
-            }
-            _ => {}
-        }
-        false
+        collected.extend(step.operator.collects().map(|(name, _)| name));
+        step.operator.reads_names().iter().any(|name| collected.contains(name))
     })
 }
 

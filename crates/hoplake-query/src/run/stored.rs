@@ -1,4 +1,4 @@
-//! Properties as they are stored, and as Gremlin has them.
+//! Properties as they are stored, and as queries have them.
 //!
 //! Types that are not stored as such, such as integers of 32 bits, UUIDs and sets, are kept as the logical type of the property.
 
@@ -36,11 +36,11 @@ use crate::{
 };
 
 /// The values of properties, by name.
-pub(super) type Values = Vec<(Name, Vec<Value>)>;
+pub(crate) type Values = Vec<(Name, Vec<Value>)>;
 
 /// What properties belong to, by its label.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Owner<'a> {
+pub(crate) enum Owner<'a> {
     Vertex(&'a str),
     Edge(&'a str),
 }
@@ -48,7 +48,7 @@ pub(super) enum Owner<'a> {
 impl Run {
     /// New values as they are stored, and all that the properties have then. Those of one name are put together as their cardinality
     /// says, after those of `before`.
-    pub(super) fn stored(
+    pub(crate) fn stored(
         &self,
         owner: Owner<'_>,
         new: &NewValues,
@@ -160,7 +160,7 @@ fn item_type(value: &Value) -> Option<ItemType> {
 }
 
 /// A value as it is stored.
-pub(super) fn to_stored(name: &str, value: &Value) -> Done<change::Value> {
+pub(crate) fn to_stored(name: &str, value: &Value) -> Done<change::Value> {
     let cannot = |what: &str| {
         QueryError::wrong_type(format!(
             "Property value [{what}] for the property {name:?} is of a type that is not supported"
@@ -193,14 +193,14 @@ pub(super) fn to_stored(name: &str, value: &Value) -> Done<change::Value> {
 }
 
 /// The values that a stored value is. A list of a vertex is several, unless it is one as a whole; a list of an edge is one.
-pub(super) fn values(element: Element, stored: change::Value, logical: LogicalType) -> Vec<Value> {
+pub(crate) fn values(element: Element, stored: change::Value, logical: LogicalType) -> Vec<Value> {
     let mut values = Vec::new();
     each(element, stored, logical, |value| values.push(value));
     values
 }
 
 /// As [`values`], one by one.
-pub(super) fn each(element: Element, stored: change::Value, logical: LogicalType, mut give: impl FnMut(Value)) {
+pub(crate) fn each(element: Element, stored: change::Value, logical: LogicalType, mut give: impl FnMut(Value)) {
     match (element, stored) {
         (_, change::Value::Null) => {}
         (Element::Vertex(_), change::Value::List(items)) if logical.collection.is_none() => {
@@ -211,9 +211,9 @@ pub(super) fn each(element: Element, stored: change::Value, logical: LogicalType
     }
 }
 
-/// Fails if a column has a date or a timestamp that no [`Moment`] is. Files, feeds, servers and Gremlin cannot store one; a program that
+/// Fails if a column has a date or a timestamp that no [`Moment`] is. Files, feeds, servers and queries cannot store one; a program that
 /// applies batches of [`change::Value`] itself can. `owner` names the element of a row. Returns the work of it, in places looked at.
-pub(super) fn check_moments(batch: &RecordBatch, owner: impl Fn(usize) -> String) -> Done<u64> {
+pub(crate) fn check_moments(batch: &RecordBatch, owner: impl Fn(usize) -> String) -> Done<u64> {
     let mut places = 0;
     for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {
         let Some(beyond_at) = beyond_moments(column) else { continue };
@@ -252,7 +252,7 @@ fn beyond_moments(column: &dyn Array) -> Option<BeyondAt<'_>> {
     Some(Box::new(move |row| is_beyond(row).then(|| format!("{} microseconds", micros.value(row)))))
 }
 
-/// A stored value as Gremlin has it. [`check_moments`] has passed it.
+/// A stored value as queries have it. [`check_moments`] has passed it.
 fn from_stored(stored: change::Value, logical: LogicalType) -> Value {
     let at = |since| Value::DateTime(Moment::since_epoch(since).expect("dates are checked as they are read"));
     match (stored, logical.item) {

@@ -3,7 +3,7 @@
 use hoplake_engine::Snapshot;
 use hoplake_storage::QueryContext;
 
-use super::{Results, expected, growth::Growth};
+use super::{Results, growth::Growth, reach};
 use crate::plan::Plan;
 
 /// The units of work of a query so far.
@@ -17,5 +17,5 @@ pub fn work_done(results: &Results) -> u64 {
 /// Never: the query has no limits.
 pub fn steps_left_to_follow(plan: &Plan, snapshot: &Snapshot) -> usize {
     let growth = Growth::new(&QueryContext::new()).expect("a query without limits");
-    expected::left(plan, snapshot, &growth)
+    reach::left(plan, snapshot, &growth)
 }

@@ -1,9 +1,9 @@
 //! Arithmetic on numbers of any types: what `sum`, `min`, `max`, `mean`, `sack` and the operators of `math` compute with.
 //!
 //! Both operands are promoted to their common type. An integer that overflows goes to the next wider type, up to long: beyond it
-//! is [`ArithmeticError::Overflow`], as in TinkerPop. A float that becomes infinite goes to double, and a double stays infinite.
+//! is [`ArithmeticError::Overflow`], as in the reference. A float that becomes infinite goes to double, and a double stays infinite.
 //!
-//! Two differences from TinkerPop's code, neither of which its documentation has. It leaves `NaN` out when it looks for the common
+//! Two differences from the reference's code, neither of which its documentation has. It leaves `NaN` out when it looks for the common
 //! type, so that `1 + NaN` is computed as integers, where `NaN` is 0: here it is `NaN`. And a big decimal divided by zero is
 //! the integer 0 there: here it is [`ArithmeticError::DivisionByZero`].
 

@@ -1,6 +1,6 @@
 //! What a query returns and takes.
 //!
-//! A [`Value`] has the types that TinkerPop 3.8 sends over the wire. Values compare in four ways, and each has its own name,
+//! A [`Value`] has the types that the reference sends over the wire. Values compare in four ways, and each has its own name,
 //! so that none is used by accident:
 //!
 //! | relation | used by | number types | `NaN` | across types |
@@ -231,7 +231,7 @@ pub struct Metrics {
 }
 
 impl Tree {
-    /// Its first level as a map: to TinkerPop a tree is one.
+    /// Its first level as a map: to the reference a tree is one.
     pub(crate) fn entries(&self) -> Vec<(Value, Value)> {
         self.branches.iter().map(|(value, below)| (value.clone(), Value::Tree(below.clone()))).collect()
     }

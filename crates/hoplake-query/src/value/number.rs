@@ -1,6 +1,6 @@
 //! The type in which two numbers meet, and how they compare in it.
 //!
-//! TinkerPop compares and computes in the widest type of both operands: without a fraction the wider integer; with one, float if
+//! The reference compares and computes in the widest type of both operands: without a fraction the wider integer; with one, float if
 //! both have 32 bits or fewer, double up to 64, and a big decimal beyond. `0.1d` equals `0.1m` there, since a double becomes the
 //! shortest decimal that reads back as it.
 //!

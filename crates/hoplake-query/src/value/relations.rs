@@ -1,4 +1,4 @@
-//! Equality, comparability and orderability, as TinkerPop's provider documentation defines them ("Gremlin Semantics").
+//! Equality, comparability and orderability, as the reference's provider documentation defines them.
 //!
 //! Until 3.7 a comparison that could not be made was a third truth value, which `not` kept. 3.8 has two: the predicate is
 //! false, so `not(gt("a"))` of a number is *true*. [`compare`] returns `None` for it and leaves it to the predicate.
@@ -146,7 +146,7 @@ impl Relation for Orderability {
     }
 }
 
-/// The place of a type in the order of all. Types that TinkerPop calls unknown come last, by name.
+/// The place of a type in the order of all. Types that the reference calls unknown come last, by name.
 ///
 /// What can be compared has a place of its own, or the order would not be total: two maps that differ would both be at the place of an entry.
 fn place(value: &Value) -> u8 {

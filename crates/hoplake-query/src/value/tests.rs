@@ -1,4 +1,4 @@
-//! The relations and arithmetic against TinkerPop's own (`tests/corpus/relations.txt`), and their laws.
+//! The relations and arithmetic against the reference's own (`tests/corpus/relations.txt`), and their laws.
 
 use std::{
     cmp::Ordering,

@@ -5,8 +5,14 @@
 
 use std::sync::Arc;
 
-use super::{Place, is_plain, together::reads_elements};
-use crate::plan::{By, HopWhere, Name, Predicate, Step, StepKind, Steps};
+use super::{Place, is_plain, reads::reads_elements};
+use crate::{
+    operators::{
+        conditions::Has,
+        moves::{Hop, HopWhere},
+    },
+    plan::{By, Name, Predicate, Step, Steps},
+};
 
 /// Conditions of a hop, at most: the engine has a verdict of each for every edge.
 const TAKEN_MAX: usize = 64;
@@ -33,17 +39,17 @@ pub(super) fn apply(steps: &Steps, place: Place) -> Option<Steps> {
 /// The hop that some steps begin with and the conditions after it, as one step, and how many steps it replaces.
 fn taken(steps: &[Arc<Step>], place: Place) -> Option<(Arc<Step>, usize)> {
     let (first, rest) = steps.split_first()?;
-    let StepKind::Hop(direction, labels, reaches) = &first.kind else { return None };
+    let hop = first.get::<Hop>()?;
     if !is_plain(first) {
         return None;
     }
     let mut conditions: Vec<(Name, Arc<Predicate>)> = Vec::new();
-    let mut step_labels = &first.labels;
+    let mut labels = &first.labels;
     for step in rest.iter().take(TAKEN_MAX) {
-        let StepKind::Has(By::Property(name), predicate) = &step.kind else { break };
+        let Some(Has { by: By::Property(name), predicate }) = step.get() else { break };
         conditions.push((name.clone(), predicate.clone().into()));
-        step_labels = &step.labels;
-        if !step_labels.is_empty() {
+        labels = &step.labels;
+        if !labels.is_empty() {
             break;
         }
     }
@@ -51,17 +57,12 @@ fn taken(steps: &[Arc<Step>], place: Place) -> Option<(Arc<Step>, usize)> {
     if conditions.is_empty() || reads_elements(&steps[count..], place.is_root) {
         return None;
     }
-    let hop = HopWhere {
-        direction: *direction,
-        labels: labels.clone(),
-        reaches: *reaches,
-        conditions,
-        otherwise: steps[..count].iter().map(without_labels).collect(),
-    };
-    Some((Arc::new(Step::new(StepKind::HopWhere(Box::new(hop)), step_labels.clone())), count))
+    let otherwise = steps[..count].iter().map(without_labels).collect();
+    let hop = HopWhere { hop: hop.clone(), conditions, otherwise };
+    Some((Arc::new(Step::new(hop, labels.clone())), count))
 }
 
-/// A step that gives no labels: itself where it can be, because a predicate may have a million values.
+/// A step that gives no labels. Its operator is shared: a predicate may have a million values.
 fn without_labels(step: &Arc<Step>) -> Arc<Step> {
-    if is_plain(step) { step.clone() } else { Arc::new(Step::plain(step.kind.clone())) }
+    if is_plain(step) { step.clone() } else { Arc::new(Step::of(step.operator.clone(), Vec::new())) }
 }

@@ -4,8 +4,15 @@ use std::sync::Arc;
 
 use super::{Place, is_plain};
 use crate::{
-    plan::{By, Counted, Found, Predicate, Reduction, Step, StepKind, Steps},
-    tokens::{Scope, T},
+    operators::{
+        conditions::Has,
+        maps::Token,
+        moves::{CountEdges, Hop},
+        reductions::{GroupCount, Reduce},
+        sources::{Counted, Edges, FindVertices, VertexConditions, Vertices},
+    },
+    plan::{By, Predicate, Reduction, Step, Steps},
+    tokens::T,
 };
 
 pub(super) fn apply(steps: &Steps, place: Place) -> Option<Steps> {
@@ -15,40 +22,49 @@ pub(super) fn apply(steps: &Steps, place: Place) -> Option<Steps> {
     {
         return Some(counted);
     }
-    let is_counted = |at: usize| match (&steps[at].kind, steps.get(at + 1).map(|step| &step.kind)) {
-        (StepKind::Hop(..), Some(StepKind::Reduce(Reduction::Count, Scope::Global))) => is_plain(&steps[at]),
-        _ => false,
+    let counted_hop = |at: usize| {
+        let is_counted = steps.get(at + 1).is_some_and(|step| is_count(step)) && is_plain(&steps[at]);
+        steps[at].get::<Hop>().filter(|_| is_counted)
     };
-    if !(0..steps.len()).any(is_counted) {
+    if !(0..steps.len()).any(|at| counted_hop(at).is_some()) {
         return None;
     }
     let mut counted = Vec::with_capacity(steps.len());
     let mut at = 0;
     while let Some(step) = steps.get(at) {
-        match &step.kind {
-            StepKind::Hop(direction, labels, _) if is_counted(at) => {
-                let kind = StepKind::CountEdges(*direction, labels.clone());
-                counted.push(Arc::new(Step::new(kind, steps[at + 1].labels.clone())));
+        match counted_hop(at) {
+            Some(hop) => {
+                let lengths = CountEdges { direction: hop.direction, labels: hop.labels.clone() };
+                counted.push(Arc::new(Step::new(lengths, steps[at + 1].labels.clone())));
                 at += 1;
             }
-            _ => counted.push(step.clone()),
+            None => counted.push(step.clone()),
         }
         at += 1;
     }
     Some(counted.into())
 }
 
+fn is_count(step: &Step) -> bool {
+    matches!(step.get(), Some(Reduce { reduction: Reduction::Count }))
+}
+
 /// All vertices or edges of some labels, which are counted.
 fn of_statistics(steps: &Steps) -> Option<Steps> {
     let (first, rest) = steps.split_first()?;
-    let (edges, mut labels) = match &first.kind {
-        StepKind::Vertices(None) => (false, Vec::new()),
-        StepKind::Find(Found { labels, properties }) if properties.is_empty() => (false, labels.clone()),
-        StepKind::Edges(None) => (true, Vec::new()),
-        _ => return None,
+    let (edges, mut labels) = if let Some(Vertices { ids: None }) = first.get() {
+        (false, Vec::new())
+    } else if let Some(FindVertices { conditions: VertexConditions { labels, properties } }) = first.get()
+        && properties.is_empty()
+    {
+        (false, labels.clone())
+    } else if let Some(Edges { ids: None }) = first.get() {
+        (true, Vec::new())
+    } else {
+        return None;
     };
-    let conditions = rest.iter().map_while(|step| match &step.kind {
-        StepKind::Has(By::Token(T::Label), predicate) if is_plain(step) => Some(predicate.clone().into()),
+    let conditions = rest.iter().map_while(|step| match step.get() {
+        Some(Has { by: By::Token(T::Label), predicate }) if is_plain(step) => Some(predicate.clone().into()),
         _ => None,
     });
     let conditions: Vec<Arc<Predicate>> = conditions.collect();
@@ -57,19 +73,21 @@ fn of_statistics(steps: &Steps) -> Option<Steps> {
     if !is_plain(first) {
         return None;
     }
-    let kind = |at: usize| steps.get(at).map(|step| &step.kind);
-    let (by_label, last) = match (kind(taken), kind(taken + 1)) {
-        (Some(StepKind::Reduce(Reduction::Count, Scope::Global)), _) => (false, taken),
-        (Some(StepKind::GroupCount(None, By::Token(T::Label))), _) => (true, taken),
-        (Some(StepKind::Token(T::Label)), Some(StepKind::GroupCount(None, By::Identity)))
-            if is_plain(&steps[taken]) =>
-        {
-            (true, taken + 1)
-        }
-        _ => return None,
+    let next = steps.get(taken)?;
+    let (by_label, last) = if is_count(next) {
+        (false, taken)
+    } else if let Some(GroupCount { name: None, by: By::Token(T::Label) }) = next.get() {
+        (true, taken)
+    } else if let (Some(Token { token: T::Label }), Some(GroupCount { name: None, by: By::Identity })) =
+        (next.get(), steps.get(taken + 1)?.get())
+        && is_plain(next)
+    {
+        (true, taken + 1)
+    } else {
+        return None;
     };
     let otherwise = steps[..=last].iter().cloned().collect();
-    let kind = StepKind::Counted(Counted { edges, labels, by_label, otherwise });
-    let counted = Arc::new(Step::new(kind, steps[last].labels.clone()));
+    let counted = Counted { edges, labels, by_label, otherwise };
+    let counted = Arc::new(Step::new(counted, steps[last].labels.clone()));
     Some(std::iter::once(counted).chain(steps[last + 1..].iter().cloned()).collect())
 }

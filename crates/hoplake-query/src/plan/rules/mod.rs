@@ -12,15 +12,19 @@
 mod conditions;
 mod counts;
 mod edges;
+mod reads;
 mod starts;
 mod together;
 mod walks;
 
 use std::{collections::HashMap, sync::Arc};
 
-pub use self::together::TOGETHER_NAMES_MAX;
-use super::{Paths, Settings, Step, StepKind, Steps, work::Work};
-use crate::error::QueryError;
+pub use self::{
+    reads::{Flow, Reads},
+    together::TOGETHER_NAMES_MAX,
+};
+use super::{Paths, Settings, Step, Steps, work::Work};
+use crate::{error::QueryError, operators::Operator};
 
 /// A rule.
 pub(super) struct Rule {
@@ -73,9 +77,9 @@ impl Applied<'_> {
         }
         let mut changed: Option<Vec<Arc<Step>>> = None;
         for (at, step) in steps.iter().enumerate() {
-            if let Some(kind) = self.in_step(&step.kind, Place { is_root: false, ..place }) {
+            if let Some(operator) = self.in_operator(&*step.operator, Place { is_root: false, ..place }) {
                 let steps = changed.get_or_insert_with(|| steps.to_vec());
-                steps[at] = Arc::new(Step { kind, ..Step::clone(step) });
+                steps[at] = Arc::new(Step { operator, ..Step::clone(step) });
             }
         }
         let changed: Option<Steps> = changed.map(Into::into);
@@ -84,19 +88,8 @@ impl Applied<'_> {
         (place.is_root || self.work.makes(changed.len())).then_some(changed)
     }
 
-    fn in_step(&mut self, kind: &StepKind, place: Place) -> Option<StepKind> {
-        if !kind.has_nested() {
-            return None;
-        }
-        let mut kind = kind.clone();
-        let mut any = false;
-        kind.for_each_nested(&mut |steps| {
-            if let Some(changed) = self.nested(steps, place) {
-                *steps = changed;
-                any = true;
-            }
-        });
-        any.then_some(kind)
+    fn in_operator(&mut self, operator: &dyn Operator, place: Place) -> Option<Arc<dyn Operator>> {
+        operator.with_nested(|steps| self.nested(steps, place))
     }
 
     fn nested(&mut self, steps: &Steps, place: Place) -> Option<Steps> {

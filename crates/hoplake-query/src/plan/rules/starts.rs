@@ -4,8 +4,11 @@ use std::sync::Arc;
 
 use super::{Place, is_plain};
 use crate::{
-    plan::Test,
-    plan::{By, Found, Predicate, Step, StepKind, Steps},
+    operators::{
+        conditions::{Has, Where},
+        sources::{FindVertices, VertexConditions, Vertices},
+    },
+    plan::{By, Predicate, Step, Steps, Test},
     tokens::T,
 };
 
@@ -15,10 +18,10 @@ const TAKEN_MAX: usize = 64;
 
 pub(super) fn apply(steps: &Steps, _: Place) -> Option<Steps> {
     let (first, rest) = steps.split_first()?;
-    if first.kind != StepKind::Vertices(None) {
+    if !matches!(first.get(), Some(Vertices { ids: None })) {
         return None;
     }
-    let mut found = Found::default();
+    let mut conditions = VertexConditions::default();
     let mut ids = None;
     let mut taken = 0;
     // Labels of the step that is taken in last are those of the vertices that are found: behind it nothing is taken in.
@@ -28,11 +31,12 @@ pub(super) fn apply(steps: &Steps, _: Place) -> Option<Steps> {
         && ids.is_none()
         && taken < TAKEN_MAX
     {
-        if let StepKind::Has(By::Token(T::Id), Predicate::Test(Test::Eq | Test::Within, values)) = &next.kind
+        if let Some(Has { by: By::Token(T::Id), predicate: Predicate::Test(Test::Eq | Test::Within, values) }) =
+            next.get()
             && taken == 0
         {
             ids = Some(values.clone());
-        } else if !take(&next.kind, &mut found) {
+        } else if !take(next, &mut conditions) {
             break;
         }
         labels.clone_from(&next.labels);
@@ -41,29 +45,31 @@ pub(super) fn apply(steps: &Steps, _: Place) -> Option<Steps> {
     if taken == 0 {
         return None;
     }
-    let kind = match ids {
-        Some(ids) => StepKind::Vertices(Some(ids)),
-        None => StepKind::Find(found),
-    };
-    let first = Arc::new(Step::new(kind, labels));
+    let first = Arc::new(match ids {
+        Some(ids) => Step::new(Vertices { ids: Some(ids) }, labels),
+        None => Step::new(FindVertices { conditions }, labels),
+    });
     Some(std::iter::once(first).chain(rest[taken..].iter().cloned()).collect())
 }
 
 /// Takes a condition in, if it is one on the vertex itself.
-fn take(kind: &StepKind, found: &mut Found) -> bool {
-    match kind {
-        StepKind::Has(By::Token(T::Label), predicate) => found.labels.push(predicate.clone().into()),
-        StepKind::Has(By::Property(name), predicate) => found.properties.push((name.clone(), predicate.clone().into())),
-        // has(label, key, value)
-        StepKind::Where(steps) if steps.len() == 2 && steps.iter().all(|step| is_plain(step)) => {
-            // Seen first: a copy of what was found so far, for each of thousands of conditions, would take its square.
-            let is_taken = |kind: &StepKind| matches!(kind, StepKind::Has(By::Token(T::Label) | By::Property(_), _));
-            if !steps.iter().all(|step| is_taken(&step.kind)) {
-                return false;
-            }
-            return steps.iter().all(|step| take(&step.kind, found));
+fn take(step: &Step, conditions: &mut VertexConditions) -> bool {
+    match step.get() {
+        Some(Has { by: By::Token(T::Label), predicate }) => conditions.labels.push(predicate.clone().into()),
+        Some(Has { by: By::Property(name), predicate }) => {
+            conditions.properties.push((name.clone(), predicate.clone().into()));
         }
-        _ => return false,
+        Some(_) => return false,
+        // has(label, key, value)
+        None => {
+            let Some(Where { steps }) = step.get() else { return false };
+            // Seen first: a copy of what was found so far, for each of thousands of conditions, would take its square.
+            let is_taken =
+                |step: &Step| matches!(step.get(), Some(Has { by: By::Token(T::Label) | By::Property(_), .. }));
+            return steps.len() == 2
+                && steps.iter().all(|step| is_plain(step) && is_taken(step))
+                && steps.iter().all(|step| take(step, conditions));
+        }
     }
     true
 }

@@ -5,8 +5,12 @@ use std::sync::Arc;
 
 use super::{Place, is_plain};
 use crate::{
-    plan::{By, Name, Reaches, Step, StepKind, Steps},
-    tokens::{Direction, Scope},
+    operators::{
+        moves::{Hop, Walk},
+        reductions::Dedup,
+    },
+    plan::{By, Name, Reaches, Step, Steps},
+    tokens::Direction,
 };
 
 pub(super) fn apply(steps: &Steps, place: Place) -> Option<Steps> {
@@ -19,24 +23,25 @@ pub(super) fn apply(steps: &Steps, place: Place) -> Option<Steps> {
     let mut first_of_hops = 0;
     let mut any = false;
     for (at, step) in steps.iter().enumerate() {
-        match &step.kind {
-            StepKind::Hop(direction, labels, Reaches::Vertices) if is_plain(step) => {
-                if hops.is_empty() {
-                    first_of_hops = at;
-                }
-                hops.push((*direction, labels.clone()));
-                continue;
+        if let Some(Hop { direction, labels, reaches: Reaches::Vertices }) = step.get()
+            && is_plain(step)
+        {
+            if hops.is_empty() {
+                first_of_hops = at;
             }
-            StepKind::Dedup(Scope::Global, names, by)
-                if names.is_empty() && by[..] == [By::Identity] && !hops.is_empty() =>
-            {
-                walked.push(Arc::new(Step::plain(StepKind::Walk(std::mem::take(&mut hops)))));
-                any = true;
-            }
-            _ => {
-                walked.extend(steps[first_of_hops..first_of_hops + hops.len()].iter().cloned());
-                hops.clear();
-            }
+            hops.push((*direction, labels.clone()));
+            continue;
+        }
+        if let Some(Dedup { names, by }) = step.get()
+            && names.is_empty()
+            && by[..] == [By::Identity]
+            && !hops.is_empty()
+        {
+            walked.push(Arc::new(Step::plain(Walk { hops: std::mem::take(&mut hops) })));
+            any = true;
+        } else {
+            walked.extend(steps[first_of_hops..first_of_hops + hops.len()].iter().cloned());
+            hops.clear();
         }
         walked.push(step.clone());
     }

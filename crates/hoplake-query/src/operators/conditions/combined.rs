@@ -1,0 +1,96 @@
+//! Rows for which all, or some, of several traversals give something.
+
+use std::sync::Arc;
+
+use super::keep;
+use crate::{
+    operators::{Each, Operator, Output, PerBatch, Running, nested},
+    plan::{Flow, Reads, Steps},
+    run::{Batch, Done, Elements, Reach, Run},
+};
+
+/// Rows for which all of some traversals give something.
+#[derive(Debug, Clone, PartialEq)]
+pub struct And {
+    /// The traversals.
+    pub all: Vec<Steps>,
+}
+
+/// Rows for which one of some traversals gives something.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Or {
+    /// The traversals.
+    pub any: Vec<Steps>,
+}
+
+fn reads(reads: &mut Reads, all: &[Steps]) -> Flow {
+    all.iter().for_each(|steps| _ = reads.steps(steps));
+    Flow::Through
+}
+
+fn reach(reach: &mut Reach<'_>, all: &[Steps], input: Elements) -> Elements {
+    all.iter().for_each(|steps| drop(reach.steps(steps, input.clone())));
+    input
+}
+
+impl Operator for And {
+    nested!(all);
+
+    fn reads(&self, of: &mut Reads) -> Flow {
+        reads(of, &self.all)
+    }
+
+    fn reach(&self, of: &mut Reach<'_>, input: Elements) -> Elements {
+        reach(of, &self.all, input)
+    }
+
+    fn start(self: Arc<Self>) -> Running {
+        PerBatch::running(self)
+    }
+}
+
+impl Each for And {
+    async fn each(&self, run: &mut Run, batch: Batch) -> Done<Output> {
+        if let Some(exist) = run.exists_all(&self.all, &batch).await? {
+            return Ok(keep(batch, |at| exist.iter().all(|exists| exists[at])));
+        }
+        let mut left = batch;
+        for steps in &self.all {
+            let exists = run.exists(steps, &left).await?;
+            left = left.keep(|at| exists[at]);
+        }
+        Ok(Output::Same(left))
+    }
+}
+
+impl Operator for Or {
+    nested!(any);
+
+    fn reads(&self, of: &mut Reads) -> Flow {
+        reads(of, &self.any)
+    }
+
+    fn reach(&self, of: &mut Reach<'_>, input: Elements) -> Elements {
+        reach(of, &self.any, input)
+    }
+
+    fn start(self: Arc<Self>) -> Running {
+        PerBatch::running(self)
+    }
+}
+
+impl Each for Or {
+    async fn each(&self, run: &mut Run, batch: Batch) -> Done<Output> {
+        if let Some(exist) = run.exists_all(&self.any, &batch).await? {
+            return Ok(keep(batch, |at| exist.iter().any(|exists| exists[at])));
+        }
+        let mut fulfilled = vec![false; batch.len()];
+        for steps in &self.any {
+            let open: Vec<u32> = (0..batch.len() as u32).filter(|at| !fulfilled[*at as usize]).collect();
+            let rows = batch.take(&open, &run.growth)?;
+            let exists = run.exists(steps, &rows).await?;
+            open.iter().zip(exists).for_each(|(at, exists)| fulfilled[*at as usize] = exists);
+        }
+        Ok(keep(batch, |at| fulfilled[at]))
+    }
+}

@@ -1,0 +1,74 @@
+//! Rows for which a traversal gives something, or nothing.
+
+use std::sync::Arc;
+
+use super::keep;
+use crate::{
+    operators::{Each, Operator, Output, PerBatch, Running, nested},
+    plan::{Flow, Reads, Steps},
+    run::{Batch, Done, Elements, Reach, Run},
+};
+
+/// Rows for which a traversal gives something; its ends may be bindings.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Where {
+    /// The traversal.
+    pub steps: Steps,
+}
+
+/// Rows for which a traversal gives nothing.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Not {
+    /// The traversal.
+    pub steps: Steps,
+}
+
+impl Operator for Where {
+    nested!(steps);
+
+    fn reads(&self, reads: &mut Reads) -> Flow {
+        reads.steps(&self.steps);
+        Flow::Through
+    }
+
+    fn reach(&self, reach: &mut Reach<'_>, input: Elements) -> Elements {
+        reach.steps(&self.steps, input.clone());
+        input
+    }
+
+    fn start(self: Arc<Self>) -> Running {
+        PerBatch::running(self)
+    }
+}
+
+impl Each for Where {
+    async fn each(&self, run: &mut Run, batch: Batch) -> Done<Output> {
+        let exists = run.exists(&self.steps, &batch).await?;
+        Ok(keep(batch, |at| exists[at]))
+    }
+}
+
+impl Operator for Not {
+    nested!(steps);
+
+    fn reads(&self, reads: &mut Reads) -> Flow {
+        reads.steps(&self.steps);
+        Flow::Through
+    }
+
+    fn reach(&self, reach: &mut Reach<'_>, input: Elements) -> Elements {
+        reach.steps(&self.steps, input.clone());
+        input
+    }
+
+    fn start(self: Arc<Self>) -> Running {
+        PerBatch::running(self)
+    }
+}
+
+impl Each for Not {
+    async fn each(&self, run: &mut Run, batch: Batch) -> Done<Output> {
+        let exists = run.exists(&self.steps, &batch).await?;
+        Ok(keep(batch, |at| !exists[at]))
+    }
+}

@@ -1,0 +1,180 @@
+//! Operators: what a step of a plan does, a file for each.
+//!
+//! | family | what it does |
+//! | --- | --- |
+//! | [`sources`] | begins with elements or values |
+//! | [`moves`] | goes from elements to others |
+//! | [`conditions`] | lets some rows pass |
+//! | [`maps`] | makes values of elements and maps |
+//! | [`scalars`] | makes a value of a value: text, numbers, dates, lists |
+//! | [`within`] | does to the items of one collection what a reduction does to rows |
+//! | [`traverser`] | reads or changes what a traverser carries: its path, its sack, its loops |
+//! | [`reductions`] | orders, limits and sums up rows |
+//! | [`branches`] | runs traversals within it |
+//! | [`side_effects`] | collects under names, and reads what was collected |
+//! | [`writes`] | changes the graph |
+//!
+//! To add one: a file with a type, which implements [`Operator`] and, if it makes one batch of another, `Each`. See
+//! [`constant`](maps::Constant) for a small one, [`barrier`](reductions::Barrier) for one that needs all its input, and
+//! [`range`](reductions::Range) for one that keeps something between batches.
+
+pub mod branches;
+pub mod conditions;
+pub mod maps;
+pub mod moves;
+mod nested;
+pub mod reductions;
+pub mod scalars;
+pub mod side_effects;
+pub mod sources;
+mod stage;
+pub mod traverser;
+pub mod within;
+pub mod writes;
+
+use std::{
+    any::{Any, type_name},
+    fmt::{self, Debug, Formatter},
+    sync::Arc,
+};
+
+pub use self::{nested::Nested, stage::Running};
+pub(crate) use self::{
+    nested::nested,
+    stage::{All, Barrier as AllInput, Demand, Each, Output, PerBatch, Stage},
+};
+use crate::{
+    plan::{Collects, Flow, Name, Reads, Steps},
+    run::{Elements, Reach},
+};
+
+/// What a step of a plan does, with its parameters. What a run of it keeps between batches is a `Stage`.
+pub trait Operator: Common + Debug + Send + Sync + Any {
+    /// What `explain` calls it.
+    fn name(&self) -> &'static str {
+        self.type_name()
+    }
+
+    /// What `explain` shows behind the name: the parameters, each after a space, without the traversals within.
+    ///
+    /// # Errors
+    /// As [`fmt::Display`].
+    fn parameters(&self, _f: &mut Formatter<'_>) -> fmt::Result {
+        Ok(())
+    }
+
+    /// Whether it takes all input before it gives anything.
+    fn is_barrier(&self) -> bool {
+        false
+    }
+
+    /// Whether what it gives for a row depends on other rows.
+    fn is_stateful(&self) -> bool {
+        self.is_barrier()
+    }
+
+    /// Whether it changes the graph.
+    fn is_write(&self) -> bool {
+        false
+    }
+
+    /// Whether a run of it does something besides its results: it writes, collects, or draws random numbers.
+    fn acts(&self) -> bool {
+        self.is_write() || self.collects().is_some()
+    }
+
+    /// The side effect that it adds to.
+    fn collects(&self) -> Option<(&Name, Collects)> {
+        None
+    }
+
+    /// The names of side effects and bindings that it reads.
+    fn reads_names(&self) -> &[Name] {
+        &[]
+    }
+
+    /// The traversals within it.
+    fn nested<'a>(&'a self, _found: &mut Vec<&'a Steps>) {}
+
+    /// The same, to be replaced. [`nested!`] writes both.
+    fn nested_mut<'a>(&'a mut self, _found: &mut Vec<&'a mut Steps>) {}
+
+    /// What it reads of the elements that come to it, and whether they come out of it.
+    fn reads(&self, _reads: &mut Reads) -> Flow {
+        Flow::Ends
+    }
+
+    /// The labels and types of elements that can come out of it, for those that can come in. On the way it notes the tables that it reads.
+    fn reach(&self, _reach: &mut Reach<'_>, input: Elements) -> Elements {
+        input
+    }
+
+    /// Begins a run of it.
+    fn start(self: Arc<Self>) -> Running;
+}
+
+/// What every operator has by being a type: it can be copied and compared, and has a name.
+pub trait Common {
+    /// The name of the type.
+    fn type_name(&self) -> &'static str;
+    /// A copy.
+    fn copy(&self) -> Box<dyn Operator>;
+    /// Whether another operator is the same, with the same parameters.
+    fn is_same(&self, other: &dyn Operator) -> bool;
+}
+
+impl<O: Operator + Clone + PartialEq> Common for O {
+    fn type_name(&self) -> &'static str {
+        type_name::<O>().rsplit("::").next().unwrap_or_default()
+    }
+
+    fn copy(&self) -> Box<dyn Operator> {
+        Box::new(self.clone())
+    }
+
+    fn is_same(&self, other: &dyn Operator) -> bool {
+        other.get::<O>() == Some(self)
+    }
+}
+
+impl dyn Operator {
+    /// The operator, if it is of a type.
+    pub fn get<O: Operator>(&self) -> Option<&O> {
+        (self as &dyn Any).downcast_ref()
+    }
+
+    /// Whether it is of a type.
+    pub fn is<O: Operator>(&self) -> bool {
+        self.get::<O>().is_some()
+    }
+
+    /// The traversals within it.
+    pub fn nested_steps(&self) -> Vec<&Steps> {
+        let mut found = Vec::new();
+        self.nested(&mut found);
+        found
+    }
+
+    /// With other traversals within it, where `change` gives one; `None` if it gives none.
+    pub fn with_nested(&self, mut change: impl FnMut(&Steps) -> Option<Steps>) -> Option<Arc<dyn Operator>> {
+        let changed: Vec<Option<Steps>> = self.nested_steps().into_iter().map(&mut change).collect();
+        if changed.iter().all(Option::is_none) {
+            return None;
+        }
+        let mut copy = self.copy();
+        let mut places = Vec::new();
+        copy.nested_mut(&mut places);
+        for (place, steps) in places.into_iter().zip(changed) {
+            if let Some(steps) = steps {
+                *place = steps;
+            }
+        }
+        Some(copy.into())
+    }
+}
+
+impl PartialEq for dyn Operator {
+    fn eq(&self, other: &Self) -> bool {
+        self.is_same(other)
+    }
+}

@@ -1,0 +1,193 @@
+//! Along edges.
+
+use std::{
+    collections::{HashMap, HashSet},
+    fmt::{self, Formatter},
+    ops::Range,
+    sync::Arc,
+};
+
+use foldhash::fast::RandomState;
+use futures::future::BoxFuture;
+use hoplake_engine::{
+    Condition, Edges, Frontier, Held, Snapshot,
+    traversal::{self, HopDirection},
+};
+use hoplake_format::VertexId;
+
+use crate::{
+    error::QueryError,
+    operators::{Operator, Output, Running, Stage},
+    plan::{Name, Reaches},
+    run::{Batch, Done, Element, Elements, Items, ROWS_MAX, Reach, Run, by::kind_of},
+    tokens::Direction,
+    value::Value,
+};
+
+/// Along edges, to the vertices at their other ends, or to the edges themselves.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Hop {
+    /// Which way edges are followed.
+    pub direction: Direction,
+    /// The labels of edges; none means all.
+    pub labels: Vec<Name>,
+    /// What it leads to.
+    pub reaches: Reaches,
+}
+
+impl Hop {
+    /// The direction and the labels, as `explain` shows them.
+    pub(crate) fn write(f: &mut Formatter<'_>, direction: Direction, labels: &[Name]) -> fmt::Result {
+        write!(f, " {}", direction.name().to_lowercase())?;
+        if labels.is_empty() { Ok(()) } else { write!(f, " {}", labels.join(", ")) }
+    }
+}
+
+impl Operator for Hop {
+    fn parameters(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        Self::write(f, self.direction, &self.labels)?;
+        f.write_str(if self.reaches == Reaches::Edges { " to edges" } else { " to vertices" })
+    }
+
+    fn reach(&self, reach: &mut Reach<'_>, input: Elements) -> Elements {
+        reach.hop(&input, self)
+    }
+
+    fn start(self: Arc<Self>) -> Running {
+        Running::new(Hopping { operator: self, expansion: None })
+    }
+}
+
+#[derive(Debug)]
+struct Hopping {
+    operator: Arc<Hop>,
+    expansion: Option<Box<Expansion>>,
+}
+
+impl Stage for Hopping {
+    fn input<'a>(&'a mut self, run: &'a mut Run, batch: Batch, _: &'a mut Vec<Output>) -> BoxFuture<'a, Done<()>> {
+        Box::pin(async move {
+            self.expansion = run.hop(batch, &self.operator, None).await?.map(Box::new);
+            Ok(())
+        })
+    }
+
+    fn poll<'a>(&'a mut self, run: &'a mut Run, out: &'a mut Vec<Output>) -> BoxFuture<'a, Done<()>> {
+        let more = Expansion::poll(&mut self.expansion, run, out);
+        Box::pin(std::future::ready(more))
+    }
+}
+
+/// Edges that were read for a batch, and how far they were handed out.
+#[derive(Debug)]
+pub(crate) struct Expansion {
+    batch: Batch,
+    edges: Held<Edges>,
+    /// Which of the edges leave a vertex.
+    of: HashMap<VertexId, Range<usize>, RandomState>,
+    reaches: Reaches,
+    /// The row whose edges come next, and which of them.
+    at: (usize, usize),
+}
+
+impl Expansion {
+    /// Gives the next rows of an expansion, which is dropped when all were given.
+    pub(crate) fn poll(expansion: &mut Option<Box<Self>>, run: &mut Run, out: &mut Vec<Output>) -> Done<()> {
+        if let Some(some) = expansion {
+            match some.next(run)? {
+                Some(batch) => out.push(Output::Next(batch)),
+                None => *expansion = None,
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn next(&mut self, run: &mut Run) -> Done<Option<Batch>> {
+        let Items::Vertices(vertices) = &self.batch.items else { return Ok(None) };
+        let mut parents = Vec::new();
+        let mut places = Vec::new();
+        while let Some(vertex) = vertices.get(self.at.0)
+            && parents.len() < ROWS_MAX
+        {
+            let range = self.of.get(vertex).cloned().unwrap_or_default();
+            let left = range.start + self.at.1..range.end;
+            let part = left.start..left.end.min(left.start + ROWS_MAX - parents.len());
+            parents.extend(std::iter::repeat_n(self.at.0 as u32, part.len()));
+            self.at = if part.end == range.end { (self.at.0 + 1, 0) } else { (self.at.0, self.at.1 + part.len()) };
+            places.push(part);
+        }
+        if parents.is_empty() {
+            return Ok(None);
+        }
+        let items = match self.reaches {
+            Reaches::Vertices => {
+                let targets = self.edges.targets();
+                Items::Vertices(places.into_iter().flat_map(|part| targets[part].iter().copied()).collect())
+            }
+            Reaches::Edges => Items::Edges(places.into_iter().flat_map(|part| self.edges.slice(part)).collect()),
+        };
+        run.derived(&self.batch, &parents, items).map(Some)
+    }
+}
+
+impl Run {
+    /// Reads the edges of a hop from the vertices of a batch.
+    pub(crate) async fn hop(
+        &mut self,
+        batch: Batch,
+        hop: &Hop,
+        condition: Option<Condition>,
+    ) -> Done<Option<Expansion>> {
+        let batch = as_vertices(batch, "a hop")?.merged(&self.growth)?;
+        let Items::Vertices(vertices) = &batch.items else { return Ok(None) };
+        let Some(along) = hop_along(&self.snapshot, hop.direction, &hop.labels) else { return Ok(None) };
+        let along = traversal::Hop { condition, ..along };
+        let frontier = Frontier::held(vertices, self.branch.context()).await?;
+        let edges = self.snapshot.neighbours(&frontier, &along, &mut self.branch).await?;
+        let mut of: HashMap<VertexId, Range<usize>, RandomState> = HashMap::default();
+        let mut begin = 0;
+        for list in edges.lists() {
+            let end = begin + list.targets.len();
+            of.entry(list.from).or_insert(begin..begin).end = end;
+            begin = end;
+        }
+        Ok(Some(Expansion { batch, edges, of, reaches: hop.reaches, at: (0, 0) }))
+    }
+}
+
+/// A hop along those of some labels that the graph has; `None` if it has none of them.
+pub(crate) fn hop_along(snapshot: &Snapshot, direction: Direction, labels: &[Name]) -> Option<traversal::Hop> {
+    let mut types: HashSet<&str> = HashSet::new();
+    if !labels.is_empty() {
+        types.extend(snapshot.schema().edge_types.iter().map(|edge| edge.label.as_str()));
+    }
+    // Each once.
+    let known = labels.iter().filter(|label| types.remove(&***label)).map(|label| label.to_string());
+    let known: Vec<String> = known.collect();
+    if known.is_empty() && !labels.is_empty() {
+        return None;
+    }
+    let direction = match direction {
+        Direction::Out => HopDirection::Out,
+        Direction::In => HopDirection::In,
+        Direction::Both => HopDirection::Both,
+    };
+    Some(traversal::Hop { labels: known, direction, condition: None })
+}
+
+/// A batch whose rows are all on vertices.
+pub(crate) fn as_vertices(mut batch: Batch, what: &str) -> Done<Batch> {
+    if let Items::Values(values) = &batch.items {
+        let vertex = |(at, value): (usize, &Value)| match batch.items.element(at) {
+            Some(Element::Vertex(vertex)) => Ok(vertex),
+            _ => Err(QueryError::wrong_type(format!("{what} is from a vertex, and this is {}", kind_of(value)))),
+        };
+        let vertices = values.iter().enumerate().map(vertex).collect::<Done<Vec<_>>>()?;
+        batch.items = Items::Vertices(vertices);
+    }
+    match &batch.items {
+        Items::Vertices(_) => Ok(batch),
+        Items::Edges(_) => Err(QueryError::wrong_type(format!("{what} is from a vertex, and this is an edge"))),
+        _ => Err(QueryError::wrong_type(format!("{what} is from a vertex, and there is none yet"))),
+    }
+}

@@ -1,0 +1,65 @@
+//! Trees of paths.
+
+use std::sync::Arc;
+
+use crate::{
+    operators::{All, AllInput, Operator, Output, Running, nested},
+    plan::{By, Collects, Flow, Name, Reads},
+    run::{
+        Batch, Done, Elements, Frames, Reach, Run,
+        pipe::{of_frames, slots},
+        reduce::plant,
+    },
+    value::{self, Value},
+};
+
+/// A tree of paths; under a name as a side effect.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tree {
+    /// The name of the side effect.
+    pub name: Option<Name>,
+    /// What of each item of a path, in turn.
+    pub by: Vec<By>,
+}
+
+impl Operator for Tree {
+    nested!(by);
+
+    fn is_barrier(&self) -> bool {
+        true
+    }
+
+    fn collects(&self) -> Option<(&Name, Collects)> {
+        self.name.as_ref().map(|name| (name, Collects::Tree))
+    }
+
+    fn reads(&self, _: &mut Reads) -> Flow {
+        Flow::through_if(self.name.is_some())
+    }
+
+    fn reach(&self, reach: &mut Reach<'_>, _: Elements) -> Elements {
+        let all = reach.all.clone();
+        self.by.iter().for_each(|by| drop(reach.by(by, all.clone())));
+        if self.by.is_empty() { all } else { Elements::default() }
+    }
+
+    fn start(self: Arc<Self>) -> Running {
+        AllInput::running(self)
+    }
+}
+
+impl All for Tree {
+    async fn all(&self, run: &mut Run, all: Batch, frames: &Frames) -> Done<Output> {
+        let paths = run.productive_paths(&all, &self.by).await?;
+        if let Some(name) = &self.name {
+            run.grow_tree(name, paths)?;
+            return Ok(Output::Same(all));
+        }
+        let mut trees = run.growth.copies(&value::Tree::default(), 0, slots(frames))?;
+        for (row, path) in all.rows.iter().zip(paths) {
+            run.pace.rest(1 + path.len() as u64).await?;
+            plant(&mut trees[row.frame as usize], path, &run.growth)?;
+        }
+        run.begun(of_frames(trees, frames).map(|(frame, tree)| (frame, Value::Tree(tree))).collect())
+    }
+}

@@ -1,0 +1,41 @@
+//! A traversal whose results are dropped.
+
+use std::sync::Arc;
+
+use crate::{
+    operators::{Each, Operator, Output, PerBatch, Running, nested},
+    plan::{Flow, Reads, Steps},
+    run::{Batch, Done, Elements, Reach, Run},
+};
+
+/// A traversal whose results are dropped.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SideEffect {
+    /// The traversal.
+    pub steps: Steps,
+}
+
+impl Operator for SideEffect {
+    nested!(steps);
+
+    fn reads(&self, reads: &mut Reads) -> Flow {
+        reads.steps(&self.steps);
+        Flow::Through
+    }
+
+    fn reach(&self, reach: &mut Reach<'_>, input: Elements) -> Elements {
+        reach.steps(&self.steps, input.clone());
+        input
+    }
+
+    fn start(self: Arc<Self>) -> Running {
+        PerBatch::running(self)
+    }
+}
+
+impl Each for SideEffect {
+    async fn each(&self, run: &mut Run, batch: Batch) -> Done<Output> {
+        run.child(&self.steps, &batch).await?;
+        Ok(Output::Same(batch))
+    }
+}

@@ -1,0 +1,51 @@
+//! Vertices that fulfil conditions.
+
+use std::{
+    fmt::{self, Formatter},
+    sync::Arc,
+};
+
+use hoplake_format::LabelId;
+
+use super::scan::{Scan, Scanned};
+use crate::{
+    operators::{Operator, Running},
+    plan::{Name, Predicate},
+    run::{Elements, Reach, conditions},
+};
+
+/// Vertices that fulfil conditions, for each row.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct FindVertices {
+    /// The conditions.
+    pub conditions: VertexConditions,
+}
+
+/// Conditions on the vertices that are sought. All of them have to hold.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct VertexConditions {
+    /// On the label.
+    pub labels: Vec<Arc<Predicate>>,
+    /// On properties.
+    pub properties: Vec<(Name, Arc<Predicate>)>,
+}
+
+impl Operator for FindVertices {
+    fn parameters(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let VertexConditions { labels, properties } = &self.conditions;
+        labels.iter().try_for_each(|predicate| write!(f, " label {predicate}"))?;
+        properties.iter().try_for_each(|(name, predicate)| write!(f, " {name} {predicate}"))
+    }
+
+    fn reach(&self, reach: &mut Reach<'_>, _: Elements) -> Elements {
+        let is_possible = |label: &LabelId| {
+            let label = reach.snapshot.schema().label(*label);
+            label.is_some_and(|label| conditions::is_possible(label, &self.conditions, reach.growth))
+        };
+        Elements { vertices: reach.labels().filter(is_possible).collect(), ..Elements::default() }
+    }
+
+    fn start(self: Arc<Self>) -> Running {
+        Scanned::running(move |run, batch| Ok(Scan::of_vertices(run, batch, self.conditions.clone())))
+    }
+}

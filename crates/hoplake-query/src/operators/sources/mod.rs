@@ -1,0 +1,18 @@
+//! Operators that begin with elements or values.
+
+mod counted;
+mod edges;
+mod find_edges;
+mod find_vertices;
+mod inject;
+mod scan;
+mod vertices;
+
+pub use self::{
+    counted::Counted,
+    edges::Edges,
+    find_edges::FindEdges,
+    find_vertices::{FindVertices, VertexConditions},
+    inject::Inject,
+    vertices::Vertices,
+};

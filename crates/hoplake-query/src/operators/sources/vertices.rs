@@ -1,0 +1,90 @@
+//! Vertices, all or by id.
+
+use std::{
+    collections::BTreeSet,
+    fmt::{self, Formatter},
+    sync::Arc,
+};
+
+use hoplake_engine::split_vertex;
+use hoplake_format::{Key, KeyType, LabelId, VertexId};
+
+use super::{
+    VertexConditions,
+    scan::{Scan, Scanned, crossed},
+};
+use crate::{
+    operators::{Each, Operator, Output, PerBatch, Running},
+    plan::write_values,
+    run::{Batch, Done, Elements, Items, Reach, Run},
+    value::Value,
+};
+
+/// Vertices, for each row.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Vertices {
+    /// Their ids; all without.
+    pub ids: Option<Vec<Value>>,
+}
+
+impl Operator for Vertices {
+    fn parameters(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write_values(f, self.ids.as_deref().unwrap_or_default())
+    }
+
+    fn reach(&self, reach: &mut Reach<'_>, _: Elements) -> Elements {
+        match &self.ids {
+            Some(ids) => of_ids(ids, reach),
+            None => Elements { vertices: reach.labels().collect(), ..Elements::default() },
+        }
+    }
+
+    fn start(self: Arc<Self>) -> Running {
+        match self.ids {
+            Some(_) => PerBatch::running(self),
+            None => Scanned::running(|run, batch| Ok(Scan::of_vertices(run, batch, VertexConditions::default()))),
+        }
+    }
+}
+
+impl Each for Vertices {
+    async fn each(&self, run: &mut Run, batch: Batch) -> Done<Output> {
+        let ids = self.ids.as_deref().unwrap_or_default();
+        let found: Vec<VertexId> = run.vertices_of(ids).await?.into_iter().flatten().collect();
+        let (parents, places) = crossed(batch.len(), found.len(), &run.growth)?;
+        let items = Items::Vertices(places.into_iter().map(|place| found[place]).collect());
+        run.derived(&batch, &parents, items).map(Output::Next)
+    }
+}
+
+/// The labels that vertices of some ids may have.
+fn of_ids(ids: &[Value], reach: &Reach<'_>) -> Elements {
+    let schema = reach.snapshot.schema();
+    let mut vertices = BTreeSet::new();
+    for id in ids {
+        let id = match id {
+            Value::Vertex(vertex) => &vertex.id,
+            id => id,
+        };
+        let named = match id {
+            Value::Text(text) => {
+                split_vertex(text).ok().and_then(|(label, key)| Some((schema.label_id(&label)?, key.to_owned())))
+            }
+            _ => None,
+        };
+        match (named, id) {
+            (Some((label, _)), _) => drop(vertices.insert(label)),
+            (None, Value::Text(text)) => {
+                let has = |label: &LabelId| {
+                    schema.label(*label).is_some_and(|label| Key::parse(text, label.key_type).is_some())
+                };
+                vertices.extend(reach.labels().filter(has));
+            }
+            _ => {
+                let has = |label: &LabelId| schema.label(*label).is_some_and(|label| label.key_type == KeyType::Int64);
+                vertices.extend(reach.labels().filter(has));
+            }
+        }
+    }
+    Elements { vertices, ..Elements::default() }
+}

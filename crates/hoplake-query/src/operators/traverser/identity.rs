@@ -1,0 +1,29 @@
+//! Rows as they are.
+
+use std::sync::Arc;
+
+use crate::{
+    operators::{Each, Operator, Output, PerBatch, Running},
+    plan::{Flow, Reads},
+    run::{Batch, Done, Run},
+};
+
+/// Rows as they are: it may bind them to names.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Identity;
+
+impl Operator for Identity {
+    fn reads(&self, _: &mut Reads) -> Flow {
+        Flow::Through
+    }
+
+    fn start(self: Arc<Self>) -> Running {
+        PerBatch::running(self)
+    }
+}
+
+impl Each for Identity {
+    async fn each(&self, _: &mut Run, batch: Batch) -> Done<Output> {
+        Ok(Output::Same(batch))
+    }
+}

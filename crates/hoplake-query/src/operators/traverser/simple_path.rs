@@ -1,0 +1,61 @@
+//! Whether paths meet something twice.
+
+use std::{collections::HashSet, sync::Arc};
+
+use crate::{
+    operators::{Each, Operator, Output, PerBatch, Running, nested},
+    plan::{Flow, PathPart, Reads},
+    run::{Batch, Done, Elements, Reach, Row, Run, reduce::OwnedKey},
+    value::Value,
+};
+
+/// Rows of whose path no item comes twice, or one does.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SimplePath {
+    /// Whether none comes twice.
+    pub simple: bool,
+    /// The part of the path that is looked at.
+    pub part: PathPart,
+}
+
+impl Operator for SimplePath {
+    nested!(part);
+
+    fn reads(&self, _: &mut Reads) -> Flow {
+        Flow::Through
+    }
+
+    fn reach(&self, reach: &mut Reach<'_>, input: Elements) -> Elements {
+        let all = reach.all.clone();
+        self.part.by.iter().for_each(|by| drop(reach.by(by, all.clone())));
+        input
+    }
+
+    fn start(self: Arc<Self>) -> Running {
+        PerBatch::running(self)
+    }
+}
+
+impl Each for SimplePath {
+    async fn each(&self, run: &mut Run, batch: Batch) -> Done<Output> {
+        let kept = run.simple_paths(&batch, self.simple, &self.part).await?;
+        Ok(Output::Same(batch.keep(|at| kept[at])))
+    }
+}
+
+impl Run {
+    async fn simple_paths(&mut self, batch: &Batch, simple: bool, part: &PathPart) -> Done<Vec<bool>> {
+        // As a whole and without a `by`, the tree of paths knows it.
+        if part.from.is_none() && part.to.is_none() && part.by.is_empty() {
+            let is_simple = |row: &Row| Ok(self.paths.is_simple(row.path, &self.growth)? == simple);
+            return batch.rows.iter().map(is_simple).collect();
+        }
+        let paths = self.path_steps(batch, part).await?;
+        let paths = paths.into_iter().map(|path| path.into_iter().map(|(value, _)| value).collect::<Option<Vec<_>>>());
+        let is_simple = |path: Vec<Value>| {
+            let mut seen = HashSet::with_capacity(path.len());
+            path.into_iter().all(|value| seen.insert(OwnedKey(value)))
+        };
+        Ok(paths.map(|path| path.is_some_and(|path| is_simple(path) == simple)).collect())
+    }
+}

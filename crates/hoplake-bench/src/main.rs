@@ -6,6 +6,7 @@ mod chart;
 mod client;
 mod commits;
 mod computations;
+mod conditions;
 mod feed;
 mod hostile;
 mod idle_connections;
@@ -53,6 +54,8 @@ enum Verb {
     StateStores(state_stores::Arguments),
     /// Kernels over lists in memory, over stored blocks and as vertex programs; of a compacted graph and of one with deltas.
     Computations(computations::Arguments),
+    /// Conditions after a hop, on columns and as steps.
+    Conditions(conditions::Arguments),
     /// How fast lists come from a simulated bucket.
     Streamed(streamed::Arguments),
     /// Walks and passes over a graph in mapped files that is larger than its memory, with and without advice.
@@ -83,6 +86,7 @@ fn main() -> anyhow::Result<()> {
         Verb::Upkeep(arguments) => upkeep::run(&arguments),
         Verb::StateStores(arguments) => state_stores::run(&arguments),
         Verb::Computations(arguments) => computations::run(&arguments),
+        Verb::Conditions(arguments) => conditions::run(&arguments),
         Verb::Streamed(arguments) => streamed::run(&arguments),
         Verb::Local(arguments) => local::run(&arguments),
         Verb::IdleConnections(arguments) => idle_connections::run(&arguments),

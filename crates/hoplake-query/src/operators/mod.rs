@@ -32,6 +32,24 @@ pub mod traverser;
 pub mod within;
 pub mod writes;
 
+/// What almost every operator needs.
+pub(crate) mod prelude {
+    pub(crate) use std::{
+        fmt::{self, Formatter},
+        sync::Arc,
+    };
+
+    pub(crate) use futures::future::BoxFuture;
+
+    pub(crate) use super::{All, AllInput, Each, Operator, Output, PerBatch, Running, Stage, nested};
+    pub(crate) use crate::{
+        error::QueryError,
+        plan::{By, Collects, Flow, Given, Name, Predicate, Reads, Steps},
+        run::{Batch, Done, Elements, Frames, Growth, Items, Reach, Run},
+        value::Value,
+    };
+}
+
 use std::{
     any::{Any, type_name},
     fmt::{self, Debug, Formatter},

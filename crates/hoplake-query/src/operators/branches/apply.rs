@@ -1,13 +1,7 @@
 //! What a traversal gives for each row.
 
-use std::sync::Arc;
-
 use super::restored;
-use crate::{
-    operators::{Each, Operator, Output, PerBatch, Running, nested},
-    plan::{Flow, Reads, Steps},
-    run::{Batch, Done, Elements, Reach, Run, side_effects::reads_what_it_collects},
-};
+use crate::{operators::prelude::*, run::side_effects::reads_what_it_collects};
 
 /// The first that a traversal gives.
 #[derive(Debug, Clone, PartialEq)]

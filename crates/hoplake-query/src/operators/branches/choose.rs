@@ -1,16 +1,11 @@
 //! Traversals that are chosen by what rows are.
 
-use std::sync::Arc;
-
-use futures::future::BoxFuture;
-
 use super::Branch;
 use crate::{
-    operators::{Operator, Output, Running, Stage, nested},
-    plan::{Case, Choice, Steps, is_stateful, units},
-    run::{Batch, Done, Elements, Growth, Items, Reach, Run},
+    operators::prelude::*,
+    plan::{Case, Choice, is_stateful, units},
     tokens::Pick,
-    value::{Value, equals},
+    value::equals,
 };
 
 /// The traversals of the cases that a choice fulfils.

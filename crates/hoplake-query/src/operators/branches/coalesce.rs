@@ -1,12 +1,8 @@
 //! The first of several traversals that gives something.
 
-use std::{collections::HashSet, sync::Arc};
+use std::collections::HashSet;
 
-use crate::{
-    operators::{Each, Operator, Output, PerBatch, Running, nested},
-    plan::{Flow, Reads, Steps},
-    run::{Batch, Done, Elements, Reach, Run},
-};
+use crate::operators::prelude::*;
 
 /// All that the first of some traversals gives that gives something.
 #[derive(Debug, Clone, PartialEq)]

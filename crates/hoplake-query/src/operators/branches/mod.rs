@@ -16,9 +16,8 @@ pub use self::{
     union::Union,
 };
 use crate::{
-    operators::Output,
-    plan::Steps,
-    run::{Batch, Done, Pipe, Run, copies, side_effects::acts},
+    operators::prelude::*,
+    run::{Pipe, copies, side_effects::acts},
 };
 
 /// One of several traversals from the same rows. It is not run anew for each row: what it counts, it counts over all that come.

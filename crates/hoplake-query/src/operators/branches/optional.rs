@@ -1,13 +1,9 @@
 //! What a traversal gives, or the row itself.
 
-use std::{collections::HashSet, sync::Arc};
+use std::collections::HashSet;
 
 use super::restored;
-use crate::{
-    operators::{Each, Operator, Output, PerBatch, Running, nested},
-    plan::{Flow, Reads, Steps},
-    run::{Batch, Done, Elements, Reach, Run},
-};
+use crate::operators::prelude::*;
 
 /// What a traversal gives, or the row itself if it gives nothing.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,15 +1,11 @@
 //! Loops.
 
-use std::{collections::VecDeque, sync::Arc};
-
-use futures::future::BoxFuture;
+use std::collections::VecDeque;
 
 use crate::{
-    error::QueryError,
-    operators::{Nested, Operator, Output, Running, Stage},
-    plan::{Name, Steps, Until, is_stateful},
-    run::{Batch, Done, Elements, Items, Pipe, ROWS_MAX, Reach, Run},
-    value::Value,
+    operators::{Nested, prelude::*},
+    plan::{Until, is_stateful},
+    run::{Pipe, ROWS_MAX},
 };
 
 /// A loop.

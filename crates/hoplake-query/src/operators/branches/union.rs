@@ -1,15 +1,7 @@
 //! Several traversals from the same rows.
 
-use std::sync::Arc;
-
-use futures::future::BoxFuture;
-
 use super::Branch;
-use crate::{
-    operators::{Operator, Output, Running, Stage, nested},
-    plan::{Flow, Reads, Steps, is_stateful},
-    run::{Batch, Done, Elements, Reach, Run},
-};
+use crate::{operators::prelude::*, plan::is_stateful};
 
 /// All of some traversals.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,13 +1,7 @@
 //! Rows at random.
 
-use std::sync::Arc;
-
 use super::keep;
-use crate::{
-    operators::{Each, Operator, Output, PerBatch, Running},
-    plan::{Flow, Reads},
-    run::{Batch, Done, Run, reduce::copies},
-};
+use crate::{operators::prelude::*, run::reduce::copies};
 
 /// Equal traversers that are drawn for between two looks at the deadline.
 const DRAWN_AT_ONCE: usize = 1 << 13;

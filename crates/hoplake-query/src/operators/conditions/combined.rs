@@ -1,13 +1,7 @@
 //! Rows for which all, or some, of several traversals give something.
 
-use std::sync::Arc;
-
 use super::keep;
-use crate::{
-    operators::{Each, Operator, Output, PerBatch, Running, nested},
-    plan::{Flow, Reads, Steps},
-    run::{Batch, Done, Elements, Reach, Run},
-};
+use crate::operators::prelude::*;
 
 /// Rows for which all of some traversals give something.
 #[derive(Debug, Clone, PartialEq)]

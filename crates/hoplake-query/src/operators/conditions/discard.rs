@@ -1,11 +1,6 @@
 //! No rows.
 
-use std::sync::Arc;
-
-use crate::{
-    operators::{Each, Operator, Output, PerBatch, Running},
-    run::{Batch, Done, Run},
-};
+use crate::operators::prelude::*;
 
 /// No row passes.
 #[derive(Debug, Clone, PartialEq)]

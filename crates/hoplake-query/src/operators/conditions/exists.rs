@@ -1,13 +1,7 @@
 //! Rows for which a traversal gives something, or nothing.
 
-use std::sync::Arc;
-
 use super::keep;
-use crate::{
-    operators::{Each, Operator, Output, PerBatch, Running, nested},
-    plan::{Flow, Reads, Steps},
-    run::{Batch, Done, Elements, Reach, Run},
-};
+use crate::operators::prelude::*;
 
 /// Rows for which a traversal gives something; its ends may be bindings.
 #[derive(Debug, Clone, PartialEq)]

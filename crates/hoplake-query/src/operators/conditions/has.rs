@@ -1,21 +1,17 @@
 //! Elements whose property, id or label fulfils a predicate.
 
-use std::{
-    collections::HashSet,
-    fmt::{self, Formatter},
-    sync::Arc,
-};
+use std::collections::HashSet;
 
 use super::keep;
 use crate::{
-    operators::{Each, Operator, Output, PerBatch, Running, nested},
-    plan::{By, Flow, Name, Predicate, Reads, Test},
+    operators::prelude::*,
+    plan::Test,
     run::{
-        Batch, Done, Element, Elements, Growth, Items, Reach, Run,
+        Element,
         elements::{Wanted, elements, has_properties},
     },
     tokens::T,
-    value::{Unread, Value},
+    value::Unread,
 };
 
 /// Rows whose property, id or label fulfils a predicate.

@@ -1,16 +1,9 @@
 //! Properties whose name or value fulfils a predicate.
 
-use std::{
-    fmt::{self, Formatter},
-    sync::Arc,
-};
-
 use crate::{
-    operators::{Each, Operator, Output, PerBatch, Running},
-    plan::Predicate,
-    run::{Batch, Done, Growth, Run},
+    operators::prelude::*,
     tokens::T,
-    value::{Unread, UnreadProperty, Value},
+    value::{Unread, UnreadProperty},
 };
 
 /// Properties whose name fulfils a predicate.

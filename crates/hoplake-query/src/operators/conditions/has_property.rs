@@ -1,18 +1,9 @@
 //! Elements that have a property, or lack it.
 
-use std::{
-    fmt::{self, Formatter},
-    sync::Arc,
-};
-
 use super::keep;
 use crate::{
-    operators::{Each, Operator, Output, PerBatch, Running},
-    plan::{Flow, Name, Reads},
-    run::{
-        Batch, Done, Elements, Reach, Run,
-        elements::{Wanted, elements, has_properties},
-    },
+    operators::prelude::*,
+    run::elements::{Wanted, elements, has_properties},
 };
 
 /// Elements that have a property.

@@ -1,20 +1,12 @@
 //! Elements for one of whose values of a property a traversal gives something.
 
-use std::{
-    fmt::{self, Formatter},
-    sync::Arc,
-};
-
 use super::keep;
 use crate::{
-    operators::{Each, Operator, Output, PerBatch, Running, nested},
-    plan::{Flow, Name, Reads, Steps},
+    operators::prelude::*,
     run::{
-        Batch, Done, Elements, Items, Reach, Run,
         batch::value_bytes,
         elements::{Wanted, elements},
     },
-    value::Value,
 };
 
 /// Elements for one of whose values of a property a traversal gives something.

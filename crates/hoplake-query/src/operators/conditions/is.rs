@@ -1,17 +1,8 @@
 //! Values that fulfil a predicate.
 
-use std::{
-    borrow::Cow,
-    fmt::{self, Formatter},
-    sync::Arc,
-};
+use std::borrow::Cow;
 
-use crate::{
-    operators::{Each, Operator, Output, PerBatch, Running},
-    plan::Predicate,
-    run::{Batch, Done, Run},
-    value::Value,
-};
+use crate::operators::prelude::*;
 
 /// Rows whose item fulfils a predicate.
 #[derive(Debug, Clone, PartialEq)]

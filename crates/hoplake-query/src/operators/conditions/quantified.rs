@@ -1,14 +1,7 @@
 //! Collections whose items fulfil a predicate.
 
-use std::sync::Arc;
-
 use super::keep;
-use crate::{
-    operators::{Each, Operator, Output, PerBatch, Running},
-    plan::{Predicate, Quantifier},
-    run::{Batch, Done, Run},
-    value::Value,
-};
+use crate::{operators::prelude::*, plan::Quantifier};
 
 /// Collections of whose items all, some or none fulfil a predicate.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,14 +1,10 @@
 //! Comparisons with what was met under names.
 
-use std::sync::Arc;
-
 use super::keep;
 use crate::{
-    error::QueryError,
-    operators::{Each, Operator, Output, PerBatch, Running, nested},
-    plan::{By, Flow, Name, Predicate, Reads, Test},
-    run::{Batch, Done, Elements, Growth, Reach, Run, by::kind_of, reduce::items_of},
-    value::Value,
+    operators::prelude::*,
+    plan::Test,
+    run::{by::kind_of, reduce::items_of},
 };
 
 /// Rows whose item, or what they met under a name, fulfils a predicate whose values are names.

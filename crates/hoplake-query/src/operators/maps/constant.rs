@@ -1,15 +1,6 @@
 //! The same value for all.
 
-use std::{
-    fmt::{self, Formatter},
-    sync::Arc,
-};
-
-use crate::{
-    operators::{Each, Operator, Output, PerBatch, Running},
-    run::{Batch, Done, Elements, Items, Reach, Run, batch::value_bytes},
-    value::Value,
-};
+use crate::{operators::prelude::*, run::batch::value_bytes};
 
 /// The same value for all.
 #[derive(Debug, Clone, PartialEq)]

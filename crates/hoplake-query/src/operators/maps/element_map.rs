@@ -1,20 +1,13 @@
 //! All that elements have, as maps.
 
-use std::{
-    fmt::{self, Formatter},
-    sync::Arc,
-};
-
 use super::wanted;
 use crate::{
-    operators::{Each, Operator, Output, PerBatch, Running},
-    plan::{Flow, Name, Reads},
+    operators::prelude::*,
     run::{
-        Batch, Done, Element, Elements, Items, Reach, Run,
+        Element,
         elements::{Places, Properties, elements, has_properties},
     },
     tokens::{Direction, T, Token},
-    value::Value,
 };
 
 /// A map of all that an element has.

@@ -1,17 +1,7 @@
 //! Maps of names to what is computed.
 
-use std::{
-    fmt::{self, Formatter},
-    sync::Arc,
-};
-
 use super::{names_bytes, nth};
-use crate::{
-    operators::{Each, Operator, Output, PerBatch, Running, nested},
-    plan::{By, Flow, Name, Reads},
-    run::{Batch, Done, Elements, Items, Reach, Run},
-    value::Value,
-};
+use crate::operators::prelude::*;
 
 /// A map of names to what is computed.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,19 +1,12 @@
 //! Properties, and their values.
 
-use std::{
-    fmt::{self, Formatter},
-    sync::Arc,
-};
-
 use super::{property, wanted};
 use crate::{
-    operators::{Each, Operator, Output, PerBatch, Running},
-    plan::{Flow, Name, Reads},
+    operators::prelude::*,
     run::{
-        Batch, Done, Element, Elements, Items, Reach, Run,
+        Element,
         elements::{elements, has_properties},
     },
-    value::Value,
 };
 
 /// The values of properties.

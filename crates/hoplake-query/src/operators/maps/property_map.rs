@@ -1,19 +1,12 @@
 //! Maps of properties to themselves.
 
-use std::{
-    fmt::{self, Formatter},
-    sync::Arc,
-};
-
 use super::{property, wanted};
 use crate::{
-    operators::{Each, Operator, Output, PerBatch, Running},
-    plan::{Flow, Name, Reads},
+    operators::prelude::*,
     run::{
-        Batch, Done, Element, Elements, Items, Reach, Run,
+        Element,
         elements::{elements, has_properties},
     },
-    value::Value,
 };
 
 /// A map of properties to themselves.

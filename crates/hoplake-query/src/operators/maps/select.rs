@@ -1,18 +1,7 @@
 //! What was met under names.
 
-use std::{
-    fmt::{self, Formatter},
-    sync::Arc,
-};
-
 use super::{names_bytes, nth};
-use crate::{
-    operators::{Each, Operator, Output, PerBatch, Running, nested},
-    plan::{By, Name},
-    run::{Batch, Done, Elements, Reach, Run},
-    tokens::Pop,
-    value::Value,
-};
+use crate::{operators::prelude::*, tokens::Pop};
 
 /// What was met under names.
 #[derive(Debug, Clone, PartialEq)]

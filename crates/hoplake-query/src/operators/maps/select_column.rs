@@ -1,12 +1,6 @@
 //! The keys or values of maps.
 
-use std::sync::Arc;
-
-use crate::{
-    operators::{Each, Operator, Output, PerBatch, Running},
-    run::{Batch, Done, Run, by::column_of},
-    tokens::Column,
-};
+use crate::{operators::prelude::*, run::by::column_of, tokens::Column};
 
 /// The keys or values of a map, an entry or a path.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,14 +1,8 @@
 //! What was met under names that a traversal gives.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
-use crate::{
-    operators::{Each, Operator, Output, PerBatch, Running, nested},
-    plan::{By, Name, Steps},
-    run::{Batch, Done, Run},
-    tokens::Pop,
-    value::{Key, Value},
-};
+use crate::{operators::prelude::*, tokens::Pop, value::Key};
 
 /// What was met under the name that a traversal gives, or the entry of a map with this key.
 #[derive(Debug, Clone, PartialEq)]

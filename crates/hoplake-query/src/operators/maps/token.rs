@@ -1,16 +1,6 @@
 //! The id, label, key or value.
 
-use std::{
-    fmt::{self, Formatter},
-    sync::Arc,
-};
-
-use crate::{
-    operators::{Each, Operator, Output, PerBatch, Running},
-    plan::{Flow, Reads},
-    run::{Batch, Done, Elements, Reach, Run},
-    tokens::T,
-};
+use crate::{operators::prelude::*, tokens::T};
 
 /// The id, label, key or value.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,11 +1,8 @@
 //! The items of collections.
 
-use std::sync::Arc;
-
 use crate::{
-    operators::{Each, Operator, Output, PerBatch, Running},
-    run::{Batch, Done, Items, Row, Run, batch::value_bytes},
-    value::Value,
+    operators::prelude::*,
+    run::{Row, batch::value_bytes},
 };
 
 /// The items of a collection, one after another.

@@ -1,20 +1,14 @@
 //! Maps of properties to their values.
 
-use std::{
-    fmt::{self, Formatter},
-    sync::Arc,
-};
-
 use super::{entries_bytes, wanted};
 use crate::{
-    operators::{Each, Operator, Output, PerBatch, Running, nested},
-    plan::{By, Flow, Name, Reads, TokensWanted},
+    operators::prelude::*,
+    plan::TokensWanted,
     run::{
-        Batch, Done, Element, Elements, Items, Reach, Run,
+        Element,
         elements::{elements, has_properties},
     },
     tokens::{T, Token},
-    value::Value,
 };
 
 /// A map of properties to their values.

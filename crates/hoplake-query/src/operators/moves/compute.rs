@@ -5,11 +5,6 @@
 //! ```
 //! Nothing is written: the property is seen by the query alone, in place of one of the same name.
 
-use std::{
-    fmt::{self, Formatter},
-    sync::Arc,
-};
-
 use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
 use hoplake_analytics::{
     Lists, RunError, RunSettings, Selection, Topology, VertexProgram, Workers, run,
@@ -21,13 +16,8 @@ use hoplake_storage::{MemoryHold, QueryContext};
 
 use super::hop::{Hop, as_vertices, hop_along};
 use crate::{
-    error::QueryError,
-    operators::{All, AllInput, Operator, Output, Running},
-    plan::Name,
-    run::{
-        Batch, Done, Frames, Items, Run,
-        programs::{Components, PageRank, PeerPressure},
-    },
+    operators::prelude::*,
+    run::programs::{Components, PageRank, PeerPressure},
     tokens::Direction,
 };
 

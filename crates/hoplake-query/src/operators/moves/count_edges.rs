@@ -1,23 +1,16 @@
 //! How many edges vertices have.
 
-use std::{
-    collections::HashMap,
-    fmt::{self, Formatter},
-    sync::Arc,
-};
+use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
-use futures::future::BoxFuture;
 use hoplake_engine::Frontier;
 use hoplake_format::VertexId;
 
 use super::hop::{Hop, as_vertices, hop_along};
 use crate::{
-    operators::{Operator, Output, Running, Stage, reductions::Reducing},
-    plan::{Name, Reduction},
-    run::{Batch, Done, Elements, Frames, Items, Reach, Run},
+    operators::{prelude::*, reductions::Reducing},
+    plan::Reduction,
     tokens::Direction,
-    value::Value,
 };
 
 /// The number of all edges of the vertices that come.

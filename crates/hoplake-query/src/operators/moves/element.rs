@@ -1,13 +1,6 @@
 //! To the element of a property.
 
-use std::sync::Arc;
-
-use crate::{
-    error::QueryError,
-    operators::{Each, Operator, Output, PerBatch, Running},
-    run::{Batch, Done, Run},
-    value::{Unread, Value},
-};
+use crate::{operators::prelude::*, value::Unread};
 
 /// From a property to the element that has it.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,12 +1,9 @@
 //! To the ends of an edge.
 
-use std::sync::Arc;
-
 use crate::{
-    operators::{Each, Operator, Output, PerBatch, Running},
-    run::{Batch, Done, Element, Elements, Items, Reach, Run, batch::element_of, by::not_an_edge},
+    operators::prelude::*,
+    run::{Element, batch::element_of, by::not_an_edge},
     tokens::Direction,
-    value::Value,
 };
 
 /// To an end of an edge, or to both.

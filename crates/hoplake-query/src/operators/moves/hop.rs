@@ -2,13 +2,10 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    fmt::{self, Formatter},
     ops::Range,
-    sync::Arc,
 };
 
 use foldhash::fast::RandomState;
-use futures::future::BoxFuture;
 use hoplake_engine::{
     Condition, Edges, Frontier, Held, Snapshot,
     traversal::{self, HopDirection},
@@ -16,12 +13,10 @@ use hoplake_engine::{
 use hoplake_format::VertexId;
 
 use crate::{
-    error::QueryError,
-    operators::{Operator, Output, Running, Stage},
-    plan::{Name, Reaches},
-    run::{Batch, Done, Element, Elements, Items, ROWS_MAX, Reach, Run, by::kind_of},
+    operators::prelude::*,
+    plan::Reaches,
+    run::{Element, ROWS_MAX, by::kind_of},
     tokens::Direction,
-    value::Value,
 };
 
 /// Along edges, to the vertices at their other ends, or to the edges themselves.

@@ -1,20 +1,14 @@
 //! Along edges, to elements that fulfil conditions which the engine tests on columns.
 
-use std::{
-    fmt::{self, Formatter},
-    sync::Arc,
-};
-
-use futures::future::BoxFuture;
 use hoplake_engine::{Condition, PropertyOf};
 use hoplake_format::{LabelId, Property};
 
 use super::hop::{Expansion, Hop, hop_along};
 use crate::{
-    operators::{Operator, Output, Running, Stage},
-    plan::{Name, Predicate, Reaches, Steps},
+    operators::prelude::*,
+    plan::Reaches,
     run::{
-        Batch, Done, Elements, Pipe, Reach, Run,
+        Pipe,
         conditions::{self, Of},
     },
 };

@@ -9,8 +9,6 @@
 use std::{
     cmp::Ordering,
     collections::{BinaryHeap, HashMap, HashSet},
-    fmt::{self, Formatter},
-    sync::Arc,
 };
 
 use foldhash::fast::RandomState;
@@ -20,13 +18,9 @@ use hoplake_storage::MemoryHold;
 
 use super::hop::as_vertices;
 use crate::{
-    error::QueryError,
-    operators::{All, AllInput, Operator, Output, Running, nested},
-    plan::{By, Steps},
-    run::{
-        Batch, Done, Element, Elements, Frames, Items, Reach, Row, Run, batch::value_bytes, by::kind_of, paths::NO_PATH,
-    },
-    value::{Path, Value, to_f64},
+    operators::prelude::*,
+    run::{Element, Row, batch::value_bytes, by::kind_of, paths::NO_PATH},
+    value::{Path, to_f64},
 };
 
 /// The shortest paths from the vertices that come.

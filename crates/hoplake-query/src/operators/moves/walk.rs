@@ -1,19 +1,13 @@
 //! Along edges, hop after hop, to each vertex once.
 
-use std::{
-    fmt::{self, Formatter},
-    sync::Arc,
-};
-
-use futures::future::BoxFuture;
 use hoplake_engine::traversal::{self, Traversal, VisitPolicy};
 use hoplake_format::VertexId;
 
 use super::hop::{Hop, as_vertices, hop_along};
 use crate::{
-    operators::{Operator, Output, Running, Stage},
-    plan::{Name, Reaches},
-    run::{Batch, Done, Elements, Items, ROWS_MAX, Reach, Row, Run, paths::NO_PATH},
+    operators::prelude::*,
+    plan::Reaches,
+    run::{ROWS_MAX, Row, paths::NO_PATH},
     tokens::Direction,
 };
 

@@ -1,16 +1,11 @@
 //! All rows before the first goes on.
 
-use std::{collections::HashMap, sync::Arc};
+use std::collections::HashMap;
 
 use crate::{
-    operators::{All, AllInput, Operator, Output, Running},
-    plan::{Flow, Reads},
-    run::{
-        Batch, Done, Frames, Growth, Run,
-        reduce::{OwnedKey, operate},
-    },
+    operators::prelude::*,
+    run::reduce::{OwnedKey, operate},
     tokens::BinaryOperator,
-    value::Value,
 };
 
 /// All rows before the first goes on; equal ones become one.

@@ -1,21 +1,17 @@
 //! Each row once.
 
-use std::{collections::HashSet, sync::Arc};
+use std::collections::HashSet;
 
 use foldhash::fast::RandomState;
-use futures::future::BoxFuture;
 use hoplake_format::VertexId;
 use hoplake_storage::MemoryHold;
 
 use crate::{
-    operators::{Operator, Output, Running, Stage, nested},
-    plan::{By, Flow, Name, Reads},
+    operators::prelude::*,
     run::{
-        Batch, Done, Elements, Growth, Items, Reach, Run,
         batch::{ELEMENT_BYTES, value_bytes},
         reduce::OwnedKey,
     },
-    value::Value,
 };
 
 /// Each row once, by what was met under names or what is computed.

@@ -1,17 +1,13 @@
 //! All rows as one list, or joined.
 
-use std::sync::Arc;
-
 use crate::{
-    operators::{All, AllInput, Operator, Output, Running},
+    operators::prelude::*,
     run::{
-        Batch, Done, Frames, Run,
         batch::value_bytes,
         pipe::{of_frames, slots},
         reduce::{copies, operate},
     },
     tokens::BinaryOperator,
-    value::Value,
 };
 
 /// All rows in a list, or joined.

@@ -1,17 +1,8 @@
 //! How many rows of each key.
 
-use std::{
-    fmt::{self, Formatter},
-    sync::Arc,
-};
-
 use crate::{
-    operators::{All, AllInput, Operator, Output, Running, nested},
-    plan::{By, Collects, Flow, Name, Reads},
-    run::{
-        Batch, Done, Elements, Frames, Reach, Run,
-        pipe::{of_frames, slots},
-    },
+    operators::prelude::*,
+    run::pipe::{of_frames, slots},
 };
 
 /// How many rows of each key; under a name as a side effect.

@@ -1,14 +1,9 @@
 //! Sorted rows.
 
-use std::{
-    fmt::{self, Formatter},
-    sync::Arc,
-};
-
 use crate::{
-    operators::{All, AllInput, Operator, Output, Running, nested},
-    plan::{Flow, Reads, Sorting, write_sortings},
-    run::{Batch, Done, Elements, Frames, Reach, Run, sort::sort},
+    operators::prelude::*,
+    plan::{Sorting, write_sortings},
+    run::sort::sort,
     tokens,
 };
 

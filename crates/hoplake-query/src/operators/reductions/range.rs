@@ -1,18 +1,8 @@
 //! Rows by their number.
 
-use std::{
-    collections::HashMap,
-    fmt::{self, Formatter},
-    sync::Arc,
-};
+use std::collections::HashMap;
 
-use futures::future::BoxFuture;
-
-use crate::{
-    operators::{Demand, Operator, Output, Running, Stage},
-    plan::{Flow, Reads},
-    run::{Batch, Done, Frames, Run},
-};
+use crate::operators::{Demand, prelude::*};
 
 /// Rows from a number on, up to before another.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,23 +1,15 @@
 //! One value of all rows.
 
-use std::{
-    fmt::{self, Formatter},
-    sync::Arc,
-};
-
-use futures::future::BoxFuture;
 use hoplake_storage::MemoryHold;
 
 use crate::{
-    operators::{Operator, Output, Running, Stage},
+    operators::prelude::*,
     plan::Reduction,
     run::{
-        Batch, Done, Elements, Frames, Reach, Run,
         batch::value_bytes,
         pipe::{of_frames, slots},
         reduce::Reduced,
     },
-    value::Value,
 };
 
 /// One value of all rows.

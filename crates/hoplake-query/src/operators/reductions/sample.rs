@@ -1,19 +1,15 @@
 //! Some rows at random.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use crate::{
     deep::block_in_place_if,
-    error::QueryError,
-    operators::{All, AllInput, Operator, Output, Running, nested},
-    plan::{By, Flow, Reads},
+    operators::prelude::*,
     run::{
-        Batch, Done, Elements, Frames, Reach, Run,
         reduce::copies,
         sampling::{self, Candidate},
         sort::LONG,
     },
-    value::Value,
 };
 
 /// Some rows at random.

@@ -1,12 +1,6 @@
 //! The last rows.
 
-use std::sync::Arc;
-
-use crate::{
-    operators::{All, AllInput, Operator, Output, Running},
-    plan::{Flow, Reads},
-    run::{Batch, Done, Frames, Run},
-};
+use crate::operators::prelude::*;
 
 /// The last rows.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,16 +1,12 @@
 //! Trees of paths.
 
-use std::sync::Arc;
-
 use crate::{
-    operators::{All, AllInput, Operator, Output, Running, nested},
-    plan::{By, Collects, Flow, Name, Reads},
+    operators::prelude::*,
     run::{
-        Batch, Done, Elements, Frames, Reach, Run,
         pipe::{of_frames, slots},
         reduce::plant,
     },
-    value::{self, Value},
+    value,
 };
 
 /// A tree of paths; under a name as a side effect.

@@ -1,14 +1,6 @@
 //! Texts, one after another.
 
-use std::sync::Arc;
-
-use crate::{
-    error::QueryError,
-    operators::{Each, Operator, Output, PerBatch, Running, nested},
-    plan::{Flow, Given, Reads},
-    run::{Batch, Done, Elements, Items, Reach, Run, growth::TextBuilder},
-    value::Value,
-};
+use crate::{operators::prelude::*, run::growth::TextBuilder};
 
 /// Texts, one after another.
 #[derive(Debug, Clone, PartialEq)]

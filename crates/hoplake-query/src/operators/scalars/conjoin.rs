@@ -1,13 +1,7 @@
 //! The items of lists as one text.
 
-use std::sync::Arc;
-
 use super::collection;
-use crate::{
-    operators::{Each, Operator, Output, PerBatch, Running},
-    run::{Batch, Done, Items, Run},
-    value::Value,
-};
+use crate::operators::prelude::*;
 
 /// The items of a list as one text.
 #[derive(Debug, Clone, PartialEq)]

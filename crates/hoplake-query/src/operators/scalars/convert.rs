@@ -1,9 +1,6 @@
 //! Values as another type.
 
-use std::{
-    fmt::{self, Write},
-    sync::Arc,
-};
+use std::fmt::Write;
 
 use bigdecimal::{BigDecimal, FromPrimitive, ToPrimitive};
 use jiff::SignedDuration;
@@ -11,13 +8,12 @@ use num_bigint::BigInt;
 
 use super::scoped;
 use crate::{
-    error::QueryError,
     literal::Number,
     moment::Moment,
-    operators::{Each, Operator, Output, PerBatch, Running},
-    run::{Batch, Done, Elements, Growth, Reach, Run, by::kind_of, numbers_of_texts},
+    operators::prelude::*,
+    run::{by::kind_of, numbers_of_texts},
     tokens::{GType, Scope},
-    value::{Value, to_big_decimal, to_f64, to_i64},
+    value::{to_big_decimal, to_f64, to_i64},
 };
 
 /// A value as another type.

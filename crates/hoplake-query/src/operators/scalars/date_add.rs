@@ -1,16 +1,8 @@
 //! Later or earlier.
 
-use std::sync::Arc;
-
 use jiff::SignedDuration;
 
-use crate::{
-    error::QueryError,
-    operators::{Each, Operator, Output, PerBatch, Running},
-    run::{Batch, Done, Run, by::kind_of},
-    tokens::Dt,
-    value::Value,
-};
+use crate::{operators::prelude::*, run::by::kind_of, tokens::Dt};
 
 /// A point in time that is later or earlier.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,14 +1,6 @@
 //! How long between two points in time.
 
-use std::sync::Arc;
-
-use crate::{
-    error::QueryError,
-    operators::{Each, Operator, Output, PerBatch, Running, nested},
-    plan::Given,
-    run::{Batch, Done, Run, by::kind_of},
-    value::Value,
-};
+use crate::{operators::prelude::*, run::by::kind_of};
 
 /// Milliseconds from another point in time.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,17 +1,12 @@
 //! Texts with values in them.
 
-use std::sync::Arc;
-
 use crate::{
-    operators::{Each, Operator, Output, PerBatch, Running, nested},
-    plan::{By, Name},
+    operators::prelude::*,
     run::{
-        Batch, Done, Elements, Reach, Run,
         elements::{Wanted, elements},
         growth::TextBuilder,
     },
     tokens::Pop,
-    value::Value,
 };
 
 /// A text with values in it.

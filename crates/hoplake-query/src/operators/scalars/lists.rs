@@ -1,21 +1,17 @@
 //! Two lists.
 
-use std::{collections::HashSet, sync::Arc};
+use std::collections::HashSet;
 
 use super::collection;
 use crate::{
-    error::QueryError,
-    operators::{Each, Operator, Output, PerBatch, Running, nested},
-    plan::Given,
+    operators::prelude::*,
     run::{
-        Batch, Done, Growth, Run,
         batch::value_bytes,
         by::kind_of,
         growth::ALLOCATION_BYTES,
         reduce::{OwnedKey, distinct, items_of, operate},
     },
     tokens::BinaryOperator,
-    value::Value,
 };
 
 /// The item and another list.

@@ -1,14 +1,6 @@
 //! Formulas.
 
-use std::sync::Arc;
-
-use crate::{
-    error::QueryError,
-    operators::{Each, Operator, Output, PerBatch, Running, nested},
-    plan::{By, Flow, Formula, Reads},
-    run::{Batch, Done, Elements, Reach, Run, by::kind_of},
-    value::{Value, to_f64},
-};
+use crate::{operators::prelude::*, plan::Formula, run::by::kind_of, value::to_f64};
 
 /// The value of a formula.
 #[derive(Debug, Clone, PartialEq)]

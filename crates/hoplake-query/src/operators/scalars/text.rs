@@ -1,14 +1,10 @@
 //! Changes of text.
 
-use std::sync::Arc;
-
 use super::scoped;
 use crate::{
-    error::QueryError,
-    operators::{Each, Operator, Output, PerBatch, Running},
-    run::{Batch, Done, Elements, Growth, Reach, Run, by::kind_of, growth::ALLOCATION_BYTES},
+    operators::prelude::*,
+    run::{by::kind_of, growth::ALLOCATION_BYTES},
     tokens::Scope,
-    value::Value,
 };
 
 /// A text, or each text of a list, changed.

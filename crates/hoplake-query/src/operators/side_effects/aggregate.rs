@@ -1,15 +1,6 @@
 //! Values under a name.
 
-use std::{
-    fmt::{self, Formatter},
-    sync::Arc,
-};
-
-use crate::{
-    operators::{All, AllInput, Each, Operator, Output, PerBatch, Running, nested},
-    plan::{By, Collects, Flow, Name, Reads},
-    run::{Batch, Done, Elements, Frames, Reach, Run},
-};
+use crate::operators::prelude::*;
 
 /// Collects what is computed under a name, before the first goes on.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,17 +1,6 @@
 //! What was collected.
 
-use std::{
-    fmt::{self, Formatter},
-    sync::Arc,
-};
-
-use crate::{
-    error::QueryError,
-    operators::{All, AllInput, Operator, Output, Running},
-    plan::Name,
-    run::{Batch, Done, Frames, Run, batch::value_bytes},
-    value::Value,
-};
+use crate::{operators::prelude::*, run::batch::value_bytes};
 
 /// The side effects of names.
 #[derive(Debug, Clone, PartialEq)]

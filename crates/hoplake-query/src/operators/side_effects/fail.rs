@@ -1,12 +1,6 @@
 //! An error.
 
-use std::sync::Arc;
-
-use crate::{
-    error::QueryError,
-    operators::{Each, Operator, Output, PerBatch, Running},
-    run::{Batch, Done, Run},
-};
+use crate::operators::prelude::*;
 
 /// An error, if a row comes.
 #[derive(Debug, Clone, PartialEq)]

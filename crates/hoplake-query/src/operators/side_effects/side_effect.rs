@@ -1,12 +1,6 @@
 //! A traversal whose results are dropped.
 
-use std::sync::Arc;
-
-use crate::{
-    operators::{Each, Operator, Output, PerBatch, Running, nested},
-    plan::{Flow, Reads, Steps},
-    run::{Batch, Done, Elements, Reach, Run},
-};
+use crate::operators::prelude::*;
 
 /// A traversal whose results are dropped.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,12 +1,6 @@
 //! Edges with their vertices, under a name.
 
-use std::sync::Arc;
-
-use crate::{
-    operators::{Each, Operator, Output, PerBatch, Running},
-    plan::{Collects, Name},
-    run::{Batch, Done, Run},
-};
+use crate::operators::prelude::*;
 
 /// Collects edges with their vertices under a name, as each passes.
 #[derive(Debug, Clone, PartialEq)]

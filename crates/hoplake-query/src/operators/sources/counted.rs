@@ -1,15 +1,8 @@
 //! Numbers that the graph's statistics have.
 
-use std::{
-    fmt::{self, Formatter},
-    sync::Arc,
-};
-
 use crate::{
-    operators::{Each, Operator, Output, PerBatch, Running},
-    plan::{Predicate, Steps},
-    run::{Batch, Done, Elements, Pipe, Reach, Run, conditions::fulfils},
-    value::Value,
+    operators::prelude::*,
+    run::{Pipe, conditions::fulfils},
 };
 
 /// How many vertices or edges the graph has.

@@ -1,17 +1,7 @@
 //! Edges, all or by id.
 
-use std::{
-    fmt::{self, Formatter},
-    sync::Arc,
-};
-
 use super::scan::{Scan, Scanned, crossed};
-use crate::{
-    operators::{Each, Operator, Output, PerBatch, Running},
-    plan::write_values,
-    run::{Batch, Done, Items, Run},
-    value::Value,
-};
+use crate::{operators::prelude::*, plan::write_values};
 
 /// Edges, for each row.
 #[derive(Debug, Clone, PartialEq, Default)]

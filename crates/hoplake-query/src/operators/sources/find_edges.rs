@@ -1,15 +1,7 @@
 //! Edges of some labels.
 
-use std::{
-    fmt::{self, Formatter},
-    sync::Arc,
-};
-
 use super::scan::{Scan, Scanned};
-use crate::{
-    operators::{Operator, Running},
-    plan::Predicate,
-};
+use crate::operators::prelude::*;
 
 /// Edges whose labels fulfil predicates, for each row.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -1,18 +1,9 @@
 //! Vertices that fulfil conditions.
 
-use std::{
-    fmt::{self, Formatter},
-    sync::Arc,
-};
-
 use hoplake_format::LabelId;
 
 use super::scan::{Scan, Scanned};
-use crate::{
-    operators::{Operator, Running},
-    plan::{Name, Predicate},
-    run::{Elements, Reach, conditions},
-};
+use crate::{operators::prelude::*, run::conditions};
 
 /// Vertices that fulfil conditions, for each row.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -1,18 +1,6 @@
 //! Values, before the rows that come.
 
-use std::{
-    fmt::{self, Formatter},
-    sync::Arc,
-};
-
-use futures::future::BoxFuture;
-
-use crate::{
-    operators::{Operator, Output, Running, Stage},
-    plan::write_values,
-    run::{Batch, Done, Frames, Items, Run},
-    value::Value,
-};
+use crate::{operators::prelude::*, plan::write_values};
 
 /// Values, and the rows that come.
 #[derive(Debug, Clone, PartialEq, Default)]

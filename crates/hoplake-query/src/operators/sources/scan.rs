@@ -2,11 +2,9 @@
 
 use std::{
     collections::{BTreeSet, VecDeque},
-    fmt::{self, Debug, Formatter},
-    sync::Arc,
+    fmt::Debug,
 };
 
-use futures::future::BoxFuture;
 use hoplake_engine::{Snapshot, VertexQuery, VertexScan};
 use hoplake_format::{LabelId, VertexId};
 use hoplake_storage::{Branch, MemoryHold};
@@ -14,12 +12,12 @@ use hoplake_storage::{Branch, MemoryHold};
 use super::VertexConditions;
 use crate::{
     operators::{
-        Output, Running, Stage,
         moves::{Expansion, Hop},
+        prelude::*,
     },
-    plan::{Name, Predicate, Reaches, every},
+    plan::{Reaches, every},
     run::{
-        Batch, Done, Element, Growth, Items, Run,
+        Element,
         conditions::{self, Of, fulfils},
         elements::Wanted,
     },

@@ -1,10 +1,6 @@
 //! Vertices, all or by id.
 
-use std::{
-    collections::BTreeSet,
-    fmt::{self, Formatter},
-    sync::Arc,
-};
+use std::collections::BTreeSet;
 
 use hoplake_engine::split_vertex;
 use hoplake_format::{Key, KeyType, LabelId, VertexId};
@@ -13,12 +9,7 @@ use super::{
     VertexConditions,
     scan::{Scan, Scanned, crossed},
 };
-use crate::{
-    operators::{Each, Operator, Output, PerBatch, Running},
-    plan::write_values,
-    run::{Batch, Done, Elements, Items, Reach, Run},
-    value::Value,
-};
+use crate::{operators::prelude::*, plan::write_values};
 
 /// Vertices, for each row.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -1,14 +1,8 @@
 //! The ends of a traversal within another, which are what was met under a name.
 
-use std::sync::Arc;
-
 use hoplake_engine::EngineError;
 
-use crate::{
-    operators::{Each, Operator, Output, PerBatch, Running},
-    plan::Name,
-    run::{Batch, Done, Elements, Items, Reach, Run},
-};
+use crate::operators::prelude::*;
 
 /// On what was met under a name, at the beginning of a traversal within another.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,12 +1,6 @@
 //! Rows as they are.
 
-use std::sync::Arc;
-
-use crate::{
-    operators::{Each, Operator, Output, PerBatch, Running},
-    plan::{Flow, Reads},
-    run::{Batch, Done, Run},
-};
+use crate::operators::prelude::*;
 
 /// Rows as they are: it may bind them to names.
 #[derive(Debug, Clone, PartialEq)]

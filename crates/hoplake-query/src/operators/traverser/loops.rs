@@ -1,14 +1,6 @@
 //! How many times a loop has run.
 
-use std::sync::Arc;
-
-use crate::{
-    error::QueryError,
-    operators::{Each, Operator, Output, PerBatch, Running},
-    plan::Name,
-    run::{Batch, Done, Elements, Items, Reach, Run, batch::value_bytes},
-    value::Value,
-};
+use crate::{operators::prelude::*, run::batch::value_bytes};
 
 /// How many times a loop has run.
 #[derive(Debug, Clone, PartialEq)]

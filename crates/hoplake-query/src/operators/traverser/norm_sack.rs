@@ -1,13 +1,8 @@
 //! Sacks that are divided by their sum.
 
-use std::{collections::HashMap, sync::Arc};
+use std::collections::HashMap;
 
-use crate::{
-    operators::{All, AllInput, Operator, Output, Running},
-    run::{Batch, Done, Frames, Growth, Run, reduce::operate},
-    tokens::BinaryOperator,
-    value::Value,
-};
+use crate::{operators::prelude::*, run::reduce::operate, tokens::BinaryOperator};
 
 /// All rows, with their sacks divided by the sum of them.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,15 +1,9 @@
 //! Where traversers have been.
 
-use std::sync::Arc;
-
 use crate::{
-    operators::{Each, Operator, Output, PerBatch, Running, nested},
+    operators::prelude::*,
     plan::PathPart,
-    run::{
-        Batch, Done, Elements, Reach, Run,
-        paths::{Labels, PathTree},
-    },
-    value::Value,
+    run::paths::{Labels, PathTree},
 };
 
 /// Where the traverser has been.

@@ -1,14 +1,6 @@
 //! What a traverser carries.
 
-use std::sync::Arc;
-
-use crate::{
-    operators::{Each, Operator, Output, PerBatch, Running, nested},
-    plan::{By, Flow, Reads},
-    run::{Batch, Done, Elements, Items, Reach, Run, reduce::operate},
-    tokens::BinaryOperator,
-    value::Value,
-};
+use crate::{operators::prelude::*, run::reduce::operate, tokens::BinaryOperator};
 
 /// What the traverser carries.
 #[derive(Debug, Clone, PartialEq)]

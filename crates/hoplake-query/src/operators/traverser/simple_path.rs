@@ -1,12 +1,11 @@
 //! Whether paths meet something twice.
 
-use std::{collections::HashSet, sync::Arc};
+use std::collections::HashSet;
 
 use crate::{
-    operators::{Each, Operator, Output, PerBatch, Running, nested},
-    plan::{Flow, PathPart, Reads},
-    run::{Batch, Done, Elements, Reach, Row, Run, reduce::OwnedKey},
-    value::Value,
+    operators::prelude::*,
+    plan::PathPart,
+    run::{Row, reduce::OwnedKey},
 };
 
 /// Rows of whose path no item comes twice, or one does.

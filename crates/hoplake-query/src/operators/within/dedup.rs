@@ -1,12 +1,8 @@
 //! Each item of a collection once.
 
-use std::sync::Arc;
-
 use crate::{
-    operators::{Each, Operator, Output, PerBatch, Running, nested},
-    plan::By,
-    run::{Batch, Done, Elements, Reach, Run, batch::value_bytes, reduce::distinct},
-    value::Value,
+    operators::prelude::*,
+    run::{batch::value_bytes, reduce::distinct},
 };
 
 /// The items of a collection, each once.

@@ -1,11 +1,8 @@
 //! Items with their numbers.
 
-use std::sync::Arc;
-
 use crate::{
-    operators::{Each, Operator, Output, PerBatch, Running},
-    run::{Batch, Done, Growth, Run, batch::value_bytes, growth::ALLOCATION_BYTES},
-    value::Value,
+    operators::prelude::*,
+    run::{batch::value_bytes, growth::ALLOCATION_BYTES},
 };
 
 /// Each item of a collection with its number.

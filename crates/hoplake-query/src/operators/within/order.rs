@@ -1,16 +1,10 @@
 //! Items of a collection, sorted.
 
-use std::{
-    fmt::{self, Formatter},
-    sync::Arc,
-};
-
 use crate::{
-    operators::{Each, Operator, Output, PerBatch, Running, nested},
+    operators::prelude::*,
     plan::{Sorting, write_sortings},
-    run::{Batch, Done, Elements, Items, Reach, Run, reduce::items_of, sort::sort},
+    run::{reduce::items_of, sort::sort},
     tokens::Order,
-    value::Value,
 };
 
 /// The items of a collection, sorted.

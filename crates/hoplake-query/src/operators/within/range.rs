@@ -1,16 +1,7 @@
 //! Some items of a collection.
 
-use std::{
-    fmt::{self, Formatter},
-    sync::Arc,
-};
-
 use super::part;
-use crate::{
-    operators::{Each, Operator, Output, PerBatch, Running, reductions::write_range},
-    run::{Batch, Done, Run},
-    value::Value,
-};
+use crate::operators::{prelude::*, reductions::write_range};
 
 /// The items of a collection from a number on, up to before another.
 #[derive(Debug, Clone, PartialEq)]

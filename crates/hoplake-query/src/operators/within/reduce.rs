@@ -1,15 +1,9 @@
 //! One value of all items of a collection.
 
-use std::{
-    fmt::{self, Formatter},
-    sync::Arc,
-};
-
 use crate::{
-    operators::{Each, Operator, Output, PerBatch, Running},
+    operators::prelude::*,
     plan::Reduction,
-    run::{Batch, Done, Elements, Reach, Run, batch::value_bytes, reduce::Reduced},
-    value::Value,
+    run::{batch::value_bytes, reduce::Reduced},
 };
 
 /// One value of all items of a collection.

@@ -1,13 +1,6 @@
 //! Some items of a collection at random.
 
-use std::sync::Arc;
-
-use crate::{
-    operators::{Each, Operator, Output, PerBatch, Running, nested},
-    plan::{By, Flow, Reads},
-    run::{Batch, Done, Elements, Reach, Run},
-    value::Value,
-};
+use crate::operators::prelude::*;
 
 /// Some items of a collection at random.
 #[derive(Debug, Clone, PartialEq)]

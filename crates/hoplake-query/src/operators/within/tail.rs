@@ -1,13 +1,7 @@
 //! The last items of a collection.
 
-use std::sync::Arc;
-
 use super::part;
-use crate::{
-    operators::{Each, Operator, Output, PerBatch, Running},
-    run::{Batch, Done, Run},
-    value::Value,
-};
+use crate::operators::prelude::*;
 
 /// The last items of a collection.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,25 +1,17 @@
 //! New edges.
 
-use std::{
-    fmt::{self, Formatter},
-    sync::Arc,
-};
-
 use hoplake_format::VertexId;
 
 use crate::{
-    error::QueryError,
-    operators::{All, AllInput, Operator, Output, Running, nested},
-    plan::{End, Given, Name, NewProperty},
+    operators::prelude::*,
+    plan::{End, NewProperty},
     run::{
-        Batch, Done, Frames, Items, Run,
         batch::value_bytes,
         by::kind_of,
         change::{NewValues, bytes_of, no_edge_ids},
         copies,
     },
     tokens::Pop,
-    value::Value,
 };
 
 /// A new edge for each row.

@@ -1,16 +1,9 @@
 //! New vertices.
 
-use std::{
-    fmt::{self, Formatter},
-    sync::Arc,
-};
-
 use crate::{
-    error::QueryError,
-    operators::{All, AllInput, Operator, Output, Running, nested},
-    plan::{Given, NewProperty},
-    run::{Batch, Done, Frames, Items, Run, change::NewVertex, copies},
-    value::Value,
+    operators::prelude::*,
+    plan::NewProperty,
+    run::{change::NewVertex, copies},
 };
 
 /// A new vertex for each row.

@@ -1,9 +1,6 @@
 //! Deletes.
 
-use std::{
-    collections::{BTreeMap, HashMap, HashSet},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use hoplake_engine::{
     Neighbour,
@@ -12,10 +9,9 @@ use hoplake_engine::{
 use hoplake_format::VertexId;
 
 use crate::{
-    operators::{All, AllInput, Operator, Output, Running},
-    plan::Name,
+    operators::prelude::*,
     run::{
-        Batch, Done, Element, Frames, Run,
+        Element,
         batch::value_bytes,
         change::{gone, name_bytes, not_an_element},
         elements::Wanted,
@@ -23,7 +19,7 @@ use crate::{
         stored::to_stored,
         units_of,
     },
-    value::{Unread, Value},
+    value::Unread,
 };
 
 /// Deletes the elements and properties that come.

@@ -1,18 +1,16 @@
 //! An edge that is found, or else added.
 
-use std::{collections::HashSet, sync::Arc};
+use std::collections::HashSet;
 
 use hoplake_engine::{Frontier, Neighbour};
 use hoplake_format::{LabelId, VertexId};
 
 use super::merging::{Sought, check_match};
 use crate::{
-    error::QueryError,
-    operators::{All, AllInput, Operator, Output, Running, moves::hop_along, nested},
-    plan::{Given, MergeMap, Merging, Name},
-    run::{Batch, Done, Element, Frames, Items, Run, elements::Wanted, kept::distinct},
+    operators::{moves::hop_along, prelude::*},
+    plan::{MergeMap, Merging},
+    run::{Element, elements::Wanted, kept::distinct},
     tokens::{Direction, Merge, Token},
-    value::Value,
 };
 
 /// An edge that is found, or else added.

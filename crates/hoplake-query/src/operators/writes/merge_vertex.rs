@@ -1,21 +1,20 @@
 //! A vertex that is found, or else added.
 
-use std::{collections::HashMap, ops::Range, sync::Arc};
+use std::{collections::HashMap, ops::Range};
 
 use hoplake_format::{LabelId, VertexId};
 
 use super::merging::{Sought, check_match, values_of_new};
 use crate::{
-    operators::{All, AllInput, Operator, Output, Running, nested},
-    plan::{Given, MergeMap, Merging, Name},
+    operators::prelude::*,
+    plan::{MergeMap, Merging},
     run::{
-        Batch, Done, Element, Frames, Items, Run,
+        Element,
         by_value::{ByValue, Of},
         change::NewVertex,
         elements::Wanted,
         kept::distinct,
     },
-    value::Value,
 };
 
 /// A vertex that is found, or else added.

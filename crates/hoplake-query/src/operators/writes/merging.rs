@@ -9,10 +9,10 @@ use std::{
 };
 
 use crate::{
-    error::QueryError,
-    plan::{Given, MergeMap, Name},
+    operators::prelude::*,
+    plan::MergeMap,
     run::{
-        Batch, Done, Element, Growth, Items, Run,
+        Element,
         batch::{ELEMENT_BYTES, value_bytes},
         by::kind_of,
         by_value::{Condition, Of},
@@ -20,7 +20,7 @@ use crate::{
         units_of,
     },
     tokens::{Direction, T, Token},
-    value::{Value, equals},
+    value::equals,
 };
 
 /// What a map says of an element.

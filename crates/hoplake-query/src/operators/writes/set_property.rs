@@ -1,13 +1,10 @@
 //! Properties of elements.
 
-use std::sync::Arc;
-
 use crate::{
-    error::QueryError,
-    operators::{All, AllInput, Operator, Output, Running, nested},
+    operators::prelude::*,
     plan::NewProperty,
     run::{
-        Batch, Done, Element, Frames, Run,
+        Element,
         change::{NewValues, not_an_element},
     },
 };

@@ -60,7 +60,9 @@ mod vertex_scan;
 mod walk;
 
 pub use adjacency::Degree;
-pub use condition::{Comparison, Condition, PropertyName, PropertyOf, Requirement, Test};
+pub use condition::{
+    Comparison, Condition, Formula, Operand, PropertyName, PropertyOf, Requirement, Test, ThreeValued, Truth,
+};
 pub use dense_ids::DenseIds;
 pub use edge_scan::{EdgeQuery, EdgeScan, SOURCE_COLUMN, TARGET_COLUMN};
 pub use edges::{EdgeIter, EdgeList, EdgeSlice, Edges, Neighbour};

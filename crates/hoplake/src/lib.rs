@@ -73,8 +73,8 @@ pub use diff::Diff;
 pub use error::{Error, ErrorKind, Reason};
 pub use graph::Graph;
 pub use hoplake_engine::{
-    Comparison, Condition, Degree, EdgeIter, EdgeList, EdgeSlice, Edges, Frontier, Held, HeldIter, Neighbour,
-    OpenSettings, Ordinals, PropertyName, PropertyOf, Requirement, Test, Walk,
+    Comparison, Condition, Degree, EdgeIter, EdgeList, EdgeSlice, Edges, Formula, Frontier, Held, HeldIter, Neighbour,
+    OpenSettings, Operand, Ordinals, PropertyName, PropertyOf, Requirement, Test, ThreeValued, Truth, Walk,
     change::{
         Batch, COMMIT_TIMEOUT_MS, Columns, Committed, EdgeKey, IDEMPOTENCY_KEYS_MAX, LogicalTypes, MESSAGE_BYTES_MAX,
         Name, Operation, POSITIONS_BYTES_MAX, Properties, Value, VertexRef,

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use hoplake_format::{KeyType, LabelId, PropertyType, ScalarType, TableOwner, constants::KEY_COLUMN};
-use hoplake_storage::Branch;
+use hoplake_storage::{Branch, QueryContext};
 
 use crate::{
-    Condition, Edges, EngineError, Frontier, Held, PropertyName, PropertyOf, Snapshot, Test,
+    Condition, Edges, EngineError, Frontier, Held, PropertyName, PropertyOf, Requirement, Snapshot, Test,
     condition::{Verdicts, VerdictsBuilder},
     edges::{EdgesBuilder, Piece, Stored},
     hop::{EdgesOf, Hop},
@@ -48,16 +48,23 @@ impl Snapshot {
         // Two bits of each test, and while two are joined as many again.
         let _memory = context.hold(((tests.len() + 2) * edges.len()) as u64 / 2)?;
         // Tests of one property (`since >= 2011 and since < 2012`) share one read of its column.
-        let mut of_property: BTreeMap<&PropertyName, Vec<(usize, &Test)>> = BTreeMap::new();
+        let mut of_property: BTreeMap<&PropertyName, Vec<(usize, &Requirement)>> = BTreeMap::new();
+        let mut verdicts: Vec<(usize, Verdicts)> = Vec::with_capacity(tests.len());
         for (number, test) in tests.iter().enumerate() {
-            of_property.entry(&test.property).or_default().push((number, test));
+            match test {
+                Test::Property(property, requirement) => {
+                    of_property.entry(property).or_default().push((number, requirement));
+                }
+                others => verdicts.push((number, self.verdicts_without_columns(&edges, end, others, &context).await?)),
+            }
         }
         let of = &edges;
         let checks = branch.each(&of_property, |(name, tests), mut line| async move {
             Ok::<_, EngineError>((self.verdicts(of, end, name, tests, &mut line).await?, line))
         });
-        let mut verdicts: Vec<_> = of_property.values().flatten().zip(checks.await?.into_iter().flatten()).collect();
-        verdicts.sort_by_key(|((number, _), _)| *number);
+        let of_columns = checks.await?.into_iter().flatten();
+        verdicts.extend(of_property.values().flatten().map(|(number, _)| *number).zip(of_columns));
+        verdicts.sort_by_key(|(number, _)| *number);
         let fulfilled = condition.combine(verdicts.into_iter().map(|(_, verdicts)| verdicts).collect()).fulfilled();
         let (mut kept, mut pace) = (EdgesBuilder::new(&context)?, context.pace());
         // Edges move in stretches: a list of which all edges pass stays one list.
@@ -104,21 +111,29 @@ impl Snapshot {
         let Some(condition) = &hop.condition else { return Ok(()) };
         condition.check_size()?;
         for test in condition.tests() {
+            let (property, requirement) = match test {
+                Test::Property(property, requirement) => (property, requirement),
+                Test::VertexLabel(requirement) | Test::EdgeLabel(requirement) => {
+                    requirement.of_label("")?;
+                    continue;
+                }
+                Test::Vertex(_) => continue,
+            };
             let mut known = false;
             for of in hop.edges(self.schema()) {
-                if let Some(owner) = self.property_owner(of, End::Far, &test.property) {
-                    test.typed(owner.kind)?;
+                if let Some(owner) = self.property_owner(of, End::Far, property) {
+                    requirement.typed(&property.name, owner.kind)?;
                     known = true;
                 }
             }
             if !known {
                 let bare = Hop { condition: None, ..hop.clone() };
-                let who = match test.property.of {
+                let who = match property.of {
                     PropertyOf::Either => format!("neither the edges of {bare} nor the vertices they reach have"),
                     PropertyOf::Edge => format!("the edges of {bare} do not have"),
                     PropertyOf::Vertex => format!("the vertices that {bare} reaches do not have"),
                 };
-                return Err(EngineError::NotFound(format!("{who} a property {:?}", test.property.name)));
+                return Err(EngineError::NotFound(format!("{who} a property {:?}", property.name)));
             }
         }
         Ok(())
@@ -134,9 +149,10 @@ impl Snapshot {
     ) -> Result<(), EngineError> {
         let mut loads = Vec::new();
         for test in hop.condition.iter().flat_map(Condition::tests) {
+            let Test::Property(property, _) = test else { continue };
             for (near, _) in frontier.by_label() {
                 for of in hop.edges_from(self.schema(), near) {
-                    let owner = self.property_owner(of, end, &test.property);
+                    let owner = self.property_owner(of, end, property);
                     let load = owner.map(|owner| match owner.of_edge {
                         true => TableOwner::Edges(of.edge_type, of.direction),
                         false => TableOwner::Vertices(owner.label),
@@ -161,7 +177,7 @@ impl Snapshot {
         edges: &Edges,
         end: End,
         property: &PropertyName,
-        tests: &[(usize, &Test)],
+        tests: &[(usize, &Requirement)],
         branch: &mut Branch,
     ) -> Result<Vec<Verdicts>, EngineError> {
         let context = branch.context().clone();
@@ -191,11 +207,11 @@ impl Snapshot {
         let columns = rows.iter().zip(columns).map(|((of, (owner, _)), batch)| (*of, owner.kind, batch));
         let columns: Vec<_> = columns.collect();
         let mut all = Vec::with_capacity(tests.len());
-        for (_, test) in tests {
+        for (_, requirement) in tests {
             // Of each group of rows: the verdicts, and how many of them were taken.
             let mut of_rows = BTreeMap::new();
             for (of, kind, batch) in &columns {
-                let typed = test.typed(*kind)?;
+                let typed = requirement.typed(&property.name, *kind)?;
                 let verdicts = typed.of_column(batch.column(0), &mut pace).await?;
                 of_rows.insert(*of, (verdicts, 0));
             }
@@ -208,13 +224,67 @@ impl Snapshot {
                         *taken += count;
                     }
                     // To edges of a type without the property, its value is absent.
-                    None => verdicts.append_n(count, test.of_absent()),
+                    None => verdicts.append_n(count, requirement.of_absent()),
                 }
                 pace.rest(8 + count as u64 / 8).await?;
             }
             all.push(verdicts.finish());
         }
         Ok(all)
+    }
+
+    /// The verdicts of a test of labels or vertices, which reads nothing.
+    async fn verdicts_without_columns(
+        &self,
+        edges: &Edges,
+        end: End,
+        test: &Test,
+        context: &QueryContext,
+    ) -> Result<Verdicts, EngineError> {
+        let mut pace = context.pace();
+        let mut verdicts = VerdictsBuilder::new(edges.len());
+        // Lists of one type are next to each other, and a verdict on a label may be a search among thousands.
+        let mut last: Option<(EdgesOf, Option<bool>)> = None;
+        for piece in edges.pieces() {
+            let count = piece.targets.len();
+            match test {
+                Test::Vertex(vertices) => match end {
+                    End::Far => piece.targets.iter().for_each(|it| verdicts.append_n(1, Some(vertices.contains(it)))),
+                    End::Near => verdicts.append_n(count, Some(vertices.contains(&piece.from))),
+                },
+                other => {
+                    let Stored { edge_type, direction, .. } = piece.stored;
+                    let of = EdgesOf::new(self.schema(), edge_type, direction);
+                    let verdict = match (last, of) {
+                        (Some((last, verdict)), Some(of)) if last == of => verdict,
+                        (_, of) => {
+                            let verdict = of.map(|of| self.verdict_of_labels(of, end, other)).transpose()?.flatten();
+                            last = of.map(|of| (of, verdict));
+                            verdict
+                        }
+                    };
+                    verdicts.append_n(count, verdict);
+                }
+            }
+            pace.rest(8 + count as u64).await?;
+        }
+        Ok(verdicts.finish())
+    }
+
+    /// The verdict of a test of labels on all edges of a type.
+    fn verdict_of_labels(&self, of: EdgesOf, end: End, test: &Test) -> Result<Option<bool>, EngineError> {
+        match test {
+            Test::VertexLabel(requirement) => {
+                let label = self.schema().label(end.label(of));
+                label.map_or(Ok(requirement.of_absent()), |label| requirement.of_label(&label.name))
+            }
+            Test::EdgeLabel(requirement) => {
+                let edge = self.schema().edge_type(of.edge_type);
+                edge.map_or(Ok(requirement.of_absent()), |edge| requirement.of_label(&edge.label))
+            }
+            Test::Property(_, requirement) => Ok(requirement.of_absent()),
+            Test::Vertex(_) => Ok(None),
+        }
     }
 
     /// Where the rows of a property of these edges, or of the vertices at one end of them, are.

@@ -38,4 +38,5 @@ pub use commit::{COMMIT_TIMEOUT_MS, Committed, Committer};
 pub use logical::LogicalTypes;
 pub use properties::{Name, Properties};
 pub use requests::IDEMPOTENCY_KEYS_MAX;
+pub(crate) use value::column;
 pub use value::{Value, date_text, timestamp_text};

@@ -67,10 +67,10 @@ impl ItemRanges {
 impl Condition {
     /// The tests that all rows fulfil which fulfil the condition, and whether these are all of it.
     pub(crate) fn required(&self) -> (Vec<&Test>, bool) {
-        match &self.0 {
+        match &self.0.0 {
             Node::Test(test) => (vec![test], true),
             Node::All(parts) => {
-                let of = |part: &'_ Node| matches!(part, Node::Test(_));
+                let of = |part: &'_ Node<Test>| matches!(part, Node::Test(_));
                 let tests = parts.iter().filter_map(|part| if let Node::Test(test) = part { Some(test) } else { None });
                 (tests.collect(), parts.iter().all(of))
             }
@@ -101,7 +101,7 @@ impl TypedTest {
                 let start = ValueText::of_start(start);
                 Some(ItemRanges::of(vec![before(&start)..behind(&start)], !start.is_cut()))
             }
-            Self::ContainsText(_) | Self::ContainsItem(_) | Self::IsNull => None,
+            Self::EndsWith(_) | Self::ContainsText(_) | Self::ContainsItem(_) | Self::IsNull => None,
         }
     }
 }
@@ -141,14 +141,14 @@ mod tests {
     use arrow_array::{Float64Array, Int64Array, StringArray};
     use hoplake_format::{PropertyType, ScalarType, property_index::TEXT_CHARACTERS_MAX};
 
-    use super::*;
+    use super::{super::tests::typed, *};
 
     /// Every range has the items of all values that fulfil the test, and unless it says so of no others.
     fn check(text: &str, kind: ScalarType, column: &ArrayRef) {
         let condition: Condition = text.parse().unwrap();
         let (tests, whole) = condition.required();
         assert!(whole, "{text}");
-        let tests: Vec<_> = tests.iter().map(|test| test.typed(PropertyType::Scalar(kind)).unwrap()).collect();
+        let tests: Vec<_> = tests.iter().map(|test| typed(test, PropertyType::Scalar(kind)).unwrap()).collect();
         let ranges = tests.iter().map(|test| test.item_ranges().unwrap());
         let ranges = ranges.reduce(|a, b| a.and(&b)).unwrap();
         let verdicts = condition.combine(tests.iter().map(|test| test.evaluate(column).unwrap()).collect()).fulfilled();
@@ -229,7 +229,7 @@ mod tests {
             let condition: Condition = text.parse().unwrap();
             let (tests, whole) = condition.required();
             let kind = PropertyType::Scalar(ScalarType::String);
-            let ranges = tests.iter().filter_map(|test| test.typed(kind).unwrap().item_ranges());
+            let ranges = tests.iter().filter_map(|test| typed(test, kind).unwrap().item_ranges());
             (ranges.count(), whole)
         };
         assert_eq!(of("x = a or x = b"), (0, false));
@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(of("x is null and x contains a"), (0, true));
         assert_eq!(of("x = a and (x = b or x = c)"), (1, false));
         let none: Condition = "x between b and a".parse().unwrap();
-        let typed = none.tests()[0].typed(PropertyType::Scalar(ScalarType::String)).unwrap();
+        let typed = typed(none.tests()[0], PropertyType::Scalar(ScalarType::String)).unwrap();
         assert_eq!(typed.item_ranges().unwrap().ranges, []);
     }
 }

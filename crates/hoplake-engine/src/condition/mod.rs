@@ -1,66 +1,72 @@
 //! Conditions on properties: `since >= 2011-01-01 and (name starts with "A" or age is null)`.
 //!
-//! One language for hops, scans and paths, on the command line, in requests and in Rust. A condition is a tree of *tests*; each test
-//! compares one property with values that are still text, because a property of one name may have another type on each label.
-//! `docs/querying.md` describes it for users.
+//! One language for hops, scans and paths, on the command line, in requests and in Rust. A condition is a [`Formula`] over *tests*; a
+//! test compares a property, a label or a vertex with values. `docs/querying.md` describes the text form for users.
 //!
 //! ```text
 //! text ── parse ──▶ Condition ── typed, for each owner of a property ──▶ TypedTest ── columns ──▶ Verdicts
+//! typed values ──────▶
 //! ```
+//! The values of a parsed condition stay text until the type of the property is known, because a property of one name may have another
+//! type on each label. Typed values are converted then, if that is exact, and are never written as text ([`Operand`]).
+//!
 //! **Absent values.** As in SQL a test of an absent value is neither true nor false but *unknown*, but for `is null`; `not` leaves
 //! unknown as it is, and what is not true is not fulfilled. So `not (age = 3)` does not match a vertex without an age.
 
 mod indexed;
+mod logic;
+mod operand;
 mod parse;
 mod possible;
 mod test;
 mod text;
 mod verdicts;
 
+use std::{collections::BTreeSet, convert::Infallible};
+
+use hoplake_format::VertexId;
+
 use crate::EngineError;
 
 pub(crate) use indexed::ItemRanges;
+use logic::Node;
+pub use logic::{Formula, ThreeValued, Truth};
+pub use operand::Operand;
 use parse::TESTS_MAX;
 pub(crate) use possible::Bounds;
 pub(crate) use test::TypedTest;
 pub use test::{Comparison, PropertyName, PropertyOf, Requirement, Test};
 pub(crate) use verdicts::{Verdicts, VerdictsBuilder};
 
-/// A condition on properties.
+/// A condition on properties, labels and vertices.
 ///
 /// ```
-/// use hoplake_engine::{Comparison, Condition};
+/// use hoplake_engine::{Comparison, Condition, change::Value};
 ///
 /// let read: Condition = "since >= 2011 and not (name = 'Ann' or name is null)".parse().unwrap();
 /// let unnamed = Condition::compare("name", Comparison::Equal, "Ann").or(Condition::is_null("name"));
 /// assert_eq!(read, Condition::compare("since", Comparison::GreaterOrEqual, "2011").and(unnamed.negated()));
+///
+/// // The same of values that are not text. Only an integer compares with it: "2011" may also be a string.
+/// let typed = Condition::compare("since", Comparison::GreaterOrEqual, Value::Int64(2011));
+/// assert_eq!(typed.to_string(), "since >= 2011");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Condition(Node);
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Node {
-    /// Two or more; none of them is an `All`.
-    All(Vec<Node>),
-    /// Two or more; none of them is an `Any`.
-    Any(Vec<Node>),
-    Not(Box<Node>),
-    Test(Test),
-}
+pub struct Condition(Formula<Test>);
 
 impl Condition {
-    /// A single test.
+    /// A single test of a property.
     pub fn test(property: impl Into<PropertyName>, requirement: Requirement) -> Self {
-        Self(Node::Test(Test { property: property.into(), requirement }))
+        Self(Formula::test(Test::Property(property.into(), requirement)))
     }
 
-    /// `property = value` and its like. The value is text that the property's type can read.
-    pub fn compare(property: impl Into<PropertyName>, comparison: Comparison, value: impl Into<String>) -> Self {
+    /// `property = value` and its like. Text is a value that the property's type reads.
+    pub fn compare(property: impl Into<PropertyName>, comparison: Comparison, value: impl Into<Operand>) -> Self {
         Self::test(property, Requirement::Compare(comparison, value.into()))
     }
 
     /// `property in (values)`.
-    pub fn one_of<V: Into<String>>(property: impl Into<PropertyName>, values: impl IntoIterator<Item = V>) -> Self {
+    pub fn one_of<V: Into<Operand>>(property: impl Into<PropertyName>, values: impl IntoIterator<Item = V>) -> Self {
         Self::test(property, Requirement::OneOf(values.into_iter().map(Into::into).collect()))
     }
 
@@ -69,34 +75,57 @@ impl Condition {
         Self::test(property, Requirement::IsNull)
     }
 
+    /// A test of the label of the vertex, which is a string. The text form does not have it.
+    pub fn vertex_label(requirement: Requirement) -> Self {
+        Self(Formula::test(Test::VertexLabel(requirement)))
+    }
+
+    /// A test of the label of the edge, which is a string; unknown where no edge was followed. The text form does not have it.
+    pub fn edge_label(requirement: Requirement) -> Self {
+        Self(Formula::test(Test::EdgeLabel(requirement)))
+    }
+
+    /// Whether the vertex is one of these. The text form does not have it.
+    pub fn vertex_in(vertices: impl IntoIterator<Item = VertexId>) -> Self {
+        Self(Formula::test(Test::Vertex(vertices.into_iter().collect::<BTreeSet<_>>())))
+    }
+
     /// Both.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
-        Self(Node::all(vec![self.0, other.0]))
+        Self(self.0.and(other.0))
     }
 
     /// Either or both.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
-        Self(Node::any(vec![self.0, other.0]))
+        Self(self.0.or(other.0))
     }
 
     /// What this one is false for; not what it is unknown for.
     #[must_use]
     pub fn negated(self) -> Self {
-        Self(Node::Not(Box::new(self.0)))
+        Self(self.0.negated())
     }
 
     /// Its tests, in their order in the text.
     pub fn tests(&self) -> Vec<&Test> {
-        let mut tests = Vec::new();
-        self.0.collect(&mut tests);
-        tests
+        self.0.tests()
+    }
+
+    /// Its verdict, from those of its tests: see [`Formula::evaluate`].
+    ///
+    /// # Errors
+    /// The first error of a test.
+    pub fn evaluate<V: ThreeValued, E>(&self, of_test: impl FnMut(&Test) -> Result<V, E>) -> Result<V, E> {
+        self.0.evaluate(of_test)
     }
 
     /// The verdicts of the condition on some rows, from those of its tests in the order of [`Self::tests`].
     pub(crate) fn combine(&self, tests: Vec<Verdicts>) -> Verdicts {
-        self.0.combine(&mut tests.into_iter())
+        let mut tests = tests.into_iter();
+        let verdicts = self.evaluate(|_| Ok::<_, Infallible>(tests.next().expect("each test has its verdicts")));
+        verdicts.unwrap_or_else(|never| match never {})
     }
 
     /// Refuses a condition of more tests than are allowed: each has a verdict on every row.
@@ -107,50 +136,6 @@ impl Condition {
                 Err(EngineError::Invalid(format!("a condition has {tests} tests; at most {TESTS_MAX} are allowed")))
             }
             false => Ok(()),
-        }
-    }
-}
-
-impl Node {
-    /// All of at least one; nested ones become one.
-    fn all(parts: Vec<Self>) -> Self {
-        let flat = parts.into_iter().flat_map(|part| match part {
-            Self::All(inner) => inner,
-            other => vec![other],
-        });
-        let mut flat: Vec<_> = flat.collect();
-        if flat.len() == 1 { flat.swap_remove(0) } else { Self::All(flat) }
-    }
-
-    /// Any of at least one.
-    fn any(parts: Vec<Self>) -> Self {
-        let flat = parts.into_iter().flat_map(|part| match part {
-            Self::Any(inner) => inner,
-            other => vec![other],
-        });
-        let mut flat: Vec<_> = flat.collect();
-        if flat.len() == 1 { flat.swap_remove(0) } else { Self::Any(flat) }
-    }
-
-    fn collect<'a>(&'a self, tests: &mut Vec<&'a Test>) {
-        match self {
-            Self::All(parts) | Self::Any(parts) => parts.iter().for_each(|part| part.collect(tests)),
-            Self::Not(inner) => inner.collect(tests),
-            Self::Test(test) => tests.push(test),
-        }
-    }
-
-    fn combine(&self, tests: &mut impl Iterator<Item = Verdicts>) -> Verdicts {
-        let mut fold = |parts: &[Self], join: fn(Verdicts, Verdicts) -> Verdicts| {
-            let mut parts = parts.iter().map(|part| part.combine(tests));
-            let first = parts.next().expect("a condition has at least two parts where it joins some");
-            parts.fold(first, join)
-        };
-        match self {
-            Self::All(parts) => fold(parts, Verdicts::and),
-            Self::Any(parts) => fold(parts, Verdicts::or),
-            Self::Not(inner) => inner.combine(tests).negated(),
-            Self::Test(_) => tests.next().expect("each test has its verdicts"),
         }
     }
 }
@@ -167,6 +152,12 @@ pub(crate) mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::change::Value;
+
+    pub(super) fn typed(test: &Test, kind: PropertyType) -> Result<TypedTest, EngineError> {
+        let Test::Property(property, requirement) = test else { panic!("the text form tests properties") };
+        requirement.typed(&property.name, kind)
+    }
 
     /// Conditions of every shape, with names and values that need quotes.
     pub(crate) fn conditions() -> impl Strategy<Value = Condition> {
@@ -176,11 +167,12 @@ pub(crate) mod tests {
             of: [PropertyOf::Either, PropertyOf::Edge, PropertyOf::Vertex][of],
         });
         let requirement = prop_oneof![
-            (0..6usize, word()).prop_map(|(at, value)| Requirement::Compare(Comparison::ALL[at], value)),
-            prop::collection::vec(word(), 0..4).prop_map(Requirement::OneOf),
-            (word(), word()).prop_map(|(least, greatest)| Requirement::Between(least, greatest)),
+            (0..6usize, word()).prop_map(|(at, value)| Requirement::Compare(Comparison::ALL[at], value.into())),
+            prop::collection::vec(word().prop_map(Operand::from), 0..4).prop_map(Requirement::OneOf),
+            (word(), word()).prop_map(|(least, greatest)| Requirement::Between(least.into(), greatest.into())),
             word().prop_map(Requirement::StartsWith),
-            word().prop_map(Requirement::Contains),
+            word().prop_map(Requirement::EndsWith),
+            word().prop_map(|value| Requirement::Contains(value.into())),
             Just(Requirement::IsNull),
         ];
         let test = (name, requirement).prop_map(|(name, requirement)| Condition::test(name, requirement));
@@ -224,6 +216,8 @@ pub(crate) mod tests {
             ),
             ("'edge.since'=1", "\"edge.since\" = 1"),
             ("a in ()", "a in ()"),
+            // A property may have the name of a word that only stands behind one.
+            ("ends ends with ends and ends=1", "ends ends with ends and ends = 1"),
             ("not(a=1)", "not (a = 1)"),
             ("a not between 1 and 2 or b not starts with x", "a not between 1 and 2 or b not starts with x"),
             ("not (b contains y) and not not b contains y", "b not contains y and not (b not contains y)"),
@@ -259,7 +253,8 @@ pub(crate) mod tests {
             ("code='BOS", "has a ' that is not closed"),
             ("code='BOS'x", "has \"x\" after a closing '"),
             ("code starts BOS", "where `with` is needed"),
-            ("code not 3", "where in, between, starts with or contains is needed"),
+            ("code ends", "ends where `with` is needed"),
+            ("code not 3", "where in, between, starts with, ends with or contains is needed"),
         ] {
             let error = text.parse::<Condition>().unwrap_err().to_string();
             assert!(error.contains(why), "{text}: {error}");
@@ -290,7 +285,7 @@ pub(crate) mod tests {
         let condition: Condition = text.parse().unwrap();
         let of = |condition: &Condition| {
             let tests = condition.tests();
-            let each = tests.iter().map(|test| test.typed(kind).unwrap().evaluate(column).unwrap());
+            let each = tests.iter().map(|test| typed(test, kind).unwrap().evaluate(column).unwrap());
             condition.combine(each.collect()).fulfilled()
         };
         let [yes, no] = [of(&condition), of(&condition.clone().negated())];
@@ -353,6 +348,8 @@ pub(crate) mod tests {
         let column: ArrayRef = Arc::new(StringArray::from(vec![Some("Annabel"), Some("Joanna"), None]));
         for (text, expected) in [
             ("x starts with Ann", [TRUE, FALSE, None]),
+            ("x ends with na", [FALSE, TRUE, None]),
+            ("x not ends with na", [TRUE, FALSE, None]),
             ("x contains anna", [FALSE, TRUE, None]),
             ("x contains ''", [TRUE, TRUE, None]),
         ] {
@@ -378,7 +375,7 @@ pub(crate) mod tests {
         use ScalarType::{Bool, Date, Float64, Int64, String, Timestamp};
         let typed = |text: &str, kind| {
             let condition: Condition = text.parse().unwrap();
-            condition.tests()[0].typed(kind).map(|_| ()).map_err(|error| error.to_string())
+            typed(condition.tests()[0], kind).map(|_| ()).map_err(|error| error.to_string())
         };
         for kind in [Timestamp, Date] {
             typed("x<2011-01-01", PropertyType::Scalar(kind)).unwrap();
@@ -393,6 +390,7 @@ pub(crate) mod tests {
             ("x<1e400", PropertyType::Scalar(Float64), "is too large for a float64"),
             ("x=yes", PropertyType::Scalar(Bool), "is not true or false"),
             ("x starts with 1", PropertyType::Scalar(Int64), "only strings"),
+            ("x ends with 1", PropertyType::Scalar(Int64), "only strings"),
             ("x contains 1", PropertyType::Scalar(Bool), "only strings and lists"),
             ("x=1", PropertyType::List(Int64), "test it with `contains`"),
             ("x contains z", PropertyType::List(Int64), "\"z\" is not an int64"),
@@ -401,5 +399,55 @@ pub(crate) mod tests {
             let error = typed(text, kind).unwrap_err();
             assert!(error.contains(why), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn typed_values_are_those_of_the_text() {
+        use PropertyType::Scalar;
+        let compare = |value: Value| Condition::compare("x", Comparison::LessOrEqual, value);
+        for (kind, value, text) in [
+            (ScalarType::Bool, Value::Bool(false), "x <= false"),
+            (ScalarType::Int64, Value::Int64(i64::MIN), "x <= -9223372036854775808"),
+            (ScalarType::Float64, Value::Float64(0.1), "x <= 0.1"),
+            (ScalarType::Float64, Value::Float64(f64::NAN), "x <= NaN"),
+            (ScalarType::Float64, Value::Int64(3), "x <= 3"),
+            (ScalarType::String, Value::from("it's \"and\""), "x <= \"it's \"\"and\"\"\""),
+            (ScalarType::Date, Value::Date(20_513), "x <= 2026-03-01"),
+            (ScalarType::Timestamp, Value::Timestamp(1_266_161_530_447_001), "x <= 2010-02-14T15:32:10.447001Z"),
+        ] {
+            let condition = compare(value);
+            assert_eq!(condition.to_string(), text);
+            let read: Condition = text.parse().unwrap();
+            let [a, b] = [&condition, &read].map(|it| match typed(it.tests()[0], Scalar(kind)).unwrap() {
+                TypedTest::Compare(Comparison::LessOrEqual, value) => value.into_inner(),
+                other => panic!("{other:?}"),
+            });
+            assert_eq!(&a, &b, "{text}");
+        }
+        for (kind, value, why) in [
+            (Scalar(ScalarType::Int64), Value::from("3"), "x is compared as int64, and \"3\" is not a value of int64"),
+            (Scalar(ScalarType::Int64), Value::Float64(3.0), "3.0 is not a value of int64"),
+            (Scalar(ScalarType::Float64), Value::Int64(i64::MAX), "9223372036854775807 is not a value of float64"),
+            (Scalar(ScalarType::String), Value::Int64(3), "3 is not a value of string"),
+            (Scalar(ScalarType::Timestamp), Value::Date(1), "1970-01-02 is not a value of timestamp"),
+            (Scalar(ScalarType::Int64), Value::Null, "null equals nothing; test it with `is null`"),
+            (PropertyType::List(ScalarType::Int64), Value::Int64(3), "test it with `contains`"),
+        ] {
+            let error = typed(compare(value).tests()[0], kind).unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
+        }
+    }
+
+    #[test]
+    fn labels_are_compared_as_strings() {
+        let one_of = Requirement::OneOf(vec!["city".into(), Value::from("town").into()]);
+        assert_eq!(one_of.of_label("town").unwrap(), Some(true));
+        assert_eq!(one_of.of_label("road").unwrap(), Some(false));
+        let number = Requirement::Compare(Comparison::Equal, Value::Int64(3).into());
+        let error = number.of_label("3").unwrap_err().to_string();
+        assert!(error.contains("~label is compared as string, and 3 is not a value of string"), "{error}");
+        let vertices = [2, 1].map(|ordinal| VertexId::new(hoplake_format::LabelId(0), ordinal).unwrap());
+        let condition = Condition::vertex_label(one_of).and(Condition::vertex_in(vertices).negated());
+        assert_eq!(condition.to_string(), "vertex.~label in (city, town) and vertex.~id not in (0:1, 0:2)");
     }
 }

@@ -6,7 +6,7 @@
 //! all     = single ("and" single)*
 //! single  = "not" single | "(" list ")" | test
 //! test    = property (sign value | "is" ["not"] "null" | ["not"] member)
-//! member  = "in" values | "between" value "and" value | "starts" "with" value | "contains" value
+//! member  = "in" values | "between" value "and" value | ("starts" | "ends") "with" value | "contains" value
 //! values  = "(" [value ("," value)*] ")"
 //! property = ["edge." | "vertex."] name
 //! ```
@@ -21,7 +21,7 @@ use winnow::{
     token::{literal, take_while},
 };
 
-use super::{Comparison, Condition, Node, PropertyName, PropertyOf, Requirement, Test};
+use super::{Comparison, Condition, Formula, Operand, PropertyName, PropertyOf, Requirement, Test, logic};
 use crate::{EngineError, quoting};
 
 /// Parentheses and `not` within each other: the parser, the evaluation and the text of a condition recurse as deep.
@@ -36,8 +36,8 @@ pub(super) const TESTS_MAX: usize = 1_000;
 /// Words that mean something where a property is expected, or behind a complete test.
 const WORDS: [&str; 10] = ["and", "or", "not", "in", "between", "is", "null", "starts", "with", "contains"];
 
-const TEST: &str = "a comparison (=, !=, <, <=, >, >=, in, between, is null, starts with or contains)";
-const MEMBER: &str = "in, between, starts with or contains";
+const TEST: &str = "a comparison (=, !=, <, <=, >, >=, in, between, is null, starts with, ends with or contains)";
+const MEMBER: &str = "in, between, starts with, ends with or contains";
 const VALUE: &str = "a value";
 
 /// Longer signs first, so that `>=` is not read as `>`.
@@ -50,6 +50,7 @@ const SIGNS: [Comparison; 6] = [
     Comparison::Greater,
 ];
 
+type Node = logic::Node<Test>;
 type Input<'t> = Stateful<&'t str, u32>;
 type Parsed<T> = Result<T, ErrMode<Wrong>>;
 
@@ -98,7 +99,7 @@ fn take(text: &str) -> Result<(Condition, &str), String> {
         ErrMode::Backtrack(Wrong(why)) | ErrMode::Cut(Wrong(why)) => why,
         ErrMode::Incomplete(_) => "is incomplete".to_owned(),
     })?;
-    let condition = Condition(node);
+    let condition = Condition(Formula(node));
     condition.check_size().map_err(|_| format!("has more than {TESTS_MAX} tests"))?;
     Ok((condition, input.input.trim_start()))
 }
@@ -193,18 +194,20 @@ fn test(input: &mut Input<'_>) -> Parsed<Node> {
         preceded(word("is"), cut_err(null)),
     ));
     let (negated, requirement) = required(requirement.by_ref(), TEST).parse_next(input)?;
-    let node = Node::Test(Test { property, requirement });
+    let node = Node::Test(Test::Property(property, requirement));
     Ok(if negated { Node::Not(Box::new(node)) } else { node })
 }
 
 /// A requirement that may stand behind `not`.
 fn member(input: &mut Input<'_>) -> Parsed<Requirement> {
     let starts = (word("starts"), required(word("with"), "`with`"));
+    let ends = (word("ends"), required(word("with"), "`with`"));
     alt((
         preceded(word("in"), cut_err(values)).map(Requirement::OneOf),
         preceded(word("between"), cut_err(between)),
         preceded(starts, cut_err(value)).map(Requirement::StartsWith),
-        preceded(word("contains"), cut_err(value)).map(Requirement::Contains),
+        preceded(ends, cut_err(value)).map(Requirement::EndsWith),
+        preceded(word("contains"), cut_err(value)).map(|value| Requirement::Contains(value.into())),
     ))
     .parse_next(input)
 }
@@ -221,25 +224,25 @@ fn compared(input: &mut Input<'_>) -> Parsed<Requirement> {
     let sign = SIGNS.into_iter().find(|comparison| input.input.starts_with(comparison.sign()));
     let sign = sign.ok_or_else(|| ErrMode::Backtrack(Wrong::default()))?;
     literal(sign.sign()).parse_next(input)?;
-    cut_err(value).map(|value| Requirement::Compare(sign, value)).parse_next(input)
+    cut_err(value).map(|value| Requirement::Compare(sign, value.into())).parse_next(input)
 }
 
 fn between(input: &mut Input<'_>) -> Parsed<Requirement> {
-    let least = value(input)?;
+    let least = value(input)?.into();
     required(word("and"), "`and` and the greatest value").parse_next(input)?;
-    Ok(Requirement::Between(least, value(input)?))
+    Ok(Requirement::Between(least, value(input)?.into()))
 }
 
-fn values(input: &mut Input<'_>) -> Parsed<Vec<String>> {
+fn values(input: &mut Input<'_>) -> Parsed<Vec<Operand>> {
     required(word("("), "`(`").parse_next(input)?;
     if opt(word(")")).parse_next(input)?.is_some() {
         return Ok(Vec::new());
     }
-    let mut all = vec![value(input)?];
+    let mut all = vec![value(input)?.into()];
     loop {
         match required(alt((word(","), word(")"))), "`,` or `)`").parse_next(input)? {
             ")" => return Ok(all),
-            _ => all.push(value(input)?),
+            _ => all.push(value(input)?.into()),
         }
     }
 }

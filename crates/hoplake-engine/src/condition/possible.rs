@@ -98,7 +98,7 @@ impl TypedTest {
                 };
                 [bounds.each(|group| !known(group) || has(group)), any()]
             }
-            Self::ContainsText(_) | Self::ContainsItem(_) | Self::IsNull => [any(), any()],
+            Self::EndsWith(_) | Self::ContainsText(_) | Self::ContainsItem(_) | Self::IsNull => [any(), any()],
         })
     }
 }

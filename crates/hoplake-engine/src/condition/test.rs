@@ -1,19 +1,16 @@
 //! A single test of a property, and the same with values of the property's type.
 
-use std::{cmp::Ordering, sync::Arc};
+use std::{cmp::Ordering, collections::BTreeSet, sync::Arc};
 
-use arrow_array::{
-    Array, ArrayRef, BooleanArray, Date32Array, Float64Array, Int64Array, Scalar, StringArray,
-    TimestampMicrosecondArray, cast::AsArray, types::GenericStringType,
-};
+use arrow_array::{Array, ArrayRef, BooleanArray, Scalar, StringArray, cast::AsArray, types::GenericStringType};
 use arrow_ord::{cmp, ord::make_comparator, sort::sort};
 use arrow_schema::SortOptions;
-use hoplake_format::{PropertyType, ScalarType, TIMESTAMP_ZONE, text};
+use hoplake_format::{PropertyType, ScalarType, VertexId};
 use hoplake_storage::Pace;
 use memchr::memmem::Finder;
 
-use super::{Verdicts, VerdictsBuilder};
-use crate::{EngineError, float::canonical};
+use super::{Operand, ThreeValued, Verdicts, VerdictsBuilder};
+use crate::{EngineError, change, float::canonical};
 
 /// Rows on which a test is evaluated between two looks at the time.
 const ROWS_AT_ONCE: usize = 1 << 16;
@@ -87,30 +84,36 @@ impl From<String> for PropertyName {
     }
 }
 
-/// What a test requires of a value. Values are text that the property's type can read.
+/// What a test requires of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Requirement {
     /// `= value` and its like.
-    Compare(Comparison, String),
+    Compare(Comparison, Operand),
     /// `in (value, …)`.
-    OneOf(Vec<String>),
+    OneOf(Vec<Operand>),
     /// `between least and greatest`, both included.
-    Between(String, String),
+    Between(Operand, Operand),
     /// `starts with text`; of strings.
     StartsWith(String),
-    /// `contains text`: a string has it within, byte by byte, or a list has it as an item.
-    Contains(String),
+    /// `ends with text`; of strings.
+    EndsWith(String),
+    /// `contains value`: a string has it within, byte by byte, or a list has it as an item.
+    Contains(Operand),
     /// `is null`.
     IsNull,
 }
 
-/// A test of one property.
+/// A test of an edge, or of a vertex.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Test {
-    /// The property.
-    pub property: PropertyName,
-    /// What it requires.
-    pub requirement: Requirement,
+pub enum Test {
+    /// Of a property.
+    Property(PropertyName, Requirement),
+    /// Of the label of the vertex, a string.
+    VertexLabel(Requirement),
+    /// Of the label of the edge, a string.
+    EdgeLabel(Requirement),
+    /// The vertex is one of these.
+    Vertex(BTreeSet<VertexId>),
 }
 
 /// A requirement whose values have the type of the property.
@@ -121,6 +124,7 @@ pub(crate) enum TypedTest {
     OneOf(ArrayRef),
     Between(Scalar<ArrayRef>, Scalar<ArrayRef>),
     StartsWith(String),
+    EndsWith(String),
     ContainsText(Box<Finder<'static>>),
     /// An item, as the only value of an array.
     ContainsItem(ArrayRef),
@@ -128,77 +132,80 @@ pub(crate) enum TypedTest {
 }
 
 impl Test {
-    /// Reads its values as those of a property's type.
+    /// What it requires of a property or a label; `None` of a test of vertices.
+    pub fn requirement(&self) -> Option<&Requirement> {
+        match self {
+            Self::Property(_, requirement) | Self::VertexLabel(requirement) | Self::EdgeLabel(requirement) => {
+                Some(requirement)
+            }
+            Self::Vertex(_) => None,
+        }
+    }
+}
+
+impl Requirement {
+    /// The verdict where there is no value to test: the property is absent, or no edge was followed.
+    pub(crate) fn of_absent(&self) -> Option<bool> {
+        matches!(self, Self::IsNull).then_some(true)
+    }
+
+    /// Itself with values of the type of a property, whose name is for messages.
     ///
     /// # Errors
-    /// [`EngineError::Invalid`] if one is not, or the type cannot be tested like this.
-    pub(crate) fn typed(&self, kind: PropertyType) -> Result<TypedTest, EngineError> {
+    /// [`EngineError::Invalid`] if a value is not one of the type, or the type cannot be tested like this.
+    pub(crate) fn typed(&self, name: &str, kind: PropertyType) -> Result<TypedTest, EngineError> {
+        let unfit = |why: String| EngineError::Invalid(format!("{name} {why}"));
         let scalar = || match kind {
             PropertyType::Scalar(scalar) => Ok(scalar),
-            PropertyType::List(_) => Err(self.unfit(format!("is a {kind}; test it with `contains` or `is null`"))),
+            PropertyType::List(_) => Err(unfit(format!("is a {kind}; test it with `contains` or `is null`"))),
         };
-        let one = |value: &String, of: ScalarType| self.values(std::slice::from_ref(value), of);
-        Ok(match &self.requirement {
-            Requirement::Compare(comparison, value) => {
-                TypedTest::Compare(*comparison, Scalar::new(one(value, scalar()?)?))
-            }
-            Requirement::OneOf(values) => TypedTest::OneOf(sort(&self.values(values, scalar()?)?, None)?),
-            Requirement::Between(least, greatest) => {
+        let text = |text: &String, test: &str| match kind {
+            PropertyType::Scalar(ScalarType::String) => Ok(text.clone()),
+            _ => Err(unfit(format!("is a {kind}; only strings can be tested with `{test}`"))),
+        };
+        let one = |value, of| values(name, std::slice::from_ref(value), of);
+        Ok(match self {
+            Self::Compare(comparison, value) => TypedTest::Compare(*comparison, Scalar::new(one(value, scalar()?)?)),
+            Self::OneOf(all) => TypedTest::OneOf(sort(&values(name, all, scalar()?)?, None)?),
+            Self::Between(least, greatest) => {
                 TypedTest::Between(Scalar::new(one(least, scalar()?)?), Scalar::new(one(greatest, scalar()?)?))
             }
-            Requirement::StartsWith(text) => match kind {
-                PropertyType::Scalar(ScalarType::String) => TypedTest::StartsWith(text.clone()),
-                _ => return Err(self.unfit(format!("is a {kind}; only strings can be tested with `starts with`"))),
-            },
-            Requirement::Contains(text) => match kind {
+            Self::StartsWith(start) => TypedTest::StartsWith(text(start, "starts with")?),
+            Self::EndsWith(end) => TypedTest::EndsWith(text(end, "ends with")?),
+            Self::Contains(value) => match kind {
                 PropertyType::Scalar(ScalarType::String) => {
+                    let texts = one(value, ScalarType::String)?;
+                    let text = texts.as_bytes::<GenericStringType<i32>>().value(0);
                     TypedTest::ContainsText(Box::new(Finder::new(text).into_owned()))
                 }
-                PropertyType::List(of) => TypedTest::ContainsItem(one(text, of)?),
+                PropertyType::List(of) => TypedTest::ContainsItem(one(value, of)?),
                 PropertyType::Scalar(_) => {
-                    return Err(
-                        self.unfit(format!("is a {kind}; only strings and lists can be tested with `contains`"))
-                    );
+                    return Err(unfit(format!("is a {kind}; only strings and lists can be tested with `contains`")));
                 }
             },
-            Requirement::IsNull => TypedTest::IsNull,
+            Self::IsNull => TypedTest::IsNull,
         })
     }
 
-    fn unfit(&self, why: String) -> EngineError {
-        EngineError::Invalid(format!("{} {why}", self.property.name))
+    /// The verdict on a label.
+    ///
+    /// # Errors
+    /// As [`Self::typed`].
+    pub(crate) fn of_label(&self, label: &str) -> Result<Option<bool>, EngineError> {
+        let column: ArrayRef = Arc::new(StringArray::from(vec![label]));
+        let verdicts = self.typed("~label", PropertyType::Scalar(ScalarType::String))?.evaluate(&column)?;
+        Ok(verdicts.get(0))
     }
+}
 
-    /// Text as values of a type. A value that the type lacks is refused: rounded, it would be another one.
-    fn values(&self, texts: &[String], of: ScalarType) -> Result<ArrayRef, EngineError> {
-        let array: ArrayRef = match of {
-            ScalarType::Bool => Arc::new(BooleanArray::from(self.each(texts, of, text::boolean)?)),
-            ScalarType::Int64 => Arc::new(Int64Array::from(self.each(texts, of, text::int64)?)),
-            ScalarType::Float64 => Arc::new(Float64Array::from(self.each(texts, of, text::exact_float64)?)),
-            ScalarType::Date => Arc::new(Date32Array::from(self.each(texts, of, text::date)?)),
-            ScalarType::Timestamp => {
-                let micros = TimestampMicrosecondArray::from(self.each(texts, of, text::exact_timestamp)?);
-                Arc::new(micros.with_timezone(TIMESTAMP_ZONE))
-            }
-            ScalarType::String => Arc::new(StringArray::from_iter_values(texts)),
-        };
-        Ok(canonical(&array))
-    }
-
-    fn each<T>(
-        &self,
-        texts: &[String],
-        of: ScalarType,
-        read: fn(&[u8]) -> Result<T, &'static str>,
-    ) -> Result<Vec<T>, EngineError> {
-        let wrong = |text: &str, why| self.unfit(format!("is compared as {of}, and {text:?} {why}"));
-        texts.iter().map(|text| read(text.as_bytes()).map_err(|why| wrong(text, why))).collect()
-    }
-
-    /// The verdict on an absent value.
-    pub(crate) fn of_absent(&self) -> Option<bool> {
-        matches!(self.requirement, Requirement::IsNull).then_some(true)
-    }
+/// The values of a test as a column of a type.
+fn values(name: &str, operands: &[Operand], of: ScalarType) -> Result<ArrayRef, EngineError> {
+    let unfit = |operand: &Operand, why| {
+        EngineError::Invalid(format!("{name} is compared as {of}, and {} {why}", operand.quoted()))
+    };
+    let values = operands.iter().map(|operand| operand.of_type(of).map_err(|why| unfit(operand, why)));
+    let values = values.collect::<Result<Vec<_>, _>>()?;
+    Ok(canonical(&change::column(values.iter().map(|value| &**value), PropertyType::Scalar(of))?))
 }
 
 impl TypedTest {
@@ -240,6 +247,7 @@ impl TypedTest {
                 BooleanArray::new((0..values.len()).map(is_in).collect(), values.nulls().cloned())
             }
             Self::StartsWith(start) => each_text(&values, |text| text.starts_with(start.as_str())),
+            Self::EndsWith(end) => each_text(&values, |text| text.ends_with(end.as_str())),
             Self::ContainsText(finder) => each_text(&values, |text| finder.find(text.as_bytes()).is_some()),
             Self::ContainsItem(item) => {
                 let lists = values.as_list::<i32>();

@@ -1,7 +1,9 @@
-//! What a condition says of rows: true, false or unknown (Kleene's logic, as SQL's).
+//! What a condition says of the rows of a column: true, false or unknown, as two sets of bits.
 
 use arrow_array::{Array, BooleanArray};
 use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
+
+use super::ThreeValued;
 
 /// The verdict on each of some rows. A row in neither set is unknown.
 #[derive(Debug, Clone)]
@@ -20,6 +22,11 @@ impl Verdicts {
         }
     }
 
+    /// On rows of which none is unknown: true for those that are set.
+    pub(crate) fn known(yes: BooleanBuffer) -> Self {
+        Self { no: !&yes, yes }
+    }
+
     /// Each of some rows may be either, if rows stand for groups of which nothing is known.
     pub(crate) fn any(rows: usize) -> Self {
         Self { yes: BooleanBuffer::new_set(rows), no: BooleanBuffer::new_set(rows) }
@@ -31,21 +38,32 @@ impl Verdicts {
         Self { yes: set(verdict == Some(true)), no: set(verdict == Some(false)) }
     }
 
-    pub(super) fn and(self, other: Self) -> Self {
-        Self { yes: &self.yes & &other.yes, no: &self.no | &other.no }
-    }
-
-    pub(super) fn or(self, other: Self) -> Self {
-        Self { yes: &self.yes | &other.yes, no: &self.no & &other.no }
-    }
-
-    pub(super) fn negated(self) -> Self {
-        Self { yes: self.no, no: self.yes }
+    /// The verdict on one row; `None` is unknown.
+    pub(super) fn get(&self, row: usize) -> Option<bool> {
+        match (self.yes.value(row), self.no.value(row)) {
+            (true, _) => Some(true),
+            (false, true) => Some(false),
+            (false, false) => None,
+        }
     }
 
     /// The rows that fulfil the condition.
     pub(crate) fn fulfilled(self) -> BooleanBuffer {
         self.yes
+    }
+}
+
+impl ThreeValued for Verdicts {
+    fn and(self, other: Self) -> Self {
+        Self { yes: &self.yes & &other.yes, no: &self.no | &other.no }
+    }
+
+    fn or(self, other: Self) -> Self {
+        Self { yes: &self.yes | &other.yes, no: &self.no & &other.no }
+    }
+
+    fn negated(self) -> Self {
+        Self { yes: self.no, no: self.yes }
     }
 }
 

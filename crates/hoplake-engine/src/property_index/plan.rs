@@ -10,7 +10,7 @@ use hoplake_storage::{Branch, MemoryHold, QueryContext};
 
 use super::SHARE;
 use crate::{
-    Condition, EngineError, Snapshot,
+    Condition, EngineError, Snapshot, Test,
     condition::ItemRanges,
     index::{IndexLocation, Run, SectionLocation, within},
     memory::bytes_of,
@@ -97,9 +97,13 @@ impl Snapshot {
         for index in self.manifest().indexes_of(label).filter(|index| index.is_ready()) {
             let mut answered = 0;
             let mut ranges: Option<ItemRanges> = None;
-            for test in required.iter().filter(|test| test.property.name == index.property) {
-                let Some(kind) = self.property_tested(label, &test.property) else { continue };
-                let Some(found) = test.typed(kind)?.item_ranges() else { continue };
+            for test in &required {
+                let Test::Property(property, requirement) = test else { continue };
+                if property.name != index.property {
+                    continue;
+                }
+                let Some(kind) = self.property_tested(label, property) else { continue };
+                let Some(found) = requirement.typed(&property.name, kind)?.item_ranges() else { continue };
                 answered += 1;
                 ranges = Some(ranges.map_or_else(|| found.clone(), |ranges| ranges.and(&found)));
             }

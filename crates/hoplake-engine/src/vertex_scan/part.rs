@@ -43,9 +43,13 @@ pub(super) async fn read(
         let returned: Vec<usize> = plan.columns.iter().filter_map(|name| rows.schema().index_of(name).ok()).collect();
         let mut kept = Gathering::new(Arc::new(rows.schema().project(&returned)?), &context)?;
         let mut mask = BooleanBufferBuilder::new(vertices.len());
+        let ordinals: Vec<u64> = if test.has_ordinals() { vertices.ordinals().collect() } else { Vec::new() };
+        let _memory = context.hold(bytes_of::<u64>(ordinals.len()))?;
+        let mut ordinals = ordinals.as_slice();
         while let Some(batch) = rows.next().await? {
             let _memory = context.hold(test.verdict_bytes(batch.num_rows()))?;
-            let fulfilled = test.fulfilled(&batch, &mut pace).await?;
+            let of_batch = ordinals.split_off(..batch.num_rows().min(ordinals.len())).unwrap_or_default();
+            let fulfilled = test.fulfilled(&batch, of_batch, &mut pace).await?;
             mask.append_buffer(&fulfilled);
             kept.push(filter_record_batch(&batch.project(&returned)?, &BooleanArray::new(fulfilled, None))?)?;
         }

@@ -10,7 +10,7 @@ use hoplake_storage::{Branch, MemoryHold, Pace};
 
 use super::{COPIES, VertexQuery, Vertices, alive::Alive, rows::Rows, vertices::Stretches};
 use crate::{
-    Condition, EngineError, PropertyName, PropertyOf, Snapshot,
+    Condition, EngineError, PropertyName, PropertyOf, Snapshot, Test,
     condition::{Bounds, TypedTest, Verdicts},
     property_index::Candidates,
     rows::Changed,
@@ -82,8 +82,10 @@ pub(super) struct Tested {
 enum LabelTest {
     /// On one of the columns of [`Tested`].
     Of(TypedTest, usize),
-    /// The label does not have the property: the same verdict on every vertex.
-    OfAbsent(Option<bool>),
+    /// The same verdict on every vertex: on the label, or because it does not have the property.
+    OfLabel(Option<bool>),
+    /// By ordinal, ascending.
+    OneOf(Vec<u64>),
 }
 
 pub(super) struct Plan {
@@ -247,16 +249,33 @@ impl Tested {
         let mut columns: Vec<String> = Vec::new();
         let mut tests = Vec::new();
         for test in condition.tests() {
-            let name = &test.property.name;
-            let Some(kind) = snapshot.property_tested(label, &test.property) else {
-                tests.push(LabelTest::OfAbsent(test.of_absent()));
+            let (property, requirement) = match test {
+                Test::Property(property, requirement) => (property, requirement),
+                Test::VertexLabel(requirement) => {
+                    let name = snapshot.schema().label(label).map_or("", |label| &label.name);
+                    tests.push(LabelTest::OfLabel(requirement.of_label(name)?));
+                    continue;
+                }
+                Test::EdgeLabel(requirement) => {
+                    tests.push(LabelTest::OfLabel(requirement.of_absent()));
+                    continue;
+                }
+                Test::Vertex(vertices) => {
+                    let of_label = vertices.iter().filter(|vertex| vertex.label() == label);
+                    tests.push(LabelTest::OneOf(of_label.map(|vertex| vertex.ordinal()).collect()));
+                    continue;
+                }
+            };
+            let name = &property.name;
+            let Some(kind) = snapshot.property_tested(label, property) else {
+                tests.push(LabelTest::OfLabel(requirement.of_absent()));
                 continue;
             };
             let column = columns.iter().position(|column| column == name).unwrap_or_else(|| {
                 columns.push(name.clone());
                 columns.len() - 1
             });
-            tests.push(LabelTest::Of(test.typed(kind)?, column));
+            tests.push(LabelTest::Of(requirement.typed(name, kind)?, column));
         }
         Ok(Self { condition, tests, columns })
     }
@@ -266,13 +285,30 @@ impl Tested {
         (rows as u64).div_ceil(4) * self.tests.len() as u64
     }
 
-    /// The rows that fulfil the condition, of a batch with its columns.
-    pub(super) async fn fulfilled(&self, batch: &RecordBatch, pace: &mut Pace) -> Result<BooleanBuffer, EngineError> {
+    /// Whether a test looks at ordinals.
+    pub(super) fn has_ordinals(&self) -> bool {
+        self.tests.iter().any(|test| matches!(test, LabelTest::OneOf(_)))
+    }
+
+    /// The rows that fulfil the condition, of a batch with its columns. `ordinals` are those of the rows, if it [has](Self::has_ordinals)
+    /// any.
+    pub(super) async fn fulfilled(
+        &self,
+        batch: &RecordBatch,
+        ordinals: &[u64],
+        pace: &mut Pace,
+    ) -> Result<BooleanBuffer, EngineError> {
         let mut of_tests = Vec::with_capacity(self.tests.len());
         for test in &self.tests {
             of_tests.push(match test {
                 LabelTest::Of(test, column) => test.of_column(batch.column(*column), pace).await?,
-                LabelTest::OfAbsent(verdict) => Verdicts::all(batch.num_rows(), *verdict),
+                LabelTest::OfLabel(verdict) => Verdicts::all(batch.num_rows(), *verdict),
+                LabelTest::OneOf(sought) => {
+                    pace.rest(ordinals.len() as u64 * 4).await?;
+                    Verdicts::known(BooleanBuffer::collect_bool(ordinals.len(), |row| {
+                        sought.binary_search(&ordinals[row]).is_ok()
+                    }))
+                }
             });
         }
         Ok(self.condition.combine(of_tests).fulfilled())
@@ -295,7 +331,8 @@ impl Tested {
             LabelTest::Of(test, column) => {
                 bounds[*column].as_ref().map_or_else(|| Ok(Verdicts::any(groups)), |bounds| test.possible(bounds))
             }
-            LabelTest::OfAbsent(verdict) => Ok(Verdicts::all(groups, *verdict)),
+            LabelTest::OfLabel(verdict) => Ok(Verdicts::all(groups, *verdict)),
+            LabelTest::OneOf(_) => Ok(Verdicts::any(groups)),
         });
         Ok(self.condition.combine(of_tests.collect::<Result<_, _>>()?).fulfilled())
     }
@@ -314,13 +351,20 @@ impl Snapshot {
     pub fn check_vertex_condition(&self, labels: &[LabelId], condition: &Condition) -> Result<(), EngineError> {
         condition.check_size()?;
         for test in condition.tests() {
-            let of_labels: Vec<_> =
-                labels.iter().filter_map(|label| self.property_tested(*label, &test.property)).collect();
+            let (property, requirement) = match test {
+                Test::Property(property, requirement) => (property, requirement),
+                Test::VertexLabel(requirement) | Test::EdgeLabel(requirement) => {
+                    requirement.of_label("")?;
+                    continue;
+                }
+                Test::Vertex(_) => continue,
+            };
+            let of_labels: Vec<_> = labels.iter().filter_map(|label| self.property_tested(*label, property)).collect();
             for kind in &of_labels {
-                test.typed(*kind)?;
+                requirement.typed(&property.name, *kind)?;
             }
             if let ([], Some(label)) = (&of_labels[..], labels.first()) {
-                return Err(lacks(self, *label, &test.property.to_string()));
+                return Err(lacks(self, *label, &property.to_string()));
             }
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hoplake_engine::{Comparison, Condition, PropertyName, PropertyOf, Requirement};
+use hoplake_engine::{Comparison, Condition, PropertyName, PropertyOf, Requirement, change};
 use hoplake_format::{ItemType, Property, PropertyType, ScalarType, VertexLabel};
 
 use super::{batch::value_bytes, growth::Growth};
@@ -20,8 +20,8 @@ const TESTS_MAX: usize = 200;
 /// Values of a predicate that are looked at when only a guess is needed.
 const GUESSED_MAX: usize = 64;
 
-/// How many times a value is there as text: as such, in the condition, and as a value of the property's type.
-const TEXT_COPIES: usize = 3;
+/// How many times a value is there: in the condition, in its copy for a label, and in the column of the property's type.
+const VALUE_COPIES: usize = 3;
 
 /// What the vertices of a label have to fulfil.
 #[derive(Debug)]
@@ -82,14 +82,14 @@ pub(crate) fn of_properties(
                 continue;
             }
         };
-        let mut text_bytes = 0;
-        predicate.values(&mut |value| text_bytes += TEXT_COPIES * value_bytes(value));
-        growth.take(text_bytes)?;
+        let mut copied_bytes = 0;
+        predicate.values(&mut |value| copied_bytes += VALUE_COPIES * value_bytes(value));
+        growth.take(copied_bytes)?;
         match reads(&PropertyName { name: name.to_string(), of }, property, predicate) {
             Reads::Never => return Ok(Of::None),
             Reads::Exactly(part) => {
                 tests += predicate.tests();
-                bytes += text_bytes;
+                bytes += copied_bytes;
                 condition = Some(match condition {
                     Some(before) => before.and(part),
                     None => part,
@@ -154,9 +154,9 @@ fn reads(name: &PropertyName, property: &Property, predicate: &Predicate) -> Rea
 }
 
 fn test_reads(name: &PropertyName, kind: ScalarType, test: Test, values: &[Value]) -> Reads {
-    let compare = |comparison: Comparison, value: &Value| match text_of(kind, value) {
-        Text::Of(text) => Reads::Exactly(Condition::compare(name.clone(), comparison, text)),
-        Text::None if comparison == Comparison::Equal => Reads::Never,
+    let compare = |comparison: Comparison, value: &Value| match stored_as(kind, value) {
+        Stored::As(value) => Reads::Exactly(Condition::compare(name.clone(), comparison, value)),
+        Stored::Never if comparison == Comparison::Equal => Reads::Never,
         _ => Reads::NotAtAll,
     };
     // A NaN is greater than all others for the engine, and than none here.
@@ -180,24 +180,24 @@ fn test_reads(name: &PropertyName, kind: ScalarType, test: Test, values: &[Value
             both(compare(Comparison::Greater, low), compare(Comparison::Less, &values[1]))
         }
         (Test::Within, _) => {
-            let mut texts = Vec::new();
+            let mut stored = Vec::new();
             for value in values {
-                match text_of(kind, value) {
-                    Text::Of(text) => texts.push(text),
-                    Text::None => {}
-                    Text::Unclear => return Reads::NotAtAll,
+                match stored_as(kind, value) {
+                    Stored::As(value) => stored.push(value),
+                    Stored::Never => {}
+                    Stored::Unclear => return Reads::NotAtAll,
                 }
             }
-            match texts.is_empty() {
+            match stored.is_empty() {
                 true => Reads::Never,
-                false => Reads::Exactly(Condition::one_of(name.clone(), texts)),
+                false => Reads::Exactly(Condition::one_of(name.clone(), stored)),
             }
         }
         (Test::StartingWith, Some(Value::Text(text))) if kind == ScalarType::String => {
             Reads::Exactly(Condition::test(name.clone(), Requirement::StartsWith(text.to_string())))
         }
         (Test::Containing, Some(Value::Text(text))) if kind == ScalarType::String => {
-            Reads::Exactly(Condition::test(name.clone(), Requirement::Contains(text.to_string())))
+            Reads::Exactly(Condition::test(name.clone(), Requirement::Contains(change::Value::from(&**text).into())))
         }
         _ => Reads::NotAtAll,
     }
@@ -212,38 +212,39 @@ fn texts_of_uuids(values: &[Value]) -> Vec<Value> {
     values.iter().map(text).collect()
 }
 
-/// A value as text that a property's type reads.
-enum Text {
-    Of(String),
+/// What a property's type has of a value.
+enum Stored {
+    /// This equals it.
+    As(change::Value),
     /// No value of the type equals it.
-    None,
+    Never,
     /// One might.
     Unclear,
 }
 
-fn text_of(kind: ScalarType, value: &Value) -> Text {
+fn stored_as(kind: ScalarType, value: &Value) -> Stored {
     match (kind, value) {
-        (ScalarType::String, Value::Text(text)) => Text::Of(text.to_string()),
-        (ScalarType::Bool, Value::Boolean(boolean)) => Text::Of(boolean.to_string()),
+        (ScalarType::String, Value::Text(text)) => Stored::As(change::Value::from(&**text)),
+        (ScalarType::Bool, Value::Boolean(boolean)) => Stored::As(change::Value::Bool(*boolean)),
         (ScalarType::Int64, Value::Number(number)) => {
             let rounded = to_i64(number);
             match equals(value, &rounded.into()) {
-                true => Text::Of(rounded.to_string()),
+                true => Stored::As(change::Value::Int64(rounded)),
                 // Between two integers: equal to none, and greater than some.
-                false => Text::Unclear,
+                false => Stored::Unclear,
             }
         }
         (ScalarType::Float64, Value::Number(number)) => {
             let float = to_f64(number);
             match float.is_finite() && equals(value, &float.into()) {
-                true => Text::Of(hoplake_engine::float::text(float)),
-                false => Text::Unclear,
+                true => Stored::As(change::Value::Float64(float)),
+                false => Stored::Unclear,
             }
         }
         (
             ScalarType::String | ScalarType::Bool | ScalarType::Int64 | ScalarType::Float64,
             Value::Null | Value::Text(_) | Value::Boolean(_) | Value::Number(_),
-        ) => Text::None,
-        _ => Text::Unclear,
+        ) => Stored::Never,
+        _ => Stored::Unclear,
     }
 }

@@ -3,8 +3,8 @@
 use std::{fmt::Write, sync::Arc};
 
 use hoplake::{
-    Cost, ErrorKind, Graph, Hop, IndexSettings, Limits, LoadOptions, PathQuery, Query, ScanRequest, SortBy, Store,
-    Traversal, TraversalRequest, Value,
+    Comparison, Condition, Cost, ErrorKind, Graph, Hop, IndexSettings, Limits, LoadOptions, PathQuery, Query,
+    Requirement, ScanRequest, SortBy, Store, Traversal, TraversalRequest, Value,
 };
 use hoplake_testkit::generate::SplitMix64;
 use object_store::ObjectStore;
@@ -261,6 +261,48 @@ async fn a_condition_on_what_a_label_lacks_holds_for_its_changed_vertices_too() 
         let request = ScanRequest { labels: vec![], ..scan(condition) };
         assert_eq!(graph.query().count_found(&request).await.unwrap(), expected, "{condition}");
     }
+}
+
+#[tokio::test]
+async fn labels_and_vertices_are_tested_like_properties() {
+    let url = "memory://scans/labels";
+    let mut commit = two_labels(url, 10).await.begin();
+    for (label, target, key) in [("by", "Thing", 1), ("by", "Thing", 2), ("on", "Shelf", 10), ("on", "Thing", 3)] {
+        commit.upsert_edge(label, ("Thing", 0), (target, key), [("n", 1)]);
+    }
+    commit.commit().await.unwrap();
+    let graph = Graph::open(url).await.unwrap();
+    let mut query = graph.query();
+    let one = query.vertex("Thing", 1).await.unwrap().unwrap();
+    let shelf = query.vertex("Shelf", 11).await.unwrap().unwrap();
+    let label = |name: &str| Requirement::Compare(Comparison::Equal, name.into());
+    let is_shelf = || Condition::vertex_label(label("Shelf"));
+    let is_by = || Condition::edge_label(label("by"));
+    let zero = query.vertex("Thing", 0).await.unwrap().unwrap();
+    for (condition, of_scan, of_hop) in [
+        (is_shelf(), 2, 1),
+        (is_shelf().negated(), 10, 3),
+        (Condition::vertex_in([one, shelf]), 2, 1),
+        (Condition::vertex_in([one, shelf]).negated(), 10, 3),
+        (Condition::vertex_in([]), 0, 0),
+        // No edge was followed to a vertex of a scan, so nothing is known of it.
+        (is_by(), 0, 2),
+        (is_by().negated(), 0, 2),
+        (is_by().and(Condition::vertex_in([one]).negated()), 0, 1),
+        (is_shelf().or(Condition::vertex_in([one])), 3, 2),
+    ] {
+        let request = ScanRequest { labels: vec![], condition: Some(condition.clone()), ..ScanRequest::default() };
+        let hop = Hop::default().such_that(condition.clone());
+        let found = query.count_found(&request).await.unwrap();
+        let edges = query.neighbors(&[zero], &hop).await.unwrap().len();
+        assert_eq!((found, edges), (of_scan, of_hop), "{condition}");
+    }
+    let wrong = ScanRequest {
+        condition: Some(Condition::vertex_label(Requirement::Compare(Comparison::Equal, Value::from(3).into()))),
+        ..ScanRequest::default()
+    };
+    let refused = query.count_found(&wrong).await.unwrap_err();
+    assert!(refused.to_string().contains("3 is not a value of string"), "{refused}");
 }
 
 #[tokio::test]

@@ -46,10 +46,10 @@ pub(super) fn ask(random: &mut SplitMix64, model: &Model) -> Question {
         0 => (None, "true".to_owned()),
         _ => {
             let (condition, sql) = any(random, label, 3);
-            // As a user writes it.
+            // As a user writes it, or with typed values.
             let read: Condition = condition.to_string().parse().unwrap();
-            assert_eq!(read, condition);
-            (Some(read), sql)
+            assert_eq!(read.to_string(), condition.to_string());
+            (Some(if random.below(2) == 0 { read } else { condition }), sql)
         }
     };
     let mut order_by = Vec::new();
@@ -105,7 +105,7 @@ fn test(random: &mut SplitMix64, label: &Label) -> (Condition, String) {
             _ => {
                 let item = literal(random, label, &column.name, of);
                 let sql = format!("list_contains({name}, {})", in_sql(&item));
-                (Condition::test(column.name, Requirement::Contains(text(&item))), sql)
+                (Condition::test(column.name, Requirement::Contains(item.into())), sql)
             }
         };
     }
@@ -121,18 +121,18 @@ fn test(random: &mut SplitMix64, label: &Label) -> (Condition, String) {
                 true => format!("(CASE WHEN {name} IS NULL THEN NULL ELSE false END)"),
                 false => format!("({name} IN ({}))", values.iter().map(in_sql).collect::<Vec<_>>().join(", ")),
             };
-            (Requirement::OneOf(values.iter().map(text).collect()), sql)
+            (Requirement::OneOf(values.into_iter().map(Into::into).collect()), sql)
         }
         3 | 4 => {
             let [least, greatest] = [value(random), value(random)];
             let sql = format!("({name} BETWEEN {} AND {})", in_sql(&least), in_sql(&greatest));
-            (Requirement::Between(text(&least), text(&greatest)), sql)
+            (Requirement::Between(least.into(), greatest.into()), sql)
         }
         5..=11 => {
             let comparison = Comparison::ALL[random.below(6) as usize];
             let value = value(random);
             let sql = format!("({name} {} {})", comparison.sign(), in_sql(&value));
-            (Requirement::Compare(comparison, text(&value)), sql)
+            (Requirement::Compare(comparison, value.into()), sql)
         }
         kind => {
             let text = text(&value(random));
@@ -143,7 +143,7 @@ fn test(random: &mut SplitMix64, label: &Label) -> (Condition, String) {
             let sql = in_sql(&Value::String(part.clone()));
             match kind < 14 {
                 true => (Requirement::StartsWith(part), format!("starts_with({name}, {sql})")),
-                false => (Requirement::Contains(part), format!("contains({name}, {sql})")),
+                false => (Requirement::Contains(Value::String(part).into()), format!("contains({name}, {sql})")),
             }
         }
     };

@@ -6,7 +6,7 @@ use hoplake_format::FormatError;
 use hoplake_storage::{Cost, StorageError};
 use thiserror::Error;
 
-use crate::change::Operation;
+use crate::write::change::Operation;
 
 /// Why the engine could not do what it was asked.
 #[derive(Debug, Error)]

@@ -1,6 +1,6 @@
 //! Floating-point numbers: their one order, their one text, and which integers they are exactly.
 //!
-//! They are stored bit for bit. Where two are compared, in conditions, as keys of edges and by [`Value`](crate::change::Value)'s
+//! They are stored bit for bit. Where two are compared, in conditions, as keys of edges and by [`Value`](crate::value::Value)'s
 //! equality, this is the order:
 //!
 //! ```text

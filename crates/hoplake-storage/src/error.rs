@@ -5,7 +5,7 @@ use std::{io, sync::Arc};
 use hoplake_format::FormatError;
 use thiserror::Error;
 
-use crate::{Cost, StoreFault, fault};
+use crate::{Cost, StoreFault, store::fault};
 
 /// Why the store did not give or take what was asked.
 #[derive(Debug, Clone, Error)]

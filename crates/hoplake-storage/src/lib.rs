@@ -15,61 +15,24 @@
 //! * [`cache`]: the memory cache and its eviction policies.
 //! * [`trace`]: records of accesses, which `hoplake-cache-sim` replays through those policies.
 
-mod ahead;
-mod batch;
-mod block;
-mod branch;
-mod budget;
-pub mod cache;
-mod clients;
 mod clock;
-mod context;
-mod create;
-mod disk;
+mod cost;
 mod error;
-mod fault;
-mod fetch;
-mod folder;
-mod hedge;
-mod in_flight;
-mod location;
-mod mapped;
-mod meter;
-mod pace;
-mod plan;
-mod pool;
-mod prices;
-mod profile;
-mod proof;
-mod reader;
-mod settings;
-mod source;
+mod read;
 mod store;
-mod tier;
 pub mod trace;
-mod unpublished;
-mod upload;
+mod write;
 
-use disk::DiskCache;
-
-pub use block::{BlockRequest, Check, Object};
-pub use branch::Branch;
-pub use budget::{MemoryBudget, MemoryFull, MemoryHold};
 pub use clock::{Clock, SystemClock};
-pub use context::{CancelOnDrop, QueryContext, ReadLimits};
-pub use disk::{Disk, DiskFile};
+pub use cost::{
+    Background, Branch, CancelOnDrop, Cost, Latency, MemoryBudget, MemoryFull, MemoryHold, PIECE_UNITS, Pace,
+    PriceList, ProfileError, Profiles, QueryContext, ReadLimits, Served, StoreProfile, Wave,
+};
 pub use error::{NodeFault, StorageError};
-pub use fault::{StoreFault, system_text};
-pub use folder::{Files, FoundFile};
 pub use hoplake_mapping::Access;
-pub use meter::{Background, Cost, Served, Wave};
-pub use pace::{PIECE_UNITS, Pace};
-pub use pool::ReadPool;
-pub use prices::PriceList;
-pub use profile::{Latency, ProfileError, Profiles, StoreProfile};
-pub use reader::Reader;
-pub use settings::{DiskSettings, HedgeSettings, ReadSettings, RetrySettings};
-pub use source::{Fetched, Found, ObjectSource, Wanted};
-pub use store::{ObjectInfo, Store};
-pub use tier::Tier;
-pub use upload::Upload;
+pub use read::{
+    BlockRequest, Check, Disk, DiskFile, DiskSettings, Fetched, Found, HedgeSettings, Object, ObjectSource, ReadPool,
+    ReadSettings, Reader, RetrySettings, Tier, Wanted, cache,
+};
+pub use store::{Files, FoundFile, ObjectInfo, Store, StoreFault, system_text};
+pub use write::Upload;

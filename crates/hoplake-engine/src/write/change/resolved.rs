@@ -1,0 +1,266 @@
+//! A batch that was resolved on a version of a graph: the vertices that it adds, changes and deletes, and the edges that there
+//! are from now on between the pairs that it names.
+//!
+//! [`super::resolve`] makes it; conflicts, the fit of properties and deltas are found from it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use hoplake_format::VertexId;
+
+use crate::read::property_index::Items;
+
+use super::{
+    Batch, Columns, Name, Operation, Properties, VertexRef,
+    names::{At, Names, Single},
+    retype::OfOwners,
+};
+
+/// A vertex that exists, or by its number among those that the batch names, one that it adds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Vertex {
+    Known(VertexId),
+    New(u32),
+}
+
+/// All edges of a label, by its number in the batch, between two vertices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Pair {
+    pub(crate) label: u32,
+    pub(crate) source: Vertex,
+    pub(crate) target: Vertex,
+}
+
+/// The edges between two vertices from now on.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Edges {
+    /// One, as a change of the batch has it.
+    // A million blind upserts allocate no properties: the batch has them, and this number finds them.
+    Of(u32),
+    /// One for each of these properties, which do not come from an operation.
+    Made(Vec<Properties>),
+}
+
+/// All edges between two vertices.
+#[derive(Debug, Clone)]
+pub(super) struct Group {
+    pub(super) pair: Pair,
+    pub(super) edges: Edges,
+    /// Whether they are the same whatever there was before.
+    pub(super) alone: bool,
+}
+
+/// The properties of a vertex or of an edge.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Written<'a> {
+    /// A row of the columns of an operation.
+    OfColumns { operation: usize, columns: &'a Columns, row: usize },
+    /// Others.
+    Single(&'a Properties),
+}
+
+/// The row of a vertex from now on.
+#[derive(Debug)]
+pub(super) enum VertexRow {
+    /// The row of a change of the batch, which keeps the only copy.
+    Of(u32),
+    Made(Properties),
+}
+
+/// A vertex that exists and is changed.
+#[derive(Debug)]
+pub(super) struct ChangedVertex {
+    pub(super) end: VertexRef,
+    pub(super) row: VertexRow,
+    /// Whether nothing of the row before stays.
+    pub(super) replace: bool,
+}
+
+/// The change of the schema that a batch needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Widening {
+    /// It fits as it is.
+    None,
+    /// New labels, edge types or properties.
+    Adds,
+    /// Also another type of an existing property.
+    Converts,
+}
+
+/// A batch on a version of a graph.
+#[derive(Debug)]
+pub(crate) struct Resolved {
+    pub(super) batch: Arc<Batch>,
+    pub(super) names: Names,
+    /// The vertices that it names, by their numbers there; those that exist.
+    pub(super) known: Vec<Option<VertexId>>,
+    /// Whether one that it may add has the key of a vertex of another label.
+    pub(super) shares_key: bool,
+    /// Vertices that it adds.
+    pub(super) added: BTreeMap<VertexRef, VertexRow>,
+    /// Rows that it writes completely.
+    pub(super) changed: BTreeMap<VertexId, ChangedVertex>,
+    /// Vertices that go.
+    pub(crate) gone: BTreeMap<VertexId, VertexRef>,
+    /// Vertices that it deletes and upserts again: their edges go.
+    pub(super) cleared: BTreeSet<VertexId>,
+    /// Vertices that it upserts and deletes again, by number: they are as missing as before.
+    pub(super) withdrawn: BTreeSet<u32>,
+    /// Labels of vertices that it upserts, and which the graph may not have yet.
+    pub(super) introduced: BTreeSet<Name>,
+    /// All edges that there are from now on, ascending by pair.
+    pub(super) groups: Vec<Group>,
+    /// The items of property indexes that the vertices which it changes and deletes had.
+    pub(crate) items_before: Items,
+    /// How the schema has to be widened for it.
+    pub(crate) widens: Widening,
+    /// Properties without values that take another type with it.
+    pub(super) retyped: OfOwners,
+}
+
+impl Resolved {
+    /// Vertices that it adds, changes or deletes.
+    pub(crate) fn written(&self) -> impl Iterator<Item = &VertexRef> {
+        self.added.keys().chain(self.existing().map(|(_, end)| end))
+    }
+
+    /// Of these, those that exist.
+    pub(crate) fn existing(&self) -> impl Iterator<Item = (VertexId, &VertexRef)> {
+        let changed = self.changed.iter().map(|(vertex, changed)| (*vertex, &changed.end));
+        changed.chain(self.gone.iter().map(|(vertex, end)| (*vertex, end)))
+    }
+
+    /// The vertices that it adds.
+    pub(crate) fn added(&self) -> impl Iterator<Item = (&VertexRef, Written<'_>)> {
+        self.added.iter().map(|(end, row)| (end, self.written_row(row)))
+    }
+
+    /// Vertices that exist whose rows it writes.
+    pub(crate) fn changed(&self) -> impl Iterator<Item = (VertexId, &VertexRef, Written<'_>)> {
+        self.changed.iter().map(|(vertex, changed)| (*vertex, &changed.end, self.written_row(&changed.row)))
+    }
+
+    /// The vertices that it names, by number: those that exist.
+    pub(crate) fn known(&self) -> &[Option<VertexId>] {
+        &self.known
+    }
+
+    /// The vertices that it names and that are missing: the batch depends on their absence.
+    pub(crate) fn missing(&self) -> impl Iterator<Item = VertexRef> {
+        // If another batch of the delta added one of these, this batch would mean something else: `Items` compares them.
+        let missing = self.known.iter().enumerate().filter(|(_, known)| known.is_none());
+        missing.map(|(number, _)| self.end(number as u32))
+    }
+
+    /// A vertex that it names.
+    pub(crate) fn end(&self, number: u32) -> VertexRef {
+        self.names.end(&self.batch, number)
+    }
+
+    /// The name of the label of a vertex that it names.
+    pub(crate) fn vertex_label(&self, number: u32) -> &Name {
+        self.names.vertex_label(number)
+    }
+
+    /// How it names a vertex that exists.
+    pub(crate) fn name_of(&self, vertex: VertexId) -> Option<VertexRef> {
+        let number = self.known.iter().position(|known| *known == Some(vertex))?;
+        Some(self.end(number as u32))
+    }
+
+    /// An edge label that it names.
+    pub(crate) fn edge_label(&self, number: u32) -> &str {
+        &self.names.edge_labels[number as usize]
+    }
+
+    /// All edge labels that it names, by number.
+    pub(crate) fn edge_labels(&self) -> &[Name] {
+        &self.names.edge_labels
+    }
+
+    /// The pairs whose edges it writes, ascending.
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = Pair> {
+        self.groups.iter().map(|group| group.pair)
+    }
+
+    /// Of these, the pairs whose new edges depend on the old ones.
+    pub(crate) fn pairs_built_on(&self) -> impl Iterator<Item = Pair> {
+        self.groups.iter().filter(|group| !group.alone).map(|group| group.pair)
+    }
+
+    /// The pairs whose edges it writes, each with the properties of all edges that there are from now on.
+    pub(crate) fn groups(&self) -> impl Iterator<Item = (Pair, impl Iterator<Item = Written<'_>>)> {
+        self.groups.iter().map(|group| {
+            let (one, many) = match &group.edges {
+                Edges::Of(number) => (self.written_by(*number), &[][..]),
+                Edges::Made(group) => (None, group.as_slice()),
+            };
+            (group.pair, one.into_iter().chain(many.iter().map(Written::Single)))
+        })
+    }
+
+    /// Vertices whose rows keep something, each with whether it is given a property.
+    pub(super) fn partial_rows(&self) -> impl Iterator<Item = (VertexId, impl Fn(&str) -> bool)> {
+        let partial = self.changed.iter().filter(|(_, changed)| !changed.replace);
+        partial.map(|(vertex, changed)| {
+            let row = self.written_row(&changed.row);
+            let names = move |property: &str| match row {
+                Written::Single(properties) => properties.get(property).is_some(),
+                Written::OfColumns { columns, row, .. } => columns.names(row, property),
+            };
+            (*vertex, names)
+        })
+    }
+
+    /// Vertices that lose all edges they had.
+    pub(super) fn without_edges(&self) -> impl Iterator<Item = VertexId> {
+        self.gone.keys().chain(&self.cleared).copied()
+    }
+
+    /// Whether a pair loses all its edges because one of its vertices is deleted and added again.
+    pub(super) fn is_cleared(&self, pair: &Pair) -> bool {
+        let is = |vertex| matches!(vertex, Vertex::Known(vertex) if self.cleared.contains(&vertex));
+        is(pair.source) || is(pair.target)
+    }
+
+    fn written_row<'a>(&'a self, row: &'a VertexRow) -> Written<'a> {
+        match row {
+            VertexRow::Made(properties) => Written::Single(properties),
+            VertexRow::Of(number) => self.written_by(*number).unwrap_or(Written::Single(Properties::NONE)),
+        }
+    }
+
+    /// The properties that an upsert has.
+    fn written_by(&self, number: u32) -> Option<Written<'_>> {
+        let At { operation, change } = self.change(number);
+        match change {
+            Single::One(one) => one.properties().map(Written::Single),
+            Single::Row(columns, row) => Some(Written::OfColumns { operation, columns, row }),
+        }
+    }
+
+    /// A change by its number.
+    pub(super) fn change(&self, number: u32) -> At<'_> {
+        self.names.change(&self.batch, number)
+    }
+
+    /// Whether a pair loses its edges because one of its vertices is deleted, not by an operation on its edges.
+    pub(crate) fn goes_along(&self, pair: &Pair) -> bool {
+        let goes = |vertex: &Vertex| matches!(vertex, Vertex::Known(vertex) if self.gone.contains_key(vertex));
+        goes(&pair.source) || goes(&pair.target)
+    }
+
+    /// Whether nothing stays of the edges that there were between two vertices.
+    pub(super) fn resets(&self, number: u32) -> bool {
+        match self.change(number).change {
+            Single::Row(columns, _) => columns.replaces(),
+            // Without `replace`, properties that are not named stay. That an upsert names all of them is not enough here: another batch of
+            // the same delta may add a property.
+            Single::One(Operation::UpsertEdge { key, replace, .. }) => key.is_none() && *replace,
+            Single::One(Operation::DeleteEdge { key, .. }) => key.is_none(),
+            Single::One(_) => false,
+        }
+    }
+}

@@ -28,13 +28,14 @@ pub use error::{EngineError, Refusal};
 pub use memory::{Held, HeldIter};
 pub use quoting::{label_text, split_label, split_vertex, vertex_text};
 pub use read::{
-    adjacency::Degree,
+    adjacency::{Adjacency, Degree},
     condition::{
         Comparison, Condition, Formula, Operand, PropertyName, PropertyOf, Requirement, Test, ThreeValued, Truth,
     },
     edges::{EdgeIter, EdgeList, EdgeSlice, Edges, Neighbour},
     frontier::Frontier,
     hop::EdgesOf,
+    keys::Keys,
     ordinals::Ordinals,
     scan::{
         DenseIds, EdgeQuery, EdgeScan, FoundVertices, KeyScan, ListBlock, ListRange, ListScan, SOURCE_COLUMN, SortedBy,
@@ -50,7 +51,7 @@ pub use write::{change, compaction, create, load, prepared};
 /// Indexes of properties.
 pub mod property_index {
     pub use crate::{
-        read::property_index::IndexSize,
+        read::property_index::{IndexSize, PropertyIndexes},
         write::index_build::{IndexBuilt, IndexSettings, MEMORY_BYTES_MIN, create_index, drop_index},
     };
 }

@@ -9,7 +9,7 @@ use hoplake_engine::{
     mirror::{self, Mirrored},
     property_index::{self, IndexBuilt, IndexSettings, IndexSize},
     vacuum,
-    verify::{Verification, Verified, verify_graph},
+    verify::{Verification, Verified, verify_graph, verify_version},
     versions,
 };
 use hoplake_format::{EdgeTypeId, Manifest, Schema};
@@ -210,7 +210,7 @@ impl Graph {
     /// # Errors
     /// [`Corrupt`](crate::ErrorKind::Corrupt), naming the first damaged object, section and block.
     pub async fn verify(&self, progress: impl Fn(u64)) -> Result<Verified, Error> {
-        Ok(self.snapshot.verify(progress).await?)
+        Ok(verify_version(&self.snapshot, progress).await?)
     }
 
     /// Whether the number of edges of a type is exact, in the manifest and in [`Self::info`]. After commits it is an upper bound, which
@@ -317,7 +317,7 @@ impl Graph {
     /// # Errors
     /// The store's.
     pub async fn indexes(&self) -> Result<Vec<IndexSize>, Error> {
-        Ok(self.snapshot.index_sizes(&mut QueryContext::new().branch()).await?)
+        Ok(self.snapshot.property_indexes().sizes(&mut QueryContext::new().branch()).await?)
     }
 
     /// Merges the sorted runs that are due; no answer changes. The next compaction continues an interrupted one.

@@ -141,7 +141,7 @@ impl Query {
     }
 
     pub(crate) async fn look_up(&mut self, keys: &[(LabelId, Key)]) -> Result<Vec<Option<VertexId>>, Error> {
-        self.step(async |snapshot, branch| snapshot.look_up(keys, branch).await).await
+        self.step(async |snapshot, branch| snapshot.keys().look_up(keys, branch).await).await
     }
 
     /// Runs a step, and in parallel reads the metadata that later steps will need.
@@ -162,7 +162,7 @@ impl Query {
     /// [`Invalid`](ErrorKind::Invalid) if a condition of the hop cannot be; the store's.
     pub async fn neighbors(&mut self, vertices: &[VertexId], hop: &Hop) -> Result<Held<Edges>, Error> {
         let frontier = self.set_of(vertices).await?;
-        self.step(async |snapshot, branch| snapshot.neighbours(&frontier, hop, branch).await).await
+        self.step(async |snapshot, branch| snapshot.adjacency().neighbours(&frontier, hop, branch).await).await
     }
 
     /// The first edges of [`Self::neighbors`], up to a limit, in the same order. One wave reads the first
@@ -179,7 +179,8 @@ impl Query {
         limit: usize,
     ) -> Result<Held<Edges>, Error> {
         let frontier = self.set_of(vertices).await?;
-        self.step(async |snapshot, branch| snapshot.first_neighbours(&frontier, hop, limit, branch).await).await
+        self.step(async |snapshot, branch| snapshot.adjacency().first_neighbours(&frontier, hop, limit, branch).await)
+            .await
     }
 
     /// The edges with these ids ([`Neighbour::id`]), in their order, as seen from their sources. One wave, which reads
@@ -188,7 +189,7 @@ impl Query {
     /// # Errors
     /// The store's.
     pub async fn edges(&mut self, ids: &[EdgeId]) -> Result<Vec<Option<Neighbour>>, Error> {
-        self.step(async |snapshot, branch| snapshot.edges(ids, branch).await).await
+        self.step(async |snapshot, branch| snapshot.adjacency().edges(ids, branch).await).await
     }
 
     /// How many edges of a hop each of these vertices has, in the order of vertices. One wave.
@@ -197,7 +198,7 @@ impl Query {
     /// As [`Self::neighbors`].
     pub async fn degrees(&mut self, vertices: &[VertexId], hop: &Hop) -> Result<Held<Vec<Degree>>, Error> {
         let frontier = self.set_of(vertices).await?;
-        Ok(self.snapshot.degrees(&frontier, hop, &mut self.branch).await?)
+        Ok(self.snapshot.adjacency().degrees(&frontier, hop, &mut self.branch).await?)
     }
 
     /// The set of some vertices, in any order and with repeats. No request.
@@ -224,7 +225,7 @@ impl Query {
     /// # Errors
     /// The store's.
     pub async fn keys_of(&mut self, vertices: &[VertexId]) -> Result<Held<Vec<Key>>, Error> {
-        let keys = self.snapshot.keys(vertices, &mut self.branch).await?;
+        let keys = self.snapshot.keys().of(vertices, &mut self.branch).await?;
         let bytes = keys.iter().map(key_bytes).sum();
         Ok(Held::counted(keys, bytes, self.branch.context())?)
     }

@@ -76,7 +76,7 @@ impl Query {
             if of_vertices.is_empty() { Frontier::default() } else { ends.iter().copied().collect() };
         let mut lines = [self.branch.clone(), self.branch.clone(), self.branch.clone()];
         let [for_keys, for_rows, for_edges] = &mut lines;
-        let keys = self.snapshot.keys(ends, for_keys);
+        let keys = self.snapshot.keys().of(ends, for_keys);
         let rows = self.snapshot.frontier_properties(&each_once, of_vertices, for_rows);
         let edge_rows = async {
             match of_edges.is_empty() {

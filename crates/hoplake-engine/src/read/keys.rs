@@ -58,13 +58,23 @@ struct AskedBlock<'a, 'k> {
     keys: Vec<(&'k Key, usize)>,
 }
 
-impl Snapshot {
+/// The keys of a version: from user keys to vertices and back.
+#[derive(Debug, Clone, Copy)]
+pub struct Keys<'a> {
+    snapshot: &'a Snapshot,
+}
+
+impl<'a> Keys<'a> {
+    pub(crate) fn new(snapshot: &'a Snapshot) -> Self {
+        Self { snapshot }
+    }
+
     /// The vertices with these keys, in their order; `None` where there is none. One wave.
     ///
     /// # Errors
     /// [`EngineError::Invalid`] if a key is not of its label's type; the store's.
-    pub fn look_up<'a>(
-        &'a self,
+    pub fn look_up(
+        self,
         keys: &'a [(LabelId, Key)],
         branch: &'a mut Branch,
     ) -> BoxFuture<'a, Result<Vec<Option<VertexId>>, EngineError>> {
@@ -73,8 +83,8 @@ impl Snapshot {
 
     /// As [`Self::look_up`], for a caller that then reads rows of `tables` that were found: what that needs is in the same wave, unless
     /// it is known without a read that no key of the label is there.
-    pub(crate) fn look_up_before_rows<'a>(
-        &'a self,
+    pub(crate) fn look_up_before_rows(
+        self,
         keys: &'a [(LabelId, Key)],
         tables: BTreeSet<LabelId>,
         branch: &'a mut Branch,
@@ -83,7 +93,7 @@ impl Snapshot {
             for (label, key) in keys {
                 self.check_key_type(*label, key)?;
             }
-            let entries = self.key_entries(keys, 0, &tables, branch).await?;
+            let entries = self.newest_entries(keys, 0, &tables, branch).await?;
             let vertex = |((label, _), entry): (&(LabelId, Key), Option<KeyEntry>)| {
                 entry.filter(|entry| !entry.gone).and_then(|entry| VertexId::new(*label, entry.number))
             };
@@ -93,8 +103,8 @@ impl Snapshot {
 
     /// The entry of each key in the newest run that has one, among those that have changes of later versions than
     /// `newer_than`, and with them the ends of `tables`. One wave.
-    pub(crate) async fn key_entries(
-        &self,
+    pub(crate) async fn newest_entries(
+        self,
         keys: &[(LabelId, Key)],
         newer_than: u64,
         tables: &BTreeSet<LabelId>,
@@ -116,9 +126,9 @@ impl Snapshot {
     }
 
     /// The runs with entries for keys of a label, newest first, and whether these are tombstones.
-    fn key_runs(&self, label: LabelId, newer_than: u64) -> Vec<(&Run, bool)> {
+    fn key_runs(self, label: LabelId, newer_than: u64) -> Vec<(&'a Run, bool)> {
         let [keys, tombstones] = [SectionKind::Keys(label), SectionKind::Tombstones(label)];
-        let mut runs = self.runs_newest_first(&[keys, tombstones]);
+        let mut runs = self.snapshot.sections().runs_newest_first(&[keys, tombstones]);
         runs.retain(|(_, run)| run.versions.until > newer_than);
         runs.into_iter().map(|(kind, run)| (run, kind == tombstones)).collect()
     }
@@ -126,7 +136,7 @@ impl Snapshot {
     /// The entry of each key in the first run that has one; `count` answers. One wave; one before it for roots of
     /// segments that are not in memory, one for index blocks, and one for filters, if those pay.
     pub(crate) async fn entries(
-        &self,
+        self,
         sought: &[Sought<'_>],
         count: usize,
         branch: &mut Branch,
@@ -138,7 +148,7 @@ impl Snapshot {
                 locations.dedup();
             }
         }
-        self.make_resident(locations, branch).await?;
+        self.snapshot.sections().make_resident(locations, branch).await?;
         let asked = self.index_blocks_to_ask(sought)?;
         let indexes: Vec<_> = asked.iter().map(|asked| asked.index).collect();
         let mut blocks: Vec<Vec<AskedBlock<'_, '_>>> = indexes.iter().map(|_| Vec::new()).collect();
@@ -146,10 +156,13 @@ impl Snapshot {
             blocks[number] = asked[number].blocks(index);
             Ok(())
         };
-        self.each_index_block(&indexes, branch, answer).await?;
+        self.snapshot.sections().each_index_block(&indexes, branch, answer).await?;
         let mut blocks: Vec<_> = blocks.into_iter().flatten().collect();
         let indexed = branch.wave();
-        self.read_filters_that_pay(blocks.iter().map(|block| (block.asked.index, &block.range)), branch).await?;
+        self.snapshot
+            .sections()
+            .read_filters_that_pay(blocks.iter().map(|block| (block.asked.index, &block.range)), branch)
+            .await?;
         let filtered = branch.wave();
         // Filters arrived in a wave of this look-up: now they exclude blocks that were chosen without them.
         if filtered > indexed {
@@ -163,12 +176,14 @@ impl Snapshot {
         let tables: BTreeSet<LabelId> = blocks.iter().filter_map(|block| block.asked.table).collect();
         let tables: Vec<_> = tables.into_iter().collect();
         let mut for_tables = branch.clone();
-        let payloads = async { Ok::<_, EngineError>(self.reader().read(&requests, branch).await?) };
-        let (payloads, ()) = try_join(payloads, self.load_property_metadata(&tables, &mut for_tables)).await?;
+        let payloads = async { Ok::<_, EngineError>(self.snapshot.reader().read(&requests, branch).await?) };
+        let (payloads, ()) = try_join(payloads, self.snapshot.load_property_metadata(&tables, &mut for_tables)).await?;
         let has_waited = branch.wave() > filtered;
         branch.join([&for_tables]);
         if has_waited {
-            self.read_in_full(blocks.iter().map(|block| block.asked.index.section), branch.context());
+            self.snapshot
+                .sections()
+                .read_in_full(blocks.iter().map(|block| block.asked.index.section), branch.context());
         }
         let mut entries: Vec<Option<KeyEntry>> = vec![None; count];
         let mut in_vain = Vec::new();
@@ -176,7 +191,7 @@ impl Snapshot {
             // The first run with an entry for the key decides.
             let open = |(_, number): &&(&Key, usize)| entries[*number].is_none();
             let keys: Vec<_> = keys.iter().filter(open).copied().collect();
-            let failed = EngineError::format(self.reader().store().location(&asked.section.object.name));
+            let failed = EngineError::format(self.snapshot.reader().store().location(&asked.section.object.name));
             let found = find_in_key_block(&payload, keys.iter().map(|(key, _)| *key)).map_err(failed)?;
             // The block had none of its keys, which its filter would have shown: enough of such reads pay for a filter.
             if found.is_empty() && !keys.is_empty() {
@@ -187,12 +202,12 @@ impl Snapshot {
                 entries[keys[place].1] = Some(KeyEntry { number, gone, until: run.versions.until });
             }
         }
-        self.read_in_vain(&in_vain, branch.context());
+        self.snapshot.sections().read_in_vain(&in_vain, branch.context());
         Ok(entries)
     }
 
     /// The index blocks that lead to some keys, run by run, and in each in the order of the keys.
-    fn index_blocks_to_ask<'a, 'k>(&'a self, sought: &[Sought<'k>]) -> Result<Vec<Asked<'a, 'k>>, EngineError>
+    fn index_blocks_to_ask<'k>(self, sought: &[Sought<'k>]) -> Result<Vec<Asked<'a, 'k>>, EngineError>
     where
         'k: 'a,
     {
@@ -202,7 +217,7 @@ impl Snapshot {
                 let begin = asked.len();
                 for (key, number) in keys {
                     let Some(location) = run.0.location_of_key(key) else { continue };
-                    let section = self.section(location)?;
+                    let section = self.snapshot.sections().section(location)?;
                     let Some(index) = section.index_of_key(key) else { continue };
                     let index = IndexLocation { section: location, number: index };
                     // Keys ascend, so only the last index block can be the same.
@@ -219,8 +234,9 @@ impl Snapshot {
         Ok(asked)
     }
 
-    fn check_key_type(&self, label: LabelId, key: &Key) -> Result<(), EngineError> {
-        let known = self.schema().label(label).ok_or_else(|| EngineError::NotFound("no such vertex label".into()))?;
+    fn check_key_type(self, label: LabelId, key: &Key) -> Result<(), EngineError> {
+        let known =
+            self.snapshot.schema().label(label).ok_or_else(|| EngineError::NotFound("no such vertex label".into()))?;
         if known.key_type != key.key_type() {
             let message = format!("keys of {} are {}, but {key:?} is {}", known.name, known.key_type, key.key_type());
             return Err(EngineError::Invalid(message));
@@ -233,11 +249,7 @@ impl Snapshot {
     ///
     /// # Errors
     /// The store's; [`EngineError::Format`] if a table lacks a vertex.
-    pub fn keys<'a>(
-        &'a self,
-        vertices: &'a [VertexId],
-        branch: &'a mut Branch,
-    ) -> BoxFuture<'a, Result<Vec<Key>, EngineError>> {
+    pub fn of(self, vertices: &'a [VertexId], branch: &'a mut Branch) -> BoxFuture<'a, Result<Vec<Key>, EngineError>> {
         Box::pin(async move {
             let mut by_label: BTreeMap<LabelId, Vec<u64>> = BTreeMap::new();
             for vertex in vertices {
@@ -246,16 +258,16 @@ impl Snapshot {
             let column = [KEY_COLUMN.to_owned()];
             let column = &column;
             let reads = branch.each(&by_label, |(label, ordinals), mut line| async move {
-                Ok::<_, EngineError>((self.vertex_rows(*label, ordinals, column, &mut line).await?, line))
+                Ok::<_, EngineError>((self.snapshot.vertex_rows(*label, ordinals, column, &mut line).await?, line))
             });
             let read = reads.await?;
             let mut columns = BTreeMap::new();
             for (label, batch) in by_label.keys().zip(read) {
                 let keys = key_column(
-                    self.schema().label(*label).map(|label| label.key_type),
+                    self.snapshot.schema().label(*label).map(|label| label.key_type),
                     batch.column_by_name(KEY_COLUMN),
                 );
-                let keys = keys.map_err(EngineError::format(self.reader().store().url()))?;
+                let keys = keys.map_err(EngineError::format(self.snapshot.reader().store().url()))?;
                 columns.insert(*label, keys.into_iter());
             }
             // Rows come in the order of the ordinals above, so each label's keys are taken one by one.

@@ -7,24 +7,22 @@
 pub(crate) mod sections;
 mod settings;
 
-use std::{
-    cmp::Reverse,
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
 use futures::future::{BoxFuture, join};
-use hoplake_format::{Direction, EdgeTypeId, LabelId, Manifest, Schema, Slot, VersionRange, segment::SectionKind};
+use hoplake_format::{
+    Direction, EdgeTypeId, LabelId, Manifest, Schema, Slot, VersionRange,
+    segment::{SectionKind, SectionRoot},
+};
 use hoplake_storage::{Branch, Cost, QueryContext, Reader};
+
+use sections::{Sections, SegmentIndex, Tails, read_tails};
 
 use crate::{
     EngineError,
     owner::Owner,
-    read::tables::Table,
-    snapshot::sections::{
-        Run, Section, SectionLocation, Segment, SegmentIndex, Tails, begins_of_tails, read_roots, read_tails, runs,
-    },
+    read::{adjacency::Adjacency, keys::Keys, property_index::PropertyIndexes, tables::Tables},
     versions,
 };
 
@@ -35,11 +33,9 @@ pub use settings::OpenSettings;
 pub struct Snapshot {
     manifest: Manifest,
     reader: Reader,
-    pub(crate) segments: Vec<Arc<Segment>>,
-    /// The runs of each kind, the newest first.
-    runs: HashMap<SectionKind, Vec<Run>>,
-    pub(crate) tables: Vec<Arc<Table>>,
-    pub(crate) settings: OpenSettings,
+    sections: Sections,
+    tables: Tables,
+    settings: OpenSettings,
     open_cost: Cost,
 }
 
@@ -72,7 +68,7 @@ impl Snapshot {
                 }
             };
             let mut snapshot = Self::assemble(manifest, reader, settings.clone(), None)?;
-            for (segment, tail) in snapshot.segments.iter().zip(tails) {
+            for (segment, tail) in snapshot.sections.segments.iter().zip(tails) {
                 if let Some(tail) = tail {
                     segment.set(SegmentIndex::decode(&segment.reference, &tail, snapshot.reader.store().url())?);
                 }
@@ -132,15 +128,12 @@ impl Snapshot {
         branch: &mut Branch,
     ) -> Result<Self, EngineError> {
         let next = Self::assemble(manifest, self.reader.clone(), self.settings.clone(), Some(self))?;
-        for segment in &next.segments {
+        for segment in &next.sections.segments {
             if let Some(bytes) = at_hand.get(&segment.reference.name) {
-                next.take_at_hand(segment, bytes)?;
+                next.sections.take_at_hand(segment, bytes)?;
             }
         }
-        let begins = begins_of_tails(&next.manifest, &self.settings);
-        let come = next.segments.iter().zip(begins).filter(|(segment, _)| !segment.is_resident());
-        let come = come.filter_map(|(segment, from)| Some((segment, from?)));
-        read_roots(come, &next.reader, branch).await?;
+        next.sections.read_new_ends(&next.manifest, branch).await?;
         Ok(next)
     }
 
@@ -153,10 +146,7 @@ impl Snapshot {
     ) -> Result<Self, EngineError> {
         let reader = self.reader.with_objects(objects);
         let next = Self::assemble(manifest, reader, self.settings.clone(), Some(self))?;
-        let begins = begins_of_tails(&next.manifest, &self.settings);
-        let come = next.segments.iter().zip(begins).filter(|(segment, _)| !segment.is_resident());
-        let come = come.filter_map(|(segment, from)| Some((segment, from?)));
-        read_roots(come, &next.reader, branch).await?;
+        next.sections.read_new_ends(&next.manifest, branch).await?;
         Ok(next)
     }
 
@@ -172,46 +162,15 @@ impl Snapshot {
         Self::assemble(manifest, self.reader.clone(), self.settings.clone(), Some(self))
     }
 
-    /// Takes the index of a segment, and its blocks, from the object's bytes.
-    pub(crate) fn take_at_hand(&self, segment: &Segment, bytes: &Bytes) -> Result<(), EngineError> {
-        let whole = bytes.slice(..segment.reference.end.length as usize);
-        segment.set(SegmentIndex::decode(&segment.reference, &whole, self.reader.store().url())?);
-        for section in segment.sections().into_iter().flatten() {
-            // All index blocks are in the object; another may have read its root alone.
-            for range in section.blocks().into_iter().flatten() {
-                let stored = whole.slice(range.start as usize..range.end as usize);
-                self.reader.keep(&section.request(range), &stored)?;
-            }
-        }
-        Ok(())
-    }
-
     pub(crate) fn assemble(
         manifest: Manifest,
         reader: Reader,
         settings: OpenSettings,
         before: Option<&Self>,
     ) -> Result<Self, EngineError> {
-        let runs = runs(&manifest).map_err(EngineError::format(reader.store().url()))?;
-        // An object never changes, so what is known of it by its name holds in every version.
-        let segments_before: HashMap<&str, &Arc<Segment>> =
-            before.iter().flat_map(|before| &before.segments).map(|it| (&*it.reference.name, it)).collect();
-        let segments = manifest.segments.iter().map(|reference| {
-            let known = segments_before.get(&*reference.name).copied();
-            known.cloned().unwrap_or_else(|| Arc::new(Segment::new(reference, &reader)))
-        });
-        let segments = segments.collect();
-        let tables_before: HashMap<(&str, u64), &Arc<Table>> = before
-            .iter()
-            .flat_map(|before| &before.tables)
-            .map(|it| ((&*it.reference.name, it.reference.position), it))
-            .collect();
-        let tables = manifest.tables.iter().map(|reference| {
-            let known = tables_before.get(&(&*reference.name, reference.position)).copied();
-            known.cloned().unwrap_or_else(|| Arc::new(Table::new(reference.clone(), reader.object(&reference.name))))
-        });
-        let tables = tables.collect();
-        Ok(Self { manifest, reader, segments, runs, tables, settings, open_cost: Cost::default() })
+        let sections = Sections::new(&manifest, &reader, &settings, before.map(|before| &before.sections))?;
+        let tables = Tables::new(&manifest, &reader, before.map(|before| &before.tables));
+        Ok(Self { manifest, reader, sections, tables, settings, open_cost: Cost::default() })
     }
 
     /// The manifest.
@@ -242,49 +201,45 @@ impl Snapshot {
     /// Whether the manifest's count of the edges of a type is exact. While several sorted runs have entries for it, or one deletes
     /// edges, the count includes edges that newer entries replace or delete: a commit does not read what it replaces.
     pub fn is_edge_count_exact(&self, edge_type: EdgeTypeId) -> bool {
-        let runs = |kind| self.runs(kind).len();
+        let runs = |kind| self.sections.runs(kind).len();
         runs(SectionKind::Adjacency(edge_type, Direction::Out)) <= 1
             && runs(SectionKind::Removed(edge_type, Direction::Out)) == 0
     }
 
-    /// The runs of a kind, the newest first.
-    pub(crate) fn runs(&self, kind: SectionKind) -> &[Run] {
-        self.runs.get(&kind).map_or(&[], Vec::as_slice)
+    /// Its index.
+    pub(crate) fn sections(&self) -> &Sections {
+        &self.sections
     }
 
-    /// The runs of some kinds, the newest first. Of two sections of one run, that of the kind that is named first is before the other:
-    /// a key that went and came back within one version is in both, and is there.
-    pub(crate) fn runs_newest_first(&self, kinds: &[SectionKind]) -> Vec<(SectionKind, &Run)> {
-        let of_kind = |kind: &SectionKind| {
-            let kind = *kind;
-            self.runs(kind).iter().map(move |run| (kind, run))
-        };
-        let mut runs: Vec<_> = kinds.iter().flat_map(of_kind).collect();
-        // The sort is stable.
-        runs.sort_by_key(|(_, run)| Reverse(run.versions.until));
-        runs
+    /// Its tables.
+    pub(crate) fn tables(&self) -> &Tables {
+        &self.tables
     }
 
-    /// All sections, of all kinds.
-    pub(crate) fn all_locations(&self) -> impl Iterator<Item = SectionLocation> {
-        self.all_runs().flat_map(Run::locations)
+    /// Its keys.
+    pub fn keys(&self) -> Keys<'_> {
+        Keys::new(self)
     }
 
-    /// The runs of all kinds.
-    pub(crate) fn all_runs(&self) -> impl Iterator<Item = &Run> {
-        self.runs.values().flatten()
+    /// Its edges.
+    pub fn adjacency(self: &Arc<Self>) -> Adjacency<'_> {
+        Adjacency::new(self)
     }
 
-    /// The segment of a section.
-    pub(crate) fn segment_of(&self, location: SectionLocation) -> &Arc<Segment> {
-        &self.segments[location.segment]
+    /// Its property indexes.
+    pub fn property_indexes(&self) -> PropertyIndexes<'_> {
+        PropertyIndexes::new(self)
     }
 
-    /// A section of a segment whose root is in memory; see [`Self::make_resident`].
-    pub(crate) fn section(&self, location: SectionLocation) -> Result<Section<'_>, EngineError> {
-        let segment = &self.segments[location.segment];
-        let missing = || EngineError::Internal(format!("the root of {} is not resident", segment.name()));
-        segment.section(location.section).ok_or_else(missing)
+    /// What the segments say of all sections, or pieces of them, with the versions whose changes they hold.
+    ///
+    /// # Errors
+    /// The store's, if some roots are not in memory.
+    pub fn section_roots<'a>(
+        &'a self,
+        branch: &'a mut Branch,
+    ) -> BoxFuture<'a, Result<Vec<(VersionRange, &'a SectionRoot)>, EngineError>> {
+        Box::pin(self.sections.roots(branch))
     }
 }
 

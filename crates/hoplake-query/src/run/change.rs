@@ -167,7 +167,7 @@ impl Run {
             };
             let (piece, others) = rest.split_at(count.clamp(1, rest.len()));
             rest = others;
-            let keys = snapshot.keys(piece, &mut self.branch).await?;
+            let keys = snapshot.keys().of(piece, &mut self.branch).await?;
             for (vertex, key) in piece.iter().zip(keys) {
                 let name = VertexRef::new(self.label_of(*vertex), key);
                 self.growth.take(name_bytes(&name))?;
@@ -287,7 +287,7 @@ impl Run {
                 owners.push(at);
             }
         }
-        let found = snapshot.look_up(&keys, &mut self.branch).await?;
+        let found = snapshot.keys().look_up(&keys, &mut self.branch).await?;
         let mut taken = vec![false; named.len()];
         owners.into_iter().zip(found).filter(|(_, found)| found.is_some()).for_each(|(at, _)| taken[at] = true);
         Ok(taken)
@@ -301,7 +301,7 @@ impl Run {
             .map(|vertex| schema.label_id(&vertex.label).map(|label| (label, vertex.key.clone())))
             .collect();
         let known: Vec<_> = keys.iter().flatten().cloned().collect();
-        let mut found = snapshot.look_up(&known, &mut self.branch).await?.into_iter();
+        let mut found = snapshot.keys().look_up(&known, &mut self.branch).await?.into_iter();
         Ok(keys.into_iter().map(|key| key.and_then(|_| found.next().flatten())).collect())
     }
 
@@ -340,7 +340,7 @@ impl Run {
         };
         let sources: Vec<VertexId> = new.iter().map(|(_, source, ..)| *source).collect();
         let frontier = Frontier::held(&sources, self.branch.context()).await?;
-        let read = self.snapshot.neighbours(&frontier, &hop, &mut self.branch).await?;
+        let read = self.snapshot.adjacency().neighbours(&frontier, &hop, &mut self.branch).await?;
         let wanted: HashSet<(VertexId, VertexId)> =
             new.iter().map(|(_, source, target, _)| (*source, *target)).collect();
         let mut between: HashMap<(Box<str>, VertexId, VertexId), Vec<Neighbour>> = HashMap::new();

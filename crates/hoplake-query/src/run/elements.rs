@@ -336,7 +336,8 @@ impl Run {
             return Ok(found);
         }
         let expected = self.expected.take().unwrap_or_default();
-        let look_up = async |snapshot: &Arc<Snapshot>, branch: &mut Branch| snapshot.look_up(&keys, branch).await;
+        let look_up =
+            async |snapshot: &Arc<Snapshot>, branch: &mut Branch| snapshot.keys().look_up(&keys, branch).await;
         let vertices = expected.alongside(&snapshot, &mut self.branch, look_up).await?;
         for (owner, vertex) in owners.into_iter().zip(vertices) {
             let of_id = &mut found[owner];

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use hoplake_format::{KeyType, LabelId, PropertyType, ScalarType, TableOwner, constants::KEY_COLUMN};
+use hoplake_format::{KeyType, LabelId, PropertyType, ScalarType, Schema, TableOwner, constants::KEY_COLUMN};
 use hoplake_storage::{Branch, QueryContext};
 
+use super::Adjacency;
 use crate::{
-    Condition, Edges, EngineError, Frontier, Held, PropertyName, PropertyOf, Requirement, Snapshot, Test,
+    Condition, Edges, EngineError, Frontier, Held, PropertyName, PropertyOf, Requirement, Test,
     memory::bytes_of,
     pieces::STEP,
     read::{
@@ -35,10 +36,10 @@ impl End {
     }
 }
 
-impl Snapshot {
+impl Adjacency<'_> {
     /// The edges that fulfil a condition. The properties of all its tests are one wave.
     pub(crate) async fn keep_fulfilling(
-        &self,
+        self,
         edges: Held<Edges>,
         condition: Option<&Condition>,
         end: End,
@@ -81,69 +82,9 @@ impl Snapshot {
         Ok(kept.finish())
     }
 
-    /// Where a test of edges finds its property.
-    fn property_owner(&self, of: EdgesOf, end: End, name: &PropertyName) -> Option<PropertyOwner> {
-        let (edge, label) = (self.schema().edge_type(of.edge_type)?, end.label(of));
-        // The edge's own property hides one of the same name of the vertex.
-        let own = edge.properties.iter().find(|property| property.name == name.name && name.of != PropertyOf::Vertex);
-        if let Some(property) = own {
-            return Some(PropertyOwner { of_edge: true, label, kind: property.kind });
-        }
-        let kind = (name.of != PropertyOf::Edge).then(|| self.vertex_property(label, &name.name))??;
-        Some(PropertyOwner { of_edge: false, label, kind })
-    }
-
-    /// The type of a property of a label, or of its keys.
-    pub(crate) fn vertex_property(&self, label: LabelId, name: &str) -> Option<PropertyType> {
-        let label = self.schema().label(label)?;
-        if name == KEY_COLUMN {
-            return Some(PropertyType::Scalar(match label.key_type {
-                KeyType::Int64 => ScalarType::Int64,
-                KeyType::String => ScalarType::String,
-            }));
-        }
-        label.properties.iter().find(|property| property.name == name).map(|property| property.kind)
-    }
-
-    /// Refuses a condition that nothing along the hop could ever fulfil for want of a property.
-    ///
-    /// # Errors
-    /// [`EngineError::NotFound`] if nothing has a property; [`EngineError::Invalid`] if a value is none of its type.
-    pub(crate) fn check_condition(&self, hop: &Hop) -> Result<(), EngineError> {
-        let Some(condition) = &hop.condition else { return Ok(()) };
-        condition.check_size()?;
-        for test in condition.tests() {
-            let (property, requirement) = match test {
-                Test::Property(property, requirement) => (property, requirement),
-                Test::VertexLabel(requirement) | Test::EdgeLabel(requirement) => {
-                    requirement.of_label("")?;
-                    continue;
-                }
-                Test::Vertex(_) => continue,
-            };
-            let mut known = false;
-            for of in hop.edges(self.schema()) {
-                if let Some(owner) = self.property_owner(of, End::Far, property) {
-                    requirement.typed(&property.name, owner.kind)?;
-                    known = true;
-                }
-            }
-            if !known {
-                let bare = Hop { condition: None, ..hop.clone() };
-                let who = match property.of {
-                    PropertyOf::Either => format!("neither the edges of {bare} nor the vertices they reach have"),
-                    PropertyOf::Edge => format!("the edges of {bare} do not have"),
-                    PropertyOf::Vertex => format!("the vertices that {bare} reaches do not have"),
-                };
-                return Err(EngineError::NotFound(format!("{who} a property {:?}", property.name)));
-            }
-        }
-        Ok(())
-    }
-
     /// Starts to read what the condition of a hop needs to know of tables.
     pub(super) async fn load_condition_metadata(
-        &self,
+        self,
         frontier: &Frontier,
         hop: &Hop,
         end: End,
@@ -153,8 +94,8 @@ impl Snapshot {
         for test in hop.condition.iter().flat_map(Condition::tests) {
             let Test::Property(property, _) = test else { continue };
             for (near, _) in frontier.by_label() {
-                for of in hop.edges_from(self.schema(), near) {
-                    let owner = self.property_owner(of, end, property);
+                for of in hop.edges_from(self.snapshot.schema(), near) {
+                    let owner = property_owner(self.snapshot.schema(), of, end, property);
                     let load = owner.map(|owner| match owner.of_edge {
                         true => TableOwner::Edges(of.edge_type, of.direction),
                         false => TableOwner::Vertices(owner.label),
@@ -165,8 +106,8 @@ impl Snapshot {
         }
         let loads = branch.each(loads, |owner, mut line| async move {
             match owner {
-                TableOwner::Vertices(label) => self.load_vertex_metadata(label, &mut line).await?,
-                owner => self.load_table_metadata(owner, &mut line).await?,
+                TableOwner::Vertices(label) => self.snapshot.load_vertex_metadata(label, &mut line).await?,
+                owner => self.snapshot.tables().load_table_metadata(owner, &mut line).await?,
             }
             Ok::<_, EngineError>(((), line))
         });
@@ -175,7 +116,7 @@ impl Snapshot {
 
     /// The verdicts of some tests, which are of one property, on edges.
     async fn verdicts(
-        &self,
+        self,
         edges: &Edges,
         end: End,
         property: &PropertyName,
@@ -189,7 +130,7 @@ impl Snapshot {
         let mut pace = context.pace();
         // Row numbers in the order of the pieces. Verdicts are taken in the same order below, so rows need no positions.
         for piece in edges.pieces() {
-            if let Some((owner, of)) = self.rows_of(&piece, end, property) {
+            if let Some((owner, of)) = rows_of(self.snapshot.schema(), &piece, end, property) {
                 let numbers = &mut rows.entry(of).or_insert((owner, Vec::new())).1;
                 let count = piece.targets.len();
                 match (owner.of_edge, end) {
@@ -203,7 +144,7 @@ impl Snapshot {
         let column = [property.name.clone()];
         let column = &column;
         let reads = branch.each(&rows, |(of, (_, rows)), mut line| async move {
-            Ok::<_, EngineError>((self.rows(*of, rows, column, &mut line).await?, line))
+            Ok::<_, EngineError>((self.snapshot.rows(*of, rows, column, &mut line).await?, line))
         });
         let columns = reads.await?;
         let columns = rows.iter().zip(columns).map(|((of, (owner, _)), batch)| (*of, owner.kind, batch));
@@ -220,7 +161,7 @@ impl Snapshot {
             let mut verdicts = VerdictsBuilder::new(edges.len());
             for piece in edges.pieces() {
                 let count = piece.targets.len();
-                match self.rows_of(&piece, end, property).and_then(|(_, of)| of_rows.get_mut(&of)) {
+                match rows_of(self.snapshot.schema(), &piece, end, property).and_then(|(_, of)| of_rows.get_mut(&of)) {
                     Some((found, taken)) => {
                         verdicts.append(found, *taken, count);
                         *taken += count;
@@ -237,7 +178,7 @@ impl Snapshot {
 
     /// The verdicts of a test of labels or vertices, which reads nothing.
     async fn verdicts_without_columns(
-        &self,
+        self,
         edges: &Edges,
         end: End,
         test: &Test,
@@ -256,7 +197,7 @@ impl Snapshot {
                 },
                 other => {
                     let Stored { edge_type, direction, .. } = piece.stored;
-                    let of = EdgesOf::new(self.schema(), edge_type, direction);
+                    let of = EdgesOf::new(self.snapshot.schema(), edge_type, direction);
                     let verdict = match (last, of) {
                         (Some((last, verdict)), Some(of)) if last == of => verdict,
                         (_, of) => {
@@ -274,31 +215,91 @@ impl Snapshot {
     }
 
     /// The verdict of a test of labels on all edges of a type.
-    fn verdict_of_labels(&self, of: EdgesOf, end: End, test: &Test) -> Result<Option<bool>, EngineError> {
+    fn verdict_of_labels(self, of: EdgesOf, end: End, test: &Test) -> Result<Option<bool>, EngineError> {
         match test {
             Test::VertexLabel(requirement) => {
-                let label = self.schema().label(end.label(of));
+                let label = self.snapshot.schema().label(end.label(of));
                 label.map_or(Ok(requirement.of_absent()), |label| requirement.of_label(&label.name))
             }
             Test::EdgeLabel(requirement) => {
-                let edge = self.schema().edge_type(of.edge_type);
+                let edge = self.snapshot.schema().edge_type(of.edge_type);
                 edge.map_or(Ok(requirement.of_absent()), |edge| requirement.of_label(&edge.label))
             }
             Test::Property(_, requirement) => Ok(requirement.of_absent()),
             Test::Vertex(_) => Ok(None),
         }
     }
+}
 
-    /// Where the rows of a property of these edges, or of the vertices at one end of them, are.
-    fn rows_of(&self, piece: &Piece<'_>, end: End, property: &PropertyName) -> Option<(PropertyOwner, RowsOf)> {
-        let Stored { edge_type, direction, run } = piece.stored;
-        let owner = self.property_owner(EdgesOf::new(self.schema(), edge_type, direction)?, end, property)?;
-        let rows = match owner.of_edge {
-            true => RowsOf::Edges(edge_type, direction, run),
-            false => RowsOf::Vertices(owner.label),
-        };
-        Some((owner, rows))
+/// Where a test of edges finds its property.
+fn property_owner(schema: &Schema, of: EdgesOf, end: End, name: &PropertyName) -> Option<PropertyOwner> {
+    let (edge, label) = (schema.edge_type(of.edge_type)?, end.label(of));
+    // The edge's own property hides one of the same name of the vertex.
+    let own = edge.properties.iter().find(|property| property.name == name.name && name.of != PropertyOf::Vertex);
+    if let Some(property) = own {
+        return Some(PropertyOwner { of_edge: true, label, kind: property.kind });
     }
+    let kind = (name.of != PropertyOf::Edge).then(|| vertex_property(schema, label, &name.name))??;
+    Some(PropertyOwner { of_edge: false, label, kind })
+}
+
+/// The type of a property of a label, or of its keys.
+pub(crate) fn vertex_property(schema: &Schema, label: LabelId, name: &str) -> Option<PropertyType> {
+    let label = schema.label(label)?;
+    if name == KEY_COLUMN {
+        return Some(PropertyType::Scalar(match label.key_type {
+            KeyType::Int64 => ScalarType::Int64,
+            KeyType::String => ScalarType::String,
+        }));
+    }
+    label.properties.iter().find(|property| property.name == name).map(|property| property.kind)
+}
+
+/// Refuses a condition that nothing along the hop could ever fulfil for want of a property.
+///
+/// # Errors
+/// [`EngineError::NotFound`] if nothing has a property; [`EngineError::Invalid`] if a value is none of its type.
+pub(crate) fn check_condition(schema: &Schema, hop: &Hop) -> Result<(), EngineError> {
+    let Some(condition) = &hop.condition else { return Ok(()) };
+    condition.check_size()?;
+    for test in condition.tests() {
+        let (property, requirement) = match test {
+            Test::Property(property, requirement) => (property, requirement),
+            Test::VertexLabel(requirement) | Test::EdgeLabel(requirement) => {
+                requirement.of_label("")?;
+                continue;
+            }
+            Test::Vertex(_) => continue,
+        };
+        let mut known = false;
+        for of in hop.edges(schema) {
+            if let Some(owner) = property_owner(schema, of, End::Far, property) {
+                requirement.typed(&property.name, owner.kind)?;
+                known = true;
+            }
+        }
+        if !known {
+            let bare = Hop { condition: None, ..hop.clone() };
+            let who = match property.of {
+                PropertyOf::Either => format!("neither the edges of {bare} nor the vertices they reach have"),
+                PropertyOf::Edge => format!("the edges of {bare} do not have"),
+                PropertyOf::Vertex => format!("the vertices that {bare} reaches do not have"),
+            };
+            return Err(EngineError::NotFound(format!("{who} a property {:?}", property.name)));
+        }
+    }
+    Ok(())
+}
+
+/// Where the rows of a property of these edges, or of the vertices at one end of them, are.
+fn rows_of(schema: &Schema, piece: &Piece<'_>, end: End, property: &PropertyName) -> Option<(PropertyOwner, RowsOf)> {
+    let Stored { edge_type, direction, run } = piece.stored;
+    let owner = property_owner(schema, EdgesOf::new(schema, edge_type, direction)?, end, property)?;
+    let rows = match owner.of_edge {
+        true => RowsOf::Edges(edge_type, direction, run),
+        false => RowsOf::Vertices(owner.label),
+    };
+    Some((owner, rows))
 }
 
 #[derive(Debug, Clone, Copy)]

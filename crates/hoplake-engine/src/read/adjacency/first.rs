@@ -9,9 +9,9 @@ use futures::future::BoxFuture;
 use hoplake_format::VertexId;
 use hoplake_storage::Branch;
 
-use super::{End, ListTask, Plan, sinks::EdgeSink};
+use super::{Adjacency, End, ListTask, Plan, sinks::EdgeSink};
 use crate::{
-    Edges, EngineError, Frontier, Held, Snapshot,
+    Edges, EngineError, Frontier, Held,
     memory::bytes_of,
     read::{
         edges::{Begin, EdgesBuilder},
@@ -23,36 +23,36 @@ use crate::{
 /// more wave.
 const EDGE_BYTES: u64 = 2;
 
-impl Snapshot {
+impl<'a> Adjacency<'a> {
     /// The first of the edges that [`Self::neighbours`] returns, up to a limit. One wave for what a store transfers in a quarter of
     /// the time to its first byte (360 KiB on S3 Standard), and one more for each doubling of that until there are enough; two
     /// instead of one if the hop has a condition. A source with changes is read completely.
     ///
     /// # Errors
     /// As [`Self::neighbours`].
-    pub fn first_neighbours<'a>(
-        &'a self,
+    pub fn first_neighbours(
+        self,
         frontier: &'a Frontier,
         hop: &'a Hop,
         limit: usize,
         branch: &'a mut Branch,
     ) -> BoxFuture<'a, Result<Held<Edges>, EngineError>> {
         // A quarter more of the time to a first byte: to read less would gain little and may need another wave.
-        let quick = self.reader().store().profile().bytes_per_first_byte() / 4;
+        let quick = self.snapshot.reader().store().profile().bytes_per_first_byte() / 4;
         let bytes = quick.max(EDGE_BYTES.saturating_mul(limit as u64));
         Box::pin(self.first_from(bytes, frontier, hop, limit, branch))
     }
 
     /// [`Self::first_neighbours`] with up to `bytes_max` in the first wave.
     pub(super) async fn first_from(
-        &self,
+        self,
         mut bytes_max: u64,
         frontier: &Frontier,
         hop: &Hop,
         limit: usize,
         branch: &mut Branch,
     ) -> Result<Held<Edges>, EngineError> {
-        self.check_hop(hop)?;
+        self.snapshot.check_hop(hop)?;
         let mut line = branch.clone();
         let mut load = Some(async move {
             self.load_condition_metadata(frontier, hop, End::Far, &mut line).await?;

@@ -27,7 +27,7 @@ impl<'a> Layer<'a> {
 
     fn section(&self, piece: usize) -> Option<(SectionLocation, Section<'a>)> {
         let location = self.run.location(piece)?;
-        Some((location, self.snapshot.section(location).ok()?))
+        Some((location, self.snapshot.sections().section(location).ok()?))
     }
 
     /// Whether it may have a list of a source; `false` is certain.

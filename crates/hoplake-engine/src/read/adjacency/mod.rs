@@ -37,7 +37,7 @@ use crate::{
 };
 use sinks::{DegreeSink, EdgeSink, SetSink, all_edges, collector, union};
 
-pub(crate) use conditions::End;
+pub(crate) use conditions::{End, check_condition, vertex_property};
 pub(crate) use plan::{ListTask, Plan};
 pub(crate) use queue::Queue;
 
@@ -50,11 +50,21 @@ pub struct Degree {
     pub edges: u64,
 }
 
-impl Snapshot {
+/// The edges of a version, hop by hop.
+#[derive(Debug, Clone, Copy)]
+pub struct Adjacency<'a> {
+    snapshot: &'a Arc<Snapshot>,
+}
+
+impl<'a> Adjacency<'a> {
+    pub(crate) fn new(snapshot: &'a Arc<Snapshot>) -> Self {
+        Self { snapshot }
+    }
+
     /// The set that a hop from `frontier` reaches by a plan of it, and how many edges led there. Whom each block reaches is
     /// offered to the queue of `next` as soon as the block is here, if the hop has no condition.
     pub(crate) async fn reach(
-        self: &Arc<Self>,
+        self,
         frontier: &Arc<Frontier>,
         hop: &Hop,
         plan: Plan,
@@ -66,11 +76,12 @@ impl Snapshot {
         let sinks = 0..parallelism.max(1);
         // Without a condition the edges are not needed: each task keeps the vertices reached, and the sets are united at the end.
         if hop.condition.is_none() {
-            let sinks = sinks.map(|_| SetSink::new(self, next.clone(), &context)).collect();
+            let sinks = sinks.map(|_| SetSink::new(self.snapshot, next.clone(), &context)).collect();
             let sinks = self.run_plan(frontier, plan, sinks, branch).await?;
             let edges = sinks.iter().map(|sink| sink.edges).sum();
             let sets = sinks.into_iter().map(|sink| sink.sets);
-            let reached = union(sets, &context).await.map_err(|error| error.at(self.reader().store().url()))?;
+            let reached =
+                union(sets, &context).await.map_err(|error| error.at(self.snapshot.reader().store().url()))?;
             return Ok((reached, edges));
         }
         let sinks = sinks.map(|_| EdgeSink::new(&context)).collect::<Result<_, _>>()?;
@@ -88,14 +99,14 @@ impl Snapshot {
     }
 
     /// Refuses edges to vertices that the graph does not have.
-    async fn check_ends(&self, ends: &[VertexId], context: &QueryContext) -> Result<(), EngineError> {
+    async fn check_ends(self, ends: &[VertexId], context: &QueryContext) -> Result<(), EngineError> {
         let mut pace = context.pace();
         for step in ends.chunks(STEP) {
             // Targets of one list have one label, so the count is looked up for each run of a label and not for each edge.
             for run in step.chunk_by(|a, b| a.label() == b.label()) {
-                let count = self.ordinal_count(run[0].label());
+                let count = self.snapshot.ordinal_count(run[0].label());
                 if run.iter().any(|vertex| vertex.ordinal() >= count) {
-                    return Err(EngineError::format(self.reader().store().url())(outside()));
+                    return Err(EngineError::format(self.snapshot.reader().store().url())(outside()));
                 }
             }
             pace.rest(step.len() as u64).await?;
@@ -104,17 +115,19 @@ impl Snapshot {
     }
 
     /// The set of some vertices, which may repeat.
-    async fn set_of(&self, vertices: &[VertexId], context: &QueryContext) -> Result<Held<Frontier>, EngineError> {
+    async fn set_of(self, vertices: &[VertexId], context: &QueryContext) -> Result<Held<Frontier>, EngineError> {
         let mut sets: BTreeMap<LabelId, OrdinalCollector> = BTreeMap::new();
         let mut pace = context.pace();
         let mut ordinals = Vec::new();
-        let failed = |error: SinkError| error.at(self.reader().store().url());
+        let failed = |error: SinkError| error.at(self.snapshot.reader().store().url());
         for step in vertices.chunks(STEP) {
             for run in step.chunk_by(|a, b| a.label() == b.label()) {
                 ordinals.clear();
                 ordinals.extend(run.iter().map(|vertex| vertex.ordinal()));
                 let label = run[0].label();
-                collector(&mut sets, label, self.ordinal_count(label), context)?.extend(&ordinals).map_err(failed)?;
+                collector(&mut sets, label, self.snapshot.ordinal_count(label), context)?
+                    .extend(&ordinals)
+                    .map_err(failed)?;
             }
             pace.rest(step.len() as u64).await?;
         }
@@ -128,21 +141,21 @@ impl Snapshot {
     /// [`EngineError::NotFound`] if the graph has no edge label of that name; [`EngineError::Invalid`] if a
     /// condition names no property or compares it with a wrong value; the store's; [`EngineError::Format`] if
     /// a block is damaged.
-    pub fn neighbours<'a>(
-        &'a self,
+    pub fn neighbours(
+        self,
         frontier: &'a Frontier,
         hop: &'a Hop,
         branch: &'a mut Branch,
     ) -> BoxFuture<'a, Result<Held<Edges>, EngineError>> {
         Box::pin(async move {
-            self.check_hop(hop)?;
+            self.snapshot.check_hop(hop)?;
             self.neighbours_of(frontier, hop, End::Far, branch).await
         })
     }
 
     /// As [`Self::neighbours`] of a hop that was checked, with a condition on the vertex at one end of each edge.
-    pub(crate) fn neighbours_of<'a>(
-        &'a self,
+    pub(crate) fn neighbours_of(
+        self,
         frontier: &'a Frontier,
         hop: &'a Hop,
         end: End,
@@ -172,18 +185,18 @@ impl Snapshot {
     ///
     /// # Errors
     /// As [`Self::neighbours`].
-    pub fn edges<'a>(
-        &'a self,
+    pub fn edges(
+        self,
         ids: &'a [EdgeId],
         branch: &'a mut Branch,
     ) -> BoxFuture<'a, Result<Vec<Option<Neighbour>>, EngineError>> {
         Box::pin(async move {
-            let edge_types = || ids.iter().filter_map(|id| self.schema().edge_type(id.edge_type));
+            let edge_types = || ids.iter().filter_map(|id| self.snapshot.schema().edge_type(id.edge_type));
             let labels: BTreeSet<_> = edge_types().map(|edge| edge.label.clone()).collect();
             if labels.is_empty() {
                 return Ok(vec![None; ids.len()]);
             }
-            let sources = ids.iter().map(|id| id.source).filter(|source| self.has_vertex(*source)).collect();
+            let sources = ids.iter().map(|id| id.source).filter(|source| self.snapshot.has_vertex(*source)).collect();
             let hop = Hop { labels: labels.into_iter().collect(), ..Hop::default() };
             let read = self.neighbours(&sources, &hop, branch).await?;
             let wanted: HashSet<_> = ids.iter().copied().collect();
@@ -202,13 +215,13 @@ impl Snapshot {
     /// All pairs of an edge type with one of these sources that have an entry in a run with changes of later versions
     /// than `newer_than`: those that have edges, and those that have none any more. Ascending, perhaps with repeats. One wave.
     pub(crate) async fn pairs_with_entries(
-        &self,
+        self,
         edge_type: EdgeTypeId,
         sources: &Frontier,
         newer_than: u64,
         branch: &mut Branch,
     ) -> Result<Vec<(VertexId, VertexId)>, EngineError> {
-        let Some(of) = EdgesOf::new(self.schema(), edge_type, Direction::Out) else { return Ok(Vec::new()) };
+        let Some(of) = EdgesOf::new(self.snapshot.schema(), edge_type, Direction::Out) else { return Ok(Vec::new()) };
         let plan = self.plan_entries(of, sources.ordinals(of.near).view(), newer_than, branch).await?;
         let mut sink = EdgeSink::new(branch.context())?;
         self.run_part(sources, &plan, &mut sink, branch).await?;
@@ -223,8 +236,8 @@ impl Snapshot {
     ///
     /// # Errors
     /// As [`Self::neighbours`].
-    pub fn degrees<'a>(
-        &'a self,
+    pub fn degrees(
+        self,
         frontier: &'a Frontier,
         hop: &'a Hop,
         branch: &'a mut Branch,
@@ -232,7 +245,7 @@ impl Snapshot {
         Box::pin(async move {
             let mut sink = DegreeSink::new(frontier, branch.context())?;
             if hop.condition.is_none() {
-                self.check_hop(hop)?;
+                self.snapshot.check_hop(hop)?;
                 let plan = self.plan_hop(frontier, hop, branch).await?;
                 self.run_part(frontier, &plan, &mut sink, branch).await?;
             } else {

@@ -10,20 +10,21 @@ use std::{ops::Range, sync::Arc};
 use tokio::task::JoinSet;
 
 use super::{
+    Adjacency,
     merge::Merger,
     plan::{ListTask, Plan},
     sink::Sink,
 };
 use crate::{
-    EngineError, Frontier, Snapshot,
+    EngineError, Frontier,
     read::{frontier::SinkError, ordinals::View},
 };
 
-impl Snapshot {
+impl Adjacency<'_> {
     /// Reads the blocks of a plan in one wave and gives the lists to `sinks`, one for each part of the
     /// work; more than one part decodes on more than one thread.
     pub(crate) async fn run_plan<S: Sink + 'static>(
-        self: &Arc<Self>,
+        self,
         frontier: &Arc<Frontier>,
         plan: Plan,
         mut sinks: Vec<S>,
@@ -38,9 +39,9 @@ impl Snapshot {
         // A `JoinSet` ends its tasks when the query is dropped.
         let mut running = JoinSet::new();
         for (plan, mut sink) in plan.cut(parts).into_iter().zip(sinks) {
-            let (snapshot, frontier, mut line) = (self.clone(), frontier.clone(), branch.clone());
+            let (snapshot, frontier, mut line) = (self.snapshot.clone(), frontier.clone(), branch.clone());
             running.spawn(async move {
-                snapshot.run_part(&frontier, &plan, &mut sink, &mut line).await?;
+                snapshot.adjacency().run_part(&frontier, &plan, &mut sink, &mut line).await?;
                 Ok::<_, EngineError>((sink, line))
             });
         }
@@ -53,7 +54,7 @@ impl Snapshot {
     }
 
     pub(crate) async fn run_part<S: Sink>(
-        &self,
+        self,
         frontier: &Frontier,
         plan: &Plan,
         sink: &mut S,
@@ -88,20 +89,20 @@ impl Snapshot {
                 None => sink.take(task.of, task.until, &lists),
             });
             taken.map_err(|error| {
-                let location = self.reader().store().location(&requests[index].object.name);
+                let location = self.snapshot.reader().store().location(&requests[index].object.name);
                 error.at(format!("{location}, {:?}, block at byte {}", task.of, task.block.start))
             })
         };
         let before = branch.wave();
-        self.reader().read_each(&requests, branch, take).await?;
+        self.snapshot.reader().read_each(&requests, branch, take).await?;
         // The wave advances only if the store was asked: blocks from a cache start no background read.
         if branch.wave() > before {
-            self.read_in_full(tasks.iter().map(|task| task.location), &context);
+            self.snapshot.sections().read_in_full(tasks.iter().map(|task| task.location), &context);
         }
         let mut pace = context.pace();
         for merger in mergers {
             let units = merger.len() as u64 * 16;
-            merger.finish(sink).map_err(|error| error.at(self.reader().store().url()))?;
+            merger.finish(sink).map_err(|error| error.at(self.snapshot.reader().store().url()))?;
             pace.rest(units).await?;
         }
         Ok(())

@@ -1,11 +1,12 @@
 //! Makes plans: which blocks hold the lists of which sources, answered by indexes and filters.
 
-use std::{cmp::Reverse, collections::BTreeSet, ops::Range};
+use std::{cmp::Reverse, collections::BTreeSet, ops::Range, sync::Arc};
 
 use hoplake_format::segment::{IndexBlock, SectionKind};
 use hoplake_storage::{BlockRequest, Branch, Pace, QueryContext};
 
 use super::{
+    Adjacency,
     layer::Layer,
     plan::{ListTask, Merge, Plan},
 };
@@ -45,22 +46,22 @@ struct Asked<'a> {
     goes_on: bool,
 }
 
-impl Snapshot {
+impl<'a> Adjacency<'a> {
     /// Which blocks a hop from `frontier` reads. One wave for roots of segments that are not in memory, and one for index
     /// blocks.
     pub(crate) async fn plan_hop(
-        &self,
+        self,
         frontier: &Frontier,
         hop: &Hop,
         branch: &mut Branch,
     ) -> Result<Plan, EngineError> {
         let mut wanted = Vec::new();
         for (near, ordinals) in frontier.by_label() {
-            wanted.extend(hop.edges_from(self.schema(), near).map(|of| (of, ordinals.view())));
+            wanted.extend(hop.edges_from(self.snapshot.schema(), near).map(|of| (of, ordinals.view())));
         }
         let absent = self.absent_lists(wanted.iter().map(|(of, ordinals)| (*of, *ordinals)), 0);
-        self.read_absent(absent, branch).await?;
-        let mut planner = Planner::new(self, branch.context());
+        self.snapshot.sections().read_absent(absent, branch).await?;
+        let mut planner = Planner::new(self.snapshot, branch.context());
         for (of, ordinals) in wanted {
             planner.plan_edges(of, ordinals).await?;
         }
@@ -68,20 +69,17 @@ impl Snapshot {
     }
 
     /// The runs with entries for pairs of an edge type, and whether these are tombstones.
-    fn list_runs(&self, of: EdgesOf) -> impl Iterator<Item = (&Run, bool)> {
-        let runs = |kind, removed| self.runs(kind).iter().map(move |run| (run, removed));
+    fn list_runs(self, of: EdgesOf) -> impl Iterator<Item = (&'a Run, bool)> {
+        let sections = self.snapshot.sections();
+        let runs = move |kind, removed| sections.runs(kind).iter().map(move |run| (run, removed));
         let there = runs(SectionKind::Adjacency(of.edge_type, of.direction), false);
         there.chain(runs(SectionKind::Removed(of.edge_type, of.direction), true))
     }
 
     /// The segments with lists of some sources, in runs with changes of later versions than `newer_than`, whose roots are not in
     /// memory.
-    fn absent_lists<'a>(
-        &self,
-        wanted: impl IntoIterator<Item = (EdgesOf, View<'a>)>,
-        newer_than: u64,
-    ) -> BTreeSet<usize> {
-        self.absent(wanted.into_iter().flat_map(|(of, sources)| {
+    fn absent_lists(self, wanted: impl IntoIterator<Item = (EdgesOf, View<'a>)>, newer_than: u64) -> BTreeSet<usize> {
+        self.snapshot.sections().absent(wanted.into_iter().flat_map(|(of, sources)| {
             let runs = self.list_runs(of).filter(move |(run, _)| run.versions.until > newer_than);
             runs.flat_map(move |(run, _)| locations_of_sources(run, sources))
         }))
@@ -90,28 +88,31 @@ impl Snapshot {
     /// Which blocks may have entries for pairs with these sources, in runs that have changes of later versions than
     /// `newer_than`: nothing is merged.
     pub(super) async fn plan_entries(
-        &self,
+        self,
         of: EdgesOf,
         sources: View<'_>,
         newer_than: u64,
         branch: &mut Branch,
     ) -> Result<Plan, EngineError> {
         let runs = || self.list_runs(of).filter(|(run, _)| run.versions.until > newer_than);
-        self.read_absent(self.absent_lists([(of, sources)], newer_than), branch).await?;
-        let mut planner = Planner::new(self, branch.context());
+        self.snapshot.sections().read_absent(self.absent_lists([(of, sources)], newer_than), branch).await?;
+        let mut planner = Planner::new(self.snapshot, branch.context());
         for (run, removed) in runs() {
-            let layer = Layer::new(self, run, removed);
+            let layer = Layer::new(self.snapshot, run, removed);
             planner.plan_layer(&layer, of, SourcesOf::Frontier(sources), 0..u64::MAX).await?;
         }
         planner.finish(branch).await
     }
 
     /// The requests for the blocks of tasks, in their order.
-    pub(crate) fn requests<'a>(
-        &'a self,
+    pub(crate) fn requests(
+        self,
         tasks: impl IntoIterator<Item = &'a ListTask>,
     ) -> Result<Vec<BlockRequest<'a>>, EngineError> {
-        tasks.into_iter().map(|task| Ok(self.section(task.location)?.request(task.block.clone()))).collect()
+        tasks
+            .into_iter()
+            .map(|task| Ok(self.snapshot.sections().section(task.location)?.request(task.block.clone())))
+            .collect()
     }
 }
 
@@ -128,7 +129,7 @@ fn locations_of_sources<'a>(run: &'a Run, sources: View<'a>) -> impl Iterator<It
 
 /// Makes a plan.
 struct Planner<'a> {
-    snapshot: &'a Snapshot,
+    snapshot: &'a Arc<Snapshot>,
     context: QueryContext,
     plan: Plan,
     pace: Pace,
@@ -137,7 +138,7 @@ struct Planner<'a> {
 }
 
 impl<'a> Planner<'a> {
-    fn new(snapshot: &'a Snapshot, context: &QueryContext) -> Self {
+    fn new(snapshot: &'a Arc<Snapshot>, context: &QueryContext) -> Self {
         let plan = Plan { tasks: Vec::new(), merges: Vec::new(), memory: None };
         Self { snapshot, context: context.clone(), plan, pace: context.pace(), asked: None }
     }
@@ -154,7 +155,7 @@ impl<'a> Planner<'a> {
                 asked[number].answer(block, plan);
                 Ok(())
             };
-            self.snapshot.each_index_block(&locations, branch, take).await?;
+            self.snapshot.sections().each_index_block(&locations, branch, take).await?;
             // As they lie in the store, whichever index block came first.
             let order = |task: &ListTask| (task.location, task.block.start);
             self.plan.tasks.sort_unstable_by_key(order);
@@ -165,7 +166,8 @@ impl<'a> Planner<'a> {
     }
 
     async fn plan_edges(&mut self, of: EdgesOf, ordinals: View<'a>) -> Result<(), EngineError> {
-        let layers = self.snapshot.list_runs(of).map(|(run, removed)| Layer::new(self.snapshot, run, removed));
+        let layers =
+            self.snapshot.adjacency().list_runs(of).map(|(run, removed)| Layer::new(self.snapshot, run, removed));
         let mut layers: Vec<_> = layers.collect();
         layers.sort_by_key(|layer| Reverse(layer.run.versions.until));
         match &layers[..] {

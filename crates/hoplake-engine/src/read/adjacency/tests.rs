@@ -107,11 +107,11 @@ fn hop() -> Hop {
 
 /// The blocks of a plan, by the segment and the position.
 async fn blocks(
-    snapshot: &Snapshot,
+    snapshot: &Arc<Snapshot>,
     frontier: &Frontier,
     branch: &mut Branch,
 ) -> Result<Vec<(usize, u64)>, EngineError> {
-    let plan = snapshot.plan_hop(frontier, &hop(), branch).await?;
+    let plan = snapshot.adjacency().plan_hop(frontier, &hop(), branch).await?;
     Ok(plan.all_tasks().map(|task| (task.location.segment, task.block.start)).collect())
 }
 
@@ -128,20 +128,20 @@ proptest! {
                 let frontier = Arc::new(frontier);
                 let context = QueryContext::new();
                 let mut branch = context.branch();
-                let edges = snapshot.neighbours(&frontier, &hop(), &mut branch).await.unwrap();
+                let edges = snapshot.adjacency().neighbours(&frontier, &hop(), &mut branch).await.unwrap();
                 let pair = |edge: crate::Neighbour| (edge.from.ordinal(), edge.to.ordinal());
                 assert_eq!(edges.iter().map(pair).collect::<Vec<_>>(), expected);
                 // With so few bytes at first, it takes several rounds.
                 for bytes in [1, 300, 1 << 20] {
-                    let first = snapshot.first_from(bytes, &frontier, &hop(), limit, &mut branch).await.unwrap();
+                    let first = snapshot.adjacency().first_from(bytes, &frontier, &hop(), limit, &mut branch).await.unwrap();
                     assert!(first.iter().eq(edges.iter().take(limit)), "the first {limit}");
                 }
-                let degrees = snapshot.degrees(&frontier, &hop(), &mut branch).await.unwrap();
+                let degrees = snapshot.adjacency().degrees(&frontier, &hop(), &mut branch).await.unwrap();
                 let of_sources = sources.iter().map(|source| versions.edges(*source).len() as u64);
                 assert!(degrees.iter().map(|degree| degree.edges).eq(of_sources));
-                let plan = snapshot.plan_hop(&frontier, &hop(), &mut branch).await.unwrap();
+                let plan = snapshot.adjacency().plan_hop(&frontier, &hop(), &mut branch).await.unwrap();
                 let (reached, count) =
-                    snapshot.reach(&frontier, &hop(), plan, 2, None, &mut branch).await.unwrap();
+                    snapshot.adjacency().reach(&frontier, &hop(), plan, 2, None, &mut branch).await.unwrap();
                 let targets: BTreeSet<_> = expected.iter().map(|(_, target)| *target).collect();
                 assert!(reached.vertices().map(VertexId::ordinal).eq(targets), "whom it reaches");
                 assert_eq!(count, expected.len() as u64);
@@ -256,19 +256,19 @@ async fn conditions_are_on_the_edge_or_else_on_the_vertex_reached() {
     ] {
         let hop: Hop = format!("out:edge{condition}").parse().unwrap();
         let mut branch = QueryContext::new().branch();
-        let edges = snapshot.neighbours(&frontier, &hop, &mut branch).await.unwrap();
+        let edges = snapshot.adjacency().neighbours(&frontier, &hop, &mut branch).await.unwrap();
         let pair = |edge: crate::Neighbour| (edge.from.ordinal(), edge.to.ordinal());
         assert_eq!(edges.iter().map(pair).collect::<Vec<_>>(), expected, "{condition}");
         for limit in [0, 1, 7, 100] {
-            let first = snapshot.first_from(1, &frontier, &hop, limit, &mut branch).await.unwrap();
+            let first = snapshot.adjacency().first_from(1, &frontier, &hop, limit, &mut branch).await.unwrap();
             assert!(first.iter().eq(edges.iter().take(limit)), "{condition}, the first {limit}");
         }
-        let plan = snapshot.plan_hop(&frontier, &hop, &mut branch).await.unwrap();
-        let (reached, count) = snapshot.reach(&frontier, &hop, plan, 1, None, &mut branch).await.unwrap();
+        let plan = snapshot.adjacency().plan_hop(&frontier, &hop, &mut branch).await.unwrap();
+        let (reached, count) = snapshot.adjacency().reach(&frontier, &hop, plan, 1, None, &mut branch).await.unwrap();
         let targets: BTreeSet<_> = expected.iter().map(|(_, target)| *target).collect();
         assert!(reached.vertices().map(VertexId::ordinal).eq(targets), "{condition}");
         assert_eq!(count, expected.len() as u64);
-        let degrees = snapshot.degrees(&frontier, &hop, &mut branch).await.unwrap();
+        let degrees = snapshot.adjacency().degrees(&frontier, &hop, &mut branch).await.unwrap();
         let of = |source| expected.iter().filter(|(from, _)| *from == source).count() as u64;
         assert_eq!(degrees.iter().map(|degree| degree.edges).collect::<Vec<_>>(), [of(0), of(1)], "{condition}");
     }
@@ -277,7 +277,8 @@ async fn conditions_are_on_the_edge_or_else_on_the_vertex_reached() {
         ("out:edge[since=soon]", "soon"),
     ] {
         let hop = hop.parse().unwrap();
-        let refused = snapshot.neighbours(&frontier, &hop, &mut QueryContext::new().branch()).await.unwrap_err();
+        let refused =
+            snapshot.adjacency().neighbours(&frontier, &hop, &mut QueryContext::new().branch()).await.unwrap_err();
         assert!(refused.to_string().contains(why), "{refused}");
     }
 }

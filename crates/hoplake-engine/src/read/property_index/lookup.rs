@@ -9,9 +9,12 @@ use bytes::Bytes;
 use hoplake_format::{FormatError, Key, KeyType, LabelId, keys::decode_key_block, property_index::ordinal_of};
 use hoplake_storage::{Branch, QueryContext};
 
-use super::plan::{DECIDED_BYTES, LookUp, Question, RunBlocks};
+use super::{
+    PropertyIndexes,
+    plan::{DECIDED_BYTES, LookUp, Question, RunBlocks},
+};
 use crate::{
-    EngineError, Held, Snapshot,
+    EngineError, Held,
     memory::{HeldVec, bytes_of},
     pieces::sort_by_key,
     read::condition::ItemRanges,
@@ -26,12 +29,12 @@ pub(crate) struct Candidates {
     pub(crate) exact: bool,
 }
 
-impl Snapshot {
+impl PropertyIndexes<'_> {
     /// The vertices of a label that an index has for a condition; `None` if it does not pay to ask one: there is none, or it leads to
     /// too many, or to more than the memory holds, or a scan finds sooner as many as are wanted. One wave; one before it for roots of
     /// segments that are not in memory, and one for index blocks.
     pub(crate) async fn candidates(
-        &self,
+        self,
         label: LabelId,
         questions: Vec<Question>,
         wanted: Option<usize>,
@@ -42,17 +45,22 @@ impl Snapshot {
         let context = branch.context().clone();
         let blocks: Vec<_> = runs.iter().flat_map(|run| &run.blocks).collect();
         let _stored = context.hold(bytes_of::<[u64; 16]>(blocks.len()) + plan.stored_bytes())?;
-        let requests = blocks.iter().map(|(location, range)| Ok(self.section(*location)?.request(range.clone())));
+        let requests = blocks
+            .iter()
+            .map(|(location, range)| Ok(self.snapshot.sections().section(*location)?.request(range.clone())));
         let requests = requests.collect::<Result<Vec<_>, EngineError>>()?;
-        let payloads = self.reader().read(&requests, branch).await?;
-        let location = |number: usize| self.reader().store().location(&requests[number].object.name);
+        let payloads = self.snapshot.reader().read(&requests, branch).await?;
+        let location = |number: usize| self.snapshot.reader().store().location(&requests[number].object.name);
         let mut ordinals = newest(runs, &payloads, &question.ranges, location, &context).await?;
         sort_by_key(ordinals.items(), |ordinal| *ordinal, &context).await?;
         ordinals.items().dedup();
-        let universe = self.ordinal_count(label);
+        let universe = self.snapshot.ordinal_count(label);
         if let Some(beyond) = ordinals.last().filter(|last| **last >= universe) {
             let why = format!("an index leads to vertex {beyond} of {universe}");
-            return Err(EngineError::format(self.reader().store().url())(FormatError::corrupt("property index", why)));
+            return Err(EngineError::format(self.snapshot.reader().store().url())(FormatError::corrupt(
+                "property index",
+                why,
+            )));
         }
         Ok(Some(Candidates { ordinals: ordinals.finish(), exact: question.whole }))
     }

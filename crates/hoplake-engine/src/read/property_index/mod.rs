@@ -44,24 +44,37 @@ pub struct IndexSize {
     pub runs: u64,
 }
 
-impl Snapshot {
+/// The property indexes of a version.
+#[derive(Debug, Clone, Copy)]
+pub struct PropertyIndexes<'a> {
+    snapshot: &'a Snapshot,
+}
+
+impl<'a> PropertyIndexes<'a> {
+    pub(crate) fn new(snapshot: &'a Snapshot) -> Self {
+        Self { snapshot }
+    }
+
     /// The property indexes of this version, with their sizes. No request, if the roots of segments are in memory.
     ///
     /// # Errors
     /// The store's.
-    pub fn index_sizes<'a>(&'a self, branch: &'a mut Branch) -> BoxFuture<'a, Result<Vec<IndexSize>, EngineError>> {
+    pub fn sizes(self, branch: &'a mut Branch) -> BoxFuture<'a, Result<Vec<IndexSize>, EngineError>> {
         Box::pin(async move {
-            let indexes = &self.manifest().indexes;
-            let all = indexes.iter().flat_map(|index| self.index_runs(index.id));
-            self.make_resident(all.flat_map(|run| run.locations().collect::<Vec<_>>()), branch).await?;
+            let indexes = &self.snapshot.manifest().indexes;
+            let all = indexes.iter().flat_map(|index| self.runs_of(index.id));
+            self.snapshot
+                .sections()
+                .make_resident(all.flat_map(|run| run.locations().collect::<Vec<_>>()), branch)
+                .await?;
             let mut sizes = Vec::with_capacity(indexes.len());
             for index in indexes {
                 let mut size = IndexSize { index: index.clone(), entries: 0, bytes: 0, runs: 0 };
                 let mut versions = BTreeSet::new();
-                for run in self.index_runs(index.id) {
+                for run in self.runs_of(index.id) {
                     versions.insert(run.versions);
                     for location in run.locations() {
-                        let section = self.section(location)?;
+                        let section = self.snapshot.sections().section(location)?;
                         size.entries += section.root().items;
                         size.bytes += section.bytes();
                     }
@@ -74,8 +87,8 @@ impl Snapshot {
     }
 
     /// The runs of an index, with what they have and with what they removed.
-    fn index_runs(&self, id: IndexId) -> Vec<&Run> {
+    fn runs_of(self, id: IndexId) -> Vec<&'a Run> {
         let kinds = [SectionKind::Values(id), SectionKind::RemovedValues(id)];
-        kinds.iter().flat_map(|kind| self.runs(*kind)).collect()
+        kinds.iter().flat_map(|kind| self.snapshot.sections().runs(*kind)).collect()
     }
 }

@@ -8,9 +8,9 @@ use hoplake_format::{
 };
 use hoplake_storage::{Branch, MemoryHold, QueryContext};
 
-use super::SHARE;
+use super::{PropertyIndexes, SHARE};
 use crate::{
-    Condition, EngineError, Snapshot, Test,
+    Condition, EngineError, Test,
     memory::bytes_of,
     read::condition::ItemRanges,
     snapshot::sections::{IndexLocation, Run, SectionLocation, within},
@@ -84,17 +84,17 @@ impl LookUp {
     }
 }
 
-impl Snapshot {
+impl PropertyIndexes<'_> {
     /// What the indexes of a label can be asked for a condition.
     pub(crate) fn questions(
-        &self,
+        self,
         label: LabelId,
         condition: &Condition,
         context: &QueryContext,
     ) -> Result<Vec<Question>, EngineError> {
         let (required, is_all) = condition.required();
         let mut questions = Vec::new();
-        for index in self.manifest().indexes_of(label).filter(|index| index.is_ready()) {
+        for index in self.snapshot.manifest().indexes_of(label).filter(|index| index.is_ready()) {
             let mut answered = 0;
             let mut ranges: Option<ItemRanges> = None;
             for test in &required {
@@ -102,7 +102,7 @@ impl Snapshot {
                 if property.name != index.property {
                     continue;
                 }
-                let Some(kind) = self.property_tested(label, property) else { continue };
+                let Some(kind) = self.snapshot.property_tested(label, property) else { continue };
                 let Some(found) = requirement.typed(&property.name, kind)?.item_ranges() else { continue };
                 answered += 1;
                 ranges = Some(ranges.map_or_else(|| found.clone(), |ranges| ranges.and(&found)));
@@ -117,13 +117,13 @@ impl Snapshot {
 
     /// How the index that leads to the fewest items answers; `None` if none pays. No request, if the index is in memory.
     pub(super) async fn plan_look_up(
-        &self,
+        self,
         label: LabelId,
         questions: Vec<Question>,
         wanted: Option<usize>,
         branch: &mut Branch,
     ) -> Result<Option<LookUp>, EngineError> {
-        let vertices = self.ordinal_count(label);
+        let vertices = self.snapshot.ordinal_count(label);
         let most = (vertices / SHARE).max(1);
         let plans = branch.each(questions, |question, mut line| async move {
             Ok::<_, EngineError>((self.blocks_to_read(question, most, &mut line).await?, line))
@@ -140,7 +140,7 @@ impl Snapshot {
 
     /// `None` if the roots already show that there are too many.
     async fn blocks_to_read(
-        &self,
+        self,
         question: Question,
         most: u64,
         branch: &mut Branch,
@@ -152,7 +152,7 @@ impl Snapshot {
             return Ok(None);
         }
         let [there, gone] = [SectionKind::Values(question.index), SectionKind::RemovedValues(question.index)];
-        let runs = self.runs_newest_first(&[there, gone]);
+        let runs = self.snapshot.sections().runs_newest_first(&[there, gone]);
         let mut pace = branch.context().pace();
         let mut pieces: Vec<(usize, usize, SectionLocation)> = Vec::new();
         for (number, (_, run)) in runs.iter().enumerate() {
@@ -160,11 +160,11 @@ impl Snapshot {
             pieces.extend(found.filter_map(|piece| Some((number, piece, run.location(piece)?))));
             pace.rest(least).await?;
         }
-        self.make_resident(pieces.iter().map(|(_, _, location)| *location), branch).await?;
+        self.snapshot.sections().make_resident(pieces.iter().map(|(_, _, location)| *location), branch).await?;
         let mut asked: Vec<Asked<'_>> = Vec::new();
         let mut items = 0;
         for (number, piece, section) in pieces {
-            let root = self.section(section)?.root();
+            let root = self.snapshot.sections().section(section)?.root();
             let Firsts::Texts(firsts) = &root.firsts else { continue };
             let (from, until) = runs[number].1.items_of_piece(piece);
             let of_piece = ranges.within(from, until);
@@ -184,11 +184,11 @@ impl Snapshot {
         let locations: Vec<_> = asked.iter().map(|asked| asked.index).collect();
         let mut found: Vec<Found> = asked.iter().map(|_| Found::default()).collect();
         let answer = |number: usize, block: &IndexBlock| {
-            let root = self.section(locations[number].section)?.root();
+            let root = self.snapshot.sections().section(locations[number].section)?.root();
             found[number] = Found::of(block, asked[number].ranges, root.items, root.block_count);
             Ok(())
         };
-        self.each_index_block(&locations, branch, answer).await?;
+        self.snapshot.sections().each_index_block(&locations, branch, answer).await?;
         pace.rest(found.iter().map(|found| found.blocks.len() as u64).sum()).await?;
         let of_run =
             |(kind, _): &(SectionKind, &Run)| RunBlocks { removed: *kind == gone, blocks: Vec::new(), items: 0 };

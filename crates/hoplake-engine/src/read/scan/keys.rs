@@ -33,7 +33,7 @@ impl Snapshot {
     /// Scans what sections of one kind have and those of another do not take out.
     fn scan_kinds(self: &Arc<Self>, [there, gone]: [SectionKind; 2], key_type: KeyType, ahead_bytes: u64) -> KeyScan {
         let decode: Decode<(Key, u64)> = Arc::new(move |block| decode_key_block(block, key_type));
-        let runs = self.runs_newest_first(&[there, gone]);
+        let runs = self.sections().runs_newest_first(&[there, gone]);
         let deleted = runs.iter().map(|(kind, _)| *kind == gone).collect();
         let sources = runs.into_iter().map(|(_, run)| Source::new(self, run, &decode)).collect();
         KeyScan { scan: MergedScan::new(sources, ahead_bytes, |a, b| a.0.cmp(&b.0)), deleted }

@@ -89,7 +89,7 @@ impl Snapshot {
 /// The runs that have entries of a range, and whether they name removed pairs.
 fn runs_of<'a>(snapshot: &'a Snapshot, range: &ListRange) -> Vec<(&'a Run, bool)> {
     let kinds = range.kinds();
-    snapshot.runs_newest_first(&kinds).into_iter().map(|(kind, run)| (run, kind == kinds[1])).collect()
+    snapshot.sections().runs_newest_first(&kinds).into_iter().map(|(kind, run)| (run, kind == kinds[1])).collect()
 }
 
 impl ListScan {

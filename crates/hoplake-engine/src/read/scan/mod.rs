@@ -118,7 +118,8 @@ impl Scan {
     /// Which object the blocks that are here are from.
     fn at(&self) -> String {
         let store = self.snapshot.reader().store();
-        let location = self.location.map(|location| store.location(self.snapshot.segment_of(location).name()));
+        let location =
+            self.location.map(|location| store.location(self.snapshot.sections().segment_of(location).name()));
         location.unwrap_or_else(|| store.url().to_owned())
     }
 
@@ -152,10 +153,10 @@ impl Scan {
         blocks: Range<usize>,
         branch: &mut Branch,
     ) -> Result<VecDeque<Bytes>, EngineError> {
-        let (section, reader) = (self.snapshot.section(location)?, self.snapshot.reader());
+        let (section, reader) = (self.snapshot.sections().section(location)?, self.snapshot.reader());
         let range = index.range(blocks.start).start..index.range(blocks.end - 1).end;
         if let Some((behind, range)) = self.behind.take() {
-            reader.will_not_need(self.snapshot.section(behind)?.object, range);
+            reader.will_not_need(self.snapshot.sections().section(behind)?.object, range);
         }
         let kept = section.root().blocks().start + reader.pool().settings().scan_keeps_bytes;
         if range.start >= kept {
@@ -211,8 +212,8 @@ impl Scan {
             self.run.location(self.section).filter(|_| !self.run.first_source(self.section).is_some_and(is_behind));
         let Some(location) = location else { return Ok(false) };
         // The root of a large segment comes with its first use, and a section may go on over many.
-        self.snapshot.make_resident([location], branch).await?;
-        let within = self.indexes_within(&self.snapshot.section(location)?);
+        self.snapshot.sections().make_resident([location], branch).await?;
+        let within = self.indexes_within(&self.snapshot.sections().section(location)?);
         let from = self.begun.max(within.start);
         let until = within.end.min(from + INDEX_BLOCKS_AHEAD);
         let wanted: Vec<_> = (from..until).map(|number| IndexLocation { section: location, number }).collect();
@@ -225,7 +226,7 @@ impl Scan {
             found[number] = Some(block.clone());
             Ok(())
         };
-        self.snapshot.each_index_block(&wanted, branch, take).await?;
+        self.snapshot.sections().each_index_block(&wanted, branch, take).await?;
         self.index.extend(found.into_iter().flatten().map(|block| (location, block)));
         self.begun = until;
         Ok(true)
@@ -262,7 +263,7 @@ fn next_extent(
     ahead: Ahead,
     branch: &Branch,
 ) -> Result<(Range<usize>, Extent), EngineError> {
-    let (section, reader) = (snapshot.section(location)?, snapshot.reader());
+    let (section, reader) = (snapshot.sections().section(location)?, snapshot.reader());
     let end = index.range(left.start).start + ahead.extent_bytes();
     let fits = |block: usize| block == left.start || index.range(block).end <= end;
     let request = |block: usize| section.request(index.range(block));
@@ -298,7 +299,7 @@ async fn fetch(
     blocks: Range<usize>,
     mut branch: Branch,
 ) -> Result<(VecDeque<Bytes>, Branch), EngineError> {
-    let (section, reader) = (snapshot.section(location)?, snapshot.reader());
+    let (section, reader) = (snapshot.sections().section(location)?, snapshot.reader());
     let range = index.range(blocks.start).start..index.range(blocks.end - 1).end;
     let extent = BlockRequest { object: &object, range: range.clone(), check: Check::Later };
     let extents = reader.read(&[extent], &mut branch).await?;

@@ -42,7 +42,7 @@ async fn scanned(
     range: &ListRange,
     branch: &mut Branch,
 ) -> Result<Vec<(usize, (u64, u64))>, EngineError> {
-    let runs = range.kinds().into_iter().flat_map(|kind| snapshot.runs(kind));
+    let runs = range.kinds().into_iter().flat_map(|kind| snapshot.sections().runs(kind));
     let mut runs: Vec<_> = runs.collect();
     runs.sort_by_key(|run| std::cmp::Reverse(run.versions.until));
     let sources = runs.into_iter().map(|run| Source::lists(snapshot, run, range)).collect();
@@ -63,9 +63,9 @@ async fn a_scan_has_all_blocks_in_order_with_a_request_an_extent() {
     let lists = with_hub();
     let snapshot = Written::new().lists(1, LISTS, slices(&lists)).open().await;
     assert!(snapshot.manifest().segments.len() > 3, "a section goes on over segments");
-    let [run] = snapshot.runs(LISTS) else { panic!("one run") };
+    let [run] = snapshot.sections().runs(LISTS) else { panic!("one run") };
     let mut branch = QueryContext::new().branch();
-    snapshot.make_resident(snapshot.all_locations(), &mut branch).await.unwrap();
+    snapshot.sections().make_resident(snapshot.sections().all_locations(), &mut branch).await.unwrap();
     let before = branch.context().cost();
     let mut scan = Scan::new(&snapshot, run, None, Ahead::of(1 << 20, 1));
     let (mut found, mut blocks) = (Vec::new(), 0);
@@ -76,7 +76,8 @@ async fn a_scan_has_all_blocks_in_order_with_a_request_an_extent() {
     }
     assert_eq!(found, entries(&lists, &(0..u64::MAX)));
     // An extent ends with its index block, of which each has two blocks at most.
-    let index_blocks: usize = run.locations().map(|location| snapshot.section(location).unwrap().index_len()).sum();
+    let index_blocks: usize =
+        run.locations().map(|location| snapshot.sections().section(location).unwrap().index_len()).sum();
     let requests = branch.context().cost().requests - before.requests;
     assert_eq!(requests, index_blocks as u64);
     assert!(blocks > index_blocks, "{blocks} blocks of {index_blocks} index blocks");
@@ -87,14 +88,14 @@ async fn a_narrow_range_reads_little() {
     let lists = with_hub();
     let snapshot = Written::new().lists(1, LISTS, slices(&lists)).open().await;
     let mut branch = QueryContext::new().branch();
-    snapshot.make_resident(snapshot.all_locations(), &mut branch).await.unwrap();
+    snapshot.sections().make_resident(snapshot.sections().all_locations(), &mut branch).await.unwrap();
     let before = branch.context().cost();
     let found = scanned(&snapshot, &range(301..304), &mut branch).await.unwrap();
     assert_eq!(found, [(0, (302, 5)), (0, (302, 42))]);
     let after = branch.context().cost();
     assert!(after.requests - before.requests <= 2, "{} requests", after.requests - before.requests);
     // The first block alone has sources below 3; its index block names another.
-    let mut scan = Scan::new(&snapshot, &snapshot.runs(LISTS)[0], Some(0..3), Ahead::of(1 << 20, 1));
+    let mut scan = Scan::new(&snapshot, &snapshot.sections().runs(LISTS)[0], Some(0..3), Ahead::of(1 << 20, 1));
     assert!(scan.next(&mut branch).await.unwrap().is_some());
     assert!(scan.next(&mut branch).await.unwrap().is_none());
     assert!(scanned(&snapshot, &range(500..600), &mut branch).await.unwrap().is_empty());
@@ -173,7 +174,7 @@ async fn damage_is_named_with_its_object() {
     let mut bytes = store.get(&name).await.unwrap().unwrap().to_vec();
     // The index is in memory before.
     let mut branch = QueryContext::new().branch();
-    snapshot.make_resident(snapshot.all_locations(), &mut branch).await.unwrap();
+    snapshot.sections().make_resident(snapshot.sections().all_locations(), &mut branch).await.unwrap();
     bytes[9] ^= 1;
     store.put(&name, bytes.into()).await.unwrap();
     let all = ListRange::all(EDGE_TYPE, Direction::Out);

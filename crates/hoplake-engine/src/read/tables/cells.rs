@@ -1,4 +1,4 @@
-//! Cells of tables, read for a snapshot.
+//! Reads cells of tables.
 
 use std::{ops::Range, sync::Arc};
 
@@ -10,13 +10,13 @@ use hoplake_format::{FormatError, TableOwner, pages::guarded};
 use hoplake_storage::{Branch, MemoryHold, Pace, QueryContext, Reader};
 
 use super::{
-    Layout, Table, Through,
+    Layout, Table, Tables, Through,
     decode::{TableCells, TableRead},
     extents,
 };
-use crate::{EngineError, Snapshot, memory::bytes_of, pieces::sort_by_key};
+use crate::{EngineError, memory::bytes_of, pieces::sort_by_key};
 
-impl Snapshot {
+impl Tables {
     /// Starts to read the ends of the tables of `owner`, in all runs, so that a later read of cells takes one wave.
     pub(crate) async fn load_table_metadata(&self, owner: TableOwner, branch: &mut Branch) -> Result<(), EngineError> {
         let tables = self.tables.iter().filter(|table| table.reference.owner == owner);
@@ -30,7 +30,7 @@ impl Snapshot {
         branch: &mut Branch,
     ) -> Result<Vec<&'a Layout>, EngineError> {
         let layouts = branch.each(tables, |table, mut line| async move {
-            Ok::<_, EngineError>((table.layout(self.reader(), &mut line).await?, line))
+            Ok::<_, EngineError>((table.layout(&self.reader, &mut line).await?, line))
         });
         layouts.await
     }
@@ -98,34 +98,34 @@ impl Snapshot {
         // By row: tables may be in any order in the manifest.
         reads.sort_by_key(|(table, _)| table.reference.first_row);
         if through == Through::Caches {
-            reads.iter_mut().for_each(|(_, read)| read.take_kept(self.reader(), &context));
+            reads.iter_mut().for_each(|(_, read)| read.take_kept(&self.reader, &context));
         }
         let requests: Vec<_> = reads.iter().flat_map(|(_, read)| read.requests()).collect();
         let stored: u64 = requests.iter().map(|request| request.range.end - request.range.start).sum();
         let held = memory.bytes() + stored;
         context.resize(&mut memory, held)?;
         let pages = match through {
-            Through::Caches => self.reader().read(&requests, branch).await?,
-            Through::Extents => extents::read(self.reader(), &requests, branch).await?,
+            Through::Caches => self.reader.read(&requests, branch).await?,
+            Through::Extents => extents::read(&self.reader, &requests, branch).await?,
         };
         let rows: u64 = stretches.iter().map(|rows| rows.end - rows.start).sum();
         let found: u64 = reads.iter().map(|(_, read)| read.row_count as u64).sum();
         if found != rows {
             let owner = chosen.first().map(|table| table.reference.owner);
             let why = format!("the tables of {owner:?} have {found} of {rows} rows");
-            return Err(EngineError::format(self.reader().store().url())(FormatError::corrupt("manifest", why)));
+            return Err(EngineError::format(self.reader.store().url())(FormatError::corrupt("manifest", why)));
         }
         let mut pages = pages.into_iter();
         let of_tables = reads.into_iter().map(|(table, mut read)| {
             // Answers have the order of the requests: table by table.
             read.take_read(&mut pages);
-            TablePages { location: self.reader().store().location(&table.reference.name), read }
+            TablePages { location: self.reader.store().location(&table.reference.name), read }
         });
         Ok(Cells {
             schema: Arc::new(ArrowSchema::new(fields.to_vec())),
             tables: of_tables.collect::<Vec<_>>().into_iter(),
             current: None,
-            reader: self.reader().clone(),
+            reader: self.reader.clone(),
             pace: context.pace(),
             decoded: context.hold(0)?,
             context,
@@ -134,7 +134,7 @@ impl Snapshot {
     }
 }
 
-/// Cells whose pages were read, from [`Snapshot::cells_of_stretches`].
+/// Cells whose pages were read, from [`Tables::cells_of_stretches`].
 pub(crate) struct Cells<'a> {
     schema: Arc<ArrowSchema>,
     tables: std::vec::IntoIter<TablePages<'a>>,

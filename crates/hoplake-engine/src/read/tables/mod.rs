@@ -13,12 +13,12 @@ mod groups;
 mod properties;
 mod rows;
 
-use std::{ops::Range, sync::Arc};
+use std::{collections::HashMap, ops::Range, sync::Arc};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use bytes::Bytes;
 use hoplake_format::{
-    FormatError, TableRef,
+    FormatError, Manifest, TableOwner, TableRef,
     constants::PAGE_CHECKSUMS_ENTRY,
     pages::{check_offset_index, guarded, parse_footer},
 };
@@ -39,6 +39,43 @@ pub use properties::RowsOfEdges;
 pub(crate) use rows::{Changed, RowsOf, nulls};
 
 use crate::EngineError;
+
+/// The tables of a version.
+#[derive(Debug)]
+pub(crate) struct Tables {
+    reader: Reader,
+    tables: Vec<Arc<Table>>,
+}
+
+impl Tables {
+    /// Those that a manifest names. What is known of an object before holds in every version, because an object never changes.
+    pub(crate) fn new(manifest: &Manifest, reader: &Reader, before: Option<&Self>) -> Self {
+        let before: HashMap<(&str, u64), &Arc<Table>> = before
+            .iter()
+            .flat_map(|before| &before.tables)
+            .map(|it| ((&*it.reference.name, it.reference.position), it))
+            .collect();
+        let tables = manifest.tables.iter().map(|reference| {
+            let known = before.get(&(&*reference.name, reference.position)).copied();
+            known.cloned().unwrap_or_else(|| Arc::new(Table::new(reference.clone(), reader.object(&reference.name))))
+        });
+        Self { tables: tables.collect(), reader: reader.clone() }
+    }
+
+    /// All of them.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Table>> {
+        self.tables.iter()
+    }
+
+    /// The tables of an owner, of one run or of all.
+    pub(crate) fn of(&self, owner: TableOwner, run: Option<u64>) -> Vec<&Table> {
+        let of = |table: &&Arc<Table>| {
+            let reference = &table.reference;
+            reference.owner == owner && run.is_none_or(|run| reference.versions.until == run)
+        };
+        self.tables.iter().filter(of).map(Arc::as_ref).collect()
+    }
+}
 
 /// The length of the footer, and the magic.
 const FOOTER_END_BYTES: usize = 8;

@@ -128,7 +128,7 @@ impl Snapshot {
     ) -> BoxFuture<'a, Result<(), EngineError>> {
         Box::pin(async move {
             let loads = branch.each(tables, |(edge_type, direction), mut line| async move {
-                self.load_table_metadata(TableOwner::Edges(*edge_type, *direction), &mut line).await?;
+                self.tables().load_table_metadata(TableOwner::Edges(*edge_type, *direction), &mut line).await?;
                 Ok::<_, EngineError>(((), line))
             });
             loads.await.map(drop)

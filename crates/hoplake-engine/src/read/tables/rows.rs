@@ -16,7 +16,7 @@ use crate::{
     EngineError, Snapshot,
     read::{
         keys::Sought,
-        tables::{Cells, Table, Through},
+        tables::{Cells, Through},
     },
 };
 
@@ -44,12 +44,12 @@ impl Snapshot {
             RowsOf::Vertices(label) => self.vertex_rows(label, rows, columns, branch).await,
             RowsOf::Edges(edge_type, direction, run) => {
                 let fields = self.fields(TableOwner::Edges(edge_type, direction), columns);
-                let tables = self.tables_of(TableOwner::Edges(edge_type, direction), Some(run));
+                let tables = self.tables().of(TableOwner::Edges(edge_type, direction), Some(run));
                 if tables.is_empty() {
                     // The type had no properties then.
                     return nulls(&fields, rows.len());
                 }
-                self.cells(&tables, rows, &fields, Through::Caches, branch).await
+                self.tables().cells(&tables, rows, &fields, Through::Caches, branch).await
             }
         }
     }
@@ -90,7 +90,7 @@ impl Snapshot {
         let fields = &fields;
         let reads = branch.each(&groups, |(run, (_, rows)), mut line| async move {
             let owner = run.map_or(TableOwner::Vertices(label), |_| TableOwner::Changed(label));
-            let batch = self.cells(&self.tables_of(owner, *run), rows, fields, through, &mut line).await?;
+            let batch = self.tables().cells(&self.tables().of(owner, *run), rows, fields, through, &mut line).await?;
             Ok::<_, EngineError>((batch, line))
         });
         let batches = reads.await?;
@@ -118,7 +118,9 @@ impl Snapshot {
         branch: &mut Branch,
     ) -> Result<RecordBatch, EngineError> {
         let owner = TableOwner::Vertices(label);
-        self.cells(&self.tables_of(owner, None), ordinals, &self.fields(owner, columns), through, branch).await
+        self.tables()
+            .cells(&self.tables().of(owner, None), ordinals, &self.fields(owner, columns), through, branch)
+            .await
     }
 
     /// The same of stretches of ordinals, to be decoded some at a time.
@@ -131,8 +133,8 @@ impl Snapshot {
         branch: &mut Branch,
     ) -> Result<Cells<'_>, EngineError> {
         let owner = TableOwner::Vertices(label);
-        let (tables, fields) = (self.tables_of(owner, None), self.fields(owner, columns));
-        self.cells_of_stretches(&tables, ordinals, &fields, through, branch).await
+        let (tables, fields) = (self.tables().of(owner, None), self.fields(owner, columns));
+        self.tables().cells_of_stretches(&tables, ordinals, &fields, through, branch).await
     }
 
     /// For each ordinal the newest run that changed its row, and which row of that run's table it is, among the runs
@@ -144,7 +146,7 @@ impl Snapshot {
         newer_than: u64,
         branch: &mut Branch,
     ) -> Result<Vec<Changed>, EngineError> {
-        let mut runs: Vec<_> = self.runs(SectionKind::Rows(label)).iter().map(|run| (run, false)).collect();
+        let mut runs: Vec<_> = self.sections().runs(SectionKind::Rows(label)).iter().map(|run| (run, false)).collect();
         runs.retain(|(run, _)| run.versions.until > newer_than);
         if runs.is_empty() {
             return Ok(vec![None; ordinals.len()]);
@@ -153,7 +155,8 @@ impl Snapshot {
         let keys: Vec<_> = ordinals.iter().map(|ordinal| Key::Int64(*ordinal as i64)).collect();
         let mut sought: Vec<_> = keys.iter().zip(0..).collect();
         sought.sort_unstable();
-        let entries = self.entries(&[Sought { runs, keys: sought, table: None }], ordinals.len(), branch).await?;
+        let entries =
+            self.keys().entries(&[Sought { runs, keys: sought, table: None }], ordinals.len(), branch).await?;
         Ok(entries.into_iter().map(|entry| entry.map(|entry| (entry.until, entry.number))).collect())
     }
 
@@ -161,19 +164,10 @@ impl Snapshot {
     pub(crate) async fn load_vertex_metadata(&self, label: LabelId, branch: &mut Branch) -> Result<(), EngineError> {
         let owners = [TableOwner::Vertices(label), TableOwner::Changed(label)];
         let loads = branch.each(owners, |owner, mut line| async move {
-            self.load_table_metadata(owner, &mut line).await?;
+            self.tables().load_table_metadata(owner, &mut line).await?;
             Ok::<_, EngineError>(((), line))
         });
         loads.await.map(drop)
-    }
-
-    /// The tables of an owner, of one run or of all.
-    pub(crate) fn tables_of(&self, owner: TableOwner, run: Option<u64>) -> Vec<&Table> {
-        let of = |table: &&Arc<Table>| {
-            let reference = &table.reference;
-            reference.owner == owner && run.is_none_or(|run| reference.versions.until == run)
-        };
-        self.tables.iter().filter(of).map(Arc::as_ref).collect()
     }
 
     /// The fields of those columns that an owner has now.

@@ -30,8 +30,9 @@ pub(super) async fn run(
         let next = prefetcher.as_ref().filter(|_| number + 1 < traversal.hops.len());
         let next = next.map(|prefetcher| (prefetcher.queue().clone(), number + 1));
         let begun = Instant::now();
-        let plan = snapshot.plan_hop(&frontier, hop, branch).await?;
-        let (mut set, edges) = snapshot.reach(&frontier, hop, plan, traversal.parallelism, next, branch).await?;
+        let plan = snapshot.adjacency().plan_hop(&frontier, hop, branch).await?;
+        let (mut set, edges) =
+            snapshot.adjacency().reach(&frontier, hop, plan, traversal.parallelism, next, branch).await?;
         if traversal.visit == VisitPolicy::Global {
             set.subtract(&seen, &mut pace).await?;
             // While both are united, they are there twice.

@@ -69,8 +69,8 @@ async fn expand(
 ) -> Result<Expanded, EngineError> {
     let frontier: Arc<Frontier> = Arc::new(std::iter::once(vertex).collect());
     let (hop, before) = (&traversal.hops[depth], branch.wave());
-    let plan = snapshot.plan_hop(&frontier, hop, &mut branch).await?;
-    let (reached, edges) = snapshot.reach(&frontier, hop, plan, 1, None, &mut branch).await?;
+    let plan = snapshot.adjacency().plan_hop(&frontier, hop, &mut branch).await?;
+    let (reached, edges) = snapshot.adjacency().reach(&frontier, hop, plan, 1, None, &mut branch).await?;
     let wait = waited + (branch.wave().0 - before.0);
     Ok(Expanded { depth, reached, edges, branch, wait })
 }

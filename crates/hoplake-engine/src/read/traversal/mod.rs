@@ -33,7 +33,7 @@ pub use paths::{Paths, WalkCount};
 pub use prefetch::Prefetch;
 pub use walk::Walk;
 
-use crate::{EngineError, Frontier, Held, Snapshot, read::hop::EdgesOf};
+use crate::{EngineError, Frontier, Held, Snapshot, read::adjacency::check_condition, read::hop::EdgesOf};
 
 /// In which order vertices are expanded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -174,7 +174,7 @@ impl Snapshot {
                 return Err(EngineError::NotFound(message));
             }
         }
-        self.check_condition(hop)
+        check_condition(self.schema(), hop)
     }
 }
 

@@ -176,7 +176,7 @@ impl Snapshot {
                 // The side with the smaller frontier reads less (cardinality comparison: Pohl, *Bi-directional search*, 1971).
                 let smaller = usize::from(sides[1].frontier.len() < sides[0].frontier.len());
                 let side = &mut sides[smaller];
-                let edges = self.neighbours_of(&side.frontier, &side.hop, side.end, branch).await?;
+                let edges = self.adjacency().neighbours_of(&side.frontier, &side.hop, side.end, branch).await?;
                 side.advance(&edges, context).await?;
                 drop(edges);
                 watch.visited(side.frontier.len())?;

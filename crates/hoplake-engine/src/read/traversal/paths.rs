@@ -244,7 +244,7 @@ impl Snapshot {
                 for sources in sources.chunks(COUNTED) {
                     let frontier = Frontier::of_sorted(sources, &mut pace).await?;
                     let mut line = from.clone();
-                    let edges = self.neighbours(&frontier, hop, &mut line).await?;
+                    let edges = self.adjacency().neighbours(&frontier, hop, &mut line).await?;
                     branch.join([&line]);
                     edges_read += edges.len() as u64;
                     for list in edges.lists() {
@@ -451,7 +451,7 @@ impl Paths {
 
     async fn edges(&mut self, depth: usize, wanted: &Frontier) -> Result<Held<Edges>, EngineError> {
         let hop = &self.traversal.hops[depth];
-        let edges = self.snapshot.neighbours(wanted, hop, &mut self.branch).await?;
+        let edges = self.snapshot.adjacency().neighbours(wanted, hop, &mut self.branch).await?;
         self.vertices += wanted.len() as u64;
         if let Some(limit) = self.traversal.limits.vertices_max.filter(|limit| self.vertices > *limit) {
             let cost = Box::new(self.branch.context().cost());

@@ -81,7 +81,7 @@ async fn run_per_depth(
 
 /// One step for each block, so that each is expanded when it arrives; a hop with conditions is one step.
 async fn steps(
-    snapshot: &Snapshot,
+    snapshot: &Arc<Snapshot>,
     traversal: &Traversal,
     depth: usize,
     frontier: Arc<Frontier>,
@@ -89,7 +89,7 @@ async fn steps(
     waiting: &mut VecDeque<Step>,
 ) -> Result<(), EngineError> {
     let hop = &traversal.hops[depth];
-    let plan = snapshot.plan_hop(&frontier, hop, &mut branch).await?;
+    let plan = snapshot.adjacency().plan_hop(&frontier, hop, &mut branch).await?;
     // Otherwise each block would read pages of properties by itself, where one wave has those of all edges.
     if hop.condition.is_some() {
         waiting.push_back(Step { depth, frontier, plan, branch, known });
@@ -108,7 +108,7 @@ async fn expand(
 ) -> Result<Expanded, EngineError> {
     let Step { depth, frontier, plan, mut branch, .. } = step;
     let (hop, before) = (&traversal.hops[depth], branch.wave());
-    let (reached, edges) = snapshot.reach(&frontier, hop, plan, 1, None, &mut branch).await?;
+    let (reached, edges) = snapshot.adjacency().reach(&frontier, hop, plan, 1, None, &mut branch).await?;
     let wait = waited + (branch.wave().0 - before.0);
     Ok(Expanded { depth, reached, edges, branch, wait })
 }

@@ -76,7 +76,7 @@ async fn work(queue: Arc<Queue>, snapshot: Arc<Snapshot>, traversal: Arc<Travers
 }
 
 async fn read_ahead(
-    snapshot: &Snapshot,
+    snapshot: &Arc<Snapshot>,
     traversal: &Traversal,
     hop: usize,
     vertices: Vec<VertexId>,
@@ -85,7 +85,7 @@ async fn read_ahead(
     let frontier: Frontier = vertices.into_iter().collect();
     // Nobody waits for it: it is not part of the query's waves.
     let mut branch = context.branch();
-    let plan = snapshot.plan_hop(&frontier, &traversal.hops[hop], &mut branch).await?;
-    let requests = snapshot.requests(plan.all_tasks())?;
+    let plan = snapshot.adjacency().plan_hop(&frontier, &traversal.hops[hop], &mut branch).await?;
+    let requests = snapshot.adjacency().requests(plan.all_tasks())?;
     Ok(snapshot.reader().read_ahead(&requests, &branch).await?)
 }

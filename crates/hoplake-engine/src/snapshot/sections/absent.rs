@@ -1,19 +1,18 @@
-//! Roots and index blocks that are not in memory, read for a snapshot.
+//! Roots and index blocks that are not in memory, read when they are needed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use futures::future::BoxFuture;
 use hoplake_format::{
     VersionRange,
     segment::{IndexBlock, SectionRoot},
 };
 use hoplake_storage::Branch;
 
-use super::{IndexLocation, SectionLocation, Segment, at_first_use, read_roots};
-use crate::{EngineError, Snapshot};
+use super::{IndexLocation, SectionLocation, Sections, Segment, at_first_use, read_roots};
+use crate::EngineError;
 
-impl Snapshot {
+impl Sections {
     /// Reads those roots of segments that are not in memory, all in one wave. Usually all are, and nothing waits.
     pub(crate) async fn make_resident(
         &self,
@@ -36,7 +35,7 @@ impl Snapshot {
         }
         let absent = absent.into_iter().map(|segment| &self.segments[segment]);
         let from = |segment: &Segment| at_first_use(&segment.reference.end, &self.settings);
-        read_roots(absent.map(|segment| (segment, from(segment))), self.reader(), branch).await
+        read_roots(absent.map(|segment| (segment, from(segment))), &self.reader, branch).await
     }
 
     /// Gives `take` some index blocks, each with its number among `locations`: at once those that are in memory with their root,
@@ -64,26 +63,17 @@ impl Snapshot {
         let askers: Vec<_> = absent.into_values().collect();
         let parse = |at: usize, payload: Bytes| {
             let (section, number) = sections[at];
-            let failed = EngineError::format(self.reader().store().location(&section.object.name));
+            let failed = EngineError::format(self.reader.store().location(&section.object.name));
             let block = section.parse_index_block(number, payload).map_err(failed)?;
             askers[at].iter().try_for_each(|number| take(*number, &block))
         };
-        self.reader().read_each(&requests, branch, parse).await
+        self.reader.read_each(&requests, branch, parse).await
     }
 
     /// What the segments say of all sections, or pieces of them, with the versions whose changes they hold.
-    ///
-    /// # Errors
-    /// The store's, if some roots are not in memory.
-    pub fn section_roots<'a>(
-        &'a self,
-        branch: &'a mut Branch,
-    ) -> BoxFuture<'a, Result<Vec<(VersionRange, &'a SectionRoot)>, EngineError>> {
-        Box::pin(async move {
-            self.make_resident(self.all_locations(), branch).await?;
-            let runs = self.all_runs();
-            let locations = runs.flat_map(|run| run.locations().map(|location| (run.versions, location)));
-            locations.map(|(versions, location)| Ok((versions, self.section(location)?.root()))).collect()
-        })
+    pub(crate) async fn roots(&self, branch: &mut Branch) -> Result<Vec<(VersionRange, &SectionRoot)>, EngineError> {
+        self.make_resident(self.all_locations(), branch).await?;
+        let locations = self.all_runs().flat_map(|run| run.locations().map(|location| (run.versions, location)));
+        locations.map(|(versions, location)| Ok((versions, self.section(location)?.root()))).collect()
     }
 }

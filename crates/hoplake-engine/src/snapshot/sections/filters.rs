@@ -18,12 +18,10 @@ use bytes::Bytes;
 use hoplake_format::checksum::ObjectSeed;
 use hoplake_storage::{BlockRequest, Branch, Check, QueryContext};
 
-use crate::{
-    EngineError, Snapshot,
-    snapshot::sections::{IndexLocation, Section},
-};
+use super::{IndexLocation, Section, Sections};
+use crate::EngineError;
 
-impl Snapshot {
+impl Sections {
     /// Reads those filters first that are shorter than the blocks wanted below them. One wave, if there are any.
     pub(crate) async fn read_filters_that_pay<'a>(
         &self,
@@ -47,9 +45,9 @@ impl Snapshot {
             return Ok(());
         }
         let requests: Vec<_> = due.iter().map(|(section, _, filter)| request(section, filter)).collect();
-        let sealed = self.reader().read(&requests, branch).await?;
+        let sealed = self.reader.read(&requests, branch).await?;
         for ((section, number, filter), sealed) in due.iter().zip(sealed) {
-            let failed = EngineError::format(self.reader().store().location(&section.object.name));
+            let failed = EngineError::format(self.reader.store().location(&section.object.name));
             let seed = ObjectSeed::of(&section.object.name);
             section.filter(*number).set(seed, filter.start, &sealed).map_err(failed)?;
         }
@@ -60,7 +58,7 @@ impl Snapshot {
     /// paid.
     pub(crate) fn read_in_vain(&self, locations: &[IndexLocation], context: &QueryContext) {
         // A query with a limit on requests, bytes or dollars does not pay for later queries.
-        if self.reader().full_read_bytes_max(context) == 0 {
+        if self.reader.full_read_bytes_max(context) == 0 {
             return;
         }
         for location in locations {
@@ -77,7 +75,7 @@ impl Snapshot {
                         let _ = section.filter(location.number).set(seed, position, sealed);
                     }
                 };
-                self.reader().read_in_background(&[request(&section, range)], context, take);
+                self.reader.read_in_background(&[request(&section, range)], context, take);
             }
         }
     }

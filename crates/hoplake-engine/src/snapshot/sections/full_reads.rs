@@ -8,15 +8,12 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use hoplake_storage::QueryContext;
 
-use crate::{
-    Snapshot,
-    snapshot::sections::{SectionLocation, Segment},
-};
+use super::{SectionLocation, Sections, Segment};
 
-impl Snapshot {
+impl Sections {
     /// Starts to read the rest of what a query has just read from, if it is small.
     pub(crate) fn read_in_full(&self, locations: impl IntoIterator<Item = SectionLocation>, context: &QueryContext) {
-        let bytes_max = self.reader().full_read_bytes_max(context);
+        let bytes_max = self.reader.full_read_bytes_max(context);
         for location in locations {
             let segment = self.segment_of(location);
             let Some(mut sections) = segment.sections() else { continue };
@@ -39,7 +36,7 @@ impl Snapshot {
         let requests: Vec<_> = requests.collect();
         // A single block is usually the one that was just read.
         if requests.len() >= 2 {
-            self.reader().read_in_background(&requests, context, drop);
+            self.reader.read_in_background(&requests, context, drop);
         }
     }
 }

@@ -114,7 +114,7 @@ impl EdgeWork {
         let near: LabelId = described.source;
         let frontier: Frontier = sources.into_iter().filter_map(|source| VertexId::new(near, source)).collect();
         let hop = Hop::along(HopDirection::Out, &self.names[0]);
-        let edges = snapshot.neighbours(&frontier, &hop, &mut both.branch).await?;
+        let edges = snapshot.adjacency().neighbours(&frontier, &hop, &mut both.branch).await?;
         let wanted = |edge: &Neighbour| {
             let pair = (edge.from.ordinal(), edge.to.ordinal());
             // The hop follows a label, which types between other vertex labels may share.
@@ -126,7 +126,7 @@ impl EdgeWork {
         let names: Vec<_> = described.properties.iter().map(|property| property.name.clone()).collect();
         // Keys and rows depend on the lists alone: one wave for both.
         let mut line = both.branch.clone();
-        let keys = snapshot.keys(&ends, &mut line);
+        let keys = snapshot.keys().of(&ends, &mut line);
         let rows = snapshot.edge_properties(&edges, &names, &mut both.branch);
         let (keys, rows) = futures::future::try_join(keys, rows).await?;
         both.branch.join([&line]);

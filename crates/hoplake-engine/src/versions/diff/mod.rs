@@ -185,10 +185,11 @@ impl Both {
         // A run that goes on over segments is shared only if all its pieces are.
         let is_own = |run: &&Run| {
             let mut locations = run.locations();
-            locations
-                .any(|it| !self.sections[1 - side].contains(&(snapshot.segment_of(it).name().to_owned(), it.section)))
+            locations.any(|it| {
+                !self.sections[1 - side].contains(&(snapshot.sections().segment_of(it).name().to_owned(), it.section))
+            })
         };
-        snapshot.runs(kind).iter().filter(is_own).collect()
+        snapshot.sections().runs(kind).iter().filter(is_own).collect()
     }
 }
 

@@ -70,7 +70,7 @@ impl VertexWork {
             let Some(id) = both.schemas()[side].label_id(&self.label) else { continue };
             let ordinals = rows.iter().filter(|(_, of)| *of == side);
             let vertices: Vec<_> = ordinals.filter_map(|(ordinal, _)| VertexId::new(id, *ordinal)).collect();
-            let found = both.snapshots[side].keys(&vertices, &mut both.branch).await?;
+            let found = both.snapshots[side].keys().of(&vertices, &mut both.branch).await?;
             keys.extend(found);
         }
         keys.sort_unstable();
@@ -87,7 +87,7 @@ impl VertexWork {
         let runs = own_keys(both, side, id).into_iter().map(|run| (run, false)).collect();
         let sought = Sought { runs, keys: keys.iter().zip(0..).collect(), table: None };
         let mut branch = both.branch.clone();
-        let named = snapshot.entries(&[sought], keys.len(), &mut branch).await?;
+        let named = snapshot.keys().entries(&[sought], keys.len(), &mut branch).await?;
         both.branch.join([&branch]);
         Ok(keys.into_iter().zip(named).filter(|(_, named)| named.is_none()).map(|(key, _)| key).collect())
     }
@@ -162,7 +162,7 @@ pub(super) async fn ordinals(
     // After a load, keys may be of another type.
     let fits = |key: &&Key| key.key_type() == described.key_type;
     let asked: Vec<_> = keys.iter().filter(fits).map(|key| (id, key.clone())).collect();
-    let found = snapshot.look_up(&asked, &mut both.branch).await?;
+    let found = snapshot.keys().look_up(&asked, &mut both.branch).await?;
     let mut found = found.into_iter();
     // One answer for each key that was asked, none for the others.
     Ok(keys.iter().map(|key| found.by_ref().take(usize::from(fits(&key))).next()?.map(VertexId::ordinal)).collect())

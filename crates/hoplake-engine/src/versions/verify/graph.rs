@@ -16,7 +16,7 @@ use hoplake_format::{
 };
 use hoplake_storage::{Branch, Reader};
 
-use super::{Findings, Lengths, Verified};
+use super::{Findings, Lengths, Verified, VersionCheck};
 use crate::{EngineError, OpenSettings, Snapshot, versions};
 
 /// Manifests that are read ahead.
@@ -95,13 +95,14 @@ pub async fn verify_graph(
         let mut is_intact = false;
         if let Some(manifest) = manifest {
             lengths.add(&manifest);
-            let opened = Snapshot::of_manifest(manifest, reader.clone(), before.as_deref());
+            let opened = Snapshot::assemble(manifest, reader.clone(), OpenSettings::default(), before.as_deref());
             if let Some(snapshot) = found.note(opened)? {
                 let snapshot = Arc::new(snapshot);
-                is_intact = snapshot.verify_into(&mut found, &progress).await?;
+                let check = VersionCheck { snapshot: &snapshot };
+                is_intact = check.verify_into(&mut found, &progress).await?;
                 // Each check reads the columns: of all versions it would read them as often as there are versions.
                 if is_intact && before.is_none() {
-                    is_intact = found.note(snapshot.verify_indexes().await)?.is_some();
+                    is_intact = found.note(check.verify_indexes().await)?.is_some();
                 }
                 before = Some(snapshot);
             }
@@ -252,12 +253,5 @@ async fn check_hint(
             Err(EngineError::format(store.location(HINT_NAME))(FormatError::corrupt("hint", why)))
         }
         None => Ok(None),
-    }
-}
-
-impl Snapshot {
-    /// A version whose manifest is at hand; indexes that `before` has are not read again.
-    fn of_manifest(manifest: Manifest, reader: Reader, before: Option<&Self>) -> Result<Self, EngineError> {
-        Self::assemble(manifest, reader, OpenSettings::default(), before)
     }
 }

@@ -1,4 +1,4 @@
-//! Reads everything and says whether it is intact: of one version ([`Snapshot::verify`]), or of a graph with all its versions
+//! Reads everything and says whether it is intact: of one version ([`verify_version`]), or of a graph with all its versions
 //! ([`verify_graph`]).
 //!
 //! Every object is read from end to end, once, against its checksum in the manifest, and has to end there (`lengths`). The blocks of segments are checked by
@@ -37,29 +37,36 @@ pub struct Verified {
     pub blocks: u64,
 }
 
-impl Snapshot {
-    /// Reads everything of this version. `progress` is called with the bytes read so far.
-    ///
-    /// # Errors
-    /// [`EngineError::Format`] that names the first damaged object, section and block; the store's.
-    pub async fn verify(self: &Arc<Self>, progress: impl Fn(u64)) -> Result<Verified, EngineError> {
-        let mut found = Findings::default();
-        if self.verify_into(&mut found, &progress).await? {
-            found.note(self.verify_indexes().await)?;
-        }
-        let mut lengths = Lengths::default();
-        lengths.add(self.manifest());
-        lengths.check(self.reader().store(), &mut found).await?;
-        match found.damages.into_iter().next() {
-            Some((_, damage)) => Err(damage),
-            None => Ok(found.verified),
-        }
+/// Reads everything of a version. `progress` is called with the bytes read so far.
+///
+/// # Errors
+/// [`EngineError::Format`] that names the first damaged object, section and block; the store's.
+pub async fn verify_version(snapshot: &Arc<Snapshot>, progress: impl Fn(u64)) -> Result<Verified, EngineError> {
+    let check = VersionCheck { snapshot };
+    let mut found = Findings::default();
+    if check.verify_into(&mut found, &progress).await? {
+        found.note(check.verify_indexes().await)?;
     }
+    let mut lengths = Lengths::default();
+    lengths.add(snapshot.manifest());
+    lengths.check(snapshot.reader().store(), &mut found).await?;
+    match found.damages.into_iter().next() {
+        Some((_, damage)) => Err(damage),
+        None => Ok(found.verified),
+    }
+}
 
+/// Reads one version.
+#[derive(Debug, Clone, Copy)]
+struct VersionCheck<'a> {
+    snapshot: &'a Arc<Snapshot>,
+}
+
+impl VersionCheck<'_> {
     /// Reads everything of this version that was not read before, and says whether all of it is intact.
-    async fn verify_into(&self, found: &mut Findings, progress: &impl Fn(u64)) -> Result<bool, EngineError> {
+    async fn verify_into(self, found: &mut Findings, progress: &impl Fn(u64)) -> Result<bool, EngineError> {
         let (mut segments_intact, mut tables_intact) = (true, true);
-        for segment in &self.manifest().segments {
+        for segment in &self.snapshot.manifest().segments {
             segments_intact &= match found.known(&segment.name, 0) {
                 Some(intact) => intact,
                 None => {
@@ -70,7 +77,7 @@ impl Snapshot {
             };
             progress(found.verified.bytes);
         }
-        for table in &self.manifest().tables {
+        for table in &self.snapshot.manifest().tables {
             // Behind a segment, and so at no position that a segment has.
             let position = table.position + table.length;
             tables_intact &= match found.known(&table.name, position) {
@@ -87,11 +94,11 @@ impl Snapshot {
         }
         // Without the indexes there is nothing to count.
         let counted = segments_intact && found.note(self.verify_counts().await)?.is_some();
-        found.objects(self.manifest().objects().into_keys());
+        found.objects(self.snapshot.manifest().objects().into_keys());
         Ok(counted && tables_intact)
     }
 
-    async fn verify_table(&self, table: &TableRef) -> Result<(), EngineError> {
+    async fn verify_table(self, table: &TableRef) -> Result<(), EngineError> {
         let mut found = self.checksum_of(table).await?;
         if found != table.checksum {
             // Once more: the answer may have been damaged on its way.
@@ -99,16 +106,16 @@ impl Snapshot {
         }
         if found != table.checksum {
             let why = format!("it fails its checksum (expected {:08x}, found {found:08x})", table.checksum);
-            let location = self.reader().store().location(&table.name);
+            let location = self.snapshot.reader().store().location(&table.name);
             return Err(EngineError::format(location)(FormatError::corrupt("table", why)));
         }
         Ok(())
     }
 
-    async fn checksum_of(&self, table: &TableRef) -> Result<u32, EngineError> {
+    async fn checksum_of(self, table: &TableRef) -> Result<u32, EngineError> {
         let within = table.position..table.position + table.length;
         let extents = extents(std::iter::empty(), within, EXTENT_BYTES);
-        let mut stored = StoredObject::new(self.reader().store(), &table.name, extents);
+        let mut stored = StoredObject::new(self.snapshot.reader().store(), &table.name, extents);
         let mut checksum = 0;
         while let Some((_, bytes)) = stored.next().await? {
             checksum = crc32c::crc32c_append(checksum, &bytes);
@@ -117,19 +124,25 @@ impl Snapshot {
     }
 
     /// The counts of the manifest against those of the sections.
-    async fn verify_counts(&self) -> Result<(), EngineError> {
-        let manifest = self.manifest();
+    async fn verify_counts(self) -> Result<(), EngineError> {
+        let manifest = self.snapshot.manifest();
         let mut items: BTreeMap<SectionKind, u64> = BTreeMap::new();
-        for (_, section) in self.section_roots(&mut QueryContext::new().branch()).await? {
+        for (_, section) in self.snapshot.section_roots(&mut QueryContext::new().branch()).await? {
             *items.entry(section.kind).or_default() += section.items;
         }
         let vertices = |label: LabelId| manifest.vertex_counts.get(usize::from(label.0)).copied().unwrap_or_default();
         for (kind, found) in items {
             let expected = match kind {
                 // Where nothing was changed, a key for each vertex; else a key may be there again, or no more.
-                SectionKind::Keys(label) if self.runs(SectionKind::Tombstones(label)).is_empty() => {
+                SectionKind::Keys(label)
+                    if self.snapshot.sections().runs(SectionKind::Tombstones(label)).is_empty() =>
+                {
                     let live = vertices(label).live();
-                    if self.runs(kind).len() == 1 { live..=live } else { live..=vertices(label).ordinals }
+                    if self.snapshot.sections().runs(kind).len() == 1 {
+                        live..=live
+                    } else {
+                        live..=vertices(label).ordinals
+                    }
                 }
                 SectionKind::Keys(label) => vertices(label).live()..=vertices(label).ordinals,
                 SectionKind::Tombstones(label) => 0..=vertices(label).gone,
@@ -144,25 +157,28 @@ impl Snapshot {
             if !expected.contains(&found) {
                 let (kind, least, most) = (self.section_text(kind), expected.start(), expected.end());
                 let why = format!("{kind} are {found}, and the manifest says {least} to {most}");
-                return Err(EngineError::format(self.reader().store().url())(FormatError::corrupt("manifest", why)));
+                return Err(EngineError::format(self.snapshot.reader().store().url())(FormatError::corrupt(
+                    "manifest", why,
+                )));
             }
         }
         Ok(())
     }
 }
 
-impl Snapshot {
+impl VersionCheck<'_> {
     /// An index as a user names it, such as `airport.code`.
-    pub(crate) fn index_text(&self, id: IndexId) -> String {
-        let Some(index) = self.manifest().index(id) else { return format!("number {id}") };
-        let label = self.schema().label(index.label).map_or("a label", |label| &label.name);
+    fn index_text(self, id: IndexId) -> String {
+        let Some(index) = self.snapshot.manifest().index(id) else { return format!("number {id}") };
+        let label = self.snapshot.schema().label(index.label).map_or("a label", |label| &label.name);
         format!("{label}.{}", index.property)
     }
 
     /// What a section holds, by the names of the schema.
-    fn section_text(&self, kind: SectionKind) -> String {
-        let label = |label: LabelId| self.schema().label(label).map_or("a label", |label| &label.name).to_owned();
-        let edges = |edge_type: EdgeTypeId, direction: Direction| match self.schema().edge_type(edge_type) {
+    fn section_text(self, kind: SectionKind) -> String {
+        let label =
+            |label: LabelId| self.snapshot.schema().label(label).map_or("a label", |label| &label.name).to_owned();
+        let edges = |edge_type: EdgeTypeId, direction: Direction| match self.snapshot.schema().edge_type(edge_type) {
             Some(EdgeType { label: edge, source, target, .. }) => {
                 let way = if direction == Direction::Out { "out" } else { "in" };
                 format!("edges {} -{edge}-> {}, {way}", label(*source), label(*target))

@@ -14,11 +14,12 @@ use hoplake_format::{
 };
 
 use super::{
+    VersionCheck,
     blocks::{Allowed, BlockChecker},
     findings::{BLOCKS_MAX, Findings},
     stored::{Extent, StoredObject, extents},
 };
-use crate::{EngineError, Snapshot, read::scan::EXTENT_BYTES};
+use crate::{EngineError, read::scan::EXTENT_BYTES};
 
 /// Where the blocks of a segment are, as its end says.
 struct Layout {
@@ -64,10 +65,10 @@ impl Layout {
     }
 }
 
-impl Snapshot {
+impl VersionCheck<'_> {
     /// Reads a segment, and says whether it is intact.
-    pub(super) async fn verify_segment(&self, segment: &SegmentRef, found: &mut Findings) -> Result<bool, EngineError> {
-        let store = self.reader().store();
+    pub(super) async fn verify_segment(self, segment: &SegmentRef, found: &mut Findings) -> Result<bool, EngineError> {
+        let store = self.snapshot.reader().store();
         let location = store.location(&segment.name);
         let end = segment.end.filters_position;
         let read = match self.read_end(segment).await {
@@ -108,8 +109,8 @@ impl Snapshot {
     }
 
     /// The end of a segment, and where its blocks are.
-    async fn read_end(&self, segment: &SegmentRef) -> Result<(Bytes, Layout), EngineError> {
-        let store = self.reader().store();
+    async fn read_end(self, segment: &SegmentRef) -> Result<(Bytes, Layout), EngineError> {
+        let store = self.snapshot.reader().store();
         let tail = store.get_range(&segment.name, segment.end.filters_position..segment.end.length).await?;
         let layout = Layout::read(segment, &tail).map_err(EngineError::format(store.location(&segment.name)))?;
         Ok((tail, layout))
@@ -117,13 +118,13 @@ impl Snapshot {
 
     /// Whether a segment has the checksum that the manifest names, by that of its blocks and by its end.
     async fn verify_checksum(
-        &self,
+        self,
         segment: &SegmentRef,
         of_blocks: u32,
         tail: &Bytes,
         found: &mut Findings,
     ) -> Result<bool, EngineError> {
-        let (expected, store) = (segment.checksum, self.reader().store());
+        let (expected, store) = (segment.checksum, self.snapshot.reader().store());
         let mut checksum = crc32c::crc32c_append(of_blocks, tail);
         if checksum != expected {
             // Filters have checksums of their own, but nothing here has looked at those.
@@ -142,7 +143,7 @@ impl Snapshot {
 
     /// The bytes of an extent and the payloads of its blocks, from a second answer if a block of the first is damaged.
     async fn open_all(
-        &self,
+        self,
         segment: &SegmentRef,
         extent: &Extent,
         bytes: Bytes,
@@ -162,26 +163,27 @@ impl Snapshot {
             return Ok((bytes, payloads));
         }
         // Whatever is damaged now is damaged in the store.
-        let again = self.reader().store().get_range(&segment.name, extent.range.clone()).await?;
+        let again = self.snapshot.reader().store().get_range(&segment.name, extent.range.clone()).await?;
         let payloads = open(&again);
         Ok((again, payloads))
     }
 
     /// What the blocks of a section may hold, by the schema and the counts of the manifest.
-    fn allowed(&self, kind: SectionKind) -> Allowed {
-        let key_type = |label: LabelId| self.schema().label(label).map_or(KeyType::Int64, |label| label.key_type);
+    fn allowed(self, kind: SectionKind) -> Allowed {
+        let key_type =
+            |label: LabelId| self.snapshot.schema().label(label).map_or(KeyType::Int64, |label| label.key_type);
         let (key_type, ordinals) = match kind {
             SectionKind::Keys(label) | SectionKind::Tombstones(label) | SectionKind::Rows(label) => {
-                (key_type(label), self.ordinal_count(label))
+                (key_type(label), self.snapshot.ordinal_count(label))
             }
             SectionKind::Adjacency(edge_type, direction) | SectionKind::Removed(edge_type, direction) => {
                 // Sources ascend as the index says; targets are what a reader follows, and they are of the far label.
-                let far = self.schema().edge_type(edge_type).map(|edge| edge.far(direction));
-                (KeyType::Int64, far.map_or(0, |far| self.ordinal_count(far)))
+                let far = self.snapshot.schema().edge_type(edge_type).map(|edge| edge.far(direction));
+                (KeyType::Int64, far.map_or(0, |far| self.snapshot.ordinal_count(far)))
             }
             SectionKind::Values(index) | SectionKind::RemovedValues(index) => {
-                let label = self.manifest().index(index).map(|index| index.label);
-                (KeyType::String, label.map_or(VertexId::ORDINAL_MAX, |label| self.ordinal_count(label)))
+                let label = self.snapshot.manifest().index(index).map(|index| index.label);
+                (KeyType::String, label.map_or(VertexId::ORDINAL_MAX, |label| self.snapshot.ordinal_count(label)))
             }
         };
         Allowed { kind, key_type, ordinals }

@@ -170,8 +170,9 @@ impl Resolved {
             // Their properties are read next.
             let edges = snapshot.edge_tables(&near, &hop).into_iter().collect();
             let expected = Expected { edges, ..Expected::default() };
-            let hop_to_all =
-                async |snapshot: &Arc<Snapshot>, line: &mut Branch| snapshot.neighbours(&frontier, &hop, line).await;
+            let hop_to_all = async |snapshot: &Arc<Snapshot>, line: &mut Branch| {
+                snapshot.adjacency().neighbours(&frontier, &hop, line).await
+            };
             let edges = expected.alongside(snapshot, &mut line, hop_to_all).await?;
             let edges: Edges = edges.iter().filter(|edge| sources[&edge.from].contains(&edge.to)).collect();
             // Edge types with this label may have different properties; one read has the columns of all.
@@ -209,7 +210,7 @@ impl Resolved {
         }
         // Both directions: readers have no list of deleted vertices, so each pair with one gets a tombstone.
         let hop = Hop { direction: HopDirection::Both, ..Hop::default() };
-        let edges = snapshot.neighbours(&frontier, &hop, branch).await?;
+        let edges = snapshot.adjacency().neighbours(&frontier, &hop, branch).await?;
         // By edge type: a vertex may have a million edges, and a batch many labels.
         let mut numbers: HashMap<EdgeTypeId, u32> = HashMap::new();
         for edge in edges.iter() {

@@ -184,7 +184,7 @@ pub(super) async fn check_conflicts(
     let mut lines = [branch.clone(), branch.clone(), branch.clone()];
     let [of_keys, of_rows, of_pairs] = &mut lines;
     let no_tables = BTreeSet::new();
-    let entries = newest.key_entries(&keys, base, &no_tables, of_keys);
+    let entries = newest.keys().newest_entries(&keys, base, &no_tables, of_keys);
     let changed = of_rows.each(&by_label, |(label, (ordinals, ends)), mut line| async move {
         let changed = newest.changed_rows(*label, ordinals, base, &mut line).await?;
         let first = ends.iter().zip(changed).find(|(_, changed)| changed.is_some()).map(|(end, _)| *end);
@@ -192,7 +192,7 @@ pub(super) async fn check_conflicts(
     });
     let named = of_pairs.each(&pairs_of, |(edge_type, pairs), mut line| async move {
         let sources: Frontier = pairs.iter().map(|(source, _)| *source).collect();
-        let named = newest.pairs_with_entries(*edge_type, &sources, base, &mut line).await?;
+        let named = newest.adjacency().pairs_with_entries(*edge_type, &sources, base, &mut line).await?;
         Ok::<_, EngineError>((first_of_both(pairs, &named), line))
     });
     let (entries, changed, named) = try_join3(entries, changed, named).await?;

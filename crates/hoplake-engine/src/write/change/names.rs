@@ -385,7 +385,7 @@ impl Names {
             })
             .collect();
         let tables = self.tables_to_read(batch, snapshot);
-        let mut found = snapshot.look_up_before_rows(&keys, tables, branch).await?.into_iter();
+        let mut found = snapshot.keys().look_up_before_rows(&keys, tables, branch).await?.into_iter();
         let mut known = vec![None; self.ends.len()];
         numbers.into_iter().zip(&mut found).for_each(|(number, found)| known[number] = found);
         let others = others.into_iter().zip(found).filter_map(|(number, other)| Some((number as u32, other?)));

@@ -60,7 +60,7 @@ async fn batches_that_wait_are_one_delta() {
     let newest = committer.newest();
     assert_eq!(newest.manifest().version, 10);
     let keys: Vec<_> = (20..28).map(|key| (LABEL, Key::Int64(key))).collect();
-    let found = newest.look_up(&keys, &mut QueryContext::new().branch()).await.unwrap();
+    let found = newest.keys().look_up(&keys, &mut QueryContext::new().branch()).await.unwrap();
     assert!(found.iter().all(Option::is_some), "{found:?}");
 }
 
@@ -98,7 +98,7 @@ async fn a_writer_that_is_overtaken_goes_on_from_the_version_of_the_other() {
     let newest = second.newest();
     let sources = std::iter::once(hoplake_format::VertexId::new(LABEL, 1).unwrap()).collect();
     let hop = "out:edge".parse().unwrap();
-    let edges = newest.neighbours(&sources, &hop, &mut QueryContext::new().branch()).await.unwrap();
+    let edges = newest.adjacency().neighbours(&sources, &hop, &mut QueryContext::new().branch()).await.unwrap();
     let targets: Vec<_> = edges.targets().iter().map(|target| target.ordinal()).collect();
     assert_eq!(targets, [2, 3, 4]);
 }

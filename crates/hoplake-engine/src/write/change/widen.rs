@@ -69,7 +69,7 @@ pub(super) async fn check_exact(
 ) -> Result<(), EngineError> {
     let looks = branch.each(converted, |it, mut line| async move {
         let ranges = line.each(&it.tables, |owner, mut line| async move {
-            Ok::<_, EngineError>((snapshot.int64_range(*owner, &it.property, &mut line).await?, line))
+            Ok::<_, EngineError>((snapshot.tables().int64_range(*owner, &it.property, &mut line).await?, line))
         });
         let ranges = ranges.await?;
         Ok::<_, EngineError>(((it, ranges), line))

@@ -45,7 +45,7 @@ pub(super) async fn take_small(
     let lengths = snapshot.manifest().objects();
     let mut left = bytes_max;
     let mut small: Vec<(&Segment, Object, u64)> = Vec::new();
-    for segment in snapshot.segments.iter().filter(|segment| !segment.is_resident()) {
+    for segment in snapshot.sections().segments.iter().filter(|segment| !segment.is_resident()) {
         let bytes = lengths.get(segment.name()).copied().unwrap_or(u64::MAX);
         if bytes <= SMALL_OBJECT_BYTES.min(left) {
             left -= bytes;
@@ -59,18 +59,21 @@ pub(super) async fn take_small(
     let take = |number: usize, bytes: Bytes| {
         let segment = small[number].0;
         // What came damaged is read again when it is asked for.
-        if snapshot.take_at_hand(segment, &bytes).is_ok() {
+        if snapshot.sections().take_at_hand(segment, &bytes).is_ok() {
             taken.insert(segment.name(), bytes);
         }
         Ok::<_, EngineError>(())
     };
     let names: BTreeSet<&str> = small.iter().map(|(segment, ..)| segment.name()).collect();
-    let others = snapshot.all_locations().filter(|location| !names.contains(snapshot.segment_of(*location).name()));
+    let others = snapshot
+        .sections()
+        .all_locations()
+        .filter(|location| !names.contains(snapshot.sections().segment_of(*location).name()));
     let mut line = branch.clone();
-    let others = snapshot.make_resident(others, &mut line);
+    let others = snapshot.sections().make_resident(others, &mut line);
     try_join(reader.read_each(&requests, branch, take), others).await?;
     branch.join([&line]);
-    for table in &snapshot.tables {
+    for table in snapshot.tables().iter() {
         let TableRef { name, position, length, .. } = &table.reference;
         if let Some(bytes) = taken.get(name.as_str()) {
             table.keep(reader, &bytes.slice(*position as usize..(position + length) as usize));
@@ -101,17 +104,17 @@ struct Piece<'a> {
 /// Reads what the runs of a merge, or of several, have, as far as `bytes_max` holds it, the smallest first.
 pub(super) async fn fetch(merging: &mut Merging<'_>, bytes_max: u64) -> Result<(), EngineError> {
     let snapshot = merging.inputs.clone();
-    snapshot.make_resident(snapshot.all_locations(), merging.branch).await?;
+    snapshot.sections().make_resident(snapshot.sections().all_locations(), merging.branch).await?;
     let mut inputs = Vec::new();
-    for location in snapshot.all_locations() {
-        let section = snapshot.section(location)?;
+    for location in snapshot.sections().all_locations() {
+        let section = snapshot.sections().section(location)?;
         // What is so large that its index blocks are not in memory is left to scans.
         let Some(mut blocks) = section.blocks() else { continue };
         if !blocks.all(|block| snapshot.reader().is_in_memory(&section.request(block))) {
             inputs.push((section.bytes(), Input::Section(location)));
         }
     }
-    let tables = snapshot.tables.iter().filter(|table| table.reference.length <= EXTENT_BYTES && !table.is_known());
+    let tables = snapshot.tables().iter().filter(|table| table.reference.length <= EXTENT_BYTES && !table.is_known());
     inputs.extend(tables.map(|table| (table.reference.length, Input::Table(table.clone()))));
     inputs.sort_by_key(|(bytes, _)| *bytes);
     let mut left = bytes_max;
@@ -131,8 +134,8 @@ fn pieces<'a>(merging: &Merging<'_>, inputs: &'a [(u64, Input)]) -> Result<Vec<P
     for (_, input) in inputs {
         match input {
             Input::Section(location) => {
-                let blocks = merging.inputs.section(*location)?.blocks().into_iter().flatten();
-                let of_object = cuts.entry(merging.inputs.segment_of(*location).name()).or_default();
+                let blocks = merging.inputs.sections().section(*location)?.blocks().into_iter().flatten();
+                let of_object = cuts.entry(merging.inputs.sections().segment_of(*location).name()).or_default();
                 of_object.extend(blocks.map(|block| (block, Cut::Block(*location))));
             }
             Input::Table(table) => {
@@ -180,7 +183,7 @@ async fn read(merging: &mut Merging<'_>, pieces: &[Piece<'_>]) -> Result<(), Eng
             match cut {
                 // What is damaged is read again when it is asked for.
                 Cut::Block(location) => {
-                    drop(reader.keep(&snapshot.section(*location)?.request(range.clone()), &stored))
+                    drop(reader.keep(&snapshot.sections().section(*location)?.request(range.clone()), &stored))
                 }
                 Cut::Table(table) => table.keep(&reader, &stored),
             }

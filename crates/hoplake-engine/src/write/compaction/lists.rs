@@ -95,7 +95,7 @@ pub(super) async fn merge_edges(
         let gone = SectionKind::Removed(edge_type, direction);
         // Without edges, what was removed is all that tells later batches that something changed since their base.
         let remembered = !merge.oldest || edges == 0;
-        if remembered && !inputs.runs(gone).is_empty() {
+        if remembered && !inputs.sections().runs(gone).is_empty() {
             write_lists(merging, gone, false, run, None).await?;
         }
     }

@@ -37,9 +37,9 @@ impl Merging<'_> {
         order: Order<T>,
     ) -> Result<(MergedScan<T>, Vec<(SectionKind, u64)>), EngineError> {
         let inputs = self.inputs.clone();
-        let runs = inputs.runs_newest_first(kinds);
+        let runs = inputs.sections().runs_newest_first(kinds);
         // The first piece of each; scans make the others resident as they reach them.
-        inputs.make_resident(runs.iter().filter_map(|(_, run)| run.location(0)), self.branch).await?;
+        inputs.sections().make_resident(runs.iter().filter_map(|(_, run)| run.location(0)), self.branch).await?;
         let sources = runs.iter().map(|(_, run)| source(&inputs, run)).collect();
         let mut merged = MergedScan::new(sources, self.memory / 8, order);
         merged.ask(self.branch).await?;

@@ -25,7 +25,7 @@ pub(super) async fn merge_label(
 ) -> Result<Merged, EngineError> {
     let inputs = merging.inputs.clone();
     write_keys(merging, label, false, run).await?;
-    if !merge.oldest && !inputs.runs(SectionKind::Tombstones(label)).is_empty() {
+    if !merge.oldest && !inputs.sections().runs(SectionKind::Tombstones(label)).is_empty() {
         write_keys(merging, label, true, run).await?;
     }
     let properties = inputs.schema().label(label).map_or(&[][..], |label| label.properties.as_slice());

@@ -14,7 +14,7 @@ pub(super) async fn merge_index(
 ) -> Result<Merged, EngineError> {
     let kinds = [SectionKind::Values(index), SectionKind::RemovedValues(index)];
     write_section(merging, kinds, false, KeyType::String, run).await?;
-    if !merge.oldest && !merging.inputs.runs(kinds[1]).is_empty() {
+    if !merge.oldest && !merging.inputs.sections().runs(kinds[1]).is_empty() {
         write_section(merging, kinds, true, KeyType::String, run).await?;
     }
     Ok(Merged::default())

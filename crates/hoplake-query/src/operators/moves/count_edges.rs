@@ -78,7 +78,7 @@ impl Run {
         let Items::Vertices(vertices) = &on_vertices.items else { return Ok(vec![0; batch.len()]) };
         let Some(hop) = hop_along(&self.snapshot, direction, labels) else { return Ok(vec![0; batch.len()]) };
         let frontier = Frontier::held(vertices, self.branch.context()).await?;
-        let found = self.snapshot.degrees(&frontier, &hop, &mut self.branch).await?;
+        let found = self.snapshot.adjacency().degrees(&frontier, &hop, &mut self.branch).await?;
         let of: HashMap<VertexId, u64, RandomState> = found.iter().map(|it| (it.vertex, it.edges)).collect();
         Ok(vertices.iter().map(|vertex| of.get(vertex).copied().unwrap_or(0)).collect())
     }

@@ -138,7 +138,7 @@ impl Run {
         let Some(along) = hop_along(&self.snapshot, hop.direction, &hop.labels) else { return Ok(None) };
         let along = traversal::Hop { condition, ..along };
         let frontier = Frontier::held(vertices, self.branch.context()).await?;
-        let edges = self.snapshot.neighbours(&frontier, &along, &mut self.branch).await?;
+        let edges = self.snapshot.adjacency().neighbours(&frontier, &along, &mut self.branch).await?;
         let mut of: HashMap<VertexId, Range<usize>, RandomState> = HashMap::default();
         let mut begin = 0;
         for list in edges.lists() {

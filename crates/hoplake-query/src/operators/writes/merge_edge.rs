@@ -187,7 +187,7 @@ impl Run {
             let label: Vec<Name> = sought.label.iter().cloned().collect();
             let Some(hop) = hop_along(&self.snapshot, direction, &label) else { return Ok(Vec::new()) };
             let frontier = Frontier::held(near, self.branch.context()).await?;
-            let read = self.snapshot.neighbours(&frontier, &hop, &mut self.branch).await?;
+            let read = self.snapshot.adjacency().neighbours(&frontier, &hop, &mut self.branch).await?;
             self.growth.take(read.len() as usize * size_of::<Neighbour>())?;
             read.iter().collect()
         };

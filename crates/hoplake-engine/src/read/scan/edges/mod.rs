@@ -174,8 +174,8 @@ impl Snapshot {
 
     /// What a key of a label takes, on average.
     async fn key_bytes(&self, label: LabelId, branch: &mut Branch) -> Result<u64, EngineError> {
-        let tables = self.tables_of(TableOwner::Vertices(label), None);
-        let layouts = self.layouts(tables.into_iter(), branch).await?;
+        let tables = self.tables().of(TableOwner::Vertices(label), None);
+        let layouts = self.tables().layouts(tables.into_iter(), branch).await?;
         let groups: Vec<_> = layouts.iter().flat_map(|layout| layout.groups(&[KEY_COLUMN.to_owned()])).collect();
         let rows: u64 = groups.iter().map(|group| group.rows.end - group.rows.start).sum();
         Ok(groups.iter().map(|group| group.bytes).sum::<u64>() / rows.max(1))
@@ -188,14 +188,14 @@ impl Snapshot {
             let removed = kind == kinds[1];
             RunRows { until: run.versions.until, removed, groups: Vec::new() }
         };
-        let mut runs: Vec<_> = self.runs_newest_first(&kinds).into_iter().map(of_run).collect();
+        let mut runs: Vec<_> = self.sections().runs_newest_first(&kinds).into_iter().map(of_run).collect();
         if query.columns.is_empty() {
             return Ok(runs);
         }
         for run in runs.iter_mut().filter(|run| !run.removed) {
-            let tables = self.tables_of(TableOwner::Edges(query.edge_type, Direction::Out), Some(run.until));
+            let tables = self.tables().of(TableOwner::Edges(query.edge_type, Direction::Out), Some(run.until));
             let mut line = branch.clone();
-            let layouts = self.layouts(tables.iter().copied(), &mut line).await?;
+            let layouts = self.tables().layouts(tables.iter().copied(), &mut line).await?;
             branch.join([&line]);
             for (table, layout) in tables.iter().zip(layouts) {
                 let groups = layout.groups(&query.columns).into_iter();
@@ -300,7 +300,7 @@ impl EdgeScan {
         let ahead = branch.context().hold(snapshot.ahead_bytes(branch.context()).min(share))?;
         let source = |run: &RunRows| {
             let kind = range.kinds()[usize::from(run.removed)];
-            let found = snapshot.runs(kind).iter().find(|found| found.versions.until == run.until)?;
+            let found = snapshot.sections().runs(kind).iter().find(|found| found.versions.until == run.until)?;
             Some(Source::lists(snapshot, found, &range))
         };
         let sources = runs.iter().filter_map(source).collect();

@@ -115,11 +115,11 @@ async fn rows(plan: &Plan, entries: &[(usize, ListEntry)], branch: &mut Branch) 
     }
     let fields = &fields;
     let reads = branch.each(&by_run, |(run, rows), mut line| async move {
-        let tables = plan.snapshot.tables_of(owner, Some(plan.runs[*run].until));
+        let tables = plan.snapshot.tables().of(owner, Some(plan.runs[*run].until));
         let batch = match tables.is_empty() {
             // The type had no properties then.
             true => nulls(fields, rows.len())?,
-            false => plan.snapshot.cells(&tables, rows, fields, Through::Extents, &mut line).await?,
+            false => plan.snapshot.tables().cells(&tables, rows, fields, Through::Extents, &mut line).await?,
         };
         Ok::<_, EngineError>((batch, line))
     });

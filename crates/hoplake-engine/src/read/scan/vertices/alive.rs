@@ -86,7 +86,7 @@ impl Snapshot {
             _ => self.schema().label(label).map_or(KeyType::Int64, |label| label.key_type),
         };
         let decode: Decode<(Key, u64)> = Arc::new(move |block| decode_key_block(block, key_type));
-        let sources = self.runs(kind).iter().map(|run| Source::new(self, run, &decode)).collect();
+        let sources = self.sections().runs(kind).iter().map(|run| Source::new(self, run, &decode)).collect();
         MergedScan::new(sources, ahead_bytes, |a, b| a.0.cmp(&b.0))
     }
 
@@ -98,7 +98,7 @@ impl Snapshot {
     ) -> BoxFuture<'a, Result<(Vec<ChangedRow>, MemoryHold), EngineError>> {
         Box::pin(async move {
             let kind = SectionKind::Rows(label);
-            let versions: Vec<u64> = self.runs(kind).iter().map(|run| run.versions.until).collect();
+            let versions: Vec<u64> = self.sections().runs(kind).iter().map(|run| run.versions.until).collect();
             let context = branch.context().clone();
             if versions.is_empty() {
                 return Ok((Vec::new(), context.hold(0)?));

@@ -32,6 +32,7 @@ use hoplake_storage::Branch;
 
 use crate::{
     Condition, EngineError, Held, Snapshot,
+    read::adjacency::vertex_property,
     read::{property_index::Candidates, scan::OnItsWay},
 };
 use plan::Plan;
@@ -185,11 +186,11 @@ impl Snapshot {
 
     async fn plan_scan(self: &Arc<Self>, query: VertexQuery, branch: &mut Branch) -> Result<(Plan, Left), EngineError> {
         let VertexQuery { label, condition, columns, wanted } = &query;
-        if let Some(unknown) = columns.iter().find(|name| self.vertex_property(*label, name).is_none()) {
+        if let Some(unknown) = columns.iter().find(|name| vertex_property(self.schema(), *label, name).is_none()) {
             return Err(plan::lacks(self, *label, &format!("{unknown:?}")));
         }
         let questions = match condition {
-            Some(condition) => self.questions(*label, condition, branch.context())?,
+            Some(condition) => self.property_indexes().questions(*label, condition, branch.context())?,
             None => Vec::new(),
         };
         if !questions.is_empty() {
@@ -203,7 +204,8 @@ impl Snapshot {
                     false => Ok(()),
                 }
             };
-            let (found, ()) = try_join(self.candidates(*label, questions, *wanted, for_index), tables).await?;
+            let (found, ()) =
+                try_join(self.property_indexes().candidates(*label, questions, *wanted, for_index), tables).await?;
             branch.join(&lines);
             if let Some(all) = found {
                 let (plan, rows) = Plan::of_candidates(self, query, &all, branch).await?;

@@ -11,6 +11,7 @@ use hoplake_storage::{Branch, MemoryHold, Pace};
 use super::{COPIES, VertexQuery, Vertices, alive::Alive, rows::Rows, vertices::Stretches};
 use crate::{
     Condition, EngineError, PropertyName, PropertyOf, Snapshot, Test,
+    read::adjacency::vertex_property,
     read::{
         condition::{Bounds, TypedTest, Verdicts},
         property_index::Candidates,
@@ -119,14 +120,14 @@ impl Plan {
     ) -> Result<(Self, Vec<Group>), EngineError> {
         let VertexQuery { label, condition, columns, .. } = query;
         let tested = condition.map(|condition| Tested::new(snapshot, label, condition)).transpose()?;
-        let tables = snapshot.tables_of(TableOwner::Vertices(label), None);
+        let tables = snapshot.tables().of(TableOwner::Vertices(label), None);
         let mut lines = [branch.clone(), branch.clone(), branch.clone(), branch.clone()];
         let [for_layouts, for_changed, for_changes, for_alive] = &mut lines;
         // What the parts need to know of the tables of changed rows comes in the same wave.
-        let changed_tables = snapshot.tables_of(TableOwner::Changed(label), None);
+        let changed_tables = snapshot.tables().of(TableOwner::Changed(label), None);
         let (layouts, changed_layouts, (changed, memory), alive) = futures::future::try_join4(
-            snapshot.layouts(tables.iter().copied(), for_layouts),
-            snapshot.layouts(changed_tables.iter().copied(), for_changed),
+            snapshot.tables().layouts(tables.iter().copied(), for_layouts),
+            snapshot.tables().layouts(changed_tables.iter().copied(), for_changed),
             snapshot.all_changed_rows(label, for_changes),
             Alive::of(snapshot, label, for_alive),
         )
@@ -173,8 +174,8 @@ impl Plan {
         let mut rows = SparseRows { row_bytes: ROW_BYTES, page_rows: 1 };
         if !names.is_empty() {
             let owners = [TableOwner::Vertices(label), TableOwner::Changed(label)];
-            let tables = owners.into_iter().flat_map(|owner| snapshot.tables_of(owner, None));
-            let layouts = snapshot.layouts(tables, branch).await?;
+            let tables = owners.into_iter().flat_map(|owner| snapshot.tables().of(owner, None));
+            let layouts = snapshot.tables().layouts(tables, branch).await?;
             let groups = layouts.iter().flat_map(|layout| layout.groups(&names));
             let row_bytes = groups.map(|group| row_bytes(&group)).max().unwrap_or(ROW_BYTES);
             let TableSettings { page_rows, page_bytes, .. } = TableSettings::default();
@@ -343,7 +344,7 @@ impl Tested {
 impl Snapshot {
     /// The type of the property that a test of vertices names; `None` if the label does not have it.
     pub(crate) fn property_tested(&self, label: LabelId, name: &PropertyName) -> Option<PropertyType> {
-        (name.of != PropertyOf::Edge).then(|| self.vertex_property(label, &name.name))?
+        (name.of != PropertyOf::Edge).then(|| vertex_property(self.schema(), label, &name.name))?
     }
 
     /// Refuses a condition that names a property which none of some labels has, or that cannot be one on all of those that have it.

@@ -50,13 +50,13 @@ pub(crate) struct Tables {
 impl Tables {
     /// Those that a manifest names. What is known of an object before holds in every version, because an object never changes.
     pub(crate) fn new(manifest: &Manifest, reader: &Reader, before: Option<&Self>) -> Self {
-        let before: HashMap<(&str, u64), &Arc<Table>> = before
+        let by_place: HashMap<(&str, u64), &Arc<Table>> = before
             .iter()
             .flat_map(|before| &before.tables)
             .map(|it| ((&*it.reference.name, it.reference.position), it))
             .collect();
         let tables = manifest.tables.iter().map(|reference| {
-            let known = before.get(&(&*reference.name, reference.position)).copied();
+            let known = by_place.get(&(&*reference.name, reference.position)).copied();
             known.cloned().unwrap_or_else(|| Arc::new(Table::new(reference.clone(), reader.object(&reference.name))))
         });
         Self { tables: tables.collect(), reader: reader.clone() }

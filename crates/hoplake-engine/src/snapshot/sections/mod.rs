@@ -55,10 +55,10 @@ impl Sections {
         before: Option<&Self>,
     ) -> Result<Self, EngineError> {
         let runs = runs(manifest).map_err(EngineError::format(reader.store().url()))?;
-        let before: HashMap<&str, &Arc<Segment>> =
+        let by_name: HashMap<&str, &Arc<Segment>> =
             before.iter().flat_map(|before| &before.segments).map(|it| (&*it.reference.name, it)).collect();
         let segments = manifest.segments.iter().map(|reference| {
-            let known = before.get(&*reference.name).copied();
+            let known = by_name.get(&*reference.name).copied();
             known.cloned().unwrap_or_else(|| Arc::new(Segment::new(reference, reader)))
         });
         Ok(Self { segments: segments.collect(), runs, reader: reader.clone(), settings: settings.clone() })

@@ -9,6 +9,18 @@
 //! * [`versions`]: how a version is found and compared, how leftovers go ([`vacuum`]), and whether all is whole ([`verify`]).
 //! * [`float`]: the order and the text of floating-point numbers.
 //!
+//! | word | meaning |
+//! | --- | --- |
+//! | sections | the index of a version: the segments, and the sorted runs whose sections they have |
+//! | sorted run, entry, tombstone | what a range of versions says of one label or edge type; what it says of one item; that the item was removed |
+//! | section piece | one of the sections that a run is cut into, in several segments |
+//! | list | what one run has of a vertex, an edge type and a direction |
+//! | layer | a run's lists, among those that a hop merges |
+//! | stretch | consecutive rows, edges or entries that are handled at once |
+//! | part | what a scan reads at once and returns together |
+//! | formula, test, verdict | tests joined by `and`, `or`, `not`; a test of a property, a label or a vertex; what it says of a row |
+//! | held | with a hold on the memory budget of a query, which ends when it is dropped ([`Held`]) |
+//!
 //! What reads or writes and is public returns a boxed future. An `async fn` is compiled by the crate that polls it, with all that it
 //! awaits: the facade, the server, the command line and the simulation would each compile the whole engine again.
 

@@ -3,17 +3,27 @@
 //! Floor 1 of the house: it knows objects and blocks, not graphs.
 //!
 //! * [`Store`]: a prefix in an object store, by URL.
-//!   Of a folder of this machine, every write is flushed (`folder`), one [`Files`] operation at a time.
+//!   Of a folder of this machine, every write is flushed (`store::folder`), one [`Files`] operation at a time.
 //! * [`StoreProfile`]: prices, latencies and limits of a kind of store.
 //! * [`Reader`]: many blocks in one wave. A wave asks tier after tier: the memory cache, the
-//!   cache on the local disk (`disk`), requests that are in flight for others (`in_flight`), and at last an
-//!   [`ObjectSource`], in requests that are planned (`plan`), hedged (`hedge`), and repeated until an
-//!   answer passes its check (`fetch`).
+//!   cache on the local disk (`read::disk`), requests that are in flight for others (`read::in_flight`), and at last an
+//!   [`ObjectSource`], in requests that are planned (`read::plan`), hedged (`read::hedge`), and repeated until an
+//!   answer passes its check (`read::fetch`).
 //! * [`ReadPool`]: what all readers of a process share.
 //! * [`QueryContext`]: the cost of a query, in waves, requests, bytes and dollars, and its limits.
 //! * [`MemoryBudget`]: what queries may hold in memory; [`Pace`]: their processor work, in pieces.
 //! * [`cache`]: the memory cache and its eviction policies.
 //! * [`trace`]: records of accesses, which `hoplake-cache-sim` replays through those policies.
+//!
+//! | word | meaning |
+//! | --- | --- |
+//! | object, block | what a store keeps by name; the part of one that is read, checked and cached as a unit |
+//! | tier | where a block may come from: memory, the local disk, a request in flight, the store |
+//! | wave | requests that are sent at once, and depend on the answers of the wave before |
+//! | branch | a line of work within a query, and its number of waves so far |
+//! | cost meter, cost | counts the requests, bytes and waves of a query; a reading of it |
+//! | hold | bytes of a memory budget, until it is dropped |
+//! | hedge | a second copy of a slow request |
 
 mod clock;
 mod cost;

@@ -5,8 +5,6 @@ pub(crate) mod fault;
 pub(crate) mod folder;
 pub(crate) mod location;
 
-pub use fault::{StoreFault, system_text};
-pub use folder::{Files, FoundFile};
 use std::{
     collections::HashMap,
     ops::Range,
@@ -29,6 +27,9 @@ use crate::{
     },
     write::{create, proof::Proof},
 };
+
+pub use fault::{StoreFault, system_text};
+pub use folder::{Files, FoundFile};
 
 /// Parts of an upload, by default: S3's minimum is 5 MiB, and 10,000 parts make 80 GB.
 const PART_BYTES: usize = 8 << 20;

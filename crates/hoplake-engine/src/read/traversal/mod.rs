@@ -33,7 +33,10 @@ pub use paths::{Paths, WalkCount};
 pub use prefetch::Prefetch;
 pub use walk::Walk;
 
-use crate::{EngineError, Frontier, Held, Snapshot, read::adjacency::check_condition, read::hop::EdgesOf};
+use crate::{
+    EngineError, Frontier, Held, Snapshot,
+    read::{adjacency::check_condition, hop::EdgesOf},
+};
 
 /// In which order vertices are expanded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -32,8 +32,7 @@ use hoplake_storage::Branch;
 
 use crate::{
     Condition, EngineError, Held, Snapshot,
-    read::adjacency::vertex_property,
-    read::{property_index::Candidates, scan::OnItsWay},
+    read::{adjacency::vertex_property, property_index::Candidates, scan::OnItsWay},
 };
 use plan::Plan;
 use vertices::Vertices;

@@ -11,12 +11,11 @@ use hoplake_storage::{Branch, MemoryHold, Pace};
 use super::{COPIES, VertexQuery, Vertices, alive::Alive, rows::Rows, vertices::Stretches};
 use crate::{
     Condition, EngineError, PropertyName, PropertyOf, Snapshot, Test,
-    read::adjacency::vertex_property,
     read::{
+        adjacency::vertex_property,
         condition::{Bounds, TypedTest, Verdicts},
         property_index::Candidates,
-        tables as table,
-        tables::{Changed, Layout, Table, Through},
+        tables::{self, Changed, Layout, Table, Through},
     },
 };
 
@@ -243,7 +242,7 @@ impl Plan {
 }
 
 /// What a row of a row group takes, about.
-fn row_bytes(group: &table::Group) -> u64 {
+fn row_bytes(group: &tables::Group) -> u64 {
     group.row_bytes() + ROW_BYTES
 }
 

@@ -12,7 +12,7 @@ use std::{
 use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
-use crate::Visit;
+use crate::Exchange;
 
 /// Requests that a connection may have with a wrong token, or without one where one is needed: a program that guesses has to
 /// connect again after these.
@@ -38,7 +38,7 @@ struct State {
     since: Instant,
     /// Its position among those that can give way.
     turn: u64,
-    visits: Vec<Weak<Visit>>,
+    exchanges: Vec<Weak<Exchange>>,
     under_way: usize,
 }
 
@@ -145,7 +145,7 @@ impl Connection {
         waiting.open += 1;
         let turn = waiting.enter(Stage::Half, &close);
         drop(waiting);
-        let state = State { stage: Stage::Half, since: Instant::now(), turn, visits: Vec::new(), under_way: 0 };
+        let state = State { stage: Stage::Half, since: Instant::now(), turn, exchanges: Vec::new(), under_way: 0 };
         Arc::new(Self {
             all: all.clone(),
             state: Mutex::new(state),
@@ -193,10 +193,10 @@ impl Connection {
     }
 
     /// A request that has arrived whole, in a protocol that hyper does not know.
-    pub fn visit(self: &Arc<Self>) -> Arc<Visit> {
-        let visit = Visit::begin(self);
-        visit.complete();
-        visit
+    pub fn exchange(self: &Arc<Self>) -> Arc<Exchange> {
+        let exchange = Exchange::begin(self);
+        exchange.complete();
+        exchange
     }
 
     /// Its client is there: an idle connection is as if it had just become idle.
@@ -223,12 +223,12 @@ impl Connection {
     }
 
     /// A request begins: its headers have arrived.
-    pub(crate) fn begin(&self, visit: &Arc<Visit>) {
+    pub(crate) fn begin(&self, exchange: &Arc<Exchange>) {
         let mut state = self.state();
         state.under_way += 1;
-        // Counts instead of upgrades: to drop the last `Arc` of a visit calls `end`, which needs this lock.
-        state.visits.retain(|visit| visit.strong_count() > 0);
-        state.visits.push(Arc::downgrade(visit));
+        // Counts instead of upgrades: to drop the last `Arc` of a exchange calls `end`, which needs this lock.
+        state.exchanges.retain(|exchange| exchange.strong_count() > 0);
+        state.exchanges.push(Arc::downgrade(exchange));
         // One that is half-open stays so: headers alone cost a client nothing.
         if state.stage == Stage::Idle {
             self.enter(&mut state, Stage::Busy);
@@ -259,10 +259,10 @@ impl Connection {
 
     /// Why it is to be closed, if it is.
     pub(crate) fn overdue(&self, patience: &Patience) -> Option<&'static str> {
-        // The lock is released before visits are upgraded: to drop the last `Arc` of one calls `end`.
-        let (stage, age, under_way, visits) = {
+        // The lock is released before exchanges are upgraded: to drop the last `Arc` of one calls `end`.
+        let (stage, age, under_way, exchanges) = {
             let state = self.state();
-            (state.stage, state.since.elapsed(), state.under_way, state.visits.clone())
+            (state.stage, state.since.elapsed(), state.under_way, state.exchanges.clone())
         };
         match stage {
             // With headers, its body has its own time. A later request that has begun is not seen before its headers
@@ -272,8 +272,8 @@ impl Connection {
             _ => {
                 // The whole connection is closed, with its other streams: hyper cannot reset a stream of HTTP/2
                 // that waits for its client's window.
-                let stalled = |visit: &Weak<Visit>| visit.upgrade().is_some_and(|it| it.is_stalled(patience.send));
-                visits.iter().any(stalled).then_some("its client does not read the answer")
+                let stalled = |exchange: &Weak<Exchange>| exchange.upgrade().is_some_and(|it| it.is_stalled(patience.send));
+                exchanges.iter().any(stalled).then_some("its client does not read the answer")
             }
         }
     }
@@ -302,9 +302,9 @@ mod tests {
         let all = Arc::new(Connections::default());
         let attend = || Attended(Connection::open(&all));
         let [half, idle, busy] = [attend(), attend(), attend()];
-        let visits = [Visit::begin(&idle.0), Visit::begin(&busy.0)];
-        visits.iter().for_each(|visit| visit.complete());
-        let [first, _still_running] = visits;
+        let exchanges = [Exchange::begin(&idle.0), Exchange::begin(&busy.0)];
+        exchanges.iter().for_each(|exchange| exchange.complete());
+        let [first, _still_running] = exchanges;
         drop(first);
         assert_eq!((all.count(), all.make_room(4, 4)), ((3, 1), true));
         let closed = |them: [&Attended; 3]| them.map(|it| it.0.close.is_cancelled());
@@ -326,12 +326,12 @@ mod tests {
         assert!(guesses[DISTRUSTED_MAX - 1] && !guesses[..DISTRUSTED_MAX - 1].contains(&true));
         assert!(guessing.0.leave.is_cancelled() && !guessing.0.close.is_cancelled());
         let unread = Attended(Connection::open(&all));
-        let visits: Vec<_> = (0..OPEN_ANSWERS_MAX).map(|_| Visit::begin(&unread.0)).collect();
-        assert!(visits.iter().all(|visit| visit.needs_no_token()) && !unread.0.leave.is_cancelled());
-        let one_more = Visit::begin(&unread.0);
+        let exchanges: Vec<_> = (0..OPEN_ANSWERS_MAX).map(|_| Exchange::begin(&unread.0)).collect();
+        assert!(exchanges.iter().all(|exchange| exchange.needs_no_token()) && !unread.0.leave.is_cancelled());
+        let one_more = Exchange::begin(&unread.0);
         assert!(!one_more.needs_no_token() && unread.0.leave.is_cancelled());
-        drop((visits, one_more));
-        assert!(Visit::begin(&unread.0).needs_no_token());
+        drop((exchanges, one_more));
+        assert!(Exchange::begin(&unread.0).needs_no_token());
     }
 
     #[test]
@@ -344,7 +344,7 @@ mod tests {
         std::thread::sleep(Duration::from_millis(1));
         assert!(them[1].0.overdue(&patience).is_some());
         // The headers have arrived: the body watches its own time.
-        let _visit = Visit::begin(&them[1].0);
+        let _visit = Exchange::begin(&them[1].0);
         assert!(them[1].0.overdue(&patience).is_none());
     }
 }

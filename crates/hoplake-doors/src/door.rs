@@ -21,7 +21,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Visit,
+    Exchange,
     connection::{Attended, Connection, Connections, Patience},
     leaving::Leaving,
 };
@@ -45,7 +45,7 @@ pub trait Handler: Send + Sync + 'static {
     fn answer(
         self: Arc<Self>,
         request: Request<Incoming>,
-        visit: Arc<Visit>,
+        exchange: Arc<Exchange>,
     ) -> impl Future<Output = Response<Body>> + Send;
 }
 
@@ -141,16 +141,16 @@ impl<H: Handler> Door<H> {
         let _ = stream.set_nodelay(true);
         let connection = &attended.0;
         let builder = self.builder();
-        let visits = Visits { handler: self.handler.clone(), connection: connection.clone() };
+        let exchanges = Exchanges { handler: self.handler.clone(), connection: connection.clone() };
         let stream = TokioIo::new(stream);
         // A door that lets requests change the protocol loses its bound to HTTP/2.
         let is_done = match self.versions {
             Versions::Http2 => {
-                let serving = builder.serve_connection(stream, visits);
+                let serving = builder.serve_connection(stream, exchanges);
                 self.serve(serving, |serving| serving.graceful_shutdown(), connection, &closing).await
             }
             Versions::All => {
-                let serving = builder.serve_connection_with_upgrades(stream, visits);
+                let serving = builder.serve_connection_with_upgrades(stream, exchanges);
                 self.serve(serving, |serving| serving.graceful_shutdown(), connection, &closing).await
             }
         };
@@ -235,23 +235,23 @@ fn is_of_connection(error: &io::Error) -> bool {
 }
 
 /// The requests of a connection.
-struct Visits<H> {
+struct Exchanges<H> {
     handler: Arc<H>,
     connection: Arc<Connection>,
 }
 
-impl<H: Handler> Service<Request<Incoming>> for Visits<H> {
+impl<H: Handler> Service<Request<Incoming>> for Exchanges<H> {
     type Response = Response<Leaving>;
     type Error = Infallible;
     type Future = BoxFuture<'static, Result<Self::Response, Infallible>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         // Before the future is polled: from its headers on, the request counts as under way.
-        let visit = Visit::begin(&self.connection);
+        let exchange = Exchange::begin(&self.connection);
         let handler = self.handler.clone();
         async move {
-            let response = handler.answer(request, visit.clone()).await;
-            Ok(response.map(|body| Leaving::new(body, visit)))
+            let response = handler.answer(request, exchange.clone()).await;
+            Ok(response.map(|body| Leaving::new(body, exchange)))
         }
         .boxed()
     }

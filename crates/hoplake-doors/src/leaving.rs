@@ -9,17 +9,17 @@ use std::{
 use axum::body::{Body, Bytes};
 use hyper::body::{Frame, SizeHint};
 
-use crate::Visit;
+use crate::Exchange;
 
 /// The body of an answer, whose parts hold what they stand for until they have left.
 pub(crate) struct Leaving {
     inner: Body,
-    visit: Arc<Visit>,
+    exchange: Arc<Exchange>,
 }
 
 impl Leaving {
-    pub(crate) fn new(inner: Body, visit: Arc<Visit>) -> Self {
-        Self { inner, visit }
+    pub(crate) fn new(inner: Body, exchange: Arc<Exchange>) -> Self {
+        Self { inner, exchange }
     }
 }
 
@@ -32,12 +32,12 @@ impl hyper::body::Body for Leaving {
         let polled = Pin::new(&mut this.inner).poll_frame(context);
         match &polled {
             // The server is late, not the client: `send_timeout_ms` does not run.
-            Poll::Pending => this.visit.waits(),
+            Poll::Pending => this.exchange.waits(),
             // The end only waits for the parts before it.
-            Poll::Ready(None) => this.visit.waits(),
+            Poll::Ready(None) => this.exchange.waits(),
             Poll::Ready(Some(_)) => {}
         }
-        polled.map(|frame| frame.map(|frame| Ok(frame?.map_data(|bytes| this.visit.leaving(bytes)))))
+        polled.map(|frame| frame.map(|frame| Ok(frame?.map_data(|bytes| this.exchange.leaving(bytes)))))
     }
 
     fn is_end_stream(&self) -> bool {

@@ -8,7 +8,7 @@
 //! * `connection`: one of them. It is half-open until its first request is complete, then busy or idle; one that is
 //!   half-open or idle for too long, or whose client does not read, is closed. A request may change its protocol: what the connection
 //!   does then is a future that the door goes on with, within the same bounds.
-//! * `visit`: one request, and its answer until the last byte is handed to the socket: its permit to run,
+//! * `exchange`: one request, and its answer until the last byte is handed to the socket: its permit to run,
 //!   and the memory that is held for it.
 //! * `leaving`: answers, counted until they have left.
 //!
@@ -20,9 +20,9 @@ mod connection;
 mod door;
 mod leaving;
 mod listen;
-mod visit;
+mod exchange;
 
 pub use connection::{Connection, Connections, Patience, Work};
 pub use door::{Bounds, Door, Handler, Versions, open_metrics};
 pub use listen::{ListenError, NoAddress, listen, parse_address};
-pub use visit::Visit;
+pub use exchange::Exchange;

@@ -2,7 +2,7 @@
 
 use std::{io, net::SocketAddr};
 
-use hoplake::system_text;
+use hoplake_storage::system_text;
 use tokio::net::{TcpListener, TcpSocket};
 
 /// Connections that the system completes before they are accepted. The usual 128 are full after one burst, and then the

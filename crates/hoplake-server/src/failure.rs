@@ -190,6 +190,15 @@ impl Failure {
         }
     }
 
+    /// A valid request needs so many bytes of the server's memory: it has none now, or never has.
+    pub(crate) fn no_memory(full: MemoryFull, needed: u64) -> Self {
+        if needed > full.bytes_max {
+            return Self::new(Reason::TooLarge, format!("the request takes more than {full}; send less at a time"));
+        }
+        let message = format!("the server has no memory for the request now (its limit is {full}); try again later");
+        Self::new(Reason::Busy, message)
+    }
+
     /// The server is about to end.
     pub(crate) fn shutting_down() -> Self {
         Self::new(Reason::ShuttingDown, "the server is shutting down; ask another, or try again")

@@ -29,23 +29,25 @@
 
 mod access;
 mod admission;
+mod auth;
 mod calls;
 mod catalog;
 mod compaction;
 mod cost;
-mod doors;
 mod failure;
-mod gremlin;
 mod grpc;
 mod http;
 mod jobs;
 mod lifecycle;
 mod names;
+mod ports;
+mod request_head;
 mod results;
 mod server;
 mod settings;
 mod shape;
 mod telemetry;
+mod websocket;
 mod workers;
 
 /// The messages of gRPC, its clients and its services, as `proto/hoplake/v1` has them.

@@ -4,11 +4,10 @@ use std::{future::Future, io, net::SocketAddr, sync::Arc, time::Duration};
 
 use futures::FutureExt;
 use hoplake::{MemoryBudget, ReadPool, Store};
-use hoplake_doors::{ListenError, listen};
+use hoplake_doors::{Connections, ListenError, listen};
 use tokio::{
     net::TcpListener,
-    sync::Semaphore,
-    task::{AbortHandle, JoinHandle},
+    task::{AbortHandle, JoinError, JoinHandle},
     time::timeout,
 };
 use tokio_util::sync::CancellationToken;
@@ -17,26 +16,22 @@ use crate::{
     Failure, InvalidSetting, Resolver, Settings, Source,
     access::{AccessNodes, ServedGraphs},
     admission::Admission,
-    calls::{Protocol, Service, Traversals},
+    calls::{Service, Traversals},
     catalog::{Catalog, Origin, StoreOpener},
     compaction::Compactor,
-    doors::{door, joined},
-    gremlin::GremlinState,
     grpc, http,
     jobs::Jobs,
     lifecycle::Lifecycle,
     names::check_names,
+    ports::{Protocol, door},
     results::ResultCache,
-    telemetry::{counters_text::CountersText, metrics::Metrics},
+    telemetry::metrics::Metrics,
     workers::Workers,
 };
 
 /// After the grace, for the last answers to leave. A half of the second that is documented: giving memory back takes
 /// time, too.
 const LAST_WORDS: Duration = Duration::from_millis(500);
-
-/// Streams of gRPC's reflection, over all connections: each has a few files in memory, of 100 KB, and none needs a token.
-const REFLECTIONS_MAX: usize = 64;
 
 /// Why a server did not begin, or broke off.
 #[derive(Debug, thiserror::Error)]
@@ -156,11 +151,7 @@ impl ServerBuilder {
             changes: Admission::for_changes(&settings),
             served: ServedGraphs::new(sources, opener, pool, settings.graph_idle()),
             traversals: Traversals::default(),
-            gremlin: GremlinState::new(&settings.gremlin),
             results: ResultCache::new(&settings.results),
-            connections: Arc::default(),
-            reflections: Arc::new(Semaphore::new(REFLECTIONS_MAX)),
-            counters: CountersText::default(),
             lifecycle,
             catalog,
             metrics,
@@ -200,10 +191,12 @@ impl Server {
         let _draining = service.lifecycle.drain_on_drop();
         let closing = CancellationToken::new();
         let keeper = tokio::spawn(keep(service.clone()));
-        let open =
-            |protocol, router, listener| tokio::spawn(door(&service, protocol, router).open(listener, closing.clone()));
+        let connections = Arc::<Connections>::default();
+        let open = |protocol, router, listener| {
+            tokio::spawn(door(&service, protocol, router, &connections).open(listener, closing.clone()))
+        };
         let mut grpc = open(Protocol::Grpc, grpc::router(&service).await, grpc);
-        let mut http = open(Protocol::Http, http::router(service.clone()), http);
+        let mut http = open(Protocol::Http, http::router(&service, &connections), http);
         // A door ends by itself only if it panicked. Then the server ends: probes at the other port would still answer.
         let broken = tokio::select! {
             () = stop => None,
@@ -236,6 +229,11 @@ impl Server {
         tracing::info!("shut down");
         ended
     }
+}
+
+/// The end of a port; one that ends by itself panicked.
+fn joined(outcome: Result<(), JoinError>) -> Result<(), ServerError> {
+    outcome.map_err(|error| ServerError::BrokenOff(io::Error::other(error)))
 }
 
 /// Waits for running queries, then ends them, then for the last answers to leave.

@@ -8,7 +8,7 @@ use axum::{
     http::{Method, Request, Response, StatusCode, header},
     response::IntoResponse,
 };
-use hoplake_doors::{Bounds, Door, Handler, ListenError, Patience, Versions, Visit, listen, open_metrics};
+use hoplake_doors::{Bounds, Door, Handler, ListenError, Patience, Versions, Exchange, listen, open_metrics};
 use hyper::body::{Body as _, Incoming};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -61,7 +61,7 @@ impl Listening {
 struct Answers(Arc<Monitor>);
 
 impl Handler for Answers {
-    async fn answer(self: Arc<Self>, request: Request<Incoming>, _: Arc<Visit>) -> Response<Body> {
+    async fn answer(self: Arc<Self>, request: Request<Incoming>, _: Arc<Exchange>) -> Response<Body> {
         let monitor = &self.0;
         if !request.body().is_end_stream() {
             // Not read: the connection ends with the answer.

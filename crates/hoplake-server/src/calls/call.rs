@@ -1,47 +1,23 @@
 //! One request, from its headers to its line in the log.
 //!
-//! A call holds its permit to run until its answer has left, through its [`Visit`]. Dropping it before
+//! A call holds its permit to run until its answer has left, through its [`Exchange`]. Dropping it before
 //! it is finished happens if a client disconnects, or does not read; it is logged as CANCELLED.
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{future::Future, sync::Arc};
 
-use axum::http::HeaderMap;
 use hoplake::{Background, Cost, Graph, Limits, MemoryBudget, Query};
+use hoplake_doors::Exchange;
 use tracing::{Level, Span};
 
-use super::{Asked, GraphRef, Service, bounds::Bounds};
+use super::{Asked, GraphRef, RequestContext, Service, bounds::Bounds};
 use crate::{
     LimitSettings,
     admission::Admission,
     catalog::OpenGraph,
     cost::PricedCost,
-    doors::Visit,
     failure::{Failure, Reason},
     telemetry,
 };
-
-/// The protocol of a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Protocol {
-    Grpc,
-    Http,
-    Gremlin,
-}
-
-impl Protocol {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Grpc => "grpc",
-            Self::Http => "http",
-            Self::Gremlin => "gremlin",
-        }
-    }
-}
-
-/// The header that names a request; it is made up if the client sends none.
-pub(crate) const REQUEST_ID: &str = "x-request-id";
-/// The longest name of a request that is taken over, in bytes.
-const REQUEST_ID_BYTES_MAX: usize = 128;
 
 /// One request.
 pub(crate) struct Call {
@@ -54,37 +30,28 @@ pub(crate) struct Call {
     pub(crate) cost: PricedCost,
     /// Whether its answer was kept from another request.
     pub(crate) cached: bool,
-    protocol: Protocol,
+    protocol: &'static str,
     name: &'static str,
     graph: String,
     pub(crate) bounds: Bounds,
-    trusted: bool,
+    is_authenticated: bool,
     for_node: bool,
-    /// The request and its answer, at the door.
-    pub(crate) visit: Arc<Visit>,
+    /// The request and its response, at the port.
+    pub(crate) exchange: Arc<Exchange>,
     /// The memory of the call, a part of the shared budget.
     pub(crate) memory: MemoryBudget,
     finished: bool,
 }
 
 impl Call {
-    /// Parses the headers; validates nothing yet.
-    pub(crate) fn begin(
-        service: &Arc<Service>,
-        protocol: Protocol,
-        name: &'static str,
-        headers: &HeaderMap,
-        visit: Option<&Arc<Visit>>,
-    ) -> Self {
+    /// Begins the call of a request; nothing is checked yet.
+    pub(crate) fn begin(service: &Arc<Service>, context: RequestContext) -> Self {
+        let RequestContext { protocol, call: name, id, span, is_authenticated, timeout, exchange } = context;
         // The time runs from the headers on, so that a body that arrives slowly and the wait in the queue count, too.
         let mut bounds = Bounds::begin(&service.lifecycle);
-        if let Some(timeout) = grpc_timeout(headers) {
+        if let Some(timeout) = timeout {
             bounds.shorten(timeout);
         }
-        // A name of any length would go into every log line of the request.
-        let id = headers.get(REQUEST_ID).and_then(|id| id.to_str().ok()).filter(|id| id.len() <= REQUEST_ID_BYTES_MAX);
-        let id = id.map_or_else(|| ulid::Ulid::generate().to_string(), str::to_owned);
-        let span = telemetry::traces::span_of(name, protocol.name(), &id, headers);
         Self {
             id,
             span,
@@ -94,9 +61,9 @@ impl Call {
             name,
             graph: String::new(),
             bounds,
-            trusted: is_trusted(service.settings.token.as_deref(), headers),
+            is_authenticated,
             for_node: false,
-            visit: visit.cloned().unwrap_or_default(),
+            exchange,
             memory: service.memory.within("the query", service.settings.query_memory()),
             finished: false,
             service: service.clone(),
@@ -156,8 +123,8 @@ impl Call {
         self.bounds.check()?;
         // The wait is bounded by the deadline: a permit that comes later would be of no use to the client.
         let permit = self.bounded(gate(&service).admit()).await?;
-        // Kept by the visit, not by the call: an answer that is still being sent is a query that is still running.
-        self.visit.keep(permit);
+        // Kept by the exchange, not by the call: an answer that is still being sent is a query that is still running.
+        self.exchange.keep(permit);
         Ok(())
     }
 
@@ -175,7 +142,7 @@ impl Call {
             let message = "this server wants a token: send the header authorization: Bearer TOKEN";
             Failure::new(Reason::Unauthenticated, message)
         };
-        self.trusted.then_some(()).ok_or_else(refusal)
+        self.is_authenticated.then_some(()).ok_or_else(refusal)
     }
 
     /// Lets it in and opens its graph.
@@ -212,7 +179,7 @@ impl Call {
     /// would be refused each time, and must not be asked to come again.
     pub(crate) fn bound_memory(&self, asked: Option<u64>) {
         let settings = &self.service.settings;
-        let alone = settings.memory_bytes_max.saturating_sub(self.visit.request_bytes());
+        let alone = settings.memory_bytes_max.saturating_sub(self.exchange.request_bytes());
         let own = settings.query_memory().min(alone);
         self.memory.set_bytes_max(asked.map_or(own, |asked| asked.min(own)));
     }
@@ -261,7 +228,7 @@ impl Call {
         // First, so that the drop of this call writes no second line.
         self.finished = true;
         let time = self.bounds.begun.elapsed();
-        let protocol = self.protocol.name();
+        let protocol = self.protocol;
         self.service.metrics.request(protocol, self.name, status, time, &self.cost);
         telemetry::traces::end(&self.span, status, failure, &self.cost);
         let id = &self.id;
@@ -319,69 +286,9 @@ fn least(asked: u64, own: u64) -> Option<u64> {
     [asked, own].into_iter().filter(|limit| *limit > 0).min()
 }
 
-/// Whether the headers bring the token, in a time that does not depend on how much of it is right.
-pub(crate) fn is_trusted(token: Option<&str>, headers: &HeaderMap) -> bool {
-    let Some(token) = token else { return true };
-    // The name of the scheme has no case (RFC 9110, 11.1).
-    let (scheme, brought) = match headers.get("authorization").map(|value| value.as_bytes().split_at_checked(7)) {
-        Some(Some((scheme, brought))) => (scheme, Some(brought)),
-        _ => (&b""[..], None),
-    };
-    let brought = brought.filter(|_| scheme.eq_ignore_ascii_case(b"Bearer "));
-    brought.is_some_and(|brought| {
-        // Every byte is compared, also after a difference, so that the time shows no more than the length.
-        let differences = brought.iter().zip(token.as_bytes()).fold(0, |sum, (a, b)| sum | (a ^ b));
-        differences == 0 && brought.len() == token.len()
-    })
-}
-
-/// The deadline of a gRPC client, less a twentieth (at most 20 ms) for the transfer of the answer: the cost until
-/// then must still reach it.
-fn grpc_timeout(headers: &HeaderMap) -> Option<Duration> {
-    let text = headers.get("grpc-timeout")?.to_str().ok()?;
-    let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
-    // At most 8 digits and a unit (gRPC over HTTP/2, `TimeoutValue`): so no unit overflows. Anything else counts as no
-    // deadline, since a client that sends none is served, too.
-    let number: u64 = digits.parse().ok().filter(|_| digits.len() <= 8)?;
-    let timeout = match unit {
-        "H" => Duration::from_secs(number * 3_600),
-        "M" => Duration::from_secs(number * 60),
-        "S" => Duration::from_secs(number),
-        "m" => Duration::from_millis(number),
-        "u" => Duration::from_micros(number),
-        "n" => Duration::from_nanos(number),
-        _ => return None,
-    };
-    Some(timeout - (timeout / 20).min(Duration::from_millis(20)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn headers(name: &'static str, value: &str) -> HeaderMap {
-        HeaderMap::from_iter([(name.parse().unwrap(), value.parse().unwrap())])
-    }
-
-    #[test]
-    fn deadlines_leave_time_for_the_answer() {
-        let timeout = |text| grpc_timeout(&headers("grpc-timeout", text));
-        assert_eq!(timeout("2S"), Some(Duration::from_millis(1_980)));
-        assert_eq!(timeout("100m"), Some(Duration::from_millis(95)));
-        for wrong in ["", "m", "100", "1x", "123456789m", "-1S", "1é"] {
-            assert_eq!(timeout(wrong), None, "{wrong}");
-        }
-    }
-
-    #[test]
-    fn only_the_whole_token_is_trusted() {
-        let trusted = |value| is_trusted(Some("secret"), &headers("authorization", value));
-        assert!(trusted("Bearer secret") && trusted("bearer secret"));
-        for wrong in ["Bearer secre", "Bearer secret2", "secret", "Basic secret", "Bearer ", "bearer SECRET"] {
-            assert!(!trusted(wrong), "{wrong}");
-        }
-        assert!(is_trusted(None, &HeaderMap::new()) && !is_trusted(Some("secret"), &HeaderMap::new()));
-    }
 
     #[test]
     fn a_client_can_ask_only_for_less() {

@@ -251,7 +251,7 @@ async fn shortest_path(call: &mut Call, request: v1::ShortestPathRequest) -> Res
 
 async fn apply(call: &mut Call, request: v1::ApplyRequest) -> Result<v1::ApplyResponse, Failure> {
     // The changes are bytes still, and counted by who reads them; a batch may wait long for its turn.
-    call.visit.release_copied(request.changes.len(), request.encoded_len() - request.changes.len());
+    call.exchange.release_copied(request.changes.len(), request.encoded_len() - request.changes.len());
     Ok(calls::apply(call, request.try_into()?).await?.into())
 }
 

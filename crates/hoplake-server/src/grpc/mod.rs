@@ -2,6 +2,7 @@
 
 mod blocks;
 mod columns;
+mod deadline;
 mod graphs;
 mod jobs;
 mod queries;
@@ -12,20 +13,24 @@ mod writer;
 
 use std::{pin::Pin, sync::Arc};
 
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::http::{HeaderValue, request::Request as HttpRequest};
 use futures::{Stream, stream};
+use hoplake_doors::Exchange;
 use tonic::{Code, Request, Response, Status, service::Routes};
 use tonic_health::ServingStatus;
 
 use crate::{
-    calls::{Call, Protocol, REQUEST_ID, Service},
-    doors::Visit,
+    calls::{Call, RequestContext, Service},
     failure::Failure,
+    request_head::{Arrival, REQUEST_ID},
     v1::{
         self, blocks_server::BlocksServer, graphs_server::GraphsServer, jobs_server::JobsServer,
         query_server::QueryServer,
     },
 };
+
+/// The name of the protocol in the log and in counters.
+const PROTOCOL: &str = "grpc";
 
 /// A message of health or reflection, which need no token: names, which their answers repeat.
 const OPEN_MESSAGE_BYTES_MAX: usize = 4 << 10;
@@ -76,16 +81,16 @@ pub(crate) fn unless_malformed(
     service: &Arc<Service>,
     response: Reply,
     name: &'static str,
-    id: Option<HeaderValue>,
-    visit: &Arc<Visit>,
+    id: Option<&HeaderValue>,
+    exchange: &Arc<Exchange>,
 ) -> Reply {
     // Only before any message: a status after one is in the trailers, and what reads streams answers itself.
     let Some(status) = Status::from_header_map(response.headers()) else { return response };
     if status.code() != Code::Internal || !status.details().is_empty() {
         return response;
     }
-    let headers = HeaderMap::from_iter(id.map(|id| (HeaderName::from_static(REQUEST_ID), id)));
-    let mut call = Call::begin(service, Protocol::Grpc, name, &headers, Some(visit));
+    let id = id.and_then(|id| id.to_str().ok());
+    let mut call = Call::begin(service, RequestContext::new(PROTOCOL, name, id, exchange.clone(), |_| None));
     let refused = Failure::invalid(format!("the message is not one of this call: {}", status.message()));
     match answer::<()>(&mut call, Err(refused)) {
         Ok(_) => response,
@@ -94,7 +99,7 @@ pub(crate) fn unless_malformed(
 }
 
 /// Answers a request without the right token, of whose message nothing was read.
-pub(crate) fn refuse(service: &Arc<Service>, request: &axum::extract::Request, visit: Arc<Visit>) -> Reply {
+pub(crate) fn refuse<T>(service: &Arc<Service>, request: &HttpRequest<T>) -> Reply {
     let path = request.uri().path();
     let role = service.settings.role;
     let is_served = if path.starts_with("/hoplake.v1.Blocks/") { role.has_stores() } else { role.traverses() };
@@ -102,7 +107,8 @@ pub(crate) fn refuse(service: &Arc<Service>, request: &axum::extract::Request, v
     if !is_served {
         return Status::unimplemented("").into_http();
     }
-    let mut call = Call::begin(service, Protocol::Grpc, call_name(path), request.headers(), Some(&visit));
+    let context = Arrival::of(request.extensions()).context(PROTOCOL, call_name(path), request.headers());
+    let mut call = Call::begin(service, context);
     let refused = call.check_token();
     match answer(&mut call, refused) {
         // Not reached: the door has checked the same headers.
@@ -190,9 +196,11 @@ pub(crate) async fn router(service: &Arc<Service>) -> axum::Router {
 impl Grpc {
     /// Begins a call, and takes its message out.
     fn begin<T>(&self, name: &'static str, request: Request<T>) -> (Call, T) {
-        let headers = request.metadata().clone().into_headers();
-        let visit = request.extensions().get::<Arc<Visit>>();
-        (Call::begin(&self.service, Protocol::Grpc, name, &headers, visit), request.into_inner())
+        let (metadata, extensions, message) = request.into_parts();
+        let headers = metadata.into_headers();
+        let context = Arrival::of(&extensions).context(PROTOCOL, name, &headers);
+        let context = RequestContext { timeout: deadline::timeout(&headers), ..context };
+        (Call::begin(&self.service, context), message)
     }
 
     /// The same for a call of another node, which is part of a request there.
@@ -211,12 +219,12 @@ fn answer<T>(call: &mut Call, outcome: Result<T, Failure>) -> Result<Response<T>
     match outcome {
         Ok(message) => {
             let mut response = Response::new(message);
-            id.and_then(|id| response.metadata_mut().insert(crate::calls::REQUEST_ID, id));
+            id.and_then(|id| response.metadata_mut().insert(REQUEST_ID, id));
             Ok(response)
         }
         Err(failure) => {
             let mut status = failure.status();
-            id.and_then(|id| status.metadata_mut().insert(crate::calls::REQUEST_ID, id));
+            id.and_then(|id| status.metadata_mut().insert(REQUEST_ID, id));
             Err(status)
         }
     }

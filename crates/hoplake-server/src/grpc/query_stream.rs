@@ -115,10 +115,10 @@ impl Query for Grpc {
             .map(move |request| answer(service.clone(), before.read(request)))
             // Unordered: a query on blocks in memory does not wait for one that reads the store.
             .buffer_unordered(UNDER_WAY_MAX);
-        let (visit, (outlet, pieces)) = (call.visit.clone(), outlet(&call.memory));
+        let (exchange, (outlet, pieces)) = (call.exchange.clone(), outlet(&call.memory));
         let task = AbortOnDropHandle::new(tokio::spawn(until_the_end(call, answers, unreadable, outlet)));
         // No first message is awaited: a client may wait for these headers before it sends a query.
-        Ok(Response::new(writer::messages(None, pieces, visit, Some(task))))
+        Ok(Response::new(writer::messages(None, pieces, exchange, Some(task))))
     }
 }
 

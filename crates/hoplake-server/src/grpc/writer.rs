@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use futures::{FutureExt, future::BoxFuture, stream};
 use hoplake::MemoryHold;
+use hoplake_doors::Exchange;
 use prost::Message;
 use tokio::sync::mpsc::Receiver;
 use tokio_util::task::AbortOnDropHandle;
@@ -14,10 +15,10 @@ use tracing::Instrument;
 
 use super::{Messages, send};
 use crate::{
-    calls::{Call, Outlet, Part, Parts, REQUEST_ID, Sent, outlet},
+    calls::{Call, Outlet, Part, Parts, Sent, outlet},
     cost::PricedCost,
-    doors::Visit,
     failure::{Failure, Reason},
+    request_head::REQUEST_ID,
     v1::{self, RowFormat, traverse_response::Kind},
 };
 
@@ -161,7 +162,7 @@ pub(super) async fn stream<T: Piece>(
     work: impl for<'a> FnOnce(&'a mut Call, &'a mut Writer<T>) -> BoxFuture<'a, Result<(), Failure>> + Send + 'static,
 ) -> Result<Response<Messages<T>>, Status> {
     let id = call.id.clone();
-    let visit = call.visit.clone();
+    let exchange = call.exchange.clone();
     let (outlet, mut pieces) = outlet(&call.memory);
     let mut writer = Writer { format: RowFormat::default(), outlet, kept: None };
     let mut work = async move {
@@ -185,7 +186,7 @@ pub(super) async fn stream<T: Piece>(
         id.and_then(|id| status.metadata_mut().insert(REQUEST_ID, id));
         return Err(status);
     }
-    let mut response = Response::new(messages(Some(first), pieces, visit, task));
+    let mut response = Response::new(messages(Some(first), pieces, exchange, task));
     id.and_then(|id| response.metadata_mut().insert(REQUEST_ID, id));
     Ok(response)
 }
@@ -196,20 +197,20 @@ fn broken_off<T>() -> Sent<T> {
 }
 
 /// The next message if it was taken, the others, what they are for, and the task that makes them.
-type Coming<T> = (Option<Sent<T>>, Receiver<Sent<T>>, Arc<Visit>, Option<AbortOnDropHandle<()>>);
+type Coming<T> = (Option<Sent<T>>, Receiver<Sent<T>>, Arc<Exchange>, Option<AbortOnDropHandle<()>>);
 
 /// The messages of a channel, after one that was received; dropping them ends the task that sends them. Without a first
 /// one, the way need not have a last one.
 pub(super) fn messages<T: Send + 'static>(
     first: Option<Sent<T>>,
     pieces: Receiver<Sent<T>>,
-    visit: Arc<Visit>,
+    exchange: Arc<Exchange>,
     task: Option<AbortOnDropHandle<()>>,
 ) -> Messages<T> {
     let is_open = first.is_none();
-    let state = Some((first, pieces, visit, task));
+    let state = Some((first, pieces, exchange, task));
     let next = move |state: Option<Coming<T>>| async move {
-        let (first, mut pieces, visit, task) = state?;
+        let (first, mut pieces, exchange, task) = state?;
         let Sent { item, hold, last } = match first {
             Some(first) => first,
             None if is_open => pieces.recv().await?,
@@ -217,8 +218,8 @@ pub(super) fn messages<T: Send + 'static>(
             None => pieces.recv().await.unwrap_or_else(broken_off),
         };
         // Before the message is returned: the door gives the next frame all memory that was handed.
-        visit.hand(hold);
-        let more = (!last).then_some((None, pieces, visit, task));
+        exchange.hand(hold);
+        let more = (!last).then_some((None, pieces, exchange, task));
         Some((item.map_err(|failure| failure.status()), more))
     };
     Box::pin(stream::unfold(state, next))

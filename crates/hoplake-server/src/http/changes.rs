@@ -10,7 +10,7 @@ use utoipa::IntoParams;
 
 use super::{
     answers::{ChangesAnswer, EmptyGraphAnswer},
-    exchange::{BytesBody, Exchange, respond},
+    handler::{BytesBody, HttpRequest, respond},
     jobs::unfit,
     problem::Problem,
 };
@@ -70,12 +70,12 @@ pub(super) struct ChangesParams {
     responses((status = 200, body = ChangesAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
 )]
 pub(super) async fn apply(
-    exchange: Exchange,
+    request: HttpRequest,
     Path(graph): Path<String>,
     params: Result<Query<Vec<(String, String)>>, QueryRejection>,
     body: BytesBody,
 ) -> Response {
-    let mut call = exchange.begin("Apply");
+    let mut call = request.begin("Apply");
     let span = call.span.clone();
     let answer = async {
         call.check_token()?;
@@ -83,8 +83,8 @@ pub(super) async fn apply(
         call.service.check_writable()?;
         let Query(params) = params.map_err(|error| unfit(&error))?;
         let params = ChangesParams::of(params)?;
-        let format = format(&exchange.headers)?;
-        let idempotency_key = idempotency_key(&exchange.headers)?;
+        let format = format(&request.headers)?;
+        let idempotency_key = idempotency_key(&request.headers)?;
         let changes = body.read(&call).await?;
         let time_ms = params.time_ms;
         let options = ChangesOptions { idempotency_key, ..params.try_into()? };
@@ -103,8 +103,8 @@ pub(super) async fn apply(
         (status = "default", body = Problem, content_type = "application/problem+json")
     )
 )]
-pub(super) async fn create(exchange: Exchange, Path(graph): Path<String>) -> Response {
-    let mut call = exchange.begin("CreateGraph");
+pub(super) async fn create(request: HttpRequest, Path(graph): Path<String>) -> Response {
+    let mut call = request.begin("CreateGraph");
     let span = call.span.clone();
     let answer = calls::create(&mut call, &graph).instrument(span).await;
     let created = answer.as_ref().is_ok_and(|graph| graph.created);

@@ -9,7 +9,7 @@ use super::{
         GraphAnswer, GraphName, LookUpAnswer, NeighborsAnswer, PathsAnswer, PropertiesAnswer, RefreshAnswer,
         ScanAnswer, ShortestPathAnswer, TraverseAnswer, path,
     },
-    exchange::{Exchange, JsonBody, respond},
+    handler::{HttpRequest, JsonBody, respond},
     problem::Problem,
     requests::{
         LookUpBody, NeighborsBody, OutputBody, PathsBody, PropertiesBody, ScanBody, ShortestPathBody, TraverseBody,
@@ -28,8 +28,8 @@ fn graph_ref(name: String, version: u64) -> GraphRef {
     get, path = "/v1/graphs", tag = "graphs",
     responses((status = 200, body = Vec<GraphName>), (status = "default", body = Problem, content_type = "application/problem+json"))
 )]
-pub(super) async fn list(exchange: Exchange) -> Response {
-    let mut call = exchange.begin("ListGraphs");
+pub(super) async fn list(request: HttpRequest) -> Response {
+    let mut call = request.begin("ListGraphs");
     // Names in memory: no permit, and no request to a store, which is never listed.
     let names = call.check_token().map(|()| {
         let names = call.service.catalog.names().into_iter();
@@ -43,8 +43,8 @@ pub(super) async fn list(exchange: Exchange) -> Response {
     get, path = "/v1/graphs/{graph}", tag = "graphs", params(("graph" = String, Path, example = "air-routes")),
     responses((status = 200, body = GraphAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
 )]
-pub(super) async fn info(exchange: Exchange, Path(graph): Path<String>) -> Response {
-    let mut call = exchange.begin("GetGraph");
+pub(super) async fn info(request: HttpRequest, Path(graph): Path<String>) -> Response {
+    let mut call = request.begin("GetGraph");
     let span = call.span.clone();
     let answer = calls::info(&mut call, &graph_ref(graph, 0)).instrument(span).await.map(GraphAnswer::from);
     respond(&mut call, answer)
@@ -56,8 +56,8 @@ pub(super) async fn info(exchange: Exchange, Path(graph): Path<String>) -> Respo
     post, path = "/v1/graphs/{graph}/refresh", tag = "graphs", params(("graph" = String, Path, example = "air-routes")),
     responses((status = 200, body = RefreshAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
 )]
-pub(super) async fn refresh(exchange: Exchange, Path(graph): Path<String>) -> Response {
-    let mut call = exchange.begin("Refresh");
+pub(super) async fn refresh(request: HttpRequest, Path(graph): Path<String>) -> Response {
+    let mut call = request.begin("Refresh");
     let span = call.span.clone();
     let answer = calls::refresh(&mut call, &graph).instrument(span).await.map(|version| RefreshAnswer { version });
     respond(&mut call, answer)
@@ -69,8 +69,8 @@ pub(super) async fn refresh(exchange: Exchange, Path(graph): Path<String>) -> Re
     request_body(content = LookUpBody, example = json!({"vertices": ["airport:65", {"label": "airport", "key": 81}]})),
     responses((status = 200, body = LookUpAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
 )]
-pub(super) async fn look_up(exchange: Exchange, Path(graph): Path<String>, body: JsonBody) -> Response {
-    let mut call = exchange.begin("LookUp");
+pub(super) async fn look_up(request: HttpRequest, Path(graph): Path<String>, body: JsonBody) -> Response {
+    let mut call = request.begin("LookUp");
     let span = call.span.clone();
     let answer = async {
         let body: LookUpBody = body.read(&call).await?;
@@ -91,8 +91,8 @@ pub(super) async fn look_up(exchange: Exchange, Path(graph): Path<String>, body:
     ),
     responses((status = 200, body = NeighborsAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
 )]
-pub(super) async fn neighbors(exchange: Exchange, Path(graph): Path<String>, body: JsonBody) -> Response {
-    stream(exchange, "Neighbors", "edges", |call, parts| {
+pub(super) async fn neighbors(request: HttpRequest, Path(graph): Path<String>, body: JsonBody) -> Response {
+    stream(request, "Neighbors", "edges", |call, parts| {
         async move {
             let body: NeighborsBody = body.read(call).await?;
             let graph = graph_ref(graph, body.version);
@@ -114,8 +114,8 @@ pub(super) async fn neighbors(exchange: Exchange, Path(graph): Path<String>, bod
     request_body(content = PropertiesBody, example = json!({"vertices": ["airport:65", "airport:81"], "select": ["code", "city"]})),
     responses((status = 200, body = PropertiesAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
 )]
-pub(super) async fn properties(exchange: Exchange, Path(graph): Path<String>, body: JsonBody) -> Response {
-    stream(exchange, "Properties", "rows", |call, parts| {
+pub(super) async fn properties(request: HttpRequest, Path(graph): Path<String>, body: JsonBody) -> Response {
+    stream(request, "Properties", "rows", |call, parts| {
         async move {
             let body: PropertiesBody = body.read(call).await?;
             let graph = graph_ref(graph, body.version);
@@ -139,8 +139,8 @@ pub(super) async fn properties(exchange: Exchange, Path(graph): Path<String>, bo
     ),
     responses((status = 200, body = ScanAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
 )]
-pub(super) async fn scan(exchange: Exchange, Path(graph): Path<String>, body: JsonBody) -> Response {
-    stream(exchange, "Scan", "rows", |call, parts| {
+pub(super) async fn scan(request: HttpRequest, Path(graph): Path<String>, body: JsonBody) -> Response {
+    stream(request, "Scan", "rows", |call, parts| {
         async move {
             let body: ScanBody = body.read(call).await?;
             let graph = graph_ref(graph, body.version);
@@ -168,8 +168,8 @@ pub(super) async fn scan(exchange: Exchange, Path(graph): Path<String>, body: Js
     ),
     responses((status = 200, body = TraverseAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
 )]
-pub(super) async fn traverse(exchange: Exchange, Path(graph): Path<String>, body: JsonBody) -> Response {
-    stream(exchange, "Traverse", "rows", |call, parts| {
+pub(super) async fn traverse(request: HttpRequest, Path(graph): Path<String>, body: JsonBody) -> Response {
+    stream(request, "Traverse", "rows", |call, parts| {
         async move {
             let body: TraverseBody = body.read(call).await?;
             let graph = graph_ref(graph, body.version);
@@ -196,8 +196,8 @@ pub(super) async fn traverse(exchange: Exchange, Path(graph): Path<String>, body
     ),
     responses((status = 200, body = PathsAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
 )]
-pub(super) async fn paths(exchange: Exchange, Path(graph): Path<String>, body: JsonBody) -> Response {
-    stream(exchange, "Paths", "paths", |call, parts| {
+pub(super) async fn paths(request: HttpRequest, Path(graph): Path<String>, body: JsonBody) -> Response {
+    stream(request, "Paths", "paths", |call, parts| {
         async move {
             let body: PathsBody = body.read(call).await?;
             let graph = graph_ref(graph, body.version);
@@ -224,8 +224,8 @@ pub(super) async fn paths(exchange: Exchange, Path(graph): Path<String>, body: J
     ),
     responses((status = 200, body = ShortestPathAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
 )]
-pub(super) async fn shortest_path(exchange: Exchange, Path(graph): Path<String>, body: JsonBody) -> Response {
-    let mut call = exchange.begin("ShortestPath");
+pub(super) async fn shortest_path(request: HttpRequest, Path(graph): Path<String>, body: JsonBody) -> Response {
+    let mut call = request.begin("ShortestPath");
     let span = call.span.clone();
     let answer = async {
         let body: ShortestPathBody = body.read(&call).await?;

@@ -12,7 +12,7 @@ use utoipa::IntoParams;
 
 use super::{
     answers::{JobAnswer, JobResultAnswer},
-    exchange::{Exchange, JsonBody, respond},
+    handler::{HttpRequest, JsonBody, respond},
     problem::Problem,
     requests::JobBody,
     writer::stream,
@@ -28,8 +28,8 @@ use crate::{
     request_body(content = JobBody, example = json!({"algorithm": "pagerank", "edges": "out:route", "iterations": 20})),
     responses((status = 202, body = JobAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
 )]
-pub(super) async fn start(exchange: Exchange, Path(graph): Path<String>, body: JsonBody) -> Response {
-    let mut call = exchange.begin("StartJob");
+pub(super) async fn start(request: HttpRequest, Path(graph): Path<String>, body: JsonBody) -> Response {
+    let mut call = request.begin("StartJob");
     let span = call.span.clone();
     let answer = async {
         let body: JobBody = body.read(&call).await?;
@@ -52,8 +52,8 @@ pub(super) async fn start(exchange: Exchange, Path(graph): Path<String>, body: J
     get, path = "/v1/jobs", tag = "jobs",
     responses((status = 200, body = Vec<JobAnswer>), (status = "default", body = Problem, content_type = "application/problem+json"))
 )]
-pub(super) async fn list(exchange: Exchange) -> Response {
-    let mut call = exchange.begin("ListJobs");
+pub(super) async fn list(request: HttpRequest) -> Response {
+    let mut call = request.begin("ListJobs");
     let jobs = calls::list_jobs(&call).map(|jobs| jobs.into_iter().map(JobAnswer::from).collect::<Vec<_>>());
     respond(&mut call, jobs)
 }
@@ -63,8 +63,8 @@ pub(super) async fn list(exchange: Exchange) -> Response {
     get, path = "/v1/jobs/{job}", tag = "jobs", params(("job" = String, Path, description = "The id from the answer that started it")),
     responses((status = 200, body = JobAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
 )]
-pub(super) async fn get(exchange: Exchange, Path(id): Path<String>) -> Response {
-    let mut call = exchange.begin("GetJob");
+pub(super) async fn get(request: HttpRequest, Path(id): Path<String>) -> Response {
+    let mut call = request.begin("GetJob");
     let job = calls::get_job(&mut call, &id).map(JobAnswer::from);
     respond(&mut call, job)
 }
@@ -74,8 +74,8 @@ pub(super) async fn get(exchange: Exchange, Path(id): Path<String>) -> Response 
     delete, path = "/v1/jobs/{job}", tag = "jobs", params(("job" = String, Path, description = "The id from the answer that started it")),
     responses((status = 200, body = JobAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
 )]
-pub(super) async fn cancel(exchange: Exchange, Path(id): Path<String>) -> Response {
-    let mut call = exchange.begin("CancelJob");
+pub(super) async fn cancel(request: HttpRequest, Path(id): Path<String>) -> Response {
+    let mut call = request.begin("CancelJob");
     let job = calls::cancel_job(&mut call, &id).map(JobAnswer::from);
     respond(&mut call, job)
 }
@@ -106,11 +106,11 @@ pub(super) struct ResultParams {
     responses((status = 200, body = JobResultAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
 )]
 pub(super) async fn result(
-    exchange: Exchange,
+    request: HttpRequest,
     Path(id): Path<String>,
     params: Result<Query<ResultParams>, QueryRejection>,
 ) -> Response {
-    stream(exchange, "JobResult", "rows", |call, parts| {
+    stream(request, "JobResult", "rows", |call, parts| {
         async move {
             call.check_token()?;
             let Query(params) = params.map_err(|error| unfit(&error))?;

@@ -3,7 +3,7 @@
 mod answers;
 mod arrow;
 mod changes;
-mod exchange;
+mod handler;
 mod graphs;
 mod jobs;
 mod openapi;
@@ -12,33 +12,35 @@ mod problem;
 mod queries;
 mod requests;
 mod shapes;
+mod state;
 mod tinkerpop;
 mod traversals;
 mod values;
 mod writer;
 
-pub(crate) use tinkerpop::bearer_of_basic;
-
 use std::sync::Arc;
 
 use axum::{
     Router,
+    extract::{Request, State},
     response::Response,
     routing::{delete, get, post},
 };
+use hoplake_doors::Connections;
 
+use self::state::HttpState;
 use crate::{
     calls::Service,
     failure::{Failure, Reason},
-    gremlin,
+    websocket,
 };
 
 /// All routes. Each has its operation in `openapi`; a test holds the two against each other. An access node has those
 /// for operators alone.
-pub(crate) fn router(service: Arc<Service>) -> Router {
+pub(crate) fn router(service: &Arc<Service>, connections: &Arc<Connections>) -> Router {
     let calls = if service.settings.role.traverses() { calls() } else { Router::new() };
     let gremlin = service.settings.role.traverses() && service.settings.gremlin.enabled;
-    let calls = if gremlin { calls.route("/gremlin", get(gremlin::upgrade).post(tinkerpop::query)) } else { calls };
+    let calls = if gremlin { calls.route("/gremlin", get(upgrade).post(tinkerpop::query)) } else { calls };
     calls
         .route("/healthz", get(probes::healthz))
         .route("/readyz", get(probes::readyz))
@@ -46,10 +48,15 @@ pub(crate) fn router(service: Arc<Service>) -> Router {
         .route("/openapi.json", get(probes::openapi_json))
         .fallback(no_such_path)
         .method_not_allowed_fallback(no_such_method)
-        .with_state(service)
+        .with_state(HttpState::new(service, connections))
 }
 
-fn calls() -> Router<Arc<Service>> {
+/// Makes a WebSocket of the connection of a request.
+async fn upgrade(State(state): State<HttpState>, request: Request) -> Response {
+    websocket::upgrade(&state.service, &state.websockets, request).unwrap_or_else(|failure| refuse(&failure))
+}
+
+fn calls() -> Router<HttpState> {
     Router::new()
         .route("/v1/graphs", get(graphs::list))
         .route("/v1/graphs/{graph}", get(graphs::info).put(changes::create))

@@ -3,8 +3,6 @@
 //! Anyone may ask, on the threads that probes need. So an answer costs next to nothing: what takes time to make is made once for
 //! many, and its bytes are shared. `doors::answering` bounds how many answers a connection may leave unread.
 
-use std::sync::Arc;
-
 use axum::{
     extract::State,
     http::{StatusCode, header},
@@ -13,8 +11,8 @@ use axum::{
 
 use hoplake_doors::open_metrics;
 
-use super::openapi;
-use crate::calls::Service;
+use super::{openapi, state::HttpState};
+use crate::{jobs::JobState, results::ResultCache, telemetry::metrics::Readings};
 
 /// Whether the process lives.
 #[utoipa::path(get, path = "/healthz", tag = "operations", responses((status = 200, description = "It lives.", body = String)))]
@@ -31,9 +29,9 @@ pub(super) async fn healthz() -> &'static str {
         (status = 503, description = "It is about to end.", body = String),
     )
 )]
-pub(super) async fn readyz(State(service): State<Arc<Service>>) -> Response {
+pub(super) async fn readyz(State(state): State<HttpState>) -> Response {
     // From the signal on, and for `notice_ms` before connections are refused: balancers have that time to notice.
-    if service.lifecycle.is_draining() {
+    if state.service.lifecycle.is_draining() {
         return (StatusCode::SERVICE_UNAVAILABLE, "shutting down\n").into_response();
     }
     "ready\n".into_response()
@@ -41,8 +39,31 @@ pub(super) async fn readyz(State(service): State<Arc<Service>>) -> Response {
 
 /// Counters for Prometheus.
 #[utoipa::path(get, path = "/metrics", tag = "operations", responses((status = 200, description = "OpenMetrics text.", body = String)))]
-pub(super) async fn metrics(State(service): State<Arc<Service>>) -> Response {
-    open_metrics(service.metrics_text().await)
+pub(super) async fn metrics(State(state): State<HttpState>) -> Response {
+    open_metrics(state.counters.newest(|| state.service.metrics.text(&readings(&state))).await)
+}
+
+/// What is going on now.
+fn readings(state: &HttpState) -> Readings {
+    let service = &state.service;
+    let (connections, half_open) = state.connections.count();
+    Readings {
+        connections,
+        half_open,
+        running: service.admission.running(),
+        waiting: service.admission.waiting(),
+        fetches: service.fetches.running(),
+        changes: service.changes.running(),
+        traversals: service.traversals.len(),
+        jobs_running: service.jobs.count(JobState::Running),
+        jobs_waiting: service.jobs.count(JobState::Waiting),
+        background: service.catalog.background(),
+        tasks: service.workers.tasks(),
+        memory_bytes: service.memory.used(),
+        gremlin_connections: state.websockets.connections(),
+        gremlin_sessions: state.websockets.sessions.count(),
+        results: service.results.as_ref().map(ResultCache::counts).unwrap_or_default(),
+    }
 }
 
 /// This document.

@@ -11,7 +11,7 @@ use tracing::Instrument;
 use utoipa::ToSchema;
 
 use super::{
-    exchange::{Exchange, JsonBody, respond},
+    handler::{HttpRequest, JsonBody, respond},
     problem::Problem,
     requests::LimitsBody,
     writer::stream,
@@ -138,8 +138,8 @@ pub(super) struct DeletedAnswer {
     ),
     responses((status = 200, body = GremlinAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
 )]
-pub(super) async fn gremlin(exchange: Exchange, Path(graph): Path<String>, body: JsonBody) -> Response {
-    stream(exchange, "Gremlin", "results", |call, parts| {
+pub(super) async fn gremlin(request: HttpRequest, Path(graph): Path<String>, body: JsonBody) -> Response {
+    stream(request, "Gremlin", "results", |call, parts| {
         async move {
             let GremlinBody { gremlin, bindings, version, limits } = body.read(call).await?;
             parts.of_values()?;
@@ -160,8 +160,8 @@ pub(super) async fn gremlin(exchange: Exchange, Path(graph): Path<String>, body:
     request_body(content = CallBody, example = json!({"parameters": {"code": "AUS"}})),
     responses((status = 200, body = GremlinAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
 )]
-pub(super) async fn call(exchange: Exchange, Path((graph, query)): Path<(String, String)>, body: JsonBody) -> Response {
-    stream(exchange, "CallQuery", "results", |call, parts| {
+pub(super) async fn call(request: HttpRequest, Path((graph, query)): Path<(String, String)>, body: JsonBody) -> Response {
+    stream(request, "CallQuery", "results", |call, parts| {
         async move {
             let CallBody { parameters, version, limits } = body.read(call).await?;
             parts.of_values()?;
@@ -180,8 +180,8 @@ pub(super) async fn call(exchange: Exchange, Path((graph, query)): Path<(String,
     get, path = "/v1/graphs/{graph}/queries", tag = "gremlin", params(("graph" = String, Path, example = "air-routes")),
     responses((status = 200, body = QueriesAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
 )]
-pub(super) async fn list(exchange: Exchange, Path(graph): Path<String>) -> Response {
-    let mut call = exchange.begin("ListQueries");
+pub(super) async fn list(request: HttpRequest, Path(graph): Path<String>) -> Response {
+    let mut call = request.begin("ListQueries");
     let span = call.span.clone();
     let graph = GraphRef { name: graph, version: 0 };
     let answer = calls::list_queries(&mut call, &graph).instrument(span).await.map(QueriesAnswer::from);
@@ -204,8 +204,8 @@ pub(super) async fn list(exchange: Exchange, Path(graph): Path<String>) -> Respo
         (status = "default", body = Problem, content_type = "application/problem+json")
     )
 )]
-pub(super) async fn save(exchange: Exchange, Path((graph, query)): Path<(String, String)>, body: JsonBody) -> Response {
-    let mut call = exchange.begin("SaveQuery");
+pub(super) async fn save(request: HttpRequest, Path((graph, query)): Path<(String, String)>, body: JsonBody) -> Response {
+    let mut call = request.begin("SaveQuery");
     let span = call.span.clone();
     let answer = async {
         call.check_token()?;
@@ -230,8 +230,8 @@ pub(super) async fn save(exchange: Exchange, Path((graph, query)): Path<(String,
     params(("graph" = String, Path, example = "air-routes"), ("query" = String, Path, example = "routes")),
     responses((status = 200, body = DeletedAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
 )]
-pub(super) async fn delete(exchange: Exchange, Path((graph, query)): Path<(String, String)>) -> Response {
-    let mut call = exchange.begin("DeleteQuery");
+pub(super) async fn delete(request: HttpRequest, Path((graph, query)): Path<(String, String)>) -> Response {
+    let mut call = request.begin("DeleteQuery");
     let span = call.span.clone();
     let deleted = calls::delete_query(&mut call, &graph, &query).instrument(span).await;
     respond(&mut call, deleted.map(|version| DeletedAnswer { version }))

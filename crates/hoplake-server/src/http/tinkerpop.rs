@@ -11,7 +11,6 @@ use axum::{
     http::{HeaderMap, HeaderValue, header},
     response::Response,
 };
-use base64::{Engine, engine::general_purpose::STANDARD};
 use futures::{FutureExt, future::BoxFuture};
 use hoplake::gremlin::{self, graphbinary::fourth, script::Statement, value::Value};
 use serde::Deserialize;
@@ -19,13 +18,12 @@ use serde_json::json;
 use tracing::Instrument;
 
 use super::{
-    exchange::{Exchange, JsonBody, named},
+    handler::{HttpRequest, JsonBody, named},
     problem,
     writer::{PIECE_BYTES, deliver},
 };
 use crate::{
     calls::{self, Asked, Call, GraphRef, GremlinQuery, GremlinResults, Outlet, outlet, run_gremlin},
-    doors::no_memory,
     failure::{Failure, Reason},
 };
 
@@ -203,12 +201,12 @@ impl GremlinResults for Results {
 }
 
 /// Runs a query.
-pub(super) async fn query(exchange: Exchange, body: JsonBody) -> Response<Body> {
-    let form = Form::of(&exchange.headers);
-    let bulk_header = exchange.headers.get("bulkresults").is_some_and(|value| value.as_bytes() == b"true");
-    let mut call = exchange.begin("Gremlin");
+pub(super) async fn query(request: HttpRequest, body: JsonBody) -> Response<Body> {
+    let form = Form::of(&request.headers);
+    let bulk_header = request.headers.get("bulkresults").is_some_and(|value| value.as_bytes() == b"true");
+    let mut call = request.begin("Gremlin");
     let id = call.id.clone();
-    let visit = call.visit.clone();
+    let exchange = call.exchange.clone();
     let (outlet, pieces) = outlet(&call.memory);
     let results_max = call.service.settings.limits.results_max as u64;
     let (buffer, left) = (Vec::new(), results_max);
@@ -220,7 +218,7 @@ pub(super) async fn query(exchange: Exchange, body: JsonBody) -> Response<Body> 
         results.finish(call, outcome).await;
     };
     let refused = |failure: &Failure| form.refusal(failure, &id);
-    let response = deliver(work.boxed(), pieces, visit, form.kind(), refused).await;
+    let response = deliver(work.boxed(), pieces, exchange, form.kind(), refused).await;
     named(response, &id)
 }
 
@@ -236,8 +234,8 @@ async fn run(call: &mut Call, body: JsonBody, bulk_header: bool, results: &mut R
     let names = match body.parameters {
         None => Vec::new(),
         Some(Parameters::Text(text)) => {
-            let needed = call.visit.request_bytes() + text.len() as u64 * gremlin::PARAMETERS_FACTOR;
-            call.visit.hold_request(&call.service.memory, needed).map_err(|full| no_memory(full, needed))?;
+            let needed = call.exchange.request_bytes() + text.len() as u64 * gremlin::PARAMETERS_FACTOR;
+            call.exchange.hold_request(&call.service.memory, needed).map_err(|full| Failure::no_memory(full, needed))?;
             let context = calls::planning_context(call, &limits);
             let names = gremlin::parameters_within(&text, &context);
             names.map_err(|error| calls::planning_failure(call, &context, error))?
@@ -277,37 +275,4 @@ fn no_transactions() -> Failure {
         "transactions over several requests of HTTP (`tx`) are not supported: send the statements in one text, which is one transaction, or \
          use a session of a driver of TinkerPop 3",
     )
-}
-
-/// Drivers may give the token as the password of HTTP's Basic scheme (RFC 7617), whoever the user is.
-pub(crate) fn bearer_of_basic(headers: &mut HeaderMap) {
-    let token = || {
-        let basic = headers.get(header::AUTHORIZATION)?.to_str().ok()?.strip_prefix("Basic ")?;
-        let pair = STANDARD.decode(basic).ok()?;
-        let colon = pair.iter().position(|byte| *byte == b':')?;
-        let mut bearer = HeaderValue::from_bytes(&[b"Bearer ", &pair[colon + 1..]].concat()).ok()?;
-        bearer.set_sensitive(true);
-        Some(bearer)
-    };
-    if let Some(bearer) = token() {
-        headers.insert(header::AUTHORIZATION, bearer);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_password_of_basic_is_the_token() {
-        let after = |before: &str| {
-            let mut headers = HeaderMap::from_iter([(header::AUTHORIZATION, before.parse().unwrap())]);
-            bearer_of_basic(&mut headers);
-            headers[header::AUTHORIZATION].to_str().unwrap().to_owned()
-        };
-        assert_eq!(after(&format!("Basic {}", STANDARD.encode("ann:se:cret"))), "Bearer se:cret");
-        for other in ["Bearer secret", "Basic ???", &format!("Basic {}", STANDARD.encode("secret"))] {
-            assert_eq!(after(other), other);
-        }
-    }
 }

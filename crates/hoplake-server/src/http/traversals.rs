@@ -6,7 +6,7 @@ use tracing::Instrument;
 
 use super::{
     answers::{CloseAnswer, NeighborsAnswer, OpenAnswer},
-    exchange::{Exchange, JsonBody, respond},
+    handler::{HttpRequest, JsonBody, respond},
     problem::Problem,
     requests::{NextBody, OpenBody},
     writer::stream,
@@ -20,8 +20,8 @@ use crate::calls::{self, GraphRef};
     request_body(content = OpenBody, example = json!({"limits": {"requests_max": 1000}})),
     responses((status = 200, body = OpenAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
 )]
-pub(super) async fn open(exchange: Exchange, Path(graph): Path<String>, body: JsonBody) -> Response {
-    let mut call = exchange.begin("OpenTraversal");
+pub(super) async fn open(request: HttpRequest, Path(graph): Path<String>, body: JsonBody) -> Response {
+    let mut call = request.begin("OpenTraversal");
     let span = call.span.clone();
     let answer = async {
         let OpenBody { version, limits } = body.read(&call).await?;
@@ -40,8 +40,8 @@ pub(super) async fn open(exchange: Exchange, Path(graph): Path<String>, body: Js
     request_body(content = NextBody, example = json!({"vertices": ["airport:65"], "hop": "out:route"})),
     responses((status = 200, body = NeighborsAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
 )]
-pub(super) async fn next_neighbors(exchange: Exchange, Path(id): Path<String>, body: JsonBody) -> Response {
-    stream(exchange, "NextNeighbors", "edges", |call, parts| {
+pub(super) async fn next_neighbors(request: HttpRequest, Path(id): Path<String>, body: JsonBody) -> Response {
+    stream(request, "NextNeighbors", "edges", |call, parts| {
         async move {
             // The body before the traversal: whether an id exists is not for clients without a token.
             let step = body.read::<NextBody>(call).await?.step_of(id)?;
@@ -59,8 +59,8 @@ pub(super) async fn next_neighbors(exchange: Exchange, Path(id): Path<String>, b
     params(("traversal" = String, Path, description = "The id from the answer that opened it")),
     responses((status = 200, body = CloseAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
 )]
-pub(super) async fn close(exchange: Exchange, Path(id): Path<String>) -> Response {
-    let mut call = exchange.begin("CloseTraversal");
+pub(super) async fn close(request: HttpRequest, Path(id): Path<String>) -> Response {
+    let mut call = request.begin("CloseTraversal");
     let span = call.span.clone();
     let closed = calls::close(&mut call, &id).instrument(span).await;
     let answer = closed.map(|closed| CloseAnswer { vertices: closed.vertices, cost: closed.cost });

@@ -14,6 +14,7 @@ use axum::{
     response::IntoResponse,
 };
 use futures::{FutureExt, future::BoxFuture, stream};
+use hoplake_doors::Exchange;
 use serde::Serialize;
 use tokio::sync::mpsc::Receiver;
 use tokio_util::task::AbortOnDropHandle;
@@ -22,12 +23,11 @@ use tracing::Instrument;
 use super::{
     answers::{edges, found_rows, ids, path, rows, value_rows},
     arrow::ArrowRows,
-    exchange::{Exchange, named},
+    handler::{HttpRequest, named},
     problem,
 };
 use crate::{
     calls::{Call, Outlet, Part, Parts, Sent, outlet},
-    doors::Visit,
     failure::{Failure, Reason},
 };
 
@@ -280,15 +280,15 @@ impl Parts for Writer {
 /// Runs a call whose answer is a list and a summary, and sends the answer as the call writes it. The call returns the
 /// summary with an empty list.
 pub(super) async fn stream<T: Serialize + Send + 'static>(
-    exchange: Exchange,
+    request: HttpRequest,
     name: &'static str,
     list: &'static str,
     work: impl for<'a> FnOnce(&'a mut Call, &'a mut Writer) -> BoxFuture<'a, Result<T, Failure>> + Send + 'static,
 ) -> Response<Body> {
-    let form = Form::of(&exchange.headers);
-    let mut call = exchange.begin(name);
+    let form = Form::of(&request.headers);
+    let mut call = request.begin(name);
     let id = call.id.clone();
-    let visit = call.visit.clone();
+    let exchange = call.exchange.clone();
     let (outlet, pieces) = outlet(&call.memory);
     let buffer = Vec::new();
     let arrow = ArrowRows::default();
@@ -299,7 +299,7 @@ pub(super) async fn stream<T: Serialize + Send + 'static>(
         writer.finish(call, outcome).await;
     };
     let refused = |failure: &Failure| problem::response(failure, Some(&id));
-    let response = deliver(work.boxed(), pieces, visit, HeaderValue::from_static(form.kind()), refused).await;
+    let response = deliver(work.boxed(), pieces, exchange, HeaderValue::from_static(form.kind()), refused).await;
     named(response, &id)
 }
 
@@ -307,7 +307,7 @@ pub(super) async fn stream<T: Serialize + Send + 'static>(
 pub(super) async fn deliver(
     mut work: BoxFuture<'static, ()>,
     mut pieces: Receiver<Sent<Bytes>>,
-    visit: Arc<Visit>,
+    exchange: Arc<Exchange>,
     kind: HeaderValue,
     refused: impl FnOnce(&Failure) -> Response<Body>,
 ) -> Response<Body> {
@@ -320,8 +320,8 @@ pub(super) async fn deliver(
     };
     match first {
         Some(Sent { item: Ok(piece), hold, last }) => {
-            visit.hand(hold);
-            let body = if last { Body::from(piece) } else { body(piece, pieces, visit, rest) };
+            exchange.hand(hold);
+            let body = if last { Body::from(piece) } else { body(piece, pieces, exchange, rest) };
             ([(header::CONTENT_TYPE, kind)], body).into_response()
         }
         // The headers are not sent yet, so the status can still be that of the failure.
@@ -331,12 +331,12 @@ pub(super) async fn deliver(
 }
 
 /// The pieces of an answer; the task that makes them ends with it.
-fn body(first: Bytes, pieces: Receiver<Sent<Bytes>>, visit: Arc<Visit>, task: Option<AbortOnDropHandle<()>>) -> Body {
-    let state = Some((Some(first), pieces, visit, task));
+fn body(first: Bytes, pieces: Receiver<Sent<Bytes>>, exchange: Arc<Exchange>, task: Option<AbortOnDropHandle<()>>) -> Body {
+    let state = Some((Some(first), pieces, exchange, task));
     Body::from_stream(stream::unfold(state, async |state| {
-        let (first, mut pieces, visit, task) = state?;
+        let (first, mut pieces, exchange, task) = state?;
         if let Some(first) = first {
-            return Some((Ok(first), Some((None, pieces, visit, task))));
+            return Some((Ok(first), Some((None, pieces, exchange, task))));
         }
         let Some(Sent { item, hold, last }) = pieces.recv().await else {
             // The task panicked. An error ends the body without its last chunk (RFC 9112, 8), or with a reset stream
@@ -344,8 +344,8 @@ fn body(first: Bytes, pieces: Receiver<Sent<Bytes>>, visit: Arc<Visit>, task: Op
             return Some((Err(Failure::new(Reason::Internal, "the call broke off")), None));
         };
         // Before the bytes are returned: the door gives them all memory that was handed.
-        visit.hand(hold);
-        let more = (!last).then_some((None, pieces, visit, task));
+        exchange.hand(hold);
+        let more = (!last).then_some((None, pieces, exchange, task));
         Some((item, more))
     }))
 }

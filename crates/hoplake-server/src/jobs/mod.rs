@@ -38,7 +38,6 @@ pub(crate) use self::{
 use crate::{
     JobSettings, Settings,
     catalog::Catalog,
-    doors::no_memory,
     failure::{Failure, Reason},
     lifecycle::Lifecycle,
     telemetry::{metrics::Metrics, traces},
@@ -153,7 +152,7 @@ impl Jobs {
         let JobSettings { running_max, waiting_max, .. } = self.settings;
         let memory = self.memory.within("the job", new.memory_bytes_max);
         let needed = JOB_BYTES + new.name_bytes;
-        let hold = self.memory.hold(needed).map_err(|full| no_memory(full, needed))?;
+        let hold = self.memory.hold(needed).map_err(|full| Failure::no_memory(full, needed))?;
         // 80 of its bits are random, so that it cannot be guessed from another.
         let id = ulid::Ulid::generate().to_string();
         let job = Arc::new(Job::new(id.clone(), new.graph, new.algorithm, new.vertices, memory, hold));

@@ -2,13 +2,17 @@
 //!
 //! Without an endpoint in the environment no span is made at all.
 
-use axum::http::HeaderMap;
 use tracing::{Span, field::Empty};
 
 use crate::{cost::PricedCost, failure::Failure};
 
-/// The span of a request; it continues the trace that the headers name.
-pub(crate) fn span_of(call: &'static str, protocol: &'static str, id: &str, headers: &HeaderMap) -> Span {
+/// The span of a request; it continues the trace whose headers `trace` returns.
+pub(crate) fn span_of<'a>(
+    call: &'static str,
+    protocol: &'static str,
+    id: &str,
+    trace: impl Fn(&str) -> Option<&'a str>,
+) -> Span {
     // No parent: the caller's span is the parent, by its `traceparent`. A field that is recorded later must be declared
     // here, or it is dropped.
     let span = tracing::info_span!(
@@ -17,8 +21,7 @@ pub(crate) fn span_of(call: &'static str, protocol: &'static str, id: &str, head
         otel.status_code = Empty, otel.status_description = Empty,
     );
     if !span.is_disabled() {
-        // One that is not text is as good as absent.
-        hoplake_telemetry::continue_trace(&span, |name| headers.get(name)?.to_str().ok());
+        hoplake_telemetry::continue_trace(&span, trace);
     }
     span
 }

@@ -1,4 +1,4 @@
-//! What is behind the doors: how requests of gRPC and HTTP are read and answered within the bounds of [`hoplake_doors`].
+//! The ports of a server: how requests of gRPC and HTTP are read and answered within the bounds of [`hoplake_doors`].
 //!
 //! * `answering`: which requests reach the threads of queries, and with which token.
 //! * `bodies`: bodies of requests, counted and timed.
@@ -8,6 +8,4 @@
 mod answering;
 mod bodies;
 
-pub(crate) use answering::{door, joined};
-pub(crate) use bodies::{Arriving, no_memory};
-pub(crate) use hoplake_doors::{Connection, Connections, Visit};
+pub(crate) use answering::{Protocol, door};

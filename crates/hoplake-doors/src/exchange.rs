@@ -1,7 +1,7 @@
 //! One request, and its answer until it has left.
 //!
 //! Hyper takes a part of an answer long before the client has it: parts wait in its buffers, which are as long as the
-//! client is slow. So each part holds its memory and the visit itself, and releases both when
+//! client is slow. So each part holds its memory and the exchange itself, and releases both when
 //! hyper drops the part, which is when the socket has taken its last byte.
 
 use std::{
@@ -13,7 +13,7 @@ use std::{
 };
 
 use axum::body::Bytes;
-use hoplake::{MemoryBudget, MemoryFull, MemoryHold};
+use hoplake_storage::{MemoryBudget, MemoryFull, MemoryHold};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::Connection;
@@ -23,7 +23,7 @@ use crate::Connection;
 const DECODED_BYTES_PER_BYTE: u64 = 32;
 
 /// A request and its answer.
-pub struct Visit {
+pub struct Exchange {
     connection: Option<Arc<Connection>>,
     begun: Instant,
     /// The permit of its query to run.
@@ -47,7 +47,7 @@ pub struct Visit {
 /// A part of an answer, in hyper's hands.
 struct Unsent {
     bytes: Bytes,
-    visit: Arc<Visit>,
+    exchange: Arc<Exchange>,
     _holds: Vec<MemoryHold>,
 }
 
@@ -60,21 +60,21 @@ impl AsRef<[u8]> for Unsent {
 impl Drop for Unsent {
     fn drop(&mut self) {
         // Relaxed, here and below: only `is_stalled` reads these, again and again; a value may be a moment old.
-        self.visit.unsent.fetch_sub(1, Relaxed);
-        self.visit.progress();
+        self.exchange.unsent.fetch_sub(1, Relaxed);
+        self.exchange.progress();
     }
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().expect("no thread panics with a part of a visit")
+    mutex.lock().expect("no thread panics with a part of a exchange")
 }
 
-impl Visit {
+impl Exchange {
     /// Of a connection.
     pub(crate) fn begin(connection: &Arc<Connection>) -> Arc<Self> {
-        let visit = Arc::new(Self::of(Some(connection.clone())));
-        connection.begin(&visit);
-        visit
+        let exchange = Arc::new(Self::of(Some(connection.clone())));
+        connection.begin(&exchange);
+        exchange
     }
 
     fn of(connection: Option<Arc<Connection>>) -> Self {
@@ -158,7 +158,7 @@ impl Visit {
         locked(&self.handed).extend(hold);
     }
 
-    /// Bytes of the answer, which hold memory and visit until they have left.
+    /// Bytes of the answer, which hold memory and exchange until they have left.
     pub(crate) fn leaving(self: &Arc<Self>, bytes: Bytes) -> Bytes {
         self.unsent.fetch_add(1, Relaxed);
         // Hyper polls again only when it has room. If it does not, the client is the one that is slow.
@@ -166,7 +166,7 @@ impl Visit {
         self.progress();
         // All that was handed since the last frame: tonic may put several messages into one.
         let holds = std::mem::take(&mut *locked(&self.handed));
-        Bytes::from_owner(Unsent { bytes, visit: self.clone(), _holds: holds })
+        Bytes::from_owner(Unsent { bytes, exchange: self.clone(), _holds: holds })
     }
 
     /// The answer waits for its next part.
@@ -187,14 +187,14 @@ impl Visit {
     }
 }
 
-impl Default for Visit {
+impl Default for Exchange {
     /// Without a connection, for calls that do not arrive through a door.
     fn default() -> Self {
         Self::of(None)
     }
 }
 
-impl Drop for Visit {
+impl Drop for Exchange {
     fn drop(&mut self) {
         let Some(connection) = &self.connection else { return };
         if self.is_open.load(Relaxed) {
@@ -214,12 +214,12 @@ mod tests {
     fn a_part_holds_memory_and_permit_until_it_is_dropped() {
         let budget = MemoryBudget::new("all queries", 100);
         let permits = Arc::new(Semaphore::new(1));
-        let visit = Arc::new(Visit::default());
-        visit.keep(permits.clone().try_acquire_owned().unwrap());
-        visit.hand(Some(budget.hold(60).unwrap()));
-        let part = visit.leaving(Bytes::from_static(b"abc"));
+        let exchange = Arc::new(Exchange::default());
+        exchange.keep(permits.clone().try_acquire_owned().unwrap());
+        exchange.hand(Some(budget.hold(60).unwrap()));
+        let part = exchange.leaving(Bytes::from_static(b"abc"));
         let half = part.slice(1..);
-        drop((visit, part));
+        drop((exchange, part));
         assert_eq!((budget.used(), permits.available_permits(), &half[..]), (60, 0, &b"bc"[..]));
         drop(half);
         assert_eq!((budget.used(), permits.available_permits()), (0, 1));
@@ -227,14 +227,14 @@ mod tests {
 
     #[test]
     fn only_what_waits_for_the_client_is_stalled() {
-        let visit = Arc::new(Visit::default());
-        assert!(!visit.is_stalled(Duration::ZERO));
-        let part = visit.leaving(Bytes::from_static(b"abc"));
+        let exchange = Arc::new(Exchange::default());
+        assert!(!exchange.is_stalled(Duration::ZERO));
+        let part = exchange.leaving(Bytes::from_static(b"abc"));
         std::thread::sleep(Duration::from_millis(3));
-        assert!(visit.is_stalled(Duration::ZERO) && !visit.is_stalled(Duration::from_secs(60)));
-        visit.waits();
-        assert!(visit.is_stalled(Duration::ZERO));
+        assert!(exchange.is_stalled(Duration::ZERO) && !exchange.is_stalled(Duration::from_secs(60)));
+        exchange.waits();
+        assert!(exchange.is_stalled(Duration::ZERO));
         drop(part);
-        assert!(!visit.is_stalled(Duration::ZERO));
+        assert!(!exchange.is_stalled(Duration::ZERO));
     }
 }

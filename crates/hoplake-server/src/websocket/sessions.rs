@@ -9,10 +9,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::sync::{MutexGuard, OwnedSemaphorePermit, oneshot};
+use tokio::sync::{MutexGuard, OwnedSemaphorePermit, Semaphore, oneshot};
 
-use super::GremlinState;
 use crate::{
+    GremlinSettings,
     calls::GremlinWork,
     failure::{Failure, Reason},
 };
@@ -21,6 +21,25 @@ use crate::{
 const ENDED_MAX: usize = 256;
 /// The longest name of a session, in bytes.
 const NAME_BYTES_MAX: usize = 256;
+
+/// How many sessions there may be, over all connections of a server.
+#[derive(Debug, Clone)]
+pub(crate) struct SessionLimit {
+    room: Arc<Semaphore>,
+    max: usize,
+}
+
+impl SessionLimit {
+    pub(super) fn new(settings: &GremlinSettings) -> Self {
+        let max = settings.sessions_max.min(Semaphore::MAX_PERMITS);
+        Self { room: Arc::new(Semaphore::new(max)), max }
+    }
+
+    /// Sessions that are open.
+    pub(crate) fn count(&self) -> usize {
+        self.max - self.room.available_permits()
+    }
+}
 
 /// A session.
 struct Session {
@@ -58,7 +77,7 @@ impl Sessions {
     ///
     /// # Errors
     /// [`Reason::Busy`] if too many are open, [`Reason::Conflict`] if it was rolled back for its time.
-    pub(super) fn enter(&mut self, name: &str, state: &GremlinState) -> Result<Turn, Failure> {
+    pub(super) fn enter(&mut self, name: &str, limit: &SessionLimit) -> Result<Turn, Failure> {
         match self.0.get(name) {
             Some(Slot::Open(session)) => return Ok(Session::turn(session)),
             Some(Slot::Ended) => {
@@ -70,8 +89,8 @@ impl Sessions {
             }
             None => {}
         }
-        let Some(room) = state.room() else {
-            let message = format!("{} sessions are open; close one, or try again later", state.sessions());
+        let Ok(room) = limit.room.clone().try_acquire_owned() else {
+            let message = format!("{} sessions are open; close one, or try again later", limit.count());
             return Err(Failure::new(Reason::Busy, message));
         };
         let session = Arc::new(Session {
@@ -138,25 +157,24 @@ impl Drop for Turn {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::GremlinSettings;
 
     #[tokio::test]
     async fn requests_take_turns_in_their_order() {
-        let state = GremlinState::new(&GremlinSettings { sessions_max: 1, ..GremlinSettings::default() });
+        let limit = SessionLimit::new(&GremlinSettings { sessions_max: 1, ..GremlinSettings::default() });
         let mut sessions = Sessions::default();
-        let mut first = sessions.enter("a", &state).unwrap();
-        let mut second = sessions.enter("a", &state).unwrap();
+        let mut first = sessions.enter("a", &limit).unwrap();
+        let mut second = sessions.enter("a", &limit).unwrap();
         assert!(futures::FutureExt::now_or_never(second.come()).is_none());
         drop(first.come().await);
         drop(first);
         drop(second.come().await);
-        let full = sessions.enter("b", &state).err().unwrap();
-        assert_eq!((full.reason, state.sessions()), (Reason::Busy, 1));
+        let full = sessions.enter("b", &limit).err().unwrap();
+        assert_eq!((full.reason, limit.count()), (Reason::Busy, 1));
         drop(second);
         sessions.close_idle(Duration::ZERO);
-        assert_eq!(sessions.enter("a", &state).err().unwrap().reason, Reason::Conflict);
-        assert_eq!(state.sessions(), 0);
+        assert_eq!(sessions.enter("a", &limit).err().unwrap().reason, Reason::Conflict);
+        assert_eq!(limit.count(), 0);
         assert!(sessions.close("a").is_none());
-        drop(sessions.enter("a", &state).unwrap());
+        drop(sessions.enter("a", &limit).unwrap());
     }
 }

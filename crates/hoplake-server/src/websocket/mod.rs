@@ -25,91 +25,81 @@ use std::sync::{
 
 use axum::{
     body::Body,
-    extract::{Request, State},
+    extract::Request,
     http::{HeaderMap, HeaderValue, StatusCode, Version, header},
     response::Response,
 };
 use futures::FutureExt;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
-use self::connection::Conversation;
-use crate::{GremlinSettings, calls::Service, doors::Visit, failure::Failure, http::refuse};
+use self::{
+    connection::{Client, Conversation, TRACE},
+    sessions::SessionLimit,
+};
+use crate::{GremlinSettings, calls::Service, failure::Failure, request_head::Arrival};
 
-/// Headers of the upgrade that count for each request of the connection.
-const KEPT_HEADERS: [&str; 2] = ["authorization", "traceparent"];
-
-/// What all connections of Gremlin share.
+/// What all WebSockets of a server share.
 #[derive(Debug)]
-pub(crate) struct GremlinState {
-    connections: AtomicUsize,
-    sessions: Arc<Semaphore>,
-    sessions_max: usize,
+pub(crate) struct WebSockets {
+    open: AtomicUsize,
+    pub(crate) sessions: SessionLimit,
 }
 
-impl GremlinState {
-    pub(crate) fn new(settings: &GremlinSettings) -> Self {
-        let sessions_max = settings.sessions_max.min(Semaphore::MAX_PERMITS);
-        Self { connections: AtomicUsize::new(0), sessions: Arc::new(Semaphore::new(sessions_max)), sessions_max }
+impl WebSockets {
+    pub(crate) fn new(settings: &GremlinSettings) -> Arc<Self> {
+        Arc::new(Self { open: AtomicUsize::new(0), sessions: SessionLimit::new(settings) })
     }
 
     /// Connections that are open.
     pub(crate) fn connections(&self) -> usize {
-        self.connections.load(Relaxed)
-    }
-
-    /// Sessions that are open.
-    pub(crate) fn sessions(&self) -> usize {
-        self.sessions_max - self.sessions.available_permits()
-    }
-
-    /// Room for a session, if there is some.
-    fn room(&self) -> Option<OwnedSemaphorePermit> {
-        self.sessions.clone().try_acquire_owned().ok()
+        self.open.load(Relaxed)
     }
 }
 
 /// Counts a connection while it is there.
-struct Counted(Arc<Service>);
+struct Counted(Arc<WebSockets>);
 
 impl Counted {
-    fn new(service: &Arc<Service>) -> Self {
-        service.gremlin.connections.fetch_add(1, Relaxed);
-        Self(service.clone())
+    fn new(all: &Arc<WebSockets>) -> Self {
+        all.open.fetch_add(1, Relaxed);
+        Self(all.clone())
     }
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        self.0.gremlin.connections.fetch_sub(1, Relaxed);
+        self.0.open.fetch_sub(1, Relaxed);
     }
 }
 
 /// Makes a WebSocket of the connection of a request.
-pub(crate) async fn upgrade(State(service): State<Arc<Service>>, mut request: Request) -> Response {
+///
+/// # Errors
+/// The request is not a valid handshake, or the server is about to end.
+pub(crate) fn upgrade(
+    service: &Arc<Service>,
+    websockets: &Arc<WebSockets>,
+    mut request: Request,
+) -> Result<Response, Failure> {
     if service.lifecycle.is_draining() {
-        return refuse(&Failure::shutting_down());
+        return Err(Failure::shutting_down());
     }
-    let accepted = accept(request.version(), request.headers());
-    let visit = request.extensions().get::<Arc<Visit>>();
-    let (accept, connection) = match (accepted, visit.and_then(|visit| visit.connection().cloned())) {
-        (Ok(accept), Some(connection)) => (accept, connection),
-        (Err(failure), _) => return refuse(&failure),
-        (Ok(_), None) => return refuse(&Failure::invalid("this connection cannot become a WebSocket")),
-    };
-    let kept = KEPT_HEADERS.iter().filter_map(|name| {
-        let value = request.headers().get(*name)?;
-        Some((header::HeaderName::from_static(name), value.clone()))
-    });
-    let headers: HeaderMap = kept.collect();
+    let accept = accept(request.version(), request.headers())?;
+    let Arrival { exchange, is_authenticated } = Arrival::of(request.extensions());
+    let no_connection = || Failure::invalid("this connection cannot become a WebSocket");
+    let connection = exchange.connection().cloned().ok_or_else(no_connection)?;
+    let trace = request.headers().get(TRACE).and_then(|value| Some(value.to_str().ok()?.to_owned()));
     let upgrading = hyper::upgrade::on(&mut request);
     let own = connection.clone();
+    let service = service.clone();
+    let websockets = websockets.clone();
     // The door goes on with it, so that it is closed with the connection.
     connection.go_on(
         async move {
             if let Ok(upgraded) = upgrading.await {
-                let counted = Counted::new(&service);
-                Conversation::begin(&service, own, headers, upgraded).await.run().await;
+                let counted = Counted::new(&websockets);
+                let client = Client { trace, is_authenticated };
+                Conversation::begin(&service, &websockets.sessions, own, client, upgraded).await.run().await;
                 drop(counted);
             }
         }
@@ -121,7 +111,7 @@ pub(crate) async fn upgrade(State(service): State<Arc<Service>>, mut request: Re
     headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
     headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
     headers.insert(header::SEC_WEBSOCKET_ACCEPT, accept);
-    response
+    Ok(response)
 }
 
 /// The answer to the key of a handshake (RFC 6455, 4.2).

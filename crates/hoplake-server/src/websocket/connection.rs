@@ -10,15 +10,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use axum::{
-    body::Bytes,
-    http::{HeaderMap, HeaderValue},
-};
+use axum::body::Bytes;
 use futures::{FutureExt, SinkExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use hoplake::{
     MemoryHold,
     gremlin::{DECODED_FACTOR, decode, message::Request},
 };
+use hoplake_doors::{Connection, Exchange};
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use tokio::{
@@ -46,15 +44,18 @@ use super::{
     answers::{Answer, Outgoing, Queue, bare, malformed, outgoing, refusal, refused},
     auth,
     requests::{Encoding, Op, head, query_of, read_binary, read_text, session_of},
-    sessions::{Sessions, Turn},
+    sessions::{SessionLimit, Sessions, Turn},
     wire::{Watch, Watched},
 };
 use crate::{
-    calls::{Call, GremlinResults, Protocol, REQUEST_ID, Service, is_trusted, read_script, run_gremlin},
-    doors::{Connection, Visit, no_memory},
+    calls::{Call, GremlinResults, RequestContext, Service, read_script, run_gremlin},
     failure::{Failure, Reason},
 };
 
+/// The name of the protocol in the log and in counters.
+const PROTOCOL: &str = "gremlin";
+/// The header of an upgrade with the trace that its requests continue.
+pub(super) const TRACE: &str = "traceparent";
 /// What one read of the socket takes at most, beyond a message whose length is known.
 const READ_BUFFER_BYTES: usize = 4 << 10;
 /// Longer messages leave in fragments of this size: the library copies each into a buffer that it keeps.
@@ -80,6 +81,14 @@ struct Asked {
     hold: Option<MemoryHold>,
 }
 
+/// What the upgrade of a connection says of its client.
+pub(super) struct Client {
+    /// The trace that each request continues.
+    pub(super) trace: Option<String>,
+    /// Whether it had the token. Else an authentication is to follow.
+    pub(super) is_authenticated: bool,
+}
+
 /// How a request ended, for those that break off.
 type Ended = (Uuid, Encoding, Result<(), JoinError>);
 
@@ -95,11 +104,10 @@ pub(super) struct Conversation {
     running: FuturesUnordered<BoxFuture<'static, Ended>>,
     service: Arc<Service>,
     connection: Arc<Connection>,
-    /// Those that each call gets; with the token, when it was brought.
-    headers: HeaderMap,
-    is_trusted: bool,
-    /// Until when it has to bring the token.
-    trusted_until: Instant,
+    client: Client,
+    session_limit: SessionLimit,
+    /// Until when the client has to authenticate.
+    authenticate_until: Instant,
     socket: Socket,
     watch: Arc<Watch>,
     outlet: mpsc::Sender<Outgoing>,
@@ -117,8 +125,9 @@ pub(super) struct Conversation {
 impl Conversation {
     pub(super) async fn begin(
         service: &Arc<Service>,
+        session_limit: &SessionLimit,
         connection: Arc<Connection>,
-        headers: HeaderMap,
+        client: Client,
         upgraded: Upgraded,
     ) -> Self {
         let settings = &service.settings;
@@ -139,11 +148,11 @@ impl Conversation {
         let mut looks = interval(look_every);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Self {
-            is_trusted: is_trusted(settings.token.as_deref(), &headers),
-            trusted_until: now + Duration::from_millis(settings.header_timeout_ms),
+            client,
+            session_limit: session_limit.clone(),
+            authenticate_until: now + Duration::from_millis(settings.header_timeout_ms),
             service: service.clone(),
             connection,
-            headers,
             socket,
             watch,
             outlet,
@@ -228,7 +237,7 @@ impl Conversation {
     /// A ping or a pong has arrived.
     fn heard_control(&self, payload: usize) {
         self.watch.control(payload);
-        if self.is_trusted {
+        if self.client.is_authenticated {
             self.connection.heard();
         }
     }
@@ -237,7 +246,7 @@ impl Conversation {
     async fn read(&mut self, bytes: Bytes, is_text: bool) -> ControlFlow<Goodbye> {
         let arrived = self.watch.complete();
         // From now on the connection is busy, and does not give way to another.
-        let visit = self.connection.visit();
+        let exchange = self.connection.exchange();
         let decoded = (bytes.len() as u64).saturating_mul(DECODED_FACTOR);
         let hold = match self.service.memory.hold(decoded) {
             Ok(hold) => hold,
@@ -246,7 +255,7 @@ impl Conversation {
                 let own = bytes.clone();
                 let asking = self.service.workers.begin(async move { decode(own.len(), || head(&own, is_text)) });
                 let answer = match asking.await {
-                    Ok(Ok((id, encoding))) => outgoing(&refusal(id, &no_memory(full, decoded)), encoding),
+                    Ok(Ok((id, encoding))) => outgoing(&refusal(id, &Failure::no_memory(full, decoded)), encoding),
                     Ok(Err(wrong)) => malformed(&wrong),
                     Err(error) => return decoding_broke_off(&error),
                 };
@@ -269,11 +278,11 @@ impl Conversation {
             Ok(Err(wrong)) => return self.say(malformed(&wrong)).await,
             Err(error) => return decoding_broke_off(&error),
         };
-        self.asked(Asked { request, encoding, hold: Some(hold) }, len, visit).await
+        self.asked(Asked { request, encoding, hold: Some(hold) }, len, exchange).await
     }
 
     /// Begins what a request asks for, or asks for the token first.
-    async fn asked(&mut self, asked: Asked, bytes: usize, visit: Arc<Visit>) -> ControlFlow<Goodbye> {
+    async fn asked(&mut self, asked: Asked, bytes: usize, exchange: Arc<Exchange>) -> ControlFlow<Goodbye> {
         let Asked { request, encoding, .. } = &asked;
         let (id, encoding) = (request.id, *encoding);
         let (op, in_session) = match Op::of(request) {
@@ -283,8 +292,8 @@ impl Conversation {
         if op == Op::Authentication {
             return self.authenticate(asked).await;
         }
-        if self.is_trusted {
-            self.start(asked, op, in_session, visit);
+        if self.client.is_authenticated {
+            self.start(asked, op, in_session, exchange);
             return Continue(());
         }
         let settings = &self.service.settings;
@@ -303,8 +312,8 @@ impl Conversation {
         let waiting = std::mem::take(&mut self.waiting);
         self.waiting_bytes = 0;
         let token = self.service.settings.token.as_deref();
-        self.is_trusted = self.is_trusted || auth::admits(&asked.request, token, &mut self.headers);
-        if !self.is_trusted {
+        self.client.is_authenticated |= auth::admits(&asked.request, token);
+        if !self.client.is_authenticated {
             let is_last = self.connection.distrust();
             let failure = "the password is not the token of this server";
             self.refuse_token(failure);
@@ -329,7 +338,7 @@ impl Conversation {
         for one in waiting {
             // Checked when it arrived.
             if let Ok((op, in_session)) = Op::of(&one.request) {
-                self.start(one, op, in_session, self.connection.visit());
+                self.start(one, op, in_session, self.connection.exchange());
             }
         }
         Continue(())
@@ -338,19 +347,21 @@ impl Conversation {
     /// Counts and logs a wrong password.
     fn refuse_token(&self, message: &str) {
         let name = Op::Authentication.call_name();
-        let mut call = Call::begin(&self.service, Protocol::Gremlin, name, &HeaderMap::new(), None);
+        let context = RequestContext::new(PROTOCOL, name, None, Arc::default(), |_| None);
+        let mut call = Call::begin(&self.service, context);
         call.finish::<()>(&Err(Failure::new(Reason::Unauthenticated, message)));
     }
 
     /// Begins the task of a request.
-    fn start(&mut self, asked: Asked, op: Op, in_session: bool, visit: Arc<Visit>) {
+    fn start(&mut self, asked: Asked, op: Op, in_session: bool, exchange: Arc<Exchange>) {
         let (id, encoding) = (asked.request.id, asked.encoding);
         let turn = in_session.then(|| self.turn(&asked.request, op)).transpose();
-        let mut headers = self.headers.clone();
-        if let Ok(id) = HeaderValue::from_str(&id.to_string()) {
-            headers.insert(REQUEST_ID, id);
-        }
-        let call = Call::begin(&self.service, Protocol::Gremlin, op.call_name(), &headers, Some(&visit));
+        let trace = |name: &str| self.client.trace.as_deref().filter(|_| name == TRACE);
+        let context = RequestContext {
+            is_authenticated: self.client.is_authenticated,
+            ..RequestContext::new(PROTOCOL, op.call_name(), Some(&id.to_string()), exchange.clone(), trace)
+        };
+        let call = Call::begin(&self.service, context);
         let settings = &self.service.settings;
         let answer = Answer {
             id,
@@ -359,7 +370,7 @@ impl Conversation {
             is_bulked: op == Op::Bytecode,
             results_max: settings.limits.results_max,
             memory: call.memory.clone(),
-            visit,
+            exchange,
             outlet: self.outlet.clone(),
             queue: Queue::default(),
             rest: None,
@@ -373,7 +384,7 @@ impl Conversation {
         let name = session_of(request)?;
         match op {
             Op::Close => Ok(self.sessions.close(&name)),
-            _ => self.sessions.enter(&name, &self.service.gremlin).map(Some),
+            _ => self.sessions.enter(&name, &self.session_limit).map(Some),
         }
     }
 
@@ -432,7 +443,7 @@ impl Conversation {
         let now = Instant::now();
         self.last = None;
         self.sessions.close_idle(Duration::from_millis(settings.gremlin.session_idle_ms));
-        if !self.is_trusted && now >= self.trusted_until {
+        if !self.client.is_authenticated && now >= self.authenticate_until {
             return Break(Some((CloseCode::Policy, "the token was not brought in time")));
         }
         let is_reading = self.running.len() < settings.gremlin.requests_max;
@@ -440,7 +451,7 @@ impl Conversation {
             return Break(Some((CloseCode::Policy, "the message did not arrive in time")));
         }
         let ping = Duration::from_millis(settings.gremlin.ping_ms);
-        if self.is_trusted && !ping.is_zero() && now.duration_since(self.pinged) >= ping {
+        if self.client.is_authenticated && !ping.is_zero() && now.duration_since(self.pinged) >= ping {
             self.pinged = now;
             return self.send_frame(Message::Ping(Bytes::new())).await;
         }

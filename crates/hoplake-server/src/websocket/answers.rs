@@ -15,13 +15,13 @@ use hoplake::{
         value_bytes,
     },
 };
+use hoplake_doors::Exchange;
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use super::requests::{Encoding, Malformed, write};
 use crate::{
     calls::GremlinResults,
-    doors::Visit,
     failure::{Failure, Reason},
 };
 
@@ -33,7 +33,7 @@ pub(super) struct Outgoing {
     pub(super) bytes: Bytes,
     pub(super) is_text: bool,
     _hold: Option<MemoryHold>,
-    _visit: Option<Arc<Visit>>,
+    _visit: Option<Arc<Exchange>>,
 }
 
 /// The answer to a request.
@@ -46,7 +46,7 @@ pub(super) struct Answer {
     pub(super) is_bulked: bool,
     pub(super) results_max: usize,
     pub(super) memory: MemoryBudget,
-    pub(super) visit: Arc<Visit>,
+    pub(super) exchange: Arc<Exchange>,
     pub(super) outlet: mpsc::Sender<Outgoing>,
     pub(super) queue: Queue,
     /// The last messages, when they are ready.
@@ -156,7 +156,7 @@ impl Answer {
             bytes: bytes.into(),
             is_text: self.encoding.is_text,
             _hold: hold,
-            _visit: Some(self.visit.clone()),
+            _visit: Some(self.exchange.clone()),
         };
         let gone = |_| Failure::new(Reason::ShuttingDown, "the client has disconnected");
         self.outlet.send(outgoing).await.map_err(gone)?;

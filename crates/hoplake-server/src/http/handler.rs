@@ -8,36 +8,36 @@ use axum::{
     http::{HeaderMap, HeaderValue, Response, header, request::Parts},
     response::IntoResponse,
 };
+use hoplake_doors::Exchange;
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::problem;
+use super::{problem, state::HttpState};
 use crate::{
-    calls::{Call, Protocol, REQUEST_ID, Service},
-    doors::{Visit, no_memory},
+    calls::{Call, Service},
     failure::{Failure, Reason},
+    request_head::{Arrival, REQUEST_ID},
     shape,
 };
 
 /// The server and the headers of a request.
-pub(super) struct Exchange {
+pub(super) struct HttpRequest {
     service: Arc<Service>,
     pub(super) headers: HeaderMap,
-    visit: Option<Arc<Visit>>,
+    arrival: Arrival,
 }
 
-impl FromRequestParts<Arc<Service>> for Exchange {
+impl FromRequestParts<HttpState> for HttpRequest {
     type Rejection = Infallible;
 
-    async fn from_request_parts(parts: &mut Parts, service: &Arc<Service>) -> Result<Self, Infallible> {
-        let visit = parts.extensions.get().cloned();
-        Ok(Self { service: service.clone(), headers: parts.headers.clone(), visit })
+    async fn from_request_parts(parts: &mut Parts, state: &HttpState) -> Result<Self, Infallible> {
+        Ok(Self { service: state.service.clone(), headers: parts.headers.clone(), arrival: Arrival::of(&parts.extensions) })
     }
 }
 
-impl Exchange {
+impl HttpRequest {
     /// Begins a call.
     pub(super) fn begin(&self, name: &'static str) -> Call {
-        Call::begin(&self.service, Protocol::Http, name, &self.headers, self.visit.as_ref())
+        Call::begin(&self.service, self.arrival.context("http", name, &self.headers))
     }
 }
 
@@ -63,8 +63,8 @@ impl JsonBody {
         // No permit is held yet: a client that sends slowly keeps no query from running.
         let bytes = call.bounded(collect(self.0)).await?;
         // Before parsing, which is what takes the memory; a rejection asks for a retry, as the request is valid.
-        let needed = Visit::decoded_bytes(bytes.len());
-        call.visit.hold_decoded(&call.service.memory, bytes.len()).map_err(|full| no_memory(full, needed))?;
+        let needed = Exchange::decoded_bytes(bytes.len());
+        call.exchange.hold_decoded(&call.service.memory, bytes.len()).map_err(|full| Failure::no_memory(full, needed))?;
         parse(if bytes.is_empty() { b"{}" } else { &bytes })
     }
 }
@@ -144,7 +144,7 @@ pub(super) fn respond<T: Serialize>(call: &mut Call, outcome: Result<T, Failure>
         let cost = Some(Box::new(call.cost));
         // The cost is added by hand: the query has ended well, and its cost is not in a failure yet.
         let hold = call.memory.hold(json.len() as u64).map_err(|full| Failure { cost, ..full.into() })?;
-        call.visit.hand(Some(hold));
+        call.exchange.hand(Some(hold));
         Ok(json)
     });
     // After encoding: the log and the counters have the status that the client gets.

@@ -1,40 +1,62 @@
 //! Hands the requests of a door on.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     Router,
     body::Body,
     http::{Method, Request, Response, Version, header},
 };
-use hoplake_doors::{Bounds, Door, Handler, Patience, Versions};
+use hoplake_doors::{Bounds, Connections, Door, Exchange, Handler, Patience, Versions};
 use hyper::{body::Incoming, service::Service as HyperService};
 use hyper_util::service::TowerToHyperService;
+use tokio::sync::Semaphore;
 
-use super::{Arriving, Visit, bodies::Rest};
+use super::bodies::{Arriving, Rest};
 use crate::{
     Settings,
-    calls::{Protocol, REQUEST_ID, Service, is_trusted},
+    auth::is_authenticated,
+    calls::Service,
     failure::{Failure, Reason},
     grpc, http,
-    server::ServerError,
+    request_head::{Arrival, REQUEST_ID, basic_password, bearer_token},
 };
+
+/// Streams of gRPC's reflection, over all connections: each has a few files in memory, of 100 KB, and none needs a token.
+const REFLECTIONS_MAX: usize = 64;
+
+/// What a port speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    Grpc,
+    /// Also WebSocket, which begins as a request of HTTP.
+    Http,
+}
 
 /// Answers the requests of a port.
 pub(crate) struct Answering {
     protocol: Protocol,
     service: Arc<Service>,
     router: TowerToHyperService<Router>,
+    /// Streams of gRPC's reflection.
+    reflections: Arc<Semaphore>,
 }
 
-/// A port and what answers there.
-pub(crate) fn door(service: &Arc<Service>, protocol: Protocol, router: Router) -> Arc<Door<Answering>> {
+/// A port and what answers there. Its connections count with others of `connections`.
+pub(crate) fn door(
+    service: &Arc<Service>,
+    protocol: Protocol,
+    router: Router,
+    connections: &Arc<Connections>,
+) -> Arc<Door<Answering>> {
     let versions = match protocol {
         Protocol::Grpc => Versions::Http2,
-        Protocol::Http | Protocol::Gremlin => Versions::All,
+        Protocol::Http => Versions::All,
     };
-    let answering = Answering { protocol, service: service.clone(), router: TowerToHyperService::new(router) };
-    Door::new(versions, bounds(&service.settings), service.connections.clone(), answering)
+    let reflections = Arc::new(Semaphore::new(REFLECTIONS_MAX));
+    let router = TowerToHyperService::new(router);
+    let answering = Answering { protocol, service: service.clone(), router, reflections };
+    Door::new(versions, bounds(&service.settings), connections.clone(), answering)
 }
 
 fn bounds(settings: &Settings) -> Bounds {
@@ -57,24 +79,24 @@ impl Answering {
     fn is_work(&self, method: &Method, path: &str) -> bool {
         match self.protocol {
             Protocol::Grpc => path.starts_with("/hoplake.v1."),
-            Protocol::Http | Protocol::Gremlin => path.starts_with("/v1/") || is_query_of_tinkerpop(method, path),
+            Protocol::Http => path.starts_with("/v1/") || is_query_of_tinkerpop(method, path),
         }
     }
 
     /// Answers a request that needs no token, or is refused for its token: what anyone may ask for is bounded for each connection, and
     /// takes no more than its turn on the threads of the connections, which probes need as well.
-    async fn answer_openly(&self, request: Request<Body>, visit: Arc<Visit>, is_refused: bool) -> Response<Body> {
-        if is_refused && let Some(connection) = visit.connection() {
+    async fn answer_openly(&self, request: Request<Body>, exchange: Arc<Exchange>, is_refused: bool) -> Response<Body> {
+        if is_refused && let Some(connection) = exchange.connection() {
             connection.distrust();
         }
-        if !visit.needs_no_token() || !self.has_room_for(request.uri().path(), &visit) {
+        if !exchange.needs_no_token() || !self.has_room_for(request.uri().path(), &exchange) {
             return self.unread();
         }
         // A client that sends thousands of requests at once has its next turn after all others.
         tokio::task::yield_now().await;
         match self.protocol {
             // The services would decode its message first.
-            Protocol::Grpc if is_refused => grpc::refuse(&self.service, &request, visit),
+            Protocol::Grpc if is_refused => grpc::refuse(&self.service, &request),
             // The handler rejects it and leaves the body unread; hyper then closes the connection.
             _ => routed(&self.router, request).await,
         }
@@ -91,19 +113,19 @@ impl Answering {
                 let failure = Failure::broken_off("the request", &error);
                 match self.protocol {
                     Protocol::Grpc => failure.status().into_http(),
-                    Protocol::Http | Protocol::Gremlin => http::refuse(&failure),
+                    Protocol::Http => http::refuse(&failure),
                 }
             }
         }
     }
 
     /// Descriptions of the services are large and made for each stream, so there are only so many streams of them.
-    fn has_room_for(&self, path: &str, visit: &Visit) -> bool {
+    fn has_room_for(&self, path: &str, exchange: &Exchange) -> bool {
         if self.protocol != Protocol::Grpc || !path.starts_with("/grpc.reflection.") {
             return true;
         }
-        let room = self.service.reflections.clone().try_acquire_owned().ok();
-        room.map(|permit| visit.keep(permit)).is_some()
+        let room = self.reflections.clone().try_acquire_owned().ok();
+        room.map(|permit| exchange.keep(permit)).is_some()
     }
 
     /// The answer to a client that does not read: it has no body, which would wait with the others.
@@ -112,7 +134,7 @@ impl Answering {
         let failure = Failure::new(Reason::Busy, message);
         match self.protocol {
             Protocol::Grpc => failure.status().into_http(),
-            Protocol::Http | Protocol::Gremlin => {
+            Protocol::Http => {
                 let mut response = http::refuse(&failure);
                 *response.body_mut() = Body::empty();
                 response
@@ -127,7 +149,7 @@ fn is_query_of_tinkerpop(method: &Method, path: &str) -> bool {
 }
 
 impl Handler for Answering {
-    async fn answer(self: Arc<Self>, request: Request<Incoming>, visit: Arc<Visit>) -> Response<Body> {
+    async fn answer(self: Arc<Self>, request: Request<Incoming>, exchange: Arc<Exchange>) -> Response<Body> {
         let (settings, budget) = (&self.service.settings, &self.service.memory);
         let time = Duration::from_millis(settings.body_timeout_ms);
         let silence = Duration::from_millis(settings.idle_timeout_ms);
@@ -135,33 +157,34 @@ impl Handler for Answering {
         let expects = request.headers().contains_key(header::EXPECT);
         let mut request = request.map(|body| {
             let body = match self.protocol {
-                Protocol::Grpc => Arriving::prefixed(body, visit.clone(), budget),
-                Protocol::Http | Protocol::Gremlin => {
+                Protocol::Grpc => Arriving::prefixed(body, exchange.clone(), budget),
+                Protocol::Http => {
                     let rest = if is_first_version && !expects { Rest::Dropped } else { Rest::Unread };
-                    Arriving::whole(body, visit.clone(), budget, settings.message_bytes_max, rest)
+                    Arriving::whole(body, exchange.clone(), budget, settings.message_bytes_max, rest)
                 }
             };
             Body::new(body.within(time, silence))
         });
         let is_work = self.is_work(request.method(), request.uri().path());
-        if is_query_of_tinkerpop(request.method(), request.uri().path()) {
-            http::bearer_of_basic(request.headers_mut());
+        let mut token = bearer_token(request.headers());
+        if token.is_none() && is_query_of_tinkerpop(request.method(), request.uri().path()) {
+            token = basic_password(request.headers());
         }
-        // Handlers find it there, and keep permit and memory with it.
-        request.extensions_mut().insert(visit.clone());
-        let is_trusted = is_trusted(settings.token.as_deref(), request.headers());
+        let is_authenticated = is_authenticated(settings.token.as_deref(), token.as_deref());
+        // Handlers find it there, and keep permit and memory with its exchange.
+        request.extensions_mut().insert(Arrival { exchange: exchange.clone(), is_authenticated });
         // What names the request in the log, if its message cannot be read.
         let named = request.headers().get(REQUEST_ID).cloned();
         let call = grpc::call_name(request.uri().path());
         // Probes, counters and reflection stay on this thread: they answer even if queries keep all of theirs.
-        let response = if is_work && is_trusted {
+        let response = if is_work && is_authenticated {
             self.answer_with_work(request).await
         } else {
-            self.answer_openly(request, visit.clone(), is_work && !is_trusted).await
+            self.answer_openly(request, exchange.clone(), is_work && !is_authenticated).await
         };
         match self.protocol {
-            Protocol::Grpc => grpc::unless_malformed(&self.service, response, call, named, &visit),
-            Protocol::Http | Protocol::Gremlin => response,
+            Protocol::Grpc => grpc::unless_malformed(&self.service, response, call, named.as_ref(), &exchange),
+            Protocol::Http => response,
         }
     }
 }
@@ -171,9 +194,4 @@ async fn routed(router: &TowerToHyperService<Router>, request: Request<Body>) ->
         Ok(response) => response,
         Err(never) => match never {},
     }
-}
-
-/// A door that broke off.
-pub(crate) fn joined(outcome: Result<(), tokio::task::JoinError>) -> Result<(), ServerError> {
-    outcome.map_err(|error| ServerError::BrokenOff(io::Error::other(error)))
 }

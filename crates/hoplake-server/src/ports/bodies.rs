@@ -8,11 +8,11 @@ use std::{
 };
 
 use axum::body::Bytes;
-use hoplake::{MemoryBudget, MemoryFull};
+use hoplake::MemoryBudget;
+use hoplake_doors::Exchange;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use tokio::time::{Sleep, sleep, timeout};
 
-use super::Visit;
 use crate::failure::{Failure, Reason};
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
@@ -99,7 +99,7 @@ pub(crate) struct Arriving {
     /// Taken out when the rest of it goes on without a handler.
     inner: Option<Incoming>,
     rest: Rest,
-    visit: Arc<Visit>,
+    exchange: Arc<Exchange>,
     budget: MemoryBudget,
     messages: Messages,
     /// Why it is refused, and how many bytes were dropped since.
@@ -115,29 +115,29 @@ impl Arriving {
     /// The body of HTTP, at most so long.
     pub(super) fn whole(
         inner: Incoming,
-        visit: Arc<Visit>,
+        exchange: Arc<Exchange>,
         budget: &MemoryBudget,
         bytes_max: usize,
         rest: Rest,
     ) -> Self {
-        let whole = Self::of(inner, visit, budget, Messages::Whole { bytes: 0, bytes_max: bytes_max as u64 });
+        let whole = Self::of(inner, exchange, budget, Messages::Whole { bytes: 0, bytes_max: bytes_max as u64 });
         Self { rest, ..whole }
     }
 
     /// The body of gRPC, whose messages its decoder bounds.
-    pub(super) fn prefixed(inner: Incoming, visit: Arc<Visit>, budget: &MemoryBudget) -> Self {
+    pub(super) fn prefixed(inner: Incoming, exchange: Arc<Exchange>, budget: &MemoryBudget) -> Self {
         let none = Messages::Prefixed { prefix: Vec::with_capacity(PREFIX_BYTES), left: 0, bytes: 0, ended: false };
-        Self::of(inner, visit, budget, none)
+        Self::of(inner, exchange, budget, none)
     }
 
-    fn of(inner: Incoming, visit: Arc<Visit>, budget: &MemoryBudget, messages: Messages) -> Self {
+    fn of(inner: Incoming, exchange: Arc<Exchange>, budget: &MemoryBudget, messages: Messages) -> Self {
         // No handler polls the body of a GET, so its end is noted here; else its connection stays half-open.
         if inner.is_end_stream() {
-            visit.complete();
+            exchange.complete();
         }
         let times = (Duration::MAX, Duration::MAX);
         let (inner, rest) = (Some(inner), Rest::Unread);
-        Self { inner, rest, visit, budget: budget.clone(), messages, refused: None, times, patience: None }
+        Self { inner, rest, exchange, budget: budget.clone(), messages, refused: None, times, patience: None }
     }
 
     /// How long a message may take, and how long a client may be silent between two.
@@ -195,13 +195,13 @@ impl Arriving {
             self.patience = None;
         }
         if between {
-            self.visit.complete();
+            self.exchange.complete();
             let decoded = usize::try_from(bytes).unwrap_or(usize::MAX);
             // Reserved before the decoder sees the last byte of the message.
-            let needed = Visit::decoded_bytes(decoded);
-            return self.visit.hold_decoded(&self.budget, decoded).map_err(|full| no_memory(full, needed));
+            let needed = Exchange::decoded_bytes(decoded);
+            return self.exchange.hold_decoded(&self.budget, decoded).map_err(|full| Failure::no_memory(full, needed));
         }
-        self.visit.hold_request(&self.budget, bytes).map_err(|full| no_memory(full, bytes))
+        self.exchange.hold_request(&self.budget, bytes).map_err(|full| Failure::no_memory(full, bytes))
     }
 
     /// Ready when a message, or the silence before one, takes too long.
@@ -213,15 +213,6 @@ impl Arriving {
         let late = format!("the request did not arrive within {} ms", time.as_millis());
         Poll::Ready(Failure::new(Reason::Slow, late))
     }
-}
-
-/// The failure of a valid request that needs so many bytes of the server's memory: it has none now, or never has.
-pub(crate) fn no_memory(full: MemoryFull, needed: u64) -> Failure {
-    if needed > full.bytes_max {
-        return Failure::new(Reason::TooLarge, format!("the request takes more than {full}; send less at a time"));
-    }
-    let message = format!("the server has no memory for the request now (its limit is {full}); try again later");
-    Failure::new(Reason::Busy, message)
 }
 
 impl Body for Arriving {
@@ -244,7 +235,7 @@ impl Body for Arriving {
                 Some(Ok(frame)) => frame,
                 Some(Err(error)) => return Poll::Ready(Some(Err(error.into()))),
                 None => {
-                    this.visit.complete();
+                    this.exchange.complete();
                     return Poll::Ready(this.refused.take().map(|(failure, _)| Err(this.error(failure))));
                 }
             };

@@ -272,7 +272,8 @@ impl Connection {
             _ => {
                 // The whole connection is closed, with its other streams: hyper cannot reset a stream of HTTP/2
                 // that waits for its client's window.
-                let stalled = |exchange: &Weak<Exchange>| exchange.upgrade().is_some_and(|it| it.is_stalled(patience.send));
+                let stalled =
+                    |exchange: &Weak<Exchange>| exchange.upgrade().is_some_and(|it| it.is_stalled(patience.send));
                 exchanges.iter().any(stalled).then_some("its client does not read the answer")
             }
         }

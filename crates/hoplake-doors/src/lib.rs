@@ -18,11 +18,11 @@
 
 mod connection;
 mod door;
+mod exchange;
 mod leaving;
 mod listen;
-mod exchange;
 
 pub use connection::{Connection, Connections, Patience, Work};
 pub use door::{Bounds, Door, Handler, Versions, open_metrics};
-pub use listen::{ListenError, NoAddress, listen, parse_address};
 pub use exchange::Exchange;
+pub use listen::{ListenError, NoAddress, listen, parse_address};

@@ -36,12 +36,9 @@ use crate::{
     access::{AccessNodes, NodesSource},
     compaction::Compactor,
     failure::{Failure, Reason},
-    names::{Source, check_name},
+    names::{Source, StoreOpener, check_name},
     telemetry::metrics::Metrics,
 };
-
-/// Opens the store at a URL; tests bring stores of their own.
-pub type StoreOpener = Arc<dyn Fn(&str) -> Result<Store, hoplake::Error> + Send + Sync>;
 
 /// A graph that stays open for as long as this is held.
 #[derive(Debug)]

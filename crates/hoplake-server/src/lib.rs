@@ -39,6 +39,7 @@ mod grpc;
 mod http;
 mod jobs;
 mod lifecycle;
+mod limits;
 mod names;
 mod ports;
 mod request_head;
@@ -47,6 +48,7 @@ mod server;
 mod settings;
 mod shape;
 mod telemetry;
+mod vertex_name;
 mod websocket;
 mod workers;
 
@@ -61,10 +63,9 @@ pub mod v1 {
 }
 
 pub use access::Resolver;
-pub use catalog::StoreOpener;
 pub use cost::{PricedCost, Step};
 pub use failure::{Failure, Reason};
-pub use names::Source;
+pub use names::{Source, StoreOpener};
 pub use server::{Server, ServerBuilder, ServerError};
 pub use settings::{
     GremlinSettings, InvalidSetting, JobSettings, LimitSettings, ResultSettings, Role, Settings, UnreadableSettings,

@@ -1,6 +1,6 @@
 //! Names of graphs, and where a name leads.
 
-use std::{fs, io, str::FromStr};
+use std::{fs, io, str::FromStr, sync::Arc};
 
 use hoplake::{Error, Store};
 
@@ -8,6 +8,9 @@ use crate::failure::{Failure, Reason};
 
 /// The longest name of a graph, in bytes.
 const NAME_BYTES_MAX: usize = 128;
+
+/// Opens the store at a URL; tests bring stores of their own.
+pub type StoreOpener = Arc<dyn Fn(&str) -> Result<Store, hoplake::Error> + Send + Sync>;
 
 /// A source of graphs, as written on the command line.
 ///

@@ -64,7 +64,10 @@ mod tests {
     #[test]
     fn the_scheme_of_a_token_has_no_case() {
         let token = |value| bearer_token(&headers(value));
-        assert_eq!((token("Bearer secret").as_deref(), token("bearer secret").as_deref()), (Some("secret"), Some("secret")));
+        assert_eq!(
+            (token("Bearer secret").as_deref(), token("bearer secret").as_deref()),
+            (Some("secret"), Some("secret"))
+        );
         for wrong in ["secret", "Basic secret", "Bearer", "Bearersecret"] {
             assert_eq!(token(wrong), None, "{wrong}");
         }

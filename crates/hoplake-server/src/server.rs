@@ -16,13 +16,13 @@ use crate::{
     Failure, InvalidSetting, Resolver, Settings, Source,
     access::{AccessNodes, ServedGraphs},
     admission::Admission,
-    calls::{Service, Traversals},
-    catalog::{Catalog, Origin, StoreOpener},
+    calls::{Cursors, Service},
+    catalog::{Catalog, Origin},
     compaction::Compactor,
     grpc, http,
     jobs::Jobs,
     lifecycle::Lifecycle,
-    names::check_names,
+    names::{StoreOpener, check_names},
     ports::{Protocol, door},
     results::ResultCache,
     telemetry::metrics::Metrics,
@@ -150,7 +150,7 @@ impl ServerBuilder {
             fetches: Admission::for_fetches(&settings),
             changes: Admission::for_changes(&settings),
             served: ServedGraphs::new(sources, opener, pool, settings.graph_idle()),
-            traversals: Traversals::default(),
+            cursors: Cursors::default(),
             results: ResultCache::new(&settings.results),
             lifecycle,
             catalog,
@@ -276,7 +276,7 @@ async fn keep(service: Arc<Service>) {
         ticks.tick().await;
         service.catalog.close_idle();
         service.served.forget_idle();
-        service.traversals.close_idle(service.settings.traversal_idle());
+        service.cursors.close_idle(service.settings.traversal_idle());
         service.jobs.forget_old();
     }
 }

@@ -8,7 +8,7 @@ use axum::{
     http::{Method, Request, Response, StatusCode, header},
     response::IntoResponse,
 };
-use hoplake_doors::{Bounds, Door, Handler, ListenError, Patience, Versions, Exchange, listen, open_metrics};
+use hoplake_doors::{Bounds, Door, Exchange, Handler, ListenError, Patience, Versions, listen, open_metrics};
 use hyper::body::{Body as _, Incoming};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;

@@ -17,9 +17,8 @@ use hoplake::{
 };
 
 use crate::{
-    catalog::StoreOpener,
     failure::{Failure, Reason},
-    names::{Source, check_name},
+    names::{Source, StoreOpener, check_name},
 };
 
 /// Graphs that are known at once. One takes some kilobytes.

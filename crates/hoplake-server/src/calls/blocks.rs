@@ -1,4 +1,4 @@
-//! Blocks for algorithm nodes: what an access node is asked.
+//! Blocks for algorithm nodes: what an access node is request.
 
 use bytes::Bytes;
 use hoplake::access::{ObjectInfo, QueryContext, StorageError, Wanted};

@@ -9,9 +9,8 @@ use hoplake::{Background, Cost, Graph, Limits, MemoryBudget, Query};
 use hoplake_doors::Exchange;
 use tracing::{Level, Span};
 
-use super::{Asked, GraphRef, RequestContext, Service, bounds::Bounds};
+use super::{GraphRef, RequestContext, RequestedLimits, Service, bounds::Bounds};
 use crate::{
-    LimitSettings,
     admission::Admission,
     catalog::OpenGraph,
     cost::PricedCost,
@@ -168,7 +167,7 @@ impl Call {
     }
 
     /// The limits of the engine: the server's, or less if the client asks for less. Those on memory hold from now on.
-    pub(crate) fn limits(&self, asked: &Asked) -> Limits {
+    pub(crate) fn limits(&self, asked: &RequestedLimits) -> Limits {
         let limits = asked.within(&self.service.settings.limits);
         // The call's own budget, from which edges, rows and the unsent answer are taken; the shared one stays as it is.
         self.bound_memory(limits.memory_bytes_max);
@@ -264,37 +263,5 @@ impl Drop for Call {
             // The future was dropped, which is how hyper and the door report a client that has disconnected.
             self.log("CANCELLED", None);
         }
-    }
-}
-
-impl Asked {
-    /// Without the time, which runs from the beginning of a call.
-    pub(crate) fn within(&self, own: &LimitSettings) -> Limits {
-        Limits {
-            timeout: None,
-            vertices_max: least(self.vertices_max, own.vertices_max),
-            requests_max: least(self.requests_max, own.requests_max),
-            bytes_max: least(self.bytes_max, own.bytes_max),
-            usd_max: [self.usd_max, own.usd_max].into_iter().filter(|usd| *usd > 0.0).reduce(f64::min),
-            memory_bytes_max: least(self.memory_bytes_max, own.memory_bytes_max),
-        }
-    }
-}
-
-/// The smaller of two limits, of which 0 means none: a client can lower a limit of the server, and never raise it.
-fn least(asked: u64, own: u64) -> Option<u64> {
-    [asked, own].into_iter().filter(|limit| *limit > 0).min()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_client_can_ask_only_for_less() {
-        assert_eq!(
-            (least(0, 0), least(5, 0), least(0, 7), least(5, 7), least(9, 7)),
-            (None, Some(5), Some(7), Some(5), Some(7))
-        );
     }
 }

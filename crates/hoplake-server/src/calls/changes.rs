@@ -45,7 +45,7 @@ pub(crate) enum ChangesFormat {
 
 /// A batch, as it arrived.
 #[derive(Debug, Clone)]
-pub(crate) struct ChangesQuery {
+pub(crate) struct ChangesRequest {
     pub(crate) graph: String,
     pub(crate) format: ChangesFormat,
     pub(crate) changes: Bytes,
@@ -107,31 +107,31 @@ impl Service {
 }
 
 /// Applies a batch, all of it or nothing. The time includes the wait for the version that is under way.
-pub(crate) async fn apply(call: &mut Call, asked: ChangesQuery) -> Result<AppliedChanges, Failure> {
-    let outcome = apply_on_newest(call, asked).await;
+pub(crate) async fn apply(call: &mut Call, request: ChangesRequest) -> Result<AppliedChanges, Failure> {
+    let outcome = apply_on_newest(call, request).await;
     if let Err(failure) = &outcome {
         call.service.metrics.changes(failure.reason.name());
     }
     outcome
 }
 
-async fn apply_on_newest(call: &mut Call, asked: ChangesQuery) -> Result<AppliedChanges, Failure> {
-    call.limit_time(asked.time_ms);
-    call.about(&asked.graph);
+async fn apply_on_newest(call: &mut Call, request: ChangesRequest) -> Result<AppliedChanges, Failure> {
+    call.limit_time(request.time_ms);
+    call.about(&request.graph);
     call.check_token()?;
     call.service.check_writable()?;
-    check_key(asked.options.idempotency_key.as_deref())?;
-    let mut open = call.graph_to_change(&GraphRef { name: asked.graph.clone(), version: 0 }).await?;
-    match apply_on(call, &open, &asked).await {
+    check_key(request.options.idempotency_key.as_deref())?;
+    let mut open = call.graph_to_change(&GraphRef { name: request.graph.clone(), version: 0 }).await?;
+    match apply_on(call, &open, &request).await {
         // Read by the schema of an old version, changes can be refused that the newest accepts.
         Err(failure) if failure.reason == Reason::Invalid => {
             let catalog = call.service.catalog.clone();
-            let newest = call.bounded(catalog.refresh(&asked.graph)).await?;
+            let newest = call.bounded(catalog.refresh(&request.graph)).await?;
             if newest.graph.schema() == open.graph.schema() {
                 return Err(failure);
             }
             open = newest;
-            apply_on(call, &open, &asked).await
+            apply_on(call, &open, &request).await
         }
         outcome => outcome,
     }
@@ -147,9 +147,9 @@ fn check_key(key: Option<&str>) -> Result<(), Failure> {
     Err(Failure::invalid(format!("an idempotency key has 1 to {KEY_BYTES_MAX} characters of ASCII, such as a UUID")))
 }
 
-async fn apply_on(call: &mut Call, open: &Arc<OpenGraph>, asked: &ChangesQuery) -> Result<AppliedChanges, Failure> {
+async fn apply_on(call: &mut Call, open: &Arc<OpenGraph>, request: &ChangesRequest) -> Result<AppliedChanges, Failure> {
     call.bound_memory(None);
-    let ReadBatch { batch, locations, mut hold } = call.bounded(read(call, open.graph.schema(), asked)).await?;
+    let ReadBatch { batch, locations, mut hold } = call.bounded(read(call, open.graph.schema(), request)).await?;
     // Before anything is begun: a batch without memory for its commit is refused whole.
     hold.resize(hold.bytes().saturating_mul(COMMIT_FACTOR))?;
     let changes = batch.changes() as u64;
@@ -171,25 +171,25 @@ async fn apply_on(call: &mut Call, open: &Arc<OpenGraph>, asked: &ChangesQuery) 
             let Committed { version, counts, batches, repeated, .. } = committed;
             Ok(AppliedChanges { version, counts, changes, batches: batches as u64, repeated, cost })
         }
-        Ok(Err(error)) => Err(with_way_out(refused(&error, &locations), asked)),
-        Err(failure) => Err(with_way_out(unknown_if_ended(failure, "the batch was applied"), asked)),
+        Ok(Err(error)) => Err(with_way_out(refused(&error, &locations), request)),
+        Err(failure) => Err(with_way_out(unknown_if_ended(failure, "the batch was applied"), request)),
     }
 }
 
 /// Reads the changes, in the types of a version's schema.
-async fn read(call: &Call, schema: &Schema, asked: &ChangesQuery) -> Result<ReadBatch, Failure> {
+async fn read(call: &Call, schema: &Schema, request: &ChangesRequest) -> Result<ReadBatch, Failure> {
     let most = call.service.settings.limits.batch_max;
     let mut hold = call.memory.hold(0)?;
-    if asked.format == ChangesFormat::Arrow {
+    if request.format == ChangesFormat::Arrow {
         // Copied, for columns that stay in it.
-        hold.resize(asked.changes.len() as u64)?;
+        hold.resize(request.changes.len() as u64)?;
     }
     let mut bytes = hold.bytes();
     let mut operations: Vec<Operation> = Vec::new();
     let mut locations = Vec::new();
     let mut changes = 0;
     let mut reader = ChangeReader::new(schema);
-    for (number, change) in changes_of(&mut reader, asked)?.enumerate() {
+    for (number, change) in changes_of(&mut reader, request)?.enumerate() {
         let ReadChange { operation, location } = change.map_err(|error| refused(&error, &[]))?;
         changes += operation.changes();
         if changes > most {
@@ -206,7 +206,7 @@ async fn read(call: &Call, schema: &Schema, asked: &ChangesQuery) -> Result<Read
         }
     }
     let ChangesOptions { base, message, source_positions, if_positions, create_missing, strict, idempotency_key } =
-        asked.options.clone();
+        request.options.clone();
     let batch = Batch {
         operations,
         message,
@@ -225,12 +225,12 @@ async fn read(call: &Call, schema: &Schema, asked: &ChangesQuery) -> Result<Read
     Ok(ReadBatch { batch, locations, hold })
 }
 
-fn changes_of<'a>(reader: &'a mut ChangeReader, asked: &ChangesQuery) -> Result<Changes<'a>, Failure> {
-    let text = asked.changes.clone().reader();
-    Ok(match asked.format {
+fn changes_of<'a>(reader: &'a mut ChangeReader, request: &ChangesRequest) -> Result<Changes<'a>, Failure> {
+    let text = request.changes.clone().reader();
+    Ok(match request.format {
         ChangesFormat::Lines => reader.lines(BODY, text),
         ChangesFormat::Csv => reader.csv(BODY, text)?,
-        ChangesFormat::Arrow => reader.arrow(BODY, asked.changes.to_vec())?,
+        ChangesFormat::Arrow => reader.arrow(BODY, request.changes.to_vec())?,
     })
 }
 
@@ -297,11 +297,11 @@ pub(super) fn unknown_if_ended(failure: Failure, done: &str) -> Failure {
 }
 
 /// How to find out what is not known.
-fn with_way_out(failure: Failure, asked: &ChangesQuery) -> Failure {
+fn with_way_out(failure: Failure, request: &ChangesRequest) -> Failure {
     if failure.reason != Reason::Unknown {
         return failure;
     }
-    let way = match asked.options.idempotency_key {
+    let way = match request.options.idempotency_key {
         Some(_) => "send it again with the same idempotency key: it is applied once",
         None => "look at the log of the graph before you send it again, and give an idempotency key next time",
     };

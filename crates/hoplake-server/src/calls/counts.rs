@@ -5,7 +5,7 @@ use std::{mem::take, time::Instant};
 use hoplake::Traversal;
 
 use super::{
-    Call, GraphRef, PathsQuery, Statistics,
+    Call, GraphRef, PathsRequest, Statistics,
     traverse::depths_of,
     vertices::{find_all, resolve},
 };
@@ -15,18 +15,22 @@ use crate::{
 };
 
 /// Counts the walks of a traversal, with the waves of a traversal of its sets.
-pub(crate) async fn count_walks(call: &mut Call, graph: &GraphRef, asked: &PathsQuery) -> Result<Statistics, Failure> {
+pub(crate) async fn count_walks(
+    call: &mut Call,
+    graph: &GraphRef,
+    request: &PathsRequest,
+) -> Result<Statistics, Failure> {
     let begun = Instant::now();
-    call.limit_time(asked.spec.limits.time_ms);
+    call.limit_time(request.spec.limits.time_ms);
     let open = call.graph(graph).await?;
-    let request = asked.spec.request(call, &open.graph)?;
-    let named = resolve(&open.graph, &asked.spec.starts)?;
-    let mut query = call.query(&open.graph, &request.traversal.limits);
+    let engine_request = request.spec.request(call, &open.graph)?;
+    let named = resolve(&open.graph, &request.spec.starts)?;
+    let mut query = call.query(&open.graph, &engine_request.traversal.limits);
     let prices = open.graph.prices();
     let work = async {
         let mut starts = find_all(&mut query, &named).await?;
         let look_up = Step { cost: PricedCost::of(&query.cost(), prices), time_us: begun.elapsed().as_micros() as u64 };
-        let counted = query.count_walks(Traversal { starts: take(&mut starts), ..request.traversal }).await?;
+        let counted = query.count_walks(Traversal { starts: take(&mut starts), ..engine_request.traversal }).await?;
         // The number is exact within the engine; an answer has 64 bits for it.
         let count = counted.walks.and_then(|walks| u64::try_from(walks).ok());
         let count =

@@ -4,20 +4,19 @@
 //! cursor run one after another. An idle cursor is closed after a while.
 
 use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard},
-    time::{Duration, Instant},
+    sync::{Arc, Mutex},
+    time::Instant,
 };
 
-use hoplake::{Hop, Limits, MemoryHold, Query};
+use hoplake::{Hop, Limits};
 
 use super::{
-    Asked, Call, GraphRef, Parts, Service, VertexName,
+    Call, GraphRef, RequestedLimits, ResultSink, Service, VertexName,
+    cursors::{Cursor, Steps, unknown},
     edge_columns::EdgeFields,
     neighbors::{check_vertices, edges_of, put_edges},
 };
 use crate::{
-    catalog::OpenGraph,
     cost::PricedCost,
     failure::{Failure, Reason},
 };
@@ -35,7 +34,7 @@ pub(crate) struct Opened {
 
 /// A step.
 #[derive(Debug, Clone)]
-pub(crate) struct NextQuery {
+pub(crate) struct NextNeighborsRequest {
     pub(crate) id: String,
     pub(crate) vertices: Vec<VertexName>,
     pub(crate) hop: Hop,
@@ -49,65 +48,8 @@ pub(crate) struct Closed {
     pub(crate) vertices: u64,
 }
 
-/// An open traversal. It holds its graph, so the version stays open even if the server follows a newer one.
-struct Cursor {
-    open: Arc<OpenGraph>,
-    limits: Limits,
-    time_ms: u64,
-    steps: tokio::sync::Mutex<Steps>,
-    used: Mutex<Instant>,
-    _hold: MemoryHold,
-}
-
-/// What the steps of a cursor share. Behind a lock that is held for a whole step, so that steps take turns on the meter.
-struct Steps {
-    query: Query,
-    /// Vertices that the steps went on from.
-    vertices: u64,
-}
-
-impl Cursor {
-    fn touch(&self) {
-        *self.used.lock().expect("no thread panics with the time") = Instant::now();
-    }
-
-    fn idle(&self) -> Duration {
-        self.used.lock().expect("no thread panics with the time").elapsed()
-    }
-}
-
-/// All that are open.
-#[derive(Default)]
-pub(crate) struct Traversals(Mutex<HashMap<String, Arc<Cursor>>>);
-
-impl Traversals {
-    fn all(&self) -> MutexGuard<'_, HashMap<String, Arc<Cursor>>> {
-        self.0.lock().expect("no thread panics with the traversals")
-    }
-
-    /// How many are open.
-    pub(crate) fn len(&self) -> usize {
-        self.all().len()
-    }
-
-    fn get(&self, id: &str) -> Result<Arc<Cursor>, Failure> {
-        self.all().get(id).cloned().ok_or_else(|| unknown(id))
-    }
-
-    /// Closes cursors that were idle for so long.
-    pub(crate) fn close_idle(&self, idle: Duration) {
-        // A cursor that is held elsewhere has a step that runs or waits, however long ago the last one ended.
-        self.all().retain(|_, cursor| Arc::strong_count(cursor) > 1 || cursor.idle() < idle);
-    }
-}
-
-fn unknown(id: &str) -> Failure {
-    let message = format!("no traversal {id:?} is open on this server: it was closed, or it was idle for too long");
-    Failure::new(Reason::NotFound, message)
-}
-
 /// Opens a traversal.
-pub(crate) async fn open(call: &mut Call, graph: &GraphRef, limits: &Asked) -> Result<Opened, Failure> {
+pub(crate) async fn open(call: &mut Call, graph: &GraphRef, limits: &RequestedLimits) -> Result<Opened, Failure> {
     let open = call.graph(graph).await?;
     let settings = &call.service.settings;
     let id = ulid::Ulid::generate().to_string();
@@ -124,7 +66,7 @@ pub(crate) async fn open(call: &mut Call, graph: &GraphRef, limits: &Asked) -> R
         open,
     };
     // Locked from the check to the insertion, or calls that open at the same time would exceed the maximum together.
-    let mut all = call.service.traversals.all();
+    let mut all = call.service.cursors.all();
     if all.len() >= settings.traversals_max {
         let message = format!("{} traversals are open; close one, or try again later", all.len());
         return Err(Failure::new(Reason::Busy, message));
@@ -134,10 +76,14 @@ pub(crate) async fn open(call: &mut Call, graph: &GraphRef, limits: &Asked) -> R
 }
 
 /// The edges of a hop from the vertices that the client goes on from; returns the version they are of.
-pub(crate) async fn next_neighbors(call: &mut Call, asked: &NextQuery, parts: &mut dyn Parts) -> Result<u64, Failure> {
+pub(crate) async fn next_neighbors(
+    call: &mut Call,
+    request: &NextNeighborsRequest,
+    sink: &mut dyn ResultSink,
+) -> Result<u64, Failure> {
     // Before the look-up: without a token, a client must not find out which ids are open.
     call.check_token()?;
-    let cursor = call.service.traversals.get(&asked.id)?;
+    let cursor = call.service.cursors.get(&request.id)?;
     call.about(&cursor.open.name);
     // Each step has the whole time: a cursor lives as long as its client needs between steps.
     call.limit_time(cursor.time_ms);
@@ -148,7 +94,7 @@ pub(crate) async fn next_neighbors(call: &mut Call, asked: &NextQuery, parts: &m
     cursor.touch();
     let before = steps.query.cost();
     steps.query.limit(&Limits { timeout: call.bounds.left(), ..cursor.limits });
-    let outcome = call.bounded(step(&call.service, &cursor, &mut steps, asked, parts)).await;
+    let outcome = call.bounded(step(&call.service, &cursor, &mut steps, request, sink)).await;
     let outcome = call.unless_removed(graph, outcome).await;
     cursor.touch();
     let cost = PricedCost::since(&steps.query, &before, graph.prices());
@@ -160,18 +106,19 @@ async fn step(
     service: &Service,
     cursor: &Cursor,
     steps: &mut Steps,
-    asked: &NextQuery,
-    parts: &mut dyn Parts,
+    request: &NextNeighborsRequest,
+    sink: &mut dyn ResultSink,
 ) -> Result<(), Failure> {
     let graph = &cursor.open.graph;
     // Counted before the step reads: one that fails halfway may have read as much as one that succeeds.
-    steps.vertices += asked.vertices.len() as u64;
+    steps.vertices += request.vertices.len() as u64;
     // The meter is the cursor's: a step that would begin beyond a limit fails.
     check_vertices(steps.vertices as usize, &cursor.limits)?;
     // A single hop counts the edges that it reaches. Here the limit is on vertices that steps go on from, checked above.
     let unbounded = Limits { vertices_max: None, ..cursor.limits };
-    let edges = edges_of(service, graph, &mut steps.query, &asked.vertices, &asked.hop, asked.keys, &unbounded).await?;
-    put_edges(graph, &mut steps.query, &edges, asked.keys, &EdgeFields::default(), parts).await
+    let edges =
+        edges_of(service, graph, &mut steps.query, &request.vertices, &request.hop, request.keys, &unbounded).await?;
+    put_edges(graph, &mut steps.query, &edges, request.keys, &EdgeFields::default(), sink).await
 }
 
 /// Closes a traversal.
@@ -179,7 +126,7 @@ pub(crate) async fn close(call: &mut Call, id: &str) -> Result<Closed, Failure> 
     call.check_token()?;
     // Without a permit, so that a client can free its cursor while the queue is full. Removed before the wait for the
     // running step, so that no later request finds it.
-    let cursor = call.service.traversals.all().remove(id).ok_or_else(|| unknown(id))?;
+    let cursor = call.service.cursors.all().remove(id).ok_or_else(|| unknown(id))?;
     call.about(&cursor.open.name);
     let steps = call.bounded(async { Ok(cursor.steps.lock().await) }).await?;
     Ok(Closed { cost: PricedCost::of(&steps.query.cost(), cursor.open.graph.prices()), vertices: steps.vertices })

@@ -6,7 +6,7 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use arrow_array::{ArrayRef, UInt32Array};
+use arrow_array::UInt32Array;
 use arrow_select::take::take_record_batch;
 use hoplake::{
     Frontier, Graph, Query, StartKey, VertexId,
@@ -14,14 +14,14 @@ use hoplake::{
 };
 
 use super::{
-    Asked, Call, GraphRef, LabelRows, Part, Parts, VertexName,
+    Call, GraphRef, LabelRows, RequestedLimits, ResultBatch, ResultSink, ValueRows, VertexName,
     properties::{ROWS_FIRST, rows_at_a_time},
-    request::check_once,
+    requests::check_once,
     vertices::{Named, find_all, resolve},
 };
 use crate::{
     failure::{Failure, Reason},
-    jobs::{JobGraph, JobInfo, JobQuery, NewJob, name_bytes},
+    jobs::{JobGraph, JobInfo, JobRequest, NewJob, name_bytes},
 };
 
 /// Bytes a vertex while the top of a result is found: [`Computed::top`] has room for twice as many, and returns ids.
@@ -31,7 +31,7 @@ const PLACE_BYTES: u64 = 48;
 
 /// Which part of a result.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct ResultQuery {
+pub(crate) struct JobResultRequest {
     pub(crate) id: String,
     /// So many of the top, in the order of values; without it, all in the order of label and position.
     pub(crate) top: Option<u64>,
@@ -52,52 +52,34 @@ pub(crate) struct ResultSummary {
     pub(crate) vertices: u64,
 }
 
-/// Rows of one label, and a value for each: int64 or float64, null where there is none.
-#[derive(Debug, Clone)]
-pub(crate) struct ValueRows {
-    pub(crate) rows: LabelRows,
-    pub(crate) values: ArrayRef,
-}
-
-impl ValueRows {
-    /// Parts of at most `most` rows.
-    pub(crate) fn chunks(&self, most: usize) -> impl Iterator<Item = Self> + '_ {
-        let starts = (0..self.rows.len()).step_by(most.max(1));
-        self.rows.chunks(most).zip(starts).map(|(rows, start)| {
-            let values = self.values.slice(start, rows.len());
-            Self { rows, values }
-        })
-    }
-}
-
 /// Starts a job, once its graph, its names and its memory have been checked.
-pub(crate) async fn start_job(call: &mut Call, graph: &GraphRef, asked: &JobQuery) -> Result<JobInfo, Failure> {
+pub(crate) async fn start_job(call: &mut Call, graph: &GraphRef, request: &JobRequest) -> Result<JobInfo, Failure> {
     call.check_token()?;
-    asked.check()?;
-    call.service.check_batch(&asked.from)?;
+    request.check()?;
+    call.service.check_batch(&request.from)?;
     let open = call.graph(graph).await?;
-    let limits = call.limits(&Asked { time_ms: 0, memory_bytes_max: 0, ..asked.limits });
+    let limits = call.limits(&RequestedLimits { time_ms: 0, memory_bytes_max: 0, ..request.limits });
     let mut query = call.query(&open.graph, &limits);
-    let outcome = call.bounded(starts(&open.graph, &mut query, &asked.from)).await;
+    let outcome = call.bounded(starts(&open.graph, &mut query, &request.from)).await;
     let starts = call.settle(&query, &open.graph, outcome).await?;
     let name_bytes = name_bytes(&starts);
-    let computation = asked.computation(starts)?;
+    let computation = request.computation(starts)?;
     let jobs = &call.service.jobs;
-    let options = asked.options(jobs.compute_workers());
+    let options = request.options(jobs.compute_workers());
     let needs = match &computation {
         Computation::Values(algorithm) => query.compute_needs(algorithm, &options)?,
         Computation::Triangles => query.count_triangles_needs(&options)?,
     };
-    let name = asked.algorithm.name;
+    let name = request.algorithm.name;
     if needs.vertices == 0 {
         let message =
             "no vertex takes part: no label of the graph has such edges; name labels for vertices without edges";
         return Err(Failure::invalid(message));
     }
     let bounds = jobs.settings();
-    let memory_bytes_max = match asked.limits.memory_bytes_max {
+    let memory_bytes_max = match request.limits.memory_bytes_max {
         0 => bounds.memory_bytes_max,
-        asked => asked.min(bounds.memory_bytes_max),
+        request => request.min(bounds.memory_bytes_max),
     };
     let refused = |what: &str, bytes: u64, most: u64| {
         let message = format!(
@@ -113,13 +95,14 @@ pub(crate) async fn start_job(call: &mut Call, graph: &GraphRef, asked: &JobQuer
     if needs.result_bytes > bounds.kept_bytes_max {
         return refused("for its result", needs.result_bytes, bounds.kept_bytes_max);
     }
-    let time_ms = if asked.limits.time_ms == 0 { bounds.time_ms } else { asked.limits.time_ms.min(bounds.time_ms_max) };
+    let time_ms =
+        if request.limits.time_ms == 0 { bounds.time_ms } else { request.limits.time_ms.min(bounds.time_ms_max) };
     jobs.start(NewJob {
         graph: JobGraph::of(&open),
-        algorithm: asked.algorithm,
+        algorithm: request.algorithm,
         computation,
         options,
-        limits: asked.limits.within(&call.service.settings.limits),
+        limits: request.limits.within(&call.service.settings.limits),
         time: Duration::from_millis(time_ms),
         memory_bytes_max,
         vertices: needs.vertices,
@@ -170,21 +153,21 @@ pub(crate) fn cancel_job(call: &mut Call, id: &str) -> Result<JobInfo, Failure> 
 /// The result of a job, or a part of it.
 pub(crate) async fn job_result(
     call: &mut Call,
-    asked: &ResultQuery,
-    parts: &mut dyn Parts,
+    request: &JobResultRequest,
+    sink: &mut dyn ResultSink,
 ) -> Result<ResultSummary, Failure> {
     call.check_token()?;
-    if asked.top.is_some() && (asked.skip > 0 || asked.limit > 0) {
+    if request.top.is_some() && (request.skip > 0 || request.limit > 0) {
         return Err(Failure::invalid(
             "skip and limit are of all rows, and top is of the first by value; leave one of them out",
         ));
     }
-    check_once(&asked.select)?;
-    let job = call.service.jobs.get(&asked.id)?;
+    check_once(&request.select)?;
+    let job = call.service.jobs.get(&request.id)?;
     call.about(&job.graph.name);
     // Held from here on: a result that is dropped meanwhile is still read to its end.
     let computed = job.result()?;
-    let rows = rows_asked(asked, computed.len());
+    let rows = rows_asked(request, computed.len());
     let most = call.service.settings.limits.results_max;
     if rows > most {
         let message = format!(
@@ -195,18 +178,18 @@ pub(crate) async fn job_result(
     }
     let open = call.graph(&GraphRef { name: job.graph.name.clone(), version: job.graph.version }).await?;
     job.graph.check(&open.graph)?;
-    let limits = call.limits(&Asked::default());
+    let limits = call.limits(&RequestedLimits::default());
     let mut query = call.query(&open.graph, &limits);
     let work = async {
         let mut reader =
-            ValueReader { graph: &open.graph, select: &asked.select, computed: &computed, rows: ROWS_FIRST };
-        if asked.top.is_none() {
-            let skip = usize::try_from(asked.skip).unwrap_or(usize::MAX);
-            return reader.put(&mut query, computed.vertices().skip(skip).take(rows), parts).await;
+            ValueReader { graph: &open.graph, select: &request.select, computed: &computed, rows: ROWS_FIRST };
+        if request.top.is_none() {
+            let skip = usize::try_from(request.skip).unwrap_or(usize::MAX);
+            return reader.put(&mut query, computed.vertices().skip(skip).take(rows), sink).await;
         }
         let _memory = query.context().memory().hold(rows as u64 * TOP_BYTES)?;
         let top = query.top(&computed, rows).await?;
-        reader.put(&mut query, top.into_iter(), parts).await
+        reader.put(&mut query, top.into_iter(), sink).await
     };
     let outcome = call.bounded(work).await;
     call.settle(&query, &open.graph, outcome).await?;
@@ -214,10 +197,10 @@ pub(crate) async fn job_result(
 }
 
 /// How many rows the answer has.
-fn rows_asked(asked: &ResultQuery, all: usize) -> usize {
+fn rows_asked(request: &JobResultRequest, all: usize) -> usize {
     let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-    let rest = all.saturating_sub(number(asked.skip));
-    match (asked.top, asked.limit) {
+    let rest = all.saturating_sub(number(request.skip));
+    match (request.top, request.limit) {
         (Some(top), _) => number(top).min(all),
         (None, 0) => rest,
         (None, limit) => number(limit).min(rest),
@@ -237,7 +220,7 @@ impl ValueReader<'_> {
         &mut self,
         query: &mut Query,
         mut vertices: impl Iterator<Item = VertexId> + Send,
-        parts: &mut dyn Parts,
+        sink: &mut dyn ResultSink,
     ) -> Result<(), Failure> {
         loop {
             let _memory = query.context().memory().hold(self.rows as u64 * PLACE_BYTES)?;
@@ -245,7 +228,7 @@ impl ValueReader<'_> {
             if wanted.is_empty() {
                 return Ok(());
             }
-            self.put_piece(query, &wanted, parts).await?;
+            self.put_piece(query, &wanted, sink).await?;
         }
     }
 
@@ -253,7 +236,7 @@ impl ValueReader<'_> {
         &mut self,
         query: &mut Query,
         wanted: &[VertexId],
-        parts: &mut dyn Parts,
+        sink: &mut dyn ResultSink,
     ) -> Result<(), Failure> {
         let set: Frontier = wanted.iter().copied().collect();
         let read = query.properties(&set, self.select).await?;
@@ -273,7 +256,7 @@ impl ValueReader<'_> {
             let unreadable = |error| Failure::new(Reason::Internal, format!("rows cannot be put in order: {error}"));
             let batch = take_record_batch(&all[*of].batch, &rows).map_err(unreadable)?;
             let rows = LabelRows { label: all[*of].label.clone(), depth: 0, ids: run.to_vec(), batch };
-            parts.put(Part::Values(&ValueRows { rows, values: self.computed.column(run) })).await?;
+            sink.put(ResultBatch::Values(&ValueRows { rows, values: self.computed.column(run) })).await?;
         }
         Ok(())
     }

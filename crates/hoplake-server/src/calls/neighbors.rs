@@ -7,7 +7,7 @@ use hoplake::{Graph, Held, Hop, Limits, Query, VertexId};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
-    Asked, Bounds, Call, GraphRef, NeighborsQuery, Part, Parts, Service, VertexName,
+    Bounds, Call, GraphRef, NeighborsRequest, RequestedLimits, ResultBatch, ResultSink, Service, VertexName,
     edge_columns::EdgeFields,
     vertices::{find, find_all, labels_of, resolve},
 };
@@ -39,7 +39,7 @@ pub(crate) async fn look_up(
     call.service.check_batch(names)?;
     call.service.check_results(names.len())?;
     let named = resolve(&open.graph, names)?;
-    let mut query = call.query(&open.graph, &call.limits(&Asked::default()));
+    let mut query = call.query(&open.graph, &call.limits(&RequestedLimits::default()));
     let found = call.bounded(find(&mut query, &named)).await;
     let found = call.settle(&query, &open.graph, found).await?;
     Ok((found, open.graph.version()))
@@ -57,29 +57,30 @@ pub(crate) struct Neighbors {
 pub(crate) async fn neighbors(
     call: &mut Call,
     graph: &GraphRef,
-    asked: &NeighborsQuery,
-    parts: &mut dyn Parts,
+    request: &NeighborsRequest,
+    sink: &mut dyn ResultSink,
 ) -> Result<Neighbors, Failure> {
-    call.limit_time(asked.limits.time_ms);
+    call.limit_time(request.limits.time_ms);
     let open = call.graph(graph).await?;
-    let limits = call.limits(&asked.limits);
+    let limits = call.limits(&request.limits);
     let mut query = call.query(&open.graph, &limits);
     let work = async {
-        if asked.count {
-            call.service.check_batch(&asked.vertices)?;
-            let vertices = find_all(&mut query, &resolve(&open.graph, &asked.vertices)?).await?;
-            let degrees = query.degrees(&vertices, &asked.hop).await?;
+        if request.count {
+            call.service.check_batch(&request.vertices)?;
+            let vertices = find_all(&mut query, &resolve(&open.graph, &request.vertices)?).await?;
+            let degrees = query.degrees(&vertices, &request.hop).await?;
             return Ok(Some(degrees.iter().map(|degree| degree.edges).sum()));
         }
-        let fields = EdgeFields::of(&open.graph, &asked.hop, &asked.select_edges)?;
+        let fields = EdgeFields::of(&open.graph, &request.hop, &request.select_edges)?;
         if !fields.is_empty() {
             // As the metadata of keys, it is read with the look-up.
-            let labels = labels_of(&query, &resolve(&open.graph, &asked.vertices)?);
-            query.expect_edge_rows(&labels, &asked.hop);
+            let labels = labels_of(&query, &resolve(&open.graph, &request.vertices)?);
+            query.expect_edge_rows(&labels, &request.hop);
         }
         let edges =
-            edges_of(&call.service, &open.graph, &mut query, &asked.vertices, &asked.hop, asked.keys, &limits).await?;
-        put_edges(&open.graph, &mut query, &edges, asked.keys, &fields, parts).await?;
+            edges_of(&call.service, &open.graph, &mut query, &request.vertices, &request.hop, request.keys, &limits)
+                .await?;
+        put_edges(&open.graph, &mut query, &edges, request.keys, &fields, sink).await?;
         Ok(None)
     };
     let outcome = call.bounded(work).await;
@@ -97,7 +98,7 @@ pub(crate) async fn stream_neighbors(
     service.metrics.stream_query();
     let mut bounds = Bounds::begin(&service.lifecycle);
     bounds.shorten_ms(service.settings.limits.time_ms);
-    let limits = Limits { timeout: bounds.left(), ..Asked::default().within(&service.settings.limits) };
+    let limits = Limits { timeout: bounds.left(), ..RequestedLimits::default().within(&service.settings.limits) };
     let work = async {
         // Each query of a stream is admitted on its own, so a stream that is open and idle takes no permit.
         let permit = service.admission.admit().await?;
@@ -144,7 +145,7 @@ pub(super) async fn put_edges(
     edges: &Edges,
     with_keys: bool,
     fields: &EdgeFields,
-    parts: &mut dyn Parts,
+    sink: &mut dyn ResultSink,
 ) -> Result<(), Failure> {
     let all = match fields.is_empty() {
         true => Held::default(),
@@ -153,7 +154,7 @@ pub(super) async fn put_edges(
     if edges.all.is_empty() {
         // The columns of an answer are those of its first part.
         let keys = with_keys.then_some(&[][..]);
-        return parts.put(Part::Edges { graph, edges: edges.all.all(), keys, columns: &all }).await;
+        return sink.put(ResultBatch::Edges { graph, edges: edges.all.all(), keys, columns: &all }).await;
     }
     let mut before = 0;
     // Two sizes: large pieces save waves of keys, and small parts bound what is encoded before others have their turn.
@@ -170,7 +171,7 @@ pub(super) async fn put_edges(
             let of_part = |(name, values): &(Arc<str>, ArrayRef)| (name.clone(), values.slice(before, edges.len()));
             let columns = all.iter().map(of_part).collect();
             before += edges.len();
-            parts.put(Part::Edges { graph, edges, keys, columns: &columns }).await?;
+            sink.put(ResultBatch::Edges { graph, edges, keys, columns: &columns }).await?;
         }
     }
     Ok(())

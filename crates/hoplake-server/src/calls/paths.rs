@@ -2,14 +2,13 @@
 
 use std::{mem::take, time::Instant};
 
-use arrow_array::RecordBatch;
 use hoplake::{
-    DescribedWalks, Direction, EdgeId, Graph, Held, Key, MemoryHold, PathQuery, Paths, PropertyRow, Query, VertexId,
-    Walk, WalkEdge, WalkVertex,
+    DescribedWalks, Graph, Held, MemoryHold, PathQuery, Paths, PropertyRow, Query, VertexId, Walk, WalkEdge, WalkVertex,
 };
 
 use super::{
-    Call, GraphRef, Part, Parts, PathOutput, PathsQuery, ShortestPathQuery, Statistics,
+    Call, GraphRef, NamedPath, PathEdge, PathName, PathOutput, PathsRequest, ResultBatch, ResultSink,
+    ShortestPathRequest, Statistics,
     neighbors::KEY_BYTES,
     traverse::depths_of,
     vertices::{Named, find_all, find_ends, labels_of, resolve},
@@ -29,43 +28,13 @@ const PROPERTY_BYTES: usize = 128;
 /// The default length of the longest path, in edges.
 const DEPTH_MAX: usize = 16;
 
-/// A list of vertices, and what was requested of them and the edges between them.
-#[derive(Debug, Clone)]
-pub(crate) struct NamedPath {
-    pub(crate) vertices: Vec<VertexId>,
-    /// One for each vertex, if keys were requested.
-    pub(crate) names: Vec<PathName>,
-    /// One fewer than vertices, if edges were requested.
-    pub(crate) edges: Vec<PathEdge>,
-}
-
-/// A vertex of a path.
-#[derive(Debug, Clone)]
-pub(crate) struct PathName {
-    pub(crate) label: String,
-    pub(crate) key: Key,
-    /// A batch of one row, if properties were selected. Its columns are those of other paths, too, and counted once.
-    pub(crate) properties: Option<RecordBatch>,
-}
-
-/// The edge between a vertex of a path and the next.
-#[derive(Debug, Clone)]
-pub(crate) struct PathEdge {
-    pub(crate) id: EdgeId,
-    pub(crate) label: String,
-    /// How the path follows it.
-    pub(crate) direction: Direction,
-    /// As of a vertex.
-    pub(crate) properties: Option<RecordBatch>,
-}
-
 /// What walks have, and the memory of it.
 struct Described {
     paths: Vec<NamedPath>,
     _memory: (MemoryHold, Option<Held<DescribedWalks>>),
 }
 
-/// Walks with the keys of their vertices, and properties and edges, in one wave for all of them; without keys and edges, no request.
+/// Walks with the keys of their vertices, and properties and edges, in one wave for all of them; without keys and edges, no engine_request.
 async fn describe(query: &mut Query, walks: &[Walk], output: &PathOutput) -> Result<Described, Failure> {
     // Before anything is read: a query without memory for it ends here and not after the read.
     let items: usize = walks.iter().map(|walk| walk.vertices.len() + walk.edges.len()).sum();
@@ -99,28 +68,29 @@ async fn describe(query: &mut Query, walks: &[Walk], output: &PathOutput) -> Res
 pub(crate) async fn paths(
     call: &mut Call,
     graph: &GraphRef,
-    asked: &PathsQuery,
-    parts: &mut dyn Parts,
+    request: &PathsRequest,
+    sink: &mut dyn ResultSink,
 ) -> Result<Statistics, Failure> {
     let begun = Instant::now();
-    call.limit_time(asked.spec.limits.time_ms);
+    call.limit_time(request.spec.limits.time_ms);
     let open = call.graph(graph).await?;
     let most = call.service.settings.limits.results_max;
-    let limit = if asked.limit == 0 { most } else { asked.limit.min(most) };
-    let request = asked.spec.request(call, &open.graph)?;
-    let named = resolve(&open.graph, &asked.spec.starts)?;
-    let mut query = call.query(&open.graph, &request.traversal.limits);
-    query.check_select(&asked.output.select)?;
+    let limit = if request.limit == 0 { most } else { request.limit.min(most) };
+    let engine_request = request.spec.request(call, &open.graph)?;
+    let named = resolve(&open.graph, &request.spec.starts)?;
+    let mut query = call.query(&open.graph, &engine_request.traversal.limits);
+    query.check_select(&request.output.select)?;
     // The metadata for keys is read in parallel with the look-up of the starts, and takes no wave of its own.
-    if asked.output.keys {
-        query.expect_walks(&labels_of(&query, &named), &request.traversal.hops, &asked.output.select);
+    if request.output.keys {
+        query.expect_walks(&labels_of(&query, &named), &engine_request.traversal.hops, &request.output.select);
     }
     let work = async {
-        let (mut paths, mut statistics) = walk(&open.graph, &mut query, request.traversal, &named, limit).await?;
-        if asked.output.edges {
+        let (mut paths, mut statistics) =
+            walk(&open.graph, &mut query, engine_request.traversal, &named, limit).await?;
+        if request.output.edges {
             paths = paths.with_edges();
         }
-        put_walks(&open.graph, &mut query, paths, limit, &asked.output, &mut statistics, parts).await?;
+        put_walks(&open.graph, &mut query, paths, limit, &request.output, &mut statistics, sink).await?;
         Ok(statistics)
     };
     let outcome = call.bounded(work).await;
@@ -137,7 +107,7 @@ async fn put_walks(
     limit: usize,
     output: &PathOutput,
     statistics: &mut Statistics,
-    parts: &mut dyn Parts,
+    sink: &mut dyn ResultSink,
 ) -> Result<(), Failure> {
     let mut left = limit;
     let begun = Instant::now();
@@ -152,7 +122,7 @@ async fn put_walks(
         let described = describe(query, &walks, output).await?;
         // Properties can be long, and those of one vertex are encoded with each walk through it: some walks at a time.
         for paths in described.paths.chunks(if output.select.is_empty() { WALKS_MAX } else { WALKS_WITH_PROPERTIES }) {
-            parts.put(Part::Paths(paths)).await?;
+            sink.put(ResultBatch::Paths(paths)).await?;
         }
         if is_last || left == 0 {
             break;
@@ -194,37 +164,37 @@ pub(crate) struct ShortestPath {
 pub(crate) async fn shortest_path(
     call: &mut Call,
     graph: &GraphRef,
-    asked: &ShortestPathQuery,
+    request: &ShortestPathRequest,
 ) -> Result<ShortestPath, Failure> {
-    call.limit_time(asked.limits.time_ms);
+    call.limit_time(request.limits.time_ms);
     let open = call.graph(graph).await?;
     let bound = call.service.settings.limits.hops_max;
     // The default gives way to the server's bound; a client that asks for more gets an error and not a shorter search,
     // which would answer "no path" where there is one.
-    let depth_max = if asked.depth_max == 0 { DEPTH_MAX.min(bound) } else { asked.depth_max };
+    let depth_max = if request.depth_max == 0 { DEPTH_MAX.min(bound) } else { request.depth_max };
     if depth_max > bound {
         let message = format!("paths of {depth_max} edges are longer than the {bound} of this server");
         return Err(Failure::invalid(message));
     }
-    let named = resolve(&open.graph, &[asked.from.clone(), asked.to.clone()])?;
-    let limits = call.limits(&asked.limits);
+    let named = resolve(&open.graph, &[request.from.clone(), request.to.clone()])?;
+    let limits = call.limits(&request.limits);
     let mut query = call.query(&open.graph, &limits);
-    query.check_select(&asked.output.select)?;
-    if asked.output.keys {
+    query.check_select(&request.output.select)?;
+    if request.output.keys {
         // Only the start: labels on the way to the target follow from the hops.
         let from = labels_of(&query, &named[..1]);
-        query.expect_walks(&from, &vec![asked.hop.clone(); depth_max], &asked.output.select);
+        query.expect_walks(&from, &vec![request.hop.clone(); depth_max], &request.output.select);
     }
-    if !asked.output.select.is_empty() {
+    if !request.output.select.is_empty() {
         // The search also follows edges from the target, whose rows are tables of their own.
         let to = labels_of(&query, &named[1..]);
-        query.expect_walks(&to, &vec![asked.hop.reversed(); depth_max], &asked.output.select);
+        query.expect_walks(&to, &vec![request.hop.reversed(); depth_max], &request.output.select);
     }
     let work = async {
         let [from, to] = find_ends(&mut query, &named).await?;
-        let (hop, edges) = (asked.hop.clone(), asked.output.edges);
+        let (hop, edges) = (request.hop.clone(), request.output.edges);
         let path = query.shortest_path(PathQuery { from, to, hop, depth_max, edges, limits }).await?.into_path();
-        Ok(describe(&mut query, path.as_slice(), &asked.output).await?.paths.pop())
+        Ok(describe(&mut query, path.as_slice(), &request.output).await?.paths.pop())
     };
     let outcome = call.bounded(work).await;
     let path = call.settle(&query, &open.graph, outcome).await?;

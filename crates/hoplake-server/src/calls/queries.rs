@@ -5,22 +5,16 @@ use std::sync::Arc;
 use futures::{FutureExt, future::BoxFuture};
 use hoplake::{
     Graph, QueryEdition,
-    gremlin::{self, script::Script, value::Value},
+    gremlin::{self, script::Script},
 };
 use tokio::task::JoinHandle;
 
 use super::{
-    Asked, Call, GraphRef, Part, Parts,
+    Call, GraphRef, RequestedLimits, ResultBatch, ResultSink,
     changes::unknown_if_ended,
-    gremlin::{Answered, GremlinQuery, GremlinResults, read_script, run_gremlin},
+    gremlin::{Answered, GremlinOptions, GremlinRequest, GremlinSink, ResultValues, read_script, run_gremlin},
 };
-use crate::{
-    catalog::OpenGraph,
-    failure::{Failure, Reason},
-};
-
-/// Results that are taken at a time.
-const RESULTS: usize = 1_000;
+use crate::{catalog::OpenGraph, failure::Failure};
 
 /// The prepared queries of a version.
 #[derive(Debug, Clone)]
@@ -102,11 +96,11 @@ pub(crate) async fn call_query(
     graph: GraphRef,
     name: &str,
     parameters: Vec<gremlin::Named>,
-    limits: Asked,
-    parts: &mut dyn Parts,
+    limits: RequestedLimits,
+    sink: &mut dyn ResultSink,
 ) -> Result<Answered, Failure> {
     let script = gremlin::call(name, parameters);
-    run(call, (graph, limits), script, Some(name.to_owned()), Vec::new(), parts).await
+    run(call, (graph, limits), script, Some(name.to_owned()), Vec::new(), sink).await
 }
 
 /// Runs a query of Gremlin that is given as text.
@@ -115,60 +109,33 @@ pub(crate) async fn dynamic_query(
     graph: GraphRef,
     text: &str,
     names: Vec<gremlin::Named>,
-    limits: Asked,
-    parts: &mut dyn Parts,
+    limits: RequestedLimits,
+    sink: &mut dyn ResultSink,
 ) -> Result<Answered, Failure> {
     // Before the text is read, which takes the time of who has no token.
     call.check_token()?;
     let script = read_script(call, text, &limits)?;
-    run(call, (graph, limits), script, None, names, parts).await
+    run(call, (graph, limits), script, None, names, sink).await
 }
 
 async fn run(
     call: &mut Call,
-    (graph, limits): (GraphRef, Asked),
+    (graph, limits): (GraphRef, RequestedLimits),
     script: Script,
     prepared: Option<String>,
     names: Vec<gremlin::Named>,
-    parts: &mut dyn Parts,
+    sink: &mut dyn ResultSink,
 ) -> Result<Answered, Failure> {
-    let results_max = call.service.settings.limits.results_max as u64;
-    let asked =
-        GremlinQuery { graph, is_alias: false, script, prepared, names, batch: RESULTS, properties: true, limits };
-    let mut results = Counted { parts, left: results_max, results_max };
-    run_gremlin(call, &asked, None, &mut results).await
+    let options = GremlinOptions::default();
+    let request = GremlinRequest { graph, is_alias: false, script, prepared, names, options, limits };
+    run_gremlin(call, &request, None, &mut AsBatches(sink)).await
 }
 
-/// Hands results on, and counts them.
-struct Counted<'a> {
-    parts: &'a mut dyn Parts,
-    left: u64,
-    results_max: u64,
-}
+/// Results of Gremlin as a batch of any result.
+struct AsBatches<'a>(&'a mut dyn ResultSink);
 
-impl GremlinResults for Counted<'_> {
-    fn put(&mut self, results: Vec<(Value, u64)>) -> BoxFuture<'_, Result<(), Failure>> {
-        async move {
-            for (_, bulk) in &results {
-                self.left = self.left.checked_sub(*bulk).ok_or_else(|| {
-                    let message = format!("there are more than {} results; narrow the query", self.results_max);
-                    Failure::new(Reason::Limit, message)
-                })?;
-            }
-            self.parts.put(Part::Results(&results)).await
-        }
-        .boxed()
-    }
-
-    fn prepare(&mut self) -> Result<(), Failure> {
-        Ok(())
-    }
-}
-
-/// A name and its value, which is JSON or GraphSON.
-pub(crate) fn named_value(name: &str, json: &str) -> Result<gremlin::Named, Failure> {
-    match gremlin::decode(json.len(), || gremlin::graphson::read_value(json.as_bytes())) {
-        Ok(value) => Ok((name.into(), value)),
-        Err(error) => Err(Failure::invalid(format!("the value of {name} cannot be read: {error}"))),
+impl GremlinSink for AsBatches<'_> {
+    fn put(&mut self, results: ResultValues) -> BoxFuture<'_, Result<(), Failure>> {
+        async move { self.0.put(ResultBatch::Results(results.as_slice())).await }.boxed()
     }
 }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use arrow_array::{RecordBatch, new_null_array};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
-use hoplake::{Graph, Held, MemoryBudget, Query, Rows, ScanRequest};
+use hoplake::{Graph, Held, MemoryBudget, Query, Rows};
 
-use super::{Call, GraphRef, LabelRows, Part, Parts, ScanQuery};
+use super::{Call, GraphRef, LabelRows, ResultBatch, ResultSink, ScanRequest};
 use crate::failure::{Failure, Reason};
 
 /// What a null takes, at most: a value or a position, and its bit.
@@ -26,21 +26,21 @@ pub(crate) struct Scanned {
 pub(crate) async fn scan(
     call: &mut Call,
     graph: &GraphRef,
-    asked: &ScanQuery,
-    parts: &mut dyn Parts,
+    request: &ScanRequest,
+    sink: &mut dyn ResultSink,
 ) -> Result<Scanned, Failure> {
-    call.limit_time(asked.limits.time_ms);
+    call.limit_time(request.limits.time_ms);
     let open = call.graph(graph).await?;
     let most = call.service.settings.limits.results_max;
-    let limit = asked.request.limit.filter(|limit| *limit > 0).map_or(most, |limit| limit.min(most));
-    let mut query = call.query(&open.graph, &call.limits(&asked.limits));
+    let limit = request.scan.limit.filter(|limit| *limit > 0).map_or(most, |limit| limit.min(most));
+    let mut query = call.query(&open.graph, &call.limits(&request.limits));
     let version = open.graph.version();
     let work = async {
-        if asked.count {
-            let vertices = query.count_found(&asked.request).await?;
+        if request.count {
+            let vertices = query.count_found(&request.scan).await?;
             return Ok(Scanned { vertices, truncated: false, version });
         }
-        let (vertices, truncated) = put_found(&open.graph, &mut query, &asked.request, limit, parts).await?;
+        let (vertices, truncated) = put_found(&open.graph, &mut query, &request.scan, limit, sink).await?;
         Ok(Scanned { vertices, truncated, version })
     };
     let outcome = call.bounded(work).await;
@@ -51,12 +51,12 @@ pub(crate) async fn scan(
 async fn put_found(
     graph: &Graph,
     query: &mut Query,
-    request: &ScanRequest,
+    request: &hoplake::ScanRequest,
     limit: usize,
-    parts: &mut dyn Parts,
+    sink: &mut dyn ResultSink,
 ) -> Result<(u64, bool), Failure> {
     // One more shows whether there are more.
-    let wanted = ScanRequest { limit: Some(limit.saturating_add(1)), ..request.clone() };
+    let wanted = hoplake::ScanRequest { limit: Some(limit.saturating_add(1)), ..request.clone() };
     let fields = fields_of(graph, request);
     let mut scan = query.scan(&wanted)?;
     let mut left = limit;
@@ -65,7 +65,7 @@ async fn put_found(
         let taken = count.min(left);
         let rows = complete(&found, taken, &fields, query.memory()).await?;
         if taken > 0 {
-            parts.put(Part::Found(&rows)).await?;
+            sink.put(ResultBatch::Scanned(&rows)).await?;
         }
         left -= taken;
         if taken < count {
@@ -76,7 +76,7 @@ async fn put_found(
 }
 
 /// The selected properties and their types: of the first label of the scan that has each.
-fn fields_of(graph: &Graph, request: &ScanRequest) -> Vec<(String, DataType)> {
+fn fields_of(graph: &Graph, request: &hoplake::ScanRequest) -> Vec<(String, DataType)> {
     let labels = || {
         let all = graph.schema().vertex_labels.iter();
         all.filter(|label| request.labels.is_empty() || request.labels.contains(&label.name))

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hoplake::MemoryBudget;
 
-use super::cursor::Traversals;
+use super::cursors::Cursors;
 use crate::{
     Settings, access::ServedGraphs, admission::Admission, catalog::Catalog, jobs::Jobs, lifecycle::Lifecycle,
     results::ResultCache, telemetry::metrics::Metrics, workers::Workers,
@@ -25,8 +25,8 @@ pub(crate) struct Service {
     pub(crate) fetches: Admission,
     /// Batches of changes.
     pub(crate) changes: Admission,
-    pub(crate) traversals: Traversals,
-    /// Results of queries that are asked again, unless the settings have none.
+    pub(crate) cursors: Cursors,
+    /// Results of queries that are request again, unless the settings have none.
     pub(crate) results: Option<ResultCache>,
     /// Computations over whole graphs.
     pub(crate) jobs: Arc<Jobs>,

@@ -8,7 +8,7 @@ use hoplake::{
 };
 
 use super::{
-    Call, GraphRef, Output, Part, Parts, TraversalSpec, TraverseQuery,
+    Call, GraphRef, Output, ResultBatch, ResultSink, TraversalSpec, TraverseRequest,
     properties::{ROWS_FIRST, RowReader},
     vertices::{Named, resolve},
 };
@@ -46,7 +46,7 @@ pub(crate) struct Statistics {
 }
 
 impl TraversalSpec {
-    /// The request for the facade. Starts by id are part of the traversal.
+    /// The engine_request for the facade. Starts by id are part of the traversal.
     pub(super) fn request(&self, call: &Call, graph: &Graph) -> Result<TraversalRequest, Failure> {
         call.service.check_batch(&self.starts)?;
         let bounds = &call.service.settings.limits;
@@ -106,24 +106,24 @@ pub(super) fn depths_of(profile: &[DepthProfile], prices: &PriceList) -> Vec<Dep
 pub(crate) async fn traverse(
     call: &mut Call,
     graph: &GraphRef,
-    asked: &TraverseQuery,
-    parts: &mut dyn Parts,
+    request: &TraverseRequest,
+    sink: &mut dyn ResultSink,
 ) -> Result<Statistics, Failure> {
     let begun = Instant::now();
-    call.limit_time(asked.spec.limits.time_ms);
+    call.limit_time(request.spec.limits.time_ms);
     let open = call.graph(graph).await?;
     let most = call.service.settings.limits.results_max;
     // The server's maximum truncates here and does not fail: the answer says so in `truncated`.
-    let limit = if asked.limit == 0 { most } else { asked.limit.min(most) };
-    let mut request = asked.spec.request(call, &open.graph)?;
-    if let (Output::Rows(select), false) = (&asked.output, asked.all_depths) {
+    let limit = if request.limit == 0 { most } else { request.limit.min(most) };
+    let mut engine_request = request.spec.request(call, &open.graph)?;
+    if let (Output::Rows(select), false) = (&request.output, request.all_depths) {
         // The metadata of these rows is read in parallel with the look-up; later rows are read while they are sent.
-        request.select = Some(select.clone());
-        request.limit = Some(limit.min(ROWS_FIRST));
+        engine_request.select = Some(select.clone());
+        engine_request.limit = Some(limit.min(ROWS_FIRST));
     }
-    let mut query = call.query(&open.graph, &request.traversal.limits);
+    let mut query = call.query(&open.graph, &engine_request.traversal.limits);
     // The work includes sending, which waits for the client, so a slow client cannot extend its query beyond the deadline.
-    let work = async { run(&open.graph, &mut query, request, asked, limit, parts).await };
+    let work = async { run(&open.graph, &mut query, engine_request, request, limit, sink).await };
     let outcome = call.bounded(work).await;
     let mut statistics = call.settle(&query, &open.graph, outcome).await?;
     statistics.cost = call.cost;
@@ -134,35 +134,35 @@ pub(crate) async fn traverse(
 async fn run(
     graph: &Graph,
     query: &mut Query,
-    request: TraversalRequest,
-    asked: &TraverseQuery,
+    engine_request: TraversalRequest,
+    request: &TraverseRequest,
     limit: usize,
-    parts: &mut dyn Parts,
+    sink: &mut dyn ResultSink,
 ) -> Result<Statistics, Failure> {
-    if asked.all_depths && matches!(asked.output, Output::Rows(_)) {
-        let ids = request.traversal.starts.iter().map(|vertex| vertex.label());
-        let keys = query.label_ids(request.starts.iter().map(|start| start.label()));
+    if request.all_depths && matches!(request.output, Output::Rows(_)) {
+        let ids = engine_request.traversal.starts.iter().map(|vertex| vertex.label());
+        let keys = query.label_ids(engine_request.starts.iter().map(|start| start.label()));
         // Rows of all depths have the labels on the way, not only those at the end, which the facade would expect.
-        query.expect_rows_on_the_way(&ids.chain(keys).collect::<Vec<_>>(), &request.traversal.hops);
+        query.expect_rows_on_the_way(&ids.chain(keys).collect::<Vec<_>>(), &engine_request.traversal.hops);
     }
-    let TraversalAnswer { reached, rows, start_cost, rows_cost } = query.run(&request).await?;
+    let TraversalAnswer { reached, rows, start_cost, rows_cost } = query.run(&engine_request).await?;
     let mut statistics = Statistics::of(graph, Step::of(&start_cost, graph.prices()), &reached);
     statistics.trace();
-    let wanted = Wanted::of(&reached, asked.all_depths, limit);
-    let is_listed = !matches!(asked.output, Output::Nothing | Output::Count);
+    let wanted = Wanted::of(&reached, request.all_depths, limit);
+    let is_listed = !matches!(request.output, Output::Nothing | Output::Count);
     statistics.truncated = wanted.truncated && is_listed;
-    match &asked.output {
+    match &request.output {
         Output::Nothing => {}
         Output::Count => {
-            let skipped = if asked.all_depths { 0 } else { reached.depths.len().saturating_sub(1) };
+            let skipped = if request.all_depths { 0 } else { reached.depths.len().saturating_sub(1) };
             statistics.count = Some(reached.depths.iter().skip(skipped).map(|set| set.len() as u64).sum());
         }
-        Output::Ids => put_ids(query, &reached, &wanted, parts).await?,
+        Output::Ids => put_ids(query, &reached, &wanted, sink).await?,
         Output::Rows(select) => {
             let begun = Instant::now();
             let before = query.cost();
-            let first = if asked.all_depths { None } else { Some(rows) };
-            put_rows(graph, query, select, &wanted.sets(&reached), first, parts).await?;
+            let first = if request.all_depths { None } else { Some(rows) };
+            put_rows(graph, query, select, &wanted.sets(&reached), first, sink).await?;
             statistics.rows = Step::of(&rows_cost, graph.prices());
             statistics.rows.cost += PricedCost::since(query, &before, graph.prices());
             statistics.rows.time_us += begun.elapsed().as_micros() as u64;
@@ -178,14 +178,14 @@ async fn put_rows(
     select: &[String],
     sets: &[(u32, Frontier)],
     first: Option<Held<Vec<Rows>>>,
-    parts: &mut dyn Parts,
+    sink: &mut dyn ResultSink,
 ) -> Result<(), Failure> {
     let mut reader = RowReader::new(graph, select);
     if let (Some(rows), [(depth, set)]) = (first, sets) {
         // The facade cut at the same limit, in the same order.
         let read: Frontier = set.vertices().take(ROWS_FIRST).collect();
-        reader.put_read(*depth, rows, &read, parts).await?;
-        return reader.put(query, *depth, set, read.len(), parts).await;
+        reader.put_read(*depth, rows, &read, sink).await?;
+        return reader.put(query, *depth, set, read.len(), sink).await;
     }
     // Depths are often small; one after the other, each would take a wave.
     if sets.iter().map(|(_, set)| set.len()).sum::<usize>() <= ROWS_FIRST {
@@ -193,17 +193,17 @@ async fn put_rows(
         let only: Vec<_> = sets.iter().map(|(_, set)| set.clone()).collect();
         let rows = query.properties_of_each(&only, select).await?;
         for ((depth, set), rows) in sets.iter().zip(rows.split()) {
-            reader.put_read(*depth, rows, set, parts).await?;
+            reader.put_read(*depth, rows, set, sink).await?;
         }
         return Ok(());
     }
     for (depth, set) in sets {
-        reader.put(query, *depth, set, 0, parts).await?;
+        reader.put(query, *depth, set, 0, sink).await?;
     }
     Ok(())
 }
 
-async fn put_ids(query: &Query, reached: &Reached, wanted: &Wanted, parts: &mut dyn Parts) -> Result<(), Failure> {
+async fn put_ids(query: &Query, reached: &Reached, wanted: &Wanted, sink: &mut dyn ResultSink) -> Result<(), Failure> {
     let most = wanted.depths.iter().map(|(_, count)| IDS_MAX.min(*count)).max().unwrap_or(0);
     // One part at a time is in memory, so the largest is held and not the sum.
     let _hold = query.memory().hold((most * ID_BYTES) as u64)?;
@@ -211,10 +211,10 @@ async fn put_ids(query: &Query, reached: &Reached, wanted: &Wanted, parts: &mut 
         let mut vertices = reached.depths[*depth].vertices().take(*count);
         loop {
             let ids: Vec<_> = vertices.by_ref().take(IDS_MAX).collect();
-            // A depth of exactly one part gets an empty second one, and an empty depth gets one: `Part::Vertices` promises that
+            // A depth of exactly one part gets an empty second one, and an empty depth gets one: `ResultBatch::Vertices` promises that
             // each depth has a part.
             let is_last = ids.len() < IDS_MAX;
-            parts.put(Part::Vertices { depth: *depth as u32, vertices: &ids }).await?;
+            sink.put(ResultBatch::Vertices { depth: *depth as u32, vertices: &ids }).await?;
             if is_last {
                 break;
             }

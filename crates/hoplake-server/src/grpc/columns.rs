@@ -9,14 +9,18 @@ use arrow_array::{
 };
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{ArrowError, DataType, Field, Schema};
-use hoplake::KEY_COLUMN;
+use hoplake::{KEY_COLUMN, VertexId};
 
-use super::send::ids;
 use crate::{
-    calls::{LabelRows, ValueRows},
+    calls::{LabelRows, ValueRows, raw_id},
     failure::{Failure, Reason},
     v1::{self, RowFormat, column::Values},
 };
+
+/// Vertices, as numbers.
+pub(super) fn ids(vertices: impl IntoIterator<Item = VertexId>) -> Vec<u64> {
+    vertices.into_iter().map(raw_id).collect()
+}
 
 /// Rows as one message.
 pub(super) fn rows(rows: &LabelRows, format: RowFormat) -> Result<v1::Rows, Failure> {

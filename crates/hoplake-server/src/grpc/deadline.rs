@@ -30,9 +30,8 @@ mod tests {
 
     #[test]
     fn deadlines_leave_time_for_the_answer() {
-        let timeout = |text: &str| {
-            timeout(&HeaderMap::from_iter([("grpc-timeout".parse().unwrap(), text.parse().unwrap())]))
-        };
+        let timeout =
+            |text: &str| timeout(&HeaderMap::from_iter([("grpc-timeout".parse().unwrap(), text.parse().unwrap())]));
         assert_eq!(timeout("2S"), Some(Duration::from_millis(1_980)));
         assert_eq!(timeout("100m"), Some(Duration::from_millis(95)));
         for wrong in ["", "m", "100", "1x", "123456789m", "-1S", "1é"] {

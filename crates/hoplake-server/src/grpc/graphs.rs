@@ -9,7 +9,7 @@ use super::{
     writer::{Writer, stream},
 };
 use crate::{
-    calls::{self, Call, Neighbors, PathsQuery, raw_id},
+    calls::{self, Call, Neighbors, PathsRequest, raw_id},
     failure::Failure,
     v1::{self, graphs_server::Graphs, traverse_response::Kind},
 };
@@ -232,7 +232,7 @@ async fn paths(
     parts: &mut Writer<v1::PathsResponse>,
 ) -> Result<(), Failure> {
     let graph = receive::graph(request.graph.clone())?;
-    let asked = PathsQuery::try_from(request)?;
+    let asked = PathsRequest::try_from(request)?;
     let statistics = match asked.count {
         true => calls::count_walks(call, &graph, &asked).await?,
         false => calls::paths(call, &graph, &asked, parts).await?,

@@ -15,9 +15,9 @@ use super::{
     writer::{Writer, stream},
 };
 use crate::{
-    calls::{self, Call, ResultQuery},
+    calls::{self, Call, JobResultRequest},
     failure::Failure,
-    jobs::{JobInfo, JobQuery, JobState},
+    jobs::{JobInfo, JobRequest, JobState},
     v1::{self, jobs_server::Jobs},
 };
 
@@ -70,7 +70,7 @@ async fn result(
 ) -> Result<(), Failure> {
     parts.format = receive::format(request.format)?;
     let v1::JobResultRequest { id, top, skip, limit, select, .. } = request;
-    let summary = calls::job_result(call, &ResultQuery { id, top, skip, limit, select }, parts).await?;
+    let summary = calls::job_result(call, &JobResultRequest { id, top, skip, limit, select }, parts).await?;
     let last = parts.last();
     last.vertices = summary.vertices;
     last.version = summary.graph.version;
@@ -90,7 +90,7 @@ fn number(algorithm: &AlgorithmSpec) -> i32 {
     wire.map_or(0, i32::from)
 }
 
-impl TryFrom<v1::StartJobRequest> for JobQuery {
+impl TryFrom<v1::StartJobRequest> for JobRequest {
     type Error = Failure;
 
     fn try_from(request: v1::StartJobRequest) -> Result<Self, Failure> {

@@ -13,7 +13,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::{Grpc, Messages, receive, send, writer};
 use crate::{
-    calls::{self, Call, EdgeColumns, Edges, GraphRef, Outlet, Service, outlet},
+    calls::{self, Call, ChunkSender, EdgeColumns, Edges, GraphRef, Service, chunk_channel},
     cost::PricedCost,
     failure::{Failure, Reason},
     v1::{self, query_server::Query},
@@ -115,10 +115,10 @@ impl Query for Grpc {
             .map(move |request| answer(service.clone(), before.read(request)))
             // Unordered: a query on blocks in memory does not wait for one that reads the store.
             .buffer_unordered(UNDER_WAY_MAX);
-        let (exchange, (outlet, pieces)) = (call.exchange.clone(), outlet(&call.memory));
-        let task = AbortOnDropHandle::new(tokio::spawn(until_the_end(call, answers, unreadable, outlet)));
+        let (exchange, (chunks, received)) = (call.exchange.clone(), chunk_channel(&call.memory));
+        let task = AbortOnDropHandle::new(tokio::spawn(until_the_end(call, answers, unreadable, chunks)));
         // No first message is awaited: a client may wait for these headers before it sends a query.
-        Ok(Response::new(writer::messages(None, pieces, exchange, Some(task))))
+        Ok(Response::new(writer::messages(None, received, exchange, Some(task))))
     }
 }
 
@@ -153,15 +153,15 @@ async fn until_the_end(
     mut call: Call,
     answers: impl Stream<Item = Answered> + Send,
     unreadable: Arc<OnceLock<Status>>,
-    outlet: Outlet<v1::QueryNeighborsResponse>,
+    chunks: ChunkSender<v1::QueryNeighborsResponse>,
 ) {
     let mut answers = Box::pin(answers);
     let mut sent = Ok(());
     // Edges and permit of a query are kept until its message is in the channel, with memory of its own.
     while let Some(Answered { message, cost, _edges }) = answers.next().await {
         call.cost += cost;
-        sent = match outlet.hold(writer::message_bytes(&message)) {
-            Ok(hold) => outlet.send(message, hold).await,
+        sent = match chunks.hold(writer::message_bytes(&message)) {
+            Ok(hold) => chunks.send(message, hold).await,
             Err(failure) => Err(failure),
         };
         if sent.is_err() {
@@ -182,6 +182,6 @@ async fn until_the_end(
     };
     call.finish(&ended);
     if let Err(failure) = ended {
-        outlet.fail(failure).await;
+        chunks.fail(failure).await;
     }
 }

@@ -1,11 +1,12 @@
 //! Converts messages to requests. Only this module validates them by themselves.
 
-use hoplake::{Hop, HopDirection, Key, ScanRequest, Strategy, VisitPolicy};
+use hoplake::{Hop, HopDirection, Key, Strategy, VisitPolicy};
 
 use crate::{
     calls::{
-        Asked, ChangesFormat, ChangesOptions, ChangesQuery, GraphRef, NeighborsQuery, NextQuery, Output, PathOutput,
-        PathsQuery, PropertiesQuery, ScanQuery, ShortestPathQuery, TraversalSpec, TraverseQuery, VertexName,
+        ChangesFormat, ChangesOptions, ChangesRequest, GraphRef, NeighborsRequest, NextNeighborsRequest, Output,
+        PathOutput, PathsRequest, PropertiesRequest, RequestedLimits, ScanRequest, ShortestPathRequest, TraversalSpec,
+        TraverseRequest, VertexName,
     },
     failure::Failure,
     v1,
@@ -83,7 +84,7 @@ impl TryFrom<v1::Hop> for Hop {
     }
 }
 
-impl From<Option<v1::Limits>> for Asked {
+impl From<Option<v1::Limits>> for RequestedLimits {
     fn from(limits: Option<v1::Limits>) -> Self {
         let v1::Limits { time_ms, vertices_max, requests_max, bytes_max, usd_max, memory_bytes_max } =
             // 0 in a field means the limit of the server, so an absent message does too.
@@ -92,7 +93,7 @@ impl From<Option<v1::Limits>> for Asked {
     }
 }
 
-impl TryFrom<v1::NeighborsRequest> for NeighborsQuery {
+impl TryFrom<v1::NeighborsRequest> for NeighborsRequest {
     type Error = Failure;
 
     fn try_from(request: v1::NeighborsRequest) -> Result<Self, Failure> {
@@ -109,7 +110,7 @@ impl TryFrom<v1::NeighborsRequest> for NeighborsQuery {
     }
 }
 
-impl TryFrom<v1::NextNeighborsRequest> for NextQuery {
+impl TryFrom<v1::NextNeighborsRequest> for NextNeighborsRequest {
     type Error = Failure;
 
     fn try_from(request: v1::NextNeighborsRequest) -> Result<Self, Failure> {
@@ -118,7 +119,7 @@ impl TryFrom<v1::NextNeighborsRequest> for NextQuery {
     }
 }
 
-impl TryFrom<v1::PropertiesRequest> for PropertiesQuery {
+impl TryFrom<v1::PropertiesRequest> for PropertiesRequest {
     type Error = Failure;
 
     fn try_from(request: v1::PropertiesRequest) -> Result<Self, Failure> {
@@ -127,7 +128,7 @@ impl TryFrom<v1::PropertiesRequest> for PropertiesQuery {
     }
 }
 
-impl TryFrom<v1::ScanRequest> for ScanQuery {
+impl TryFrom<v1::ScanRequest> for ScanRequest {
     type Error = Failure;
 
     fn try_from(request: v1::ScanRequest) -> Result<Self, Failure> {
@@ -135,14 +136,14 @@ impl TryFrom<v1::ScanRequest> for ScanQuery {
             true => None,
             false => Some(request.condition.parse().map_err(hoplake::Error::from)?),
         };
-        let scan = ScanRequest {
+        let scan = hoplake::ScanRequest {
             labels: request.labels,
             condition,
             select: request.select,
             order_by: request.order_by.iter().map(|text| text.parse()).collect::<Result<_, _>>()?,
             limit: (request.limit > 0).then(|| limit(request.limit)),
         };
-        Self { request: scan, count: request.count, limits: request.limits.into() }.checked()
+        Self { scan, count: request.count, limits: request.limits.into() }.checked()
     }
 }
 
@@ -178,7 +179,7 @@ fn limit(limit: u64) -> usize {
     usize::try_from(limit).unwrap_or(usize::MAX)
 }
 
-impl TryFrom<v1::TraverseRequest> for TraverseQuery {
+impl TryFrom<v1::TraverseRequest> for TraverseRequest {
     type Error = Failure;
 
     fn try_from(request: v1::TraverseRequest) -> Result<Self, Failure> {
@@ -195,7 +196,7 @@ impl TryFrom<v1::TraverseRequest> for TraverseQuery {
     }
 }
 
-impl TryFrom<v1::PathsRequest> for PathsQuery {
+impl TryFrom<v1::PathsRequest> for PathsRequest {
     type Error = Failure;
 
     fn try_from(request: v1::PathsRequest) -> Result<Self, Failure> {
@@ -205,7 +206,7 @@ impl TryFrom<v1::PathsRequest> for PathsQuery {
     }
 }
 
-impl TryFrom<v1::ApplyRequest> for ChangesQuery {
+impl TryFrom<v1::ApplyRequest> for ChangesRequest {
     type Error = Failure;
 
     fn try_from(request: v1::ApplyRequest) -> Result<Self, Failure> {
@@ -230,7 +231,7 @@ impl TryFrom<v1::ApplyRequest> for ChangesQuery {
     }
 }
 
-impl TryFrom<v1::ShortestPathRequest> for ShortestPathQuery {
+impl TryFrom<v1::ShortestPathRequest> for ShortestPathRequest {
     type Error = Failure;
 
     fn try_from(request: v1::ShortestPathRequest) -> Result<Self, Failure> {

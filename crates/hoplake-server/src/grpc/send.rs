@@ -1,9 +1,9 @@
 //! Answers as messages, in chunks that fit a client's default bound of 4 MiB a message.
 
 use arrow_array::Array;
-use hoplake::{ChangeCounts, Direction, EdgeList, EdgeSlice, Key, VertexId, gremlin::value::Value};
+use hoplake::{ChangeCounts, Direction, EdgeList, EdgeSlice, Key, gremlin::value::Value};
 
-use super::columns;
+use super::columns::{self, ids};
 use crate::{
     calls::{
         AppliedChanges, DepthStatistics, EdgeColumns, EdgeTypeInfo, EmptyGraph, Info, LabelInfo, LabelRows, NamedPath,
@@ -34,10 +34,6 @@ pub(super) fn results(results: &[(Value, u64)]) -> impl Iterator<Item = Vec<Stri
         }
         (!chunk.is_empty()).then_some(chunk)
     })
-}
-
-pub(super) fn ids(vertices: impl IntoIterator<Item = VertexId>) -> Vec<u64> {
-    vertices.into_iter().map(raw_id).collect()
 }
 
 /// Keys of vertices, all of one label.

@@ -13,9 +13,9 @@ use tokio_util::task::AbortOnDropHandle;
 use tonic::{Response, Status};
 use tracing::Instrument;
 
-use super::{Messages, send};
+use super::{Messages, columns, send};
 use crate::{
-    calls::{Call, Outlet, Part, Parts, Sent, outlet},
+    calls::{Call, Chunk, ChunkSender, ResultBatch, ResultSink, chunk_channel},
     cost::PricedCost,
     failure::{Failure, Reason},
     request_head::REQUEST_ID,
@@ -25,46 +25,46 @@ use crate::{
 /// A message that parts of an answer become.
 pub(super) trait Piece: Message + Default + 'static {
     /// The messages of a part.
-    fn of(part: Part<'_>, format: RowFormat) -> impl Iterator<Item = Result<Self, Failure>> + Send;
+    fn of(part: ResultBatch<'_>, format: RowFormat) -> impl Iterator<Item = Result<Self, Failure>> + Send;
 }
 
 impl Piece for v1::NeighborsResponse {
-    fn of(part: Part<'_>, _: RowFormat) -> impl Iterator<Item = Result<Self, Failure>> + Send {
-        let Part::Edges { edges, keys, graph, columns } = part else { return None.into_iter() };
+    fn of(part: ResultBatch<'_>, _: RowFormat) -> impl Iterator<Item = Result<Self, Failure>> + Send {
+        let ResultBatch::Edges { edges, keys, graph, columns } = part else { return None.into_iter() };
         let edges = send::all_edges(edges, keys, columns);
         Some(edges.map(|edges| Self { edges, cost: None, version: graph.version(), count: None })).into_iter()
     }
 }
 
 impl Piece for v1::PropertiesResponse {
-    fn of(part: Part<'_>, format: RowFormat) -> impl Iterator<Item = Result<Self, Failure>> + Send {
-        let rows = if let Part::Rows(rows) = part { Some(rows) } else { None };
+    fn of(part: ResultBatch<'_>, format: RowFormat) -> impl Iterator<Item = Result<Self, Failure>> + Send {
+        let rows = if let ResultBatch::Rows(rows) = part { Some(rows) } else { None };
         let messages = rows.into_iter().flat_map(move |rows| send::rows(rows, format));
         messages.map(|rows| Ok(Self { rows: Some(rows?), ..Self::default() }))
     }
 }
 
 impl Piece for v1::ScanResponse {
-    fn of(part: Part<'_>, format: RowFormat) -> impl Iterator<Item = Result<Self, Failure>> + Send {
-        let rows = if let Part::Found(rows) = part { Some(rows) } else { None };
+    fn of(part: ResultBatch<'_>, format: RowFormat) -> impl Iterator<Item = Result<Self, Failure>> + Send {
+        let rows = if let ResultBatch::Scanned(rows) = part { Some(rows) } else { None };
         let messages = rows.into_iter().flat_map(move |rows| send::rows(rows, format));
         messages.map(|rows| Ok(Self { rows: Some(rows?), ..Self::default() }))
     }
 }
 
 impl Piece for v1::JobResultResponse {
-    fn of(part: Part<'_>, format: RowFormat) -> impl Iterator<Item = Result<Self, Failure>> + Send {
-        let rows = if let Part::Values(rows) = part { Some(rows) } else { None };
+    fn of(part: ResultBatch<'_>, format: RowFormat) -> impl Iterator<Item = Result<Self, Failure>> + Send {
+        let rows = if let ResultBatch::Values(rows) = part { Some(rows) } else { None };
         rows.into_iter().flat_map(move |rows| send::value_rows(rows, format))
     }
 }
 
 impl Piece for v1::TraverseResponse {
-    fn of(part: Part<'_>, format: RowFormat) -> impl Iterator<Item = Result<Self, Failure>> + Send {
+    fn of(part: ResultBatch<'_>, format: RowFormat) -> impl Iterator<Item = Result<Self, Failure>> + Send {
         let (rows, vertices) = match part {
-            Part::Rows(rows) => (Some(rows), None),
-            Part::Vertices { depth, vertices } if !vertices.is_empty() => {
-                (None, Some(v1::Vertices { depth, ids: send::ids(vertices.iter().copied()) }))
+            ResultBatch::Rows(rows) => (Some(rows), None),
+            ResultBatch::Vertices { depth, vertices } if !vertices.is_empty() => {
+                (None, Some(v1::Vertices { depth, ids: columns::ids(vertices.iter().copied()) }))
             }
             _ => (None, None),
         };
@@ -75,16 +75,16 @@ impl Piece for v1::TraverseResponse {
 }
 
 impl Piece for v1::PathsResponse {
-    fn of(part: Part<'_>, _: RowFormat) -> impl Iterator<Item = Result<Self, Failure>> + Send {
-        let Part::Paths(paths) = part else { return None.into_iter() };
+    fn of(part: ResultBatch<'_>, _: RowFormat) -> impl Iterator<Item = Result<Self, Failure>> + Send {
+        let ResultBatch::Paths(paths) = part else { return None.into_iter() };
         let paths = paths.iter().map(send::path).collect::<Result<_, _>>();
         Some(paths.map(|paths| Self { paths, statistics: None })).into_iter()
     }
 }
 
 impl Piece for v1::GremlinResponse {
-    fn of(part: Part<'_>, _: RowFormat) -> impl Iterator<Item = Result<Self, Failure>> + Send {
-        let results = if let Part::Results(results) = part { results } else { &[] };
+    fn of(part: ResultBatch<'_>, _: RowFormat) -> impl Iterator<Item = Result<Self, Failure>> + Send {
+        let results = if let ResultBatch::Results(results) = part { results } else { &[] };
         send::results(results).map(|results| Ok(Self { results, ..Self::default() }))
     }
 }
@@ -93,7 +93,7 @@ impl Piece for v1::GremlinResponse {
 pub(super) struct Writer<T> {
     /// Of rows.
     pub(super) format: RowFormat,
-    outlet: Outlet<T>,
+    chunks: ChunkSender<T>,
     kept: Option<(T, Option<MemoryHold>)>,
 }
 
@@ -110,15 +110,15 @@ impl<T: Piece> Writer<T> {
 
     /// One message more.
     pub(super) async fn add(&mut self, message: T) -> Result<(), Failure> {
-        let hold = self.outlet.hold(message_bytes(&message))?;
+        let hold = self.chunks.hold(message_bytes(&message))?;
         // Only the empty message that `last` makes has no memory, and no message follows that one.
         if let Some((before, Some(hold))) = self.kept.replace((message, Some(hold))) {
-            self.outlet.send(before, hold).await?;
+            self.chunks.send(before, hold).await?;
         }
         Ok(())
     }
 
-    async fn write(&mut self, part: Part<'_>) -> Result<(), Failure> {
+    async fn write(&mut self, part: ResultBatch<'_>) -> Result<(), Failure> {
         for message in T::of(part, self.format) {
             self.add(message?).await?;
         }
@@ -134,9 +134,9 @@ impl<T: Piece> Writer<T> {
                 // larger, so its memory is held anew, and the old hold stays until then.
                 let (last, _hold) = self.kept.unwrap_or_default();
                 let bytes = message_bytes(&last);
-                self.outlet.send_last(last, bytes).await;
+                self.chunks.send_last(last, bytes).await;
             }
-            Err(failure) => self.outlet.fail(failure).await,
+            Err(failure) => self.chunks.fail(failure).await,
         }
     }
 }
@@ -150,8 +150,8 @@ impl Writer<v1::NeighborsResponse> {
     }
 }
 
-impl<T: Piece> Parts for Writer<T> {
-    fn put<'a>(&'a mut self, part: Part<'a>) -> BoxFuture<'a, Result<(), Failure>> {
+impl<T: Piece> ResultSink for Writer<T> {
+    fn put<'a>(&'a mut self, part: ResultBatch<'a>) -> BoxFuture<'a, Result<(), Failure>> {
         self.write(part).boxed()
     }
 }
@@ -163,8 +163,8 @@ pub(super) async fn stream<T: Piece>(
 ) -> Result<Response<Messages<T>>, Status> {
     let id = call.id.clone();
     let exchange = call.exchange.clone();
-    let (outlet, mut pieces) = outlet(&call.memory);
-    let mut writer = Writer { format: RowFormat::default(), outlet, kept: None };
+    let (chunks, mut received) = chunk_channel(&call.memory);
+    let mut writer = Writer { format: RowFormat::default(), chunks, kept: None };
     let mut work = async move {
         let span = call.span.clone();
         let outcome = work(&mut call, &mut writer).instrument(span).await;
@@ -175,8 +175,8 @@ pub(super) async fn stream<T: Piece>(
     let (first, task) = tokio::select! {
         biased;
         // Two messages fit the channel, so they outlive the work that has ended.
-        () = work.as_mut() => (pieces.recv().await, None),
-        first = pieces.recv() => (first, Some(AbortOnDropHandle::new(tokio::spawn(work)))),
+        () = work.as_mut() => (received.recv().await, None),
+        first = received.recv() => (first, Some(AbortOnDropHandle::new(tokio::spawn(work)))),
     };
     let first = first.unwrap_or_else(broken_off);
     let id = id.parse().ok();
@@ -186,40 +186,40 @@ pub(super) async fn stream<T: Piece>(
         id.and_then(|id| status.metadata_mut().insert(REQUEST_ID, id));
         return Err(status);
     }
-    let mut response = Response::new(messages(Some(first), pieces, exchange, task));
+    let mut response = Response::new(messages(Some(first), received, exchange, task));
     id.and_then(|id| response.metadata_mut().insert(REQUEST_ID, id));
     Ok(response)
 }
 
-fn broken_off<T>() -> Sent<T> {
+fn broken_off<T>() -> Chunk<T> {
     let failure = Failure::new(Reason::Internal, "the call broke off");
-    Sent { item: Err(failure), hold: None, last: true }
+    Chunk { item: Err(failure), hold: None, last: true }
 }
 
 /// The next message if it was taken, the others, what they are for, and the task that makes them.
-type Coming<T> = (Option<Sent<T>>, Receiver<Sent<T>>, Arc<Exchange>, Option<AbortOnDropHandle<()>>);
+type Coming<T> = (Option<Chunk<T>>, Receiver<Chunk<T>>, Arc<Exchange>, Option<AbortOnDropHandle<()>>);
 
 /// The messages of a channel, after one that was received; dropping them ends the task that sends them. Without a first
 /// one, the way need not have a last one.
 pub(super) fn messages<T: Send + 'static>(
-    first: Option<Sent<T>>,
-    pieces: Receiver<Sent<T>>,
+    first: Option<Chunk<T>>,
+    received: Receiver<Chunk<T>>,
     exchange: Arc<Exchange>,
     task: Option<AbortOnDropHandle<()>>,
 ) -> Messages<T> {
     let is_open = first.is_none();
-    let state = Some((first, pieces, exchange, task));
+    let state = Some((first, received, exchange, task));
     let next = move |state: Option<Coming<T>>| async move {
-        let (first, mut pieces, exchange, task) = state?;
-        let Sent { item, hold, last } = match first {
+        let (first, mut received, exchange, task) = state?;
+        let Chunk { item, hold, last } = match first {
             Some(first) => first,
-            None if is_open => pieces.recv().await?,
+            None if is_open => received.recv().await?,
             // Closed before its last message, the task panicked: OK would pass what was sent for the whole answer.
-            None => pieces.recv().await.unwrap_or_else(broken_off),
+            None => received.recv().await.unwrap_or_else(broken_off),
         };
         // Before the message is returned: the door gives the next frame all memory that was handed.
         exchange.hand(hold);
-        let more = (!last).then_some((None, pieces, exchange, task));
+        let more = (!last).then_some((None, received, exchange, task));
         Some((item.map_err(|failure| failure.status()), more))
     };
     Box::pin(stream::unfold(state, next))

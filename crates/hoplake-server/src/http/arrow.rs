@@ -14,9 +14,9 @@ use arrow_schema::{ArrowError, DataType, Schema, SchemaRef};
 use hoplake::{KEY_COLUMN, Key, VertexId};
 use serde_json::json;
 
-use super::answers::properties_of;
+use super::{answers::properties_of, chunk_buffer::unwritable};
 use crate::{
-    calls::{EdgeColumns, LabelRows, NamedPath, Part, ValueRows},
+    calls::{EdgeColumns, LabelRows, NamedPath, ResultBatch, ValueRows},
     failure::{Failure, Reason},
 };
 
@@ -26,7 +26,7 @@ pub(super) struct ArrowRows(Option<(SchemaRef, StreamWriter<Vec<u8>>)>);
 
 impl ArrowRows {
     /// Appends a part to what is to be sent.
-    pub(super) fn write(&mut self, part: Part<'_>, to: &mut Vec<u8>) -> Result<(), Failure> {
+    pub(super) fn write(&mut self, part: ResultBatch<'_>, to: &mut Vec<u8>) -> Result<(), Failure> {
         let batch = batch(part)?;
         to.append(self.write_batch(&batch)?.get_mut());
         Ok(())
@@ -67,10 +67,6 @@ impl ArrowRows {
     }
 }
 
-fn unwritable(error: ArrowError) -> Failure {
-    Failure::new(Reason::Internal, format!("the answer cannot be written: {error}"))
-}
-
 fn no_columns() -> RecordBatch {
     RecordBatch::new_empty(Arc::new(Schema::empty()))
 }
@@ -83,15 +79,15 @@ fn ids<'a>(vertices: impl IntoIterator<Item = &'a VertexId>) -> ArrayRef {
     Arc::new(StringArray::from_iter_values(vertices.into_iter().map(VertexId::to_string)))
 }
 
-fn batch(part: Part<'_>) -> Result<RecordBatch, Failure> {
+fn batch(part: ResultBatch<'_>) -> Result<RecordBatch, Failure> {
     let batch = match part {
-        Part::Edges { graph, edges, keys, columns } => edges_with(&graph.edge_batch(edges)?, keys, columns),
-        Part::Rows(all) => rows(all),
-        Part::Found(all) => found(all),
-        Part::Values(all) => values(all),
-        Part::Paths(all) => return paths(all),
-        Part::Results(_) => return Err(Failure::new(Reason::Internal, "results of Gremlin are not rows")),
-        Part::Vertices { depth, vertices } => {
+        ResultBatch::Edges { graph, edges, keys, columns } => edges_with(&graph.edge_batch(edges)?, keys, columns),
+        ResultBatch::Rows(all) => rows(all),
+        ResultBatch::Scanned(all) => found(all),
+        ResultBatch::Values(all) => values(all),
+        ResultBatch::Paths(all) => return paths(all),
+        ResultBatch::Results(_) => return Err(Failure::new(Reason::Internal, "results of Gremlin are not rows")),
+        ResultBatch::Vertices { depth, vertices } => {
             let depths: ArrayRef = Arc::new(UInt32Array::from_value(depth, vertices.len()));
             RecordBatch::try_from_iter([("depth", depths), ("id", ids(vertices))])
         }
@@ -229,9 +225,9 @@ mod tests {
         let names: ArrayRef = Arc::new(StringArray::from(vec!["x", "y"]));
         let mut rows = ArrowRows::default();
         let mut bytes = Vec::new();
-        rows.write(Part::Rows(&part("P", numbers.clone(), numbers.clone())), &mut bytes).unwrap();
-        rows.write(Part::Rows(&part("Q", names.clone(), numbers.clone())), &mut bytes).unwrap();
-        let wrong = rows.write(Part::Rows(&part("R", names.clone(), names)), &mut bytes).unwrap_err();
+        rows.write(ResultBatch::Rows(&part("P", numbers.clone(), numbers.clone())), &mut bytes).unwrap();
+        rows.write(ResultBatch::Rows(&part("Q", names.clone(), numbers.clone())), &mut bytes).unwrap();
+        let wrong = rows.write(ResultBatch::Rows(&part("R", names.clone(), names)), &mut bytes).unwrap_err();
         assert_eq!(wrong.reason, Reason::Invalid);
         rows.finish(&mut bytes).unwrap();
         let read: Vec<_> = StreamReader::try_new(&bytes[..], None).unwrap().map(Result::unwrap).collect();

@@ -15,7 +15,7 @@ use super::{
     problem::Problem,
 };
 use crate::{
-    calls::{self, ChangesFormat, ChangesOptions, ChangesQuery},
+    calls::{self, ChangesFormat, ChangesOptions, ChangesRequest},
     failure::Failure,
 };
 
@@ -88,7 +88,7 @@ pub(super) async fn apply(
         let changes = body.read(&call).await?;
         let time_ms = params.time_ms;
         let options = ChangesOptions { idempotency_key, ..params.try_into()? };
-        let applied = calls::apply(&mut call, ChangesQuery { graph, format, changes, options, time_ms }).await?;
+        let applied = calls::apply(&mut call, ChangesRequest { graph, format, changes, options, time_ms }).await?;
         Ok(ChangesAnswer::from(applied))
     };
     let answer = answer.instrument(span).await;

@@ -17,7 +17,7 @@ use super::{
     },
     writer::stream,
 };
-use crate::calls::{self, GraphRef, Neighbors, NeighborsQuery, PathsQuery, ScanQuery};
+use crate::calls::{self, GraphRef, Neighbors, NeighborsRequest, PathsRequest, ScanRequest};
 
 fn graph_ref(name: String, version: u64) -> GraphRef {
     GraphRef { name, version }
@@ -96,7 +96,7 @@ pub(super) async fn neighbors(request: HttpRequest, Path(graph): Path<String>, b
         async move {
             let body: NeighborsBody = body.read(call).await?;
             let graph = graph_ref(graph, body.version);
-            let asked = NeighborsQuery::try_from(body)?;
+            let asked = NeighborsRequest::try_from(body)?;
             if asked.count {
                 parts.without_list()?;
             }
@@ -144,7 +144,7 @@ pub(super) async fn scan(request: HttpRequest, Path(graph): Path<String>, body: 
         async move {
             let body: ScanBody = body.read(call).await?;
             let graph = graph_ref(graph, body.version);
-            let asked = ScanQuery::try_from(body)?;
+            let asked = ScanRequest::try_from(body)?;
             if asked.count {
                 parts.without_list()?;
             }
@@ -201,7 +201,7 @@ pub(super) async fn paths(request: HttpRequest, Path(graph): Path<String>, body:
         async move {
             let body: PathsBody = body.read(call).await?;
             let graph = graph_ref(graph, body.version);
-            let asked = PathsQuery::try_from(body)?;
+            let asked = PathsRequest::try_from(body)?;
             if asked.count {
                 parts.without_list()?;
                 let counted = calls::count_walks(call, &graph, &asked).await?;

@@ -11,7 +11,7 @@ use axum::{
 use hoplake_doors::Exchange;
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::{problem, state::HttpState};
+use super::{chunk_buffer::unwritable, problem, state::HttpState};
 use crate::{
     calls::{Call, Service},
     failure::{Failure, Reason},
@@ -30,7 +30,11 @@ impl FromRequestParts<HttpState> for HttpRequest {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, state: &HttpState) -> Result<Self, Infallible> {
-        Ok(Self { service: state.service.clone(), headers: parts.headers.clone(), arrival: Arrival::of(&parts.extensions) })
+        Ok(Self {
+            service: state.service.clone(),
+            headers: parts.headers.clone(),
+            arrival: Arrival::of(&parts.extensions),
+        })
     }
 }
 
@@ -64,7 +68,9 @@ impl JsonBody {
         let bytes = call.bounded(collect(self.0)).await?;
         // Before parsing, which is what takes the memory; a rejection asks for a retry, as the request is valid.
         let needed = Exchange::decoded_bytes(bytes.len());
-        call.exchange.hold_decoded(&call.service.memory, bytes.len()).map_err(|full| Failure::no_memory(full, needed))?;
+        call.exchange
+            .hold_decoded(&call.service.memory, bytes.len())
+            .map_err(|full| Failure::no_memory(full, needed))?;
         parse(if bytes.is_empty() { b"{}" } else { &bytes })
     }
 }
@@ -138,7 +144,6 @@ fn of_body(error: &axum::Error) -> Failure {
 
 /// Ends a call, with its answer or its problem; both have the request's id.
 pub(super) fn respond<T: Serialize>(call: &mut Call, outcome: Result<T, Failure>) -> Response<Body> {
-    let unwritable = |error| Failure::new(Reason::Internal, format!("the answer cannot be written: {error}"));
     let written = outcome.and_then(|answer| serde_json::to_vec(&answer).map_err(unwritable));
     let written = written.and_then(|json| {
         let cost = Some(Box::new(call.cost));

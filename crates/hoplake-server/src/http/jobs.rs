@@ -18,7 +18,7 @@ use super::{
     writer::stream,
 };
 use crate::{
-    calls::{self, GraphRef, ResultQuery},
+    calls::{self, GraphRef, JobResultRequest},
     failure::Failure,
 };
 
@@ -116,7 +116,7 @@ pub(super) async fn result(
             let Query(params) = params.map_err(|error| unfit(&error))?;
             let ResultParams { top, skip, limit, select } = params;
             let select = select.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect();
-            let asked = ResultQuery { id, top, skip, limit, select };
+            let asked = JobResultRequest { id, top, skip, limit, select };
             let summary = calls::job_result(call, &asked, parts).await?;
             Ok(JobResultAnswer::of(summary, call.cost))
         }

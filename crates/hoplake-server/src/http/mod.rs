@@ -3,8 +3,9 @@
 mod answers;
 mod arrow;
 mod changes;
-mod handler;
+mod chunk_buffer;
 mod graphs;
+mod handler;
 mod jobs;
 mod openapi;
 mod probes;
@@ -45,7 +46,7 @@ pub(crate) fn router(service: &Arc<Service>, connections: &Arc<Connections>) -> 
         .route("/healthz", get(probes::healthz))
         .route("/readyz", get(probes::readyz))
         .route("/metrics", get(probes::metrics))
-        .route("/openapi.json", get(probes::openapi_json))
+        .route("/openapi.json", get(openapi::get))
         .fallback(no_such_path)
         .method_not_allowed_fallback(no_such_method)
         .with_state(HttpState::new(service, connections))

@@ -2,7 +2,11 @@
 
 use std::sync::LazyLock;
 
-use axum::body::Bytes;
+use axum::{
+    body::Bytes,
+    http::header,
+    response::{IntoResponse, Response},
+};
 use utoipa::{
     Modify, OpenApi,
     openapi::security::{Http, HttpAuthScheme, SecurityScheme},
@@ -27,7 +31,7 @@ use super::{changes, graphs, jobs, probes, queries, traversals};
         queries::gremlin, queries::list, queries::call, queries::save, queries::delete,
         changes::apply, changes::create,
         jobs::start, jobs::list, jobs::get, jobs::cancel, jobs::result,
-        probes::healthz, probes::readyz, probes::metrics, probes::openapi_json,
+        probes::healthz, probes::readyz, probes::metrics, get,
     ),
     tags(
         (name = "graphs", description = "Queries, each in one call"),
@@ -52,8 +56,14 @@ impl Modify for Token {
     }
 }
 
+/// This document.
+#[utoipa::path(get, path = "/openapi.json", tag = "operations", responses((status = 200, description = "OpenAPI 3.", body = Object)))]
+pub(super) async fn get() -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], document_json()).into_response()
+}
+
 /// The document, as it is sent. Making it takes milliseconds, so that is done once.
-pub(super) fn document_json() -> Bytes {
+fn document_json() -> Bytes {
     static JSON: LazyLock<Bytes> =
         LazyLock::new(|| serde_json::to_vec(&Document::openapi()).expect("the document is plain data").into());
     JSON.clone()

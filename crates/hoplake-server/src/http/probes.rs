@@ -5,13 +5,13 @@
 
 use axum::{
     extract::State,
-    http::{StatusCode, header},
+    http::StatusCode,
     response::{IntoResponse, Response},
 };
 
 use hoplake_doors::open_metrics;
 
-use super::{openapi, state::HttpState};
+use super::state::HttpState;
 use crate::{jobs::JobState, results::ResultCache, telemetry::metrics::Readings};
 
 /// Whether the process lives.
@@ -54,7 +54,7 @@ fn readings(state: &HttpState) -> Readings {
         waiting: service.admission.waiting(),
         fetches: service.fetches.running(),
         changes: service.changes.running(),
-        traversals: service.traversals.len(),
+        traversals: service.cursors.len(),
         jobs_running: service.jobs.count(JobState::Running),
         jobs_waiting: service.jobs.count(JobState::Waiting),
         background: service.catalog.background(),
@@ -64,10 +64,4 @@ fn readings(state: &HttpState) -> Readings {
         gremlin_sessions: state.websockets.sessions.count(),
         results: service.results.as_ref().map(ResultCache::counts).unwrap_or_default(),
     }
-}
-
-/// This document.
-#[utoipa::path(get, path = "/openapi.json", tag = "operations", responses((status = 200, description = "OpenAPI 3.", body = Object)))]
-pub(super) async fn openapi_json() -> Response {
-    ([(header::CONTENT_TYPE, "application/json")], openapi::document_json()).into_response()
 }

@@ -160,7 +160,11 @@ pub(super) async fn gremlin(request: HttpRequest, Path(graph): Path<String>, bod
     request_body(content = CallBody, example = json!({"parameters": {"code": "AUS"}})),
     responses((status = 200, body = GremlinAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
 )]
-pub(super) async fn call(request: HttpRequest, Path((graph, query)): Path<(String, String)>, body: JsonBody) -> Response {
+pub(super) async fn call(
+    request: HttpRequest,
+    Path((graph, query)): Path<(String, String)>,
+    body: JsonBody,
+) -> Response {
     stream(request, "CallQuery", "results", |call, parts| {
         async move {
             let CallBody { parameters, version, limits } = body.read(call).await?;
@@ -204,7 +208,11 @@ pub(super) async fn list(request: HttpRequest, Path(graph): Path<String>) -> Res
         (status = "default", body = Problem, content_type = "application/problem+json")
     )
 )]
-pub(super) async fn save(request: HttpRequest, Path((graph, query)): Path<(String, String)>, body: JsonBody) -> Response {
+pub(super) async fn save(
+    request: HttpRequest,
+    Path((graph, query)): Path<(String, String)>,
+    body: JsonBody,
+) -> Response {
     let mut call = request.begin("SaveQuery");
     let span = call.span.clone();
     let answer = async {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use hoplake::{
-    Hop, HopDirection, Key, ScanRequest, Strategy, VisitPolicy,
+    Hop, HopDirection, Key, Strategy, VisitPolicy,
     compute::{
         Placement,
         registry::{self, ALGORITHMS, AlgorithmSpec},
@@ -20,11 +20,11 @@ use utoipa::{
 
 use crate::{
     calls::{
-        Asked, NeighborsQuery, NextQuery, Output, PathOutput, PathsQuery, PropertiesQuery, ScanQuery,
-        ShortestPathQuery, TraversalSpec, TraverseQuery, VertexName, parse_id,
+        NeighborsRequest, NextNeighborsRequest, Output, PathOutput, PathsRequest, PropertiesRequest, RequestedLimits,
+        ScanRequest, ShortestPathRequest, TraversalSpec, TraverseRequest, VertexName, parse_id,
     },
     failure::Failure,
-    jobs::JobQuery,
+    jobs::JobRequest,
 };
 
 /// A key: a number or text, as its label has it.
@@ -495,7 +495,7 @@ impl TryFrom<HopBody> for Hop {
     }
 }
 
-impl From<LimitsBody> for Asked {
+impl From<LimitsBody> for RequestedLimits {
     fn from(
         LimitsBody { time_ms, vertices_max, requests_max, bytes_max, usd_max, memory_bytes_max }: LimitsBody,
     ) -> Self {
@@ -503,7 +503,7 @@ impl From<LimitsBody> for Asked {
     }
 }
 
-impl TryFrom<NeighborsBody> for NeighborsQuery {
+impl TryFrom<NeighborsBody> for NeighborsRequest {
     type Error = Failure;
 
     fn try_from(body: NeighborsBody) -> Result<Self, Failure> {
@@ -517,12 +517,12 @@ impl TryFrom<NeighborsBody> for NeighborsQuery {
 
 impl NextBody {
     /// A step of this traversal.
-    pub(super) fn step_of(self, id: String) -> Result<NextQuery, Failure> {
-        Ok(NextQuery { id, vertices: vertices(self.vertices)?, hop: self.hop.try_into()?, keys: self.keys })
+    pub(super) fn step_of(self, id: String) -> Result<NextNeighborsRequest, Failure> {
+        Ok(NextNeighborsRequest { id, vertices: vertices(self.vertices)?, hop: self.hop.try_into()?, keys: self.keys })
     }
 }
 
-impl TryFrom<PropertiesBody> for PropertiesQuery {
+impl TryFrom<PropertiesBody> for PropertiesRequest {
     type Error = Failure;
 
     fn try_from(body: PropertiesBody) -> Result<Self, Failure> {
@@ -551,7 +551,7 @@ fn spec(
     })
 }
 
-impl TryFrom<TraverseBody> for TraverseQuery {
+impl TryFrom<TraverseBody> for TraverseRequest {
     type Error = Failure;
 
     fn try_from(body: TraverseBody) -> Result<Self, Failure> {
@@ -572,23 +572,23 @@ impl TryFrom<TraverseBody> for TraverseQuery {
     }
 }
 
-impl TryFrom<ScanBody> for ScanQuery {
+impl TryFrom<ScanBody> for ScanRequest {
     type Error = Failure;
 
     fn try_from(body: ScanBody) -> Result<Self, Failure> {
         let count = body.output == ScanOutputBody::Count;
-        let request = ScanRequest {
+        let scan = hoplake::ScanRequest {
             labels: body.labels,
             condition: body.condition.map(|text| text.parse()).transpose().map_err(hoplake::Error::from)?,
             select: body.select,
             order_by: body.order_by.iter().map(|text| text.parse()).collect::<Result<_, _>>()?,
             limit: (body.limit > 0).then_some(body.limit),
         };
-        Self { request, count, limits: body.limits.into() }.checked()
+        Self { scan, count, limits: body.limits.into() }.checked()
     }
 }
 
-impl TryFrom<PathsBody> for PathsQuery {
+impl TryFrom<PathsBody> for PathsRequest {
     type Error = Failure;
 
     fn try_from(body: PathsBody) -> Result<Self, Failure> {
@@ -598,7 +598,7 @@ impl TryFrom<PathsBody> for PathsQuery {
     }
 }
 
-impl TryFrom<ShortestPathBody> for ShortestPathQuery {
+impl TryFrom<ShortestPathBody> for ShortestPathRequest {
     type Error = Failure;
 
     fn try_from(body: ShortestPathBody) -> Result<Self, Failure> {
@@ -613,7 +613,7 @@ impl TryFrom<ShortestPathBody> for ShortestPathQuery {
     }
 }
 
-impl TryFrom<JobBody> for JobQuery {
+impl TryFrom<JobBody> for JobRequest {
     type Error = Failure;
 
     fn try_from(body: JobBody) -> Result<Self, Failure> {

@@ -4,10 +4,8 @@
 //! `Accept` chooses GraphBinary 4 or JSON without types. A failure before the first result has its status in HTTP as well; a later one
 //! is in the status at the end alone.
 
-use std::collections::BTreeMap;
-
 use axum::{
-    body::{Body, Bytes},
+    body::Body,
     http::{HeaderMap, HeaderValue, header},
     response::Response,
 };
@@ -18,20 +16,18 @@ use serde_json::json;
 use tracing::Instrument;
 
 use super::{
+    chunk_buffer::ChunkBuffer,
     handler::{HttpRequest, JsonBody, named},
     problem,
-    writer::{PIECE_BYTES, deliver},
+    writer::deliver,
 };
 use crate::{
-    calls::{self, Asked, Call, GraphRef, GremlinQuery, GremlinResults, Outlet, outlet, run_gremlin},
-    failure::{Failure, Reason},
+    calls::{
+        self, Call, DriverOptions, GraphRef, GremlinOptions, GremlinRequest, GremlinSink, RequestedLimits,
+        ResultValues, chunk_channel, run_gremlin,
+    },
+    failure::Failure,
 };
-
-/// Results that are taken at a time, unless a request says otherwise.
-const RESULTS: usize = 1_000;
-
-/// The language of a request.
-const LANGUAGE: &str = "gremlin-lang";
 
 /// A request. Drivers send more than is asked here, such as their own name.
 #[derive(Debug, Deserialize)]
@@ -39,34 +35,35 @@ const LANGUAGE: &str = "gremlin-lang";
 struct RequestBody {
     gremlin: String,
     /// The graph, or `g` for the usual one.
-    #[serde(default = "usual")]
-    g: String,
-    #[serde(default)]
-    language: Option<String>,
-    #[serde(default, alias = "bindings")]
-    parameters: Option<Parameters>,
-    #[serde(default)]
-    batch_size: Option<usize>,
-    #[serde(default)]
-    bulk_results: Option<bool>,
-    #[serde(default, alias = "evaluationTimeout", alias = "timeoutMs")]
-    timeout_millis: Option<u64>,
-    #[serde(default)]
-    materialize_properties: Option<String>,
-    #[serde(default)]
+    g: Option<String>,
+    #[serde(alias = "bindings")]
+    parameters: Option<serde_json::Value>,
     transaction_id: Option<serde_json::Value>,
+    // Options, whose values are read as those of a driver of TinkerPop 3.
+    language: Option<serde_json::Value>,
+    batch_size: Option<serde_json::Value>,
+    bulk_results: Option<serde_json::Value>,
+    evaluation_timeout: Option<serde_json::Value>,
+    timeout_millis: Option<serde_json::Value>,
+    timeout_ms: Option<serde_json::Value>,
+    materialize_properties: Option<serde_json::Value>,
 }
 
-/// Values of names: a map in the language, or JSON.
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-enum Parameters {
-    Text(String),
-    Json(BTreeMap<String, serde_json::Value>),
-}
-
-fn usual() -> String {
-    "g".into()
+impl RequestBody {
+    /// The options that a request has, by their names.
+    fn options(&mut self) -> Result<Vec<gremlin::Named>, Failure> {
+        let fields = [
+            ("language", &mut self.language),
+            ("batchSize", &mut self.batch_size),
+            ("bulkResults", &mut self.bulk_results),
+            ("evaluationTimeout", &mut self.evaluation_timeout),
+            ("timeoutMillis", &mut self.timeout_millis),
+            ("timeoutMs", &mut self.timeout_ms),
+            ("materializeProperties", &mut self.materialize_properties),
+        ];
+        let given = fields.into_iter().filter_map(|(name, value)| Some((name, value.take()?)));
+        given.map(|(name, value)| calls::named_value(name, &value.to_string())).collect()
+    }
 }
 
 /// The form of an answer.
@@ -128,75 +125,52 @@ fn end(form: Form, failure: Option<&Failure>, bytes: &mut Vec<u8>) {
 struct Results {
     form: Form,
     is_bulked: bool,
-    buffer: Vec<u8>,
-    sent: bool,
-    /// How many more there may be.
-    left: u64,
-    results_max: u64,
     is_first: bool,
-    outlet: Outlet<Bytes>,
+    chunks: ChunkBuffer,
 }
 
 impl Results {
     fn write(&mut self, value: &Value, bulk: Option<u64>) -> Result<(), Failure> {
         match self.form {
-            Form::GraphBinary => fourth::write_result(value, bulk, &mut self.buffer).map_err(|why| {
+            Form::GraphBinary => fourth::write_result(value, bulk, &mut self.chunks.bytes).map_err(|why| {
                 let failure = Failure::invalid(format!("the results cannot be sent: {why}"));
                 Failure { cause: Some(hoplake::Reason::Query), ..failure }
             }),
             Form::Json => {
                 if !std::mem::take(&mut self.is_first) {
-                    self.buffer.push(b',');
+                    self.chunks.bytes.push(b',');
                 }
-                serde_json::to_writer(&mut self.buffer, &value.to_json())
-                    .map_err(|error| Failure::new(Reason::Internal, format!("the answer cannot be written: {error}")))
+                self.chunks.write_json(&value.to_json())
             }
         }
-    }
-
-    async fn flush(&mut self) -> Result<(), Failure> {
-        if self.buffer.len() < PIECE_BYTES {
-            return Ok(());
-        }
-        self.sent = true;
-        let piece = std::mem::take(&mut self.buffer);
-        let hold = self.outlet.hold(piece.capacity())?;
-        self.outlet.send(piece.into(), hold).await
     }
 
     /// Ends the answer and its call.
     async fn finish(mut self, mut call: Call, outcome: Result<(), Failure>) {
         call.finish(&outcome);
-        match &outcome {
-            Err(failure) if !self.sent => return self.outlet.fail(failure.clone()).await,
-            outcome => end(self.form, outcome.as_ref().err(), &mut self.buffer),
+        match outcome {
+            Err(failure) if !self.chunks.is_sent() => self.chunks.fail(failure).await,
+            outcome => {
+                end(self.form, outcome.as_ref().err(), &mut self.chunks.bytes);
+                self.chunks.finish().await;
+            }
         }
-        let bytes = self.buffer.capacity();
-        self.outlet.send_last(self.buffer.into(), bytes).await;
     }
 }
 
-impl GremlinResults for Results {
-    fn put(&mut self, results: Vec<(Value, u64)>) -> BoxFuture<'_, Result<(), Failure>> {
+impl GremlinSink for Results {
+    fn put(&mut self, results: ResultValues) -> BoxFuture<'_, Result<(), Failure>> {
         async move {
-            for (value, bulk) in results {
-                let counted = if self.is_bulked { 1 } else { bulk };
-                self.left = self.left.checked_sub(counted).ok_or_else(|| {
-                    let message = format!("there are more than {} results; narrow the query", self.results_max);
-                    Failure::new(Reason::Limit, message)
-                })?;
-                for _ in 0..counted {
-                    self.write(&value, self.is_bulked.then_some(bulk))?;
-                    self.flush().await?;
+            for (value, bulk) in results.as_slice() {
+                let times = if self.is_bulked { 1 } else { *bulk };
+                for _ in 0..times {
+                    self.write(value, self.is_bulked.then_some(*bulk))?;
+                    self.chunks.flush().await?;
                 }
             }
             Ok(())
         }
         .boxed()
-    }
-
-    fn prepare(&mut self) -> Result<(), Failure> {
-        Ok(())
     }
 }
 
@@ -207,67 +181,60 @@ pub(super) async fn query(request: HttpRequest, body: JsonBody) -> Response<Body
     let mut call = request.begin("Gremlin");
     let id = call.id.clone();
     let exchange = call.exchange.clone();
-    let (outlet, pieces) = outlet(&call.memory);
-    let results_max = call.service.settings.limits.results_max as u64;
-    let (buffer, left) = (Vec::new(), results_max);
-    let mut results =
-        Results { form, is_bulked: false, buffer, sent: false, left, results_max, is_first: true, outlet };
+    let (chunks, received) = chunk_channel(&call.memory);
+    let mut results = Results { form, is_bulked: false, is_first: true, chunks: ChunkBuffer::new(chunks) };
     let work = async move {
         let span = call.span.clone();
         let outcome = run(&mut call, body, bulk_header, &mut results).instrument(span).await;
         results.finish(call, outcome).await;
     };
     let refused = |failure: &Failure| form.refusal(failure, &id);
-    let response = deliver(work.boxed(), pieces, exchange, form.kind(), refused).await;
+    let response = deliver(work.boxed(), received, exchange, form.kind(), refused).await;
     named(response, &id)
 }
 
 async fn run(call: &mut Call, body: JsonBody, bulk_header: bool, results: &mut Results) -> Result<(), Failure> {
-    let body: RequestBody = body.read(call).await?;
-    if let Some(language) = body.language.filter(|language| language != LANGUAGE) {
-        return Err(Failure::invalid(format!("the language {language:?} is not spoken here; write {LANGUAGE}")));
-    }
+    let mut body: RequestBody = body.read(call).await?;
     if body.transaction_id.is_some() {
         return Err(no_transactions());
     }
-    let limits = Asked { time_ms: body.timeout_millis.unwrap_or(0), ..Asked::default() };
-    let names = match body.parameters {
-        None => Vec::new(),
-        Some(Parameters::Text(text)) => {
-            let needed = call.exchange.request_bytes() + text.len() as u64 * gremlin::PARAMETERS_FACTOR;
-            call.exchange.hold_request(&call.service.memory, needed).map_err(|full| Failure::no_memory(full, needed))?;
-            let context = calls::planning_context(call, &limits);
-            let names = gremlin::parameters_within(&text, &context);
-            names.map_err(|error| calls::planning_failure(call, &context, error))?
-        }
-        Some(Parameters::Json(json)) => json
-            .into_iter()
-            .map(|(name, json)| calls::named_value(&name, &json.to_string()))
-            .collect::<Result<_, _>>()?,
-    };
-    let properties = match body.materialize_properties.as_deref() {
-        None | Some("all") => true,
-        Some("tokens") => false,
-        Some(other) => return Err(Failure::invalid(format!("materializeProperties is all or tokens, not {other:?}"))),
-    };
+    let given = body.options()?;
+    let option = |name: &str| given.iter().find(|(other, _)| **other == *name).map(|(_, value)| value);
+    let defaults = GremlinOptions { is_bulked: bulk_header, ..GremlinOptions::default() };
+    let DriverOptions { mut options, limits } = DriverOptions::read(option, defaults)?;
+    // JSON has no form for bulked results.
+    options.is_bulked &= results.form == Form::GraphBinary;
+    let names = names(call, body.parameters.unwrap_or_default(), &limits)?;
     let script = calls::read_script(call, &body.gremlin, &limits)?;
     // A driver that begins one wants its id, and says something else if it gets none.
     if let [Statement::Transaction(_)] = &script.statements[..] {
         return Err(no_transactions());
     }
-    results.is_bulked = results.form == Form::GraphBinary && body.bulk_results.unwrap_or(bulk_header);
-    begin(results.form, results.is_bulked, &mut results.buffer);
-    let asked = GremlinQuery {
-        graph: GraphRef { name: body.g, version: 0 },
-        is_alias: true,
-        script,
-        prepared: None,
-        names,
-        batch: body.batch_size.unwrap_or(RESULTS).clamp(1, RESULTS),
-        properties,
-        limits,
+    results.is_bulked = options.is_bulked;
+    begin(results.form, results.is_bulked, &mut results.chunks.bytes);
+    let graph = GraphRef { name: body.g.unwrap_or_else(|| "g".into()), version: 0 };
+    let request = GremlinRequest { graph, is_alias: true, script, prepared: None, names, options, limits };
+    run_gremlin(call, &request, None, results).await.map(drop)
+}
+
+/// The values of names: a map in the language, or JSON.
+fn names(
+    call: &mut Call,
+    parameters: serde_json::Value,
+    limits: &RequestedLimits,
+) -> Result<Vec<gremlin::Named>, Failure> {
+    let text = match parameters {
+        serde_json::Value::String(text) => text,
+        serde_json::Value::Object(entries) => {
+            return entries.into_iter().map(|(name, json)| calls::named_value(&name, &json.to_string())).collect();
+        }
+        other => return calls::names_of("parameters", calls::named_value("parameters", &other.to_string())?.1),
     };
-    run_gremlin(call, &asked, None, results).await.map(drop)
+    let needed = call.exchange.request_bytes() + text.len() as u64 * gremlin::PARAMETERS_FACTOR;
+    call.exchange.hold_request(&call.service.memory, needed).map_err(|full| Failure::no_memory(full, needed))?;
+    let context = calls::planning_context(call, limits);
+    let names = gremlin::parameters_within(&text, &context);
+    names.map_err(|error| calls::planning_failure(call, &context, error))
 }
 
 fn no_transactions() -> Failure {

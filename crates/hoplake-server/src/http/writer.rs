@@ -1,8 +1,8 @@
 //! Long answers, written as they are read.
 //!
 //! `Accept` chooses the form. JSON is one object, first the list and then the summary; JSON Lines has a line for each
-//! item and one for the summary; an Arrow stream has the items alone, in one schema. An answer that fits one piece is
-//! sent at once, with its length. A longer one is sent in pieces, and a failure after the first piece cannot have a
+//! item and one for the summary; an Arrow stream has the items alone, in one schema. An answer that fits one chunk is
+//! sent at once, with its length. A longer one is sent in chunks, and a failure after the first chunk cannot have a
 //! status any more: in JSON Lines it is the last line, elsewhere the connection breaks off, so that no client takes
 //! what it has for all.
 
@@ -23,17 +23,16 @@ use tracing::Instrument;
 use super::{
     answers::{edges, found_rows, ids, path, rows, value_rows},
     arrow::ArrowRows,
+    chunk_buffer::{ChunkBuffer, unwritable},
     handler::{HttpRequest, named},
     problem,
 };
 use crate::{
-    calls::{Call, Outlet, Part, Parts, Sent, outlet},
+    calls::{Call, Chunk, ResultBatch, ResultSink, chunk_channel},
     failure::{Failure, Reason},
 };
 
-/// A piece is sent when it has this many bytes.
-pub(super) const PIECE_BYTES: usize = 128 << 10;
-/// Rows that are encoded between two looks at the size of the piece.
+/// Rows that are encoded between two looks at the size of the chunk.
 const ROWS_AT_A_TIME: usize = 256;
 
 /// The form of an answer.
@@ -68,10 +67,8 @@ pub(super) struct Writer {
     form: Form,
     /// The name of the list; without it, the answer is only the summary.
     pub(super) list: Option<&'static str>,
-    buffer: Vec<u8>,
+    chunks: ChunkBuffer,
     items: u64,
-    sent: bool,
-    outlet: Outlet<Bytes>,
     /// The depth whose ids are being written, as one item.
     depth: Option<u32>,
     arrow: ArrowRows,
@@ -101,9 +98,9 @@ impl Writer {
 
     fn item<T: Serialize>(&mut self, item: &T) -> Result<(), Failure> {
         self.next_item();
-        serde_json::to_writer(&mut self.buffer, item).map_err(unwritable)?;
+        self.chunks.write_json(item)?;
         if self.form == Form::Lines {
-            self.buffer.push(b'\n');
+            self.chunks.bytes.push(b'\n');
         }
         Ok(())
     }
@@ -113,7 +110,7 @@ impl Writer {
         if self.form == Form::Json {
             self.begin_list();
             if self.items > 0 {
-                self.buffer.push(b',');
+                self.chunks.bytes.push(b',');
             }
         }
         self.items += 1;
@@ -121,67 +118,55 @@ impl Writer {
 
     /// With the first item, or else with the summary: a call may set `list` only after it has read its body.
     fn begin_list(&mut self) {
-        if let Some(list) = self.list.filter(|_| self.items == 0 && !self.sent) {
-            self.buffer.extend_from_slice(format!("{{\"{list}\":[").as_bytes());
+        if let Some(list) = self.list.filter(|_| self.items == 0 && !self.chunks.is_sent()) {
+            self.chunks.bytes.extend_from_slice(format!("{{\"{list}\":[").as_bytes());
         }
     }
 
-    /// Sends what is a whole piece. The rest leaves with `finish`, so that a short answer is one piece.
-    async fn flush(&mut self) -> Result<(), Failure> {
-        if self.buffer.len() < PIECE_BYTES {
-            return Ok(());
-        }
-        self.sent = true;
-        let piece = std::mem::take(&mut self.buffer);
-        // Its capacity, not its length: that is what is allocated until the socket has the piece.
-        let hold = self.outlet.hold(piece.capacity())?;
-        self.outlet.send(piece.into(), hold).await
-    }
-
-    async fn write(&mut self, part: Part<'_>) -> Result<(), Failure> {
+    async fn write(&mut self, part: ResultBatch<'_>) -> Result<(), Failure> {
         if self.form == Form::Arrow {
-            self.arrow.write(part, &mut self.buffer)?;
-            return self.flush().await;
+            self.arrow.write(part, &mut self.chunks.bytes)?;
+            return self.chunks.flush().await;
         }
         match part {
-            Part::Edges { graph, edges: all, keys, columns } => {
+            ResultBatch::Edges { graph, edges: all, keys, columns } => {
                 for edge in edges(graph, all, keys, columns)? {
                     self.item(&edge)?;
-                    self.flush().await?;
+                    self.chunks.flush().await?;
                 }
             }
-            Part::Vertices { depth, vertices } => self.write_ids(depth, &ids(vertices.iter().copied())).await?,
-            Part::Rows(all) => {
+            ResultBatch::Vertices { depth, vertices } => self.write_ids(depth, &ids(vertices.iter().copied())).await?,
+            ResultBatch::Rows(all) => {
                 for some in all.chunks(ROWS_AT_A_TIME) {
                     rows(&some)?.iter().try_for_each(|row| self.item(row))?;
-                    self.flush().await?;
+                    self.chunks.flush().await?;
                 }
             }
-            Part::Found(all) => {
+            ResultBatch::Scanned(all) => {
                 for some in all.chunks(ROWS_AT_A_TIME) {
                     found_rows(&some)?.iter().try_for_each(|row| self.item(row))?;
-                    self.flush().await?;
+                    self.chunks.flush().await?;
                 }
             }
-            Part::Values(all) => {
+            ResultBatch::Values(all) => {
                 for some in all.chunks(ROWS_AT_A_TIME) {
                     value_rows(&some)?.iter().try_for_each(|row| self.item(row))?;
-                    self.flush().await?;
+                    self.chunks.flush().await?;
                 }
             }
-            Part::Results(results) => {
+            ResultBatch::Results(results) => {
                 for (value, bulk) in results {
                     let json = value.to_json();
                     for _ in 0..*bulk {
                         self.item(&json)?;
-                        self.flush().await?;
+                        self.chunks.flush().await?;
                     }
                 }
             }
-            Part::Paths(paths) => {
+            ResultBatch::Paths(paths) => {
                 for walk in paths {
                     self.item(&path(walk)?)?;
-                    self.flush().await?;
+                    self.chunks.flush().await?;
                 }
             }
         }
@@ -192,42 +177,42 @@ impl Writer {
     async fn write_ids(&mut self, depth: u32, ids: &[String]) -> Result<(), Failure> {
         if self.form == Form::Lines {
             self.item(&super::answers::Vertices { depth, ids: ids.to_vec() })?;
-            return self.flush().await;
+            return self.chunks.flush().await;
         }
         let is_new = self.depth != Some(depth);
         if is_new {
             self.end_depth();
             self.next_item();
-            self.buffer.extend_from_slice(format!("{{\"depth\":{depth},\"ids\":[").as_bytes());
+            self.chunks.bytes.extend_from_slice(format!("{{\"depth\":{depth},\"ids\":[").as_bytes());
             self.depth = Some(depth);
         }
         for (position, id) in ids.iter().enumerate() {
             if position > 0 || !is_new {
-                self.buffer.push(b',');
+                self.chunks.bytes.push(b',');
             }
-            serde_json::to_writer(&mut self.buffer, id).map_err(unwritable)?;
+            self.chunks.write_json(id)?;
         }
-        self.flush().await
+        self.chunks.flush().await
     }
 
     /// Ends the object of a depth. Only what follows shows that it is complete: a depth may have several parts.
     fn end_depth(&mut self) {
         if self.depth.take().is_some() {
-            self.buffer.extend_from_slice(b"]}");
+            self.chunks.bytes.extend_from_slice(b"]}");
         }
     }
 
     /// Writes the fields after the list. `summary` is the complete answer with an empty list.
     fn write_summary<T: Serialize>(&mut self, summary: &T) -> Result<(), Failure> {
         if self.form == Form::Arrow {
-            return self.arrow.finish(&mut self.buffer);
+            return self.arrow.finish(&mut self.chunks.bytes);
         }
         self.end_depth();
         let all = serde_json::to_string(summary).map_err(unwritable)?;
         let Some(list) = self.list else {
-            self.buffer.extend_from_slice(all.as_bytes());
+            self.chunks.bytes.extend_from_slice(all.as_bytes());
             if self.form == Form::Lines {
-                self.buffer.push(b'\n');
+                self.chunks.bytes.push(b'\n');
             }
             return Ok(());
         };
@@ -237,11 +222,11 @@ impl Writer {
         match self.form {
             Form::Json => {
                 self.begin_list();
-                self.buffer.extend_from_slice(rest.as_bytes());
+                self.chunks.bytes.extend_from_slice(rest.as_bytes());
             }
             _ => {
                 let fields = rest.strip_prefix("],").unwrap_or(rest);
-                self.buffer.extend_from_slice(format!("{{{fields}\n").as_bytes());
+                self.chunks.bytes.extend_from_slice(format!("{{{fields}\n").as_bytes());
             }
         }
         Ok(())
@@ -254,25 +239,20 @@ impl Writer {
         call.finish(&outcome);
         match outcome {
             Ok(()) => {}
-            Err(failure) if self.sent && self.form == Form::Lines => {
+            Err(failure) if self.chunks.is_sent() && self.form == Form::Lines => {
                 let problem = problem::of(&failure, Some(&call.id));
                 let line = serde_json::to_string(&problem).unwrap_or_default();
-                self.buffer.extend_from_slice(format!("{{\"problem\":{line}}}\n").as_bytes());
+                self.chunks.bytes.extend_from_slice(format!("{{\"problem\":{line}}}\n").as_bytes());
             }
             // With nothing sent it becomes a problem with its own status. Later it breaks the body off.
-            Err(failure) => return self.outlet.fail(failure).await,
+            Err(failure) => return self.chunks.fail(failure).await,
         }
-        let bytes = self.buffer.capacity();
-        self.outlet.send_last(self.buffer.into(), bytes).await;
+        self.chunks.finish().await;
     }
 }
 
-fn unwritable(error: serde_json::Error) -> Failure {
-    Failure::new(Reason::Internal, format!("the answer cannot be written: {error}"))
-}
-
-impl Parts for Writer {
-    fn put<'a>(&'a mut self, part: Part<'a>) -> BoxFuture<'a, Result<(), Failure>> {
+impl ResultSink for Writer {
+    fn put<'a>(&'a mut self, part: ResultBatch<'a>) -> BoxFuture<'a, Result<(), Failure>> {
         self.write(part).boxed()
     }
 }
@@ -289,63 +269,68 @@ pub(super) async fn stream<T: Serialize + Send + 'static>(
     let mut call = request.begin(name);
     let id = call.id.clone();
     let exchange = call.exchange.clone();
-    let (outlet, pieces) = outlet(&call.memory);
-    let buffer = Vec::new();
+    let (chunks, received) = chunk_channel(&call.memory);
+    let chunks = ChunkBuffer::new(chunks);
     let arrow = ArrowRows::default();
-    let mut writer = Writer { form, list: Some(list), buffer, items: 0, sent: false, outlet, depth: None, arrow };
+    let mut writer = Writer { form, list: Some(list), chunks, items: 0, depth: None, arrow };
     let work = async move {
         let span = call.span.clone();
         let outcome = work(&mut call, &mut writer).instrument(span).await;
         writer.finish(call, outcome).await;
     };
     let refused = |failure: &Failure| problem::response(failure, Some(&id));
-    let response = deliver(work.boxed(), pieces, exchange, HeaderValue::from_static(form.kind()), refused).await;
+    let response = deliver(work.boxed(), received, exchange, HeaderValue::from_static(form.kind()), refused).await;
     named(response, &id)
 }
 
-/// Does the work of an answer, and sends its pieces as they come. A failure before the first of them is another response.
+/// Does the work of an answer, and sends its chunks as they come. A failure before the first of them is another response.
 pub(super) async fn deliver(
     mut work: BoxFuture<'static, ()>,
-    mut pieces: Receiver<Sent<Bytes>>,
+    mut received: Receiver<Chunk<Bytes>>,
     exchange: Arc<Exchange>,
     kind: HeaderValue,
     refused: impl FnOnce(&Failure) -> Response<Body>,
 ) -> Response<Body> {
     // Most answers are one piece, and need no task of their own.
     let (first, rest) = tokio::select! {
-        // The work first: if it ends at once, its pieces are in the channel, and one piece goes out with its length.
+        // The work first: if it ends at once, its chunks are in the channel, and one chunk goes out with its length.
         biased;
-        () = work.as_mut() => (pieces.recv().await, None),
-        first = pieces.recv() => (first, Some(AbortOnDropHandle::new(tokio::spawn(work)))),
+        () = work.as_mut() => (received.recv().await, None),
+        first = received.recv() => (first, Some(AbortOnDropHandle::new(tokio::spawn(work)))),
     };
     match first {
-        Some(Sent { item: Ok(piece), hold, last }) => {
+        Some(Chunk { item: Ok(piece), hold, last }) => {
             exchange.hand(hold);
-            let body = if last { Body::from(piece) } else { body(piece, pieces, exchange, rest) };
+            let body = if last { Body::from(piece) } else { body(piece, received, exchange, rest) };
             ([(header::CONTENT_TYPE, kind)], body).into_response()
         }
         // The headers are not sent yet, so the status can still be that of the failure.
-        Some(Sent { item: Err(failure), .. }) => refused(&failure),
+        Some(Chunk { item: Err(failure), .. }) => refused(&failure),
         None => refused(&Failure::new(Reason::Internal, "the call broke off")),
     }
 }
 
-/// The pieces of an answer; the task that makes them ends with it.
-fn body(first: Bytes, pieces: Receiver<Sent<Bytes>>, exchange: Arc<Exchange>, task: Option<AbortOnDropHandle<()>>) -> Body {
-    let state = Some((Some(first), pieces, exchange, task));
+/// The chunks of an answer; the task that makes them ends with it.
+fn body(
+    first: Bytes,
+    received: Receiver<Chunk<Bytes>>,
+    exchange: Arc<Exchange>,
+    task: Option<AbortOnDropHandle<()>>,
+) -> Body {
+    let state = Some((Some(first), received, exchange, task));
     Body::from_stream(stream::unfold(state, async |state| {
-        let (first, mut pieces, exchange, task) = state?;
+        let (first, mut received, exchange, task) = state?;
         if let Some(first) = first {
-            return Some((Ok(first), Some((None, pieces, exchange, task))));
+            return Some((Ok(first), Some((None, received, exchange, task))));
         }
-        let Some(Sent { item, hold, last }) = pieces.recv().await else {
+        let Some(Chunk { item, hold, last }) = received.recv().await else {
             // The task panicked. An error ends the body without its last chunk (RFC 9112, 8), or with a reset stream
             // (RFC 9113, 5.4.2), so the client knows that the answer is incomplete.
             return Some((Err(Failure::new(Reason::Internal, "the call broke off")), None));
         };
         // Before the bytes are returned: the door gives them all memory that was handed.
         exchange.hand(hold);
-        let more = (!last).then_some((None, pieces, exchange, task));
+        let more = (!last).then_some((None, received, exchange, task));
         Some((item, more))
     }))
 }

@@ -33,7 +33,7 @@ use tracing::{Instrument, Span};
 use self::job::{Ended, Outcome, Stage};
 pub(crate) use self::{
     job::{Job, JobGraph, JobInfo, JobState},
-    query::JobQuery,
+    query::JobRequest,
 };
 use crate::{
     JobSettings, Settings,

@@ -9,11 +9,11 @@ use hoplake::{
     },
 };
 
-use crate::{calls::Asked, calls::VertexName, failure::Failure};
+use crate::{failure::Failure, limits::RequestedLimits, vertex_name::VertexName};
 
 /// A computation over a whole graph.
 #[derive(Debug, Clone)]
-pub(crate) struct JobQuery {
+pub(crate) struct JobRequest {
     pub(crate) algorithm: &'static AlgorithmSpec,
     /// The edges that take part; the algorithm's usual direction along all without it.
     pub(crate) edges: Option<Hop>,
@@ -26,10 +26,10 @@ pub(crate) struct JobQuery {
     pub(crate) sample: Option<u64>,
     pub(crate) seed: Option<u64>,
     pub(crate) lists: Placement,
-    pub(crate) limits: Asked,
+    pub(crate) limits: RequestedLimits,
 }
 
-impl JobQuery {
+impl JobRequest {
     /// Rejects what cannot be computed, and options without an effect. Both protocols come here: JSON has no NaN, but gRPC does.
     ///
     /// # Errors

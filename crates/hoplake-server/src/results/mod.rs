@@ -161,13 +161,13 @@ pub(crate) struct ResultCache {
 }
 
 /// What is known of a key.
-pub(crate) enum Found<'a> {
+pub(crate) enum CacheLookup<'a> {
     /// Its results.
-    Results(KeptResults),
+    Hit(KeptResults),
     /// Nothing, and whoever gets this computes them for all.
     Compute(Filling<'a>),
     /// Nothing that would be kept.
-    Pass,
+    Bypass,
 }
 
 /// The right to fill an entry. Dropped, it goes to the next one that waits.
@@ -197,14 +197,14 @@ impl ResultCache {
     }
 
     /// Looks for results. Waits if another request is computing them.
-    pub(crate) async fn look_up(&self, key: &ResultKey) -> Found<'_> {
+    pub(crate) async fn look_up(&self, key: &ResultKey) -> CacheLookup<'_> {
         if let Some(kept) = self.cache.get(key) {
             return self.found(kept);
         }
         let fingerprint = self.hasher.hash_one(key);
         let seen = self.doorkeeper.lock().unwrap_or_else(PoisonError::into_inner).ask(fingerprint);
         if seen == Seen::Never {
-            return Found::Pass;
+            return CacheLookup::Bypass;
         }
         match self.cache.get_value_or_guard_async(key).await {
             Ok(kept) => {
@@ -213,18 +213,18 @@ impl ResultCache {
             }
             Err(guard) => {
                 self.counters.misses.fetch_add(1, Relaxed);
-                Found::Compute(Filling { cache: self, guard })
+                CacheLookup::Compute(Filling { cache: self, guard })
             }
         }
     }
 
-    fn found(&self, kept: Kept) -> Found<'_> {
+    fn found(&self, kept: Kept) -> CacheLookup<'_> {
         match kept {
             Kept::Results(results, _) => {
                 self.counters.hits.fetch_add(1, Relaxed);
-                Found::Results(results)
+                CacheLookup::Hit(results)
             }
-            Kept::TooLarge => Found::Pass,
+            Kept::TooLarge => CacheLookup::Bypass,
         }
     }
 
@@ -284,9 +284,9 @@ mod tests {
         [(Value::from(number as i64), 1)].into()
     }
 
-    fn value_of(found: Found<'_>) -> Option<Value> {
+    fn value_of(found: CacheLookup<'_>) -> Option<Value> {
         match found {
-            Found::Results(results) => Some(results[0].0.clone()),
+            CacheLookup::Hit(results) => Some(results[0].0.clone()),
             _ => None,
         }
     }
@@ -307,8 +307,8 @@ mod tests {
     #[tokio::test]
     async fn what_is_asked_a_second_time_is_kept() {
         let cache = cache(1 << 20);
-        assert!(matches!(cache.look_up(&key(1)).await, Found::Pass));
-        let Found::Compute(filling) = cache.look_up(&key(1)).await else { panic!("it was asked before") };
+        assert!(matches!(cache.look_up(&key(1)).await, CacheLookup::Bypass));
+        let CacheLookup::Compute(filling) = cache.look_up(&key(1)).await else { panic!("it was asked before") };
         filling.keep(results(1), 100);
         assert_eq!(value_of(cache.look_up(&key(1)).await), Some(Value::from(1_i64)));
         let ResultCounts { hits, misses, first_askings, entries, bytes, .. } = cache.counts();
@@ -328,15 +328,15 @@ mod tests {
             let mixed = step.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
             let number = if mixed.is_multiple_of(2) { mixed % 20 } else { mixed % 2_000 };
             match cache.look_up(&key(number)).await {
-                Found::Results(found) => {
+                CacheLookup::Hit(found) => {
                     hits += 1;
                     assert_eq!(model.get(&number), Some(&found[0].0));
                 }
-                Found::Compute(filling) => {
+                CacheLookup::Compute(filling) => {
                     filling.keep(results(number), 200);
                     model.insert(number, Value::from(number as i64));
                 }
-                Found::Pass => {}
+                CacheLookup::Bypass => {}
             }
             assert!(cache.counts().bytes <= budget);
         }
@@ -351,10 +351,10 @@ mod tests {
     async fn what_is_too_large_is_waited_for_once() {
         let cache = cache(1 << 20);
         cache.look_up(&key(1)).await;
-        let Found::Compute(filling) = cache.look_up(&key(1)).await else { panic!("it was asked before") };
+        let CacheLookup::Compute(filling) = cache.look_up(&key(1)).await else { panic!("it was asked before") };
         filling.give_up();
         for _ in 0..3 {
-            assert!(matches!(cache.look_up(&key(1)).await, Found::Pass));
+            assert!(matches!(cache.look_up(&key(1)).await, CacheLookup::Bypass));
         }
         assert_eq!(cache.counts().too_large, 1);
     }
@@ -363,7 +363,7 @@ mod tests {
     async fn equal_requests_are_computed_once() {
         let cache = Arc::new(cache(1 << 20));
         cache.look_up(&key(1)).await;
-        let Found::Compute(filling) = cache.look_up(&key(1)).await else { panic!("it was asked before") };
+        let CacheLookup::Compute(filling) = cache.look_up(&key(1)).await else { panic!("it was asked before") };
         let waiting = Vec::from_iter((0..5).map(|_| {
             let cache = cache.clone();
             tokio::spawn(async move { value_of(cache.look_up(&key(1)).await) })
@@ -381,13 +381,13 @@ mod tests {
     async fn a_computation_that_is_given_up_goes_to_the_next() {
         let cache = Arc::new(cache(1 << 20));
         cache.look_up(&key(1)).await;
-        let Found::Compute(filling) = cache.look_up(&key(1)).await else { panic!("it was asked before") };
+        let CacheLookup::Compute(filling) = cache.look_up(&key(1)).await else { panic!("it was asked before") };
         let own = key(1);
         let waiting = cache.look_up(&own);
         let mut waiting = std::pin::pin!(waiting);
         assert!(timeout(Duration::from_millis(20), waiting.as_mut()).await.is_err());
         drop(filling);
         let next = timeout(Duration::from_secs(60), waiting).await.unwrap();
-        assert!(matches!(next, Found::Compute(_)));
+        assert!(matches!(next, CacheLookup::Compute(_)));
     }
 }

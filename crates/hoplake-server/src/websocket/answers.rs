@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 use super::requests::{Encoding, Malformed, write};
 use crate::{
-    calls::GremlinResults,
+    calls::{GremlinOptions, GremlinSink, ResultValues},
     failure::{Failure, Reason},
 };
 
@@ -40,11 +40,7 @@ pub(super) struct Outgoing {
 pub(super) struct Answer {
     pub(super) id: Uuid,
     pub(super) encoding: Encoding,
-    /// Results of a message.
-    pub(super) batch: usize,
-    /// Whether equal results are one, with their number, as for bytecode.
-    pub(super) is_bulked: bool,
-    pub(super) results_max: usize,
+    pub(super) options: GremlinOptions,
     pub(super) memory: MemoryBudget,
     pub(super) exchange: Arc<Exchange>,
     pub(super) outlet: mpsc::Sender<Outgoing>,
@@ -59,33 +55,46 @@ type Message = (Vec<u8>, bool);
 /// Results that wait.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    results: VecDeque<(Value, u64)>,
+    /// The first result, of which some were taken.
+    first: Option<(Value, u64)>,
+    rest: VecDeque<ResultValues>,
     /// How many they are, as they will be counted in a message.
     len: u64,
-    /// How many there were.
-    all: u64,
     /// Their memory, from one delivery to the next.
     hold: Option<MemoryHold>,
 }
 
 impl Queue {
-    fn extend(&mut self, results: Vec<(Value, u64)>, is_bulked: bool) {
+    fn extend(&mut self, results: ResultValues, is_bulked: bool) {
         let count = |bulk: u64| if is_bulked { 1 } else { bulk };
-        let more = results.iter().fold(0, |sum: u64, (_, bulk)| sum.saturating_add(count(*bulk)));
+        let more = results.as_slice().iter().fold(0, |sum: u64, (_, bulk)| sum.saturating_add(count(*bulk)));
         self.len = self.len.saturating_add(more);
-        self.all = self.all.saturating_add(more);
-        self.results.extend(results);
+        self.rest.push_back(results);
     }
 
+    /// Bytes of values that are not the cache's.
     fn bytes(&self) -> u64 {
-        self.results.iter().map(|(value, _)| value_bytes(value) as u64).sum()
+        let first = self.first.as_ref().map_or(0, |(value, _)| value_bytes(value) as u64);
+        first + self.rest.iter().map(ResultValues::own_bytes).sum::<u64>()
+    }
+
+    fn next(&mut self) -> Option<(Value, u64)> {
+        if let Some(first) = self.first.take() {
+            return Some(first);
+        }
+        loop {
+            match self.rest.front_mut()?.next() {
+                Some(result) => return Some(result),
+                None => drop(self.rest.pop_front()),
+            }
+        }
     }
 
     /// The next results, `most` of them at most, as they are in a message.
     fn take(&mut self, most: usize, is_bulked: bool) -> Vec<Value> {
         let mut taken = Vec::with_capacity(most.min(usize::try_from(self.len).unwrap_or(most)));
         while taken.len() < most
-            && let Some((value, bulk)) = self.results.pop_front()
+            && let Some((value, bulk)) = self.next()
         {
             if is_bulked {
                 taken.push(Value::Traverser(Box::new(Traverser { value, bulk })));
@@ -96,7 +105,7 @@ impl Queue {
             self.len = self.len.saturating_sub(times);
             if times < bulk {
                 taken.extend(std::iter::repeat_n(&value, times as usize).cloned());
-                self.results.push_front((value, bulk - times));
+                self.first = Some((value, bulk - times));
             } else {
                 taken.extend(std::iter::repeat_n(value, times as usize));
             }
@@ -166,16 +175,13 @@ impl Answer {
     }
 }
 
-impl GremlinResults for Answer {
-    fn put(&mut self, results: Vec<(Value, u64)>) -> BoxFuture<'_, Result<(), Failure>> {
+impl GremlinSink for Answer {
+    fn put(&mut self, results: ResultValues) -> BoxFuture<'_, Result<(), Failure>> {
         async move {
-            self.queue.extend(results, self.is_bulked);
-            if self.queue.all > self.results_max as u64 {
-                let message = format!("there are more than {} results; narrow the query", self.results_max);
-                return Err(Failure::new(Reason::Limit, message));
-            }
-            while self.queue.len > self.batch as u64 {
-                let batch = self.queue.take(self.batch, self.is_bulked);
+            let GremlinOptions { batch, is_bulked, .. } = self.options;
+            self.queue.extend(results, is_bulked);
+            while self.queue.len > batch as u64 {
+                let batch = self.queue.take(batch, is_bulked);
                 let mut messages = Vec::new();
                 self.encode(batch, 206, &mut messages)?;
                 for (bytes, is_last) in messages {
@@ -194,7 +200,7 @@ impl GremlinResults for Answer {
         if self.rest.is_some() {
             return Ok(());
         }
-        let rest = self.queue.take(self.batch, self.is_bulked);
+        let rest = self.queue.take(self.options.batch, self.options.is_bulked);
         let mut messages = Vec::new();
         if rest.is_empty() {
             let bytes = write(&bare_response(self.id, 204), self.encoding.codec).unwrap_or_default();
@@ -256,17 +262,20 @@ mod tests {
 
     #[test]
     fn results_are_repeated_or_bulked() {
-        let results = || vec![(Value::from("a"), 3), (Value::from("b"), 1)];
+        let results = |results: &[(&str, u64)]| {
+            let values: Vec<_> = results.iter().map(|(text, bulk)| (Value::from(*text), *bulk)).collect();
+            ResultValues::Own(values.into_iter())
+        };
         let mut queue = Queue::default();
-        queue.extend(results(), false);
+        queue.extend(results(&[("a", 3), ("b", 1)]), false);
         assert_eq!(queue.len, 4);
         assert_eq!(queue.take(2, false), [Value::from("a"), "a".into()]);
-        assert_eq!((queue.take(9, false), queue.len, queue.all), (vec!["a".into(), "b".into()], 0, 4));
-        queue.extend(results(), true);
+        assert_eq!((queue.take(9, false), queue.len), (vec!["a".into(), "b".into()], 0));
+        queue.extend(results(&[("a", 3), ("b", 1)]), true);
         let bulked = queue.take(9, true);
         assert!(matches!(&bulked[0], Value::Traverser(first) if first.bulk == 3));
         assert_eq!((bulked.len(), queue.len), (2, 0));
-        queue.extend(vec![("a".into(), u64::MAX), ("b".into(), u64::MAX)], false);
-        assert_eq!((queue.all, queue.take(3, false).len()), (u64::MAX, 3));
+        queue.extend(results(&[("a", u64::MAX), ("b", u64::MAX)]), false);
+        assert_eq!((queue.len, queue.take(3, false).len()), (u64::MAX, 3));
     }
 }

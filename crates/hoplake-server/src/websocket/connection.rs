@@ -48,7 +48,7 @@ use super::{
     wire::{Watch, Watched},
 };
 use crate::{
-    calls::{Call, GremlinResults, RequestContext, Service, read_script, run_gremlin},
+    calls::{Call, GremlinOptions, GremlinSink, RequestContext, Service, read_script, run_gremlin},
     failure::{Failure, Reason},
 };
 
@@ -362,13 +362,11 @@ impl Conversation {
             ..RequestContext::new(PROTOCOL, op.call_name(), Some(&id.to_string()), exchange.clone(), trace)
         };
         let call = Call::begin(&self.service, context);
-        let settings = &self.service.settings;
+        let batch = self.service.settings.gremlin.batch_size;
         let answer = Answer {
             id,
             encoding,
-            batch: settings.gremlin.batch_size,
-            is_bulked: op == Op::Bytecode,
-            results_max: settings.limits.results_max,
+            options: GremlinOptions { batch, is_bulked: op == Op::Bytecode, ..GremlinOptions::default() },
             memory: call.memory.clone(),
             exchange,
             outlet: self.outlet.clone(),
@@ -519,9 +517,8 @@ async fn run(
         }
         return Ok(());
     }
-    let service = call.service.clone();
-    let query = query_of(request, op, &service.settings.gremlin, |text, limits| read_script(call, text, limits))?;
-    answer.batch = query.batch;
+    let query = query_of(request, op, answer.options, |text, limits| read_script(call, text, limits))?;
+    answer.options = query.options;
     call.limit_time(query.limits.time_ms);
     match &mut turn {
         Some(turn) => {

@@ -3,7 +3,6 @@
 use axum::body::Bytes;
 use hoplake::gremlin::{
     graphbinary, graphson,
-    literal::Number,
     message::{Query, Request, Response},
     script::Script,
     value::Value,
@@ -12,13 +11,12 @@ use serde::Deserialize;
 use uuid::Uuid;
 
 use crate::{
-    GremlinSettings,
-    calls::{Asked, GraphRef, GremlinQuery},
+    calls::{DriverOptions, GraphRef, GremlinOptions, GremlinRequest, RequestedLimits, names_of},
     failure::Failure,
 };
 
-/// The largest number of results that a request may want in a message.
-const BATCH_MAX: usize = 10_000;
+/// The argument with the values of names.
+const BINDINGS: &str = "bindings";
 
 /// Another name of GraphSON 3.
 const JSON: &str = "application/json";
@@ -211,40 +209,28 @@ pub(super) fn session_of(request: &Request) -> Result<Box<str>, Failure> {
     }
 }
 
-/// What is asked, and how many results go into a message. `read` makes a script of a text.
+/// What a request says, with `defaults` for what it leaves out. `read` makes a script of a text.
 ///
 /// # Errors
 /// [`Reason::Invalid`](crate::Reason::Invalid), with the argument; those of `read`.
 pub(super) fn query_of(
     request: Request,
     op: Op,
-    settings: &GremlinSettings,
-    read: impl FnOnce(&str, &Asked) -> Result<Script, Failure>,
-) -> Result<GremlinQuery, Failure> {
+    defaults: GremlinOptions,
+    read: impl FnOnce(&str, &RequestedLimits) -> Result<Script, Failure>,
+) -> Result<GremlinRequest, Failure> {
     let graph = GraphRef { name: graph_of(&request)?, version: 0 };
-    let batch = match whole(&request, "batchSize")? {
-        None => settings.batch_size,
-        Some(0) => return Err(Failure::invalid("`batchSize` is 0; it is at least 1")),
-        Some(batch) => usize::try_from(batch).unwrap_or(BATCH_MAX).min(BATCH_MAX),
-    };
-    let time_ms = whole(&request, "evaluationTimeout")?.unwrap_or(0);
-    let properties = match request.argument("materializeProperties") {
-        None | Some(Value::Null) => true,
-        Some(Value::Text(text)) if &**text == "all" => true,
-        Some(Value::Text(text)) if &**text == "tokens" => false,
-        Some(_) => return Err(Failure::invalid("`materializeProperties` is neither \"all\" nor \"tokens\"")),
-    };
+    let DriverOptions { options, limits } = DriverOptions::read(|name| request.argument(name), defaults)?;
     let Request { query, arguments, .. } = request;
-    let bindings = arguments.into_iter().find(|(name, _)| &**name == "bindings").map(|(_, value)| value);
-    let names = names_of(bindings.unwrap_or_default())?;
-    let limits = Asked { time_ms, ..Asked::default() };
+    let bindings = arguments.into_iter().find(|(name, _)| &**name == BINDINGS).map(|(_, value)| value);
+    let names = names_of(BINDINGS, bindings.unwrap_or_default())?;
     let script = match (op, query) {
         (Op::Eval, Some(Query::Text(text))) => read(&text, &limits)?,
         (Op::Bytecode, Some(Query::Script(script))) => script,
         (Op::Eval, _) => return Err(Failure::invalid("a request `eval` has the argument `gremlin`, which is a text")),
         _ => return Err(Failure::invalid("a request `bytecode` has the argument `gremlin`, which is bytecode")),
     };
-    Ok(GremlinQuery { graph, is_alias: true, script, prepared: None, names, batch, properties, limits })
+    Ok(GremlinRequest { graph, is_alias: true, script, prepared: None, names, options, limits })
 }
 
 /// The graph that `g` is.
@@ -263,39 +249,6 @@ fn graph_of(request: &Request) -> Result<String, Failure> {
     }
 }
 
-/// The values of names in a text.
-fn names_of(bindings: Value) -> Result<Vec<(Box<str>, Value)>, Failure> {
-    let wrong = || Failure::invalid("`bindings` must be a map of names to values");
-    match bindings {
-        Value::Null => Ok(Vec::new()),
-        Value::Map(entries) => {
-            let named = |(name, value)| match name {
-                Value::Text(name) => Ok((name, value)),
-                _ => Err(wrong()),
-            };
-            entries.into_iter().map(named).collect()
-        }
-        _ => Err(wrong()),
-    }
-}
-
-/// An argument that is a whole number.
-fn whole(request: &Request, name: &str) -> Result<Option<u64>, Failure> {
-    let number = match request.argument(name) {
-        None | Some(Value::Null) => return Ok(None),
-        Some(Value::Number(number)) => match number {
-            Number::Byte(number) => u64::try_from(*number).ok(),
-            Number::Short(number) => u64::try_from(*number).ok(),
-            Number::Int(number) => u64::try_from(*number).ok(),
-            Number::Long(number) => u64::try_from(*number).ok(),
-            _ => None,
-        },
-        Some(_) => None,
-    };
-    let wrong = || Failure::invalid(format!("`{name}` must be a whole number that is not negative"));
-    number.map(Some).ok_or_else(wrong)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -306,43 +259,34 @@ mod tests {
         Request { id: Uuid::from_u128(7), op: "eval".into(), processor: "".into(), query, arguments }
     }
 
-    fn asked(arguments: Vec<(&str, Value)>) -> Result<GremlinQuery, Failure> {
-        let read = |text: &str, _: &Asked| Ok(hoplake::gremlin::parse(text)?);
-        query_of(request(arguments), Op::Eval, &GremlinSettings::default(), read)
+    fn read(arguments: Vec<(&str, Value)>) -> Result<GremlinRequest, Failure> {
+        let read = |text: &str, _: &RequestedLimits| Ok(hoplake::gremlin::parse(text)?);
+        query_of(request(arguments), Op::Eval, GremlinOptions::default(), read)
     }
 
     #[test]
     fn arguments_are_checked() {
         let map = |name: &str, value: Value| Value::Map(vec![(name.into(), value)]);
-        let usual = asked(vec![]).unwrap();
-        assert_eq!(
-            (usual.graph.name.as_str(), usual.batch, usual.limits.time_ms, usual.properties),
-            ("g", 64, 0, true)
-        );
-        let own = asked(vec![
+        let usual = read(vec![]).unwrap();
+        assert_eq!((usual.graph.name.as_str(), usual.options), ("g", GremlinOptions::default()));
+        let own = read(vec![
             ("aliases", map("g", "modern".into())),
             ("batchSize", 5.into()),
             ("evaluationTimeout", 500_i64.into()),
-            ("materializeProperties", "tokens".into()),
             ("bindings", map("x", 1.into())),
         ]);
         let own = own.unwrap();
-        assert_eq!((own.graph.name.as_str(), own.batch, own.limits.time_ms, own.properties), ("modern", 5, 500, false));
+        assert_eq!((own.graph.name.as_str(), own.options.batch, own.limits.time_ms), ("modern", 5, 500));
         assert_eq!(own.names, [("x".into(), Value::from(1))]);
         for (name, value) in [
             ("aliases", Value::from(1)),
             ("aliases", map("g", 1.into())),
             ("batchSize", 0.into()),
-            ("batchSize", "a".into()),
-            ("evaluationTimeout", (-1).into()),
-            ("evaluationTimeout", 1.5.into()),
-            ("materializeProperties", "some".into()),
             ("bindings", Value::Map(vec![(1.into(), 1.into())])),
         ] {
-            let failure = asked(vec![(name, value.clone())]).unwrap_err();
+            let failure = read(vec![(name, value.clone())]).unwrap_err();
             assert!(failure.message.contains(name), "{name} {value:?}: {failure}");
         }
-        assert_eq!(asked(vec![("batchSize", i64::MAX.into())]).unwrap().batch, BATCH_MAX);
     }
 
     #[test]

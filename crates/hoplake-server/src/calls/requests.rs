@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
-use hoplake::{Condition, Hop, Key, ScanRequest, Strategy, VisitPolicy};
+use hoplake::{Hop, Strategy, VisitPolicy};
 
-use crate::failure::Failure;
+use crate::{failure::Failure, limits::RequestedLimits, vertex_name::VertexName};
 
 /// Which graph; version 0 is the newest that is open.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -13,33 +13,9 @@ pub(crate) struct GraphRef {
     pub(crate) version: u64,
 }
 
-/// A vertex, by id or by label and key.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum VertexName {
-    /// The engine's 64 bits.
-    Id(u64),
-    /// A label and a key of the label's type.
-    Key(String, Key),
-    /// `Person:933`, to be read as the label's type: only the schema shows whether `933` is a number or text.
-    Text(String),
-    /// All vertices of a label that fulfil a condition.
-    Found(String, Condition),
-}
-
-/// The limits that a client asks for; 0 asks for none.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(crate) struct Asked {
-    pub(crate) time_ms: u64,
-    pub(crate) vertices_max: u64,
-    pub(crate) requests_max: u64,
-    pub(crate) bytes_max: u64,
-    pub(crate) usd_max: f64,
-    pub(crate) memory_bytes_max: u64,
-}
-
 /// The edges of a hop from vertices. The keys of the vertices reached take one wave more.
 #[derive(Debug, Clone)]
-pub(crate) struct NeighborsQuery {
+pub(crate) struct NeighborsRequest {
     pub(crate) vertices: Vec<VertexName>,
     pub(crate) hop: Hop,
     pub(crate) keys: bool,
@@ -47,10 +23,10 @@ pub(crate) struct NeighborsQuery {
     pub(crate) count: bool,
     /// Properties of the edges; they take one wave more.
     pub(crate) select_edges: Vec<String>,
-    pub(crate) limits: Asked,
+    pub(crate) limits: RequestedLimits,
 }
 
-impl NeighborsQuery {
+impl NeighborsRequest {
     /// The same, if its parts agree.
     ///
     /// # Errors
@@ -67,14 +43,14 @@ impl NeighborsQuery {
 
 /// Keys and properties of vertices; an empty `select` means only the keys.
 #[derive(Debug, Clone)]
-pub(crate) struct PropertiesQuery {
+pub(crate) struct PropertiesRequest {
     pub(crate) vertices: Vec<VertexName>,
     pub(crate) select: Vec<String>,
-    pub(crate) limits: Asked,
+    pub(crate) limits: RequestedLimits,
 }
 
-impl PropertiesQuery {
-    /// As [`NeighborsQuery::checked`].
+impl PropertiesRequest {
+    /// As [`NeighborsRequest::checked`].
     pub(crate) fn checked(self) -> Result<Self, Failure> {
         check_once(&self.select)?;
         Ok(self)
@@ -83,17 +59,17 @@ impl PropertiesQuery {
 
 /// A scan; a limit of 0 is as many vertices as the server allows.
 #[derive(Debug, Clone)]
-pub(crate) struct ScanQuery {
-    pub(crate) request: ScanRequest,
+pub(crate) struct ScanRequest {
+    pub(crate) scan: hoplake::ScanRequest,
     /// Whether only their number is wanted.
     pub(crate) count: bool,
-    pub(crate) limits: Asked,
+    pub(crate) limits: RequestedLimits,
 }
 
-impl ScanQuery {
-    /// As [`NeighborsQuery::checked`].
+impl ScanRequest {
+    /// As [`NeighborsRequest::checked`].
     pub(crate) fn checked(self) -> Result<Self, Failure> {
-        let ScanRequest { select, order_by, .. } = &self.request;
+        let hoplake::ScanRequest { select, order_by, .. } = &self.scan;
         check_once(select)?;
         check_once(order_by.iter().map(|by| &by.property))?;
         if self.count && !(select.is_empty() && order_by.is_empty()) {
@@ -112,7 +88,7 @@ pub(crate) struct TraversalSpec {
     pub(crate) visit: VisitPolicy,
     /// 0 is the server's choice.
     pub(crate) parallelism: usize,
-    pub(crate) limits: Asked,
+    pub(crate) limits: RequestedLimits,
 }
 
 /// The output for each vertex of a result.
@@ -152,7 +128,7 @@ impl Output {
 
 /// A traversal, and which of its vertices to return: of the last depth, or of all.
 #[derive(Debug, Clone)]
-pub(crate) struct TraverseQuery {
+pub(crate) struct TraverseRequest {
     pub(crate) spec: TraversalSpec,
     pub(crate) output: Output,
     /// Vertices to return; 0 is as many as the server allows.
@@ -183,7 +159,7 @@ impl PathOutput {
 
 /// The walks of a traversal; the facade enumerates them as they are sent.
 #[derive(Debug, Clone)]
-pub(crate) struct PathsQuery {
+pub(crate) struct PathsRequest {
     pub(crate) spec: TraversalSpec,
     /// Walks to return; 0 is as many as the server allows.
     pub(crate) limit: usize,
@@ -192,8 +168,8 @@ pub(crate) struct PathsQuery {
     pub(crate) output: PathOutput,
 }
 
-impl PathsQuery {
-    /// As [`NeighborsQuery::checked`].
+impl PathsRequest {
+    /// As [`NeighborsRequest::checked`].
     pub(crate) fn checked(self) -> Result<Self, Failure> {
         if self.count && self.output != PathOutput::default() {
             return Err(Failure::invalid("keys, edges or properties are asked for, but the output is a count"));
@@ -204,14 +180,14 @@ impl PathsQuery {
 
 /// A shortest path by number of edges. All its edges match one hop.
 #[derive(Debug, Clone)]
-pub(crate) struct ShortestPathQuery {
+pub(crate) struct ShortestPathRequest {
     pub(crate) from: VertexName,
     pub(crate) to: VertexName,
     pub(crate) hop: Hop,
     /// 0 is the default.
     pub(crate) depth_max: usize,
     pub(crate) output: PathOutput,
-    pub(crate) limits: Asked,
+    pub(crate) limits: RequestedLimits,
 }
 
 /// Rejects a property that is named twice. Each time it would be a column or a comparison of its own, and then nothing bounds their

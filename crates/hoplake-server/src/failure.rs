@@ -1,12 +1,10 @@
-//! Why a call failed, and its status in each protocol. Only this module maps the sets of statuses.
+//! Why a call failed, whatever the protocol. The status in a protocol is its adapter's: `http::status`, `grpc::status` and
+//! `websocket::status`.
 
-use std::{collections::HashMap, time::Duration};
+use std::time::Duration;
 
-use axum::http::StatusCode;
 use hoplake::{Error, ErrorKind, MemoryFull};
 use tokio::task::JoinError;
-use tonic::{Code, Status};
-use tonic_types::{ErrorDetails, StatusExt};
 
 use crate::cost::PricedCost;
 
@@ -50,59 +48,50 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// Its name in both protocols, the status of HTTP, that of gRPC, and a title.
-    fn on_the_wire(self) -> (&'static str, StatusCode, Code, &'static str) {
-        use StatusCode as Http;
-        match self {
-            Self::Invalid => ("INVALID", Http::BAD_REQUEST, Code::InvalidArgument, "The request is wrong"),
-            // OUT_OF_RANGE is also what tonic's decoder answers to a message that is too large.
-            Self::TooLarge => ("TOO_LARGE", Http::PAYLOAD_TOO_LARGE, Code::OutOfRange, "The request is too large"),
-            Self::Slow => ("SLOW", Http::REQUEST_TIMEOUT, Code::DeadlineExceeded, "The request did not arrive in time"),
-            Self::Method => ("METHOD", Http::METHOD_NOT_ALLOWED, Code::Unimplemented, "Method not allowed"),
-            Self::Unauthenticated => {
-                ("UNAUTHENTICATED", Http::UNAUTHORIZED, Code::Unauthenticated, "A token is needed")
-            }
-            Self::ReadOnly => ("READ_ONLY", Http::FORBIDDEN, Code::PermissionDenied, "The server does not write"),
-            Self::NotFound => ("NOT_FOUND", Http::NOT_FOUND, Code::NotFound, "Not found"),
-            Self::Conflict => ("CONFLICT", Http::CONFLICT, Code::Aborted, "Another writer was faster"),
-            Self::NoResult => ("NO_RESULT", Http::CONFLICT, Code::FailedPrecondition, "The job has no result"),
-            // Not 429: the same question meets the same limit again.
-            Self::Limit => ("LIMIT", Http::UNPROCESSABLE_ENTITY, Code::ResourceExhausted, "The query reached a limit"),
-            Self::Time => ("TIME", Http::GATEWAY_TIMEOUT, Code::DeadlineExceeded, "The query ran out of time"),
-            // The same code as LIMIT; the reason, and RetryInfo, set the two apart.
-            Self::Busy => ("BUSY", Http::TOO_MANY_REQUESTS, Code::ResourceExhausted, "The server is busy"),
-            Self::Unavailable => {
-                ("UNAVAILABLE", Http::SERVICE_UNAVAILABLE, Code::Unavailable, "The store is unavailable")
-            }
-            Self::Unknown => {
-                ("UNKNOWN", Http::BAD_GATEWAY, Code::Unknown, "It is not known whether the change happened")
-            }
-            Self::ShuttingDown => {
-                ("SHUTTING_DOWN", Http::SERVICE_UNAVAILABLE, Code::Unavailable, "The server is shutting down")
-            }
-            Self::Corrupt => ("CORRUPT", Http::INTERNAL_SERVER_ERROR, Code::DataLoss, "Stored bytes are damaged"),
-            Self::Internal => ("INTERNAL", Http::INTERNAL_SERVER_ERROR, Code::Internal, "A mistake in Hoplake"),
-        }
-    }
-
-    /// Its name in both protocols.
+    /// Its name in all protocols.
     pub fn name(self) -> &'static str {
-        self.on_the_wire().0
-    }
-
-    /// The status of HTTP.
-    pub fn http(self) -> StatusCode {
-        self.on_the_wire().1
-    }
-
-    /// The status of gRPC.
-    pub fn grpc(self) -> Code {
-        self.on_the_wire().2
+        match self {
+            Self::Invalid => "INVALID",
+            Self::TooLarge => "TOO_LARGE",
+            Self::Slow => "SLOW",
+            Self::Method => "METHOD",
+            Self::Unauthenticated => "UNAUTHENTICATED",
+            Self::ReadOnly => "READ_ONLY",
+            Self::NotFound => "NOT_FOUND",
+            Self::Conflict => "CONFLICT",
+            Self::NoResult => "NO_RESULT",
+            Self::Limit => "LIMIT",
+            Self::Time => "TIME",
+            Self::Busy => "BUSY",
+            Self::Unavailable => "UNAVAILABLE",
+            Self::Unknown => "UNKNOWN",
+            Self::ShuttingDown => "SHUTTING_DOWN",
+            Self::Corrupt => "CORRUPT",
+            Self::Internal => "INTERNAL",
+        }
     }
 
     /// Its meaning, in a few words.
     pub fn title(self) -> &'static str {
-        self.on_the_wire().3
+        match self {
+            Self::Invalid => "The request is wrong",
+            Self::TooLarge => "The request is too large",
+            Self::Slow => "The request did not arrive in time",
+            Self::Method => "Method not allowed",
+            Self::Unauthenticated => "A token is needed",
+            Self::ReadOnly => "The server does not write",
+            Self::NotFound => "Not found",
+            Self::Conflict => "Another writer was faster",
+            Self::NoResult => "The job has no result",
+            Self::Limit => "The query reached a limit",
+            Self::Time => "The query ran out of time",
+            Self::Busy => "The server is busy",
+            Self::Unavailable => "The store is unavailable",
+            Self::Unknown => "It is not known whether the change happened",
+            Self::ShuttingDown => "The server is shutting down",
+            Self::Corrupt => "Stored bytes are damaged",
+            Self::Internal => "A mistake in Hoplake",
+        }
     }
 
     /// What a client can do about it.
@@ -210,62 +199,6 @@ impl Failure {
         tracing::error!(%error, "{what} broke off");
         Self::new(Reason::Internal, format!("{what} broke off by a mistake in Hoplake; the log of the server has more"))
     }
-
-    /// Why a message of a stream cannot be read, by the status that tonic or a door gave it; `None` if the client broke the stream
-    /// off, who then reads no status.
-    pub(crate) fn unreadable(status: &Status) -> Option<Self> {
-        let reason = match status.code() {
-            Code::OutOfRange => Reason::TooLarge,
-            Code::DeadlineExceeded => Reason::Slow,
-            Code::ResourceExhausted => Reason::Busy,
-            // What tonic's decoder answers to bytes that are no message.
-            Code::Internal | Code::InvalidArgument | Code::Unimplemented => Reason::Invalid,
-            _ => return None,
-        };
-        Some(Self::new(reason, status.message()))
-    }
-
-    /// For Gremlin: the status, and the name of the exception.
-    pub(crate) fn gremlin(&self) -> (i32, &'static str) {
-        match (self.reason, self.cause) {
-            (Reason::Invalid, Some(hoplake::Reason::Syntax)) => (597, "hoplake.SyntaxException"),
-            (Reason::Invalid, Some(hoplake::Reason::Step)) => (498, "hoplake.StepException"),
-            (Reason::Invalid, Some(hoplake::Reason::Call)) => (499, "hoplake.CallException"),
-            (Reason::Invalid, Some(hoplake::Reason::Fail)) => (595, "hoplake.FailException"),
-            (Reason::Invalid, Some(hoplake::Reason::Query)) => (500, "hoplake.QueryException"),
-            (Reason::Invalid, _) => (499, "hoplake.InvalidException"),
-            (Reason::NotFound, _) => (499, "hoplake.NotFoundException"),
-            (Reason::TooLarge, _) => (498, "hoplake.TooLargeException"),
-            (Reason::Slow | Reason::Method, _) => (498, "hoplake.RequestException"),
-            (Reason::Unauthenticated, _) => (401, "hoplake.UnauthenticatedException"),
-            (Reason::ReadOnly, _) => (403, "hoplake.ReadOnlyException"),
-            (Reason::Busy, _) => (429, "hoplake.BusyException"),
-            (Reason::Time, _) => (598, "hoplake.TimeoutException"),
-            // Temporary: drivers may send the request again.
-            (Reason::Unavailable, _) => (596, "hoplake.UnavailableException"),
-            (Reason::ShuttingDown, _) => (596, "hoplake.ShuttingDownException"),
-            (Reason::Conflict, _) => (500, "hoplake.ConflictException"),
-            (Reason::Limit, _) => (500, "hoplake.LimitException"),
-            (Reason::Unknown, _) => (500, "hoplake.UnknownOutcomeException"),
-            (Reason::Corrupt, _) => (500, "hoplake.CorruptException"),
-            (Reason::Internal | Reason::NoResult, _) => (500, "hoplake.InternalException"),
-        }
-    }
-
-    /// For gRPC, with details that any client library can read.
-    pub(crate) fn status(&self) -> Status {
-        let cost = self.cost.as_deref().map(|cost| cost.pairs()).unwrap_or_default();
-        let place = self.place.iter().flat_map(|place| {
-            let item = place.item.clone().map(|item| ("item".to_owned(), item));
-            [(place.unit.to_owned(), place.number.to_string())].into_iter().chain(item)
-        });
-        let metadata: HashMap<String, String> = cost.into_iter().chain(place).collect();
-        let mut details = ErrorDetails::with_error_info(self.reason.name(), "hoplake", metadata);
-        if let Some(delay) = self.reason.retry_after() {
-            details.set_retry_info(Some(delay));
-        }
-        Status::with_error_details(self.reason.grpc(), &self.message, details)
-    }
 }
 
 impl From<MemoryFull> for Failure {
@@ -281,28 +214,5 @@ impl From<MemoryFull> for Failure {
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         Self { cause: error.reason(), ..Self::new(Self::reason_of(&error), error.to_string()) }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use hoplake::Cost;
-    use tonic_types::StatusExt;
-
-    use super::*;
-
-    #[test]
-    fn a_status_has_the_cost_and_when_to_retry() {
-        let counters = Cost { requests: 3, ..Cost::default() };
-        let cost = PricedCost { counters, usd: 0.000_002 };
-        let status = Failure { cost: Some(Box::new(cost)), ..Failure::new(Reason::Limit, "too far") }.status();
-        let info = status.get_details_error_info().unwrap();
-        assert_eq!(
-            (status.code(), info.reason.as_str(), info.domain.as_str()),
-            (Code::ResourceExhausted, "LIMIT", "hoplake")
-        );
-        assert_eq!([&info.metadata["requests"], &info.metadata["usd"]], ["3", "0.000002"]);
-        assert!(status.get_details_retry_info().is_none());
-        assert!(Failure::new(Reason::Busy, "later").status().get_details_retry_info().is_some());
     }
 }

@@ -33,7 +33,7 @@ pub(crate) use crate::{limits::RequestedLimits, vertex_name::VertexName};
 pub(crate) use bounds::Bounds;
 pub(crate) use call::Call;
 pub(crate) use changes::{AppliedChanges, ChangesFormat, ChangesOptions, ChangesRequest, EmptyGraph, apply, create};
-pub(crate) use chunks::{Chunk, ChunkSender, chunk_channel};
+pub(crate) use chunks::{Chunk, ChunkSender, Chunks, chunk_channel};
 pub(crate) use context::RequestContext;
 pub(crate) use counts::count_walks;
 pub(crate) use cursor::{NextNeighborsRequest, close, next_neighbors, open};

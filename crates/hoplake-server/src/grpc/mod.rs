@@ -9,6 +9,7 @@ mod queries;
 mod query_stream;
 mod receive;
 mod send;
+mod status;
 mod writer;
 
 use std::{pin::Pin, sync::Arc};

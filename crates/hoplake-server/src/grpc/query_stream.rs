@@ -13,7 +13,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::{Grpc, Messages, receive, send, writer};
 use crate::{
-    calls::{self, Call, ChunkSender, EdgeColumns, Edges, GraphRef, Service, chunk_channel},
+    calls::{self, Call, ChunkSender, Chunks, EdgeColumns, Edges, GraphRef, Service, chunk_channel},
     cost::PricedCost,
     failure::{Failure, Reason},
     v1::{self, query_server::Query},
@@ -118,7 +118,7 @@ impl Query for Grpc {
         let (exchange, (chunks, received)) = (call.exchange.clone(), chunk_channel(&call.memory));
         let task = AbortOnDropHandle::new(tokio::spawn(until_the_end(call, answers, unreadable, chunks)));
         // No first message is awaited: a client may wait for these headers before it sends a query.
-        Ok(Response::new(writer::messages(None, received, exchange, Some(task))))
+        Ok(Response::new(writer::messages(Chunks::of_stream(received, exchange, task))))
     }
 }
 

@@ -2,22 +2,17 @@
 //!
 //! The last message of an answer often has its cost, so one is kept back until it is known whether it is the last.
 
-use std::sync::Arc;
-
-use futures::{FutureExt, future::BoxFuture, stream};
+use futures::{FutureExt, TryStreamExt, future::BoxFuture};
 use hoplake::MemoryHold;
-use hoplake_doors::Exchange;
 use prost::Message;
-use tokio::sync::mpsc::Receiver;
-use tokio_util::task::AbortOnDropHandle;
 use tonic::{Response, Status};
 use tracing::Instrument;
 
 use super::{Messages, columns, send};
 use crate::{
-    calls::{Call, Chunk, ChunkSender, ResultBatch, ResultSink, chunk_channel},
+    calls::{Call, ChunkSender, Chunks, ResultBatch, ResultSink, chunk_channel},
     cost::PricedCost,
-    failure::{Failure, Reason},
+    failure::Failure,
     request_head::REQUEST_ID,
     v1::{self, RowFormat, traverse_response::Kind},
 };
@@ -163,64 +158,30 @@ pub(super) async fn stream<T: Piece>(
 ) -> Result<Response<Messages<T>>, Status> {
     let id = call.id.clone();
     let exchange = call.exchange.clone();
-    let (chunks, mut received) = chunk_channel(&call.memory);
+    let (chunks, received) = chunk_channel(&call.memory);
     let mut writer = Writer { format: RowFormat::default(), chunks, kept: None };
-    let mut work = async move {
+    let work = async move {
         let span = call.span.clone();
         let outcome = work(&mut call, &mut writer).instrument(span).await;
         writer.finish(call, outcome).await;
-    }
-    .boxed();
-    // Most answers are few messages, and need no task of their own.
-    let (first, task) = tokio::select! {
-        biased;
-        // Two messages fit the channel, so they outlive the work that has ended.
-        () = work.as_mut() => (received.recv().await, None),
-        first = received.recv() => (first, Some(AbortOnDropHandle::new(tokio::spawn(work)))),
     };
-    let first = first.unwrap_or_else(broken_off);
     let id = id.parse().ok();
-    if let Err(failure) = first.item {
-        // Before the first message: the status goes out with the headers (Trailers-Only, gRPC over HTTP/2).
-        let mut status = failure.status();
-        id.and_then(|id| status.metadata_mut().insert(REQUEST_ID, id));
-        return Err(status);
+    match Chunks::begin(work.boxed(), received, exchange).await {
+        Ok(chunks) => {
+            let mut response = Response::new(messages(chunks));
+            id.and_then(|id| response.metadata_mut().insert(REQUEST_ID, id));
+            Ok(response)
+        }
+        Err(failure) => {
+            // Before the first message: the status goes out with the headers (Trailers-Only, gRPC over HTTP/2).
+            let mut status = failure.status();
+            id.and_then(|id| status.metadata_mut().insert(REQUEST_ID, id));
+            Err(status)
+        }
     }
-    let mut response = Response::new(messages(Some(first), received, exchange, task));
-    id.and_then(|id| response.metadata_mut().insert(REQUEST_ID, id));
-    Ok(response)
 }
 
-fn broken_off<T>() -> Chunk<T> {
-    let failure = Failure::new(Reason::Internal, "the call broke off");
-    Chunk { item: Err(failure), hold: None, last: true }
-}
-
-/// The next message if it was taken, the others, what they are for, and the task that makes them.
-type Coming<T> = (Option<Chunk<T>>, Receiver<Chunk<T>>, Arc<Exchange>, Option<AbortOnDropHandle<()>>);
-
-/// The messages of a channel, after one that was received; dropping them ends the task that sends them. Without a first
-/// one, the way need not have a last one.
-pub(super) fn messages<T: Send + 'static>(
-    first: Option<Chunk<T>>,
-    received: Receiver<Chunk<T>>,
-    exchange: Arc<Exchange>,
-    task: Option<AbortOnDropHandle<()>>,
-) -> Messages<T> {
-    let is_open = first.is_none();
-    let state = Some((first, received, exchange, task));
-    let next = move |state: Option<Coming<T>>| async move {
-        let (first, mut received, exchange, task) = state?;
-        let Chunk { item, hold, last } = match first {
-            Some(first) => first,
-            None if is_open => received.recv().await?,
-            // Closed before its last message, the task panicked: OK would pass what was sent for the whole answer.
-            None => received.recv().await.unwrap_or_else(broken_off),
-        };
-        // Before the message is returned: the door gives the next frame all memory that was handed.
-        exchange.hand(hold);
-        let more = (!last).then_some((None, received, exchange, task));
-        Some((item.map_err(|failure| failure.status()), more))
-    };
-    Box::pin(stream::unfold(state, next))
+/// Chunks as the messages of a stream.
+pub(super) fn messages<T: Send + 'static>(chunks: Chunks<T>) -> Messages<T> {
+    Box::pin(chunks.into_stream().map_err(|failure| failure.status()))
 }

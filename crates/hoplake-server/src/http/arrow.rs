@@ -14,7 +14,7 @@ use arrow_schema::{ArrowError, DataType, Schema, SchemaRef};
 use hoplake::{KEY_COLUMN, Key, VertexId};
 use serde_json::json;
 
-use super::{answers::properties_of, chunk_buffer::unwritable};
+use super::{chunk_buffer::unwritable, rows::properties_of};
 use crate::{
     calls::{EdgeColumns, LabelRows, NamedPath, ResultBatch, ValueRows},
     failure::{Failure, Reason},

@@ -5,17 +5,16 @@ use axum::{
     http::{HeaderMap, StatusCode, header},
     response::Response,
 };
-use tracing::Instrument;
 use utoipa::IntoParams;
 
 use super::{
     answers::{ChangesAnswer, EmptyGraphAnswer},
-    handler::{BytesBody, HttpRequest, respond},
+    handler::{BytesBody, HttpRequest},
     jobs::unfit,
     problem::Problem,
 };
 use crate::{
-    calls::{self, ChangesFormat, ChangesOptions, ChangesRequest},
+    calls::{self, Call, ChangesFormat, ChangesOptions, ChangesRequest},
     failure::Failure,
 };
 
@@ -75,9 +74,7 @@ pub(super) async fn apply(
     params: Result<Query<Vec<(String, String)>>, QueryRejection>,
     body: BytesBody,
 ) -> Response {
-    let mut call = request.begin("Apply");
-    let span = call.span.clone();
-    let answer = async {
+    let work = async |call: &mut Call| {
         call.check_token()?;
         // Before the body: a server that does not write reads none.
         call.service.check_writable()?;
@@ -85,14 +82,13 @@ pub(super) async fn apply(
         let params = ChangesParams::of(params)?;
         let format = format(&request.headers)?;
         let idempotency_key = idempotency_key(&request.headers)?;
-        let changes = body.read(&call).await?;
+        let changes = body.read(call).await?;
         let time_ms = params.time_ms;
         let options = ChangesOptions { idempotency_key, ..params.try_into()? };
-        let applied = calls::apply(&mut call, ChangesRequest { graph, format, changes, options, time_ms }).await?;
+        let applied = calls::apply(call, ChangesRequest { graph, format, changes, options, time_ms }).await?;
         Ok(ChangesAnswer::from(applied))
     };
-    let answer = answer.instrument(span).await;
-    respond(&mut call, answer)
+    request.answer("Apply", work).await
 }
 
 /// Makes an empty graph, for changes to fill. One that is there and still empty is answered with 200 and not with 201.
@@ -104,12 +100,14 @@ pub(super) async fn apply(
     )
 )]
 pub(super) async fn create(request: HttpRequest, Path(graph): Path<String>) -> Response {
-    let mut call = request.begin("CreateGraph");
-    let span = call.span.clone();
-    let answer = calls::create(&mut call, &graph).instrument(span).await;
-    let created = answer.as_ref().is_ok_and(|graph| graph.created);
-    let mut response = respond(&mut call, answer.map(EmptyGraphAnswer::from));
-    if created && response.status() == StatusCode::OK {
+    let mut is_created = false;
+    let work = async |call: &mut Call| {
+        let graph = calls::create(call, &graph).await?;
+        is_created = graph.created;
+        Ok(EmptyGraphAnswer::from(graph))
+    };
+    let mut response = request.answer("CreateGraph", work).await;
+    if is_created && response.status() == StatusCode::OK {
         *response.status_mut() = StatusCode::CREATED;
     }
     response

@@ -2,14 +2,14 @@
 
 use axum::{extract::Path, response::Response};
 use futures::FutureExt;
-use tracing::Instrument;
 
 use super::{
     answers::{
-        GraphAnswer, GraphName, LookUpAnswer, NeighborsAnswer, PathsAnswer, PropertiesAnswer, RefreshAnswer,
-        ScanAnswer, ShortestPathAnswer, TraverseAnswer, path,
+        GraphAnswer, GraphName, LookUpAnswer, NeighborsAnswer, PropertiesAnswer, RefreshAnswer, ScanAnswer,
+        TraverseAnswer,
     },
-    handler::{HttpRequest, JsonBody, respond},
+    handler::{HttpRequest, JsonBody},
+    paths::{PathsAnswer, ShortestPathAnswer, path},
     problem::Problem,
     requests::{
         LookUpBody, NeighborsBody, OutputBody, PathsBody, PropertiesBody, ScanBody, ShortestPathBody, TraverseBody,
@@ -17,7 +17,7 @@ use super::{
     },
     writer::stream,
 };
-use crate::calls::{self, GraphRef, Neighbors, NeighborsRequest, PathsRequest, ScanRequest};
+use crate::calls::{self, Call, GraphRef, Neighbors, NeighborsRequest, PathsRequest, ScanRequest};
 
 fn graph_ref(name: String, version: u64) -> GraphRef {
     GraphRef { name, version }
@@ -29,13 +29,13 @@ fn graph_ref(name: String, version: u64) -> GraphRef {
     responses((status = 200, body = Vec<GraphName>), (status = "default", body = Problem, content_type = "application/problem+json"))
 )]
 pub(super) async fn list(request: HttpRequest) -> Response {
-    let mut call = request.begin("ListGraphs");
-    // Names in memory: no permit, and no request to a store, which is never listed.
-    let names = call.check_token().map(|()| {
+    let work = async |call: &mut Call| {
+        call.check_token()?;
+        // Names in memory: no permit, and no request to a store, which is never listed.
         let names = call.service.catalog.names().into_iter();
-        names.map(|(name, open)| GraphName { name, open }).collect::<Vec<_>>()
-    });
-    respond(&mut call, names)
+        Ok(names.map(|(name, open)| GraphName { name, open }).collect::<Vec<_>>())
+    };
+    request.answer("ListGraphs", work).await
 }
 
 /// Schema, counts and sizes of the newest version.
@@ -44,10 +44,8 @@ pub(super) async fn list(request: HttpRequest) -> Response {
     responses((status = 200, body = GraphAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
 )]
 pub(super) async fn info(request: HttpRequest, Path(graph): Path<String>) -> Response {
-    let mut call = request.begin("GetGraph");
-    let span = call.span.clone();
-    let answer = calls::info(&mut call, &graph_ref(graph, 0)).instrument(span).await.map(GraphAnswer::from);
-    respond(&mut call, answer)
+    let work = async |call: &mut Call| calls::info(call, &graph_ref(graph, 0)).await.map(GraphAnswer::from);
+    request.answer("GetGraph", work).await
 }
 
 /// Moves the server on to the newest version: what was published before is in it. Without, it looks for newer versions
@@ -57,10 +55,8 @@ pub(super) async fn info(request: HttpRequest, Path(graph): Path<String>) -> Res
     responses((status = 200, body = RefreshAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
 )]
 pub(super) async fn refresh(request: HttpRequest, Path(graph): Path<String>) -> Response {
-    let mut call = request.begin("Refresh");
-    let span = call.span.clone();
-    let answer = calls::refresh(&mut call, &graph).instrument(span).await.map(|version| RefreshAnswer { version });
-    respond(&mut call, answer)
+    let work = async |call: &mut Call| calls::refresh(call, &graph).await.map(|version| RefreshAnswer { version });
+    request.answer("Refresh", work).await
 }
 
 /// The ids of some vertices.
@@ -70,16 +66,13 @@ pub(super) async fn refresh(request: HttpRequest, Path(graph): Path<String>) -> 
     responses((status = 200, body = LookUpAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
 )]
 pub(super) async fn look_up(request: HttpRequest, Path(graph): Path<String>, body: JsonBody) -> Response {
-    let mut call = request.begin("LookUp");
-    let span = call.span.clone();
-    let answer = async {
-        let body: LookUpBody = body.read(&call).await?;
+    let work = async |call: &mut Call| {
+        let body: LookUpBody = body.read(call).await?;
         let names = vertices(body.vertices)?;
-        let (found, version) = calls::look_up(&mut call, &graph_ref(graph, body.version), &names).await?;
+        let (found, version) = calls::look_up(call, &graph_ref(graph, body.version), &names).await?;
         Ok(LookUpAnswer::of(&found, version, call.cost))
     };
-    let answer = answer.instrument(span).await;
-    respond(&mut call, answer)
+    request.answer("LookUp", work).await
 }
 
 /// The edges of a hop from some vertices.
@@ -225,18 +218,15 @@ pub(super) async fn paths(request: HttpRequest, Path(graph): Path<String>, body:
     responses((status = 200, body = ShortestPathAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
 )]
 pub(super) async fn shortest_path(request: HttpRequest, Path(graph): Path<String>, body: JsonBody) -> Response {
-    let mut call = request.begin("ShortestPath");
-    let span = call.span.clone();
-    let answer = async {
-        let body: ShortestPathBody = body.read(&call).await?;
+    let work = async |call: &mut Call| {
+        let body: ShortestPathBody = body.read(call).await?;
         let graph = graph_ref(graph, body.version);
-        let found = calls::shortest_path(&mut call, &graph, &body.try_into()?).await?;
+        let found = calls::shortest_path(call, &graph, &body.try_into()?).await?;
         Ok(ShortestPathAnswer {
             path: found.path.as_ref().map(path).transpose()?,
             version: found.version,
             cost: call.cost,
         })
     };
-    let answer = answer.instrument(span).await;
-    respond(&mut call, answer)
+    request.answer("ShortestPath", work).await
 }

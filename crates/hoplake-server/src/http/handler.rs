@@ -10,6 +10,7 @@ use axum::{
 };
 use hoplake_doors::Exchange;
 use serde::{Serialize, de::DeserializeOwned};
+use tracing::Instrument;
 
 use super::{chunk_buffer::unwritable, problem, state::HttpState};
 use crate::{
@@ -42,6 +43,18 @@ impl HttpRequest {
     /// Begins a call.
     pub(super) fn begin(&self, name: &'static str) -> Call {
         Call::begin(&self.service, self.arrival.context("http", name, &self.headers))
+    }
+
+    /// Runs a call, and responds with what it returns.
+    pub(super) async fn answer<T: Serialize>(
+        &self,
+        name: &'static str,
+        work: impl AsyncFnOnce(&mut Call) -> Result<T, Failure>,
+    ) -> Response<Body> {
+        let mut call = self.begin(name);
+        let span = call.span.clone();
+        let outcome = work(&mut call).instrument(span).await;
+        respond(&mut call, outcome)
     }
 }
 
@@ -143,7 +156,7 @@ fn of_body(error: &axum::Error) -> Failure {
 }
 
 /// Ends a call, with its answer or its problem; both have the request's id.
-pub(super) fn respond<T: Serialize>(call: &mut Call, outcome: Result<T, Failure>) -> Response<Body> {
+fn respond<T: Serialize>(call: &mut Call, outcome: Result<T, Failure>) -> Response<Body> {
     let written = outcome.and_then(|answer| serde_json::to_vec(&answer).map_err(unwritable));
     let written = written.and_then(|json| {
         let cost = Some(Box::new(call.cost));

@@ -7,18 +7,17 @@ use axum::{
 };
 use futures::FutureExt;
 use serde::Deserialize;
-use tracing::Instrument;
 use utoipa::IntoParams;
 
 use super::{
     answers::{JobAnswer, JobResultAnswer},
-    handler::{HttpRequest, JsonBody, respond},
+    handler::{HttpRequest, JsonBody},
     problem::Problem,
     requests::JobBody,
     writer::stream,
 };
 use crate::{
-    calls::{self, GraphRef, JobResultRequest},
+    calls::{self, Call, GraphRef, JobResultRequest},
     failure::Failure,
 };
 
@@ -29,16 +28,15 @@ use crate::{
     responses((status = 202, body = JobAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
 )]
 pub(super) async fn start(request: HttpRequest, Path(graph): Path<String>, body: JsonBody) -> Response {
-    let mut call = request.begin("StartJob");
-    let span = call.span.clone();
-    let answer = async {
-        let body: JobBody = body.read(&call).await?;
+    let mut location = None;
+    let work = async |call: &mut Call| {
+        let body: JobBody = body.read(call).await?;
         let graph = GraphRef { name: graph, version: body.version };
-        Ok(JobAnswer::from(calls::start_job(&mut call, &graph, &body.try_into()?).await?))
+        let job = calls::start_job(call, &graph, &body.try_into()?).await?;
+        location = HeaderValue::from_str(&format!("/v1/jobs/{}", job.id)).ok();
+        Ok(JobAnswer::from(job))
     };
-    let answer = answer.instrument(span).await;
-    let location = answer.as_ref().ok().and_then(|job| HeaderValue::from_str(&format!("/v1/jobs/{}", job.id)).ok());
-    let mut response = respond(&mut call, answer);
+    let mut response = request.answer("StartJob", work).await;
     // The answer itself may still have failed, for want of memory.
     if let Some(location) = location.filter(|_| response.status() == StatusCode::OK) {
         *response.status_mut() = StatusCode::ACCEPTED;
@@ -53,9 +51,11 @@ pub(super) async fn start(request: HttpRequest, Path(graph): Path<String>, body:
     responses((status = 200, body = Vec<JobAnswer>), (status = "default", body = Problem, content_type = "application/problem+json"))
 )]
 pub(super) async fn list(request: HttpRequest) -> Response {
-    let mut call = request.begin("ListJobs");
-    let jobs = calls::list_jobs(&call).map(|jobs| jobs.into_iter().map(JobAnswer::from).collect::<Vec<_>>());
-    respond(&mut call, jobs)
+    let work = async |call: &mut Call| {
+        let jobs = calls::list_jobs(call)?.into_iter();
+        Ok(jobs.map(JobAnswer::from).collect::<Vec<_>>())
+    };
+    request.answer("ListJobs", work).await
 }
 
 /// A job: its state, its progress, and what it has cost so far.
@@ -64,9 +64,7 @@ pub(super) async fn list(request: HttpRequest) -> Response {
     responses((status = 200, body = JobAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
 )]
 pub(super) async fn get(request: HttpRequest, Path(id): Path<String>) -> Response {
-    let mut call = request.begin("GetJob");
-    let job = calls::get_job(&mut call, &id).map(JobAnswer::from);
-    respond(&mut call, job)
+    request.answer("GetJob", async |call: &mut Call| calls::get_job(call, &id).map(JobAnswer::from)).await
 }
 
 /// Cancels a job, or drops the result of one that is done. A second time changes nothing.
@@ -75,9 +73,7 @@ pub(super) async fn get(request: HttpRequest, Path(id): Path<String>) -> Respons
     responses((status = 200, body = JobAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
 )]
 pub(super) async fn cancel(request: HttpRequest, Path(id): Path<String>) -> Response {
-    let mut call = request.begin("CancelJob");
-    let job = calls::cancel_job(&mut call, &id).map(JobAnswer::from);
-    respond(&mut call, job)
+    request.answer("CancelJob", async |call: &mut Call| calls::cancel_job(call, &id).map(JobAnswer::from)).await
 }
 
 /// Which part of a result.

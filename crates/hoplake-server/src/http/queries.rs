@@ -7,17 +7,16 @@ use futures::FutureExt;
 use hoplake::{QueryEdition, QueryParameter, gremlin};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tracing::Instrument;
 use utoipa::ToSchema;
 
 use super::{
-    handler::{HttpRequest, JsonBody, respond},
+    handler::{HttpRequest, JsonBody},
     problem::Problem,
     requests::LimitsBody,
     writer::stream,
 };
 use crate::{
-    calls::{self, Answered, GraphRef, QueriesInfo},
+    calls::{self, Answered, Call, GraphRef, QueriesInfo},
     cost::PricedCost,
     failure::Failure,
 };
@@ -185,11 +184,9 @@ pub(super) async fn call(
     responses((status = 200, body = QueriesAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
 )]
 pub(super) async fn list(request: HttpRequest, Path(graph): Path<String>) -> Response {
-    let mut call = request.begin("ListQueries");
-    let span = call.span.clone();
     let graph = GraphRef { name: graph, version: 0 };
-    let answer = calls::list_queries(&mut call, &graph).instrument(span).await.map(QueriesAnswer::from);
-    respond(&mut call, answer)
+    let work = async |call: &mut Call| calls::list_queries(call, &graph).await.map(QueriesAnswer::from);
+    request.answer("ListQueries", work).await
 }
 
 /// Saves a query, with the next number of its name. What is there already in the same words keeps its number, and is answered with 200
@@ -213,19 +210,17 @@ pub(super) async fn save(
     Path((graph, query)): Path<(String, String)>,
     body: JsonBody,
 ) -> Response {
-    let mut call = request.begin("SaveQuery");
-    let span = call.span.clone();
-    let answer = async {
+    let mut is_new = false;
+    let work = async |call: &mut Call| {
         call.check_token()?;
         // Before the body: a server that does not write reads none.
         call.service.check_writable()?;
-        let body: SaveBody = body.read(&call).await?;
-        calls::save_query(&mut call, &graph, &query, body.try_into()?).await
+        let body: SaveBody = body.read(call).await?;
+        let saved = calls::save_query(call, &graph, &query, body.try_into()?).await?;
+        is_new = saved.is_new;
+        Ok(SavedAnswer { name: query, number: saved.number, version: saved.version })
     };
-    let saved = answer.instrument(span).await;
-    let is_new = saved.as_ref().is_ok_and(|saved| saved.is_new);
-    let answer = saved.map(|saved| SavedAnswer { name: query, number: saved.number, version: saved.version });
-    let mut response = respond(&mut call, answer);
+    let mut response = request.answer("SaveQuery", work).await;
     if is_new && response.status() == StatusCode::OK {
         *response.status_mut() = StatusCode::CREATED;
     }
@@ -239,10 +234,11 @@ pub(super) async fn save(
     responses((status = 200, body = DeletedAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
 )]
 pub(super) async fn delete(request: HttpRequest, Path((graph, query)): Path<(String, String)>) -> Response {
-    let mut call = request.begin("DeleteQuery");
-    let span = call.span.clone();
-    let deleted = calls::delete_query(&mut call, &graph, &query).instrument(span).await;
-    respond(&mut call, deleted.map(|version| DeletedAnswer { version }))
+    let work = async |call: &mut Call| {
+        let version = calls::delete_query(call, &graph, &query).await?;
+        Ok(DeletedAnswer { version })
+    };
+    request.answer("DeleteQuery", work).await
 }
 
 /// JSON as values of Gremlin.

@@ -36,8 +36,8 @@ struct RequestBody {
     gremlin: String,
     /// The graph, or `g` for the usual one.
     g: Option<String>,
-    #[serde(alias = "bindings")]
     parameters: Option<serde_json::Value>,
+    bindings: Option<serde_json::Value>,
     transaction_id: Option<serde_json::Value>,
     // Options, whose values are read as those of a driver of TinkerPop 3.
     language: Option<serde_json::Value>,
@@ -204,7 +204,10 @@ async fn run(call: &mut Call, body: JsonBody, bulk_header: bool, results: &mut R
     let DriverOptions { mut options, limits } = DriverOptions::read(option, defaults)?;
     // JSON has no form for bulked results.
     options.is_bulked &= results.form == Form::GraphBinary;
-    let names = names(call, body.parameters.unwrap_or_default(), &limits)?;
+    let mut names = Vec::new();
+    for (field, given) in [("parameters", body.parameters), ("bindings", body.bindings)] {
+        names.extend(names_of(call, field, given.unwrap_or_default(), &limits)?);
+    }
     let script = calls::read_script(call, &body.gremlin, &limits)?;
     // A driver that begins one wants its id, and says something else if it gets none.
     if let [Statement::Transaction(_)] = &script.statements[..] {
@@ -218,17 +221,18 @@ async fn run(call: &mut Call, body: JsonBody, bulk_header: bool, results: &mut R
 }
 
 /// The values of names: a map in the language, or JSON.
-fn names(
+fn names_of(
     call: &mut Call,
-    parameters: serde_json::Value,
+    field: &str,
+    given: serde_json::Value,
     limits: &RequestedLimits,
 ) -> Result<Vec<gremlin::Named>, Failure> {
-    let text = match parameters {
+    let text = match given {
         serde_json::Value::String(text) => text,
         serde_json::Value::Object(entries) => {
             return entries.into_iter().map(|(name, json)| calls::named_value(&name, &json.to_string())).collect();
         }
-        other => return calls::names_of("parameters", calls::named_value("parameters", &other.to_string())?.1),
+        other => return calls::names_of(field, calls::named_value(field, &other.to_string())?.1),
     };
     let needed = call.exchange.request_bytes() + text.len() as u64 * gremlin::PARAMETERS_FACTOR;
     call.exchange.hold_request(&call.service.memory, needed).map_err(|full| Failure::no_memory(full, needed))?;

@@ -2,16 +2,15 @@
 
 use axum::{extract::Path, response::Response};
 use futures::FutureExt;
-use tracing::Instrument;
 
 use super::{
     answers::{CloseAnswer, NeighborsAnswer, OpenAnswer},
-    handler::{HttpRequest, JsonBody, respond},
+    handler::{HttpRequest, JsonBody},
     problem::Problem,
     requests::{NextBody, OpenBody},
     writer::stream,
 };
-use crate::calls::{self, GraphRef};
+use crate::calls::{self, Call, GraphRef};
 
 /// Opens a cursor: it pins the version of the graph and has one cost meter and its limits.
 #[utoipa::path(
@@ -21,16 +20,13 @@ use crate::calls::{self, GraphRef};
     responses((status = 200, body = OpenAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
 )]
 pub(super) async fn open(request: HttpRequest, Path(graph): Path<String>, body: JsonBody) -> Response {
-    let mut call = request.begin("OpenTraversal");
-    let span = call.span.clone();
-    let answer = async {
-        let OpenBody { version, limits } = body.read(&call).await?;
+    let work = async |call: &mut Call| {
+        let OpenBody { version, limits } = body.read(call).await?;
         let graph = GraphRef { name: graph, version };
-        let opened = calls::open(&mut call, &graph, &limits.into()).await?;
+        let opened = calls::open(call, &graph, &limits.into()).await?;
         Ok(OpenAnswer { traversal: opened.id, version: opened.version, idle_ms: opened.idle_ms })
     };
-    let answer = answer.instrument(span).await;
-    respond(&mut call, answer)
+    request.answer("OpenTraversal", work).await
 }
 
 /// The edges of a hop from the vertices that the client wants to go on from.
@@ -60,9 +56,9 @@ pub(super) async fn next_neighbors(request: HttpRequest, Path(id): Path<String>,
     responses((status = 200, body = CloseAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
 )]
 pub(super) async fn close(request: HttpRequest, Path(id): Path<String>) -> Response {
-    let mut call = request.begin("CloseTraversal");
-    let span = call.span.clone();
-    let closed = calls::close(&mut call, &id).instrument(span).await;
-    let answer = closed.map(|closed| CloseAnswer { vertices: closed.vertices, cost: closed.cost });
-    respond(&mut call, answer)
+    let work = async |call: &mut Call| {
+        let closed = calls::close(call, &id).await?;
+        Ok(CloseAnswer { vertices: closed.vertices, cost: closed.cost })
+    };
+    request.answer("CloseTraversal", work).await
 }

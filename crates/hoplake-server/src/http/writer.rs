@@ -13,22 +13,22 @@ use axum::{
     http::{HeaderMap, HeaderValue, Response, header},
     response::IntoResponse,
 };
-use futures::{FutureExt, future::BoxFuture, stream};
+use futures::{FutureExt, future::BoxFuture};
 use hoplake_doors::Exchange;
 use serde::Serialize;
 use tokio::sync::mpsc::Receiver;
-use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument;
 
 use super::{
-    answers::{edges, found_rows, ids, path, rows, value_rows},
     arrow::ArrowRows,
     chunk_buffer::{ChunkBuffer, unwritable},
     handler::{HttpRequest, named},
+    paths::path,
     problem,
+    rows::{Vertices, edges, found_rows, ids, rows, value_rows},
 };
 use crate::{
-    calls::{Call, Chunk, ResultBatch, ResultSink, chunk_channel},
+    calls::{Call, Chunk, Chunks, ResultBatch, ResultSink, chunk_channel},
     failure::{Failure, Reason},
 };
 
@@ -136,23 +136,12 @@ impl Writer {
                 }
             }
             ResultBatch::Vertices { depth, vertices } => self.write_ids(depth, &ids(vertices.iter().copied())).await?,
-            ResultBatch::Rows(all) => {
-                for some in all.chunks(ROWS_AT_A_TIME) {
-                    rows(&some)?.iter().try_for_each(|row| self.item(row))?;
-                    self.chunks.flush().await?;
-                }
-            }
+            ResultBatch::Rows(all) => self.write_rows(all.chunks(ROWS_AT_A_TIME).map(|some| rows(&some))).await?,
             ResultBatch::Scanned(all) => {
-                for some in all.chunks(ROWS_AT_A_TIME) {
-                    found_rows(&some)?.iter().try_for_each(|row| self.item(row))?;
-                    self.chunks.flush().await?;
-                }
+                self.write_rows(all.chunks(ROWS_AT_A_TIME).map(|some| found_rows(&some))).await?;
             }
             ResultBatch::Values(all) => {
-                for some in all.chunks(ROWS_AT_A_TIME) {
-                    value_rows(&some)?.iter().try_for_each(|row| self.item(row))?;
-                    self.chunks.flush().await?;
-                }
+                self.write_rows(all.chunks(ROWS_AT_A_TIME).map(|some| value_rows(&some))).await?;
             }
             ResultBatch::Results(results) => {
                 for (value, bulk) in results {
@@ -173,10 +162,21 @@ impl Writer {
         Ok(())
     }
 
+    async fn write_rows<T: Serialize>(
+        &mut self,
+        chunks: impl Iterator<Item = Result<Vec<T>, Failure>>,
+    ) -> Result<(), Failure> {
+        for rows in chunks {
+            rows?.iter().try_for_each(|row| self.item(row))?;
+            self.chunks.flush().await?;
+        }
+        Ok(())
+    }
+
     /// Ids of a depth: in JSON one object a depth, however many parts it has.
     async fn write_ids(&mut self, depth: u32, ids: &[String]) -> Result<(), Failure> {
         if self.form == Form::Lines {
-            self.item(&super::answers::Vertices { depth, ids: ids.to_vec() })?;
+            self.item(&Vertices { depth, ids: ids.to_vec() })?;
             return self.chunks.flush().await;
         }
         let is_new = self.depth != Some(depth);
@@ -283,56 +283,25 @@ pub(super) async fn stream<T: Serialize + Send + 'static>(
     named(response, &id)
 }
 
-/// Does the work of an answer, and sends its chunks as they come. A failure before the first of them is another response.
+/// Does the work of a response, and sends its chunks as they come. A failure before the first of them is another response.
 pub(super) async fn deliver(
-    mut work: BoxFuture<'static, ()>,
-    mut received: Receiver<Chunk<Bytes>>,
+    work: BoxFuture<'static, ()>,
+    received: Receiver<Chunk<Bytes>>,
     exchange: Arc<Exchange>,
     kind: HeaderValue,
     refused: impl FnOnce(&Failure) -> Response<Body>,
 ) -> Response<Body> {
-    // Most answers are one piece, and need no task of their own.
-    let (first, rest) = tokio::select! {
-        // The work first: if it ends at once, its chunks are in the channel, and one chunk goes out with its length.
-        biased;
-        () = work.as_mut() => (received.recv().await, None),
-        first = received.recv() => (first, Some(AbortOnDropHandle::new(tokio::spawn(work)))),
-    };
-    match first {
-        Some(Chunk { item: Ok(piece), hold, last }) => {
-            exchange.hand(hold);
-            let body = if last { Body::from(piece) } else { body(piece, received, exchange, rest) };
-            ([(header::CONTENT_TYPE, kind)], body).into_response()
-        }
+    // An error ends a body without its last chunk (RFC 9112, 8), or with a reset stream (RFC 9113, 5.4.2), so the client knows that
+    // the response is incomplete.
+    let body = match Chunks::begin(work, received, exchange).await {
+        Ok(mut chunks) => match chunks.take_only() {
+            Some(only) => Body::from(only),
+            None => Body::from_stream(chunks.into_stream()),
+        },
         // The headers are not sent yet, so the status can still be that of the failure.
-        Some(Chunk { item: Err(failure), .. }) => refused(&failure),
-        None => refused(&Failure::new(Reason::Internal, "the call broke off")),
-    }
-}
-
-/// The chunks of an answer; the task that makes them ends with it.
-fn body(
-    first: Bytes,
-    received: Receiver<Chunk<Bytes>>,
-    exchange: Arc<Exchange>,
-    task: Option<AbortOnDropHandle<()>>,
-) -> Body {
-    let state = Some((Some(first), received, exchange, task));
-    Body::from_stream(stream::unfold(state, async |state| {
-        let (first, mut received, exchange, task) = state?;
-        if let Some(first) = first {
-            return Some((Ok(first), Some((None, received, exchange, task))));
-        }
-        let Some(Chunk { item, hold, last }) = received.recv().await else {
-            // The task panicked. An error ends the body without its last chunk (RFC 9112, 8), or with a reset stream
-            // (RFC 9113, 5.4.2), so the client knows that the answer is incomplete.
-            return Some((Err(Failure::new(Reason::Internal, "the call broke off")), None));
-        };
-        // Before the bytes are returned: the door gives them all memory that was handed.
-        exchange.hand(hold);
-        let more = (!last).then_some((None, received, exchange, task));
-        Some((item, more))
-    }))
+        Err(failure) => return refused(&failure),
+    };
+    ([(header::CONTENT_TYPE, kind)], body).into_response()
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ mod auth;
 mod connection;
 mod requests;
 mod sessions;
+mod status;
 mod wire;
 
 use std::sync::{

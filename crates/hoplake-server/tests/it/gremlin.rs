@@ -35,13 +35,13 @@ const ENDLESS: &str = "g.inject(1).repeat(__.identity()).times(1000000000)";
 const MANY: &str = "g.inject(1).repeat(__.union(__.identity(), __.identity())).times(9)";
 
 /// A driver.
-struct Driver {
+pub(crate) struct Driver {
     socket: WebSocketStream<TcpStream>,
     graph: &'static str,
 }
 
 impl Driver {
-    async fn connect(server: &Running, graph: &'static str) -> Self {
+    pub(crate) async fn connect(server: &Running, graph: &'static str) -> Self {
         Self::connect_with(server, graph, &[]).await.unwrap()
     }
 
@@ -58,7 +58,7 @@ impl Driver {
         Ok(Self { socket, graph })
     }
 
-    fn request(&self, text: &str) -> Request {
+    pub(crate) fn request(&self, text: &str) -> Request {
         let aliases = Value::Map(vec![("g".into(), self.graph.into())]);
         Request {
             id: Uuid::from_u128(rand()),
@@ -103,7 +103,7 @@ impl Driver {
     }
 
     /// The results of a text, and its last response.
-    async fn answer(&mut self, request: &Request) -> (Vec<Value>, Response) {
+    pub(crate) async fn answer(&mut self, request: &Request) -> (Vec<Value>, Response) {
         let mut responses = self.responses(request).await;
         let results = responses.iter().flat_map(|response| list(&response.data)).collect();
         (results, responses.pop().unwrap())

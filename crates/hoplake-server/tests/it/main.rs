@@ -9,6 +9,7 @@ mod finding;
 mod graphs;
 mod gremlin;
 mod gremlin_drivers;
+mod gremlin_requests;
 mod held_store;
 mod hostile;
 mod http;

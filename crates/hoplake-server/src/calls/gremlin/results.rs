@@ -117,13 +117,19 @@ impl<'a> ResultStream<'a> {
         let Some(Collected { filling, values, bytes, hold: _hold }) = self.collected.take() else { return Ok(()) };
         let kept: KeptResults = values.into();
         filling.keep(kept.clone(), bytes);
-        self.send_shared(&kept).await
+        self.send_shared(&kept, kept.len()).await
     }
 
     /// Sends results that the cache has.
     pub(super) async fn put_cached(&mut self, kept: &KeptResults) -> Result<(), Failure> {
-        self.count(kept)?;
-        self.send_shared(kept).await
+        let excess = self.excess(kept);
+        let whole = excess.map_or(kept.len(), |(position, _)| position);
+        self.send_shared(kept, whole).await?;
+        if let Some((position, rest)) = excess {
+            let last = vec![(kept[position].0.clone(), rest)];
+            self.send(ResultValues::Own(last.into_iter())).await?;
+        }
+        self.within_max(excess)
     }
 
     /// No more follow, and what they changed is about to be committed.
@@ -202,45 +208,61 @@ impl<'a> ResultStream<'a> {
         }
     }
 
-    /// Counts results, and sends them or collects them for the cache.
-    async fn put(&mut self, results: Vec<(Value, u64)>) -> Result<(), Failure> {
-        self.count(&results)?;
+    /// Sends results, or collects them for the cache, up to the maximum.
+    async fn put(&mut self, mut results: Vec<(Value, u64)>) -> Result<(), Failure> {
+        let excess = self.excess(&results);
+        if let Some((position, rest)) = excess {
+            results.truncate(position + 1);
+            results[position].1 = rest;
+        }
         let Some(mut collected) = self.collected.take() else {
-            return self.send(ResultValues::Own(results.into_iter())).await;
+            self.send(ResultValues::Own(results.into_iter())).await?;
+            return self.within_max(excess);
         };
-        let row_bytes = (results.len() * size_of::<u64>()) as u64;
-        collected.bytes += bytes_of(&results) + row_bytes;
+        collected.bytes += bytes_of(&results) + (results.len() * size_of::<u64>()) as u64;
         collected.hold.resize(collected.bytes)?;
         collected.values.extend(results);
-        if collected.bytes <= collected.filling.bytes_max() {
+        let is_too_large = collected.bytes > collected.filling.bytes_max();
+        if excess.is_none() && !is_too_large {
             self.collected = Some(collected);
             return Ok(());
         }
         let Collected { filling, values, hold: _hold, .. } = collected;
-        filling.give_up();
+        if is_too_large {
+            filling.give_up();
+        }
         let mut values = values.into_iter();
         while !values.as_slice().is_empty() {
             let batch: Vec<_> = values.by_ref().take(self.options.batch).collect();
             self.send(ResultValues::Own(batch.into_iter())).await?;
         }
-        Ok(())
+        self.within_max(excess)
     }
 
-    /// Rejects results beyond the maximum.
-    fn count(&mut self, results: &[(Value, u64)]) -> Result<(), Failure> {
-        let bulk = |bulk: u64| if self.options.is_bulked { 1 } else { bulk };
-        let more = results.iter().fold(0, |sum: u64, (_, times)| sum.saturating_add(bulk(*times)));
-        let too_many = || {
-            let message = format!("there are more than {} results; narrow the query", self.max);
-            Failure::new(Reason::Limit, message)
-        };
-        self.left = self.left.checked_sub(more).ok_or_else(too_many)?;
-        Ok(())
+    /// Counts results. The position of the one that exceeds the maximum, and how many times it may still be sent.
+    fn excess(&mut self, results: &[(Value, u64)]) -> Option<(usize, u64)> {
+        for (position, (_, bulk)) in results.iter().enumerate() {
+            let times = if self.options.is_bulked { 1 } else { *bulk };
+            match self.left.checked_sub(times) {
+                Some(left) => self.left = left,
+                None => return Some((position, std::mem::take(&mut self.left))),
+            }
+        }
+        None
     }
 
-    async fn send_shared(&mut self, kept: &KeptResults) -> Result<(), Failure> {
-        for from in (0..kept.len()).step_by(self.options.batch) {
-            let range = from..kept.len().min(from + self.options.batch);
+    fn within_max(&self, excess: Option<(usize, u64)>) -> Result<(), Failure> {
+        if excess.is_none() {
+            return Ok(());
+        }
+        let message = format!("there are more than {} results; narrow the query", self.max);
+        Err(Failure::new(Reason::Limit, message))
+    }
+
+    /// Sends the first results that the cache has.
+    async fn send_shared(&mut self, kept: &KeptResults, count: usize) -> Result<(), Failure> {
+        for from in (0..count).step_by(self.options.batch) {
+            let range = from..count.min(from + self.options.batch);
             self.send(ResultValues::Shared { all: kept.clone(), range }).await?;
         }
         Ok(())

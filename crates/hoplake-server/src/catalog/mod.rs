@@ -18,36 +18,28 @@
 //! A graph is *in use* while a call holds its [`OpenGraph`]. Others are closed when they were not used for a
 //! while, or when the room is needed.
 
+mod origin;
+mod slots;
+
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard},
     time::{Duration, Instant},
 };
 
-use futures::{
-    FutureExt,
-    future::{BoxFuture, Shared},
-};
-use hoplake::{Background, ErrorKind, Graph, OpenSettings, ReadPool, Reader, Schema, Store};
+use futures::FutureExt;
+use hoplake::{Background, ErrorKind, Graph, OpenSettings, ReadPool, Schema};
 use tokio::{sync::Semaphore, time::timeout};
 
+use self::slots::{Look, Opening, RefreshState, Slot, SlotKey, SlotState, Slots};
+pub(crate) use self::{origin::Origin, slots::OpenGraph};
 use crate::{
     Settings,
-    access::{AccessNodes, NodesSource},
     compaction::Compactor,
     failure::{Failure, Reason},
-    names::{Source, StoreOpener, check_name},
+    names::check_name,
     telemetry::metrics::Metrics,
 };
-
-/// A graph that stays open for as long as this is held.
-#[derive(Debug)]
-pub(crate) struct OpenGraph {
-    /// The name in the request.
-    pub(crate) name: String,
-    /// The graph, at one version.
-    pub(crate) graph: Graph,
-}
 
 /// The longest that a request waits for a look at what it did not ask for.
 const LOOK_WAIT: Duration = Duration::from_millis(500);
@@ -65,149 +57,9 @@ const SEEN_FOR: Duration = Duration::from_secs(5);
 const OPENINGS_MAX: usize = 16;
 /// Names that wait to be looked for; more are refused.
 const OPENINGS_WAITING_MAX: usize = 256;
-/// How long an absent name is remembered: short, since a graph may appear at any time.
-const ABSENT_FOR: Duration = Duration::from_secs(5);
-/// The maximum number of absent names that are remembered.
-const ABSENT_MAX: usize = 1_024;
-
 /// The name of the work that may be cancelled, for messages.
 const OPENING: &str = "opening the graph";
 const LOOK: &str = "the look for a newer version";
-
-/// A look for a newer version that is under way.
-type Look = Shared<BoxFuture<'static, Result<(), Failure>>>;
-
-/// An opening that is under way.
-type Opening = Shared<BoxFuture<'static, Result<Arc<OpenGraph>, Failure>>>;
-
-/// A name and a version; 0 is the newest.
-type SlotKey = (String, u64);
-
-/// A graph that is open.
-struct Slot {
-    graph: Arc<OpenGraph>,
-    used: Instant,
-    looked: Instant,
-    look: Option<Look>,
-    /// Looks that began since the last thorough one.
-    looks: u32,
-    /// When the open version was last known to be there.
-    seen: Instant,
-    /// Whether the open version is known to be removed.
-    removed: bool,
-}
-
-impl Slot {
-    fn new(graph: Arc<OpenGraph>) -> Self {
-        let now = Instant::now();
-        Self { graph, used: now, looked: now, look: None, looks: 0, seen: now, removed: false }
-    }
-
-    /// Whether it is held outside of the slot.
-    fn in_use(&self) -> bool {
-        Arc::strong_count(&self.graph) > 1
-    }
-}
-
-/// The state of a requested graph.
-enum Found {
-    Open(Arc<OpenGraph>),
-    Opening(Opening),
-    /// It is open, but older than it should be: the look is to be waited for.
-    Old(Arc<OpenGraph>, SlotKey, Look),
-}
-
-/// The state of a graph that is about to be refreshed.
-enum Before {
-    /// It is open, and nothing is under way.
-    Nothing,
-    /// A look that began earlier.
-    Look(Look),
-    /// An opening that began earlier.
-    Opening(Opening),
-    /// An opening that begins now, and so finds what was published before.
-    Begun(Opening),
-}
-
-/// The graphs of a catalog.
-#[derive(Default)]
-struct Slots {
-    /// Those that are open.
-    open: HashMap<SlotKey, Slot>,
-    /// Those that are looked for.
-    openings: HashMap<SlotKey, Opening>,
-    /// Names that were not found, and when.
-    absent: HashMap<SlotKey, Instant>,
-}
-
-impl Slots {
-    /// Whether the name is known to be absent.
-    fn is_absent(&self, key: &SlotKey) -> bool {
-        self.absent.get(key).is_some_and(|since| since.elapsed() < ABSENT_FOR)
-    }
-
-    /// Remembers an absent name, and forgets the others if there are too many.
-    fn note_absent(&mut self, key: SlotKey) {
-        // Random names must not fill the memory: first those go that mean nothing any more, and then all, which costs one
-        // look each.
-        if self.absent.len() >= ABSENT_MAX {
-            self.absent.retain(|_, since| since.elapsed() < ABSENT_FOR);
-        }
-        if self.absent.len() >= ABSENT_MAX {
-            self.absent.clear();
-        }
-        self.absent.insert(key, Instant::now());
-    }
-}
-
-/// The origin of graphs.
-pub(crate) enum Origin {
-    /// Stores, by rules that lead from names to URLs.
-    Stores { sources: Vec<Source>, opener: StoreOpener },
-    /// Access nodes, which have such rules.
-    Nodes(Arc<AccessNodes>),
-}
-
-impl Origin {
-    /// The URLs where a graph of this name may be, the most likely first.
-    fn urls(&self, name: &str) -> Vec<String> {
-        match self {
-            Self::Stores { sources, .. } => sources.iter().flat_map(|source| source.urls(name)).collect(),
-            // One URL: each access node has the rules, and searches the locations itself.
-            Self::Nodes(nodes) => vec![NodesSource::new(nodes.clone(), name).url()],
-        }
-    }
-
-    /// A reader of the graph of this name at one of its URLs.
-    async fn reader(&self, name: &str, url: &str, pool: Arc<ReadPool>) -> Result<Reader, Failure> {
-        match self {
-            Self::Stores { opener, .. } => Ok(Reader::new(opener(url)?, pool)),
-            Self::Nodes(nodes) => {
-                let source = NodesSource::new(nodes.clone(), name);
-                // The profile of the real store, so that reads are planned and priced as if this node read the store itself.
-                let store = Store::elsewhere(url, source.profile().await?);
-                Ok(Reader::from_source(store, Arc::new(source), pool))
-            }
-        }
-    }
-
-    /// The only source, if there is one alone.
-    fn only_source(&self) -> Option<&Source> {
-        match self {
-            Self::Stores { sources, .. } if sources.len() == 1 => sources.first(),
-            _ => None,
-        }
-    }
-
-    /// Names that are configured, not found below a prefix.
-    fn names(&self) -> impl Iterator<Item = &str> {
-        let sources = match self {
-            Self::Stores { sources, .. } => &sources[..],
-            Self::Nodes(_) => &[],
-        };
-        sources.iter().filter_map(Source::name)
-    }
-}
 
 /// All graphs of a server.
 pub(crate) struct Catalog {
@@ -262,9 +114,9 @@ impl Catalog {
     /// [`Reason::Busy`] if too many graphs are open; the store's error.
     pub(crate) async fn acquire(self: &Arc<Self>, name: &str, version: u64) -> Result<Arc<OpenGraph>, Failure> {
         let (graph, key, look) = match self.find(name, version)? {
-            Found::Open(graph) => return Ok(graph),
-            Found::Opening(opening) => return opening.await,
-            Found::Old(graph, key, look) => (graph, key, look),
+            SlotState::Open(graph) => return Ok(graph),
+            SlotState::Opening(opening) => return opening.await,
+            SlotState::Old(graph, key, look) => (graph, key, look),
         };
         // If it takes long or fails, what is open is as good as it was.
         // The look goes on in its own task when this stops waiting, and the next request finds what it found.
@@ -275,20 +127,20 @@ impl Catalog {
         Ok(newest.unwrap_or(graph))
     }
 
-    fn find(self: &Arc<Self>, name: &str, version: u64) -> Result<Found, Failure> {
+    fn find(self: &Arc<Self>, name: &str, version: u64) -> Result<SlotState, Failure> {
         let mut slots = self.slots();
         // The newest is often open when a request names its number.
         let newest = (name.to_owned(), 0);
-        let is_newest = version > 0 && slots.open.get(&newest).is_some_and(|slot| is_version(slot, version));
+        let is_newest = version > 0 && slots.open.get(&newest).is_some_and(|slot| slot.has_version(version));
         let key = if is_newest { newest } else { (name.to_owned(), version) };
         let Some(slot) = slots.open.get_mut(&key) else {
-            return Ok(Found::Opening(self.opening(&mut slots, key)?));
+            return Ok(SlotState::Opening(self.opening(&mut slots, key)?));
         };
         // The idle time counts from the beginning of a call; while the call runs, it keeps the graph open by holding it.
         slot.used = Instant::now();
         let look = self.look_if_due(slot, &key);
         let graph = slot.graph.clone();
-        Ok(look.map_or(Found::Open(graph.clone()), |look| Found::Old(graph, key, look)))
+        Ok(look.map_or(SlotState::Open(graph.clone()), |look| SlotState::Old(graph, key, look)))
     }
 
     /// The newest version of this graph, as of now: what was published before is in it.
@@ -298,12 +150,12 @@ impl Catalog {
     pub(crate) async fn refresh(self: &Arc<Self>, name: &str) -> Result<Arc<OpenGraph>, Failure> {
         let key = (name.to_owned(), 0);
         match self.before_refresh(&key)? {
-            Before::Nothing => {}
+            RefreshState::Nothing => {}
             // Its result does not matter: the look below begins after the refresh was requested and so finds every version
             // that was published before.
-            Before::Look(look) => drop(look.await),
-            Before::Opening(opening) => drop(opening.await?),
-            Before::Begun(opening) => return opening.await,
+            RefreshState::Look(look) => drop(look.await),
+            RefreshState::Opening(opening) => drop(opening.await?),
+            RefreshState::Begun(opening) => return opening.await,
         }
         // `None` if the graph was closed in between; then `acquire` opens it, which finds the newest version, too.
         let look = self.slots().open.get_mut(&key).map(|slot| self.begin_look(slot, &key));
@@ -376,17 +228,17 @@ impl Catalog {
 
     /// A look in progress when a refresh begins may have started too early, so the refresh waits for it. A graph that
     /// is not open is opened now.
-    fn before_refresh(self: &Arc<Self>, key: &SlotKey) -> Result<Before, Failure> {
+    fn before_refresh(self: &Arc<Self>, key: &SlotKey) -> Result<RefreshState, Failure> {
         let mut slots = self.slots();
         if let Some(slot) = slots.open.get(key) {
-            return Ok(slot.look.clone().map_or(Before::Nothing, Before::Look));
+            return Ok(slot.look.clone().map_or(RefreshState::Nothing, RefreshState::Look));
         }
         if let Some(opening) = slots.openings.get(key) {
-            return Ok(Before::Opening(opening.clone()));
+            return Ok(RefreshState::Opening(opening.clone()));
         }
         // It may have been loaded since it was looked for.
         slots.absent.remove(key);
-        Ok(Before::Begun(self.opening(&mut slots, key.clone())?))
+        Ok(RefreshState::Begun(self.opening(&mut slots, key.clone())?))
     }
 
     /// The opening of a graph that is not open, under way or begun now.
@@ -475,7 +327,7 @@ impl Catalog {
         if slots.len() < self.open_max {
             return Ok(());
         }
-        let unused = slots.iter().filter(|(_, slot)| !slot.in_use()).min_by_key(|(_, slot)| slot.used);
+        let unused = slots.iter().filter(|(_, slot)| !slot.is_in_use()).min_by_key(|(_, slot)| slot.used);
         let Some(key) = unused.map(|(key, _)| key.clone()) else {
             let message = format!("{} graphs are open and all in use; try again later", self.open_max);
             return Err(Failure::new(Reason::Busy, message));
@@ -622,7 +474,7 @@ impl Catalog {
     /// Closes what was not used for too long.
     pub(crate) fn close_idle(&self) {
         let mut slots = self.slots();
-        let idle = |slot: &Slot| !slot.in_use() && slot.used.elapsed() >= self.idle;
+        let idle = |slot: &Slot| !slot.is_in_use() && slot.used.elapsed() >= self.idle;
         let keys: Vec<_> = slots.open.iter().filter(|(_, slot)| idle(slot)).map(|(key, _)| key.clone()).collect();
         keys.iter().for_each(|key| self.close(&mut slots.open, key, "idle for too long"));
     }
@@ -652,13 +504,12 @@ fn nothing_there((name, version): &SlotKey) -> Failure {
     Failure::new(Reason::NotFound, format!("there is no graph {name:?}{version}"))
 }
 
-fn is_version(slot: &Slot, version: u64) -> bool {
-    slot.graph.graph.version() == version
-}
-
 #[cfg(test)]
 mod tests {
+    use hoplake::Store;
+
     use super::*;
+    use crate::names::{Source, StoreOpener};
 
     /// A reader must not get an older version after a commit was acknowledged, so a slot that is being filled counts as behind.
     #[tokio::test]

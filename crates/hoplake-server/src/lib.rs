@@ -1,19 +1,43 @@
 //! Hoplake as a service: gRPC on one port, HTTP/JSON, Gremlin, probes and counters on another.
 //!
-//! It is stateless except for caches and cursors: run one, or many behind a balancer. What it
-//! can be asked, how graphs are found by name, and what ends a query is in
+//! It is stateless except for caches and cursors: run one, or many behind a balancer. Its calls, how graphs are found by name, and
+//! what ends a query are in
 //! [RFC 0004](https://github.com/hoplake/hoplake/blob/main/docs/rfcs/0004-service.md).
 //!
-//! * `doors`, `workers`: requests within the bounds of their connections, and the threads that queries have to themselves.
-//! * `calls`: what can be asked, whatever the protocol. The rest of the crate is either below or above it.
-//! * `access`: the two roles: blocks for other nodes, and blocks from other nodes.
-//! * `catalog`, `admission`, `lifecycle`: open graphs, admission of queries, and shutdown.
-//! * `jobs`: computations over whole graphs, on threads of their own.
-//! * `compaction`: merges sorted runs of the graphs that are served, if it is enabled.
-//! * `results`: results of queries that are asked again.
-//! * `shape`: errors of JSON and TOML in plain words.
-//! * `grpc`, `http`, `gremlin`: from the wire to calls and back.
-//! * `telemetry`: counters, and spans of requests.
+//! # Layout
+//! Imports point down only:
+//!
+//! | | modules | duty |
+//! | --- | --- | --- |
+//! | start | `server` | from settings to a server that listens, and to its end |
+//! | ports | `ports` | reads requests within the bounds of their connections, and authenticates them |
+//! | adapters | `grpc`, `http`, `websocket` | from messages of a protocol to calls and back |
+//! | | `request_head`, `auth` | what all protocols over HTTP have in their headers |
+//! | calls | `calls` | what can be asked, whatever the protocol |
+//! | state | `catalog`, `names` | open graphs, by name |
+//! | | `access` | the two roles: blocks for other nodes, and blocks from other nodes |
+//! | | `jobs` | computations over whole graphs, on threads of their own |
+//! | | `results` | results of queries that are asked again |
+//! | | `compaction` | merges sorted runs of the graphs that are served, if it is enabled |
+//! | | `admission`, `lifecycle`, `workers` | admission of queries, shutdown, and the threads of queries |
+//! | base | `telemetry`, `cost`, `failure`, `limits`, `settings`, `shape`, `vertex_name` | counters and spans, costs, failures, limits, and errors of JSON and TOML in plain words |
+//!
+//! # Glossary
+//! One word per concept:
+//!
+//! | word | meaning |
+//! | --- | --- |
+//! | request | what a client asks, as its message or as a type of `calls` (`NeighborsRequest`) |
+//! | request context | what an adapter knows of a request before it reads the message ([`RequestContext`](calls::RequestContext)) |
+//! | call | a request while it is handled: admitted, bounded, logged ([`Call`](calls::Call)) |
+//! | exchange | a request and its response on a connection: what holds permits and memory until the response is sent |
+//! | query | a text of Gremlin, or the facade's `Query` |
+//! | cursor | a traversal that a client steers step by step |
+//! | response | what a client gets, in its protocol |
+//! | batch | rows, edges, paths or values of a result, as a call returns them ([`ResultBatch`](calls::ResultBatch)) |
+//! | sink | the consumer of batches, in a protocol |
+//! | chunk | encoded bytes or a message of a response, on its way to the client |
+//! | failure | why a call failed: a reason, a sentence, and the cost until then |
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {

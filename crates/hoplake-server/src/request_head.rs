@@ -45,7 +45,7 @@ pub(crate) fn bearer_token(headers: &HeaderMap) -> Option<String> {
     Some(headers.typed_get::<Authorization<Bearer>>()?.token().to_owned())
 }
 
-/// The token as the password of HTTP's Basic scheme (RFC 7617), whoever the user is: drivers may send it so.
+/// The token as the password of HTTP's Basic scheme (RFC 7617), whatever the user name: some drivers have no other way to send it.
 pub(crate) fn basic_password(headers: &HeaderMap) -> Option<String> {
     Some(headers.typed_get::<Authorization<Basic>>()?.password().to_owned())
 }

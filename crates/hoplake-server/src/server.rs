@@ -33,7 +33,7 @@ use crate::{
 /// time, too.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// Why a server did not begin, or broke off.
+/// Why a server did not start, or ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
     /// A setting cannot be.
@@ -54,7 +54,7 @@ pub enum ServerError {
         #[source]
         source: io::Error,
     },
-    /// A listener broke off.
+    /// A listener panicked.
     #[error("the server broke off: {0}")]
     BrokenOff(#[source] io::Error),
 }
@@ -187,7 +187,7 @@ impl Server {
     /// If a listener breaks off.
     pub async fn run(self, stop: impl Future<Output = ()> + Send) -> Result<(), ServerError> {
         let Self { service, compactor, grpc: (grpc, _), http: (http, _) } = self;
-        // Jobs are tasks of their own, which nothing else would end if this future was dropped or a door broke off.
+        // Jobs are tasks of their own, which nothing else would end if this future was dropped or a door panicked.
         let _draining = service.lifecycle.drain_on_drop();
         let closing = CancellationToken::new();
         let keeper = tokio::spawn(keep(service.clone()));

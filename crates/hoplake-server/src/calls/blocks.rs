@@ -17,7 +17,7 @@ pub(crate) async fn describe(call: &mut Call, graph: &str) -> Result<String, Fai
 
 /// A complete object; `None` if it does not exist.
 pub(crate) async fn get(call: &mut Call, graph: &str, name: &str) -> Result<Option<Bytes>, Failure> {
-    // Before the call is let in: a name that is not valid must not wait in the queue or reach a store.
+    // Before the call is admitted: an invalid name must not wait in the queue or reach a store.
     check_object(name)?;
     read(call, graph, async |served, context| Ok(served.reader.read_object(name, &mut context.branch(), Ok).await?))
         .await
@@ -45,7 +45,7 @@ pub(crate) async fn list(call: &mut Call, graph: &str, folder: &str) -> Result<V
     read(call, graph, async |served, context| Ok(served.reader.list(folder, &mut context.branch()).await?)).await
 }
 
-/// Lets the call in and reads, within its bounds; a caller that hangs up drops the read.
+/// Admits the call and reads, within its bounds; a client that disconnects drops the read.
 async fn read<T>(
     call: &mut Call,
     graph: &str,

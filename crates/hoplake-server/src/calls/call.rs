@@ -1,7 +1,7 @@
 //! One request, from its headers to its line in the log.
 //!
-//! A call holds its permit to run until its answer has left, through its [`Exchange`]. Dropping it before
-//! it is finished happens if a client disconnects, or does not read; it is logged as CANCELLED.
+//! A call holds its permit to run until its response is sent, through its [`Exchange`]. If the client disconnects, or does not read,
+//! the call is dropped before it is finished, and is logged as CANCELLED.
 
 use std::{future::Future, sync::Arc};
 
@@ -74,7 +74,7 @@ impl Call {
         self.bounds.shorten_ms(time_ms);
     }
 
-    /// Lets it in: with the right token, at its turn.
+    /// Admits it: with the right token, when a permit is free.
     ///
     /// # Errors
     /// [`Reason::Unauthenticated`], [`Reason::Busy`], [`Reason::Time`].
@@ -114,7 +114,7 @@ impl Call {
     }
 
     async fn enter_through(&mut self, gate: impl Fn(&Service) -> &Admission) -> Result<(), Failure> {
-        // Before the queue: who has no token takes no place in it.
+        // Before the queue: a client without the token takes no place in it.
         self.check_token()?;
         let service = self.service.clone();
         self.limit_time(service.settings.limits.time_ms);
@@ -127,7 +127,7 @@ impl Call {
         Ok(())
     }
 
-    /// It is part of a request to another node, which has its line in the log there.
+    /// Marks it as a part of a request to another node, which logs that request.
     pub(crate) fn is_for_node(&mut self) {
         self.for_node = true;
     }
@@ -144,19 +144,19 @@ impl Call {
         self.is_authenticated.then_some(()).ok_or_else(refusal)
     }
 
-    /// Lets it in and opens its graph.
+    /// Admits it and opens its graph.
     ///
     /// # Errors
     /// As [`Self::enter`]; that the graph does not exist; the store's error.
     pub(crate) async fn graph(&mut self, graph: &GraphRef) -> Result<Arc<OpenGraph>, Failure> {
-        // Before it is let in, so that the log line of a rejected call has the graph.
+        // Before it is admitted, so that the log line of a rejected call has the graph.
         self.graph.clone_from(&graph.name);
         self.enter().await?;
         let catalog = self.service.catalog.clone();
         self.bounded(catalog.acquire(&graph.name, graph.version)).await
     }
 
-    /// It is about this graph.
+    /// Names its graph, for the log.
     pub(crate) fn about(&mut self, graph: &str) {
         graph.clone_into(&mut self.graph);
     }
@@ -174,8 +174,8 @@ impl Call {
         Limits { timeout: self.bounds.left(), ..limits }
     }
 
-    /// Bounds what it may take to what it asked for, and to what there would be next to its request if nobody else had any: beyond it
-    /// would be refused each time, and must not be asked to come again.
+    /// Bounds its memory to what the request allows, and to what would be left next to the request if no other had any: what exceeds
+    /// that can never be granted, so the client must not be told to retry.
     pub(crate) fn bound_memory(&self, asked: Option<u64>) {
         let settings = &self.service.settings;
         let alone = settings.memory_bytes_max.saturating_sub(self.exchange.request_bytes());

@@ -234,7 +234,7 @@ fn changes_of<'a>(reader: &'a mut ChangeReader, request: &ChangesRequest) -> Res
     })
 }
 
-/// Commits a batch, and moves the catalog on to its version before anyone is told.
+/// Commits a batch, and moves the catalog to its version before the batch is acknowledged.
 async fn commit(
     service: Arc<Service>,
     open: Arc<OpenGraph>,
@@ -285,7 +285,7 @@ fn refused(error: &hoplake::Error, locations: &[SourceLocation]) -> Failure {
     Failure { place, ..Failure::new(reason, format!("{location}: {said}")) }
 }
 
-/// A commit that was no longer waited for may be published a moment later, and one that broke off may have been.
+/// A commit may be published after its call has stopped waiting, and one whose task panicked may have been published.
 pub(super) fn unknown_if_ended(failure: Failure, done: &str) -> Failure {
     match failure.reason {
         Reason::Time | Reason::ShuttingDown | Reason::Internal => {

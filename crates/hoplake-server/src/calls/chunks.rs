@@ -16,7 +16,7 @@ use crate::failure::{Failure, Reason};
 /// Chunks that wait for the client.
 const WAITING_MAX: usize = 2;
 
-/// A chunk on its way, or why there is none.
+/// A chunk, or why there is none.
 #[derive(Debug)]
 pub(crate) struct Chunk<T> {
     item: Result<T, Failure>,
@@ -25,14 +25,14 @@ pub(crate) struct Chunk<T> {
     is_last: bool,
 }
 
-/// Takes encoded chunks to the client.
+/// Sends encoded chunks to the client.
 #[derive(Debug)]
 pub(crate) struct ChunkSender<T> {
     sender: mpsc::Sender<Chunk<T>>,
     memory: MemoryBudget,
 }
 
-/// Both ends of a way; what is on it counts in `memory`.
+/// Both ends of a channel; what waits in it counts in `memory`.
 pub(crate) fn chunk_channel<T>(memory: &MemoryBudget) -> (ChunkSender<T>, mpsc::Receiver<Chunk<T>>) {
     // Bounded, so that a slow client slows its query down and its answer does not pile up in memory.
     let (sender, receiver) = mpsc::channel(WAITING_MAX);
@@ -40,7 +40,7 @@ pub(crate) fn chunk_channel<T>(memory: &MemoryBudget) -> (ChunkSender<T>, mpsc::
 }
 
 impl<T: Send> ChunkSender<T> {
-    /// Reserves memory for a chunk of the answer.
+    /// Reserves memory for a chunk.
     ///
     /// # Errors
     /// [`Reason::Limit`] if there is none.

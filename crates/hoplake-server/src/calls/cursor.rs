@@ -1,4 +1,4 @@
-//! Traversals that the client steers: open, next neighbours, close.
+//! Cursors, traversals that a client steers: open, next neighbours, close.
 //!
 //! One pins the version of its graph, and has one cost meter and one set of limits over all its steps. Steps of one
 //! cursor run one after another. An idle cursor is closed after a while.
@@ -75,7 +75,7 @@ pub(crate) async fn open(call: &mut Call, graph: &GraphRef, limits: &RequestedLi
     Ok(Opened { id, version, idle_ms: settings.traversal_idle_ms })
 }
 
-/// The edges of a hop from the vertices that the client goes on from; returns the version they are of.
+/// The edges of a hop from the vertices that the client names; returns their version.
 pub(crate) async fn next_neighbors(
     call: &mut Call,
     request: &NextNeighborsRequest,

@@ -1,4 +1,4 @@
-//! The traversals that clients steer, while they are open.
+//! The cursors that are open: traversals that clients steer.
 
 use std::{
     collections::HashMap,
@@ -40,7 +40,7 @@ impl Cursor {
     }
 }
 
-/// All that are open.
+/// All open cursors.
 #[derive(Default)]
 pub(crate) struct Cursors(Mutex<HashMap<String, Arc<Cursor>>>);
 

@@ -1,8 +1,8 @@
-//! The calls of the service, independent of protocols.
+//! The calls of the service, whatever the protocol.
 //!
-//! One file a call. Each takes a request in types of its own, which a protocol's `receive` has made, and returns an
-//! answer that its `send` writes, part by part where it may be long; nothing here knows the wire formats. [`Call`] is
-//! their common part: a token, a deadline, a permit to run, one line in the log.
+//! One file per call. Each takes a request in types of its own, which an adapter has made of a message, and puts the batches of its
+//! result into a sink of the adapter, or returns a small result whole. Nothing here knows a protocol. [`Call`] is their common part: a
+//! token, a deadline, a permit to run, one line in the log.
 
 pub(crate) mod blocks;
 mod bounds;

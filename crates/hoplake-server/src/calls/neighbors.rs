@@ -107,8 +107,8 @@ pub(crate) async fn stream_neighbors(
         query.limit(&limits);
         let edges = edges_of(service, &open.graph, &mut query, names, hop, false, &limits).await;
         let edges = service.catalog.unless_removed(&open.name, &open.graph, edges).await?;
-        // The edges keep the permit until they are sent, as the visit does for other calls: a stream is one visit of many
-        // queries.
+        // The edges keep the permit until they are sent, as the exchange does for other calls: a stream is one exchange
+        // of many queries.
         Ok((Edges { _permit: Some(permit), ..edges }, PricedCost::of(&query.cost(), open.graph.prices())))
     };
     bounds.bounded(work).await

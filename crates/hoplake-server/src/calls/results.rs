@@ -9,13 +9,13 @@ use hoplake::{Direction, EdgeId, EdgeSlice, Frontier, Graph, Key, Rows, VertexId
 use super::edge_columns::EdgeColumns;
 use crate::failure::Failure;
 
-/// A part of an answer.
+/// A batch of a result.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ResultBatch<'a> {
-    /// Edges, with the keys of the vertices reached if requested, and with properties of their own if any is. An answer has at least one such
-    /// part, which may be empty.
+    /// Edges, with the keys of the vertices reached and with properties of their own, if requested. A result has at least one such batch,
+    /// which may be empty.
     Edges { graph: &'a Graph, edges: EdgeSlice<'a>, keys: Option<&'a [Key]>, columns: &'a EdgeColumns },
-    /// Vertices at a depth. Each depth has at least one part, which may be empty.
+    /// Vertices at a depth. Each depth has at least one batch, which may be empty.
     Vertices { depth: u32, vertices: &'a [VertexId] },
     /// Rows of one label.
     Rows(&'a LabelRows),
@@ -23,15 +23,15 @@ pub(crate) enum ResultBatch<'a> {
     Scanned(&'a LabelRows),
     /// Rows of one label, each with the value that a job computed.
     Values(&'a ValueRows),
-    /// Walks.
+    /// Paths.
     Paths(&'a [NamedPath]),
-    /// Results of Gremlin, each with how many times it stands there.
+    /// Results of Gremlin, each with how many times it occurs.
     Results(&'a [(Value, u64)]),
 }
 
-/// The consumer of the parts of an answer.
+/// The consumer of a result, in a protocol.
 pub(crate) trait ResultSink: Send {
-    /// Encodes a part, and waits until there is room for it.
+    /// Encodes a batch, and waits until there is room for it.
     fn put<'a>(&'a mut self, batch: ResultBatch<'a>) -> BoxFuture<'a, Result<(), Failure>>;
 }
 
@@ -68,7 +68,7 @@ impl LabelRows {
         self.batch.get_array_memory_size() + self.ids.capacity() * size_of::<VertexId>()
     }
 
-    /// Parts of at most `most` rows.
+    /// The same in pieces of at most `most` rows.
     pub(crate) fn chunks(&self, most: usize) -> impl Iterator<Item = Self> + '_ {
         (0..self.len()).step_by(most.max(1)).map(move |start| {
             let length = most.min(self.len() - start);
@@ -86,7 +86,7 @@ pub(crate) struct ValueRows {
 }
 
 impl ValueRows {
-    /// Parts of at most `most` rows.
+    /// The same in pieces of at most `most` rows.
     pub(crate) fn chunks(&self, most: usize) -> impl Iterator<Item = Self> + '_ {
         let starts = (0..self.rows.len()).step_by(most.max(1));
         self.rows.chunks(most).zip(starts).map(|(rows, start)| {

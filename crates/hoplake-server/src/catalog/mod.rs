@@ -119,7 +119,7 @@ impl Catalog {
             SlotState::Old(graph, key, look) => (graph, key, look),
         };
         // If it takes long or fails, what is open is as good as it was.
-        // The look goes on in its own task when this stops waiting, and the next request finds what it found.
+        // The look continues in its own task when this stops waiting, and the next request gets its result.
         let _ = timeout(LOOK_WAIT, look).await;
         // Asks the slot and not the look: the slot has the newest version whether the look ended, failed or is still running.
         // It may be closed meanwhile; the request then continues with the graph that it holds.
@@ -440,7 +440,7 @@ impl Catalog {
             }
             Err(failure) => {
                 match failure.reason {
-                    // Deleted: the next request opens anew and gets NOT_FOUND, or the graph that was loaded there since.
+                    // Deleted: the next request opens it again and gets NOT_FOUND, or the graph that was loaded there since.
                     Reason::NotFound => self.close(&mut slots.open, key, "it is gone"),
                     _ => tracing::warn!(graph = key.0, %failure, "could not look for a newer version"),
                 }

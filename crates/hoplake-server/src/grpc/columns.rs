@@ -45,7 +45,7 @@ pub(super) fn rows(rows: &LabelRows, format: RowFormat) -> Result<v1::Rows, Fail
     Ok(wire)
 }
 
-/// Rows and their values: a column of its own, or one in Arrow's batch, behind the key.
+/// Rows and their values: a column of its own, or one in Arrow's batch, after the key.
 pub(super) fn value_rows(part: &ValueRows, format: RowFormat) -> Result<(v1::Rows, Option<v1::Column>), Failure> {
     const VALUE_COLUMN: &str = "value";
     if format != RowFormat::Arrow {

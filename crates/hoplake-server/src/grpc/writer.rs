@@ -1,6 +1,6 @@
-//! Long answers, as messages that are sent while the rest is read.
+//! Long responses, as messages that are sent while the rest is read.
 //!
-//! The last message of an answer often has its cost, so one is kept back until it is known whether it is the last.
+//! The last message of a response often has its cost, so one is kept back until it is known whether it is the last.
 
 use futures::{FutureExt, TryStreamExt, future::BoxFuture};
 use hoplake::MemoryHold;
@@ -17,9 +17,9 @@ use crate::{
     v1::{self, RowFormat, traverse_response::Kind},
 };
 
-/// A message that parts of an answer become.
+/// A message that batches of a result become.
 pub(super) trait Piece: Message + Default + 'static {
-    /// The messages of a part.
+    /// The messages of a batch.
     fn of(part: ResultBatch<'_>, format: RowFormat) -> impl Iterator<Item = Result<Self, Failure>> + Send;
 }
 
@@ -84,7 +84,7 @@ impl Piece for v1::GremlinResponse {
     }
 }
 
-/// Sends the parts of an answer as messages.
+/// Sends the batches of a result as messages.
 pub(super) struct Writer<T> {
     /// Of rows.
     pub(super) format: RowFormat,
@@ -120,13 +120,13 @@ impl<T: Piece> Writer<T> {
         Ok(())
     }
 
-    /// Ends the answer and its call.
+    /// Ends the response and its call.
     async fn finish(self, mut call: Call, outcome: Result<(), Failure>) {
         call.finish(&outcome);
         match outcome {
             Ok(()) => {
-                // An answer without parts is still one message, with version and cost. These made the last message
-                // larger, so its memory is held anew, and the old hold stays until then.
+                // A result without batches is still one message, with version and cost. These made the last message
+                // larger, so its memory is held again, and the old hold stays until then.
                 let (last, _hold) = self.kept.unwrap_or_default();
                 let bytes = message_bytes(&last);
                 self.chunks.send_last(last, bytes).await;
@@ -151,7 +151,7 @@ impl<T: Piece> ResultSink for Writer<T> {
     }
 }
 
-/// Runs a call whose answer is a list, and answers as it is written.
+/// Runs a call whose result is a list, and sends messages as it returns batches.
 pub(super) async fn stream<T: Piece>(
     mut call: Call,
     work: impl for<'a> FnOnce(&'a mut Call, &'a mut Writer<T>) -> BoxFuture<'a, Result<(), Failure>> + Send + 'static,

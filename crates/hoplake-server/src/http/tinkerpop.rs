@@ -1,5 +1,5 @@
-//! Gremlin over HTTP as the drivers of TinkerPop 4 speak it, which is in beta: `POST /gremlin` with a text, and back come results and at their
-//! end the status.
+//! Gremlin over HTTP, the protocol of TinkerPop 4's drivers, which is in beta: `POST /gremlin` with a text returns results and, after
+//! them, the status.
 //!
 //! `Accept` chooses GraphBinary 4 or JSON without types. A failure before the first result has its status in HTTP as well; a later one
 //! is in the status at the end alone.
@@ -29,7 +29,7 @@ use crate::{
     failure::Failure,
 };
 
-/// A request. Drivers send more than is asked here, such as their own name.
+/// A request. Drivers send more fields, such as their own name.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct RequestBody {
@@ -89,7 +89,7 @@ impl Form {
         })
     }
 
-    /// What a failure is if no result was sent.
+    /// The response of a failure before the first result.
     fn refusal(self, failure: &Failure, request_id: &str) -> Response<Body> {
         let mut response = problem::response(failure, Some(request_id));
         let mut body = Vec::new();

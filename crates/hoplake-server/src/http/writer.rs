@@ -1,7 +1,7 @@
-//! Long answers, written as they are read.
+//! Long responses, written as they are read.
 //!
 //! `Accept` chooses the form. JSON is one object, first the list and then the summary; JSON Lines has a line for each
-//! item and one for the summary; an Arrow stream has the items alone, in one schema. An answer that fits one chunk is
+//! item and one for the summary; an Arrow stream has the items alone, in one schema. A response that fits one chunk is
 //! sent at once, with its length. A longer one is sent in chunks, and a failure after the first chunk cannot have a
 //! status any more: in JSON Lines it is the last line, elsewhere the connection breaks off, so that no client takes
 //! what it has for all.
@@ -35,7 +35,7 @@ use crate::{
 /// Rows that are encoded between two looks at the size of the chunk.
 const ROWS_AT_A_TIME: usize = 256;
 
-/// The form of an answer.
+/// The form of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     Json,
@@ -62,7 +62,7 @@ impl Form {
     }
 }
 
-/// Encodes the parts of an answer.
+/// Encodes the batches of a result.
 pub(super) struct Writer {
     form: Form,
     /// The name of the list; without it, the answer is only the summary.
@@ -75,7 +75,7 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// The answer has no list. To be called before the work begins: an Arrow stream is nothing but the list.
+    /// The response has no list. To be called before the work begins: an Arrow stream is nothing but the list.
     pub(super) fn without_list(&mut self) -> Result<(), Failure> {
         if self.form == Form::Arrow {
             let why = "a count or a summary is not an Arrow stream, which has rows alone; ask for application/json";
@@ -232,7 +232,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Ends the answer and its call.
+    /// Ends the response and its call.
     async fn finish<T: Serialize>(mut self, mut call: Call, outcome: Result<T, Failure>) {
         // No deadline from here on. A client that does not read loses its connection, and that drops this task.
         let outcome = outcome.and_then(|summary| self.write_summary(&summary));
@@ -257,7 +257,7 @@ impl ResultSink for Writer {
     }
 }
 
-/// Runs a call whose answer is a list and a summary, and sends the answer as the call writes it. The call returns the
+/// Runs a call whose result is a list and a summary, and sends the response as the call returns batches. The call returns the
 /// summary with an empty list.
 pub(super) async fn stream<T: Serialize + Send + 'static>(
     request: HttpRequest,

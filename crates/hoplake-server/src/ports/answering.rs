@@ -1,4 +1,4 @@
-//! Hands the requests of a door on.
+//! Hands the requests of a door to the adapters.
 
 use std::{sync::Arc, time::Duration};
 
@@ -109,7 +109,7 @@ impl Answering {
         match self.service.workers.begin(async move { routed(&router, request).await }).await {
             Ok(response) => response,
             Err(error) => {
-                // It panicked. Its client still gets an answer in its protocol, and the connection goes on.
+                // It panicked. Its client still gets a response in its protocol, and the connection stays open.
                 let failure = Failure::broken_off("the request", &error);
                 match self.protocol {
                     Protocol::Grpc => failure.status().into_http(),

@@ -96,7 +96,7 @@ pub(super) enum Rest {
 /// before. So the rest of a rejected body is dropped on arrival, up to the maximum of a body, and then the rejection is
 /// sent. One that is announced as too large is rejected before anything is read.
 pub(crate) struct Arriving {
-    /// Taken out when the rest of it goes on without a handler.
+    /// Taken out when the rest of it is dropped without a handler.
     inner: Option<Incoming>,
     rest: Rest,
     exchange: Arc<Exchange>,

@@ -1,4 +1,4 @@
-//! Results of queries that are asked again.
+//! Results of queries that are repeated.
 //!
 //! ```text
 //! key ── cache ──▶ hit
@@ -7,17 +7,17 @@
 //! ```
 //! # Never stale
 //! A key has the graph, the version and its writer's ULID, the query and its parameters: a new version is a new key. Nothing is
-//! invalidated; what nobody asks for any more makes room for what is asked. A key is compared as a whole and not by its hash, so that
+//! invalidated; results that are no longer requested are evicted. A key is compared as a whole and not by its hash, so that
 //! no query gets the results of another.
 //!
 //! # What is kept
 //! Values and not bytes: the same results serve each protocol and each encoding. Only what was asked before is kept
 //! ([`doorkeeper`]), or a stream of queries that differ would push out what repeats. Results beyond a bound are not kept; that they
-//! are beyond it is, so that nobody waits for them a second time.
+//! exceed it is, so that no request waits for them a second time.
 //!
 //! # Waiting
-//! Who asks for what another request is computing waits for it, within its own deadline. If that request fails or is given up, one
-//! of those that wait computes instead. The results are kept before they are sent, so that a client that reads slowly delays no other.
+//! A request for results that another request is computing waits for them, within its own deadline. If that request fails or is
+//! dropped, one of those that wait computes instead. The results are kept before they are sent, so that a client that reads slowly delays no other.
 //!
 //! quick_cache evicts by Clock-PRO, which keeps what was used more than once. [`hoplake::caching`]'s cache of blocks is another
 //! thing: it has no placeholders to wait for, and weighs what a read costs.
@@ -54,7 +54,7 @@ const USUAL_BYTES: u64 = 1 << 10;
 /// The longest key.
 const KEY_BYTES_MAX: usize = 64 << 10;
 
-/// Results, each with how many times it stands there.
+/// Results, each with how many times it occurs.
 pub(crate) type KeptResults = Arc<[(Value, u64)]>;
 
 /// What results are kept by.
@@ -164,7 +164,7 @@ pub(crate) struct ResultCache {
 pub(crate) enum CacheLookup<'a> {
     /// Its results.
     Hit(KeptResults),
-    /// Nothing, and whoever gets this computes them for all.
+    /// Nothing; the request that gets this computes them for all.
     Compute(Filling<'a>),
     /// Nothing that would be kept.
     Bypass,
@@ -253,7 +253,7 @@ impl Filling<'_> {
 
     /// Keeps results, with their size in bytes.
     pub(crate) fn keep(self, results: KeptResults, bytes: u64) {
-        // Refused if the key was taken out meanwhile, which nobody does.
+        // Refused if the key was removed meanwhile, which does not happen.
         let _ = self.guard.insert(Kept::Results(results, bytes));
     }
 

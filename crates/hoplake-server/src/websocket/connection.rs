@@ -95,7 +95,7 @@ type Ended = (Uuid, Encoding, Result<(), JoinError>);
 /// A message that was read, with its buffer.
 type Buffer = (Bytes, Option<MemoryHold>);
 
-/// A connection that is over, and what its client is told.
+/// The end of a connection, and the close frame that its client gets.
 type Goodbye = Option<(CloseCode, &'static str)>;
 
 /// A connection.
@@ -187,7 +187,7 @@ impl Conversation {
         .await;
     }
 
-    /// Waits for something to do, and does it. It breaks with what the client is told at the end.
+    /// Waits for the next event and handles it. Breaks with the close frame at the end.
     async fn step(&mut self) -> ControlFlow<Goodbye> {
         let settings = &self.service.settings;
         let is_draining = self.service.lifecycle.is_draining();
@@ -317,7 +317,7 @@ impl Conversation {
             let is_last = self.connection.distrust();
             let failure = "the password is not the token of this server";
             self.refuse_token(failure);
-            // Who guesses on many connections at once waits on each.
+            // A client that guesses on many connections at once waits on each.
             sleep(WRONG_PASSWORD).await;
             let own = (asked.request.id, asked.encoding);
             let mut refused_ones: Vec<_> = waiting.iter().map(|one| (one.request.id, one.encoding)).collect();
@@ -457,7 +457,7 @@ impl Conversation {
     }
 }
 
-/// Decoding panicked: nobody knows who asked.
+/// Decoding panicked: the id of the request is not known.
 fn decoding_broke_off(error: &JoinError) -> ControlFlow<Goodbye> {
     Failure::broken_off("the decoding of a request", error);
     Break(Some((CloseCode::Error, "a mistake in Hoplake")))

@@ -1,9 +1,9 @@
-//! Gremlin over WebSocket, as the drivers of TinkerPop 3.8 speak it: from frames to calls and back. (Those of TinkerPop 4: `http::tinkerpop`.)
+//! Gremlin over WebSocket, the protocol of TinkerPop 3.8's drivers: from frames to calls and back. (TinkerPop 4: `http::tinkerpop`.)
 //!
 //! * here: the request of HTTP that becomes a WebSocket.
 //! * `connection`: one WebSocket: what it reads, what it answers, and when it ends.
 //! * `wire`: its socket, which knows how far a message has arrived or left.
-//! * `requests`: from a message to what is asked.
+//! * `requests`: from messages to requests.
 //! * `answers`: from results to messages.
 //! * `sessions`: transactions over several requests.
 //! * `auth`: the token, as the password of SASL PLAIN.
@@ -94,7 +94,7 @@ pub(crate) fn upgrade(
     let own = connection.clone();
     let service = service.clone();
     let websockets = websockets.clone();
-    // The door goes on with it, so that it is closed with the connection.
+    // The door runs it next, so that it is closed with the connection.
     connection.go_on(
         async move {
             if let Ok(upgraded) = upgrading.await {

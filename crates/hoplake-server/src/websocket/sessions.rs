@@ -52,7 +52,7 @@ struct Session {
 
 enum Slot {
     Open(Arc<Session>),
-    /// It was idle for too long. A request that goes on with it must not begin another one without a word.
+    /// It was idle for too long. A request that continues it must fail, and not silently begin another one.
     Ended,
 }
 

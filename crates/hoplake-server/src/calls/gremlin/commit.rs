@@ -52,7 +52,7 @@ pub(super) async fn commit(call: &mut Call, work: Option<GremlinWork>) -> Result
     Err(failure)
 }
 
-/// Commits, and moves the catalog on to the version before anyone is told. Returns what it cost.
+/// Commits, and moves the catalog to the version before the call ends. Returns the cost.
 async fn publish(
     service: Arc<Service>,
     work: GremlinWork,

@@ -91,7 +91,7 @@ pub(super) struct ResultStream<'a> {
     collected: Option<Collected<'a>>,
 }
 
-/// Results that the cache is to keep. They are complete before they are sent: who waits for them does not wait for a client.
+/// Results that the cache is to keep. They are complete before they are sent: requests that wait for them do not wait for a client.
 struct Collected<'a> {
     filling: Filling<'a>,
     values: Vec<(Value, u64)>,
@@ -309,7 +309,8 @@ mod tests {
         assert!(std::ptr::eq(&raw const shared.as_slice()[0], &raw const all[1]));
         assert_eq!(shared.next(), Some(("b".into(), 1)));
         assert_eq!(shared.as_slice(), &all[2..]);
-        let mut own = ResultValues::Own(all.to_vec().into_iter());
+        let copied: Vec<_> = all.iter().cloned().collect();
+        let mut own = ResultValues::Own(copied.into_iter());
         assert_eq!((own.next(), own.as_slice()), (Some(("a".into(), 3)), &all[1..]));
         assert!(own.own_bytes() > 0);
     }

@@ -44,7 +44,7 @@ pub(crate) async fn run_gremlin(
     let is_session = session.is_some();
     let work = session.unwrap_or(&mut own);
     let mut stages = match request.script.calls() {
-        // What takes long to plan has its turn first, so that no more of it goes on at a time than of other work.
+        // A large script is admitted before it is planned, so that planning is bounded as other work is.
         false if is_large(&request.script) => {
             call.enter().await?;
             let stages = stages(call, request, None)?;

@@ -18,7 +18,7 @@ pub(crate) struct GremlinWork {
     pub(super) transaction: Transaction,
 }
 
-/// The transaction that goes on, or one that begins. One that will write begins on a version that is known to be there.
+/// The open transaction, or a new one. One that will write begins on a version that is known to exist.
 pub(super) async fn ready<'a>(
     call: &mut Call,
     request: &GremlinRequest,

@@ -14,19 +14,18 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Exchange;
 
-/// Requests that a connection may have with a wrong token, or without one where one is needed: a program that guesses has to
+/// Requests that a connection may send with a wrong token, or without one where one is needed: a program that guesses has to
 /// connect again after these.
-const DISTRUSTED_MAX: usize = 8;
-/// Answers that a connection may have under way of those that need no token. A client that reads has a few; beyond these it
-/// does not read.
-const OPEN_ANSWERS_MAX: usize = 16;
+const REFUSED_TOKENS_MAX: usize = 8;
+/// Responses in flight of a connection to requests that need no token. A client that reads has a few; one with more does not read.
+const OPEN_RESPONSES_MAX: usize = 16;
 
 /// The stage of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     /// No request of it was complete yet.
     Half,
-    /// A request is under way.
+    /// A request is in flight.
     Busy,
     /// It waits for its next request.
     Idle,
@@ -36,7 +35,7 @@ enum Stage {
 struct State {
     stage: Stage,
     since: Instant,
-    /// Its position among those that can give way.
+    /// Its position among those that may be closed for a new one.
     turn: u64,
     exchanges: Vec<Weak<Exchange>>,
     under_way: usize,
@@ -45,7 +44,7 @@ struct State {
 /// The connections of a program, over all its doors.
 #[derive(Debug, Default)]
 pub struct Connections {
-    /// Those that may give way, the oldest first, in both stages.
+    /// Those that may be closed for a new one, the oldest first, in both stages.
     waiting: Mutex<Waiting>,
 }
 
@@ -58,23 +57,23 @@ struct Waiting {
     idle: BTreeMap<u64, CancellationToken>,
 }
 
-/// What is done with a connection after its requests of HTTP.
-pub type Work = BoxFuture<'static, ()>;
+/// What a connection does after an upgrade to another protocol.
+pub type UpgradeTask = BoxFuture<'static, ()>;
 
 /// A connection.
 pub struct Connection {
     all: Arc<Connections>,
     state: Mutex<State>,
-    /// What becomes of it when hyper lets go of it, if a request changed its protocol.
-    then: Mutex<Option<Work>>,
+    /// What it does after hyper has released it, if a request upgraded it.
+    upgrade: Mutex<Option<UpgradeTask>>,
     /// Signals its task to close it.
     pub(crate) close: CancellationToken,
-    /// Signals its task to close it when the answers under way have left.
+    /// Signals its task to close it when the responses in flight are sent.
     pub(crate) leave: CancellationToken,
     /// Requests that were refused for their token.
-    distrusted: AtomicUsize,
-    /// Answers under way that need no token.
-    open_answers: AtomicUsize,
+    refused_tokens: AtomicUsize,
+    /// Responses in flight that need no token.
+    open_responses: AtomicUsize,
 }
 
 /// How long a connection may take.
@@ -84,7 +83,7 @@ pub struct Patience {
     pub header: Duration,
     /// Between requests.
     pub idle: Duration,
-    /// For its client to read something of an answer.
+    /// For its client to read something of a response.
     pub send: Duration,
 }
 
@@ -94,7 +93,7 @@ impl Connections {
     }
 
     /// Closes connections until there is room for one more, the oldest idle one first, or half-open if too many are.
-    /// Whether there is room.
+    /// Returns whether there is room.
     pub(crate) fn make_room(&self, open_max: usize, half_max: usize) -> bool {
         let mut waiting = self.waiting();
         if waiting.half.len() >= half_max {
@@ -109,7 +108,7 @@ impl Connections {
         oldest.map(|(_, close)| close.cancel()).is_some()
     }
 
-    /// Open, and of these half-open.
+    /// How many are open, and how many of these half-open.
     pub fn count(&self) -> (usize, usize) {
         let waiting = self.waiting();
         (waiting.open, waiting.half.len())
@@ -117,7 +116,7 @@ impl Connections {
 }
 
 impl Waiting {
-    /// Turns only ascend, over both maps, so the first entry of a map is the one that has waited longest.
+    /// Turns only ascend, over both maps, so the first entry of a map has waited longest.
     fn enter(&mut self, stage: Stage, close: &CancellationToken) -> u64 {
         self.turns += 1;
         match stage {
@@ -128,7 +127,7 @@ impl Waiting {
         self.turns
     }
 
-    /// An entry that `make_room` has taken is not there any more, which is no error.
+    /// `make_room` may have removed the entry, which is not an error.
     fn leave(&mut self, stage: Stage, turn: u64) {
         match stage {
             Stage::Half => drop(self.half.remove(&turn)),
@@ -149,58 +148,58 @@ impl Connection {
         Arc::new(Self {
             all: all.clone(),
             state: Mutex::new(state),
-            then: Mutex::default(),
+            upgrade: Mutex::default(),
             close,
             leave: CancellationToken::new(),
-            distrusted: AtomicUsize::new(0),
-            open_answers: AtomicUsize::new(0),
+            refused_tokens: AtomicUsize::new(0),
+            open_responses: AtomicUsize::new(0),
         })
     }
 
-    /// A request is refused for its token. After a few of them the connection is closed, when its answers have left. Whether
-    /// this was the last.
-    pub fn distrust(&self) -> bool {
-        let is_last = self.distrusted.fetch_add(1, Relaxed) + 1 >= DISTRUSTED_MAX;
+    /// Counts a request that is refused for its token. After a few of them the connection is closed, when its responses are sent.
+    /// Returns whether this was the last.
+    pub fn count_refused_token(&self) -> bool {
+        let is_last = self.refused_tokens.fetch_add(1, Relaxed) + 1 >= REFUSED_TOKENS_MAX;
         if is_last {
             self.leave.cancel();
         }
         is_last
     }
 
-    /// Counts an answer that needs no token, until [`Self::close_answer`]. Whether there is room for it; if there is not, the
+    /// Counts an answer that needs no token, until [`Self::end_open_response`]. Whether there is room for it; if there is not, the
     /// connection is closed when its answers have left.
-    pub(crate) fn open_answer(&self) -> bool {
-        let has_room = self.open_answers.fetch_add(1, Relaxed) < OPEN_ANSWERS_MAX;
+    pub(crate) fn count_open_response(&self) -> bool {
+        let has_room = self.open_responses.fetch_add(1, Relaxed) < OPEN_RESPONSES_MAX;
         if !has_room {
-            self.open_answers.fetch_sub(1, Relaxed);
+            self.open_responses.fetch_sub(1, Relaxed);
             self.leave.cancel();
         }
         has_room
     }
 
-    pub(crate) fn close_answer(&self) {
-        self.open_answers.fetch_sub(1, Relaxed);
+    pub(crate) fn end_open_response(&self) {
+        self.open_responses.fetch_sub(1, Relaxed);
     }
 
-    /// Goes on with this when hyper lets go of the connection, within the bounds of its door.
-    pub fn go_on(&self, with: Work) {
-        *self.then.lock().expect("no thread panics with the work of a connection") = Some(with);
+    /// Runs this after hyper has released the connection, within the bounds of its door.
+    pub fn upgrade_to(&self, task: UpgradeTask) {
+        *self.upgrade.lock().expect("no thread panics with the work of a connection") = Some(task);
     }
 
-    /// What it goes on with.
-    pub(crate) fn then(&self) -> Option<Work> {
-        self.then.lock().expect("no thread panics with the work of a connection").take()
+    /// What it runs after an upgrade.
+    pub(crate) fn take_upgrade(&self) -> Option<UpgradeTask> {
+        self.upgrade.lock().expect("no thread panics with the work of a connection").take()
     }
 
-    /// A request that has arrived whole, in a protocol that hyper does not know.
-    pub fn exchange(self: &Arc<Self>) -> Arc<Exchange> {
+    /// Begins the exchange of a request that has arrived whole, in a protocol that hyper does not know.
+    pub fn begin_exchange(self: &Arc<Self>) -> Arc<Exchange> {
         let exchange = Exchange::begin(self);
         exchange.complete();
         exchange
     }
 
-    /// Its client is there: an idle connection is as if it had just become idle.
-    pub fn heard(&self) {
+    /// Notes that its client is alive: the time of an idle connection starts again.
+    pub fn mark_alive(&self) {
         let mut state = self.state();
         if state.stage == Stage::Idle {
             state.since = Instant::now();
@@ -212,7 +211,7 @@ impl Connection {
     }
 
     fn enter(&self, state: &mut State, stage: Stage) {
-        // Its age starts anew only with its stage. Locks are taken in this order everywhere: state, then waiting.
+        // Its age starts again only with its stage. Locks are taken in this order everywhere: state, then waiting.
         if state.stage != stage {
             let mut waiting = self.all.waiting();
             waiting.leave(state.stage, state.turn);
@@ -243,7 +242,7 @@ impl Connection {
         }
     }
 
-    /// An answer has left.
+    /// A response is sent.
     pub(crate) fn end(&self) {
         let mut state = self.state();
         state.under_way -= 1;
@@ -252,7 +251,7 @@ impl Connection {
         }
     }
 
-    /// Whether no request of it is under way.
+    /// Whether no request of it is in flight.
     pub(crate) fn is_unused(&self) -> bool {
         self.state().under_way == 0
     }
@@ -280,13 +279,13 @@ impl Connection {
     }
 }
 
-/// Takes a connection off the list when its task ends, however it does.
-pub(crate) struct Attended(pub(crate) Arc<Connection>);
+/// Removes a connection from the list when its task ends, in any way.
+pub(crate) struct ConnectionGuard(pub(crate) Arc<Connection>);
 
-impl Drop for Attended {
+impl Drop for ConnectionGuard {
     fn drop(&mut self) {
-        // It holds the connection, and would keep it for ever.
-        drop(self.0.then());
+        // It holds the connection, and would never be dropped.
+        drop(self.0.take_upgrade());
         let state = self.0.state();
         let mut waiting = self.0.all.waiting();
         waiting.open -= 1;
@@ -301,14 +300,14 @@ mod tests {
     #[test]
     fn the_oldest_that_is_idle_gives_way_before_one_that_is_half_open() {
         let all = Arc::new(Connections::default());
-        let attend = || Attended(Connection::open(&all));
+        let attend = || ConnectionGuard(Connection::open(&all));
         let [half, idle, busy] = [attend(), attend(), attend()];
         let exchanges = [Exchange::begin(&idle.0), Exchange::begin(&busy.0)];
         exchanges.iter().for_each(|exchange| exchange.complete());
         let [first, _still_running] = exchanges;
         drop(first);
         assert_eq!((all.count(), all.make_room(4, 4)), ((3, 1), true));
-        let closed = |them: [&Attended; 3]| them.map(|it| it.0.close.is_cancelled());
+        let closed = |them: [&ConnectionGuard; 3]| them.map(|it| it.0.close.is_cancelled());
         assert!(all.make_room(3, 4));
         assert_eq!(closed([&half, &idle, &busy]), [false, true, false]);
         assert!(all.make_room(3, 4));
@@ -322,23 +321,23 @@ mod tests {
     #[test]
     fn who_guesses_and_who_does_not_read_is_asked_to_leave() {
         let all = Arc::new(Connections::default());
-        let guessing = Attended(Connection::open(&all));
-        let guesses: Vec<_> = (0..DISTRUSTED_MAX).map(|_| guessing.0.distrust()).collect();
-        assert!(guesses[DISTRUSTED_MAX - 1] && !guesses[..DISTRUSTED_MAX - 1].contains(&true));
+        let guessing = ConnectionGuard(Connection::open(&all));
+        let guesses: Vec<_> = (0..REFUSED_TOKENS_MAX).map(|_| guessing.0.count_refused_token()).collect();
+        assert!(guesses[REFUSED_TOKENS_MAX - 1] && !guesses[..REFUSED_TOKENS_MAX - 1].contains(&true));
         assert!(guessing.0.leave.is_cancelled() && !guessing.0.close.is_cancelled());
-        let unread = Attended(Connection::open(&all));
-        let exchanges: Vec<_> = (0..OPEN_ANSWERS_MAX).map(|_| Exchange::begin(&unread.0)).collect();
-        assert!(exchanges.iter().all(|exchange| exchange.needs_no_token()) && !unread.0.leave.is_cancelled());
+        let unread = ConnectionGuard(Connection::open(&all));
+        let exchanges: Vec<_> = (0..OPEN_RESPONSES_MAX).map(|_| Exchange::begin(&unread.0)).collect();
+        assert!(exchanges.iter().all(|exchange| exchange.count_open_response()) && !unread.0.leave.is_cancelled());
         let one_more = Exchange::begin(&unread.0);
-        assert!(!one_more.needs_no_token() && unread.0.leave.is_cancelled());
+        assert!(!one_more.count_open_response() && unread.0.leave.is_cancelled());
         drop((exchanges, one_more));
-        assert!(Exchange::begin(&unread.0).needs_no_token());
+        assert!(Exchange::begin(&unread.0).count_open_response());
     }
 
     #[test]
     fn half_open_ones_have_a_bound_of_their_own() {
         let all = Arc::new(Connections::default());
-        let them = [Attended(Connection::open(&all)), Attended(Connection::open(&all))];
+        let them = [ConnectionGuard(Connection::open(&all)), ConnectionGuard(Connection::open(&all))];
         assert!(all.make_room(100, 2));
         assert_eq!(them.each_ref().map(|it| it.0.close.is_cancelled()), [true, false]);
         let patience = Patience { header: Duration::ZERO, idle: Duration::MAX, send: Duration::MAX };

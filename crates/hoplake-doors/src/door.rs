@@ -1,4 +1,4 @@
-//! A port: accepts connections, and hands their requests on.
+//! A port: accepts connections, and hands their requests to a handler.
 
 use std::{convert::Infallible, future::Future, io, pin::Pin, sync::Arc, time::Duration};
 
@@ -22,26 +22,26 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Exchange,
-    connection::{Attended, Connection, Connections, Patience},
-    leaving::Leaving,
+    connection::{Connection, ConnectionGuard, Connections, Patience},
+    response::ResponseBody,
 };
 
 /// Bytes of a body that a client may send ahead of what is read: of a stream, and of a connection of HTTP/2.
 const STREAM_WINDOW_BYTES: u32 = 64 << 10;
 const CONNECTION_WINDOW_BYTES: u32 = 256 << 10;
-/// Bytes of an answer that wait in HTTP/2 for the client of a stream.
+/// Bytes of a response that wait in HTTP/2 for the client of a stream.
 const SEND_BUFFER_BYTES: usize = 256 << 10;
-/// How often a connection of HTTP/2 is asked whether it is still there, and how long that may take.
+/// How often a connection of HTTP/2 is pinged, and how long the pong may take.
 const PING_EVERY: Duration = Duration::from_secs(30);
 const PING_MAX: Duration = Duration::from_secs(20);
-/// How often a connection is looked at, at the most seldom.
+/// The longest interval between two checks of a connection.
 const LOOK_EVERY_MAX: Duration = Duration::from_secs(1);
 /// The pause before it accepts again when the process is out of file descriptors.
 const NO_DESCRIPTOR: Duration = Duration::from_millis(20);
 
 /// What answers the requests of a door.
 pub trait Handler: Send + Sync + 'static {
-    /// Answers a request, whose body is its own to read and to bound. Dropping the future breaks the answer off.
+    /// Answers a request; the handler reads and bounds the body. Dropping the future aborts the response.
     fn answer(
         self: Arc<Self>,
         request: Request<Incoming>,
@@ -49,7 +49,7 @@ pub trait Handler: Send + Sync + 'static {
     ) -> impl Future<Output = Response<Body>> + Send;
 }
 
-/// The answer with what a registry of metrics writes.
+/// The response with the text of a registry of metrics.
 pub fn open_metrics(text: impl Into<Body>) -> Response<Body> {
     // With this type Prometheus reads OpenMetrics.
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -59,7 +59,7 @@ pub fn open_metrics(text: impl Into<Body>) -> Response<Body> {
 /// The versions of HTTP at a door.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Versions {
-    /// That which the first bytes are of (RFC 9113, 3.4). A request may change the protocol.
+    /// The one that the first bytes show (RFC 9113, 3.4). A request may upgrade the connection.
     All,
     /// HTTP/2, for gRPC, which has no mapping to HTTP/1.1.
     Http2,
@@ -81,7 +81,7 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// Often enough that nothing stays for much longer than it should.
+    /// Often enough that no limit of time is exceeded by much.
     fn look_every(&self) -> Duration {
         let Patience { header, idle, send } = self.patience;
         (header.min(idle).min(send) / 4).clamp(Duration::from_millis(5), LOOK_EVERY_MAX)
@@ -117,8 +117,8 @@ impl<H: Handler> Door<H> {
             match accepted {
                 // One that finds no room is closed at once.
                 Ok((stream, _)) if connections.make_room(connections_max, half_open_max) => {
-                    let attended_one = Attended(Connection::open(connections));
-                    attended.spawn(self.clone().attend(stream, attended_one, closing.clone()));
+                    let guard = ConnectionGuard(Connection::open(connections));
+                    attended.spawn(self.clone().attend(stream, guard, closing.clone()));
                 }
                 Ok(_) => tracing::warn!(connections_max, "a connection was refused: all are busy"),
                 Err(error) if is_of_connection(&error) => {}
@@ -136,7 +136,7 @@ impl<H: Handler> Door<H> {
         while attended.join_next().await.is_some() {}
     }
 
-    async fn attend(self: Arc<Self>, stream: TcpStream, attended: Attended, closing: CancellationToken) {
+    async fn attend(self: Arc<Self>, stream: TcpStream, attended: ConnectionGuard, closing: CancellationToken) {
         // A connection without it still works.
         let _ = stream.set_nodelay(true);
         let connection = &attended.0;
@@ -154,8 +154,8 @@ impl<H: Handler> Door<H> {
                 self.serve(serving, |serving| serving.graceful_shutdown(), connection, &closing).await
             }
         };
-        if let (true, Some(work)) = (is_done, connection.then()) {
-            // It learns from its program that it is to end.
+        if let (true, Some(work)) = (is_done, connection.take_upgrade()) {
+            // The program tells it when to end.
             self.serve(work, |_| (), connection, &closing).await;
         }
     }
@@ -168,7 +168,7 @@ impl<H: Handler> Door<H> {
         connection: &Connection,
         closing: &CancellationToken,
     ) -> bool {
-        // Leaving the loop drops it: the socket closes, and the calls of all its requests are aborted.
+        // ResponseBody the loop drops it: the socket closes, and the calls of all its requests are aborted.
         let mut serving = std::pin::pin!(serving);
         let mut looks = interval(self.bounds.look_every());
         // After a stall of the process one look is enough.
@@ -241,7 +241,7 @@ struct Exchanges<H> {
 }
 
 impl<H: Handler> Service<Request<Incoming>> for Exchanges<H> {
-    type Response = Response<Leaving>;
+    type Response = Response<ResponseBody>;
     type Error = Infallible;
     type Future = BoxFuture<'static, Result<Self::Response, Infallible>>;
 
@@ -251,7 +251,7 @@ impl<H: Handler> Service<Request<Incoming>> for Exchanges<H> {
         let handler = self.handler.clone();
         async move {
             let response = handler.answer(request, exchange.clone()).await;
-            Ok(response.map(|body| Leaving::new(body, exchange)))
+            Ok(response.map(|body| ResponseBody::new(body, exchange)))
         }
         .boxed()
     }

@@ -1,8 +1,8 @@
-//! One request, and its answer until it has left.
+//! One request, and its response until it is sent.
 //!
-//! Hyper takes a part of an answer long before the client has it: parts wait in its buffers, which are as long as the
-//! client is slow. So each part holds its memory and the exchange itself, and releases both when
-//! hyper drops the part, which is when the socket has taken its last byte.
+//! Hyper takes a frame of a response long before the client has it: frames wait in its buffers, which grow while the client is slow. So
+//! each frame holds its memory and the exchange itself, and releases both when hyper drops the frame, which is when the socket has
+//! taken its last byte.
 
 use std::{
     sync::{
@@ -22,7 +22,7 @@ use crate::Connection;
 /// some 150 in two lists.
 const DECODED_BYTES_PER_BYTE: u64 = 32;
 
-/// A request and its answer.
+/// A request and its response.
 pub struct Exchange {
     connection: Option<Arc<Connection>>,
     begun: Instant,
@@ -30,21 +30,21 @@ pub struct Exchange {
     permit: Mutex<Option<OwnedSemaphorePermit>>,
     /// For the request, encoded and decoded.
     request: Mutex<Option<MemoryHold>>,
-    /// For an answer that is complete in memory.
+    /// For a response that is complete in memory.
     answer: Mutex<Vec<MemoryHold>>,
-    /// For parts of the answer that are queued for hyper.
+    /// For frames of the response that are queued for hyper.
     handed: Mutex<Vec<MemoryHold>>,
-    /// Parts that hyper has and the socket has not.
+    /// Frames that hyper has and the socket has not.
     unsent: AtomicUsize,
-    /// Whether the answer waits for its next part, and not for the client.
+    /// Whether the response waits for its next frame, and not for the client.
     waiting: AtomicBool,
     /// Milliseconds from the beginning to the last sign that the client reads.
     progress_ms: AtomicU64,
-    /// Whether it counts among the answers of its connection that need no token.
+    /// Whether it counts among the responses of its connection that need no token.
     is_open: AtomicBool,
 }
 
-/// A part of an answer, in hyper's hands.
+/// A frame of a response that hyper has.
 struct Unsent {
     bytes: Bytes,
     exchange: Arc<Exchange>,
@@ -86,23 +86,23 @@ impl Exchange {
             answer: Mutex::default(),
             handed: Mutex::default(),
             unsent: AtomicUsize::new(0),
-            // Until there is an answer, it waits for it.
+            // Until there is a response, it waits for one.
             waiting: AtomicBool::new(true),
             progress_ms: AtomicU64::new(0),
             is_open: AtomicBool::new(false),
         }
     }
 
-    /// Counts it among the answers of its connection that need no token, until it has left. Whether there is room for it: without,
-    /// the client has not read those before, and is to get an answer without a body, which leaves whether it reads or not.
-    pub fn needs_no_token(&self) -> bool {
-        let has_room = self.connection.as_ref().is_none_or(|connection| connection.open_answer());
+    /// Counts it among the responses of its connection that need no token, until it is sent. Returns whether there is room for it: if not,
+    /// the client has not read those before, and gets a response without a body, which does not wait for it.
+    pub fn count_open_response(&self) -> bool {
+        let has_room = self.connection.as_ref().is_none_or(|connection| connection.count_open_response());
         self.is_open.store(has_room, Relaxed);
         has_room
     }
 
-    /// Keeps the query's permit until the answer has left.
-    pub fn keep(&self, permit: OwnedSemaphorePermit) {
+    /// Holds the query's permit until the response is sent.
+    pub fn hold_permit(&self, permit: OwnedSemaphorePermit) {
         *locked(&self.permit) = Some(permit);
     }
 
@@ -131,7 +131,7 @@ impl Exchange {
         (bytes as u64).saturating_mul(DECODED_BYTES_PER_BYTE)
     }
 
-    /// Gives back what a request that was decoded does not take: all but its bytes that were only copied, and 32 times the others.
+    /// Releases the memory that a decoded request does not take: all but its bytes that were only copied, and 32 times the others.
     pub fn release_copied(&self, copied: usize, others: usize) {
         let bytes = (others as u64).saturating_mul(DECODED_BYTES_PER_BYTE).saturating_add(copied as u64);
         // Less can always be had.
@@ -148,18 +148,18 @@ impl Exchange {
         self.connection.iter().for_each(|connection| connection.complete());
     }
 
-    /// Memory of the entire answer.
-    pub fn hold_answer(&self, hold: MemoryHold) {
+    /// Holds memory for the entire response.
+    pub fn hold_response(&self, hold: MemoryHold) {
         locked(&self.answer).push(hold);
     }
 
-    /// Memory of a part that leaves with the next bytes of the answer.
-    pub fn hand(&self, hold: Option<MemoryHold>) {
+    /// Holds memory until the next bytes of the response are sent.
+    pub fn hold_next(&self, hold: Option<MemoryHold>) {
         locked(&self.handed).extend(hold);
     }
 
-    /// Bytes of the answer, which hold memory and exchange until they have left.
-    pub(crate) fn leaving(self: &Arc<Self>, bytes: Bytes) -> Bytes {
+    /// Bytes of the response, which hold memory and exchange until they are sent.
+    pub(crate) fn outgoing(self: &Arc<Self>, bytes: Bytes) -> Bytes {
         self.unsent.fetch_add(1, Relaxed);
         // Hyper polls again only when it has room. If it does not, the client is the one that is slow.
         self.waiting.store(false, Relaxed);
@@ -169,8 +169,8 @@ impl Exchange {
         Bytes::from_owner(Unsent { bytes, exchange: self.clone(), _holds: holds })
     }
 
-    /// The answer waits for its next part.
-    pub(crate) fn waits(&self) {
+    /// Notes that the response waits for its next frame.
+    pub(crate) fn mark_waiting(&self) {
         self.waiting.store(true, Relaxed);
     }
 
@@ -178,7 +178,7 @@ impl Exchange {
         self.progress_ms.store(self.begun.elapsed().as_millis() as u64, Relaxed);
     }
 
-    /// Whether something waits for the client for so long.
+    /// Whether something has waited for the client for so long.
     pub(crate) fn is_stalled(&self, time: Duration) -> bool {
         // Of a client that reads slowly, each part that leaves is progress: only one that stopped is stalled.
         let waits_for_client = !self.waiting.load(Relaxed) || self.unsent.load(Relaxed) > 0;
@@ -198,7 +198,7 @@ impl Drop for Exchange {
     fn drop(&mut self) {
         let Some(connection) = &self.connection else { return };
         if self.is_open.load(Relaxed) {
-            connection.close_answer();
+            connection.end_open_response();
         }
         connection.end();
     }
@@ -215,9 +215,9 @@ mod tests {
         let budget = MemoryBudget::new("all queries", 100);
         let permits = Arc::new(Semaphore::new(1));
         let exchange = Arc::new(Exchange::default());
-        exchange.keep(permits.clone().try_acquire_owned().unwrap());
-        exchange.hand(Some(budget.hold(60).unwrap()));
-        let part = exchange.leaving(Bytes::from_static(b"abc"));
+        exchange.hold_permit(permits.clone().try_acquire_owned().unwrap());
+        exchange.hold_next(Some(budget.hold(60).unwrap()));
+        let part = exchange.outgoing(Bytes::from_static(b"abc"));
         let half = part.slice(1..);
         drop((exchange, part));
         assert_eq!((budget.used(), permits.available_permits(), &half[..]), (60, 0, &b"bc"[..]));
@@ -229,10 +229,10 @@ mod tests {
     fn only_what_waits_for_the_client_is_stalled() {
         let exchange = Arc::new(Exchange::default());
         assert!(!exchange.is_stalled(Duration::ZERO));
-        let part = exchange.leaving(Bytes::from_static(b"abc"));
+        let part = exchange.outgoing(Bytes::from_static(b"abc"));
         std::thread::sleep(Duration::from_millis(3));
         assert!(exchange.is_stalled(Duration::ZERO) && !exchange.is_stalled(Duration::from_secs(60)));
-        exchange.waits();
+        exchange.mark_waiting();
         assert!(exchange.is_stalled(Duration::ZERO));
         drop(part);
         assert!(!exchange.is_stalled(Duration::ZERO));

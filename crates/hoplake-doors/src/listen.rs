@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpSocket};
 /// system drops what a client sends first, which it repeats after a second: a probe would be as late.
 const BACKLOG: u32 = 4_096;
 
-/// Why a port cannot be had.
+/// Why a port cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen on {address}: {}", self.why())]
 pub struct ListenError {

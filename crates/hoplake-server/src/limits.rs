@@ -30,8 +30,8 @@ impl RequestedLimits {
 }
 
 /// The smaller of two limits, of which 0 means none: a client can lower a limit of the server, and never raise it.
-fn least(asked: u64, own: u64) -> Option<u64> {
-    [asked, own].into_iter().filter(|limit| *limit > 0).min()
+fn least(requested: u64, own: u64) -> Option<u64> {
+    [requested, own].into_iter().filter(|limit| *limit > 0).min()
 }
 
 #[cfg(test)]

@@ -68,10 +68,10 @@ impl NodesSource {
     }
 
     /// Asks one node after the other until one answers; `Ok(Err(…))` is the answer "not found".
-    async fn ask_all<T, Asked: Future<Output = Result<T, Status>>>(
+    async fn ask_all<T, Asking: Future<Output = Result<T, Status>>>(
         &self,
         object: &str,
-        ask: impl Fn(Client) -> Asked,
+        ask: impl Fn(Client) -> Asking,
     ) -> Result<Result<T, Status>, Failure> {
         let members = self.nodes.members().await?;
         // Without pauses: while a node is left that was not asked, waiting gains nothing.

@@ -34,7 +34,7 @@ pub(crate) async fn fetch(
     // Until the last of them is sent; a node that asks for more than there is room for asks another.
     let bytes = wanted.iter().map(|block| block.range.end.saturating_sub(block.range.start)).sum();
     let hold = call.service.memory.hold(bytes).map_err(|full| Failure::no_memory(full, bytes))?;
-    call.exchange.hold_answer(hold);
+    call.exchange.hold_response(hold);
     read(call, graph, async |served, context| served.reader.read_stored(&served.object(object), wanted, context).await)
         .await
 }

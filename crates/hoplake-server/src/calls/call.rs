@@ -123,7 +123,7 @@ impl Call {
         // The wait is bounded by the deadline: a permit that comes later would be of no use to the client.
         let permit = self.bounded(gate(&service).admit()).await?;
         // Kept by the exchange, not by the call: an answer that is still being sent is a query that is still running.
-        self.exchange.keep(permit);
+        self.exchange.hold_permit(permit);
         Ok(())
     }
 
@@ -167,8 +167,8 @@ impl Call {
     }
 
     /// The limits of the engine: the server's, or less if the client asks for less. Those on memory hold from now on.
-    pub(crate) fn limits(&self, asked: &RequestedLimits) -> Limits {
-        let limits = asked.within(&self.service.settings.limits);
+    pub(crate) fn limits(&self, requested: &RequestedLimits) -> Limits {
+        let limits = requested.within(&self.service.settings.limits);
         // The call's own budget, from which edges, rows and the unsent answer are taken; the shared one stays as it is.
         self.bound_memory(limits.memory_bytes_max);
         Limits { timeout: self.bounds.left(), ..limits }
@@ -176,11 +176,11 @@ impl Call {
 
     /// Bounds its memory to what the request allows, and to what would be left next to the request if no other had any: what exceeds
     /// that can never be granted, so the client must not be told to retry.
-    pub(crate) fn bound_memory(&self, asked: Option<u64>) {
+    pub(crate) fn bound_memory(&self, requested: Option<u64>) {
         let settings = &self.service.settings;
         let alone = settings.memory_bytes_max.saturating_sub(self.exchange.request_bytes());
         let own = settings.query_memory().min(alone);
-        self.memory.set_bytes_max(asked.map_or(own, |asked| asked.min(own)));
+        self.memory.set_bytes_max(requested.map_or(own, |requested| requested.min(own)));
     }
 
     /// Begins a query within these limits, and within the call's memory.

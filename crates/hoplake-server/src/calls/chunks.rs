@@ -107,7 +107,7 @@ impl<T: Send + 'static> Chunks<T> {
         };
         let Chunk { item, hold, is_last } = first.ok_or_else(broken_off)?;
         let first = Some(item?);
-        exchange.hand(hold);
+        exchange.hold_next(hold);
         Ok(Self { first, receiver, exchange, task, is_marked: true, has_ended: is_last })
     }
 
@@ -142,7 +142,7 @@ impl<T: Send + 'static> Chunks<T> {
             self.task = None;
         }
         // Before the chunk is returned: the port gives the next bytes all memory that was handed.
-        self.exchange.hand(hold);
+        self.exchange.hold_next(hold);
         Some(item)
     }
 

@@ -167,7 +167,7 @@ pub(crate) async fn job_result(
     call.about(&job.graph.name);
     // Held from here on: a result that is dropped meanwhile is still read to its end.
     let computed = job.result()?;
-    let rows = rows_asked(request, computed.len());
+    let rows = requested_rows(request, computed.len());
     let most = call.service.settings.limits.results_max;
     if rows > most {
         let message = format!(
@@ -197,7 +197,7 @@ pub(crate) async fn job_result(
 }
 
 /// How many rows the answer has.
-fn rows_asked(request: &JobResultRequest, all: usize) -> usize {
+fn requested_rows(request: &JobResultRequest, all: usize) -> usize {
     let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     let rest = all.saturating_sub(number(request.skip));
     match (request.top, request.limit) {

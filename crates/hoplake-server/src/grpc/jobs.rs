@@ -8,12 +8,8 @@ use hoplake::{
         registry::{self, AlgorithmSpec},
     },
 };
-use tonic::{Request, Response, Status};
 
-use super::{
-    Grpc, Messages, receive, within,
-    writer::{Writer, stream},
-};
+use super::{receive, service, within, writer::Writer};
 use crate::{
     calls::{self, Call, JobResultRequest},
     failure::Failure,
@@ -21,57 +17,40 @@ use crate::{
     v1::{self, jobs_server::Jobs},
 };
 
-#[tonic::async_trait]
-impl Jobs for Grpc {
-    async fn start_job(&self, request: Request<v1::StartJobRequest>) -> Result<Response<v1::Job>, Status> {
-        let (mut call, request) = self.begin("StartJob", request);
-        within!(call, start(&mut call, request).await)
-    }
+service! { Jobs {
+    "StartJob": start_job(StartJobRequest) -> Job;
+    "ListJobs": list_jobs(ListJobsRequest) -> ListJobsResponse;
+    "GetJob": get_job(GetJobRequest) -> Job;
+    "CancelJob": cancel_job(CancelJobRequest) -> Job;
+    stream "JobResult": job_result(JobResultRequest) -> JobResultResponse as JobResultStream;
+} }
 
-    async fn list_jobs(&self, request: Request<v1::ListJobsRequest>) -> Result<Response<v1::ListJobsResponse>, Status> {
-        let (mut call, _) = self.begin("ListJobs", request);
-        within!(call, list(&call))
-    }
-
-    async fn get_job(&self, request: Request<v1::GetJobRequest>) -> Result<Response<v1::Job>, Status> {
-        let (mut call, request) = self.begin("GetJob", request);
-        within!(call, calls::get_job(&mut call, &request.id).map(v1::Job::from))
-    }
-
-    async fn cancel_job(&self, request: Request<v1::CancelJobRequest>) -> Result<Response<v1::Job>, Status> {
-        let (mut call, request) = self.begin("CancelJob", request);
-        within!(call, calls::cancel_job(&mut call, &request.id).map(v1::Job::from))
-    }
-
-    type JobResultStream = Messages<v1::JobResultResponse>;
-
-    async fn job_result(
-        &self,
-        request: Request<v1::JobResultRequest>,
-    ) -> Result<Response<Self::JobResultStream>, Status> {
-        let (call, request) = self.begin("JobResult", request);
-        stream(call, |call, parts| result(call, request, parts).boxed()).await
-    }
-}
-
-async fn start(call: &mut Call, request: v1::StartJobRequest) -> Result<v1::Job, Failure> {
+async fn start_job(call: &mut Call, request: v1::StartJobRequest) -> Result<v1::Job, Failure> {
     let graph = receive::graph(request.graph.clone())?;
     Ok(calls::start_job(call, &graph, &request.try_into()?).await?.into())
 }
 
-fn list(call: &Call) -> Result<v1::ListJobsResponse, Failure> {
+async fn list_jobs(call: &mut Call, _: v1::ListJobsRequest) -> Result<v1::ListJobsResponse, Failure> {
     Ok(v1::ListJobsResponse { jobs: calls::list_jobs(call)?.into_iter().map(v1::Job::from).collect() })
 }
 
-async fn result(
+async fn get_job(call: &mut Call, request: v1::GetJobRequest) -> Result<v1::Job, Failure> {
+    Ok(calls::get_job(call, &request.id)?.into())
+}
+
+async fn cancel_job(call: &mut Call, request: v1::CancelJobRequest) -> Result<v1::Job, Failure> {
+    Ok(calls::cancel_job(call, &request.id)?.into())
+}
+
+async fn job_result(
     call: &mut Call,
     request: v1::JobResultRequest,
-    parts: &mut Writer<v1::JobResultResponse>,
+    writer: &mut Writer<v1::JobResultResponse>,
 ) -> Result<(), Failure> {
-    parts.format = receive::format(request.format)?;
+    writer.format = receive::format(request.format)?;
     let v1::JobResultRequest { id, top, skip, limit, select, .. } = request;
-    let summary = calls::job_result(call, &JobResultRequest { id, top, skip, limit, select }, parts).await?;
-    let last = parts.last();
+    let summary = calls::job_result(call, &JobResultRequest { id, top, skip, limit, select }, writer).await?;
+    let last = writer.last();
     last.vertices = summary.vertices;
     last.version = summary.graph.version;
     last.cost = Some(call.cost.into());

@@ -36,33 +36,9 @@ const PROTOCOL: &str = "grpc";
 /// A message of health or reflection, which need no token: names, which their answers repeat.
 const OPEN_MESSAGE_BYTES_MAX: usize = 4 << 10;
 
-/// The names of calls, by the paths that they are asked at.
-const CALLS: [(&str, &str); 29] = [
-    ("/hoplake.v1.Graphs/GetGraph", "GetGraph"),
-    ("/hoplake.v1.Graphs/Refresh", "Refresh"),
-    ("/hoplake.v1.Graphs/LookUp", "LookUp"),
-    ("/hoplake.v1.Graphs/Neighbors", "Neighbors"),
-    ("/hoplake.v1.Graphs/Properties", "Properties"),
-    ("/hoplake.v1.Graphs/Scan", "Scan"),
-    ("/hoplake.v1.Graphs/Traverse", "Traverse"),
-    ("/hoplake.v1.Graphs/Paths", "Paths"),
-    ("/hoplake.v1.Graphs/ShortestPath", "ShortestPath"),
-    ("/hoplake.v1.Graphs/Gremlin", "Gremlin"),
-    ("/hoplake.v1.Graphs/CallQuery", "CallQuery"),
-    ("/hoplake.v1.Graphs/ListQueries", "ListQueries"),
-    ("/hoplake.v1.Graphs/SaveQuery", "SaveQuery"),
-    ("/hoplake.v1.Graphs/DeleteQuery", "DeleteQuery"),
-    ("/hoplake.v1.Graphs/Apply", "Apply"),
-    ("/hoplake.v1.Graphs/CreateGraph", "CreateGraph"),
-    ("/hoplake.v1.Graphs/OpenTraversal", "OpenTraversal"),
-    ("/hoplake.v1.Graphs/NextNeighbors", "NextNeighbors"),
-    ("/hoplake.v1.Graphs/CloseTraversal", "CloseTraversal"),
+/// The names of calls, by their paths, of the services that `service!` does not make.
+const CALLS: [(&str, &str); 5] = [
     ("/hoplake.v1.Query/Neighbors", "Query.Neighbors"),
-    ("/hoplake.v1.Jobs/StartJob", "StartJob"),
-    ("/hoplake.v1.Jobs/ListJobs", "ListJobs"),
-    ("/hoplake.v1.Jobs/GetJob", "GetJob"),
-    ("/hoplake.v1.Jobs/CancelJob", "CancelJob"),
-    ("/hoplake.v1.Jobs/JobResult", "JobResult"),
     ("/hoplake.v1.Blocks/Describe", "Blocks.Describe"),
     ("/hoplake.v1.Blocks/Get", "Blocks.Get"),
     ("/hoplake.v1.Blocks/Fetch", "Blocks.Fetch"),
@@ -72,7 +48,12 @@ const CALLS: [(&str, &str); 29] = [
 /// The name of a call, or `Unknown`: the label of a counter must not be a path that the client made up, or each would be a new
 /// series.
 pub(crate) fn call_name(path: &str) -> &'static str {
-    CALLS.iter().find(|(at, _)| *at == path).map_or("Unknown", |(_, name)| *name)
+    CALLS
+        .iter()
+        .chain(graphs::CALLS)
+        .chain(jobs::CALLS)
+        .find(|(at, _)| *at == path)
+        .map_or("Unknown", |(_, name)| *name)
 }
 
 /// The response, unless it says that the message of the request could not be read. Tonic takes that for a mistake of the server
@@ -137,6 +118,43 @@ macro_rules! within {
     }};
 }
 
+/// The methods of a service. Each begins the call of a name, and runs the function of the same name as the method: with the message, and
+/// with a writer if the response is a stream.
+macro_rules! service {
+    ($service:ident {
+        $($name:literal: $method:ident($request:ident) -> $response:ident;)*
+        $(stream $stream_name:literal: $stream:ident($stream_request:ident) -> $part:ident as $type:ident;)*
+    }) => {
+        /// The names of its calls, by their paths.
+        pub(super) const CALLS: &[(&str, &str)] = &[
+            $((concat!("/hoplake.v1.", stringify!($service), "/", $name), $name),)*
+            $((concat!("/hoplake.v1.", stringify!($service), "/", $stream_name), $stream_name),)*
+        ];
+
+        #[tonic::async_trait]
+        impl $service for $crate::grpc::Grpc {
+            $(async fn $method(
+                &self,
+                request: tonic::Request<v1::$request>,
+            ) -> Result<tonic::Response<v1::$response>, tonic::Status> {
+                let (mut call, request) = self.begin($name, request);
+                within!(call, $method(&mut call, request).await)
+            })*
+
+            $(type $type = $crate::grpc::Messages<v1::$part>;
+
+            async fn $stream(
+                &self,
+                request: tonic::Request<v1::$stream_request>,
+            ) -> Result<tonic::Response<Self::$type>, tonic::Status> {
+                let (call, request) = self.begin($stream_name, request);
+                $crate::grpc::writer::stream(call, |call, writer| $stream(call, request, writer).boxed()).await
+            })*
+        }
+    };
+}
+
+use service;
 use within;
 
 /// The services of hoplake.v1.

@@ -14,35 +14,38 @@ use crate::{
 pub(super) async fn gremlin(
     call: &mut Call,
     request: v1::GremlinRequest,
-    parts: &mut Writer<v1::GremlinResponse>,
+    writer: &mut Writer<v1::GremlinResponse>,
 ) -> Result<(), Failure> {
     let graph = receive::graph(request.graph)?;
     let names = values(request.bindings)?;
-    let answered = calls::dynamic_query(call, graph, &request.gremlin, names, request.limits.into(), parts).await?;
-    end(call, answered, parts);
+    let answered = calls::dynamic_query(call, graph, &request.gremlin, names, request.limits.into(), writer).await?;
+    end(call, answered, writer);
     Ok(())
 }
 
-pub(super) async fn call(
+pub(super) async fn call_query(
     call: &mut Call,
     request: v1::CallQueryRequest,
-    parts: &mut Writer<v1::GremlinResponse>,
+    writer: &mut Writer<v1::GremlinResponse>,
 ) -> Result<(), Failure> {
     let graph = receive::graph(request.graph)?;
     let parameters = values(request.parameters)?;
-    let answered = calls::call_query(call, graph, &request.query, parameters, request.limits.into(), parts).await?;
-    end(call, answered, parts);
+    let answered = calls::call_query(call, graph, &request.query, parameters, request.limits.into(), writer).await?;
+    end(call, answered, writer);
     Ok(())
 }
 
-fn end(call: &Call, Answered { version, cached }: Answered, parts: &mut Writer<v1::GremlinResponse>) {
-    let last = parts.last();
+fn end(call: &Call, Answered { version, cached }: Answered, writer: &mut Writer<v1::GremlinResponse>) {
+    let last = writer.last();
     last.cost = Some(call.cost.into());
     last.version = version;
     last.cached = cached;
 }
 
-pub(super) async fn list(call: &mut Call, request: v1::ListQueriesRequest) -> Result<v1::ListQueriesResponse, Failure> {
+pub(super) async fn list_queries(
+    call: &mut Call,
+    request: v1::ListQueriesRequest,
+) -> Result<v1::ListQueriesResponse, Failure> {
     let listed = calls::list_queries(call, &receive::graph(request.graph)?).await?;
     let query = |(name, edition): (String, QueryEdition)| {
         let QueryEdition { number, text, parameters, description, saved_unix_ms } = edition;
@@ -54,7 +57,10 @@ pub(super) async fn list(call: &mut Call, request: v1::ListQueriesRequest) -> Re
     Ok(v1::ListQueriesResponse { queries: listed.editions.into_iter().map(query).collect(), version: listed.version })
 }
 
-pub(super) async fn save(call: &mut Call, request: v1::SaveQueryRequest) -> Result<v1::SaveQueryResponse, Failure> {
+pub(super) async fn save_query(
+    call: &mut Call,
+    request: v1::SaveQueryRequest,
+) -> Result<v1::SaveQueryResponse, Failure> {
     let v1::SaveQueryRequest { graph, name, text, parameters, description } = request;
     let parameter = |v1::QueryParameter { name, r#type, default }| {
         Ok(QueryParameter { name, kind: gremlin::parameter_type(&r#type)?, default })
@@ -65,9 +71,9 @@ pub(super) async fn save(call: &mut Call, request: v1::SaveQueryRequest) -> Resu
     Ok(v1::SaveQueryResponse { number: saved.number, version: saved.version })
 }
 
-pub(super) async fn delete(
+pub(super) async fn delete_query(
     call: &mut Call,
-    request: &v1::DeleteQueryRequest,
+    request: v1::DeleteQueryRequest,
 ) -> Result<v1::DeleteQueryResponse, Failure> {
     Ok(v1::DeleteQueryResponse { version: calls::delete_query(call, &request.graph, &request.query).await? })
 }

@@ -30,18 +30,18 @@ struct Before {
 }
 
 /// The graph, the hop and the starts of a query.
-type Asked = (Arc<GraphRef>, Arc<Hop>, Vec<calls::VertexName>);
+type StreamRequest = (Arc<GraphRef>, Arc<Hop>, Vec<calls::VertexName>);
 
 /// A query that was read, or why it cannot be.
 struct Read {
     query: u64,
-    asked: Result<Asked, Failure>,
+    request: Result<StreamRequest, Failure>,
 }
 
 impl Before {
     fn read(&mut self, request: v1::QueryNeighborsRequest) -> Read {
         let v1::QueryNeighborsRequest { query, graph, vertices, hop } = request;
-        Read { query, asked: self.complete(graph, vertices, hop) }
+        Read { query, request: self.complete(graph, vertices, hop) }
     }
 
     fn complete(
@@ -49,7 +49,7 @@ impl Before {
         graph: Option<v1::GraphRef>,
         vertices: Vec<v1::VertexRef>,
         hop: Option<v1::Hop>,
-    ) -> Result<Asked, Failure> {
+    ) -> Result<StreamRequest, Failure> {
         // Each is kept only once it is read: a wrong hop is not the hop of the next query.
         if graph.is_some() || self.graph.is_none() {
             self.graph = Some(Arc::new(receive::graph(graph)?));
@@ -72,8 +72,8 @@ struct Answered {
 }
 
 async fn answer(service: Arc<Service>, read: Read) -> Answered {
-    let Read { query, asked } = read;
-    let outcome = match asked {
+    let Read { query, request } = read;
+    let outcome = match request {
         Ok((graph, hop, vertices)) => calls::stream_neighbors(&service, &graph, &vertices, &hop).await,
         Err(failure) => Err(failure),
     };

@@ -14,20 +14,17 @@ impl Reason {
             Self::Invalid => Code::InvalidArgument,
             // OUT_OF_RANGE is also what tonic's decoder answers to a message that is too large.
             Self::TooLarge => Code::OutOfRange,
-            Self::Slow => Code::DeadlineExceeded,
+            Self::Slow | Self::Time => Code::DeadlineExceeded,
             Self::Method => Code::Unimplemented,
             Self::Unauthenticated => Code::Unauthenticated,
             Self::ReadOnly => Code::PermissionDenied,
             Self::NotFound => Code::NotFound,
             Self::Conflict => Code::Aborted,
             Self::NoResult => Code::FailedPrecondition,
-            Self::Limit => Code::ResourceExhausted,
-            Self::Time => Code::DeadlineExceeded,
-            // The same code as LIMIT; the reason, and RetryInfo, set the two apart.
-            Self::Busy => Code::ResourceExhausted,
-            Self::Unavailable => Code::Unavailable,
+            // The reason, and RetryInfo, set the two apart.
+            Self::Limit | Self::Busy => Code::ResourceExhausted,
+            Self::Unavailable | Self::ShuttingDown => Code::Unavailable,
             Self::Unknown => Code::Unknown,
-            Self::ShuttingDown => Code::Unavailable,
             Self::Corrupt => Code::DataLoss,
             Self::Internal => Code::Internal,
         }

@@ -18,12 +18,12 @@ use crate::{
 };
 
 /// A message that batches of a result become.
-pub(super) trait Piece: Message + Default + 'static {
+pub(super) trait ResponseMessage: Message + Default + 'static {
     /// The messages of a batch.
     fn of(part: ResultBatch<'_>, format: RowFormat) -> impl Iterator<Item = Result<Self, Failure>> + Send;
 }
 
-impl Piece for v1::NeighborsResponse {
+impl ResponseMessage for v1::NeighborsResponse {
     fn of(part: ResultBatch<'_>, _: RowFormat) -> impl Iterator<Item = Result<Self, Failure>> + Send {
         let ResultBatch::Edges { edges, keys, graph, columns } = part else { return None.into_iter() };
         let edges = send::all_edges(edges, keys, columns);
@@ -31,7 +31,7 @@ impl Piece for v1::NeighborsResponse {
     }
 }
 
-impl Piece for v1::PropertiesResponse {
+impl ResponseMessage for v1::PropertiesResponse {
     fn of(part: ResultBatch<'_>, format: RowFormat) -> impl Iterator<Item = Result<Self, Failure>> + Send {
         let rows = if let ResultBatch::Rows(rows) = part { Some(rows) } else { None };
         let messages = rows.into_iter().flat_map(move |rows| send::rows(rows, format));
@@ -39,7 +39,7 @@ impl Piece for v1::PropertiesResponse {
     }
 }
 
-impl Piece for v1::ScanResponse {
+impl ResponseMessage for v1::ScanResponse {
     fn of(part: ResultBatch<'_>, format: RowFormat) -> impl Iterator<Item = Result<Self, Failure>> + Send {
         let rows = if let ResultBatch::Scanned(rows) = part { Some(rows) } else { None };
         let messages = rows.into_iter().flat_map(move |rows| send::rows(rows, format));
@@ -47,14 +47,14 @@ impl Piece for v1::ScanResponse {
     }
 }
 
-impl Piece for v1::JobResultResponse {
+impl ResponseMessage for v1::JobResultResponse {
     fn of(part: ResultBatch<'_>, format: RowFormat) -> impl Iterator<Item = Result<Self, Failure>> + Send {
         let rows = if let ResultBatch::Values(rows) = part { Some(rows) } else { None };
         rows.into_iter().flat_map(move |rows| send::value_rows(rows, format))
     }
 }
 
-impl Piece for v1::TraverseResponse {
+impl ResponseMessage for v1::TraverseResponse {
     fn of(part: ResultBatch<'_>, format: RowFormat) -> impl Iterator<Item = Result<Self, Failure>> + Send {
         let (rows, vertices) = match part {
             ResultBatch::Rows(rows) => (Some(rows), None),
@@ -69,7 +69,7 @@ impl Piece for v1::TraverseResponse {
     }
 }
 
-impl Piece for v1::PathsResponse {
+impl ResponseMessage for v1::PathsResponse {
     fn of(part: ResultBatch<'_>, _: RowFormat) -> impl Iterator<Item = Result<Self, Failure>> + Send {
         let ResultBatch::Paths(paths) = part else { return None.into_iter() };
         let paths = paths.iter().map(send::path).collect::<Result<_, _>>();
@@ -77,7 +77,7 @@ impl Piece for v1::PathsResponse {
     }
 }
 
-impl Piece for v1::GremlinResponse {
+impl ResponseMessage for v1::GremlinResponse {
     fn of(part: ResultBatch<'_>, _: RowFormat) -> impl Iterator<Item = Result<Self, Failure>> + Send {
         let results = if let ResultBatch::Results(results) = part { results } else { &[] };
         send::results(results).map(|results| Ok(Self { results, ..Self::default() }))
@@ -97,7 +97,7 @@ pub(super) fn message_bytes(message: &impl Message) -> usize {
     message.encoded_len() * 6
 }
 
-impl<T: Piece> Writer<T> {
+impl<T: ResponseMessage> Writer<T> {
     /// The last message so far; an empty one if there is none.
     pub(super) fn last(&mut self) -> &mut T {
         &mut self.kept.get_or_insert_default().0
@@ -145,14 +145,14 @@ impl Writer<v1::NeighborsResponse> {
     }
 }
 
-impl<T: Piece> ResultSink for Writer<T> {
+impl<T: ResponseMessage> ResultSink for Writer<T> {
     fn put<'a>(&'a mut self, part: ResultBatch<'a>) -> BoxFuture<'a, Result<(), Failure>> {
         self.write(part).boxed()
     }
 }
 
 /// Runs a call whose result is a list, and sends messages as it returns batches.
-pub(super) async fn stream<T: Piece>(
+pub(super) async fn stream<T: ResponseMessage>(
     mut call: Call,
     work: impl for<'a> FnOnce(&'a mut Call, &'a mut Writer<T>) -> BoxFuture<'a, Result<(), Failure>> + Send + 'static,
 ) -> Result<Response<Messages<T>>, Status> {

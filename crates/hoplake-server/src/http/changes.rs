@@ -9,7 +9,7 @@ use utoipa::IntoParams;
 
 use super::{
     answers::{ChangesAnswer, EmptyGraphAnswer},
-    handler::{BytesBody, HttpRequest},
+    handler::{HttpRequest, RequestBody},
     jobs::unfit,
     problem::Problem,
 };
@@ -72,7 +72,7 @@ pub(super) async fn apply(
     request: HttpRequest,
     Path(graph): Path<String>,
     params: Result<Query<Vec<(String, String)>>, QueryRejection>,
-    body: BytesBody,
+    body: RequestBody,
 ) -> Response {
     let work = async |call: &mut Call| {
         call.check_token()?;
@@ -82,7 +82,7 @@ pub(super) async fn apply(
         let params = ChangesParams::of(params)?;
         let format = format(&request.headers)?;
         let idempotency_key = idempotency_key(&request.headers)?;
-        let changes = body.read(call).await?;
+        let changes = body.bytes(call).await?;
         let time_ms = params.time_ms;
         let options = ChangesOptions { idempotency_key, ..params.try_into()? };
         let applied = calls::apply(call, ChangesRequest { graph, format, changes, options, time_ms }).await?;

@@ -8,7 +8,7 @@ use super::{
         GraphAnswer, GraphName, LookUpAnswer, NeighborsAnswer, PropertiesAnswer, RefreshAnswer, ScanAnswer,
         TraverseAnswer,
     },
-    handler::{HttpRequest, JsonBody},
+    handler::{HttpRequest, RequestBody},
     paths::{PathsAnswer, ShortestPathAnswer, path},
     problem::Problem,
     requests::{
@@ -65,7 +65,7 @@ pub(super) async fn refresh(request: HttpRequest, Path(graph): Path<String>) -> 
     request_body(content = LookUpBody, example = json!({"vertices": ["airport:65", {"label": "airport", "key": 81}]})),
     responses((status = 200, body = LookUpAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
 )]
-pub(super) async fn look_up(request: HttpRequest, Path(graph): Path<String>, body: JsonBody) -> Response {
+pub(super) async fn look_up(request: HttpRequest, Path(graph): Path<String>, body: RequestBody) -> Response {
     let work = async |call: &mut Call| {
         let body: LookUpBody = body.read(call).await?;
         let names = vertices(body.vertices)?;
@@ -84,17 +84,17 @@ pub(super) async fn look_up(request: HttpRequest, Path(graph): Path<String>, bod
     ),
     responses((status = 200, body = NeighborsAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
 )]
-pub(super) async fn neighbors(request: HttpRequest, Path(graph): Path<String>, body: JsonBody) -> Response {
-    stream(request, "Neighbors", "edges", |call, parts| {
+pub(super) async fn neighbors(request: HttpRequest, Path(graph): Path<String>, body: RequestBody) -> Response {
+    stream(request, "Neighbors", "edges", |call, writer| {
         async move {
             let body: NeighborsBody = body.read(call).await?;
             let graph = graph_ref(graph, body.version);
-            let asked = NeighborsRequest::try_from(body)?;
-            if asked.count {
-                parts.without_list()?;
+            let requested = NeighborsRequest::try_from(body)?;
+            if requested.count {
+                writer.without_list()?;
             }
-            let Neighbors { version, count } = calls::neighbors(call, &graph, &asked, parts).await?;
-            Ok(NeighborsAnswer { edges: parts.list.map(|_| Vec::new()), count, version, cost: call.cost })
+            let Neighbors { version, count } = calls::neighbors(call, &graph, &requested, writer).await?;
+            Ok(NeighborsAnswer { edges: writer.list.map(|_| Vec::new()), count, version, cost: call.cost })
         }
         .boxed()
     })
@@ -107,12 +107,12 @@ pub(super) async fn neighbors(request: HttpRequest, Path(graph): Path<String>, b
     request_body(content = PropertiesBody, example = json!({"vertices": ["airport:65", "airport:81"], "select": ["code", "city"]})),
     responses((status = 200, body = PropertiesAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
 )]
-pub(super) async fn properties(request: HttpRequest, Path(graph): Path<String>, body: JsonBody) -> Response {
-    stream(request, "Properties", "rows", |call, parts| {
+pub(super) async fn properties(request: HttpRequest, Path(graph): Path<String>, body: RequestBody) -> Response {
+    stream(request, "Properties", "rows", |call, writer| {
         async move {
             let body: PropertiesBody = body.read(call).await?;
             let graph = graph_ref(graph, body.version);
-            let version = calls::properties(call, &graph, &body.try_into()?, parts).await?;
+            let version = calls::properties(call, &graph, &body.try_into()?, writer).await?;
             Ok(PropertiesAnswer { rows: Vec::new(), version, cost: call.cost })
         }
         .boxed()
@@ -132,17 +132,17 @@ pub(super) async fn properties(request: HttpRequest, Path(graph): Path<String>, 
     ),
     responses((status = 200, body = ScanAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
 )]
-pub(super) async fn scan(request: HttpRequest, Path(graph): Path<String>, body: JsonBody) -> Response {
-    stream(request, "Scan", "rows", |call, parts| {
+pub(super) async fn scan(request: HttpRequest, Path(graph): Path<String>, body: RequestBody) -> Response {
+    stream(request, "Scan", "rows", |call, writer| {
         async move {
             let body: ScanBody = body.read(call).await?;
             let graph = graph_ref(graph, body.version);
-            let asked = ScanRequest::try_from(body)?;
-            if asked.count {
-                parts.without_list()?;
+            let requested = ScanRequest::try_from(body)?;
+            if requested.count {
+                writer.without_list()?;
             }
-            let found = calls::scan(call, &graph, &asked, parts).await?;
-            Ok(ScanAnswer::of(found, asked.count, call.cost))
+            let found = calls::scan(call, &graph, &requested, writer).await?;
+            Ok(ScanAnswer::of(found, requested.count, call.cost))
         }
         .boxed()
     })
@@ -161,8 +161,8 @@ pub(super) async fn scan(request: HttpRequest, Path(graph): Path<String>, body: 
     ),
     responses((status = 200, body = TraverseAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
 )]
-pub(super) async fn traverse(request: HttpRequest, Path(graph): Path<String>, body: JsonBody) -> Response {
-    stream(request, "Traverse", "rows", |call, parts| {
+pub(super) async fn traverse(request: HttpRequest, Path(graph): Path<String>, body: RequestBody) -> Response {
+    stream(request, "Traverse", "rows", |call, writer| {
         async move {
             let body: TraverseBody = body.read(call).await?;
             let graph = graph_ref(graph, body.version);
@@ -170,10 +170,10 @@ pub(super) async fn traverse(request: HttpRequest, Path(graph): Path<String>, bo
             // The name of the list is in the body, which is read only within the call.
             match output {
                 OutputBody::Rows => {}
-                OutputBody::Ids => parts.list = Some("vertices"),
-                OutputBody::Nothing | OutputBody::Count => parts.without_list()?,
+                OutputBody::Ids => writer.list = Some("vertices"),
+                OutputBody::Nothing | OutputBody::Count => writer.without_list()?,
             }
-            Ok(TraverseAnswer::of(calls::traverse(call, &graph, &body.try_into()?, parts).await?, output))
+            Ok(TraverseAnswer::of(calls::traverse(call, &graph, &body.try_into()?, writer).await?, output))
         }
         .boxed()
     })
@@ -189,18 +189,18 @@ pub(super) async fn traverse(request: HttpRequest, Path(graph): Path<String>, bo
     ),
     responses((status = 200, body = PathsAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
 )]
-pub(super) async fn paths(request: HttpRequest, Path(graph): Path<String>, body: JsonBody) -> Response {
-    stream(request, "Paths", "paths", |call, parts| {
+pub(super) async fn paths(request: HttpRequest, Path(graph): Path<String>, body: RequestBody) -> Response {
+    stream(request, "Paths", "paths", |call, writer| {
         async move {
             let body: PathsBody = body.read(call).await?;
             let graph = graph_ref(graph, body.version);
-            let asked = PathsRequest::try_from(body)?;
-            if asked.count {
-                parts.without_list()?;
-                let counted = calls::count_walks(call, &graph, &asked).await?;
+            let requested = PathsRequest::try_from(body)?;
+            if requested.count {
+                writer.without_list()?;
+                let counted = calls::count_walks(call, &graph, &requested).await?;
                 return Ok(PathsAnswer { paths: None, count: counted.count, statistics: counted.into() });
             }
-            let statistics = calls::paths(call, &graph, &asked, parts).await?.into();
+            let statistics = calls::paths(call, &graph, &requested, writer).await?.into();
             Ok(PathsAnswer { paths: Some(Vec::new()), count: None, statistics })
         }
         .boxed()
@@ -217,7 +217,7 @@ pub(super) async fn paths(request: HttpRequest, Path(graph): Path<String>, body:
     ),
     responses((status = 200, body = ShortestPathAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
 )]
-pub(super) async fn shortest_path(request: HttpRequest, Path(graph): Path<String>, body: JsonBody) -> Response {
+pub(super) async fn shortest_path(request: HttpRequest, Path(graph): Path<String>, body: RequestBody) -> Response {
     let work = async |call: &mut Call| {
         let body: ShortestPathBody = body.read(call).await?;
         let graph = graph_ref(graph, body.version);

@@ -60,9 +60,9 @@ impl HttpRequest {
 
 /// The body of a request, which is read within its call: not before the token is right, and so that its failure is
 /// logged like others.
-pub(super) struct JsonBody(Body);
+pub(super) struct RequestBody(Body);
 
-impl<S: Send + Sync> FromRequest<S> for JsonBody {
+impl<S: Send + Sync> FromRequest<S> for RequestBody {
     type Rejection = Infallible;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Infallible> {
@@ -70,41 +70,26 @@ impl<S: Send + Sync> FromRequest<S> for JsonBody {
     }
 }
 
-impl JsonBody {
-    /// Reads it; an empty body is an empty object.
+impl RequestBody {
+    /// Reads JSON; an empty body is an empty object.
     ///
     /// # Errors
-    /// [`Reason::Unauthenticated`] before anything is read; that it is too large, too slow, or not what is asked.
+    /// Those of [`Self::bytes`], and that it is not a valid request.
     pub(super) async fn read<T: DeserializeOwned>(self, call: &Call) -> Result<T, Failure> {
-        call.check_token()?;
         // No permit is held yet: a client that sends slowly keeps no query from running.
-        let bytes = call.bounded(collect(self.0)).await?;
+        let bytes = self.bytes(call).await?;
         // Before parsing, which is what takes the memory; a rejection asks for a retry, as the request is valid.
         let needed = Exchange::decoded_bytes(bytes.len());
-        call.exchange
-            .hold_decoded(&call.service.memory, bytes.len())
-            .map_err(|full| Failure::no_memory(full, needed))?;
+        let held = call.exchange.hold_decoded(&call.service.memory, bytes.len());
+        held.map_err(|full| Failure::no_memory(full, needed))?;
         parse(if bytes.is_empty() { b"{}" } else { &bytes })
     }
-}
 
-/// A body that is not JSON.
-pub(super) struct BytesBody(Body);
-
-impl<S: Send + Sync> FromRequest<S> for BytesBody {
-    type Rejection = Infallible;
-
-    async fn from_request(request: Request, _: &S) -> Result<Self, Infallible> {
-        Ok(Self(request.into_body()))
-    }
-}
-
-impl BytesBody {
-    /// Reads it; who decodes it counts the memory.
+    /// Reads bytes; their decoder counts the memory.
     ///
     /// # Errors
-    /// [`Reason::Unauthenticated`] before anything is read; that it is too large or too slow.
-    pub(super) async fn read(self, call: &Call) -> Result<Bytes, Failure> {
+    /// [`Reason::Unauthenticated`] before anything is read; that the body is too large or too slow.
+    pub(super) async fn bytes(self, call: &Call) -> Result<Bytes, Failure> {
         call.check_token()?;
         call.bounded(collect(self.0)).await
     }
@@ -162,7 +147,7 @@ fn respond<T: Serialize>(call: &mut Call, outcome: Result<T, Failure>) -> Respon
         let cost = Some(Box::new(call.cost));
         // The cost is added by hand: the query has ended well, and its cost is not in a failure yet.
         let hold = call.memory.hold(json.len() as u64).map_err(|full| Failure { cost, ..full.into() })?;
-        call.exchange.hand(Some(hold));
+        call.exchange.hold_next(Some(hold));
         Ok(json)
     });
     // After encoding: the log and the counters have the status that the client gets.

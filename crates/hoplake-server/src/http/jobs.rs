@@ -11,7 +11,7 @@ use utoipa::IntoParams;
 
 use super::{
     answers::{JobAnswer, JobResultAnswer},
-    handler::{HttpRequest, JsonBody},
+    handler::{HttpRequest, RequestBody},
     problem::Problem,
     requests::JobBody,
     writer::stream,
@@ -27,7 +27,7 @@ use crate::{
     request_body(content = JobBody, example = json!({"algorithm": "pagerank", "edges": "out:route", "iterations": 20})),
     responses((status = 202, body = JobAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
 )]
-pub(super) async fn start(request: HttpRequest, Path(graph): Path<String>, body: JsonBody) -> Response {
+pub(super) async fn start(request: HttpRequest, Path(graph): Path<String>, body: RequestBody) -> Response {
     let mut location = None;
     let work = async |call: &mut Call| {
         let body: JobBody = body.read(call).await?;
@@ -106,14 +106,14 @@ pub(super) async fn result(
     Path(id): Path<String>,
     params: Result<Query<ResultParams>, QueryRejection>,
 ) -> Response {
-    stream(request, "JobResult", "rows", |call, parts| {
+    stream(request, "JobResult", "rows", |call, writer| {
         async move {
             call.check_token()?;
             let Query(params) = params.map_err(|error| unfit(&error))?;
             let ResultParams { top, skip, limit, select } = params;
             let select = select.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect();
-            let asked = JobResultRequest { id, top, skip, limit, select };
-            let summary = calls::job_result(call, &asked, parts).await?;
+            let requested = JobResultRequest { id, top, skip, limit, select };
+            let summary = calls::job_result(call, &requested, writer).await?;
             Ok(JobResultAnswer::of(summary, call.cost))
         }
         .boxed()

@@ -10,7 +10,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::{
-    handler::{HttpRequest, JsonBody},
+    handler::{HttpRequest, RequestBody},
     problem::Problem,
     requests::LimitsBody,
     writer::stream,
@@ -137,14 +137,14 @@ pub(super) struct DeletedAnswer {
     ),
     responses((status = 200, body = GremlinAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
 )]
-pub(super) async fn gremlin(request: HttpRequest, Path(graph): Path<String>, body: JsonBody) -> Response {
-    stream(request, "Gremlin", "results", |call, parts| {
+pub(super) async fn gremlin(request: HttpRequest, Path(graph): Path<String>, body: RequestBody) -> Response {
+    stream(request, "Gremlin", "results", |call, writer| {
         async move {
             let GremlinBody { gremlin, bindings, version, limits } = body.read(call).await?;
-            parts.of_values()?;
+            writer.of_values()?;
             let graph = GraphRef { name: graph, version };
             let names = values(bindings)?;
-            let answered = calls::dynamic_query(call, graph, &gremlin, names, limits.into(), parts).await?;
+            let answered = calls::dynamic_query(call, graph, &gremlin, names, limits.into(), writer).await?;
             Ok(GremlinAnswer::of(answered, call.cost))
         }
         .boxed()
@@ -162,15 +162,15 @@ pub(super) async fn gremlin(request: HttpRequest, Path(graph): Path<String>, bod
 pub(super) async fn call(
     request: HttpRequest,
     Path((graph, query)): Path<(String, String)>,
-    body: JsonBody,
+    body: RequestBody,
 ) -> Response {
-    stream(request, "CallQuery", "results", |call, parts| {
+    stream(request, "CallQuery", "results", |call, writer| {
         async move {
             let CallBody { parameters, version, limits } = body.read(call).await?;
-            parts.of_values()?;
+            writer.of_values()?;
             let graph = GraphRef { name: graph, version };
             let parameters = values(parameters)?;
-            let answered = calls::call_query(call, graph, &query, parameters, limits.into(), parts).await?;
+            let answered = calls::call_query(call, graph, &query, parameters, limits.into(), writer).await?;
             Ok(GremlinAnswer::of(answered, call.cost))
         }
         .boxed()
@@ -208,7 +208,7 @@ pub(super) async fn list(request: HttpRequest, Path(graph): Path<String>) -> Res
 pub(super) async fn save(
     request: HttpRequest,
     Path((graph, query)): Path<(String, String)>,
-    body: JsonBody,
+    body: RequestBody,
 ) -> Response {
     let mut is_new = false;
     let work = async |call: &mut Call| {

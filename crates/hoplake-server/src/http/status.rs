@@ -15,17 +15,14 @@ impl Reason {
             Self::Unauthenticated => StatusCode::UNAUTHORIZED,
             Self::ReadOnly => StatusCode::FORBIDDEN,
             Self::NotFound => StatusCode::NOT_FOUND,
-            Self::Conflict => StatusCode::CONFLICT,
-            Self::NoResult => StatusCode::CONFLICT,
+            Self::Conflict | Self::NoResult => StatusCode::CONFLICT,
             // Not 429: the same question meets the same limit again.
             Self::Limit => StatusCode::UNPROCESSABLE_ENTITY,
             Self::Time => StatusCode::GATEWAY_TIMEOUT,
             Self::Busy => StatusCode::TOO_MANY_REQUESTS,
-            Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Unavailable | Self::ShuttingDown => StatusCode::SERVICE_UNAVAILABLE,
             Self::Unknown => StatusCode::BAD_GATEWAY,
-            Self::ShuttingDown => StatusCode::SERVICE_UNAVAILABLE,
-            Self::Corrupt => StatusCode::INTERNAL_SERVER_ERROR,
-            Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::Corrupt | Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
 }

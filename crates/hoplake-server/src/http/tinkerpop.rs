@@ -17,7 +17,7 @@ use tracing::Instrument;
 
 use super::{
     chunk_buffer::ChunkBuffer,
-    handler::{HttpRequest, JsonBody, named},
+    handler::{HttpRequest, RequestBody, named},
     problem,
     writer::deliver,
 };
@@ -32,7 +32,7 @@ use crate::{
 /// A request. Drivers send more fields, such as their own name.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct RequestBody {
+struct DriverRequest {
     gremlin: String,
     /// The graph, or `g` for the usual one.
     g: Option<String>,
@@ -49,7 +49,7 @@ struct RequestBody {
     materialize_properties: Option<serde_json::Value>,
 }
 
-impl RequestBody {
+impl DriverRequest {
     /// The options that a request has, by their names.
     fn options(&mut self) -> Result<Vec<gremlin::Named>, Failure> {
         let fields = [
@@ -175,7 +175,7 @@ impl GremlinSink for Results {
 }
 
 /// Runs a query.
-pub(super) async fn query(request: HttpRequest, body: JsonBody) -> Response<Body> {
+pub(super) async fn query(request: HttpRequest, body: RequestBody) -> Response<Body> {
     let form = Form::of(&request.headers);
     let bulk_header = request.headers.get("bulkresults").is_some_and(|value| value.as_bytes() == b"true");
     let mut call = request.begin("Gremlin");
@@ -193,8 +193,8 @@ pub(super) async fn query(request: HttpRequest, body: JsonBody) -> Response<Body
     named(response, &id)
 }
 
-async fn run(call: &mut Call, body: JsonBody, bulk_header: bool, results: &mut Results) -> Result<(), Failure> {
-    let mut body: RequestBody = body.read(call).await?;
+async fn run(call: &mut Call, body: RequestBody, bulk_header: bool, results: &mut Results) -> Result<(), Failure> {
+    let mut body: DriverRequest = body.read(call).await?;
     if body.transaction_id.is_some() {
         return Err(no_transactions());
     }

@@ -5,7 +5,7 @@ use futures::FutureExt;
 
 use super::{
     answers::{CloseAnswer, NeighborsAnswer, OpenAnswer},
-    handler::{HttpRequest, JsonBody},
+    handler::{HttpRequest, RequestBody},
     problem::Problem,
     requests::{NextBody, OpenBody},
     writer::stream,
@@ -19,7 +19,7 @@ use crate::calls::{self, Call, GraphRef};
     request_body(content = OpenBody, example = json!({"limits": {"requests_max": 1000}})),
     responses((status = 200, body = OpenAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
 )]
-pub(super) async fn open(request: HttpRequest, Path(graph): Path<String>, body: JsonBody) -> Response {
+pub(super) async fn open(request: HttpRequest, Path(graph): Path<String>, body: RequestBody) -> Response {
     let work = async |call: &mut Call| {
         let OpenBody { version, limits } = body.read(call).await?;
         let graph = GraphRef { name: graph, version };
@@ -36,12 +36,12 @@ pub(super) async fn open(request: HttpRequest, Path(graph): Path<String>, body: 
     request_body(content = NextBody, example = json!({"vertices": ["airport:65"], "hop": "out:route"})),
     responses((status = 200, body = NeighborsAnswer), (status = "default", body = Problem, content_type = "application/problem+json"))
 )]
-pub(super) async fn next_neighbors(request: HttpRequest, Path(id): Path<String>, body: JsonBody) -> Response {
-    stream(request, "NextNeighbors", "edges", |call, parts| {
+pub(super) async fn next_neighbors(request: HttpRequest, Path(id): Path<String>, body: RequestBody) -> Response {
+    stream(request, "NextNeighbors", "edges", |call, writer| {
         async move {
             // The body before the traversal: whether an id exists is not for clients without a token.
             let step = body.read::<NextBody>(call).await?.step_of(id)?;
-            let version = calls::next_neighbors(call, &step, parts).await?;
+            let version = calls::next_neighbors(call, &step, writer).await?;
             Ok(NeighborsAnswer { edges: Some(Vec::new()), count: None, version, cost: call.cost })
         }
         .boxed()

@@ -87,9 +87,9 @@ impl Answering {
     /// takes no more than its turn on the threads of the connections, which probes need as well.
     async fn answer_openly(&self, request: Request<Body>, exchange: Arc<Exchange>, is_refused: bool) -> Response<Body> {
         if is_refused && let Some(connection) = exchange.connection() {
-            connection.distrust();
+            connection.count_refused_token();
         }
-        if !exchange.needs_no_token() || !self.has_room_for(request.uri().path(), &exchange) {
+        if !exchange.count_open_response() || !self.take_room_for(request.uri().path(), &exchange) {
             return self.unread();
         }
         // A client that sends thousands of requests at once has its next turn after all others.
@@ -120,12 +120,12 @@ impl Answering {
     }
 
     /// Descriptions of the services are large and made for each stream, so there are only so many streams of them.
-    fn has_room_for(&self, path: &str, exchange: &Exchange) -> bool {
+    fn take_room_for(&self, path: &str, exchange: &Exchange) -> bool {
         if self.protocol != Protocol::Grpc || !path.starts_with("/grpc.reflection.") {
             return true;
         }
         let room = self.reflections.clone().try_acquire_owned().ok();
-        room.map(|permit| exchange.keep(permit)).is_some()
+        room.map(|permit| exchange.hold_permit(permit)).is_some()
     }
 
     /// The answer to a client that does not read: it has no body, which would wait with the others.

@@ -75,7 +75,7 @@ const GOODBYE: Duration = Duration::from_millis(500);
 type Socket = WebSocketStream<Watched<TokioIo<Upgraded>>>;
 
 /// A request that was read, and the memory that it takes.
-struct Asked {
+struct Received {
     request: Request,
     encoding: Encoding,
     hold: Option<MemoryHold>,
@@ -113,7 +113,7 @@ pub(super) struct Conversation {
     outlet: mpsc::Sender<Outgoing>,
     inlet: mpsc::Receiver<Outgoing>,
     /// Requests that wait for the token.
-    waiting: Vec<Asked>,
+    waiting: Vec<Received>,
     waiting_bytes: usize,
     sessions: Sessions,
     /// The buffer of a large message is let go when the library has begun another one, and not before: else it would keep it.
@@ -197,25 +197,25 @@ impl Conversation {
         let reads = !is_draining && self.running.len() < settings.gremlin.requests_max;
         let lifecycle = self.service.lifecycle.clone();
         tokio::select! {
-            message = self.socket.next(), if reads => self.heard(message).await,
+            message = self.socket.next(), if reads => self.handle(message).await,
             Some(outgoing) = self.inlet.recv() => self.send(outgoing).await,
             Some(ended) = self.running.next(), if !self.running.is_empty() => self.ended(ended).await,
             () = lifecycle.drained(), if !is_draining => Continue(()),
-            _ = self.looks.tick() => self.look().await,
+            _ = self.looks.tick() => self.check_clock().await,
         }
     }
 
-    async fn heard(&mut self, message: Option<Result<Message, Error>>) -> ControlFlow<Goodbye> {
+    async fn handle(&mut self, message: Option<Result<Message, Error>>) -> ControlFlow<Goodbye> {
         match message {
             Some(Ok(Message::Binary(bytes))) => self.read(bytes, false).await,
             Some(Ok(Message::Text(text))) => self.read(text.into(), true).await,
             Some(Ok(Message::Ping(payload))) => {
-                self.heard_control(payload.len());
+                self.handle_control(payload.len());
                 // The library has the pong ready, and would keep those of all pings while the client does not read.
                 self.flush().await
             }
             Some(Ok(Message::Pong(payload))) => {
-                self.heard_control(payload.len());
+                self.handle_control(payload.len());
                 Continue(())
             }
             Some(Ok(Message::Close(_))) => {
@@ -235,10 +235,10 @@ impl Conversation {
     }
 
     /// A ping or a pong has arrived.
-    fn heard_control(&self, payload: usize) {
+    fn handle_control(&self, payload: usize) {
         self.watch.control(payload);
         if self.client.is_authenticated {
-            self.connection.heard();
+            self.connection.mark_alive();
         }
     }
 
@@ -246,7 +246,7 @@ impl Conversation {
     async fn read(&mut self, bytes: Bytes, is_text: bool) -> ControlFlow<Goodbye> {
         let arrived = self.watch.complete();
         // From now on the connection is busy, and does not give way to another.
-        let exchange = self.connection.exchange();
+        let exchange = self.connection.begin_exchange();
         let decoded = (bytes.len() as u64).saturating_mul(DECODED_FACTOR);
         let hold = match self.service.memory.hold(decoded) {
             Ok(hold) => hold,
@@ -260,7 +260,7 @@ impl Conversation {
                     Err(error) => return decoding_broke_off(&error),
                 };
                 self.last = Some((bytes, arrived));
-                return self.say(answer).await;
+                return self.reply(answer).await;
             }
         };
         let len = bytes.len();
@@ -275,25 +275,25 @@ impl Conversation {
         };
         let (request, encoding) = match outcome {
             Ok(Ok(read)) => read,
-            Ok(Err(wrong)) => return self.say(malformed(&wrong)).await,
+            Ok(Err(wrong)) => return self.reply(malformed(&wrong)).await,
             Err(error) => return decoding_broke_off(&error),
         };
-        self.asked(Asked { request, encoding, hold: Some(hold) }, len, exchange).await
+        self.dispatch(Received { request, encoding, hold: Some(hold) }, len, exchange).await
     }
 
     /// Begins what a request asks for, or asks for the token first.
-    async fn asked(&mut self, asked: Asked, bytes: usize, exchange: Arc<Exchange>) -> ControlFlow<Goodbye> {
-        let Asked { request, encoding, .. } = &asked;
+    async fn dispatch(&mut self, received: Received, bytes: usize, exchange: Arc<Exchange>) -> ControlFlow<Goodbye> {
+        let Received { request, encoding, .. } = &received;
         let (id, encoding) = (request.id, *encoding);
         let (op, in_session) = match Op::of(request) {
             Ok(op) => op,
-            Err((status, why)) => return self.say(refused(Some(id), encoding, status, &why)).await,
+            Err((status, why)) => return self.reply(refused(Some(id), encoding, status, &why)).await,
         };
         if op == Op::Authentication {
-            return self.authenticate(asked).await;
+            return self.authenticate(received).await;
         }
         if self.client.is_authenticated {
-            self.start(asked, op, in_session, exchange);
+            self.start(received, op, in_session, exchange);
             return Continue(());
         }
         let settings = &self.service.settings;
@@ -302,30 +302,30 @@ impl Conversation {
             return Break(Some((CloseCode::Policy, "authenticate before you send more")));
         }
         let is_first = self.waiting.is_empty();
-        self.waiting.push(asked);
+        self.waiting.push(received);
         // One challenge: the requests after the first wait for its answer, too.
-        if is_first { self.say(bare(id, encoding, 407)).await } else { Continue(()) }
+        if is_first { self.reply(bare(id, encoding, 407)).await } else { Continue(()) }
     }
 
     /// Takes the token, and then answers what waited for it.
-    async fn authenticate(&mut self, asked: Asked) -> ControlFlow<Goodbye> {
+    async fn authenticate(&mut self, received: Received) -> ControlFlow<Goodbye> {
         let waiting = std::mem::take(&mut self.waiting);
         self.waiting_bytes = 0;
         let token = self.service.settings.token.as_deref();
-        self.client.is_authenticated |= auth::admits(&asked.request, token);
+        self.client.is_authenticated |= auth::admits(&received.request, token);
         if !self.client.is_authenticated {
-            let is_last = self.connection.distrust();
+            let is_last = self.connection.count_refused_token();
             let failure = "the password is not the token of this server";
-            self.refuse_token(failure);
+            self.log_refused_token(failure);
             // A client that guesses on many connections at once waits on each.
             sleep(WRONG_PASSWORD).await;
-            let own = (asked.request.id, asked.encoding);
+            let own = (received.request.id, received.encoding);
             let mut refused_ones: Vec<_> = waiting.iter().map(|one| (one.request.id, one.encoding)).collect();
             if !refused_ones.contains(&own) {
                 refused_ones.push(own);
             }
             for (id, encoding) in refused_ones {
-                self.say(refused(Some(id), encoding, 401, failure)).await?;
+                self.reply(refused(Some(id), encoding, 401, failure)).await?;
             }
             return match is_last {
                 true => Break(Some((CloseCode::Policy, "too many wrong passwords"))),
@@ -333,19 +333,19 @@ impl Conversation {
             };
         }
         if waiting.is_empty() {
-            return self.say(bare(asked.request.id, asked.encoding, 204)).await;
+            return self.reply(bare(received.request.id, received.encoding, 204)).await;
         }
         for one in waiting {
             // Checked when it arrived.
             if let Ok((op, in_session)) = Op::of(&one.request) {
-                self.start(one, op, in_session, self.connection.exchange());
+                self.start(one, op, in_session, self.connection.begin_exchange());
             }
         }
         Continue(())
     }
 
     /// Counts and logs a wrong password.
-    fn refuse_token(&self, message: &str) {
+    fn log_refused_token(&self, message: &str) {
         let name = Op::Authentication.call_name();
         let context = RequestContext::new(PROTOCOL, name, None, Arc::default(), |_| None);
         let mut call = Call::begin(&self.service, context);
@@ -353,9 +353,9 @@ impl Conversation {
     }
 
     /// Begins the task of a request.
-    fn start(&mut self, asked: Asked, op: Op, in_session: bool, exchange: Arc<Exchange>) {
-        let (id, encoding) = (asked.request.id, asked.encoding);
-        let turn = in_session.then(|| self.turn(&asked.request, op)).transpose();
+    fn start(&mut self, received: Received, op: Op, in_session: bool, exchange: Arc<Exchange>) {
+        let (id, encoding) = (received.request.id, received.encoding);
+        let turn = in_session.then(|| self.turn(&received.request, op)).transpose();
         let trace = |name: &str| self.client.trace.as_deref().filter(|_| name == TRACE);
         let context = RequestContext {
             is_authenticated: self.client.is_authenticated,
@@ -373,7 +373,7 @@ impl Conversation {
             queue: Queue::default(),
             rest: None,
         };
-        let task = self.service.workers.begin(respond(call, answer, asked, op, turn.map(Option::flatten)));
+        let task = self.service.workers.begin(respond(call, answer, received, op, turn.map(Option::flatten)));
         self.running.push(async move { (id, encoding, task.await) }.boxed());
     }
 
@@ -392,12 +392,12 @@ impl Conversation {
             // It panicked. Its driver still gets an answer, and the connection goes on.
             Err(error) => {
                 let failure = Failure::broken_off("the request", &error);
-                self.say(outgoing(&refusal(Some(id), &failure), encoding)).await
+                self.reply(outgoing(&refusal(Some(id), &failure), encoding)).await
             }
         }
     }
 
-    async fn say(&mut self, outgoing: Option<Outgoing>) -> ControlFlow<Goodbye> {
+    async fn reply(&mut self, outgoing: Option<Outgoing>) -> ControlFlow<Goodbye> {
         match outgoing {
             Some(outgoing) => self.send(outgoing).await,
             None => Continue(()),
@@ -436,7 +436,7 @@ impl Conversation {
     }
 
     /// Looks at the clock.
-    async fn look(&mut self) -> ControlFlow<Goodbye> {
+    async fn check_clock(&mut self) -> ControlFlow<Goodbye> {
         let settings = &self.service.settings;
         let now = Instant::now();
         self.last = None;
@@ -486,9 +486,9 @@ async fn while_it_reads(
 }
 
 /// Answers a request.
-async fn respond(mut call: Call, mut answer: Answer, asked: Asked, op: Op, turn: Result<Option<Turn>, Failure>) {
+async fn respond(mut call: Call, mut answer: Answer, received: Received, op: Op, turn: Result<Option<Turn>, Failure>) {
     let span = call.span.clone();
-    let outcome = run(&mut call, &mut answer, asked, op, turn).instrument(span).await;
+    let outcome = run(&mut call, &mut answer, received, op, turn).instrument(span).await;
     let outcome = outcome.and_then(|()| answer.prepare());
     // Before the last message: a client that has it may leave, and was answered. Not within the deadline: what was changed is
     // committed. A client that does not read loses its connection.
@@ -503,17 +503,17 @@ async fn respond(mut call: Call, mut answer: Answer, asked: Asked, op: Op, turn:
 async fn run(
     call: &mut Call,
     answer: &mut Answer,
-    asked: Asked,
+    received: Received,
     op: Op,
     turn: Result<Option<Turn>, Failure>,
 ) -> Result<(), Failure> {
-    let Asked { request, hold, .. } = asked;
+    let Received { request, hold, .. } = received;
     call.check_token()?;
     let mut turn = turn?;
     if op == Op::Close {
         if let Some(turn) = &mut turn {
             // What it has not committed is gone.
-            *call.bounded(async { Ok(turn.come().await) }).await? = None;
+            *call.bounded(async { Ok(turn.wait().await) }).await? = None;
         }
         return Ok(());
     }
@@ -523,7 +523,7 @@ async fn run(
     match &mut turn {
         Some(turn) => {
             call.limit_time(call.service.settings.limits.time_ms);
-            let mut work = call.bounded(async { Ok(turn.come().await) }).await?;
+            let mut work = call.bounded(async { Ok(turn.wait().await) }).await?;
             run_gremlin(call, &query, Some(&mut work), answer).await?;
         }
         None => drop(run_gremlin(call, &query, None, answer).await?),

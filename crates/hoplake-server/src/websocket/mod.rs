@@ -95,7 +95,7 @@ pub(crate) fn upgrade(
     let service = service.clone();
     let websockets = websockets.clone();
     // The door runs it next, so that it is closed with the connection.
-    connection.go_on(
+    connection.upgrade_to(
         async move {
             if let Ok(upgraded) = upgrading.await {
                 let counted = Counted::new(&websockets);

@@ -139,7 +139,7 @@ impl Session {
 
 impl Turn {
     /// Waits for the turn.
-    pub(super) async fn come(&mut self) -> MutexGuard<'_, Option<GremlinWork>> {
+    pub(super) async fn wait(&mut self) -> MutexGuard<'_, Option<GremlinWork>> {
         if let Some(before) = self.before.take() {
             // An error is the drop of the other end, which is what it waits for.
             let _ = before.await;
@@ -164,10 +164,10 @@ mod tests {
         let mut sessions = Sessions::default();
         let mut first = sessions.enter("a", &limit).unwrap();
         let mut second = sessions.enter("a", &limit).unwrap();
-        assert!(futures::FutureExt::now_or_never(second.come()).is_none());
-        drop(first.come().await);
+        assert!(futures::FutureExt::now_or_never(second.wait()).is_none());
+        drop(first.wait().await);
         drop(first);
-        drop(second.come().await);
+        drop(second.wait().await);
         let full = sessions.enter("b", &limit).err().unwrap();
         assert_eq!((full.reason, limit.count()), (Reason::Busy, 1));
         drop(second);

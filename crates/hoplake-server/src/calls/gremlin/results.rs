@@ -125,7 +125,7 @@ impl<'a> ResultStream<'a> {
         let excess = self.excess(kept);
         let whole = excess.map_or(kept.len(), |(position, _)| position);
         self.send_shared(kept, whole).await?;
-        if let Some((position, rest)) = excess {
+        if let Some((position, rest @ 1..)) = excess {
             let last = vec![(kept[position].0.clone(), rest)];
             self.send(ResultValues::Own(last.into_iter())).await?;
         }
@@ -214,6 +214,7 @@ impl<'a> ResultStream<'a> {
         if let Some((position, rest)) = excess {
             results.truncate(position + 1);
             results[position].1 = rest;
+            results.retain(|(_, bulk)| *bulk > 0);
         }
         let Some(mut collected) = self.collected.take() else {
             self.send(ResultValues::Own(results.into_iter())).await?;

@@ -1,4 +1,4 @@
-//! Answers as they leave.
+//! The bodies of responses.
 
 use std::{
     pin::Pin,
@@ -11,19 +11,19 @@ use hyper::body::{Frame, SizeHint};
 
 use crate::Exchange;
 
-/// The body of an answer, whose parts hold what they stand for until they have left.
-pub(crate) struct Leaving {
+/// The body of a response, whose frames hold memory and exchange until they are sent.
+pub(crate) struct ResponseBody {
     inner: Body,
     exchange: Arc<Exchange>,
 }
 
-impl Leaving {
+impl ResponseBody {
     pub(crate) fn new(inner: Body, exchange: Arc<Exchange>) -> Self {
         Self { inner, exchange }
     }
 }
 
-impl hyper::body::Body for Leaving {
+impl hyper::body::Body for ResponseBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -32,12 +32,12 @@ impl hyper::body::Body for Leaving {
         let polled = Pin::new(&mut this.inner).poll_frame(context);
         match &polled {
             // The server is late, not the client: `send_timeout_ms` does not run.
-            Poll::Pending => this.exchange.waits(),
+            Poll::Pending => this.exchange.mark_waiting(),
             // The end only waits for the parts before it.
-            Poll::Ready(None) => this.exchange.waits(),
+            Poll::Ready(None) => this.exchange.mark_waiting(),
             Poll::Ready(Some(_)) => {}
         }
-        polled.map(|frame| frame.map(|frame| Ok(frame?.map_data(|bytes| this.exchange.leaving(bytes)))))
+        polled.map(|frame| frame.map(|frame| Ok(frame?.map_data(|bytes| this.exchange.outgoing(bytes)))))
     }
 
     fn is_end_stream(&self) -> bool {

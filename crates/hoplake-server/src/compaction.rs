@@ -97,7 +97,7 @@ impl Compactor {
     }
 
     async fn compact_if_due(&self, graph: &Graph) -> Result<Compacted, hoplake::Error> {
-        // Answered from the open version's indexes in memory. `compact_until` reads the store and announces a writer lease,
+        // GremlinOutcome from the open version's indexes in memory. `compact_until` reads the store and announces a writer lease,
         // so it begins only if there is something to merge.
         if !graph.compaction_is_due(&self.settings).await? {
             return Ok(Compacted::default());

@@ -12,5 +12,5 @@ pub(crate) enum VertexName {
     /// `Person:933`, to be read as the label's type: only the schema shows whether `933` is a number or text.
     Text(String),
     /// All vertices of a label that fulfil a condition.
-    Found(String, Condition),
+    Matching(String, Condition),
 }

@@ -17,7 +17,7 @@ use super::{
     Call, GraphRef, LabelRows, RequestedLimits, ResultBatch, ResultSink, ValueRows, VertexName,
     properties::{ROWS_FIRST, rows_at_a_time},
     requests::check_once,
-    vertices::{Named, find_all, resolve},
+    vertices::{ResolvedName, find_all, resolve},
 };
 use crate::{
     failure::{Failure, Reason},
@@ -116,12 +116,12 @@ async fn starts(graph: &Graph, query: &mut Query, names: &[VertexName]) -> Resul
     let named = resolve(graph, names)?;
     // What does not exist is an error of the request, and not of the job.
     find_all(query, &named).await?;
-    let ids: Vec<VertexId> = named.iter().filter_map(Named::id).collect();
+    let ids: Vec<VertexId> = named.iter().filter_map(ResolvedName::id).collect();
     // Only ids have keys that are not known yet.
     let keys = if ids.is_empty() { None } else { Some(query.keys_of(&ids).await?) };
     let mut keys = keys.iter().flat_map(|keys| keys.iter());
-    let start = |named: &Named| match named {
-        Named::Vertex(vertex) => Some(StartKey::key(query.label_of(*vertex), keys.next()?.to_string())),
+    let start = |named: &ResolvedName| match named {
+        ResolvedName::Vertex(vertex) => Some(StartKey::key(query.label_of(*vertex), keys.next()?.to_string())),
         other => other.start(),
     };
     Ok(named.iter().filter_map(start).collect())

@@ -40,7 +40,7 @@ pub(crate) use cursor::{NextNeighborsRequest, close, next_neighbors, open};
 pub(crate) use cursors::Cursors;
 pub(crate) use edge_columns::EdgeColumns;
 pub(crate) use gremlin::{
-    Answered, DriverOptions, GremlinOptions, GremlinRequest, GremlinSink, GremlinWork, ResultValues, named_value,
+    DriverOptions, GremlinOptions, GremlinOutcome, GremlinRequest, GremlinSink, GremlinWork, ResultValues, named_value,
     names_of, planning_context, planning_failure, read_script, run_gremlin,
 };
 pub(crate) use info::{EdgeTypeInfo, Info, LabelInfo, PropertyInfo, info};

@@ -11,7 +11,7 @@ use super::{
     ShortestPathRequest, Statistics,
     neighbors::KEY_BYTES,
     traverse::depths_of,
-    vertices::{Named, find_all, find_ends, labels_of, resolve},
+    vertices::{ResolvedName, find_all, find_ends, labels_of, resolve},
 };
 use crate::{
     cost::{PricedCost, Step},
@@ -140,7 +140,7 @@ async fn walk(
     graph: &Graph,
     query: &mut Query,
     traversal: hoplake::Traversal,
-    named: &[Named],
+    named: &[ResolvedName],
     wanted: usize,
 ) -> Result<(Paths, Statistics), Failure> {
     let begun = Instant::now();

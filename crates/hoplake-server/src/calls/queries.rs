@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use super::{
     Call, GraphRef, RequestedLimits, ResultBatch, ResultSink,
     changes::unknown_if_ended,
-    gremlin::{Answered, GremlinOptions, GremlinRequest, GremlinSink, ResultValues, read_script, run_gremlin},
+    gremlin::{GremlinOptions, GremlinOutcome, GremlinRequest, GremlinSink, ResultValues, read_script, run_gremlin},
 };
 use crate::{catalog::OpenGraph, failure::Failure};
 
@@ -98,7 +98,7 @@ pub(crate) async fn call_query(
     parameters: Vec<gremlin::Named>,
     limits: RequestedLimits,
     sink: &mut dyn ResultSink,
-) -> Result<Answered, Failure> {
+) -> Result<GremlinOutcome, Failure> {
     let script = gremlin::call(name, parameters);
     run(call, (graph, limits), script, Some(name.to_owned()), Vec::new(), sink).await
 }
@@ -111,7 +111,7 @@ pub(crate) async fn dynamic_query(
     names: Vec<gremlin::Named>,
     limits: RequestedLimits,
     sink: &mut dyn ResultSink,
-) -> Result<Answered, Failure> {
+) -> Result<GremlinOutcome, Failure> {
     // Before the text is read, which takes the time of who has no token.
     call.check_token()?;
     let script = read_script(call, text, &limits)?;
@@ -125,7 +125,7 @@ async fn run(
     prepared: Option<String>,
     names: Vec<gremlin::Named>,
     sink: &mut dyn ResultSink,
-) -> Result<Answered, Failure> {
+) -> Result<GremlinOutcome, Failure> {
     let options = GremlinOptions::default();
     let request = GremlinRequest { graph, is_alias: false, script, prepared, names, options, limits };
     run_gremlin(call, &request, None, &mut AsBatches(sink)).await

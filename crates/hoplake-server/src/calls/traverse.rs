@@ -10,7 +10,7 @@ use hoplake::{
 use super::{
     Call, GraphRef, Output, ResultBatch, ResultSink, TraversalSpec, TraverseRequest,
     properties::{ROWS_FIRST, RowReader},
-    vertices::{Named, resolve},
+    vertices::{ResolvedName, resolve},
 };
 use crate::{
     cost::{PricedCost, Step},
@@ -59,7 +59,7 @@ impl TraversalSpec {
         let usual = if depth_first { 1 } else { bounds.parallelism_max };
         let parallelism = if self.parallelism == 0 { usual } else { self.parallelism.min(bounds.parallelism_max) };
         let traversal = Traversal {
-            starts: named.iter().filter_map(Named::id).collect(),
+            starts: named.iter().filter_map(ResolvedName::id).collect(),
             hops: self.hops.clone(),
             strategy: self.strategy,
             visit: self.visit,
@@ -67,7 +67,7 @@ impl TraversalSpec {
             limits: call.limits(&self.limits),
             ..Traversal::default()
         };
-        let starts = named.iter().filter_map(Named::start).collect();
+        let starts = named.iter().filter_map(ResolvedName::start).collect();
         Ok(TraversalRequest { starts, traversal, select: None, limit: None })
     }
 }

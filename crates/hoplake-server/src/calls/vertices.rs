@@ -7,14 +7,14 @@ use crate::failure::{Failure, Reason};
 
 /// A vertex that is known, or has still to be looked up; or all that fulfil a condition.
 #[derive(Debug, Clone)]
-pub(super) enum Named {
+pub(super) enum ResolvedName {
     Vertex(VertexId),
     Key(String, Key),
     /// At least one.
-    Found(String, Condition),
+    Matching(String, Condition),
 }
 
-impl Named {
+impl ResolvedName {
     /// The vertex, if it is known.
     pub(super) fn id(&self) -> Option<VertexId> {
         if let Self::Vertex(vertex) = self { Some(*vertex) } else { None }
@@ -25,7 +25,7 @@ impl Named {
         match self {
             Self::Vertex(_) => None,
             Self::Key(label, key) => Some(StartKey::key(label, key.to_string())),
-            Self::Found(label, condition) => Some(StartKey::such_that(label, condition.clone())),
+            Self::Matching(label, condition) => Some(StartKey::such_that(label, condition.clone())),
         }
     }
 }
@@ -63,12 +63,12 @@ impl Service {
 ///
 /// # Errors
 /// [`Reason::NotFound`] if the label or position does not exist, [`Reason::Invalid`] if a key is of the wrong type.
-pub(super) fn resolve(graph: &Graph, names: &[VertexName]) -> Result<Vec<Named>, Failure> {
+pub(super) fn resolve(graph: &Graph, names: &[VertexName]) -> Result<Vec<ResolvedName>, Failure> {
     names.iter().map(|name| resolve_one(graph, name)).collect()
 }
 
 /// Of one name. Sends no request: mistakes in a request are found before it costs anything.
-fn resolve_one(graph: &Graph, name: &VertexName) -> Result<Named, Failure> {
+fn resolve_one(graph: &Graph, name: &VertexName) -> Result<ResolvedName, Failure> {
     match name {
         VertexName::Id(raw) => {
             let vertex = vertex_of(*raw);
@@ -79,7 +79,7 @@ fn resolve_one(graph: &Graph, name: &VertexName) -> Result<Named, Failure> {
                 let message = format!("version {} of the graph has no vertex with id {vertex}", graph.version());
                 return Err(Failure::new(Reason::NotFound, message));
             }
-            Ok(Named::Vertex(vertex))
+            Ok(ResolvedName::Vertex(vertex))
         }
         VertexName::Key(label, key) => {
             // The schema may lack the label: the look-up reports that.
@@ -88,31 +88,31 @@ fn resolve_one(graph: &Graph, name: &VertexName) -> Result<Named, Failure> {
                 let message = format!("keys of {label} are {}, but {key} is {}", known.key_type, key.key_type());
                 return Err(Failure::invalid(message));
             }
-            Ok(Named::Key(label.clone(), key.clone()))
+            Ok(ResolvedName::Key(label.clone(), key.clone()))
         }
         // The scan checks both.
-        VertexName::Found(label, condition) => Ok(Named::Found(label.clone(), condition.clone())),
+        VertexName::Matching(label, condition) => Ok(ResolvedName::Matching(label.clone(), condition.clone())),
         VertexName::Text(text) => {
             let (label, key) = match text.parse()? {
                 StartKey::Key { label, key } => (label, key),
-                StartKey::SuchThat { label, condition } => return Ok(Named::Found(label, condition)),
+                StartKey::SuchThat { label, condition } => return Ok(ResolvedName::Matching(label, condition)),
             };
             let known = graph.schema().vertex_labels.iter().find(|known| known.name == label);
             // A label that does not exist has no type to read the key as; the look-up fails with its name and the known ones.
-            let Some(known) = known else { return Ok(Named::Key(label, Key::String(key))) };
+            let Some(known) = known else { return Ok(ResolvedName::Key(label, Key::String(key))) };
             let wrong = || {
                 Failure::invalid(format!("{key:?} is not a valid key of {label}, whose keys are {}", known.key_type))
             };
-            Ok(Named::Key(label.clone(), Key::parse(&key, known.key_type).ok_or_else(wrong)?))
+            Ok(ResolvedName::Key(label.clone(), Key::parse(&key, known.key_type).ok_or_else(wrong)?))
         }
     }
 }
 
 /// The labels that these are of, as far as the graph has them.
-pub(super) fn labels_of(query: &Query, named: &[Named]) -> Vec<LabelId> {
-    let label = |named: &Named| match named {
-        Named::Vertex(vertex) => Some(vertex.label()),
-        Named::Key(label, _) | Named::Found(label, _) => query.label_ids([label.as_str()]).pop(),
+pub(super) fn labels_of(query: &Query, named: &[ResolvedName]) -> Vec<LabelId> {
+    let label = |named: &ResolvedName| match named {
+        ResolvedName::Vertex(vertex) => Some(vertex.label()),
+        ResolvedName::Key(label, _) | ResolvedName::Matching(label, _) => query.label_ids([label.as_str()]).pop(),
     };
     named.iter().filter_map(label).collect()
 }
@@ -121,13 +121,13 @@ pub(super) fn labels_of(query: &Query, named: &[Named]) -> Vec<LabelId> {
 ///
 /// # Errors
 /// [`Reason::Invalid`] if a name is a condition, which may find any number.
-pub(super) async fn find(query: &mut Query, named: &[Named]) -> Result<Vec<Option<VertexId>>, Failure> {
+pub(super) async fn find(query: &mut Query, named: &[ResolvedName]) -> Result<Vec<Option<VertexId>>, Failure> {
     let mut keys = Vec::new();
     for named in named {
         match named {
-            Named::Vertex(_) => {}
-            Named::Key(label, key) => keys.push((label.as_str(), key.clone())),
-            Named::Found(..) => {
+            ResolvedName::Vertex(_) => {}
+            ResolvedName::Key(label, key) => keys.push((label.as_str(), key.clone())),
+            ResolvedName::Matching(..) => {
                 let message = "a condition names any number of vertices; a look-up names each by its key";
                 return Err(Failure::invalid(message));
             }
@@ -137,7 +137,7 @@ pub(super) async fn find(query: &mut Query, named: &[Named]) -> Result<Vec<Optio
     let found = if keys.is_empty() { Vec::new() } else { query.vertices(&keys).await? };
     let mut found = found.into_iter();
     let each = named.iter().map(|named| match named {
-        Named::Vertex(vertex) => Some(*vertex),
+        ResolvedName::Vertex(vertex) => Some(*vertex),
         _ => found.next().flatten(),
     });
     Ok(each.collect())
@@ -147,9 +147,9 @@ pub(super) async fn find(query: &mut Query, named: &[Named]) -> Result<Vec<Optio
 ///
 /// # Errors
 /// [`Reason::NotFound`] that names the first that is not.
-pub(super) async fn find_all(query: &mut Query, named: &[Named]) -> Result<Held<Vec<VertexId>>, Failure> {
-    let known = named.iter().filter_map(Named::id);
-    let starts: Vec<StartKey> = named.iter().filter_map(Named::start).collect();
+pub(super) async fn find_all(query: &mut Query, named: &[ResolvedName]) -> Result<Held<Vec<VertexId>>, Failure> {
+    let known = named.iter().filter_map(ResolvedName::id);
+    let starts: Vec<StartKey> = named.iter().filter_map(ResolvedName::start).collect();
     // Ids alone need no look-up, and so no wave.
     let found = if starts.is_empty() { Held::default() } else { query.start_vertices(&starts).await? };
     Ok(found.map(|found| known.chain(found).collect()))
@@ -159,12 +159,12 @@ pub(super) async fn find_all(query: &mut Query, named: &[Named]) -> Result<Held<
 ///
 /// # Errors
 /// [`Reason::NotFound`] that names the first that is not there; [`Reason::Invalid`] if a condition finds more than one.
-pub(super) async fn find_ends(query: &mut Query, named: &[Named]) -> Result<[VertexId; 2], Failure> {
-    let starts: Vec<StartKey> = named.iter().filter_map(Named::start).collect();
+pub(super) async fn find_ends(query: &mut Query, named: &[ResolvedName]) -> Result<[VertexId; 2], Failure> {
+    let starts: Vec<StartKey> = named.iter().filter_map(ResolvedName::start).collect();
     let found = if starts.is_empty() { Vec::new() } else { query.named(&starts).await? };
     let mut found = found.into_iter();
     let each = named.iter().filter_map(|named| match named {
-        Named::Vertex(vertex) => Some(*vertex),
+        ResolvedName::Vertex(vertex) => Some(*vertex),
         _ => found.next(),
     });
     let ends: Vec<_> = each.collect();

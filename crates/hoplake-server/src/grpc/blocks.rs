@@ -2,7 +2,7 @@
 
 use tonic::{Request, Response, Status};
 
-use super::{Grpc, Messages, at_hand, within};
+use super::service::{Grpc, Messages, at_hand, within};
 use crate::{
     access::{listed, parts, wanted},
     calls::{Call, blocks},

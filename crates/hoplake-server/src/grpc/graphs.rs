@@ -5,8 +5,9 @@ use prost::Message;
 
 use super::{
     queries::{call_query, delete_query, gremlin, list_queries, save_query},
-    receive, service, within,
-    writer::Writer,
+    receive,
+    service::{methods, within},
+    writer::{Writer, stream},
 };
 use crate::{
     calls::{self, Call, Neighbors, PathsRequest, raw_id},
@@ -14,7 +15,7 @@ use crate::{
     v1::{self, graphs_server::Graphs, traverse_response::Kind},
 };
 
-service! { Graphs {
+methods! { Graphs {
     "GetGraph": get_graph(GetGraphRequest) -> GetGraphResponse;
     "Refresh": refresh(RefreshRequest) -> RefreshResponse;
     "LookUp": look_up(LookUpRequest) -> LookUpResponse;

@@ -9,7 +9,11 @@ use hoplake::{
     },
 };
 
-use super::{receive, service, within, writer::Writer};
+use super::{
+    receive,
+    service::{methods, within},
+    writer::{Writer, stream},
+};
 use crate::{
     calls::{self, Call, JobResultRequest},
     failure::Failure,
@@ -17,7 +21,7 @@ use crate::{
     v1::{self, jobs_server::Jobs},
 };
 
-service! { Jobs {
+methods! { Jobs {
     "StartJob": start_job(StartJobRequest) -> Job;
     "ListJobs": list_jobs(ListJobsRequest) -> ListJobsResponse;
     "GetJob": get_job(GetJobRequest) -> Job;

@@ -9,34 +9,32 @@ mod queries;
 mod query_stream;
 mod receive;
 mod send;
+mod service;
 mod status;
 mod writer;
 
-use std::{pin::Pin, sync::Arc};
+use std::sync::Arc;
 
 use axum::http::{HeaderValue, request::Request as HttpRequest};
-use futures::{Stream, stream};
 use hoplake_doors::Exchange;
-use tonic::{Code, Request, Response, Status, service::Routes};
+use tonic::{Code, Status, service::Routes};
 use tonic_health::ServingStatus;
 
+use self::service::{Grpc, PROTOCOL, answer};
 use crate::{
     calls::{Call, RequestContext, Service},
     failure::Failure,
-    request_head::{Arrival, REQUEST_ID},
+    request_head::Arrival,
     v1::{
         self, blocks_server::BlocksServer, graphs_server::GraphsServer, jobs_server::JobsServer,
         query_server::QueryServer,
     },
 };
 
-/// The name of the protocol in the log and in counters.
-const PROTOCOL: &str = "grpc";
-
 /// A message of health or reflection, which need no token: names, which their answers repeat.
 const OPEN_MESSAGE_BYTES_MAX: usize = 4 << 10;
 
-/// The names of calls, by their paths, of the services that `service!` does not make.
+/// The names of calls, by their paths, of the services that `methods!` does not make.
 const CALLS: [(&str, &str); 5] = [
     ("/hoplake.v1.Query/Neighbors", "Query.Neighbors"),
     ("/hoplake.v1.Blocks/Describe", "Blocks.Describe"),
@@ -102,67 +100,6 @@ pub(crate) fn refuse<T>(service: &Arc<Service>, request: &HttpRequest<T>) -> Rep
 /// A reply, as it goes out.
 type Reply = axum::http::Response<axum::body::Body>;
 
-type Messages<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
-
-/// A result in memory, sent as the client reads it.
-fn at_hand<T: Send + 'static>(messages: Vec<T>) -> Messages<T> {
-    Box::pin(stream::iter(messages.into_iter().map(Ok)))
-}
-
-/// Runs a call within its span.
-macro_rules! within {
-    ($call:ident, $work:expr) => {{
-        let span = $call.span.clone();
-        let outcome = tracing::Instrument::instrument(async { $work }, span).await;
-        $crate::grpc::answer(&mut $call, outcome)
-    }};
-}
-
-/// The methods of a service. Each begins the call of a name, and runs the function of the same name as the method: with the message, and
-/// with a writer if the response is a stream.
-macro_rules! service {
-    ($service:ident {
-        $($name:literal: $method:ident($request:ident) -> $response:ident;)*
-        $(stream $stream_name:literal: $stream:ident($stream_request:ident) -> $part:ident as $type:ident;)*
-    }) => {
-        /// The names of its calls, by their paths.
-        pub(super) const CALLS: &[(&str, &str)] = &[
-            $((concat!("/hoplake.v1.", stringify!($service), "/", $name), $name),)*
-            $((concat!("/hoplake.v1.", stringify!($service), "/", $stream_name), $stream_name),)*
-        ];
-
-        #[tonic::async_trait]
-        impl $service for $crate::grpc::Grpc {
-            $(async fn $method(
-                &self,
-                request: tonic::Request<v1::$request>,
-            ) -> Result<tonic::Response<v1::$response>, tonic::Status> {
-                let (mut call, request) = self.begin($name, request);
-                within!(call, $method(&mut call, request).await)
-            })*
-
-            $(type $type = $crate::grpc::Messages<v1::$part>;
-
-            async fn $stream(
-                &self,
-                request: tonic::Request<v1::$stream_request>,
-            ) -> Result<tonic::Response<Self::$type>, tonic::Status> {
-                let (call, request) = self.begin($stream_name, request);
-                $crate::grpc::writer::stream(call, |call, writer| $stream(call, request, writer).boxed()).await
-            })*
-        }
-    };
-}
-
-use service;
-use within;
-
-/// The services of hoplake.v1.
-#[derive(Clone)]
-struct Grpc {
-    service: Arc<Service>,
-}
-
 /// The services of the server's role, health and reflection.
 pub(crate) async fn router(service: &Arc<Service>) -> axum::Router {
     let grpc = Grpc { service: service.clone() };
@@ -210,41 +147,4 @@ pub(crate) async fn router(service: &Arc<Service>) -> axum::Router {
         .add_service(reflection().build_v1alpha().expect(readable).max_decoding_message_size(OPEN_MESSAGE_BYTES_MAX))
         .prepare()
         .into_axum_router()
-}
-
-impl Grpc {
-    /// Begins a call, and takes its message out.
-    fn begin<T>(&self, name: &'static str, request: Request<T>) -> (Call, T) {
-        let (metadata, extensions, message) = request.into_parts();
-        let headers = metadata.into_headers();
-        let context = Arrival::of(&extensions).context(PROTOCOL, name, &headers);
-        let context = RequestContext { timeout: deadline::timeout(&headers), ..context };
-        (Call::begin(&self.service, context), message)
-    }
-
-    /// The same for a call of another node, which is part of a request there.
-    fn begin_for_node<T>(&self, name: &'static str, request: Request<T>) -> (Call, T) {
-        let (mut call, message) = self.begin(name, request);
-        call.is_for_node();
-        (call, message)
-    }
-}
-
-/// Ends a call, with its answer or its status; both have the request's id.
-fn answer<T>(call: &mut Call, outcome: Result<T, Failure>) -> Result<Response<T>, Status> {
-    call.finish(&outcome);
-    // An id that cannot be metadata is left out; the call must not fail for it.
-    let id = call.id.parse().ok();
-    match outcome {
-        Ok(message) => {
-            let mut response = Response::new(message);
-            id.and_then(|id| response.metadata_mut().insert(REQUEST_ID, id));
-            Ok(response)
-        }
-        Err(failure) => {
-            let mut status = failure.status();
-            id.and_then(|id| status.metadata_mut().insert(REQUEST_ID, id));
-            Err(status)
-        }
-    }
 }

@@ -6,7 +6,7 @@ use hoplake::{QueryEdition, QueryParameter, gremlin};
 
 use super::{receive, writer::Writer};
 use crate::{
-    calls::{self, Answered, Call},
+    calls::{self, Call, GremlinOutcome},
     failure::Failure,
     v1,
 };
@@ -35,7 +35,7 @@ pub(super) async fn call_query(
     Ok(())
 }
 
-fn end(call: &Call, Answered { version, cached }: Answered, writer: &mut Writer<v1::GremlinResponse>) {
+fn end(call: &Call, GremlinOutcome { version, cached }: GremlinOutcome, writer: &mut Writer<v1::GremlinResponse>) {
     let last = writer.last();
     last.cost = Some(call.cost.into());
     last.version = version;

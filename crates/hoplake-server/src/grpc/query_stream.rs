@@ -11,7 +11,11 @@ use hoplake::Hop;
 use tokio_util::task::AbortOnDropHandle;
 use tonic::{Request, Response, Status, Streaming};
 
-use super::{Grpc, Messages, receive, send, writer};
+use super::{
+    receive, send,
+    service::{self, Grpc, Messages},
+    writer,
+};
 use crate::{
     calls::{self, Call, ChunkSender, Chunks, EdgeColumns, Edges, GraphRef, Service, chunk_channel},
     cost::PricedCost,
@@ -24,7 +28,7 @@ const UNDER_WAY_MAX: usize = 64;
 
 /// A field that a query omits has the value of the query before it.
 #[derive(Default)]
-struct Before {
+struct PreviousFields {
     graph: Option<Arc<GraphRef>>,
     hop: Option<Arc<Hop>>,
 }
@@ -33,15 +37,15 @@ struct Before {
 type StreamRequest = (Arc<GraphRef>, Arc<Hop>, Vec<calls::VertexName>);
 
 /// A query that was read, or why it cannot be.
-struct Read {
+struct ReadQuery {
     query: u64,
     request: Result<StreamRequest, Failure>,
 }
 
-impl Before {
-    fn read(&mut self, request: v1::QueryNeighborsRequest) -> Read {
+impl PreviousFields {
+    fn read(&mut self, request: v1::QueryNeighborsRequest) -> ReadQuery {
         let v1::QueryNeighborsRequest { query, graph, vertices, hop } = request;
-        Read { query, request: self.complete(graph, vertices, hop) }
+        ReadQuery { query, request: self.complete(graph, vertices, hop) }
     }
 
     fn complete(
@@ -65,14 +69,14 @@ impl Before {
 }
 
 /// An answer, and what it holds until it is sent.
-struct Answered {
+struct StreamResponse {
     message: v1::QueryNeighborsResponse,
     cost: PricedCost,
     _edges: Option<Edges>,
 }
 
-async fn answer(service: Arc<Service>, read: Read) -> Answered {
-    let Read { query, request } = read;
+async fn answer(service: Arc<Service>, read: ReadQuery) -> StreamResponse {
+    let ReadQuery { query, request } = read;
     let outcome = match request {
         Ok((graph, hop, vertices)) => calls::stream_neighbors(&service, &graph, &vertices, &hop).await,
         Err(failure) => Err(failure),
@@ -84,13 +88,13 @@ async fn answer(service: Arc<Service>, read: Read) -> Answered {
     match outcome {
         Ok((edges, found, cost)) => {
             let message = v1::QueryNeighborsResponse { query, edges, cost: Some(cost.into()), failure: None };
-            Answered { message, cost, _edges: Some(found) }
+            StreamResponse { message, cost, _edges: Some(found) }
         }
         Err(failure) => {
             // In the answer, not as the status, which would end the stream for all other queries.
             let failure = Some((&failure).into());
             let message = v1::QueryNeighborsResponse { query, failure, ..Default::default() };
-            Answered { message, cost: PricedCost::default(), _edges: None }
+            StreamResponse { message, cost: PricedCost::default(), _edges: None }
         }
     }
 }
@@ -106,10 +110,10 @@ impl Query for Grpc {
         let (mut call, requests) = self.begin("Query.Neighbors", request);
         // The stream itself takes no permit: each of its queries waits for one.
         if let Err(failure) = call.check_token() {
-            return super::answer(&mut call, Err(failure));
+            return service::answer(&mut call, Err(failure));
         }
         let service = self.service.clone();
-        let mut before = Before::default();
+        let mut before = PreviousFields::default();
         let unreadable = Arc::new(OnceLock::new());
         let answers = readable(requests, &call, unreadable.clone())
             .map(move |request| answer(service.clone(), before.read(request)))
@@ -151,14 +155,14 @@ fn readable(
 /// Sends answers, and a status if the stream did not end by itself.
 async fn until_the_end(
     mut call: Call,
-    answers: impl Stream<Item = Answered> + Send,
+    answers: impl Stream<Item = StreamResponse> + Send,
     unreadable: Arc<OnceLock<Status>>,
     chunks: ChunkSender<v1::QueryNeighborsResponse>,
 ) {
     let mut answers = Box::pin(answers);
     let mut sent = Ok(());
     // Edges and permit of a query are kept until its message is in the channel, with memory of its own.
-    while let Some(Answered { message, cost, _edges }) = answers.next().await {
+    while let Some(StreamResponse { message, cost, _edges }) = answers.next().await {
         call.cost += cost;
         sent = match chunks.hold(writer::message_bytes(&message)) {
             Ok(hold) => chunks.send(message, hold).await,

@@ -46,7 +46,7 @@ impl TryFrom<v1::VertexRef> for VertexName {
                 None => Err(Failure::invalid(format!("a vertex of label {label:?} has no key"))),
             },
             Some(Kind::Found(v1::vertex_ref::LabelledCondition { label, condition })) => {
-                Ok(Self::Found(label, condition.parse().map_err(hoplake::Error::from)?))
+                Ok(Self::Matching(label, condition.parse().map_err(hoplake::Error::from)?))
             }
             // A `oneof` may be unset, or set to a kind that only newer clients know.
             None => Err(Failure::invalid("a vertex has neither id nor key nor text")),

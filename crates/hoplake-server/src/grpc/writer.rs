@@ -8,7 +8,7 @@ use prost::Message;
 use tonic::{Response, Status};
 use tracing::Instrument;
 
-use super::{Messages, columns, send};
+use super::{columns, send, service::Messages};
 use crate::{
     calls::{Call, ChunkSender, Chunks, ResultBatch, ResultSink, chunk_channel},
     cost::PricedCost,

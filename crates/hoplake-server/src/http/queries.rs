@@ -16,7 +16,7 @@ use super::{
     writer::stream,
 };
 use crate::{
-    calls::{self, Answered, Call, GraphRef, QueriesInfo},
+    calls::{self, Call, GraphRef, GremlinOutcome, QueriesInfo},
     cost::PricedCost,
     failure::Failure,
 };
@@ -88,7 +88,7 @@ pub(super) struct GremlinAnswer {
 }
 
 impl GremlinAnswer {
-    fn of(Answered { version, cached }: Answered, cost: PricedCost) -> Self {
+    fn of(GremlinOutcome { version, cached }: GremlinOutcome, cost: PricedCost) -> Self {
         Self { results: Vec::new(), version, cached, cost }
     }
 }

@@ -122,14 +122,14 @@ fn end(form: Form, failure: Option<&Failure>, bytes: &mut Vec<u8>) {
 }
 
 /// Encodes results.
-struct Results {
+struct ResponseSink {
     form: Form,
     is_bulked: bool,
     is_first: bool,
     chunks: ChunkBuffer,
 }
 
-impl Results {
+impl ResponseSink {
     fn write(&mut self, value: &Value, bulk: Option<u64>) -> Result<(), Failure> {
         match self.form {
             Form::GraphBinary => fourth::write_result(value, bulk, &mut self.chunks.bytes).map_err(|why| {
@@ -158,7 +158,7 @@ impl Results {
     }
 }
 
-impl GremlinSink for Results {
+impl GremlinSink for ResponseSink {
     fn put(&mut self, results: ResultValues) -> BoxFuture<'_, Result<(), Failure>> {
         async move {
             for (value, bulk) in results.as_slice() {
@@ -182,7 +182,7 @@ pub(super) async fn query(request: HttpRequest, body: RequestBody) -> Response<B
     let id = call.id.clone();
     let exchange = call.exchange.clone();
     let (chunks, received) = chunk_channel(&call.memory);
-    let mut results = Results { form, is_bulked: false, is_first: true, chunks: ChunkBuffer::new(chunks) };
+    let mut results = ResponseSink { form, is_bulked: false, is_first: true, chunks: ChunkBuffer::new(chunks) };
     let work = async move {
         let span = call.span.clone();
         let outcome = run(&mut call, body, bulk_header, &mut results).instrument(span).await;
@@ -193,7 +193,7 @@ pub(super) async fn query(request: HttpRequest, body: RequestBody) -> Response<B
     named(response, &id)
 }
 
-async fn run(call: &mut Call, body: RequestBody, bulk_header: bool, results: &mut Results) -> Result<(), Failure> {
+async fn run(call: &mut Call, body: RequestBody, bulk_header: bool, results: &mut ResponseSink) -> Result<(), Failure> {
     let mut body: DriverRequest = body.read(call).await?;
     if body.transaction_id.is_some() {
         return Err(no_transactions());

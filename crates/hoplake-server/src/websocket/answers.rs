@@ -37,7 +37,7 @@ pub(super) struct Outgoing {
 }
 
 /// The answer to a request.
-pub(super) struct Answer {
+pub(super) struct ResponseSink {
     pub(super) id: Uuid,
     pub(super) encoding: Encoding,
     pub(super) options: GremlinOptions,
@@ -114,7 +114,7 @@ impl Queue {
     }
 }
 
-impl Answer {
+impl ResponseSink {
     /// Sends the rest, which is prepared. Everything has been done by now.
     pub(super) async fn finish(&mut self) {
         for (bytes, is_last) in self.rest.take().unwrap_or_default() {
@@ -175,7 +175,7 @@ impl Answer {
     }
 }
 
-impl GremlinSink for Answer {
+impl GremlinSink for ResponseSink {
     fn put(&mut self, results: ResultValues) -> BoxFuture<'_, Result<(), Failure>> {
         async move {
             let GremlinOptions { batch, is_bulked, .. } = self.options;

@@ -41,7 +41,7 @@ use tracing::Instrument;
 use uuid::Uuid;
 
 use super::{
-    answers::{Answer, Outgoing, Queue, bare, malformed, outgoing, refusal, refused},
+    answers::{Outgoing, Queue, ResponseSink, bare, malformed, outgoing, refusal, refused},
     auth,
     requests::{Encoding, Op, head, query_of, read_binary, read_text, session_of},
     sessions::{SessionLimit, Sessions, Turn},
@@ -363,7 +363,7 @@ impl Conversation {
         };
         let call = Call::begin(&self.service, context);
         let batch = self.service.settings.gremlin.batch_size;
-        let answer = Answer {
+        let answer = ResponseSink {
             id,
             encoding,
             options: GremlinOptions { batch, is_bulked: op == Op::Bytecode, ..GremlinOptions::default() },
@@ -486,7 +486,13 @@ async fn while_it_reads(
 }
 
 /// Answers a request.
-async fn respond(mut call: Call, mut answer: Answer, received: Received, op: Op, turn: Result<Option<Turn>, Failure>) {
+async fn respond(
+    mut call: Call,
+    mut answer: ResponseSink,
+    received: Received,
+    op: Op,
+    turn: Result<Option<Turn>, Failure>,
+) {
     let span = call.span.clone();
     let outcome = run(&mut call, &mut answer, received, op, turn).instrument(span).await;
     let outcome = outcome.and_then(|()| answer.prepare());
@@ -502,7 +508,7 @@ async fn respond(mut call: Call, mut answer: Answer, received: Received, op: Op,
 /// Does what is asked. The last messages are left to send.
 async fn run(
     call: &mut Call,
-    answer: &mut Answer,
+    answer: &mut ResponseSink,
     received: Received,
     op: Op,
     turn: Result<Option<Turn>, Failure>,

@@ -18,5 +18,5 @@ mod transaction;
 pub(crate) use plan::{planning_context, planning_failure, read_script};
 pub(crate) use request::{DriverOptions, GremlinOptions, GremlinRequest, named_value, names_of};
 pub(crate) use results::{GremlinSink, ResultValues};
-pub(crate) use run::{Answered, run_gremlin};
+pub(crate) use run::{GremlinOutcome, run_gremlin};
 pub(crate) use transaction::GremlinWork;

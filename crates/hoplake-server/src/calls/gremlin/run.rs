@@ -23,7 +23,7 @@ use crate::{
 
 /// Which version was asked, and whether anything was computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Answered {
+pub(crate) struct GremlinOutcome {
     /// 0 if no graph was needed.
     pub(crate) version: u64,
     /// Whether the results were kept from another request.
@@ -36,7 +36,7 @@ pub(crate) async fn run_gremlin(
     request: &GremlinRequest,
     session: Option<&mut Option<GremlinWork>>,
     sink: &mut dyn GremlinSink,
-) -> Result<Answered, Failure> {
+) -> Result<GremlinOutcome, Failure> {
     call.about(&request.graph.name);
     call.check_token()?;
     call.limit_time(request.limits.time_ms);
@@ -92,7 +92,7 @@ pub(crate) async fn run_gremlin(
     if !is_session {
         commit(call, own).await?;
     }
-    Ok(Answered { version, cached: false })
+    Ok(GremlinOutcome { version, cached: false })
 }
 
 /// Runs a query whose results depend on the version and its parameters alone, or takes those that the cache has.
@@ -102,7 +102,7 @@ async fn run_kept(
     work: &mut Option<GremlinWork>,
     (plan, terminal, hold): (&Plan, Terminal, MemoryHold),
     sink: &mut dyn GremlinSink,
-) -> Result<Answered, Failure> {
+) -> Result<GremlinOutcome, Failure> {
     let open = ready(call, request, work, false).await?.open.clone();
     let version = open.graph.version();
     let service = call.service.clone();
@@ -130,7 +130,7 @@ async fn run_kept(
         }
     }
     results.prepare()?;
-    Ok(Answered { version, cached })
+    Ok(GremlinOutcome { version, cached })
 }
 
 /// Runs one statement on the transaction, which stays as it was if the statement fails. Its results are dropped without a terminal.

@@ -15,7 +15,7 @@ use crate::{
     failure::Failure,
 };
 
-pub(in crate::http) fn vertices(vertices: Vec<VertexBody>) -> Result<Vec<VertexName>, Failure> {
+pub(crate) fn vertices(vertices: Vec<VertexBody>) -> Result<Vec<VertexName>, Failure> {
     vertices.into_iter().map(VertexName::try_from).collect()
 }
 
@@ -28,7 +28,7 @@ impl TryFrom<VertexBody> for VertexName {
             VertexBody::Key(LabelKeyBody { label, key: KeyBody::Number(key) }) => Ok(Self::Key(label, Key::Int64(key))),
             VertexBody::Key(LabelKeyBody { label, key: KeyBody::Text(key) }) => Ok(Self::Key(label, Key::String(key))),
             VertexBody::Found(FoundBody { label, r#where }) => {
-                Ok(Self::Found(label, r#where.parse().map_err(hoplake::Error::from)?))
+                Ok(Self::Matching(label, r#where.parse().map_err(hoplake::Error::from)?))
             }
             VertexBody::Id(IdBody { id }) => {
                 let wrong = || Failure::invalid(format!("{id:?} is not a vertex id; ids look like 3:17"));
@@ -78,7 +78,7 @@ impl TryFrom<NeighborsBody> for NeighborsRequest {
 
 impl NextBody {
     /// A step of this traversal.
-    pub(in crate::http) fn step_of(self, id: String) -> Result<NextNeighborsRequest, Failure> {
+    pub(crate) fn step_of(self, id: String) -> Result<NextNeighborsRequest, Failure> {
         Ok(NextNeighborsRequest { id, vertices: vertices(self.vertices)?, hop: self.hop.try_into()?, keys: self.keys })
     }
 }

@@ -50,47 +50,33 @@ pub enum Reason {
 impl Reason {
     /// Its name in all protocols.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Invalid => "INVALID",
-            Self::TooLarge => "TOO_LARGE",
-            Self::Slow => "SLOW",
-            Self::Method => "METHOD",
-            Self::Unauthenticated => "UNAUTHENTICATED",
-            Self::ReadOnly => "READ_ONLY",
-            Self::NotFound => "NOT_FOUND",
-            Self::Conflict => "CONFLICT",
-            Self::NoResult => "NO_RESULT",
-            Self::Limit => "LIMIT",
-            Self::Time => "TIME",
-            Self::Busy => "BUSY",
-            Self::Unavailable => "UNAVAILABLE",
-            Self::Unknown => "UNKNOWN",
-            Self::ShuttingDown => "SHUTTING_DOWN",
-            Self::Corrupt => "CORRUPT",
-            Self::Internal => "INTERNAL",
-        }
+        self.texts().0
     }
 
     /// Its meaning, in a few words.
     pub fn title(self) -> &'static str {
+        self.texts().1
+    }
+
+    fn texts(self) -> (&'static str, &'static str) {
         match self {
-            Self::Invalid => "The request is wrong",
-            Self::TooLarge => "The request is too large",
-            Self::Slow => "The request did not arrive in time",
-            Self::Method => "Method not allowed",
-            Self::Unauthenticated => "A token is needed",
-            Self::ReadOnly => "The server does not write",
-            Self::NotFound => "Not found",
-            Self::Conflict => "Another writer was faster",
-            Self::NoResult => "The job has no result",
-            Self::Limit => "The query reached a limit",
-            Self::Time => "The query ran out of time",
-            Self::Busy => "The server is busy",
-            Self::Unavailable => "The store is unavailable",
-            Self::Unknown => "It is not known whether the change happened",
-            Self::ShuttingDown => "The server is shutting down",
-            Self::Corrupt => "Stored bytes are damaged",
-            Self::Internal => "A mistake in Hoplake",
+            Self::Invalid => ("INVALID", "The request is wrong"),
+            Self::TooLarge => ("TOO_LARGE", "The request is too large"),
+            Self::Slow => ("SLOW", "The request did not arrive in time"),
+            Self::Method => ("METHOD", "Method not allowed"),
+            Self::Unauthenticated => ("UNAUTHENTICATED", "A token is needed"),
+            Self::ReadOnly => ("READ_ONLY", "The server does not write"),
+            Self::NotFound => ("NOT_FOUND", "Not found"),
+            Self::Conflict => ("CONFLICT", "Another writer was faster"),
+            Self::NoResult => ("NO_RESULT", "The job has no result"),
+            Self::Limit => ("LIMIT", "The query reached a limit"),
+            Self::Time => ("TIME", "The query ran out of time"),
+            Self::Busy => ("BUSY", "The server is busy"),
+            Self::Unavailable => ("UNAVAILABLE", "The store is unavailable"),
+            Self::Unknown => ("UNKNOWN", "It is not known whether the change happened"),
+            Self::ShuttingDown => ("SHUTTING_DOWN", "The server is shutting down"),
+            Self::Corrupt => ("CORRUPT", "Stored bytes are damaged"),
+            Self::Internal => ("INTERNAL", "A mistake in Hoplake"),
         }
     }
 

@@ -8,8 +8,8 @@ use std::sync::LazyLock;
 
 use hoplake::{PropertyType, ScalarType};
 use hoplake_feed::{
-    BeforeImages, Catalogue, Column, FeedErrorKind, LogFormat, Table, TableName, TimePrecision,
-    source::{CatalogueFile, fuzzing::read_log},
+    BeforeImages, Catalog, Column, FeedErrorKind, LogFormat, Table, TableName, TimePrecision,
+    source::{CatalogFile, fuzzing::read_log},
 };
 use hoplake_fuzz::{begin, bounded, seeds};
 use libfuzzer_sys::fuzz_target;
@@ -44,7 +44,7 @@ const TYPES: [&str; 22] = [
     "timestamp with time zone",
 ];
 
-static CATALOGUES: LazyLock<[CatalogueFile; 2]> = LazyLock::new(|| {
+static CATALOGS: LazyLock<[CatalogFile; 2]> = LazyLock::new(|| {
     [("mysql://127.0.0.1/test", "test"), ("postgres://127.0.0.1/test", "public")].map(|(url, schema)| {
         let column = |name: &str, declared: &str| Column {
             name: name.into(),
@@ -73,15 +73,15 @@ static CATALOGUES: LazyLock<[CatalogueFile; 2]> = LazyLock::new(|| {
             .collect();
         let all = TYPES.iter().enumerate().map(|(at, declared)| column(&format!("c{at}"), declared));
         tables.push(table("t", all.collect()));
-        let catalogue = Catalogue { tables, logs_cascades: schema == "public" };
-        CatalogueFile::new(url, schema, catalogue).expect("these are URLs of databases")
+        let catalog = Catalog { tables, logs_cascades: schema == "public" };
+        CatalogFile::new(url, schema, catalog).expect("these are URLs of databases")
     })
 });
 
 fuzz_target!(
     init: {
         begin();
-        LazyLock::force(&CATALOGUES);
+        LazyLock::force(&CATALOGS);
         seeds(samples());
     },
     |input: &[u8]| {
@@ -94,7 +94,7 @@ fuzz_target!(
         let times = [TimePrecision::Adaptive, TimePrecision::AdaptiveTimeMicroseconds, TimePrecision::Connect];
         let times = times[usize::from(choice / 3 % 3)];
         bounded((4 << 20) + 512 * log.len(), || {
-            if let Err(error) = read_log(log, format, times, CATALOGUES[database].clone()) {
+            if let Err(error) = read_log(log, format, times, CATALOGS[database].clone()) {
                 assert_ne!(error.kind(), FeedErrorKind::Graph, "{error}");
             }
         });

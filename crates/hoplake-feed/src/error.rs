@@ -2,7 +2,7 @@
 
 use thiserror::Error as ThisError;
 
-use crate::followed::StopNote;
+use serde::{Deserialize, Serialize};
 
 /// What to do where changes cannot be followed.
 pub(crate) const COPY_ANEW: &str =
@@ -121,6 +121,33 @@ impl FeedError {
             FeedErrorKind::Graph => self.graph.as_ref().is_some_and(|error| is_transient(error)),
             _ => false,
         }
+    }
+}
+
+/// A stop that lasts until an operator decides.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StopNote {
+    /// What to pass to `--accept-ddl` to go on.
+    pub position: String,
+    /// Why, as a sentence.
+    pub why: String,
+    /// What an operator can do.
+    pub what_to_do: String,
+}
+
+impl StopNote {
+    /// A stop at a position, with the two ways to go on.
+    pub fn new(position: impl Into<String>, why: impl Into<String>) -> Self {
+        let position = position.into();
+        let what_to_do = format!(
+            "{COPY_ANEW}; or, if you know that the graph is right without it, run the feed with --accept-ddl {position}"
+        );
+        Self { position, why: why.into(), what_to_do }
+    }
+
+    /// The same, as an error.
+    pub fn error(self) -> FeedError {
+        FeedError::invalid(self.why.clone()).hint(self.what_to_do.clone()).stop(self)
     }
 }
 

@@ -75,9 +75,9 @@ pub struct SourceSettings {
     /// What writes the log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_format: Option<LogFormat>,
-    /// The tables of which a log has the changes: a file that `hoplake feed catalogue` wrote, or the URL of the database.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub catalogue: Option<String>,
+    /// The tables of which a log has the changes: a file that `hoplake feed catalog` wrote, or the URL of the database.
+    #[serde(default, alias = "catalogue", skip_serializing_if = "Option::is_none")]
+    pub catalog: Option<String>,
     /// Debezium's setting of the same name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_precision_mode: Option<TimePrecision>,
@@ -146,7 +146,7 @@ impl SourceSettings {
             slot: None,
             publication: None,
             log_format: None,
-            catalogue: None,
+            catalog: None,
             time_precision_mode: None,
             decimal_handling_mode: DecimalHandling::default(),
             quiet_ms: default_quiet_ms(),

@@ -59,17 +59,8 @@ impl Following {
 
     /// Settings of a feed of a log to a graph of the same name.
     fn settings(&self, name: &str, url: &str) -> String {
-        let inferred = self.run(&[
-            "feed",
-            "infer",
-            url,
-            "--log-format",
-            "debezium",
-            "--catalogue",
-            "catalogue.json",
-            "--graph",
-            name,
-        ]);
+        let inferred =
+            self.run(&["feed", "infer", url, "--log-format", "debezium", "--catalog", "catalog.json", "--graph", name]);
         let text = inferred.ok().out.replace("[source]", "[source]\ndecimal_handling_mode = \"string\"");
         // Some of its columns are none that can be inferred.
         let tables: Vec<_> = text.split("[[table]]").filter(|table| !table.contains("\"kinds\"")).collect();
@@ -95,7 +86,7 @@ async fn a_stream_whose_shards_are_divided_is_followed() {
     let server = KinesisServer::start().unwrap();
     let following = Following { shell, server };
     let Following { shell, server } = &following;
-    shell.write("catalogue.json", &following.run(&["feed", "catalogue", &database.url("test")]).ok().out);
+    shell.write("catalog.json", &following.run(&["feed", "catalog", &database.url("test")]).ok().out);
     let settings = following.settings("of-file", "file:log.jsonl");
     // It has the largest of keys, 2⁶⁴ − 1, which is none of 64 bits with a sign.
     let log = LOG.replace(r#":-1,"#, ":99,");

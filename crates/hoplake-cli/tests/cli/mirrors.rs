@@ -56,7 +56,7 @@ const LINES: [(&str, bool); 38] = [
 /// all rows again goes on.
 const FEED_LINES: [(&str, bool); 10] = [
     ("feed|infer|URL|--graph|mirror", false),
-    ("feed|catalogue|URL", false),
+    ("feed|catalog|URL", false),
     ("feed|check|feed.toml", false),
     ("feed|status|mirror", false),
     ("feed|dead-letters|list|feed.toml", false),

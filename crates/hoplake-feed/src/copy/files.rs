@@ -19,10 +19,13 @@ use toml::{Table, Value as Toml};
 use super::columns::ColumnBuilder;
 use crate::{
     Columns, FeedError, FeedErrorKind, Images, Missing, OnError, Row, RowChange,
-    fold::{Owner, Plans},
-    letters::Letter,
-    mapping::{BadRow, Entry, ForeignKeyMap, Image, Item, Mapping, Plan, PropertyMap, Target, VertexMap},
-    showing::shown_row,
+    apply::{
+        fold::{Owner, Plans},
+        letters::Letter,
+    },
+    mapping::{
+        BadRow, Entry, ForeignKeyMap, Image, Item, Mapping, Plan, PropertyMap, Target, VertexMap, showing::shown_row,
+    },
 };
 
 /// Rows of a file that are encoded at a time.

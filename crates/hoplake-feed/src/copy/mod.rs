@@ -22,39 +22,19 @@ use self::files::CopyFiles;
 pub(crate) use self::files::SET_ASIDE_MAX;
 use crate::{
     Columns, Ends, FeedError, Position, Progress, Row, Settings, TableName,
-    feed::open_graph,
-    followed::FollowedTable,
-    letters::{self, Letter},
-    mapping::Mapping,
-    progress::Event,
+    apply::{
+        letters::{self, Letter},
+        opening::open_graph,
+        progress::{Copied, Event},
+        state::{self, State},
+    },
+    mapping::{Mapping, followed::FollowedTable},
     scratch::Scratch,
     source::{Purpose, RowSink},
-    state::{self, State},
 };
 
 /// Operations of a commit with stubs.
 const STUBS_AT_ONCE: usize = 100_000;
-
-/// What a first copy did.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Copied {
-    /// The version that has it.
-    pub version: u64,
-    /// The position of the rows.
-    pub position: Position,
-    /// Rows that were read.
-    pub rows: u64,
-    /// Vertices and edges.
-    pub vertices: u64,
-    /// Edges.
-    pub edges: u64,
-    /// Edges that wait for a vertex.
-    pub waiting: usize,
-    /// How long it took to read the rows, and then to load them, in milliseconds.
-    pub read_ms: u64,
-    /// See above.
-    pub load_ms: u64,
-}
 
 /// Copies all rows into a graph that is not there yet or has no labels; or, if that was at a position `before`, in the place of a copy that
 /// was not completed. `tables` are what they were before; `writer` is a name of the process for the position; `progress` hears of the rows.

@@ -9,8 +9,8 @@ use parquet::arrow::arrow_reader::{ParquetRecordBatchReaderBuilder, RowSelection
 use super::files::{CopyFiles, UnsureEdges};
 use crate::{
     FeedError, FeedErrorKind, Missing,
+    apply::fold::{EdgeId, Owner, WaitingChanges, WaitingEdge},
     error::SAME_TEXT,
-    fold::{EdgeId, Owner, WaitingChanges, WaitingEdge},
     mapping::Item,
     value::as_key,
 };

@@ -4,20 +4,20 @@
 //! graph, along the edges of these foreign keys. That works only where the graph has them.
 
 use super::{Entry, Item, Mapping};
-use crate::{Cascades, Catalogue, FeedError, ForeignKey, OnError, Rule, Settings, TableName};
+use crate::{Cascades, Catalog, FeedError, ForeignKey, OnError, Rule, Settings, TableName};
 
 /// Refuses a mapping that would miss an effect of a rule.
 pub(super) fn check(
     settings: &Settings,
     mapping: &Mapping,
-    catalogue: &Catalogue,
+    catalog: &Catalog,
     table_name: &dyn Fn(&str) -> TableName,
 ) -> Result<(), FeedError> {
     for (written, entry) in settings.tables.iter().zip(&mapping.entries) {
         if written.cascades == Cascades::Ignore {
             continue;
         }
-        let Some(table) = catalogue.table(&table_name(&written.name)) else { continue };
+        let Some(table) = catalog.table(&table_name(&written.name)) else { continue };
         for key in &table.foreign_keys {
             if let Some(effect) = hidden(mapping, entry, key) {
                 let columns = key.columns.join(", ");

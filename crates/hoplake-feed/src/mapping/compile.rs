@@ -1,4 +1,4 @@
-//! Entries of the settings, checked against the catalogue.
+//! Entries of the settings, checked against the catalog.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,9 +8,9 @@ use super::{
     EdgeKeyMap, EdgeMap, EndMap, Entry, ForeignKeyMap, Item, KeyMap, Mapping, PropertyMap, Rules, VertexMap, cascades,
 };
 use crate::{
-    BeforeImages, Catalogue, Column, FeedError, ForeignKey, Missing, OnError, OneOrMore, RowCondition, Settings, Table,
+    BeforeImages, Catalog, Column, FeedError, ForeignKey, Missing, OnError, OneOrMore, RowCondition, Settings, Table,
     TableEntry, TableName, VertexEntry,
-    followed::{FollowedTable, MappedEntry},
+    mapping::followed::{FollowedTable, MappedEntry},
     value,
 };
 
@@ -18,12 +18,12 @@ use crate::{
 const EDGE_KEY: &str = "key";
 
 impl Mapping {
-    /// Checks settings against a catalogue. A table without a schema is one of `default_schema`.
+    /// Checks settings against a catalog. A table without a schema is one of `default_schema`.
     ///
     /// # Errors
     /// [`Invalid`](crate::FeedErrorKind::Invalid) with the table, the column and what to do.
-    pub fn new(settings: &Settings, catalogue: &Catalogue, default_schema: &str) -> Result<Self, FeedError> {
-        Self::after(&BTreeMap::new(), settings, catalogue, default_schema)
+    pub fn new(settings: &Settings, catalog: &Catalog, default_schema: &str) -> Result<Self, FeedError> {
+        Self::after(&BTreeMap::new(), settings, catalog, default_schema)
     }
 
     /// [`Self::new`] for a graph that has followed these tables. A column that they ignored may have been dropped: `ignore`
@@ -34,14 +34,14 @@ impl Mapping {
     pub fn after(
         was: &BTreeMap<TableName, FollowedTable>,
         settings: &Settings,
-        catalogue: &Catalogue,
+        catalog: &Catalog,
         default_schema: &str,
     ) -> Result<Self, FeedError> {
         if settings.tables.is_empty() {
             let hint = "write [[table]] entries, or let hoplake feed infer write them";
             return Err(FeedError::invalid("the mapping has no tables").hint(hint));
         }
-        let compile = Compile { was, settings, catalogue, default_schema };
+        let compile = Compile { was, settings, catalog, default_schema };
         let entries = settings.tables.iter().map(|entry| compile.entry(entry)).collect::<Result<Vec<_>, _>>()?;
         let mut by_table: HashMap<TableName, Vec<usize>> = HashMap::new();
         let mut by_target: HashMap<Name, Vec<(usize, usize)>> = HashMap::new();
@@ -53,19 +53,19 @@ impl Mapping {
                 }
             }
         }
-        let mapping = Self { entries, by_table, by_target, logs_cascades: catalogue.logs_cascades };
+        let mapping = Self { entries, by_table, by_target, logs_cascades: catalog.logs_cascades };
         compile.labels_are_clear(&mapping)?;
-        if !catalogue.logs_cascades {
-            cascades::check(settings, &mapping, catalogue, &|name| compile.table_name(name))?;
+        if !catalog.logs_cascades {
+            cascades::check(settings, &mapping, catalog, &|name| compile.table_name(name))?;
         }
         Ok(mapping)
     }
 }
 
 /// Whether `ignore` names a column that a table does not have.
-pub(crate) fn ignores_unknown(settings: &Settings, catalogue: &Catalogue, default_schema: &str) -> bool {
+pub(crate) fn ignores_unknown(settings: &Settings, catalog: &Catalog, default_schema: &str) -> bool {
     settings.tables.iter().any(|entry| {
-        let table = catalogue.table(&TableName::parse(&entry.name, default_schema));
+        let table = catalog.table(&TableName::parse(&entry.name, default_schema));
         table.is_some_and(|table| entry.ignore.iter().any(|column| table.column(column).is_none()))
     })
 }
@@ -73,7 +73,7 @@ pub(crate) fn ignores_unknown(settings: &Settings, catalogue: &Catalogue, defaul
 struct Compile<'a> {
     was: &'a BTreeMap<TableName, FollowedTable>,
     settings: &'a Settings,
-    catalogue: &'a Catalogue,
+    catalog: &'a Catalog,
     default_schema: &'a str,
 }
 
@@ -135,7 +135,7 @@ impl Compile<'_> {
 
     fn of<'a>(&'a self, entry: &'a TableEntry) -> Result<Of<'a>, FeedError> {
         let name = self.table_name(&entry.name);
-        let table = self.catalogue.table(&name).ok_or_else(|| {
+        let table = self.catalog.table(&name).ok_or_else(|| {
             let hint = "check its name, and that the feed's user may read it";
             FeedError::invalid(format!("the database has no table {name}")).hint(hint)
         })?;
@@ -268,7 +268,7 @@ impl Compile<'_> {
         let are_all = target.condition.is_none() && target.on_error == OnError::Stop;
         let is_sure = declared.is_some() && are_all && targets().count() == 1;
         let rules = declared.map(|key| Rules { on_delete: key.on_delete, on_update: key.on_update });
-        let rules = rules.filter(|_| !self.catalogue.logs_cascades && of.entry.cascades == crate::Cascades::Follow);
+        let rules = rules.filter(|_| !self.catalog.logs_cascades && of.entry.cascades == crate::Cascades::Follow);
         let missing = missing.or((!is_sure).then(Missing::default));
         let compared = |declared: &ForeignKey| {
             let mut columns = declared.columns.iter().filter_map(|name| of.table.column(name));

@@ -1,17 +1,17 @@
-//! A first mapping, from a catalogue of primary and foreign keys.
+//! A first mapping, from a catalog of primary and foreign keys.
 //!
 //! A table whose rows do little more than name two others is an edge: its primary key is in two foreign keys that are not null, and
 //! nothing names it. Every other table with a primary key is a vertex, and its foreign keys are edges.
 
 use hoplake::Name;
 
-use crate::{Catalogue, EdgeEntry, EndEntry, ForeignKey, ForeignKeyEntry, OneOrMore, Table, TableEntry, VertexEntry};
+use crate::{Catalog, EdgeEntry, EndEntry, ForeignKey, ForeignKeyEntry, OneOrMore, Table, TableEntry, VertexEntry};
 
 /// Entries for all tables of a schema, and remarks on what was left out.
-pub fn infer(catalogue: &Catalogue, default_schema: &str) -> (Vec<TableEntry>, Vec<String>) {
+pub fn infer(catalog: &Catalog, default_schema: &str) -> (Vec<TableEntry>, Vec<String>) {
     let mut entries = Vec::new();
     let mut remarks = Vec::new();
-    for table in &catalogue.tables {
+    for table in &catalog.tables {
         if table.primary_key.is_empty() {
             remarks.push(format!("table {} has no primary key and was left out", table.name));
             continue;
@@ -28,11 +28,11 @@ pub fn infer(catalogue: &Catalogue, default_schema: &str) -> (Vec<TableEntry>, V
                 entry.types.insert(column.name.to_string(), better.to_string());
             }
         }
-        match ends(catalogue, table) {
+        match ends(catalog, table) {
             Some([source, target]) => entry.edge = Some(edge(table, source, target)),
             None => {
                 entry.vertex = Some(VertexEntry { label: label(&table.name.name), key: None });
-                let keys = table.foreign_keys.iter().filter(|key| names_key(catalogue, key));
+                let keys = table.foreign_keys.iter().filter(|key| names_key(catalog, key));
                 entry.edges = keys.map(|key| foreign_key(table, key)).collect();
             }
         }
@@ -58,11 +58,11 @@ fn empty(table: &Table, default_schema: &str) -> TableEntry {
 }
 
 /// The two foreign keys that a table of edges consists of.
-fn ends<'a>(catalogue: &Catalogue, table: &'a Table) -> Option<[&'a ForeignKey; 2]> {
+fn ends<'a>(catalog: &Catalog, table: &'a Table) -> Option<[&'a ForeignKey; 2]> {
     let in_key = |key: &&ForeignKey| key.columns.iter().all(|column| table.primary_key.contains(column));
-    let keys: Vec<_> = table.foreign_keys.iter().filter(in_key).filter(|key| names_key(catalogue, key)).collect();
+    let keys: Vec<_> = table.foreign_keys.iter().filter(in_key).filter(|key| names_key(catalog, key)).collect();
     let [source, target] = keys[..] else { return None };
-    let is_named = catalogue.tables.iter().flat_map(|other| &other.foreign_keys).any(|key| key.target == table.name);
+    let is_named = catalog.tables.iter().flat_map(|other| &other.foreign_keys).any(|key| key.target == table.name);
     let overlaps = source.columns.iter().any(|column| target.columns.contains(column));
     // Further foreign keys would be lost.
     let others = table.foreign_keys.iter().filter(|key| !keys.contains(key)).count();
@@ -70,8 +70,8 @@ fn ends<'a>(catalogue: &Catalogue, table: &'a Table) -> Option<[&'a ForeignKey; 
 }
 
 /// Whether a foreign key names the primary key of a table that there is.
-fn names_key(catalogue: &Catalogue, key: &ForeignKey) -> bool {
-    catalogue.table(&key.target).is_some_and(|target| target.primary_key == key.target_columns)
+fn names_key(catalog: &Catalog, key: &ForeignKey) -> bool {
+    catalog.table(&key.target).is_some_and(|target| target.primary_key == key.target_columns)
 }
 
 fn edge(table: &Table, source: &ForeignKey, target: &ForeignKey) -> EdgeEntry {

@@ -1,14 +1,17 @@
-//! What a row becomes: the settings' entries, checked against the catalogue.
+//! What a row becomes: the settings' entries, checked against the catalog.
 //!
 //! An entry is about the rows of one table that fulfil its condition; each is one vertex with edges for its foreign keys, or
 //! one edge. `compile` makes entries of settings and refuses what cannot work, `image` makes of a row what it is in the
-//! graph, `infer` writes a first mapping of a catalogue, and `cascades` checks that the database changes nothing that its log
+//! graph, `infer` writes a first mapping of a catalog, and `cascades` checks that the database changes nothing that its log
 //! does not show and the mapping would miss.
 
 mod cascades;
 mod compile;
+pub(crate) mod condition;
+pub mod followed;
 mod image;
 mod infer;
+pub(crate) mod showing;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -19,7 +22,7 @@ pub use self::{
     image::{BadRow, EdgeImage, Image, Plan, Target, VertexImage},
     infer::infer,
 };
-use crate::{Missing, OnError, RowCondition, Rule, TableName};
+use crate::{Missing, OnError, RowCondition, Rule, TableName, source::ComparedKey};
 
 /// What the rows of a source become.
 #[derive(Debug, Clone, Default)]
@@ -111,23 +114,6 @@ pub struct Rules {
     pub on_delete: Rule,
     /// If its target's key changes.
     pub on_update: Rule,
-}
-
-/// A foreign key whose rows the database finds by a collation, and the graph by the same text.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ComparedKey {
-    /// The table that has it.
-    pub table: TableName,
-    /// The columns that identify a row there.
-    pub row: Vec<Name>,
-    /// Its columns.
-    pub columns: Vec<Name>,
-    /// The table that it names rows of.
-    pub target: TableName,
-    /// The columns there.
-    pub target_columns: Vec<Name>,
-    /// The collation.
-    pub compared_by: Name,
 }
 
 /// An edge.

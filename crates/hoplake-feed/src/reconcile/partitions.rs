@@ -13,7 +13,7 @@ use serde_json::Value as Json;
 use super::digests::Ranges;
 use crate::{
     Element, FeedError,
-    element::{ElementLine, properties_of, properties_to_json},
+    apply::element::{ElementLine, properties_of, properties_to_json},
 };
 
 /// Files of each side for vertices, and as many for edges.

@@ -2,17 +2,25 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use super::{Comparing, Difference, DifferenceKind, Reconciled, partitions::Parts, stretch::Stretch, view::Touched};
+use super::{
+    comparing::Comparing,
+    difference::{Difference, DifferenceKind},
+    partitions::Parts,
+    stretch::Stretch,
+    view::Touched,
+};
 use crate::{
-    Element, FeedError, FeedErrorKind, TableName,
-    applying::{Applying, Outcome},
-    fold::{Correction, Folded, Known, correct, render},
-    followed::FollowedTable,
-    letters::Letter,
-    lookups::look_up,
-    reading::Pauses,
+    Element, FeedError, FeedErrorKind, Reconciled, TableName,
+    apply::{
+        applying::{Applying, Outcome},
+        fold::{Correction, Folded, Known, correct, render},
+        letters::Letter,
+        lookups::look_up,
+        state::State,
+    },
+    backoff::Backoff,
+    mapping::followed::FollowedTable,
     source::Source,
-    state::State,
 };
 
 /// Corrections of a commit while a feed may run: short enough to fit between two of the feed's.
@@ -165,7 +173,7 @@ impl<'a> Repair<'a> {
         let mut state = self.applying.state.clone();
         state.waiting.apply(&folded.waiting);
         let operations = render(folded.overlay, self.applying.graph.schema());
-        let mut pauses = Pauses::new();
+        let mut pauses = Backoff::new();
         let mut of_source = self.applying.position.of_source.clone();
         if let Mode::UpTo { position, letters, tables } = &self.mode
             && is_last

@@ -13,8 +13,8 @@ use parquet::arrow::ArrowWriter;
 use serde::Serialize;
 use serde_json::Value as Json;
 
-use super::{Difference, DifferenceKind};
-use crate::{FeedError, element::properties_to_json};
+use super::difference::{Difference, DifferenceKind};
+use crate::{FeedError, apply::element::properties_to_json};
 
 /// Rows of Parquet that are written at a time.
 const ROWS: usize = 8_192;

@@ -6,9 +6,8 @@ use hoplake::{Name, Properties, Value, VertexRef};
 
 use crate::{
     Element, FeedError, Missing, TableName,
-    fold::{EdgeId, EdgeTypeName},
-    followed::FollowedTable,
-    mapping::{Entry, ForeignKeyMap, Item, Mapping, PropertyMap, VertexMap},
+    apply::fold::{EdgeId, EdgeTypeName},
+    mapping::{Entry, ForeignKeyMap, Item, Mapping, PropertyMap, VertexMap, followed::FollowedTable},
 };
 
 /// Labels and edge types, with the names of their properties.

@@ -11,9 +11,11 @@ use super::{
 };
 use crate::{
     Columns, Element, FeedError, FeedErrorKind, Images, OnError, Row, RowChange,
+    apply::{
+        fold::{EdgeId, Plans},
+        letters::Letter,
+    },
     copy::SET_ASIDE_MAX,
-    fold::{EdgeId, Plans},
-    letters::Letter,
     mapping::{BadRow, Entry, Image, Item, Mapping, Target},
     source::RowSink,
 };

@@ -7,9 +7,11 @@ use hoplake::{KEY_COLUMN, Name, Properties, ScanRequest, Value, VertexRef, arrow
 use super::scope::Scope;
 use crate::{
     Element, FeedError, Transaction,
-    applying::Applying,
-    fold::{Aside, EdgeId, EdgeTypeName, Folded, Known, Need, Overlay, Owner, Waiting},
-    lookups::{EdgeKeys, look_up, row_of},
+    apply::{
+        applying::Applying,
+        fold::{Aside, EdgeId, EdgeTypeName, Folded, Known, Need, Overlay, Owner, Waiting},
+        lookups::{EdgeKeys, look_up, row_of},
+    },
     value::as_key,
 };
 

@@ -2,7 +2,9 @@
 
 use super::Following;
 use crate::{
-    Change, Changes, FeedError, TableName, Transaction, error::COPY_ANEW, followed::TableShape, spill::Spilling,
+    Change, Changes, FeedError, TableName, Transaction,
+    error::COPY_ANEW,
+    source::{shape::TableShape, spill::Spilling},
 };
 
 /// The changes of a transaction of which not all has come: in memory, and in a file when they are many.

@@ -10,8 +10,8 @@ use std::{
 
 use hoplake::{PropertyType, ScalarType};
 use hoplake_feed::{
-    BeforeImages, Catalogue, Column, Feed, FeedErrorKind, RunOptions, Settings, Table, TableName, check,
-    source::CatalogueFile,
+    BeforeImages, Catalog, Column, Feed, FeedErrorKind, RunOptions, Settings, Table, TableName, check,
+    source::CatalogFile,
 };
 use hoplake_testkit::{KafkaKeys, KafkaServer, PostgresServer};
 
@@ -116,8 +116,8 @@ async fn postgres_is_followed_through_tls_and_other_servers_are_not_trusted() {
     assert!(error.to_string().contains("has no TLS"), "{error}");
 }
 
-/// What Maxwell writes of a table, and a catalogue of it.
-fn log_of_notes() -> (Vec<String>, CatalogueFile) {
+/// What Maxwell writes of a table, and a catalog of it.
+fn log_of_notes() -> (Vec<String>, CatalogFile) {
     let bootstrap = |what: &str, data: &str| {
         format!(r#"{{"database":"hr","table":"note","type":"bootstrap-{what}","ts":1,"data":{{{data}}}}}"#)
     };
@@ -142,8 +142,8 @@ fn log_of_notes() -> (Vec<String>, CatalogueFile) {
         foreign_keys: Vec::new(),
         before_images: BeforeImages::Complete,
     };
-    let catalogue = Catalogue { tables: vec![note], logs_cascades: false };
-    (lines, CatalogueFile::new("mysql://h/hr", "hr", catalogue).unwrap())
+    let catalog = Catalog { tables: vec![note], logs_cascades: false };
+    (lines, CatalogFile::new("mysql://h/hr", "hr", catalog).unwrap())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -156,8 +156,8 @@ async fn kafka_is_followed_through_tls_by_those_who_log_in_or_have_a_certificate
     let (both, authorities) = (folder.path().join("both.pem"), folder.path().join("ca.pem"));
     let keys = KafkaKeys { key_and_certificate: &both, authorities: &authorities };
     let kafka = KafkaServer::start_with_tls(keys).unwrap();
-    let (lines, catalogue) = log_of_notes();
-    fs::write(at("catalogue.json"), catalogue.to_json()).unwrap();
+    let (lines, catalog) = log_of_notes();
+    fs::write(at("catalog.json"), catalog.to_json()).unwrap();
     kafka.create_topic("notes", 1).await.unwrap();
     kafka.write("notes", &lines.iter().map(String::as_str).collect::<Vec<_>>()).await.unwrap();
     let (certificates, logins) = (kafka.port_of_certificates().unwrap(), kafka.port_of_logins().unwrap());
@@ -185,9 +185,9 @@ async fn kafka_is_followed_through_tls_by_those_who_log_in_or_have_a_certificate
     {
         let graph = at(&format!("graph{number}"));
         let settings = format!(
-            "graph = '{graph}'\n[source]\nname = 'hr'\nurl = 'kafka://{address}/notes?{query}'\ncatalogue = '{}'\n\
+            "graph = '{graph}'\n[source]\nname = 'hr'\nurl = 'kafka://{address}/notes?{query}'\ncatalog = '{}'\n\
              log_format = 'maxwell'\nquiet_ms = 200\ntimeout_ms = 4000\n[[table]]\nname = 'note'\nvertex = {{ label = 'Note' }}\n",
-            at("catalogue.json")
+            at("catalog.json")
         );
         let settings = Settings::parse(&settings).unwrap();
         match refused {

@@ -16,8 +16,8 @@ use std::{
 
 use hoplake::{Graph, PropertyType, ScalarType, Store};
 use hoplake_feed::{
-    BeforeImages, Catalogue, Column, Feed, FeedErrorKind, RunOptions, Settings, Table, TableName,
-    source::{self, CatalogueFile, Following},
+    BeforeImages, Catalog, Column, Feed, FeedErrorKind, RunOptions, Settings, Table, TableName,
+    source::{self, CatalogFile, Following},
 };
 use hoplake_testkit::{ChangeOutput, Debezium, KafkaServer, MariaDbServer, Maxwell, PostgresServer};
 use mysql_async::{Conn, Row, prelude::Queryable};
@@ -29,22 +29,22 @@ use crate::{
     postgres, workload,
 };
 
-fn settings(url: &str, catalogue: &str, more: &str, graph: &Path, mapping: &str) -> Settings {
+fn settings(url: &str, catalog: &str, more: &str, graph: &Path, mapping: &str) -> Settings {
     let text = format!(
-        "graph = {graph:?}\n[source]\nname = 'company'\nurl = '{url}'\ncatalogue = '{catalogue}'\ntimeout_ms = 10000\n{more}\n\
+        "graph = {graph:?}\n[source]\nname = 'company'\nurl = '{url}'\ncatalog = '{catalog}'\ntimeout_ms = 10000\n{more}\n\
          [stream]\nlinger_ms = 5\n{mapping}"
     );
     Settings::parse(&text).unwrap()
 }
 
-/// The file of a database's catalogue, in a folder.
-async fn catalogue_file(url: &str, folder: &Path) -> String {
+/// The file of a database's catalog, in a folder.
+async fn catalog_file(url: &str, folder: &Path) -> String {
     let settings = Settings::parse(&format!("graph = 'g'\n[source]\nname = 'company'\nurl = '{url}'")).unwrap();
     let source = source::open(&settings).unwrap();
     let schema = source.default_schema().to_owned();
-    let catalogue = source.catalogue(&[schema.clone()].into()).await.unwrap();
-    let path = folder.join("catalogue.json");
-    std::fs::write(&path, CatalogueFile::new(url, &schema, catalogue).unwrap().to_json()).unwrap();
+    let catalog = source.catalog(&[schema.clone()].into()).await.unwrap();
+    let path = folder.join("catalog.json");
+    std::fs::write(&path, CatalogFile::new(url, &schema, catalog).unwrap().to_json()).unwrap();
     path.display().to_string()
 }
 
@@ -158,10 +158,10 @@ async fn a_file_of_debezium_is_followed() {
     let mut producer = Debezium::follow_mariadb(&server, "test", &ChangeOutput::File(log.clone()), &[]).unwrap();
     let has_snapshot = || Ok(std::fs::read_to_string(&log)?.contains("\"snapshot\":\"last\""));
     producer.wait_until(has_snapshot).unwrap();
-    let catalogue = catalogue_file(&server.url("test"), folder.path()).await;
+    let catalog = catalog_file(&server.url("test"), folder.path()).await;
     let more = "log_format = 'debezium'\ndecimal_handling_mode = 'string'";
     let url = format!("file:{}", log.display());
-    let settings = settings(&url, &catalogue, more, &folder.path().join("graph"), workload::MAPPING);
+    let settings = settings(&url, &catalog, more, &folder.path().join("graph"), workload::MAPPING);
     let mut history = BTreeMap::from([(START.to_owned(), workload::expected(&mut conn).await.unwrap())]);
     let running = tokio::spawn(followed_with_kills(settings.clone(), seed, 500..4_000));
     let is_over = Arc::new(AtomicBool::new(false));
@@ -311,7 +311,7 @@ async fn a_topic_of_maxwell_is_followed() {
     println!("{} transactions, {checked} versions compared", history.len());
     // What Kafka does not have.
     let log = source::open(&settings).unwrap();
-    log.catalogue(&["test".to_owned()].into()).await.unwrap();
+    log.catalog(&["test".to_owned()].into()).await.unwrap();
     let gone = log.stream("changes/0:100000000;start", Following::default()).await.err().unwrap();
     assert_eq!(gone.kind(), FeedErrorKind::Purged, "{gone}");
 }
@@ -336,10 +336,9 @@ async fn once_ends_where_a_log_was_though_it_grows() {
     let before_images = BeforeImages::Complete;
     let primary_key = vec!["id".into()];
     let table = Table { name: name.clone(), columns: vec![id], primary_key, foreign_keys: Vec::new(), before_images };
-    let catalogue =
-        CatalogueFile::new("mysql://x/test", "test", Catalogue { tables: vec![table], logs_cascades: false });
-    let of_tables = folder.path().join("catalogue.json");
-    std::fs::write(&of_tables, catalogue.unwrap().to_json()).unwrap();
+    let catalog = CatalogFile::new("mysql://x/test", "test", Catalog { tables: vec![table], logs_cascades: false });
+    let of_tables = folder.path().join("catalog.json");
+    std::fs::write(&of_tables, catalog.unwrap().to_json()).unwrap();
     let line = |number: u64| {
         format!(
             "{{\"database\":\"test\",\"table\":\"note\",\"type\":\"insert\",\"ts\":1795654727,\"xid\":{},\"commit\":true,\

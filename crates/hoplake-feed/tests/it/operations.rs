@@ -219,13 +219,13 @@ async fn tables_whose_names_need_quotes_are_inferred_copied_and_followed() {
         settings.source = SourceSettings::new("hr", url);
         let opened = source::open(&settings).unwrap();
         let schema = opened.default_schema().to_owned();
-        let catalogue = opened.catalogue(&BTreeSet::from([schema.clone()])).await.unwrap();
-        settings.tables = infer(&catalogue, &schema).0;
+        let catalog = opened.catalog(&BTreeSet::from([schema.clone()])).await.unwrap();
+        settings.tables = infer(&catalog, &schema).0;
         assert_eq!(settings.tables.len(), names.len());
         // As it is written to a file, and with the schema before it.
         let mut settings = Settings::parse(&toml_of(&settings)).unwrap();
         drop(caught_up(&settings).await);
-        for table in &catalogue.tables {
+        for table in &catalog.tables {
             let entry = settings.tables.iter_mut().find(|entry| entry.name == table.name.written(&schema)).unwrap();
             entry.name = table.name.quoted(quote);
         }

@@ -5,8 +5,8 @@ use std::{collections::BTreeSet, path::Path, sync::Arc};
 use async_trait::async_trait;
 use hoplake::{Name, Value};
 use hoplake_feed::{
-    Catalogue, Cell, Change, Columns, FeedError, Images, Row, Settings, TableName,
-    source::{self, CatalogueFile, Following, Purpose, RowSink, Source},
+    Catalog, Cell, Change, Columns, FeedError, Images, Row, Settings, TableName,
+    source::{self, CatalogFile, Following, Purpose, RowSink, Source},
 };
 use hoplake_testkit::{MariaDbServer, PostgresServer};
 
@@ -42,7 +42,7 @@ impl RowSink for History {
 
 impl History {
     /// All that a source has of some tables; `during` is done between the copy and the stream.
-    async fn of(source: &dyn Source, tables: &[TableName], catalogue: &Catalogue, during: impl FnOnce()) -> Self {
+    async fn of(source: &dyn Source, tables: &[TableName], catalog: &Catalog, during: impl FnOnce()) -> Self {
         let mut history = Self::default();
         let mut snapshot = source.snapshot(Purpose::Copy).await.unwrap();
         snapshot.rows(tables, &mut history).await.unwrap();
@@ -50,7 +50,7 @@ impl History {
         drop(snapshot);
         during();
         let columns = |table: &TableName| -> BTreeSet<Name> {
-            catalogue.table(table).unwrap().columns.iter().map(|column| column.name.clone()).collect()
+            catalog.table(table).unwrap().columns.iter().map(|column| column.name.clone()).collect()
         };
         let following = Following {
             tables: tables.iter().map(|table| (table.clone(), columns(table))).collect(),
@@ -143,22 +143,22 @@ fn settings(url: &str, more: &str) -> Settings {
         .unwrap()
 }
 
-/// The log of a sample, with the catalogue of the database by its file.
+/// The log of a sample, with the catalog of the database by its file.
 async fn of_sample(
     name: &str,
     more: &str,
     url: &str,
     schema: &str,
-    catalogue: &Catalogue,
+    catalog: &Catalog,
     tables: &[TableName],
 ) -> History {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("catalogue.json");
-    std::fs::write(&path, CatalogueFile::new(url, schema, catalogue.clone()).unwrap().to_json()).unwrap();
-    let settings = settings(&format!("file:{}", sample(name)), &format!("catalogue = {path:?}\n{more}"));
+    let path = folder.path().join("catalog.json");
+    std::fs::write(&path, CatalogFile::new(url, schema, catalog.clone()).unwrap().to_json()).unwrap();
+    let settings = settings(&format!("file:{}", sample(name)), &format!("catalog = {path:?}\n{more}"));
     let log = source::open(&settings).unwrap();
-    assert_eq!(log.catalogue(&BTreeSet::from([schema.to_owned()])).await.unwrap(), *catalogue);
-    History::of(&*log, tables, catalogue, || ()).await
+    assert_eq!(log.catalog(&BTreeSet::from([schema.to_owned()])).await.unwrap(), *catalog);
+    History::of(&*log, tables, catalog, || ()).await
 }
 
 fn names(schema: &str, tables: &[&str]) -> Vec<TableName> {
@@ -175,17 +175,17 @@ async fn changes_of_mariadb_are_those_of_its_log() {
     let source = source::open(&settings(&server.url("test"), "")).unwrap();
     let tables = names("test", &["kinds", "person", "member", "visit"]);
     let schemas = BTreeSet::from(["test".to_owned()]);
-    let catalogue = source.catalogue(&schemas).await.unwrap();
-    let database = History::of(&*source, &tables, &catalogue, || {
+    let catalog = source.catalog(&schemas).await.unwrap();
+    let database = History::of(&*source, &tables, &catalog, || {
         server.sql_file("test", Path::new(&sample("changes-mariadb.sql"))).unwrap();
     })
     .await;
     // With the column that was added.
-    let catalogue = source.catalogue(&schemas).await.unwrap();
+    let catalog = source.catalog(&schemas).await.unwrap();
     let url = server.url("test");
-    let debezium = of_sample("debezium-mariadb.jsonl", DEBEZIUM, &url, "test", &catalogue, &tables).await;
+    let debezium = of_sample("debezium-mariadb.jsonl", DEBEZIUM, &url, "test", &catalog, &tables).await;
     assert_eq!(compared(&debezium, &database), BTreeSet::new());
-    let maxwell = of_sample("maxwell.jsonl", "log_format = 'maxwell'", &url, "test", &catalogue, &tables).await;
+    let maxwell = of_sample("maxwell.jsonl", "log_format = 'maxwell'", &url, "test", &catalog, &tables).await;
     // It does not write TRUNCATE.
     let mut without_truncate = database;
     without_truncate.transactions.retain(|changes| !changes[0].what.starts_with("truncate"));
@@ -201,13 +201,13 @@ async fn changes_of_postgres_are_those_of_its_log() {
     let source = source::open(&settings(&server.url("test"), "")).unwrap();
     let tables = names("public", &["kinds", "person", "member", "visit", "letter"]);
     let schemas = BTreeSet::from(["public".to_owned()]);
-    let catalogue = source.catalogue(&schemas).await.unwrap();
-    let database = History::of(&*source, &tables, &catalogue, || {
+    let catalog = source.catalog(&schemas).await.unwrap();
+    let database = History::of(&*source, &tables, &catalog, || {
         server.sql("test", &std::fs::read_to_string(sample("changes-postgres.sql")).unwrap()).unwrap();
     })
     .await;
-    let catalogue = source.catalogue(&schemas).await.unwrap();
-    let log = of_sample("debezium-postgres.jsonl", DEBEZIUM, &server.url("test"), "public", &catalogue, &tables).await;
+    let catalog = source.catalog(&schemas).await.unwrap();
+    let log = of_sample("debezium-postgres.jsonl", DEBEZIUM, &server.url("test"), "public", &catalog, &tables).await;
     let unclear = compared(&log, &database);
     assert_eq!(unclear, ["bits", "cash", "place", "span", "time_z"].map(str::to_owned).into());
 }

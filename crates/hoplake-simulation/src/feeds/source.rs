@@ -8,7 +8,7 @@ use std::{
 
 use async_trait::async_trait;
 use hoplake_feed::{
-    Catalogue, FeedError, FeedErrorKind, Position, TableName, Transaction,
+    Catalog, FeedError, FeedErrorKind, Position, TableName, Transaction,
     followed::{Drift, StopNote, TableShape},
     source::{Following, Purpose, RowSink, Snapshot, Source, TransactionStream},
 };
@@ -93,13 +93,13 @@ impl Source for Connection {
         "hr"
     }
 
-    async fn catalogue(&self, _: &BTreeSet<String>) -> Result<Catalogue, FeedError> {
+    async fn catalog(&self, _: &BTreeSet<String>) -> Result<Catalog, FeedError> {
         self.ask("its tables").await?;
-        Ok(self.database.kind.catalogue())
+        Ok(self.database.kind.catalog())
     }
 
     /// As they are now, whatever of the log was read.
-    async fn shapes(&self, _: &Catalogue, tables: &[TableName]) -> Result<BTreeMap<TableName, TableShape>, FeedError> {
+    async fn shapes(&self, _: &Catalog, tables: &[TableName]) -> Result<BTreeMap<TableName, TableShape>, FeedError> {
         self.ask("what its tables are").await?;
         let position = self.database.position();
         let shape = |name: &TableName| Some((name.clone(), self.database.shape(Definition::number(name)?, position)));

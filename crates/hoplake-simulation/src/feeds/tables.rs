@@ -14,7 +14,7 @@ use std::{
 
 use hoplake::{EdgeKey, Key, Name, PropertyType, ScalarType, Value, VertexRef};
 use hoplake_feed::{
-    BeforeImages, Catalogue, Cell, Change, Column, Columns, Element, ForeignKey, Images, RowChange, Rule, Table,
+    BeforeImages, Catalog, Cell, Change, Column, Columns, Element, ForeignKey, Images, RowChange, Rule, Table,
     TableName,
     fold::EdgeId,
     followed::{ColumnShape, TableShape},
@@ -184,7 +184,7 @@ impl Definition {
         }
     }
 
-    /// Its name in the catalogue.
+    /// Its name in the catalog.
     pub fn table_name(&self) -> TableName {
         TableName::new(SCHEMA, self.name)
     }
@@ -246,11 +246,11 @@ pub enum Kind {
 
 impl Kind {
     /// What it says of its tables.
-    pub fn catalogue(self) -> Catalogue {
+    pub fn catalog(self) -> Catalog {
         let before = |table| if self.is_complete(table) { BeforeImages::Complete } else { BeforeImages::Keys };
         let mut tables: Vec<_> = TABLES.iter().enumerate().map(|(number, it)| it.describe(before(number))).collect();
         tables.sort_by(|a, b| a.name.cmp(&b.name));
-        Catalogue { tables, logs_cascades: self == Self::Keys }
+        Catalog { tables, logs_cascades: self == Self::Keys }
     }
 
     fn is_complete(self, table: usize) -> bool {

@@ -11,12 +11,12 @@ use crate::output::print_line;
 /// Runs the verb.
 pub async fn run(args: &FileArgs) -> anyhow::Result<()> {
     let settings = Settings::read(&args.file).map_err(failed)?;
-    let Checked { mapping, catalogue, .. } = hoplake_feed::check(&settings).await.map_err(failed)?;
+    let Checked { mapping, catalog, .. } = hoplake_feed::check(&settings).await.map_err(failed)?;
     for entry in &mapping.entries {
         print_entry(&mapping, entry)?;
     }
     let unmapped: Vec<_> =
-        catalogue.tables.iter().filter(|table| !mapping.has(&table.name)).map(|table| table.name.to_string()).collect();
+        catalog.tables.iter().filter(|table| !mapping.has(&table.name)).map(|table| table.name.to_string()).collect();
     if !unmapped.is_empty() {
         print_line(format!("not mapped: {}", unmapped.join(", ")))?;
     }

@@ -19,11 +19,11 @@ pub struct Args {
     #[arg(long, value_name = "URL", default_value = "graph")]
     graph: String,
     /// What wrote the log
-    #[arg(long, value_name = "FORMAT", requires = "catalogue")]
+    #[arg(long, value_name = "FORMAT", requires = "catalog")]
     log_format: Option<Format>,
-    /// The tables of the log: a file that hoplake feed catalogue wrote, or the URL of the database
-    #[arg(long, value_name = "FILE", requires = "log_format")]
-    catalogue: Option<String>,
+    /// The tables of the log: a file that hoplake feed catalog wrote, or the URL of the database
+    #[arg(long, alias = "catalogue", value_name = "FILE", requires = "log_format")]
+    catalog: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
@@ -39,7 +39,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
             Format::Debezium => LogFormat::Debezium,
             Format::Maxwell => LogFormat::Maxwell,
         }),
-        catalogue: args.catalogue.clone(),
+        catalog: args.catalog.clone(),
         ..args.source.settings(args.name.as_deref().unwrap_or("source"))
     };
     let mut settings = Settings::new(args.graph.clone(), source);
@@ -50,8 +50,8 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         settings.source.name.clone_from(&schema);
         settings.validate().map_err(failed)?;
     }
-    let catalogue = source.catalogue(&BTreeSet::from([schema.clone()])).await.map_err(failed)?;
-    let (tables, remarks) = mapping::infer(&catalogue, &schema);
+    let catalog = source.catalog(&BTreeSet::from([schema.clone()])).await.map_err(failed)?;
+    let (tables, remarks) = mapping::infer(&catalog, &schema);
     settings.tables = tables;
     remarks.iter().for_each(|remark| eprintln!("note: {remark}"));
     print_line(toml::to_string(&settings)?.trim_end())

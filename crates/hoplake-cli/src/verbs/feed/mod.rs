@@ -1,6 +1,6 @@
 //! `hoplake feed`: a graph that follows the tables of a database.
 
-mod catalogue;
+mod catalog;
 mod check;
 mod dead_letters;
 mod failure;
@@ -33,7 +33,8 @@ pub struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Action {
     Infer(infer::Args),
-    Catalogue(catalogue::Args),
+    #[command(alias = "catalogue")]
+    Catalog(catalog::Args),
     /// Compare the database with the settings, and show what each table becomes
     Check(FileArgs),
     Run(run::Args),
@@ -92,7 +93,7 @@ fn settings_to_change(file: &Path) -> anyhow::Result<Settings> {
 pub async fn run(args: &Args) -> anyhow::Result<()> {
     match &args.action {
         Action::Infer(args) => infer::run(args).await,
-        Action::Catalogue(args) => catalogue::run(args).await,
+        Action::Catalog(args) => catalog::run(args).await,
         Action::Check(args) => check::run(args).await,
         Action::Run(args) => run::run(args).await,
         Action::Reconcile(args) => reconcile::run(args).await,

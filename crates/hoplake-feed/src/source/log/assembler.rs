@@ -30,10 +30,10 @@ use super::{
 };
 use crate::{
     Change, FeedError, Images, RowChange, TableName, Transaction,
-    error::COPY_ANEW,
-    followed::{StopNote, TableShape},
+    error::{COPY_ANEW, StopNote},
     source::{
         Following,
+        shape::TableShape,
         statements::{Effect, effects, shown},
     },
 };
@@ -421,7 +421,7 @@ impl Assembler {
                     self.queue.push_back(Queued::Change { change, committed_unix_ms: 0, mark, held });
                 }
                 Effect::Adds(table, names) => {
-                    // Rows that have them wait for a catalogue that does.
+                    // Rows that have them wait for a catalog that does.
                     self.following.tables.entry(table).or_default().extend(names);
                 }
                 Effect::Unfollowable(_, why) if self.following.accepted.as_deref() != Some(&record.at) => {

@@ -18,7 +18,7 @@ use super::{
     place::Mark,
     values::{Decoder, Style},
 };
-use crate::{BeforeImages, Catalogue, Cell, Change, Columns, FeedError, Row, TableName, source::Following};
+use crate::{BeforeImages, Catalog, Cell, Change, Columns, FeedError, Row, TableName, source::Following};
 
 /// What a record says.
 #[derive(Debug)]
@@ -89,7 +89,7 @@ pub(super) enum Order {
 #[derive(Debug, Default)]
 pub(super) struct Tables(HashMap<TableName, Arc<LogTable>>);
 
-/// A table, as the catalogue has it.
+/// A table, as the catalog has it.
 #[derive(Debug)]
 pub(super) struct LogTable {
     pub(super) columns: Arc<Columns>,
@@ -103,9 +103,9 @@ pub(super) struct LogTable {
 }
 
 impl Tables {
-    pub(super) fn new(catalogue: &Catalogue, following: &Following, style: Style) -> Self {
+    pub(super) fn new(catalog: &Catalog, following: &Following, style: Style) -> Self {
         let of = |(name, carried): (&TableName, &BTreeSet<Name>)| {
-            let table = catalogue.table(name)?;
+            let table = catalog.table(name)?;
             let names: Vec<_> = table.columns.iter().map(|column| column.name.clone()).collect();
             let table = LogTable {
                 positions: names.iter().cloned().enumerate().map(|(at, name)| (name, at)).collect(),
@@ -156,10 +156,9 @@ impl LogTable {
         let mut row: Row = vec![Cell::Absent; self.decoders.len()].into_boxed_slice();
         for (name, value) in fields {
             let Some(at) = self.positions.get(&*name) else {
-                let why =
-                    format!("table {table} has column {}, which the catalogue does not have", super::brief(&name));
+                let why = format!("table {table} has column {}, which the catalog does not have", super::brief(&name));
                 return Err(FeedError::invalid(why).hint(
-                    "write the catalogue again with hoplake feed catalogue, and check whether the mapping still fits",
+                    "write the catalog again with hoplake feed catalog, and check whether the mapping still fits",
                 ));
             };
             row[*at] = self.decoders[*at].decode(value, is_snapshot);

@@ -1,7 +1,7 @@
 //! A log that is read from memory, for the fuzz target.
 
 use super::{
-    Database, assembler::Assembler, catalogue::CatalogueFile, event::Tables, place::LogPosition, transport::Record,
+    Database, assembler::Assembler, catalog::CatalogFile, event::Tables, place::LogPosition, transport::Record,
     values::Style,
 };
 use crate::{DecimalHandling, FeedError, LogFormat, TimePrecision, source::Following};
@@ -11,19 +11,19 @@ use crate::{DecimalHandling, FeedError, LogFormat, TimePrecision, source::Follow
 ///
 /// # Errors
 /// What a feed would stop with.
-pub fn read_log(log: &[u8], format: LogFormat, times: TimePrecision, file: CatalogueFile) -> Result<usize, FeedError> {
-    let (database, _, catalogue) = file.into_parts();
+pub fn read_log(log: &[u8], format: LogFormat, times: TimePrecision, file: CatalogFile) -> Result<usize, FeedError> {
+    let (database, _, catalog) = file.into_parts();
     if format == LogFormat::Maxwell && database == Database::Postgres {
         return Ok(0);
     }
     let columns = |table: &crate::Table| table.columns.iter().map(|column| column.name.clone()).collect();
     let following = Following {
-        tables: catalogue.tables.iter().map(|table| (table.name.clone(), columns(table))).collect(),
+        tables: catalog.tables.iter().map(|table| (table.name.clone(), columns(table))).collect(),
         transaction_bytes_max: 1 << 20,
         ..Following::default()
     };
     let style = Style { format, database, times, decimals: DecimalHandling::String };
-    let tables = Tables::new(&catalogue, &following, style);
+    let tables = Tables::new(&catalog, &following, style);
     let mut assembler = Assembler::new(LogPosition::default(), tables, following, Vec::new(), false);
     let mut changes = 0;
     for (number, line) in log.split(|byte| *byte == b'\n').enumerate() {

@@ -6,7 +6,7 @@
 //! values      JSON -> the values that the source of the database itself makes of a row
 //! assembler   changes -> transactions, each once, in the order of their commits
 //! place       positions: offsets in the log, and a place in the database
-//! catalogue   the tables, which a log does not have
+//! catalog   the tables, which a log does not have
 //! ```
 //!
 //! **Exactly once.** Producers are at-least-once: one that was killed writes again what it had written. A position says where the log is
@@ -15,7 +15,8 @@
 //! **Whole transactions.** They end where the producer says so; the changes of one are counted, whatever the partitions they come by.
 
 mod assembler;
-mod catalogue;
+mod catalog;
+mod database;
 mod debezium;
 mod event;
 mod files;
@@ -42,10 +43,11 @@ use std::{
 
 use async_trait::async_trait;
 use hoplake::Name;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
-pub use self::catalogue::CatalogueFile;
+pub use self::catalog::CatalogFile;
 use self::{
+    database::Database,
     event::{Event, Tables},
     files::{Files, Input},
     place::{LogPosition, Offsets},
@@ -55,28 +57,10 @@ use self::{
 };
 use super::{Following, Purpose, RowSink, Snapshot, Source, TransactionStream};
 use crate::{
-    Catalogue, FeedError, LogFormat, OneOrMore, Settings, SourceSettings, TableName, TimePrecision,
-    followed::{Drift, StopNote, TableShape},
+    Catalog, FeedError, LogFormat, OneOrMore, Settings, SourceSettings, TableName, TimePrecision,
+    error::StopNote,
+    source::shape::{Drift, TableShape},
 };
-
-/// What wrote the changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Database {
-    /// Or MySQL.
-    MariaDb,
-    Postgres,
-}
-
-impl Database {
-    fn of_url(url: &str) -> Option<Self> {
-        match url.split_once("://")?.0 {
-            "mysql" | "mariadb" => Some(Self::MariaDb),
-            "postgres" | "postgresql" => Some(Self::Postgres),
-            _ => None,
-        }
-    }
-}
 
 /// Where a log is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,9 +74,9 @@ enum Address {
     Kinesis(kinesis::KinesisAddress),
 }
 
-/// Where the catalogue is.
+/// Where the catalog is.
 enum Tabled {
-    File(Box<Catalogue>),
+    File(Box<Catalog>),
     Database(Arc<dyn Source>),
 }
 
@@ -106,7 +90,7 @@ pub(crate) struct ChangeLog {
     #[cfg(any(feature = "kafka", feature = "kinesis"))]
     timeout: Duration,
     /// What was read last.
-    catalogue: Mutex<Option<Arc<Catalogue>>>,
+    catalog: Mutex<Option<Arc<Catalog>>>,
     /// Standard input, between the first copy and the stream.
     input: Mutex<Option<Opened>>,
     bytes_max: u64,
@@ -118,7 +102,7 @@ pub(super) fn is_log(url: &str) -> bool {
 }
 
 impl ChangeLog {
-    /// The log of some settings. Its catalogue is read, if that is in a file.
+    /// The log of some settings. Its catalog is read, if that is in a file.
     ///
     /// # Errors
     /// [`Invalid`](crate::FeedErrorKind::Invalid) if a setting is missing or wrong.
@@ -130,9 +114,10 @@ impl ChangeLog {
         let format = source.log_format.ok_or_else(|| {
             FeedError::invalid("source.log_format is missing").hint("set it to \"debezium\" or \"maxwell\"")
         })?;
-        let hint = "write one with hoplake feed catalogue, and set source.catalogue to its path; or set it to the database's URL";
-        let named = source.catalogue.as_deref().ok_or_else(|| {
-            FeedError::invalid("source.catalogue is missing: a log does not say what tables there are").hint(hint)
+        let hint =
+            "write one with hoplake feed catalog, and set source.catalog to its path; or set it to the database's URL";
+        let named = source.catalog.as_deref().ok_or_else(|| {
+            FeedError::invalid("source.catalog is missing: a log does not say what tables there are").hint(hint)
         })?;
         let (database, schema, tabled) = match Database::of_url(named) {
             Some(database) => {
@@ -142,12 +127,12 @@ impl ChangeLog {
                 (database, source.default_schema().to_owned(), Tabled::Database(source))
             }
             None => {
-                let (database, schema, catalogue) = CatalogueFile::read(Path::new(named))?.into_parts();
-                (database, schema, Tabled::File(Box::new(catalogue)))
+                let (database, schema, catalog) = CatalogFile::read(Path::new(named))?.into_parts();
+                (database, schema, Tabled::File(Box::new(catalog)))
             }
         };
         if format == LogFormat::Maxwell && database == Database::Postgres {
-            return Err(FeedError::invalid("the catalogue is of PostgreSQL, which Maxwell does not follow"));
+            return Err(FeedError::invalid("the catalog is of PostgreSQL, which Maxwell does not follow"));
         }
         let usual = match database {
             Database::MariaDb => TimePrecision::AdaptiveTimeMicroseconds,
@@ -167,7 +152,7 @@ impl ChangeLog {
             quiet: Duration::from_millis(source.quiet_ms),
             #[cfg(any(feature = "kafka", feature = "kinesis"))]
             timeout: Duration::from_millis(source.timeout_ms),
-            catalogue: Mutex::new(None),
+            catalog: Mutex::new(None),
             input: Mutex::new(None),
             bytes_max: settings.stream.transaction_bytes_max,
         })
@@ -188,23 +173,23 @@ impl ChangeLog {
     }
 
     async fn tables(&self, following: &Following) -> Result<Tables, FeedError> {
-        let known = self.catalogue.lock().ok().and_then(|known| known.clone());
-        let catalogue = match known {
+        let known = self.catalog.lock().ok().and_then(|known| known.clone());
+        let catalog = match known {
             Some(known) => known,
             None => {
                 let schemas = following.tables.keys().map(|table| table.schema.to_string()).collect();
-                Arc::new(self.catalogue(&schemas).await?)
+                Arc::new(self.catalog(&schemas).await?)
             }
         };
-        Ok(Tables::new(&catalogue, following, self.style))
+        Ok(Tables::new(&catalog, following, self.style))
     }
 
-    /// The tables that the catalogue describes otherwise than the feed knows them, in nothing that matters.
+    /// The tables that the catalog describes otherwise than the feed knows them, in nothing that matters.
     async fn compare(&self, from: &str, following: &Following) -> Result<Vec<(TableName, TableShape)>, FeedError> {
-        let Some(catalogue) = self.catalogue.lock().ok().and_then(|known| known.clone()) else { return Ok(Vec::new()) };
+        let Some(catalog) = self.catalog.lock().ok().and_then(|known| known.clone()) else { return Ok(Vec::new()) };
         let mut changed = Vec::new();
         for (name, was) in &following.shapes {
-            let (Some(table), Some(carried)) = (catalogue.table(name), following.tables.get(name)) else { continue };
+            let (Some(table), Some(carried)) = (catalog.table(name), following.tables.get(name)) else { continue };
             let now = TableShape::of_table(table);
             let why = match was.drift(&now, carried, |was, is| was == is) {
                 Drift::Same => continue,
@@ -215,7 +200,7 @@ impl ChangeLog {
                 }
             };
             if let Some(why) = why.filter(|_| following.accepted.is_none()) {
-                let why = format!("after {from}, the catalogue has another table {name} than the feed followed: {why}");
+                let why = format!("after {from}, the catalog has another table {name} than the feed followed: {why}");
                 return Err(StopNote::new(from, why).error());
             }
             changed.push((name.clone(), now));
@@ -331,19 +316,19 @@ impl Source for ChangeLog {
         &self.schema
     }
 
-    async fn catalogue(&self, schemas: &BTreeSet<String>) -> Result<Catalogue, FeedError> {
-        let catalogue = match &self.tabled {
-            Tabled::Database(source) => source.catalogue(schemas).await?,
+    async fn catalog(&self, schemas: &BTreeSet<String>) -> Result<Catalog, FeedError> {
+        let catalog = match &self.tabled {
+            Tabled::Database(source) => source.catalog(schemas).await?,
             Tabled::File(all) => {
-                let mut catalogue = Catalogue::clone(all);
-                catalogue.tables.retain(|table| schemas.contains(table.name.schema.as_str()));
-                catalogue
+                let mut catalog = Catalog::clone(all);
+                catalog.tables.retain(|table| schemas.contains(table.name.schema.as_str()));
+                catalog
             }
         };
-        if let Ok(mut known) = self.catalogue.lock() {
-            *known = Some(Arc::new(catalogue.clone()));
+        if let Ok(mut known) = self.catalog.lock() {
+            *known = Some(Arc::new(catalog.clone()));
         }
-        Ok(catalogue)
+        Ok(catalog)
     }
 
     async fn prepare(&self, _: &[TableName]) -> Result<(), FeedError> {
@@ -362,8 +347,8 @@ impl Source for ChangeLog {
     async fn filled(&self, table: &TableName, columns: &[Name]) -> Result<Option<String>, FeedError> {
         match &self.tabled {
             Tabled::Database(source) => source.filled(table, columns).await,
-            Tabled::File(catalogue) => {
-                let table = catalogue.table(table);
+            Tabled::File(catalog) => {
+                let table = catalog.table(table);
                 let is_filled = |name: &&Name| table.and_then(|it| it.column(name)).is_some_and(|it| !it.is_nullable);
                 Ok(columns.iter().find(is_filled).map(ToString::to_string))
             }

@@ -15,8 +15,7 @@ use super::{
 };
 use crate::{
     Change, Columns, FeedError, Images, Row, TableName, Transaction,
-    followed::TableShape,
-    source::{Following, RowSink, TransactionStream},
+    source::{Following, RowSink, TransactionStream, shape::TableShape},
 };
 
 /// Rows that are passed on at a time.

@@ -36,7 +36,7 @@ fn column(name: &str, declared: &str) -> Column {
 }
 
 /// Tables of the samples, of which `kinds` has text only.
-fn catalogue(database: Database) -> Catalogue {
+fn catalog(database: Database) -> Catalog {
     let (schema, bigint) = match database {
         Database::MariaDb => ("test", "bigint(20) unsigned"),
         Database::Postgres => ("public", "bigint"),
@@ -69,13 +69,13 @@ fn catalogue(database: Database) -> Catalogue {
         table("person", person, &["id"]),
         table("visit", visit, &["id"]),
     ];
-    Catalogue { tables, logs_cascades: database == Database::Postgres }
+    Catalog { tables, logs_cascades: database == Database::Postgres }
 }
 
-fn following(catalogue: &Catalogue) -> Following {
+fn following(catalog: &Catalog) -> Following {
     let all = |table: &Table| table.columns.iter().map(|column| column.name.clone()).collect::<BTreeSet<_>>();
     Following {
-        tables: catalogue.tables.iter().map(|table| (table.name.clone(), all(table))).collect(),
+        tables: catalog.tables.iter().map(|table| (table.name.clone(), all(table))).collect(),
         transaction_bytes_max: 1 << 24,
         ..Following::default()
     }
@@ -102,9 +102,9 @@ struct Reader {
 
 impl Reader {
     fn new(style: Style, position: &str, is_split: bool) -> Self {
-        let catalogue = catalogue(style.database);
-        let following = following(&catalogue);
-        let tables = Tables::new(&catalogue, &following, style);
+        let catalog = catalog(style.database);
+        let following = following(&catalog);
+        let tables = Tables::new(&catalog, &following, style);
         let position = LogPosition::parse(position).unwrap();
         Self { style, assembler: Assembler::new(position, tables, following, Vec::new(), is_split) }
     }
@@ -360,8 +360,8 @@ fn what_cannot_be_followed_is_refused() {
     reader = Reader::new(maxwell, ";binlog:0:b.000009:4", false);
     assert!(reader.take("log", 0, &commit(7, of_visit)).unwrap_err().to_string().contains("has begun anew"));
     // A statement is passed over if the user says so.
-    let following = Following { accepted: Some("log:0".into()), ..following(&catalogue(Database::MariaDb)) };
-    let tables = Tables::new(&catalogue(Database::MariaDb), &following, maxwell);
+    let following = Following { accepted: Some("log:0".into()), ..following(&catalog(Database::MariaDb)) };
+    let tables = Tables::new(&catalog(Database::MariaDb), &following, maxwell);
     let assembler = Assembler::new(LogPosition::default(), tables, following, Vec::new(), false);
     let mut reader = Reader { style: maxwell, assembler };
     assert!(reader.take("log", 0, &ddl("ALTER TABLE visit DROP COLUMN place")).is_ok());
@@ -372,8 +372,8 @@ fn transactions_without_end_are_bounded() {
     let (_, style, lines) = samples().remove(0);
     let row = lines.iter().find(|line| line.contains("\"table\":\"person\"")).unwrap();
     for is_repeated in [true, false] {
-        let following = Following { transaction_bytes_max: 1 << 16, ..following(&catalogue(style.database)) };
-        let tables = Tables::new(&catalogue(style.database), &following, style);
+        let following = Following { transaction_bytes_max: 1 << 16, ..following(&catalog(style.database)) };
+        let tables = Tables::new(&catalog(style.database), &following, style);
         let mut reader =
             Reader { style, assembler: Assembler::new(LogPosition::default(), tables, following, Vec::new(), true) };
         let error = (1..10_000).find_map(|number| {
@@ -413,8 +413,8 @@ fn damaged_records_are_refused_and_never_panic() {
         ("postgres", style(LogFormat::Debezium, Database::Postgres), POSTGRES),
         ("maxwell", style(LogFormat::Maxwell, Database::MariaDb), MAXWELL),
     ] {
-        let catalogue = catalogue(style.database);
-        let tables = Tables::new(&catalogue, &following(&catalogue), style);
+        let catalog = catalog(style.database);
+        let tables = Tables::new(&catalog, &following(&catalog), style);
         let decode = |bytes: &[u8]| {
             let (part, before, behind) = Default::default();
             let record = Record {

@@ -8,7 +8,7 @@
 //! | the same `COMPRESSED` | a byte that says how, the length before, and deflated bytes |
 //! | `time`, `datetime`, `timestamp` | the highest byte first; before MariaDB 10.1 the lowest |
 //!
-//! What the log does not say is whether sixteen bytes are a `uuid`, an `inet6` or a `binary(16)`. The catalogue does ([`Hint`]).
+//! What the log does not say is whether sixteen bytes are a `uuid`, an `inet6` or a `binary(16)`. The catalog does ([`Hint`]).
 
 use std::io::Read;
 

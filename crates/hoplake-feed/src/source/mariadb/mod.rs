@@ -1,7 +1,7 @@
 //! MariaDB, and MySQL through the same reader: the binlog with complete row images.
 //!
 //! ```text
-//! catalogue   tables, keys and rules from information_schema; is the server set up?
+//! catalog   tables, keys and rules from information_schema; is the server set up?
 //! snapshot    a consistent snapshot of rows, at the position of its binlog
 //! stream      events of the binlog -> transactions
 //! table_map   what the log says of a table
@@ -19,13 +19,14 @@
 //! **Why complete row images and metadata.** With `binlog_row_metadata=FULL` the log itself says which columns a row had when it was
 //! written, whatever the table has become since; without it, columns have no names and numbers no signs.
 
-mod catalogue;
+mod catalog;
 mod charsets;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod gtid;
 mod ignored;
 mod logged;
+mod server;
 mod snapshot;
 mod stream;
 mod table_map;
@@ -41,17 +42,19 @@ use async_trait::async_trait;
 use mysql_async::{Conn, Opts, OptsBuilder, prelude::Queryable};
 
 use self::{
-    catalogue::ColumnDetail,
+    catalog::ColumnDetail,
     charsets::Charsets,
     gtid::Gtids,
+    server::{Flavour, failed},
     table_version::{ROW_END, is_unsaid},
 };
 use super::{Backlog, Following, Purpose, Snapshot, Source, TransactionStream, UnequalKey, shown};
 use crate::{
-    Catalogue, FeedError, FeedErrorKind, Settings, TableName,
-    error::COPY_ANEW,
-    followed::{ColumnShape, TableShape, shapes_of},
-    mapping::ComparedKey,
+    Catalog, FeedError, Settings, TableName,
+    source::{
+        ComparedKey,
+        shape::{ColumnShape, TableShape, shapes_of},
+    },
 };
 
 /// A server of MariaDB or MySQL.
@@ -66,18 +69,11 @@ pub struct MariaDb {
     charsets: Charsets,
 }
 
-/// What a server is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Flavour {
-    MariaDb,
-    MySql,
-}
-
 impl MariaDb {
     /// The server of some settings. Nothing is connected.
     ///
     /// # Errors
-    /// [`Invalid`](FeedErrorKind::Invalid) if the URL cannot be, or the password is not where the settings say.
+    /// [`Invalid`](crate::FeedErrorKind::Invalid) if the URL cannot be, or the password is not where the settings say.
     pub fn new(settings: &Settings) -> Result<Self, FeedError> {
         let source = &settings.source;
         let password = source.password()?;
@@ -137,27 +133,6 @@ impl MariaDb {
     }
 }
 
-/// The error of a server or of a connection: `what` is the end of a sentence, such as `read the binlog`.
-fn failed(what: &str, error: &mysql_async::Error) -> FeedError {
-    let kind = match error {
-        mysql_async::Error::Server(server) => match server.code {
-            // The position is in no binlog any more, or the server never had it.
-            1236 => FeedErrorKind::Purged,
-            // Too many connections, shutting down, read-only for now, lock waits, killed, and a table that was truncated or altered
-            // after the snapshot in which it is read.
-            1040 | 1053 | 1203 | 1205 | 1213 | 1226 | 1290 | 1317 | 1412 | 1927 | 3024 => FeedErrorKind::Unavailable,
-            _ => FeedErrorKind::Invalid,
-        },
-        mysql_async::Error::Url(_) => FeedErrorKind::Invalid,
-        _ => FeedErrorKind::Unavailable,
-    };
-    let error = FeedError::new(kind, format!("could not {what}: {error}"));
-    match kind {
-        FeedErrorKind::Purged => error.hint(format!("the server no longer has these changes; {COPY_ANEW}")),
-        _ => error,
-    }
-}
-
 /// A number of a replica. Zero means none, and small ones are those of real servers.
 fn random_server_id() -> u32 {
     fastrand::u32(1 << 20..u32::MAX)
@@ -169,24 +144,24 @@ impl Source for MariaDb {
         &self.database
     }
 
-    async fn catalogue(&self, schemas: &BTreeSet<String>) -> Result<Catalogue, FeedError> {
+    async fn catalog(&self, schemas: &BTreeSet<String>) -> Result<Catalog, FeedError> {
         let mut conn = self.connect().await?;
-        catalogue::read(&mut conn, schemas).await
+        catalog::read(&mut conn, schemas).await
     }
 
     /// Names alone: whatever else a column is, its table map and the statements in the log say.
     async fn shapes(
         &self,
-        catalogue: &Catalogue,
+        catalog: &Catalog,
         tables: &[TableName],
     ) -> Result<BTreeMap<TableName, TableShape>, FeedError> {
-        let mut shapes = shapes_of(catalogue, tables);
+        let mut shapes = shapes_of(catalog, tables);
         // What a map of the log says itself is not kept.
         let keep = |column: &mut ColumnShape| column.kind = column.kind.take().filter(|kind| is_unsaid(kind));
         shapes.values_mut().flat_map(|shape| &mut shape.columns).for_each(keep);
         let mut conn = self.connect().await?;
         for (table, shape) in &mut shapes {
-            for column in catalogue::details(&mut conn, table).await?.into_iter().filter(ColumnDetail::is_row_end) {
+            for column in catalog::details(&mut conn, table).await?.into_iter().filter(ColumnDetail::is_row_end) {
                 let same = shape.columns.iter_mut().filter(|it| it.name == column.name);
                 same.for_each(|it| it.kind = Some(ROW_END.to_owned()));
             }
@@ -196,12 +171,12 @@ impl Source for MariaDb {
 
     async fn prepare(&self, tables: &[TableName]) -> Result<(), FeedError> {
         let mut conn = self.connect().await?;
-        catalogue::check(&mut conn).await?;
-        catalogue::check_tables(&mut conn, tables).await
+        catalog::check(&mut conn).await?;
+        catalog::check_tables(&mut conn, tables).await
     }
 
     async fn unequal(&self, key: &ComparedKey) -> Result<Option<UnequalKey>, FeedError> {
-        catalogue::unequal(&mut self.connect().await?, key).await
+        catalog::unequal(&mut self.connect().await?, key).await
     }
 
     async fn snapshot<'a>(&'a self, _purpose: Purpose) -> Result<Box<dyn Snapshot + 'a>, FeedError> {
@@ -223,7 +198,7 @@ impl Source for MariaDb {
 
     async fn position(&self) -> Result<String, FeedError> {
         let mut conn = self.connect().await?;
-        catalogue::newest_position(&mut conn).await
+        catalog::newest_position(&mut conn).await
     }
 
     async fn backlog(&self) -> Result<Option<Backlog>, FeedError> {

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use futures::StreamExt;
 use mysql_async::{Conn, Row as MyRow, prelude::Queryable};
 
-use super::{Flavour, catalogue, failed, gtid::Gtids, values::Decoder};
+use super::{Flavour, catalog, failed, gtid::Gtids, values::Decoder};
 use crate::{
     Cell, Columns, FeedError, Row, TableName,
     source::{RowSink, Snapshot},
@@ -44,7 +44,7 @@ impl Snapshot for MariaDbSnapshot {
 
 /// Begins a snapshot, and returns its position in the log.
 async fn begin(conn: &mut Conn) -> Result<String, FeedError> {
-    let flavour = catalogue::flavour(conn).await?;
+    let flavour = catalog::flavour(conn).await?;
     let isolation = "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ";
     let begin = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY";
     let position: Option<String> = async {
@@ -59,7 +59,7 @@ async fn begin(conn: &mut Conn) -> Result<String, FeedError> {
                     found.map(|(_, value)| value.clone()).unwrap_or_default()
                 };
                 let (file, position) = (value("binlog_snapshot_file"), value("binlog_snapshot_position"));
-                let statement = format!("SELECT BINLOG_GTID_POS({}, {position})", catalogue::quoted(&file));
+                let statement = format!("SELECT BINLOG_GTID_POS({}, {position})", catalog::quoted(&file));
                 conn.query_first(statement).await
             }
             Flavour::MySql => {
@@ -84,8 +84,8 @@ async fn decoders(conn: &mut Conn, table: &TableName) -> Result<(Columns, Vec<De
     let statement = format!(
         "SELECT column_name, data_type, column_type FROM information_schema.columns \
          WHERE table_schema = {} AND table_name = {} AND extra NOT LIKE '%VIRTUAL GENERATED%' ORDER BY ordinal_position",
-        catalogue::quoted(&table.schema),
-        catalogue::quoted(&table.name)
+        catalog::quoted(&table.schema),
+        catalog::quoted(&table.name)
     );
     let found: Vec<(String, String, String)> =
         conn.query(statement).await.map_err(|error| failed("read the columns of a table", &error))?;
@@ -93,7 +93,7 @@ async fn decoders(conn: &mut Conn, table: &TableName) -> Result<(Columns, Vec<De
     let mut decoders = Vec::new();
     for (name, data_type, declared) in found {
         columns.names.push(name.into());
-        columns.kinds.push(catalogue::kind(&data_type));
+        columns.kinds.push(catalog::kind(&data_type));
         decoders.push(Decoder::new(&declared));
     }
     Ok((columns, decoders))
@@ -104,8 +104,8 @@ async fn table_rows(conn: &mut Conn, table: &TableName, sink: &mut dyn RowSink) 
     if columns.names.is_empty() {
         return Err(FeedError::invalid(format!("table {table} was dropped, or the user may not read it")));
     }
-    let names: Vec<_> = columns.names.iter().map(|name| catalogue::identifier(name)).collect();
-    let from = format!("{}.{}", catalogue::identifier(&table.schema), catalogue::identifier(&table.name));
+    let names: Vec<_> = columns.names.iter().map(|name| catalog::identifier(name)).collect();
+    let from = format!("{}.{}", catalog::identifier(&table.schema), catalog::identifier(&table.name));
     let statement = format!("SELECT {} FROM {from}", names.join(", "));
     let columns = Arc::new(columns);
     let what = format!("read table {table}");

@@ -18,7 +18,7 @@ use mysql_async::{
 };
 
 use super::{
-    Flavour, MariaDb, catalogue,
+    Flavour, MariaDb, catalog,
     charsets::Charsets,
     failed,
     gtid::Gtids,
@@ -28,11 +28,11 @@ use super::{
 };
 use crate::{
     Change, FeedError, FeedErrorKind, RowChange, TableName, Transaction,
-    error::COPY_ANEW,
-    followed::{ColumnShape, Drift, StopNote, TableShape},
+    error::{COPY_ANEW, StopNote},
     source::{
         Following, TransactionStream,
         open_transaction::OpenTransaction,
+        shape::{ColumnShape, Drift, TableShape},
         statements::{Effect, effects, shown},
     },
 };
@@ -52,7 +52,7 @@ const HEARTBEAT: Duration = Duration::from_secs(1);
 pub(super) struct Binlog {
     stream: BinlogStream,
     following: Following,
-    /// Which is asked for its catalogue, too.
+    /// Which is asked for its catalog, too.
     server: MariaDb,
     flavour: Flavour,
     charsets: Charsets,
@@ -81,7 +81,7 @@ impl Binlog {
         server_id: u32,
     ) -> Result<Self, FeedError> {
         let mut conn = server.connect().await?;
-        let flavour = catalogue::flavour(&mut conn).await?;
+        let flavour = catalog::flavour(&mut conn).await?;
         let mut position = Gtids::parse(from)?;
         if from == "start" {
             position = Gtids::none(flavour);
@@ -91,10 +91,10 @@ impl Binlog {
         if !is_right {
             return Err(FeedError::invalid(format!("the graph's position {from} is not one of this kind of server")));
         }
-        catalogue::check(&mut conn).await?;
+        catalog::check(&mut conn).await?;
         let asking = |error: mysql_async::Error| failed("ask for the binlog", &error);
         let there_was =
-            if following.once { Some(Gtids::parse(&catalogue::newest_position(&mut conn).await?)?) } else { None };
+            if following.once { Some(Gtids::parse(&catalog::newest_position(&mut conn).await?)?) } else { None };
         let heartbeat = HEARTBEAT.as_nanos();
         conn.query_drop(format!("SET @master_heartbeat_period = {heartbeat}")).await.map_err(asking)?;
         let mut request = BinlogStreamRequest::new(server_id);

@@ -4,7 +4,7 @@
 //! id (6) flags (2) | length database 0 | length table 0 | count types | length metadata | may be null | optional fields
 //! optional field:  kind (1) length value
 //! ```
-//! Numbers of columns and lengths are MySQL's packed integers. The rows that follow have no meaning without it, and no catalogue of a
+//! Numbers of columns and lengths are MySQL's packed integers. The rows that follow have no meaning without it, and no catalog of a
 //! later time has the same: a label, a sign or a charset may be another by then.
 //!
 //! **Why not the driver's.** It knows neither MariaDB's compressed columns nor that its geometries have a charset, and a rows event of a

@@ -1,8 +1,8 @@
 //! A table as the log describes it, and its rows.
 //!
 //! A *version* is made of a table map. Values are read by the map alone. What no map says is whether bytes are a `uuid` or an address,
-//! and whether a time is the end of a row's period: the graph keeps that with its position, and the catalogue says it of columns that came
-//! later. The catalogue also says that a column is computed when it is read.
+//! and whether a time is the end of a row's period: the graph keeps that with its position, and the catalog says it of columns that came
+//! later. The catalog also says that a column is computed when it is read.
 //!
 //! **Tables with system versioning** log the past as rows, too: an update inserts the row as it was, and a deletion is an update of the
 //! period's end. A row whose period has not ended is the current one; the others are none.
@@ -16,12 +16,15 @@ use hoplake::{Name, Value};
 use mysql_async::{Conn, binlog::events::RowsEventData};
 
 use super::{
-    catalogue::{self, ColumnDetail},
+    catalog::{self, ColumnDetail},
     charsets::{Charset, Charsets},
     logged::{Hint, Logged, row},
     table_map::{Bytes, LoggedColumn, TableMap, types},
 };
-use crate::{Cell, Columns, FeedError, Images, Row, TableName, followed::TableShape, source::declared::declaration};
+use crate::{
+    Cell, Columns, FeedError, Images, Row, TableName,
+    source::{declared::declaration, shape::TableShape},
+};
 
 /// The ends of a period that has none: the last moment that a server knows, of 31 and of 32 bits.
 const NO_END: [i64; 2] = [2_147_483_647_999_999, 4_294_967_295_999_999];
@@ -38,7 +41,7 @@ pub(super) struct TableVersion {
     row_end: Option<usize>,
 }
 
-/// What the catalogue knows of a column.
+/// What the catalog knows of a column.
 #[derive(Debug, Clone, Copy)]
 struct Known {
     hint: Hint,
@@ -69,10 +72,10 @@ impl TableVersion {
                 Some(number) => charsets.of_collation(conn, number).await?,
                 None => Charset::Utf8,
             };
-            let of_catalogue = known.get(&column.name);
+            let of_catalog = known.get(&column.name);
             let hint = match kept.kind_of(&column.name) {
                 Some(declared) => hint_of(declared),
-                None => of_catalogue.map_or(Hint::Unknown, |known| known.hint),
+                None => of_catalog.map_or(Hint::Unknown, |known| known.hint),
             };
             let decoder = Logged::new(column, &charset, hint, bytes_max).map_err(|kind| {
                 let why = format!("table {}: column {} has type {kind}", columns.table, column.name);
@@ -81,15 +84,15 @@ impl TableVersion {
             })?;
             let is_row_end = match kept.kind_of(&column.name) {
                 Some(kind) => kind == ROW_END,
-                None => of_catalogue.is_some_and(|known| known.is_row_end),
+                None => of_catalog.is_some_and(|known| known.is_row_end),
             };
             if is_row_end && is_moment(column) {
                 row_end = Some(at);
             }
             // Columns that only the server sees, such as hashes and implicit periods, are no properties.
             let is_followed = followed.contains(&column.name);
-            let is_meant = of_catalogue.is_some_and(|known| !known.is_virtual) || is_followed;
-            if of_catalogue.is_some() || is_followed || kept.has(&column.name) {
+            let is_meant = of_catalog.is_some_and(|known| !known.is_virtual) || is_followed;
+            if of_catalog.is_some() || is_followed || kept.has(&column.name) {
                 names.push(column.name.clone());
             }
             columns.names.push(column.name.clone());
@@ -180,7 +183,7 @@ pub(super) fn is_unsaid(declared: &str) -> bool {
     hint_of(declared) != Hint::Binary || declared.starts_with("binary(") || declared.starts_with("timestamp(6)")
 }
 
-/// What the catalogue says of the columns of a table.
+/// What the catalog says of the columns of a table.
 async fn known(conn: &mut Conn, table: &TableName) -> Result<HashMap<Name, Known>, FeedError> {
     let known = |detail: ColumnDetail| {
         let hint = hint_of(&detail.declared);
@@ -188,5 +191,5 @@ async fn known(conn: &mut Conn, table: &TableName) -> Result<HashMap<Name, Known
         let is_row_end = detail.is_row_end();
         (detail.name, Known { hint, is_virtual, is_row_end })
     };
-    Ok(catalogue::details(conn, table).await?.into_iter().map(known).collect())
+    Ok(catalog::details(conn, table).await?.into_iter().map(known).collect())
 }

@@ -1,7 +1,7 @@
 //! PostgreSQL: logical replication with the plugin that every server has, pgoutput.
 //!
 //! ```text
-//! catalogue  tables, keys and identities, from pg_catalog
+//! catalog  tables, keys and identities, from pg_catalog
 //! publication  what it leaves out, and how that is corrected
 //! snapshot   all rows, exactly where a new slot begins
 //! tunnel     TLS
@@ -14,7 +14,8 @@
 //!
 //! **One connection** of the replication kind does it all: it answers queries until the stream begins.
 
-mod catalogue;
+mod catalog;
+mod connection;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod publication;
@@ -29,17 +30,19 @@ use std::{
 };
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use hoplake::Name;
-use pgwire_replication::{Lsn, PgWireError, ReplicationClient, ReplicationConfig};
+use pgwire_replication::{Lsn, ReplicationClient, ReplicationConfig};
 use url::Url;
 use xxhash_rust::xxh3::xxh3_64;
 
-use self::tunnel::TlsServer;
+use self::{
+    connection::{Connection, Row, failed, identifier, lsn, quoted, text},
+    tunnel::TlsServer,
+};
 use super::{Backlog, Following, Purpose, Snapshot, Source, TransactionStream, UnequalKey, shown};
 use crate::{
-    Catalogue, FeedError, FeedErrorKind, Settings, TableName, error::COPY_ANEW, followed::TableShape,
-    mapping::ComparedKey,
+    Catalog, FeedError, Settings, TableName,
+    source::{ComparedKey, shape::TableShape},
 };
 
 /// Text forms that do not depend on the server's settings; and that it says every three seconds that nothing happens.
@@ -63,14 +66,11 @@ pub struct Postgres {
     timeout: Duration,
 }
 
-/// A row of a query: text, or null.
-type Row = Vec<Option<Bytes>>;
-
 impl Postgres {
     /// The server of some settings. Nothing is connected.
     ///
     /// # Errors
-    /// [`Invalid`](FeedErrorKind::Invalid) if the URL cannot be, or the password is not where the settings say.
+    /// [`Invalid`](crate::FeedErrorKind::Invalid) if the URL cannot be, or the password is not where the settings say.
     pub fn new(settings: &Settings) -> Result<Self, FeedError> {
         let source = &settings.source;
         let password = source.password()?;
@@ -180,29 +180,9 @@ impl Postgres {
         from: Lsn,
         following: Following,
     ) -> Result<Box<dyn TransactionStream>, FeedError> {
-        let catalogue = self.connect().await?;
+        let catalog = self.connect().await?;
         let publication = self.publication.clone();
-        Ok(Box::new(stream::Messages::open(connection, catalogue, publication, from, following, self.timeout).await?))
-    }
-}
-
-/// A connection that answers queries until it streams.
-struct Connection {
-    client: ReplicationClient,
-}
-
-impl Connection {
-    async fn query(&mut self, sql: &str) -> Result<Vec<Row>, FeedError> {
-        self.client.simple_query(sql).await.map_err(|error| {
-            let shortened: String = sql.chars().take(80).collect();
-            failed(&format!("run `{shortened}`"), &error)
-        })
-    }
-
-    /// The first column of the first row, if it is not null.
-    async fn value(&mut self, sql: &str) -> Result<Option<String>, FeedError> {
-        let rows = self.query(sql).await?;
-        Ok(rows.first().and_then(|row| text(row, 0)))
+        Ok(Box::new(stream::Messages::open(connection, catalog, publication, from, following, self.timeout).await?))
     }
 }
 
@@ -217,64 +197,19 @@ fn slot_of(name: &str, graph: &str) -> String {
     format!("{shortened}_{:08x}", xxh3_64(place.as_bytes()) >> 32)
 }
 
-/// A column of a row; null is nothing.
-fn text(row: &Row, column: usize) -> Option<String> {
-    row.get(column)?.as_ref().map(|bytes| String::from_utf8_lossy(bytes).into_owned())
-}
-
-/// A text as a literal.
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "''"))
-}
-
-/// A name as an identifier.
-fn identifier(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
-}
-
-/// The error of a server or of a connection: `what` is the end of a sentence.
-fn failed(what: &str, error: &PgWireError) -> FeedError {
-    let said = error.to_string();
-    let has = |codes: &[&str]| codes.iter().any(|code| said.contains(code));
-    let kind = match error {
-        // The log was removed, or the slot.
-        PgWireError::Server(_) if has(&["58P01", "55000", "42704"]) && has(&["slot", "WAL", "segment"]) => {
-            FeedErrorKind::Purged
-        }
-        // Shutting down, starting, full; the slot is still held by a process that is gone.
-        PgWireError::Server(_) if has(&["57P0", "53300", "53400", "40001", "55006", "25006", "08006", "08003"]) => {
-            FeedErrorKind::Unavailable
-        }
-        PgWireError::Server(_) | PgWireError::Auth(_) | PgWireError::Tls(_) | PgWireError::MessageTooLarge { .. } => {
-            FeedErrorKind::Invalid
-        }
-        _ => FeedErrorKind::Unavailable,
-    };
-    let error = FeedError::new(kind, format!("could not {what}: {said}"));
-    if kind == FeedErrorKind::Purged {
-        error.hint(format!("the server no longer has these changes; {COPY_ANEW}"))
-    } else {
-        error
-    }
-}
-
-fn lsn(text: &str) -> Result<Lsn, FeedError> {
-    Lsn::parse(text).map_err(|_| FeedError::invalid(format!("{text:?} is not a position of PostgreSQL")))
-}
-
 #[async_trait]
 impl Source for Postgres {
     fn default_schema(&self) -> &str {
         &self.schema
     }
 
-    async fn catalogue(&self, schemas: &BTreeSet<String>) -> Result<Catalogue, FeedError> {
+    async fn catalog(&self, schemas: &BTreeSet<String>) -> Result<Catalog, FeedError> {
         let mut connection = self.connect().await?;
-        catalogue::read(&mut connection, schemas).await
+        catalog::read(&mut connection, schemas).await
     }
 
-    async fn shapes(&self, _: &Catalogue, tables: &[TableName]) -> Result<BTreeMap<TableName, TableShape>, FeedError> {
-        catalogue::shapes(&mut self.connect().await?, &self.publication, tables).await
+    async fn shapes(&self, _: &Catalog, tables: &[TableName]) -> Result<BTreeMap<TableName, TableShape>, FeedError> {
+        catalog::shapes(&mut self.connect().await?, &self.publication, tables).await
     }
 
     async fn prepare(&self, tables: &[TableName]) -> Result<(), FeedError> {
@@ -283,11 +218,11 @@ impl Source for Postgres {
     }
 
     async fn filled(&self, table: &TableName, columns: &[Name]) -> Result<Option<String>, FeedError> {
-        catalogue::filled(&mut self.connect().await?, table, columns).await
+        catalog::filled(&mut self.connect().await?, table, columns).await
     }
 
     async fn unequal(&self, key: &ComparedKey) -> Result<Option<UnequalKey>, FeedError> {
-        catalogue::unequal(&mut self.connect().await?, key).await
+        catalog::unequal(&mut self.connect().await?, key).await
     }
 
     async fn snapshot<'a>(&'a self, purpose: Purpose) -> Result<Box<dyn Snapshot + 'a>, FeedError> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::{Connection, catalogue, identifier, quoted, text};
+use super::{Connection, catalog, identifier, quoted, text};
 use crate::{
     FeedError, Row, TableName,
     source::{RowSink, Snapshot},
@@ -70,12 +70,12 @@ impl Snapshot for PostgresSnapshot {
 }
 
 async fn table_rows(connection: &mut Connection, table: &TableName, sink: &mut dyn RowSink) -> Result<(), FeedError> {
-    let (columns, decoders) = catalogue::decoders(connection, table).await?;
+    let (columns, decoders) = catalog::decoders(connection, table).await?;
     if columns.names.is_empty() {
         return Err(FeedError::invalid(format!("table {table} was dropped, or the user may not read it")));
     }
     let names: Vec<_> = columns.names.iter().map(|name| identifier(name)).collect();
-    let from = catalogue::rows_of(connection, table).await?;
+    let from = catalog::rows_of(connection, table).await?;
     connection
         .query(&format!("DECLARE hoplake_rows NO SCROLL CURSOR FOR SELECT {} FROM {from}", names.join(", ")))
         .await?;

@@ -15,12 +15,15 @@ use pg_walstream::{ColumnData, ColumnInfo, LogicalReplicationMessage, LogicalRep
 use pgwire_replication::{Lsn, ReplicationEvent};
 use tokio::time::Instant;
 
-use super::{Connection, catalogue, failed, lsn, quoted, text, values::Decoder};
+use super::{Connection, catalog, failed, lsn, quoted, text, values::Decoder};
 use crate::{
     Cell, Change, Columns, FeedError, FeedErrorKind, Images, Row, RowChange, TableName, Transaction,
-    error::COPY_ANEW,
-    followed::{ColumnShape, Drift, StopNote, TableShape},
-    source::{Following, TransactionStream, open_transaction::OpenTransaction},
+    error::{COPY_ANEW, StopNote},
+    source::{
+        Following, TransactionStream,
+        open_transaction::OpenTransaction,
+        shape::{ColumnShape, Drift, TableShape},
+    },
 };
 
 /// Microseconds from 1970 to 2000, from when the server counts.
@@ -29,7 +32,7 @@ const EPOCH_MICROS: i64 = 946_684_800_000_000;
 /// After how much of the log of others the position is one of its own.
 const IDLE_BYTES: u64 = 16 << 20;
 
-/// How often tables are compared with the catalogue while nothing comes.
+/// How often tables are compared with the catalog while nothing comes.
 const COMPARE_EVERY: Duration = Duration::from_secs(10);
 
 /// Refuses a slot that no longer has what follows a position.
@@ -56,12 +59,12 @@ pub(super) async fn check_slot(connection: &mut Connection, slot: &str, from: Ls
 pub(super) struct Messages {
     stream: Connection,
     /// Is asked about types, while the other one streams.
-    catalogue: Connection,
+    catalog: Connection,
     publication: String,
     following: Following,
     timeout: Duration,
     from: Lsn,
-    /// When the tables are to be compared with the catalogue, if nothing comes.
+    /// When the tables are to be compared with the catalog, if nothing comes.
     compare_at: Instant,
     /// Where the log was when this began: until the server has sent all before it, there is more.
     there_was: Lsn,
@@ -84,7 +87,7 @@ pub(super) struct Messages {
 }
 
 /// Why a feed stops if it is not in the log that rows were written again.
-fn why_rewritten(rewritten: &catalogue::Rewritten) -> String {
+fn why_rewritten(rewritten: &catalog::Rewritten) -> String {
     match &rewritten.partition {
         Some(partition) => format!(
             "its partition {partition} was emptied or written again; TRUNCATE of a single partition is not in the log, nor is anything while it \
@@ -111,13 +114,13 @@ impl Messages {
     /// Requests what follows a position.
     pub(super) async fn open(
         mut stream: Connection,
-        mut catalogue: Connection,
+        mut catalog: Connection,
         publication: String,
         from: Lsn,
         following: Following,
         timeout: Duration,
     ) -> Result<Self, FeedError> {
-        let there_was = lsn(&catalogue.value("SELECT pg_current_wal_lsn()").await?.unwrap_or_default())?;
+        let there_was = lsn(&catalog.value("SELECT pg_current_wal_lsn()").await?.unwrap_or_default())?;
         let starting = |error| failed("begin to stream", &error);
         stream.client.start().await.map_err(starting)?;
         stream.client.wait_started().await.map_err(starting)?;
@@ -125,7 +128,7 @@ impl Messages {
         let (relations, versions) = (HashMap::new(), HashMap::new());
         Ok(Self {
             stream,
-            catalogue,
+            catalog,
             publication,
             following,
             timeout,
@@ -231,7 +234,7 @@ impl Messages {
     /// has the default, whatever its table has.
     async fn check_partition(&mut self, id: u32, partition: &TableName, of: &TableName) -> Result<(), FeedError> {
         let position = self.from.to_pg_string();
-        if self.is_accepted() || !catalogue::is_partition(&mut self.catalogue, id, of).await? {
+        if self.is_accepted() || !catalog::is_partition(&mut self.catalog, id, of).await? {
             return Ok(());
         }
         let why =
@@ -293,7 +296,7 @@ impl Messages {
             return Ok(());
         }
         let types: BTreeSet<u32> = described.iter().map(|(_, oid)| *oid).collect();
-        let known = catalogue::decoders_of_types(&mut self.catalogue, &types).await?;
+        let known = catalog::decoders_of_types(&mut self.catalog, &types).await?;
         let mut of_log = Columns { table: table.clone(), names: Vec::new(), kinds: Vec::new() };
         let mut decoders = Vec::new();
         for (name, oid) in &described {
@@ -309,7 +312,7 @@ impl Messages {
     }
 
     /// Compares a table with what the feed knows of it. The log names columns and types, and says nothing if values are computed anew, so
-    /// the catalogue is asked. It may be ahead of the log: then the feed stops somewhat before the change. Returns whether it is another
+    /// the catalog is asked. It may be ahead of the log: then the feed stops somewhat before the change. Returns whether it is another
     /// one than it was, in nothing that matters.
     async fn compare(
         &mut self,
@@ -330,17 +333,15 @@ impl Messages {
             now.columns.extend(dropped);
         }
         let mut why = None;
-        match now.as_ref().map(|now| was.drift(now, &carried, catalogue::keeps_values)) {
+        match now.as_ref().map(|now| was.drift(now, &carried, catalog::keeps_values)) {
             None => why = Some("no table has its name any more".to_owned()),
             Some(Drift::Same) => self.unexplained.retain(|(of, _), _| of != table),
             Some(Drift::Stop(reason)) => why = Some(reason),
             Some(Drift::Harmless(added)) => {
                 let rewritten = now.as_ref().map(|now| was.rewritten(now)).unwrap_or_default();
                 if !was.columns.is_empty() && !added.is_empty() {
-                    let filled = match catalogue::filled(&mut self.catalogue, table, &added).await? {
-                        None if !rewritten.is_empty() => {
-                            catalogue::has_values(&mut self.catalogue, table, &added).await?
-                        }
+                    let filled = match catalog::filled(&mut self.catalog, table, &added).await? {
+                        None if !rewritten.is_empty() => catalog::has_values(&mut self.catalog, table, &added).await?,
                         filled => filled,
                     };
                     why = filled.map(|name| format!("column {name} is new, and rows have had values in it since"));
@@ -354,7 +355,7 @@ impl Messages {
             }
         }
         if let (None, Some((id, described)), Some(now)) = (&why, logged.filter(|_| !was.columns.is_empty()), &now) {
-            // What the catalogue does not have any more was there when the row was written.
+            // What the catalog does not have any more was there when the row was written.
             let is_gone = |(name, _): &&(Name, u32)| !now.columns.iter().any(|it| it.name == *name);
             why = match described.iter().find(is_gone) {
                 _ if now.id != Some(id) => Some("another table had its name for some time".into()),
@@ -379,11 +380,11 @@ impl Messages {
         table: &TableName,
         was: &TableShape,
         rewritten: &[u32],
-    ) -> Result<Vec<catalogue::Rewritten>, FeedError> {
+    ) -> Result<Vec<catalog::Rewritten>, FeedError> {
         let mut unexplained = Vec::new();
         if !rewritten.is_empty() {
             let publication = &self.publication;
-            unexplained = catalogue::rewritten_without_log(&mut self.catalogue, publication, rewritten, |number| {
+            unexplained = catalog::rewritten_without_log(&mut self.catalog, publication, rewritten, |number| {
                 was.had_rows(number)
             })
             .await?;
@@ -399,7 +400,7 @@ impl Messages {
         for it in &unexplained {
             let key = (table.clone(), it.number);
             if self.unexplained.get(&key).is_none_or(|(by, _)| *by != it.transactions) {
-                let there_is = lsn(&self.catalogue.value("SELECT pg_current_wal_lsn()").await?.unwrap_or_default())?;
+                let there_is = lsn(&self.catalog.value("SELECT pg_current_wal_lsn()").await?.unwrap_or_default())?;
                 self.unexplained.insert(key, (it.transactions.clone(), there_is));
             }
         }
@@ -418,7 +419,7 @@ impl Messages {
     }
 
     async fn shapes(&mut self, tables: &[TableName]) -> Result<BTreeMap<TableName, TableShape>, FeedError> {
-        catalogue::shapes(&mut self.catalogue, &self.publication, tables).await
+        catalog::shapes(&mut self.catalog, &self.publication, tables).await
     }
 
     /// Compares all tables with what the feed knows of them, and returns whether one is another one than it was.
@@ -445,7 +446,7 @@ impl Messages {
             return Ok(None);
         }
         let open = self.open.take().unwrap_or_default();
-        let now = self.catalogue.value("SELECT (extract(epoch FROM now()) * 1000)::bigint").await?;
+        let now = self.catalog.value("SELECT (extract(epoch FROM now()) * 1000)::bigint").await?;
         let unix_ms = now.and_then(|now| now.parse().ok()).unwrap_or_default();
         open.committed(self.from.to_pg_string(), unix_ms).map(Some)
     }

@@ -268,9 +268,9 @@ async fn a_transaction_that_lacks_changes_is_reported_whether_or_not_others_go_o
             records.enumerate().map(|(at, line)| record_of(&part_of(line), at, at as i64, line)).collect();
         for (is_busy, once) in [(false, false), (true, false), (false, true), (true, true)] {
             let log = Lacking { records: records.clone().into_iter(), is_busy, now_ms: 0 };
-            let catalogue = catalogue(style.database);
-            let following = Following { once, ..following(&catalogue) };
-            let tables = Tables::new(&catalogue, &following, style);
+            let catalog = catalog(style.database);
+            let following = Following { once, ..following(&catalog) };
+            let tables = Tables::new(&catalog, &following, style);
             let position = LogPosition::parse(";start").unwrap();
             let opened = Opened::new(Box::new(log));
             let mut stream = LogStream::new(opened, position, tables, following, Vec::new(), style, quiet);

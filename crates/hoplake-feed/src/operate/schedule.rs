@@ -8,8 +8,8 @@ use tokio::{
 };
 
 use crate::{
-    Ends, FeedError, Settings,
-    reconcile::{ReconcileOptions, Reconciled, reconcile_on},
+    Ends, FeedError, Reconciled, Settings,
+    reconcile::{ReconcileOptions, reconcile_on},
 };
 
 /// When the tables are compared with the graph next, or the comparison that is under way.

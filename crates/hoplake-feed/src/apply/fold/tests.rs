@@ -3,7 +3,7 @@
 use hoplake::{Name, Operation, PropertyType, ScalarType, Schema, Value};
 
 use super::*;
-use crate::{BeforeImages, Catalogue, Cell, Column, ForeignKey, Rule, Settings, Table};
+use crate::{BeforeImages, Catalog, Cell, Column, ForeignKey, Rule, Settings, Table};
 
 /// A team, people of it who go with it, and notes that may be about nobody.
 fn mapping(logs_cascades: bool) -> Mapping {
@@ -42,7 +42,7 @@ fn mapping_of(logs_cascades: bool, entries: &str) -> Mapping {
             .collect(),
         before_images: BeforeImages::Complete,
     };
-    let catalogue = Catalogue {
+    let catalog = Catalog {
         tables: vec![
             table("team", &["code", "title"], 1, &[]),
             table("person", &["team", "name"], 2, &[("team", "team", "code", Rule::Cascade)]),
@@ -53,7 +53,7 @@ fn mapping_of(logs_cascades: bool, entries: &str) -> Mapping {
     let team =
         "graph = 'g'\n[source]\nname = 's'\nurl = 'x://y/s'\n[[table]]\nname = 'team'\nvertex = { label = 'Team' }\n";
     let settings = Settings::parse(&format!("{team}{entries}"));
-    Mapping::new(&settings.unwrap(), &catalogue, "s").unwrap()
+    Mapping::new(&settings.unwrap(), &catalog, "s").unwrap()
 }
 
 fn row(cells: &[&str]) -> Row {

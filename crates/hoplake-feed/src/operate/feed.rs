@@ -1,43 +1,42 @@
 //! A feed: opened on a source and a graph, it runs until it is stopped.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    convert::Infallible,
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, convert::Infallible, sync::Arc, time::Duration};
 
 use futures::FutureExt;
-use hoplake::{CompactionSettings, ErrorKind, Graph, OpenSettings, ReadSettings, Store};
+use hoplake::{CompactionSettings, Graph};
 use tokio::{
     sync::watch,
     task::JoinHandle,
-    time::{Instant, sleep, sleep_until},
+    time::{sleep, sleep_until},
 };
-use tracing::{Instrument, Span, field::Empty};
+use tracing::{Instrument, Span};
 
-use crate::{
-    Catalogue, Ends, FeedError, FeedErrorKind, Position, Progress, Settings, TableName, Transaction,
-    applying::{Applied, Applying, remembered},
-    copy,
-    error::{COPY_ANEW, SAME_TEXT},
-    fold::Plans,
-    followed::{FollowedTable, StopNote, remapped, tables_of},
-    letters::Letter,
-    mapping::{Item, Mapping, PropertyMap, ignores_unknown},
-    position,
-    progress::{Cause, Event},
-    reading::{Arrived, Pauses, Reading},
-    reconcile,
+use super::{
+    check::{check_keys, check_new_columns, remembered_tables},
+    collected::{Collected, Trace, failed, far_future},
+    read_ahead::{Arrived, Reading},
     schedule::Schedule,
-    scratch,
-    source::{self, Following, Source, UnequalKey},
-    state::State,
     stopping::Stop,
 };
-
-/// Memory of the graph's cache: what a fold looks up is of recent changes.
-const CACHE_BYTES: u64 = 32 << 20;
+use crate::{
+    Ends, FeedError, FeedErrorKind, Position, Progress, Settings, TableName, Transaction,
+    apply::{
+        applying::{Applying, remembered},
+        fold::Plans,
+        letters::Letter,
+        opening::{Accepted, carry_no_ignored, catalog_on, open_graph},
+        position,
+        progress::{Applied, Cause, Event},
+    },
+    backoff::Backoff,
+    copy,
+    mapping::{
+        Mapping,
+        followed::{FollowedTable, tables_of},
+    },
+    reconcile, scratch,
+    source::{Following, Source},
+};
 
 /// Memory of a compaction.
 const COMPACTION_BYTES: u64 = 64 << 20;
@@ -59,166 +58,6 @@ pub struct RunOptions {
     pub resnapshot: bool,
     /// Whether a source or store that is away at the start is an error at once; otherwise they are waited for, as they are later.
     pub no_wait: bool,
-}
-
-/// A source, what its tables become, and whether the two fit.
-pub struct Checked {
-    /// The source.
-    pub source: Arc<dyn Source>,
-    /// Its tables.
-    pub catalogue: Catalogue,
-    /// What they become.
-    pub mapping: Arc<Mapping>,
-}
-
-/// Connects to the source, and compares its tables with the mapping.
-///
-/// # Errors
-/// The source's; [`Invalid`](FeedErrorKind::Invalid) if something does not fit.
-pub async fn check(settings: &Settings) -> Result<Checked, FeedError> {
-    let source = source::open(settings)?;
-    let catalogue = catalogue_on(&*source, settings).await?;
-    // Only the graph knows whether a column was there that is ignored.
-    let was = match ignores_unknown(settings, &catalogue, source.default_schema()) {
-        true => followed_by(settings).await?,
-        false => BTreeMap::new(),
-    };
-    let checked = mapped_tables(source, catalogue, settings, &was)?;
-    checked.source.prepare(&checked.mapping.tables()).await?;
-    check_keys(&*checked.source, &checked.mapping).await?;
-    Ok(checked)
-}
-
-/// What the graph knows of the tables, if there is one.
-async fn followed_by(settings: &Settings) -> Result<BTreeMap<TableName, FollowedTable>, FeedError> {
-    let store = Store::open(&settings.graph).map_err(hoplake::Error::from)?;
-    let Some(mut graph) = open_graph(&store).await? else { return Ok(BTreeMap::new()) };
-    remembered_tables(&mut graph, &settings.source.name).await
-}
-
-/// What the graph knows of the tables; empty if the state is damaged: a resnapshot writes a new one.
-async fn remembered_tables(graph: &mut Graph, name: &str) -> Result<BTreeMap<TableName, FollowedTable>, FeedError> {
-    if graph.source_position(name).is_none() {
-        return Ok(BTreeMap::new());
-    }
-    match remembered(graph, name).await {
-        Ok((_, state)) => Ok(state.tables),
-        Err(error) if error.is_transient() => Err(error),
-        Err(_) => Ok(BTreeMap::new()),
-    }
-}
-
-/// Refuses rows that name another by a text which only the database takes as equal: the graph would not find it.
-async fn check_keys(source: &dyn Source, mapping: &Mapping) -> Result<(), FeedError> {
-    for key in mapping.compared_keys() {
-        if let Some(UnequalKey { row, names, target }) = source.unequal(&key).await? {
-            let (columns, compared_by) = (key.columns.join(", "), &key.compared_by);
-            let why = format!(
-                "table {}, row {row}: {columns} is {names:?}, and names the row {target:?} of {}, which is equal only by {compared_by}",
-                key.table, key.target
-            );
-            return Err(FeedError::new(FeedErrorKind::Row, why).hint(SAME_TEXT));
-        }
-    }
-    Ok(())
-}
-
-/// The tables of all schemas that settings name.
-async fn catalogue_on(source: &dyn Source, settings: &Settings) -> Result<Catalogue, FeedError> {
-    let default_schema = source.default_schema();
-    let named = settings.tables.iter().map(|entry| TableName::parse(&entry.name, default_schema).schema.to_string());
-    let schemas: BTreeSet<String> = named.chain([default_schema.to_owned()]).collect();
-    source.catalogue(&schemas).await
-}
-
-/// What becomes of the tables in a graph that has followed some, without asking whether the source is set up to be followed.
-fn mapped_tables(
-    source: Arc<dyn Source>,
-    catalogue: Catalogue,
-    settings: &Settings,
-    was: &BTreeMap<TableName, FollowedTable>,
-) -> Result<Checked, FeedError> {
-    let mapping = Arc::new(Mapping::after(was, settings, &catalogue, source.default_schema())?);
-    Ok(Checked { source, catalogue, mapping })
-}
-
-/// A graph at its position, to be changed without a stream, where a feed would go on: a stop or another mapping is refused likewise.
-pub(crate) async fn checked_applying(
-    ends: &Ends,
-    settings: &Settings,
-) -> Result<(Arc<dyn Source>, Applying), FeedError> {
-    let (mut graph, _) = complete_graph(&ends.store, settings).await?;
-    let (position, mut state) = remembered(&mut graph, &settings.source.name).await?;
-    let decided = Decided(&RunOptions::default());
-    decided.on_stop(&state)?;
-    let catalogue = catalogue_on(&*ends.source, settings).await?;
-    let Checked { source, catalogue, mapping } =
-        mapped_tables(ends.source.clone(), catalogue, settings, &state.tables)?;
-    let mapping = Arc::new(Mapping::clone(&mapping).typed_as(graph.schema()));
-    let shapes = source.shapes(&catalogue, &mapping.tables()).await?;
-    decided.on_tables(&position, &state, &mut tables_of(settings, &mapping, shapes))?;
-    carry_no_ignored(&mut state.tables, &mapping);
-    source.prepare(&mapping.tables()).await?;
-    Ok((source, applying_without_stream(graph, settings, mapping, position, state)))
-}
-
-/// Removes columns that the mapping ignores from those that are carried: they were dropped and added again.
-fn carry_no_ignored(tables: &mut BTreeMap<TableName, FollowedTable>, mapping: &Mapping) {
-    for (table, columns) in mapping.ignored() {
-        if let Some(table) = tables.get_mut(&table) {
-            table.carried.retain(|column| !columns.contains(column));
-        }
-    }
-}
-
-/// What an operator has decided, if anything.
-struct Decided<'a>(&'a RunOptions);
-
-impl Decided<'_> {
-    fn accepts(&self, position: &str) -> bool {
-        self.0.accepted.as_deref() == Some(position)
-    }
-
-    /// Refuses to go on over a stop.
-    fn on_stop(&self, state: &State) -> Result<(), FeedError> {
-        match &state.stop {
-            Some(stop) if !self.accepts(&stop.position) => Err(stop.clone().error()),
-            _ => Ok(()),
-        }
-    }
-
-    /// Refuses tables that the mapping makes something else of than is in the graph, and completes them with what is remembered.
-    fn on_tables(
-        &self,
-        position: &Position,
-        state: &State,
-        tables: &mut BTreeMap<TableName, FollowedTable>,
-    ) -> Result<(), FeedError> {
-        let accepts =
-            self.accepts(&position.of_source) || state.stop.as_ref().is_some_and(|stop| self.accepts(&stop.position));
-        // A feed of before tables were remembered begins with them as they are.
-        if !accepts && !state.tables.is_empty() {
-            if let Some(why) = remapped(&state.tables, tables) {
-                return Err(StopNote::new(&position.of_source, why).error());
-            }
-            for (name, table) in tables.iter() {
-                let was = state.tables.get(name).and_then(|was| was.shape.id);
-                if was.is_some() && was != table.shape.id {
-                    let why = format!(
-                        "table {name} is another table than the one that was followed, which had its name before"
-                    );
-                    return Err(StopNote::new(&position.of_source, why).error());
-                }
-            }
-        }
-        for (name, was) in &state.tables {
-            if let Some(table) = tables.get_mut(name) {
-                table.shape.clone_from(&was.shape);
-                table.carried.extend(was.carried.iter().cloned());
-            }
-        }
-        Ok(())
-    }
 }
 
 /// A graph that follows a source.
@@ -253,7 +92,7 @@ impl Feed {
         progress: Arc<dyn Progress>,
     ) -> Result<Self, FeedError> {
         scratch::remove_left(&settings);
-        let mut pauses = Pauses::new();
+        let mut pauses = Backoff::new();
         loop {
             let opened = Self::try_open(ends.clone(), settings.clone(), options.clone(), progress.clone());
             // What a first copy has left that was cut off, the next one replaces.
@@ -283,11 +122,11 @@ impl Feed {
         let position =
             found.as_ref().and_then(|graph| graph.source_position(&name)).map(Position::parse).transpose()?;
         let is_complete = position.as_ref().is_some_and(|position| !position.is_copying);
-        let decided = Decided(&options);
+        let accepted = Accepted(options.accepted.as_deref());
         let state = match &mut found {
             Some(graph) if is_complete && !options.resnapshot => {
                 let (position, state) = remembered(graph, &name).await?;
-                decided.on_stop(&state)?;
+                accepted.on_stop(&state)?;
                 Some((position, state))
             }
             _ => None,
@@ -297,17 +136,18 @@ impl Feed {
             (None, Some(graph)) if is_complete => remembered_tables(graph, &name).await?,
             (None, _) => BTreeMap::new(),
         };
-        let catalogue = catalogue_on(&*ends.source, &settings).await?;
-        let Checked { source, catalogue, mut mapping } =
-            mapped_tables(ends.source.clone(), catalogue, &settings, &was)?;
+        let catalog = catalog_on(&*ends.source, &settings).await?;
+        let source = ends.source.clone();
+        let mut mapping = Mapping::after(&was, &settings, &catalog, source.default_schema())?;
         if let (Some(graph), Some(_)) = (&found, &state) {
-            mapping = Arc::new(Mapping::clone(&mapping).typed_as(graph.schema()));
+            mapping = mapping.typed_as(graph.schema());
         }
+        let mapping = Arc::new(mapping);
         // Before any row is read: what changes meanwhile is noticed then.
-        let shapes = source.shapes(&catalogue, &mapping.tables()).await?;
+        let shapes = source.shapes(&catalog, &mapping.tables()).await?;
         let mut tables = tables_of(&settings, &mapping, shapes);
         if let Some((position, state)) = &state {
-            decided.on_tables(position, state, &mut tables)?;
+            accepted.on_tables(position, state, &mut tables)?;
             carry_no_ignored(&mut tables, &mapping);
         }
         source.prepare(&mapping.tables()).await?;
@@ -425,7 +265,7 @@ impl Feed {
     /// Takes over the graph as another feed has left it.
     async fn adopt(&mut self) -> Result<(), FeedError> {
         self.applying.adopt().await?;
-        Decided(&self.options).on_stop(&self.applying.state)
+        Accepted(self.options.accepted.as_deref()).on_stop(&self.applying.state)
     }
 
     /// The grace is over, and a commit is not.
@@ -633,98 +473,6 @@ async fn watch_backlog(source: Arc<dyn Source>, progress: Arc<dyn Progress>) -> 
     }
 }
 
-pub(crate) async fn open_graph(store: &Store) -> Result<Option<Graph>, FeedError> {
-    let mut read = ReadSettings { cache_bytes_max: CACHE_BYTES, ..ReadSettings::default() };
-    // As all that is random in a feed: a simulation repeats it.
-    read.retry.seed = Some(fastrand::u64(..));
-    match Graph::open_with(store.clone(), &OpenSettings { read, ..OpenSettings::default() }).await {
-        Ok(graph) => Ok(Some(graph)),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// Refuses columns that the graph does not have yet, if their rows have values that no change shows.
-async fn check_new_columns(
-    source: &dyn Source,
-    mapping: &Mapping,
-    graph: &Graph,
-    position: &Position,
-) -> Result<(), FeedError> {
-    for entry in &mapping.entries {
-        let schema = graph.schema();
-        let known = match &entry.item {
-            Item::Vertex(vertex) => {
-                schema.label_id(&vertex.label).and_then(|label| schema.label(label)).map(|label| &label.properties)
-            }
-            Item::Edge(edge) => {
-                let ends = schema.label_id(&edge.ends[0].label).zip(schema.label_id(&edge.ends[1].label));
-                let mut types = schema.edge_types.iter();
-                types.find(|it| edge.label == it.label && ends == Some((it.source, it.target))).map(|it| &it.properties)
-            }
-        };
-        let Some(known) = known else { continue };
-        let is_new = |property: &&PropertyMap| !known.iter().any(|it| property.property == it.name);
-        let new: Vec<_> = entry.properties.iter().filter(is_new).map(|property| property.column.clone()).collect();
-        if new.is_empty() {
-            continue;
-        }
-        if let Some(column) = source.filled(&entry.table, &new).await? {
-            let why = format!("table {} was given column {column}, in which each row has a value", entry.table);
-            let hint = format!(
-                "{COPY_ANEW}; or, if you know that the graph is right without it, run the feed with --accept-ddl {}",
-                position.of_source
-            );
-            return Err(FeedError::invalid(why).hint(hint));
-        }
-    }
-    Ok(())
-}
-
-/// A graph at its position, to be changed without a stream.
-pub(crate) async fn applying(store: &Store, settings: &Settings, mapping: Arc<Mapping>) -> Result<Applying, FeedError> {
-    let mut applying = applying_without_state(store, settings, mapping).await?;
-    (applying.position, applying.state) = remembered(&mut applying.graph, &applying.name).await?;
-    Ok(applying)
-}
-
-/// The same, without what is remembered: for a feed that begins anew.
-pub(crate) async fn applying_without_state(
-    store: &Store,
-    settings: &Settings,
-    mapping: Arc<Mapping>,
-) -> Result<Applying, FeedError> {
-    let (graph, position) = complete_graph(store, settings).await?;
-    Ok(applying_without_stream(graph, settings, mapping, position, State::default()))
-}
-
-/// The graph of a feed whose first copy is made, and its position.
-async fn complete_graph(store: &Store, settings: &Settings) -> Result<(Graph, Position), FeedError> {
-    let name = &settings.source.name;
-    let absent = || FeedError::invalid(format!("the graph at {} is not fed by {name}", settings.graph));
-    let graph = open_graph(store).await?.ok_or_else(absent)?;
-    let position = Position::parse(graph.source_position(name).ok_or_else(absent)?)?;
-    if position.is_copying {
-        let why = format!("the graph at {} is not complete: its first copy was cut off", settings.graph);
-        return Err(FeedError::invalid(why).hint("hoplake feed run makes it again"));
-    }
-    Ok((graph, position))
-}
-
-/// What changes a graph beside its feed.
-fn applying_without_stream(
-    graph: Graph,
-    settings: &Settings,
-    mapping: Arc<Mapping>,
-    position: Position,
-    state: State,
-) -> Applying {
-    let (name, writer) = (settings.source.name.clone(), position::writer());
-    let (plans, attempts_max) = (Plans::default(), settings.stream.attempts);
-    let (show_rows, progress) = (settings.source.show_rows, Arc::new(()));
-    Applying { graph, mapping, name, position, writer, state, plans, attempts_max, show_rows, progress }
-}
-
 /// Why a feed no longer reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ended {
@@ -732,84 +480,4 @@ enum Ended {
     Done,
     /// With what comes next, the mapping is another one.
     Mapping,
-}
-
-/// Transactions that wait for a commit.
-#[derive(Default)]
-struct Collected {
-    arrived: Vec<Arrived>,
-    rows: usize,
-    bytes: usize,
-    /// When the first arrived that changes a table.
-    first_change: Option<Instant>,
-    /// When the first arrived.
-    first: Option<Instant>,
-    /// Of the first that changes a table, to the commit.
-    trace: Option<Trace>,
-}
-
-/// The spans of transactions that share a commit. Without a collector they are none.
-struct Trace {
-    all: Span,
-    /// From the first of them to the commit.
-    read: Span,
-}
-
-impl Trace {
-    fn begin() -> Self {
-        // A field that is recorded later must be declared here, or it is dropped.
-        let all = tracing::info_span!(
-            target: "hoplake::spans", parent: None, "transactions", position = Empty, version = Empty, rows = Empty,
-            transactions = Empty, committed_unix_ms = Empty, lag_ms = Empty, otel.status_code = Empty,
-            otel.status_description = Empty,
-        );
-        let read = tracing::info_span!(target: "hoplake::spans", parent: &all, "read");
-        Self { all, read }
-    }
-
-    /// All have arrived.
-    fn read(self) -> Span {
-        drop(self.read);
-        self.all
-    }
-}
-
-/// Ends the trace of transactions that could not be applied.
-fn failed(span: &Span, error: &FeedError) {
-    span.record("otel.status_code", "ERROR").record("otel.status_description", error.to_string());
-}
-
-impl Collected {
-    fn add(&mut self, mut arrived: Arrived) {
-        self.first.get_or_insert(arrived.at);
-        if !arrived.transaction.changes.is_empty() {
-            self.first_change.get_or_insert(arrived.at);
-            self.trace.get_or_insert_with(Trace::begin);
-        }
-        self.rows += arrived.transaction.changes.len();
-        self.bytes += arrived.transaction.bytes;
-        // Of transactions that change no row, the last position is enough.
-        if let Some(last) = self.arrived.last_mut().filter(|last| last.transaction.changes.is_empty()) {
-            let tables = std::mem::take(&mut last.transaction.tables);
-            arrived.transaction.tables.splice(..0, tables);
-            *last = arrived;
-        } else {
-            self.arrived.push(arrived);
-        }
-    }
-
-    fn is_full(&self, settings: &Settings) -> bool {
-        self.rows >= settings.stream.rows_max || self.bytes as u64 >= settings.stream.bytes_max
-    }
-
-    /// When it is committed, if nothing else comes.
-    fn due(&self, settings: &Settings) -> Option<Instant> {
-        let change = self.first_change.map(|first| first + Duration::from_millis(settings.stream.linger_ms));
-        let any = self.first.map(|first| first + Duration::from_millis(settings.stream.position_every_ms));
-        change.into_iter().chain(any).min()
-    }
-}
-
-fn far_future() -> Instant {
-    Instant::now() + Duration::from_secs(86_400)
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use crate::{Applied, At, Cause, Event, FeedError, progress, source::Backlog};
+use crate::{Applied, At, Cause, Event, FeedError, apply::progress, source::Backlog};
 
 /// The time: of the day, which may jump, and since the start.
 #[derive(Debug, Clone, Copy)]
@@ -337,7 +337,7 @@ fn noted(error: &FeedError, now: Now) -> Noted {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Position, state};
+    use crate::{Position, apply::state};
 
     fn at(ms: i64) -> Now {
         Now { unix_ms: ms, running: Duration::from_millis(ms.unsigned_abs()) }

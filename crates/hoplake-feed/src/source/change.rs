@@ -4,7 +4,10 @@ use std::{borrow::Cow, sync::Arc};
 
 use hoplake::{Name, PropertyType, Value};
 
-use crate::{FeedError, TableName, followed::TableShape, spill::Spilled};
+use crate::{
+    FeedError, TableName,
+    source::{shape::TableShape, spill::Spilled},
+};
 
 /// A transaction that the source has committed.
 #[derive(Debug, Clone, PartialEq)]

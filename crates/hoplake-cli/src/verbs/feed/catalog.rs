@@ -1,10 +1,10 @@
-//! `hoplake feed catalogue`: the tables of a database, for feeds from a log of its changes.
+//! `hoplake feed catalog`: the tables of a database, for feeds from a log of its changes.
 
 use std::collections::BTreeSet;
 
 use hoplake_feed::{
     Settings,
-    source::{self, CatalogueFile},
+    source::{self, CatalogFile},
 };
 
 use super::{SourceArgs, failure::failed};
@@ -26,7 +26,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     let source = source::open(&settings).map_err(failed)?;
     let schema = source.default_schema().to_owned();
     let schemas: BTreeSet<String> = args.schema.iter().cloned().chain([schema.clone()]).collect();
-    let catalogue = source.catalogue(&schemas).await.map_err(failed)?;
-    let file = CatalogueFile::new(&args.source.url, &schema, catalogue).map_err(failed)?;
+    let catalog = source.catalog(&schemas).await.map_err(failed)?;
+    let file = CatalogFile::new(&args.source.url, &schema, catalog).map_err(failed)?;
     print_line(file.to_json())
 }

@@ -3,7 +3,6 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
-    time::Duration,
 };
 
 use hoplake::{Batch, ErrorKind, Graph, Operation, Reason, Value};
@@ -13,16 +12,17 @@ use tracing::{Instrument, field::Empty, info_span};
 use crate::{
     Change, FeedError, FeedErrorKind, Images, OnError, Position, Progress, RowChange, Settings, SpillSettings,
     Transaction,
+    apply::{
+        fold::{Aside, Failure, Folded, Known, Plans, SetAside, fold, render},
+        letters::{self, Letter},
+        lookups,
+        progress::{Applied, At, Cause, Event},
+        state::{self, State},
+    },
+    backoff::Backoff,
     error::is_transient,
-    fold::{Aside, Failure, Folded, Known, Plans, SetAside, fold, render},
-    letters::{self, Letter},
-    lookups,
-    mapping::Mapping,
-    progress::{At, Cause, Event},
-    reading::Pauses,
-    showing::shown_change,
+    mapping::{Mapping, showing::shown_change},
     source::Following,
-    state::{self, State},
 };
 
 /// A fold that asks for more this often is a mistake: each time it asks for something new of a finite graph.
@@ -49,27 +49,6 @@ pub(crate) struct Applying {
     pub(crate) progress: Arc<dyn Progress>,
 }
 
-/// What was applied.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Applied {
-    /// Row changes.
-    pub rows: u64,
-    /// Operations of the commit.
-    pub operations: u64,
-    /// The version that has them.
-    pub version: u64,
-    /// How often the commit was tried.
-    pub attempts: u64,
-    /// Changes that were set aside.
-    pub set_aside: u64,
-    /// Transactions that change mapped tables.
-    pub transactions: u64,
-    /// Waves of look-ups in the graph.
-    pub waves: u64,
-    /// How long the commit took, with all attempts.
-    pub commit_time: Duration,
-}
-
 /// What became of a commit.
 pub(crate) enum Outcome {
     /// It is this version.
@@ -88,7 +67,7 @@ impl Applying {
     /// if another feed has gone on. An error that may pass is waited for.
     pub(crate) async fn apply(&mut self, transactions: &[Transaction]) -> Result<Applied, FeedError> {
         let Some(last) = transactions.last() else { return Ok(Applied::default()) };
-        let mut pauses = Pauses::new();
+        let mut pauses = Backoff::new();
         let mut failing = Failing::new();
         let mut applied = Applied {
             rows: transactions.iter().map(|transaction| transaction.changes.len() as u64).sum(),
@@ -151,7 +130,7 @@ impl Applying {
         &mut self,
         transactions: &[Transaction],
         failing: &mut Failing,
-        pauses: &mut Pauses,
+        pauses: &mut Backoff,
         waves: &mut u64,
     ) -> Result<Folded, FeedError> {
         loop {
@@ -204,7 +183,7 @@ impl Applying {
         transactions: &[Transaction],
         folded: &Folded,
         attempts: u32,
-        pauses: &mut Pauses,
+        pauses: &mut Backoff,
     ) -> Result<State, FeedError> {
         let mut state = self.state.clone();
         state.waiting.apply(&folded.waiting);
@@ -255,7 +234,7 @@ impl Applying {
         let mut shapes = BTreeMap::new();
         for (name, known) in &self.state.tables {
             if let Some(carried) = tables.get_mut(name) {
-                // Columns that the catalogue no longer has, and the log still may.
+                // Columns that the catalog no longer has, and the log still may.
                 carried.extend(known.carried.iter().cloned());
                 shapes.insert(name.clone(), known.shape.clone());
             }
@@ -275,7 +254,7 @@ impl Applying {
             if state == self.state {
                 return Ok(());
             }
-            let mut pauses = Pauses::new();
+            let mut pauses = Backoff::new();
             let Position { of_source, committed_unix_ms, .. } = self.position.clone();
             let position = self.position_with(of_source, committed_unix_ms, &mut state, &mut pauses).await?;
             match self.commit(Vec::new(), &position, &mut pauses, &mut 0).await? {
@@ -322,7 +301,7 @@ impl Applying {
         of_source: String,
         committed_unix_ms: Option<i64>,
         state: &mut State,
-        pauses: &mut Pauses,
+        pauses: &mut Backoff,
     ) -> Result<Position, FeedError> {
         let id = match state == &self.state && !state.is_empty() {
             true => self.position.state.clone(),
@@ -356,7 +335,7 @@ impl Applying {
         &mut self,
         operations: Vec<Operation>,
         position: &Position,
-        pauses: &mut Pauses,
+        pauses: &mut Backoff,
         attempts: &mut u64,
     ) -> Result<Outcome, FeedError> {
         let before = self.position.to_string();
@@ -457,7 +436,7 @@ impl Applying {
         Err(unknown())
     }
 
-    pub(crate) async fn pause(&self, pauses: &mut Pauses, error: &FeedError) {
+    pub(crate) async fn pause(&self, pauses: &mut Backoff, error: &FeedError) {
         let pause = pauses.next();
         let cause = Cause::of_graph(error);
         tracing::warn!(

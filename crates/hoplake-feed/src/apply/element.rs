@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use crate::{
-    fold::{EdgeId, EdgeTypeName},
+    apply::fold::{EdgeId, EdgeTypeName},
     value,
 };
 

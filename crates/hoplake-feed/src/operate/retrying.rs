@@ -10,11 +10,13 @@ use hoplake::Name;
 
 use crate::{
     Cell, Change, Columns, Ends, FeedError, Images, Position, Row, RowChange, Settings, Transaction,
-    applying::{Applying, Outcome},
-    feed,
-    fold::{Aside, render},
-    letters::Letter,
-    reading::Pauses,
+    apply::{
+        applying::{Applying, Outcome},
+        fold::{Aside, render},
+        letters::Letter,
+        opening,
+    },
+    backoff::Backoff,
 };
 
 /// Which letters are meant.
@@ -53,7 +55,7 @@ pub async fn retry(settings: &Settings, selection: &Selection) -> Result<Retried
 /// # Errors
 /// As [`retry`].
 pub async fn retry_on(ends: &Ends, settings: &Settings, selection: &Selection) -> Result<Retried, FeedError> {
-    let (_, mut applying) = feed::checked_applying(ends, settings).await?;
+    let (_, mut applying) = opening::checked_applying(ends, settings).await?;
     loop {
         let (groups, rest) = groups(applying.letters().await?, selection)?;
         let (mut changes, mut group_of) = (Vec::new(), Vec::new());
@@ -141,7 +143,7 @@ struct Discarding(Applying);
 
 impl Discarding {
     async fn open(ends: &Ends, settings: &Settings) -> Result<Self, FeedError> {
-        feed::applying(&ends.store, settings, Arc::default()).await.map(Self)
+        opening::applying(&ends.store, settings, Arc::default()).await.map(Self)
     }
 
     async fn letters(&self) -> Result<Vec<Letter>, FeedError> {
@@ -159,11 +161,11 @@ impl Discarding {
 async fn commit(
     applying: &mut Applying,
     operations: Vec<hoplake::Operation>,
-    mut state: crate::state::State,
+    mut state: crate::apply::state::State,
     left: &[Letter],
 ) -> Result<Option<u64>, FeedError> {
     applying.replace_letters(&mut state, left).await?;
-    let mut pauses = Pauses::new();
+    let mut pauses = Backoff::new();
     let Position { of_source, committed_unix_ms, .. } = applying.position.clone();
     let position = applying.position_with(of_source, committed_unix_ms, &mut state, &mut pauses).await?;
     match applying.commit(operations, &position, &mut pauses, &mut 0).await? {

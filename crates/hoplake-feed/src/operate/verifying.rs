@@ -7,7 +7,10 @@ use std::collections::BTreeMap;
 
 use hoplake::Store;
 
-use crate::{FeedError, FeedErrorKind, Position, letters, state};
+use crate::{
+    FeedError, FeedErrorKind, Position,
+    apply::{letters, state},
+};
 
 /// What was found of the objects of all feeds.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -73,7 +76,10 @@ impl VerifiedObjects {
 mod tests {
     use std::sync::Arc;
 
-    use crate::{Columns, Images, Row, RowChange, TableName, letters::Letter, state::State};
+    use crate::{
+        Columns, Images, Row, RowChange, TableName,
+        apply::{letters::Letter, state::State},
+    };
 
     use super::*;
 

@@ -9,9 +9,11 @@ use super::{
     values::{Decoder, Scalar},
 };
 use crate::{
-    BeforeImages, Catalogue, Column, Columns, FeedError, ForeignKey, Rule, Table, TableName,
-    followed::{ColumnShape, TableShape},
-    mapping::ComparedKey,
+    BeforeImages, Catalog, Column, Columns, FeedError, ForeignKey, Rule, Table, TableName,
+    source::{
+        ComparedKey,
+        shape::{ColumnShape, TableShape},
+    },
 };
 
 /// What of a column's type decides how it is read: of a domain its base, of an array its items. Arrays of anything but plain types are
@@ -23,7 +25,7 @@ const TYPE_JOINS: &str = "LEFT JOIN pg_type e ON e.oid = t.typelem AND t.typcate
      LEFT JOIN pg_type be ON be.oid = b.typelem AND b.typcategory = 'A'";
 
 /// The tables of some schemas.
-pub(super) async fn read(connection: &mut Connection, schemas: &BTreeSet<String>) -> Result<Catalogue, FeedError> {
+pub(super) async fn read(connection: &mut Connection, schemas: &BTreeSet<String>) -> Result<Catalog, FeedError> {
     let names: Vec<_> = schemas.iter().map(|name| quoted(name)).collect();
     let schemas = names.join(", ");
     let mut tables = columns(connection, &schemas).await?;
@@ -37,7 +39,7 @@ pub(super) async fn read(connection: &mut Connection, schemas: &BTreeSet<String>
         }
     }
     tables.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(Catalogue { tables, logs_cascades: true })
+    Ok(Catalog { tables, logs_cascades: true })
 }
 
 fn decoder(row: &Row, at: usize) -> Decoder {
@@ -180,7 +182,7 @@ pub(super) async fn shapes(
             "LEFT JOIN pg_publication_namespace s ON s.pnpubid = p.oid AND s.pnnspid = c.relnamespace",
         )
     };
-    // A row of a catalogue has another xmin after each change; those of a table's system columns never change. So a partition that was made
+    // A row of a catalog has another xmin after each change; those of a table's system columns never change. So a partition that was made
     // as one has the transaction of these, and almost their command: one that was attached (`+`) a later one. One that is unlogged is marked
     // alike. Its own row and those of its indexes are others if its rows are in another file than the first (`r`). A composite type's attributes change all its values.
     let rows = connection

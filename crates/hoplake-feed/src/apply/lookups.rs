@@ -13,7 +13,7 @@ use hoplake::{
 
 use crate::{
     FeedError,
-    fold::{EdgeId, EdgeTypeName, EdgesOf, Known, KnownEdge, KnownVertex, Need},
+    apply::fold::{EdgeId, EdgeTypeName, EdgesOf, Known, KnownEdge, KnownVertex, Need},
     mapping::{Item, Mapping},
     value::as_key,
 };

@@ -96,14 +96,14 @@ fn in_quotes(name: &str, quote: char) -> String {
 /// The tables of a database.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Catalogue {
+pub struct Catalog {
     /// Ascending by name.
     pub tables: Vec<Table>,
     /// Whether the log has a row change for each row that a foreign key's rule changes or deletes.
     pub logs_cascades: bool,
 }
 
-impl Catalogue {
+impl Catalog {
     /// The table of a name.
     pub fn table(&self, name: &TableName) -> Option<&Table> {
         self.tables.iter().find(|table| table.name == *name)

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use crate::{Applied, Copied, FeedError, Position, Reconciled, source::Backlog, state::State};
+use serde::Serialize;
+
+use super::{position::Position, state::State};
+use crate::{FeedError, source::Backlog};
 
 /// Hears what a feed does. It is called between the steps of the feed, and by the task that reads ahead: it must not block.
 pub trait Progress: Send + Sync {
@@ -106,5 +109,94 @@ impl Cause {
             Self::Refused => "refused",
             Self::Conflict => "conflict",
         }
+    }
+}
+
+/// What was applied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Applied {
+    /// Row changes.
+    pub rows: u64,
+    /// Operations of the commit.
+    pub operations: u64,
+    /// The version that has them.
+    pub version: u64,
+    /// How often the commit was tried.
+    pub attempts: u64,
+    /// Changes that were set aside.
+    pub set_aside: u64,
+    /// Transactions that change mapped tables.
+    pub transactions: u64,
+    /// Waves of look-ups in the graph.
+    pub waves: u64,
+    /// How long the commit took, with all attempts.
+    pub commit_time: Duration,
+}
+
+/// What a first copy did.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Copied {
+    /// The version that has it.
+    pub version: u64,
+    /// The position of the rows.
+    pub position: Position,
+    /// Rows that were read.
+    pub rows: u64,
+    /// Vertices and edges.
+    pub vertices: u64,
+    /// Edges.
+    pub edges: u64,
+    /// Edges that wait for a vertex.
+    pub waiting: usize,
+    /// How long it took to read the rows, and then to load them, in milliseconds.
+    pub read_ms: u64,
+    /// See above.
+    pub load_ms: u64,
+}
+
+/// What a reconciliation found and did.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Reconciled {
+    /// The position at which both sides were compared.
+    pub position: String,
+    /// The version of the graph that was compared.
+    pub version: u64,
+    /// Rows that were read, each time.
+    pub rows: u64,
+    /// Vertices and edges that they are.
+    pub elements: u64,
+    /// How often the tables were read.
+    pub scans: u32,
+    /// Those that the graph lacks.
+    pub missing: u64,
+    /// Those that the graph has and no row is.
+    pub left_over: u64,
+    /// Those that have other properties in the graph.
+    pub different: u64,
+    /// Those of which a change was set aside; they are not counted as differences.
+    pub held: u64,
+    /// Rows that cannot be read by the mapping.
+    pub unreadable: u64,
+    /// Differences that were repaired, or would be.
+    pub repaired: u64,
+    /// Differences that were left alone, since the log has changed them meanwhile.
+    pub changed_meanwhile: u64,
+    /// Differences that cannot be repaired: an end of an edge is not there.
+    pub not_repairable: u64,
+    /// The version that has the last repair.
+    pub repaired_in: Option<u64>,
+    /// How long it took, in milliseconds.
+    pub ms: u64,
+}
+
+impl Reconciled {
+    /// How many vertices and edges differ, or did before a repair.
+    pub fn differences(&self) -> u64 {
+        self.missing + self.left_over + self.different
+    }
+
+    /// Whether the graph is what the tables say.
+    pub fn is_equal(&self) -> bool {
+        self.differences() == 0
     }
 }

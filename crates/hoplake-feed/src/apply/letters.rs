@@ -15,7 +15,7 @@ use hoplake::{
 use parquet::arrow::{ArrowWriter, arrow_reader::ParquetRecordBatchReaderBuilder};
 use serde_json::{Map, Value as Json, json};
 
-use crate::{Cell, Columns, FeedError, Images, Row, RowChange, TableName, objects::Folder, value};
+use crate::{Cell, Columns, FeedError, Images, Row, RowChange, TableName, apply::objects::Folder, value};
 
 /// A change that was set aside.
 #[derive(Debug, Clone, PartialEq)]

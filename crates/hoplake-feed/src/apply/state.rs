@@ -11,10 +11,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     FeedError, TableName,
-    element::{Element, ElementLine, properties_of, properties_to_json},
-    fold::{EdgeId, Owner, Waiting, WaitingChanges, WaitingEdge},
-    followed::{FollowedTable, StopNote},
-    objects::Folder,
+    apply::{
+        element::{Element, ElementLine, properties_of, properties_to_json},
+        fold::{EdgeId, Owner, Waiting, WaitingChanges, WaitingEdge},
+        objects::Folder,
+    },
+    error::StopNote,
+    mapping::followed::FollowedTable,
 };
 
 /// What a feed has to remember.
@@ -192,7 +195,10 @@ impl WaitingLine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::followed::{ColumnShape, MappedEntry, TableShape};
+    use crate::{
+        mapping::followed::MappedEntry,
+        source::shape::{ColumnShape, TableShape},
+    };
 
     #[tokio::test]
     async fn a_state_is_read_as_it_was_written() {

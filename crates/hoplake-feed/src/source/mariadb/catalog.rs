@@ -12,8 +12,8 @@ use sqlparser::{
 
 use super::{Flavour, charsets::is_readable, failed, gtid::Gtids, table_version::OLD_FRACTIONS};
 use crate::{
-    BeforeImages, Catalogue, Column, FeedError, ForeignKey, Rule, Table, TableName, mapping::ComparedKey,
-    source::UnequalKey,
+    BeforeImages, Catalog, Column, FeedError, ForeignKey, Rule, Table, TableName,
+    source::{ComparedKey, UnequalKey},
 };
 
 /// What a server is, by its version.
@@ -52,7 +52,7 @@ pub(super) async fn check(conn: &mut Conn) -> Result<(), FeedError> {
     Ok(())
 }
 
-/// What the catalogue says of a column, and no table map does.
+/// What the catalog says of a column, and no table map does.
 pub(super) struct ColumnDetail {
     pub(super) name: Name,
     /// Its type, as the server writes it.
@@ -124,7 +124,7 @@ pub(super) async fn newest_position(conn: &mut Conn) -> Result<String, FeedError
 }
 
 /// The tables of some databases.
-pub(super) async fn read(conn: &mut Conn, databases: &BTreeSet<String>) -> Result<Catalogue, FeedError> {
+pub(super) async fn read(conn: &mut Conn, databases: &BTreeSet<String>) -> Result<Catalog, FeedError> {
     let names: Vec<_> = databases.iter().map(|name| quoted(name)).collect();
     let names = names.join(", ");
     let mut tables = columns(conn, &names).await?;
@@ -132,7 +132,7 @@ pub(super) async fn read(conn: &mut Conn, databases: &BTreeSet<String>) -> Resul
     foreign_keys(conn, &mut tables).await?;
     tables.sort_by(|a, b| a.name.cmp(&b.name));
     // Rows that InnoDB deletes and changes by the rules of foreign keys are not in the binlog.
-    Ok(Catalogue { tables, logs_cascades: false })
+    Ok(Catalog { tables, logs_cascades: false })
 }
 
 /// A text as a literal.

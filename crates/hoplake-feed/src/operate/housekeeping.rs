@@ -11,7 +11,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hoplake::{Batch, ErrorKind, Graph, Schema, Store};
 
-use crate::{FeedError, FeedErrorKind, Position, feed, letters, position, state};
+use crate::{
+    FeedError, FeedErrorKind, Position,
+    apply::{letters, opening, position, state},
+};
 
 /// How often the position of a source is committed again, if its feed goes on meanwhile: the next vacuum removes what this one leaves.
 const FENCES_MAX: usize = 5;
@@ -46,7 +49,7 @@ pub async fn remove_orphans(
     if listed.is_empty() {
         return Ok(());
     }
-    let Some(mut graph) = feed::open_graph(store).await? else { return Ok(()) };
+    let Some(mut graph) = opening::open_graph(store).await? else { return Ok(()) };
     let mut of_sources: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
     for object in listed {
         if let Some(source) = object.name.split('/').nth(1) {
@@ -168,7 +171,12 @@ mod tests {
     use hoplake::Operation;
 
     use super::*;
-    use crate::{Settings, applying::Outcome, letters::Letter, reading::Pauses, state::State, verify_objects};
+    use crate::{
+        Settings,
+        apply::{applying::Outcome, letters::Letter, state::State},
+        backoff::Backoff,
+        verify_objects,
+    };
 
     /// The names of the objects of feeds.
     async fn objects(store: &Store) -> BTreeSet<String> {
@@ -272,10 +280,10 @@ mod tests {
         fed(&store, &[("hr", "7 ~7 @1f2e3d4c")]).await;
         let text = format!("graph = '{}'\n[source]\nname = 'hr'\nurl = 'model://x/hr'\n", store.url());
         let settings = Settings::parse(&text).unwrap();
-        let mut applying = feed::applying(&store, &settings, Arc::default()).await.unwrap();
+        let mut applying = opening::applying(&store, &settings, Arc::default()).await.unwrap();
         let vertex = hoplake::VertexRef::new("P", hoplake::Key::Int64(2));
         let upsert = Operation::UpsertVertex { vertex, properties: hoplake::Properties::new(), replace: false };
-        let mut pauses = Pauses::new();
+        let mut pauses = Backoff::new();
         let mut outcomes = Vec::new();
         loop {
             let mut state = applying.state.clone();
@@ -297,7 +305,7 @@ mod tests {
         let positions = Graph::newest(&store).await.unwrap().source_positions;
         let verified = verify_objects(&store, &positions).await.unwrap();
         assert!(verified.objects == 2 && verified.damages.is_empty(), "{verified:?}");
-        let applying = feed::applying(&store, &settings, Arc::default()).await.unwrap();
+        let applying = opening::applying(&store, &settings, Arc::default()).await.unwrap();
         assert_eq!(applying.letters().await.unwrap(), [letter("P:7")]);
         assert_eq!(removed_before(&store, i64::MAX).await, 0);
     }

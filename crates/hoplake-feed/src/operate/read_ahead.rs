@@ -1,8 +1,7 @@
 //! Reads a source ahead of the commits, within a bound of bytes, and finds it again when it was away.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use backon::{BackoffBuilder, ExponentialBuilder};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, mpsc},
     task::JoinHandle,
@@ -11,7 +10,8 @@ use tokio::{
 
 use crate::{
     FeedError, Progress, Transaction,
-    progress::{Cause, Event},
+    apply::progress::{Cause, Event},
+    backoff::Backoff,
     source::{Following, Source},
 };
 
@@ -56,7 +56,7 @@ impl Reading {
         let mut ahead = Ahead { following, room, units, send, progress };
         let task = tokio::spawn(async move {
             let mut from = from;
-            let mut pauses = Pauses::new();
+            let mut pauses = Backoff::new();
             loop {
                 let error = match ahead.read(&*source, &mut from, &mut pauses).await {
                     Ok(()) => return,
@@ -105,7 +105,7 @@ struct Ahead {
 
 impl Ahead {
     /// Reads until the connection is lost, or nobody wants more.
-    async fn read(&mut self, source: &dyn Source, from: &mut String, pauses: &mut Pauses) -> Result<(), FeedError> {
+    async fn read(&mut self, source: &dyn Source, from: &mut String, pauses: &mut Backoff) -> Result<(), FeedError> {
         let mut stream = source.stream(from, self.following.clone()).await?;
         self.progress.report(&Event::Connected);
         loop {
@@ -136,26 +136,5 @@ impl Ahead {
                 return Ok(());
             }
         }
-    }
-}
-
-/// Growing pauses between attempts, with jitter.
-pub(crate) struct Pauses(backon::ExponentialBackoff);
-
-/// The longest pause.
-const PAUSE_MAX: Duration = Duration::from_secs(30);
-
-impl Pauses {
-    pub(crate) fn new() -> Self {
-        let builder = ExponentialBuilder::default().with_jitter().with_min_delay(Duration::from_millis(100));
-        Self(builder.with_max_delay(PAUSE_MAX).without_max_times().build())
-    }
-
-    pub(crate) fn next(&mut self) -> Duration {
-        self.0.next().unwrap_or(PAUSE_MAX)
-    }
-
-    pub(crate) fn reset(&mut self) {
-        *self = Self::new();
     }
 }

@@ -5,36 +5,38 @@ use std::{io::Read, path::Path};
 use serde::{Deserialize, Serialize};
 
 use super::Database;
-use crate::{Catalogue, FeedError};
+use crate::{Catalog, FeedError};
 
 /// The version of the file.
 const VERSION: u32 = 1;
 
-/// Larger than the catalogue of any database.
+/// Larger than the catalog of any database.
 const BYTES_MAX: u64 = 64 << 20;
 
-/// What the file of a catalogue has.
+/// What the file of a catalog has.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct CatalogueFile {
+pub struct CatalogFile {
     /// See [`VERSION`].
-    hoplake_catalogue: u32,
+    #[serde(alias = "hoplake_catalogue")]
+    hoplake_catalog: u32,
     /// What wrote the changes.
     database: Database,
     /// The schema of tables that are named without one.
     schema: String,
-    catalogue: Catalogue,
+    #[serde(alias = "catalogue")]
+    catalog: Catalog,
 }
 
-impl CatalogueFile {
-    /// The file of a catalogue that was read from the database at a URL.
+impl CatalogFile {
+    /// The file of a catalog that was read from the database at a URL.
     ///
     /// # Errors
     /// [`Invalid`](crate::FeedErrorKind::Invalid) if the URL is not one of a database.
-    pub fn new(url: &str, schema: &str, catalogue: Catalogue) -> Result<Self, FeedError> {
+    pub fn new(url: &str, schema: &str, catalog: Catalog) -> Result<Self, FeedError> {
         let database = Database::of_url(url)
-            .ok_or_else(|| FeedError::invalid("a catalogue is read from mysql://… or postgres://…"))?;
-        Ok(Self { hoplake_catalogue: VERSION, database, schema: schema.to_owned(), catalogue })
+            .ok_or_else(|| FeedError::invalid("a catalog is read from mysql://… or postgres://…"))?;
+        Ok(Self { hoplake_catalog: VERSION, database, schema: schema.to_owned(), catalog })
     }
 
     /// Its text.
@@ -43,8 +45,8 @@ impl CatalogueFile {
     }
 
     pub(super) fn read(path: &Path) -> Result<Self, FeedError> {
-        let hint = "write it with hoplake feed catalogue URL > catalogue.json, and set source.catalogue to its path";
-        let invalid = |why: String| FeedError::invalid(format!("the catalogue {}: {why}", path.display())).hint(hint);
+        let hint = "write it with hoplake feed catalog URL > catalog.json, and set source.catalog to its path";
+        let invalid = |why: String| FeedError::invalid(format!("the catalog {}: {why}", path.display())).hint(hint);
         let mut text = String::new();
         let file = std::fs::File::open(path).map_err(|error| invalid(hoplake::system_text(&error)))?;
         file.take(BYTES_MAX + 1).read_to_string(&mut text).map_err(|error| invalid(hoplake::system_text(&error)))?;
@@ -57,24 +59,26 @@ impl CatalogueFile {
     fn parse(text: &str) -> Result<Self, String> {
         #[derive(Deserialize)]
         struct Version {
-            hoplake_catalogue: u32,
+            // Earlier builds wrote this spelling.
+            #[serde(alias = "hoplake_catalogue")]
+            hoplake_catalog: u32,
         }
-        let Version { hoplake_catalogue } =
-            serde_json::from_str(text).map_err(|error| format!("it is not a catalogue, or damaged: {error}"))?;
-        if hoplake_catalogue != VERSION {
-            return Err(format!("it has version {hoplake_catalogue}, and this program reads version {VERSION}"));
+        let Version { hoplake_catalog } =
+            serde_json::from_str(text).map_err(|error| format!("it is not a catalog, or damaged: {error}"))?;
+        if hoplake_catalog != VERSION {
+            return Err(format!("it has version {hoplake_catalog}, and this program reads version {VERSION}"));
         }
         let file: Self = serde_json::from_str(text).map_err(|error| format!("it is damaged: {error}"))?;
         let is_unknown =
             |table: &crate::Table| table.primary_key.iter().find(|name| table.column(name).is_none()).cloned();
-        match file.catalogue.tables.iter().find_map(|table| Some((&table.name, is_unknown(table)?))) {
+        match file.catalog.tables.iter().find_map(|table| Some((&table.name, is_unknown(table)?))) {
             Some((table, column)) => Err(format!("it is damaged: table {table} has no column {column}, its key")),
             None => Ok(file),
         }
     }
 
-    pub(super) fn into_parts(self) -> (Database, String, Catalogue) {
-        (self.database, self.schema, self.catalogue)
+    pub(super) fn into_parts(self) -> (Database, String, Catalog) {
+        (self.database, self.schema, self.catalog)
     }
 }
 
@@ -85,7 +89,7 @@ mod tests {
     use super::*;
     use crate::{BeforeImages, Column, ForeignKey, Rule, Table, TableName};
 
-    fn file() -> CatalogueFile {
+    fn file() -> CatalogFile {
         let column = |name: &str, kind| Column {
             name: name.into(),
             declared: "text".into(),
@@ -108,33 +112,33 @@ mod tests {
             foreign_keys: vec![key],
             before_images: BeforeImages::Keys,
         };
-        let catalogue = Catalogue { tables: vec![table], logs_cascades: true };
-        CatalogueFile::new("postgres://u@h/d", "public", catalogue).unwrap()
+        let catalog = Catalog { tables: vec![table], logs_cascades: true };
+        CatalogFile::new("postgres://u@h/d", "public", catalog).unwrap()
     }
 
     #[test]
-    fn a_catalogue_is_read_as_it_was_written() {
-        assert_eq!(CatalogueFile::parse(&file().to_json()), Ok(file()));
+    fn a_catalog_is_read_as_it_was_written() {
+        assert_eq!(CatalogFile::parse(&file().to_json()), Ok(file()));
     }
 
     #[test]
-    fn a_damaged_catalogue_is_refused() {
+    fn a_damaged_catalog_is_refused() {
         let text = file().to_json();
         for (from, to, expected) in [
-            ("\"hoplake_catalogue\": 1", "\"hoplake_catalogue\": 2", "has version 2"),
+            ("\"hoplake_catalog\": 1", "\"hoplake_catalog\": 2", "has version 2"),
             ("list<string>", "list<list>", "is not a type"),
             ("\"primary_key\": [\n", "\"primary_key\": [\"other\",\n", "no column other"),
             ("set-null", "set", "unknown variant"),
             ("\"declared\"", "\"declare\"", "unknown field"),
-            ("{", "[", "not a catalogue"),
+            ("{", "[", "not a catalog"),
         ] {
             let damaged = text.replacen(from, to, 1);
             assert_ne!(damaged, text, "{from}");
-            let why = CatalogueFile::parse(&damaged).unwrap_err();
+            let why = CatalogFile::parse(&damaged).unwrap_err();
             assert!(why.contains(expected), "{from}: {why}");
         }
         for end in (0..text.len()).step_by(7) {
-            assert!(CatalogueFile::parse(&text[..end]).is_err(), "{end}");
+            assert!(CatalogFile::parse(&text[..end]).is_err(), "{end}");
         }
     }
 }

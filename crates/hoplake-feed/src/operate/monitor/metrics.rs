@@ -249,8 +249,8 @@ mod tests {
         let samples: String =
             text.lines().filter(|line| !line.starts_with('#')).map(|line| format!("{line}\n")).collect();
         let there_are = names(&samples);
-        assert_eq!(names(include_str!("../../../../docs/feeding.md")), there_are);
-        let dashboard = include_str!("../../../../docs/dashboards/feed.json");
+        assert_eq!(names(include_str!("../../../../../docs/feeding.md")), there_are);
+        let dashboard = include_str!("../../../../../docs/dashboards/feed.json");
         let dashboard: serde_json::Value = serde_json::from_str(dashboard).unwrap();
         let targets =
             dashboard["panels"].as_array().unwrap().iter().flat_map(|panel| panel["targets"].as_array().unwrap());

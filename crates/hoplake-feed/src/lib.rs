@@ -1,17 +1,41 @@
 //! Feeds a graph from the tables of an SQL database: a first copy, then every transaction, exactly once.
 //!
 //! ```text
-//! settings ──┐
-//! catalog ─┴▶ mapping ──▶ fold ──▶ commit
-//! source ──▶ transactions ───┘ ▲
-//!                           look-ups in the graph
+//! operate     a feed that runs, what its operator does, what is reported over HTTP
+//!   reconcile   rows and graph compared, differences repaired
+//!   copy        the first copy: all rows, loaded in bulk
+//!     apply       transactions ──▶ fold ──▶ commit, with what a feed remembers
+//!       mapping     settings + catalog ──▶ what a row becomes
+//!         source      catalog, snapshot and transactions of a database or a change log
 //! ```
+//! Arrows go down only: no room imports one above it. Events of all rooms go to a [`Progress`] that the caller hands in.
 //!
-//! [`Settings`] are what `feed.toml` says. A source ([`source`]) yields a [`Catalog`] of its tables, rows for the first copy, and from
-//! there [`Transaction`]s. A [`Mapping`](mapping::Mapping) is made of settings and catalog, and says what a row becomes. The fold applies row changes to
-//! an overlay of the graph, and asks for what only the graph knows; what comes of it is one batch of changes. A commit has the changes and
-//! the position behind them, on the condition that the graph has the position before them: nothing else keeps a position. RFC 0011 has
-//! the reasons.
+//! [`Settings`] are the content of `feed.toml`. A source ([`source`]) yields a [`Catalog`] of its tables, rows for the first copy, and
+//! then [`Transaction`]s. A [`Mapping`](mapping::Mapping) is compiled from settings and catalog, and says what a row becomes. The fold
+//! ([`fold`]) applies row changes to an overlay of the graph and asks for what only the graph knows; the overlay becomes one batch of changes. A
+//! commit contains the changes and the position after them, on the condition that the graph has the position before them: the position is kept
+//! nowhere else. RFC 0011 has the reasons.
+//!
+//! # Glossary
+//!
+//! | term | meaning |
+//! | --- | --- |
+//! | *position* | up to where a source was read: a GTID set, an LSN, offsets of a log; in the graph with what belongs to the same commit ([`Position`]) |
+//! | *catalog* | the tables of a database with columns, keys and foreign keys ([`Catalog`]) |
+//! | *shape* | a table at a position, as a source describes it; two shapes are compared to detect changes of the schema ([`followed::TableShape`]) |
+//! | *stream* | the transactions after a position, in the order of their commits ([`source::TransactionStream`]) |
+//! | *entry* | one part of the mapping: rows of a table become vertices, or edges ([`mapping::Entry`]) |
+//! | *image* | the vertex or edge that a row is by its entry, before or after a change ([`mapping::Image`]) |
+//! | *fold* | row changes of a batch, applied in order to an overlay of the graph ([`fold::fold`]) |
+//! | *origin* | the row change that an operation of a commit comes from ([`fold::Origin`]) |
+//! | *look-up* | a read of the graph that a fold needs; all look-ups of a fold take one wave per kind ([`lookups`]) |
+//! | *waiting edge* | an edge whose row is there and whose vertex at one end is not, yet ([`fold::Waiting`]) |
+//! | *dead letter* | a row change that could not be applied and was set aside, in an object of its own ([`letters`]) |
+//! | *held name* | a vertex or edge with a dead letter: its later changes are set aside, too |
+//! | *state* | what a feed remembers with a position: waiting edges, held names, shapes, a stop ([`state::State`]) |
+//! | *stop* | a change that cannot be followed; it lasts until an operator decides ([`followed::StopNote`]) |
+//! | *ends* | the source and the store of the graph ([`Ends`]) |
+//! | *resnapshot* | all rows compared with the graph, after which the feed goes on from the snapshot's position |
 
 // What all databases share is there in a build without any, which has logs in files.
 #![cfg_attr(not(any(feature = "mariadb", feature = "postgres")), allow(dead_code))]

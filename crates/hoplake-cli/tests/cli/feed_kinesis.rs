@@ -134,7 +134,7 @@ async fn a_stream_whose_shards_are_divided_is_followed() {
     for (stream, error) in [
         (
             TRANSACTIONS,
-            "transactions/shardId-000000000000 no longer has the record 16, behind which it is to be read on",
+            "transactions/shardId-000000000000 no longer has the record 16, after which it is to be read on",
         ),
         (STREAM, "Kinesis no longer has changes/shardId-000000000001, which was not read to its end"),
     ] {

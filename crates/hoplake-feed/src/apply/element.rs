@@ -56,7 +56,8 @@ impl fmt::Display for Element {
 impl EdgeId {
     /// The edges that it is one of.
     pub fn edge_type(&self) -> EdgeTypeName {
-        let (source, target) = (self.source.label.clone(), self.target.label.clone());
+        let source = self.source.label.clone();
+        let target = self.target.label.clone();
         EdgeTypeName { label: self.label.clone(), source, target }
     }
 }
@@ -102,7 +103,8 @@ impl ElementLine {
                         Some(EdgeKey { property: property.as_str().into(), value: value_of(json)? }.into())
                     }
                 };
-                let (source, target) = (end(&source.0, &source.1)?, end(&target.0, &target.1)?);
+                let source = end(&source.0, &source.1)?;
+                let target = end(&target.0, &target.1)?;
                 Element::Edge(EdgeId { label: label.as_str().into(), source, target, key })
             }
         })

@@ -11,7 +11,7 @@ use crate::{
 
 /// A source, and the store of a graph.
 ///
-/// [`Ends::open`] makes both of the URLs of the settings. Whoever brings other ones, such as a database of a kind that this crate does not
+/// [`Ends::open`] makes both of the URLs of the settings. A caller with other ones, such as a database of a kind that this crate does not
 /// know, puts them here: what runs on them is the same.
 #[derive(Clone)]
 pub struct Ends {

@@ -1,7 +1,7 @@
 //! Dead letters: changes that could not be applied, in the bucket of the graph.
 //!
 //! A change is set aside with its position, the reason and the row as it was logged. Later changes of the same name (the vertex or edge
-//! that the row is) are set aside behind it, so that they can be applied in their order once the reason is gone. Each commit that sets
+//! that the row is) are set aside after it, so that they can be applied in their order once the reason is gone. Each commit that sets
 //! something aside writes one object, `dead-letters/<source>/<id>.parquet`, before it is published; the state that its position names
 //! lists the objects and the names. So an object of a commit that failed is of no use to anyone, and no letter is there twice.
 
@@ -15,7 +15,7 @@ use hoplake::{
 use parquet::arrow::{ArrowWriter, arrow_reader::ParquetRecordBatchReaderBuilder};
 use serde_json::{Map, Value as Json, json};
 
-use crate::{Cell, Columns, FeedError, Images, Row, RowChange, TableName, apply::objects::Folder, value};
+use crate::{Cell, Columns, FeedError, Images, Row, RowChange, TableName, apply::objects::Folder};
 
 /// A change that was set aside.
 #[derive(Debug, Clone, PartialEq)]
@@ -164,7 +164,7 @@ pub fn change_to_json(change: &RowChange) -> Json {
 fn change_from_json(table: &TableName, json: &Json) -> Option<RowChange> {
     let names: Vec<Name> =
         json["columns"].as_array()?.iter().map(|name| Some(name.as_str()?.into())).collect::<Option<_>>()?;
-    let kind = |name: &Name| json["types"][name.as_str()].as_str().and_then(value::type_named);
+    let kind = |name: &Name| json["types"][name.as_str()].as_str().and_then(crate::value::type_named);
     let kinds = names.iter().map(kind).collect();
     let row =
         |json: &Json| -> Option<Row> { names.iter().map(|name| cell_from_json(json.get(name.as_str()))).collect() };

@@ -2,14 +2,14 @@
 //!
 //! ```text
 //! opening     the graph of a feed, where it is
-//! applying    fold, look up, commit, until it is known to be done
+//! applier     fold, look up, commit, until it is known to be done
 //! fold        row changes -> changes of the graph
 //! lookups     what a fold has to know of the graph
 //! state       what a feed remembers with a position          letters   changes that were set aside
-//! objects     where both are kept                            progress  events, for whoever listens
+//! objects     where both are kept                            progress  events, for a listener
 //! ```
 
-pub(crate) mod applying;
+pub(crate) mod applier;
 pub(crate) mod element;
 pub(crate) mod ends;
 pub mod fold;

@@ -32,7 +32,7 @@ impl Folder<'_> {
     /// The store's.
     pub(crate) async fn write(self, store: &Store, bytes: Bytes) -> Result<String, FeedError> {
         let id = format!("{}-{:08x}", store.clock().ulid(), crc32c::crc32c(&bytes));
-        // Nobody else has this name; a create that is answered with "exists" may have made nothing.
+        // No other writer has this name; a create that is answered with "exists" may have made nothing.
         store.put(&self.name(&id), bytes).await.map_err(hoplake::Error::from)?;
         // Durable before the commit that names it.
         store.flush(&format!("{}/{}", self.kind, self.source)).await.map_err(hoplake::Error::from)?;

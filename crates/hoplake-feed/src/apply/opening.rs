@@ -11,9 +11,8 @@ use std::{
 use hoplake::{ErrorKind, Graph, OpenSettings, ReadSettings, Store};
 
 use super::{
-    applying::{Applying, remembered},
+    applier::{Applier, remembered},
     ends::Ends,
-    fold::Plans,
     position::{self, Position},
     state::State,
 };
@@ -31,10 +30,7 @@ use crate::{
 const CACHE_BYTES: u64 = 32 << 20;
 
 /// A graph at its position, to be changed without a stream, where a feed would go on: a stop or another mapping is refused likewise.
-pub(crate) async fn checked_applying(
-    ends: &Ends,
-    settings: &Settings,
-) -> Result<(Arc<dyn Source>, Applying), FeedError> {
+pub(crate) async fn checked_applier(ends: &Ends, settings: &Settings) -> Result<(Arc<dyn Source>, Applier), FeedError> {
     let (mut graph, _) = complete_graph(&ends.store, settings).await?;
     let (position, mut state) = remembered(&mut graph, &settings.source.name).await?;
     let accepted = Accepted::default();
@@ -47,7 +43,7 @@ pub(crate) async fn checked_applying(
     accepted.on_tables(&position, &state, &mut tables_of(settings, &mapping, shapes))?;
     carry_no_ignored(&mut state.tables, &mapping);
     source.prepare(&mapping.tables()).await?;
-    Ok((source, applying_without_stream(graph, settings, mapping, position, state)))
+    Ok((source, Applier::new(graph, settings, mapping, position, state, position::writer())))
 }
 
 /// Removes columns that the mapping ignores from those that are carried: they were dropped and added again.
@@ -130,20 +126,20 @@ pub(crate) async fn catalog_on(source: &dyn Source, settings: &Settings) -> Resu
 }
 
 /// A graph at its position, to be changed without a stream.
-pub(crate) async fn applying(store: &Store, settings: &Settings, mapping: Arc<Mapping>) -> Result<Applying, FeedError> {
-    let mut applying = applying_without_state(store, settings, mapping).await?;
-    (applying.position, applying.state) = remembered(&mut applying.graph, &applying.name).await?;
-    Ok(applying)
+pub(crate) async fn applier(store: &Store, settings: &Settings, mapping: Arc<Mapping>) -> Result<Applier, FeedError> {
+    let mut applier = applier_without_state(store, settings, mapping).await?;
+    (applier.position, applier.state) = remembered(&mut applier.graph, &applier.name).await?;
+    Ok(applier)
 }
 
-/// The same, without what is remembered: for a feed that begins anew.
-pub(crate) async fn applying_without_state(
+/// The same, without what is remembered: for a feed that begins again.
+pub(crate) async fn applier_without_state(
     store: &Store,
     settings: &Settings,
     mapping: Arc<Mapping>,
-) -> Result<Applying, FeedError> {
+) -> Result<Applier, FeedError> {
     let (graph, position) = complete_graph(store, settings).await?;
-    Ok(applying_without_stream(graph, settings, mapping, position, State::default()))
+    Ok(Applier::new(graph, settings, mapping, position, State::default(), position::writer()))
 }
 
 /// The graph of a feed whose first copy is made, and its position.
@@ -157,18 +153,4 @@ async fn complete_graph(store: &Store, settings: &Settings) -> Result<(Graph, Po
         return Err(FeedError::invalid(why).hint("hoplake feed run makes it again"));
     }
     Ok((graph, position))
-}
-
-/// What changes a graph beside its feed.
-fn applying_without_stream(
-    graph: Graph,
-    settings: &Settings,
-    mapping: Arc<Mapping>,
-    position: Position,
-    state: State,
-) -> Applying {
-    let (name, writer) = (settings.source.name.clone(), position::writer());
-    let (plans, attempts_max) = (Plans::default(), settings.stream.attempts);
-    let (show_rows, progress) = (settings.source.show_rows, Arc::new(()));
-    Applying { graph, mapping, name, position, writer, state, plans, attempts_max, show_rows, progress }
 }

@@ -7,13 +7,13 @@ use serde::Serialize;
 use super::{position::Position, state::State};
 use crate::{FeedError, source::Backlog};
 
-/// Hears what a feed does. It is called between the steps of the feed, and by the task that reads ahead: it must not block.
+/// Receives the events of a feed: between its steps, and from the task that reads ahead. It must not block.
 pub trait Progress: Send + Sync {
     /// Something has happened.
     fn report(&self, event: &Event<'_>);
 }
 
-/// Hears nothing.
+/// Ignores all events.
 impl Progress for () {
     fn report(&self, _: &Event<'_>) {}
 }

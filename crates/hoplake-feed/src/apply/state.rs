@@ -117,7 +117,8 @@ pub async fn write(store: &Store, source: &str, state: &mut State) -> Result<Opt
     }
     // What could not be read again is not written.
     if text.len() > BYTES_MAX {
-        let (waiting, held) = (state.waiting.len(), state.held.len());
+        let waiting = state.waiting.len();
+        let held = state.held.len();
         let why = format!(
             "{waiting} edges wait and {held} names are held, more than a feed can remember ({BYTES_MAX} bytes)"
         );

@@ -374,7 +374,8 @@ fn load_mapping(mapping: &Mapping) -> Table {
                     ("properties".to_owned(), Toml::Table(typed("p", properties))),
                 ])));
                 for (key, edge) in vertex.edges.iter().enumerate() {
-                    let (here, there) = (("k", vertex.label.as_str()), (format!("t{key}"), edge.other.as_str()));
+                    let here = ("k", vertex.label.as_str());
+                    let there = (format!("t{key}"), edge.other.as_str());
                     let there = (there.0.as_str(), there.1);
                     let ends = if edge.is_outgoing { [here, there] } else { [there, here] };
                     let properties =

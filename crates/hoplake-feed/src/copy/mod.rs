@@ -37,7 +37,7 @@ use crate::{
 const STUBS_AT_ONCE: usize = 100_000;
 
 /// Copies all rows into a graph that is not there yet or has no labels; or, if that was at a position `before`, in the place of a copy that
-/// was not completed. `tables` are what they were before; `writer` is a name of the process for the position; `progress` hears of the rows.
+/// was not completed. `tables` are what they were before; `writer` is a name of the process for the position; `progress` receives the count of rows.
 ///
 /// # Errors
 /// The source's, the graph's; [`Row`](crate::FeedErrorKind::Row) if a row cannot be a vertex or an edge.

@@ -133,7 +133,8 @@ fn edge(edges: &UnsureEdges, batch: &RecordBatch, row: usize) -> Option<(EdgeId,
     // A foreign key's file has the vertex first that the row is.
     let (source, target) = if edges.owner == Owner::Target { (1, 0) } else { (0, 1) };
     let end = |column: usize, at: usize| Some(VertexRef { label: edges.ends[at].0.clone(), key: key(column)? });
-    let (source, target) = (end(source, 0)?, end(target, 1)?);
+    let source = end(source, 0)?;
+    let target = end(target, 1)?;
     let named =
         edges.properties.iter().enumerate().map(|(at, name)| (name.clone(), Value::at(batch.column(2 + at), row)));
     let properties: Properties = named.filter(|(_, value)| *value != Value::Null).collect();

@@ -11,7 +11,6 @@ use crate::{
     BeforeImages, Catalog, Column, FeedError, ForeignKey, Missing, OnError, OneOrMore, RowCondition, Settings, Table,
     TableEntry, TableName, VertexEntry,
     mapping::followed::{FollowedTable, MappedEntry},
-    value,
 };
 
 /// The property of an edge key of several columns.
@@ -99,7 +98,7 @@ impl Of<'_> {
     /// The type that a column has as a property, with what the entry says of it.
     fn kind(&self, column: &Column) -> Result<PropertyType, FeedError> {
         match self.entry.types.get(column.name.as_str()) {
-            Some(named) => value::type_named(named)
+            Some(named) => crate::value::type_named(named)
                 .ok_or_else(|| self.invalid(format!("types.{} = {named:?} is not a type", column.name))),
             None => column.kind.ok_or_else(|| {
                 let hint =
@@ -250,13 +249,15 @@ impl Compile<'_> {
         let target_key = self.vertex_key(target_of, target_vertex)?;
         let mut key = of.key_map(columns.all())?;
         if key.columns.len() != target_key.columns.len() {
-            let (here, there) = (key.columns.join(", "), target_key.columns.join(", "));
+            let here = key.columns.join(", ");
+            let there = target_key.columns.join(", ");
             return Err(of.invalid(format!("{here} cannot name vertices {label}, whose key is {there}")));
         }
         key.key_type = target_key.key_type;
         let declared = of.table.foreign_key(&key.columns).filter(|key| key.target == target_of.table.name);
         if let Some(declared) = declared.filter(|declared| declared.target_columns != target_key.columns) {
-            let (names, there) = (declared.target_columns.join(", "), target_key.columns.join(", "));
+            let names = declared.target_columns.join(", ");
+            let there = target_key.columns.join(", ");
             let why = format!(
                 "the foreign key {} names {names} of {}, and the key of {label} is {there}",
                 key.columns.join(", "),

@@ -142,7 +142,8 @@ fn list(columns: &[Name]) -> String {
 }
 
 fn ends_of(label: &Name, key: &ForeignKeyMap) -> [Name; 2] {
-    let (near, far) = (label.clone(), key.other.clone());
+    let near = label.clone();
+    let far = key.other.clone();
     if key.is_outgoing { [near, far] } else { [far, near] }
 }
 
@@ -179,7 +180,8 @@ pub fn remapped(was: &BTreeMap<TableName, FollowedTable>, now: &BTreeMap<TableNa
             return Some(format!("table {name} is no longer in the mapping, and what its rows became is in the graph"));
         };
         if was.entries.len() != now.entries.len() {
-            let (before, after) = (was.entries.len(), now.entries.len());
+            let before = was.entries.len();
+            let after = now.entries.len();
             return Some(format!("table {name} had {before} entries in the mapping, and has {after}"));
         }
         let mut pairs = was.entries.iter().zip(&now.entries);

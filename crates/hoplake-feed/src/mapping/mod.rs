@@ -256,11 +256,11 @@ impl Mapping {
         ignored
     }
 
-    /// The same without ignored columns that it does not name and that their tables do not have any more.
+    /// The same without ignored columns that it does not name and that were dropped.
     #[must_use]
-    pub(crate) fn without_dropped(mut self, has: impl Fn(&TableName, &str) -> bool) -> Self {
+    pub(crate) fn without(mut self, is_dropped: impl Fn(&TableName, &Name) -> bool) -> Self {
         for Entry { table, left_out, gone, .. } in &mut self.entries {
-            let dropped: Vec<_> = gone.extract_if(.., |column| !has(table, column)).collect();
+            let dropped: Vec<_> = gone.extract_if(.., |column| is_dropped(table, column)).collect();
             left_out.retain(|column| !dropped.contains(column));
         }
         self

@@ -1,6 +1,6 @@
 //! Rows as errors show them.
 //!
-//! Errors go to logs, to `/status` and to whoever asks for help with them, and rows do not: an error names a row by the columns that
+//! Errors go to logs, to `/status` and to people who help, and rows do not: an error names a row by the columns that
 //! identify what it becomes, and does not repeat values. With `source.show_rows` it has all columns.
 
 use crate::{Cell, Columns, Images, Row, RowChange, mapping::Entry};

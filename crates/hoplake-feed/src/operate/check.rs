@@ -7,7 +7,7 @@ use hoplake::{Graph, Store};
 use crate::{
     Catalog, FeedError, FeedErrorKind, Position, Settings, TableName,
     apply::{
-        applying::remembered,
+        applier::remembered,
         opening::{catalog_on, open_graph},
     },
     error::{COPY_ANEW, SAME_TEXT},
@@ -70,7 +70,8 @@ pub(super) async fn remembered_tables(
 pub(super) async fn check_keys(source: &dyn Source, mapping: &Mapping) -> Result<(), FeedError> {
     for key in mapping.compared_keys() {
         if let Some(UnequalKey { row, names, target }) = source.unequal(&key).await? {
-            let (columns, compared_by) = (key.columns.join(", "), &key.compared_by);
+            let columns = key.columns.join(", ");
+            let compared_by = &key.compared_by;
             let why = format!(
                 "table {}, row {row}: {columns} is {names:?}, and names the row {target:?} of {}, which is equal only by {compared_by}",
                 key.table, key.target

@@ -1,9 +1,14 @@
 //! A feed: opened on a source and a graph, it runs until it is stopped.
 
-use std::{collections::BTreeMap, convert::Infallible, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    convert::Infallible,
+    sync::Arc,
+    time::Duration,
+};
 
 use futures::FutureExt;
-use hoplake::{CompactionSettings, Graph};
+use hoplake::{CompactionSettings, Graph, Name};
 use tokio::{
     sync::watch,
     task::JoinHandle,
@@ -13,15 +18,15 @@ use tracing::{Instrument, Span};
 
 use super::{
     check::{check_keys, check_new_columns, remembered_tables},
-    collected::{Collected, Trace, failed, far_future},
-    read_ahead::{Arrived, Reading},
+    pending_batch::{PendingBatch, Trace, failed, far_future},
+    read_ahead::{ReadAhead, ReadTransaction},
     schedule::Schedule,
     stopping::Stop,
 };
 use crate::{
     Ends, FeedError, FeedErrorKind, Position, Progress, Settings, TableName, Transaction,
     apply::{
-        applying::{Applying, remembered},
+        applier::{Applier, remembered},
         fold::Plans,
         letters::Letter,
         opening::{Accepted, carry_no_ignored, catalog_on, open_graph},
@@ -47,6 +52,9 @@ const COMPACT_EVERY: u64 = 16;
 /// How often the source is asked what its backlog is.
 const BACKLOG_EVERY: Duration = Duration::from_secs(10);
 
+/// Columns by their tables.
+type DroppedColumns = BTreeSet<(TableName, Name)>;
+
 /// How a feed begins.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunOptions {
@@ -64,7 +72,7 @@ pub struct RunOptions {
 pub struct Feed {
     settings: Settings,
     ends: Ends,
-    applying: Applying,
+    applier: Applier,
     options: RunOptions,
     commits: u64,
     compaction: Option<JoinHandle<()>>,
@@ -152,16 +160,8 @@ impl Feed {
         }
         source.prepare(&mapping.tables()).await?;
         if !is_complete {
-            if let Some(graph) =
-                found.as_ref().filter(|graph| position.is_none() && !graph.schema().vertex_labels.is_empty())
-            {
-                let why = format!(
-                    "the graph at {} has content in version {}, and no position of source {name}",
-                    settings.graph,
-                    graph.version()
-                );
-                return Err(FeedError::new(FeedErrorKind::Conflict, why)
-                    .hint("feed into a place that has no graph, or correct source.name if it was fed before"));
+            if let Some(graph) = found.as_ref().filter(|_| position.is_none()) {
+                check_no_content(graph, &settings)?;
             }
             check_keys(&*source, &mapping).await?;
             let copied =
@@ -182,24 +182,21 @@ impl Feed {
         if is_complete && state.tables.is_empty() && options.accepted.as_deref() != Some(&position.of_source) {
             check_new_columns(&*source, &mapping, &graph, &position).await?;
         }
-        // Another feed may have gone on before the answer to the last commit of the copy came: this one begins behind it.
+        // Another feed may have gone on before the answer to the last commit of the copy came: this one begins after it.
         let is_overtaken = !is_complete && position.writer != writer;
         let writer = if is_overtaken { position::writer() } else { writer };
-        let attempts_max = settings.stream.attempts;
         // A first copy is the first of its commits.
         let commits = u64::from(position.writer == writer);
-        let (plans, show_rows) = (Plans::default(), settings.source.show_rows);
-        let mut applying =
-            Applying { graph, mapping, name, position, writer, state, plans, attempts_max, show_rows, progress };
+        let mut applier = Applier { progress, ..Applier::new(graph, &settings, mapping, position, state, writer) };
         // Also of a graph of before tables were remembered.
-        applying.remember(|state| state.tables.clone_from(&tables)).await?;
-        let committed = watch::Sender::new(applying.position.of_source.clone());
-        Ok(Self { settings, ends, applying, options, commits, compaction: None, committed })
+        applier.remember(|state| state.tables.clone_from(&tables)).await?;
+        let committed = watch::Sender::new(applier.position.of_source.clone());
+        Ok(Self { settings, ends, applier, options, commits, compaction: None, committed })
     }
 
     /// Up to where the graph has followed.
     pub fn position(&self) -> &Position {
-        &self.applying.position
+        &self.applier.position
     }
 
     /// Changes that were set aside, oldest first.
@@ -207,12 +204,12 @@ impl Feed {
     /// # Errors
     /// The store's.
     pub async fn dead_letters(&self) -> Result<Vec<Letter>, FeedError> {
-        self.applying.letters().await
+        self.applier.letters().await
     }
 
     /// The graph, at the version of its last commit.
     pub fn graph(&self) -> &Graph {
-        &self.applying.graph
+        &self.applier.graph
     }
 
     /// Follows the source until `stop` is ready; what is whole is committed then, within `stream.grace_ms`.
@@ -221,7 +218,7 @@ impl Feed {
     /// What cannot be followed; see [`FeedErrorKind`]. Everything before it is committed. [`Unavailable`](FeedErrorKind::Unavailable) if
     /// the store did not take the last commit within the grace: its transactions are read again by the next feed.
     pub async fn run(&mut self, stop: impl Future<Output = ()>) -> Result<(), FeedError> {
-        let progress = self.applying.progress.clone();
+        let progress = self.applier.progress.clone();
         let stop = stop.map(move |()| progress.report(&Event::Stopping));
         let mut stop = Stop::new(stop, Duration::from_millis(self.settings.stream.grace_ms));
         let mut ended = self.follow(&mut stop).await;
@@ -241,11 +238,11 @@ impl Feed {
             if !goes_on {
                 break;
             }
-            let before = self.applying.position.of_source.clone();
+            let before = self.applier.position.of_source.clone();
             match stop.or_over(self.adopt()).await {
                 None => ended = Err(self.cut_off()),
                 Some(Err(error)) => ended = Err(error),
-                Some(Ok(())) if self.applying.position.of_source != before => {
+                Some(Ok(())) if self.applier.position.of_source != before => {
                     tracing::warn!("the graph has moved since the feed was opened; it goes on from there");
                     ended = self.follow(&mut stop).await;
                     continue;
@@ -258,49 +255,52 @@ impl Feed {
         if let Some(compaction) = self.compaction.take() {
             compaction.abort();
         }
-        stop.or_over(self.applying.graph.settled()).await;
+        stop.or_over(self.applier.graph.settled()).await;
         ended
     }
 
     /// Takes over the graph as another feed has left it.
     async fn adopt(&mut self) -> Result<(), FeedError> {
-        self.applying.adopt().await?;
-        Accepted(self.options.accepted.as_deref()).on_stop(&self.applying.state)
+        self.applier.adopt().await?;
+        Accepted(self.options.accepted.as_deref()).on_stop(&self.applier.state)
     }
 
     /// The grace is over, and a commit is not.
     fn cut_off(&self) -> FeedError {
         let why = format!(
             "the store did not take the last commit within the {} ms after the stop; the graph is at {}",
-            self.settings.stream.grace_ms, self.applying.position.of_source
+            self.settings.stream.grace_ms, self.applier.position.of_source
         );
         FeedError::unavailable(why).hint("nothing is lost: the next run goes on from there, or from that commit")
     }
 
     /// Follows the source until the end.
     async fn follow(&mut self, stop: &mut Stop<impl Future<Output = ()>>) -> Result<(), FeedError> {
-        while self.follow_with_mapping(stop).await? == Ended::Mapping {
-            self.forget_dropped().await?;
+        while let Some(dropped) = self.follow_with_mapping(stop).await? {
+            self.forget_dropped(&dropped).await?;
         }
         Ok(())
     }
 
-    /// Follows the source as long as the mapping is the same.
-    async fn follow_with_mapping(&mut self, stop: &mut Stop<impl Future<Output = ()>>) -> Result<Ended, FeedError> {
+    /// Follows the source until the end, or until columns are dropped that the mapping has to forget.
+    async fn follow_with_mapping(
+        &mut self,
+        stop: &mut Stop<impl Future<Output = ()>>,
+    ) -> Result<Option<DroppedColumns>, FeedError> {
         // Another feed may have gone on: what it has committed is committed.
-        self.committed.send_replace(self.applying.position.of_source.clone());
+        self.committed.send_replace(self.applier.position.of_source.clone());
         let following = Following {
             accepted: self.options.accepted.clone(),
             committed: Some(self.committed.subscribe()),
             once: self.options.once,
-            ..self.applying.following(&self.settings)
+            ..self.applier.following(&self.settings)
         };
-        let from = self.applying.position.of_source.clone();
+        let from = self.applier.position.of_source.clone();
         let ahead = self.settings.stream.ahead_bytes_max;
-        let progress = self.applying.progress.clone();
-        progress.report(&Event::Following(self.applying.at()));
-        let mut reading = Reading::begin(self.ends.source.clone(), from, following, ahead, progress);
-        let watching = watch_backlog(self.ends.source.clone(), self.applying.progress.clone());
+        let progress = self.applier.progress.clone();
+        progress.report(&Event::Following(self.applier.at()));
+        let mut reading = ReadAhead::begin(self.ends.source.clone(), from, following, ahead, progress);
+        let watching = watch_backlog(self.ends.source.clone(), self.applier.progress.clone());
         let ended = tokio::select! {
             ended = self.take(&mut reading, stop) => ended,
             never = watching => match never {},
@@ -313,16 +313,16 @@ impl Feed {
     /// Collects what is read, and commits it when it is due.
     async fn take(
         &mut self,
-        reading: &mut Reading,
+        reading: &mut ReadAhead,
         stop: &mut Stop<impl Future<Output = ()>>,
-    ) -> Result<Ended, FeedError> {
-        let mut batch = Collected::default();
+    ) -> Result<Option<DroppedColumns>, FeedError> {
+        let mut batch = PendingBatch::default();
         let mut schedule = Schedule::new(&self.settings)?;
         let ended = loop {
             let due = batch.due(&self.settings);
             let arrived = tokio::select! {
                 biased;
-                () = stop.wanted() => break Ok(Ended::Done),
+                () = stop.wanted() => break Ok(None),
                 // What has come while the last commit was under way belongs to this one, too.
                 () = sleep_until(due.unwrap_or_else(far_future)), if due.is_some() => match reading.next_now() {
                     None => {
@@ -333,7 +333,7 @@ impl Feed {
                 },
                 reconciled = schedule.reconciled(&self.ends, &self.settings) => {
                     match reconciled {
-                        Ok(reconciled) => self.applying.progress.report(&Event::Reconciled(&reconciled)),
+                        Ok(reconciled) => self.applier.progress.report(&Event::Reconciled(&reconciled)),
                         Err(error) => tracing::warn!(error = %error, "the tables could not be compared with the graph"),
                     }
                     continue;
@@ -343,13 +343,13 @@ impl Feed {
             match arrived {
                 None => break Err(FeedError::unavailable("reading the source has ended")),
                 Some(Err(error)) => break Err(error),
-                Some(Ok(None)) if self.options.once => break Ok(Ended::Done),
+                Some(Ok(None)) if self.options.once => break Ok(None),
                 Some(Ok(None)) => {}
                 Some(Ok(Some(arrived))) => {
-                    let drops = self.drops_unnamed(&arrived.transaction);
+                    let dropped = self.dropped_unnamed(&arrived.transaction);
                     batch.add(arrived);
-                    if drops {
-                        break Ok(Ended::Mapping);
+                    if !dropped.is_empty() {
+                        break Ok(Some(dropped));
                     }
                     if batch.is_full(&self.settings) {
                         self.commit(&mut batch, stop).await?;
@@ -361,58 +361,64 @@ impl Feed {
         self.commit(&mut batch, stop).await?;
         if let Some(note) = ended.as_ref().err().and_then(FeedError::stop_note) {
             // The next feed would not see it: the tables are what they are by then.
-            let noting = self.applying.remember(|state| state.stop = Some(note.clone()));
+            let noting = self.applier.remember(|state| state.stop = Some(note.clone()));
             // A stop that is not there is none: the feed ends with what kept it from being written.
             stop.or_over(noting).await.unwrap_or_else(|| Err(self.cut_off()))?;
         }
         ended
     }
 
-    /// Whether a transaction drops a column that the mapping ignores without naming it. One of its name that comes later is another.
-    fn drops_unnamed(&self, transaction: &Transaction) -> bool {
-        transaction.tables.iter().any(|(table, shape)| {
-            let mut unnamed = self.applying.mapping.entries_of(table).flat_map(|(_, entry)| &entry.gone);
-            !shape.columns.is_empty() && unnamed.any(|column| !shape.has(column))
-        })
+    /// The columns that a transaction drops and that the mapping ignores without naming them. One of the same name that comes later is
+    /// another.
+    fn dropped_unnamed(&self, transaction: &Transaction) -> DroppedColumns {
+        let Applier { mapping, state, .. } = &self.applier;
+        let mut dropped = DroppedColumns::new();
+        for (table, shape) in transaction.tables.iter().filter(|(_, shape)| !shape.columns.is_empty()) {
+            let was = state.tables.get(table).map(|known| known.shape.clone()).unwrap_or_default();
+            let unnamed = mapping.entries_of(table).flat_map(|(_, entry)| &entry.gone);
+            dropped.extend(
+                unnamed.filter(|column| was.is_dropped_in(shape, column)).map(|column| (table.clone(), column.clone())),
+            );
+        }
+        dropped
     }
 
     /// Ignores columns no longer that the mapping does not name and that the log has dropped, as a feed does not that begins now.
-    async fn forget_dropped(&mut self) -> Result<(), FeedError> {
-        let Applying { mapping, state, .. } = &self.applying;
-        let has = |table: &TableName, column: &str| state.tables.get(table).is_some_and(|it| it.shape.has(column));
-        let without = Arc::new(Mapping::clone(mapping).without_dropped(has));
+    async fn forget_dropped(&mut self, dropped: &DroppedColumns) -> Result<(), FeedError> {
+        let Applier { mapping, state, .. } = &self.applier;
+        let is_dropped = |table: &TableName, column: &Name| dropped.contains(&(table.clone(), column.clone()));
+        let without = Arc::new(Mapping::clone(mapping).without(is_dropped));
         let mut tables = state.tables.clone();
         for entry in &mapping.entries {
-            let Some(table) = tables.get_mut(&entry.table) else { continue };
-            let FollowedTable { shape, entries, .. } = table;
+            let Some(FollowedTable { entries, .. }) = tables.get_mut(&entry.table) else { continue };
             for known in entries.iter_mut().filter(|known| known.is_of(&entry.item)) {
-                known.columns.retain(|column, _| !entry.gone.contains(column) || shape.has(column));
+                known.columns.retain(|column, _| !entry.gone.contains(column) || !is_dropped(&entry.table, column));
             }
         }
-        self.applying.mapping = without;
-        self.applying.plans = Plans::default();
-        self.applying.remember(|state| state.tables.clone_from(&tables)).await
+        self.applier.mapping = without;
+        self.applier.plans = Plans::default();
+        self.applier.remember(|state| state.tables.clone_from(&tables)).await
     }
 
     async fn commit(
         &mut self,
-        batch: &mut Collected,
+        batch: &mut PendingBatch,
         stop: &mut Stop<impl Future<Output = ()>>,
     ) -> Result<(), FeedError> {
-        let Collected { arrived, trace, .. } = std::mem::take(batch);
+        let PendingBatch { arrived, trace, .. } = std::mem::take(batch);
         let (transactions, permits): (Vec<Transaction>, Vec<_>) =
-            arrived.into_iter().map(|Arrived { transaction, _permit, .. }| (transaction, _permit)).unzip();
+            arrived.into_iter().map(|ReadTransaction { transaction, _permit, .. }| (transaction, _permit)).unzip();
         let Some(last) = transactions.last() else { return Ok(()) };
         let committed_unix_ms = last.committed_unix_ms;
-        self.applying.progress.report(&Event::Applying);
+        self.applier.progress.report(&Event::Applying);
         let span = trace.map_or_else(Span::none, Trace::read);
-        let applying = self.applying.apply(&transactions).instrument(span.clone());
+        let applier = self.applier.apply(&transactions).instrument(span.clone());
         // A commit that is dropped is in the graph or not; the condition of the next one finds out.
-        let applied = stop.or_over(applying).await.unwrap_or_else(|| Err(self.cut_off()));
+        let applied = stop.or_over(applier).await.unwrap_or_else(|| Err(self.cut_off()));
         let applied = applied.inspect_err(|error| failed(&span, error))?;
         drop(permits);
-        self.committed.send_replace(self.applying.position.of_source.clone());
-        self.tell(&applied, committed_unix_ms, &span);
+        self.committed.send_replace(self.applier.position.of_source.clone());
+        self.log_commit(&applied, committed_unix_ms, &span);
         self.commits += 1;
         if self.settings.stream.compact && self.commits.is_multiple_of(COMPACT_EVERY) {
             self.compact().await;
@@ -421,8 +427,8 @@ impl Feed {
     }
 
     /// Logs a commit, and ends its trace.
-    fn tell(&self, applied: &Applied, committed_unix_ms: i64, span: &Span) {
-        let Applying { graph, name, position, .. } = &self.applying;
+    fn log_commit(&self, applied: &Applied, committed_unix_ms: i64, span: &Span) {
+        let Applier { graph, name, position, .. } = &self.applier;
         let Applied { rows, transactions, version, .. } = *applied;
         let now = i64::try_from(graph.store().clock().unix_ms()).unwrap_or(i64::MAX);
         let lag_ms = now.saturating_sub(committed_unix_ms).max(0);
@@ -445,11 +451,11 @@ impl Feed {
             retry_seed: Some(fastrand::u64(..)),
             ..CompactionSettings::default()
         };
-        if !matches!(self.applying.graph.compaction_is_due(&settings).await, Ok(true)) {
+        if !matches!(self.applier.graph.compaction_is_due(&settings).await, Ok(true)) {
             return;
         }
-        let store = self.applying.graph.store().clone();
-        let progress = self.applying.progress.clone();
+        let store = self.applier.graph.store().clone();
+        let progress = self.applier.progress.clone();
         self.compaction = Some(tokio::spawn(async move {
             let compacted = Graph::compact(&store, &settings).await;
             progress.report(&Event::Compacted(compacted.is_ok()));
@@ -458,6 +464,21 @@ impl Feed {
             }
         }));
     }
+}
+
+/// Refuses a graph that others have loaded: a first copy would replace it.
+fn check_no_content(graph: &Graph, settings: &Settings) -> Result<(), FeedError> {
+    if graph.schema().vertex_labels.is_empty() {
+        return Ok(());
+    }
+    let why = format!(
+        "the graph at {} has content in version {}, and no position of source {}",
+        settings.graph,
+        graph.version(),
+        settings.source.name
+    );
+    Err(FeedError::new(FeedErrorKind::Conflict, why)
+        .hint("feed into a place that has no graph, or correct source.name if it was fed before"))
 }
 
 /// Asks the source again and again what its backlog is, if it can say that.
@@ -471,13 +492,4 @@ async fn watch_backlog(source: Arc<dyn Source>, progress: Arc<dyn Progress>) -> 
         }
         sleep(BACKLOG_EVERY).await;
     }
-}
-
-/// Why a feed no longer reads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ended {
-    /// It was stopped, or the source has no more.
-    Done,
-    /// With what comes next, the mapping is another one.
-    Mapping,
 }

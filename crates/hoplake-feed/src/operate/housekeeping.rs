@@ -173,7 +173,7 @@ mod tests {
     use super::*;
     use crate::{
         Settings,
-        apply::{applying::Outcome, letters::Letter, state::State},
+        apply::{applier::Outcome, letters::Letter, state::State},
         backoff::Backoff,
         verify_objects,
     };
@@ -280,21 +280,21 @@ mod tests {
         fed(&store, &[("hr", "7 ~7 @1f2e3d4c")]).await;
         let text = format!("graph = '{}'\n[source]\nname = 'hr'\nurl = 'model://x/hr'\n", store.url());
         let settings = Settings::parse(&text).unwrap();
-        let mut applying = opening::applying(&store, &settings, Arc::default()).await.unwrap();
+        let mut applier = opening::applier(&store, &settings, Arc::default()).await.unwrap();
         let vertex = hoplake::VertexRef::new("P", hoplake::Key::Int64(2));
         let upsert = Operation::UpsertVertex { vertex, properties: hoplake::Properties::new(), replace: false };
         let mut pauses = Backoff::new();
         let mut outcomes = Vec::new();
         loop {
-            let mut state = applying.state.clone();
-            applying.replace_letters(&mut state, &[letter("P:7")]).await.unwrap();
-            let position = applying.position_with("7".into(), Some(8), &mut state, &mut pauses).await.unwrap();
+            let mut state = applier.state.clone();
+            applier.replace_letters(&mut state, &[letter("P:7")]).await.unwrap();
+            let position = applier.position_with("7".into(), Some(8), &mut state, &mut pauses).await.unwrap();
             if outcomes.is_empty() {
                 assert_eq!(removed_before(&store, i64::MAX).await, 2);
             }
-            match applying.commit(vec![upsert.clone()], &position, &mut pauses, &mut 0).await.unwrap() {
+            match applier.commit(vec![upsert.clone()], &position, &mut pauses, &mut 0).await.unwrap() {
                 Outcome::Committed(_) => {
-                    applying.settle(position, state).await;
+                    applier.settle(position, state).await;
                     break;
                 }
                 Outcome::Remembers => outcomes.push("remembers"),
@@ -305,8 +305,8 @@ mod tests {
         let positions = Graph::newest(&store).await.unwrap().source_positions;
         let verified = verify_objects(&store, &positions).await.unwrap();
         assert!(verified.objects == 2 && verified.damages.is_empty(), "{verified:?}");
-        let applying = opening::applying(&store, &settings, Arc::default()).await.unwrap();
-        assert_eq!(applying.letters().await.unwrap(), [letter("P:7")]);
+        let applier = opening::applier(&store, &settings, Arc::default()).await.unwrap();
+        assert_eq!(applier.letters().await.unwrap(), [letter("P:7")]);
         assert_eq!(removed_before(&store, i64::MAX).await, 0);
     }
 }

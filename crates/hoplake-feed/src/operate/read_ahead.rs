@@ -22,7 +22,7 @@ const UNIT_BYTES: u64 = 1 << 10;
 const TRANSACTIONS: usize = 4_096;
 
 /// A transaction that was read.
-pub(crate) struct Arrived {
+pub(crate) struct ReadTransaction {
     pub(crate) transaction: Transaction,
     pub(crate) at: Instant,
     /// Its bytes of the bound, until it is dropped.
@@ -30,19 +30,19 @@ pub(crate) struct Arrived {
 }
 
 /// A task that reads a source.
-pub(crate) struct Reading {
-    arrived: mpsc::Receiver<Result<Option<Arrived>, FeedError>>,
+pub(crate) struct ReadAhead {
+    arrived: mpsc::Receiver<Result<Option<ReadTransaction>, FeedError>>,
     task: JoinHandle<()>,
 }
 
-impl Drop for Reading {
+impl Drop for ReadAhead {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-impl Reading {
-    /// Reads what comes behind a position.
+impl ReadAhead {
+    /// Reads what comes after a position.
     pub(crate) fn begin(
         source: Arc<dyn Source>,
         from: String,
@@ -63,7 +63,7 @@ impl Reading {
                     Err(error) => error,
                 };
                 if !error.is_transient() {
-                    // Nobody may be waiting for it any more.
+                    // The receiver may be gone.
                     let _ = ahead.send.send(Err(error)).await;
                     return;
                 }
@@ -83,12 +83,12 @@ impl Reading {
     }
 
     /// The next transaction, or `None` if the source has no more for now. Nothing at all if reading has ended.
-    pub(crate) async fn next(&mut self) -> Option<Result<Option<Arrived>, FeedError>> {
+    pub(crate) async fn next(&mut self) -> Option<Result<Option<ReadTransaction>, FeedError>> {
         self.arrived.recv().await
     }
 
     /// What [`Self::next`] returns, if it is there already.
-    pub(crate) fn next_now(&mut self) -> Option<Result<Option<Arrived>, FeedError>> {
+    pub(crate) fn next_now(&mut self) -> Option<Result<Option<ReadTransaction>, FeedError>> {
         self.arrived.try_recv().ok()
     }
 }
@@ -99,12 +99,12 @@ struct Ahead {
     /// The bound, in units of bytes.
     room: Arc<Semaphore>,
     units: u32,
-    send: mpsc::Sender<Result<Option<Arrived>, FeedError>>,
+    send: mpsc::Sender<Result<Option<ReadTransaction>, FeedError>>,
     progress: Arc<dyn Progress>,
 }
 
 impl Ahead {
-    /// Reads until the connection is lost, or nobody wants more.
+    /// Reads until the connection is lost, or the receiver is gone.
     async fn read(&mut self, source: &dyn Source, from: &mut String, pauses: &mut Backoff) -> Result<(), FeedError> {
         let mut stream = source.stream(from, self.following.clone()).await?;
         self.progress.report(&Event::Connected);
@@ -131,7 +131,7 @@ impl Ahead {
             let Ok(permit) = self.room.clone().acquire_many_owned(wanted).await else { return Ok(()) };
             from.clone_from(&transaction.position);
             self.following.pass(&transaction);
-            let arrived = Arrived { transaction, at: Instant::now(), _permit: permit };
+            let arrived = ReadTransaction { transaction, at: Instant::now(), _permit: permit };
             if self.send.send(Ok(Some(arrived))).await.is_err() {
                 return Ok(());
             }

@@ -11,8 +11,8 @@ use hoplake::Name;
 use crate::{
     Cell, Change, Columns, Ends, FeedError, Images, Position, Row, RowChange, Settings, Transaction,
     apply::{
-        applying::{Applying, Outcome},
-        fold::{Aside, render},
+        applier::{Applier, Outcome},
+        fold::{Aside, Origin, render},
         letters::Letter,
         opening,
     },
@@ -55,10 +55,11 @@ pub async fn retry(settings: &Settings, selection: &Selection) -> Result<Retried
 /// # Errors
 /// As [`retry`].
 pub async fn retry_on(ends: &Ends, settings: &Settings, selection: &Selection) -> Result<Retried, FeedError> {
-    let (_, mut applying) = opening::checked_applying(ends, settings).await?;
+    let (_, mut applier) = opening::checked_applier(ends, settings).await?;
     loop {
-        let (groups, rest) = groups(applying.letters().await?, selection)?;
-        let (mut changes, mut group_of) = (Vec::new(), Vec::new());
+        let (groups, rest) = groups(applier.letters().await?, selection)?;
+        let mut changes = Vec::new();
+        let mut group_of = Vec::new();
         for (number, group) in groups.iter().enumerate() {
             let of_group = changes_of(group);
             group_of.extend(of_group.iter().map(|_| number));
@@ -66,7 +67,7 @@ pub async fn retry_on(ends: &Ends, settings: &Settings, selection: &Selection) -
         }
         let transaction = Transaction {
             tables: Vec::new(),
-            position: applying.position.of_source.clone(),
+            position: applier.position.of_source.clone(),
             committed_unix_ms: 0,
             changes: changes.into_iter().map(Change::Row).collect(),
             bytes: 0,
@@ -76,22 +77,22 @@ pub async fn retry_on(ends: &Ends, settings: &Settings, selection: &Selection) -
         // A letter is for one of the entries that may be about its table.
         for (number, group) in group_of.iter().enumerate() {
             let first = &groups[*group][0];
-            let entries = applying.mapping.entries_of(&first.table);
+            let entries = applier.mapping.entries_of(&first.table);
             let others = entries.filter(|(_, entry)| *entry.label() != first.label);
-            aside.passed_over.extend(others.map(|(entry, _)| (0, number, entry)));
+            aside.passed_over.extend(others.map(|(entry, _)| Origin { transaction: 0, change: number, entry }));
         }
         let transactions = [transaction];
         let folded = loop {
-            let folded = applying.folded(&transactions, &aside, &mut 0).await?;
+            let folded = applier.folded(&transactions, &aside, &mut 0).await?;
             if folded.failures.is_empty() {
                 break folded;
             }
             for failure in &folded.failures {
-                let along = (0..group_of.len()).filter(|number| group_of[*number] == group_of[failure.change]);
-                aside.failing.extend(along.map(|number| ((0, number, failure.entry), failure.why.clone())));
+                let along = (0..group_of.len()).filter(|number| group_of[*number] == group_of[failure.origin.change]);
+                aside.failing.extend(along.map(|change| (Origin { change, ..failure.origin }, failure.why.clone())));
             }
         };
-        let failed: BTreeSet<usize> = folded.set_aside.iter().map(|it| group_of[it.change]).collect();
+        let failed: BTreeSet<usize> = folded.set_aside.iter().map(|it| group_of[it.origin.change]).collect();
         let mut left = rest;
         let mut done = 0;
         let mut failures = 0;
@@ -100,16 +101,17 @@ pub async fn retry_on(ends: &Ends, settings: &Settings, selection: &Selection) -
                 done += group.len() as u64;
                 continue;
             }
-            let why = folded.set_aside.iter().find(|it| group_of[it.change] == number).and_then(|it| it.why.clone());
+            let why =
+                folded.set_aside.iter().find(|it| group_of[it.origin.change] == number).and_then(|it| it.why.clone());
             failures += group.len() as u64;
             group[0].attempts += 1;
             group[0].why = why.or_else(|| group[0].why.clone());
             left.extend(group);
         }
-        let mut state = applying.state.clone();
+        let mut state = applier.state.clone();
         state.waiting.apply(&folded.waiting);
-        let operations = render(folded.overlay, applying.graph.schema());
-        if let Some(version) = commit(&mut applying, operations, state, &left).await? {
+        let operations = render(folded.overlay, applier.graph.schema()).operations;
+        if let Some(version) = commit(&mut applier, operations, state, &left).await? {
             return Ok(Retried { done, failed: failures, left: left.len() as u64, version });
         }
     }
@@ -139,11 +141,11 @@ pub async fn discard_on(ends: &Ends, settings: &Settings, selection: &Selection)
 }
 
 /// A graph of which letters are given up. That needs no mapping, and may be done where the feed has stopped; nothing is folded without one.
-struct Discarding(Applying);
+struct Discarding(Applier);
 
 impl Discarding {
     async fn open(ends: &Ends, settings: &Settings) -> Result<Self, FeedError> {
-        opening::applying(&ends.store, settings, Arc::default()).await.map(Self)
+        opening::applier(&ends.store, settings, Arc::default()).await.map(Self)
     }
 
     async fn letters(&self) -> Result<Vec<Letter>, FeedError> {
@@ -159,18 +161,18 @@ impl Discarding {
 
 /// Commits with these letters in the place of all; `None` if the feed has changed what it remembers meanwhile.
 async fn commit(
-    applying: &mut Applying,
+    applier: &mut Applier,
     operations: Vec<hoplake::Operation>,
     mut state: crate::apply::state::State,
     left: &[Letter],
 ) -> Result<Option<u64>, FeedError> {
-    applying.replace_letters(&mut state, left).await?;
+    applier.replace_letters(&mut state, left).await?;
     let mut pauses = Backoff::new();
-    let Position { of_source, committed_unix_ms, .. } = applying.position.clone();
-    let position = applying.position_with(of_source, committed_unix_ms, &mut state, &mut pauses).await?;
-    match applying.commit(operations, &position, &mut pauses, &mut 0).await? {
+    let Position { of_source, committed_unix_ms, .. } = applier.position.clone();
+    let position = applier.position_with(of_source, committed_unix_ms, &mut state, &mut pauses).await?;
+    match applier.commit(operations, &position, &mut pauses, &mut 0).await? {
         Outcome::Committed(version) => {
-            applying.settle(position, state).await;
+            applier.settle(position, state).await;
             Ok(Some(version))
         }
         Outcome::Remembers => Ok(None),
@@ -263,7 +265,8 @@ fn chains(group: &[Letter]) -> Vec<Chain<'_>> {
     let mut chains: Vec<Chain<'_>> = Vec::new();
     let mut seen: BTreeSet<&str> = BTreeSet::new();
     for letter in group {
-        let (first, last) = (letter.names.first().map(String::as_str), letter.names.last().map(String::as_str));
+        let first = letter.names.first().map(String::as_str);
+        let last = letter.names.last().map(String::as_str);
         let (before, after) = match &letter.change.images {
             Images::Insert(_) => (None, last),
             Images::Delete(_) => (first, None),
@@ -368,7 +371,8 @@ mod tests {
         let table = TableName::new("s", "person");
         let names_of_columns = ["id", "name"].map(Into::into).to_vec();
         let columns = Arc::new(Columns { table: table.clone(), names: names_of_columns, kinds: vec![None, None] });
-        let (position, why) = ("1".to_owned(), None);
+        let position = "1".to_owned();
+        let why = None;
         let change = RowChange::new(columns, images);
         Letter { position, committed_unix_ms: 0, table, label: "Person".into(), names, why, attempts: 1, change }
     }
@@ -383,7 +387,8 @@ mod tests {
 
     #[test]
     fn a_row_that_got_a_key_which_another_had_is_not_taken_for_it() {
-        let (ann, bob) = ((5, "Ann"), (5, "Bob"));
+        let ann = (5, "Ann");
+        let bob = (5, "Bob");
         // Ann has gone from 5 to 6, and then Bob came to 5; Ann was corrected after that.
         let moved = [letter(Some(ann), Some((5, "?"))), letter(Some((5, "?")), Some((6, "?")))];
         let mut letters = moved.to_vec();
@@ -402,7 +407,8 @@ mod tests {
     /// corrected: it has to go.
     #[test]
     fn a_row_that_is_read_again_may_be_there_already() {
-        let (unread, corrected) = ((5, "?"), (5, "Ann"));
+        let unread = (5, "?");
+        let corrected = (5, "Ann");
         let update = Images::Update { before: None, after: row(corrected) };
         assert_eq!(images(&[letter(None, Some(unread)), letter(Some(unread), Some(corrected))]), [update]);
         assert_eq!(images(&[letter(None, Some(unread)), letter(Some(unread), None)]), [of(Some(unread), None)]);

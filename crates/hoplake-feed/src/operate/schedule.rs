@@ -46,7 +46,8 @@ impl Schedule {
                     report: settings.reconcile.report.clone(),
                     ..ReconcileOptions::default()
                 };
-                let (ends, settings) = (ends.clone(), settings.clone());
+                let ends = ends.clone();
+                let settings = settings.clone();
                 self.running.insert(tokio::spawn(async move { reconcile_on(&ends, &settings, &options).await }))
             }
         };

@@ -28,7 +28,7 @@ impl<'a> Comparing<'a> {
     pub(super) fn new(scope: Scope, mapping: Arc<Mapping>, snapshot: Box<dyn Snapshot + 'a>, view: View) -> Self {
         let reconciled = Reconciled {
             position: snapshot.position().to_owned(),
-            version: view.applying.graph.version(),
+            version: view.applier.graph.version(),
             ..Reconciled::default()
         };
         Self { scope, mapping, snapshot: Some(snapshot), view, letters: None, reconciled }
@@ -36,7 +36,8 @@ impl<'a> Comparing<'a> {
 
     /// Finds the ranges that differ, and then all that is in them.
     pub(super) async fn compare(&mut self, folder: &Path) -> Result<Option<Parts>, FeedError> {
-        let (mut of_tables, mut of_graph) = (Digests::new(), Digests::new());
+        let mut of_tables = Digests::new();
+        let mut of_graph = Digests::new();
         self.read_tables(false, &mut |element, properties, _| {
             of_tables.add(element, properties);
             Ok(())

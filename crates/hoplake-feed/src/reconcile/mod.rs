@@ -71,17 +71,17 @@ pub async fn reconcile_on(
 ) -> Result<Reconciled, FeedError> {
     let begun = Instant::now();
     // The graph before the snapshot: so it is not ahead of it.
-    let (source, mut applying) = opening::checked_applying(ends, settings).await?;
-    let mapping = applying.mapping.clone();
+    let (source, mut applier) = opening::checked_applier(ends, settings).await?;
+    let mapping = applier.mapping.clone();
     let named = options.tables.iter().map(|name| TableName::parse(name, source.default_schema()));
     let scope = Scope::new(&mapping, &named.collect::<Vec<_>>())?;
     let mut stretch = loop {
-        let before = applying.position.of_source.clone();
-        match Stretch::begin(&*source, &before, applying.following(settings)).await {
+        let before = applier.position.of_source.clone();
+        match Stretch::begin(&*source, &before, applier.following(settings)).await {
             // A feed may have committed meanwhile, and confirmed to the source that it no longer needs what was before.
             Err(error) if error.kind() == FeedErrorKind::Purged => {
-                applying.adopt().await?;
-                if applying.position.of_source == before {
+                applier.adopt().await?;
+                if applier.position.of_source == before {
                     return Err(error);
                 }
             }
@@ -90,7 +90,7 @@ pub async fn reconcile_on(
     };
     let snapshot = source.snapshot(Purpose::Compare).await?;
     stretch.up_to(&*source, snapshot.position()).await?;
-    let view = View::new(applying, &stretch.transactions).await?;
+    let view = View::new(applier, &stretch.transactions).await?;
     let folder = Scratch::new(settings)?;
     let mut comparing = Comparing::new(scope, mapping, snapshot, view);
     let parts = comparing.compare(folder.path()).await?;
@@ -116,8 +116,8 @@ pub async fn reconcile_on(
     // The rows are read; the server need not keep them any longer.
     comparing.snapshot = None;
     if options.repair && !reconciled.is_equal() {
-        let applying = opening::applying(&ends.store, settings, comparing.mapping.clone()).await?;
-        let repair = Repair::beside(applying, &*source, stretch, options.dry_run);
+        let applier = opening::applier(&ends.store, settings, comparing.mapping.clone()).await?;
+        let repair = Repair::beside(applier, &*source, stretch, options.dry_run);
         repair.all(&mut comparing, parts.as_ref(), &mut reconciled).await?;
     }
     reconciled.ms = begun.elapsed().as_millis() as u64;
@@ -135,17 +135,17 @@ pub(crate) async fn resnapshot(
     tables: BTreeMap<TableName, FollowedTable>,
 ) -> Result<Reconciled, FeedError> {
     let begun = Instant::now();
-    let before = match opening::applying(&ends.store, settings, mapping.clone()).await {
-        Ok(applying) => applying.state.tables,
+    let before = match opening::applier(&ends.store, settings, mapping.clone()).await {
+        Ok(applier) => applier.state.tables,
         Err(error) if error.is_transient() => return Err(error),
-        // What is remembered may be damaged, and is written anew.
+        // What is remembered may be damaged, and is written again.
         Err(_) => BTreeMap::new(),
     };
     let mut scope = Scope::new(mapping, &[])?;
     // What a mapping of before made of rows is no longer a row of any.
     scope.extend(&before);
     // Before the rows, so that the position does not go back. The comparison itself finds which edges wait.
-    let view = View::at_its_position(opening::applying_without_state(&ends.store, settings, mapping.clone()).await?);
+    let view = View::at_its_position(opening::applier_without_state(&ends.store, settings, mapping.clone()).await?);
     let snapshot = ends.source.snapshot(Purpose::Renew).await?;
     let position = snapshot.position().to_owned();
     let folder = Scratch::new(settings)?;
@@ -154,16 +154,16 @@ pub(crate) async fn resnapshot(
     let parts = comparing.compare(folder.path()).await?;
     let mut reconciled = comparing.reconciled.clone();
     let letters = comparing.letters.take().unwrap_or_default().all;
-    let applying = opening::applying_without_state(&ends.store, settings, mapping.clone()).await?;
-    let compared = &comparing.view.applying.position;
+    let applier = opening::applier_without_state(&ends.store, settings, mapping.clone()).await?;
+    let compared = &comparing.view.applier.position;
     // What has come since is not in the rows, and would stay in the graph.
-    if !applying.position.is_but_for_writer(compared) {
-        let why = format!("the graph has moved from {compared} to {} while all rows were compared", applying.position);
+    if !applier.position.is_but_for_writer(compared) {
+        let why = format!("the graph has moved from {compared} to {} while all rows were compared", applier.position);
         return Err(
             FeedError::new(FeedErrorKind::Conflict, why).hint("let one feed run for each source, and begin again")
         );
     }
-    let repair = Repair::up_to(applying, position, letters, tables);
+    let repair = Repair::up_to(applier, position, letters, tables);
     repair.all(&mut comparing, parts.as_ref(), &mut reconciled).await?;
     reconciled.ms = begun.elapsed().as_millis() as u64;
     Ok(reconciled)

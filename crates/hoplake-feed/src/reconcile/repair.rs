@@ -12,7 +12,7 @@ use super::{
 use crate::{
     Element, FeedError, FeedErrorKind, Reconciled, TableName,
     apply::{
-        applying::{Applying, Outcome},
+        applier::{Applier, Outcome},
         fold::{Correction, Folded, Known, correct, render},
         letters::Letter,
         lookups::look_up,
@@ -34,7 +34,7 @@ const YIELDS_MAX: usize = 1_000;
 
 /// Corrections, as commits.
 pub(super) struct Repair<'a> {
-    applying: Applying,
+    applier: Applier,
     dry_run: bool,
     mode: Mode<'a>,
     pending: Vec<Correction>,
@@ -50,18 +50,18 @@ enum Mode<'a> {
 
 impl<'a> Repair<'a> {
     /// While a feed may run; without `dry_run` they are committed.
-    pub(super) fn beside(applying: Applying, source: &'a dyn Source, stretch: Stretch, dry_run: bool) -> Self {
-        Self { applying, dry_run, mode: Mode::Beside { source, stretch, touched: None }, pending: Vec::new() }
+    pub(super) fn beside(applier: Applier, source: &'a dyn Source, stretch: Stretch, dry_run: bool) -> Self {
+        Self { applier, dry_run, mode: Mode::Beside { source, stretch, touched: None }, pending: Vec::new() }
     }
 
     /// While no feed runs; the graph gets this position with the last of them, and these letters in place of its own.
     pub(super) fn up_to(
-        applying: Applying,
+        applier: Applier,
         position: String,
         letters: Vec<Letter>,
         tables: BTreeMap<TableName, FollowedTable>,
     ) -> Self {
-        Self { applying, dry_run: false, mode: Mode::UpTo { position, letters, tables }, pending: Vec::new() }
+        Self { applier, dry_run: false, mode: Mode::UpTo { position, letters, tables }, pending: Vec::new() }
     }
 
     /// Repairs all differences: vertices that are to be there before the edges between them, and those that are not after theirs.
@@ -133,12 +133,12 @@ impl<'a> Repair<'a> {
         reconciled: &mut Reconciled,
     ) -> Result<(), FeedError> {
         let Mode::Beside { source, stretch, touched } = &mut self.mode else { return Ok(()) };
-        self.applying.adopt().await?;
-        stretch.up_to_graph(*source, &self.applying.position.of_source).await?;
+        self.applier.adopt().await?;
+        stretch.up_to_graph(*source, &self.applier.position.of_source).await?;
         // All of the stretch over the version that was compared: what a cascade reaches is looked up there.
         let count = stretch.transactions.len();
         if touched.as_ref().is_none_or(|(known, _)| *known != count) {
-            *touched = Some((count, Touched::by(&mut comparing.view.applying, &stretch.transactions).await?));
+            *touched = Some((count, Touched::by(&mut comparing.view.applier, &stretch.transactions).await?));
         }
         let Some((_, touched)) = touched else { return Ok(()) };
         let before = corrections.len();
@@ -158,46 +158,46 @@ impl<'a> Repair<'a> {
         is_last: bool,
     ) -> Result<bool, FeedError> {
         let folded = loop {
-            let folded = folded(&self.applying, corrections).await?;
+            let folded = folded(&self.applier, corrections).await?;
             if folded.failures.is_empty() {
                 break folded;
             }
             reconciled.not_repairable += folded.failures.len() as u64;
             for failure in folded.failures.iter().rev() {
-                corrections.remove(failure.change);
+                corrections.remove(failure.origin.change);
             }
         };
         if self.dry_run {
             return Ok(true);
         }
-        let mut state = self.applying.state.clone();
+        let mut state = self.applier.state.clone();
         state.waiting.apply(&folded.waiting);
-        let operations = render(folded.overlay, self.applying.graph.schema());
+        let operations = render(folded.overlay, self.applier.graph.schema()).operations;
         let mut pauses = Backoff::new();
-        let mut of_source = self.applying.position.of_source.clone();
+        let mut of_source = self.applier.position.of_source.clone();
         if let Mode::UpTo { position, letters, tables } = &self.mode
             && is_last
         {
             of_source.clone_from(position);
             // Nothing else is remembered of before, and no stop.
             state.tables.clone_from(tables);
-            self.applying.replace_letters(&mut state, letters).await?;
+            self.applier.replace_letters(&mut state, letters).await?;
         }
         let committed_unix_ms =
-            self.applying.position.committed_unix_ms.filter(|_| of_source == self.applying.position.of_source);
-        let mut position = self.applying.position_with(of_source, committed_unix_ms, &mut state, &mut pauses).await?;
+            self.applier.position.committed_unix_ms.filter(|_| of_source == self.applier.position.of_source);
+        let mut position = self.applier.position_with(of_source, committed_unix_ms, &mut state, &mut pauses).await?;
         // Half of it is no state to go on from.
         position.is_copying = !is_last && matches!(self.mode, Mode::UpTo { .. });
-        match self.applying.commit(operations, &position, &mut pauses, &mut 0).await? {
+        match self.applier.commit(operations, &position, &mut pauses, &mut 0).await? {
             Outcome::Committed(version) => {
-                self.applying.settle(position, state).await;
+                self.applier.settle(position, state).await;
                 reconciled.repaired_in = Some(version);
                 Ok(true)
             }
             Outcome::Remembers => {
                 // What is remembered is not taken over; as at the beginning.
                 if let Mode::UpTo { .. } = self.mode {
-                    self.applying.state = State::default();
+                    self.applier.state = State::default();
                 }
                 Ok(false)
             }
@@ -206,8 +206,8 @@ impl<'a> Repair<'a> {
     }
 }
 
-async fn folded(applying: &Applying, corrections: &[Correction]) -> Result<Folded, FeedError> {
-    let Applying { graph, mapping, state, .. } = applying;
+async fn folded(applier: &Applier, corrections: &[Correction]) -> Result<Folded, FeedError> {
+    let Applier { graph, mapping, state, .. } = applier;
     let mut known = Known::default();
     loop {
         let folded = correct(mapping, corrections, &known, &state.waiting);
@@ -225,8 +225,8 @@ fn correction(comparing: &Comparing<'_>, difference: Difference) -> Correction {
         (_, Some(properties)) => {
             let properties = comparing.scope.completed(&element, &properties);
             // Several that nothing distinguishes become one.
-            let anew = kind == DifferenceKind::Different && matches!(element, Element::Edge(_));
-            Correction::Put { element, properties, anew }
+            let replaces = kind == DifferenceKind::Different && matches!(element, Element::Edge(_));
+            Correction::Put { element, properties, replaces }
         }
     }
 }

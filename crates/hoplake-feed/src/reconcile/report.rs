@@ -62,7 +62,8 @@ impl Report {
         };
         let tables = in_tables.as_ref().map(properties_to_json);
         let graph = in_graph.as_ref().map(properties_to_json);
-        let (label, name) = (element.label().to_string(), element.to_string());
+        let label = element.label().to_string();
+        let name = element.to_string();
         let line = Line {
             difference: kind,
             element: element.kind(),

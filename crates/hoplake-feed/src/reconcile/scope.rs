@@ -69,7 +69,7 @@ impl Scope {
         }
     }
 
-    /// Whether a vertex without any property cannot be told from one that was made for a row that names it.
+    /// Whether a vertex without any property looks like one that was made for a row that names it.
     pub(super) fn may_be_stub(&self, vertex: &VertexRef, properties: &Properties) -> bool {
         properties.is_empty() && self.stubs.contains(&vertex.label)
     }
@@ -134,7 +134,8 @@ fn edge_types_of(entry: &Entry) -> Vec<(EdgeTypeName, Vec<Name>)> {
 }
 
 fn edge_type_of_key(map: &VertexMap, key: &ForeignKeyMap) -> EdgeTypeName {
-    let (near, far) = (map.label.clone(), key.other.clone());
+    let near = map.label.clone();
+    let far = key.other.clone();
     let (source, target) = if key.is_outgoing { (near, far) } else { (far, near) };
     EdgeTypeName { label: key.label.clone(), source, target }
 }

@@ -1,4 +1,4 @@
-//! The transactions behind a graph's position, up to some other position.
+//! The transactions after a graph's position, up to some other position.
 
 use std::time::Duration;
 
@@ -21,13 +21,13 @@ pub(super) struct Stretch {
     pub(super) transactions: Vec<Transaction>,
     /// One that is beyond the stretch, and was read.
     beyond: Option<Transaction>,
-    /// The position behind the last of them.
+    /// The position after the last of them.
     reached: String,
     bytes: usize,
 }
 
 impl Stretch {
-    /// Begins behind a position.
+    /// Begins after a position.
     pub(super) async fn begin(source: &dyn Source, from: &str, following: Following) -> Result<Self, FeedError> {
         let stream = source.stream_aside(from, following).await?;
         Ok(Self { stream, transactions: Vec::new(), beyond: None, reached: from.to_owned(), bytes: 0 })

@@ -32,7 +32,7 @@ pub(super) struct Tables<'a> {
     pub(super) unreadable: u64,
     /// Rows that cannot be read, as letters, if they are to be set aside.
     pub(super) letters: Option<&'a mut Letters>,
-    /// Vertices that cannot be told from stubs: whether they are there is looked up. Not in the first reading.
+    /// Vertices that look like stubs: whether they are there is looked up. Not in the first reading.
     pub(super) bare: Option<Vec<VertexRef>>,
 }
 

@@ -8,7 +8,7 @@ use super::scope::Scope;
 use crate::{
     Element, FeedError, Transaction,
     apply::{
-        applying::Applying,
+        applier::Applier,
         fold::{Aside, EdgeId, EdgeTypeName, Folded, Known, Need, Overlay, Owner, Waiting},
         lookups::{EdgeKeys, look_up, row_of},
     },
@@ -20,7 +20,7 @@ const LOOK_UP: usize = 10_000;
 
 /// A graph at a position of its source.
 pub(super) struct View {
-    pub(super) applying: Applying,
+    pub(super) applier: Applier,
     overlay: Overlay,
     waiting: Waiting,
     /// The names of changes that were set aside.
@@ -29,19 +29,19 @@ pub(super) struct View {
 
 impl View {
     /// The graph with the transactions of a stretch.
-    pub(super) async fn new(mut applying: Applying, stretch: &[Transaction]) -> Result<Self, FeedError> {
-        let Folded { overlay, waiting: changes, set_aside, .. } = folded(&mut applying, stretch).await?;
-        let mut waiting = applying.state.waiting.clone();
+    pub(super) async fn new(mut applier: Applier, stretch: &[Transaction]) -> Result<Self, FeedError> {
+        let Folded { overlay, waiting: changes, set_aside, .. } = folded(&mut applier, stretch).await?;
+        let mut waiting = applier.state.waiting.clone();
         waiting.apply(&changes);
-        let mut held = applying.state.held.clone();
+        let mut held = applier.state.held.clone();
         held.extend(set_aside.into_iter().flat_map(|it| it.names));
-        Ok(Self { applying, overlay, waiting, held })
+        Ok(Self { applier, overlay, waiting, held })
     }
 
     /// The graph as it is; what was set aside before does not count.
-    pub(super) fn at_its_position(applying: Applying) -> Self {
-        let waiting = applying.state.waiting.clone();
-        Self { applying, overlay: Overlay::default(), waiting, held: BTreeSet::new() }
+    pub(super) fn at_its_position(applier: Applier) -> Self {
+        let waiting = applier.state.waiting.clone();
+        Self { applier, overlay: Overlay::default(), waiting, held: BTreeSet::new() }
     }
 
     /// Whether a change of this was set aside, or one of the row that says that there is this edge. What only its other end's row says is
@@ -55,7 +55,7 @@ impl View {
             return true;
         }
         let Element::Edge(id) = element else { return false };
-        match self.applying.mapping.of_edge(id).1 {
+        match self.applier.mapping.of_edge(id).1 {
             Owner::Row => false,
             Owner::Source => is_held(id.source.to_string()),
             Owner::Target => is_held(id.target.to_string()),
@@ -84,7 +84,7 @@ impl View {
         for (label, names) in &scope.labels {
             self.vertices(label, names, &mut take).await?;
         }
-        let keys = EdgeKeys::of(&self.applying.mapping);
+        let keys = EdgeKeys::of(&self.applier.mapping);
         for (edge_type, names) in &scope.edge_types {
             self.edges(&keys, edge_type, names, &mut take).await?;
         }
@@ -109,7 +109,7 @@ impl View {
         names: &BTreeSet<hoplake::Name>,
         take: &mut (dyn FnMut(Element, Properties) -> Result<(), FeedError> + Send),
     ) -> Result<(), FeedError> {
-        let graph = &self.applying.graph;
+        let graph = &self.applier.graph;
         let mut seen: HashSet<VertexRef> = HashSet::new();
         if let Some(known) = graph.schema().label_id(label).and_then(|label| graph.schema().label(label)) {
             let all = known.properties.iter().filter(|it| names.contains(it.name.as_str()));
@@ -149,7 +149,7 @@ impl View {
         names: &BTreeSet<hoplake::Name>,
         take: &mut (dyn FnMut(Element, Properties) -> Result<(), FeedError> + Send),
     ) -> Result<(), FeedError> {
-        let graph = &self.applying.graph;
+        let graph = &self.applier.graph;
         let schema = graph.schema();
         let ends = schema.label_id(&edge_type.source).zip(schema.label_id(&edge_type.target));
         let known =
@@ -200,7 +200,7 @@ impl View {
             }
         }
         let mut known = Known::default();
-        look_up(&self.applying.graph, &self.applying.mapping, &needs, &mut known).await?;
+        look_up(&self.applier.graph, &self.applier.mapping, &needs, &mut known).await?;
         found.extend(known.exists);
         Ok(found)
     }
@@ -215,9 +215,9 @@ pub(super) struct Touched {
 }
 
 impl Touched {
-    pub(super) async fn by(applying: &mut Applying, transactions: &[Transaction]) -> Result<Self, FeedError> {
-        let Folded { overlay, waiting, truncated, .. } = folded(applying, transactions).await?;
-        let entries = truncated.iter().flat_map(|table| applying.mapping.entries_of(table));
+    pub(super) async fn by(applier: &mut Applier, transactions: &[Transaction]) -> Result<Self, FeedError> {
+        let Folded { overlay, waiting, truncated, .. } = folded(applier, transactions).await?;
+        let entries = truncated.iter().flat_map(|table| applier.mapping.entries_of(table));
         let truncated = entries.map(|(_, entry)| entry.label().clone()).collect();
         Ok(Self { overlay, waiting: waiting.into_keys().collect(), truncated })
     }
@@ -239,14 +239,14 @@ impl Touched {
 }
 
 /// Folds transactions; changes that fail are set aside.
-async fn folded(applying: &mut Applying, transactions: &[Transaction]) -> Result<Folded, FeedError> {
-    let mut aside = Aside { held: applying.state.held.clone(), ..Aside::default() };
+async fn folded(applier: &mut Applier, transactions: &[Transaction]) -> Result<Folded, FeedError> {
+    let mut aside = Aside { held: applier.state.held.clone(), ..Aside::default() };
     loop {
-        let folded = applying.folded(transactions, &aside, &mut 0).await?;
+        let folded = applier.folded(transactions, &aside, &mut 0).await?;
         if folded.failures.is_empty() {
             return Ok(folded);
         }
-        let failing = folded.failures.into_iter().map(|it| ((it.transaction, it.change, it.entry), it.why));
+        let failing = folded.failures.into_iter().map(|it| (it.origin, it.why));
         aside.failing.extend(failing);
     }
 }
@@ -256,7 +256,8 @@ fn edge_at(keys: &EdgeKeys, edge_type: &EdgeTypeName, batch: &RecordBatch, row: 
         let key = as_key(Value::at(batch.column(column), row))?;
         Some(VertexRef { label: label.clone(), key })
     };
-    let (source, target) = (end(0, &edge_type.source)?, end(1, &edge_type.target)?);
+    let source = end(0, &edge_type.source)?;
+    let target = end(1, &edge_type.target)?;
     let properties = row_of(batch, row);
     Some((keys.name(&edge_type.label, source, target, &properties), properties))
 }

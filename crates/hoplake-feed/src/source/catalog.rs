@@ -5,8 +5,6 @@ use std::fmt;
 use hoplake::{Name, PropertyType};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
-use crate::value;
-
 /// A table by its schema (in MariaDB and MySQL: its database) and name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -63,7 +61,7 @@ impl fmt::Display for TableName {
 
 const QUOTES: [char; 2] = ['"', '`'];
 
-/// A name in quotes at the beginning of a text, and what follows a dot behind it; nothing if the text is not of this form.
+/// A name in quotes at the beginning of a text, and what follows a dot after it; `None` if the text is not of this form.
 fn quoted_part(text: &str) -> Option<(String, Option<&str>)> {
     let quote = text.chars().next().filter(|first| QUOTES.contains(first))?;
     let mut name = String::new();
@@ -208,7 +206,7 @@ fn type_name<S: Serializer>(kind: &Option<PropertyType>, serializer: S) -> Resul
 fn type_of_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<PropertyType>, D::Error> {
     let unknown = |name: &str| D::Error::custom(format!("{name:?} is not a type"));
     let name = Option::<String>::deserialize(deserializer)?;
-    name.map(|name| value::type_named(&name).ok_or_else(|| unknown(&name))).transpose()
+    name.map(|name| crate::value::type_named(&name).ok_or_else(|| unknown(&name))).transpose()
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::{
 /// A transaction that the source has committed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Transaction {
-    /// The position behind it: whoever goes on from there reads what comes after it.
+    /// The position after it: a stream from there begins with what comes next.
     pub position: String,
     /// When it was committed, in milliseconds since 1970, as the source says.
     pub committed_unix_ms: i64,

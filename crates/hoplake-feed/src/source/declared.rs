@@ -27,7 +27,7 @@ pub(super) fn declaration(declared: &str) -> (String, Vec<String>) {
     (name, arguments)
 }
 
-/// With as many digits behind the point as the column has.
+/// With as many digits after the point as the column has.
 pub(super) fn decimal(digits: &str, scale: usize) -> String {
     let (sign, digits) = digits.strip_prefix('-').map_or(("", digits), |rest| ("-", rest));
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));

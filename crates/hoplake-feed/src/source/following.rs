@@ -29,7 +29,7 @@ pub struct Following {
     pub accepted: Option<String>,
     /// Up to where the graph has followed, as it commits.
     pub committed: Option<watch::Receiver<String>>,
-    /// Whether nothing more is wanted than what the source had when the stream began: it ends with `None` behind that, though others
+    /// Whether nothing more is wanted than what the source had when the stream began: it ends with `None` there, although others
     /// go on writing.
     pub once: bool,
     /// Whether errors may have what is in rows.

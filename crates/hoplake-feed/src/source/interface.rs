@@ -47,7 +47,7 @@ pub trait Source: Send + Sync {
     /// As [`Self::catalog`].
     async fn prepare(&self, tables: &[TableName]) -> Result<(), FeedError>;
 
-    /// Of columns that a table was given while nobody followed: one whose rows have a value that no row change shows.
+    /// Of columns that a table was given while no feed ran: one whose rows have a value that no row change shows.
     ///
     /// # Errors
     /// As [`Self::catalog`].
@@ -69,7 +69,7 @@ pub trait Source: Send + Sync {
     /// As [`Self::catalog`]; [`Invalid`](crate::FeedErrorKind::Invalid) if the source has no rows for this purpose.
     async fn snapshot<'a>(&'a self, purpose: Purpose) -> Result<Box<dyn Snapshot + 'a>, FeedError>;
 
-    /// The transactions behind a position, with their changes of the tables that are followed.
+    /// The transactions after a position, with their changes of the tables that are followed.
     ///
     /// # Errors
     /// As [`Self::catalog`]; [`Purged`](crate::FeedErrorKind::Purged) if the source no longer has them.
@@ -83,7 +83,7 @@ pub trait Source: Send + Sync {
         self.stream(from, following).await
     }
 
-    /// Whether all that is behind the position `a` is behind `b`, too.
+    /// Whether the position `b` is at or after `a`: all that comes before `a` comes before `b`.
     ///
     /// # Errors
     /// [`Invalid`](crate::FeedErrorKind::Invalid) if one of them is no position of such a source.

@@ -226,12 +226,23 @@ impl TableShape {
         })
     }
 
+    /// Whether a later shape does not have a column any more, also if another one has its name there.
+    pub(crate) fn is_dropped_in(&self, now: &Self, column: &str) -> bool {
+        let number = |shape: &Self| shape.columns.iter().find(|it| it.name == column).map(|it| it.number);
+        match (number(self), number(now)) {
+            (_, None) => true,
+            (Some(Some(was)), Some(Some(is))) => was != is,
+            _ => false,
+        }
+    }
+
     /// The columns that a later shape has more; none if nothing is known of this one.
     pub(crate) fn new_in(&self, now: &Self) -> Vec<Name> {
         if self.columns.is_empty() {
             return Vec::new();
         }
-        now.columns.iter().map(|it| &it.name).filter(|name| !self.has(name)).cloned().collect()
+        let is_new = |name: &&Name| !self.has(name) || self.is_dropped_in(now, name);
+        now.columns.iter().map(|it| &it.name).filter(is_new).cloned().collect()
     }
 
     /// The type of a column, if it is known.
@@ -351,6 +362,11 @@ mod tests {
         }
         // Of a table of which nothing was known, no column is new.
         assert_eq!(TableShape::default().new_in(&was), Vec::<Name>::new());
-        assert_eq!(shape(&[id]).new_in(&was), ["a", "b"]);
+        assert_eq!(shape(std::slice::from_ref(&id)).new_in(&was), ["a", "b"]);
+        // A column that replaces one of its name is new.
+        let replaced = shape(&[id, column(4, "a", "int", "1"), b]);
+        assert!(was.is_dropped_in(&replaced, "a") && !was.is_dropped_in(&replaced, "b"));
+        assert_eq!(was.new_in(&replaced), ["a"]);
+        assert!(was.is_dropped_in(&numberless(&shape(&[])), "a") && !was.is_dropped_in(&numberless(&was), "a"));
     }
 }

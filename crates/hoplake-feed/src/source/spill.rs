@@ -15,7 +15,6 @@ use hoplake::Value;
 
 use crate::{
     Cell, Change, Columns, FeedError, Images, Row, RowChange, Settings, StreamSettings, TableName, scratch::Scratch,
-    value,
 };
 
 /// Where changes go that are too many for memory, and when.
@@ -252,7 +251,7 @@ fn read_columns(from: &mut impl Read) -> io::Result<Columns> {
     let mut columns = Columns { table: read_table(from)?, names: Vec::new(), kinds: Vec::new() };
     for _ in 0..read_number(from)? {
         columns.names.push(read_text(from)?.into());
-        columns.kinds.push(value::type_named(&read_text(from)?));
+        columns.kinds.push(crate::value::type_named(&read_text(from)?));
     }
     Ok(columns)
 }

@@ -21,7 +21,7 @@ use crate::FeedError;
 /// What of a server's certificate is verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verified {
-    /// Nothing: what is sent is encrypted, for whoever answers.
+    /// Nothing: what is sent is encrypted, whichever server answers.
     Nothing,
     /// That an authority has signed it, for whatever name.
     Chain,

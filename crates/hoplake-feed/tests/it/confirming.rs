@@ -10,7 +10,7 @@ use std::{
 
 use async_trait::async_trait;
 use hoplake::{Graph, OpenSettings, Store};
-use hoplake_feed::{Cause, Ends, Event, Feed, Progress, RunOptions, Settings, source};
+use hoplake_feed::{Cause, Ends, Event, Feed, FeedError, Progress, RunOptions, Settings, source};
 use hoplake_testkit::{Alteration, AlteredStore, PostgresServer};
 use object_store::{ObjectStore, PutOptions, PutPayload, PutResult, memory::InMemory, path::Path};
 use tokio::sync::oneshot;
@@ -93,62 +93,36 @@ async fn until(what: &str, is_so: impl AsyncFn() -> bool) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_step_of_a_feed_confirms_more_than_the_graph_has() {
-    let server = PostgresServer::start(&[]).unwrap();
-    server
-        .sql("test", "CREATE TABLE note (id int PRIMARY KEY); CREATE PUBLICATION hoplake_notes FOR TABLE note")
-        .unwrap();
-    let url = server.url("test");
-    let text = format!(
-        "graph = 'memory://notes'\n[source]\nname = 'notes'\nurl = '{url}'\n[stream]\nlinger_ms = 5\n\
-         [[table]]\nname = 'note'\nvertex = {{ label = 'Note' }}\n"
-    );
-    let settings = Settings::parse(&text).unwrap();
-    let below = Arc::new(InMemory::new());
+    let notes = Notes::start();
     let refuses = Arc::new(AtomicBool::new(false));
-    let altered = AlteredStore(Refusing { below: below.clone(), refuses: refuses.clone() });
-    let ends = |inner: Arc<dyn ObjectStore>| Ends {
-        source: source::open(&settings).unwrap(),
-        store: Store::new(inner, Path::default(), "memory://notes"),
-    };
-    let graph = async || {
-        let store = Store::new(below.clone(), Path::default(), "memory://notes");
-        Graph::open_with(store, &OpenSettings::default()).await.unwrap()
-    };
+    let altered = AlteredStore(Refusing { below: notes.below.clone(), refuses: refuses.clone() });
     let check = async |step: &str| {
         // A status is sent every second.
         for _ in 0..8 {
-            let confirmed = server.sql("test", "SELECT confirmed_flush_lsn FROM pg_replication_slots").unwrap();
-            let graph = graph().await;
-            let position = graph.source_position("notes").unwrap().split(' ').next().unwrap().to_owned();
-            assert!(
-                number(&confirmed) <= number(&position),
-                "{step}: {confirmed} is confirmed, the graph is at {position}"
-            );
+            // In this order: the graph may go on in between.
+            let confirmed = notes.confirmed();
+            let position = notes.position().await;
+            assert!(confirmed <= position, "{step}: {confirmed} is confirmed, the graph is at {position}");
             tokio::time::sleep(Duration::from_millis(250)).await;
         }
     };
-    let insert = |ids: std::ops::Range<u32>| {
-        for id in ids {
-            server.sql("test", &format!("INSERT INTO note VALUES ({id})")).unwrap();
-        }
-    };
     let counted = Arc::new(Counted::default());
-    let mut feed =
-        Feed::open_on(ends(Arc::new(altered)), settings.clone(), RunOptions::default(), counted.clone()).await.unwrap();
+    let mut feed = notes.feed(Arc::new(altered), counted.clone()).await;
     let running = tokio::spawn(async move { feed.run(std::future::pending()).await });
-    insert(0..3);
-    until("the feed follows", async || Model::of_graph(&graph().await).await.vertices.len() == 3).await;
+    notes.insert(0..3);
+    until("the feed follows", async || notes.has(3).await).await;
     check("connected").await;
     refuses.store(true, Ordering::SeqCst);
-    insert(3..6);
+    notes.insert(3..6);
     until("the feed reads ahead", async || counted.rows.load(Ordering::SeqCst) >= 6).await;
     check("read, and commits fail").await;
     for reconnects in 1..=3 {
         let before = counted.connections.load(Ordering::SeqCst);
-        server.sql("test", "SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE active").unwrap();
+        let terminate = "SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE active";
+        notes.server.sql("test", terminate).unwrap();
         until("the feed connects again", async || counted.connections.load(Ordering::SeqCst) > before).await;
         check(&format!("connected again, {reconnects} times")).await;
-        insert(3 + reconnects * 3..6 + reconnects * 3);
+        notes.insert(3 + reconnects * 3..6 + reconnects * 3);
         check("read more").await;
     }
     running.abort();
@@ -156,7 +130,7 @@ async fn no_step_of_a_feed_confirms_more_than_the_graph_has() {
     check("killed").await;
     let mut feed = loop {
         let options = RunOptions { once: true, ..RunOptions::default() };
-        match Feed::open_on(ends(below.clone()), settings.clone(), options, Arc::new(())).await {
+        match notes.try_feed(notes.below.clone(), options, Arc::new(())).await {
             Err(error) if error.is_transient() => tokio::time::sleep(Duration::from_millis(100)).await,
             opened => break opened.unwrap(),
         }
@@ -187,10 +161,19 @@ impl Notes {
         Self { server, settings: Settings::parse(&text).unwrap(), below: Arc::default() }
     }
 
-    async fn feed(&self, inner: Arc<dyn ObjectStore>, progress: Arc<dyn Progress>) -> Feed {
+    async fn try_feed(
+        &self,
+        inner: Arc<dyn ObjectStore>,
+        options: RunOptions,
+        progress: Arc<dyn Progress>,
+    ) -> Result<Feed, FeedError> {
         let store = Store::new(inner, Path::default(), "memory://notes");
         let ends = Ends { source: source::open(&self.settings).unwrap(), store };
-        Feed::open_on(ends, self.settings.clone(), RunOptions::default(), progress).await.unwrap()
+        Feed::open_on(ends, self.settings.clone(), options, progress).await
+    }
+
+    async fn feed(&self, inner: Arc<dyn ObjectStore>, progress: Arc<dyn Progress>) -> Feed {
+        self.try_feed(inner, RunOptions::default(), progress).await.unwrap()
     }
 
     fn insert(&self, ids: std::ops::Range<u32>) {
@@ -275,7 +258,7 @@ async fn a_feed_confirms_the_commit_of_another_that_it_goes_on_from() {
     running.abort();
     let _ = running.await;
     let position = notes.position().await;
-    assert!(notes.confirmed() < position, "who does not know of its commit does not confirm it");
+    assert!(notes.confirmed() < position, "a feed that was killed before its commit was answered has confirmed it");
     let running = tokio::spawn(async move { next.run(std::future::pending()).await });
     until("the next feed confirms", async || {
         assert!(!running.is_finished(), "the next feed has ended");

@@ -257,6 +257,34 @@ async fn a_column_that_is_ignored_may_come_back() {
     }
 }
 
+/// A feed that begins when all has happened, and whose `ignore` no longer names the column, goes on until one of that name is dropped that it
+/// carried: whether a statement or two dropped the old one and added the new one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_column_may_be_replaced_by_another_in_one_statement() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = MariaDbServer::start(&[]).unwrap();
+    let sql = |statements: &str| server.sql("test", statements).unwrap();
+    let replacements = [
+        "ALTER TABLE t DROP COLUMN c; ALTER TABLE t ADD COLUMN c INT",
+        "ALTER TABLE t DROP COLUMN c, ADD COLUMN c INT",
+    ];
+    for (number, replacement) in replacements.iter().enumerate() {
+        sql("CREATE OR REPLACE TABLE t (id INT PRIMARY KEY, a INT, c UUID); INSERT INTO t VALUES (1, 10, UUID())");
+        let of = |ignored: &str| {
+            let entry = format!("[[table]]\nname = 't'\nignore = [{ignored}]\nvertex = {{ label = 'T' }}\n");
+            settings(&server, &folder.path().join(number.to_string()), &entry)
+        };
+        let (named, shortened) = (of("'c'"), of(""));
+        caught_up(&named).await;
+        sql(replacement);
+        sql("INSERT INTO t VALUES (2, 20, 7); ALTER TABLE t DROP COLUMN c");
+        let error = once(&shortened, RunOptions::default()).await.err().expect("the feed stops").to_string();
+        assert!(error.contains("column c is dropped"), "{replacement}: {error}");
+        let found = content(&shortened).await;
+        assert!(found.vertices["T:2"].contains_key("c"), "{replacement}: {found:?}");
+    }
+}
+
 /// One that `ignore` no longer names is a new column if it returns after the drop.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_column_that_was_ignored_may_come_back_as_another() {

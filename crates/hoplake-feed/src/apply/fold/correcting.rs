@@ -2,7 +2,7 @@
 
 use hoplake::Properties;
 
-use super::{Asking, EdgeId, Fold, Folded, Known, Overlay, Owner, Waiting, WaitingOverlay};
+use super::{Asking, EdgeId, Failure, Fold, Folded, Known, Origin, Overlay, Owner, Waiting, WaitingOverlay};
 use crate::{
     Element, Missing,
     mapping::{Item, Mapping},
@@ -11,20 +11,20 @@ use crate::{
 /// What is put right.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Correction {
-    /// It is to be there with these properties, null ones as null; with `anew`, in the place of all that are there of its name.
+    /// It is to be there with these properties, null ones as null; with `replaces`, in the place of all that have its name.
     Put {
         /// The vertex or edge.
         element: Element,
         /// Its properties.
         properties: Properties,
         /// Whether what is there goes first.
-        anew: bool,
+        replaces: bool,
     },
     /// It is not to be there.
     Drop(Element),
 }
 
-/// Applies corrections. Those that cannot be are failures, by their number (`change`).
+/// Applies corrections. Those that cannot be are failures, by their number (`origin.change`).
 pub(crate) fn correct(mapping: &Mapping, corrections: &[Correction], known: &Known, waiting: &Waiting) -> Folded {
     let asking = Asking::new(known);
     let waiting = WaitingOverlay::new(waiting);
@@ -37,13 +37,14 @@ pub(crate) fn correct(mapping: &Mapping, corrections: &[Correction], known: &Kno
                 fold.overlay.upsert_vertex(vertex, properties.clone());
                 fold.release(vertex);
             }
-            Correction::Put { element: Element::Edge(id), properties, anew } => {
-                if *anew {
+            Correction::Put { element: Element::Edge(id), properties, replaces } => {
+                if *replaces {
                     fold.drop_edge(id.clone());
                 }
                 let (missing, owner) = mapping.of_edge(id);
                 if let Err(bad) = fold.put_edge(id.clone(), properties.clone(), missing, owner) {
-                    failures.push(super::Failure { transaction: 0, change: number, entry: 0, why: bad.why });
+                    failures
+                        .push(Failure { origin: Origin { transaction: 0, change: number, entry: 0 }, why: bad.why });
                 }
             }
             // Edges that rows still say wait for it, as for one whose row is hidden.
@@ -52,7 +53,8 @@ pub(crate) fn correct(mapping: &Mapping, corrections: &[Correction], known: &Kno
         }
     }
     let Fold { overlay, asking, waiting, .. } = fold;
-    let (needs, waiting) = (asking.into_needs(), waiting.into_changes());
+    let needs = asking.into_needs();
+    let waiting = waiting.into_changes();
     Folded { needs, overlay, waiting, failures, ..Folded::default() }
 }
 

@@ -1,4 +1,4 @@
-//! What a fold has to know of the graph, and what it was told.
+//! What a fold needs to know of the graph, and the answers.
 
 use std::collections::{BTreeSet, HashMap};
 

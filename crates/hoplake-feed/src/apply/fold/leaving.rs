@@ -9,7 +9,7 @@
 //! | another's foreign key that the database declares | it goes: that row's own change is in the log | the same |
 //! | another's foreign key that nothing declares, or to a hidden row | it waits | it waits |
 //! | a row of its own | as the two above | as the two above |
-//! | nobody's row: others wrote it | it goes | it moves |
+//! | no row: others wrote it | it goes | it moves |
 //!
 //! That is so if the log says that the database checked foreign keys. Where it does not, as PostgreSQL's never does of a row that leaves,
 //! no rule is followed, and an edge of another's foreign key waits: that row's own change, if there is one, says what becomes of it.
@@ -35,7 +35,7 @@ enum Leaves {
 }
 
 /// An edge at a vertex that leaves, and whose it is.
-enum Whose<'a> {
+enum EdgeRow<'a> {
     /// The vertex's own foreign key.
     Own,
     /// The foreign key of the vertex at the other end.
@@ -43,7 +43,7 @@ enum Whose<'a> {
     /// A row of its own.
     Row(&'a EdgeMap, usize),
     /// Others wrote it.
-    Nobody,
+    Unowned,
 }
 
 impl<'a> Fold<'a> {
@@ -114,7 +114,7 @@ impl<'a> Fold<'a> {
         for ((id, properties), missing, owner) in stays {
             let properties: Properties = properties.into_iter().next().unwrap_or_default();
             match missing {
-                Missing::Wait => self.waiting.insert(id, WaitingEdge { properties, owner }),
+                Missing::Wait => self.waiting.insert(id, WaitingEdge { properties, owner }, None),
                 Missing::Stub => {
                     self.overlay.upsert_vertex(vertex, Properties::new());
                     self.overlay.upsert_edge(id, properties);
@@ -131,9 +131,9 @@ impl<'a> Fold<'a> {
             let is_own = edge.owner(&id) == Some(vertex);
             let goes_along = why == Leaves::Deleted
                 && match self.whose(mapping.vertices(&vertex.label).map(|(_, map)| map), &id, vertex) {
-                    Whose::Others(_, _, key) => self.rules(key.rules).is_some(),
-                    Whose::Row(edge, number) => self.rules(edge.ends[number].rules).is_some(),
-                    Whose::Own | Whose::Nobody => false,
+                    EdgeRow::Others(_, _, key) => self.rules(key.rules).is_some(),
+                    EdgeRow::Row(edge, number) => self.rules(edge.ends[number].rules).is_some(),
+                    EdgeRow::Own | EdgeRow::Unowned => false,
                 };
             if is_own || goes_along {
                 self.waiting.remove(&id);
@@ -141,15 +141,15 @@ impl<'a> Fold<'a> {
         }
     }
 
-    /// Whose row says that there is an edge at a vertex.
-    fn whose(&self, map: Option<&'a VertexMap>, id: &EdgeId, vertex: &VertexRef) -> Whose<'a> {
+    /// EdgeRow row says that there is an edge at a vertex.
+    fn whose(&self, map: Option<&'a VertexMap>, id: &EdgeId, vertex: &VertexRef) -> EdgeRow<'a> {
         let mapping = self.mapping;
         if map.is_some_and(|map| map.edges.iter().any(|key| is_own(map, key, id, vertex))) {
-            return Whose::Own;
+            return EdgeRow::Own;
         }
         for (entry, map, key) in mapping.foreign_keys_to(&vertex.label) {
             if is_of_key(map, key, id, vertex) {
-                return Whose::Others(entry, map, key);
+                return EdgeRow::Others(entry, map, key);
             }
         }
         for edge in mapping.edges_at(&vertex.label) {
@@ -159,11 +159,11 @@ impl<'a> Fold<'a> {
                     && edge.ends[number].label == near.label
                     && edge.ends[1 - number].label == far.label;
                 if fits && near == vertex {
-                    return Whose::Row(edge, number);
+                    return EdgeRow::Row(edge, number);
                 }
             }
         }
-        Whose::Nobody
+        EdgeRow::Unowned
     }
 
     /// A vertex has another key: what is not decided by its row moves.
@@ -174,18 +174,18 @@ impl<'a> Fold<'a> {
         let mut stays: Vec<(EdgeId, Properties, Missing, Owner)> = Vec::new();
         for (id, properties) in edges {
             let (rules, missing, owner) = match self.whose(Some(map), &id, old) {
-                Whose::Own | Whose::Nobody => {
+                EdgeRow::Own | EdgeRow::Unowned => {
                     moved.push((id.with_end(old, new), properties));
                     continue;
                 }
-                Whose::Others(entry, child, key) => {
+                EdgeRow::Others(entry, child, key) => {
                     let owner = if key.is_outgoing { Owner::Source } else { Owner::Target };
                     if self.rules(key.rules).is_some_and(|rules| rules.on_update != Rule::Restrict) {
                         children.push((entry, child, key, id.other_end(old).clone()));
                     }
                     (self.rules(key.rules), self.missing(key.missing), owner)
                 }
-                Whose::Row(edge, number) => {
+                EdgeRow::Row(edge, number) => {
                     let end = &edge.ends[number];
                     (self.rules(end.rules), self.missing(end.missing), Owner::Row)
                 }
@@ -211,7 +211,7 @@ impl<'a> Fold<'a> {
                 self.overlay.upsert_vertex(old, Properties::new());
                 self.overlay.upsert_edge(id, properties);
             } else if missing == Missing::Wait {
-                self.waiting.insert(id, WaitingEdge { properties, owner });
+                self.waiting.insert(id, WaitingEdge { properties, owner }, None);
             }
         }
         for (entry, child_map, key, child) in children {
@@ -246,22 +246,23 @@ impl<'a> Fold<'a> {
     ) {
         for (id, edge) in self.waiting.at(old) {
             let follows = match self.whose(Some(map), &id, old) {
-                Whose::Own => true,
-                Whose::Others(entry, child, key) => {
+                EdgeRow::Own => true,
+                EdgeRow::Others(entry, child, key) => {
                     let follows = self.rules(key.rules).is_some_and(|rules| rules.on_update == Rule::Cascade);
                     if follows {
                         children.push((entry, child, key, id.other_end(old).clone()));
                     }
                     follows
                 }
-                Whose::Row(edge, number) => {
+                EdgeRow::Row(edge, number) => {
                     self.rules(edge.ends[number].rules).is_some_and(|rules| rules.on_update == Rule::Cascade)
                 }
-                Whose::Nobody => false,
+                EdgeRow::Unowned => false,
             };
             if follows {
+                let origin = self.waiting.origin(&id);
                 self.waiting.remove(&id);
-                self.waiting.insert(id.with_end(old, new), edge);
+                self.waiting.insert(id.with_end(old, new), edge, origin);
             }
         }
     }
@@ -275,7 +276,7 @@ impl<'a> Fold<'a> {
             changed.push((property.property.clone(), value::converted(&value, property.kind).unwrap_or(Value::Null)));
         }
         if !changed.is_empty() {
-            self.overlay.upsert_vertex(vertex, changed.into_iter().collect());
+            self.overlay.amend_vertex(vertex, changed.into_iter().collect());
         }
     }
 
@@ -316,13 +317,15 @@ impl<'a> Fold<'a> {
 
 /// The edges of others' foreign key at a vertex.
 fn edges_of_key(map: &VertexMap, key: &ForeignKeyMap, vertex: &VertexRef) -> EdgesOf {
-    let (label, other) = (key.label.clone(), map.label.clone());
+    let label = key.label.clone();
+    let other = map.label.clone();
     EdgesOf { vertex: vertex.clone(), label, is_outgoing: !key.is_outgoing, other }
 }
 
 /// The edges of rows of their own at a vertex, which is this end of them.
 fn edges_of_end(edge: &EdgeMap, number: usize, vertex: &VertexRef) -> EdgesOf {
-    let (label, other) = (edge.label.clone(), edge.ends[1 - number].label.clone());
+    let label = edge.label.clone();
+    let other = edge.ends[1 - number].label.clone();
     EdgesOf { vertex: vertex.clone(), label, is_outgoing: number == 0, other }
 }
 

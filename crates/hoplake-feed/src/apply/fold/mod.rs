@@ -35,8 +35,8 @@ pub(crate) use self::correcting::{Correction, correct};
 use self::{known::Asking, waiting::WaitingOverlay};
 pub use self::{
     known::{EdgeTypeName, EdgesOf, Known, KnownEdge, KnownVertex, Need},
-    overlay::{EdgeId, EdgeState, Overlay, VertexState},
-    render::render,
+    overlay::{EdgeId, EdgeState, Origin, Overlay, VertexState},
+    render::{Rendered, render},
     waiting::{Owner, Waiting, WaitingChanges, WaitingEdge},
 };
 use crate::{
@@ -67,12 +67,8 @@ pub struct Folded {
 /// A change that was set aside for one entry: it failed, or comes after one of the same name that did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetAside {
-    /// Its transaction in the batch.
-    pub transaction: usize,
-    /// Its change in the transaction.
-    pub change: usize,
-    /// The entry of the mapping.
-    pub entry: usize,
+    /// The change.
+    pub origin: Origin,
     /// The names of what the row was and is, as far as it has them.
     pub names: Vec<String>,
     /// Why it failed; nothing of one that comes after another.
@@ -84,21 +80,17 @@ pub struct SetAside {
 pub struct Aside {
     /// Names of which an earlier change was set aside.
     pub held: BTreeSet<String>,
-    /// Changes of the batch that fail, by transaction, change and entry, and why.
-    pub failing: BTreeMap<(usize, usize, usize), String>,
-    /// Changes that are not for an entry, by the same.
-    pub passed_over: BTreeSet<(usize, usize, usize)>,
+    /// Changes of the batch that fail, and why.
+    pub failing: BTreeMap<Origin, String>,
+    /// Changes that are not for an entry.
+    pub passed_over: BTreeSet<Origin>,
 }
 
 /// A row that cannot be applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// Its transaction in the batch.
-    pub transaction: usize,
-    /// Its change in the transaction.
-    pub change: usize,
-    /// The entry of the mapping.
-    pub entry: usize,
+    /// The change.
+    pub origin: Origin,
     /// Why, as a sentence.
     pub why: String,
 }
@@ -148,16 +140,19 @@ pub fn fold(
         for (number, change) in it.changes.iter().enumerate() {
             match &*change? {
                 Change::Truncate(table) => {
+                    fold.overlay.origin = None;
                     setting.truncate(mapping, table);
                     fold.truncate(table);
                 }
                 Change::Row(row) => {
                     for (entry, plan) in plans.of(mapping, &row.columns)? {
-                        if setting.takes((transaction, number, *entry), &mapping.entries[*entry], plan, row) {
+                        let origin = Origin { transaction, change: number, entry: *entry };
+                        if setting.takes(origin, &mapping.entries[*entry], plan, row) {
                             continue;
                         }
+                        fold.overlay.origin = Some(origin);
                         if let Err(BadRow { why }) = fold.row(&mapping.entries[*entry], plan, row) {
-                            failures.push(Failure { transaction, change: number, entry: *entry, why });
+                            failures.push(Failure { origin, why });
                         }
                     }
                 }
@@ -180,11 +175,11 @@ struct SettingAside<'a> {
 
 impl SettingAside<'_> {
     /// Sets a change aside if it fails, or if an earlier one of its name was set aside.
-    fn takes(&mut self, at: (usize, usize, usize), entry: &Entry, plan: &Plan, change: &RowChange) -> bool {
-        if self.aside.passed_over.contains(&at) {
+    fn takes(&mut self, origin: Origin, entry: &Entry, plan: &Plan, change: &RowChange) -> bool {
+        if self.aside.passed_over.contains(&origin) {
             return true;
         }
-        let why = self.aside.failing.get(&at);
+        let why = self.aside.failing.get(&origin);
         // Nearly always: then names are not needed.
         if why.is_none() && self.held.is_empty() {
             return false;
@@ -200,17 +195,17 @@ impl SettingAside<'_> {
             return false;
         }
         self.held.extend(names.iter().cloned());
-        let (transaction, change, entry) = at;
-        self.set_aside.push(SetAside { transaction, change, entry, names, why: why.cloned() });
+        self.set_aside.push(SetAside { origin, names, why: why.cloned() });
         true
     }
 
     /// Of rows that are gone nothing has to be set aside any more.
     fn truncate(&mut self, mapping: &Mapping, table: &TableName) {
-        let is_other = |it: &SetAside| mapping.entries[it.entry].table != *table;
+        let is_other = |it: &SetAside| mapping.entries[it.origin.entry].table != *table;
         self.set_aside.retain(is_other);
         for (_, entry) in mapping.entries_of(table) {
-            let (vertex, edge) = (format!("{}:", entry.label()), format!(" -{}-> ", entry.label()));
+            let vertex = format!("{}:", entry.label());
+            let edge = format!(" -{}-> ", entry.label());
             let is_of = |name: &str| match &entry.item {
                 Item::Vertex(_) => name.starts_with(&vertex) && !name.contains("-> "),
                 Item::Edge(_) => name.contains(&edge),
@@ -417,7 +412,7 @@ impl<'a> Fold<'a> {
             }
         }
         if waits {
-            self.waiting.insert(id, WaitingEdge { properties, owner });
+            self.waiting.insert(id, WaitingEdge { properties, owner }, self.overlay.origin);
         } else {
             self.waiting.remove(&id);
             self.overlay.upsert_edge(id, properties);
@@ -442,8 +437,9 @@ impl<'a> Fold<'a> {
     fn release(&mut self, vertex: &VertexRef) {
         for (id, edge) in self.waiting.at(vertex) {
             if self.exists(id.other_end(vertex)) {
+                let origin = self.waiting.origin(&id).or(self.overlay.origin);
                 self.waiting.remove(&id);
-                self.overlay.upsert_edge(id, edge.properties);
+                self.overlay.upsert_edge_of(origin, id, edge.properties);
             }
         }
     }
@@ -462,7 +458,8 @@ impl<'a> Fold<'a> {
             (Before::Unsaid | Before::Nothing, _) => None,
         };
         let edge = |image: Option<Image>| if let Some(Image::Edge(edge)) = image { Some(edge) } else { None };
-        let (old, new) = (edge(before), edge(after));
+        let old = edge(before);
+        let new = edge(after);
         if old == new {
             return Ok(());
         }

@@ -85,6 +85,17 @@ impl EdgeId {
     }
 }
 
+/// The row change that an operation comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Origin {
+    /// Its transaction in the batch.
+    pub transaction: usize,
+    /// Its change in the transaction.
+    pub change: usize,
+    /// The entry of the mapping.
+    pub entry: usize,
+}
+
 /// A vertex as it will be.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct VertexState {
@@ -94,6 +105,8 @@ pub struct VertexState {
     pub is_reset: bool,
     /// The properties that it gets.
     pub properties: Properties,
+    /// The last change of its own row; without one, the first change that reached it by a rule of the database.
+    pub origin: Option<Origin>,
 }
 
 /// An edge as it will be.
@@ -105,6 +118,8 @@ pub struct EdgeState {
     pub is_reset: bool,
     /// The properties that it gets, of each of several edges that nothing distinguishes.
     pub properties: Vec<Properties>,
+    /// The last change of the row that says there is the edge.
+    pub origin: Option<Origin>,
 }
 
 /// All that changes.
@@ -116,16 +131,36 @@ pub struct Overlay {
     pub edges: HashMap<EdgeId, EdgeState, RandomState>,
     /// The edges at a vertex.
     at: HashMap<VertexRef, BTreeSet<EdgeId>, RandomState>,
+    /// The change that is applied.
+    pub(super) origin: Option<Origin>,
 }
 
 impl Overlay {
     /// The vertex gets these properties, and exists.
     pub(super) fn upsert_vertex(&mut self, vertex: &VertexRef, properties: Properties) {
+        let origin = self.origin;
+        self.put_vertex(vertex, properties, |before| origin.or(before));
+    }
+
+    /// The same by a rule of the database: a refusal is still about the vertex's own row, if the batch has it.
+    pub(super) fn amend_vertex(&mut self, vertex: &VertexRef, properties: Properties) {
+        let origin = self.origin;
+        self.put_vertex(vertex, properties, |before| before.or(origin));
+    }
+
+    fn put_vertex(
+        &mut self,
+        vertex: &VertexRef,
+        properties: Properties,
+        origin: impl Fn(Option<Origin>) -> Option<Origin>,
+    ) {
         if let Some(state) = self.vertices.get_mut(vertex) {
             state.exists = true;
             state.properties.extend(properties);
+            state.origin = origin(state.origin);
         } else {
-            self.vertices.insert(vertex.clone(), VertexState { exists: true, is_reset: false, properties });
+            let state = VertexState { exists: true, is_reset: false, properties, origin: origin(None) };
+            self.vertices.insert(vertex.clone(), state);
         }
     }
 
@@ -137,7 +172,7 @@ impl Overlay {
             }
             self.edges.remove(&id);
         }
-        let gone = VertexState { exists: false, is_reset: true, properties: Properties::new() };
+        let gone = VertexState { exists: false, is_reset: true, properties: Properties::new(), origin: self.origin };
         self.vertices.insert(vertex.clone(), gone);
     }
 
@@ -148,8 +183,14 @@ impl Overlay {
 
     /// The edge gets these properties, and exists.
     pub(super) fn upsert_edge(&mut self, id: EdgeId, properties: Properties) {
+        self.upsert_edge_of(self.origin, id, properties);
+    }
+
+    /// The same of an edge whose row is another than the one that is applied.
+    pub(super) fn upsert_edge_of(&mut self, origin: Option<Origin>, id: EdgeId, properties: Properties) {
         if let Some(state) = self.edges.get_mut(&id) {
             state.exists = true;
+            state.origin = origin.or(state.origin);
             match state.properties.first_mut() {
                 Some(first) => first.extend(properties),
                 None => state.properties.push(properties),
@@ -157,7 +198,7 @@ impl Overlay {
             return;
         }
         self.index(&id);
-        self.edges.insert(id, EdgeState { exists: true, is_reset: false, properties: vec![properties] });
+        self.edges.insert(id, EdgeState { exists: true, is_reset: false, properties: vec![properties], origin });
     }
 
     /// One more edge, next to those that nothing distinguishes from it.
@@ -165,13 +206,14 @@ impl Overlay {
         self.index(&id);
         let state = self.edges.entry(id).or_insert_with(|| EdgeState { is_reset: true, ..EdgeState::default() });
         state.exists = true;
+        state.origin = self.origin.or(state.origin);
         state.properties.push(properties);
     }
 
     /// The edge is gone.
     pub(super) fn delete_edge(&mut self, id: EdgeId) {
         self.index(&id);
-        self.edges.insert(id, EdgeState { exists: false, is_reset: true, properties: Vec::new() });
+        self.edges.insert(id, EdgeState { exists: false, is_reset: true, properties: Vec::new(), origin: self.origin });
     }
 
     fn index(&mut self, id: &EdgeId) {

@@ -5,7 +5,7 @@ use hoplake::{Name, Operation, PropertyType, ScalarType, Schema, Value};
 use super::*;
 use crate::{BeforeImages, Catalog, Cell, Column, ForeignKey, Rule, Settings, Table};
 
-/// A team, people of it who go with it, and notes that may be about nobody.
+/// A team, people of it who go with it, and notes that may be about no team.
 fn mapping(logs_cascades: bool) -> Mapping {
     mapping_of(
         logs_cascades,
@@ -145,7 +145,7 @@ fn operations(folded: Folded) -> Vec<String> {
         Operation::UpsertVertex { properties, .. } => format!("{operation} {properties:?}"),
         other => other.to_string(),
     };
-    render(folded.overlay, &Schema::default()).iter().map(text).collect()
+    render(folded.overlay, &Schema::default()).operations.iter().map(text).collect()
 }
 
 #[test]
@@ -234,7 +234,36 @@ fn a_row_that_cannot_be_applied_is_said() {
     let (folded, _) =
         folded(&mapping(true), &[team(Images::Insert(row(&["a", "x"]))), note(bad)], &[], &Waiting::default());
     assert_eq!(folded.failures.len(), 1);
-    assert_eq!((folded.failures[0].transaction, folded.failures[0].why.as_str()), (1, "column about: it is not text"));
+    assert_eq!(
+        (folded.failures[0].origin.transaction, folded.failures[0].why.as_str()),
+        (1, "column about: it is not text")
+    );
+}
+
+/// A commit that the graph refuses is blamed on the row whose operation it refuses, and on no row that only shares its name.
+#[test]
+fn an_operation_keeps_the_row_that_it_comes_from() {
+    let transactions = [
+        // It waits for the team, and comes with it.
+        note(Images::Insert(row(&["n", "a"]))),
+        team(Images::Insert(row(&["a", "x"]))),
+        team(update(&["a", "x"], &["a", "y"])),
+    ];
+    let (folded_rows, _) = folded(&mapping(true), &transactions, &[], &Waiting::default());
+    let Rendered { operations, origins } = render(folded_rows.overlay, &Schema::default());
+    let of = |origin: &Option<Origin>| origin.map(|origin| (origin.transaction, origin.entry));
+    let found: Vec<_> = operations.iter().map(ToString::to_string).zip(origins.iter().map(of)).collect();
+    let expected = [
+        ("upsert of vertex Note:n", Some((0, 2))),
+        ("upsert of vertex Team:a", Some((2, 0))),
+        ("upsert of edge Note:n -about-> Team:a", Some((0, 2))),
+    ];
+    assert_eq!(found, expected.map(|(operation, origin)| (operation.to_owned(), origin)));
+    // What the database does by its rules comes from the row that began it, unless the batch has the other row, too.
+    let goes = team(Images::Delete(row(&["a", "x"])));
+    let member = edge("in", ("Person", "a:p"), ("Team", "a"));
+    let (cascaded, _) = folded(&mapping(false), &[goes], std::slice::from_ref(&member), &Waiting::default());
+    assert_eq!(of(&cascaded.overlay.vertices[&member.source].origin), Some((0, 0)));
 }
 
 /// The graph may have what the condition hides, such as what others wrote: under its new name, it does not come to light.

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use hoplake::{Properties, VertexRef};
 
-use super::EdgeId;
+use super::{EdgeId, Origin};
 
 /// The edges that wait.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -99,22 +99,34 @@ pub(super) struct WaitingOverlay<'a> {
     changes: WaitingChanges,
     /// The changed ones at a vertex, and ones that no longer are.
     changed_at: HashMap<VertexRef, BTreeSet<EdgeId>>,
+    /// The rows of the batch that say so.
+    origins: HashMap<EdgeId, Origin>,
 }
 
 impl<'a> WaitingOverlay<'a> {
     pub(super) fn new(base: &'a Waiting) -> Self {
-        Self { base, changes: WaitingChanges::new(), changed_at: HashMap::new() }
+        Self { base, changes: WaitingChanges::new(), changed_at: HashMap::new(), origins: HashMap::new() }
     }
 
     pub(super) fn into_changes(self) -> WaitingChanges {
         self.changes
     }
 
-    pub(super) fn insert(&mut self, id: EdgeId, edge: WaitingEdge) {
+    /// Adds an edge; `origin` is its row, if the batch has it.
+    pub(super) fn insert(&mut self, id: EdgeId, edge: WaitingEdge, origin: Option<Origin>) {
+        match origin {
+            Some(origin) => drop(self.origins.insert(id.clone(), origin)),
+            None => drop(self.origins.remove(&id)),
+        }
         for end in [&id.source, &id.target] {
             self.changed_at.entry(end.clone()).or_default().insert(id.clone());
         }
         self.changes.insert(id, Some(edge));
+    }
+
+    /// The row of the batch that says there is an edge.
+    pub(super) fn origin(&self, id: &EdgeId) -> Option<Origin> {
+        self.origins.get(id).copied()
     }
 
     pub(super) fn has(&self, id: &EdgeId) -> bool {

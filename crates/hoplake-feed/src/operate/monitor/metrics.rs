@@ -117,7 +117,7 @@ impl Metrics {
     }
 
     /// Counts what has happened.
-    pub(super) fn hear(&self, event: &Event<'_>) {
+    pub(super) fn record(&self, event: &Event<'_>) {
         match event {
             Event::Read { bytes, .. } => drop(self.read_bytes.inc_by(*bytes)),
             Event::Retried { cause, .. } => {
@@ -165,7 +165,7 @@ impl Readings {
         gauge("reconciliation_differences", differences, &self.differences);
         let bytes = "Bytes of what the feed has to remember, before they are compressed";
         registry.register_with_unit("state", bytes, Unit::Bytes, self.state_bytes.clone());
-        let lag = "Bytes of the source's log behind what the feed has confirmed to the server";
+        let lag = "Bytes of the source's log after what the feed has confirmed to the server";
         registry.register_with_unit("slot_lag", lag, Unit::Bytes, self.slot_lag.clone());
         let kept = "Bytes of its log that the source keeps for the feed";
         registry.register_with_unit("slot_kept", kept, Unit::Bytes, self.slot_kept.clone());
@@ -216,7 +216,7 @@ impl Readings {
     }
 }
 
-/// As Linux tells it; other systems do not.
+/// As Linux reports it; other systems do not.
 fn resident_bytes() -> Option<i64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;

@@ -42,7 +42,8 @@ impl Monitor {
     /// Of a feed that has not begun.
     pub fn new(settings: &Settings) -> Self {
         let begun = Instant::now();
-        let (source, graph) = (settings.source.name.clone(), settings.graph.clone());
+        let source = settings.source.name.clone();
+        let graph = settings.graph.clone();
         let metrics = Metrics::new(&source);
         let seen = Mutex::new(Seen::new(now(begun)));
         Self { source, graph, settings: settings.http.clone(), begun, seen, metrics }
@@ -85,8 +86,8 @@ impl Monitor {
 
 impl Progress for Monitor {
     fn report(&self, event: &Event<'_>) {
-        self.metrics.hear(event);
-        self.seen().hear(event, now(self.begun));
+        self.metrics.record(event);
+        self.seen().record(event, now(self.begun));
     }
 }
 

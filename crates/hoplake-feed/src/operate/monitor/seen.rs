@@ -166,7 +166,7 @@ impl Seen {
         }
     }
 
-    pub(super) fn hear(&mut self, event: &Event<'_>, now: Now) {
+    pub(super) fn record(&mut self, event: &Event<'_>, now: Now) {
         match *event {
             Event::Connected | Event::CaughtUp | Event::Read { .. } => {
                 self.heard_of_source = now.running;
@@ -347,11 +347,11 @@ mod tests {
     fn following(seen: &mut Seen, committed_unix_ms: i64, now: i64) {
         let position = Position { committed_unix_ms: Some(committed_unix_ms), ..Position::new("0-1-1") };
         let remembered = state::State::default();
-        seen.hear(&Event::Following(At { position: &position, version: 1, state: &remembered }), at(now));
+        seen.record(&Event::Following(At { position: &position, version: 1, state: &remembered }), at(now));
     }
 
     fn read(seen: &mut Seen, rows: u64, committed_unix_ms: i64, now: i64) {
-        seen.hear(&Event::Read { rows, bytes: 100, committed_unix_ms }, at(now));
+        seen.record(&Event::Read { rows, bytes: 100, committed_unix_ms }, at(now));
     }
 
     fn applied(seen: &mut Seen, transactions: u64, committed_unix_ms: i64, now: i64) {
@@ -359,7 +359,7 @@ mod tests {
         let remembered = state::State::default();
         let applied = Applied { rows: transactions, transactions, ..Applied::default() };
         let there = At { position: &position, version: 2, state: &remembered };
-        seen.hear(&Event::Applied(&applied, there), at(now));
+        seen.record(&Event::Applied(&applied, there), at(now));
     }
 
     #[test]
@@ -368,7 +368,7 @@ mod tests {
         assert_eq!(seen.lag_ms(at(0)), None);
         following(&mut seen, 1_000, 50_000);
         assert_eq!(seen.lag_ms(at(50_000)), Some(49_000));
-        seen.hear(&Event::CaughtUp, at(60_000));
+        seen.record(&Event::CaughtUp, at(60_000));
         assert_eq!((seen.lag_ms(at(69_000)), seen.has_more()), (Some(0), false));
         // After a long silence of the source it is not as old as the transaction before.
         read(&mut seen, 1, 70_000, 70_100);
@@ -377,7 +377,7 @@ mod tests {
         applied(&mut seen, 1, 70_000, 70_700);
         assert_eq!((seen.lag_ms(at(71_000)), seen.pending.transactions), (Some(1_000), 1));
         // Caught up with what is read, which is not applied yet.
-        seen.hear(&Event::CaughtUp, at(72_000));
+        seen.record(&Event::CaughtUp, at(72_000));
         assert_eq!(seen.lag_ms(at(72_000)), Some(2_000));
         applied(&mut seen, 1, 70_500, 72_500);
         assert_eq!(seen.lag_ms(at(99_000)), Some(0));
@@ -386,12 +386,12 @@ mod tests {
         assert_eq!(seen.lag_ms(at(100_300)), Some(300));
         // Away, it is behind by all that may come meanwhile.
         let error = FeedError::unavailable("away");
-        seen.hear(&Event::CaughtUp, at(101_000));
-        seen.hear(&Event::Retried { cause: Cause::Source, error: &error, pause: Duration::ZERO }, at(102_000));
+        seen.record(&Event::CaughtUp, at(101_000));
+        seen.record(&Event::Retried { cause: Cause::Source, error: &error, pause: Duration::ZERO }, at(102_000));
         assert_eq!((seen.lag_ms(at(103_000)), seen.state), (Some(2_000), State::WaitingForSource));
         assert_eq!(seen.since_unix_ms, 102_000);
         assert_eq!(seen.readiness(at(103_000), 60_000).unwrap_err(), "the source is away: away");
-        seen.hear(&Event::Connected, at(104_000));
+        seen.record(&Event::Connected, at(104_000));
         assert_eq!(seen.state, State::Following);
         let late = seen.readiness(at(200_000), 60_000).unwrap_err();
         assert_eq!(late, "the graph is 99000 ms behind, and http.ready_lag_ms is 60000");
@@ -400,18 +400,18 @@ mod tests {
     #[test]
     fn a_commit_of_which_nothing_is_heard_is_stuck_although_the_source_talks() {
         let mut seen = Seen::new(at(0));
-        seen.hear(&Event::Copying(7), at(0));
+        seen.record(&Event::Copying(7), at(0));
         assert_eq!(seen.silent(at(9_000_000)), Duration::ZERO);
         following(&mut seen, 0, 1_000);
-        seen.hear(&Event::CaughtUp, at(9_000));
+        seen.record(&Event::CaughtUp, at(9_000));
         assert_eq!(seen.silent(at(10_000)), Duration::from_secs(1));
-        seen.hear(&Event::Applying, at(10_000));
-        seen.hear(&Event::CaughtUp, at(20_000));
+        seen.record(&Event::Applying, at(10_000));
+        seen.record(&Event::CaughtUp, at(20_000));
         assert_eq!(seen.silent(at(20_000)), Duration::from_secs(10));
-        seen.hear(&Event::LookedUp, at(21_000));
+        seen.record(&Event::LookedUp, at(21_000));
         assert_eq!(seen.silent(at(21_000)), Duration::ZERO);
         applied(&mut seen, 1, 0, 22_000);
-        seen.hear(&Event::CaughtUp, at(30_000));
+        seen.record(&Event::CaughtUp, at(30_000));
         assert_eq!(seen.silent(at(30_000)), Duration::ZERO);
     }
 

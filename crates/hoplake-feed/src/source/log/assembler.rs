@@ -8,18 +8,6 @@
 //! begin, end ───────────────────────────┘ how many changes
 //! ```
 //! A position has, of each part of the log, the offset at or before the first record of all that was not handed on.
-//!
-//! # Runs of a producer
-//! A *run* is what a producer writes between a start and its next start. Within a transaction it numbers changes from 1, and the END record has
-//! their count. A producer that is killed within a transaction writes BEGIN again, continues with this or an earlier change, and numbers from 1
-//! again; the records of the first run stay in the log. Changes of two runs share numbers, so counting numbers across runs could complete a
-//! transaction before all of its changes are read.
-//!
-//! A transaction is of one run while one BEGIN was read and no change has two numbers. Then there are at least as many different changes as
-//! numbers, and all numbers count. Otherwise only those count that were written between the last BEGIN and its END, with a tolerance of
-//! [`SAME_RUN_MS`]. Changes of earlier runs have been read by then, because parts are read in the order of time ([`Log::next`]).
-//!
-//! [`Log::next`]: super::transport::Log::next
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
@@ -27,6 +15,7 @@ use super::{
     event::{ChangeEvent, ChangeKind, Event, Named, Order, Tables},
     place::{LogPosition, Mark, Offsets, Place},
     transport::Record,
+    unfinished::{End, Held, Kept, LoggedTransaction, begin_again},
 };
 use crate::{
     Change, FeedError, Images, RowChange, TableName, Transaction,
@@ -41,11 +30,7 @@ use crate::{
 /// About the memory of a change next to its row, of a number, and of a transaction next to its changes: keys, and where they are kept.
 const KEPT_BYTES: usize = size_of::<Kept>() + 64;
 const NUMBER_BYTES: usize = 40;
-const OPEN_BYTES: usize = size_of::<Open>() + 256;
-
-/// Where a transaction has several runs, a change of the last one may have been written this much before its BEGIN or after its END: a broker may
-/// record arrival times, and clocks are corrected. A restart of a producer must take longer.
-pub(super) const SAME_RUN_MS: i64 = 1_000;
+const OPEN_BYTES: usize = size_of::<LoggedTransaction>() + 256;
 
 /// What was read of a log and not handed on.
 pub(super) struct Assembler {
@@ -55,7 +40,7 @@ pub(super) struct Assembler {
     is_split: bool,
     parts: BTreeMap<String, Part>,
     place: Place,
-    open: HashMap<String, Open>,
+    open: HashMap<String, LoggedTransaction>,
     queue: VecDeque<Queued>,
     queued: HashSet<String>,
     /// Tables that have changed since the last transaction was handed on.
@@ -70,52 +55,7 @@ pub(super) struct Assembler {
 /// How far a part of the log was read.
 struct Part {
     records: u64,
-    behind: String,
-}
-
-/// Where parts of a log are to be read again from: the number of the record, and the offset before it.
-type Held = BTreeMap<String, (u64, String)>;
-
-/// A transaction of which not all has come.
-#[derive(Default)]
-struct Open {
-    /// By their places in the database's log; of two at one place the deletion first.
-    changes: BTreeMap<(u64, u64, bool, usize), Kept>,
-    end: Option<End>,
-    /// The parts of the last BEGIN and the last END. If they are the same, their order in it decides, not their times.
-    begin_part: String,
-    end_part: String,
-    /// The numbers of its changes, each with the time of its last record; of several runs, only those since the last BEGIN.
-    numbers: HashMap<u64, i64>,
-    /// How many of them are of the run that has ended.
-    counted: u64,
-    /// When the last run began, less [`SAME_RUN_MS`].
-    run_ms: Option<i64>,
-    /// Whether several BEGIN records were read, or a change has two numbers.
-    has_several_runs: bool,
-    /// Of changes that are numbered from 0 on, those of tables that are not followed among them: how many have come.
-    numbered: u64,
-    mark: Option<Mark>,
-    committed_unix_ms: i64,
-    held: Held,
-}
-
-/// When a transaction is complete.
-#[derive(Clone, Copy)]
-enum End {
-    /// Now.
-    Now,
-    /// When `all` changes of the same run have been read; the END record was written at `written_ms`.
-    Numbers { all: u64, written_ms: i64 },
-}
-
-struct Kept {
-    change: Change,
-    /// See [`Named::at`].
-    at: (u64, u64),
-    /// Its number in its transaction, where changes are counted.
-    number: Option<u64>,
-    bytes: usize,
+    after: String,
 }
 
 /// What is handed on next.
@@ -132,7 +72,7 @@ enum Queued {
 }
 
 impl Assembler {
-    /// Behind a position. `changed` are tables that are other ones than they were there.
+    /// After a position. `changed` are tables that are other ones than they were there.
     pub(super) fn new(
         position: LogPosition,
         tables: Tables,
@@ -140,7 +80,7 @@ impl Assembler {
         changed: Vec<(TableName, TableShape)>,
         is_split: bool,
     ) -> Self {
-        let part = |(name, behind)| (name, Part { records: 0, behind });
+        let part = |(name, after)| (name, Part { records: 0, after });
         Self {
             following,
             tables,
@@ -196,7 +136,7 @@ impl Assembler {
                 let come = open.numbers.len() as u64;
                 if !self.is_split && come != changes {
                     let why = format!("the log has {come} changes of transaction {name}, and {changes} by its end");
-                    return Err(FeedError::invalid(why).hint(begin_anew()));
+                    return Err(FeedError::invalid(why).hint(begin_again()));
                 }
                 self.enqueue(name);
                 self.check_bytes()
@@ -216,19 +156,19 @@ impl Assembler {
 
     /// Notes that a record was read, and returns where its part of the log was before it.
     fn read(&mut self, record: &Record) -> Held {
-        let new = || Part { records: 0, behind: record.before.clone() };
+        let new = || Part { records: 0, after: record.before.clone() };
         let part = self.parts.entry(record.part.clone()).or_insert_with(new);
-        let before = (part.records, std::mem::replace(&mut part.behind, record.behind.clone()));
+        let before = (part.records, std::mem::replace(&mut part.after, record.after.clone()));
         part.records += 1;
         Held::from([(record.part.clone(), before)])
     }
 
     fn was_handed_on(&self, mark: &Mark) -> Result<bool, FeedError> {
-        self.place.has(mark).map_err(|why| FeedError::invalid(why).hint(begin_anew()))
+        self.place.has(mark).map_err(|why| FeedError::invalid(why).hint(begin_again()))
     }
 
     /// The transaction of a name, which a record is about.
-    fn opened(&mut self, name: &str, held: Held) -> &mut Open {
+    fn opened(&mut self, name: &str, held: Held) -> &mut LoggedTransaction {
         if !self.open.contains_key(name) {
             self.bytes += OPEN_BYTES;
         }
@@ -240,7 +180,7 @@ impl Assembler {
     }
 
     /// The transaction of a name, which is no longer open.
-    fn remove(&mut self, name: &str) -> Option<Open> {
+    fn remove(&mut self, name: &str) -> Option<LoggedTransaction> {
         let open = self.open.remove(name)?;
         let of_changes: usize = open.changes.values().map(|kept| kept.bytes).sum();
         self.bytes -= OPEN_BYTES + open.numbers.len() * NUMBER_BYTES + of_changes;
@@ -372,7 +312,7 @@ impl Assembler {
             let Some(open) = self.open.get_mut(name).filter(|open| open.end.is_none()) else { continue };
             if !open.changes.is_empty() {
                 let why = format!("transaction {name} has no end, and others come after it");
-                return Err(FeedError::invalid(why).hint(begin_anew()));
+                return Err(FeedError::invalid(why).hint(begin_again()));
             }
             open.end = Some(End::Now);
         }
@@ -416,7 +356,9 @@ impl Assembler {
         for effect in effects(sql, database, &self.following.tables) {
             match effect {
                 Effect::Truncates(table) => {
-                    let (change, mark, held) = (Change::Truncate(table), mark.clone(), held.clone());
+                    let change = Change::Truncate(table);
+                    let mark = mark.clone();
+                    let held = held.clone();
                     self.bytes += kept_bytes(&change);
                     self.queue.push_back(Queued::Change { change, committed_unix_ms: 0, mark, held });
                 }
@@ -453,7 +395,7 @@ impl Assembler {
     pub(super) fn incomplete(&self) -> Option<(String, i64)> {
         let Some(Queued::Transaction(name)) = self.queue.front() else { return None };
         match self.open.get(name)? {
-            Open { end: Some(End::Numbers { all, written_ms }), counted, .. } if counted < all => {
+            LoggedTransaction { end: Some(End::Numbers { all, written_ms }), counted, .. } if counted < all => {
                 Some((format!("transaction {name} has {counted} of {all} changes"), *written_ms))
             }
             _ => None,
@@ -496,7 +438,8 @@ impl Assembler {
                 (self.joined(kept), bytes, open.committed_unix_ms)
             }
         };
-        let (changes, tables) = (changes.into(), std::mem::take(&mut self.changed));
+        let changes = changes.into();
+        let tables = std::mem::take(&mut self.changed);
         Ok(Some(Transaction { position: self.position().to_string(), committed_unix_ms, changes, bytes, tables }))
     }
 
@@ -527,112 +470,21 @@ impl Assembler {
     /// Where to read on.
     pub(super) fn position(&self) -> LogPosition {
         let mut offsets: BTreeMap<&String, (u64, &String)> =
-            self.parts.iter().map(|(name, part)| (name, (part.records, &part.behind))).collect();
+            self.parts.iter().map(|(name, part)| (name, (part.records, &part.after))).collect();
         let of_queue = self.queue.iter().filter_map(|queued| match queued {
             Queued::Change { held, .. } => Some(held),
             _ => None,
         });
-        for (name, (record, behind)) in self.open.values().map(|open| &open.held).chain(of_queue).flatten() {
+        for (name, (record, after)) in self.open.values().map(|open| &open.held).chain(of_queue).flatten() {
             if let Some(first) = offsets.get_mut(name).filter(|first| first.0 > *record) {
-                *first = (*record, behind);
+                *first = (*record, after);
             }
         }
         // A log that cannot be read again has no offsets.
-        let offsets = offsets.into_iter().filter(|(_, (_, behind))| !behind.is_empty());
-        let offsets: Offsets = offsets.map(|(name, (_, behind))| (name.clone(), behind.clone())).collect();
+        let offsets = offsets.into_iter().filter(|(_, (_, after))| !after.is_empty());
+        let offsets: Offsets = offsets.map(|(name, (_, after))| (name.clone(), after.clone())).collect();
         LogPosition { offsets, place: self.place.clone() }
     }
-}
-
-impl Open {
-    /// Whether a record of this time belongs to a run before the last one.
-    fn is_of_earlier_run(&self, written_ms: i64) -> bool {
-        self.has_several_runs && self.run_ms.is_some_and(|run_ms| written_ms < run_ms)
-    }
-
-    /// Whether a record of this time belongs to the run that has ended, or to an earlier one.
-    fn is_of_ended_run(&self, written_ms: i64) -> bool {
-        let is_in_time = |end_ms: i64| written_ms <= end_ms.saturating_add(SAME_RUN_MS);
-        matches!(self.end, Some(End::Numbers { written_ms, .. }) if !self.has_several_runs || is_in_time(written_ms))
-    }
-
-    fn count_again(&mut self) {
-        self.counted = self.numbers.values().filter(|written_ms| self.is_of_ended_run(**written_ms)).count() as u64;
-    }
-
-    /// Whether an END record belongs to a run before the last BEGIN.
-    fn is_before_beginning(&self, part: &str, written_ms: i64) -> bool {
-        self.begin_part != part && self.is_of_earlier_run(written_ms)
-    }
-
-    /// Begins it, perhaps again, and returns how many numbers are no longer kept.
-    fn begin(&mut self, part: &str, written_ms: i64, is_split: bool) -> usize {
-        let known = self.numbers.len();
-        if !is_split {
-            self.numbers.clear();
-            self.end = None;
-        } else {
-            let run_ms = written_ms.saturating_sub(SAME_RUN_MS);
-            let is_ended = |end: &End| matches!(end, End::Numbers { written_ms, .. } if *written_ms >= run_ms);
-            self.end = self.end.filter(|end| self.end_part != part && is_ended(end));
-            self.has_several_runs |= self.run_ms.replace(run_ms).is_some();
-            self.begin_part = part.to_owned();
-            self.forget_earlier_runs();
-        }
-        self.count_again();
-        known - self.numbers.len()
-    }
-
-    fn forget_earlier_runs(&mut self) {
-        let mut numbers = std::mem::take(&mut self.numbers);
-        numbers.retain(|_, written_ms| !self.is_of_earlier_run(*written_ms));
-        self.numbers = numbers;
-    }
-
-    /// Counts a change, and refuses one before which others are missing, as their numbers say.
-    fn count(&mut self, named: &Named, written_ms: i64) -> Result<(), FeedError> {
-        match named.order {
-            Order::Counted(_) if self.is_of_earlier_run(written_ms) => {}
-            Order::Counted(number) => {
-                let last_ms = self.numbers.get(&number).copied();
-                if last_ms.is_none_or(|last_ms| last_ms < written_ms) {
-                    self.numbers.insert(number, written_ms);
-                    self.counted -= u64::from(last_ms.is_some_and(|last_ms| self.is_of_ended_run(last_ms)));
-                    self.counted += u64::from(self.is_of_ended_run(written_ms));
-                }
-            }
-            Order::UntilLast(Some(number)) if number > self.numbered => {
-                let why = format!("the log does not have change {} of transaction {}", self.numbered, named.name);
-                return Err(FeedError::invalid(why).hint(begin_anew()));
-            }
-            Order::UntilLast(number) if number.is_none_or(|number| number == self.numbered) => self.numbered += 1,
-            _ => {}
-        }
-        Ok(())
-    }
-
-    /// Keeps a change, unless it is there already: a producer that was killed writes changes again.
-    fn insert(&mut self, kept: Kept) -> bool {
-        let (first, second) = kept.at;
-        let place = (first, second, false, 0)..=(first, second, true, usize::MAX);
-        let same = self.changes.range(place).map(|(_, other)| other).find(|other| other.change == kept.change);
-        if let Some(same) = same {
-            if same.number != kept.number {
-                self.has_several_runs = true;
-                self.forget_earlier_runs();
-                self.count_again();
-            }
-            return false;
-        }
-        let is_insert = matches!(&kept.change, Change::Row(RowChange { images: Images::Insert(_), .. }));
-        self.changes.insert((first, second, is_insert, self.changes.len()), kept);
-        true
-    }
-}
-
-/// What to do about a log that does not have all changes.
-fn begin_anew() -> String {
-    format!("let the producer begin with a new log, and {COPY_ANEW}")
 }
 
 fn is_key_change(first: &Change, second: &Change) -> bool {

@@ -2,7 +2,7 @@
 //!
 //! A change has the row `before` and `after`, and with `provide.transaction.metadata=true` the name of its transaction and its number
 //! there. Two other records say where a transaction begins, and that it has ended with how many changes. Of PostgreSQL, the name has a
-//! position behind it, which is another one in each record. A changed key is two records, of a deletion and an insertion.
+//! position after it, which is another one in each record. A changed key is two records, of a deletion and an insertion.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -238,7 +238,7 @@ impl Source<'_> {
         }
     }
 
-    /// What tells a transaction from the one before it, where nothing says where it ends.
+    /// What distinguishes a transaction from the one before it, where nothing says where it ends.
     fn transaction_name(&self) -> Option<String> {
         self.gtid.clone().or_else(|| self.transaction.map(|number| number.to_string()))
     }

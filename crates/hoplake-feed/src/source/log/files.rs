@@ -100,7 +100,7 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// Reads behind an offset, `name:byte`, or from the beginning.
+    /// Reads what comes after an offset, `name:byte`, or from the beginning.
     pub(super) async fn open(path: &Path, from: Option<&str>, bytes_max: u64) -> Result<Self, FeedError> {
         let metadata = std::fs::metadata(path).map_err(|error| {
             let why = format!("could not read the log {}: {}", path.display(), hoplake::system_text(&error));
@@ -143,7 +143,7 @@ impl Files {
         format!("{}:{}", self.name, self.offset)
     }
 
-    /// The first file of the folder behind the one that is read.
+    /// The first file of the folder after the one that is read.
     fn next_name(&self) -> Result<Option<String>, FeedError> {
         if !self.is_folder {
             return Ok(None);
@@ -213,7 +213,7 @@ impl Files {
             part: PART.to_owned(),
             at: before.clone(),
             before,
-            behind: self.at(),
+            after: self.at(),
             written_unix_ms: 0,
             value: line,
             is_line: true,
@@ -325,12 +325,13 @@ impl Log for Input {
                     continue;
                 }
                 // Nothing can be read again.
-                let (before, behind) = (String::new(), String::new());
+                let before = String::new();
+                let after = String::new();
                 return Ok(Next::Record(Record {
                     part: PART.to_owned(),
                     at,
                     before,
-                    behind,
+                    after,
                     written_unix_ms: 0,
                     value,
                     is_line: true,

@@ -31,7 +31,7 @@ pub fn read_log(log: &[u8], format: LogFormat, times: TimePrecision, file: Catal
             part: "log".into(),
             at: format!("log:{number}"),
             before: number.to_string(),
-            behind: (number + 1).to_string(),
+            after: (number + 1).to_string(),
             written_unix_ms: 0,
             value: line.to_vec().into(),
             is_line: true,

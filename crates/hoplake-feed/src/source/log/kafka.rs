@@ -108,7 +108,7 @@ struct Partition {
 
 impl KafkaAddress {
     /// Reads what follows `kafka://`: `user@host:port,host:port/topic,topic?tls=true&sasl=scram-sha-512`. The password is the one of the
-    /// settings, or that behind the user's name.
+    /// settings, or that after the user's name.
     ///
     /// # Errors
     /// Why it cannot be read.
@@ -130,7 +130,8 @@ impl KafkaAddress {
     fn places(text: &str) -> Option<(Vec<String>, Vec<String>)> {
         let (brokers, topics) = text.split_once('/')?;
         let all = |list: &str| list.split(',').map(str::to_owned).collect::<Vec<_>>();
-        let (brokers, topics) = (all(brokers), all(topics));
+        let brokers = all(brokers);
+        let topics = all(topics);
         let is_broker = |it: &String| {
             it.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
         };
@@ -179,7 +180,7 @@ impl KafkaAddress {
         Ok(all)
     }
 
-    /// Opens all partitions behind some offsets. One of which there is none is opened at its beginning, which has to be there.
+    /// Opens all partitions after some offsets. One of which there is none is opened at its beginning, which has to be there.
     pub(super) async fn open(&self, from: &Offsets, bytes_max: u64, timeout: Duration) -> Result<Kafka, FeedError> {
         let client = self.connect(bytes_max, timeout).await?;
         let mut partitions = Vec::new();
@@ -203,7 +204,8 @@ impl KafkaAddress {
                     return Err(FeedError::new(FeedErrorKind::Purged, why).hint(hint));
                 }
             };
-            let (records, looked) = (VecDeque::new(), Instant::now());
+            let records = VecDeque::new();
+            let looked = Instant::now();
             partitions.push(Partition { name, client, offset, end, records, is_idle: false, looked, passed: None });
         }
         Ok(Kafka { partitions, timeout })
@@ -305,7 +307,7 @@ impl Partition {
             part: self.name.clone(),
             at: format!("{}:{offset}", self.name),
             before: offset.to_string(),
-            behind: (offset + 1).to_string(),
+            after: (offset + 1).to_string(),
             written_unix_ms: 0,
             value: Bytes::new(),
             is_line: false,

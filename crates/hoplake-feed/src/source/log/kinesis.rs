@@ -3,8 +3,8 @@
 //! ```text
 //! stream ──▶ shards ──▶ records ──▶ what producers put together in one record
 //! ```
-//! Each shard is read from its own offset, `SEQUENCE/N`: behind `N` of the changes in the record with that sequence number. That record
-//! has to be there still, or what came behind it may be gone, too. A shard that was split or merged ends (`end`), and only then those
+//! Each shard is read from its own offset, `SEQUENCE/N`: after `N` of the changes in the record with that sequence number. That record
+//! has to be there still, or what came after it may be gone, too. A shard that was split or merged ends (`end`), and only then those
 //! that came of it are read.
 
 use std::{
@@ -174,7 +174,7 @@ impl KinesisAddress {
         Ok(())
     }
 
-    /// Opens all shards behind some offsets. One of which there is none is opened at its beginning.
+    /// Opens all shards after some offsets. One of which there is none is opened at its beginning.
     pub(super) async fn open(&self, from: &Offsets, timeout: Duration) -> Result<Kinesis, FeedError> {
         let client = self.client(timeout).await;
         let mut kinesis = Kinesis { client, shards: Vec::new() };
@@ -339,7 +339,7 @@ impl Shard {
     }
 
     fn lost(&self, resumes: &Offset) -> FeedError {
-        purged(format!("{} no longer has the record {}, behind which it is to be read on", self.name, resumes.sequence))
+        purged(format!("{} no longer has the record {}, after which it is to be read on", self.name, resumes.sequence))
     }
 
     /// When the first of the records arrived.
@@ -354,7 +354,7 @@ impl Shard {
             part: self.name.clone(),
             at: format!("{}:{}", self.name, before.text()),
             before: before.text(),
-            behind: before.next().text(),
+            after: before.next().text(),
             written_unix_ms: arrived_ms,
             value: data,
             is_line: false,
@@ -369,7 +369,7 @@ impl Shard {
             part: self.name.clone(),
             at: format!("{}:{END}", self.name),
             before: END.to_owned(),
-            behind: END.to_owned(),
+            after: END.to_owned(),
             written_unix_ms: 0,
             value: Bytes::new(),
             is_line: false,
@@ -382,9 +382,9 @@ impl Shard {
 /// left, for the next one that is due.
 fn pause(shards: &[&mut Shard]) -> Duration {
     let wanted = || shards.iter().filter(|it| it.is_wanted());
-    let behind = wanted().filter(|it| !it.is_at_end).map(|it| it.due_in()).max();
+    let due = wanted().filter(|it| !it.is_at_end).map(|it| it.due_in()).max();
     let is_empty = shards.iter().all(|it| it.is_wanted());
-    behind.or_else(|| wanted().map(|it| it.due_in()).min().filter(|_| is_empty)).unwrap_or_default()
+    due.or_else(|| wanted().map(|it| it.due_in()).min().filter(|_| is_empty)).unwrap_or_default()
 }
 
 #[async_trait]
@@ -426,7 +426,7 @@ impl Log for Kinesis {
     }
 
     fn offsets(&self) -> Offsets {
-        let behind = |it: &Shard| Some((it.name.clone(), it.resumes.as_ref()?.text()));
-        self.shards.iter().filter_map(behind).collect()
+        let next = |it: &Shard| Some((it.name.clone(), it.resumes.as_ref()?.text()));
+        self.shards.iter().filter_map(next).collect()
     }
 }

@@ -45,7 +45,7 @@ pub(super) fn decode(record: &str, tables: &Tables) -> Result<Event, FeedError> 
     match record.kind.as_str() {
         "insert" | "update" | "delete" => {
             let (Some(xid), Some(mark)) = (record.xid, mark) else {
-                let why = "a row has no xid and no position, so that nobody can tell transactions and repetitions";
+                let why = "a row has no xid and no position, which transactions and repetitions are recognized by";
                 return Err(FeedError::invalid(why).hint(
                     "let Maxwell write them: output_xoffset=true, output_commit_info=true, output_binlog_position=true",
                 ));

@@ -4,9 +4,10 @@
 //! transport   records with offsets: files, kafka, kinesis
 //! debezium    a record -> what it says             maxwell   the same
 //! values      JSON -> the values that the source of the database itself makes of a row
+//! unfinished  a transaction of which not all has come
 //! assembler   changes -> transactions, each once, in the order of their commits
 //! place       positions: offsets in the log, and a place in the database
-//! catalog   the tables, which a log does not have
+//! catalog     the tables, which a log does not have
 //! ```
 //!
 //! **Exactly once.** Producers are at-least-once: one that was killed writes again what it had written. A position says where the log is
@@ -32,6 +33,7 @@ mod stream;
 #[cfg(test)]
 mod tests;
 mod transport;
+mod unfinished;
 mod values;
 
 use std::{
@@ -158,7 +160,7 @@ impl ChangeLog {
         })
     }
 
-    /// The log behind some offsets.
+    /// The log after some offsets.
     async fn open(&self, from: &Offsets) -> Result<Box<dyn Log>, FeedError> {
         Ok(match &self.address {
             Address::Files(path) => {

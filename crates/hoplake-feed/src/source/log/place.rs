@@ -15,7 +15,7 @@ use url::form_urlencoded;
 
 use crate::FeedError;
 
-/// Offsets behind what was read, by the parts of a log.
+/// Offsets after what was read, by the parts of a log.
 pub(super) type Offsets = BTreeMap<String, String>;
 
 /// The position of a log.
@@ -111,8 +111,8 @@ impl Place {
                     .map(|(a, b)| (a.1, place) <= (b.1, offset));
                 match is_before {
                     Some(is_before) if !is_before || at <= unix_s => Ok(is_before),
-                    // A server that was set up anew counts from the beginning: these are other changes.
-                    _ => Err(format!("the binlog has begun anew: {other}:{place} comes behind {file}:{offset}")),
+                    // A server that was set up again counts from the beginning: these are other changes.
+                    _ => Err(format!("the binlog has begun again: {other}:{place} comes after {file}:{offset}")),
                 }
             }
             (Self::Lsn(last), Mark::Lsn { begin, .. }) => Ok(begin < last),
@@ -255,7 +255,7 @@ mod tests {
         {
             assert_eq!(place.has(&binlog(at, text)), Ok(expected), "{text}");
         }
-        // Of a server that was set up anew, or another one.
+        // Of a server that was set up again, or another one.
         assert!(place.has(&binlog(101, "b.000001:900")).is_err());
         assert!(place.has(&binlog(101, "c.000011:900")).is_err());
         // Transactions of PostgreSQL end in order, but their changes are between those of others.

@@ -6,11 +6,12 @@ use async_trait::async_trait;
 use tokio::time::Instant;
 
 use super::{
-    assembler::{Assembler, SAME_RUN_MS},
+    assembler::Assembler,
     event::{ChangeKind, Event, SnapshotRow, Tables},
     maxwell,
     place::{LogPosition, Offsets},
     transport::{Log, Next, Record},
+    unfinished::SAME_RUN_MS,
     values::Style,
 };
 use crate::{
@@ -40,7 +41,7 @@ impl Opened {
     }
 }
 
-/// Takes the rows of a snapshot at the beginning of a log, and returns the position behind them. Rows of it that come later are changes
+/// Takes the rows of a snapshot at the beginning of a log, and returns the position after them. Rows of it that come later are changes
 /// as any other.
 pub(super) async fn copy(
     opened: &mut Opened,
@@ -77,7 +78,7 @@ pub(super) async fn copy(
                     if let Some(mark) = &event.mark {
                         position.place.advance(mark);
                     }
-                    position.offsets.insert(record.part, record.behind);
+                    position.offsets.insert(record.part, record.after);
                     if let Some(Change::Row(change)) = event.change
                         && let Images::Update { after, .. } = change.images
                     {
@@ -89,14 +90,14 @@ pub(super) async fn copy(
                 }
                 // What Maxwell notes of its own.
                 _ if &*event.table.schema == maxwell::OWN_DATABASE && event.change.is_none() => {
-                    position.offsets.insert(record.part, record.behind);
+                    position.offsets.insert(record.part, record.after);
                 }
                 _ => {
                     opened.again = Some(record);
                     break;
                 }
             },
-            Event::Nothing => drop(position.offsets.insert(record.part, record.behind)),
+            Event::Nothing => drop(position.offsets.insert(record.part, record.after)),
             Event::Begin { .. } | Event::End { .. } | Event::Statement { .. } => {
                 opened.again = Some(record);
                 break;
@@ -104,7 +105,7 @@ pub(super) async fn copy(
         }
     }
     rows.flush(sink).await?;
-    position.offsets.retain(|_, behind| !behind.is_empty());
+    position.offsets.retain(|_, after| !after.is_empty());
     Ok(position)
 }
 
@@ -139,7 +140,7 @@ pub(super) struct LogStream {
     last: Instant,
     /// What the next transaction lacks, and since when.
     incomplete: Option<(String, Instant)>,
-    /// Where the log ended when this began, if nothing behind that is wanted.
+    /// Where the log ended when this began, if nothing after that is wanted.
     ends: Offsets,
 }
 

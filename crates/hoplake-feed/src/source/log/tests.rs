@@ -60,7 +60,8 @@ fn catalog(database: Database) -> Catalog {
         column("stars", "text"),
     ];
     let letter = vec![column("id", "integer"), column("read", "boolean"), column("body", "text")];
-    let (t, u) = (vec![column("id", "int"), column("v", "varchar(20)")], vec![column("id", "int")]);
+    let t = vec![column("id", "int"), column("v", "varchar(20)")];
+    let u = vec![column("id", "int")];
     let tables = vec![
         table("t", t, &["id"]),
         table("u", u, &["id"]),
@@ -86,7 +87,7 @@ fn record_of(part: &str, offset: usize, written_unix_ms: i64, line: &str) -> Rec
         part: part.into(),
         at: format!("{part}:{offset}"),
         before: offset.to_string(),
-        behind: (offset + 1).to_string(),
+        after: (offset + 1).to_string(),
         written_unix_ms,
         value: line.as_bytes().to_vec().into(),
         is_line: true,
@@ -151,7 +152,7 @@ fn changes(all: &[Transaction]) -> Vec<&Changes> {
     all.iter().map(|transaction| &transaction.changes).collect()
 }
 
-/// The lines of a sample behind its snapshot.
+/// The lines of a sample after its snapshot.
 fn stream_of(sample: &str) -> Vec<&str> {
     let is_first =
         |line: &&str| line.contains("BEGIN") || line.contains("\"type\":\"insert\"") && line.contains("\"test\"");
@@ -228,7 +229,7 @@ fn tombstones_are_passed_over() {
         let with: Vec<_> = lines.iter().flat_map(|line| [&[*line][..], &TOMBSTONES].concat()).collect();
         let found = Reader::new(style, ";start", false).all(&with);
         assert_eq!(changes(&found), changes(&expected), "{name}");
-        // They are behind the position like any other record.
+        // They come after the position like any other record.
         let position = &found.last().unwrap().position;
         let offset: usize = LogPosition::parse(position).unwrap().offsets["log"].parse().unwrap();
         assert!(offset > lines.len(), "{name}: {position}");
@@ -356,9 +357,9 @@ fn what_cannot_be_followed_is_refused() {
     // A column that may be null and has no default is none of these.
     let mut reader = Reader::new(maxwell, ";start", false);
     assert!(reader.take("log", 0, &ddl("ALTER TABLE visit ADD COLUMN more INT")).is_ok());
-    // A log of a server that was set up anew is not taken for repetitions.
+    // A log of a server that was set up again is not taken for repetitions.
     reader = Reader::new(maxwell, ";binlog:0:b.000009:4", false);
-    assert!(reader.take("log", 0, &commit(7, of_visit)).unwrap_err().to_string().contains("has begun anew"));
+    assert!(reader.take("log", 0, &commit(7, of_visit)).unwrap_err().to_string().contains("has begun again"));
     // A statement is passed over if the user says so.
     let following = Following { accepted: Some("log:0".into()), ..following(&catalog(Database::MariaDb)) };
     let tables = Tables::new(&catalog(Database::MariaDb), &following, maxwell);
@@ -416,12 +417,12 @@ fn damaged_records_are_refused_and_never_panic() {
         let catalog = catalog(style.database);
         let tables = Tables::new(&catalog, &following(&catalog), style);
         let decode = |bytes: &[u8]| {
-            let (part, before, behind) = Default::default();
+            let (part, before, after) = Default::default();
             let record = Record {
                 part,
                 at: "log:7".into(),
                 before,
-                behind,
+                after,
                 written_unix_ms: 0,
                 value: bytes.to_vec().into(),
                 is_line: false,
@@ -537,7 +538,8 @@ fn values_are_read_by_their_declarations() {
     let value = |value: Value| Some(Cell::Value(value));
     let text = |text: &str| Some(Cell::Value(Value::from(text)));
     let list = |items: Vec<Value>| Some(Cell::Value(Value::List(items)));
-    let (debezium, maxwell) = (LogFormat::Debezium, LogFormat::Maxwell);
+    let debezium = LogFormat::Debezium;
+    let maxwell = LogFormat::Maxwell;
     let precise = |style| Style { decimals: crate::DecimalHandling::Precise, ..style };
     let timed = |style, times| Style { times, ..style };
     let moment = Value::Timestamp(1_772_357_400_500_000);

@@ -13,11 +13,11 @@ pub(super) struct Record {
     pub(super) part: String,
     /// Where it is, for people.
     pub(super) at: String,
-    /// From where its part is read to read it again, and from where to read what comes behind it. Nothing where nothing can be read
+    /// From where its part is read to read it again, and from where to read what comes after it. Nothing where nothing can be read
     /// again.
     pub(super) before: String,
     /// See above.
-    pub(super) behind: String,
+    pub(super) after: String,
     /// When it was written, by the clock of its producer or of the log's server. Not used where there is one part.
     pub(super) written_unix_ms: i64,
     pub(super) value: Bytes,
@@ -52,7 +52,7 @@ pub(super) enum Next {
 /// The records of a log: each part in its order, and several parts merged by time. A record must not be returned before one of another part that
 /// was written [`SAME_RUN_MS`] or more before it, or a change that a killed producer did not repeat could be lost.
 ///
-/// [`SAME_RUN_MS`]: super::assembler::SAME_RUN_MS
+/// [`SAME_RUN_MS`]: super::unfinished::SAME_RUN_MS
 #[async_trait]
 pub(super) trait Log: Send {
     /// The next record, or after a moment that there is none. It may be dropped while it waits.

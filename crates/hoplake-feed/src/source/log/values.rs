@@ -87,7 +87,7 @@ enum Kind {
     Uuid,
     Interval,
     List(Box<Kind>),
-    /// Why no value can be told.
+    /// Why the value is unknown.
     Unclear(&'static str),
 }
 
@@ -222,9 +222,11 @@ impl Decoder {
                 Ok(Cell::Value(Value::List(labels)))
             }
             (Kind::Interval, Json::Text(span)) => Ok(text(interval(&span))),
-            (Kind::Interval, _) => Err("months and days cannot be told from a number; let the producer write \
+            (Kind::Interval, _) => {
+                Err("a number does not say which of it are months and days; let the producer write \
                                         interval.handling.mode=string"
-                .into()),
+                    .into())
+            }
             (Kind::List(kind), Json::List(items)) => {
                 let mut values = Vec::with_capacity(items.len());
                 for item in items {
@@ -232,7 +234,7 @@ impl Decoder {
                         Json::Null => values.push(Value::Null),
                         json => match self.cell(kind, json, item)? {
                             Cell::Value(value) => values.push(value),
-                            _ => return Err("an item of the list cannot be told".into()),
+                            _ => return Err("an item of the list cannot be read".into()),
                         },
                     }
                 }
@@ -506,7 +508,7 @@ fn variable_decimal(json: &str) -> Result<String, String> {
     Ok(BigDecimal::new(unscaled(&it.value)?, it.scale).to_plain_string())
 }
 
-/// Digits without an exponent, as many behind the point as the column has.
+/// Digits without an exponent, as many after the point as the column has.
 fn plain(digits: &str, scale: Option<usize>) -> Option<String> {
     let is_plain = digits.strip_prefix('-').unwrap_or(digits).split('.').count() <= 2
         && digits.bytes().any(|byte| byte.is_ascii_digit())
@@ -555,7 +557,8 @@ fn bits(length: usize, json: Json<'_>, is_postgres: bool) -> Result<Cell, String
 fn time_text(micros: i64) -> String {
     let sign = if micros < 0 { "-" } else { "" };
     let all = micros.unsigned_abs();
-    let (seconds, fraction) = (all / 1_000_000, all % 1_000_000);
+    let seconds = all / 1_000_000;
+    let fraction = all % 1_000_000;
     shortened(&format!("{sign}{:02}:{:02}:{:02}.{fraction:06}", seconds / 3_600, seconds / 60 % 60, seconds % 60))
 }
 

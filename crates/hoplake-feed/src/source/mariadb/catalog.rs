@@ -176,7 +176,8 @@ async fn columns(conn: &mut Conn, databases: &str) -> Result<Vec<Table>, FeedErr
         if let Some(charset) = unread {
             declared = format!("{declared} in charset {charset}");
         }
-        let (name, is_nullable) = (name.into(), nullable == "YES");
+        let name = name.into();
+        let is_nullable = nullable == "YES";
         let compared_by = collation.filter(|collation| !is_exact(collation)).map(Name::from);
         table.columns.push(Column { name, declared, kind, suggested, is_nullable, compared_by });
     }

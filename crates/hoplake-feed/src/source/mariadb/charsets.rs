@@ -132,7 +132,7 @@ async fn names(conn: &mut Conn) -> Result<Vec<(u64, String)>, FeedError> {
 const BYTES: &str = "bytes AS (SELECT 0 AS n UNION ALL SELECT n + 1 FROM bytes WHERE n < 255)";
 
 impl CharacterTable {
-    /// Asks the server for the characters of a charset; `None` if their bytes cannot be told apart.
+    /// Asks the server for the characters of a charset; `None` if their bytes are ambiguous.
     async fn read(conn: &mut Conn, charset: &str) -> Result<Option<Self>, FeedError> {
         let statement = "SELECT maxlen FROM information_schema.character_sets WHERE character_set_name = ?";
         let asking = |error: mysql_async::Error| failed(&format!("read the characters of {charset}"), &error);

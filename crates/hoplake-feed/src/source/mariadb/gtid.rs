@@ -50,7 +50,9 @@ impl Gtids {
         for part in parts {
             let mut numbers = part.split('-');
             let mut next = || numbers.next().ok_or_else(invalid);
-            let (domain, server, number) = (next()?, next()?, next()?);
+            let domain = next()?;
+            let server = next()?;
+            let number = next()?;
             let domain = domain.parse().map_err(|_| invalid())?;
             domains.insert(domain, (server.parse().map_err(|_| invalid())?, number.parse().map_err(|_| invalid())?));
         }

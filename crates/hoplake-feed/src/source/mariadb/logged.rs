@@ -86,7 +86,8 @@ impl Logged {
     /// number of bytes.
     pub(super) fn new(column: &LoggedColumn, charset: &Charset, hint: Hint, bytes_max: u64) -> Result<Self, u8> {
         use types::*;
-        let (first, second) = ((column.metadata & 0xFF) as u8, (column.metadata >> 8) as u8);
+        let first = (column.metadata & 0xFF) as u8;
+        let second = (column.metadata >> 8) as u8;
         let fraction_bytes = usize::from(first.min(6).div_ceil(2));
         let integer = Kind::Integer { is_unsigned: column.is_unsigned };
         let text = || if charset.is_binary() { Kind::Bytes } else { Kind::Text(charset.clone()) };
@@ -111,7 +112,8 @@ impl Logged {
             TIMESTAMP => (Extent::Fixed(4 + fraction_bytes), Kind::Timestamp(first)),
             BIT => (Extent::Fixed(usize::from(second) + usize::from(first > 0)), Kind::Bits),
             DECIMAL => {
-                let (precision, scale) = (usize::from(first), usize::from(second));
+                let precision = usize::from(first);
+                let scale = usize::from(second);
                 if scale > precision {
                     return Err(DECIMAL);
                 }
@@ -215,7 +217,8 @@ impl Kind {
             }
             Self::OldDateTime => {
                 let digits = low(bytes);
-                let (date, time) = (digits / 1_000_000, digits % 1_000_000);
+                let date = digits / 1_000_000;
+                let time = digits % 1_000_000;
                 let date = ((date / 10_000) as u16, (date / 100 % 100) as u8, (date % 100) as u8);
                 values::date_time(date, ((time / 10_000) as u8, (time / 100 % 100) as u8, (time % 100) as u8), 0)
             }
@@ -285,7 +288,8 @@ fn time(bytes: &[u8], digits: u8) -> Cell {
 fn date_time(bytes: &[u8], digits: u8) -> Cell {
     let (whole, fraction) = bytes.split_at_checked(5).unwrap_or((bytes, &[]));
     let Some(whole) = high(whole).checked_sub(0x80_0000_0000) else { return Cell::Value(Property::Null) };
-    let (date, time) = (whole >> 17, whole & 0x1_FFFF);
+    let date = whole >> 17;
+    let time = whole & 0x1_FFFF;
     let months = date >> 5;
     let date = ((months / 13) as u16, (months % 13) as u8, (date & 31) as u8);
     let time = ((time >> 12) as u8, (time >> 6 & 63) as u8, (time & 63) as u8);
@@ -300,7 +304,7 @@ fn decimal_bytes(precision: usize, scale: usize) -> usize {
     bytes(precision - scale) + bytes(scale)
 }
 
-/// The digits of a number with so many before and behind the point. Groups of nine begin at the point, to both sides; the first bit is
+/// The digits of a number with so many before and after the point. Groups of nine begin at the point, to both sides; the first bit is
 /// inverted, and of a negative number all are.
 fn decimal(bytes: &[u8], whole: usize, fraction: usize) -> Option<String> {
     let is_negative = bytes.first()? & 0x80 == 0;
@@ -454,7 +458,8 @@ mod tests {
     #[test]
     fn damaged_bytes_are_not_read_beyond_their_end() {
         let mut dice = fastrand::Rng::with_seed(7);
-        let (map, row) = (bytes(MAP), bytes(ROW));
+        let map = bytes(MAP);
+        let row = bytes(ROW);
         assert!(cells(&map, &row[..row.len() - 1]).is_none() && cells(&map[..40], &row).is_none());
         for _ in 0..20_000 {
             let mut damaged = [map.clone(), row.clone()];

@@ -8,7 +8,6 @@
 //! table_version  its rows, by that
 //! logged      the bytes of a row -> values
 //! charsets    the bytes of text -> text
-//! ignored     statements -> what they do to columns that the mapping ignores
 //! values      what either path has of a value -> the value
 //! gtid        positions
 //! ```
@@ -24,7 +23,6 @@ mod charsets;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod gtid;
-mod ignored;
 mod logged;
 mod server;
 mod snapshot;
@@ -203,7 +201,7 @@ impl Source for MariaDb {
 
     async fn backlog(&self) -> Result<Option<Backlog>, FeedError> {
         let mut conn = self.connect().await?;
-        // A user without the right PROCESS is not told.
+        // The server hides it from a user without the right PROCESS.
         let asked = "SELECT COALESCE(MAX(TIMESTAMPDIFF(SECOND, trx_started, UTC_TIMESTAMP())), 0) FROM information_schema.innodb_trx \
                      WHERE trx_mysql_thread_id <> CONNECTION_ID()";
         let age_s = conn.query_first::<u64, _>(asked).await.ok().flatten();

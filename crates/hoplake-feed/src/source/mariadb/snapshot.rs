@@ -51,14 +51,15 @@ async fn begin(conn: &mut Conn) -> Result<String, FeedError> {
         conn.query_drop(isolation).await?;
         match flavour {
             Flavour::MariaDb => {
-                // The server notes where the snapshot is in its binlog, so that nobody has to be locked out.
+                // The server notes where the snapshot is in its binlog, so that no lock is needed.
                 conn.query_drop("START TRANSACTION WITH CONSISTENT SNAPSHOT").await?;
                 let status: Vec<(String, String)> = conn.query("SHOW STATUS LIKE 'binlog_snapshot_%'").await?;
                 let value = |name: &str| {
                     let found = status.iter().find(|(variable, _)| variable.eq_ignore_ascii_case(name));
                     found.map(|(_, value)| value.clone()).unwrap_or_default()
                 };
-                let (file, position) = (value("binlog_snapshot_file"), value("binlog_snapshot_position"));
+                let file = value("binlog_snapshot_file");
+                let position = value("binlog_snapshot_position");
                 let statement = format!("SELECT BINLOG_GTID_POS({}, {position})", catalog::quoted(&file));
                 conn.query_first(statement).await
             }

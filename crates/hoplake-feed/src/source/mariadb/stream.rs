@@ -18,12 +18,7 @@ use mysql_async::{
 };
 
 use super::{
-    Flavour, MariaDb, catalog,
-    charsets::Charsets,
-    failed,
-    gtid::Gtids,
-    ignored::{IgnoredChanges, ignored_changes},
-    table_map::TableMap,
+    Flavour, MariaDb, catalog, charsets::Charsets, failed, gtid::Gtids, table_map::TableMap,
     table_version::TableVersion,
 };
 use crate::{
@@ -33,7 +28,7 @@ use crate::{
         Following, TransactionStream,
         open_transaction::OpenTransaction,
         shape::{ColumnShape, Drift, TableShape},
-        statements::{Effect, effects, shown},
+        statements::{Effect, IgnoredChanges, effects, ignored_changes, shown},
     },
 };
 
@@ -57,7 +52,7 @@ pub(super) struct Binlog {
     flavour: Flavour,
     charsets: Charsets,
     position: Gtids,
-    /// Where the log was when this began, if nothing behind that is wanted.
+    /// Where the log was when this began, if nothing after that is wanted.
     there_was: Option<Gtids>,
     tables: HashMap<u64, Option<Arc<TableVersion>>>,
     /// The last version of each table, which the next one is often equal to.
@@ -113,7 +108,8 @@ impl Binlog {
             }
         }
         let stream = conn.get_binlog_stream(request).await.map_err(asking)?;
-        let (tables, versions) = (HashMap::new(), HashMap::new());
+        let tables = HashMap::new();
+        let versions = HashMap::new();
         let server = server.clone();
         let charsets = server.charsets.clone();
         Ok(Self { stream, following, server, flavour, charsets, position, there_was, tables, versions, open: None })
@@ -238,9 +234,15 @@ impl Binlog {
             }
         }
         if let Some(IgnoredChanges { table, dropped, added, .. }) = of_ignored {
-            self.following.drop_ignored(&table, &dropped);
-            let shape = self.following.add_columns(&table, &added);
-            open.transaction.note(table, shape);
+            // Two shapes: a column that is added under the name of one that is dropped is another one.
+            if !dropped.is_empty() {
+                let shape = self.following.drop_ignored(&table, &dropped);
+                open.transaction.note(table.clone(), shape);
+            }
+            if !added.is_empty() {
+                let shape = self.following.add_columns(&table, &added);
+                open.transaction.note(table, shape);
+            }
         }
         // MySQL has no flag: a statement by itself is a transaction.
         Ok(is_over || matches!(self.position, Gtids::MySql(_)))

@@ -67,7 +67,7 @@ pub(super) struct TableMap {
     pub(super) database: String,
     pub(super) table: String,
     pub(super) columns: Vec<LoggedColumn>,
-    /// All of it behind the name of the table: of two equal ones all values have the same meaning.
+    /// All of it after the name of the table: of two equal ones all values have the same meaning.
     pub(super) described: Vec<u8>,
 }
 
@@ -167,7 +167,8 @@ impl LoggedColumn {
 
     /// The bytes of a string's longest value.
     pub(super) fn string_bytes(&self) -> usize {
-        let (first, second) = (usize::from(self.metadata & 0xFF), usize::from(self.metadata >> 8));
+        let first = usize::from(self.metadata & 0xFF);
+        let second = usize::from(self.metadata >> 8);
         match self.kind {
             // Two bits of the length are in the first byte, inverted.
             types::STRING if first & 0x30 != 0x30 => second | ((first & 0x30) ^ 0x30) << 4,
@@ -267,7 +268,7 @@ impl<'a> Bytes<'a> {
         }
     }
 
-    /// A name with its length before it, and a zero behind it.
+    /// A name with its length before it, and a zero after it.
     fn name(&mut self) -> Option<String> {
         let length = self.number(1)? as usize;
         let name = String::from_utf8_lossy(self.take(length)?).into_owned();

@@ -78,7 +78,8 @@ async fn columns(connection: &mut Connection, schemas: &str) -> Result<BTreeMap<
         let is_generated = value(7) == "t";
         let kind = (!is_generated).then(|| decoder(&row, 8).kind());
         let is_nullable = value(6) != "t";
-        let (name, declared) = (value(4).into(), value(5));
+        let name = value(4).into();
+        let declared = value(5);
         // 1.5 is 1.50, and by some collations texts are equal that differ.
         let compared_by = text(&row, 10).map(Name::from);
         table.columns.push(Column { name, declared, kind, suggested: None, is_nullable, compared_by });
@@ -253,7 +254,8 @@ pub(super) async fn unequal(connection: &mut Connection, key: &ComparedKey) -> R
         key.row.iter().map(|name| format!("concat({}, {})", quoted(&format!("{name}=")), of('c', name))).collect();
     let equal = key.columns.iter().zip(&key.target_columns);
     let equal: Vec<_> = equal.map(|(from, to)| format!("{} = {}", of('c', from), of('p', to))).collect();
-    let (names, target) = (text_of('c', &key.columns), text_of('p', &key.target_columns));
+    let names = text_of('c', &key.columns);
+    let target = text_of('p', &key.target_columns);
     let rows = connection
         .query(&format!(
             "SELECT concat_ws(' ', {}), {names}, {target} FROM {} c JOIN {} p ON {} WHERE {names} COLLATE \"C\" <> {target} COLLATE \"C\" LIMIT 1",
@@ -433,7 +435,9 @@ pub(super) async fn rewritten_without_log(
         let is = |at: usize| value(at) == "t";
         let number = value(0).parse().unwrap_or_default();
         let name = TableName::new(value(1), value(2));
-        let (is_partition, is_unlogged, is_without_rows) = (is(3), is(4), is(5));
+        let is_partition = is(3);
+        let is_unlogged = is(4);
+        let is_without_rows = is(5);
         if is_without_rows && !is_unlogged && !had_rows(number) {
             continue;
         }

@@ -48,7 +48,7 @@ use crate::{
 /// Text forms that do not depend on the server's settings; and that it says every three seconds that nothing happens.
 const OPTIONS: &str = "-c TimeZone=UTC -c DateStyle=ISO -c IntervalStyle=iso_8601 -c extra_float_digits=1 -c bytea_output=hex -c wal_sender_timeout=6s";
 
-/// How often a server hears up to where the graph has followed: it takes a client for dead that says nothing for six seconds.
+/// How often a server is sent the position up to which the graph has followed: it drops a client that is silent for six seconds.
 const STATUS_EVERY: Duration = Duration::from_secs(1);
 
 /// Messages that are read ahead; each may be a large row.
@@ -125,7 +125,7 @@ impl Postgres {
         self.connect_with(ReplicationConfig::clone).await
     }
 
-    /// The same, to stream from a slot behind a position, of which all up to `committed` is in the graph. The server may throw away what
+    /// The same, to stream from a slot after a position, of which all up to `committed` is in the graph. The server may throw away what
     /// a client says that it has; what was only read is lost with the process.
     async fn connect_from(&self, from: Lsn, committed: Lsn, slot: &str) -> Result<Connection, FeedError> {
         let config = |server: &ReplicationConfig| {

@@ -274,7 +274,8 @@ async fn has_whole_tables(
                 (format!("columns {columns} of {name}"), "list the other columns under ignore = in feed.toml")
             }
         };
-        let (publication_name, table) = (identifier(publication), table.alone());
+        let publication_name = identifier(publication);
+        let table = table.alone();
         return refused(
             format!("the publication {publication} has only the {what}"),
             // At once: what is changed while the table is not published would be lost.

@@ -20,7 +20,7 @@ pub(super) struct PostgresSnapshot {
 }
 
 impl PostgresSnapshot {
-    /// Makes the slot of a feed, in the place of one that a first copy has left behind.
+    /// Makes the slot of a feed, in the place of one that a first copy has left.
     pub(super) async fn of_feed(mut connection: Connection, slot: &str) -> Result<Self, FeedError> {
         let known = format!("SELECT active FROM pg_replication_slots WHERE slot_name = {}", quoted(slot));
         match connection.value(&known).await?.as_deref() {

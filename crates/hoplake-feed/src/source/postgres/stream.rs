@@ -125,7 +125,8 @@ impl Messages {
         stream.client.start().await.map_err(starting)?;
         stream.client.wait_started().await.map_err(starting)?;
         let parser = LogicalReplicationParser::with_protocol_version(1);
-        let (relations, versions) = (HashMap::new(), HashMap::new());
+        let relations = HashMap::new();
+        let versions = HashMap::new();
         Ok(Self {
             stream,
             catalog,
@@ -311,7 +312,7 @@ impl Messages {
         Ok(())
     }
 
-    /// Compares a table with what the feed knows of it. The log names columns and types, and says nothing if values are computed anew, so
+    /// Compares a table with what the feed knows of it. The log names columns and types, and says nothing if values are computed again, so
     /// the catalog is asked. It may be ahead of the log: then the feed stops somewhat before the change. Returns whether it is another
     /// one than it was, in nothing that matters.
     async fn compare(
@@ -509,7 +510,7 @@ impl TransactionStream for Messages {
                     let committed_unix_ms = (commit_time_micros + EPOCH_MICROS) / 1_000;
                     return open.committed(end_lsn.to_pg_string(), committed_unix_ms).map(Some);
                 }
-                // All that was committed before it has been sent. While nobody changes these tables, others may: without a position
+                // All that was committed before it has been sent. While no one changes these tables, others may: without a position
                 // that moves the server would keep all of its log.
                 ReplicationEvent::KeepAlive { wal_end, server_time_micros, .. }
                     if self.open.is_none() && wal_end.as_u64().saturating_sub(self.from.as_u64()) > IDLE_BYTES =>

@@ -24,7 +24,7 @@ const REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
 /// How long the client may take to connect to a socket that is there.
 const CONNECTED_WITHIN: Duration = Duration::from_secs(30);
 
-/// A server behind TLS.
+/// A server that requires TLS.
 #[derive(Debug, Clone)]
 pub(super) struct TlsServer {
     host: String,

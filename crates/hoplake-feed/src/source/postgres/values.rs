@@ -74,7 +74,7 @@ impl Scalar {
 /// What no calendar of properties has, such as infinity.
 const BEYOND: &str = "it is beyond the dates and times of properties; give the column the type string, or ignore it";
 
-/// `2026-03-01 09:30:00.5`, or with `+00` behind it.
+/// `2026-03-01 09:30:00.5`, or with `+00` after it.
 fn timestamp(text: &str) -> Option<i64> {
     value::timestamp_of_text(text.strip_suffix("+00").unwrap_or(text))
 }

@@ -175,9 +175,9 @@ fn added(mut words: Words<'_>) -> Option<Clause> {
 
 /// Why rows may have a value in a new column.
 fn filled(name: &str, definition: Words<'_>) -> Option<String> {
-    let behind = |keyword: &str, then: &str| definition.after(keyword).is_some_and(|words| words.is(then));
-    let is_key = definition.has("KEY") && !behind("UNIQUE", "KEY");
-    if behind("NOT", "NULL") || definition.has("AUTO_INCREMENT") || definition.is("SERIAL") || is_key {
+    let is_followed_by = |keyword: &str, then: &str| definition.after(keyword).is_some_and(|words| words.is(then));
+    let is_key = definition.has("KEY") && !is_followed_by("UNIQUE", "KEY");
+    if is_followed_by("NOT", "NULL") || definition.has("AUTO_INCREMENT") || definition.is("SERIAL") || is_key {
         return Some(format!("column {name} is added, which has a value in each row"));
     }
     if definition.has("GENERATED") || definition.has("AS") {

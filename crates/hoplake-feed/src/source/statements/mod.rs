@@ -6,6 +6,8 @@
 mod alter;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
+#[cfg(feature = "mariadb")]
+mod ignored;
 mod tokens;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,6 +15,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use hoplake::Name;
 
 pub use self::alter::HARMLESS;
+#[cfg(feature = "mariadb")]
+pub(crate) use self::ignored::{IgnoredChanges, ignored_changes};
 use self::{
     alter::{Clause, clause, taken},
     tokens::{Words, tokens, without_values},

@@ -71,7 +71,7 @@ fn after_line(text: &str) -> &str {
     text.find('\n').map_or("", |end| &text[end..])
 }
 
-/// What follows `/` of a comment: its content if the server executes it, or else what comes behind it.
+/// What follows `/` of a comment: its content if the server executes it, or else what comes after it.
 fn after_comment(text: &str) -> Option<&str> {
     let content = &text[1..];
     let executed = content.strip_prefix('!').or_else(|| content.strip_prefix("M!"));
@@ -81,7 +81,7 @@ fn after_comment(text: &str) -> Option<&str> {
     }
 }
 
-/// The content of a quote, and what comes behind it.
+/// The content of a quote, and what comes after it.
 fn quoted(text: &str, quote: char, has_escapes: bool) -> Option<(String, &str)> {
     let mut content = String::new();
     let mut characters = text.char_indices().peekable();
@@ -214,7 +214,7 @@ impl<'a> Words<'a> {
         self.after(keyword).is_some()
     }
 
-    /// What comes behind a keyword that is not in parentheses.
+    /// What comes after a keyword that is not in parentheses.
     pub(super) fn after(self, keyword: &str) -> Option<Self> {
         let mut words = self;
         let mut depth = 0_usize;

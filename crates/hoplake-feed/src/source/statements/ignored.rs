@@ -1,7 +1,7 @@
 //! What an `ALTER TABLE` does to columns that the mapping ignores.
 //!
 //! Their values are not in the graph, so whatever rows have in them does not stop the feed: they may be dropped and added, also with a
-//! default. Only that is read here. A statement that this does not understand is left to `statements`, which stops where it has to.
+//! default. Only that is read here. A statement that this does not understand is left to [`effects`](super::effects), which stops where it has to.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,16 +16,16 @@ use crate::TableName;
 
 /// Columns of a table that a statement drops and adds, and that the mapping ignores.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct IgnoredChanges {
-    pub(super) table: TableName,
-    pub(super) dropped: Vec<Name>,
-    pub(super) added: Vec<Name>,
+pub(crate) struct IgnoredChanges {
+    pub(crate) table: TableName,
+    pub(crate) dropped: Vec<Name>,
+    pub(crate) added: Vec<Name>,
     /// Whether the statement does nothing else.
-    pub(super) are_all: bool,
+    pub(crate) are_all: bool,
 }
 
 /// What a statement, which was given in a database, does to ignored columns; nothing if there are none, or if it is not understood.
-pub(super) fn ignored_changes(
+pub(crate) fn ignored_changes(
     statement: &str,
     database: &str,
     ignored: &BTreeMap<TableName, BTreeSet<Name>>,

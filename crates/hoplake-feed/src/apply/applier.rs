@@ -10,10 +10,9 @@ use tokio::time::Instant;
 use tracing::{Instrument, field::Empty, info_span};
 
 use crate::{
-    Change, FeedError, FeedErrorKind, Images, OnError, Position, Progress, RowChange, Settings, SpillSettings,
-    Transaction,
+    Change, FeedError, FeedErrorKind, OnError, Position, Progress, RowChange, Settings, SpillSettings, Transaction,
     apply::{
-        fold::{Aside, Failure, Folded, Known, Plans, SetAside, fold, render},
+        fold::{Aside, Failure, Folded, Known, Origin, Plans, Rendered, SetAside, fold, render},
         letters::{self, Letter},
         lookups,
         progress::{Applied, At, Cause, Event},
@@ -28,11 +27,11 @@ use crate::{
 /// A fold that asks for more this often is a mistake: each time it asks for something new of a finite graph.
 const FOLDS_MAX: usize = 10_000;
 
-/// Changes that fail, by transaction, change and entry, and why.
-type Failing = BTreeMap<(usize, usize, usize), String>;
+/// Changes that fail, and why.
+type Failing = BTreeMap<Origin, String>;
 
 /// Where a graph is, and what it follows.
-pub(crate) struct Applying {
+pub(crate) struct Applier {
     pub(crate) graph: Graph,
     pub(crate) mapping: Arc<Mapping>,
     /// The name of the source.
@@ -59,8 +58,31 @@ pub(crate) enum Outcome {
     Remembers,
 }
 
-impl Applying {
-    /// Applies whole transactions as one version, with the position behind the last of them.
+impl Applier {
+    /// A graph at a position; `writer` is the name of this process in positions. No one listens to its events.
+    pub(crate) fn new(
+        graph: Graph,
+        settings: &Settings,
+        mapping: Arc<Mapping>,
+        position: Position,
+        state: State,
+        writer: String,
+    ) -> Self {
+        Self {
+            graph,
+            mapping,
+            name: settings.source.name.clone(),
+            position,
+            writer,
+            state,
+            plans: Plans::default(),
+            attempts_max: settings.stream.attempts,
+            show_rows: settings.source.show_rows,
+            progress: Arc::new(()),
+        }
+    }
+
+    /// Applies whole transactions as one version, with the position after the last of them.
     ///
     /// # Errors
     /// [`Row`](FeedErrorKind::Row) if a row cannot be applied: the transactions before its own are. [`Conflict`](FeedErrorKind::Conflict)
@@ -78,17 +100,14 @@ impl Applying {
         loop {
             let folded = self.folded_without(transactions, &mut failing, &mut pauses, &mut applied.waves).await?;
             if let Some(failure) = folded.failures.first() {
-                let error = self.row_error(transactions, failure);
-                if failure.transaction > 0 {
-                    Box::pin(self.apply(&transactions[..failure.transaction])).await?;
-                }
-                return Err(error);
+                return Err(self.stopped_by(transactions, failure).await);
             }
             applied.set_aside = folded.set_aside.len() as u64;
             let mut state = self.next_state(transactions, &folded, refused, &mut pauses).await?;
-            let operations = render(folded.overlay, self.graph.schema());
+            let Rendered { operations, origins } = render(folded.overlay, self.graph.schema());
             applied.operations = operations.len() as u64;
-            let (of_source, committed) = (last.position.clone(), Some(last.committed_unix_ms));
+            let of_source = last.position.clone();
+            let committed = Some(last.committed_unix_ms);
             let position = self.position_with(of_source, committed, &mut state, &mut pauses).await?;
             let begun = Instant::now();
             let span = info_span!(target: "hoplake::spans", "commit", operations = applied.operations as i64, attempts = Empty);
@@ -113,16 +132,23 @@ impl Applying {
                         self.graph.refresh().await?;
                         continue;
                     }
-                    let failure = self.blamed(transactions, &batch, &error)?;
-                    let entry = &self.mapping.entries[failure.entry];
+                    let failure = self.blamed(&batch, &origins, &error)?;
+                    let entry = &self.mapping.entries[failure.origin.entry];
                     if entry.on_error == OnError::Stop {
-                        return Err(self.row_error(transactions, &failure));
+                        return Err(self.stopped_by(transactions, &failure).await);
                     }
-                    failing.insert((failure.transaction, failure.change, failure.entry), failure.why);
+                    failing.insert(failure.origin, failure.why);
                     refused = 0;
                 }
             }
         }
+    }
+
+    /// Applies the transactions before the one with a row that cannot be applied, and returns the error of that row, or of one before it.
+    async fn stopped_by(&mut self, transactions: &[Transaction], failure: &Failure) -> FeedError {
+        let error = self.row_error(transactions, failure);
+        let before = &transactions[..failure.origin.transaction];
+        Box::pin(self.apply(before)).await.err().unwrap_or(error)
     }
 
     /// Folds transactions without the changes that fail and may be set aside, which it adds to those known.
@@ -142,13 +168,13 @@ impl Applying {
                 }
                 folded => folded?,
             };
-            let stops = |failure: &&Failure| self.mapping.entries[failure.entry].on_error == OnError::Stop;
+            let stops = |failure: &&Failure| self.mapping.entries[failure.origin.entry].on_error == OnError::Stop;
             let (stopping, others): (Vec<_>, Vec<_>) = folded.failures.iter().partition(stops);
             if !stopping.is_empty() || others.is_empty() {
                 let failures = stopping.into_iter().cloned().collect();
                 return Ok(Folded { failures, ..folded });
             }
-            failing.extend(others.into_iter().map(|it| ((it.transaction, it.change, it.entry), it.why.clone())));
+            failing.extend(others.into_iter().map(|it| (it.origin, it.why.clone())));
         }
     }
 
@@ -201,13 +227,13 @@ impl Applying {
         }
         let changes = changes_at(transactions, &folded.set_aside)?;
         let letter = |aside: &SetAside| {
-            let transaction = &transactions[aside.transaction];
-            let change = changes.get(&(aside.transaction, aside.change))?;
+            let transaction = &transactions[aside.origin.transaction];
+            let change = changes.get(&(aside.origin.transaction, aside.origin.change))?;
             Some(Letter {
                 position: transaction.position.clone(),
                 committed_unix_ms: transaction.committed_unix_ms,
                 table: change.columns.table.clone(),
-                label: self.mapping.entries[aside.entry].label().clone(),
+                label: self.mapping.entries[aside.origin.entry].label().clone(),
                 names: aside.names.clone(),
                 why: aside.why.clone(),
                 attempts: i64::from(attempts.max(1)),
@@ -228,7 +254,7 @@ impl Applying {
         Ok(state)
     }
 
-    /// What of the transactions behind its position is wanted.
+    /// The request for the transactions after its position.
     pub(crate) fn following(&self, settings: &Settings) -> Following {
         let mut tables = self.mapping.followed();
         let mut shapes = BTreeMap::new();
@@ -395,45 +421,18 @@ impl Applying {
         Err(FeedError::new(FeedErrorKind::Conflict, why).hint("let one feed run for each source"))
     }
 
-    /// The change that an operation came of which the graph refuses.
-    fn blamed(
-        &mut self,
-        transactions: &[Transaction],
-        batch: &Batch,
-        error: &hoplake::Error,
-    ) -> Result<Failure, FeedError> {
+    /// The row change from which the operation comes that the graph refuses.
+    fn blamed(&self, batch: &Batch, origins: &[Option<Origin>], error: &hoplake::Error) -> Result<Failure, FeedError> {
         let said = shown_refusal(batch, error, self.show_rows);
-        let unknown = || FeedError::new(FeedErrorKind::Row, said.clone()).hint("correct the mapping, or the graph");
-        let operation = error.operation().and_then(|number| batch.operations.get(number)).ok_or_else(unknown)?;
-        let names = match operation {
-            Operation::UpsertVertex { vertex, .. } | Operation::DeleteVertex { vertex } => vec![vertex.to_string()],
-            Operation::UpsertEdge { label, source, target, key, .. }
-            | Operation::DeleteEdge { label, source, target, key } => {
-                let key = key.as_ref().map_or_else(String::new, |key| format!(" with {key}"));
-                // The row of the edge, or that of a foreign key.
-                vec![format!("{source} -{label}-> {target}{key}"), source.to_string(), target.to_string()]
+        let refused =
+            error.operation().and_then(|number| Some((batch.operations.get(number)?, (*origins.get(number)?)?)));
+        match refused {
+            Some((operation, origin)) => {
+                Ok(Failure { origin, why: why_refused(&self.mapping, operation, error, &said) })
             }
-            _ => return Err(unknown()),
-        };
-        for name in &names {
-            for (transaction, it) in transactions.iter().enumerate() {
-                for (number, change) in it.changes.iter().enumerate() {
-                    let change = change?;
-                    let Change::Row(change) = &*change else { continue };
-                    for (entry, plan) in self.plans.of(&self.mapping, &change.columns)? {
-                        let row = match &change.images {
-                            Images::Insert(row) | Images::Delete(row) | Images::Update { after: row, .. } => row,
-                        };
-                        let found = plan.name(&self.mapping.entries[*entry], &change.columns, row);
-                        if found.as_ref() == Some(name) {
-                            let why = why_refused(&self.mapping, operation, error, &said);
-                            return Ok(Failure { transaction, change: number, entry: *entry, why });
-                        }
-                    }
-                }
-            }
+            // What a truncation does, and what a reconciliation corrects, comes from no row.
+            None => Err(FeedError::new(FeedErrorKind::Row, said).hint("correct the mapping, or the graph")),
         }
-        Err(unknown())
     }
 
     pub(crate) async fn pause(&self, pauses: &mut Backoff, error: &FeedError) {
@@ -448,11 +447,11 @@ impl Applying {
     }
 
     fn row_error(&self, transactions: &[Transaction], failure: &Failure) -> FeedError {
-        let transaction = &transactions[failure.transaction];
-        let change = transaction.changes.iter().nth(failure.change).and_then(Result::ok);
+        let transaction = &transactions[failure.origin.transaction];
+        let change = transaction.changes.iter().nth(failure.origin.change).and_then(Result::ok);
         let of = match change.as_deref() {
             Some(Change::Row(change)) => {
-                let row = shown_change(&self.mapping.entries[failure.entry], change, self.show_rows);
+                let row = shown_change(&self.mapping.entries[failure.origin.entry], change, self.show_rows);
                 format!("table {}, row {row}, ", change.columns.table)
             }
             Some(Change::Truncate(table)) => format!("table {table}, "),
@@ -538,7 +537,7 @@ fn changes_at(
     transactions: &[Transaction],
     set_aside: &[SetAside],
 ) -> Result<BTreeMap<(usize, usize), RowChange>, FeedError> {
-    let wanted: BTreeSet<_> = set_aside.iter().map(|aside| (aside.transaction, aside.change)).collect();
+    let wanted: BTreeSet<_> = set_aside.iter().map(|aside| (aside.origin.transaction, aside.origin.change)).collect();
     let mut found = BTreeMap::new();
     let those: BTreeSet<_> = wanted.iter().map(|(transaction, _)| *transaction).collect();
     for transaction in those {

@@ -5,13 +5,13 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::{Span, field::Empty};
 
-use super::read_ahead::Arrived;
+use super::read_ahead::ReadTransaction;
 use crate::{FeedError, Settings};
 
 /// Transactions that wait for a commit.
 #[derive(Default)]
-pub(super) struct Collected {
-    pub(super) arrived: Vec<Arrived>,
+pub(super) struct PendingBatch {
+    pub(super) arrived: Vec<ReadTransaction>,
     rows: usize,
     bytes: usize,
     /// When the first arrived that changes a table.
@@ -53,8 +53,8 @@ pub(super) fn failed(span: &Span, error: &FeedError) {
     span.record("otel.status_code", "ERROR").record("otel.status_description", error.to_string());
 }
 
-impl Collected {
-    pub(super) fn add(&mut self, mut arrived: Arrived) {
+impl PendingBatch {
+    pub(super) fn add(&mut self, mut arrived: ReadTransaction) {
         self.first.get_or_insert(arrived.at);
         if !arrived.transaction.changes.is_empty() {
             self.first_change.get_or_insert(arrived.at);

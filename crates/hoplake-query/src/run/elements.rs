@@ -369,7 +369,7 @@ impl Run {
         }
         if !sought.is_empty() {
             let edges = self.snapshot.clone();
-            let edges = edges.edges(&sought, &mut self.branch).await?;
+            let edges = edges.adjacency().edges(&sought, &mut self.branch).await?;
             owners.into_iter().zip(edges).for_each(|(owner, edge)| found[owner] = edge);
         }
         Ok(found)

@@ -7,8 +7,9 @@ use hoplake_storage::{MemoryHold, QueryContext, Store, Upload};
 use tokio::task::spawn_blocking;
 
 use crate::{
-    ExportError, ExportFormat, ExportOptions, FileNames, GRAPHML_NAME,
+    encoder::Encoder,
     graphml::GraphMlEncoder,
+    options::{ExportError, ExportFormat, ExportOptions, FileNames, GRAPHML_NAME},
     parquet::ParquetEncoder,
     tables::{Form, Tables},
     text::TextEncoder,
@@ -25,21 +26,6 @@ const TEXT_GROWTH: u64 = 6;
 
 /// What encoded columns may be a multiple of, with those that are being encoded.
 const COLUMNS_GROWTH: u64 = 3;
-
-/// Turns batches into the bytes of a file.
-pub(crate) trait Encoder: Send {
-    /// Takes rows of a table.
-    fn write(&mut self, table: usize, batch: &RecordBatch) -> Result<(), String>;
-
-    /// Takes away the bytes that are ready.
-    fn take(&mut self) -> Result<Vec<u8>, String>;
-
-    /// Ends the file; what is left is then taken away.
-    fn end(&mut self) -> Result<(), String>;
-
-    /// The bytes of memory of what it keeps.
-    fn kept_bytes(&self) -> u64;
-}
 
 /// What was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -21,7 +21,7 @@ use quick_xml::{
 
 use crate::{
     cells::Cells,
-    files::Encoder,
+    encoder::Encoder,
     tables::{Tables, prefix},
 };
 

@@ -14,8 +14,10 @@
 //! **Memory.** A scan's parts, an encoder's buffer and one part of an upload count against the budget of the context.
 
 mod cells;
+mod encoder;
 mod files;
 mod graphml;
+mod options;
 mod parquet;
 mod tables;
 mod text;
@@ -30,6 +32,8 @@ use hoplake_storage::{Branch, QueryContext, StorageError, Store};
 use thiserror::Error;
 
 use files::{Files, Written};
+use options::FileNames;
+pub use options::{ExportError, ExportFormat, ExportOptions, GRAPHML_NAME};
 use tables::{Table, Tables};
 
 /// The object that says how to load the others, and that all of them are there.
@@ -38,46 +42,8 @@ pub const MAPPING_NAME: &str = "mapping.toml";
 /// How the mapping of an export begins: others are not removed.
 const MAPPING_HEAD: &str = "# Load the graph back: hoplake load URL --mapping THIS_FILE\n\n";
 
-/// What a GraphML document is called.
-pub const GRAPHML_NAME: &str = "graph.graphml";
-
 /// The folders of tables.
 const FOLDERS: [&str; 2] = ["vertices/", "edges/"];
-
-/// The form of the files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ExportFormat {
-    /// Parquet, a file for each vertex label and edge type.
-    Parquet,
-    /// CSV, likewise.
-    Csv,
-    /// CSV as `neo4j-admin database import` reads it.
-    Neo4j,
-    /// CSV as Amazon Neptune reads it for Gremlin.
-    Gremlin,
-    /// One GraphML document, which does not load back.
-    GraphMl,
-}
-
-/// What to export, and how.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ExportOptions {
-    /// The form of the files.
-    pub format: ExportFormat,
-    /// Vertex labels, with the edges between them; none means all.
-    pub labels: Vec<String>,
-    /// Whether the files of an earlier export may be replaced, and a folder may have other files.
-    pub overwrite: bool,
-    /// How long a file gets before the next begins, about, in bytes. Default 8 GiB. A GraphML document is one file.
-    pub file_bytes_max: u64,
-}
-
-impl ExportOptions {
-    /// All of a graph in a form.
-    pub fn new(format: ExportFormat) -> Self {
-        Self { format, labels: Vec::new(), overwrite: false, file_bytes_max: 8 << 30 }
-    }
-}
 
 /// What was exported.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -92,31 +58,6 @@ pub struct Exported {
     pub bytes: u64,
     /// Whether there is a `mapping.toml` to load them with.
     pub has_mapping: bool,
-}
-
-/// Why an export stopped.
-#[derive(Debug, Error)]
-pub enum ExportError {
-    /// The graph could not be read.
-    #[error(transparent)]
-    Engine(#[from] EngineError),
-    /// The destination failed.
-    #[error(transparent)]
-    Storage(#[from] StorageError),
-    /// There is something at the destination.
-    #[error("{0}")]
-    Exists(String),
-    /// There is no such label.
-    #[error("{0}")]
-    NotFound(String),
-    /// A file could not be encoded.
-    #[error("could not write {file}: {why}")]
-    Encode {
-        /// The file.
-        file: String,
-        /// Why.
-        why: String,
-    },
 }
 
 /// Writes a version of a graph as files to `target`. `progress` is called with the number of vertices and edges that were just written.
@@ -256,6 +197,3 @@ async fn write_mapping(target: &Store, mapping: &Mapping) -> Result<(), ExportEr
     let text = toml::to_string(mapping).map_err(failed)?;
     Ok(target.put(MAPPING_NAME, format!("{MAPPING_HEAD}{text}").into_bytes().into()).await?)
 }
-
-/// The files of a table, in order.
-type FileNames = Vec<PathBuf>;

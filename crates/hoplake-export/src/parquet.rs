@@ -8,7 +8,7 @@ use parquet::{
     file::properties::WriterProperties,
 };
 
-use crate::files::Encoder;
+use crate::encoder::Encoder;
 
 /// Writes row groups of a bounded size.
 pub(crate) struct ParquetEncoder {

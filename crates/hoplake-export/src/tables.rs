@@ -9,8 +9,8 @@ use hoplake_format::{
 use hoplake_ingest::source::mapping::{ColumnSpec, CsvSpec, EdgeSpec, Mapping, PropertySpec, TypeSpec, VertexSpec};
 
 use crate::{
-    ExportFormat, ExportOptions, FileNames,
     cells::ItemForm,
+    options::{ExportFormat, ExportOptions, FileNames},
     text::{Content, Style, TextColumn},
 };
 

@@ -9,7 +9,7 @@ use arrow_array::RecordBatch;
 
 use crate::{
     cells::{Cells, ItemForm},
-    files::Encoder,
+    encoder::Encoder,
 };
 
 /// A column of a text file.

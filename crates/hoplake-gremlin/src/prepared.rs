@@ -15,6 +15,7 @@ use hoplake_query::{
 use hoplake_storage::{MemoryBudget, QueryContext};
 use jiff::civil::{Date, Time};
 
+pub use crate::lower::Named;
 use crate::{
     graphson,
     lower::{Names, lower_within},
@@ -27,9 +28,6 @@ const TEXT_BYTES_MAX: usize = 16 << 10;
 
 /// What the plan of one may take, which its regular expressions need most of.
 const PLAN_BYTES_MAX: u64 = 64 << 20;
-
-/// A name and its value.
-pub type Named = (Box<str>, Value);
 
 /// The script that calls a prepared query.
 pub fn call(name: &str, parameters: Vec<Named>) -> Script {

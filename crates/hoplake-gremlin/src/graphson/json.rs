@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::DecodeError;
+use super::version::DecodeError;
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Json {

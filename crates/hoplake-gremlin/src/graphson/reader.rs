@@ -10,7 +10,7 @@ use hoplake_query::{
 use jiff::SignedDuration;
 use num_bigint::BigInt;
 
-use super::{DecodeError, json::Json};
+use super::{json::Json, version::DecodeError};
 use crate::{
     bytecode::{self, Bytecode},
     message::{Query, Request, Response},

@@ -10,13 +10,10 @@ use hoplake_query::{
 };
 use jiff::SignedDuration;
 
-use super::{EncodeError, Version};
+use super::version::{BULK_MAX, EncodeError, Version};
 use crate::message::Response;
 
 type Written = Result<(), EncodeError>;
-
-/// Items of a bulk set that version 2 writes one by one, at most.
-pub const BULK_MAX: u64 = 100_000;
 
 pub struct Writer<'a> {
     pub json: &'a mut String,

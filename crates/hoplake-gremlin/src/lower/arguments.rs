@@ -14,14 +14,12 @@ use hoplake_query::{
 use hoplake_storage::QueryContext;
 use uuid::Uuid;
 
-use super::{Lowering, Names};
+use super::lowering::{Lowered, Lowering, Names};
 use crate::{
     bytecode::without_repeats,
     prepared::Named,
     script::{self, Argument, Call, Statement, Terminal},
 };
-
-type Lowered<T> = Result<T, QueryError>;
 
 /// Names, labels or `by` of one step, at most: a step may look at all of them for each of its traversers. Names that values are passed for are
 /// bounded by [`Work::copies`].

@@ -6,9 +6,9 @@ use hoplake_format::{PreparedQueries, QueryEdition};
 use hoplake_query::{error::QueryError, operators::sources, plan::Steps, value::Value};
 
 use super::{
-    Lowered, Lowering, Names,
     arguments::{Arguments, Bindings},
-    bytes_of_values, only,
+    bytes_of_values,
+    lowering::{Lowered, Lowering, Names, only},
 };
 use crate::{
     prepared::{self, Named},

@@ -10,10 +10,12 @@ use hoplake_query::{
     value::Value,
 };
 
-use super::{Lowering, Op, arguments::Arguments, modulators::Modulators, only, op};
+use super::{
+    arguments::Arguments,
+    lowering::{Lowered, Lowering, Op, only, op},
+    modulators::Modulators,
+};
 use crate::script::{Argument, Call};
-
-type Lowered<T> = Result<T, QueryError>;
 
 impl Lowering<'_> {
     /// Steps that change the graph.

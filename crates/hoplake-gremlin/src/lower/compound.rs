@@ -19,10 +19,9 @@ use hoplake_query::{
 };
 
 use super::{
-    Lowered, Lowering, Op,
     arguments::{Arguments, literal_text},
+    lowering::{Lowered, Lowering, Op, only, op},
     modulators::Modulators,
-    only, op,
 };
 use crate::script::{Argument, Call};
 

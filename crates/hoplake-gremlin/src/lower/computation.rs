@@ -10,7 +10,11 @@ use hoplake_query::{
     value::{Value, to_f64, to_i64},
 };
 
-use super::{Lowered, Lowering, Op, arguments::Arguments, modulators::Modulators, op};
+use super::{
+    arguments::Arguments,
+    lowering::{Lowered, Lowering, Op, op},
+    modulators::Modulators,
+};
 use crate::script::Call;
 
 /// What TinkerPop's programs take by default.

@@ -15,10 +15,9 @@ use hoplake_query::{
 };
 
 use super::{
-    Lowered, Lowering, Op,
     arguments::{Arguments, Bindings, refuse_many},
+    lowering::{Lowered, Lowering, Op, op},
     modulators::Modulators,
-    op,
 };
 use crate::script::{Argument, Call};
 

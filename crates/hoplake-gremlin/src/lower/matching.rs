@@ -14,10 +14,12 @@ use hoplake_query::{
     tokens::Pop,
 };
 
-use super::{Lowering, Op, arguments::refuse_many, modulators::as_label, op};
+use super::{
+    arguments::refuse_many,
+    lowering::{Lowered, Lowering, Op, op},
+    modulators::as_label,
+};
 use crate::script::{Argument, Call};
-
-type Lowered<T> = Result<T, QueryError>;
 
 /// Patterns of a `match`, at most: those that are left are looked through for each that comes next.
 const PATTERNS_MAX: usize = 256;
@@ -187,7 +189,7 @@ impl Lowering<'_> {
     fn condition(&mut self, calls: &[Call]) -> Lowered<Steps> {
         match calls {
             [call] if matches!(&*call.name, "not" | "or") => {
-                Ok(super::only(conditions::Where { steps: self.where_steps(calls)? }))
+                Ok(only(conditions::Where { steps: self.where_steps(calls)? }))
             }
             calls => self.steps(calls),
         }

@@ -9,6 +9,7 @@ mod changes;
 mod compound;
 mod computation;
 mod kinds;
+mod lowering;
 mod matching;
 mod modulators;
 mod names;
@@ -35,36 +36,20 @@ use hoplake_query::{
 };
 use hoplake_storage::QueryContext;
 
-pub use self::{arguments::parameters, names::STEPS};
+pub use self::{
+    arguments::parameters,
+    lowering::{Named, Names},
+    names::STEPS,
+};
 use self::{
     arguments::{Arguments, Bindings},
+    lowering::{Lowered, Lowering, Op, only, op},
     modulators::{Modulators, is_modulator, is_of_loop},
-    strategies::Restrictions,
 };
 use crate::script::{Argument, Call, Traversal};
 
 /// Names that values are passed for, at most: each use of a name looks through them. TinkerPop's server has 16 by default.
 const NAMES_MAX: usize = 1_000;
-
-type Lowered<T> = Result<T, QueryError>;
-
-/// An operator of any type.
-type Op = Arc<dyn Operator>;
-
-fn op(operator: impl Operator) -> Op {
-    Arc::new(operator)
-}
-
-/// The values of names in a query.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Names<'a>(pub &'a [(Box<str>, Value)]);
-
-impl Names<'_> {
-    /// The value of a name.
-    pub fn get(&self, name: &str) -> Option<&Value> {
-        self.0.iter().find(|(other, _)| **other == *name).map(|(_, value)| value)
-    }
-}
 
 /// Makes a plan of a traversal.
 ///
@@ -131,23 +116,6 @@ pub fn lower_within(
     // Its result is times.
     lowering.settings.varies |= lowering.settings.profile;
     Ok(Plan { steps, settings: lowering.settings })
-}
-
-/// What is known while a traversal is lowered.
-struct Lowering<'a> {
-    names: Bindings<'a>,
-    settings: Settings,
-    /// Whether hops have to name labels.
-    refuses_unlabelled: bool,
-    /// Names that no new property may have.
-    reserved: HashSet<Name>,
-    /// What strategies let the traversal see.
-    restrictions: Option<Restrictions>,
-    /// Labels of the steps so far.
-    seen: HashSet<Name>,
-    /// Names of side effects that steps so far collect.
-    collecting: HashSet<Name>,
-    work: &'a RefCell<Work>,
 }
 
 impl Lowering<'_> {
@@ -328,11 +296,6 @@ impl Lowering<'_> {
             _ => Ok(()),
         }
     }
-}
-
-/// A traversal of one step.
-fn only(operator: impl Operator) -> Steps {
-    [Arc::new(Step::plain(operator))].into()
 }
 
 fn is_start(call: &Call) -> bool {

@@ -10,12 +10,10 @@ use hoplake_query::{
 };
 
 use super::{
-    Lowering,
     arguments::{Arguments, literal_text, refuse_many},
+    lowering::{Lowered, Lowering},
 };
 use crate::script::{Argument, Call};
-
-type Lowered<T> = Result<T, QueryError>;
 
 /// The modulators of a step.
 #[derive(Debug, Default)]

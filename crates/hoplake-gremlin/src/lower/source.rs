@@ -9,10 +9,11 @@ use hoplake_query::{
     value::Value,
 };
 
-use super::{Lowering, arguments::Arguments};
+use super::{
+    arguments::Arguments,
+    lowering::{Lowered, Lowering},
+};
 use crate::script::{Argument, Call};
-
-type Lowered<T> = Result<T, QueryError>;
 
 impl Lowering<'_> {
     /// `with…` before the first step.

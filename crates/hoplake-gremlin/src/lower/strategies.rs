@@ -12,10 +12,8 @@ use hoplake_query::{
     value::Value,
 };
 
-use super::{Lowering, Op, only, op};
+use super::lowering::{Lowered, Lowering, Op, only, op};
 use crate::script::Argument;
-
-type Lowered<T> = Result<T, QueryError>;
 
 /// What a traversal sees.
 #[derive(Debug, Clone, Default)]

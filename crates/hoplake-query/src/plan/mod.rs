@@ -1,5 +1,6 @@
 //! What a query means: steps, each with an [`Operator`]. A language is lowered to it, and refuses what is not supported.
 
+mod display;
 mod explain;
 mod formula;
 mod parameters;
@@ -10,6 +11,10 @@ mod work;
 
 use std::{collections::HashSet, fmt::Debug, sync::Arc};
 
+pub(crate) use self::{
+    display::{write_sortings, write_values},
+    predicate::every,
+};
 pub use self::{
     explain::explain,
     formula::Formula,
@@ -18,10 +23,6 @@ pub use self::{
     predicate::{Predicate, Test, units},
     rules::{Flow, Reads, TOGETHER_NAMES_MAX, apply as apply_rules},
     work::{STEP_BYTES, Work},
-};
-pub(crate) use self::{
-    explain::{write_sortings, write_values},
-    predicate::every,
 };
 use crate::{operators::Operator, tokens::BinaryOperator, value::Value};
 

@@ -5,7 +5,10 @@
 
 use std::sync::Arc;
 
-use super::{Place, is_plain, reads::reads_elements};
+use super::{
+    place::{Place, is_plain},
+    reads::reads_elements,
+};
 use crate::{
     operators::{
         conditions::Has,

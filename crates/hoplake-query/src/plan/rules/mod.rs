@@ -12,6 +12,7 @@
 mod conditions;
 mod counts;
 mod edges;
+mod place;
 mod reads;
 mod starts;
 mod together;
@@ -19,6 +20,7 @@ mod walks;
 
 use std::{collections::HashMap, sync::Arc};
 
+use self::place::Place;
 pub use self::{
     reads::{Flow, Reads},
     together::TOGETHER_NAMES_MAX,
@@ -31,15 +33,6 @@ pub(super) struct Rule {
     /// What it is called.
     pub(super) name: &'static str,
     apply: fn(&Steps, Place) -> Option<Steps>,
-}
-
-/// Where a traversal stands.
-#[derive(Debug, Clone, Copy)]
-struct Place {
-    /// Whether it is the query itself, and not a traversal within another.
-    is_root: bool,
-    /// Whether traversers are more than where they are: they have a path or a sack.
-    carries: bool,
 }
 
 /// All rules, in their order: each sees what those before it made.
@@ -113,9 +106,4 @@ pub fn apply(mut steps: Steps, settings: &Settings, work: &mut Work) -> Result<S
         work.check()?;
     }
     Ok(steps)
-}
-
-/// Whether a step gives no labels.
-fn is_plain(step: &Step) -> bool {
-    step.labels.is_empty()
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Place, is_plain};
+use super::place::{Place, is_plain};
 use crate::{
     operators::{
         conditions::{Has, Where},

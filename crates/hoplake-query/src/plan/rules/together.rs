@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Place, Reads};
+use super::{place::Place, reads::Reads};
 use crate::{
     operators::maps::Project,
     plan::{Step, Steps, Together},

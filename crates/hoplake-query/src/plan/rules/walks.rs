@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{Place, is_plain};
+use super::place::{Place, is_plain};
 use crate::{
     operators::{
         moves::{Hop, Walk},

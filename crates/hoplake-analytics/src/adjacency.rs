@@ -1,5 +1,7 @@
 //! What a kernel walks over: the lists of all vertices, however they are kept.
 
+use crate::Csr;
+
 /// The lists of the vertices 0 to [`Self::len`].
 ///
 /// A list is read through a cursor, which may keep what it decoded last: so a pass over vertices in their order costs what the
@@ -26,6 +28,11 @@ pub trait Adjacency: Sync {
     /// # Panics
     /// If `vertex` is not below [`Self::len`].
     fn degree(&self, vertex: u32) -> usize;
+
+    /// The same lists with the weights of their edges, if they have weights.
+    fn weighted(&self) -> Option<&Csr> {
+        None
+    }
 
     /// Reads lists from now on.
     fn cursor(&self) -> Self::Cursor<'_>;

@@ -40,6 +40,10 @@ impl Adjacency for Csr {
         self.range(vertex).len()
     }
 
+    fn weighted(&self) -> Option<&Self> {
+        (!self.weights.is_empty()).then_some(self)
+    }
+
     fn cursor(&self) -> &Self {
         self
     }

@@ -4,14 +4,14 @@
 //! it the part of their paths that leads through it. Each thread has a source of its own. What the sources give is added up in their
 //! order, because sums of floating-point numbers in another order differ.
 
-use hoplake_engine::Held;
+use hoplake_engine::{EngineError, Held};
 use hoplake_storage::{QueryContext, StorageError};
 use rayon::prelude::*;
 
 use super::{CHUNK, UNREACHED, different_neighbours, held};
 use crate::{
     Adjacency,
-    registry::{AlgorithmSpec, SAMPLE, SEED},
+    registry::{AlgorithmSpec, Kernel, KernelInput, KernelResult, Neighbours, SAMPLE, SEED, Values},
 };
 
 /// Betweenness, as users see it.
@@ -20,8 +20,24 @@ pub(crate) const BETWEENNESS: AlgorithmSpec = AlgorithmSpec {
     value: Some("betweenness"),
     help: "the number of pairs of vertices whose shortest path leads through the vertex, in parts where they have several",
     options: &[SAMPLE, SEED],
+    neighbours: Neighbours::Out,
+    kernel: Some(Kernel { decoded: run, packed: run }),
     ..AlgorithmSpec::USUAL
 };
+
+fn run<A: Adjacency>(input: &KernelInput<'_, A>) -> Result<KernelResult, EngineError> {
+    let starts = input.drawn()?;
+    let topology = input.topology;
+    let part = (topology.out.len() - topology.deleted.len()) as f64 / starts.len().max(1) as f64;
+    // Followed both ways, a pair of ends is found from either.
+    let times = if input.is_undirected { part / 2.0 } else { part };
+    let found = betweenness(&topology.out, &starts, input.context)?;
+    let scaled = found.map(|mut found| {
+        found.iter_mut().for_each(|value| *value *= times);
+        Values::Floats(found)
+    });
+    Ok(scaled.into())
+}
 
 /// For each vertex the sum, over all sources in `starts` and all targets, of the part of the shortest paths from source to target
 /// that lead through it. The ends of a path are not on it. With every vertex in `starts` that is its betweenness centrality, else

@@ -7,14 +7,17 @@
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use hoplake_engine::Held;
+use hoplake_engine::{EngineError, Held};
 use hoplake_storage::{QueryContext, StorageError};
 use rayon::prelude::*;
 
 use super::{CHUNK, held};
 use crate::{
-    Adjacency, Cursor,
-    registry::{AlgorithmSpec, FROM, ValueType},
+    Adjacency, Cursor, programs,
+    registry::{
+        AlgorithmSpec, FROM, Kernel, KernelInput, KernelResult, Program, ProgramInput, ProgramSpec, Runnable,
+        ValueType, Values,
+    },
 };
 
 /// Levels, as users see them.
@@ -24,9 +27,19 @@ pub(crate) const LEVELS: AlgorithmSpec = AlgorithmSpec {
     help: "the number of edges of a shortest path from `--from`; null where there is none",
     value_type: ValueType::Integer,
     options: &[FROM],
-    streamed_bytes: Some(14),
+    program: Some(ProgramSpec { make: program, streamed_bytes: 14, synchronous: None }),
+    kernel: Some(Kernel { decoded: run, packed: run }),
     ..AlgorithmSpec::USUAL
 };
+
+fn run<A: Adjacency>(input: &KernelInput<'_, A>) -> Result<KernelResult, EngineError> {
+    let found = breadth_first_levels(&input.topology.out, Some(input.against()), input.start()?, input.context)?;
+    Ok(found.map(Values::Integers).into())
+}
+
+fn program(input: ProgramInput<'_>) -> Result<Box<dyn Program>, EngineError> {
+    Ok(Box::new(Runnable::new(programs::Levels { start: input.start()? }, Values::Integers)))
+}
 
 /// The level of a vertex that cannot be reached.
 pub const UNREACHED: u32 = u32::MAX;

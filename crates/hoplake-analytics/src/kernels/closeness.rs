@@ -7,14 +7,14 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use hoplake_engine::Held;
+use hoplake_engine::{EngineError, Held};
 use hoplake_storage::{QueryContext, StorageError};
 use rayon::prelude::*;
 
 use super::{CHUNK, held};
 use crate::{
     Adjacency, Cursor,
-    registry::{AlgorithmSpec, SAMPLE, SEED},
+    registry::{AlgorithmSpec, Kernel, KernelInput, KernelResult, Neighbours, SAMPLE, SEED},
 };
 
 /// Closeness, as users see it.
@@ -23,8 +23,17 @@ pub(crate) const CLOSENESS: AlgorithmSpec = AlgorithmSpec {
     value: Some("closeness"),
     help: "from 0 to 1, by distances to the vertex",
     options: &[SAMPLE, SEED],
+    neighbours: Neighbours::In,
+    kernel: Some(Kernel { decoded: run, packed: run }),
     ..AlgorithmSpec::USUAL
 };
+
+fn run<A: Adjacency>(input: &KernelInput<'_, A>) -> Result<KernelResult, EngineError> {
+    let starts = input.drawn()?;
+    // Along lists against the edges: distances to a vertex, as networkx has them.
+    let found = closeness(&input.topology.out, &starts, input.topology.deleted.len(), input.context)?;
+    Ok(input.scattered(starts.iter().copied().zip(found.iter().copied()))?.into())
+}
 
 /// Searches at a time: the bits of a word.
 const SEARCHES: usize = 64;

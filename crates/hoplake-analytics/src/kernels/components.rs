@@ -10,7 +10,7 @@ use std::{
     sync::atomic::{AtomicU32, Ordering::Relaxed},
 };
 
-use hoplake_engine::Held;
+use hoplake_engine::{EngineError, Held};
 use hoplake_storage::{QueryContext, StorageError};
 use rayon::prelude::*;
 
@@ -18,7 +18,11 @@ use super::{CHUNK, held};
 use crate::{
     Adjacency, Cursor,
     adjacency::InOrder,
-    registry::{AlgorithmSpec, ValueType},
+    programs,
+    registry::{
+        AlgorithmSpec, Kernel, KernelInput, KernelResult, KeyOrder, Neighbours, Program, ProgramInput, ProgramSpec,
+        Runnable, ValueType, Values,
+    },
 };
 
 /// Components, as users see them.
@@ -27,9 +31,21 @@ pub(crate) const COMPONENTS: AlgorithmSpec = AlgorithmSpec {
     value: Some("component"),
     help: "a number that all vertices of a component have, whichever way edges point",
     value_type: ValueType::Integer,
-    streamed_bytes: Some(14),
+    neighbours: Neighbours::Undirected,
+    key_order: KeyOrder::Named,
+    program: Some(ProgramSpec { make: program, streamed_bytes: 14, synchronous: None }),
+    kernel: Some(Kernel { decoded: run, packed: run }),
     ..AlgorithmSpec::USUAL
 };
+
+fn run<A: Adjacency>(input: &KernelInput<'_, A>) -> Result<KernelResult, EngineError> {
+    let found = connected_components(&input.topology.out, Some(input.against()), input.context)?;
+    Ok(found.map(Values::Integers).into())
+}
+
+fn program(_: ProgramInput<'_>) -> Result<Box<dyn Program>, EngineError> {
+    Ok(Box::new(Runnable::new(programs::Components, Values::Integers)))
+}
 
 /// Edges of each vertex before the sample, as the paper has it, but in one pass over the lists.
 const SAMPLED_EDGES: usize = 2;

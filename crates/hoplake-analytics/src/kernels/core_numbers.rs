@@ -5,15 +5,14 @@
 //! loses a neighbour swaps places with the first of its range, which then begins one later: so nothing is ever sorted again. Every
 //! removal depends on those before it, so one thread does them all; the lists are counted on all threads.
 
-use hoplake_engine::Held;
+use hoplake_engine::{EngineError, Held, traversal::HopDirection};
 use hoplake_storage::{QueryContext, StorageError};
 
 use super::{CHUNK, count_neighbours, different_neighbours, held};
 use crate::{
     Adjacency,
-    registry::{AlgorithmSpec, ValueType},
+    registry::{AlgorithmSpec, Kernel, KernelInput, KernelResult, Neighbours, ValueType, Values},
 };
-use hoplake_engine::traversal::HopDirection;
 
 /// Core numbers, as users see them.
 pub(crate) const CORES: AlgorithmSpec = AlgorithmSpec {
@@ -22,8 +21,18 @@ pub(crate) const CORES: AlgorithmSpec = AlgorithmSpec {
     help: "the greatest k of a k-core that has the vertex, whichever way edges point",
     value_type: ValueType::Integer,
     direction: HopDirection::Both,
+    neighbours: Neighbours::Undirected,
+    kernel: Some(Kernel { decoded: run, packed: run }),
     ..AlgorithmSpec::USUAL
 };
+
+fn run<A: Adjacency>(input: &KernelInput<'_, A>) -> Result<KernelResult, EngineError> {
+    let lists = &input.topology.out;
+    let found = core_numbers(lists, input.context)?;
+    let memory = input.context.hold(lists.len() as u64 * 8)?;
+    let counts = found.iter().map(|number| u64::from(*number)).collect();
+    Ok(Held::new(Values::Counts(counts), memory).into())
+}
 
 /// The core number of each vertex: the largest k for which it is in a k-core, a set of vertices that each have at least k neighbours
 /// in it. `lists` have each edge at both ends. Self-loops do not count, and parallel edges count once: what counts is neighbours. A

@@ -1,13 +1,13 @@
 //! Degrees: how many edges each vertex has.
 
-use hoplake_engine::Held;
+use hoplake_engine::{EngineError, Held};
 use hoplake_storage::{QueryContext, StorageError};
 use rayon::prelude::*;
 
 use super::{CHUNK, held};
 use crate::{
     Adjacency,
-    registry::{AlgorithmSpec, ValueType},
+    registry::{AlgorithmSpec, Kernel, KernelInput, KernelResult, Neighbours, ValueType, Values},
 };
 
 /// Degrees, as users see them.
@@ -16,8 +16,15 @@ pub(crate) const DEGREES: AlgorithmSpec = AlgorithmSpec {
     value: Some("degree"),
     help: "the number of edges in the direction of `--edges`",
     value_type: ValueType::Integer,
+    neighbours: Neighbours::Out,
+    kernel: Some(Kernel { decoded: run, packed: run }),
     ..AlgorithmSpec::USUAL
 };
+
+fn run<A: Adjacency>(input: &KernelInput<'_, A>) -> Result<KernelResult, EngineError> {
+    let found = degrees(&input.topology.out, None, input.context)?;
+    Ok(found.map(Values::Counts).into())
+}
 
 /// How many edges each vertex has in `lists`: its out-degree in those along edges, its in-degree in those against them. With
 /// `against`, the same edges from their other ends, it is the sum of both. Where edges have no direction, and lists have each at

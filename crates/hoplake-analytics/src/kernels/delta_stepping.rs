@@ -20,10 +20,13 @@ use hoplake_engine::{EngineError, Held};
 use hoplake_storage::{MemoryHold, QueryContext, StorageError};
 use rayon::prelude::*;
 
-use super::{CHUNK, held};
+use super::{CHUNK, UNREACHED, breadth_first_levels, held, weights::source_of};
 use crate::{
-    Adjacency, Csr,
-    registry::{AlgorithmSpec, FROM, OptionKind, OptionSpec},
+    Adjacency, Csr, programs,
+    registry::{
+        AlgorithmSpec, FROM, Kernel, KernelInput, KernelResult, OptionSpec, Program, ProgramInput, ProgramSpec,
+        Runnable, Values,
+    },
 };
 
 /// Lengths of shortest paths, as users see them.
@@ -31,10 +34,33 @@ pub(crate) const PATHS: AlgorithmSpec = AlgorithmSpec {
     name: "paths",
     value: Some("length"),
     help: "the length of a shortest path from `--from`, by a property of edges; null where there is none",
-    options: &[FROM, OptionSpec { name: "weight", kind: OptionKind::Property, default: None, requires: None }],
-    streamed_bytes: Some(26),
+    options: &[FROM, WEIGHT],
+    program: Some(ProgramSpec { make: program, streamed_bytes: 26, synchronous: None }),
+    kernel: Some(Kernel { decoded: run, packed: run }),
     ..AlgorithmSpec::USUAL
 };
+
+fn run<A: Adjacency>(input: &KernelInput<'_, A>) -> Result<KernelResult, EngineError> {
+    let out = &input.topology.out;
+    let start = input.start()?;
+    if let Some(weighted) = out.weighted() {
+        let settings = ShortestPathSettings::default();
+        let found = shortest_path_lengths(weighted, weighted.weights(), start, &settings, input.context)?;
+        return Ok(found.map(Values::Lengths).into());
+    }
+    let found = breadth_first_levels(out, Some(input.against()), start, input.context)?;
+    let length = |level: &u32| if *level == UNREACHED { f64::INFINITY } else { (*level).into() };
+    let memory = input.context.hold(out.len() as u64 * 8)?;
+    Ok(Held::new(Values::Lengths(found.iter().map(length).collect()), memory).into())
+}
+
+fn program(input: ProgramInput<'_>) -> Result<Box<dyn Program>, EngineError> {
+    Ok(Box::new(Runnable::new(programs::ShortestPaths { start: input.start()? }, Values::Lengths)))
+}
+
+const WEIGHT: OptionSpec = OptionSpec::weight(
+    "The property of edges that is their length: a number, 0 or more, that every edge has; without it each edge is 1 long",
+);
 
 /// Vertices of a bin that a thread takes at a time.
 const BATCH: usize = 64;
@@ -130,19 +156,6 @@ fn sum_of<W: Copy + Into<f64>>(weights: &[W]) -> Option<f64> {
         }
     }
     valid.then(|| sums.iter().sum())
-}
-
-/// The vertex whose list has an edge.
-fn source_of(out: &Csr, edge: usize) -> u32 {
-    let (mut low, mut high) = (0, out.len() as u32);
-    while low < high {
-        let middle = low + (high - low) / 2;
-        match out.range(middle).end <= edge {
-            true => low = middle + 1,
-            false => high = middle,
-        }
-    }
-    low
 }
 
 struct Search<'a, W> {

@@ -6,7 +6,7 @@
 
 use std::cmp::Reverse;
 
-use hoplake_engine::Held;
+use hoplake_engine::{EngineError, Held, traversal::HopDirection};
 use hoplake_storage::{QueryContext, StorageError};
 use rayon::prelude::*;
 
@@ -14,9 +14,9 @@ use super::{held, widest};
 use crate::{
     Adjacency, Cursor,
     adjacency::InOrder,
-    registry::{AlgorithmSpec, OptionKind, OptionSpec, ValueType},
+    programs,
+    registry::{AlgorithmSpec, KeyOrder, OptionSpec, Program, ProgramInput, ProgramSpec, Runnable, ValueType, Values},
 };
-use hoplake_engine::traversal::HopDirection;
 
 /// Communities by label propagation, as users see them.
 pub(crate) const COMMUNITIES: AlgorithmSpec = AlgorithmSpec {
@@ -25,10 +25,22 @@ pub(crate) const COMMUNITIES: AlgorithmSpec = AlgorithmSpec {
     help: "a number that all vertices of a community have, by label propagation",
     value_type: ValueType::Integer,
     direction: HopDirection::Both,
-    options: &[OptionSpec { name: "iterations", kind: OptionKind::Count, default: Some(10.0), requires: None }],
-    streamed_bytes: Some(14),
-    synchronous: Some("label propagation has all vertices take their labels at once, superstep by superstep"),
+    options: &[OptionSpec::iterations(10)],
+    key_order: KeyOrder::Read,
+    program: Some(ProgramSpec {
+        make: program,
+        streamed_bytes: 14,
+        synchronous: Some("label propagation has all vertices take their labels at once, superstep by superstep"),
+    }),
+    ..AlgorithmSpec::USUAL
 };
+
+fn program(input: ProgramInput<'_>) -> Result<Box<dyn Program>, EngineError> {
+    let none = || EngineError::Internal("labels have no places".into());
+    let program = programs::Labels::from(input.places.ok_or_else(none)?);
+    let supersteps_max = input.options.count("iterations");
+    Ok(Box::new(Runnable { supersteps_max, ..Runnable::new(program, Values::Integers) }))
+}
 
 /// Vertices that a thread takes at a time, and between two looks at the deadline. Few: a hub costs as much as thousands of others.
 const VERTICES: usize = 256;

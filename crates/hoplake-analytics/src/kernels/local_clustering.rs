@@ -4,20 +4,29 @@
 //! Each vertex gathers its neighbours in order, and intersects their lists with them. A list that is much longer than the other is
 //! searched, not read: otherwise the list of a hub is read once for each of its neighbours.
 
-use hoplake_engine::Held;
+use hoplake_engine::{EngineError, Held};
 use hoplake_storage::{QueryContext, StorageError};
 use rayon::prelude::*;
 
 use super::{held, widest};
-use crate::{Adjacency, Cursor, registry::AlgorithmSpec};
+use crate::{
+    Adjacency, Cursor,
+    registry::{AlgorithmSpec, Kernel, KernelInput, KernelResult, Values},
+};
 
 /// Local clustering coefficients, as users see them.
 pub(crate) const CLUSTERING: AlgorithmSpec = AlgorithmSpec {
     name: "clustering",
     value: Some("clustering"),
     help: "the part of the pairs of neighbours that have an edge, from 0 to 1",
+    kernel: Some(Kernel { decoded: run, packed: run }),
     ..AlgorithmSpec::USUAL
 };
+
+fn run<A: Adjacency>(input: &KernelInput<'_, A>) -> Result<KernelResult, EngineError> {
+    let found = local_clustering(&input.topology.out, input.topology.against.as_ref(), input.context)?;
+    Ok(found.map(Values::Floats).into())
+}
 
 /// Vertices that a thread takes at a time. Few: a hub costs as much as thousands of others.
 const VERTICES: usize = 64;

@@ -13,6 +13,10 @@
 //! | [`shortest_path_lengths`] | 8 bytes a vertex for the result, and 4 for each shorter path in the bins | Meyer, Sanders 2003 |
 //! | [`count_triangles`] | 17 bytes a vertex and 2 an entry of the lists | Schank, Wagner 2005 |
 //! | [`strongly_connected_components`] | 25 bytes a vertex, 4 of them for the result | Tarjan 1972, Slota et al. 2014 |
+//! | [`triangles_per_vertex`] | 33 bytes a vertex and 2 an entry of the lists, 8 a vertex for the result | the same |
+//! | [`eigenvector_centrality`] | 16 bytes a vertex, 8 of them for the result | Bonacich 1972 |
+//! | [`hubs_and_authorities`] | 24 bytes a vertex, 16 of them for the result | Kleinberg 1999 (HITS) |
+//! | [`leiden`] | 36 bytes an entry of the lists and 140 a vertex at most, 4 of them for the result | Traag et al. 2019 |
 //! | [`local_clustering`] | 8 bytes a vertex for the result; the widest list on each thread | Watts, Strogatz 1998; Graphalytics |
 //! | [`core_numbers`] | 16 bytes a vertex, 4 of them for the result | Batagelj, Zaveršnik 2003 |
 //! | [`label_propagation`] | 8 bytes a vertex, 4 for the result; the widest list on each thread | Raghavan et al. 2007; Graphalytics |
@@ -25,6 +29,8 @@
 
 mod betweenness;
 mod breadth_first;
+#[cfg(test)]
+mod centrality_tests;
 mod closeness;
 mod components;
 mod core_numbers;
@@ -32,7 +38,10 @@ mod degrees;
 mod delta_stepping;
 #[cfg(test)]
 mod delta_stepping_tests;
+mod eigenvector;
+mod hits;
 mod label_propagation;
+mod leiden;
 mod local_clustering;
 mod page_rank;
 #[cfg(test)]
@@ -43,8 +52,11 @@ mod strong_components;
 #[cfg(test)]
 mod tests;
 mod triangles;
+mod triangles_per_vertex;
 #[cfg(test)]
 mod triangles_tests;
+mod vectors;
+mod weights;
 
 use hoplake_engine::Held;
 use hoplake_storage::{MemoryHold, QueryContext, StorageError};
@@ -66,8 +78,14 @@ pub(crate) use degrees::DEGREES;
 pub use degrees::degrees;
 pub(crate) use delta_stepping::PATHS;
 pub use delta_stepping::{ShortestPathSettings, shortest_path_lengths};
+pub(crate) use eigenvector::EIGENVECTOR;
+pub use eigenvector::{Eigenvector, eigenvector_centrality};
+pub(crate) use hits::{AUTHORITIES, HUBS};
+pub use hits::{HubsAndAuthorities, hubs_and_authorities};
 pub(crate) use label_propagation::COMMUNITIES;
 pub use label_propagation::label_propagation;
+pub(crate) use leiden::LEIDEN;
+pub use leiden::{Communities, LeidenSettings, leiden};
 pub(crate) use local_clustering::CLUSTERING;
 pub use local_clustering::local_clustering;
 pub(crate) use page_rank::PAGE_RANK;
@@ -79,6 +97,8 @@ pub(crate) use strong_components::STRONG_COMPONENTS;
 pub use strong_components::strongly_connected_components;
 pub(crate) use triangles::TRIANGLES;
 pub use triangles::count_triangles;
+pub(crate) use triangles_per_vertex::TRIANGLES_PER_VERTEX;
+pub use triangles_per_vertex::triangles_per_vertex;
 
 /// A result of this size, which counts until it is dropped; the rest of what its kernel held is given back.
 fn held<T>(result: T, bytes: usize, mut memory: MemoryHold) -> Held<T> {

@@ -9,17 +9,23 @@
 //! ranks change by more than [`FINE`] in sum, shares are rounded to 4 bytes: that is an error of 6e-8 of each, less than what the
 //! iteration has yet to change. Ranks themselves and their sums have 8 bytes throughout.
 //!
+//! By weight, a vertex divides its rank among its edges in proportion to their weights instead of evenly.
+//!
 //! Personalised, all that is not passed on along edges goes to a set of sources instead of all vertices. The iteration is the same.
 
-use hoplake_engine::Held;
+use hoplake_engine::{EngineError, Held};
 use hoplake_storage::{QueryContext, StorageError};
 use rayon::prelude::*;
 
-use super::{CHUNK, held};
+use super::{CHUNK, held, weights};
 use crate::{
-    Adjacency, Cursor,
+    Adjacency, Csr, Cursor, Topology,
     adjacency::InOrder,
-    registry::{AlgorithmSpec, OptionKind, OptionSpec},
+    programs,
+    registry::{
+        AlgorithmSpec, FROM_OPTION, Kernel, KernelInput, KernelResult, OptionKind, OptionSpec, Options, Program,
+        ProgramInput, ProgramSpec, Runnable, Values, WEIGHT_OPTION,
+    },
 };
 
 /// PageRank, as users see it.
@@ -31,26 +37,46 @@ pub(crate) const PAGE_RANK: AlgorithmSpec = AlgorithmSpec {
         OptionSpec {
             name: "damping",
             kind: OptionKind::Part,
+            help: "The part of a rank that is passed on along edges",
             default: Some(PageRankSettings::USUAL.damping),
-            requires: None,
+            ..OptionSpec::USUAL
         },
+        OptionSpec::iterations(PageRankSettings::USUAL.iterations_max),
+        OptionSpec::tolerance(PageRankSettings::USUAL.tolerance),
         OptionSpec {
-            name: "iterations",
-            kind: OptionKind::Count,
-            default: Some(PageRankSettings::USUAL.iterations_max as f64),
-            requires: None,
+            name: FROM_OPTION,
+            kind: OptionKind::Vertices,
+            help: "The vertices from which ranks are seen; may be repeated",
+            ..OptionSpec::USUAL
         },
-        OptionSpec {
-            name: "tolerance",
-            kind: OptionKind::Sum,
-            default: Some(PageRankSettings::USUAL.tolerance),
-            requires: None,
-        },
-        OptionSpec { name: "from", kind: OptionKind::Vertices, default: None, requires: None },
+        OptionSpec::weight("The property of edges by which a vertex divides its rank among them: a number, 0 or more"),
     ],
-    streamed_bytes: Some(30),
+    kernel: Some(Kernel { decoded: run, packed: run }),
+    program: Some(ProgramSpec { make: program, streamed_bytes: 30, synchronous: None }),
     ..AlgorithmSpec::USUAL
 };
+
+fn run<A: Adjacency>(input: &KernelInput<'_, A>) -> Result<KernelResult, EngineError> {
+    let Topology { out, deleted, .. } = input.topology;
+    let settings = PageRankSettings::of(input.options);
+    let sources = input.options.value(FROM_OPTION).map(|_| input.starts);
+    let found = rank(out, input.against(), deleted, sources, &settings, input.context)?;
+    let iterations = found.iterations;
+    Ok(KernelResult::from(found.map(|found| Values::Floats(found.ranks))).after(iterations))
+}
+
+fn program(input: ProgramInput<'_>) -> Result<Box<dyn Program>, EngineError> {
+    if input.options.value(WEIGHT_OPTION).is_some() {
+        let message = "ranks by weight are computed from lists in memory, without checkpoints; raise the limit of memory, or select less";
+        return Err(EngineError::Invalid(message.into()));
+    }
+    let settings = PageRankSettings::of(input.options);
+    let sources = input.options.value(FROM_OPTION).map(|_| input.starts.to_vec());
+    let program = programs::PageRank::new(settings, sources);
+    let supersteps_max = Some(settings.iterations_max);
+    let residual: fn(&programs::RankSums) -> f64 = |sums| sums.residual;
+    Ok(Box::new(Runnable { supersteps_max, residual: Some(residual), ..Runnable::new(program, Values::Floats) }))
+}
 
 /// How PageRank is computed.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -65,6 +91,14 @@ pub struct PageRankSettings {
 
 impl PageRankSettings {
     const USUAL: Self = Self { damping: 0.85, iterations_max: 100, tolerance: 1e-6 };
+
+    fn of(options: &Options) -> Self {
+        Self {
+            damping: options.float("damping").unwrap_or(Self::USUAL.damping),
+            iterations_max: options.count("iterations").unwrap_or(Self::USUAL.iterations_max),
+            tolerance: options.float("tolerance").unwrap_or(Self::USUAL.tolerance),
+        }
+    }
 }
 
 impl Default for PageRankSettings {
@@ -86,10 +120,12 @@ pub struct PageRank {
 }
 
 /// The PageRank of all vertices along `out`, of which `against` has the same edges from their other ends. A parallel edge counts as
-/// often as it is there, and so does a self-loop. Ids in `deleted` are not vertices, and have no edges.
+/// often as it is there, and so does a self-loop. If lists have weights, a vertex divides its rank among its edges by their weights, and
+/// one whose weights are all 0 has no edges. Ids in `deleted` are not vertices, and have no edges.
 ///
 /// # Errors
-/// [`StorageError::Limit`] if the query's time is over, or its memory does not hold the ranks.
+/// [`EngineError::Invalid`] if a weight is negative, infinite or not a number, or if the weights of a vertex add up to a number whose
+/// inverse is not finite. [`EngineError::Limit`] if the query's time is over, or its memory does not hold the ranks.
 ///
 /// # Panics
 /// If `against` does not have as many vertices as `out`.
@@ -99,7 +135,7 @@ pub fn page_rank<A: Adjacency>(
     deleted: &[u32],
     settings: &PageRankSettings,
     context: &QueryContext,
-) -> Result<Held<PageRank>, StorageError> {
+) -> Result<Held<PageRank>, EngineError> {
     rank(out, against, deleted, None, settings, context)
 }
 
@@ -111,7 +147,7 @@ pub fn page_rank<A: Adjacency>(
 /// Takes 33 bytes a vertex, 8 of them for the result.
 ///
 /// # Errors
-/// [`StorageError::Limit`] if the query's time is over, or its memory does not hold the ranks.
+/// As [`page_rank`].
 ///
 /// # Panics
 /// If `against` does not have as many vertices as `out`, or a source is not one of them.
@@ -122,7 +158,7 @@ pub fn personalised_page_rank<A: Adjacency>(
     sources: &[u32],
     settings: &PageRankSettings,
     context: &QueryContext,
-) -> Result<Held<PageRank>, StorageError> {
+) -> Result<Held<PageRank>, EngineError> {
     rank(out, against, deleted, Some(sources), settings, context)
 }
 
@@ -134,10 +170,13 @@ fn rank<A: Adjacency>(
     sources: Option<&[u32]>,
     settings: &PageRankSettings,
     context: &QueryContext,
-) -> Result<Held<PageRank>, StorageError> {
+) -> Result<Held<PageRank>, EngineError> {
     assert_eq!(out.len(), against.len(), "the same vertices from both ends");
     let memory = context.hold(out.len() as u64 * 33)?;
-    let inverse_degrees = (0..out.len() as u32).map(|vertex| inverse_degree(out, vertex)).collect();
+    let inverse_degrees = match out.weighted() {
+        Some(out) => inverse_sums(out, context)?,
+        None => (0..out.len() as u32).map(|vertex| inverse_degree(out, vertex)).collect(),
+    };
     let mut receives = vec![sources.is_none(); out.len()];
     sources.into_iter().flatten().for_each(|source| receives[*source as usize] = true);
     deleted.iter().for_each(|vertex| receives[*vertex as usize] = false);
@@ -154,11 +193,27 @@ fn inverse_degree(out: &impl Adjacency, vertex: u32) -> f64 {
     }
 }
 
+/// One by the sum of the weights of each vertex's edges; 0 if that is 0.
+fn inverse_sums(out: &Csr, context: &QueryContext) -> Result<Vec<f64>, EngineError> {
+    weights::check(out, context)?;
+    let inverse = |vertex: u32| {
+        let sum: f64 = out.weights_of(vertex).iter().sum();
+        let inverse = if sum == 0.0 { 0.0 } else { 1.0 / sum };
+        if sum.is_finite() && inverse.is_finite() {
+            return Ok(inverse);
+        }
+        let message =
+            format!("the weights of the edges of vertex {vertex} (by dense id) add up to {sum:e}; scale them");
+        Err(EngineError::Invalid(message))
+    };
+    (0..out.len() as u32).map(inverse).collect()
+}
+
 /// Shares have 8 bytes once ranks change by no more than this in sum.
 const FINE: f64 = 1e-6;
 
 /// What each edge of a vertex passes on.
-trait Share: Copy + Default + Into<f64> + Send + Sync {
+pub(super) trait Share: Copy + Default + Into<f64> + Send + Sync {
     fn of(share: f64) -> Self;
 }
 
@@ -205,8 +260,12 @@ impl Ranking {
         settings: &PageRankSettings,
         context: &QueryContext,
     ) -> Result<PageRank, StorageError> {
-        self.iterate::<f32, A>(lists, settings, settings.tolerance.max(FINE), context)?;
-        let is_done = self.residual <= settings.tolerance && settings.tolerance > 0.0;
+        // Shares by weight may be beyond what 4 bytes can be.
+        let is_weighted = lists.weighted().is_some();
+        if !is_weighted {
+            self.iterate::<f32, A>(lists, settings, settings.tolerance.max(FINE), context)?;
+        }
+        let is_done = !is_weighted && self.residual <= settings.tolerance && settings.tolerance > 0.0;
         if !is_done {
             self.iterate::<f64, A>(lists, settings, settings.tolerance, context)?;
         }
@@ -261,13 +320,20 @@ impl Ranking {
         let inputs = self.inverse_degrees.par_chunks(CHUNK).zip(self.receives.par_chunks(CHUNK));
         let sums = outputs.zip(inputs).enumerate().map(|(number, ((ranks, next), (inverse_degrees, receives)))| {
             context.check_time()?;
-            let (mut changed, mut dangling, mut lists) = (0.0, 0.0, lists.cursor());
+            let mut changed = 0.0;
+            let mut dangling = 0.0;
+            let weighted = lists.weighted();
+            let mut lists = lists.cursor();
             let vertices = ranks.iter_mut().zip(next).zip(inverse_degrees.iter().zip(receives));
             for (vertex, ((rank, next), (inverse, receives))) in ((number * CHUNK) as u32..).zip(vertices) {
                 let before = *rank;
                 // A deleted vertex receives nothing and is in no list, so its rank stays 0.
                 let base = if *receives { base } else { 0.0 };
-                *rank = base + damping * pulled(lists.unordered(vertex), shares);
+                let pulled = match weighted {
+                    Some(lists) => pulled_by_weight(lists.neighbours(vertex), lists.weights_of(vertex), shares),
+                    None => pulled(lists.unordered(vertex), shares),
+                };
+                *rank = base + damping * pulled;
                 *next = S::of(*rank * inverse);
                 changed += (*rank - before).abs();
                 // Whether a vertex has edges is random, and a branch on it would be guessed wrong often.
@@ -282,7 +348,7 @@ impl Ranking {
 }
 
 /// The sum of the shares of a list. Four sums, which the processor adds to at once.
-fn pulled<S: Share>(list: &[u32], shares: &[S]) -> f64 {
+pub(super) fn pulled<S: Share>(list: &[u32], shares: &[S]) -> f64 {
     let mut sums = [0.0; 4];
     let (fours, rest) = list.as_chunks::<4>();
     for four in fours {
@@ -292,4 +358,9 @@ fn pulled<S: Share>(list: &[u32], shares: &[S]) -> f64 {
     }
     let rest: f64 = rest.iter().map(|from| shares[*from as usize].into()).sum();
     (sums[0] + sums[1]) + (sums[2] + sums[3]) + rest
+}
+
+/// The sum of the shares of a list, each by the weight of its edge.
+fn pulled_by_weight<S: Share>(list: &[u32], weights: &[f64], shares: &[S]) -> f64 {
+    list.iter().zip(weights).map(|(from, weight)| weight * shares[*from as usize].into()).sum()
 }

@@ -56,10 +56,10 @@ pub fn sample_vertices(
 }
 
 /// A generator of which each seed gives another sequence (Steele, Lea, Flood: *Fast splittable pseudorandom number generators*, 2014).
-struct SplitMix(u64);
+pub(super) struct SplitMix(pub(super) u64);
 
 impl SplitMix {
-    fn next(&mut self) -> u64 {
+    pub(super) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -68,7 +68,7 @@ impl SplitMix {
     }
 
     /// A number below a bound of 32 bits. The chances of two numbers differ by 2⁻³² of them at most, which no sample shows.
-    fn below(&mut self, bound: u32) -> u32 {
+    pub(super) fn below(&mut self, bound: u32) -> u32 {
         ((u128::from(self.next()) * u128::from(bound)) >> 64) as u32
     }
 }

@@ -13,14 +13,14 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use hoplake_engine::Held;
+use hoplake_engine::{EngineError, Held};
 use hoplake_storage::{QueryContext, StorageError};
 use rayon::prelude::*;
 
 use super::{CHUNK, count_neighbours, different_neighbours, held};
 use crate::{
     Adjacency,
-    registry::{AlgorithmSpec, FROM},
+    registry::{AlgorithmSpec, FROM, Kernel, KernelInput, KernelResult},
 };
 
 /// Similarity to a vertex, as users see it.
@@ -29,8 +29,15 @@ pub(crate) const SIMILARITY: AlgorithmSpec = AlgorithmSpec {
     value: Some("similarity"),
     help: "the Jaccard similarity to `--from` by sets of neighbours; null for those that share none",
     options: &[FROM],
+    kernel: Some(Kernel { decoded: run, packed: run }),
     ..AlgorithmSpec::USUAL
 };
+
+fn run<A: Adjacency>(input: &KernelInput<'_, A>) -> Result<KernelResult, EngineError> {
+    let out = &input.topology.out;
+    let found = similar_vertices(out, input.against(), &[input.start()?], out.len(), input.context)?;
+    Ok(input.scattered(found.iter().flatten().map(|similar| (similar.vertex, similar.similarity)))?.into())
+}
 
 /// A vertex, and how similar it is to the one that was asked for.
 #[derive(Debug, Clone, Copy, PartialEq)]

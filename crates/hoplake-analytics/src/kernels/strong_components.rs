@@ -6,14 +6,14 @@
 //! from: two breadth-first searches, which run on all threads. What is left is searched by one thread in linear time, however deep
 //! it is. To reach every component from both sides would be parallel too, but quadratic where there is a long chain of small ones.
 
-use hoplake_engine::Held;
+use hoplake_engine::{EngineError, Held};
 use hoplake_storage::{QueryContext, StorageError};
 use rayon::prelude::*;
 
 use super::{CHUNK, UNREACHED, breadth_first_levels, held};
 use crate::{
     Adjacency, Cursor,
-    registry::{AlgorithmSpec, ValueType},
+    registry::{AlgorithmSpec, Kernel, KernelInput, KernelResult, KeyOrder, ValueType, Values},
 };
 
 /// Strong components, as users see them.
@@ -22,8 +22,15 @@ pub(crate) const STRONG_COMPONENTS: AlgorithmSpec = AlgorithmSpec {
     value: Some("component"),
     help: "the same for vertices that reach each other",
     value_type: ValueType::Integer,
+    key_order: KeyOrder::Named,
+    kernel: Some(Kernel { decoded: run, packed: run }),
     ..AlgorithmSpec::USUAL
 };
+
+fn run<A: Adjacency>(input: &KernelInput<'_, A>) -> Result<KernelResult, EngineError> {
+    let found = strongly_connected_components(&input.topology.out, input.against(), input.context)?;
+    Ok(found.map(Values::Integers).into())
+}
 
 /// The component of a vertex that was not assigned to one, and the lowest position before a vertex was visited.
 const NONE: u32 = u32::MAX;

@@ -15,9 +15,9 @@ use rayon::prelude::*;
 
 use crate::{
     Adjacency, Cursor,
-    registry::{AlgorithmSpec, ValueType},
+    registry::{AlgorithmSpec, Figure, Kernel, KernelInput, KernelResult, Neighbours, ValueType},
 };
-use hoplake_engine::traversal::HopDirection;
+use hoplake_engine::{EngineError, Held, traversal::HopDirection};
 
 /// The number of triangles, as users see it.
 pub(crate) const TRIANGLES: AlgorithmSpec = AlgorithmSpec {
@@ -26,8 +26,15 @@ pub(crate) const TRIANGLES: AlgorithmSpec = AlgorithmSpec {
     help: "one row: how many there are, whichever way edges point",
     value_type: ValueType::Integer,
     direction: HopDirection::Both,
+    neighbours: Neighbours::Undirected,
+    kernel: Some(Kernel { decoded: run, packed: run }),
     ..AlgorithmSpec::USUAL
 };
+
+fn run<A: Adjacency>(input: &KernelInput<'_, A>) -> Result<KernelResult, EngineError> {
+    let triangles = count_triangles(&input.topology.out, input.context)?;
+    Ok(("triangles", Figure::Count(triangles)).into())
+}
 
 /// Vertices whose lists are in one piece.
 const PART: usize = 256;
@@ -40,30 +47,14 @@ const BATCH: usize = 16;
 /// # Errors
 /// [`StorageError::Limit`] if the query's time is over, or its memory does not hold the ordered lists.
 pub fn count_triangles<A: Adjacency>(lists: &A, context: &QueryContext) -> Result<u64, StorageError> {
-    let ordered = Ordered::of(lists, context)?;
-    let threads = rayon::current_num_threads();
-    let words = lists.len().div_ceil(64);
-    let _memory = context.hold((threads * words * 8) as u64)?;
-    let next = AtomicUsize::new(0);
-    let workers = (0..threads).into_par_iter().with_max_len(1).map(|_| {
-        let mut members = vec![0u64; words];
-        let mut found = 0;
-        loop {
-            let first = next.fetch_add(BATCH, Relaxed);
-            if first >= lists.len() {
-                return Ok(found);
-            }
-            context.check_time()?;
-            let numbers = first..lists.len().min(first + BATCH);
-            found += numbers.map(|number| ordered.triangles_of(number, &mut members)).sum::<u64>();
-        }
-    });
-    workers.sum()
+    let (ordered, _) = Ordered::of(lists, context)?;
+    ordered.visit_all(context, |number, members| ordered.triangles_of(number, members))
 }
 
 /// The neighbours of each vertex that precede it in the order of falling degree, each once, by their numbers in that order.
-struct Ordered {
+pub(super) struct Ordered {
     parts: Vec<Part>,
+    vertices: usize,
     _memory: MemoryHold,
 }
 
@@ -75,8 +66,10 @@ struct Part {
 }
 
 impl Ordered {
-    fn of<A: Adjacency>(lists: &A, context: &QueryContext) -> Result<Self, StorageError> {
-        let _temporary = context.hold(lists.len() as u64 * 12)?;
+    /// The lists, and the vertex of each number, which takes 4 bytes a vertex until it is dropped.
+    pub(super) fn of<A: Adjacency>(lists: &A, context: &QueryContext) -> Result<(Self, Held<Vec<u32>>), StorageError> {
+        let _temporary = context.hold(lists.len() as u64 * 8)?;
+        let memory_of_order = context.hold(lists.len() as u64 * 4)?;
         let order = by_falling_degree(lists);
         let mut numbers = vec![0; lists.len()];
         (0..).zip(&order).for_each(|(number, vertex)| numbers[*vertex as usize] = number);
@@ -92,10 +85,37 @@ impl Ordered {
         let parts: Vec<Part> = parts.collect::<Result<_, StorageError>>()?;
         let bytes = |part: &Part| (size_of::<Part>() + 4 * (part.offsets.len() + part.targets.len())) as u64;
         context.resize(&mut memory, parts.iter().map(bytes).sum())?;
-        Ok(Self { parts, _memory: memory })
+        Ok((Self { parts, vertices: lists.len(), _memory: memory }, Held::new(order, memory_of_order)))
     }
 
-    fn list(&self, number: usize) -> &[u32] {
+    /// Does some work with each number on all threads, and returns the sum of what it comes to. It gets a bitmap of numbers, which is
+    /// empty, and has to be so again afterwards.
+    pub(super) fn visit_all(
+        &self,
+        context: &QueryContext,
+        work: impl Fn(usize, &mut [u64]) -> u64 + Sync,
+    ) -> Result<u64, StorageError> {
+        let threads = rayon::current_num_threads();
+        let words = self.vertices.div_ceil(64);
+        let _memory = context.hold((threads * words * 8) as u64)?;
+        let next = AtomicUsize::new(0);
+        let workers = (0..threads).into_par_iter().with_max_len(1).map(|_| {
+            let mut members = vec![0u64; words];
+            let mut found = 0;
+            loop {
+                let first = next.fetch_add(BATCH, Relaxed);
+                if first >= self.vertices {
+                    return Ok(found);
+                }
+                context.check_time()?;
+                let numbers = first..self.vertices.min(first + BATCH);
+                found += numbers.map(|number| work(number, &mut members)).sum::<u64>();
+            }
+        });
+        workers.sum()
+    }
+
+    pub(super) fn list(&self, number: usize) -> &[u32] {
         let part = &self.parts[number / PART];
         &part.targets[part.offsets[number % PART] as usize..part.offsets[number % PART + 1] as usize]
     }

@@ -24,6 +24,7 @@ mod documents;
 mod documents_tests;
 mod key_value;
 mod memory;
+mod place;
 mod residents;
 mod serialise;
 mod slots;
@@ -41,6 +42,8 @@ pub use compressed::CompressedStore;
 pub use documents::{DocumentSettings, DocumentStore};
 pub use key_value::KeyValueStore;
 pub use memory::MemoryStore;
+pub(crate) use place::open_states;
+pub use place::{States, StatesCache};
 pub use serialise::{Compressed, FixedWidth, Generic, SerialiseError, Serialiser};
 pub use slots::SlotStore;
 

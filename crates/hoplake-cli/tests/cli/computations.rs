@@ -116,6 +116,11 @@ fn paths_are_as_long_as_the_property_says() {
         [("Person:1", Value::Null), ("Person:2", json!(0.0)), ("Person:3", json!(1.0)), ("Person:4", json!(2.0))];
     assert_eq!(edges, expected(lengths));
     let run = |weight: &str| shell.run(&["run", "graph", "paths", "--from", "Person:1", "--weight", weight]);
+    let ranks = ["pagerank", "--edges", "out:knows", "--weight", "since"];
+    let sum: f64 = values(&shell, "rank", &ranks).iter().map(|(_, rank)| rank.as_f64().unwrap()).sum();
+    assert!((sum - 1.0).abs() < 1e-9);
+    let streamed = [&["run", "graph"], &ranks[..], &["--lists", "streamed"]].concat();
+    shell.run(&streamed).fails(2, "ranks by weight are computed from lists in memory", "");
     run("since").fails(3, "edges livesIn have no property \"since\"", "hoplake info");
     run("length").fails(3, "have no property \"length\"", "hoplake info");
 }
@@ -172,7 +177,7 @@ fn communities_end_after_their_iterations_and_files_of_states_are_removed() {
     let summary = shell.run(&[&["run", "graph"], &communities[..]].concat()).ok().err;
     assert!(summary.starts_with("community of 4 vertices after ") && summary.contains("lists streamed: "), "{summary}");
     assert!(!shell.path().join("states").exists());
-    assert_eq!(values(&shell, "community", &[&communities[..], &["--iterations", "0"]].concat()).len(), 4);
+    assert_eq!(values(&shell, "community", &[&communities[..], &["--iterations", "1"]].concat()).len(), 4);
     shell.write("states", "mine");
     let args = [&["run", "graph"], &communities[..]].concat();
     shell.run(&args).fails(2, "states exists", "--states");
@@ -273,6 +278,19 @@ fn what_is_central_and_what_belongs_together() {
     assert_near(&similar, [f64::NAN, third, 0.25, third, f64::NAN]);
     let triangles = shell.run(&["run", "graph", "triangles", "--format", "json"]).ok().json();
     assert_eq!(triangles, [json!({"triangles": 1})]);
+    assert_eq!(column(&shell, "triangles", &["triangles-per-vertex"]), [1, 1, 1, 0, 0]);
+    // The third links to two, and the others to one each.
+    let exact = ["--tolerance", "1e-15", "--iterations", "10000"];
+    assert_near(&column(&shell, "hub", &[&["hubs"][..], &exact].concat()), [0.0, 0.0, 1.0, 0.0, 0.0]);
+    assert_near(&column(&shell, "authority", &[&["authorities"][..], &exact].concat()), [0.5, 0.0, 0.0, 0.5, 0.0]);
+    // The eigenvalue is 1: each vertex has what the one before it has.
+    let root = 5f64.sqrt();
+    let eigenvector = column(&shell, "centrality", &[&["eigenvector"][..], &exact].concat());
+    assert_near(&eigenvector, [1.0 / root; 5]);
+    let run = shell.run(&["run", "graph", "leiden", "--all", "--format", "json"]).ok();
+    assert!(run.err.contains(", modularity 0.22"), "{}", run.err);
+    let communities: Vec<Value> = run.json().iter().map(|row| row["community"].clone()).collect();
+    assert_eq!(communities, [0, 0, 0, 3, 3]);
 }
 
 #[test]
@@ -382,12 +400,11 @@ fn what_cannot_be_computed_is_refused_with_a_sentence() {
     fails(&["triangles", "--asynchronous"], 2, "--asynchronous has no effect on triangles", "leave out --asynchronous");
     let both = ["pagerank", "--asynchronous", "--checkpoint", "states"];
     fails(&both, 2, "an asynchronous computation has no checkpoints", "--asynchronous or --checkpoint");
-    fails(&["closeness", "--sample", "0"], 2, "at least one vertex", "--sample 1");
     fails(&["pagerank", "--checkpoint", "no/states"], 5, "could not create no/states", "folder");
     fails(&["pagerank", "--checkpoint", "data"], 5, "could not create data", "folder");
     fails(&["similarity"], 2, "similarity needs a vertex", "--from LABEL:KEY");
     fails(&["cores", "--lists", "streamed"], 2, "core is computed from lists in memory", "");
-    fails(&["triangles", "--lists", "streamed"], 2, "a number of triangles is computed from lists in memory", "");
+    fails(&["triangles", "--lists", "streamed"], 2, "triangles is computed from lists in memory", "");
     fails(&["levels", "--from", "Person:1", "--iterations", "2"], 2, "--iterations has no effect on levels", "");
     fails(&["components", "--states", "states"], 2, "states are in memory", "--lists streamed");
     fails(&["components", "--lists", "streamed", "--states", "no/states"], 5, "could not create no/states", "folder");
@@ -398,6 +415,30 @@ fn what_cannot_be_computed_is_refused_with_a_sentence() {
     assert!(usage.status == 2 && usage.err.contains("0 or more"), "{}", usage.err);
     let usage = shell.run(&["run", "graph", "levels"]);
     assert!(usage.status == 2 && usage.err.contains("--from"), "{}", usage.err);
-    let usage = shell.run(&["run", "graph", "pagerank", "--damping", "1.5"]);
-    assert!(usage.status == 2 && usage.err.contains("from 0 to 1"), "{}", usage.err);
+    for (more, range) in [
+        (["pagerank", "--damping", "1.5"], "write a number from 0 to 1"),
+        (["closeness", "--sample", "0"], "write a whole number, 1 or more"),
+        (["communities", "--iterations", "0"], "write a whole number, 1 or more"),
+        (["leiden", "--seed", "-1"], "write a whole number, 0 or more"),
+        (["leiden", "--resolution", "inf"], "write a number, 0 or more"),
+        (["pagerank", "--weight", ""], "write the name of a property"),
+    ] {
+        let usage = shell.run(&[&["run", "graph"], &more[..]].concat());
+        assert!(usage.status == 2 && usage.err.contains(range), "{}", usage.err);
+    }
+}
+
+/// The help of options is that of the registry: what an option does, in which algorithms, and what it defaults to.
+#[test]
+fn help_has_all_algorithms_and_their_options() {
+    let help = Shell::empty().run(&["run", "--help"]).ok().out;
+    let words = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    for expected in [
+        "- triangles-per-vertex: triangles: the number of triangles that have the vertex",
+        "--damping <PART> The part of a rank that is passed on along edges (pagerank; 0.85 unless it is set)",
+        "--resolution <NUMBER> How small communities are: the greater, the smaller (leiden; 1 unless it is set)",
+        "The most iterations (pagerank, eigenvector, hubs, authorities; 100 unless it is set, communities, leiden; 10 unless it is set)",
+    ] {
+        assert!(words.contains(expected), "{expected}: {words}");
+    }
 }

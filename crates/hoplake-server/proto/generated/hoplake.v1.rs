@@ -3813,7 +3813,7 @@ pub mod blocks_server {
         const NAME: &'static str = SERVICE_NAME;
     }
 }
-/// Options are those of `hoplake run`. One that has no effect on the algorithm is refused.
+/// Options are those of `hoplake run`, whose help has their defaults. One that has no effect on the algorithm is refused.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct StartJobRequest {
     #[prost(message, optional, tag = "1")]
@@ -3826,25 +3826,25 @@ pub struct StartJobRequest {
     /// Vertices with these labels take part, with or without such edges.
     #[prost(string, repeated, tag = "4")]
     pub labels: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// The vertex at which levels and paths begin, or that others are compared with; of pagerank the sources of ranks.
+    /// The vertices at which it begins, or that others are compared with.
     #[prost(message, repeated, tag = "5")]
     pub from: ::prost::alloc::vec::Vec<VertexRef>,
-    /// The property of edges that paths are as long as; 1 an edge without it.
+    /// The property of edges that is their weight or length; 1 an edge without it.
     #[prost(string, optional, tag = "6")]
     pub weight: ::core::option::Option<::prost::alloc::string::String>,
-    /// The most iterations: 100 of pagerank, 10 of communities.
+    /// The most iterations.
     #[prost(uint64, optional, tag = "7")]
     pub iterations: ::core::option::Option<u64>,
-    /// The part of a rank that is passed on, from 0 to 1: 0.85.
+    /// The part of a rank that is passed on, from 0 to 1.
     #[prost(double, optional, tag = "8")]
     pub damping: ::core::option::Option<f64>,
-    /// End when ranks have changed by no more than this in sum: 0.000001.
+    /// End when values have changed by no more than this in sum.
     #[prost(double, optional, tag = "9")]
     pub tolerance: ::core::option::Option<f64>,
-    /// Compute closeness of this many vertices, or estimate betweenness from their paths.
+    /// Search from this many vertices, drawn at random, instead of all.
     #[prost(uint64, optional, tag = "10")]
     pub sample: ::core::option::Option<u64>,
-    /// The seed of the sample: 0.
+    /// The seed of what is drawn at random.
     #[prost(uint64, optional, tag = "11")]
     pub seed: ::core::option::Option<u64>,
     #[prost(enumeration = "ListsPlacement", tag = "12")]
@@ -3852,6 +3852,9 @@ pub struct StartJobRequest {
     /// Of the job: without vertices_max. Time and memory are within the server's limits for jobs.
     #[prost(message, optional, tag = "13")]
     pub limits: ::core::option::Option<Limits>,
+    /// How small communities are: the greater, the smaller.
+    #[prost(double, optional, tag = "14")]
+    pub resolution: ::core::option::Option<f64>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Job {
@@ -3864,7 +3867,7 @@ pub struct Job {
     pub version: u64,
     #[prost(enumeration = "Algorithm", tag = "4")]
     pub algorithm: i32,
-    /// What its values are called; empty of triangles.
+    /// What its values are called; empty if the result is a figure.
     #[prost(string, tag = "5")]
     pub value: ::prost::alloc::string::String,
     #[prost(enumeration = "JobState", tag = "6")]
@@ -3911,6 +3914,9 @@ pub struct Job {
     /// What to do about the failure.
     #[prost(string, tag = "21")]
     pub hint: ::prost::alloc::string::String,
+    /// Numbers for the whole graph, such as the modularity of communities; empty before the end.
+    #[prost(map = "string, double", tag = "22")]
+    pub figures: ::std::collections::HashMap<::prost::alloc::string::String, f64>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListJobsRequest {}
@@ -3983,6 +3989,11 @@ pub enum Algorithm {
     Betweenness = 11,
     Similarity = 12,
     Triangles = 13,
+    TrianglesPerVertex = 14,
+    Eigenvector = 15,
+    Hubs = 16,
+    Authorities = 17,
+    Leiden = 18,
 }
 impl Algorithm {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -4005,6 +4016,11 @@ impl Algorithm {
             Self::Betweenness => "BETWEENNESS",
             Self::Similarity => "SIMILARITY",
             Self::Triangles => "TRIANGLES",
+            Self::TrianglesPerVertex => "TRIANGLES_PER_VERTEX",
+            Self::Eigenvector => "EIGENVECTOR",
+            Self::Hubs => "HUBS",
+            Self::Authorities => "AUTHORITIES",
+            Self::Leiden => "LEIDEN",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -4024,6 +4040,11 @@ impl Algorithm {
             "BETWEENNESS" => Some(Self::Betweenness),
             "SIMILARITY" => Some(Self::Similarity),
             "TRIANGLES" => Some(Self::Triangles),
+            "TRIANGLES_PER_VERTEX" => Some(Self::TrianglesPerVertex),
+            "EIGENVECTOR" => Some(Self::Eigenvector),
+            "HUBS" => Some(Self::Hubs),
+            "AUTHORITIES" => Some(Self::Authorities),
+            "LEIDEN" => Some(Self::Leiden),
             _ => None,
         }
     }

@@ -8,10 +8,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use arrow_array::UInt32Array;
 use arrow_select::take::take_record_batch;
-use hoplake::{
-    Frontier, Graph, Query, StartKey, VertexId,
-    compute::{Computation, Computed},
-};
+use hoplake::{Frontier, Graph, Query, StartKey, VertexId, compute::Computed};
 
 use super::{
     Call, GraphRef, LabelRows, RequestedLimits, ResultBatch, ResultSink, ValueRows, VertexName,
@@ -66,10 +63,7 @@ pub(crate) async fn start_job(call: &mut Call, graph: &GraphRef, request: &JobRe
     let computation = request.computation(starts)?;
     let jobs = &call.service.jobs;
     let options = request.options(jobs.compute_workers());
-    let needs = match &computation {
-        Computation::Values(algorithm) => query.compute_needs(algorithm, &options)?,
-        Computation::Triangles => query.count_triangles_needs(&options)?,
-    };
+    let needs = query.compute_needs(&computation, &options)?;
     let name = request.algorithm.name;
     if needs.vertices == 0 {
         let message =
@@ -193,7 +187,7 @@ pub(crate) async fn job_result(
     };
     let outcome = call.bounded(work).await;
     call.settle(&query, &open.graph, outcome).await?;
-    Ok(ResultSummary { graph: job.graph.clone(), value: computed.name, vertices: computed.len() as u64 })
+    Ok(ResultSummary { graph: job.graph.clone(), value: computed.name(), vertices: computed.len() as u64 })
 }
 
 /// How many rows the answer has.

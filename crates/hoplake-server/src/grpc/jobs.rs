@@ -5,7 +5,7 @@ use hoplake::{
     Hop,
     compute::{
         Placement,
-        registry::{self, AlgorithmSpec},
+        registry::{self, AlgorithmSpec, OptionValue},
     },
 };
 
@@ -88,17 +88,22 @@ impl TryFrom<v1::StartJobRequest> for JobRequest {
             Ok(v1::ListsPlacement::Packed) => Placement::Packed,
             Err(_) => return Err(Failure::invalid(format!("{} is not a place of lists", request.lists))),
         };
+        // By the names of the registry; a test compares.
+        let given = [
+            ("weight", request.weight.map(OptionValue::Text)),
+            ("iterations", request.iterations.map(OptionValue::Integer)),
+            ("damping", request.damping.map(OptionValue::Float)),
+            ("tolerance", request.tolerance.map(OptionValue::Float)),
+            ("sample", request.sample.map(OptionValue::Integer)),
+            ("seed", request.seed.map(OptionValue::Integer)),
+            ("resolution", request.resolution.map(OptionValue::Float)),
+        ];
         Ok(Self {
             algorithm,
             edges: request.edges.map(Hop::try_from).transpose()?,
             labels: request.labels,
             from: receive::vertices(request.from)?,
-            weight: request.weight,
-            iterations: request.iterations,
-            damping: request.damping,
-            tolerance: request.tolerance,
-            sample: request.sample,
-            seed: request.seed,
+            given: given.into_iter().filter_map(|(name, value)| Some((name, value?))).collect(),
             lists,
             limits: request.limits.into(),
         })
@@ -132,6 +137,7 @@ impl From<JobInfo> for v1::Job {
             residual: info.residual,
             streamed: info.streamed,
             triangles: info.triangles,
+            figures: info.figures.into_iter().map(|(name, number)| (name.to_owned(), number)).collect(),
             cost: Some(info.cost.into()),
             memory_bytes: info.memory_bytes,
             has_result: info.has_result,
@@ -149,7 +155,32 @@ mod tests {
     fn every_algorithm_has_a_number_on_the_wire() {
         for spec in registry::ALGORITHMS {
             assert_ne!(number(spec), 0, "{} is missing in jobs.proto", spec.name);
-            assert_eq!(algorithm(number(spec)), Some(spec));
+            assert_eq!(algorithm(number(spec)), Some(*spec));
+        }
+    }
+
+    #[test]
+    fn every_option_has_a_field_on_the_wire() {
+        let request = v1::StartJobRequest {
+            algorithm: v1::Algorithm::Pagerank.into(),
+            weight: Some("km".into()),
+            iterations: Some(2),
+            damping: Some(0.5),
+            tolerance: Some(0.25),
+            sample: Some(3),
+            seed: Some(4),
+            resolution: Some(1.5),
+            ..Default::default()
+        };
+        let query = JobRequest::try_from(request).unwrap();
+        for option in registry::ALGORITHMS.iter().flat_map(|spec| spec.options) {
+            // The field `from` has them.
+            if option.kind.is_vertices() {
+                continue;
+            }
+            let given = query.given.iter().find(|(name, _)| *name == option.name);
+            let (_, value) = given.unwrap_or_else(|| panic!("{} is missing in jobs.proto", option.name));
+            assert!(option.kind.contains(value), "{} has another type in jobs.proto: {value}", option.name);
         }
     }
 }

@@ -250,7 +250,7 @@ pub(crate) struct JobAnswer {
     graph: String,
     version: u64,
     algorithm: &'static str,
-    /// What its values are called; null of triangles.
+    /// What its values are called; null if the result is a figure.
     value: Option<&'static str>,
     /// `waiting`, `running`, `done`, `failed` or `cancelled`.
     state: &'static str,
@@ -271,6 +271,8 @@ pub(crate) struct JobAnswer {
     streamed: Option<bool>,
     /// The number of triangles, if they were counted.
     triangles: Option<u64>,
+    /// Numbers for the whole graph, such as the modularity of communities; empty before the end.
+    figures: BTreeMap<&'static str, f64>,
     /// So far.
     cost: PricedCost,
     /// Memory that it holds.
@@ -371,6 +373,7 @@ impl From<JobInfo> for JobAnswer {
             residual: info.residual,
             streamed: info.streamed,
             triangles: info.triangles,
+            figures: info.figures,
             cost: info.cost,
             memory_bytes: info.memory_bytes,
             has_result: info.has_result,

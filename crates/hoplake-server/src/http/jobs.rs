@@ -12,8 +12,8 @@ use utoipa::IntoParams;
 use super::{
     answers::{JobAnswer, JobResultAnswer},
     handler::{HttpRequest, RequestBody},
+    job_body::JobBody,
     problem::Problem,
-    requests::JobBody,
     writer::stream,
 };
 use crate::{

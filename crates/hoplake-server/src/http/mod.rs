@@ -6,6 +6,7 @@ mod changes;
 mod chunk_buffer;
 mod graphs;
 mod handler;
+mod job_body;
 mod jobs;
 mod openapi;
 mod paths;

@@ -1,13 +1,14 @@
 //! One job: its state, its progress, and its result.
 
 use std::{
+    collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard},
     time::{Duration, Instant, SystemTime},
 };
 
 use hoplake::{
     Graph, MemoryBudget, MemoryHold, PriceList, QueryContext,
-    compute::{ComputeProgress, Computed, registry::AlgorithmSpec},
+    compute::{ComputeProgress, Computed, Figure, registry::AlgorithmSpec},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -38,13 +39,6 @@ impl JobState {
             Self::Cancelled => "cancelled",
         }
     }
-}
-
-/// What a job computed.
-#[derive(Debug)]
-pub(super) enum Outcome {
-    Values(Arc<Computed>),
-    Triangles(u64),
 }
 
 /// Where a job stands, with what belongs to it.
@@ -85,7 +79,7 @@ struct Progress {
     /// Of a job that is done.
     supersteps: Option<usize>,
     streamed: Option<bool>,
-    triangles: Option<u64>,
+    figures: Vec<(&'static str, Figure)>,
 }
 
 /// The version of a graph that a job reads. It holds no graph open: a result that nobody reads must not keep other graphs out.
@@ -151,6 +145,7 @@ pub(crate) struct JobInfo {
     pub(crate) residual: Option<f64>,
     pub(crate) streamed: Option<bool>,
     pub(crate) triangles: Option<u64>,
+    pub(crate) figures: BTreeMap<&'static str, f64>,
     pub(crate) cost: PricedCost,
     pub(crate) memory_bytes: u64,
     pub(crate) has_result: bool,
@@ -184,7 +179,7 @@ impl Job {
             cost: PricedCost::default(),
             supersteps: None,
             streamed: None,
-            triangles: None,
+            figures: Vec::new(),
         };
         Self {
             id,
@@ -234,10 +229,6 @@ impl Job {
         progress.ended = Some(now);
         progress.cost = progress.cost();
         progress.query = None;
-        if let Stage::Done(Some(computed)) = &stage {
-            progress.supersteps = computed.supersteps;
-            progress.streamed = Some(computed.streamed);
-        }
         let failure = if let Stage::Failed(failure) = &stage { Some(failure.clone()) } else { None };
         progress.stage = stage;
         let started = progress.started.map_or(now.instant, |started| started.instant);
@@ -250,9 +241,14 @@ impl Job {
         })
     }
 
-    /// Notes the number of triangles, before its end.
-    pub(super) fn found_triangles(&self, triangles: u64) {
-        self.progress().triangles = Some(triangles);
+    /// Notes what a result says apart from its rows, before its end.
+    pub(super) fn found(&self, computed: &Computed) {
+        let mut progress = self.progress();
+        progress.figures.clone_from(&computed.figures);
+        if computed.has_values() {
+            progress.supersteps = computed.supersteps;
+            progress.streamed = Some(computed.streamed);
+        }
     }
 
     /// Gives the memory of the result back, when the last reader has it.
@@ -297,8 +293,8 @@ impl Job {
             Stage::Waiting => none("waits for its turn; ask for its result when its state is done"),
             Stage::Running => none("still runs; ask for its result when its state is done"),
             Stage::Cancelled => none("was cancelled, and has no result"),
-            Stage::Done(None) if progress.triangles.is_some() => {
-                none("has counted triangles: its description has the number, and there are no rows")
+            Stage::Done(None) if self.algorithm.value.is_none() => {
+                none("has figures for the whole graph and no rows: its description has them")
             }
             Stage::Done(None) => none("is done, but its result was dropped; start it again"),
             Stage::Failed(failure) => {
@@ -329,7 +325,8 @@ impl Job {
             changed: superstep.map(|superstep| superstep.changed),
             residual: superstep.and_then(|superstep| superstep.residual),
             streamed: progress.streamed,
-            triangles: progress.triangles,
+            triangles: progress.triangles(),
+            figures: progress.figures.iter().map(|(name, figure)| (*name, figure.number())).collect(),
             cost: progress.cost(),
             memory_bytes: self.memory.used(),
             has_result: matches!(progress.stage, Stage::Done(Some(_))),
@@ -339,6 +336,14 @@ impl Job {
 }
 
 impl Progress {
+    /// Of which `figures` have only as many as a float counts.
+    fn triangles(&self) -> Option<u64> {
+        self.figures.iter().find_map(|found| match found {
+            ("triangles", Figure::Count(triangles)) => Some(*triangles),
+            _ => None,
+        })
+    }
+
     fn state(&self) -> JobState {
         match self.stage {
             Stage::Waiting => JobState::Waiting,

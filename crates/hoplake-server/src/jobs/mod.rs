@@ -24,13 +24,13 @@ use std::{
 use futures::FutureExt;
 use hoplake::{
     Limits, MemoryBudget,
-    compute::{Computation, ComputeOptions, Workers as ComputeWorkers, registry::AlgorithmSpec},
+    compute::{Algorithm, ComputeOptions, Computed, Workers as ComputeWorkers, registry::AlgorithmSpec},
 };
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 use tracing::{Instrument, Span};
 
-use self::job::{Ended, Outcome, Stage};
+use self::job::{Ended, Stage};
 pub(crate) use self::{
     job::{Job, JobGraph, JobInfo, JobState},
     query::JobRequest,
@@ -53,7 +53,7 @@ const START_BYTES: u64 = 64;
 pub(crate) struct NewJob {
     pub(crate) graph: JobGraph,
     pub(crate) algorithm: &'static AlgorithmSpec,
-    pub(crate) computation: Computation,
+    pub(crate) computation: Algorithm,
     pub(crate) options: ComputeOptions,
     /// Without time and memory, which jobs have their own bounds for.
     pub(crate) limits: Limits,
@@ -69,7 +69,7 @@ pub(crate) struct NewJob {
 
 /// What a job runs.
 struct Work {
-    computation: Computation,
+    computation: Algorithm,
     options: ComputeOptions,
     limits: Limits,
     time: Duration,
@@ -187,7 +187,7 @@ impl Jobs {
         }
     }
 
-    async fn work(&self, job: &Job, work: Work) -> Result<Outcome, Failure> {
+    async fn work(&self, job: &Job, work: Work) -> Result<Computed, Failure> {
         let _turn = self.turns.acquire().await.expect("the semaphore is never closed");
         if !job.begin() {
             return Err(Failure::new(Reason::NoResult, "the job was cancelled"));
@@ -205,20 +205,14 @@ impl Jobs {
         }
     }
 
-    async fn compute(&self, job: &Job, work: Work) -> Result<Outcome, Failure> {
+    async fn compute(&self, job: &Job, work: Work) -> Result<Computed, Failure> {
         let open = self.catalog.acquire(&job.graph.name, job.graph.version).await?;
         job.graph.check(&open.graph)?;
         let mut query = open.graph.query_within(&job.memory);
         // The budget of the job bounds its memory.
         query.limit(&Limits { timeout: Some(work.time), memory_bytes_max: None, ..work.limits });
         job.runs(query.context().clone(), open.graph.prices().clone());
-        let outcome = match &work.computation {
-            Computation::Values(algorithm) => {
-                let computed = query.compute(algorithm, &work.options, |superstep| job.saw(superstep)).await;
-                computed.map(|computed| Outcome::Values(Arc::new(computed)))
-            }
-            Computation::Triangles => query.count_triangles(&work.options).await.map(Outcome::Triangles),
-        };
+        let outcome = query.compute(&work.computation, &work.options, |superstep| job.saw(superstep)).await;
         let outcome = outcome.map_err(Failure::from);
         // A vacuum may have removed the version that was read; that is a conflict for the client and no damage.
         self.catalog.unless_removed(&job.graph.name, &open.graph, outcome).await
@@ -324,12 +318,12 @@ pub(crate) fn name_bytes(starts: &[hoplake::StartKey]) -> u64 {
     starts.iter().map(|start| text(start) as u64 + START_BYTES).sum()
 }
 
-fn stage_of(job: &Job, outcome: std::thread::Result<Result<Outcome, Failure>>) -> Stage {
+fn stage_of(job: &Job, outcome: std::thread::Result<Result<Computed, Failure>>) -> Stage {
     match outcome {
-        Ok(Ok(Outcome::Values(computed))) => Stage::Done(Some(computed)),
-        Ok(Ok(Outcome::Triangles(triangles))) => {
-            job.found_triangles(triangles);
-            Stage::Done(None)
+        Ok(Ok(computed)) => {
+            job.found(&computed);
+            // What has figures alone has no rows.
+            Stage::Done(computed.has_values().then(|| Arc::new(computed)))
         }
         Ok(Err(failure)) => Stage::Failed(failure),
         // Its text was printed where it panicked; it may contain paths and secrets.

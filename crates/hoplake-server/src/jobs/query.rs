@@ -3,8 +3,8 @@
 use hoplake::{
     Hop, StartKey,
     compute::{
-        Computation, ComputeOptions, Placement, Selection, Workers,
-        registry::{AlgorithmSpec, OptionError, OptionValue, Options},
+        Algorithm, ComputeOptions, Placement, Selection, Workers,
+        registry::{AlgorithmSpec, FROM_OPTION, OptionError, OptionValue, Options},
         usual_hop,
     },
 };
@@ -19,12 +19,8 @@ pub(crate) struct JobRequest {
     pub(crate) edges: Option<Hop>,
     pub(crate) labels: Vec<String>,
     pub(crate) from: Vec<VertexName>,
-    pub(crate) weight: Option<String>,
-    pub(crate) iterations: Option<u64>,
-    pub(crate) damping: Option<f64>,
-    pub(crate) tolerance: Option<f64>,
-    pub(crate) sample: Option<u64>,
-    pub(crate) seed: Option<u64>,
+    /// Other options that were given.
+    pub(crate) given: Vec<(&'static str, OptionValue)>,
     pub(crate) lists: Placement,
     pub(crate) limits: RequestedLimits,
 }
@@ -46,17 +42,8 @@ impl JobRequest {
 
     /// The options of the algorithm.
     fn checked(&self) -> Result<Options, OptionError> {
-        let from = (!self.from.is_empty()).then_some(OptionValue::Vertices(self.from.len()));
-        let given = [
-            ("from", from),
-            ("weight", self.weight.clone().map(OptionValue::Text)),
-            ("iterations", self.iterations.map(OptionValue::Integer)),
-            ("damping", self.damping.map(OptionValue::Float)),
-            ("tolerance", self.tolerance.map(OptionValue::Float)),
-            ("sample", self.sample.map(OptionValue::Integer)),
-            ("seed", self.seed.map(OptionValue::Integer)),
-        ];
-        self.algorithm.options(given.into_iter().filter_map(|(name, value)| Some((name, value?))))
+        let from = (!self.from.is_empty()).then_some((FROM_OPTION, OptionValue::Vertices(self.from.len())));
+        self.algorithm.options(from.into_iter().chain(self.given.iter().cloned()))
     }
 
     fn rejected(&self, error: &OptionError) -> Failure {
@@ -72,9 +59,9 @@ impl JobRequest {
     }
 
     /// The computation, from the vertices that it names.
-    pub(crate) fn computation(&self, starts: Vec<StartKey>) -> Result<Computation, Failure> {
+    pub(crate) fn computation(&self, starts: Vec<StartKey>) -> Result<Algorithm, Failure> {
         let options = self.checked().map_err(|error| self.rejected(&error))?;
-        Ok(Computation::new(&options, starts)?)
+        Ok(Algorithm::new(options, starts)?)
     }
 
     /// Where and how it is computed.

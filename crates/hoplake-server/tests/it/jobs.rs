@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use arrow_array::{Array, RecordBatch, cast::AsArray, types::Float64Type};
 use hoplake::{
     Graph,
-    compute::{Algorithm, ComputeOptions, Computed, PageRankSettings, Placement, Sample, Selection},
+    compute::{Algorithm, ComputeOptions, Computed, Placement, Selection},
 };
 use hoplake_server::{JobSettings, LimitSettings, Settings, v1, v1::jobs_client::JobsClient};
 use serde_json::{Value, json};
@@ -71,47 +71,56 @@ impl Running {
 /// Algorithms, as a request and as the facade has them.
 fn cases() -> Vec<(Value, Algorithm, Selection, Placement)> {
     let along = |hop: &str| Selection { hop: hop.parse().unwrap(), ..Selection::default() };
-    let start = || "Person:1".parse().unwrap();
-    let settings = PageRankSettings { damping: 0.8, iterations_max: 7, tolerance: 0.0 };
+    let named = |name: &str| Algorithm::named(name).unwrap();
+    let from = |name: &str| Algorithm::from_start(name, "Person:1".parse().unwrap()).unwrap();
+    let settings = |ranks: Algorithm| -> Result<Algorithm, hoplake::Error> {
+        ranks.with("damping", 0.8)?.with("iterations", 7)?.with("tolerance", 0.0)
+    };
     let sources = vec!["Person:1".parse().unwrap(), "Person:2".parse().unwrap()];
     vec![
         (
             json!({"algorithm": "pagerank", "edges": "out:knows", "damping": 0.8, "iterations": 7, "tolerance": 0}),
-            Algorithm::PageRank(settings),
+            settings(named("pagerank")).unwrap(),
             along("out:knows"),
             Placement::Memory,
         ),
         (
             json!({"algorithm": "pagerank", "edges": "out:knows", "from": ["Person:1", {"label": "Person", "key": 2}]}),
-            Algorithm::PersonalisedPageRank { settings: PageRankSettings::default(), sources },
+            Algorithm::from_starts("pagerank", sources).unwrap(),
             along("out:knows"),
             Placement::Memory,
         ),
         (
             json!({"algorithm": "components", "edges": "both:knows", "labels": ["Town"], "lists": "streamed"}),
-            Algorithm::Components,
+            named("components"),
             Selection { labels: vec!["Town".into()], ..along("both:knows") },
             Placement::Streamed,
         ),
         (
             json!({"algorithm": "levels", "from": ["Person:1"]}),
-            Algorithm::Levels { start: start() },
+            from("levels"),
             Selection::default(),
             Placement::Automatic,
         ),
         (
             json!({"algorithm": "paths", "edges": {"direction": "out", "labels": ["knows"]}, "from": ["Person:1"], "weight": "since"}),
-            Algorithm::ShortestPaths { start: start(), weight: Some("since".into()) },
+            from("paths").with("weight", "since").unwrap(),
             along("out:knows"),
             Placement::Automatic,
         ),
         (
             json!({"algorithm": "closeness", "edges": "both:knows", "sample": 20, "seed": 3}),
-            Algorithm::Closeness { sample: Some(Sample { count: 20, seed: 3 }) },
+            named("closeness").with("sample", 20).unwrap().with("seed", 3).unwrap(),
             along("both:knows"),
             Placement::Automatic,
         ),
-        (json!({"algorithm": "degrees"}), Algorithm::Degrees, Selection::default(), Placement::Automatic),
+        (json!({"algorithm": "degrees"}), named("degrees"), Selection::default(), Placement::Automatic),
+        (
+            json!({"algorithm": "leiden", "edges": "both:knows", "resolution": 1.5, "seed": 7, "weight": "since"}),
+            named("leiden").with("resolution", 1.5).unwrap().with("seed", 7).unwrap().with("weight", "since").unwrap(),
+            along("both:knows"),
+            Placement::Automatic,
+        ),
     ]
 }
 
@@ -147,7 +156,7 @@ async fn values_equal_those_of_the_facade() {
         let values = numbers(&expected.column(&every));
         assert_eq!(column_of(&answer, "value"), values.iter().collect::<Vec<_>>(), "{body}");
         assert!(values.iter().any(|value| *value != values[0]), "{body} tells vertices apart");
-        assert_eq!((&answer["value"], &answer["vertices"]), (&json!(expected.name), &json!(every.len())));
+        assert_eq!((&answer["value"], &answer["vertices"]), (&json!(expected.name()), &json!(every.len())));
 
         let expected = Arc::new(expected);
         let top = graph.query().top(&expected, 30).await.unwrap();
@@ -169,8 +178,12 @@ async fn values_equal_those_of_the_facade() {
     let triangles = graph.query().count_triangles(&options).await.unwrap();
     assert!(triangles > 0);
     assert_eq!((&job["triangles"], &job["has_result"]), (&json!(triangles), &json!(false)));
+    assert_eq!(job["figures"], json!({"triangles": triangles as f64}));
     let (status, problem) = server.try_ask("GET", &format!("/v1/jobs/{id}/result"), &Value::Null).await;
-    assert!(status == 409 && problem["detail"].as_str().unwrap().contains("has counted triangles"), "{problem}");
+    assert!(
+        status == 409 && problem["detail"].as_str().unwrap().contains("has figures for the whole graph and no rows"),
+        "{problem}"
+    );
 }
 
 #[tokio::test]
@@ -199,7 +212,7 @@ async fn both_protocols_and_all_formats_have_the_same() {
     assert_eq!(list.jobs, [seen]);
     assert_eq!(server.ask("GET", "/v1/jobs", &Value::Null).await, json!([done]));
 
-    let algorithm = Algorithm::Levels { start: "Person:1".parse().unwrap() };
+    let algorithm = Algorithm::from_start("levels", "Person:1".parse().unwrap()).unwrap();
     let expected = Arc::new(computed(&graph_of, &algorithm, Selection::default(), Placement::Streamed).await);
     for top in [None, Some(40)] {
         let vertices: Vec<_> = match top {

@@ -193,7 +193,7 @@ impl Query {
         async fn run(&mut self, request: &TraversalRequest) -> Result<TraversalAnswer, Error>;
         async fn shortest_path(&mut self, query: PathQuery) -> Result<FoundPath, Error>;
         async fn neighborhood(&mut self, starts: &[VertexId], hop: &Hop, depth: usize) -> Result<Held<Reached>, Error>;
-        async fn compute(&mut self, algorithm: &Algorithm, options: &ComputeOptions, observe: impl FnMut(&ComputeProgress)) -> Result<Computed, Error>;
+        async fn compute(&mut self, algorithm: &Algorithm, options: &ComputeOptions, observe: impl FnMut(&ComputeProgress) + Send) -> Result<Computed, Error>;
         async fn top(&mut self, computed: &Arc<Computed>, most: usize) -> Result<Vec<VertexId>, Error>;
         async fn describe_walks(&mut self, walks: &[Walk], names: &[String]) -> Result<Held<DescribedWalks>, Error>;
     }

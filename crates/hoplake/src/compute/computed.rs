@@ -2,41 +2,57 @@
 
 use std::{cmp::Ordering, sync::Arc};
 
-use arrow_array::{ArrayRef, Float64Array, Int64Array};
+use arrow_array::{ArrayRef, Float64Array, Int64Array, new_null_array};
+use arrow_schema::DataType;
+use hoplake_analytics::registry::{AlgorithmSpec, Figure, KernelResult, Values};
 use hoplake_engine::{DenseIds, Held};
 use hoplake_format::VertexId;
 
-/// A value for each vertex.
+/// A value for each vertex, or figures for the whole graph.
 #[derive(Debug)]
 pub struct Computed {
-    /// What it is called: [`Algorithm::name`](super::Algorithm::name).
-    pub name: &'static str,
+    pub(super) spec: &'static AlgorithmSpec,
     /// How many supersteps, iterations or steps it took, if it took any.
     pub supersteps: Option<usize>,
     /// How many times vertices have collected, in an asynchronous computation.
     pub collections: Option<u64>,
     /// Whether lists were streamed.
     pub streamed: bool,
+    /// Numbers for the whole graph, by name.
+    pub figures: Vec<(&'static str, Figure)>,
     pub(super) ids: Arc<DenseIds>,
     /// Ids of deleted vertices, ascending.
     pub(super) deleted: Held<Vec<u32>>,
-    pub(super) values: Held<Values>,
-}
-
-/// The values by dense id.
-#[derive(Debug, Clone)]
-pub(super) enum Values {
-    /// The least first; the greatest number stands for no value.
-    Integers(Vec<u32>),
-    /// The greatest first.
-    Counts(Vec<u64>),
-    /// The greatest first; NaN stands for no value.
-    Floats(Vec<f64>),
-    /// The least first; infinity stands for no value.
-    Lengths(Vec<f64>),
+    /// `None` if the result is a figure.
+    pub(super) values: Option<Held<Values>>,
 }
 
 impl Computed {
+    pub(super) fn by_kernel(
+        spec: &'static AlgorithmSpec,
+        ids: Arc<DenseIds>,
+        deleted: Held<Vec<u32>>,
+        found: KernelResult,
+    ) -> Self {
+        let KernelResult { iterations: supersteps, values, figures } = found;
+        Self { spec, supersteps, collections: None, streamed: false, figures, ids, deleted, values }
+    }
+
+    /// What its values are called: [`Algorithm::name`](super::Algorithm::name).
+    pub fn name(&self) -> &'static str {
+        self.spec.value_name()
+    }
+
+    /// Whether each vertex has a row; otherwise all that there is are [`Self::figures`].
+    pub fn has_values(&self) -> bool {
+        self.values.is_some()
+    }
+
+    /// A figure by its name.
+    pub fn figure(&self, name: &str) -> Option<Figure> {
+        self.figures.iter().find(|(known, _)| *known == name).map(|(_, figure)| *figure)
+    }
+
     /// How many vertices have been computed.
     pub fn len(&self) -> usize {
         self.ids.len() as usize - self.deleted.len()
@@ -79,10 +95,9 @@ impl Computed {
 
     /// How many components or communities there are, and how many vertices the largest has; `None` of other values.
     pub fn groups(&self) -> Option<(u64, u64)> {
-        let Values::Integers(values) = &*self.values else { return None };
-        if !matches!(self.name, "component" | "community") {
+        let Some(Values::Integers(values)) = self.values.as_deref().filter(|_| self.spec.has_groups()) else {
             return None;
-        }
+        };
         let mut sizes = vec![0u32; values.len()];
         self.numbers().for_each(|id| sizes[values[id as usize] as usize] += 1);
         let groups = sizes.iter().filter(|size| **size > 0).count();
@@ -96,19 +111,20 @@ impl Computed {
             self.deleted.binary_search(&id).is_err().then_some(id as usize)
         };
         let numbers = vertices.iter().map(number);
-        match &*self.values {
-            Values::Integers(values) => {
+        match self.values.as_deref() {
+            None => new_null_array(&DataType::Null, vertices.len()),
+            Some(Values::Integers(values)) => {
                 let value = |number: Option<usize>| number.map(|at| values[at]).filter(|value| *value != u32::MAX);
                 Arc::new(numbers.map(|number| value(number).map(i64::from)).collect::<Int64Array>())
             }
-            Values::Lengths(values) => {
+            Some(Values::Lengths(values)) => {
                 let value = |number: Option<usize>| number.map(|at| values[at]).filter(|value| value.is_finite());
                 Arc::new(numbers.map(value).collect::<Float64Array>())
             }
-            Values::Counts(values) => {
+            Some(Values::Counts(values)) => {
                 Arc::new(numbers.map(|number| number.map(|at| values[at] as i64)).collect::<Int64Array>())
             }
-            Values::Floats(values) => {
+            Some(Values::Floats(values)) => {
                 let value = |number: Option<usize>| number.map(|at| values[at]).filter(|value| !value.is_nan());
                 Arc::new(numbers.map(value).collect::<Float64Array>())
             }
@@ -122,15 +138,16 @@ impl Computed {
 
     /// How two ids compare by their values alone.
     pub(super) fn order(&self, a: u32, b: u32) -> Ordering {
-        match &*self.values {
-            Values::Integers(values) => values[a as usize].cmp(&values[b as usize]),
-            Values::Counts(values) => values[b as usize].cmp(&values[a as usize]),
+        match self.values.as_deref() {
+            None => Ordering::Equal,
+            Some(Values::Integers(values)) => values[a as usize].cmp(&values[b as usize]),
+            Some(Values::Counts(values)) => values[b as usize].cmp(&values[a as usize]),
             // Of numbers, the least is not below minus infinity.
-            Values::Floats(values) => {
+            Some(Values::Floats(values)) => {
                 let [a, b] = [a, b].map(|id| values[id as usize]).map(|value| value.max(f64::NEG_INFINITY));
                 b.total_cmp(&a)
             }
-            Values::Lengths(values) => values[a as usize].total_cmp(&values[b as usize]),
+            Some(Values::Lengths(values)) => values[a as usize].total_cmp(&values[b as usize]),
         }
     }
 }
@@ -147,13 +164,14 @@ mod tests {
         let hold = || QueryContext::new().hold(0).unwrap();
         let scattered: Vec<f64> = (0..1000u32).map(|id| f64::from(id.wrapping_mul(2_654_435_761) % 97)).collect();
         let computed = Computed {
-            name: "rank",
+            spec: hoplake_analytics::registry::find("pagerank").unwrap(),
             supersteps: None,
             collections: None,
             streamed: false,
+            figures: Vec::new(),
             ids: Arc::new(DenseIds::new([(LabelId(0), 1000)])),
             deleted: Held::new(vec![3, 500], hold()),
-            values: Held::new(Values::Floats(scattered.clone()), hold()),
+            values: Some(Held::new(Values::Floats(scattered.clone()), hold())),
         };
         let mut expected: Vec<u32> = (0..1000).filter(|id| ![3, 500].contains(id)).collect();
         expected.sort_by(|a, b| scattered[*b as usize].total_cmp(&scattered[*a as usize]));

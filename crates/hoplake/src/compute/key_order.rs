@@ -6,11 +6,11 @@
 
 use std::{cmp::Ordering, ops::ControlFlow, sync::Arc};
 
-use hoplake_analytics::kernels::sample_vertices;
+use hoplake_analytics::{kernels::sample_vertices, registry::Values};
 use hoplake_engine::{DenseIds, EngineError, Held};
 use hoplake_format::VertexId;
 
-use super::{Computed, Sample, computed::Values};
+use super::Computed;
 use crate::{Error, ErrorKind, Query};
 
 impl Query {
@@ -61,7 +61,7 @@ impl Query {
         let _memory = self.branch.context().hold(computed.ids.len() * 4)?;
         let ids = computed.ids.clone();
         let mut numbers = vec![u32::MAX; ids.len() as usize];
-        let Values::Integers(values) = &mut *computed.values else { return Ok(()) };
+        let Some(Values::Integers(values)) = computed.values.as_deref_mut() else { return Ok(()) };
         let mut next = 0;
         self.in_key_order(&ids, |id| {
             let value = &mut values[id as usize];
@@ -77,12 +77,13 @@ impl Query {
     /// The ids of a sample, ascending. `deleted` is the number of ids that are not vertices.
     pub(super) async fn sampled(
         &mut self,
-        sample: Sample,
+        count: usize,
+        seed: u64,
         ids: &DenseIds,
         deleted: usize,
     ) -> Result<Held<Vec<u32>>, EngineError> {
         let vertices = (ids.len() as usize - deleted) as u32;
-        let mut sample = sample_vertices(vertices, &[], sample.count, sample.seed, self.branch.context())?;
+        let mut sample = sample_vertices(vertices, &[], count, seed, self.branch.context())?;
         if sample.len() == vertices as usize {
             // All of them: which ids are not vertices is not known here.
             sample.clear();

@@ -2,7 +2,7 @@
 //!
 //! ```
 //! # async fn example() -> Result<(), hoplake::Error> {
-//! use hoplake::{Graph, compute::{Algorithm, ComputeOptions, PageRankSettings}};
+//! use hoplake::{Graph, compute::{Algorithm, ComputeOptions}};
 //! # let folder = tempfile::tempdir().unwrap();
 //! # let csv = folder.path().join("knows.csv");
 //! # std::fs::write(&csv, "1,2\n2,3\n3,2\n").unwrap();
@@ -10,7 +10,7 @@
 //!
 //! let graph = Graph::open("memory://docs/compute").await?;
 //! let mut query = graph.query();
-//! let ranks = query.compute(&Algorithm::PageRank(PageRankSettings::default()), &ComputeOptions::default(), |_| ()).await?;
+//! let ranks = query.compute(&Algorithm::named("pagerank")?, &ComputeOptions::default(), |_| ()).await?;
 //! let [first, ..] = query.top(&ranks.into(), 1).await?[..] else { panic!("it has vertices") };
 //! assert_eq!(query.keys_of(&[first]).await?[..], [2.into()]);
 //! # Ok(())
@@ -18,178 +18,34 @@
 //! # tokio::runtime::Runtime::new().unwrap().block_on(example()).unwrap();
 //! ```
 
+mod algorithm;
 mod computed;
-mod kernels;
 mod key_order;
-mod named;
 #[cfg(test)]
 mod order_tests;
-mod states;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use arrow_schema::DataType;
 use hoplake_analytics::{
-    AsyncSettings, Checkpoint, Lists, Packed, Progress, RunError, RunSettings, Topology, kernels::count_triangles,
-    programs, run, run_asynchronously,
+    Adjacency, Checkpoint, Lists, Packed, ProgramRun, ProgramSettings, Progress, RunError, Topology,
+    registry::{KernelInput, KeyOrder, Options, ProgramInput, ProgramResult, SAMPLE_OPTION, SEED_OPTION},
+    run_program,
 };
 use hoplake_engine::{DenseIds, EngineError, Held, traversal::HopDirection};
 use hoplake_format::{LabelId, VertexId};
 use hoplake_storage::{MemoryHold, QueryContext};
 
+pub use algorithm::{Algorithm, usual_hop};
 pub use computed::Computed;
-use computed::Values;
-pub use hoplake_analytics::{
-    Edge, Selection, Step, Value as StateValue, Vertex, VertexProgram, Waiting, Workers,
-    kernels::PageRankSettings,
-    registry,
-    stores::{CachePolicy, StateStore, StoreBytes, StoreError},
-};
-pub use named::{Computation, usual_hop};
 #[cfg(feature = "documents")]
-pub use states::DocumentSettings;
-pub use states::{States, StatesCache};
+pub use hoplake_analytics::stores::DocumentSettings;
+pub use hoplake_analytics::{
+    Asynchronous, Edge, Selection, Step, Value as StateValue, Vertex, VertexProgram, Waiting, Workers,
+    registry::{self, ComputeProgress, Figure},
+    stores::{CachePolicy, StateStore, States, StatesCache, StoreBytes, StoreError},
+};
 
 use crate::{Error, ErrorKind, Query, StartKey};
-
-/// Computations that come with Hoplake. More may follow.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub enum Algorithm {
-    /// PageRank: ranks that add up to 1.
-    PageRank(PageRankSettings),
-    /// PageRank as seen from some vertices: what is not passed on along edges goes to these.
-    PersonalisedPageRank {
-        /// How it is computed.
-        settings: PageRankSettings,
-        /// The vertices. One that is there twice counts once.
-        sources: Vec<StartKey>,
-    },
-    /// Connected components, whichever way edges point: vertices with the same number are in one. It is the place of the first of
-    /// them among all by label and key.
-    Components,
-    /// Strongly connected components: vertices of one reach each other. They are numbered as components are.
-    StrongComponents,
-    /// The number of edges of a shortest path from a vertex.
-    Levels {
-        /// The vertex.
-        start: StartKey,
-    },
-    /// The length of a shortest path from a vertex, by a property of edges; without one, as [`Self::Levels`]. Infinity where there
-    /// is no path.
-    ShortestPaths {
-        /// The vertex.
-        start: StartKey,
-        /// An int64 or float64 that every selected edge has, 0 or more.
-        weight: Option<String>,
-    },
-    /// Communities by label propagation, as LDBC Graphalytics has it: vertices with the same number are in one. Labels are vertices at
-    /// first, and of several equally frequent ones the first by label and key is taken.
-    Communities {
-        /// How many times labels are passed on.
-        iterations: usize,
-    },
-    /// The number of edges of each vertex along the selection.
-    Degrees,
-    /// The local clustering coefficient, as LDBC Graphalytics has it: from 0 to 1.
-    Clustering,
-    /// The greatest k for which a vertex is in a k-core, whichever way edges point.
-    CoreNumbers,
-    /// Closeness centrality, as networkx has it, of all vertices or of a sample.
-    Closeness {
-        /// Vertices of which it is computed; all without one.
-        sample: Option<Sample>,
-    },
-    /// Betweenness centrality, not normalised; an estimate if shortest paths of a sample are counted. Followed in both directions, a
-    /// pair of ends counts once.
-    Betweenness {
-        /// Vertices whose shortest paths are counted; all without one.
-        sample: Option<Sample>,
-    },
-    /// How similar other vertices are to one, by the Jaccard similarity of their sets of neighbours along the selection: above 0, and
-    /// at most 1. Those that share no neighbour with it have no value.
-    Similarity {
-        /// The vertex.
-        start: StartKey,
-    },
-}
-
-impl Algorithm {
-    /// What the registry says about it.
-    pub fn spec(&self) -> &'static registry::AlgorithmSpec {
-        let name = match self {
-            Self::PageRank(_) | Self::PersonalisedPageRank { .. } => "pagerank",
-            Self::Components => "components",
-            Self::StrongComponents => "strong-components",
-            Self::Levels { .. } => "levels",
-            Self::ShortestPaths { .. } => "paths",
-            Self::Communities { .. } => "communities",
-            Self::Degrees => "degrees",
-            Self::Clustering => "clustering",
-            Self::CoreNumbers => "cores",
-            Self::Closeness { .. } => "closeness",
-            Self::Betweenness { .. } => "betweenness",
-            Self::Similarity { .. } => "similarity",
-        };
-        registry::find(name).expect("the registry has every variant")
-    }
-
-    /// What its values are called.
-    pub fn name(&self) -> &'static str {
-        self.spec().value.unwrap_or_default()
-    }
-
-    /// The type of its values.
-    pub fn value_type(&self) -> DataType {
-        match self.spec().value_type {
-            registry::ValueType::Integer => DataType::Int64,
-            registry::ValueType::Float => DataType::Float64,
-        }
-    }
-
-    /// Whether it has no program, so that its lists are in memory.
-    fn is_kernel_alone(&self) -> bool {
-        !self.spec().has_program()
-    }
-
-    /// The options of its computation: it may decide on directions and weights.
-    fn applied_to(&self, options: &ComputeOptions) -> ComputeOptions {
-        let mut options = options.clone();
-        if let Self::Components | Self::CoreNumbers = self {
-            options.selection.hop.direction = HopDirection::Both;
-        }
-        if let Self::ShortestPaths { weight, .. } = self {
-            options.selection.weight = weight.clone();
-        }
-        options.selection.reversed = options.selection.hop.direction != HopDirection::Both;
-        options
-    }
-
-    /// Why it is not computed asynchronously, if it is not.
-    fn synchronous_alone(&self) -> Option<&'static str> {
-        if self.is_kernel_alone() { Some("it has no vertex program") } else { self.spec().synchronous }
-    }
-
-    /// The vertices that it names.
-    fn starts(&self) -> &[StartKey] {
-        match self {
-            Self::PersonalisedPageRank { sources, .. } => sources,
-            Self::Levels { start } | Self::ShortestPaths { start, .. } | Self::Similarity { start } => {
-                std::slice::from_ref(start)
-            }
-            _ => &[],
-        }
-    }
-}
-
-/// Vertices drawn at random, of all by label and key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sample {
-    /// How many; all vertices if there are no more.
-    pub count: usize,
-    /// The same seed draws the same ones, however the graph was loaded.
-    pub seed: u64,
-}
 
 /// Where the lists of the selection are while a computation runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -226,25 +82,6 @@ pub struct ComputeOptions {
     pub asynchronous: Option<Asynchronous>,
 }
 
-/// How an asynchronous computation chooses the vertices that collect.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Asynchronous {
-    /// The least sum of scores that is a reason to collect; with 0 any score above 0.
-    pub threshold: f64,
-    /// How many steps a vertex that has a reason waits at most while others have greater ones.
-    pub staleness_max: usize,
-    /// The computation ends with the step in which vertices have collected as often; no bound if there is none, but for PageRank
-    /// the number of its iterations times that of vertices.
-    pub collections_max: Option<u64>,
-}
-
-impl Default for Asynchronous {
-    fn default() -> Self {
-        let AsyncSettings { threshold, staleness_max, collections_max, workers: _ } = AsyncSettings::default();
-        Self { threshold, staleness_max, collections_max }
-    }
-}
-
 /// A file into which a computation writes its states now and then. If it is there, the computation goes on from it, to the same
 /// result; a file of another computation, another selection or another version of a graph is refused. It stays: remove it when the
 /// result is safe.
@@ -258,22 +95,6 @@ pub struct CheckpointFile {
 
 /// Memory for a computation whose query has no limit of its own, which decides whether lists fit.
 pub const COMPUTE_MEMORY_BYTES: u64 = 2 << 30;
-
-/// How far a computation has come.
-#[derive(Debug, Clone, Copy, PartialEq)]
-#[non_exhaustive]
-pub struct ComputeProgress {
-    /// The superstep or iteration that has just ended, or the step of an asynchronous computation.
-    pub superstep: usize,
-    /// How many vertices it changed.
-    pub changed: u64,
-    /// By how much it changed all ranks in sum; of PageRank in supersteps alone.
-    pub residual: Option<f64>,
-    /// How many times vertices have collected.
-    pub collections: u64,
-    /// What waits to collect, in an asynchronous computation.
-    pub waiting: Option<Waiting>,
-}
 
 /// What a computation takes, by the counts of the version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -301,7 +122,7 @@ pub struct ProgramStates<S> {
     /// How many times vertices have collected.
     pub collections: u64,
     /// What the store has in memory.
-    memory: MemoryHold,
+    _memory: MemoryHold,
 }
 
 impl From<RunError> for Error {
@@ -323,7 +144,8 @@ impl From<StoreError> for Error {
 }
 
 impl Query {
-    /// Computes a value for each vertex of a selection. `observe` gets the progress of each superstep, if there are any.
+    /// Computes an algorithm on a selection: a value for each vertex, or a figure. `observe` gets the progress of each superstep, if there
+    /// are any.
     ///
     /// Lists that fit the memory of the query, or [`COMPUTE_MEMORY_BYTES`] if it has no limit, are loaded once; otherwise they are
     /// streamed in each superstep. Results are the same but for the last bits of floats.
@@ -335,35 +157,33 @@ impl Query {
         &mut self,
         algorithm: &Algorithm,
         options: &ComputeOptions,
-        observe: impl FnMut(&ComputeProgress),
+        mut observe: impl FnMut(&ComputeProgress) + Send,
     ) -> Result<Computed, Error> {
+        let spec = algorithm.spec();
         let options = algorithm.applied_to(options);
-        if let (Some(_), Some(why)) = (options.asynchronous, algorithm.synchronous_alone()) {
-            return Err(Error::new(
-                ErrorKind::Invalid,
-                format!("{} is not computed asynchronously: {why}", algorithm.name()),
-            ));
+        let invalid = |message: String| Err(Error::new(ErrorKind::Invalid, message));
+        if let (Some(_), Some(why)) = (options.asynchronous, spec.synchronous()) {
+            return invalid(format!("{} is not computed asynchronously: {why}", spec.value_name()));
         }
-        let needs_program = matches!(algorithm, Algorithm::Communities { .. })
-            || options.checkpoint.is_some()
-            || options.asynchronous.is_some();
-        if options.placement == Placement::Packed && needs_program && !algorithm.is_kernel_alone() {
-            let message = format!("{} is then computed by a program, which has no packed lists", algorithm.name());
-            return Err(Error::new(ErrorKind::Invalid, message));
-        }
-        if algorithm.is_kernel_alone() {
-            in_memory_only(algorithm.name(), options.placement)?;
+        let needs_program = spec.kernel.is_none() || options.checkpoint.is_some() || options.asynchronous.is_some();
+        if spec.program.is_none() {
+            in_memory_only(spec.value_name(), options.placement)?;
             if options.checkpoint.is_some() {
-                let message = format!("{} is computed in one go, without checkpoints", algorithm.name());
-                return Err(Error::new(ErrorKind::Invalid, message));
+                return invalid(format!("{} is computed in one go, without checkpoints", spec.value_name()));
             }
-            return self.compute_by_kernel(algorithm, &options).await;
+        } else if options.placement == Placement::Packed && needs_program {
+            return invalid(format!("{} is then computed by a program, which has no packed lists", spec.value_name()));
         }
         let in_memory = self.is_in_memory(&options)?;
-        if in_memory && !needs_program {
-            return self.compute_by_kernel(algorithm, &options).await;
+        let mut computed = if spec.program.is_none() || in_memory && !needs_program {
+            self.compute_by_kernel(algorithm, &options).await?
+        } else {
+            self.compute_by_program(algorithm, &options, in_memory, &mut observe).await?
+        };
+        if spec.key_order == KeyOrder::Named {
+            self.number_by_key(&mut computed).await?;
         }
-        self.compute_by_program(algorithm, &options, in_memory, observe).await
+        Ok(computed)
     }
 
     /// What [`Self::compute`] takes. Reads nothing.
@@ -371,20 +191,22 @@ impl Query {
     /// # Errors
     /// As [`Self::compute`] for a selection or a placement that cannot be.
     pub fn compute_needs(&self, algorithm: &Algorithm, options: &ComputeOptions) -> Result<ComputeNeeds, Error> {
+        let spec = algorithm.spec();
         let options = algorithm.applied_to(options);
-        if algorithm.is_kernel_alone() {
-            in_memory_only(algorithm.name(), options.placement)?;
+        if spec.program.is_none() {
+            in_memory_only(spec.value_name(), options.placement)?;
         }
         let vertices = options.selection.dense_ids(&self.snapshot)?.len();
         let in_memory = options.selection.memory_bytes(&self.snapshot)?;
-        let streamed = algorithm.spec().streamed_bytes.map(|bytes| vertices * bytes);
+        let streamed = spec.program.map(|program| vertices * program.streamed_bytes);
         let memory_bytes = match options.placement {
             Placement::Memory => in_memory,
             Placement::Packed => options.selection.packed_bytes(&self.snapshot)?,
             Placement::Streamed => streamed.unwrap_or(in_memory),
             Placement::Automatic => in_memory.min(streamed.unwrap_or(u64::MAX)),
         };
-        Ok(ComputeNeeds { vertices, memory_bytes, result_bytes: vertices * 8 })
+        let result_bytes = if spec.value.is_some() { vertices * 8 } else { 8 };
+        Ok(ComputeNeeds { vertices, memory_bytes, result_bytes })
     }
 
     /// The labels whose vertices get a value by [`Self::compute`]. Reads nothing.
@@ -394,16 +216,6 @@ impl Query {
     pub fn computed_labels(&self, algorithm: &Algorithm, options: &ComputeOptions) -> Result<Vec<LabelId>, Error> {
         let ids = algorithm.applied_to(options).selection.dense_ids(&self.snapshot)?;
         Ok(ids.by_label().filter(|(_, ids)| !ids.is_empty()).map(|(label, _)| label).collect())
-    }
-
-    /// What [`Self::count_triangles`] takes. Reads nothing.
-    ///
-    /// # Errors
-    /// As [`Self::compute_needs`].
-    pub fn count_triangles_needs(&self, options: &ComputeOptions) -> Result<ComputeNeeds, Error> {
-        let selection = for_triangles(options)?.selection;
-        let vertices = selection.dense_ids(&self.snapshot)?.len();
-        Ok(ComputeNeeds { vertices, memory_bytes: selection.memory_bytes(&self.snapshot)?, result_bytes: 8 })
     }
 
     /// Runs a program of one's own on a selection, for as many supersteps as it may take. `observe` gets its progress. In an asynchronous
@@ -418,36 +230,33 @@ impl Query {
         supersteps_max: Option<usize>,
         observe: impl FnMut(&Progress<P::Aggregate>),
     ) -> Result<ProgramStates<P::State>, Error> {
-        if options.asynchronous.is_some() && options.checkpoint.is_some() {
-            let message = "an asynchronous computation has no checkpoints; run it in supersteps, or without one";
-            return Err(Error::new(ErrorKind::Invalid, message));
-        }
         let mut options = options.clone();
         options.selection.reversed = options.selection.hop.direction != HopDirection::Both;
-        let lists = match self.is_in_memory(&options)? {
-            true => Lists::in_memory(&Arc::new(self.load_topology(&options).await?), self.branch.context())?,
-            false => Lists::streamed(&self.snapshot, &options.selection, &mut self.branch).await?,
-        };
-        let vertices = lists.vertices();
-        let (states, memory) =
-            self.open_states::<P::State>(&options.states, options.states_cache, vertices, &options.workers).await?;
-        let workers = options.workers.clone();
-        let ran = match options.asynchronous {
-            None => {
-                let checkpoint = options.checkpoint.as_ref().map(|file| self.checkpoint(file, &options.selection));
-                let settings = RunSettings { supersteps_max, workers, checkpoint };
-                run(program, &lists, &states, &settings, observe, &mut self.branch).await?
-            }
-            Some(Asynchronous { threshold, staleness_max, collections_max }) => {
-                let as_often = supersteps_max.map(|most| u64::from(vertices).saturating_mul(most as u64));
-                let collections_max = collections_max.or(as_often);
-                let settings = AsyncSettings { threshold, staleness_max, collections_max, workers };
-                run_asynchronously(program, &lists, &states, &settings, observe, &mut self.branch).await?
-            }
-        };
+        let in_memory = self.is_in_memory(&options)?;
+        let lists = self.lists(&options, in_memory).await?;
+        let settings = self.program_settings(&options);
+        let ran = run_program(program, &lists, &settings, supersteps_max, observe, &mut self.branch).await?;
+        let ProgramRun { states, progress: Progress { superstep, collections, .. }, memory } = ran;
         let (ids, deleted) = (lists.ids().clone(), lists.deleted().to_vec());
-        let Progress { superstep: supersteps, collections, .. } = ran;
-        Ok(ProgramStates { ids, states, deleted, supersteps, collections, memory })
+        Ok(ProgramStates { ids, states, deleted, supersteps: superstep, collections, _memory: memory })
+    }
+
+    /// The lists of a selection for a program.
+    async fn lists(&mut self, options: &ComputeOptions, in_memory: bool) -> Result<Lists, EngineError> {
+        if in_memory {
+            return Lists::in_memory(&Arc::new(self.load_topology(options).await?), self.branch.context());
+        }
+        Lists::streamed(&self.snapshot, &options.selection, &mut self.branch).await
+    }
+
+    fn program_settings(&self, options: &ComputeOptions) -> ProgramSettings {
+        ProgramSettings {
+            states: options.states.clone(),
+            states_cache: options.states_cache,
+            workers: options.workers.clone(),
+            checkpoint: options.checkpoint.as_ref().map(|file| self.checkpoint(file, &options.selection)),
+            asynchronous: options.asynchronous,
+        }
     }
 
     /// A checkpoint of a computation on a selection of this version.
@@ -496,12 +305,12 @@ impl Query {
     /// The dense ids of the vertices that an algorithm names.
     async fn starts(&mut self, algorithm: &Algorithm, ids: &DenseIds) -> Result<Vec<u32>, Error> {
         let keys = algorithm.starts();
-        let vertices: Vec<(&StartKey, VertexId)> = match algorithm {
-            Algorithm::PersonalisedPageRank { .. } => {
+        let vertices: Vec<(&StartKey, VertexId)> = match algorithm.has_one_start() {
+            true => keys.iter().zip(self.named(keys).await?).collect(),
+            false => {
                 let found = self.resolve(keys).await?;
                 keys.iter().zip(&found).flat_map(|(key, all)| all.vertices().map(move |vertex| (key, vertex))).collect()
             }
-            _ => keys.iter().zip(self.named(keys).await?).collect(),
         };
         let id = |(key, vertex): (&StartKey, VertexId)| {
             let none = || Error::new(ErrorKind::Invalid, format!("no selected edge can have {key} at an end"));
@@ -510,49 +319,60 @@ impl Query {
         vertices.into_iter().map(id).collect()
     }
 
-    /// The dense ids that a kernel begins at: those of the vertices that the algorithm names, or of its sample. All vertices of a
-    /// sample that is as large are none.
-    async fn kernel_starts<A>(
+    /// What a kernel gets besides its lists.
+    async fn kernel_extras<A>(
         &mut self,
         algorithm: &Algorithm,
+        selection: &Selection,
         topology: &Topology<A>,
-    ) -> Result<Held<Vec<u32>>, Error> {
-        if let Algorithm::Closeness { sample: Some(sample) } | Algorithm::Betweenness { sample: Some(sample) } =
-            algorithm
-        {
-            return Ok(self.sampled(*sample, &topology.ids, topology.deleted.len()).await?);
-        }
-        let starts = self.starts(algorithm, &topology.ids).await?;
-        let memory = self.branch.context().hold(starts.len() as u64 * 4)?;
-        Ok(Held::new(starts, memory))
+    ) -> Result<KernelExtras, Error> {
+        let options = algorithm.options();
+        let starts = match options.count(SAMPLE_OPTION) {
+            Some(count) => {
+                let seed = options.seed(SEED_OPTION).unwrap_or_default();
+                self.sampled(count, seed, &topology.ids, topology.deleted.len()).await?
+            }
+            None => {
+                let starts = self.starts(algorithm, &topology.ids).await?;
+                let bytes = starts.len() as u64 * 4;
+                Held::counted(starts, bytes, self.branch.context()).map_err(EngineError::from)?
+            }
+        };
+        let places = self.places(algorithm, &topology.ids).await?;
+        let is_undirected = selection.hop.direction == HopDirection::Both;
+        Ok(KernelExtras { options: options.clone(), is_undirected, starts, places })
+    }
+
+    /// The places of vertices by label and key, if an algorithm reads them.
+    async fn places(&mut self, algorithm: &Algorithm, ids: &DenseIds) -> Result<Option<Held<Vec<u32>>>, EngineError> {
+        Ok(match algorithm.spec().key_order {
+            KeyOrder::Read => Some(self.key_places(ids).await?),
+            KeyOrder::Unused | KeyOrder::Named => None,
+        })
     }
 
     async fn compute_by_kernel(&mut self, algorithm: &Algorithm, options: &ComputeOptions) -> Result<Computed, Error> {
-        let (workers, name, algorithm) = (&options.workers, algorithm.name(), algorithm.clone());
-        let numbers_components = matches!(algorithm, Algorithm::Components | Algorithm::StrongComponents);
-        let (ids, deleted, (supersteps, values)) = if self.is_packed(options)? {
-            let topology = Topology::load_packed(&self.snapshot, &options.selection, workers, &mut self.branch).await?;
-            let starts = self.kernel_starts(&algorithm, &topology).await?;
-            let kernel = move |context: &QueryContext| {
-                let found = kernels::run(&algorithm, &topology, None, &starts, context)?;
+        let spec = algorithm.spec();
+        let (workers, selection) = (&options.workers, &options.selection);
+        let none = || EngineError::Internal(format!("{} has no kernel", spec.name));
+        let kernel = spec.kernel.ok_or_else(none)?;
+        if self.is_packed(options)? {
+            let topology = Topology::load_packed(&self.snapshot, selection, workers, &mut self.branch).await?;
+            let extras = self.kernel_extras(algorithm, selection, &topology).await?;
+            let work = move |context: &QueryContext| {
+                let found = (kernel.packed)(&extras.input(&topology, context))?;
                 [Some(&topology.out), topology.against.as_ref()].into_iter().flatten().try_for_each(Packed::check)?;
-                Ok::<_, EngineError>((topology.ids, topology.deleted, found))
+                Ok::<_, EngineError>(Computed::by_kernel(spec, topology.ids, topology.deleted, found))
             };
-            workers.run(self.branch.context(), kernel).await??
-        } else {
-            let topology = self.load_topology(options).await?;
-            let starts = self.kernel_starts(&algorithm, &topology).await?;
-            let kernel = move |context: &QueryContext| {
-                let found = kernels::run(&algorithm, &topology, Some(&topology.out), &starts, context)?;
-                Ok::<_, EngineError>((topology.ids, topology.deleted, found))
-            };
-            workers.run(self.branch.context(), kernel).await??
-        };
-        let mut computed = Computed { name, supersteps, collections: None, streamed: false, ids, deleted, values };
-        if numbers_components {
-            self.number_by_key(&mut computed).await?;
+            return Ok(workers.run(self.branch.context(), work).await??);
         }
-        Ok(computed)
+        let topology = self.load_topology(options).await?;
+        let extras = self.kernel_extras(algorithm, selection, &topology).await?;
+        let work = move |context: &QueryContext| {
+            let found = (kernel.decoded)(&extras.input(&topology, context))?;
+            Ok::<_, EngineError>(Computed::by_kernel(spec, topology.ids, topology.deleted, found))
+        };
+        Ok(workers.run(self.branch.context(), work).await??)
     }
 
     /// How many triangles a selection has: sets of three vertices of which each two have an edge, in whichever direction. Its lists
@@ -561,27 +381,11 @@ impl Query {
     /// # Errors
     /// As [`Self::compute`].
     pub async fn count_triangles(&mut self, options: &ComputeOptions) -> Result<u64, Error> {
-        let options = for_triangles(options)?;
-        let (workers, selection) = (&options.workers, &options.selection);
-        if self.is_packed(&options)? {
-            let topology = Topology::load_packed(&self.snapshot, selection, workers, &mut self.branch).await?;
-            let kernel = move |context: &QueryContext| {
-                let found = count_triangles(&topology.out, context)?;
-                topology.out.check().map(|()| found)
-            };
-            return Ok(workers.run(self.branch.context(), kernel).await??);
+        let computed = self.compute(&Algorithm::named("triangles")?, options, |_| ()).await?;
+        match computed.figure("triangles") {
+            Some(Figure::Count(triangles)) => Ok(triangles),
+            _ => Err(Error::new(ErrorKind::Internal, "the number of triangles is missing")),
         }
-        let topology = self.load_topology(&options).await?;
-        let kernel = move |context: &QueryContext| count_triangles(&topology.out, context);
-        Ok(workers.run(self.branch.context(), kernel).await??)
-    }
-
-    /// The dense id of the one vertex that an algorithm begins at.
-    async fn start(&mut self, algorithm: &Algorithm, options: &ComputeOptions) -> Result<u32, Error> {
-        let ids = options.selection.dense_ids(&self.snapshot)?;
-        let starts = self.starts(algorithm, &ids).await?;
-        let none = || EngineError::Internal("a search has no start".into());
-        Ok(starts.first().copied().ok_or_else(none)?)
     }
 
     async fn compute_by_program(
@@ -589,75 +393,55 @@ impl Query {
         algorithm: &Algorithm,
         options: &ComputeOptions,
         in_memory: bool,
-        mut observe: impl FnMut(&ComputeProgress),
+        observe: &mut (dyn FnMut(&ComputeProgress) + Send),
     ) -> Result<Computed, Error> {
-        let placement = if in_memory { Placement::Memory } else { Placement::Streamed };
-        let options = ComputeOptions { placement, ..options.clone() };
-        let name = algorithm.name();
-        let mut simple = |progress: &Progress<()>| observe(&seen(progress, None));
-        let mut computed = match algorithm {
-            Algorithm::PageRank(settings) | Algorithm::PersonalisedPageRank { settings, .. } => {
-                let sources = match algorithm {
-                    Algorithm::PageRank(_) => None,
-                    _ => Some(self.starts(algorithm, options.selection.dense_ids(&self.snapshot)?.as_ref()).await?),
-                };
-                let (program, most) = (Arc::new(programs::PageRank::new(*settings, sources)), settings.iterations_max);
-                let observe = |progress: &Progress<programs::RankSums>| {
-                    let residual = progress.waiting.is_none().then_some(progress.aggregate.residual);
-                    observe(&seen(progress, residual));
-                };
-                let found = self.run_program(&program, &options, Some(most), observe).await?;
-                self.collected(name, &options.workers, found, Values::Floats).await?
-            }
-            Algorithm::Components => {
-                let observe = |progress: &Progress<_>| observe(&seen(progress, None));
-                let found = self.run_program(&Arc::new(programs::Components), &options, None, observe).await?;
-                let mut computed = self.collected(name, &options.workers, found, Values::Integers).await?;
-                self.number_by_key(&mut computed).await?;
-                computed
-            }
-            Algorithm::Levels { .. } => {
-                let program = Arc::new(programs::Levels { start: self.start(algorithm, &options).await? });
-                let found = self.run_program(&program, &options, None, simple).await?;
-                self.collected(name, &options.workers, found, Values::Integers).await?
-            }
-            Algorithm::ShortestPaths { .. } => {
-                let program = Arc::new(programs::ShortestPaths { start: self.start(algorithm, &options).await? });
-                let found = self.run_program(&program, &options, None, simple).await?;
-                self.collected(name, &options.workers, found, Values::Lengths).await?
-            }
-            Algorithm::Communities { iterations } => {
-                let ids = options.selection.dense_ids(&self.snapshot)?;
-                let program = Arc::new(programs::Labels::from(self.key_places(&ids).await?));
-                let found = self.run_program(&program, &options, Some(*iterations), &mut simple).await?;
-                self.collected(name, &options.workers, found, Values::Integers).await?
-            }
-            _ => return Err(EngineError::Internal(format!("{} has only a kernel", algorithm.name())).into()),
-        };
-        computed.streamed = !in_memory;
-        // In supersteps all vertices collect each time.
-        computed.collections = computed.collections.filter(|_| options.asynchronous.is_some());
-        Ok(computed)
+        let spec = algorithm.spec();
+        let none = || EngineError::Internal(format!("{} has no program", spec.name));
+        let program = spec.program.ok_or_else(none)?;
+        let ids = options.selection.dense_ids(&self.snapshot)?;
+        let starts = self.starts(algorithm, &ids).await?;
+        let places = self.places(algorithm, &ids).await?;
+        let program = (program.make)(ProgramInput { options: algorithm.options(), starts: &starts, places })?;
+        let mut options = options.clone();
+        options.selection.reversed = options.selection.hop.direction != HopDirection::Both;
+        let lists = self.lists(&options, in_memory).await?;
+        let settings = self.program_settings(&options);
+        let found = program.run(&lists, &settings, observe, &mut self.branch).await?;
+        let ProgramResult { values, supersteps, collections } = found;
+        let deleted = lists.deleted().to_vec();
+        let bytes = deleted.len() as u64 * 4;
+        Ok(Computed {
+            spec,
+            supersteps: Some(supersteps),
+            // In supersteps all vertices collect each time.
+            collections: options.asynchronous.map(|_| collections),
+            streamed: !in_memory,
+            figures: Vec::new(),
+            ids: lists.ids().clone(),
+            deleted: Held::counted(deleted, bytes, self.branch.context()).map_err(EngineError::from)?,
+            values: Some(values),
+        })
     }
+}
 
-    /// The states of a program as a column.
-    async fn collected<S: StateValue>(
-        &self,
-        name: &'static str,
-        workers: &Workers,
-        found: ProgramStates<S>,
-        values: impl Fn(Vec<S>) -> Values,
-    ) -> Result<Computed, Error> {
-        let ProgramStates { ids, states, deleted, supersteps, collections, memory: _of_states } = found;
-        let memory = self.branch.context().hold(ids.len() * size_of::<S>() as u64)?;
-        let vertices = ids.len() as u32;
-        // They may come from a disk or a server, which the store then lets go.
-        let states = workers.run(self.branch.context(), move |_| states.take(0..vertices)).await??;
-        let values = Held::new(values(states), memory);
-        let memory = self.branch.context().hold(deleted.len() as u64 * 4)?;
-        let deleted = Held::new(deleted, memory);
-        let (supersteps, collections) = (Some(supersteps), Some(collections));
-        Ok(Computed { name, supersteps, collections, streamed: true, ids, deleted, values })
+/// What a kernel gets besides its lists.
+struct KernelExtras {
+    options: Options,
+    is_undirected: bool,
+    starts: Held<Vec<u32>>,
+    places: Option<Held<Vec<u32>>>,
+}
+
+impl KernelExtras {
+    fn input<'a, A: Adjacency>(&'a self, topology: &'a Topology<A>, context: &'a QueryContext) -> KernelInput<'a, A> {
+        KernelInput {
+            topology,
+            is_undirected: self.is_undirected,
+            options: &self.options,
+            starts: &self.starts,
+            places: self.places.as_ref().map(|places| &places[..]),
+            context,
+        }
     }
 }
 
@@ -670,18 +454,4 @@ fn in_memory_only(what: &str, placement: Placement) -> Result<(), Error> {
         )),
         Placement::Automatic | Placement::Memory | Placement::Packed => Ok(()),
     }
-}
-
-/// Triangles are found whichever way edges point.
-fn for_triangles(options: &ComputeOptions) -> Result<ComputeOptions, Error> {
-    in_memory_only("a number of triangles", options.placement)?;
-    let mut options = options.clone();
-    options.selection.hop.direction = HopDirection::Both;
-    options.selection.reversed = false;
-    Ok(options)
-}
-
-fn seen<A>(progress: &Progress<A>, residual: Option<f64>) -> ComputeProgress {
-    let Progress { superstep, changed, collections, waiting, .. } = *progress;
-    ComputeProgress { superstep, changed, residual, collections, waiting }
 }

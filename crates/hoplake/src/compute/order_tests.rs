@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeMap, fmt::Write as _, sync::Arc};
 
+use arrow_schema::DataType;
+use hoplake_analytics::registry::OptionKind;
 use hoplake_format::Key;
 use hoplake_testkit::generate::SplitMix64;
 
@@ -11,48 +13,34 @@ use crate::{Graph, LoadOptions, Value as Property, VertexOrder};
 const PEOPLE: u64 = 40;
 const TOWNS: u64 = 8;
 
-/// Every algorithm; `listed` does not compile without one.
+/// Every algorithm of the registry, in the ways in which its options make a difference to the order.
 fn all() -> Vec<Algorithm> {
-    let start: StartKey = "Person:7".parse().unwrap();
-    let sample = |count| Some(Sample { count, seed: 3 });
-    vec![
-        Algorithm::PageRank(PageRankSettings::default()),
-        Algorithm::PersonalisedPageRank { settings: PageRankSettings::default(), sources: vec![start.clone()] },
-        Algorithm::Components,
-        Algorithm::StrongComponents,
-        Algorithm::Levels { start: start.clone() },
-        Algorithm::ShortestPaths { start: start.clone(), weight: None },
-        Algorithm::ShortestPaths { start: start.clone(), weight: Some("km".into()) },
-        Algorithm::Communities { iterations: 1 },
-        Algorithm::Communities { iterations: 10 },
-        Algorithm::Degrees,
-        Algorithm::Clustering,
-        Algorithm::CoreNumbers,
-        Algorithm::Closeness { sample: None },
-        Algorithm::Closeness { sample: sample(9) },
-        Algorithm::Betweenness { sample: None },
-        Algorithm::Betweenness { sample: sample(9) },
-        Algorithm::Similarity { start },
-    ]
-}
-
-/// One that is added has to be added to `all`, too.
-fn listed(algorithm: &Algorithm) -> usize {
-    match algorithm {
-        Algorithm::PageRank(_) => 0,
-        Algorithm::PersonalisedPageRank { .. } => 1,
-        Algorithm::Components => 2,
-        Algorithm::StrongComponents => 3,
-        Algorithm::Levels { .. } => 4,
-        Algorithm::ShortestPaths { .. } => 5,
-        Algorithm::Communities { .. } => 6,
-        Algorithm::Degrees => 7,
-        Algorithm::Clustering => 8,
-        Algorithm::CoreNumbers => 9,
-        Algorithm::Closeness { .. } => 10,
-        Algorithm::Betweenness { .. } => 11,
-        Algorithm::Similarity { .. } => 12,
+    let mut all = Vec::new();
+    for spec in registry::ALGORITHMS.iter().filter(|spec| spec.value.is_some()) {
+        let start: StartKey = "Person:7".parse().unwrap();
+        let plain = match spec.option(registry::FROM_OPTION).map(|option| option.kind) {
+            Some(OptionKind::Vertex) => Algorithm::from_start(spec.name, start),
+            Some(_) => {
+                all.push(Algorithm::from_start(spec.name, start).unwrap());
+                Algorithm::named(spec.name)
+            }
+            None => Algorithm::named(spec.name),
+        };
+        let plain = plain.unwrap();
+        let has = |name: &str| spec.option(name).is_some();
+        if has(registry::WEIGHT_OPTION) {
+            all.push(plain.clone().with(registry::WEIGHT_OPTION, "km").unwrap());
+        }
+        if has(registry::SAMPLE_OPTION) {
+            let sampled = plain.clone().with(registry::SAMPLE_OPTION, 9).unwrap();
+            all.push(sampled.with(registry::SEED_OPTION, 3).unwrap());
+        }
+        if has("iterations") {
+            all.push(plain.clone().with("iterations", 1).unwrap());
+        }
+        all.push(plain);
     }
+    all
 }
 
 fn shuffle<T>(items: &mut [T], random: &mut SplitMix64) {
@@ -163,14 +151,12 @@ async fn found(graph: &Graph, algorithm: &Algorithm, options: &ComputeOptions) -
 #[tokio::test(flavor = "multi_thread")]
 async fn results_do_not_depend_on_how_a_graph_was_loaded() {
     let algorithms = all();
-    let kinds: std::collections::BTreeSet<_> = algorithms.iter().map(listed).collect();
-    assert!(kinds.into_iter().eq(0..13), "all are tested");
     let graphs = graphs().await;
     for algorithm in &algorithms {
         for hop in ["out:road", "both:road"] {
-            let placements = match algorithm.is_kernel_alone() {
-                true => &[Placement::Memory][..],
-                false => &[Placement::Memory, Placement::Streamed],
+            let placements = match algorithm.spec().has_program() {
+                true => &[Placement::Memory, Placement::Streamed][..],
+                false => &[Placement::Memory],
             };
             for placement in placements {
                 let selection = Selection {

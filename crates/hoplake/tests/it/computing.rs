@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use futures::FutureExt;
 use hoplake::{
     Graph, LoadOptions,
-    compute::{Algorithm, ComputeOptions, PageRankSettings, Placement, Workers},
+    compute::{Algorithm, ComputeOptions, Placement, Workers},
 };
 
 /// Work that takes this long hangs.
@@ -13,7 +13,7 @@ const HUNG: Duration = Duration::from_secs(60);
 
 /// PageRank that never ends by itself.
 fn endless() -> Algorithm {
-    Algorithm::PageRank(PageRankSettings { iterations_max: usize::MAX, tolerance: 0.0, ..PageRankSettings::default() })
+    Algorithm::named("pagerank").unwrap().with("iterations", u64::MAX).unwrap().with("tolerance", 0.0).unwrap()
 }
 
 #[tokio::test]
@@ -39,7 +39,7 @@ async fn a_computation_ends_with_its_caller() {
     // The thread has given back what the kernel held.
     assert_eq!(query.memory().used(), 0);
     // The query goes on.
-    let ranks = query.compute(&Algorithm::Degrees, &ComputeOptions::default(), |_| ()).await.unwrap();
+    let ranks = query.compute(&Algorithm::named("degrees").unwrap(), &ComputeOptions::default(), |_| ()).await.unwrap();
     assert_eq!(ranks.vertices().count(), ranks.len());
     assert!(!ranks.is_empty());
 }

@@ -2,26 +2,11 @@
 
 mod conversions;
 
-use std::borrow::Cow;
-
-use hoplake::{
-    Hop,
-    compute::{
-        Placement,
-        registry::{self, ALGORITHMS, AlgorithmSpec},
-    },
-};
-use serde::{Deserialize, Deserializer, de::Error as _};
-use utoipa::{
-    PartialSchema, ToSchema,
-    openapi::{
-        RefOr,
-        schema::{ObjectBuilder, Schema, Type},
-    },
-};
+use hoplake::compute::Placement;
+use serde::Deserialize;
+use utoipa::ToSchema;
 
 pub(super) use self::conversions::vertices;
-use crate::{failure::Failure, jobs::JobRequest};
 
 /// A key: a number or text, as its label has it.
 #[derive(Debug, Clone, PartialEq, ToSchema)]
@@ -373,33 +358,6 @@ pub(crate) struct NextBody {
     keys: bool,
 }
 
-/// An algorithm of the registry, by its name.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct AlgorithmBody(&'static AlgorithmSpec);
-
-impl<'de> Deserialize<'de> for AlgorithmBody {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let name = String::deserialize(deserializer)?;
-        let names = || ALGORITHMS.map(|algorithm| format!("`{}`", algorithm.name)).join(", ");
-        let unknown = || D::Error::custom(format!("unknown variant `{name}`, expected one of {}", names()));
-        registry::find(&name).map(Self).ok_or_else(unknown)
-    }
-}
-
-impl PartialSchema for AlgorithmBody {
-    fn schema() -> RefOr<Schema> {
-        let names = ALGORITHMS.map(|algorithm| algorithm.name);
-        let schema = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names));
-        schema.description(Some("What to compute.")).into()
-    }
-}
-
-impl ToSchema for AlgorithmBody {
-    fn name() -> Cow<'static, str> {
-        "AlgorithmBody".into()
-    }
-}
-
 /// Where lists of edges are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -415,63 +373,13 @@ pub(crate) enum ListsBody {
     Streamed,
 }
 
-/// A computation over a whole graph; options are those of `hoplake run`.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct JobBody {
-    /// The version of the graph; without, the newest that is open.
-    #[serde(default)]
-    pub(crate) version: u64,
-    algorithm: AlgorithmBody,
-    /// Which edges take part, and in which direction; without a condition.
-    edges: Option<HopBody>,
-    /// Vertices with these labels take part, with or without such edges.
-    #[serde(default)]
-    labels: Vec<String>,
-    /// The vertex at which levels and paths begin, or that others are compared with; of pagerank the sources of ranks.
-    #[serde(default)]
-    from: Vec<VertexBody>,
-    /// The property of edges that paths are as long as; 1 an edge without it.
-    weight: Option<String>,
-    /// The most iterations: 100 of pagerank, 10 of communities.
-    iterations: Option<u64>,
-    /// The part of a rank that is passed on, from 0 to 1: 0.85.
-    damping: Option<f64>,
-    /// End when ranks have changed by no more than this in sum: 0.000001.
-    tolerance: Option<f64>,
-    /// Compute closeness of this many vertices, or estimate betweenness from their paths.
-    sample: Option<u64>,
-    /// The seed of the sample: 0.
-    seed: Option<u64>,
-    #[serde(default)]
-    lists: ListsBody,
-    /// Of the job: without `vertices_max`. Time and memory are within the server's limits for jobs.
-    #[serde(default)]
-    limits: LimitsBody,
-}
-
-impl TryFrom<JobBody> for JobRequest {
-    type Error = Failure;
-
-    fn try_from(body: JobBody) -> Result<Self, Failure> {
-        Ok(Self {
-            algorithm: body.algorithm.0,
-            edges: body.edges.map(Hop::try_from).transpose()?,
-            labels: body.labels,
-            from: vertices(body.from)?,
-            weight: body.weight,
-            iterations: body.iterations,
-            damping: body.damping,
-            tolerance: body.tolerance,
-            sample: body.sample,
-            seed: body.seed,
-            lists: match body.lists {
-                ListsBody::Automatic => Placement::Automatic,
-                ListsBody::Memory => Placement::Memory,
-                ListsBody::Packed => Placement::Packed,
-                ListsBody::Streamed => Placement::Streamed,
-            },
-            limits: body.limits.into(),
-        })
+impl From<ListsBody> for Placement {
+    fn from(lists: ListsBody) -> Self {
+        match lists {
+            ListsBody::Automatic => Self::Automatic,
+            ListsBody::Memory => Self::Memory,
+            ListsBody::Packed => Self::Packed,
+            ListsBody::Streamed => Self::Streamed,
+        }
     }
 }

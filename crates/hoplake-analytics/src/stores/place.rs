@@ -6,18 +6,13 @@ use std::{
     sync::Arc,
 };
 
-#[cfg(feature = "documents")]
-use hoplake_analytics::stores::DocumentStore;
-use hoplake_analytics::{
-    Value, Workers,
-    stores::{CachePolicy, CachedStore, KeyValueStore, MemoryStore, SlotStore, StateStore},
-};
-use hoplake_storage::MemoryHold;
+use hoplake_engine::EngineError;
+use hoplake_storage::{Branch, MemoryHold};
 
+use super::{CachePolicy, CachedStore, KeyValueStore, MemoryStore, SlotStore, StateStore};
 #[cfg(feature = "documents")]
-pub use hoplake_analytics::stores::DocumentSettings;
-
-use crate::{Error, ErrorKind, Query};
+use super::{DocumentSettings, DocumentStore};
+use crate::{RunError, Value, Workers};
 
 /// The most pages of a key-value store in memory.
 const KEY_VALUE_CACHE_BYTES: u64 = 64 << 20;
@@ -27,7 +22,7 @@ const KEY_VALUE_CACHE_PART: u64 = 4;
 /// Where states are kept while a program runs.
 ///
 /// ```
-/// use hoplake::compute::States;
+/// use hoplake_analytics::stores::States;
 ///
 /// assert_eq!("states".parse::<States>().unwrap(), States::Slots("states".into()));
 /// assert_eq!("redb:states".parse::<States>().unwrap(), States::KeyValue("states".into()));
@@ -79,7 +74,7 @@ impl States {
         vertices: u32,
         key_value_cache_bytes: u64,
         cache: Option<StatesCache>,
-    ) -> Result<Arc<dyn StateStore<S>>, Error> {
+    ) -> Result<Arc<dyn StateStore<S>>, RunError> {
         let store: Arc<dyn StateStore<S>> = match self {
             Self::Memory => Arc::new(MemoryStore::new(vertices)),
             Self::Slots(path) => Arc::new(SlotStore::open(path, vertices)?),
@@ -89,17 +84,17 @@ impl States {
         };
         let Some(StatesCache { bytes, policy }) = cache else { return Ok(store) };
         let cached = CachedStore::new(store, vertices, policy, bytes);
-        Ok(Arc::new(cached.map_err(|error| Error::new(ErrorKind::Invalid, error.to_string()))?))
+        Ok(Arc::new(cached.map_err(|error| EngineError::Invalid(error.to_string()))?))
     }
 }
 
 impl FromStr for States {
-    type Err = Error;
+    type Err = EngineError;
 
     /// What is not `KIND:…` is a file of slots. A file whose name has a colon is written with its folder: `./a:b`.
-    fn from_str(text: &str) -> Result<Self, Error> {
+    fn from_str(text: &str) -> Result<Self, EngineError> {
         let forms = "write FILE, slots:FILE, redb:FILE or mongodb://HOST:PORT/DATABASE";
-        let invalid = |why: String| Error::new(ErrorKind::Invalid, format!("{why}: {forms}"));
+        let invalid = |why: String| EngineError::Invalid(format!("{why}: {forms}"));
         let named = text.split_once(':').filter(|(kind, _)| !kind.contains(['/', '.']));
         let (kind, rest) = named.unwrap_or(("slots", text));
         if rest.is_empty() {
@@ -113,46 +108,43 @@ impl FromStr for States {
             #[cfg(not(feature = "documents"))]
             "mongodb" | "mongodb+srv" => {
                 let message = "this program has no client of document databases: build it with the feature `documents`";
-                Err(Error::new(ErrorKind::Invalid, message))
+                Err(EngineError::Invalid(message.into()))
             }
             kind => Err(invalid(format!("unknown kind of states `{kind}`"))),
         }
     }
 }
 
-impl Query {
-    /// The store of a run, and what it has in memory, which is held first.
-    pub(super) async fn open_states<S: Value>(
-        &self,
-        states: &States,
-        cache: Option<StatesCache>,
-        vertices: u32,
-        workers: &Workers,
-    ) -> Result<(Arc<dyn StateStore<S>>, MemoryHold), Error> {
-        let all = u64::from(vertices) * size_of::<S>() as u64;
-        let key_value_bytes = match states {
-            States::KeyValue(_) => KEY_VALUE_CACHE_BYTES.min(self.memory().left() / KEY_VALUE_CACHE_PART),
-            _ => 0,
-        };
-        let memory = match (states, cache) {
-            (States::Memory, None) => all,
-            (States::Memory, Some(_)) => {
-                let message = "states in memory have no use for a cache: leave it out, or name a file for states";
-                return Err(Error::new(ErrorKind::Invalid, message));
-            }
-            (_, None) => key_value_bytes,
-            (_, Some(cache)) => {
-                key_value_bytes
-                    + CachedStore::<S, MemoryStore<S>>::memory_bytes(vertices, cache.bytes, workers.threads())
-            }
-        };
-        let memory = self.branch.context().hold(memory)?;
-        // A file is opened, or a server asked.
-        let states = states.clone();
-        let store =
-            workers.run(self.branch.context(), move |_| states.open(vertices, key_value_bytes, cache)).await??;
-        Ok((store, memory))
-    }
+/// The store of a run, and what it has in memory, which is held first.
+pub(crate) async fn open_states<S: Value>(
+    states: &States,
+    cache: Option<StatesCache>,
+    vertices: u32,
+    workers: &Workers,
+    branch: &Branch,
+) -> Result<(Arc<dyn StateStore<S>>, MemoryHold), RunError> {
+    let context = branch.context();
+    let all = u64::from(vertices) * size_of::<S>() as u64;
+    let key_value_bytes = match states {
+        States::KeyValue(_) => KEY_VALUE_CACHE_BYTES.min(context.memory().left() / KEY_VALUE_CACHE_PART),
+        _ => 0,
+    };
+    let memory = match (states, cache) {
+        (States::Memory, None) => all,
+        (States::Memory, Some(_)) => {
+            let message = "states in memory have no use for a cache: leave it out, or name a file for states";
+            return Err(EngineError::Invalid(message.into()).into());
+        }
+        (_, None) => key_value_bytes,
+        (_, Some(cache)) => {
+            key_value_bytes + CachedStore::<S, MemoryStore<S>>::memory_bytes(vertices, cache.bytes, workers.threads())
+        }
+    };
+    let memory = context.hold(memory)?;
+    // A file is opened, or a server asked.
+    let states = states.clone();
+    let store = workers.run(context, move |_| states.open(vertices, key_value_bytes, cache)).await??;
+    Ok((store, memory))
 }
 
 #[cfg(test)]

@@ -1,28 +1,31 @@
 //! `hoplake run`: a computation over the whole graph, printed, written to a file, or written back as a property.
 
+mod algorithm;
+
 use std::{
     collections::HashMap,
     path::{Path, PathBuf},
     str::FromStr,
-    sync::Arc,
+    sync::{Arc, LazyLock},
     time::Duration,
 };
 
 use anyhow::bail;
-use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, UInt64Array};
+use arrow_array::{Array, ArrayRef, BooleanArray, Float64Array, RecordBatch, UInt64Array};
 use arrow_schema::{DataType, Field, Schema};
 use arrow_select::filter::filter;
 use bytesize::ByteSize;
 use clap::ValueEnum;
 use hoplake::{
-    Batch, ErrorKind, Frontier, Hop, Key, KeyType, Operation, Query, StartKey, Value, VertexId, VertexRef,
+    Batch, ErrorKind, Frontier, Hop, Key, KeyType, Operation, Query, Value, VertexId, VertexRef,
     changes::{plain_text, property_column},
     compute::{
-        Algorithm, Asynchronous, CheckpointFile, ComputeOptions, ComputeProgress, Computed, PageRankSettings,
-        Placement, Sample, Selection, States, StatesCache,
+        Algorithm, Asynchronous, CheckpointFile, ComputeOptions, ComputeProgress, Computed, Figure, Placement,
+        Selection, States, StatesCache, registry::ALGORITHMS, usual_hop,
     },
 };
 
+use self::algorithm::{AlgorithmArgs, no_effect};
 use super::limits::LimitArgs;
 use crate::{
     arguments,
@@ -42,11 +45,13 @@ const TOP: usize = 20;
 /// Rows that are read and written at a time.
 const CHUNK_ROWS: usize = 1 << 16;
 
-/// Compute a value for every vertex: ranks, components, distances, communities, centrality
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Lists of edges are loaded into memory if they fit --max-memory (2 GiB unless it is set). Otherwise pagerank, components, levels, paths
-and communities read them again in each superstep: then memory is for states and signals, 14 to 30 bytes a vertex, and for lists on
+static AFTER_HELP: LazyLock<String> = LazyLock::new(|| {
+    let streamed = ALGORITHMS.iter().filter(|spec| spec.has_program()).map(|spec| spec.name);
+    let streamed: Vec<&str> = streamed.collect();
+    format!(
+        "\
+Lists of edges are loaded into memory if they fit --max-memory (2 GiB unless it is set). Otherwise these algorithms read them again in
+each superstep: {}. Then memory is for states and signals, 14 to 30 bytes a vertex, and for lists on
 their way. The others need their lists in memory.
 
 Examples: the most connected people, and the rank of all of them as a property
@@ -55,42 +60,26 @@ Examples: the most connected people, and the rank of all of them as a property
 How many friendships everyone is away from person 933, as a file
   hoplake run s3://bucket/social levels --from Person:933 --edges both:knows --all --output levels.parquet
 People that many shortest paths lead through, by an estimate from the paths of 1000
-  hoplake run s3://bucket/social betweenness --edges both:knows --sample 1000")]
+  hoplake run s3://bucket/social betweenness --edges both:knows --sample 1000",
+        streamed.join(", ")
+    )
+});
+
+/// Compute a value for every vertex: ranks, components, distances, communities, centrality
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP.as_str())]
 pub struct Args {
     #[command(flatten)]
     pub graph: GraphArgs,
-    /// What to compute
-    #[arg(value_enum)]
-    algorithm: AlgorithmName,
-    /// Which edges take part: a direction and edge labels, without conditions; by default `out` along all, `both` for components,
-    /// communities, cores and triangles
+    #[command(flatten)]
+    algorithm: AlgorithmArgs,
+    /// Which edges take part: a direction and edge labels, without conditions; by default `out` along all, or `both` where
+    /// edges have no direction
     #[arg(long, value_name = "HOP")]
     edges: Option<Hop>,
     /// Vertices with this label take part, with or without such edges; may be repeated
     #[arg(long, value_name = "LABEL")]
     label: Vec<String>,
-    /// The vertex at which levels and paths begin, or that others are compared with; for pagerank the sources of ranks: may be repeated.
-    /// `LABEL:KEY`, or `LABEL[CONDITION]`
-    #[arg(long, value_name = "VERTEX")]
-    from: Vec<StartKey>,
-    /// The property of edges that is their length in paths: a number of 0 or more that every edge has; without --weight each edge is 1 long
-    #[arg(long, value_name = "PROPERTY")]
-    weight: Option<String>,
-    /// The most iterations; 100 of pagerank, 10 of communities
-    #[arg(long, value_name = "N", value_parser = arguments::count::<usize>, allow_negative_numbers = true)]
-    iterations: Option<usize>,
-    /// The part of a rank that is passed on, from 0 to 1; 0.85 unless it is set
-    #[arg(long, value_name = "PART", value_parser = part, allow_negative_numbers = true)]
-    damping: Option<f64>,
-    /// End when ranks have changed by no more than this in sum; 0.000001 unless it is set
-    #[arg(long, value_name = "SUM", value_parser = sum, allow_negative_numbers = true)]
-    tolerance: Option<f64>,
-    /// Compute closeness of this many vertices, drawn at random, or estimate betweenness from their paths
-    #[arg(long, value_name = "N", value_parser = arguments::count::<usize>, allow_negative_numbers = true)]
-    sample: Option<usize>,
-    /// The seed of the sample: the same one draws the same vertices; 0 unless it is set
-    #[arg(long, value_name = "N")]
-    seed: Option<u64>,
     /// Where lists of edges are
     #[arg(long, value_enum, default_value = "automatic")]
     lists: ListsName,
@@ -101,15 +90,14 @@ pub struct Args {
     /// Keep this much of these states in memory; for a place that is slow
     #[arg(long, value_name = "SIZE", value_parser = arguments::size_from_1, requires = "states")]
     states_cache: Option<ByteSize>,
-    /// Write states to this file now and then, and go on from it if it is there; removed at the end. For pagerank, components, levels,
-    /// paths and communities
+    /// Write states to this file now and then, and go on from it if it is there; removed at the end. For
+    /// algorithms that run in supersteps
     #[arg(long, value_name = "FILE")]
     checkpoint: Option<PathBuf>,
     /// The least time between two checkpoints; 1min unless it is set
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, requires = "checkpoint")]
     checkpoint_every: Option<Duration>,
-    /// Have those vertices compute that have most reason to, and not all of them in supersteps: for pagerank, components, levels and
-    /// paths. Worth it where paths are long, as on roads
+    /// Have those vertices compute that have most reason to, and not all of them in supersteps; not for communities. Worth it where paths are long, as on roads
     #[arg(long)]
     asynchronous: bool,
     /// Leave a vertex as it is while the changes that reach it have a lower score in sum; 0 unless it is set
@@ -138,37 +126,6 @@ pub struct Args {
     limits: LimitArgs,
 }
 
-/// What to compute.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum AlgorithmName {
-    /// PageRank: ranks that add up to 1; with --from as seen from these vertices
-    Pagerank,
-    /// Connected components, whichever way edges point
-    Components,
-    /// Strongly connected components: vertices of one reach each other
-    StrongComponents,
-    /// The number of edges from a vertex to each other
-    Levels,
-    /// The length of a shortest path from a vertex to each other
-    Paths,
-    /// Communities by label propagation
-    Communities,
-    /// The number of edges of each vertex, in the direction of --edges
-    Degrees,
-    /// The part of the pairs of neighbours that have an edge: the local clustering coefficient
-    Clustering,
-    /// The greatest k for which a vertex is in a k-core, whichever way edges point
-    Cores,
-    /// Closeness centrality, by distances to a vertex
-    Closeness,
-    /// Betweenness centrality, not normalised
-    Betweenness,
-    /// How similar others are to a vertex: the Jaccard similarity of sets of neighbours
-    Similarity,
-    /// How many triangles there are, whichever way edges point
-    Triangles,
-}
-
 /// Where lists are.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum ListsName {
@@ -193,89 +150,26 @@ fn property(text: &str) -> Result<String, String> {
     if name.is_empty() { Err("write the name of a property".into()) } else { Ok(name.into()) }
 }
 
-fn part(text: &str) -> Result<f64, String> {
-    let part = text.parse().ok().filter(|part: &f64| (0.0..=1.0).contains(part));
-    part.ok_or_else(|| "write a number from 0 to 1".into())
-}
-
 impl Args {
     /// Whether it changes the graph.
     pub fn writes(&self) -> bool {
         self.write.is_some()
     }
 
-    /// What to compute; `None` if it is the number of triangles.
-    fn algorithm(&self) -> Result<Option<Algorithm>, Failure> {
-        let usual = PageRankSettings::default();
-        let settings = PageRankSettings {
-            damping: self.damping.unwrap_or(usual.damping),
-            iterations_max: self.iterations.unwrap_or(usual.iterations_max),
-            tolerance: self.tolerance.unwrap_or(usual.tolerance),
-        };
-        let sample = self.sample.map(|count| Sample { count, seed: self.seed.unwrap_or(0) });
-        Ok(Some(match self.algorithm {
-            AlgorithmName::Pagerank if self.from.is_empty() => Algorithm::PageRank(settings),
-            AlgorithmName::Pagerank => Algorithm::PersonalisedPageRank { settings, sources: self.from.clone() },
-            AlgorithmName::Components => Algorithm::Components,
-            AlgorithmName::StrongComponents => Algorithm::StrongComponents,
-            AlgorithmName::Levels => Algorithm::Levels { start: self.start()? },
-            AlgorithmName::Paths => Algorithm::ShortestPaths { start: self.start()?, weight: self.weight.clone() },
-            AlgorithmName::Communities => Algorithm::Communities { iterations: self.iterations.unwrap_or(10) },
-            AlgorithmName::Degrees => Algorithm::Degrees,
-            AlgorithmName::Clustering => Algorithm::Clustering,
-            AlgorithmName::Cores => Algorithm::CoreNumbers,
-            AlgorithmName::Closeness => Algorithm::Closeness { sample },
-            AlgorithmName::Betweenness => Algorithm::Betweenness { sample },
-            AlgorithmName::Similarity => Algorithm::Similarity { start: self.start()? },
-            AlgorithmName::Triangles => return Ok(None),
-        }))
-    }
-
-    /// The one vertex that the algorithm begins at.
-    fn start(&self) -> Result<StartKey, Failure> {
-        let name = self.name();
-        match &self.from[..] {
-            [start] => Ok(start.clone()),
-            [] => Err(Failure::usage(format!("{name} needs a vertex"), "add --from LABEL:KEY")),
-            _ => Err(Failure::usage(format!("{name} has one vertex"), "leave all but one --from out")),
-        }
-    }
-
-    /// What the user calls the algorithm.
-    fn name(&self) -> String {
-        self.algorithm.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
-    }
-
-    /// Refuses options that would have no effect.
+    /// Rejects options that would have no effect.
     fn check(&self) -> Result<(), Failure> {
-        use AlgorithmName::{
-            Betweenness, Closeness, Communities, Components, Levels, Pagerank, Paths, Similarity, Triangles,
-        };
-        let is = |names: &[AlgorithmName]| names.contains(&self.algorithm);
+        let spec = self.algorithm.spec;
+        let has_values = spec.value.is_some();
         let given = [
-            ("--from", !self.from.is_empty(), is(&[Levels, Paths, Similarity, Pagerank])),
-            ("--weight", self.weight.is_some(), is(&[Paths])),
-            ("--iterations", self.iterations.is_some(), is(&[Pagerank, Communities])),
-            ("--damping", self.damping.is_some(), is(&[Pagerank])),
-            ("--tolerance", self.tolerance.is_some(), is(&[Pagerank])),
-            ("--sample", self.sample.is_some(), is(&[Closeness, Betweenness])),
-            ("--seed", self.seed.is_some(), is(&[Closeness, Betweenness])),
-            ("--top", self.top.is_some(), !is(&[Triangles])),
-            ("--checkpoint", self.checkpoint.is_some(), is(&[Pagerank, Components, Levels, Paths, Communities])),
-            ("--asynchronous", self.asynchronous, !is(&[Triangles])),
-            ("--all", self.all, !is(&[Triangles])),
-            ("--write", self.write.is_some(), !is(&[Triangles])),
-            ("--select", !self.select.is_empty(), !is(&[Triangles])),
+            ("--top", self.top.is_some(), has_values),
+            ("--checkpoint", self.checkpoint.is_some(), spec.has_program()),
+            ("--asynchronous", self.asynchronous, has_values),
+            ("--all", self.all, has_values),
+            ("--write", self.write.is_some(), has_values),
+            ("--select", !self.select.is_empty(), has_values),
         ];
         if let Some((option, ..)) = given.into_iter().find(|(_, is_given, is_used)| *is_given && !is_used) {
-            let message = format!("{option} has no effect on {}", self.name());
-            return Err(Failure::usage(message, format!("leave out {option}")));
-        }
-        if self.sample == Some(0) {
-            return Err(Failure::usage("a sample has at least one vertex", "write --sample 1 or more"));
-        }
-        if self.seed.is_some() && self.sample.is_none() {
-            return Err(Failure::usage("--seed has no effect without --sample", "add --sample N, or leave out --seed"));
+            return Err(no_effect(option, spec));
         }
         if self.limits.limits().vertices_max.is_some() {
             let message = "a computation visits all vertices of its selection";
@@ -302,12 +196,7 @@ impl Args {
     }
 
     fn options(&self) -> ComputeOptions {
-        let hop = self.edges.clone().unwrap_or_else(|| match self.algorithm {
-            AlgorithmName::Communities | AlgorithmName::Cores | AlgorithmName::Triangles => {
-                Hop { direction: hoplake::HopDirection::Both, ..Hop::default() }
-            }
-            _ => Hop::default(),
-        });
+        let hop = self.edges.clone().unwrap_or_else(|| usual_hop(self.algorithm.spec));
         ComputeOptions {
             selection: Selection { hop, labels: self.label.clone(), ..Selection::default() },
             placement: match self.lists {
@@ -338,8 +227,9 @@ impl Args {
 /// Runs the verb.
 pub async fn run(args: &Args) -> anyhow::Result<()> {
     args.output.check()?;
+    let algorithm = args.algorithm.algorithm()?;
     args.check()?;
-    let (algorithm, options) = (args.algorithm()?, args.options());
+    let options = args.options();
     // Before the graph is opened: a missing folder should not be found after the lists were read.
     let states = args.states.as_ref().and_then(States::file);
     states.into_iter().chain(args.checkpoint.as_deref()).try_for_each(check_writable)?;
@@ -348,15 +238,6 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     query.limit(&args.limits.limits());
     let stopwatch = Stopwatch::start(&query);
     let bar = progress::supersteps();
-    let Some(algorithm) = algorithm else {
-        let found = query.count_triangles(&options).await;
-        bar.finish_and_clear();
-        let row = [("triangles", Arc::new(UInt64Array::from(vec![found?])) as ArrayRef)];
-        let batch = RecordBatch::try_from_iter(row)?;
-        formats::write(&args.output, std::slice::from_ref(&batch), batch.slice(0, 0))?;
-        args.profile.end(&opened, &query, Profile::default().step("computation", stopwatch.stop(&query))).await;
-        return Ok(());
-    };
     if let Some(property) = &args.write {
         check_write(&opened, &query, &algorithm, &options, property).await?;
     }
@@ -368,6 +249,12 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     }
     // Only now, so that the progress bar and the file of states are gone when the error is printed.
     let computed = Arc::new(computed.map_err(|error| explained(error, args.checkpoint.as_deref()))?);
+    if !computed.has_values() {
+        let batch = figures(&computed)?;
+        formats::write(&args.output, std::slice::from_ref(&batch), batch.slice(0, 0))?;
+        args.profile.end(&opened, &query, Profile::default().step("computation", stopwatch.stop(&query))).await;
+        return Ok(());
+    }
     if computed.is_empty() {
         let message = "no vertex takes part: no label of the graph has such edges";
         bail!(Failure::usage(message, "add --label for vertices without edges"));
@@ -391,6 +278,18 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     }
     args.profile.end(&opened, &query, profile.properties(stopwatch.stop(&query))).await;
     Ok(())
+}
+
+/// The figures of a computation as a row.
+fn figures(computed: &Computed) -> anyhow::Result<RecordBatch> {
+    let columns = computed.figures.iter().map(|(name, figure)| {
+        let column: ArrayRef = match figure {
+            Figure::Count(count) => Arc::new(UInt64Array::from(vec![*count])),
+            Figure::Number(number) => Arc::new(Float64Array::from(vec![*number])),
+        };
+        (*name, column)
+    });
+    Ok(RecordBatch::try_from_iter(columns)?)
 }
 
 /// An error of a checkpoint says what to do with that.
@@ -427,7 +326,16 @@ fn summary(computed: &Computed) -> String {
     });
     let lists = if computed.streamed { "streamed" } else { "in memory" };
     let [supersteps, collections, groups] = [supersteps, collections, groups].map(Option::unwrap_or_default);
-    format!("{} of {vertices} vertices{supersteps}{collections}, lists {lists}{groups}", computed.name)
+    let figures: String =
+        computed.figures.iter().map(|(name, figure)| format!(", {name} {}", shown(*figure))).collect();
+    format!("{} of {vertices} vertices{supersteps}{collections}, lists {lists}{groups}{figures}", computed.name())
+}
+
+fn shown(figure: Figure) -> String {
+    match figure {
+        Figure::Count(count) => numbers::count(count),
+        Figure::Number(number) => format!("{number:.6}"),
+    }
 }
 
 async fn print(args: &Args, opened: &Opened, query: &mut Query, computed: &Arc<Computed>) -> anyhow::Result<()> {
@@ -462,8 +370,8 @@ async fn read(
         let Some((label, ordinals)) = of_labels.next() else { break };
         let vertices: Vec<_> = ordinals.iter().filter_map(|ordinal| VertexId::new(label, ordinal)).collect();
         let batch = rows::with_label(labelled)?;
-        let taken = batch.column_by_name(computed.name).is_some();
-        let name = if taken { format!("run.{}", computed.name) } else { computed.name.to_owned() };
+        let taken = batch.column_by_name(computed.name()).is_some();
+        let name = if taken { format!("run.{}", computed.name()) } else { computed.name().to_owned() };
         let values = computed.column(&vertices);
         let value = Arc::new(Field::new(name, values.data_type().clone(), true));
         let (mut fields, mut columns) = (batch.schema().fields().to_vec(), batch.columns().to_vec());
@@ -537,7 +445,7 @@ async fn write_back(opened: &Opened, query: &mut Query, computed: &Computed, pro
             }
         }
     }
-    let message = write_message(property, computed.name, written as u64, vertices.len() as u64);
+    let message = write_message(property, computed.name(), written as u64, vertices.len() as u64);
     let committed = commit.message(message).commit().await?;
     let written = numbers::count(written as u64);
     eprintln!("version {} has {property} of {written} vertices", committed.version);

@@ -6,6 +6,8 @@ use hoplake_storage::{
 };
 use hoplake_testkit::generate::{AccessPattern, BlockAccess, SplitMix64, Zipf, block_accesses};
 
+use hoplake_storage::cache::{FetchCost, Policy};
+
 use super::*;
 
 const BLOCK: u64 = 1_000;

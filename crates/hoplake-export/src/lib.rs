@@ -22,14 +22,13 @@ mod parquet;
 mod tables;
 mod text;
 
-use std::{path::PathBuf, sync::Arc};
+use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use hoplake_engine::{EdgeQuery, EngineError, Snapshot, VertexQuery};
+use hoplake_engine::{EdgeQuery, Snapshot, VertexQuery};
 use hoplake_format::{EdgeTypeId, LabelId};
 use hoplake_ingest::source::mapping::Mapping;
-use hoplake_storage::{Branch, QueryContext, StorageError, Store};
-use thiserror::Error;
+use hoplake_storage::{Branch, QueryContext, Store};
 
 use files::{Files, Written};
 use options::FileNames;

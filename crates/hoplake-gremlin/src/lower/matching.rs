@@ -16,7 +16,7 @@ use hoplake_query::{
 
 use super::{
     arguments::refuse_many,
-    lowering::{Lowered, Lowering, Op, op},
+    lowering::{Lowered, Lowering, Op, only, op},
     modulators::as_label,
 };
 use crate::script::{Argument, Call};

@@ -43,7 +43,7 @@ pub use self::{
 };
 use self::{
     arguments::{Arguments, Bindings},
-    lowering::{Lowered, Lowering, Op, only, op},
+    lowering::{Lowered, Lowering, only, op},
     modulators::{Modulators, is_modulator, is_of_loop},
 };
 use crate::script::{Argument, Call, Traversal};

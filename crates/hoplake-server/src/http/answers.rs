@@ -1,5 +1,7 @@
 //! Bodies of answers, made from what calls return.
 
+use std::collections::BTreeMap;
+
 use hoplake::{ChangeCounts, VertexId};
 use serde::Serialize;
 use utoipa::ToSchema;

@@ -6,7 +6,7 @@ file that defines it, so a `mod.rs` that only re-exports imports nothing. Code u
 to this: it reads names, not types.
 
     .ci/cycles.py                  all crates; for information, always succeeds
-    .ci/cycles.py --check          fails if a crate in CHECKED has a cycle of more than three files
+    .ci/cycles.py --check          fails if a crate that is not in OPEN has a cycle of more than three files
     .ci/cycles.py --edges feed     also why: the imports within each cycle, with the names imported
 """
 
@@ -18,8 +18,18 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 FILES_MAX = 3
 
-# Crates without larger cycles, which have to stay so.
-CHECKED = ["hoplake-feed"]
+# Crates whose larger cycles are not broken yet. All others have to stay without.
+OPEN = {
+    "hoplake",
+    "hoplake-analytics",
+    "hoplake-bench",
+    "hoplake-cli",
+    "hoplake-engine",
+    "hoplake-ingest",
+    "hoplake-query",
+    "hoplake-simulation",
+    "hoplake-storage",
+}
 
 TOKEN = re.compile(
     r"""(?P<skip>//[^\n]*|/\*.*?\*/|b?r(?P<hash>\#*)".*?"(?P=hash)|b?"(?:\\.|[^"\\])*"|b?'(?:\\.[^']*|[^'\\])')"""
@@ -312,7 +322,7 @@ def main():
         for component in sorted(components(edges), key=len, reverse=True):
             if len(component) <= FILES_MAX:
                 continue
-            is_failure = "--check" in arguments and folder.name in CHECKED
+            is_failure = "--check" in arguments and folder.name not in OPEN
             failed |= is_failure
             if "--check" in arguments and not is_failure:
                 continue

@@ -1,5 +1,5 @@
-//! From calls by name to typed steps. This file, `kinds` and `compound` are the only ones that know the names of steps, and what arguments they
-//! take.
+//! From calls by name to operators. `names` lists the steps; `kinds` has what each does, and `compound`, `changes`, `computation` and
+//! `matching` those whose arguments have forms of their own.
 //!
 //! **Whatever is not supported is refused here, by name, before anything is read.**
 

@@ -165,43 +165,43 @@ impl Restrictions {
             all.push(op(maps::Properties { names: names.clone() }));
             all.extend(conditions_of(&self.properties));
             all.push(op(maps::Token { token: T::Value }));
-        } else if let Some(add) = operator.get::<writes::AddVertex>() {
-            let properties = self.with_partition(&add.properties);
-            all.push(op(writes::AddVertex { properties, ..add.clone() }));
-        } else if let Some(add) = operator.get::<writes::AddEdge>() {
-            let properties = self.with_partition(&add.properties);
-            all.push(op(writes::AddEdge { properties, ..add.clone() }));
-        } else if let Some(merge) = operator.get::<writes::MergeVertex>() {
-            all.push(op(writes::MergeVertex { merging: self.merged_within(&merge.merging)? }));
-        } else if let Some(merge) = operator.get::<writes::MergeEdge>() {
-            all.push(op(writes::MergeEdge { merging: self.merged_within(&merge.merging)? }));
+        } else if let Some(partition) = &self.partition {
+            all.push(within_partition(operator, partition)?);
         } else {
             all.push(operator);
         }
         Ok(())
     }
+}
 
-    /// The properties of what is added, with its partition.
-    fn with_partition(&self, properties: &[NewProperty]) -> Vec<NewProperty> {
-        let partition = self.partition.iter().map(|(key, partition)| NewProperty {
-            cardinality: None,
-            key: NewKey::Name(key.clone()),
-            value: Given::Value(partition.clone()),
-        });
-        properties.iter().cloned().chain(partition).collect()
+/// An operator that writes into a partition. Values are not copied more often than they were counted.
+fn within_partition(mut operator: Op, partition: &(Name, Value)) -> Lowered<Op> {
+    let (key, value) = partition;
+    let property =
+        || NewProperty { cardinality: None, key: NewKey::Name(key.clone()), value: Given::Value(value.clone()) };
+    // As a rule no one else has it yet, and nothing is copied.
+    if Arc::get_mut(&mut operator).is_none() {
+        operator = operator.copy().into();
     }
+    let Some(written) = Arc::get_mut(&mut operator) else { return Ok(operator) };
+    if let Some(add) = written.get_mut::<writes::AddVertex>() {
+        add.properties.push(property());
+    } else if let Some(add) = written.get_mut::<writes::AddEdge>() {
+        add.properties.push(property());
+    } else if let Some(merge) = written.get_mut::<writes::MergeVertex>() {
+        seek_within(&mut merge.merging, partition)?;
+    } else if let Some(merge) = written.get_mut::<writes::MergeEdge>() {
+        seek_within(&mut merge.merging, partition)?;
+    }
+    Ok(operator)
+}
 
-    /// What is merged, sought in its partition.
-    fn merged_within(&self, merging: &Merging) -> Lowered<Merging> {
-        let mut merging = merging.clone();
-        if let Some((key, partition)) = &self.partition {
-            let Given::Value(Value::Map(entries)) = &mut merging.sought else {
-                return Err(QueryError::unsupported("a merge within a partition takes a map, not a traversal"));
-            };
-            entries.push(((&**key).into(), partition.clone()));
-        }
-        Ok(merging)
-    }
+fn seek_within(merging: &mut Merging, (key, value): &(Name, Value)) -> Lowered<()> {
+    let Given::Value(Value::Map(entries)) = &mut merging.sought else {
+        return Err(QueryError::unsupported("a merge within a partition takes a map, not a traversal"));
+    };
+    entries.push(((&**key).into(), value.clone()));
+    Ok(())
 }
 
 fn conditions_of(all: &[Steps]) -> impl Iterator<Item = Op> + '_ {

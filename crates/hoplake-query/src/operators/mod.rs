@@ -81,9 +81,10 @@ pub trait Operator: Common + Debug + Send + Sync + Any {
         Ok(())
     }
 
-    /// Whether it takes all input before it gives anything.
+    /// Whether it takes all input before it gives anything. What a write changes is not seen by the steps before it: how far they came would
+    /// decide the answer.
     fn is_barrier(&self) -> bool {
-        false
+        self.is_write()
     }
 
     /// Whether what it gives for a row depends on other rows.
@@ -159,6 +160,11 @@ impl dyn Operator {
     /// The operator, if it is of a type.
     pub fn get<O: Operator>(&self) -> Option<&O> {
         (self as &dyn Any).downcast_ref()
+    }
+
+    /// The same, to be changed.
+    pub fn get_mut<O: Operator>(&mut self) -> Option<&mut O> {
+        (self as &mut dyn Any).downcast_mut()
     }
 
     /// Whether it is of a type.

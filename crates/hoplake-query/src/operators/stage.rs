@@ -97,24 +97,32 @@ pub(crate) trait Each: Operator {
 
 /// The run of an operator that keeps nothing between batches.
 #[derive(Debug)]
-pub(crate) struct PerBatch<O>(Arc<O>);
+pub(crate) struct PerBatch<O> {
+    operator: Arc<O>,
+    demand: Demand,
+}
 
 impl<O: Each> PerBatch<O> {
     pub(crate) fn running(operator: Arc<O>) -> Running {
-        Running::new(Self(operator))
+        Running::new(Self { operator, demand: Demand::AsBehind })
+    }
+
+    /// Of an operator that gives many rows for one: the steps before it gain nothing by few rows.
+    pub(crate) fn source(operator: Arc<O>) -> Running {
+        Running::new(Self { operator, demand: Demand::All })
     }
 }
 
 impl<O: Each> Stage for PerBatch<O> {
     fn input<'a>(&'a mut self, run: &'a mut Run, batch: Batch, out: &'a mut Vec<Output>) -> BoxFuture<'a, Done<()>> {
         Box::pin(async move {
-            out.push(self.0.each(run, batch).await?);
+            out.push(self.operator.each(run, batch).await?);
             Ok(())
         })
     }
 
     fn demand(&self) -> Demand {
-        Demand::AsBehind
+        self.demand
     }
 }
 

@@ -180,7 +180,8 @@ impl StepPipe {
                 }
                 Input::End => {
                     let all = std::mem::take(&mut self.collected);
-                    if self.stage.is_collecting() {
+                    // Branches that collect read for themselves: each of them may need a few of the rows alone.
+                    if self.step.operator.is_barrier() {
                         run.prepare(&all, &self.step.together).await?;
                     }
                     self.stage.finish(run, all, &mut self.outputs).await?;

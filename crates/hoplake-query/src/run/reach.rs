@@ -129,7 +129,7 @@ impl<'a> Reach<'a> {
         }
     }
 
-    /// The same, after a property of it was read.
+    /// What is there, after a property of it was read.
     pub(crate) fn name(&mut self, name: &Name, at: Elements) -> Elements {
         self.reads(&at, Some(std::slice::from_ref(name)));
         at

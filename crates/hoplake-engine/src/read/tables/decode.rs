@@ -466,10 +466,12 @@ mod tests {
 
     #[test]
     fn forged_tables_are_decoded_or_refused() {
+        // Without the name of the crate, as tests are called.
+        let (_, module) = module_path!().split_once("::").unwrap();
         let output = Command::new("sh")
             .args(["-c", &format!("ulimit -v {ADDRESS_SPACE_KIB}; exec \"$@\""), "sh"])
             .arg(std::env::current_exe().unwrap())
-            .args(["--exact", "table::decode::tests::forged_tables", "--ignored", "--test-threads=1"])
+            .args(["--exact", &format!("{module}::forged_tables"), "--ignored", "--test-threads=1"])
             .output()
             .unwrap();
         let told = String::from_utf8_lossy(&output.stdout);

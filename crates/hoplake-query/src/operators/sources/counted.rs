@@ -30,7 +30,7 @@ impl Operator for Counted {
     }
 
     fn start(self: Arc<Self>) -> Running {
-        PerBatch::running(self)
+        PerBatch::source(self)
     }
 }
 

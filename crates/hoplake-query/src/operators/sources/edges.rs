@@ -17,7 +17,7 @@ impl Operator for Edges {
 
     fn start(self: Arc<Self>) -> Running {
         match self.ids {
-            Some(_) => PerBatch::running(self),
+            Some(_) => PerBatch::source(self),
             None => Scanned::running(|run, batch| Scan::of_edges(run, batch, &[])),
         }
     }

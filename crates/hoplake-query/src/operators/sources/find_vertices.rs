@@ -22,6 +22,10 @@ pub struct VertexConditions {
 }
 
 impl Operator for FindVertices {
+    fn name(&self) -> &'static str {
+        "Find"
+    }
+
     fn parameters(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let VertexConditions { labels, properties } = &self.conditions;
         labels.iter().try_for_each(|predicate| write!(f, " label {predicate}"))?;

@@ -32,7 +32,7 @@ impl Operator for Vertices {
 
     fn start(self: Arc<Self>) -> Running {
         match self.ids {
-            Some(_) => PerBatch::running(self),
+            Some(_) => PerBatch::source(self),
             None => Scanned::running(|run, batch| Ok(Scan::of_vertices(run, batch, VertexConditions::default()))),
         }
     }

@@ -37,10 +37,6 @@ impl Operator for AddEdge {
         }
     }
 
-    fn is_barrier(&self) -> bool {
-        true
-    }
-
     fn is_write(&self) -> bool {
         true
     }

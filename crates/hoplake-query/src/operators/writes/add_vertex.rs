@@ -25,10 +25,6 @@ impl Operator for AddVertex {
         }
     }
 
-    fn is_barrier(&self) -> bool {
-        true
-    }
-
     fn is_write(&self) -> bool {
         true
     }

@@ -27,10 +27,6 @@ use crate::{
 pub struct Drop;
 
 impl Operator for Drop {
-    fn is_barrier(&self) -> bool {
-        true
-    }
-
     fn is_write(&self) -> bool {
         true
     }

@@ -23,10 +23,6 @@ pub struct MergeEdge {
 impl Operator for MergeEdge {
     nested!(merging);
 
-    fn is_barrier(&self) -> bool {
-        true
-    }
-
     fn is_write(&self) -> bool {
         true
     }

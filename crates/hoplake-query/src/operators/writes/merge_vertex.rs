@@ -27,10 +27,6 @@ pub struct MergeVertex {
 impl Operator for MergeVertex {
     nested!(merging);
 
-    fn is_barrier(&self) -> bool {
-        true
-    }
-
     fn is_write(&self) -> bool {
         true
     }

@@ -1,6 +1,4 @@
 //! Operators that change the graph: their changes become operations of the transaction (`run/change.rs`).
-//!
-//! What a step writes is not seen by those before it: how far they came would decide the answer. So all of them are barriers.
 
 mod add_edge;
 mod add_vertex;

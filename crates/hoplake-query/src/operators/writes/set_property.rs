@@ -19,10 +19,6 @@ pub struct Property {
 impl Operator for Property {
     nested!(property);
 
-    fn is_barrier(&self) -> bool {
-        true
-    }
-
     fn is_write(&self) -> bool {
         true
     }

@@ -14,7 +14,7 @@ pub const TOGETHER_NAMES_MAX: usize = 1_000;
 pub(super) fn apply(steps: &Steps, place: Place) -> Option<Steps> {
     let mut changed: Option<Vec<Arc<Step>>> = None;
     for (at, step) in steps.iter().enumerate() {
-        // These read their own together already, while they do other work.
+        // `project` reads what it needs together already, while it does other work.
         if Reads::of_step(step).count == 0 || step.is::<Project>() {
             continue;
         }

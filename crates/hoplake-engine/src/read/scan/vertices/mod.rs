@@ -21,7 +21,7 @@ mod part;
 mod plan;
 mod rows;
 mod sorted;
-mod vertices;
+mod stretches;
 
 use std::{collections::VecDeque, ops::Range, sync::Arc};
 
@@ -35,7 +35,7 @@ use crate::{
     read::{adjacency::vertex_property, property_index::Candidates, scan::OnItsWay},
 };
 use plan::Plan;
-use vertices::Vertices;
+use stretches::Vertices;
 
 pub use sorted::{SortedBy, first_rows};
 

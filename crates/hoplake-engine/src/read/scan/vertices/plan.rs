@@ -8,7 +8,7 @@ use arrow_schema::Field;
 use hoplake_format::{LabelId, PropertyType, TableOwner, constants::KEY_COLUMN, table::TableSettings};
 use hoplake_storage::{Branch, MemoryHold, Pace};
 
-use super::{COPIES, VertexQuery, Vertices, alive::Alive, rows::Rows, vertices::Stretches};
+use super::{COPIES, VertexQuery, Vertices, alive::Alive, rows::Rows, stretches::Stretches};
 use crate::{
     Condition, EngineError, PropertyName, PropertyOf, Snapshot, Test,
     read::{

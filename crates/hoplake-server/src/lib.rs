@@ -13,11 +13,11 @@
 //! | ports | `ports` | reads requests within the bounds of their connections, and authenticates them |
 //! | adapters | `grpc`, `http`, `websocket` | from messages of a protocol to calls and back |
 //! | | `request_head`, `auth` | what all protocols over HTTP have in their headers |
-//! | calls | `calls` | what can be asked, whatever the protocol |
+//! | calls | `calls` | the calls, whatever the protocol |
 //! | state | `catalog`, `names` | open graphs, by name |
 //! | | `access` | the two roles: blocks for other nodes, and blocks from other nodes |
 //! | | `jobs` | computations over whole graphs, on threads of their own |
-//! | | `results` | results of queries that are asked again |
+//! | | `results` | results of queries that are repeated |
 //! | | `compaction` | merges sorted runs of the graphs that are served, if it is enabled |
 //! | | `admission`, `lifecycle`, `workers` | admission of queries, shutdown, and the threads of queries |
 //! | base | `telemetry`, `cost`, `failure`, `limits`, `settings`, `shape`, `vertex_name` | counters and spans, costs, failures, limits, and errors of JSON and TOML in plain words |

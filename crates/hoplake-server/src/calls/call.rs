@@ -27,7 +27,7 @@ pub(crate) struct Call {
     pub(crate) span: Span,
     /// Its cost so far.
     pub(crate) cost: PricedCost,
-    /// Whether its answer was kept from another request.
+    /// Whether its result was kept from another request.
     pub(crate) cached: bool,
     protocol: &'static str,
     name: &'static str,
@@ -122,13 +122,13 @@ impl Call {
         self.bounds.check()?;
         // The wait is bounded by the deadline: a permit that comes later would be of no use to the client.
         let permit = self.bounded(gate(&service).admit()).await?;
-        // Kept by the exchange, not by the call: an answer that is still being sent is a query that is still running.
+        // Kept by the exchange, not by the call: a query runs until its response is sent.
         self.exchange.hold_permit(permit);
         Ok(())
     }
 
     /// Marks it as a part of a request to another node, which logs that request.
-    pub(crate) fn is_for_node(&mut self) {
+    pub(crate) fn mark_for_node(&mut self) {
         self.for_node = true;
     }
 
@@ -169,7 +169,7 @@ impl Call {
     /// The limits of the engine: the server's, or less if the client asks for less. Those on memory hold from now on.
     pub(crate) fn limits(&self, requested: &RequestedLimits) -> Limits {
         let limits = requested.within(&self.service.settings.limits);
-        // The call's own budget, from which edges, rows and the unsent answer are taken; the shared one stays as it is.
+        // The call's own budget, from which edges, rows and the unsent response are taken; the shared one stays as it is.
         self.bound_memory(limits.memory_bytes_max);
         Limits { timeout: self.bounds.left(), ..limits }
     }

@@ -34,7 +34,7 @@ pub(crate) struct ChunkSender<T> {
 
 /// Both ends of a channel; what waits in it counts in `memory`.
 pub(crate) fn chunk_channel<T>(memory: &MemoryBudget) -> (ChunkSender<T>, mpsc::Receiver<Chunk<T>>) {
-    // Bounded, so that a slow client slows its query down and its answer does not pile up in memory.
+    // Bounded, so that a slow client slows its query down and its response does not pile up in memory.
     let (sender, receiver) = mpsc::channel(WAITING_MAX);
     (ChunkSender { sender, memory: memory.clone() }, receiver)
 }

@@ -1,7 +1,7 @@
 //! Properties of edges, as columns that have a value or a null for each edge.
 //!
-//! The engine returns properties by edge type and run, with the positions of their edges; an answer has edges in order, of all types. A
-//! column has one type in all parts of an answer, also where no edge has the property: it is that of the schema.
+//! The engine returns properties by edge type and run, with the positions of their edges; a result has edges in order, of all types. A
+//! column has one type in all batches of a result, also where no edge has the property: it is that of the schema.
 
 use std::sync::Arc;
 

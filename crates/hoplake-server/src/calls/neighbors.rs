@@ -45,7 +45,7 @@ pub(crate) async fn look_up(
     Ok((found, open.graph.version()))
 }
 
-/// The answer to a hop, apart from its edges.
+/// The result of a hop, apart from its edges.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Neighbors {
     pub(crate) version: u64,
@@ -152,7 +152,7 @@ pub(super) async fn put_edges(
         false => fields.read(query, &edges.all).await?,
     };
     if edges.all.is_empty() {
-        // The columns of an answer are those of its first part.
+        // The columns of a result are those of its first batch.
         let keys = with_keys.then_some(&[][..]);
         return sink.put(ResultBatch::Edges { graph, edges: edges.all.all(), keys, columns: &all }).await;
     }
@@ -177,7 +177,7 @@ pub(super) async fn put_edges(
     Ok(())
 }
 
-/// Rejects an answer of more vertices than the limits allow. A single hop cannot be ended earlier.
+/// Rejects a result of more vertices than the limits allow. A single hop cannot be ended earlier.
 pub(super) fn check_vertices(vertices: usize, limits: &Limits) -> Result<(), Failure> {
     let reached = limits.vertices_max.filter(|limit| vertices as u64 > *limit);
     let ended = |limit| Failure::new(Reason::Limit, format!("the query was ended at its limit of {limit} vertices"));
@@ -185,7 +185,7 @@ pub(super) fn check_vertices(vertices: usize, limits: &Limits) -> Result<(), Fai
 }
 
 impl Service {
-    /// Rejects an answer of too many items, if the request has no limit that could truncate it.
+    /// Rejects a result of too many items, if the request has no limit that could truncate it.
     pub(super) fn check_results(&self, results: usize) -> Result<(), Failure> {
         let most = self.settings.limits.results_max;
         if results > most {

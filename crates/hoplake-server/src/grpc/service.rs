@@ -42,12 +42,12 @@ impl Grpc {
     /// The same for a call of another node, which is part of a request there.
     pub(super) fn begin_for_node<T>(&self, name: &'static str, request: Request<T>) -> (Call, T) {
         let (mut call, message) = self.begin(name, request);
-        call.is_for_node();
+        call.mark_for_node();
         (call, message)
     }
 }
 
-/// Ends a call, with its answer or its status; both have the request's id.
+/// Ends a call, with its message or its status; both have the request's id.
 pub(super) fn answer<T>(call: &mut Call, outcome: Result<T, Failure>) -> Result<Response<T>, Status> {
     call.finish(&outcome);
     // An id that cannot be metadata is left out; the call must not fail for it.

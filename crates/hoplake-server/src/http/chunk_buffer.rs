@@ -56,7 +56,7 @@ impl ChunkBuffer {
     }
 }
 
-/// The failure to encode an answer.
+/// The failure to encode a response.
 pub(super) fn unwritable(error: impl std::fmt::Display) -> Failure {
     Failure::new(Reason::Internal, format!("the answer cannot be written: {error}"))
 }

@@ -140,7 +140,7 @@ fn of_body(error: &axum::Error) -> Failure {
     Failure::new(Reason::Invalid, format!("the body did not arrive: {error}"))
 }
 
-/// Ends a call, with its answer or its problem; both have the request's id.
+/// Ends a call, with its result or its problem; both have the request's id.
 fn respond<T: Serialize>(call: &mut Call, outcome: Result<T, Failure>) -> Response<Body> {
     let written = outcome.and_then(|answer| serde_json::to_vec(&answer).map_err(unwritable));
     let written = written.and_then(|json| {
@@ -159,7 +159,7 @@ fn respond<T: Serialize>(call: &mut Call, outcome: Result<T, Failure>) -> Respon
     named(response, &call.id)
 }
 
-/// The answer to a request of this name.
+/// The response to a request of this name.
 pub(super) fn named(mut response: Response<Body>, id: &str) -> Response<Body> {
     if let Ok(id) = HeaderValue::from_str(id) {
         response.headers_mut().insert(REQUEST_ID, id);

@@ -86,7 +86,7 @@ fn calls() -> Router<HttpState> {
         .route("/v1/traversals/{traversal}", delete(traversals::close))
 }
 
-/// The answer to a request that no handler answered.
+/// The response to a request that no handler accepted.
 pub(crate) fn refuse(failure: &Failure) -> Response {
     problem::response(failure, None)
 }

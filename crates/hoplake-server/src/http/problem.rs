@@ -57,7 +57,7 @@ pub(super) fn of(failure: &Failure, request_id: Option<&str>) -> Problem {
     }
 }
 
-/// The answer to a request that failed.
+/// The response to a request that failed.
 pub(super) fn response(failure: &Failure, request_id: Option<&str>) -> Response<Body> {
     let reason = failure.reason;
     let body = serde_json::to_vec(&of(failure, request_id)).expect("a problem is plain data");

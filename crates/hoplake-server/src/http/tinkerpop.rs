@@ -66,7 +66,7 @@ impl DriverRequest {
     }
 }
 
-/// The form of an answer.
+/// The form of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     GraphBinary,
@@ -145,7 +145,7 @@ impl ResponseSink {
         }
     }
 
-    /// Ends the answer and its call.
+    /// Ends the response and its call.
     async fn finish(mut self, mut call: Call, outcome: Result<(), Failure>) {
         call.finish(&outcome);
         match outcome {

@@ -1,4 +1,4 @@
-//! What a job is asked to compute, as both protocols understand it.
+//! The request of a job, whatever the protocol.
 
 use hoplake::{
     Hop, StartKey,

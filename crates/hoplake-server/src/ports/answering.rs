@@ -128,7 +128,7 @@ impl Answering {
         room.map(|permit| exchange.hold_permit(permit)).is_some()
     }
 
-    /// The answer to a client that does not read: it has no body, which would wait with the others.
+    /// The response to a client that does not read: it has no body, which would wait with the others.
     fn unread(&self) -> Response<Body> {
         let message = "too many answers were asked for without the token, and not read yet; read them first";
         let failure = Failure::new(Reason::Busy, message);

@@ -36,7 +36,7 @@ pub(super) struct Outgoing {
     _visit: Option<Arc<Exchange>>,
 }
 
-/// The answer to a request.
+/// Sends the responses to a request.
 pub(super) struct ResponseSink {
     pub(super) id: Uuid,
     pub(super) encoding: Encoding,
@@ -240,18 +240,18 @@ pub(super) fn outgoing(response: &Response, encoding: Encoding) -> Option<Outgoi
     Some(Outgoing { bytes: bytes.into(), is_text: encoding.is_text, _hold: None, _visit: None })
 }
 
-/// The answer to a request that is wrong as such.
+/// The response to a malformed request.
 pub(super) fn malformed(malformed: &Malformed) -> Option<Outgoing> {
     refused(malformed.id, malformed.encoding, 498, &format!("this is no request: {}", malformed.why))
 }
 
-/// An answer of a status that is an error.
+/// A response with the status of an error.
 pub(super) fn refused(id: Option<Uuid>, encoding: Encoding, status: i32, message: &str) -> Option<Outgoing> {
     let exception = if status == 401 { "hoplake.UnauthenticatedException" } else { "hoplake.RequestException" };
     outgoing(&of_status(id, status, message, exception), encoding)
 }
 
-/// An answer of a status without results: 204, or the challenge 407.
+/// A response without results: 204, or the challenge 407.
 pub(super) fn bare(id: Uuid, encoding: Encoding, status: i32) -> Option<Outgoing> {
     outgoing(&bare_response(id, status), encoding)
 }

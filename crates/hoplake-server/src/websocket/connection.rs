@@ -1,8 +1,8 @@
 //! One WebSocket: what it reads, what it answers, and when it ends.
 //!
-//! Its task reads messages and writes answers. Each request is a task on the threads of queries, and its answers wait in a channel of
-//! one: a driver that does not read stops its queries. With too many requests under way no more is read. When the task ends, however
-//! it does, all its requests are dropped and its sessions are rolled back.
+//! Its task reads messages and writes responses. Each request is a task on the threads of queries, and its responses wait in a channel of
+//! one: a driver that does not read stops its queries. With too many requests in flight nothing more is read. When the task ends, in any
+//! way, all its requests are dropped and its sessions are rolled back.
 
 use std::{
     ops::ControlFlow::{self, Break, Continue},
@@ -389,7 +389,7 @@ impl Conversation {
     async fn ended(&mut self, (id, encoding, outcome): Ended) -> ControlFlow<Goodbye> {
         match outcome {
             Ok(()) => Continue(()),
-            // It panicked. Its driver still gets an answer, and the connection goes on.
+            // It panicked. Its driver still gets a response, and the connection stays open.
             Err(error) => {
                 let failure = Failure::broken_off("the request", &error);
                 self.reply(outgoing(&refusal(Some(id), &failure), encoding)).await
@@ -505,7 +505,7 @@ async fn respond(
     }
 }
 
-/// Does what is asked. The last messages are left to send.
+/// Runs a request. The last messages are left to send.
 async fn run(
     call: &mut Call,
     answer: &mut ResponseSink,

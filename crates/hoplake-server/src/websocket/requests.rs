@@ -1,4 +1,4 @@
-//! From a message to what is asked.
+//! From messages to requests.
 
 use axum::body::Bytes;
 use hoplake::gremlin::{

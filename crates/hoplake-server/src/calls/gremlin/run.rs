@@ -21,7 +21,7 @@ use crate::{
     results::{CacheLookup, ResultKey},
 };
 
-/// Which version was asked, and whether anything was computed.
+/// Which version was read, and whether the results came from the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct GremlinOutcome {
     /// 0 if no graph was needed.

@@ -84,7 +84,7 @@ async fn begin(call: &mut Call, request: &GremlinRequest, writes: bool) -> Resul
             Err(failure) => return Err(failure),
         };
         call.about(&open.name);
-        // A version that is asked for by its number is read alone.
+        // A version that a request names by its number is read-only.
         let writable = version == 0 && call.service.check_writable().is_ok();
         let transaction = if writable { open.graph.gremlin() } else { open.graph.gremlin_read_only() };
         return Ok(GremlinWork { open, transaction });

@@ -290,7 +290,7 @@ async fn what_cannot_be_computed_is_refused_at_once() {
         (json!({"algorithm": "pagerank", "from": many}), 400, "may name 3"),
         (json!({"algorithm": "pagerank", "from": ["Person:999"]}), 404, "no vertex Person:999"),
         (json!({"algorithm": "pagerank", "from": [{"id": "7:1"}]}), 404, "no vertex with id 7:1"),
-        (json!({"algorithm": "pagerank", "weight": "since"}), 400, "weight has no effect on pagerank"),
+        (json!({"algorithm": "components", "weight": "since"}), 400, "weight has no effect on components"),
         (json!({"algorithm": "pagerank", "limits": {"vertices_max": 9}}), 400, "limits.vertices_max has no effect"),
         (json!({"algorithm": "levels"}), 400, "levels needs one vertex in from, and has 0"),
         (json!({"algorithm": "closeness", "seed": 3}), 400, "seed has no effect on closeness without sample"),

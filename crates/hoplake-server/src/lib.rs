@@ -28,13 +28,13 @@
 //! | word | meaning |
 //! | --- | --- |
 //! | request | what a client asks, as its message or as a type of `calls` (`NeighborsRequest`) |
-//! | request context | what an adapter knows of a request before it reads the message ([`RequestContext`](calls::RequestContext)) |
-//! | call | a request while it is handled: admitted, bounded, logged ([`Call`](calls::Call)) |
+//! | request context | what an adapter knows of a request before it reads the message (`RequestContext`) |
+//! | call | a request while it is handled: admitted, bounded, logged (`Call`) |
 //! | exchange | a request and its response on a connection: what holds permits and memory until the response is sent |
 //! | query | a text of Gremlin, or the facade's `Query` |
 //! | cursor | a traversal that a client steers step by step |
 //! | response | what a client gets, in its protocol |
-//! | batch | rows, edges, paths or values of a result, as a call returns them ([`ResultBatch`](calls::ResultBatch)) |
+//! | batch | rows, edges, paths or values of a result, as a call returns them (`ResultBatch`) |
 //! | sink | the consumer of batches, in a protocol |
 //! | chunk | encoded bytes or a message of a response, on its way to the client |
 //! | failure | why a call failed: a reason, a sentence, and the cost until then |

@@ -84,7 +84,7 @@ impl Feed {
     /// Connects to both; makes the first copy if the graph has nothing of the source.
     ///
     /// # Errors
-    /// As [`check`] and [`copy::copy`]; [`Conflict`](FeedErrorKind::Conflict) if the graph has content and no position of the source.
+    /// As [`check`](crate::check) and [`copy::copy`]; [`Conflict`](FeedErrorKind::Conflict) if the graph has content and no position of the source.
     pub async fn open(settings: Settings, options: RunOptions, progress: Arc<dyn Progress>) -> Result<Self, FeedError> {
         Self::open_on(Ends::open(&settings)?, settings, options, progress).await
     }

@@ -115,7 +115,7 @@ pub trait Operator: Common + Debug + Send + Sync + Any {
     /// The traversals within it.
     fn nested<'a>(&'a self, _found: &mut Vec<&'a Steps>) {}
 
-    /// The same, to be replaced. [`nested!`] writes both.
+    /// The same, to be replaced. The macro `nested!` writes both.
     fn nested_mut<'a>(&'a mut self, _found: &mut Vec<&'a mut Steps>) {}
 
     /// What it reads of the elements that come to it, and whether they come out of it.

@@ -92,7 +92,9 @@ fn median(mut times: Vec<f64>) -> f64 {
 /// The only result of a query, and the waves that it took.
 async fn counted(graph: &Graph, query: &str) -> Result<(String, u64)> {
     let script = parse(query)?;
-    let Some(Statement::Traversal(traversal, _)) = script.statements.first() else { bail!("{query} is no traversal") };
+    let Some(Statement::Traversal(traversal, _)) = script.statements.first() else {
+        bail!("{query} is not a traversal")
+    };
     let context = QueryContext::new();
     let transaction = graph.gremlin_read_only();
     let plan = transaction.plan_within(traversal, Names::default(), &context)?;

@@ -41,7 +41,7 @@ pub(crate) mod prelude {
 
     pub(crate) use futures::future::BoxFuture;
 
-    pub(crate) use super::{All, AllInput, Each, Operator, Output, PerBatch, Running, Stage, nested};
+    pub(crate) use super::{All, AllInput, Each, Operator, Output, PerBatch, Running, Stage, nested, of_steps};
     pub(crate) use crate::{
         error::QueryError,
         plan::{By, Collects, Flow, Given, Name, Predicate, Reads, Steps},
@@ -58,7 +58,7 @@ use std::{
 
 pub use self::{nested::Nested, stage::Running};
 pub(crate) use self::{
-    nested::nested,
+    nested::{nested, of_steps},
     stage::{All, Barrier as AllInput, Demand, Each, Output, PerBatch, Stage},
 };
 use crate::{

@@ -49,7 +49,7 @@ impl Work {
 
     /// Brings the deadline forward.
     pub fn give_time(&self, timeout_ms: u64) {
-        // As in the reference, 0 is no limit.
+        // 0 means unlimited, as in the reference.
         if timeout_ms > 0 {
             self.context.give_time_at_most(timeout_ms);
         }

@@ -25,16 +25,7 @@ pub struct Local {
 }
 
 impl Operator for Map {
-    nested!(steps);
-
-    fn reads(&self, reads: &mut Reads) -> Flow {
-        reads.steps(&self.steps);
-        Flow::Ends
-    }
-
-    fn reach(&self, reach: &mut Reach<'_>, input: Elements) -> Elements {
-        reach.steps(&self.steps, input)
-    }
+    of_steps!(gives);
 
     fn start(self: Arc<Self>) -> Running {
         PerBatch::running(self)
@@ -49,16 +40,7 @@ impl Each for Map {
 }
 
 impl Operator for FlatMap {
-    nested!(steps);
-
-    fn reads(&self, reads: &mut Reads) -> Flow {
-        reads.steps(&self.steps);
-        Flow::Ends
-    }
-
-    fn reach(&self, reach: &mut Reach<'_>, input: Elements) -> Elements {
-        reach.steps(&self.steps, input)
-    }
+    of_steps!(gives);
 
     fn start(self: Arc<Self>) -> Running {
         PerBatch::running(self)
@@ -73,16 +55,7 @@ impl Each for FlatMap {
 }
 
 impl Operator for Local {
-    nested!(steps);
-
-    fn reads(&self, reads: &mut Reads) -> Flow {
-        reads.steps(&self.steps);
-        Flow::Ends
-    }
-
-    fn reach(&self, reach: &mut Reach<'_>, input: Elements) -> Elements {
-        reach.steps(&self.steps, input)
-    }
+    of_steps!(gives);
 
     fn start(self: Arc<Self>) -> Running {
         PerBatch::running(self)

@@ -133,7 +133,8 @@ impl Choose {
             }
         }
         let position = |pick: Pick| self.cases.iter().position(|(case, _)| *case == Case::Pick(pick));
-        let (unproductive, none) = (position(Pick::Unproductive), position(Pick::None));
+        let unproductive = position(Pick::Unproductive);
+        let none = position(Pick::None);
         let mut unmoved = Vec::new();
         for at in 0..batch.len() {
             if taken[at] {

@@ -18,17 +18,7 @@ pub struct Not {
 }
 
 impl Operator for Where {
-    nested!(steps);
-
-    fn reads(&self, reads: &mut Reads) -> Flow {
-        reads.steps(&self.steps);
-        Flow::Through
-    }
-
-    fn reach(&self, reach: &mut Reach<'_>, input: Elements) -> Elements {
-        reach.steps(&self.steps, input.clone());
-        input
-    }
+    of_steps!(passes);
 
     fn start(self: Arc<Self>) -> Running {
         PerBatch::running(self)
@@ -43,17 +33,7 @@ impl Each for Where {
 }
 
 impl Operator for Not {
-    nested!(steps);
-
-    fn reads(&self, reads: &mut Reads) -> Flow {
-        reads.steps(&self.steps);
-        Flow::Through
-    }
-
-    fn reach(&self, reach: &mut Reach<'_>, input: Elements) -> Elements {
-        reach.steps(&self.steps, input.clone());
-        input
-    }
+    of_steps!(passes);
 
     fn start(self: Arc<Self>) -> Running {
         PerBatch::running(self)

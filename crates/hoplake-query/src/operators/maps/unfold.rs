@@ -32,7 +32,8 @@ impl Run {
         let mut items = Vec::new();
         let mut bulks = Vec::new();
         for (at, value) in values.iter().enumerate() {
-            let (before, bulk) = (items.len(), batch.rows[at].bulk);
+            let before = items.len();
+            let bulk = batch.rows[at].bulk;
             // For the copies, and for the lists of items, parents and numbers.
             self.growth.take(value_bytes(value) + item_count(value).saturating_mul(ITEM_BYTES))?;
             self.pace.rest(1 + item_count(value) as u64).await?;

@@ -176,7 +176,8 @@ fn cast(number: &Number, kind: GType) -> Done<Number> {
         GType::Int => Number::Int(i32::try_from(whole()?).map_err(|_| overflow())?),
         GType::Long => Number::Long(whole()?),
         GType::Float => {
-            let (wide, narrow) = (to_f64(number), to_f64(number) as f32);
+            let wide = to_f64(number);
+            let narrow = wide as f32;
             if narrow.is_infinite() && !wide.is_infinite() {
                 return Err(overflow());
             }

@@ -10,17 +10,7 @@ pub struct SideEffect {
 }
 
 impl Operator for SideEffect {
-    nested!(steps);
-
-    fn reads(&self, reads: &mut Reads) -> Flow {
-        reads.steps(&self.steps);
-        Flow::Through
-    }
-
-    fn reach(&self, reach: &mut Reach<'_>, input: Elements) -> Elements {
-        reach.steps(&self.steps, input.clone());
-        input
-    }
+    of_steps!(passes);
 
     fn start(self: Arc<Self>) -> Running {
         PerBatch::running(self)

@@ -51,7 +51,7 @@ impl Stage for Injecting {
     }
 
     fn input<'a>(&'a mut self, _: &'a mut Run, batch: Batch, out: &'a mut Vec<Output>) -> BoxFuture<'a, Done<()>> {
-        // Before the first step there is nobody who could go on.
+        // Before the first step there are no traversers to pass on.
         if !matches!(batch.items, Items::Nowhere(_)) {
             out.push(Output::Same(batch));
         }

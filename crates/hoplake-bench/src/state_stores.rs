@@ -59,8 +59,6 @@ enum Kind {
     Compressed,
     Slots,
     KeyValue,
-    #[cfg(feature = "documents")]
-    Documents,
 }
 
 impl Kind {
@@ -113,8 +111,7 @@ fn of_stores<S: Value>(arguments: &Arguments, name: &str, states: &[S], change: 
         let store = place.open::<S>(states.len() as u32, arguments.cache_mib << 20)?;
         let [load, superstep] = times(arguments, &*store, states, &change)?;
         let bytes = store.bytes();
-        let [memory, disk] =
-            [bytes.memory, place.disk_bytes().unwrap_or(bytes.disk)].map(|bytes| bytes as f64 / states.len() as f64);
+        let [memory, disk] = [bytes.memory, bytes.disk].map(|bytes| bytes as f64 / states.len() as f64);
         println!("| {} | {name} | {load:.1} | {superstep:.1} | {memory:.1} | {disk:.1} |", place.name());
     }
     Ok(())
@@ -225,21 +222,11 @@ where
 struct Place {
     kind: Kind,
     folder: tempfile::TempDir,
-    #[cfg(feature = "documents")]
-    server: Option<hoplake_testkit::DocumentServer>,
 }
 
 impl Place {
     fn new(kind: Kind) -> Result<Self> {
-        Ok(Self {
-            kind,
-            folder: tempfile::tempdir()?,
-            #[cfg(feature = "documents")]
-            server: match kind {
-                Kind::Documents => Some(hoplake_testkit::DocumentServer::start()?),
-                _ => None,
-            },
-        })
+        Ok(Self { kind, folder: tempfile::tempdir()? })
     }
 
     fn name(&self) -> String {
@@ -253,22 +240,7 @@ impl Place {
             Kind::Compressed => Box::new(CompressedStore::new(vertices)),
             Kind::Slots => Box::new(SlotStore::open(&file("slots"), vertices)?),
             Kind::KeyValue => Box::new(KeyValueStore::open(&file("states.redb"), vertices, cache_bytes)?),
-            #[cfg(feature = "documents")]
-            Kind::Documents => {
-                let url = self.server.as_ref().map(|server| server.url("bench")).unwrap_or_default();
-                let settings = hoplake_analytics::stores::DocumentSettings::new(url);
-                Box::new(hoplake_analytics::stores::DocumentStore::create(&settings, vertices)?)
-            }
         })
-    }
-
-    /// The file of a server, which its client does not see.
-    fn disk_bytes(&self) -> Option<u64> {
-        #[cfg(feature = "documents")]
-        if let Some(server) = &self.server {
-            return Some(server.disk_bytes());
-        }
-        None
     }
 }
 

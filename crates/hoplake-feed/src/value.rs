@@ -122,17 +122,6 @@ pub(crate) fn as_key(value: Value) -> Option<Key> {
     }
 }
 
-/// Bytes as hexadecimal text.
-pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    let mut text = String::with_capacity(2 * bytes.len());
-    for byte in bytes {
-        // Writing to a string does not fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
-}
-
 /// A key of the values of its columns.
 ///
 /// # Errors

@@ -5,9 +5,8 @@
 //! ([`ChangeOutput`]). Options change that: they are the engine's own properties, and those of Kafka's producer with `kafka.`
 //! before them.
 //!
-//! **Where it comes from.** The folder of jars named by `HOPLAKE_DEBEZIUM`; else the one in the shared build folder, as
-//! [`DocumentServer`](crate::DocumentServer) has one. Java 17 or later runs it, with a small program that gives the engine its
-//! properties.
+//! **Where it comes from.** The folder of jars named by `HOPLAKE_DEBEZIUM`; else the one in the shared build folder, which Maven
+//! fills the first time. Java 17 or later runs it, with a small program that gives the engine its properties.
 //!
 //! **How it ends.** By its process id when the [`Debezium`] is dropped, so also when a test panics. [`kill`](Debezium::kill) ends
 //! it at once, and [`restart`](Debezium::restart) starts it again from the offsets in its folder, which it stores once a second.

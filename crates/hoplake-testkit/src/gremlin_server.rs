@@ -2,8 +2,8 @@
 //!
 //! It parses texts by TinkerPop's own grammar (`gremlin-lang`, and not Groovy), and its `g` is a graph without vertices.
 //!
-//! **Where it comes from.** The folder of jars named by `HOPLAKE_GREMLIN_SERVER`; else the one in the shared build folder, as
-//! [`DocumentServer`](crate::DocumentServer) has one. Java 17 or later runs it.
+//! **Where it comes from.** The folder of jars named by `HOPLAKE_GREMLIN_SERVER`; else the one in the shared build folder, which
+//! Maven fills the first time. Java 17 or later runs it.
 //!
 //! **How it ends.** By its process id when the [`GremlinServer`] is dropped, so also when a test panics.
 

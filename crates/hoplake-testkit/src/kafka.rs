@@ -1,7 +1,7 @@
 //! A real Kafka for tests: one node, which is its own controller (KRaft).
 //!
-//! **Where it comes from.** The folder of jars named by `HOPLAKE_KAFKA`; else the one in the shared build folder, as
-//! [`DocumentServer`](crate::DocumentServer) has one. Java 17 or later runs it.
+//! **Where it comes from.** The folder of jars named by `HOPLAKE_KAFKA`; else the one in the shared build folder, which
+//! Maven fills the first time. Java 17 or later runs it.
 //!
 //! **How it ends.** By its process id when the [`KafkaServer`] is dropped, so also when a test panics.
 //! [`kill`](KafkaServer::kill) ends it at once, and [`restart`](KafkaServer::restart) starts it again on the same port over the

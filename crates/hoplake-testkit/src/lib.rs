@@ -8,7 +8,6 @@
 //! - [`S3Server`]: a real S3 server on a loopback port, with conditional writes that hold; [`TcpProxy`]: a network before it
 //!   that breaks.
 //! - [`AzuriteServer`]: a real server of Azure Blob Storage's protocol, likewise.
-//! - [`DocumentServer`]: a real server of MongoDB's protocol on a loopback port.
 //! - [`MariaDbServer`] and [`PostgresServer`]: databases whose changes can be followed; [`Debezium`] and [`Maxwell`]: others that follow
 //!   them, and write to a file or to a [`KafkaServer`]; [`KinesisServer`]: streams.
 //! - [`ReservedPort`]: a port for a program that has to be told its port.
@@ -24,7 +23,6 @@ mod altered_store;
 mod azurite;
 pub mod clock;
 mod debezium;
-mod document_server;
 mod duckdb;
 pub mod generate;
 mod gremlin_drivers;
@@ -51,7 +49,6 @@ mod wave_store;
 pub use altered_store::{Alteration, AlteredStore};
 pub use azurite::AzuriteServer;
 pub use debezium::{ChangeOutput, Debezium};
-pub use document_server::DocumentServer;
 pub use duckdb::DuckDb;
 pub use gremlin_drivers::{gremlin_java, gremlin_javascript, gremlin_python, gremlin_python_4};
 pub use gremlin_server::GremlinServer;

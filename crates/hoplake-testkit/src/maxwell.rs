@@ -7,8 +7,7 @@
 //! charset `utf8mb3`.
 //!
 //! **Where it comes from.** The folder of jars named by `HOPLAKE_MAXWELL`, with a class that Java 17 lacks (below); else the one
-//! in the shared build folder, as [`DocumentServer`](crate::DocumentServer) has one. Java 17 or later runs it, and compiles that
-//! class.
+//! in the shared build folder, which Maven fills the first time. Java 17 or later runs it, and compiles that class.
 //!
 //! **How it ends.** By its process id when the [`Maxwell`] is dropped, so also when a test panics. [`kill`](Maxwell::kill) ends
 //! it at once, and [`restart`](Maxwell::restart) starts it again from the position that it keeps in the database `maxwell`. What

@@ -19,7 +19,6 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::fs::{self, File};
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -186,10 +185,7 @@ pub fn sha256_of_ids(ids: impl IntoIterator<Item = i64>) -> String {
     let mut ids: Vec<i64> = ids.into_iter().collect();
     ids.sort_unstable();
     let text = ids.iter().map(i64::to_string).collect::<Vec<_>>().join("\n");
-    Sha256::digest(text).iter().fold(String::with_capacity(64), |mut hex, byte| {
-        write!(hex, "{byte:02x}").expect("a string takes all that is written");
-        hex
-    })
+    hex::encode(Sha256::digest(text))
 }
 
 fn workspace_root() -> &'static Path {

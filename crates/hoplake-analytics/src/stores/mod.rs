@@ -9,7 +9,6 @@
 //! | [`CompressedStore`] | what zstd leaves of it | – | if states are alike: levels, components, ranks that most vertices share |
 //! | [`SlotStore`] | the page cache's | the state | if memory is for the graph |
 //! | [`KeyValueStore`] | a cache of its own | the state and its B-tree | next to a run that has one open anyway |
-//! | `DocumentStore` (feature `documents`) | none | the server's | if states belong on a server that is there anyway |
 //! | [`CachedStore`] above one of them | what it is given | what is below | if the one below is slow |
 //!
 //! Stores that keep bytes take a [`Serialiser`]; slots are of a fixed width by their nature.
@@ -17,11 +16,6 @@
 mod cached;
 mod chunks;
 mod compressed;
-#[cfg(feature = "documents")]
-mod documents;
-#[cfg(test)]
-#[cfg(feature = "documents")]
-mod documents_tests;
 mod key_value;
 mod memory;
 mod place;
@@ -38,8 +32,6 @@ use crate::Value;
 pub use cached::{CacheCounts, CachePolicy, CachedStore};
 use chunks::CHUNK;
 pub use compressed::CompressedStore;
-#[cfg(feature = "documents")]
-pub use documents::{DocumentSettings, DocumentStore};
 pub use key_value::KeyValueStore;
 pub use memory::MemoryStore;
 pub(crate) use place::open_states;

@@ -10,8 +10,6 @@ use hoplake_engine::EngineError;
 use hoplake_storage::{Branch, MemoryHold};
 
 use super::{CachePolicy, CachedStore, KeyValueStore, MemoryStore, SlotStore, StateStore};
-#[cfg(feature = "documents")]
-use super::{DocumentSettings, DocumentStore};
 use crate::{RunError, Value, Workers};
 
 /// The most pages of a key-value store in memory.
@@ -38,9 +36,6 @@ pub enum States {
     Slots(PathBuf),
     /// In a key-value store in this file: `redb:FILE`.
     KeyValue(PathBuf),
-    /// In a new collection of a document database, which is removed at the end: `mongodb://HOST:PORT/DATABASE`.
-    #[cfg(feature = "documents")]
-    Documents(DocumentSettings),
 }
 
 /// A cache of states that are not in memory.
@@ -64,7 +59,7 @@ impl States {
     pub fn file(&self) -> Option<&Path> {
         match self {
             Self::Slots(path) | Self::KeyValue(path) => Some(path),
-            _ => None,
+            Self::Memory => None,
         }
     }
 
@@ -79,8 +74,6 @@ impl States {
             Self::Memory => Arc::new(MemoryStore::new(vertices)),
             Self::Slots(path) => Arc::new(SlotStore::open(path, vertices)?),
             Self::KeyValue(path) => Arc::new(KeyValueStore::open(path, vertices, key_value_cache_bytes as usize)?),
-            #[cfg(feature = "documents")]
-            Self::Documents(settings) => Arc::new(DocumentStore::create(settings, vertices)?),
         };
         let Some(StatesCache { bytes, policy }) = cache else { return Ok(store) };
         let cached = CachedStore::new(store, vertices, policy, bytes);
@@ -93,7 +86,7 @@ impl FromStr for States {
 
     /// What is not `KIND:…` is a file of slots. A file whose name has a colon is written with its folder: `./a:b`.
     fn from_str(text: &str) -> Result<Self, EngineError> {
-        let forms = "write FILE, slots:FILE, redb:FILE or mongodb://HOST:PORT/DATABASE";
+        let forms = "write FILE, slots:FILE or redb:FILE";
         let invalid = |why: String| EngineError::Invalid(format!("{why}: {forms}"));
         let named = text.split_once(':').filter(|(kind, _)| !kind.contains(['/', '.']));
         let (kind, rest) = named.unwrap_or(("slots", text));
@@ -103,13 +96,6 @@ impl FromStr for States {
         match kind {
             "slots" => Ok(Self::Slots(rest.into())),
             "redb" => Ok(Self::KeyValue(rest.into())),
-            #[cfg(feature = "documents")]
-            "mongodb" | "mongodb+srv" => Ok(Self::Documents(DocumentSettings::new(text))),
-            #[cfg(not(feature = "documents"))]
-            "mongodb" | "mongodb+srv" => {
-                let message = "this program has no client of document databases: build it with the feature `documents`";
-                Err(EngineError::Invalid(message.into()))
-            }
             kind => Err(invalid(format!("unknown kind of states `{kind}`"))),
         }
     }
@@ -141,7 +127,7 @@ pub(crate) async fn open_states<S: Value>(
         }
     };
     let memory = context.hold(memory)?;
-    // A file is opened, or a server asked.
+    // A file is opened.
     let states = states.clone();
     let store = workers.run(context, move |_| states.open(vertices, key_value_bytes, cache)).await??;
     Ok((store, memory))
@@ -158,15 +144,10 @@ mod tests {
             assert_eq!(parsed(text), Ok(States::Slots(path.into())));
         }
         assert_eq!(parsed("redb:/tmp/states"), Ok(States::KeyValue("/tmp/states".into())));
-        let forms = "write FILE, slots:FILE, redb:FILE or mongodb://HOST:PORT/DATABASE";
+        let forms = "write FILE, slots:FILE or redb:FILE";
         assert_eq!(parsed("rocksdb:states"), Err(format!("unknown kind of states `rocksdb`: {forms}")));
         for text in ["", "redb:", "slots:"] {
             assert_eq!(parsed(text), Err(format!("the place of states has no name: {forms}")), "{text}");
         }
-        let documents = parsed("mongodb://127.0.0.1:27017/social");
-        #[cfg(feature = "documents")]
-        assert_eq!(documents, Ok(States::Documents(DocumentSettings::new("mongodb://127.0.0.1:27017/social"))));
-        #[cfg(not(feature = "documents"))]
-        assert!(documents.is_err_and(|error| error.contains("build it with the feature `documents`")));
     }
 }

@@ -215,23 +215,6 @@ fn states_are_the_same_wherever_they_are() {
     assert!(refused.err.contains("--states <PLACE>"), "{}", refused.err);
 }
 
-/// With the feature, states go to a server, and leave it.
-#[cfg(feature = "documents")]
-#[test]
-fn states_are_the_same_in_a_document_database() {
-    let shell = Shell::with_graph();
-    let server = hoplake_testkit::DocumentServer::start().unwrap();
-    let ranks = ["pagerank", "--edges", "both:knows", "--lists", "streamed", "--iterations", "7"];
-    let expected = values(&shell, "rank", &ranks);
-    let place = server.url("social");
-    for cache in [&[][..], &["--states-cache", "1MiB"], &[]] {
-        assert_eq!(values(&shell, "rank", &[&ranks[..], &["--states", &place], cache].concat()), expected);
-    }
-    drop(server);
-    let args = [&["run", "graph"], &ranks[..], &["--states", &place]].concat();
-    shell.run(&args).fails(5, "collection hoplake_states: ", "try again later");
-}
-
 /// A circle of three vertices, and a way from it to two more: 1 → 2 → 3 → 1, 3 → 4 → 5.
 fn circle() -> Shell {
     let shell = Shell::empty();

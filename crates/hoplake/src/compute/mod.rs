@@ -37,8 +37,6 @@ use hoplake_storage::{MemoryHold, QueryContext};
 
 pub use algorithm::{Algorithm, usual_hop};
 pub use computed::Computed;
-#[cfg(feature = "documents")]
-pub use hoplake_analytics::stores::DocumentSettings;
 pub use hoplake_analytics::{
     Asynchronous, Edge, Selection, Step, Value as StateValue, Vertex, VertexProgram, Waiting, Workers,
     registry::{self, ComputeProgress, Figure},

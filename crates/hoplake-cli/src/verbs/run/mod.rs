@@ -83,8 +83,8 @@ pub struct Args {
     /// Where lists of edges are
     #[arg(long, value_enum, default_value = "automatic")]
     lists: ListsName,
-    /// Keep states in a file of slots (FILE or slots:FILE), in a key-value store (redb:FILE) or in a document database
-    /// (mongodb://HOST:PORT/DATABASE, if it was built in); made and removed. With --lists streamed
+    /// Keep states in a file of slots (FILE or slots:FILE) or in a key-value store (redb:FILE); made and removed. With
+    /// --lists streamed
     #[arg(long, value_name = "PLACE", value_parser = States::from_str)]
     states: Option<States>,
     /// Keep this much of these states in memory; for a place that is slow

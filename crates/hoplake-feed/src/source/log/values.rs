@@ -179,7 +179,7 @@ impl Decoder {
             (Kind::Bytes(length), Json::Text(base64)) => {
                 let mut bytes = decoded(&base64)?;
                 bytes.resize(length.unwrap_or(bytes.len()), 0);
-                Ok(text(value::hexadecimal(&bytes)))
+                Ok(text(hex::encode(&bytes)))
             }
             (Kind::Bits(length), json) => bits(*length, json, is_postgres),
             (Kind::Year, json @ (Json::Number(_) | Json::Text(_))) => match digits_of(&json).parse() {

@@ -20,7 +20,7 @@ use super::{
     table_map::{Bytes, LoggedColumn, types},
     values::{self, bad, text},
 };
-use crate::{Cell, Row, value};
+use crate::{Cell, Row};
 
 /// What bytes of a fixed length are, which the log does not say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -190,7 +190,7 @@ impl Kind {
                 Ok(decoded) => text(decoded),
                 Err(why) => bad(why),
             },
-            Self::Bytes => text(value::hexadecimal(bytes)),
+            Self::Bytes => text(hex::encode(bytes)),
             Self::FixedBytes(length, hint) => fixed(bytes, *length, *hint),
             Self::Bits => values::bits(bytes),
             Self::Year => match low(bytes) {
@@ -351,9 +351,9 @@ fn fixed(bytes: &[u8], length: usize, hint: Hint) -> Cell {
         Hint::Uuid => values::uuid(&all),
         Hint::Inet4 => values::inet4(&all),
         Hint::Inet6 => values::inet6(&all),
-        Hint::Binary => text(value::hexadecimal(&all)),
+        Hint::Binary => text(hex::encode(&all)),
         // Only of these lengths may they be anything else.
-        Hint::Unknown if length != 4 && length != 16 => text(value::hexadecimal(&all)),
+        Hint::Unknown if length != 4 && length != 16 => text(hex::encode(&all)),
         Hint::Unknown => bad(format!(
             "the log does not say whether its {length} bytes are binary, a uuid or an address, and the table no longer has it"
         )),

@@ -16,6 +16,7 @@ use mysql_async::{
     },
     prelude::Queryable,
 };
+use uuid::Uuid;
 
 use super::{
     Flavour, MariaDb, catalog, charsets::Charsets, failed, gtid::Gtids, table_map::TableMap,
@@ -147,7 +148,7 @@ impl Binlog {
         let data = event.read_data().map_err(|error| unreadable(&error))?;
         match data {
             Some(EventData::GtidEvent(gtid)) => {
-                let server = uuid_text(&gtid.sid());
+                let server = Uuid::from_bytes(gtid.sid()).to_string();
                 self.position.add_of(&server, gtid.gno());
                 self.open = Some(Open::default());
                 Ok(None)
@@ -336,11 +337,6 @@ fn unreadable(error: &std::io::Error) -> FeedError {
 fn distributed() -> FeedError {
     FeedError::invalid("the binlog has a distributed (XA) transaction, which is not supported")
         .hint(format!("keep XA away from the tables that are followed; {COPY_ANEW}"))
-}
-
-fn uuid_text(bytes: &[u8; 16]) -> String {
-    let hex = crate::value::hexadecimal(bytes);
-    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
 }
 
 #[async_trait]

@@ -8,6 +8,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use hoplake::Value as Property;
 use jiff::civil;
 use mysql_async::Value;
+use uuid::Uuid;
 
 use crate::{
     Cell,
@@ -90,7 +91,7 @@ impl Decoder {
                 time(is_negative, hours, u64::from(minutes), u64::from(seconds), micros)
             }
             (Kind::Bits, Value::Bytes(bytes)) => bits(&bytes),
-            (Kind::Bytes, Value::Bytes(bytes)) => text(value::hexadecimal(&bytes)),
+            (Kind::Bytes, Value::Bytes(bytes)) => text(hex::encode(&bytes)),
             (Kind::Set, Value::Bytes(labels)) => match String::from_utf8(labels) {
                 Ok(labels) => {
                     let labels = labels.split(',').filter(|label| !label.is_empty());
@@ -186,10 +187,9 @@ pub(super) fn time(is_negative: bool, hours: u64, minutes: u64, seconds: u64, mi
 
 /// A UUID of MariaDB, whose bytes are stored in the order in which it sorts them.
 pub(super) fn uuid(stored: &[u8]) -> Cell {
-    let hex = value::hexadecimal(stored);
-    match hex.len() {
-        32 => text(format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])),
-        _ => bad("it is not a uuid".into()),
+    match Uuid::from_slice(stored) {
+        Ok(uuid) => text(uuid.to_string()),
+        Err(_) => bad("it is not a uuid".into()),
     }
 }
 

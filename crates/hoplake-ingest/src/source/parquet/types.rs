@@ -26,6 +26,7 @@ use parquet::{
     errors::ParquetError,
     schema::types::{SchemaDescriptor, Type},
 };
+use uuid::Uuid;
 
 use crate::source::column::Parse;
 
@@ -348,12 +349,6 @@ fn moments(array: &ArrayRef, parse: Parse, options: &CastOptions<'_>) -> Result<
 
 /// UUIDs as text in their usual form, in lower case.
 fn uuid_texts(uuids: &FixedSizeBinaryArray) -> StringArray {
-    let text = |bytes: &[u8]| {
-        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        match bytes.len() == UUID_BYTES as usize {
-            true => [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-"),
-            false => hex,
-        }
-    };
+    let text = |bytes: &[u8]| Uuid::from_slice(bytes).map_or_else(|_| hex::encode(bytes), |uuid| uuid.to_string());
     uuids.iter().map(|uuid| uuid.map(text)).collect()
 }

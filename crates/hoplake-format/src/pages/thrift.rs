@@ -1,4 +1,7 @@
 //! Goes over Thrift's compact encoding, in which footers and page headers are written, without building anything.
+//!
+//! **Why not a library's.** Those build what they read, and a footer of a few bytes can announce lists of any length: what decoding
+//! would take has to be known before.
 
 use parquet::errors::ParquetError;
 

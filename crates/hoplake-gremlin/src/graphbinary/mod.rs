@@ -11,6 +11,8 @@
 //! ```
 //! All numbers are big-endian. Where the type is known, as of the op of a request, there is neither a code nor, for most, a flag.
 //!
+//! **Why not a library's.** Those in Rust belong to clients: they write requests and read responses.
+//!
 //! A reader takes bytes from anyone. Every length is compared with the bytes that are left before memory is taken for it, and an
 //! item takes at least two bytes, so what is decoded is at most some fifty times the message. Nesting has a bound, [`DEPTH_MAX`].
 //! Types that no traversal needs (a graph, a period, a custom type) are refused by name.

@@ -115,7 +115,8 @@ pub(crate) fn upgrade(
     Ok(response)
 }
 
-/// The answer to the key of a handshake (RFC 6455, 4.2).
+/// The answer to the key of a handshake (RFC 6455, 4.2). The library's handshake reads a request from a socket, and this one has been
+/// read already.
 fn accept(version: Version, headers: &HeaderMap) -> Result<HeaderValue, Failure> {
     let has = |name: &str, word: &str| {
         let texts = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());

@@ -28,7 +28,6 @@ OPEN = {
     "hoplake-ingest",
     "hoplake-query",
     "hoplake-simulation",
-    "hoplake-storage",
 }
 
 TOKEN = re.compile(

@@ -39,10 +39,10 @@ pub use cost::{
     PriceList, ProfileError, Profiles, QueryContext, ReadLimits, Served, StoreProfile, Wave,
 };
 pub use error::{NodeFault, StorageError};
-pub use hoplake_mapping::Access;
+pub use hoplake_mapping::AccessPattern;
 pub use read::{
-    BlockRequest, Check, Disk, DiskFile, DiskSettings, Fetched, Found, HedgeSettings, Object, ObjectSource, ReadPool,
-    ReadSettings, Reader, RetrySettings, Tier, Wanted, cache,
+    BlockRequest, Check, Disk, DiskFile, DiskSettings, Fetched, FetchedObject, HedgeSettings, Object, ObjectSource,
+    ReadPool, ReadSettings, Reader, RetrySettings, Tier, Wanted, cache,
 };
 pub use store::{Files, FoundFile, ObjectInfo, Store, StoreFault, system_text};
 pub use write::Upload;

@@ -19,12 +19,7 @@ use hoplake_storage::{Branch, Cost, QueryContext, Reader};
 
 use sections::{Sections, SegmentIndex, Tails, read_tails};
 
-use crate::{
-    EngineError,
-    owner::Owner,
-    read::{adjacency::Adjacency, keys::Keys, property_index::PropertyIndexes, tables::Tables},
-    versions,
-};
+use crate::{EngineError, owner::Owner, read::tables::Tables, versions};
 
 pub use settings::OpenSettings;
 
@@ -214,21 +209,6 @@ impl Snapshot {
     /// Its tables.
     pub(crate) fn tables(&self) -> &Tables {
         &self.tables
-    }
-
-    /// Its keys.
-    pub fn keys(&self) -> Keys<'_> {
-        Keys::new(self)
-    }
-
-    /// Its edges.
-    pub fn adjacency(self: &Arc<Self>) -> Adjacency<'_> {
-        Adjacency::new(self)
-    }
-
-    /// Its property indexes.
-    pub fn property_indexes(&self) -> PropertyIndexes<'_> {
-        PropertyIndexes::new(self)
     }
 
     /// What the segments say of all sections, or pieces of them, with the versions whose changes they hold.

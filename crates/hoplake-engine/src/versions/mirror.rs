@@ -27,7 +27,7 @@ use hoplake_storage::{Branch, Reader, Store};
 
 use crate::{
     EngineError,
-    read::scan::EXTENT_BYTES,
+    read::tables::EXTENT_BYTES,
     versions::{
         self,
         verify::stored::{StoredObject, extents},

@@ -48,7 +48,7 @@ use crate::{
     snapshot::sections::{IndexLocation, Run, Section, SectionLocation},
 };
 
-pub(crate) use ahead::{Ahead, EXTENT_BYTES, OnItsWay};
+pub(crate) use ahead::{Ahead, OnItsWay};
 pub use dense_ids::DenseIds;
 pub use edges::{EdgeQuery, EdgeScan, SOURCE_COLUMN, TARGET_COLUMN};
 pub use keys::KeyScan;

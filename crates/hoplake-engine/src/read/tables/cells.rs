@@ -13,6 +13,7 @@ use super::{
     Layout, Table, Tables, Through,
     decode::{TableCells, TableRead},
     extents,
+    stretches::clipped,
 };
 use crate::{EngineError, memory::bytes_of, pieces::sort_by_key};
 
@@ -214,17 +215,6 @@ impl Gathering {
     pub(crate) fn finish(self) -> Result<RecordBatch, EngineError> {
         Ok(concat_batches(&self.schema, &self.batches)?)
     }
-}
-
-/// What some ascending stretches have within bounds.
-pub(super) fn clipped(stretches: &[Range<u64>], bounds: &Range<u64>) -> impl Iterator<Item = Range<u64>> {
-    let from = stretches.partition_point(|rows| rows.end <= bounds.start);
-    let bounds = bounds.clone();
-    let within = stretches[from..].iter().take_while({
-        let end = bounds.end;
-        move |rows| rows.start < end
-    });
-    within.map(move |rows| rows.start.max(bounds.start)..rows.end.min(bounds.end))
 }
 
 /// The columns of a schema: those of the batch, converted if need be, or nulls. A column whose type cannot be converted belongs to a

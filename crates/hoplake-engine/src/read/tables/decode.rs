@@ -25,7 +25,7 @@ use parquet::{
     file::metadata::ParquetMetaData,
 };
 
-use super::{Layout, Page, Table, cells::clipped};
+use super::{Layout, Page, Table, stretches::clipped};
 
 /// Rows that are decoded at a time.
 const BATCH_ROWS: usize = 8192;

@@ -12,6 +12,7 @@ mod extents;
 mod groups;
 mod properties;
 mod rows;
+mod stretches;
 
 use std::{collections::HashMap, ops::Range, sync::Arc};
 
@@ -34,6 +35,7 @@ use tokio::sync::OnceCell;
 
 pub(crate) use cells::{Cells, Gathering};
 pub use expected::Expected;
+pub(crate) use extents::EXTENT_BYTES;
 pub(crate) use groups::Group;
 pub use properties::RowsOfEdges;
 pub(crate) use rows::{Changed, RowsOf, nulls};

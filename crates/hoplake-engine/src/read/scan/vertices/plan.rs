@@ -8,7 +8,14 @@ use arrow_schema::Field;
 use hoplake_format::{LabelId, PropertyType, TableOwner, constants::KEY_COLUMN, table::TableSettings};
 use hoplake_storage::{Branch, MemoryHold, Pace};
 
-use super::{COPIES, VertexQuery, Vertices, alive::Alive, rows::Rows, stretches::Stretches};
+use super::{
+    alive::Alive,
+    changed::{ChangedRow, all_changed_rows},
+    part::COPIES,
+    query::VertexQuery,
+    rows::Rows,
+    stretches::{Stretches, Vertices},
+};
 use crate::{
     Condition, EngineError, PropertyName, PropertyOf, Snapshot, Test,
     read::{
@@ -49,7 +56,8 @@ impl SparseRows {
     /// The first of some ascending ordinals that are a part, and what it takes. With a row come those of its page, unless they came
     /// with the row before.
     pub(super) fn part<'a>(&self, ordinals: &'a [u64], bytes_max: u64, rows_max: u64) -> (&'a [u64], u64) {
-        let (mut bytes, mut count) = (0, 0);
+        let mut bytes = 0u64;
+        let mut count = 0;
         let mut behind: Option<u64> = None;
         for ordinal in ordinals.iter().take(usize::try_from(rows_max).unwrap_or(usize::MAX)) {
             let rows = behind.map_or(self.page_rows, |behind| (ordinal + 1 - behind).min(self.page_rows));
@@ -63,14 +71,6 @@ impl SparseRows {
         }
         (&ordinals[..count], bytes)
     }
-}
-
-/// A vertex whose newest row is not that with which it was added.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct ChangedRow {
-    pub(super) ordinal: u64,
-    /// The newest version of the run, and the row of its table.
-    pub(super) row: (u64, u64),
 }
 
 /// A condition whose tests have the types of the label's properties.
@@ -127,7 +127,7 @@ impl Plan {
         let (layouts, changed_layouts, (changed, memory), alive) = futures::future::try_join4(
             snapshot.tables().layouts(tables.iter().copied(), for_layouts),
             snapshot.tables().layouts(changed_tables.iter().copied(), for_changed),
-            snapshot.all_changed_rows(label, for_changes),
+            all_changed_rows(snapshot, label, for_changes),
             Alive::of(snapshot, label, for_alive),
         )
         .await?;

@@ -12,7 +12,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use bytes::Bytes;
 use futures::future::{BoxFuture, join};
 use hoplake_format::{
-    Direction, EdgeTypeId, LabelId, Manifest, Schema, Slot, VersionRange,
+    Direction, EdgeTypeId, LabelId, Manifest, Schema, Slot, VersionRange, VertexId,
     segment::{SectionKind, SectionRoot},
 };
 use hoplake_storage::{Branch, Cost, QueryContext, Reader};
@@ -191,6 +191,11 @@ impl Snapshot {
     /// How many ordinals of a label were given out: all its vertices have lower ones.
     pub fn ordinal_count(&self, label: LabelId) -> u64 {
         self.manifest.vertex_counts.get(usize::from(label.0)).map_or(0, |count| count.ordinals)
+    }
+
+    /// Whether a vertex exists, or did before it was deleted.
+    pub fn has_vertex(&self, vertex: VertexId) -> bool {
+        vertex.ordinal() < self.ordinal_count(vertex.label())
     }
 
     /// Whether the manifest's count of the edges of a type is exact. While several sorted runs have entries for it, or one deletes

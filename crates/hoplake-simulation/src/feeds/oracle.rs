@@ -16,6 +16,7 @@ use object_store::{ObjectStoreExt, memory::InMemory, path::Path};
 
 use super::{
     database::Database,
+    source::SOURCE,
     tables::{Content, Expected, SINCE, Texts, edge, text},
 };
 use crate::bucket::Bucket;

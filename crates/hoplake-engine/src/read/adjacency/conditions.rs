@@ -13,7 +13,7 @@ use crate::{
         condition::{Verdicts, VerdictsBuilder},
         edges::{EdgesBuilder, Piece, Stored},
         hop::{EdgesOf, Hop},
-        tables::RowsOf,
+        properties::RowsOf,
     },
 };
 
@@ -115,7 +115,7 @@ impl<'a> EdgeConditions<'a> {
         }
         let loads = branch.each(loads, |owner, mut line| async move {
             match owner {
-                TableOwner::Vertices(label) => self.snapshot.load_vertex_metadata(label, &mut line).await?,
+                TableOwner::Vertices(label) => self.snapshot.tables().load_vertex_metadata(label, &mut line).await?,
                 owner => self.snapshot.tables().load_table_metadata(owner, &mut line).await?,
             }
             Ok::<_, EngineError>(((), line))
@@ -152,7 +152,7 @@ impl<'a> EdgeConditions<'a> {
         let column = [property.name.clone()];
         let column = &column;
         let reads = branch.each(&rows, |(of, (_, rows)), mut line| async move {
-            Ok::<_, EngineError>((self.snapshot.rows(*of, rows, column, &mut line).await?, line))
+            Ok::<_, EngineError>((self.snapshot.rows().of(*of, rows, column, &mut line).await?, line))
         });
         let columns = reads.await?;
         let columns = rows.iter().zip(columns).map(|((of, (owner, _)), batch)| (*of, owner.kind, batch));

@@ -6,7 +6,7 @@ use arrow_array::{RecordBatch, RecordBatchOptions, UInt32Array, new_null_array};
 use arrow_cast::cast;
 use arrow_schema::{ArrowError, DataType, Field, Schema as ArrowSchema};
 use arrow_select::{concat::concat_batches, take::take_record_batch};
-use hoplake_format::{FormatError, TableOwner, pages::guarded};
+use hoplake_format::{FormatError, LabelId, TableOwner, pages::guarded};
 use hoplake_storage::{Branch, MemoryHold, Pace, QueryContext, Reader};
 
 use super::{
@@ -22,6 +22,29 @@ impl Tables {
     pub(crate) async fn load_table_metadata(&self, owner: TableOwner, branch: &mut Branch) -> Result<(), EngineError> {
         let tables = self.tables.iter().filter(|table| table.reference.owner == owner);
         self.layouts(tables.map(Arc::as_ref), branch).await.map(drop)
+    }
+
+    /// Starts to read what a later look at the properties of a label's vertices needs to know.
+    pub(crate) async fn load_vertex_metadata(&self, label: LabelId, branch: &mut Branch) -> Result<(), EngineError> {
+        let owners = [TableOwner::Vertices(label), TableOwner::Changed(label)];
+        let loads = branch.each(owners, |owner, mut line| async move {
+            self.load_table_metadata(owner, &mut line).await?;
+            Ok::<_, EngineError>(((), line))
+        });
+        loads.await.map(drop)
+    }
+
+    /// The same of several labels.
+    pub(crate) async fn load_metadata_of_labels(
+        &self,
+        labels: &[LabelId],
+        branch: &mut Branch,
+    ) -> Result<(), EngineError> {
+        let loads = branch.each(labels, |label, mut line| async move {
+            self.load_vertex_metadata(*label, &mut line).await?;
+            Ok::<_, EngineError>(((), line))
+        });
+        loads.await.map(drop)
     }
 
     /// The ends of some tables, read side by side.

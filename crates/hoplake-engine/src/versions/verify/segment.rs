@@ -206,7 +206,8 @@ struct SectionCheck {
 impl SectionCheck {
     fn new(location: String, section: &SectionRoot, allowed: Allowed, goes_on: bool) -> Self {
         let checker = BlockChecker::new(allowed, goes_on);
-        let (blocks_expected, items_expected) = (section.block_count, section.items);
+        let blocks_expected = section.block_count;
+        let items_expected = section.items;
         Self { location, blocks_expected, items_expected, checker, blocks: 0, damaged: 0 }
     }
 

@@ -111,7 +111,9 @@ impl VersionCheck<'_> {
                 SectionKind::Values(_) | SectionKind::RemovedValues(_) => continue,
             };
             if !expected.contains(&found) {
-                let (kind, least, most) = (self.section_text(kind), expected.start(), expected.end());
+                let kind = self.section_text(kind);
+                let least = expected.start();
+                let most = expected.end();
                 let why = format!("{kind} are {found}, and the manifest says {least} to {most}");
                 return Err(EngineError::format(self.snapshot.reader().store().url())(FormatError::corrupt(
                     "manifest", why,

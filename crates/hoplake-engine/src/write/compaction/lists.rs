@@ -18,8 +18,8 @@ use crate::{
     EngineError, Snapshot,
     read::{
         merge::ListEntry,
+        properties::RowsOf,
         scan::{ListRange, MergedScan, Source},
-        tables::RowsOf,
     },
 };
 
@@ -206,7 +206,7 @@ impl RowSource {
         }
         let reads = merging.branch.each(&by_run, |(until, rows), mut line| async move {
             let of = RowsOf::Edges(self.edge_type, self.direction, *until);
-            Ok::<_, EngineError>((self.inputs.rows(of, rows, &self.columns, &mut line).await?, line))
+            Ok::<_, EngineError>((self.inputs.rows().of(of, rows, &self.columns, &mut line).await?, line))
         });
         let mut batches = reads.await?;
         if batches.len() == 1 {

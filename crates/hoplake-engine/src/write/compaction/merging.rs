@@ -76,7 +76,7 @@ impl Merging<'_> {
         ordinals: &[u64],
         columns: &[String],
     ) -> Result<RecordBatch, EngineError> {
-        self.inputs.vertex_rows(label, ordinals, columns, self.branch).await
+        self.inputs.rows().of_vertices(label, ordinals, columns, self.branch).await
     }
 
     /// Notes round trips of writes that it waited for.

@@ -35,7 +35,7 @@ use crate::{
     EngineError, Held, Snapshot,
     read::{adjacency::vertex_property, property_index::Candidates, scan::OnItsWay},
 };
-use part::{COPIES, FIRST_PART_ROWS, PART_BYTES, PART_BYTES_MIN, PART_ROWS, PARTS_MAX, Part, PartOf};
+use part::{COPIES, FIRST_PART_ROWS, PART_BYTES, PART_BYTES_MIN, PART_ROWS, PARTS_MAX, PartVertices, ScanPart};
 use plan::Plan;
 use stretches::Vertices;
 
@@ -124,7 +124,7 @@ impl Snapshot {
             let tables = async {
                 // The rows of what the index finds are then one wave more.
                 match needs_rows {
-                    true => self.load_vertex_metadata(*label, for_tables).await,
+                    true => self.tables().load_vertex_metadata(*label, for_tables).await,
                     false => Ok(()),
                 }
             };
@@ -176,14 +176,14 @@ impl VertexScan {
         self.coming.iter().map(|(bytes, _)| bytes).sum()
     }
 
-    fn next_part(&mut self) -> Option<Part> {
+    fn next_part(&mut self) -> Option<ScanPart> {
         let groups = match &mut self.left {
             Left::Groups(groups) => groups,
             Left::Candidates { all, from, rows } => {
                 let (part, bytes) = rows.part(&all.ordinals[*from..], self.part_bytes, self.part_rows);
                 *from += part.len();
-                let vertices = PartOf::Vertices(Vertices::These(part.to_vec()));
-                return (!part.is_empty()).then_some(Part { vertices, bytes });
+                let vertices = PartVertices::Vertices(Vertices::These(part.to_vec()));
+                return (!part.is_empty()).then_some(ScanPart { vertices, bytes });
             }
         };
         loop {
@@ -209,10 +209,10 @@ impl VertexScan {
             let count = if group.may_fulfil { end - start } else { rows.min(changed.len() as u64) };
             if count > 0 {
                 let vertices = match group.may_fulfil {
-                    true => PartOf::Vertices(Vertices::Stretch(start..end)),
-                    false => PartOf::Changed(start..end),
+                    true => PartVertices::Vertices(Vertices::Stretch(start..end)),
+                    false => PartVertices::Changed(start..end),
                 };
-                return Some(Part { vertices, bytes: count * row_bytes });
+                return Some(ScanPart { vertices, bytes: count * row_bytes });
             }
         }
     }

@@ -23,14 +23,14 @@ pub(super) const COPIES: u64 = 8;
 pub(super) const PARTS_MAX: usize = 32;
 
 /// A part that is to be read.
-pub(super) struct Part {
-    pub(super) vertices: PartOf,
+pub(super) struct ScanPart {
+    pub(super) vertices: PartVertices,
     /// What its columns take.
     pub(super) bytes: u64,
 }
 
 /// Which vertices a part has.
-pub(super) enum PartOf {
+pub(super) enum PartVertices {
     Vertices(Vertices),
     /// Those of some ordinals that newer runs changed.
     Changed(Range<u64>),

@@ -13,7 +13,7 @@ use super::{
     changed::{ChangedRow, all_changed_rows},
     part::COPIES,
     query::VertexQuery,
-    rows::Rows,
+    rows::PartRows,
     stretches::{Stretches, Vertices},
 };
 use crate::{
@@ -21,12 +21,13 @@ use crate::{
     read::{
         adjacency::vertex_property,
         condition::{Bounds, TypedTest, Verdicts},
+        properties::Changed,
         property_index::Candidates,
-        tables::{self, Changed, Layout, Table, Through},
+        tables::{self, Layout, Table, Through},
     },
 };
 
-/// Rows that an index leads to are read through the caches if they are fewer: a query may come back to them.
+/// PartRows that an index leads to are read through the caches if they are fewer: a query may come back to them.
 const FEW_ROWS: usize = 1 << 12;
 
 /// What a row takes besides its columns: its ordinal, twice, and where its row is.
@@ -48,7 +49,7 @@ pub(super) struct Group {
 pub(super) struct SparseRows {
     /// A row, its columns decompressed.
     row_bytes: u64,
-    /// Rows that are read to have one of them.
+    /// PartRows that are read to have one of them.
     page_rows: u64,
 }
 
@@ -184,7 +185,9 @@ impl Plan {
         }
         let memory = branch.context().hold(0)?;
         // An index has no item of a vertex that was deleted.
-        let (alive, changed, snapshot) = (Alive::All, Changes::Sought, snapshot.clone());
+        let alive = Alive::All;
+        let changed = Changes::Sought;
+        let snapshot = snapshot.clone();
         let plan = Self { snapshot, label, tested, columns, alive, changed, changed_row_bytes: 0, _memory: memory };
         Ok((plan, rows))
     }
@@ -200,7 +203,7 @@ impl Plan {
     /// Where the row of each of some ascending ordinals is; nothing if none of them was changed.
     async fn rows_of(&self, ordinals: &[u64], branch: &mut Branch) -> Result<Vec<Changed>, EngineError> {
         if let Changes::Sought = self.changed {
-            return self.snapshot.changed_rows(self.label, ordinals, 0, branch).await;
+            return self.snapshot.rows().changed(self.label, ordinals, 0, branch).await;
         }
         let (Some(first), Some(last)) = (ordinals.first(), ordinals.last()) else { return Ok(Vec::new()) };
         let changed = self.changed_within(&(*first..last + 1));
@@ -221,7 +224,7 @@ impl Plan {
         vertices: &Vertices,
         columns: &[String],
         branch: &mut Branch,
-    ) -> Result<Rows<'_>, EngineError> {
+    ) -> Result<PartRows<'_>, EngineError> {
         let through = match self.changed {
             Changes::Sought if vertices.len() < FEW_ROWS => Through::Caches,
             _ => Through::Extents,
@@ -231,13 +234,13 @@ impl Plan {
             let ordinals: Vec<u64> = vertices.ordinals().collect();
             let rows_of = self.rows_of(&ordinals, branch).await?;
             if !rows_of.is_empty() {
-                let batch = self.snapshot.rows_at(self.label, &ordinals, &rows_of, columns, through, branch).await?;
-                return Ok(Rows::OfRuns { schema: batch.schema(), batch: Some(batch) });
+                let batch = self.snapshot.rows().at(self.label, &ordinals, &rows_of, columns, through, branch).await?;
+                return Ok(PartRows::OfRuns { schema: batch.schema(), batch: Some(batch) });
             }
         }
         let Stretches { rows, chosen } = vertices.stretches();
-        let cells = self.snapshot.added_stretches(self.label, &rows, columns, through, branch).await?;
-        Ok(Rows::OfTable { cells, chosen, at: 0 })
+        let cells = self.snapshot.rows().added_stretches(self.label, &rows, columns, through, branch).await?;
+        Ok(PartRows::OfTable { cells, chosen, at: 0 })
     }
 }
 
@@ -325,7 +328,7 @@ impl Tested {
         layout: &Layout,
     ) -> Result<BooleanBuffer, EngineError> {
         let location = snapshot.reader().store().location(&table.reference.name);
-        let fields = snapshot.fields(TableOwner::Vertices(label), &self.columns);
+        let fields = snapshot.rows().fields(TableOwner::Vertices(label), &self.columns);
         let bounds = |field: &Field| layout.bounds(field, &location);
         let bounds: Vec<Option<Bounds>> = fields.iter().map(bounds).collect::<Result<_, _>>()?;
         let groups = layout.groups(&[]).len();

@@ -10,10 +10,10 @@ use futures::future::BoxFuture;
 use hoplake_storage::Branch;
 
 use super::{
-    part::{Part, PartOf},
+    part::{PartVertices, ScanPart},
     plan::Plan,
     query::FoundVertices,
-    rows::Rows,
+    rows::PartRows,
     stretches::Vertices,
 };
 use crate::{EngineError, Held, memory::bytes_of, read::tables::Gathering};
@@ -21,22 +21,22 @@ use crate::{EngineError, Held, memory::bytes_of, read::tables::Gathering};
 /// The vertices of a part that fulfil the condition.
 pub(super) async fn read(
     plan: Arc<Plan>,
-    part: Part,
+    part: ScanPart,
     mut branch: Branch,
 ) -> Result<(Held<FoundVertices>, Branch), EngineError> {
     let context = branch.context().clone();
     let count = match &part.vertices {
-        PartOf::Vertices(vertices) => vertices.len(),
-        PartOf::Changed(ordinals) => plan.changed_within(ordinals).len(),
+        PartVertices::Vertices(vertices) => vertices.len(),
+        PartVertices::Changed(ordinals) => plan.changed_within(ordinals).len(),
     };
     // Ordinals twice and where their rows are; of a stretch, which of them are chosen.
     let _memory = context.hold(match &part.vertices {
-        PartOf::Vertices(Vertices::Stretch(_)) => count as u64,
+        PartVertices::Vertices(Vertices::Stretch(_)) => count as u64,
         _ => bytes_of::<[u64; 5]>(count),
     })?;
     let vertices = match part.vertices {
-        PartOf::Vertices(vertices) => vertices,
-        PartOf::Changed(ordinals) => {
+        PartVertices::Vertices(vertices) => vertices,
+        PartVertices::Changed(ordinals) => {
             Vertices::These(plan.changed_within(&ordinals).iter().map(|row| row.ordinal).collect())
         }
     };
@@ -95,6 +95,6 @@ fn rows<'a>(
     vertices: &'a Vertices,
     columns: &'a [String],
     branch: &'a mut Branch,
-) -> BoxFuture<'a, Result<Rows<'a>, EngineError>> {
+) -> BoxFuture<'a, Result<PartRows<'a>, EngineError>> {
     Box::pin(async move { plan.rows(vertices, columns, branch).await })
 }

@@ -22,13 +22,9 @@ FILES_MAX = 3
 OPEN = {
     "hoplake",
     "hoplake-analytics",
-    "hoplake-bench",
     "hoplake-cli",
-    "hoplake-engine",
     "hoplake-ingest",
     "hoplake-query",
-    "hoplake-simulation",
-    "hoplake-storage",
 }
 
 TOKEN = re.compile(

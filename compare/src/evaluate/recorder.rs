@@ -12,7 +12,7 @@ use std::{
 };
 
 use futures::future::BoxFuture;
-use hoplake_storage::{Fetched, Found, ObjectInfo, ObjectSource, StorageError, Store, Wanted};
+use hoplake_storage::{Fetched, FetchedObject, ObjectInfo, ObjectSource, StorageError, Store, Wanted};
 
 /// A request and the blocks it is to bring.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,7 +60,7 @@ impl ObjectSource for Recorder {
         true
     }
 
-    fn get<'a>(&'a self, name: &'a str, attempt: u32) -> BoxFuture<'a, Result<Found, StorageError>> {
+    fn get<'a>(&'a self, name: &'a str, attempt: u32) -> BoxFuture<'a, Result<FetchedObject, StorageError>> {
         ObjectSource::get(&self.store, name, attempt)
     }
 

@@ -21,7 +21,7 @@ use hoplake_format::{
     FormatError,
     adjacency::{BLOCK_BYTES_DEFAULT, Block, BlockEncoder, ListReader, Lists},
 };
-use hoplake_mapping::Access;
+use hoplake_mapping::AccessPattern;
 use hoplake_storage::{Branch, MemoryHold, QueryContext};
 use rayon::prelude::*;
 
@@ -177,7 +177,7 @@ impl Adjacency for Packed {
         if self.is_mapped {
             self.in_order.store(in_order, Relaxed);
             let blocks = self.parts.iter().flat_map(|part| &part.blocks).map(|stored| &stored.bytes[..]);
-            hoplake_mapping::expect(blocks, if in_order { Access::Sequential } else { Access::Random });
+            hoplake_mapping::expect(blocks, if in_order { AccessPattern::Sequential } else { AccessPattern::Random });
         }
     }
 }

@@ -25,7 +25,7 @@ use hoplake_analytics::{
     Workers,
 };
 use hoplake_engine::Snapshot;
-use hoplake_storage::{Access, QueryContext, ReadSettings};
+use hoplake_storage::{AccessPattern, QueryContext, ReadSettings};
 use hoplake_testkit::generate::SplitMix64;
 
 use crate::{chart::Bars, kronecker};
@@ -411,7 +411,7 @@ impl Bench {
                 // In order, nobody asks for blocks.
                 self.lists.expect_order(way < 2);
                 if way == 1 {
-                    self.expect(Access::Random);
+                    self.expect(AccessPattern::Random);
                 }
                 let advisor = (way == 3).then(|| Advisor::new(&self.lists, settings.clone()));
                 let began = Instant::now();
@@ -453,7 +453,7 @@ impl Bench {
     }
 
     /// Says how the files will be read.
-    fn expect(&self, access: Access) {
+    fn expect(&self, access: AccessPattern) {
         let reader = self.snapshot.reader();
         self.files.iter().for_each(|(name, _)| reader.expect(&reader.object(name), access));
     }

@@ -49,11 +49,11 @@ pub use read::{
     hop::EdgesOf,
     keys::Keys,
     ordinals::Ordinals,
+    properties::{Expected, Properties, RowsOfEdges},
     scan::{
         DenseIds, EdgeQuery, EdgeScan, FoundVertices, KeyScan, ListBlock, ListRange, ListScan, SOURCE_COLUMN, SortedBy,
         TARGET_COLUMN, VertexQuery, VertexScan, first_rows,
     },
-    tables::{Expected, RowsOfEdges},
     traversal::{self, Walk, path},
 };
 pub use snapshot::{OpenSettings, Snapshot};

@@ -139,7 +139,8 @@ impl<T> HeldVec<T> {
 
     /// Makes room for more items, at least doubling what there is.
     pub(crate) fn reserve(&mut self, more: usize) -> Result<(), StorageError> {
-        let (length, before) = (self.items.len(), self.items.capacity());
+        let length = self.items.len();
+        let before = self.items.capacity();
         if length + more <= before {
             return Ok(());
         }

@@ -69,7 +69,8 @@ pub(crate) async fn merge<T: Copy, K: Ord>(
     key: &impl Fn(&T) -> K,
     pace: &mut Pace,
 ) -> Result<(), StorageError> {
-    let (mut left, mut right) = (left, right);
+    let mut left = left;
+    let mut right = right;
     // In order already, as neighbouring runs of a nearly sorted input are: two copies, no further comparison.
     if left.last().zip(right.first()).is_none_or(|(last, first)| key(last) <= key(first)) {
         copy(left, to, pace).await?;
@@ -105,7 +106,8 @@ pub(crate) fn position_of(sorted: &[u64], from: usize, bound: u64) -> usize {
 
 /// Where the items end that are so, likewise; all that are so come before all that are not.
 pub(crate) fn end_of<T>(items: &[T], from: usize, is_so: impl Fn(&T) -> bool) -> usize {
-    let (mut begin, mut step) = (from, 1);
+    let mut begin = from;
+    let mut step = 1;
     while items.get(begin + step - 1).is_some_and(&is_so) {
         begin += step;
         step *= 2;

@@ -7,7 +7,7 @@ use memmap2::{Advice, Mmap, UncheckedAdvice};
 
 /// How a file will be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Access {
+pub enum AccessPattern {
     /// The system decides: it reads ahead of what is touched.
     #[default]
     Any,
@@ -76,11 +76,11 @@ impl MappedFile {
     }
 
     /// Says how it will be read. Advice is a hint: what fails changes nothing but time.
-    pub fn expect(&self, access: Access) {
+    pub fn expect(&self, access: AccessPattern) {
         let advice = match access {
-            Access::Any => Advice::Normal,
-            Access::Random => Advice::Random,
-            Access::Sequential => Advice::Sequential,
+            AccessPattern::Any => Advice::Normal,
+            AccessPattern::Random => Advice::Random,
+            AccessPattern::Sequential => Advice::Sequential,
         };
         let _ = self.mapping.map.advise(advice);
     }
@@ -134,11 +134,11 @@ pub fn will_need(bytes: &[u8]) {
 
 /// Says how some bytes will be read, if they are of mapped files. Slices that follow each other within a page, as blocks of a file
 /// do, are one call. Of other memory it changes nothing but how it would be read ahead.
-pub fn expect<'a>(slices: impl IntoIterator<Item = &'a [u8]>, access: Access) {
+pub fn expect<'a>(slices: impl IntoIterator<Item = &'a [u8]>, access: AccessPattern) {
     let advice = match access {
-        Access::Any => rustix::mm::Advice::Normal,
-        Access::Random => rustix::mm::Advice::Random,
-        Access::Sequential => rustix::mm::Advice::Sequential,
+        AccessPattern::Any => rustix::mm::Advice::Normal,
+        AccessPattern::Random => rustix::mm::Advice::Random,
+        AccessPattern::Sequential => rustix::mm::Advice::Sequential,
     };
     let page = rustix::param::page_size();
     let mut span: Option<(*const u8, usize)> = None;
@@ -184,7 +184,7 @@ mod tests {
     fn slices_have_the_bytes_of_the_file_whatever_was_advised() {
         let bytes: Vec<u8> = (0..100_000u32).map(|byte| (byte % 251) as u8).collect();
         let (_folder, mapped) = file(&bytes);
-        for access in [Access::Any, Access::Random, Access::Sequential] {
+        for access in [AccessPattern::Any, AccessPattern::Random, AccessPattern::Sequential] {
             mapped.expect(access);
             let blocks = [0..10, 13..5_000, 5_001..5_001, 20_000..30_000, 1..2].map(|range| mapped.slice(range));
             expect(blocks.iter().flatten().map(|block| &block[..]), access);

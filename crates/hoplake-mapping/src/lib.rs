@@ -9,4 +9,4 @@
 
 mod file;
 
-pub use file::{Access, MappedFile, expect, will_need};
+pub use file::{AccessPattern, MappedFile, expect, will_need};

@@ -15,12 +15,13 @@ use hoplake_testkit::generate::SplitMix64;
 
 use crate::{
     batches::{KEY, PARALLEL, Vocabulary},
+    bucket::{EPOCH_UNIX_MS, Stored},
     history::Answer,
     machine::Machine,
     model::Model,
     process::{check_reading, open},
     reading::read,
-    world::{Concern, EPOCH_UNIX_MS, Stored, World},
+    world::{Concern, World},
 };
 
 /// Bytes of text in the heavy commit for each label of vertices: those of a hundred small runs.

@@ -14,7 +14,7 @@ use crate::{
     location::GraphLocation,
     machine::Machine,
     process::{self, Workload, excused, reader_of, store_at},
-    run::{compact_once, vacuum_once},
+    upkeep::{compact_once, vacuum_once},
     world::World,
 };
 

@@ -18,9 +18,9 @@ use hoplake_format::{
 use object_store::{ObjectStoreExt, memory::InMemory, path::Path};
 
 use crate::{
+    bucket::{Bucket, Stored},
     location::GraphLocation,
     model::{Changed, Model, Pair},
-    world::{Bucket, Stored},
 };
 
 /// The outcome of a batch, as far as its caller knows.

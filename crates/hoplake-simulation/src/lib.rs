@@ -6,8 +6,9 @@
 //! findings. `mutations` has mistakes that it must find, as patches of the sources.
 //!
 //! - [`run_seed`]: one seed from beginning to end.
-//! - [`faults`]: what may go wrong; [`client`], [`machine`], [`disk`] and [`power`]: how it reaches Hoplake.
-//! - [`location`]: the graphs of the bucket; `clones`: creates more of them.
+//! - [`faults`]: what may go wrong; [`client`], [`machine`], [`clock`], [`disk`], [`medium`] and [`power`]: how it reaches
+//!   Hoplake; [`bucket`]: the objects.
+//! - [`location`]: the graphs of the bucket; `clones`: creates more of them; `upkeep`: vacuums, compactions, indexes.
 //! - [`history`]: the oracle; [`model`]: the content that a version must have; [`reading`]: the content that it has.
 //! - [`beginning`]: what there is at first; [`batches`]: random changes, also by [`columns`].
 //! - [`feeds`]: a graph that follows the tables of a database.
@@ -15,8 +16,10 @@
 
 pub mod batches;
 pub mod beginning;
+pub mod bucket;
 pub mod chaos;
 pub mod client;
+pub mod clock;
 mod clones;
 pub mod columns;
 pub mod disk;
@@ -26,11 +29,14 @@ pub mod feeds;
 pub mod history;
 pub mod location;
 pub mod machine;
+pub mod medium;
 pub mod model;
 pub mod power;
 mod process;
 pub mod reading;
 mod run;
+mod upkeep;
 pub mod world;
 
-pub use run::{Outcome, Scenario, run_seed};
+pub use run::{Outcome, run_seed};
+pub use world::Scenario;

@@ -1,7 +1,6 @@
 //! What all actors of a seed share: time, chance, the bucket, the oracle, and the log of what happened.
 
 use std::{
-    collections::BTreeMap,
     sync::{
         Arc, Mutex, MutexGuard, Weak,
         atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
@@ -10,23 +9,19 @@ use std::{
     time::Duration,
 };
 
-use bytes::Bytes;
 use hoplake::Manifest;
 use hoplake_testkit::generate::SplitMix64;
 use tokio::{sync::Notify, time::Instant};
 
 use crate::{
+    bucket::Bucket,
     client::Uploads,
     faults::FaultSchedule,
     history::History,
     location::{GRAPHS_MAX, GraphLocation},
     machine::Machine,
-    power::Medium,
-    run::Scenario,
+    medium::Medium,
 };
-
-/// Virtual time 0, in milliseconds since 1970: some day after the golden files were written.
-pub const EPOCH_UNIX_MS: u64 = 1_790_000_000_000;
 
 /// Requests of a seed, those of auditors included, which read every version of every graph completely: several times
 /// what the longest take.
@@ -37,18 +32,6 @@ const PART_BYTES: [usize; 4] = [1 << 10, 2 << 10, 4 << 10, 8 << 20];
 
 /// Of a message of what does not hold: graphs may have long texts.
 const MESSAGE_CHARACTERS_MAX: usize = 1_000;
-
-/// An object of the bucket.
-#[derive(Debug, Clone)]
-pub struct Stored {
-    /// Its content.
-    pub bytes: Bytes,
-    /// When it was written.
-    pub modified: Duration,
-}
-
-/// The objects of a bucket, as the store itself has them.
-pub type Bucket = BTreeMap<String, Stored>;
 
 /// What is drawn for: each has a generator of its own, so that a change of one leaves the others as they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,6 +58,15 @@ pub enum Concern {
     Feed,
     /// Which tables of a feed change in which no row change shows.
     Alter,
+}
+
+/// What happens in a seed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scenario {
+    /// Processes change graphs.
+    Graphs,
+    /// A graph follows the tables of a database.
+    Feeds,
 }
 
 /// An invariant that did not hold.

@@ -18,6 +18,7 @@
 //! | word | meaning |
 //! | --- | --- |
 //! | object, block | what a store keeps by name; the part of one that is read, checked and cached as a unit |
+//! | access, access pattern | one use of a block, as a trace records it; the order in which a mapped file is read |
 //! | tier | where a block may come from: memory, the local disk, a request in flight, the store |
 //! | wave | requests that are sent at once, and depend on the answers of the wave before |
 //! | branch | a line of work within a query, and its number of waves so far |
@@ -39,10 +40,10 @@ pub use cost::{
     PriceList, ProfileError, Profiles, QueryContext, ReadLimits, Served, StoreProfile, Wave,
 };
 pub use error::{NodeFault, StorageError};
-pub use hoplake_mapping::Access;
+pub use hoplake_mapping::AccessPattern;
 pub use read::{
-    BlockRequest, Check, Disk, DiskFile, DiskSettings, Fetched, Found, HedgeSettings, Object, ObjectSource, ReadPool,
-    ReadSettings, Reader, RetrySettings, Tier, Wanted, cache,
+    BlockRequest, Check, Disk, DiskFile, DiskSettings, Fetched, FetchedObject, HedgeSettings, Object, ObjectSource,
+    ReadPool, ReadSettings, Reader, RetrySettings, Tier, Wanted, cache,
 };
 pub use store::{Files, FoundFile, ObjectInfo, Store, StoreFault, system_text};
 pub use write::Upload;

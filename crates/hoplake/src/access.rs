@@ -10,7 +10,7 @@
 //! use futures::future::BoxFuture;
 //! use hoplake::{
 //!     Graph, LoadOptions, OpenSettings, ReadPool, Reader, Store,
-//!     access::{Fetched, Found, ObjectInfo, ObjectSource, StorageError, Wanted},
+//!     access::{Fetched, FetchedObject, ObjectInfo, ObjectSource, StorageError, Wanted},
 //! };
 //!
 //! /// Passes everything on, as a node in front of a store does.
@@ -18,7 +18,7 @@
 //! struct Through(Store);
 //!
 //! impl ObjectSource for Through {
-//!     fn get<'a>(&'a self, name: &'a str, attempt: u32) -> BoxFuture<'a, Result<Found, StorageError>> {
+//!     fn get<'a>(&'a self, name: &'a str, attempt: u32) -> BoxFuture<'a, Result<FetchedObject, StorageError>> {
 //!         ObjectSource::get(&self.0, name, attempt)
 //!     }
 //!     fn fetch<'a>(&'a self, name: &'a str, blocks: &'a [Wanted], attempt: u32) -> BoxFuture<'a, Result<Fetched, StorageError>> {
@@ -50,5 +50,6 @@
 
 pub use hoplake_format::constants::{is_elsewhere, own_name};
 pub use hoplake_storage::{
-    Branch, Check, Fetched, Found, NodeFault, Object, ObjectInfo, ObjectSource, QueryContext, StorageError, Wanted,
+    Branch, Check, Fetched, FetchedObject, NodeFault, Object, ObjectInfo, ObjectSource, QueryContext, StorageError,
+    Wanted,
 };

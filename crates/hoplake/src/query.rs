@@ -236,7 +236,7 @@ impl Query {
     /// # Errors
     /// [`NotFound`](ErrorKind::NotFound) if no label has a property of that name; the store's.
     pub async fn properties(&mut self, vertices: &Frontier, names: &[String]) -> Result<Held<Vec<Rows>>, Error> {
-        let batches = self.snapshot.frontier_properties(vertices, names, &mut self.branch).await?;
+        let batches = self.snapshot.properties().of_frontier(vertices, names, &mut self.branch).await?;
         let bytes = batches.iter().map(|(_, batch)| batch.get_array_memory_size() as u64).sum();
         let rows = batches.into_iter().map(|(label, batch)| Rows { label: self.label_name(label), batch }).collect();
         Ok(Held::counted(rows, bytes, self.branch.context())?)
@@ -247,7 +247,7 @@ impl Query {
     /// # Errors
     /// The store's.
     pub async fn edge_properties(&mut self, edges: &Edges, names: &[String]) -> Result<Held<Vec<EdgeRows>>, Error> {
-        let batches = self.snapshot.edge_properties(edges, names, &mut self.branch).await?;
+        let batches = self.snapshot.properties().of_edges(edges, names, &mut self.branch).await?;
         let bytes =
             |(positions, batch): &(Vec<usize>, RecordBatch)| positions.len() * 8 + batch.get_array_memory_size();
         let bytes = batches.iter().map(|rows| bytes(rows) as u64).sum();
@@ -328,7 +328,7 @@ impl Query {
         let before = self.cost();
         request.traversal.limits.apply(self.branch.context());
         // A misspelt property is an error before anything is read, not after the traversal.
-        self.snapshot.property_fields(select.unwrap_or_default())?;
+        self.snapshot.properties().fields(select.unwrap_or_default())?;
         if select.is_some() {
             let ids = request.traversal.starts.iter().map(|vertex| vertex.label());
             let named = self.label_ids(request.starts.iter().map(StartKey::label));

@@ -40,7 +40,7 @@ impl Query {
 
     /// As [`Self::expect_rows`], of the vertices that the last of these hops leads to from vertices of these labels.
     pub fn expect_rows_at_end(&mut self, starts: &[LabelId], hops: &[Hop]) {
-        let end = hops.iter().fold(starts.to_vec(), |near, hop| self.snapshot.labels_reached(&near, hop));
+        let end = hops.iter().fold(starts.to_vec(), |near, hop| hop.labels_reached(self.snapshot.schema(), &near));
         self.expect_rows(end);
     }
 
@@ -51,7 +51,7 @@ impl Query {
 
     /// As [`Self::expect_rows`], of the edges that a hop follows from vertices of these labels.
     pub fn expect_edge_rows(&mut self, starts: &[LabelId], hop: &Hop) {
-        self.expected.edges.extend(self.snapshot.edge_tables(starts, hop));
+        self.expected.edges.extend(hop.edge_tables(self.snapshot.schema(), starts));
     }
 
     /// The labels of vertices as a user names them, as far as the graph has them.
@@ -77,11 +77,11 @@ impl Query {
         let mut lines = [self.branch.clone(), self.branch.clone(), self.branch.clone()];
         let [for_keys, for_rows, for_edges] = &mut lines;
         let keys = self.snapshot.keys().of(ends, for_keys);
-        let rows = self.snapshot.frontier_properties(&each_once, of_vertices, for_rows);
+        let rows = self.snapshot.properties().of_frontier(&each_once, of_vertices, for_rows);
         let edge_rows = async {
             match of_edges.is_empty() {
                 true => Ok::<_, EngineError>(Vec::new()),
-                false => self.snapshot.edge_properties(edges, of_edges, for_edges).await,
+                false => self.snapshot.properties().of_edges(edges, of_edges, for_edges).await,
             }
         };
         let (keys, rows, edge_rows) = try_join3(keys, rows, edge_rows).await?;

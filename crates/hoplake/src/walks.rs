@@ -153,7 +153,7 @@ impl Query {
             if !of_edges.is_empty() {
                 self.expect_edge_rows(&near, hop);
             }
-            near = self.snapshot.labels_reached(&near, hop);
+            near = hop.labels_reached(self.snapshot.schema(), &near);
             self.expect_rows(near.iter().copied());
         }
     }
@@ -176,8 +176,8 @@ impl Query {
         let as_edges: Edges = stored.iter().copied().collect();
         let mut lines = [self.branch.clone(), self.branch.clone()];
         let [for_vertices, for_edges] = &mut lines;
-        let rows = self.snapshot.frontier_properties(&vertices, &of_vertices, for_vertices);
-        let edge_rows = self.snapshot.edge_properties(&as_edges, &of_edges, for_edges);
+        let rows = self.snapshot.properties().of_frontier(&vertices, &of_vertices, for_vertices);
+        let edge_rows = self.snapshot.properties().of_edges(&as_edges, &of_edges, for_edges);
         let (rows, edge_rows) = try_join(rows, edge_rows).await?;
         self.branch.join(&lines);
         let mut described = DescribedWalks::default();

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use bytes::Bytes;
-use hoplake_mapping::{Access, MappedFile};
+use hoplake_mapping::{AccessPattern, MappedFile};
 
 use super::{Open, Reader};
 use crate::{
@@ -31,7 +31,7 @@ impl Mapped {
     ///
     /// # Errors
     /// If one cannot be mapped.
-    pub fn open(files: &Files, access: Access, advice: Option<Advice>) -> Result<Self> {
+    pub fn open(files: &Files, access: AccessPattern, advice: Option<Advice>) -> Result<Self> {
         let mut maps = Vec::new();
         for path in files.paths() {
             let map = MappedFile::open(path).with_context(|| format!("could not map {}", path.display()))?;

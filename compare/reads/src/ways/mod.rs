@@ -7,7 +7,7 @@ mod ring;
 use std::fmt;
 
 use anyhow::Result;
-use hoplake_mapping::Access;
+use hoplake_mapping::AccessPattern;
 
 use self::{
     mapped::{Advice, Mapped},
@@ -92,12 +92,12 @@ impl Way {
     /// If one cannot be opened.
     pub fn open(self, files: &Files, settings: &Settings) -> Result<Box<dyn Open>> {
         Ok(match self {
-            Self::MappedReadahead => Box::new(Mapped::open(files, Access::Any, None)?),
-            Self::MappedSequential => Box::new(Mapped::open(files, Access::Sequential, None)?),
-            Self::MappedRandom => Box::new(Mapped::open(files, Access::Random, None)?),
+            Self::MappedReadahead => Box::new(Mapped::open(files, AccessPattern::Any, None)?),
+            Self::MappedSequential => Box::new(Mapped::open(files, AccessPattern::Sequential, None)?),
+            Self::MappedRandom => Box::new(Mapped::open(files, AccessPattern::Random, None)?),
             Self::MappedAdvised => {
                 let advice = Advice { ahead: settings.ahead, together: settings.together };
-                Box::new(Mapped::open(files, Access::Random, Some(advice))?)
+                Box::new(Mapped::open(files, AccessPattern::Random, Some(advice))?)
             }
             Self::Plain => Box::new(Pool::open(files, settings)?),
             Self::Ring => Box::new(Rings::new(files, settings)),

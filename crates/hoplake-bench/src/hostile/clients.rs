@@ -1,26 +1,10 @@
 //! Hostile clients, and some that are not: what each does, over HTTP ([`super::http`], [`super::http2`]), WebSockets
 //! ([`super::websocket`]) and gRPC ([`super::grpc`]).
 
-use std::{net::SocketAddr, time::Duration};
-
 use anyhow::Result;
 use hoplake_testkit::generate::SplitMix64;
 
-use super::{grpc, http, http2, websocket};
-
-/// The token of the server, which clients send wherever they are not to be refused.
-pub(super) const TOKEN: &str = "s3cret";
-/// The token as a header value.
-pub(super) const BEARER: &str = "Bearer s3cret";
-
-/// What is attacked.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Target {
-    pub(super) http: SocketAddr,
-    pub(super) grpc: SocketAddr,
-    /// Persons have the keys below it.
-    pub(super) vertices: u64,
-}
+use super::{grpc, http, http2, target::Target, websocket};
 
 /// What a client does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,9 +89,6 @@ impl Kind {
         }
     }
 }
-
-/// How long a client waits that does not read, or does not go on.
-pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Paths that need no token, and some that are refused.
 const OPEN_PATHS: [&str; 6] = ["/openapi.json", "/metrics", "/healthz", "/readyz", "/nothing", "/v1/graphs/g"];

@@ -16,7 +16,7 @@ use tonic::{
     transport::{Channel, Endpoint},
 };
 
-use super::clients::{BEARER, PATIENCE, Target};
+use super::target::{BEARER, PATIENCE, Target};
 
 /// Adds the token to each call.
 #[derive(Debug, Clone, Copy)]

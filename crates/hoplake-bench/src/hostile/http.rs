@@ -8,7 +8,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::clients::{BEARER, PATIENCE, Target};
+use super::target::{BEARER, PATIENCE, Target};
 
 /// Asks for a graph.
 pub(super) async fn get(target: Target, graph: &str) -> io::Result<String> {

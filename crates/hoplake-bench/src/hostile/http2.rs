@@ -8,7 +8,7 @@ use hyper::{Request, client::conn::http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::{net::TcpStream, time::timeout};
 
-use super::clients::PATIENCE;
+use super::target::PATIENCE;
 
 /// Requests of a connection at a time.
 const STREAMS: usize = 128;

@@ -9,6 +9,7 @@ mod clients;
 mod grpc;
 mod http;
 mod http2;
+mod target;
 mod websocket;
 
 use std::{
@@ -32,7 +33,8 @@ use hoplake_testkit::generate::kronecker;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::time::sleep;
 
-use clients::{Kind, TOKEN, Target};
+use clients::Kind;
+use target::{TOKEN, Target};
 
 /// Memory in addition to caches, bytes in flight and the budget: code, connections, indexes, and what the allocator
 /// keeps.

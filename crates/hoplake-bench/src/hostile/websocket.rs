@@ -5,8 +5,8 @@ use tokio::net::TcpStream;
 use tokio_tungstenite::{client_async, tungstenite::client::IntoClientRequest};
 
 use super::{
-    clients::{BEARER, Target},
     http,
+    target::{BEARER, Target},
 };
 
 /// The header of a ping: of 125 bytes, with a mask that changes nothing.

@@ -3,7 +3,7 @@
 //! A leaf: plans, conditions, traversals and expected rows all name hops and the edges that they follow, so this knows
 //! the schema, and no snapshot.
 
-use std::{fmt, str::FromStr};
+use std::{collections::BTreeSet, fmt, str::FromStr};
 
 use hoplake_format::{Direction, EdgeTypeId, LabelId, Schema};
 
@@ -102,6 +102,29 @@ impl Hop {
     /// edge types.
     pub(crate) fn edges_from<'a>(&'a self, schema: &'a Schema, near: LabelId) -> impl Iterator<Item = EdgesOf> + 'a {
         self.edges(schema).filter(move |of| of.near == near)
+    }
+
+    /// The labels that it can reach from vertices of these labels.
+    pub fn labels_reached(&self, schema: &Schema, near: &[LabelId]) -> Vec<LabelId> {
+        let mut reached = BTreeSet::new();
+        for label in near {
+            reached.extend(self.edges_from(schema, *label).map(|of| of.far));
+        }
+        reached.into_iter().collect()
+    }
+
+    /// The edge types and directions that it follows from vertices of these labels and that have properties.
+    pub fn edge_tables(&self, schema: &Schema, near: &[LabelId]) -> Vec<(EdgeTypeId, Direction)> {
+        let followed = near.iter().flat_map(|label| self.edges_from(schema, *label));
+        let edge_type = |of: &EdgesOf| schema.edge_type(of.edge_type);
+        let kept = followed.filter(|of| edge_type(of).is_some_and(|edge| !edge.properties.is_empty()));
+        kept.map(|of| (of.edge_type, of.direction)).collect()
+    }
+
+    /// The edge types and directions that it follows from vertices of these labels.
+    pub fn edges_followed(&self, schema: &Schema, near: &[LabelId]) -> Vec<(EdgeTypeId, Direction)> {
+        let followed = near.iter().flat_map(|label| self.edges_from(schema, *label));
+        followed.map(|of| (of.edge_type, of.direction)).collect()
     }
 
     /// The edges that it follows, from wherever.

@@ -1,11 +1,12 @@
-//! What a version is asked: keys, neighbours, properties, conditions, scans, traversals.
+//! What a snapshot answers: keys, neighbours, properties, conditions, scans, traversals.
 //!
 //! ```text
-//! traversal ──▶ adjacency ──▶ keys, edges, frontiers
+//! traversal ──▶ adjacency ──▶ edges, frontiers
 //!     │             │
-//!     └── condition ┴──▶ tables ──▶ snapshot::sections, storage
-//! scan ─────────────────────▶
+//!     └── condition ┴──▶ properties ──▶ keys ──▶ tables ──▶ snapshot::sections, storage
+//! scan, property_index ─────▶
 //! ```
+//! A [`Snapshot`] knows none of them: what it hands out is defined here, above it.
 
 pub(crate) mod adjacency;
 pub(crate) mod condition;
@@ -15,7 +16,43 @@ pub(crate) mod hop;
 pub(crate) mod keys;
 pub(crate) mod merge;
 pub(crate) mod ordinals;
+pub(crate) mod properties;
 pub(crate) mod property_index;
 pub(crate) mod scan;
 pub(crate) mod tables;
 pub mod traversal;
+
+use std::sync::Arc;
+
+use crate::Snapshot;
+use adjacency::Adjacency;
+use keys::Keys;
+use properties::{Properties, Rows};
+use property_index::PropertyIndexes;
+
+impl Snapshot {
+    /// Its keys.
+    pub fn keys(&self) -> Keys<'_> {
+        Keys::new(self)
+    }
+
+    /// Its edges.
+    pub fn adjacency(self: &Arc<Self>) -> Adjacency<'_> {
+        Adjacency::new(self)
+    }
+
+    /// Its properties.
+    pub fn properties(&self) -> Properties<'_> {
+        Properties::new(self)
+    }
+
+    /// Its rows.
+    pub(crate) fn rows(&self) -> Rows<'_> {
+        Rows::new(self)
+    }
+
+    /// Its property indexes.
+    pub fn property_indexes(&self) -> PropertyIndexes<'_> {
+        PropertyIndexes::new(self)
+    }
+}

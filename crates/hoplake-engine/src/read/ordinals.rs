@@ -76,7 +76,8 @@ impl Ordinals {
     /// As a list, whose memory is counted.
     pub(crate) async fn to_list(&self, context: &QueryContext) -> Result<(Vec<u64>, MemoryHold), StorageError> {
         let memory = context.hold(bytes_of::<u64>(self.len()))?;
-        let (mut list, mut pace) = (Vec::with_capacity(self.len()), context.pace());
+        let mut list = Vec::with_capacity(self.len());
+        let mut pace = context.pace();
         let mut cursor = self.view().cursor(0..u64::MAX);
         while cursor.take_into(STEP, &mut list) {
             pace.rest(STEP as u64).await?;
@@ -262,7 +263,8 @@ impl<'a> View<'a> {
                 list.get(start) == Some(&range.start) && list.get(last as usize) == Some(&(range.end - 1))
             }
             Self::Bitmap(words) => {
-                let (first, last) = (word_of(range.start), word_of(range.end - 1));
+                let first = word_of(range.start);
+                let last = word_of(range.end - 1);
                 let Some(covered) = words.get(first..=last) else { return false };
                 (first..).zip(covered).all(|(number, word)| {
                     // The range covers its first and its last word in part, which may be the same word.

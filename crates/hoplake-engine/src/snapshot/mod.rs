@@ -12,19 +12,14 @@ use std::{collections::BTreeMap, sync::Arc};
 use bytes::Bytes;
 use futures::future::{BoxFuture, join};
 use hoplake_format::{
-    Direction, EdgeTypeId, LabelId, Manifest, Schema, Slot, VersionRange,
+    Direction, EdgeTypeId, LabelId, Manifest, Schema, Slot, VersionRange, VertexId,
     segment::{SectionKind, SectionRoot},
 };
 use hoplake_storage::{Branch, Cost, QueryContext, Reader};
 
 use sections::{Sections, SegmentIndex, Tails, read_tails};
 
-use crate::{
-    EngineError,
-    owner::Owner,
-    read::{adjacency::Adjacency, keys::Keys, property_index::PropertyIndexes, tables::Tables},
-    versions,
-};
+use crate::{EngineError, owner::Owner, read::tables::Tables, versions};
 
 pub use settings::OpenSettings;
 
@@ -198,6 +193,11 @@ impl Snapshot {
         self.manifest.vertex_counts.get(usize::from(label.0)).map_or(0, |count| count.ordinals)
     }
 
+    /// Whether a vertex exists, or did before it was deleted.
+    pub fn has_vertex(&self, vertex: VertexId) -> bool {
+        vertex.ordinal() < self.ordinal_count(vertex.label())
+    }
+
     /// Whether the manifest's count of the edges of a type is exact. While several sorted runs have entries for it, or one deletes
     /// edges, the count includes edges that newer entries replace or delete: a commit does not read what it replaces.
     pub fn is_edge_count_exact(&self, edge_type: EdgeTypeId) -> bool {
@@ -214,21 +214,6 @@ impl Snapshot {
     /// Its tables.
     pub(crate) fn tables(&self) -> &Tables {
         &self.tables
-    }
-
-    /// Its keys.
-    pub fn keys(&self) -> Keys<'_> {
-        Keys::new(self)
-    }
-
-    /// Its edges.
-    pub fn adjacency(self: &Arc<Self>) -> Adjacency<'_> {
-        Adjacency::new(self)
-    }
-
-    /// Its property indexes.
-    pub fn property_indexes(&self) -> PropertyIndexes<'_> {
-        PropertyIndexes::new(self)
     }
 
     /// What the segments say of all sections, or pieces of them, with the versions whose changes they hold.

@@ -27,7 +27,7 @@ use hoplake_storage::{Branch, Reader, Store};
 
 use crate::{
     EngineError,
-    read::scan::EXTENT_BYTES,
+    read::tables::EXTENT_BYTES,
     versions::{
         self,
         verify::stored::{StoredObject, extents},
@@ -209,7 +209,8 @@ fn parts(newest: &Manifest, name: &str, bytes: u64) -> Vec<(Range<u64>, Option<u
     let tables = tables.map(|table| (table.position..table.position + table.length, table.checksum));
     let mut named: Vec<_> = segments.chain(tables).collect();
     named.sort_by_key(|(range, _)| range.start);
-    let (mut parts, mut end) = (Vec::new(), 0);
+    let mut parts = Vec::new();
+    let mut end = 0;
     for (range, checksum) in named {
         parts.push((end..range.start, None));
         end = range.end;
@@ -287,7 +288,8 @@ async fn publish_mirrored(
 async fn tidy(target: &Store, kept: &[Manifest]) -> Result<u64, EngineError> {
     let slots: HashSet<u64> =
         target.list(MANIFEST_FOLDER).await?.iter().filter_map(|slot| manifest_version(&slot.name)).collect();
-    let (first, newest) = (slots.iter().copied().min(), kept.first().map_or(0, |newest| newest.version));
+    let first = slots.iter().copied().min();
+    let newest = kept.first().map_or(0, |newest| newest.version);
     for version in first.unwrap_or(newest)..newest {
         if kept.iter().any(|manifest| manifest.version == version) {
             continue;

@@ -204,14 +204,14 @@ impl Run {
         let reads = self.branch.each(&asked, |(label, ordinals, names), mut line| {
             let snapshot = &snapshot;
             async move {
-                let batch = snapshot.vertex_properties(*label, ordinals, names, &mut line).await?;
+                let batch = snapshot.properties().of_vertices(*label, ordinals, names, &mut line).await?;
                 Ok::<_, QueryError>((batch, line))
             }
         });
         let read_edges = async {
             match of_edges.is_empty() {
                 true => Ok(Vec::new()),
-                false => Ok(snapshot.edge_properties(&edges, &of_edges, &mut for_edges).await?),
+                false => Ok(snapshot.properties().of_edges(&edges, &of_edges, &mut for_edges).await?),
             }
         };
         let (batches, edge_batches) = futures::future::try_join(reads, read_edges).await?;

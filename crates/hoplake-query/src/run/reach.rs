@@ -166,8 +166,8 @@ impl<'a> Reach<'a> {
         let near: Vec<LabelId> = at.vertices.iter().copied().collect();
         let mut reached = Elements::default();
         match hop.reaches {
-            Reaches::Vertices => reached.vertices.extend(self.snapshot.labels_reached(&near, &along)),
-            Reaches::Edges => reached.edges.extend(self.snapshot.edges_followed(&near, &along)),
+            Reaches::Vertices => reached.vertices.extend(along.labels_reached(self.snapshot.schema(), &near)),
+            Reaches::Edges => reached.edges.extend(along.edges_followed(self.snapshot.schema(), &near)),
         }
         reached
     }

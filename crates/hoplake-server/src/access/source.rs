@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures::future::{BoxFuture, try_join_all};
 use hoplake::{
     Profiles, StoreProfile,
-    access::{Fetched, Found, NodeFault, ObjectInfo, ObjectSource, StorageError, Wanted},
+    access::{Fetched, FetchedObject, NodeFault, ObjectInfo, ObjectSource, StorageError, Wanted},
 };
 use tonic::{Response, Status, transport::Channel};
 use tonic_types::StatusExt;
@@ -185,7 +185,7 @@ impl ObjectSource for NodesSource {
         self.nodes.count() as u32
     }
 
-    fn get<'a>(&'a self, name: &'a str, attempt: u32) -> BoxFuture<'a, Result<Found, StorageError>> {
+    fn get<'a>(&'a self, name: &'a str, attempt: u32) -> BoxFuture<'a, Result<FetchedObject, StorageError>> {
         Box::pin(async move {
             let members = self.nodes.members().await.map_err(unknown)?;
             let node = AccessNodes::choose(&members, RoutingKey::of(&self.graph, name, 0), attempt);
@@ -195,7 +195,7 @@ impl ObjectSource for NodesSource {
             node.answered();
             let v1::GetResponse { object, cost } = answer.into_inner();
             let v1::StoreCost { requests, bytes } = cost.unwrap_or_default();
-            Ok(Found { object, requests, bytes })
+            Ok(FetchedObject { object, requests, bytes })
         })
     }
 

@@ -5,11 +5,14 @@
 //! and decide the order in which everything happens. A process that crashes sends nothing any more, and nothing
 //! returns to it: its tasks wait for ever. One that is suspended does both later.
 
+mod errors;
 mod objects;
 mod upload;
+mod uploads;
+mod writes;
 
-pub(crate) use objects::{remove, write};
-pub use upload::Uploads;
+pub use uploads::Uploads;
+pub(crate) use writes::{remove, write};
 
 use std::{
     fmt,
@@ -21,10 +24,12 @@ use object_store::{Error, Result, path::Path};
 use tokio::time::sleep;
 
 use crate::{
+    bucket::Bucket,
     faults::{Fault, Kind},
     machine::Machine,
-    world::{Bucket, Concern, World},
+    world::{Concern, World},
 };
+use errors::{exists, failed, unknown_upload, variant};
 
 /// After which time a client gives a request up.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -182,7 +187,7 @@ impl Client {
         }
         let answer = match (fault, done) {
             (Some(Fault::TimedOutAfter | Fault::LostAnswer), _) => Err(failed("the connection broke")),
-            (Some(Fault::UploadRepeated), _) => Err(upload::unknown()),
+            (Some(Fault::UploadRepeated), _) => Err(unknown_upload()),
             (Some(Fault::ExistsByItself), _) => Err(exists(&request.name)),
             (Some(Fault::Precondition), Err(Error::AlreadyExists { path, source })) => {
                 Err(Error::Precondition { path, source })
@@ -308,23 +313,5 @@ impl Client {
             self.world.log(|| format!("{} ← {request}: {said}", self.machine.name));
         }
         answer
-    }
-}
-
-fn failed(why: &str) -> Error {
-    Error::Generic { store: "S3", source: why.into() }
-}
-
-fn exists(name: &str) -> Error {
-    Error::AlreadyExists { path: name.to_owned(), source: "412 Precondition Failed".into() }
-}
-
-fn variant(error: &Error) -> String {
-    match error {
-        Error::Generic { source, .. } => source.to_string(),
-        Error::NotFound { .. } => "404".into(),
-        Error::AlreadyExists { .. } => "exists".into(),
-        Error::Precondition { .. } => "precondition failed".into(),
-        _ => "another error".into(),
     }
 }

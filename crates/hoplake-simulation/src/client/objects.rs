@@ -6,44 +6,23 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use futures::{StreamExt, stream::BoxStream};
-use hoplake_format::{Slot, constants::manifest_version};
 use object_store::{
     CopyOptions, Error, GetOptions, GetRange, GetResult, GetResultPayload, ListResult, MultipartUpload, ObjectMeta,
     ObjectStore, PutMode, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result, path::Path,
 };
 use tokio::time::sleep;
 
-use super::{Client, Request, TIMEOUT, exists, failed, upload::Parts};
-use crate::{
-    faults::{Fault, Kind},
-    location::GraphLocation,
-    world::{Bucket, Concern, EPOCH_UNIX_MS, Stored, World},
+use super::{
+    Client, Request, TIMEOUT,
+    errors::{exists, failed},
+    upload::Parts,
+    writes::{remove, write},
 };
-
-/// Writes an object, and lets the oracle look at what that means.
-pub(crate) fn write(bucket: &mut Bucket, world: &World, now: Duration, name: &str, bytes: &Bytes) {
-    // The caller holds the lock of the bucket, so that the oracle learns of versions in the order in which the store takes them.
-    bucket.insert(name.to_owned(), Stored { bytes: bytes.clone(), modified: now });
-    let (location, below) = GraphLocation::of(name);
-    if let Some(version) = manifest_version(below) {
-        world.check(match Slot::decode(bytes) {
-            Ok(Slot::Version(manifest)) => {
-                world.log(|| format!("{name} is there: {:?}, {}", manifest.change.kind, manifest.change.message));
-                world.took(location, *manifest, bucket)
-            }
-            Ok(Slot::Removed { .. }) => world.history_of(location).removed(version),
-            Err(error) => Err(format!("{name} is not a valid manifest: {error}")),
-        });
-        world.published();
-    }
-}
-
-/// Removes an object, and lets the oracle look at what that means.
-pub(crate) fn remove(bucket: &mut Bucket, world: &World, name: &str) {
-    if bucket.remove(name).is_some() {
-        world.check(GraphLocation::all().try_for_each(|location| world.history_of(location).deleted(name)));
-    }
-}
+use crate::{
+    bucket::{Bucket, EPOCH_UNIX_MS, Stored},
+    faults::{Fault, Kind},
+    world::{Concern, World},
+};
 
 fn meta(name: &str, stored: &Stored) -> ObjectMeta {
     let modified_ms = EPOCH_UNIX_MS as i64 + stored.modified.as_millis() as i64;

@@ -3,63 +3,17 @@
 //! The store knows an upload until it is completed or given up. What arrives for one that it does not know any more
 //! is answered with 404, as is a completion that the client repeats after its answer was lost.
 
-use std::{
-    collections::BTreeMap,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering::Relaxed},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use object_store::{Error, MultipartUpload, PutPayload, PutResult, Result, UploadPart, path::Path};
+use object_store::{MultipartUpload, PutPayload, PutResult, Result, UploadPart, path::Path};
 
-use super::{Client, Request, failed, objects::write};
+use super::{Client, Request, errors::failed, writes::write};
 use crate::faults::Kind;
-
-/// The uploads that a store knows, by number.
-#[derive(Debug, Default)]
-pub struct Uploads {
-    begun: u64,
-    open: BTreeMap<u64, BTreeMap<usize, Bytes>>,
-}
-
-impl Uploads {
-    fn begin(&mut self) -> u64 {
-        self.begun += 1;
-        self.open.insert(self.begun, BTreeMap::new());
-        self.begun
-    }
-
-    fn part(&mut self, upload: u64, number: usize, bytes: Bytes) -> Result<()> {
-        let parts = self.open.get_mut(&upload).ok_or_else(unknown)?;
-        parts.insert(number, bytes);
-        Ok(())
-    }
-
-    /// The object, if all of its parts are there.
-    fn complete(&mut self, upload: u64, count: usize) -> Result<Bytes> {
-        let parts = self.open.get(&upload).ok_or_else(unknown)?;
-        // A part whose request never arrived must not leave a hole in the object.
-        if !parts.keys().copied().eq(0..count) {
-            return Err(failed("400 Invalid Part"));
-        }
-        // Only now is there an object: nothing of an upload is visible before.
-        let whole = parts.values().flatten().copied().collect();
-        self.open.remove(&upload);
-        Ok(whole)
-    }
-
-    /// It is given up, or the rules of the bucket remove it.
-    pub fn forget(&mut self, upload: u64) {
-        self.open.remove(&upload);
-    }
-}
-
-pub(super) fn unknown() -> Error {
-    Error::NotFound { path: "an upload".into(), source: "404 No Such Upload".into() }
-}
 
 /// An upload, as its client has it.
 #[derive(Debug)]

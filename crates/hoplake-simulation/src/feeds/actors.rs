@@ -10,14 +10,16 @@ use hoplake_feed::{
 use tokio::time::{Duration, sleep};
 
 use super::{
-    Feeding, SOURCE,
+    feeding::Feeding,
     oracle::{DAMAGE, Observed, observe},
+    source::SOURCE,
 };
 use crate::{
+    bucket::EPOCH_UNIX_MS,
     machine::Machine,
     process::{open, store_of},
-    run::vacuum_once,
-    world::{Concern, EPOCH_UNIX_MS, World},
+    upkeep::vacuum_once,
+    world::{Concern, World},
 };
 
 /// What a feed says it has done is held against the store.

@@ -7,7 +7,7 @@ use hoplake_testkit::generate::SplitMix64;
 use tokio::sync::Notify;
 
 use super::tables::{Datum, Kind, MEMBER, NO_NUMBER, NOTE, PERSON, Row, TABLES, TEAM, Tables, Work};
-use crate::world::EPOCH_UNIX_MS;
+use crate::bucket::EPOCH_UNIX_MS;
 
 /// The most that a transaction says it takes, so that few of them fill the queues of a feed.
 const TRANSACTION_BYTES_MAX: u64 = 40 << 10;

@@ -3,6 +3,7 @@
 //! ```text
 //! tables     what the database does with its rows, and what a graph has to have of them
 //! database   its log, and random transactions
+//! feeding    what happens in a seed
 //! source     the way to it: connections that break, answers that come late
 //! actors     feeds that are killed, commands next to them, and somebody who damages the graph
 //! oracle     what each version has to be
@@ -11,14 +12,12 @@
 
 mod actors;
 mod database;
+mod feeding;
 mod oracle;
 mod source;
 mod tables;
 
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::BTreeSet, sync::Arc};
 
 use hoplake::{Batch, Graph};
 use hoplake_feed::{
@@ -32,22 +31,18 @@ use tokio::{
 
 use self::{
     actors::Watching,
-    database::Database,
-    oracle::{Oracle, observe},
-    source::Connection,
-    tables::{Kind, MAPPING, PERSON, TABLES, TEAM},
+    feeding::{Feeding, Plan},
+    oracle::observe,
+    source::SOURCE,
 };
 use crate::{
     beginning::begin_empty,
     drawing::drawing,
     machine::Machine,
-    process::{open, store_of},
-    run::{compact_once, now_and_then},
+    process::open,
+    upkeep::{compact_once, now_and_then},
     world::{Concern, World},
 };
-
-/// The name of the source in the graph.
-const SOURCE: &str = "hr";
 
 /// How often the last feed begins anew: what a process of before has sent may still arrive.
 const LAST_FEEDS_MAX: u32 = 20;
@@ -55,88 +50,9 @@ const LAST_FEEDS_MAX: u32 = 20;
 /// After so long without faults everything is followed.
 const FOLLOWED_WITHIN: Duration = Duration::from_secs(3_600);
 
-/// Whether something happens in a seed.
-#[derive(Debug, Clone, Copy)]
-struct Plan {
-    /// Transactions before the first copy; without, the feed begins with an empty graph and an empty log.
-    copied: Option<u64>,
-    /// Whether the feeds make the copy, among faults.
-    feeds_copy: bool,
-    transactions: u64,
-    pause_ms: u64,
-    feeds: u64,
-    purges: bool,
-    damages: bool,
-    discards: bool,
-    reconciles: bool,
-    retries: bool,
-    vacuums: bool,
-    /// Whether tables are altered.
-    alters: bool,
-}
-
-impl Plan {
-    fn draw(world: &World) -> Self {
-        let mut random = world.random(Concern::Feed);
-        let mut one_in = |bound: u64| random.below(bound) == 0;
-        let (copies, purges, damages, discards) = (one_in(4), one_in(3), one_in(3), one_in(4));
-        let (reconciles, retries, vacuums, two) = (!one_in(3), !one_in(3), one_in(3), one_in(2));
-        let feeds_copy = one_in(2);
-        let alters = world.random(Concern::Alter).below(3) == 0;
-        Self {
-            copied: copies.then(|| random.below(20)),
-            feeds_copy,
-            transactions: 5 + random.below(60),
-            pause_ms: [0, 100, 2_000, 20_000][random.below(4) as usize],
-            feeds: 1 + u64::from(two),
-            purges,
-            damages,
-            discards,
-            reconciles,
-            retries,
-            vacuums,
-            alters,
-        }
-    }
-}
-
-/// What the actors of a seed share.
-struct Feeding {
-    world: Arc<World>,
-    database: Arc<Database>,
-    settings: Settings,
-    plan: Plan,
-    oracle: Mutex<Oracle>,
-}
-
-impl Feeding {
-    fn oracle(&self) -> MutexGuard<'_, Oracle> {
-        self.oracle.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The database and the graph, as a process reaches them.
-    fn ends(&self, machine: &Arc<Machine>) -> Ends {
-        let ahead = self.settings.stream.ahead_bytes_max;
-        let source = Arc::new(Connection::new(&self.world, machine, &self.database, ahead));
-        Ends { source, store: store_of(&self.world, machine) }
-    }
-
-    fn alter(&self) {
-        let table = [PERSON, TEAM][self.world.random(Concern::Alter).below(2) as usize];
-        let position = self.database.alter(table, self.world.now().as_millis() as u64);
-        self.world.log(|| format!("table {} is altered by transaction {position}", TABLES[table].name));
-    }
-
-    fn transact(&self) {
-        let now_ms = self.world.now().as_millis() as u64;
-        let position = self.database.transact(&mut self.world.random(Concern::Feed), now_ms);
-        self.world.log(|| format!("transaction {position}"));
-    }
-}
-
 /// A seed from beginning to end.
 pub(crate) async fn live(world: &Arc<World>) {
-    let feeding = Arc::new(begin(world));
+    let feeding = Arc::new(Feeding::draw(world));
     let mut audited = JoinSet::new();
     audited.spawn(drawing(audit(feeding.clone())));
     found(&feeding).await;
@@ -189,27 +105,6 @@ pub(crate) async fn live(world: &Arc<World>) {
     }
 }
 
-fn begin(world: &Arc<World>) -> Feeding {
-    let plan = Plan::draw(world);
-    let mut random = world.random(Concern::Feed);
-    let kind = [Kind::Complete, Kind::Keys][random.below(2) as usize];
-    let team = ["stop", "dead-letter"][random.below(2) as usize];
-    let header = "graph = 's3://simulation'\n[source]\nname = 'hr'\nurl = 'model://simulation/hr'\n";
-    let text = format!("{header}{}", MAPPING.replace("{team}", team));
-    let mut settings = Settings::parse(&text).expect("the settings are valid");
-    settings.stream.ahead_bytes_max = 64 << 10;
-    settings.stream.bytes_max = 64 << 10;
-    settings.stream.rows_max = [1, 5, 20_000][random.below(3) as usize];
-    settings.stream.linger_ms = [0, 200, 2_000][random.below(3) as usize];
-    settings.stream.grace_ms = [0, 10_000][random.below(2) as usize];
-    settings.stream.position_every_ms = [1_000, 600_000][random.below(2) as usize];
-    drop(random);
-    world.log(|| format!("{plan:?}, {kind:?}, {:?}", settings.stream));
-    let database = Arc::new(Database::new(kind));
-    let oracle = Mutex::new(Oracle::new(database.clone()));
-    Feeding { world: world.clone(), database, settings, plan, oracle }
-}
-
 /// The graph before the first fault: empty, at the beginning of the log, or a first copy.
 async fn found(feeding: &Arc<Feeding>) {
     let Feeding { world, plan, .. } = &**feeding;
@@ -235,7 +130,8 @@ async fn found(feeding: &Arc<Feeding>) {
 }
 
 async fn open_once(feeding: &Feeding, machine: &Arc<Machine>) {
-    let (ends, settings) = (feeding.ends(machine), feeding.settings.clone());
+    let ends = feeding.ends(machine);
+    let settings = feeding.settings.clone();
     if let Err(error) = Feed::open_on(ends, settings, RunOptions::default(), Arc::new(())).await {
         feeding.world.violated(format!("the first feed failed: {error}"));
     }

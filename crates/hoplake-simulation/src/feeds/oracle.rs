@@ -15,11 +15,11 @@ use hoplake_feed::{
 use object_store::{ObjectStoreExt, memory::InMemory, path::Path};
 
 use super::{
-    SOURCE,
     database::Database,
+    source::SOURCE,
     tables::{Content, Expected, SINCE, Texts, edge, text},
 };
-use crate::world::Bucket;
+use crate::bucket::Bucket;
 
 /// A commit that is no feed's.
 pub const DAMAGE: &str = "damage";

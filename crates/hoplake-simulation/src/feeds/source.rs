@@ -15,7 +15,6 @@ use hoplake_feed::{
 use tokio::time::{sleep, timeout};
 
 use super::{
-    SOURCE,
     database::Database,
     tables::{Definition, TABLES, Tables, cells},
 };
@@ -24,6 +23,9 @@ use crate::{
     machine::Machine,
     world::{Concern, World},
 };
+
+/// The name of the source in the graph.
+pub const SOURCE: &str = "hr";
 
 /// Rows of a table that come at a time.
 const ROWS_AT_ONCE: usize = 3;

@@ -319,7 +319,9 @@ impl<'a> Batch<'a> {
     /// Plans requests for blocks that no request in flight brings, and registers them in the same step. Returns which
     /// request brings which block: those of others, and new ones.
     fn launch(&self, missing: Vec<usize>, ahead: Option<&Arc<Ahead>>) -> Result<Launched, StorageError> {
-        let (mut joined, mut new, mut absent) = (Vec::new(), Vec::new(), Vec::new());
+        let mut joined = Vec::new();
+        let mut new = Vec::new();
+        let mut absent = Vec::new();
         let settings = &self.pool().settings;
         // One lock from the look to the registration: two readers would otherwise both find nothing and both send a request.
         let mut in_flight = self.reader.in_flight.lock();
@@ -394,7 +396,8 @@ impl<'a> Batch<'a> {
 
 /// Sends requests and waits until all are answered, or one has failed. Returns the payloads with their positions.
 pub(crate) async fn land_all(in_flight: Vec<InFlightRequest>) -> Result<Vec<(u64, Bytes)>, StorageError> {
-    let (mut in_flight, mut payloads) = (in_flight.into_iter().collect::<FuturesUnordered<_>>(), Vec::new());
+    let mut in_flight = in_flight.into_iter().collect::<FuturesUnordered<_>>();
+    let mut payloads = Vec::new();
     while let Some(landed) = in_flight.next().await {
         payloads.extend(landed?.0.iter().cloned());
     }

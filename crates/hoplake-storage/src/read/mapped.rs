@@ -12,7 +12,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use hoplake_mapping::{Access, MappedFile};
+use hoplake_mapping::{AccessPattern, MappedFile};
 
 use crate::{
     Check, Store,
@@ -51,7 +51,7 @@ impl MappedFolder {
         let file = MappedFile::open(&path).ok()?;
         // Readers say what they need. The system's own reading ahead brings many times what a block has, and where memory is short
         // throws out what was needed.
-        file.expect(Access::Random);
+        file.expect(AccessPattern::Random);
         let mapped = Arc::new(Mapped { file, checked: RwLock::default() });
         let mut objects = self.objects.write().unwrap_or_else(PoisonError::into_inner);
         // A map keeps the space of a file that a vacuum has removed.
@@ -78,7 +78,7 @@ impl Mapped {
         Some(payload)
     }
 
-    pub(crate) fn expect(&self, access: Access) {
+    pub(crate) fn expect(&self, access: AccessPattern) {
         self.file.expect(access);
     }
 

@@ -22,5 +22,5 @@ pub use disk::{Disk, DiskFile};
 pub use pool::ReadPool;
 pub use reader::Reader;
 pub use settings::{DiskSettings, HedgeSettings, ReadSettings, RetrySettings};
-pub use source::{Fetched, Found, ObjectSource, Wanted};
+pub use source::{Fetched, FetchedObject, ObjectSource, Wanted};
 pub use tier::Tier;

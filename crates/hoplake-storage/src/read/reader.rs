@@ -3,8 +3,8 @@
 use std::{any::Any, collections::BTreeMap, ops::Range, sync::Arc};
 
 use crate::{
-    Access, Background, Branch, Cost, Object, ObjectInfo, ObjectSource, QueryContext, ReadPool, StorageError, Store,
-    Tier,
+    AccessPattern, Background, Branch, Cost, Object, ObjectInfo, ObjectSource, QueryContext, ReadPool, StorageError,
+    Store, Tier,
     read::{
         batch::{Batch, land_all},
         block::{BlockRequest, close, open},
@@ -204,7 +204,7 @@ impl Reader {
     }
 
     /// Says how an object will be read, if it is a mapped file.
-    pub fn expect(&self, object: &Object, access: Access) {
+    pub fn expect(&self, object: &Object, access: AccessPattern) {
         self.mapped(object).iter().for_each(|mapped| mapped.expect(access));
     }
 

@@ -29,7 +29,7 @@ pub struct Fetched {
 
 /// A complete object, and its cost behind the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct FetchedObject {
     /// Its bytes; `None` if it is not there.
     pub object: Option<Bytes>,
     /// Its requests to the store.
@@ -52,7 +52,7 @@ pub trait ObjectSource: Debug + Send + Sync {
     }
 
     /// A complete object, if it exists.
-    fn get<'a>(&'a self, name: &'a str, attempt: u32) -> BoxFuture<'a, Result<Found, StorageError>>;
+    fn get<'a>(&'a self, name: &'a str, attempt: u32) -> BoxFuture<'a, Result<FetchedObject, StorageError>>;
 
     /// Blocks of one object that lie close together; they ascend and may overlap.
     fn fetch<'a>(
@@ -92,11 +92,11 @@ impl ObjectSource for Store {
         true
     }
 
-    fn get<'a>(&'a self, name: &'a str, _: u32) -> BoxFuture<'a, Result<Found, StorageError>> {
+    fn get<'a>(&'a self, name: &'a str, _: u32) -> BoxFuture<'a, Result<FetchedObject, StorageError>> {
         Box::pin(async move {
             let object = self.get_once(name).await?;
             let bytes = object.as_ref().map_or(0, |object| object.len() as u64);
-            Ok(Found { object, requests: 1, bytes })
+            Ok(FetchedObject { object, requests: 1, bytes })
         })
     }
 

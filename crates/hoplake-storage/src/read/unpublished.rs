@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 
 use crate::{
     ObjectInfo, ObjectSource, StorageError,
-    read::source::{Fetched, Found, Wanted},
+    read::source::{Fetched, FetchedObject, Wanted},
 };
 
 /// A source, and objects that it does not have.
@@ -22,10 +22,10 @@ impl ObjectSource for Unpublished {
         self.source.nodes()
     }
 
-    fn get<'a>(&'a self, name: &'a str, attempt: u32) -> BoxFuture<'a, Result<Found, StorageError>> {
+    fn get<'a>(&'a self, name: &'a str, attempt: u32) -> BoxFuture<'a, Result<FetchedObject, StorageError>> {
         match self.objects.get(name) {
             Some(object) => {
-                let found = Found { object: Some(object.clone()), requests: 0, bytes: 0 };
+                let found = FetchedObject { object: Some(object.clone()), requests: 0, bytes: 0 };
                 Box::pin(std::future::ready(Ok(found)))
             }
             None => self.source.get(name, attempt),

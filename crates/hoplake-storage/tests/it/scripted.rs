@@ -14,7 +14,7 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use hoplake_format::checksum::{ObjectSeed, seal_block};
 use hoplake_storage::{
-    BlockRequest, Check, Fetched, Found, Object, ObjectInfo, ObjectSource, ReadPool, ReadSettings, Reader,
+    BlockRequest, Check, Fetched, FetchedObject, Object, ObjectInfo, ObjectSource, ReadPool, ReadSettings, Reader,
     StorageError, Store, StoreProfile, Wanted,
 };
 
@@ -127,10 +127,10 @@ impl ObjectSource for Scripted {
         true
     }
 
-    fn get<'a>(&'a self, _: &'a str, _: u32) -> BoxFuture<'a, Result<Found, StorageError>> {
+    fn get<'a>(&'a self, _: &'a str, _: u32) -> BoxFuture<'a, Result<FetchedObject, StorageError>> {
         let object = Some(self.object.clone());
         let bytes = self.object.len() as u64;
-        Box::pin(async move { Ok(Found { object, requests: 1, bytes }) })
+        Box::pin(async move { Ok(FetchedObject { object, requests: 1, bytes }) })
     }
 
     fn fetch<'a>(

@@ -5,16 +5,15 @@ use std::collections::BTreeMap;
 use hoplake_format::{KeyType, LabelId, PropertyType, ScalarType, Schema, TableOwner, constants::KEY_COLUMN};
 use hoplake_storage::{Branch, QueryContext};
 
-use super::Adjacency;
 use crate::{
-    Condition, Edges, EngineError, Frontier, Held, PropertyName, PropertyOf, Requirement, Test,
+    Condition, Edges, EngineError, Frontier, Held, PropertyName, PropertyOf, Requirement, Snapshot, Test,
     memory::bytes_of,
     pieces::STEP,
     read::{
         condition::{Verdicts, VerdictsBuilder},
         edges::{EdgesBuilder, Piece, Stored},
         hop::{EdgesOf, Hop},
-        tables::RowsOf,
+        properties::RowsOf,
     },
 };
 
@@ -36,13 +35,23 @@ impl End {
     }
 }
 
-impl Adjacency<'_> {
+/// The conditions of hops, on edges and on the vertices at one end of them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct EdgeConditions<'a> {
+    snapshot: &'a Snapshot,
+    end: End,
+}
+
+impl<'a> EdgeConditions<'a> {
+    pub(super) fn new(snapshot: &'a Snapshot, end: End) -> Self {
+        Self { snapshot, end }
+    }
+
     /// The edges that fulfil a condition. The properties of all its tests are one wave.
-    pub(crate) async fn keep_fulfilling(
+    pub(super) async fn keep_fulfilling(
         self,
         edges: Held<Edges>,
         condition: Option<&Condition>,
-        end: End,
         branch: &mut Branch,
     ) -> Result<Held<Edges>, EngineError> {
         let Some(condition) = condition else { return Ok(edges) };
@@ -58,18 +67,19 @@ impl Adjacency<'_> {
                 Test::Property(property, requirement) => {
                     of_property.entry(property).or_default().push((number, requirement));
                 }
-                others => verdicts.push((number, self.verdicts_without_columns(&edges, end, others, &context).await?)),
+                others => verdicts.push((number, self.verdicts_without_columns(&edges, others, &context).await?)),
             }
         }
         let of = &edges;
         let checks = branch.each(&of_property, |(name, tests), mut line| async move {
-            Ok::<_, EngineError>((self.verdicts(of, end, name, tests, &mut line).await?, line))
+            Ok::<_, EngineError>((self.verdicts(of, name, tests, &mut line).await?, line))
         });
         let of_columns = checks.await?.into_iter().flatten();
         verdicts.extend(of_property.values().flatten().map(|(number, _)| *number).zip(of_columns));
         verdicts.sort_by_key(|(number, _)| *number);
         let fulfilled = condition.combine(verdicts.into_iter().map(|(_, verdicts)| verdicts).collect()).fulfilled();
-        let (mut kept, mut pace) = (EdgesBuilder::new(&context)?, context.pace());
+        let mut kept = EdgesBuilder::new(&context)?;
+        let mut pace = context.pace();
         // Edges move in stretches: a list of which all edges pass stays one list.
         for (from, end) in fulfilled.set_slices() {
             for from in (from..end).step_by(STEP) {
@@ -83,11 +93,10 @@ impl Adjacency<'_> {
     }
 
     /// Starts to read what the condition of a hop needs to know of tables.
-    pub(super) async fn load_condition_metadata(
+    pub(super) async fn load_metadata(
         self,
         frontier: &Frontier,
         hop: &Hop,
-        end: End,
         branch: &mut Branch,
     ) -> Result<(), EngineError> {
         let mut loads = Vec::new();
@@ -95,7 +104,7 @@ impl Adjacency<'_> {
             let Test::Property(property, _) = test else { continue };
             for (near, _) in frontier.by_label() {
                 for of in hop.edges_from(self.snapshot.schema(), near) {
-                    let owner = property_owner(self.snapshot.schema(), of, end, property);
+                    let owner = property_owner(self.snapshot.schema(), of, self.end, property);
                     let load = owner.map(|owner| match owner.of_edge {
                         true => TableOwner::Edges(of.edge_type, of.direction),
                         false => TableOwner::Vertices(owner.label),
@@ -106,7 +115,7 @@ impl Adjacency<'_> {
         }
         let loads = branch.each(loads, |owner, mut line| async move {
             match owner {
-                TableOwner::Vertices(label) => self.snapshot.load_vertex_metadata(label, &mut line).await?,
+                TableOwner::Vertices(label) => self.snapshot.tables().load_vertex_metadata(label, &mut line).await?,
                 owner => self.snapshot.tables().load_table_metadata(owner, &mut line).await?,
             }
             Ok::<_, EngineError>(((), line))
@@ -118,7 +127,6 @@ impl Adjacency<'_> {
     async fn verdicts(
         self,
         edges: &Edges,
-        end: End,
         property: &PropertyName,
         tests: &[(usize, &Requirement)],
         branch: &mut Branch,
@@ -130,10 +138,10 @@ impl Adjacency<'_> {
         let mut pace = context.pace();
         // Row numbers in the order of the pieces. Verdicts are taken in the same order below, so rows need no positions.
         for piece in edges.pieces() {
-            if let Some((owner, of)) = rows_of(self.snapshot.schema(), &piece, end, property) {
+            if let Some((owner, of)) = rows_of(self.snapshot.schema(), &piece, self.end, property) {
                 let numbers = &mut rows.entry(of).or_insert((owner, Vec::new())).1;
                 let count = piece.targets.len();
-                match (owner.of_edge, end) {
+                match (owner.of_edge, self.end) {
                     (true, _) => numbers.extend((piece.position..).take(count)),
                     (false, End::Far) => numbers.extend(piece.targets.iter().map(|vertex| vertex.ordinal())),
                     (false, End::Near) => numbers.extend(std::iter::repeat_n(piece.from.ordinal(), count)),
@@ -144,7 +152,7 @@ impl Adjacency<'_> {
         let column = [property.name.clone()];
         let column = &column;
         let reads = branch.each(&rows, |(of, (_, rows)), mut line| async move {
-            Ok::<_, EngineError>((self.snapshot.rows(*of, rows, column, &mut line).await?, line))
+            Ok::<_, EngineError>((self.snapshot.rows().of(*of, rows, column, &mut line).await?, line))
         });
         let columns = reads.await?;
         let columns = rows.iter().zip(columns).map(|((of, (owner, _)), batch)| (*of, owner.kind, batch));
@@ -161,7 +169,9 @@ impl Adjacency<'_> {
             let mut verdicts = VerdictsBuilder::new(edges.len());
             for piece in edges.pieces() {
                 let count = piece.targets.len();
-                match rows_of(self.snapshot.schema(), &piece, end, property).and_then(|(_, of)| of_rows.get_mut(&of)) {
+                match rows_of(self.snapshot.schema(), &piece, self.end, property)
+                    .and_then(|(_, of)| of_rows.get_mut(&of))
+                {
                     Some((found, taken)) => {
                         verdicts.append(found, *taken, count);
                         *taken += count;
@@ -180,7 +190,6 @@ impl Adjacency<'_> {
     async fn verdicts_without_columns(
         self,
         edges: &Edges,
-        end: End,
         test: &Test,
         context: &QueryContext,
     ) -> Result<Verdicts, EngineError> {
@@ -191,7 +200,7 @@ impl Adjacency<'_> {
         for piece in edges.pieces() {
             let count = piece.targets.len();
             match test {
-                Test::Vertex(vertices) => match end {
+                Test::Vertex(vertices) => match self.end {
                     End::Far => piece.targets.iter().for_each(|it| verdicts.append_n(1, Some(vertices.contains(it)))),
                     End::Near => verdicts.append_n(count, Some(vertices.contains(&piece.from))),
                 },
@@ -201,7 +210,7 @@ impl Adjacency<'_> {
                     let verdict = match (last, of) {
                         (Some((last, verdict)), Some(of)) if last == of => verdict,
                         (_, of) => {
-                            let verdict = of.map(|of| self.verdict_of_labels(of, end, other)).transpose()?.flatten();
+                            let verdict = of.map(|of| self.verdict_of_labels(of, other)).transpose()?.flatten();
                             last = of.map(|of| (of, verdict));
                             verdict
                         }
@@ -215,10 +224,10 @@ impl Adjacency<'_> {
     }
 
     /// The verdict of a test of labels on all edges of a type.
-    fn verdict_of_labels(self, of: EdgesOf, end: End, test: &Test) -> Result<Option<bool>, EngineError> {
+    fn verdict_of_labels(self, of: EdgesOf, test: &Test) -> Result<Option<bool>, EngineError> {
         match test {
             Test::VertexLabel(requirement) => {
-                let label = self.snapshot.schema().label(end.label(of));
+                let label = self.snapshot.schema().label(self.end.label(of));
                 label.map_or(Ok(requirement.of_absent()), |label| requirement.of_label(&label.name))
             }
             Test::EdgeLabel(requirement) => {
@@ -233,7 +242,8 @@ impl Adjacency<'_> {
 
 /// Where a test of edges finds its property.
 fn property_owner(schema: &Schema, of: EdgesOf, end: End, name: &PropertyName) -> Option<PropertyOwner> {
-    let (edge, label) = (schema.edge_type(of.edge_type)?, end.label(of));
+    let edge = schema.edge_type(of.edge_type)?;
+    let label = end.label(of);
     // The edge's own property hides one of the same name of the vertex.
     let own = edge.properties.iter().find(|property| property.name == name.name && name.of != PropertyOf::Vertex);
     if let Some(property) = own {
@@ -255,11 +265,25 @@ pub(crate) fn vertex_property(schema: &Schema, label: LabelId, name: &str) -> Op
     label.properties.iter().find(|property| property.name == name).map(|property| property.kind)
 }
 
+/// Refuses a hop along labels that the graph does not have, or with a condition that cannot be.
+pub(crate) fn check_hop(schema: &Schema, hop: &Hop) -> Result<(), EngineError> {
+    for label in &hop.labels {
+        if !schema.edge_types.iter().any(|edge| edge.label == *label) {
+            let mut known: Vec<_> = schema.edge_types.iter().map(|edge| edge.label.as_str()).collect();
+            known.sort_unstable();
+            known.dedup();
+            let message = format!("the graph has no edge label {label:?}; it has {}", known.join(", "));
+            return Err(EngineError::NotFound(message));
+        }
+    }
+    check_condition(schema, hop)
+}
+
 /// Refuses a condition that nothing along the hop could ever fulfil for want of a property.
 ///
 /// # Errors
 /// [`EngineError::NotFound`] if nothing has a property; [`EngineError::Invalid`] if a value is none of its type.
-pub(crate) fn check_condition(schema: &Schema, hop: &Hop) -> Result<(), EngineError> {
+fn check_condition(schema: &Schema, hop: &Hop) -> Result<(), EngineError> {
     let Some(condition) = &hop.condition else { return Ok(()) };
     condition.check_size()?;
     for test in condition.tests() {

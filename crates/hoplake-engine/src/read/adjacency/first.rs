@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 use hoplake_format::VertexId;
 use hoplake_storage::Branch;
 
-use super::{Adjacency, End, ListTask, Plan, sinks::EdgeSink};
+use super::{Adjacency, End, ListTask, Plan, check_hop, conditions::EdgeConditions, sinks::EdgeSink};
 use crate::{
     Edges, EngineError, Frontier, Held,
     memory::bytes_of,
@@ -52,10 +52,11 @@ impl<'a> Adjacency<'a> {
         limit: usize,
         branch: &mut Branch,
     ) -> Result<Held<Edges>, EngineError> {
-        self.snapshot.check_hop(hop)?;
+        check_hop(self.snapshot.schema(), hop)?;
+        let conditions = EdgeConditions::new(self.snapshot, End::Far);
         let mut line = branch.clone();
         let mut load = Some(async move {
-            self.load_condition_metadata(frontier, hop, End::Far, &mut line).await?;
+            conditions.load_metadata(frontier, hop, &mut line).await?;
             Ok(line)
         });
         let plan = self.plan_hop(frontier, hop, branch).await?;
@@ -63,7 +64,8 @@ impl<'a> Adjacency<'a> {
         let mut pace = context.pace();
         let _parts = context.hold(bytes_of::<(Begin, Plan, ListTask)>(plan.all_tasks().count()))?;
         let mut parts = in_order(plan, frontier).into_iter().peekable();
-        let (mut first, mut last) = (EdgesBuilder::new(&context)?, None);
+        let mut first = EdgesBuilder::new(&context)?;
+        let mut last = None;
         let mut sink = EdgeSink::new(&context)?;
         while first.len() < limit && parts.peek().is_some() {
             let mut bytes = 0;
@@ -92,7 +94,7 @@ impl<'a> Adjacency<'a> {
             drop(read);
             self.check_ends(found.targets(), &context).await?;
             found.number_parallel(&mut last, &mut pace).await?;
-            let found = self.keep_fulfilling(found.finish(), hop.condition.as_ref(), End::Far, branch).await?;
+            let found = conditions.keep_fulfilling(found.finish(), hop.condition.as_ref(), branch).await?;
             first.append(found.slice(0..found.len().min(limit - first.len())), &mut pace).await?;
             bytes_max = bytes_max.saturating_mul(2);
         }

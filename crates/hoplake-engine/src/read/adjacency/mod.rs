@@ -35,20 +35,13 @@ use crate::{
         hop::{EdgesOf, Hop},
     },
 };
+use conditions::EdgeConditions;
 use sinks::{DegreeSink, EdgeSink, SetSink, all_edges, collector, union};
 
-pub(crate) use conditions::{End, check_condition, vertex_property};
+pub(crate) use conditions::{End, check_hop, vertex_property};
 pub(crate) use plan::{ListTask, Plan};
 pub(crate) use queue::Queue;
-
-/// How many edges of a hop a vertex has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Degree {
-    /// The vertex.
-    pub vertex: VertexId,
-    /// Its edges.
-    pub edges: u64,
-}
+pub use sinks::Degree;
 
 /// The edges of a version, hop by hop.
 #[derive(Debug, Clone, Copy)]
@@ -87,14 +80,15 @@ impl<'a> Adjacency<'a> {
         let sinks = sinks.map(|_| EdgeSink::new(&context)).collect::<Result<_, _>>()?;
         // Which tables a condition needs follows from the schema, so their ends are read in the wave of the lists.
         let mut loading = branch.clone();
-        let loaded = self.load_condition_metadata(frontier, hop, End::Far, &mut loading);
+        let conditions = EdgeConditions::new(self.snapshot, End::Far);
+        let loaded = conditions.load_metadata(frontier, hop, &mut loading);
         let read = self.run_plan(frontier, plan, sinks, branch);
         let (sinks, ()) = futures::future::try_join(read, loaded).await?;
         branch.join([&loading]);
         let edges = all_edges(sinks, &context).await?;
         // Before the rows of a vertex that is not there are looked for.
         self.check_ends(edges.targets(), &context).await?;
-        let edges = self.keep_fulfilling(edges.finish(), hop.condition.as_ref(), End::Far, branch).await?;
+        let edges = conditions.keep_fulfilling(edges.finish(), hop.condition.as_ref(), branch).await?;
         Ok((self.set_of(edges.targets(), &context).await?, edges.len() as u64))
     }
 
@@ -148,7 +142,7 @@ impl<'a> Adjacency<'a> {
         branch: &'a mut Branch,
     ) -> BoxFuture<'a, Result<Held<Edges>, EngineError>> {
         Box::pin(async move {
-            self.snapshot.check_hop(hop)?;
+            check_hop(self.snapshot.schema(), hop)?;
             self.neighbours_of(frontier, hop, End::Far, branch).await
         })
     }
@@ -163,7 +157,8 @@ impl<'a> Adjacency<'a> {
     ) -> BoxFuture<'a, Result<Held<Edges>, EngineError>> {
         Box::pin(async move {
             let mut loading = branch.clone();
-            let loaded = self.load_condition_metadata(frontier, hop, end, &mut loading);
+            let conditions = EdgeConditions::new(self.snapshot, end);
+            let loaded = conditions.load_metadata(frontier, hop, &mut loading);
             let read = async {
                 let plan = self.plan_hop(frontier, hop, branch).await?;
                 let mut sink = EdgeSink::new(branch.context())?;
@@ -177,7 +172,7 @@ impl<'a> Adjacency<'a> {
             self.check_ends(edges.targets(), &context).await?;
             // Before conditions remove edges: the number is part of an edge's id, and counts all edges between the two vertices.
             edges.number_parallel(&mut None, &mut context.pace()).await?;
-            self.keep_fulfilling(edges.finish(), hop.condition.as_ref(), end, branch).await
+            conditions.keep_fulfilling(edges.finish(), hop.condition.as_ref(), branch).await
         })
     }
 
@@ -245,13 +240,14 @@ impl<'a> Adjacency<'a> {
         Box::pin(async move {
             let mut sink = DegreeSink::new(frontier, branch.context())?;
             if hop.condition.is_none() {
-                self.snapshot.check_hop(hop)?;
+                check_hop(self.snapshot.schema(), hop)?;
                 let plan = self.plan_hop(frontier, hop, branch).await?;
                 self.run_part(frontier, &plan, &mut sink, branch).await?;
             } else {
                 // A condition decides by edge, so the edges have to be there before they are counted.
                 let edges = self.neighbours(frontier, hop, branch).await?;
-                let (mut at, mut pace) = (0, branch.context().pace());
+                let mut at = 0;
+                let mut pace = branch.context().pace();
                 for list in edges.lists() {
                     at = sink.add(at, list.from, list.targets.len() as u64);
                     pace.rest(32).await?;

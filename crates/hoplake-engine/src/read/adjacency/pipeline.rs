@@ -39,7 +39,9 @@ impl Adjacency<'_> {
         // A `JoinSet` ends its tasks when the query is dropped.
         let mut running = JoinSet::new();
         for (plan, mut sink) in plan.cut(parts).into_iter().zip(sinks) {
-            let (snapshot, frontier, mut line) = (self.snapshot.clone(), frontier.clone(), branch.clone());
+            let snapshot = self.snapshot.clone();
+            let frontier = frontier.clone();
+            let mut line = branch.clone();
             running.spawn(async move {
                 snapshot.adjacency().run_part(&frontier, &plan, &mut sink, &mut line).await?;
                 Ok::<_, EngineError>((sink, line))
@@ -75,7 +77,8 @@ impl Adjacency<'_> {
             })
             .collect();
         // Reused from block to block, so that a part allocates for its largest block and not for each.
-        let (mut lists, mut sources) = (Lists::default(), Vec::new());
+        let mut lists = Lists::default();
+        let mut sources = Vec::new();
         let take = |index: usize, payload: Bytes| {
             let task = tasks[index];
             let merge = (index >= plan.tasks.len()).then(|| ends.partition_point(|end| *end <= index));

@@ -77,7 +77,8 @@ impl Plan {
     /// Cuts it into `parts` plans of like size.
     pub(crate) fn cut(self, parts: usize) -> Vec<Self> {
         let size = |whole: usize| whole.div_ceil(parts).max(1);
-        let (tasks, merges) = (size(self.tasks.len()), size(self.merges.len()));
+        let tasks = size(self.tasks.len());
+        let merges = size(self.merges.len());
         let mut cuts = vec![Self { tasks: Vec::new(), merges: Vec::new(), memory: self.memory }; parts];
         // Consecutive tasks stay together: their blocks are neighbours, and a part can coalesce only its own requests.
         for (number, task) in self.tasks.into_iter().enumerate() {

@@ -186,7 +186,8 @@ impl<'a> Planner<'a> {
         // Filters have no false negatives: what no newer layer may have, only the oldest can.
         let in_newer = |source: &u64| newer.iter().any(|layer| layer.may_have_source(*source));
         let mut merged = HeldVec::new(&self.context)?;
-        let (mut cursor, mut step) = (ordinals.cursor(0..u64::MAX), Vec::new());
+        let mut cursor = ordinals.cursor(0..u64::MAX);
+        let mut step = Vec::new();
         while cursor.take_into(PLANNED, &mut step) {
             for run in step.chunk_by(|a, b| in_newer(a) == in_newer(b)) {
                 if in_newer(&run[0]) {

@@ -8,7 +8,7 @@ use std::{
 use hoplake_format::{LabelId, VertexId, adjacency::Lists};
 use hoplake_storage::{MemoryHold, QueryContext, StorageError};
 
-use super::{Degree, Queue, sink::Sink};
+use super::{Queue, sink::Sink};
 use crate::{
     Frontier, Held, Snapshot,
     memory::bytes_of,
@@ -19,6 +19,15 @@ use crate::{
         hop::EdgesOf,
     },
 };
+
+/// How many edges of a hop a vertex has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Degree {
+    /// The vertex.
+    pub vertex: VertexId,
+    /// Its edges.
+    pub edges: u64,
+}
 
 /// The collector of a label, which has `universe` ordinals.
 pub(super) fn collector<'a>(

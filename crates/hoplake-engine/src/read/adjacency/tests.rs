@@ -49,7 +49,8 @@ impl Versions {
     /// The edges from a source, in order.
     fn edges(&self, source: u64) -> Vec<(u64, u64)> {
         let of = |lists: &OfSources| lists.get(&source).cloned().unwrap_or_default();
-        let (second, removed) = (of(&self.second), of(&self.removed));
+        let second = of(&self.second);
+        let removed = of(&self.removed);
         let mut targets: Vec<_> = of(&self.first).into_iter().filter(|target| !second.contains(target)).collect();
         targets.extend(&second);
         targets.retain(|target| !removed.contains(target));
@@ -195,7 +196,9 @@ async fn a_plan_of_a_hub_has_its_blocks() {
         let [list, _] = frontiers(&ordinals.iter().copied().collect()).await;
         blocks(&snapshot, &list, &mut branch).await.unwrap().len()
     };
-    let (hub, before, behind) = (count(&[7]).await, count(&[3]).await, count(&[9]).await);
+    let hub = count(&[7]).await;
+    let before = count(&[3]).await;
+    let behind = count(&[9]).await;
     assert!(hub > 50, "{hub} blocks");
     assert!(before <= 2 && behind <= 2, "{before} and {behind} blocks");
     assert!(count(&[3, 7, 9]).await <= hub + 2);

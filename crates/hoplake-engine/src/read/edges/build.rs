@@ -163,7 +163,8 @@ impl EdgesBuilder {
         // target decides between lists of one vertex, which do not overlap.
         let mut places = HeldVec::new(&self.context)?;
         places.reserve(self.lists.len())?;
-        let (mut begin, mut pace) = (0, self.context.pace());
+        let mut begin = 0;
+        let mut pace = self.context.pace();
         for step in self.lists.chunks(STEP) {
             for list in step {
                 places.push((begin, *list))?;
@@ -171,7 +172,8 @@ impl EdgesBuilder {
             }
             pace.rest(step.len() as u64).await?;
         }
-        let (stored, targets) = (&self.stored, &self.targets);
+        let stored = &self.stored;
+        let targets = &self.targets;
         let order = |(begin, list): &(usize, List)| {
             let Stored { edge_type, direction, .. } = stored[list.stored as usize];
             (list.from, edge_type, direction, targets[*begin], list.position)

@@ -176,7 +176,8 @@ impl Edges {
 /// In this order.
 impl FromIterator<Neighbour> for Edges {
     fn from_iter<I: IntoIterator<Item = Neighbour>>(edges: I) -> Self {
-        let (mut all, mut numbers_of) = (Self::default(), Numbers::default());
+        let mut all = Self::default();
+        let mut numbers_of = Numbers::default();
         let mut numbers = Vec::new();
         for Neighbour { from, to, edge_type, direction, run, position, parallel } in edges {
             let stored = numbers_of.number(&mut all.stored, Stored { edge_type, direction, run });
@@ -364,7 +365,8 @@ impl Iterator for EdgeIter<'_> {
         let List { from, position, stored, .. } = edges.lists[self.list];
         let Stored { edge_type, direction, run } = edges.stored[stored as usize];
         let position = position + (at - self.begin) as u64;
-        let (to, parallel) = (edges.targets[at], edges.parallel_of(at));
+        let to = edges.targets[at];
+        let parallel = edges.parallel_of(at);
         Some(Neighbour { from, to, edge_type, direction, run, position, parallel })
     }
 

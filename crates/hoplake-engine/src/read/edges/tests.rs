@@ -26,7 +26,9 @@ fn ordered(pairs: &[(u64, bool, u64)]) -> Vec<Neighbour> {
         let position = *next + u64::from(to == 3);
         *next = position + 1;
         let direction = if against { Direction::In } else { Direction::Out };
-        let (from, to, edge_type) = (vertex(from), vertex(to), EdgeTypeId(0));
+        let from = vertex(from);
+        let to = vertex(to);
+        let edge_type = EdgeTypeId(0);
         let mut edge = Neighbour { from, to, edge_type, direction, run, position, parallel: 0 };
         let same = |last: &&Neighbour| (last.from, last.direction, last.to) == (from, direction, to);
         edge.parallel = edges.last().filter(same).map_or(0, |last| last.parallel + 1);

@@ -161,7 +161,7 @@ impl PropertyIndexes<'_> {
             pace.rest(least).await?;
         }
         self.snapshot.sections().make_resident(pieces.iter().map(|(_, _, location)| *location), branch).await?;
-        let mut asked: Vec<Asked<'_>> = Vec::new();
+        let mut asked: Vec<IndexBlockLookUp<'_>> = Vec::new();
         let mut items = 0;
         for (number, piece, section) in pieces {
             let root = self.snapshot.sections().section(section)?.root();
@@ -173,19 +173,19 @@ impl PropertyIndexes<'_> {
             asked.extend(ascending(found.into_iter()).map(|at| {
                 let until = firsts.get(at + 1).map(String::as_bytes).or(until);
                 let ranges = ranges.within(firsts[at].as_bytes(), until);
-                Asked { run: number, index: IndexLocation { section, number: at }, ranges }
+                IndexBlockLookUp { run: number, index: IndexLocation { section, number: at }, ranges }
             }));
             pace.rest(of_piece.len() as u64).await?;
         }
         if items > most {
             return Ok(None);
         }
-        let _memory = branch.context().hold(bytes_of::<[Asked<'_>; 2]>(asked.len()))?;
+        let _memory = branch.context().hold(bytes_of::<[IndexBlockLookUp<'_>; 2]>(asked.len()))?;
         let locations: Vec<_> = asked.iter().map(|asked| asked.index).collect();
-        let mut found: Vec<Found> = asked.iter().map(|_| Found::default()).collect();
+        let mut found: Vec<IndexBlockItems> = asked.iter().map(|_| IndexBlockItems::default()).collect();
         let answer = |number: usize, block: &IndexBlock| {
             let root = self.snapshot.sections().section(locations[number].section)?.root();
-            found[number] = Found::of(block, asked[number].ranges, root.items, root.block_count);
+            found[number] = IndexBlockItems::of(block, asked[number].ranges, root.items, root.block_count);
             Ok(())
         };
         self.snapshot.sections().each_index_block(&locations, branch, answer).await?;
@@ -194,7 +194,7 @@ impl PropertyIndexes<'_> {
             |(kind, _): &(SectionKind, &Run)| RunBlocks { removed: *kind == gone, blocks: Vec::new(), items: 0 };
         let mut plans: Vec<RunBlocks> = runs.iter().map(of_run).collect();
         let mut items = 0;
-        for (Asked { run, index, .. }, found) in asked.iter().zip(found) {
+        for (IndexBlockLookUp { run, index, .. }, found) in asked.iter().zip(found) {
             items += found.items;
             plans[*run].items += found.items_of_blocks;
             plans[*run].blocks.extend(found.blocks.into_iter().map(|block| (index.section, block)));
@@ -205,7 +205,7 @@ impl PropertyIndexes<'_> {
 }
 
 /// An index block to look into, for the ranges that it may have.
-struct Asked<'a> {
+struct IndexBlockLookUp<'a> {
     run: usize,
     index: IndexLocation,
     ranges: &'a [Range<Vec<u8>>],
@@ -213,7 +213,7 @@ struct Asked<'a> {
 
 /// What an index block leads to.
 #[derive(Default)]
-struct Found {
+struct IndexBlockItems {
     blocks: Vec<Range<u64>>,
     /// Items in whole blocks.
     items: u64,
@@ -221,7 +221,7 @@ struct Found {
     items_of_blocks: u64,
 }
 
-impl Found {
+impl IndexBlockItems {
     fn of(block: &IndexBlock, ranges: &[Range<Vec<u8>>], items: u64, block_count: u64) -> Self {
         let all = usize::try_from(block_count).unwrap_or(usize::MAX);
         let of_ranges = ranges.iter().map(|range| within(block.len(), |at| block.text(at).as_bytes(), range));

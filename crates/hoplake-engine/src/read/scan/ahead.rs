@@ -3,10 +3,7 @@
 use hoplake_storage::QueryContext;
 use tokio::task::JoinHandle;
 
-use crate::{EngineError, Snapshot};
-
-/// The most that one request reads: at 55 MiB/s a stream, 73 ms against a first byte of 25.
-pub(crate) const EXTENT_BYTES: u64 = 4 << 20;
+use crate::{EngineError, Snapshot, read::tables::EXTENT_BYTES};
 
 /// The least, where many scans share a budget: three times the price of its bytes' time.
 const EXTENT_BYTES_MIN: u64 = 64 << 10;

@@ -30,6 +30,22 @@ impl Snapshot {
         self.scan_kinds(kinds, KeyType::String, ahead_bytes)
     }
 
+    /// The entries of all runs of a section of keys, of each key that of the newest run.
+    pub(super) fn scan_key_runs(
+        self: &Arc<Self>,
+        label: LabelId,
+        kind: SectionKind,
+        ahead_bytes: u64,
+    ) -> MergedScan<(Key, u64)> {
+        let key_type = match kind {
+            SectionKind::Rows(_) => KeyType::Int64,
+            _ => self.schema().label(label).map_or(KeyType::Int64, |label| label.key_type),
+        };
+        let decode: Decode<(Key, u64)> = Arc::new(move |block| decode_key_block(block, key_type));
+        let sources = self.sections().runs(kind).iter().map(|run| Source::new(self, run, &decode)).collect();
+        MergedScan::new(sources, ahead_bytes, |a, b| a.0.cmp(&b.0))
+    }
+
     /// Scans what sections of one kind have and those of another do not take out.
     fn scan_kinds(self: &Arc<Self>, [there, gone]: [SectionKind; 2], key_type: KeyType, ahead_bytes: u64) -> KeyScan {
         let decode: Decode<(Key, u64)> = Arc::new(move |block| decode_key_block(block, key_type));

@@ -142,9 +142,11 @@ impl ListScan {
                 Form::One(scan) => {
                     let Some(bytes) = scan.next(branch).await? else { return Ok(None) };
                     let block = Block::parse(&bytes).map_err(|error| scan.damaged(error))?;
-                    let (first, last) = (block.first_source(), block.last_source());
+                    let first = block.first_source();
+                    let last = block.last_source();
                     let sources = first.max(self.range.sources.start)..(last + 1).min(self.range.sources.end);
-                    let (edges, goes_on) = (block.edges_len(), block.continues());
+                    let edges = block.edges_len();
+                    let goes_on = block.continues();
                     let positions = block.first_edge()..block.first_edge() + edges as u64;
                     let form = BlockForm::Stored(bytes, scan.at());
                     let mut weights = Vec::new();

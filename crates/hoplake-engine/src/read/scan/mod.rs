@@ -48,7 +48,7 @@ use crate::{
     snapshot::sections::{IndexLocation, Run, Section, SectionLocation},
 };
 
-pub(crate) use ahead::{Ahead, EXTENT_BYTES, OnItsWay};
+pub(crate) use ahead::{Ahead, OnItsWay};
 pub use dense_ids::DenseIds;
 pub use edges::{EdgeQuery, EdgeScan, SOURCE_COLUMN, TARGET_COLUMN};
 pub use keys::KeyScan;
@@ -153,7 +153,8 @@ impl Scan {
         blocks: Range<usize>,
         branch: &mut Branch,
     ) -> Result<VecDeque<Bytes>, EngineError> {
-        let (section, reader) = (self.snapshot.sections().section(location)?, self.snapshot.reader());
+        let section = self.snapshot.sections().section(location)?;
+        let reader = self.snapshot.reader();
         let range = index.range(blocks.start).start..index.range(blocks.end - 1).end;
         if let Some((behind, range)) = self.behind.take() {
             reader.will_not_need(self.snapshot.sections().section(behind)?.object, range);
@@ -263,7 +264,8 @@ fn next_extent(
     ahead: Ahead,
     branch: &Branch,
 ) -> Result<(Range<usize>, Extent), EngineError> {
-    let (section, reader) = (snapshot.sections().section(location)?, snapshot.reader());
+    let section = snapshot.sections().section(location)?;
+    let reader = snapshot.reader();
     let end = index.range(left.start).start + ahead.extent_bytes();
     let fits = |block: usize| block == left.start || index.range(block).end <= end;
     let request = |block: usize| section.request(index.range(block));
@@ -299,7 +301,8 @@ async fn fetch(
     blocks: Range<usize>,
     mut branch: Branch,
 ) -> Result<(VecDeque<Bytes>, Branch), EngineError> {
-    let (section, reader) = (snapshot.sections().section(location)?, snapshot.reader());
+    let section = snapshot.sections().section(location)?;
+    let reader = snapshot.reader();
     let range = index.range(blocks.start).start..index.range(blocks.end - 1).end;
     let extent = BlockRequest { object: &object, range: range.clone(), check: Check::Later };
     let extents = reader.read(&[extent], &mut branch).await?;

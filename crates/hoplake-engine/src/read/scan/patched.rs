@@ -80,7 +80,8 @@ impl PatchedScan {
         self.ask(branch).await?;
         let Some(bytes) = self.base.next(branch).await? else { return self.behind(branch).await };
         let block = Block::parse(&bytes).map_err(|error| self.base.damaged(error))?;
-        let (first, last) = (block.first_source(), block.last_source());
+        let first = block.first_source();
+        let last = block.last_source();
         self.read_through(last, branch).await?;
         let own = self.patches.partition_point(|patch| patch.entry.source <= last);
         let begins = self.patches.front().filter(|_| own > 0).map_or(first, |patch| patch.entry.source.min(first));

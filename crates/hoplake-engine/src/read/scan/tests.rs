@@ -68,7 +68,8 @@ async fn a_scan_has_all_blocks_in_order_with_a_request_an_extent() {
     snapshot.sections().make_resident(snapshot.sections().all_locations(), &mut branch).await.unwrap();
     let before = branch.context().cost();
     let mut scan = Scan::new(&snapshot, run, None, Ahead::of(1 << 20, 1));
-    let (mut found, mut blocks) = (Vec::new(), 0);
+    let mut found = Vec::new();
+    let mut blocks = 0;
     while let Some(block) = scan.next(&mut branch).await.unwrap() {
         let of_block = decode_lists(&block, &(0..u64::MAX)).unwrap();
         found.extend(of_block.iter().map(|entry| (entry.source, entry.target)));
@@ -119,8 +120,10 @@ async fn the_newest_run_decides_a_pair() {
 
 /// The pairs of a scan of lists.
 async fn pairs(snapshot: &Arc<Snapshot>, range: &ListRange) -> Vec<(u64, u64)> {
-    let (mut scan, mut lists) = (snapshot.scan_lists(range, 1 << 20), Lists::default());
-    let (mut branch, mut found) = (QueryContext::new().branch(), Vec::new());
+    let mut scan = snapshot.scan_lists(range, 1 << 20);
+    let mut lists = Lists::default();
+    let mut branch = QueryContext::new().branch();
+    let mut found = Vec::new();
     while scan.next(&mut lists, &mut branch).await.unwrap() {
         found.extend(lists.iter().flat_map(|(source, _, targets)| targets.iter().map(move |target| (source, *target))));
     }
@@ -156,8 +159,10 @@ async fn keys_are_those_of_vertices_that_exist() {
         .keys(3, TOMBSTONES, [(7, 301), (10, 5), (598, 299)])
         .open()
         .await;
-    let (mut scan, mut branch) = (snapshot.scan_keys(LABEL, 1 << 20), QueryContext::new().branch());
-    let (mut found, mut keys) = (BTreeMap::new(), Vec::new());
+    let mut scan = snapshot.scan_keys(LABEL, 1 << 20);
+    let mut branch = QueryContext::new().branch();
+    let mut found = BTreeMap::new();
+    let mut keys = Vec::new();
     while scan.next(&mut keys, &mut branch).await.unwrap() {
         found.extend(keys.iter().map(|(key, ordinal)| (key.to_string().parse::<i64>().unwrap(), *ordinal)));
     }

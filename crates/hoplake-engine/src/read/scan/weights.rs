@@ -14,7 +14,7 @@ use hoplake_format::{EdgeType, PropertyType, ScalarType, TableOwner};
 use hoplake_storage::Branch;
 
 use super::{ListRange, OnItsWay};
-use crate::{EngineError, Snapshot, read::tables::RowsOf, snapshot::sections::Run};
+use crate::{EngineError, Snapshot, read::properties::RowsOf, snapshot::sections::Run};
 
 /// Rows that are read at once: 2 MiB of numbers.
 const CHUNK_ROWS: u64 = 1 << 18;
@@ -107,8 +107,9 @@ impl WeightScan {
                 (self.snapshot.clone(), self.rows, self.property.clone(), branch.clone());
             let label = self.label.clone();
             self.coming.push_back(OnItsWay::begin(async move {
-                let (first, rows) = (rows.start, rows.collect::<Vec<u64>>());
-                let batch = snapshot.rows(of, &rows, std::slice::from_ref(&property), &mut line).await?;
+                let first = rows.start;
+                let rows = rows.collect::<Vec<u64>>();
+                let batch = snapshot.rows().of(of, &rows, std::slice::from_ref(&property), &mut line).await?;
                 let weights = batch.column_by_name(&property).map(|column| numbers(column, &property, &label));
                 let missing = || EngineError::NotFound(format!("edges {label} have no property {property:?}"));
                 Ok((first, weights.ok_or_else(missing)??, line))

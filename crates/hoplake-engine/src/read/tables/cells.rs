@@ -6,13 +6,14 @@ use arrow_array::{RecordBatch, RecordBatchOptions, UInt32Array, new_null_array};
 use arrow_cast::cast;
 use arrow_schema::{ArrowError, DataType, Field, Schema as ArrowSchema};
 use arrow_select::{concat::concat_batches, take::take_record_batch};
-use hoplake_format::{FormatError, TableOwner, pages::guarded};
+use hoplake_format::{FormatError, LabelId, TableOwner, pages::guarded};
 use hoplake_storage::{Branch, MemoryHold, Pace, QueryContext, Reader};
 
 use super::{
     Layout, Table, Tables, Through,
     decode::{TableCells, TableRead},
     extents,
+    stretches::clipped,
 };
 use crate::{EngineError, memory::bytes_of, pieces::sort_by_key};
 
@@ -21,6 +22,29 @@ impl Tables {
     pub(crate) async fn load_table_metadata(&self, owner: TableOwner, branch: &mut Branch) -> Result<(), EngineError> {
         let tables = self.tables.iter().filter(|table| table.reference.owner == owner);
         self.layouts(tables.map(Arc::as_ref), branch).await.map(drop)
+    }
+
+    /// Starts to read what a later look at the properties of a label's vertices needs to know.
+    pub(crate) async fn load_vertex_metadata(&self, label: LabelId, branch: &mut Branch) -> Result<(), EngineError> {
+        let owners = [TableOwner::Vertices(label), TableOwner::Changed(label)];
+        let loads = branch.each(owners, |owner, mut line| async move {
+            self.load_table_metadata(owner, &mut line).await?;
+            Ok::<_, EngineError>(((), line))
+        });
+        loads.await.map(drop)
+    }
+
+    /// The same of several labels.
+    pub(crate) async fn load_metadata_of_labels(
+        &self,
+        labels: &[LabelId],
+        branch: &mut Branch,
+    ) -> Result<(), EngineError> {
+        let loads = branch.each(labels, |label, mut line| async move {
+            self.load_vertex_metadata(*label, &mut line).await?;
+            Ok::<_, EngineError>(((), line))
+        });
+        loads.await.map(drop)
     }
 
     /// The ends of some tables, read side by side.
@@ -214,17 +238,6 @@ impl Gathering {
     pub(crate) fn finish(self) -> Result<RecordBatch, EngineError> {
         Ok(concat_batches(&self.schema, &self.batches)?)
     }
-}
-
-/// What some ascending stretches have within bounds.
-pub(super) fn clipped(stretches: &[Range<u64>], bounds: &Range<u64>) -> impl Iterator<Item = Range<u64>> {
-    let from = stretches.partition_point(|rows| rows.end <= bounds.start);
-    let bounds = bounds.clone();
-    let within = stretches[from..].iter().take_while({
-        let end = bounds.end;
-        move |rows| rows.start < end
-    });
-    within.map(move |rows| rows.start.max(bounds.start)..rows.end.min(bounds.end))
 }
 
 /// The columns of a schema: those of the batch, converted if need be, or nulls. A column whose type cannot be converted belongs to a

@@ -25,7 +25,7 @@ use parquet::{
     file::metadata::ParquetMetaData,
 };
 
-use super::{Layout, Page, Table, cells::clipped};
+use super::{Layout, Page, Table, stretches::clipped};
 
 /// Rows that are decoded at a time.
 const BATCH_ROWS: usize = 8192;
@@ -438,7 +438,8 @@ mod tests {
             let pages: Vec<_> = read.requests().map(page).collect();
             read.take_read(&mut pages.into_iter());
             let decode = || {
-                let (mut cells, mut batches) = (read.open(&reader)?, Vec::new());
+                let mut cells = read.open(&reader)?;
+                let mut batches = Vec::new();
                 while let Some(batch) = cells.next()? {
                     batches.push(batch);
                 }
@@ -487,7 +488,8 @@ mod tests {
         let layout = Layout::parse(&tail, &reference, "table").unwrap();
         let starts: Vec<usize> =
             layout.pages.iter().flatten().flatten().map(|page| page.range.start as usize).collect();
-        let (mut refused, mut seed) = (0, 1u64);
+        let mut refused = 0;
+        let mut seed = 1u64;
         let mut below = |bound: usize| {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (seed >> 33) as usize % bound

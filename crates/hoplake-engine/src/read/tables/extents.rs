@@ -5,7 +5,10 @@ use std::collections::HashMap;
 use bytes::Bytes;
 use hoplake_storage::{BlockRequest, Branch, Check, Reader, StorageError};
 
-use crate::{EngineError, read::scan::EXTENT_BYTES};
+use crate::EngineError;
+
+/// The most that one request reads: at 55 MiB/s a stream, 73 ms against a first byte of 25.
+pub(crate) const EXTENT_BYTES: u64 = 4 << 20;
 
 /// Pages that are this near are read with one request: at 55 MiB/s a stream, the gap is 1.1 ms against a 25 ms first byte.
 const GAP_BYTES: u64 = 64 << 10;
@@ -29,12 +32,14 @@ pub(super) async fn read(
         objects.entry(&*object.name).or_insert_with(|| reader.object(&object.name));
     }
     let together = |a: &usize, b: &usize| {
-        let (a, b) = (&pages[*a], &pages[*b]);
+        let a = &pages[*a];
+        let b = &pages[*b];
         a.object.name == b.object.name && b.range.start >= a.range.end && b.range.start - a.range.end <= GAP_BYTES
     };
     let extents: Vec<&[usize]> = away.chunk_by(together).flat_map(|run| at_most(run, pages)).collect();
     let request = |extent: &&[usize]| {
-        let (first, last) = (&pages[extent[0]], &pages[extent[extent.len() - 1]]);
+        let first = &pages[extent[0]];
+        let last = &pages[extent[extent.len() - 1]];
         let object = &objects[&*first.object.name];
         BlockRequest { object, range: first.range.start..last.range.end, check: Check::Later }
     };

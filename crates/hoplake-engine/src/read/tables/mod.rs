@@ -7,11 +7,9 @@
 
 mod cells;
 mod decode;
-mod expected;
 mod extents;
 mod groups;
-mod properties;
-mod rows;
+mod stretches;
 
 use std::{collections::HashMap, ops::Range, sync::Arc};
 
@@ -33,10 +31,8 @@ use parquet::{
 use tokio::sync::OnceCell;
 
 pub(crate) use cells::{Cells, Gathering};
-pub use expected::Expected;
+pub(crate) use extents::EXTENT_BYTES;
 pub(crate) use groups::Group;
-pub use properties::RowsOfEdges;
-pub(crate) use rows::{Changed, RowsOf, nulls};
 
 use crate::EngineError;
 
@@ -223,7 +219,8 @@ fn checked(tail: &Bytes, reference: &TableRef) -> Result<ParquetMetaData, Parque
     let footer = parse_footer(&tail[footer_at..end], reference.tail_position)?;
     for column in footer.row_groups().iter().flat_map(|group| group.columns()) {
         let position_in = |at: u64| at.checked_sub(reference.tail_position).and_then(|at| usize::try_from(at).ok());
-        let (from, length) = (column.offset_index_offset(), column.offset_index_length());
+        let from = column.offset_index_offset();
+        let length = column.offset_index_length();
         let from = from.and_then(|at| u64::try_from(at).ok()).and_then(position_in);
         let until =
             from.zip(length.and_then(|length| usize::try_from(length).ok())).and_then(|(at, it)| at.checked_add(it));

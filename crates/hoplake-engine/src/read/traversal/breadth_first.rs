@@ -2,12 +2,10 @@
 
 use std::{sync::Arc, time::Instant};
 
-use futures::future::BoxFuture;
-use hoplake_format::VertexId;
 use hoplake_storage::{Branch, Cost};
 
 use super::{DepthProfile, Reached, Traversal, VisitPolicy, Watch, prefetch::Prefetcher};
-use crate::{EngineError, Frontier, Held, Snapshot, memory::bytes_of, read::hop::Hop};
+use crate::{EngineError, Frontier, Held, Snapshot};
 
 /// Runs the traversal. Memory: the sets of all depths, and the blocks in flight.
 pub(super) async fn run(
@@ -55,31 +53,4 @@ pub(super) async fn run(
     }
     reached.depths.push(Arc::unwrap_or_clone(frontier));
     Ok(reached)
-}
-
-impl Snapshot {
-    /// How many vertices are within `depth` hops of some vertices, themselves included.
-    ///
-    /// # Errors
-    /// As [`Self::traverse`].
-    pub fn neighbourhood<'a>(
-        self: &'a Arc<Self>,
-        starts: &'a [VertexId],
-        hop: &'a Hop,
-        depth: usize,
-        parallelism: usize,
-        branch: &'a mut Branch,
-    ) -> BoxFuture<'a, Result<Held<Reached>, EngineError>> {
-        Box::pin(async move {
-            let _starts = branch.context().hold(bytes_of::<VertexId>(starts.len()))?;
-            let traversal = Traversal {
-                starts: starts.to_vec(),
-                hops: vec![hop.clone(); depth],
-                visit: VisitPolicy::Global,
-                parallelism,
-                ..Traversal::default()
-            };
-            self.traverse(&traversal, branch).await
-        })
-    }
 }

@@ -52,7 +52,9 @@ pub(super) async fn run(
         if let Some(prefetcher) = prefetcher.as_ref().filter(|_| expanded.depth + 1 < traversal.hops.len()) {
             prefetcher.queue().offer(expanded.depth + 1, new.iter().copied());
         }
-        let (depth, wave, wait) = (expanded.depth + 1, expanded.branch.wave(), expanded.wait);
+        let depth = expanded.depth + 1;
+        let wave = expanded.branch.wave();
+        let wait = expanded.wait;
         stack.extend(new.into_iter().map(|vertex| (vertex, depth, wave, wait)));
         context.resize(&mut stack_memory, bytes_of::<OnStack>(stack.capacity()))?;
     }
@@ -68,7 +70,8 @@ async fn expand(
     waited: u32,
 ) -> Result<Expanded, EngineError> {
     let frontier: Arc<Frontier> = Arc::new(std::iter::once(vertex).collect());
-    let (hop, before) = (&traversal.hops[depth], branch.wave());
+    let hop = &traversal.hops[depth];
+    let before = branch.wave();
     let plan = snapshot.adjacency().plan_hop(&frontier, hop, &mut branch).await?;
     let (reached, edges) = snapshot.adjacency().reach(&frontier, hop, plan, 1, None, &mut branch).await?;
     let wait = waited + (branch.wave().0 - before.0);

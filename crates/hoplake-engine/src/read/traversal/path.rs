@@ -17,7 +17,7 @@ use crate::{
     Edges, EngineError, Frontier, Neighbour, Snapshot, Walk,
     pieces::{STEP, sort_by_key},
     read::{
-        adjacency::End,
+        adjacency::{End, check_hop},
         hop::Hop,
         traversal::{Limits, Watch},
     },
@@ -163,7 +163,7 @@ impl Snapshot {
     ) -> BoxFuture<'a, Result<FoundPath, EngineError>> {
         Box::pin(async move {
             let context = &branch.context().clone();
-            self.check_hop(&query.hop)?;
+            check_hop(self.schema(), &query.hop)?;
             let mut watch = Watch::new(&query.limits, self, context);
             let mut sides =
                 [Side::new(query.from, query, End::Far, context)?, Side::new(query.to, query, End::Near, context)?];

@@ -136,7 +136,8 @@ struct Layer {
 
 impl Layer {
     fn new(context: &QueryContext) -> Result<Self, StorageError> {
-        let (lists_memory, dead_memory) = (context.hold(0)?, context.hold(0)?);
+        let lists_memory = context.hold(0)?;
+        let dead_memory = context.hold(0)?;
         Ok(Self { lists: HashMap::new(), lists_memory, dead: HashSet::new(), dead_memory })
     }
 
@@ -231,10 +232,13 @@ impl Snapshot {
             let mut counts: HashMap<VertexId, u128> = starts.iter().map(|vertex| (*vertex, 1)).collect();
             let mut seen: HashSet<VertexId> = starts.iter().copied().collect();
             drop(starts);
-            let (mut pace, mut overflown) = (context.pace(), false);
+            let mut pace = context.pace();
+            let mut overflown = false;
             let mut profile = Vec::with_capacity(traversal.hops.len());
             for hop in &traversal.hops {
-                let (begun, before, mut edges_read) = (Instant::now(), context.cost(), 0);
+                let begun = Instant::now();
+                let before = context.cost();
+                let mut edges_read = 0;
                 let mut next: HashMap<VertexId, u128> = HashMap::new();
                 let _sources = context.hold(bytes_of::<VertexId>(counts.len()))?;
                 let mut sources: Vec<VertexId> = counts.keys().copied().collect();
@@ -384,7 +388,8 @@ impl Paths {
             // What the last read brought here led to no walk: many dead ends are read at once, rather than with a round trip each.
             self.lists = (self.lists * 2).min(LISTS_MAX);
         }
-        let (begun, before) = (Instant::now(), self.branch.context().cost());
+        let begun = Instant::now();
+        let before = self.branch.context().cost();
         loop {
             match self.read_upcoming(depth, vertex).await {
                 // What was read in advance makes room; then less comes at a time.
@@ -463,7 +468,8 @@ impl Paths {
     /// The vertex, and those that walks come to after it at its depth, as far as is known: the alternatives next to it, and
     /// those behind the alternatives of the depths before.
     fn upcoming(&self, depth: usize, vertex: VertexId) -> Frontier {
-        let (wanted, passed) = (HashSet::from([vertex]), HashSet::new());
+        let wanted = HashSet::from([vertex]);
+        let passed = HashSet::new();
         let mut ahead = LookAhead { depth, wanted, passed, steps: self.steps_max() };
         // Deepest first: what is next to the vertex comes before what is behind its parent's neighbours.
         for level in (0..=depth).rev() {

@@ -52,7 +52,8 @@ async fn run_per_depth(
     let mut watch = Watch::new(&traversal.limits, snapshot, context);
     let mut visits = Visits::new(traversal, branch)?;
     let hops = traversal.hops.len();
-    let (mut waiting, mut running) = (VecDeque::new(), FuturesUnordered::new());
+    let mut waiting = VecDeque::new();
+    let mut running = FuturesUnordered::new();
     let mut waiting_memory = context.hold(0)?;
     let starts = Frontier::held(&traversal.starts, context).await?.map(Arc::new);
     if hops > 0 {
@@ -107,7 +108,8 @@ async fn expand(
     waited: u32,
 ) -> Result<Expanded, EngineError> {
     let Step { depth, frontier, plan, mut branch, .. } = step;
-    let (hop, before) = (&traversal.hops[depth], branch.wave());
+    let hop = &traversal.hops[depth];
+    let before = branch.wave();
     let (reached, edges) = snapshot.adjacency().reach(&frontier, hop, plan, 1, None, &mut branch).await?;
     let wait = waited + (branch.wave().0 - before.0);
     Ok(Expanded { depth, reached, edges, branch, wait })

@@ -17,25 +17,8 @@ use hoplake_format::VertexId;
 use hoplake_storage::QueryContext;
 use tokio::task::JoinSet;
 
-use super::{Strategy, Traversal};
+use super::query::{Prefetch, Strategy, Traversal};
 use crate::{EngineError, Frontier, Snapshot, read::adjacency::Queue};
-
-/// How a traversal reads ahead.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Prefetch {
-    /// Reads at once.
-    pub workers: usize,
-    /// Vertices that may wait to be read ahead.
-    pub queue_max: usize,
-    /// Budget for blocks that were read ahead and not asked for yet, in bytes.
-    pub cache_bytes_max: u64,
-}
-
-impl Default for Prefetch {
-    fn default() -> Self {
-        Self { workers: 4, queue_max: 4096, cache_bytes_max: 16 << 20 }
-    }
-}
 
 /// The workers of one traversal; they end when it is dropped.
 pub(super) struct Prefetcher {

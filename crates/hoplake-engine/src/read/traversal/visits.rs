@@ -78,7 +78,8 @@ impl Visits {
         let seen = &mut self.seen[expanded.depth + 1];
         let mut new = Vec::new();
         for (label, ordinals) in expanded.reached.by_label() {
-            let (mut ordinals, mut step) = (ordinals.view().cursor(0..u64::MAX), Vec::new());
+            let mut ordinals = ordinals.view().cursor(0..u64::MAX);
+            let mut step = Vec::new();
             while ordinals.take_into(STEP, &mut step) {
                 let before = new.len();
                 // Memory for all of the step before the set grows; what was known already is given back.

@@ -66,7 +66,9 @@ impl Sections {
             let Some(range) = &section.entry(location.number).filter else { continue };
             if section.filter(location.number).is_due(range) {
                 let segment = self.segment_of(location.section).clone();
-                let (location, seed, position) = (*location, ObjectSeed::of(segment.name()), range.start);
+                let location = *location;
+                let seed = ObjectSeed::of(segment.name());
+                let position = range.start;
                 let take = move |landed: Vec<(u64, Bytes)>| {
                     if let (Some(section), Some((_, sealed))) =
                         (segment.section(location.section.section), landed.first())

@@ -96,7 +96,8 @@ impl Run {
 /// with no more than its start, and those that begin before its end.
 pub(crate) fn within<'a>(count: usize, first: impl Fn(usize) -> &'a [u8], items: &Range<Vec<u8>>) -> Range<usize> {
     let point = |is_before: &dyn Fn(&[u8]) -> bool| {
-        let (mut low, mut high) = (0, count);
+        let mut low = 0;
+        let mut high = count;
         while low < high {
             let middle = low + (high - low) / 2;
             if is_before(first(middle)) { low = middle + 1 } else { high = middle }

@@ -127,7 +127,7 @@ impl EdgeWork {
         // Keys and rows depend on the lists alone: one wave for both.
         let mut line = both.branch.clone();
         let keys = snapshot.keys().of(&ends, &mut line);
-        let rows = snapshot.edge_properties(&edges, &names, &mut both.branch);
+        let rows = snapshot.properties().of_edges(&edges, &names, &mut both.branch);
         let (keys, rows) = futures::future::try_join(keys, rows).await?;
         both.branch.join([&line]);
         let keys: BTreeMap<VertexId, Key> = ends.into_iter().zip(keys).collect();
@@ -151,7 +151,8 @@ impl EdgeWork {
             None => true,
         });
         let [label, source, target] = self.names.clone();
-        let (source, target) = (VertexRef::new(source, from), VertexRef::new(target, to));
+        let source = VertexRef::new(source, from);
+        let target = VertexRef::new(target, to);
         let difference = |before, after| Difference::Edge {
             label: Name::new(&label),
             source: source.clone(),

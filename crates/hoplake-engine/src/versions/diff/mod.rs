@@ -226,7 +226,8 @@ mod tests {
 
     #[test]
     fn an_integer_is_the_number_that_it_became() {
-        let (one, list) = (Value::Int64(1), |values: &[Value]| Value::List(values.to_vec()));
+        let one = Value::Int64(1);
+        let list = |values: &[Value]| Value::List(values.to_vec());
         assert!(same_value(&one, &Value::Float64(1.0)) && same_value(&Value::Float64(1.0), &one));
         assert!(!same_value(&one, &Value::Float64(1.5)));
         // Not exact: 2^53 + 1 is not a floating-point number.

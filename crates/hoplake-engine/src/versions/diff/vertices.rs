@@ -9,7 +9,7 @@ use super::{Both, Difference, PAGE, Replaced, entries::Entries, same};
 use crate::{
     EngineError,
     read::{
-        keys::Sought,
+        keys::{Sought, entries},
         scan::{Decode, Source},
     },
     snapshot::sections::Run,
@@ -87,7 +87,7 @@ impl VertexWork {
         let runs = own_keys(both, side, id).into_iter().map(|run| (run, false)).collect();
         let sought = Sought { runs, keys: keys.iter().zip(0..).collect(), table: None };
         let mut branch = both.branch.clone();
-        let named = snapshot.keys().entries(&[sought], keys.len(), &mut branch).await?;
+        let named = entries(&snapshot, &[sought], keys.len(), &mut branch).await?;
         both.branch.join([&branch]);
         Ok(keys.into_iter().zip(named).filter(|(_, named)| named.is_none()).map(|(key, _)| key).collect())
     }
@@ -109,7 +109,8 @@ impl VertexWork {
             {
                 replaced.entry(self.label.clone()).or_default().push([*old, *new]);
             }
-            let (before, after) = (before.map(|it| it.1), after.map(|it| it.1));
+            let before = before.map(|it| it.1);
+            let after = after.map(|it| it.1);
             let differ = match (&before, &after) {
                 (Some(before), Some(after)) => !same(before, after),
                 (before, after) => before.is_some() || after.is_some(),
@@ -135,7 +136,7 @@ impl VertexWork {
         let label = snapshot.schema().label(id).into_iter();
         let names: Vec<_> = label.flat_map(|label| &label.properties).map(|property| property.name.clone()).collect();
         let there: Vec<u64> = ordinals.iter().flatten().copied().collect();
-        let batch = snapshot.vertex_rows(id, &there, &names, &mut both.branch).await?;
+        let batch = snapshot.rows().of_vertices(id, &there, &names, &mut both.branch).await?;
         let mut rows = (0..there.len()).map(|row| properties_at(&batch, row));
         Ok(ordinals.into_iter().map(|ordinal| Some((ordinal?, rows.next()?))).collect())
     }

@@ -52,7 +52,8 @@ impl BlockChecker {
     }
 
     fn check_keys(&self, payload: &[u8]) -> Result<u64, FormatError> {
-        let (entries, count) = (decode_key_block(payload, self.allowed.key_type)?, self.allowed.ordinals);
+        let entries = decode_key_block(payload, self.allowed.key_type)?;
+        let count = self.allowed.ordinals;
         match entries.iter().find(|(_, ordinal)| *ordinal >= count) {
             Some((key, ordinal)) => wrong(format!("key {key} stands for vertex {ordinal} of {count}")),
             None => Ok(entries.len() as u64),
@@ -60,7 +61,8 @@ impl BlockChecker {
     }
 
     fn check_rows(&self, payload: &[u8]) -> Result<u64, FormatError> {
-        let (entries, count) = (decode_key_block(payload, KeyType::Int64)?, self.allowed.ordinals);
+        let entries = decode_key_block(payload, KeyType::Int64)?;
+        let count = self.allowed.ordinals;
         let outside = |key: &Key| !matches!(key, Key::Int64(ordinal) if (0..count as i64).contains(ordinal));
         match entries.iter().find(|(key, _)| outside(key)) {
             Some((key, row)) => wrong(format!("row {row} is of vertex {key} of {count}")),
@@ -69,7 +71,8 @@ impl BlockChecker {
     }
 
     fn check_items(&self, payload: &[u8]) -> Result<u64, FormatError> {
-        let (entries, count) = (decode_key_block(payload, KeyType::String)?, self.allowed.ordinals);
+        let entries = decode_key_block(payload, KeyType::String)?;
+        let count = self.allowed.ordinals;
         for (item, _) in &entries {
             let Key::String(item) = item else { continue };
             match ordinal_of(item)? {

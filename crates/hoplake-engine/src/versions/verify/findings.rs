@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Damage, Verified};
 use crate::EngineError;
 
 /// Damages to keep for the report.
@@ -10,6 +9,26 @@ const DAMAGES_MAX: usize = 1_000;
 
 /// Of one object, this many damaged blocks are named.
 pub(super) const BLOCKS_MAX: u64 = 16;
+
+/// What was read and found intact.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Verified {
+    /// Objects.
+    pub objects: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// Blocks of keys and adjacency.
+    pub blocks: u64,
+}
+
+/// Something that is damaged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damage {
+    /// The newest version that has it; `None` if it is the hint.
+    pub version: Option<u64>,
+    /// Where it is, and what is wrong with it.
+    pub what: String,
+}
 
 /// What was found so far.
 #[derive(Debug, Default)]

@@ -16,20 +16,11 @@ use hoplake_format::{
 };
 use hoplake_storage::{Branch, Reader};
 
-use super::{Findings, Lengths, Verified, VersionCheck};
+use super::{Damage, Verified, findings::Findings, lengths::Lengths, version::VersionCheck};
 use crate::{EngineError, OpenSettings, Snapshot, versions};
 
 /// Manifests that are read ahead.
 const PARALLEL: usize = 16;
-
-/// Something that is damaged.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Damage {
-    /// The newest version that has it; `None` if it is the hint.
-    pub version: Option<u64>,
-    /// Where it is, and what is wrong with it.
-    pub what: String,
-}
 
 /// What verification found.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

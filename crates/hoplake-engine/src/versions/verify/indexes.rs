@@ -6,7 +6,7 @@
 use hoplake_format::{FormatError, Key, PropertyIndex};
 use hoplake_storage::QueryContext;
 
-use super::VersionCheck;
+use super::version::VersionCheck;
 use crate::{EngineError, VertexQuery};
 
 /// Bytes that are read ahead.

@@ -13,7 +13,7 @@ use hoplake_format::{
 };
 use hoplake_storage::Store;
 
-use super::Findings;
+use super::findings::Findings;
 use crate::EngineError;
 
 /// How Parquet files end.

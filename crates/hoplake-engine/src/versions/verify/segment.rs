@@ -14,12 +14,12 @@ use hoplake_format::{
 };
 
 use super::{
-    VersionCheck,
     blocks::{Allowed, BlockChecker},
     findings::{BLOCKS_MAX, Findings},
     stored::{Extent, StoredObject, extents},
+    version::VersionCheck,
 };
-use crate::{EngineError, read::scan::EXTENT_BYTES};
+use crate::{EngineError, read::tables::EXTENT_BYTES};
 
 /// Where the blocks of a segment are, as its end says.
 struct Layout {
@@ -82,7 +82,8 @@ impl VersionCheck<'_> {
             SectionCheck::new(location, section, self.allowed(section.kind), named.continues.is_some())
         };
         let mut sections: Vec<_> = named.map(check).collect();
-        let (mut checksum, mut blocks) = (0, layout.blocks());
+        let mut checksum = 0;
+        let mut blocks = layout.blocks();
         let ranges = layout.blocks().map(|block| block.range);
         let mut stored = StoredObject::new(store, &segment.name, extents(ranges, 0..end, EXTENT_BYTES));
         loop {
@@ -124,7 +125,8 @@ impl VersionCheck<'_> {
         tail: &Bytes,
         found: &mut Findings,
     ) -> Result<bool, EngineError> {
-        let (expected, store) = (segment.checksum, self.snapshot.reader().store());
+        let expected = segment.checksum;
+        let store = self.snapshot.reader().store();
         let mut checksum = crc32c::crc32c_append(of_blocks, tail);
         if checksum != expected {
             // Filters have checksums of their own, but nothing here has looked at those.
@@ -204,7 +206,8 @@ struct SectionCheck {
 impl SectionCheck {
     fn new(location: String, section: &SectionRoot, allowed: Allowed, goes_on: bool) -> Self {
         let checker = BlockChecker::new(allowed, goes_on);
-        let (blocks_expected, items_expected) = (section.block_count, section.items);
+        let blocks_expected = section.block_count;
+        let items_expected = section.items;
         Self { location, blocks_expected, items_expected, checker, blocks: 0, damaged: 0 }
     }
 

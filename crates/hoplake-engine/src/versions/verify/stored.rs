@@ -32,10 +32,12 @@ pub(crate) fn extents(
     within: Range<u64>,
     bytes_max: u64,
 ) -> impl Iterator<Item = Extent> {
-    let (mut blocks, mut start) = (blocks.peekable(), within.start);
+    let mut blocks = blocks.peekable();
+    let mut start = within.start;
     std::iter::from_fn(move || {
         let limit = (start + bytes_max).min(within.end);
-        let (mut end, mut count) = (start, 0);
+        let mut end = start;
+        let mut count = 0;
         while let Some(block) = blocks.next_if(|it| it.end <= limit || count == 0 && it.start == start) {
             (end, count) = (block.end, count + 1);
         }
@@ -67,7 +69,9 @@ impl<I: Iterator<Item = Extent>> StoredObject<I> {
     pub(crate) async fn next(&mut self) -> Result<Option<(Extent, Bytes)>, EngineError> {
         while self.coming.len() < self.at_once {
             let Some(extent) = self.extents.next() else { break };
-            let (store, name, range) = (self.store.clone(), self.name.clone(), extent.range.clone());
+            let store = self.store.clone();
+            let name = self.name.clone();
+            let range = extent.range.clone();
             let read = async move { Ok(store.get_range(&name, range).await?) };
             self.coming.push_back((extent, OnItsWay::begin(read)));
         }
@@ -112,7 +116,8 @@ mod tests {
                 end = start + length;
                 start..end
             }).collect();
-            let (mut at, mut left) = (0, &blocks[..]);
+            let mut at = 0;
+            let mut left = &blocks[..];
             for (range, count) in cut(&blocks, 0..end + spare, bytes_max) {
                 prop_assert_eq!(range.start, at);
                 let (own, rest) = left.split_at(count);

@@ -100,7 +100,7 @@ impl Resolved {
             let label_of = snapshot.schema().label(label);
             let columns = label_of.into_iter().flat_map(|label| &label.properties).map(|it| it.name.clone());
             let columns: Vec<_> = columns.collect();
-            let batch = snapshot.vertex_rows(label, &ordinals, &columns, &mut line).await?;
+            let batch = snapshot.rows().of_vertices(label, &ordinals, &columns, &mut line).await?;
             Ok::<_, EngineError>(((label, ordinals, batch), line))
         });
         for (label, ordinals, batch) in reads.await? {
@@ -126,7 +126,7 @@ impl Resolved {
         }
         let reads = branch.each(by_label, |(label, ordinals), mut line| async move {
             let columns: Vec<_> = manifest.indexes_of(label).map(|index| index.property.clone()).collect();
-            let batch = snapshot.vertex_rows(label, &ordinals, &columns, &mut line).await?;
+            let batch = snapshot.rows().of_vertices(label, &ordinals, &columns, &mut line).await?;
             Ok::<_, EngineError>(((label, ordinals, batch), line))
         });
         let mut items = Items::default();
@@ -168,7 +168,7 @@ impl Resolved {
             let mut near: Vec<_> = sources.keys().map(|source| source.label()).collect();
             near.dedup();
             // Their properties are read next.
-            let edges = snapshot.edge_tables(&near, &hop).into_iter().collect();
+            let edges = hop.edge_tables(snapshot.schema(), &near).into_iter().collect();
             let expected = Expected { edges, ..Expected::default() };
             let hop_to_all = async |snapshot: &Arc<Snapshot>, line: &mut Branch| {
                 snapshot.adjacency().neighbours(&frontier, &hop, line).await
@@ -178,13 +178,14 @@ impl Resolved {
             // Edge types with this label may have different properties; one read has the columns of all.
             let names: BTreeSet<_> = types().flat_map(|it| &it.properties).map(|it| it.name.clone()).collect();
             let names: Vec<_> = names.into_iter().collect();
-            let batches = snapshot.edge_properties(&edges, &names, &mut line).await?;
+            let batches = snapshot.properties().of_edges(&edges, &names, &mut line).await?;
             let mut rows = vec![Properties::new(); edges.len()];
             for (positions, batch) in batches {
                 positions.into_iter().enumerate().for_each(|(row, at)| rows[at] = Properties::at(&batch, row));
             }
             let pair = |(edge, row): (Neighbour, Properties)| {
-                let (source, target) = (Vertex::Known(edge.from), Vertex::Known(edge.to));
+                let source = Vertex::Known(edge.from);
+                let target = Vertex::Known(edge.to);
                 (Pair { label: *number, source, target }, row)
             };
             Ok((edges.iter().zip(rows).map(pair).collect(), line))

@@ -186,7 +186,7 @@ pub(super) async fn check_conflicts(
     let no_tables = BTreeSet::new();
     let entries = newest.keys().newest_entries(&keys, base, &no_tables, of_keys);
     let changed = of_rows.each(&by_label, |(label, (ordinals, ends)), mut line| async move {
-        let changed = newest.changed_rows(*label, ordinals, base, &mut line).await?;
+        let changed = newest.rows().changed(*label, ordinals, base, &mut line).await?;
         let first = ends.iter().zip(changed).find(|(_, changed)| changed.is_some()).map(|(end, _)| *end);
         Ok::<_, EngineError>((first, line))
     });

@@ -283,7 +283,8 @@ mod tests {
 
     #[test]
     fn an_empty_list_waits_for_the_type() {
-        let (mut known, mut positions) = (Vec::new(), PropertyPositions::default());
+        let mut known = Vec::new();
+        let mut positions = PropertyPositions::default();
         let mut passes = |is_last| {
             let mut pass =
                 |value| fit("Person", &mut known, &mut positions, &[("l", value)].into(), None, is_last).unwrap();

@@ -136,7 +136,8 @@ mod tests {
 
     #[test]
     fn writers_of_different_kinds_leave_what_they_share() {
-        let (label, name) = (Name::from("A"), Name::from("p"));
+        let label = Name::from("A");
+        let name = Name::from("p");
         let list = LogicalType { collection: Some(CollectionType::List), ..INT32 };
         let mut types = LogicalTypes::default();
         types.of_vertices(&label, &name, list);

@@ -303,7 +303,8 @@ impl Names {
     /// The labels of which rows will be read if their vertices exist: those that are changed in part, or have an index whose values
     /// change.
     fn tables_to_read(&self, batch: &Batch, snapshot: &Snapshot) -> BTreeSet<LabelId> {
-        let (schema, manifest) = (snapshot.schema(), snapshot.manifest());
+        let schema = snapshot.schema();
+        let manifest = snapshot.manifest();
         let mut tables = BTreeSet::new();
         for ((_, at), named) in self.all(batch).zip(&self.changes) {
             let is_whole = match at.change {

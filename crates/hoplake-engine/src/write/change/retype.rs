@@ -135,7 +135,8 @@ async fn has_edge_value(
     snapshot: &Arc<Snapshot>,
     branch: &mut Branch,
 ) -> Result<bool, EngineError> {
-    let (manifest, schema) = (snapshot.manifest(), snapshot.schema());
+    let manifest = snapshot.manifest();
+    let schema = snapshot.schema();
     let Some(described) = schema.edge_type(edge_type) else { return Ok(true) };
     let ends = [described.source, described.target];
     let counts = ends.map(|end| manifest.vertex_counts.get(usize::from(end.0)).copied().unwrap_or_default());

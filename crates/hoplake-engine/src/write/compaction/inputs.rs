@@ -24,7 +24,7 @@ use hoplake_storage::{BlockRequest, Branch, Check, Object};
 use super::Merging;
 use crate::{
     EngineError, Snapshot,
-    read::{scan::EXTENT_BYTES, tables::Table},
+    read::tables::{EXTENT_BYTES, Table},
     snapshot::sections::{SectionLocation, Segment},
 };
 
@@ -169,7 +169,8 @@ fn joined<'a>(name: &str, mut cuts: Vec<(Range<u64>, Cut<'a>)>) -> Vec<Piece<'a>
 
 /// Reads pieces in one wave, and keeps what they are cut into.
 async fn read(merging: &mut Merging<'_>, pieces: &[Piece<'_>]) -> Result<(), EngineError> {
-    let (snapshot, reader) = (merging.inputs.clone(), merging.inputs.reader().clone());
+    let snapshot = merging.inputs.clone();
+    let reader = merging.inputs.reader().clone();
     let objects: Vec<Object> = pieces.iter().map(|piece| reader.object(&piece.name)).collect();
     let request = |(object, piece)| -> BlockRequest<'_> {
         let piece: &Piece<'_> = piece;

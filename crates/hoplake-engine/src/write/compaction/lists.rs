@@ -10,7 +10,7 @@ use hoplake_format::{
 };
 
 use super::{
-    DIRECTIONS, Merged, Merging,
+    merging::{Merged, Merging},
     plan::Merge,
     run_writer::{RunTable, RunWriter},
 };
@@ -18,8 +18,8 @@ use crate::{
     EngineError, Snapshot,
     read::{
         merge::ListEntry,
+        properties::RowsOf,
         scan::{ListRange, MergedScan, Source},
-        tables::RowsOf,
     },
 };
 
@@ -84,7 +84,7 @@ pub(super) async fn merge_edges(
     let mut merged = Merged::default();
     let mut degrees = [DegreeSummary::default(), DegreeSummary::default()];
     // Of each pair one run has all edges, so parallel edges keep the order that both directions share.
-    for (at, direction) in DIRECTIONS {
+    for (at, direction) in [(0, Direction::Out), (1, Direction::In)] {
         let mut rows = has_rows.then(|| EdgeRows::new(merging, edge_type, direction, run));
         let there = SectionKind::Adjacency(edge_type, direction);
         let (edges, of_lists) = write_lists(merging, there, merge.oldest, run, rows.as_mut()).await?;
@@ -120,7 +120,9 @@ async fn write_lists(
     // The oldest run has lists of most vertices: a filter would say nothing.
     let mut writer = ListWriter::new(kind, !oldest, &run.segments).map_err(failed)?;
     let mut entries = PairEntries::new(merging, edge_type, direction).await?;
-    let (mut list, mut targets, mut edges) = (Vec::new(), Vec::new(), 0);
+    let mut list = Vec::new();
+    let mut targets = Vec::new();
+    let mut edges = 0;
     let mut degrees = DegreeSummary::default();
     while let Some(source) = entries.next(removed, &mut list, merging).await? {
         targets.clear();
@@ -160,10 +162,12 @@ struct RowSource {
 
 impl EdgeRows {
     fn new(merging: &Merging<'_>, edge_type: EdgeTypeId, direction: Direction, run: &RunWriter) -> Self {
-        let (inputs, owner) = (merging.inputs.clone(), TableOwner::Edges(edge_type, direction));
+        let inputs = merging.inputs.clone();
+        let owner = TableOwner::Edges(edge_type, direction);
         let properties = inputs.schema().edge_type(edge_type).map_or(&[][..], |it| it.properties.as_slice());
         let columns = properties.iter().map(|property| property.name.clone()).collect();
-        let (table, at_once) = (run.table(owner, 0), merging.rows_at_once(&[owner]));
+        let table = run.table(owner, 0);
+        let at_once = merging.rows_at_once(&[owner]);
         Self { source: RowSource { inputs, edge_type, direction, columns }, origins: Vec::new(), at_once, table }
     }
 
@@ -202,7 +206,7 @@ impl RowSource {
         }
         let reads = merging.branch.each(&by_run, |(until, rows), mut line| async move {
             let of = RowsOf::Edges(self.edge_type, self.direction, *until);
-            Ok::<_, EngineError>((self.inputs.rows(of, rows, &self.columns, &mut line).await?, line))
+            Ok::<_, EngineError>((self.inputs.rows().of(of, rows, &self.columns, &mut line).await?, line))
         });
         let mut batches = reads.await?;
         if batches.len() == 1 {
@@ -224,7 +228,8 @@ mod tests {
     /// Source by source, what is left: targets with the version of their run.
     async fn left(merging: &mut Merging<'_>, removed: bool) -> Vec<(u64, Vec<(u64, u64)>)> {
         let mut entries = PairEntries::new(merging, EDGE_TYPE, Direction::Out).await.unwrap();
-        let (mut list, mut all) = (Vec::new(), Vec::new());
+        let mut list = Vec::new();
+        let mut all = Vec::new();
         while let Some(source) = entries.next(removed, &mut list, merging).await.unwrap() {
             all.push((source, list.iter().map(|(until, edge)| (edge.target, *until)).collect()));
         }

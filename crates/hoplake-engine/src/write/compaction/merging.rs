@@ -1,14 +1,18 @@
 //! What a merge reads from, how far it has come, and what it may take.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use arrow_array::RecordBatch;
-use hoplake_format::{LabelId, TableOwner, segment::SectionKind};
+use hoplake_format::{DegreeSummary, LabelId, TableOwner, segment::SectionKind};
 use hoplake_storage::Branch;
 
+use super::plan::Size;
 use crate::{
     EngineError, Snapshot,
-    read::scan::{EXTENT_BYTES, MergedScan, Order, Source},
+    read::{
+        scan::{MergedScan, Order, Source},
+        tables::EXTENT_BYTES,
+    },
     snapshot::sections::Run,
 };
 
@@ -17,6 +21,16 @@ const ROWS_MIN: usize = 8 << 10;
 
 /// Rows that are read together, at most: some 25 MiB once decoded.
 const ROWS_MAX: u64 = 256 << 10;
+
+/// What some runs became.
+#[derive(Debug, Default)]
+pub(super) struct Merged {
+    pub(super) size: Size,
+    /// Objects that its runs are in.
+    pub(super) inputs: BTreeSet<String>,
+    /// Degrees out and in, if the oldest run was among them.
+    pub(super) degrees: Option<[DegreeSummary; 2]>,
+}
 
 /// A merge under way.
 pub(crate) struct Merging<'a> {
@@ -62,7 +76,7 @@ impl Merging<'_> {
         ordinals: &[u64],
         columns: &[String],
     ) -> Result<RecordBatch, EngineError> {
-        self.inputs.vertex_rows(label, ordinals, columns, self.branch).await
+        self.inputs.rows().of_vertices(label, ordinals, columns, self.branch).await
     }
 
     /// Notes round trips of writes that it waited for.

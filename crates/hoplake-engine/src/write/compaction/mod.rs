@@ -24,15 +24,14 @@ mod merging;
 mod plan;
 mod rows;
 mod run_writer;
+mod settings;
 mod values;
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
 use futures::future::{BoxFuture, join};
-use hoplake_format::{Change, ChangeKind, DegreeSummary, Direction, Manifest, VersionRange, segment::SegmentSettings};
-use hoplake_storage::{
-    Branch, Cost, QueryContext, ReadPool, ReadSettings, Reader, RetrySettings, Store, cache::Policy,
-};
+use hoplake_format::{Change, ChangeKind, Manifest, VersionRange};
+use hoplake_storage::{Branch, Cost, QueryContext, ReadPool, Reader, Store};
 
 use crate::{
     EngineError, OpenSettings, Snapshot,
@@ -43,49 +42,20 @@ use crate::{
 };
 pub(crate) use merging::Merging;
 pub(crate) use run_writer::{RunWriter, WrittenRun};
+pub(crate) use settings::read_settings;
 
 pub use crate::owner::Owner;
+use merging::Merged;
 pub use plan::RunsOf;
 pub(crate) use plan::spans;
-use plan::{Merge, Size, Sizes, groups, message, runs_of};
+use plan::{Merge, Sizes, groups, message, runs_of};
+pub use settings::CompactionSettings;
 
 /// The least budget: below it, buffers that cannot be smaller would not fit.
 pub const MEMORY_BYTES_MIN: u64 = 64 << 20;
 
 /// For taking its name out when its time is over.
 const WITHDRAWAL_TIMEOUT_MS: u64 = 30_000;
-
-/// How a graph is compacted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CompactionSettings {
-    /// Memory for it, in bytes.
-    pub memory_bytes: u64,
-    /// Whether all runs of each label and edge type become one; otherwise only what is due.
-    pub everything: bool,
-    /// Runs of less than this many bytes are all of the lowest tier. Default 64 KiB: smaller ones cost a request each,
-    /// whatever they have.
-    pub lowest_tier_bytes: u64,
-    /// How long it may take, in milliseconds; it then takes its name out, and what it published stays. Without one, the
-    /// default, as long as it takes.
-    pub timeout_ms: Option<u64>,
-    /// What pauses before repeated requests are drawn from, as [`RetrySettings::seed`]. By default another each time.
-    pub retry_seed: Option<u64>,
-    /// How segments are written.
-    pub segments: SegmentSettings,
-}
-
-impl Default for CompactionSettings {
-    fn default() -> Self {
-        Self {
-            memory_bytes: 256 << 20,
-            everything: false,
-            lowest_tier_bytes: 64 << 10,
-            timeout_ms: None,
-            retry_seed: None,
-            segments: SegmentSettings::default(),
-        }
-    }
-}
 
 /// What a compaction did.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -102,16 +72,6 @@ pub struct Compacted {
     pub version: u64,
     /// What it took, with looking for what was due and publication.
     pub cost: Cost,
-}
-
-/// What some runs became.
-#[derive(Debug, Default)]
-struct Merged {
-    size: Size,
-    /// Objects that its runs are in.
-    inputs: BTreeSet<String>,
-    /// Degrees out and in, if the oldest run was among them.
-    degrees: Option<[DegreeSummary; 2]>,
 }
 
 /// Compacts a graph until nothing is due.
@@ -174,26 +134,6 @@ pub async fn compact_until(
         branch.then(1);
     }
     Ok(Compacted { cost: run.compacted.cost + context.cost(), ..run.compacted })
-}
-
-/// How a compaction reads within its memory.
-pub(crate) fn read_settings(compaction: &CompactionSettings) -> ReadSettings {
-    let memory = compaction.memory_bytes;
-    ReadSettings {
-        // Inputs of a group take a half of it; pages have their books, and shards are not all alike.
-        cache_bytes_max: memory / 4,
-        cache_policy: Policy::Lru,
-        in_flight_bytes_max: memory / 4,
-        // All of a group comes at once.
-        parallel_requests_max: 512,
-        // Nobody waits: what costs least is best.
-        waiting_usd_per_hour: 0.0,
-        // A merge reads everything once: nothing is worth reading before its turn.
-        full_read_bytes_max: 0,
-        // It reads as much as hundreds of queries.
-        retry: RetrySettings { query_retries_max: 10_000, seed: compaction.retry_seed, ..RetrySettings::default() },
-        ..ReadSettings::default()
-    }
 }
 
 /// Whether [`compact`] would merge something of a version. No request, if its indexes are in memory.
@@ -417,6 +357,3 @@ fn replaced(
     }
     next
 }
-
-/// The directions, with their place in a pair of summaries.
-const DIRECTIONS: [(usize, Direction); 2] = [(0, Direction::Out), (1, Direction::In)];

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use hoplake_format::{Direction, Manifest, PropertyIndex, VersionRange, segment::SectionKind};
 use hoplake_storage::Branch;
 
-use super::CompactionSettings;
+use super::settings::CompactionSettings;
 use crate::{EngineError, Snapshot, owner::Owner};
 
 /// How many runs of a tier become one of the next.
@@ -87,7 +87,8 @@ impl Merge {
 
 /// Cuts what is due into groups that are read together, as many at a time as `bytes_max` holds; what is larger is by itself.
 pub(crate) fn groups(due: Vec<Merge>, bytes_max: u64) -> Vec<Vec<Merge>> {
-    let (mut groups, mut bytes): (Vec<Vec<Merge>>, u64) = (Vec::new(), 0);
+    let mut groups: Vec<Vec<Merge>> = Vec::new();
+    let mut bytes = 0;
     for merge in due {
         match groups.last_mut().filter(|_| bytes + merge.bytes <= bytes_max) {
             Some(group) => {
@@ -270,7 +271,8 @@ mod tests {
         #[test]
         fn few_runs_are_left(sizes in proptest::collection::vec(1u64..5_000_000, 1..400)) {
             let mut runs: Vec<u64> = Vec::new();
-            let (mut written, mut committed) = (0, 0);
+            let mut written = 0;
+            let mut committed = 0;
             for size in sizes {
                 runs.push(size);
                 committed += size.max(LOWEST);

@@ -9,8 +9,8 @@ use hoplake_format::{
 };
 
 use super::{
-    Merged, Merging,
     keys::{KeyEntries, write_keys},
+    merging::{Merged, Merging},
     plan::Merge,
     run_writer::RunWriter,
 };
@@ -92,7 +92,8 @@ async fn write_changed(
     let mut writer = KeyWriter::new(kind, KeyType::Int64);
     let mut entries = KeyEntries::new(merging, &[kind], KeyType::Int64).await?;
     let mut table = run.table(TableOwner::Changed(label), 0);
-    let (mut ordinals, mut rows) = (Vec::new(), 0);
+    let mut ordinals = Vec::new();
+    let mut rows = 0;
     loop {
         let changed = entries.next(merging).await?;
         // Rows are read and written many at a time: each read waits for the store.

@@ -2,7 +2,12 @@
 
 use hoplake_format::{IndexId, KeyType, segment::SectionKind};
 
-use super::{Merged, Merging, keys::write_section, plan::Merge, run_writer::RunWriter};
+use super::{
+    keys::write_section,
+    merging::{Merged, Merging},
+    plan::Merge,
+    run_writer::RunWriter,
+};
 use crate::EngineError;
 
 /// Merges all runs of an index that a version has: of each item the newest entry. What went is forgotten with the oldest run.

@@ -248,7 +248,8 @@ impl Build {
         let mut run = RunWriter::new(self.reader.store(), &self.writer, base, 0, memory, self.settings.segments)?;
         run.begin(VersionRange { since: 1, until: base });
         let mut writer = KeyWriter::new(SectionKind::Values(id), KeyType::String);
-        let (mut sorted, mut entries) = (sorter.finish()?, 0);
+        let mut sorted = sorter.finish()?;
+        let mut entries = 0;
         let mut pace = merging.branch.context().pace();
         while let Some(item) = sorted.next()? {
             writer.push_item(item, &mut run.segments).map_err(failed())?;

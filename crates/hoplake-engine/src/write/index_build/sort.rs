@@ -52,7 +52,9 @@ enum Source {
 impl ItemSorter {
     pub(super) fn new(bytes_max: u64) -> Self {
         let bytes_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
-        let (items, runs, files) = (Vec::new(), Vec::new(), Vec::new());
+        let items = Vec::new();
+        let runs = Vec::new();
+        let files = Vec::new();
         Self { items, runs, bytes: 0, bytes_max, files, files_max: FILES_MAX }
     }
 

@@ -106,11 +106,11 @@ impl Run {
         };
         let owners: Vec<&[Property]> = match hop.hop.reaches {
             Reaches::Vertices => {
-                let reached = self.snapshot.labels_reached(&near, &along);
+                let reached = along.labels_reached(self.snapshot.schema(), &near);
                 reached.into_iter().filter_map(|label| Some(&schema.label(label)?.properties[..])).collect()
             }
             Reaches::Edges => {
-                let followed = self.snapshot.edges_followed(&near, &along);
+                let followed = along.edges_followed(self.snapshot.schema(), &near);
                 followed.into_iter().filter_map(|(edge, _)| Some(&schema.edge_type(edge)?.properties[..])).collect()
             }
         };

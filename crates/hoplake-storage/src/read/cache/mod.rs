@@ -33,48 +33,29 @@
 //! # What a block weighs
 //! Its bytes and [`ENTRY_BYTES`] of books, so that a million pages of 300 bytes do not take half as much again.
 
+mod counts;
 pub mod eviction;
+mod key;
 mod retention_cost;
 mod shard;
 #[cfg(test)]
 mod tests;
 
-use std::{
-    hash::BuildHasher,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use foldhash::fast::FixedState;
 use serde::{Deserialize, Serialize};
 
+pub use counts::CacheCounts;
 pub use eviction::{Policy, PolicyError};
+pub use key::{BlockKey, hash_of};
 pub use retention_cost::FetchCost;
-pub use shard::{Arrival, Shard};
-
-/// What a block takes of the budget in addition to its bytes: 64 for its entry, 40 for the policy, 10 for
-/// the index, and 40 for the counter behind the [`Bytes`], rounded up.
-pub const ENTRY_BYTES: u64 = 160;
+pub use shard::{Arrival, ENTRY_BYTES, Shard, weight_of};
 
 /// A shard is not made smaller than this, or it could not hold a block of a few MiB.
 const SHARD_BYTES_MIN: u64 = 8 << 20;
 /// More shards do not help threads, but make the shares more uneven.
 const SHARDS_MAX: u64 = 64;
-
-/// Names a block: an object's number, which is unique within a reader, and where in it the block begins, in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct BlockKey {
-    /// The object's number.
-    pub object: u32,
-    /// The block's first byte.
-    pub position: u64,
-}
-
-impl From<(u32, u64)> for BlockKey {
-    fn from((object, position): (u32, u64)) -> Self {
-        Self { object, position }
-    }
-}
 
 /// How a memory cache goes about it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -93,39 +74,6 @@ pub struct CacheSettings {
 impl Default for CacheSettings {
     fn default() -> Self {
         Self { cache_bytes_max: 256 << 20, policy: Policy::default(), fetch_cost: Some(FetchCost::STANDARD) }
-    }
-}
-
-/// The counters and the size of a cache.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct CacheCounts {
-    /// Look-ups that found their block.
-    pub hits: u64,
-    /// Look-ups that did not.
-    pub misses: u64,
-    /// Blocks kept, one that was there already not counted.
-    pub insertions: u64,
-    /// Blocks that had to go for others.
-    pub evictions: u64,
-    /// Blocks too large to be kept.
-    pub refusals: u64,
-    /// Blocks held now.
-    pub blocks: u64,
-    /// Bytes of the budget taken now.
-    pub bytes: u64,
-}
-
-impl CacheCounts {
-    fn add(self, other: Self) -> Self {
-        Self {
-            hits: self.hits + other.hits,
-            misses: self.misses + other.misses,
-            insertions: self.insertions + other.insertions,
-            evictions: self.evictions + other.evictions,
-            refusals: self.refusals + other.refusals,
-            blocks: self.blocks + other.blocks,
-            bytes: self.bytes + other.bytes,
-        }
     }
 }
 
@@ -148,17 +96,6 @@ impl<V> Padded<V> {
         // A shard panics only if its bookkeeping is inconsistent, which must not fail other look-ups.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The hash of a key, for [`Shard`], index and policy: the same in every process.
-#[inline]
-pub fn hash_of(key: BlockKey) -> u64 {
-    FixedState::default().hash_one(key)
-}
-
-/// The size of a block of `bytes` in the budget: with its [`ENTRY_BYTES`].
-pub fn weight_of(bytes: u64) -> u64 {
-    bytes.saturating_add(ENTRY_BYTES)
 }
 
 impl<V: Clone> MemoryCache<V> {

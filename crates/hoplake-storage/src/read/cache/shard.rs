@@ -9,8 +9,16 @@ use hashbrown::HashTable;
 use super::{
     BlockKey, CacheCounts, FetchCost,
     eviction::{Eviction, Incoming, Slot},
-    weight_of,
 };
+
+/// What a block takes of the budget in addition to its bytes: 64 for its entry, 40 for the policy, 10 for
+/// the index, and 40 for the counter behind the [`Bytes`](bytes::Bytes), rounded up.
+pub const ENTRY_BYTES: u64 = 160;
+
+/// The size of a block of `bytes` in the budget: with its [`ENTRY_BYTES`].
+pub fn weight_of(bytes: u64) -> u64 {
+    bytes.saturating_add(ENTRY_BYTES)
+}
 
 /// Up to `bytes_max` of blocks, each with a value: its bytes, or `()` where only hits are counted, as in
 /// `hoplake-cache-sim`.
@@ -233,6 +241,6 @@ mod tests {
         // In addition to the entry: four bytes and a tag for the index at half its load, the policy's 40, and what
         // `Bytes` allocates.
         assert!(size_of::<Entry<Bytes>>() <= 64);
-        assert!((size_of::<Entry<Bytes>>() + 10 + 40 + 40) as u64 <= crate::read::cache::ENTRY_BYTES);
+        assert!((size_of::<Entry<Bytes>>() + 10 + 40 + 40) as u64 <= ENTRY_BYTES);
     }
 }

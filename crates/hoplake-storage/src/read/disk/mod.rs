@@ -20,17 +20,17 @@
 //! **Another disk.** What the cache needs of a disk is a [`Disk`]: a folder (`folder.rs`), or one in memory, such as
 //! that of a simulation, which is written and read synchronously and not by a thread.
 
+mod device;
 mod folder;
+mod index;
 mod log;
 mod writer;
 
 use std::{
-    collections::{BTreeMap, HashMap},
-    fmt::Debug,
     io,
     ops::Range,
     sync::{
-        Arc, Mutex, MutexGuard,
+        Arc, Mutex,
         mpsc::{SyncSender, sync_channel},
     },
     thread::JoinHandle,
@@ -40,71 +40,19 @@ use bytes::Bytes;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::{DiskSettings, StorageError};
+pub use device::{Disk, DiskFile};
 use folder::Folder;
+use index::{LogIndex, lock};
 use log::{Log, Record};
-use writer::Writer;
+use writer::{Offer, Writer};
 
 /// Blocks that may wait to be written.
 const QUEUE_BLOCKS: usize = 1024;
 
-/// Where a disk cache keeps its logs: numbered files, each of which is written from its beginning to its end. A log has
-/// one user. A failure of it only means that a block is not cached.
-pub trait Disk: Debug + Send + Sync {
-    /// The numbers of the logs, in any order.
-    ///
-    /// # Errors
-    /// The disk's, as of all others here.
-    fn list(&self) -> io::Result<Vec<u32>>;
-
-    /// A new, empty log, to write and to read.
-    ///
-    /// # Errors
-    /// The disk's; there may be one of that number.
-    fn create(&self, number: u32) -> io::Result<Arc<dyn DiskFile>>;
-
-    /// A log of an earlier run, to read.
-    ///
-    /// # Errors
-    /// The disk's.
-    fn open(&self, number: u32) -> io::Result<Arc<dyn DiskFile>>;
-
-    /// Deletes a log. What has it open may go on reading.
-    ///
-    /// # Errors
-    /// The disk's.
-    fn remove(&self, number: u32) -> io::Result<()>;
-
-    /// Whether it may let its callers wait: then a thread writes, and others read. One in memory does not.
-    fn waits(&self) -> bool {
-        true
-    }
-}
-
-/// A log on a [`Disk`].
-pub trait DiskFile: Debug + Send + Sync {
-    /// Its length.
-    ///
-    /// # Errors
-    /// The disk's.
-    fn bytes(&self) -> io::Result<u64>;
-
-    /// Fills a buffer from a position on.
-    ///
-    /// # Errors
-    /// The disk's, and if the file ends before.
-    fn read_at(&self, buffer: &mut [u8], position: u64) -> io::Result<()>;
-
-    /// Writes bytes from a position on.
-    ///
-    /// # Errors
-    /// The disk's; then some of them may be written.
-    fn write_at(&self, bytes: &[u8], position: u64) -> io::Result<()>;
-}
-
 /// A cache on the local disk.
 #[derive(Debug)]
 pub(crate) struct DiskCache {
-    state: Arc<Mutex<State>>,
+    index: Arc<Mutex<LogIndex>>,
     writing: Writing,
 }
 
@@ -115,26 +63,6 @@ enum Writing {
     Beside(Option<(SyncSender<Offer>, JoinHandle<()>)>),
     /// The task that offers a block, since the disk does not wait.
     InPlace(Mutex<Writer>),
-}
-
-/// A block to write: its key and its bytes.
-type Offer = (u64, Bytes);
-
-/// The logs, and where each block is.
-#[derive(Debug, Default)]
-struct State {
-    entries: HashMap<u64, Entry>,
-    /// The size of all logs.
-    files: HashMap<u32, Arc<dyn DiskFile>>,
-    /// All logs but the one that is being written.
-    finished: BTreeMap<u32, Log>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Entry {
-    log: u32,
-    record: Record,
-    used: bool,
 }
 
 /// Where a block is on the disk.
@@ -160,42 +88,42 @@ impl DiskCache {
 
     /// Opens the cache on a disk, with whatever it has from before.
     pub(crate) fn open(disk: Arc<dyn Disk>, bytes_max: u64) -> io::Result<Self> {
-        let mut state = State::default();
+        let mut index = LogIndex::default();
         let mut numbers = disk.list()?;
         // Oldest first: a block that is in two logs is then found in the later one.
         numbers.sort_unstable();
         for number in &numbers {
             match Log::recover(&*disk, *number) {
-                Ok(log) if !log.records.is_empty() => state.add(*number, log),
+                Ok(log) if !log.records.is_empty() => index.add(*number, log),
                 // A log that cannot be read is only lost, and must not take room.
                 _ => drop(disk.remove(*number)),
             }
         }
-        let state = Arc::new(Mutex::new(state));
+        let index = Arc::new(Mutex::new(index));
         let waits = disk.waits();
         // Past all numbers that were ever seen, also of logs just removed: `create` fails if the file exists.
         let next = numbers.last().map_or(0, |number| number.saturating_add(1));
-        let writer = Writer::new(disk, bytes_max, next, state.clone());
+        let writer = Writer::new(disk, bytes_max, next, index.clone());
         if !waits {
-            return Ok(Self { state, writing: Writing::InPlace(Mutex::new(writer)) });
+            return Ok(Self { index, writing: Writing::InPlace(Mutex::new(writer)) });
         }
         let (queue, offers) = sync_channel(QUEUE_BLOCKS);
         let thread = std::thread::Builder::new().name("hoplake-disk-cache".into());
         let thread = thread.spawn(move || writer.run(&offers))?;
-        Ok(Self { state, writing: Writing::Beside(Some((queue, thread))) })
+        Ok(Self { index, writing: Writing::Beside(Some((queue, thread))) })
     }
 
     /// Whether a block may be here; not a use, which would protect it.
     pub(crate) fn contains(&self, object: u64, range: &Range<u64>) -> bool {
-        let state = lock(&self.state);
-        let entry = state.entries.get(&block_key(object, range.start));
+        let index = lock(&self.index);
+        let entry = index.entries.get(&block_key(object, range.start));
         entry.is_some_and(|entry| u64::from(entry.record.length) == range.end - range.start)
     }
 
     /// Where a block may be, which counts as a use; `None` is certain.
     pub(crate) fn find(&self, object: u64, range: &Range<u64>) -> Option<DiskLocation> {
-        let mut state = lock(&self.state);
-        let entry = state.entries.get_mut(&block_key(object, range.start))?;
+        let mut index = lock(&self.index);
+        let entry = index.entries.get_mut(&block_key(object, range.start))?;
         // The object was written with other blocks, or another one has the same hash.
         if u64::from(entry.record.length) != range.end - range.start {
             return None;
@@ -204,7 +132,7 @@ impl DiskCache {
         let number = entry.log;
         let record = entry.record;
         // An open file: the block can be read even if its log is deleted before the read.
-        Some(DiskLocation { file: state.files.get(&number)?.clone(), record })
+        Some(DiskLocation { file: index.files.get(&number)?.clone(), record })
     }
 
     /// Reads blocks, off the runtime's threads if the disk may wait; `None` for a block that was deleted.
@@ -241,23 +169,4 @@ impl Drop for DiskCache {
             Writing::InPlace(writer) => lock(writer).finish(),
         }
     }
-}
-
-impl State {
-    /// Takes in a log of an earlier run with its blocks.
-    fn add(&mut self, number: u32, log: Log) {
-        for (key, record) in &log.records {
-            self.entries.insert(*key, Entry { log: number, record: *record, used: false });
-        }
-        self.files.insert(number, log.file.clone());
-        self.finished.insert(number, log);
-    }
-
-    fn bytes(&self) -> u64 {
-        self.finished.values().map(|log| log.bytes).sum()
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().expect("no thread panics with the state")
 }

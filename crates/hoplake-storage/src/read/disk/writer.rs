@@ -8,7 +8,8 @@ use std::{
 use bytes::Bytes;
 
 use super::{
-    Disk, Entry, Offer, State, lock,
+    Disk,
+    index::{Entry, LogIndex, lock},
     log::{self, Log},
 };
 
@@ -18,6 +19,9 @@ const LOGS: u64 = 32;
 /// The longest log: positions in it are 32 bits.
 const LOG_BYTES_MAX: u64 = 256 << 20;
 
+/// A block to write: its key and its bytes.
+pub(super) type Offer = (u64, Bytes);
+
 /// Writes offered blocks, and deletes the oldest logs beyond the maximum.
 #[derive(Debug)]
 pub(super) struct Writer {
@@ -25,13 +29,13 @@ pub(super) struct Writer {
     bytes_max: u64,
     /// The number of the next log.
     next: u32,
-    state: Arc<Mutex<State>>,
+    index: Arc<Mutex<LogIndex>>,
     current: Option<(u32, Log)>,
 }
 
 impl Writer {
-    pub(super) fn new(disk: Arc<dyn Disk>, bytes_max: u64, next: u32, state: Arc<Mutex<State>>) -> Self {
-        Self { disk, bytes_max, next, state, current: None }
+    pub(super) fn new(disk: Arc<dyn Disk>, bytes_max: u64, next: u32, index: Arc<Mutex<LogIndex>>) -> Self {
+        Self { disk, bytes_max, next, index, current: None }
     }
 
     /// Runs until all senders are dropped.
@@ -45,7 +49,7 @@ impl Writer {
     /// Writes a block, unless the log has it. On a full disk, or in a deleted folder, this block is not cached, and the
     /// next one begins a new log.
     pub(super) fn take(&mut self, key: u64, block: &Bytes) {
-        if !lock(&self.state).entries.contains_key(&key) && self.write(key, block).is_err() {
+        if !lock(&self.index).entries.contains_key(&key) && self.write(key, block).is_err() {
             self.finish();
         }
     }
@@ -56,7 +60,7 @@ impl Writer {
         if self.current.as_ref().is_some_and(|(_, log)| log.bytes >= log_bytes_max) {
             self.finish();
             // Room for the whole next log, so that the budget holds while it is written.
-            while lock(&self.state).bytes() > self.bytes_max - log_bytes_max && self.drop_oldest()? {}
+            while lock(&self.index).bytes() > self.bytes_max - log_bytes_max && self.drop_oldest()? {}
         }
         Ok(())
     }
@@ -67,13 +71,13 @@ impl Writer {
             Some(current) => current,
             None => {
                 let log = Log::create(&*self.disk, self.next)?;
-                lock(&self.state).files.insert(self.next, log.file.clone());
+                lock(&self.index).files.insert(self.next, log.file.clone());
                 self.next += 1;
                 self.current.insert((self.next - 1, log))
             }
         };
         let record = log.append(key, block)?;
-        lock(&self.state).entries.insert(key, Entry { log: *number, record, used: false });
+        lock(&self.index).entries.insert(key, Entry { log: *number, record, used: false });
         Ok(())
     }
 
@@ -81,29 +85,29 @@ impl Writer {
         let Some((number, mut log)) = self.current.take() else { return };
         if log.records.is_empty() {
             // A full disk would have an open file for each block that it could not take.
-            lock(&self.state).files.remove(&number);
+            lock(&self.index).files.remove(&number);
             let _ = self.disk.remove(number);
             return;
         }
         // Without its footer a log is scanned at the next start.
         let _ = log.finish();
-        lock(&self.state).finished.insert(number, log);
+        lock(&self.index).finished.insert(number, log);
     }
 
     /// Deletes the oldest log; up to half of it is kept, of blocks that were used. `false` if there is none.
     fn drop_oldest(&mut self) -> io::Result<bool> {
         let mut used = Vec::new();
         // The entries go first, then the file: from here on no look-up finds a block in it.
-        let mut state = lock(&self.state);
-        let Some((number, log)) = state.finished.pop_first() else { return Ok(false) };
-        state.files.remove(&number);
+        let mut index = lock(&self.index);
+        let Some((number, log)) = index.finished.pop_first() else { return Ok(false) };
+        index.files.remove(&number);
         for (key, record) in &log.records {
             // Some may have been written to a later log.
-            if state.entries.get(key).is_some_and(|entry| entry.log == number) {
-                used.extend(state.entries.remove(key).filter(|entry| entry.used).map(|_| (*key, *record)));
+            if index.entries.get(key).is_some_and(|entry| entry.log == number) {
+                used.extend(index.entries.remove(key).filter(|entry| entry.used).map(|_| (*key, *record)));
             }
         }
-        drop(state);
+        drop(index);
         self.disk.remove(number)?;
         // Half at most: each deletion frees the other half, even if all blocks of the log were used.
         let mut room = log.bytes / 2;

@@ -140,7 +140,8 @@ impl Snapshot {
                 let message = format!("edges {} have no property {missing:?}", described.label);
                 return Err(EngineError::NotFound(message));
             }
-            let (source, target) = (described.source, described.target);
+            let source = described.source;
+            let target = described.target;
             let context = branch.context().clone();
             let left = context.memory().left();
             let part_bytes = (left / (PARTS_SHARE * COPIES)).clamp(PART_BYTES_MIN, PART_BYTES);
@@ -233,7 +234,8 @@ impl EdgeScan {
                 }
                 while self.coming.len() < self.at_once {
                     let Some((targets, entries, memory)) = self.next_part(branch).await? else { break };
-                    let (plan, branch) = (self.plan.clone(), branch.clone());
+                    let plan = self.plan.clone();
+                    let branch = branch.clone();
                     let read = async move {
                         let _memory = memory;
                         part::read(&plan, &targets, &entries, branch).await
@@ -268,7 +270,8 @@ impl EdgeScan {
             let edges = PART_EDGES.min((self.part_bytes / self.keys_bytes) as usize).max(1);
             let memory = context.hold(bytes_of::<(usize, ListEntry)>(edges))?;
             let mut part = Vec::with_capacity(edges);
-            let (mut bytes, mut pace) = (0, context.pace());
+            let mut bytes = 0;
+            let mut pace = context.pace();
             while part.len() < edges && bytes < self.part_bytes && !pass.ended {
                 let Some((run, entry)) = pass.entries.next() else {
                     let merged = pass.lists.next(branch).await?;

@@ -15,10 +15,7 @@ use super::{
 use crate::{
     EngineError, Held,
     memory::bytes_of,
-    read::{
-        merge::ListEntry,
-        tables::{Through, nulls},
-    },
+    read::{merge::ListEntry, properties::nulls, tables::Through},
 };
 
 /// Keys of a batch take no more: one long key may be that of many edges.
@@ -41,8 +38,11 @@ pub(super) async fn read(
         futures::future::try_join(keys(plan, &sources, &mut line), rows(plan, entries, &mut branch)).await?;
     branch.join([&line]);
     let mut pace = context.pace();
-    let (mut source_at, mut target_at) = (Vec::with_capacity(entries.len()), Vec::with_capacity(entries.len()));
-    let (mut at, mut key_bytes_of_batch, mut cuts) = (0, 0, vec![0]);
+    let mut source_at = Vec::with_capacity(entries.len());
+    let mut target_at = Vec::with_capacity(entries.len());
+    let mut at = 0;
+    let mut key_bytes_of_batch = 0;
+    let mut cuts = vec![0];
     let arrays = targets.arrays();
     for (number, (_, entry)) in entries.iter().enumerate() {
         while sources.get(at).is_some_and(|source| *source != entry.source) {
@@ -95,14 +95,14 @@ fn with_ends(ends: [ArrayRef; 2], rows: &RecordBatch) -> Result<RecordBatch, Eng
 /// The keys of sources, which ascend. The key of a vertex is in the row with which it was added, whatever changed it since.
 async fn keys(plan: &Plan, sources: &[u64], branch: &mut Branch) -> Result<ArrayRef, EngineError> {
     let columns = [KEY_COLUMN.to_owned()];
-    let batch = plan.snapshot.added_rows(plan.source, sources, &columns, Through::Extents, branch).await?;
+    let batch = plan.snapshot.rows().added(plan.source, sources, &columns, Through::Extents, branch).await?;
     Ok(batch.column(0).clone())
 }
 
 /// The rows of edges, each from the table of its run.
 async fn rows(plan: &Plan, entries: &[(usize, ListEntry)], branch: &mut Branch) -> Result<RecordBatch, EngineError> {
     let owner = TableOwner::Edges(plan.edge_type, Direction::Out);
-    let fields = plan.snapshot.fields(owner, &plan.columns);
+    let fields = plan.snapshot.rows().fields(owner, &plan.columns);
     if fields.is_empty() {
         return nulls(&fields, entries.len());
     }

@@ -10,12 +10,12 @@ use crate::{EngineError, memory::bytes_of, read::scan::vertices::VertexScan};
 /// The keys of vertices whose ordinals are in a range.
 pub(super) struct TargetKeys {
     range: Range<u64>,
-    parts: Vec<Part>,
+    batches: Vec<KeyBatch>,
     _memory: MemoryHold,
 }
 
 /// Keys as the scan of vertices returned them.
-struct Part {
+struct KeyBatch {
     /// The first ordinal.
     first: u64,
     /// All of them, unless they follow each other.
@@ -32,7 +32,7 @@ impl TargetKeys {
     ) -> Result<Option<Self>, EngineError> {
         let context = branch.context().clone();
         let mut memory = context.hold(0)?;
-        let mut parts: Vec<Part> = Vec::new();
+        let mut batches: Vec<KeyBatch> = Vec::new();
         let mut end = 0;
         while memory.bytes() < share
             && let Some(found) = scan.next(branch).await?
@@ -46,10 +46,10 @@ impl TargetKeys {
             let held = memory.bytes() + bytes;
             context.resize(&mut memory, held)?;
             end = bounds.end;
-            parts.push(Part { first: bounds.start, ordinals, keys });
+            batches.push(KeyBatch { first: bounds.start, ordinals, keys });
         }
-        let Some(first) = parts.first().map(|part| part.first) else { return Ok(None) };
-        Ok(Some(Self { range: first..end, parts, _memory: memory }))
+        let Some(first) = batches.first().map(|batch| batch.first) else { return Ok(None) };
+        Ok(Some(Self { range: first..end, batches, _memory: memory }))
     }
 
     /// A range that has all of their ordinals.
@@ -59,18 +59,18 @@ impl TargetKeys {
 
     /// The arrays of the keys.
     pub(super) fn arrays(&self) -> Vec<&dyn Array> {
-        self.parts.iter().map(|part| part.keys.as_ref()).collect()
+        self.batches.iter().map(|batch| batch.keys.as_ref()).collect()
     }
 
     /// Which of the arrays has the key of a vertex, and where.
     pub(super) fn find(&self, ordinal: u64) -> Option<(usize, usize)> {
-        let part = self.parts.partition_point(|part| part.first <= ordinal).checked_sub(1)?;
-        let Part { first, ordinals, keys } = &self.parts[part];
+        let batch = self.batches.partition_point(|batch| batch.first <= ordinal).checked_sub(1)?;
+        let KeyBatch { first, ordinals, keys } = &self.batches[batch];
         let at = match ordinals {
             None => usize::try_from(ordinal - first).ok()?,
             Some(ordinals) => ordinals.binary_search(&ordinal).ok()?,
         };
-        (at < keys.len()).then_some((part, at))
+        (at < keys.len()).then_some((batch, at))
     }
 }
 

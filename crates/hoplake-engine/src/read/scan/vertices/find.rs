@@ -35,7 +35,8 @@ impl Snapshot {
                 if left == 0 {
                     break;
                 }
-                let (condition, wanted) = (condition.cloned(), most.map(|_| left));
+                let condition = condition.cloned();
+                let wanted = most.map(|_| left);
                 let query = VertexQuery { label: *label, condition, columns: Vec::new(), wanted };
                 let mut scan = self.scan_vertices(query, branch).await?;
                 let mut of_label = OrdinalCollector::new(self.ordinal_count(*label), &context)?;

@@ -16,92 +16,31 @@
 //! **Limits.** A caller who wants few rows does not pay for many: parts begin small, one at a time, and double.
 
 mod alive;
+mod changed;
 mod find;
 mod part;
 mod plan;
+mod query;
+mod reading;
 mod rows;
 mod sorted;
 mod stretches;
 
-use std::{collections::VecDeque, ops::Range, sync::Arc};
+use std::{collections::VecDeque, sync::Arc};
 
-use arrow_array::RecordBatch;
 use futures::future::{BoxFuture, try_join};
-use hoplake_format::LabelId;
 use hoplake_storage::Branch;
 
 use crate::{
-    Condition, EngineError, Held, Snapshot,
+    EngineError, Held, Snapshot,
     read::{adjacency::vertex_property, property_index::Candidates, scan::OnItsWay},
 };
+use part::{COPIES, FIRST_PART_ROWS, PART_BYTES, PART_BYTES_MIN, PART_ROWS, PARTS_MAX, PartVertices, ScanPart};
 use plan::Plan;
 use stretches::Vertices;
 
+pub use query::{FoundVertices, VertexQuery};
 pub use sorted::{SortedBy, first_rows};
-
-/// What a part takes when all of its columns are decoded.
-const PART_BYTES: u64 = 8 << 20;
-
-/// The least, where the budget is small.
-const PART_BYTES_MIN: u64 = 64 << 10;
-
-/// Rows of a part, at most.
-const PART_ROWS: u64 = 1 << 17;
-
-/// Rows of the first part, if only some rows are wanted.
-const FIRST_PART_ROWS: u64 = 1 << 12;
-
-/// What the memory of a part is a multiple of: stored and decoded pages, decoded again side by side, and the rows that stay.
-const COPIES: u64 = 8;
-
-/// Parts that are read at a time, at most.
-const PARTS_MAX: usize = 32;
-
-/// Which vertices a scan looks for, and what it returns of them.
-#[derive(Debug, Clone)]
-pub struct VertexQuery {
-    /// The label.
-    pub label: LabelId,
-    /// Which of its vertices; without, all. A property that the label does not have is absent.
-    pub condition: Option<Condition>,
-    /// Properties to return; `~key` is the key.
-    pub columns: Vec<String>,
-    /// How many the caller wants, if not all. It may return more.
-    pub wanted: Option<usize>,
-}
-
-/// Some vertices of a scan.
-#[derive(Debug, Clone)]
-pub struct FoundVertices {
-    vertices: Vertices,
-    /// The columns asked for, a row each.
-    pub batch: RecordBatch,
-}
-
-impl FoundVertices {
-    /// How many they are. At least one.
-    #[expect(clippy::len_without_is_empty, reason = "a scan hands out none that is empty")]
-    pub fn len(&self) -> usize {
-        self.batch.num_rows()
-    }
-
-    /// Their ordinals, ascending.
-    pub fn ordinals(&self) -> impl Iterator<Item = u64> + Send {
-        self.vertices.ordinals()
-    }
-
-    /// A range that has all of their ordinals.
-    pub fn bounds(&self) -> Range<u64> {
-        self.vertices.bounds()
-    }
-
-    /// The first of them.
-    #[must_use]
-    pub fn first(&self, count: usize) -> Self {
-        let batch = self.batch.slice(0, count.min(self.batch.num_rows()));
-        Self { vertices: self.vertices.first(count), batch }
-    }
-}
 
 /// A part that is being read, and the branch that reads it.
 type Coming = OnItsWay<(Held<FoundVertices>, Branch)>;
@@ -121,26 +60,12 @@ pub struct VertexScan {
     at_once_bytes: u64,
 }
 
-/// A part that is to be read.
-struct Part {
-    vertices: PartOf,
-    /// What its columns take.
-    bytes: u64,
-}
-
 /// What is left of a scan.
 enum Left {
     /// Row groups, in order; the first perhaps in part.
     Groups(VecDeque<plan::Group>),
     /// What an index leads to, from a number on, and what their rows take.
     Candidates { all: Candidates, from: usize, rows: plan::SparseRows },
-}
-
-/// Which vertices a part has.
-enum PartOf {
-    Vertices(Vertices),
-    /// Those of some ordinals that newer runs changed.
-    Changed(Range<u64>),
 }
 
 impl Snapshot {
@@ -199,7 +124,7 @@ impl Snapshot {
             let tables = async {
                 // The rows of what the index finds are then one wave more.
                 match needs_rows {
-                    true => self.load_vertex_metadata(*label, for_tables).await,
+                    true => self.tables().load_vertex_metadata(*label, for_tables).await,
                     false => Ok(()),
                 }
             };
@@ -232,7 +157,7 @@ impl VertexScan {
                     && let Some(part) = self.next_part()
                 {
                     let bytes = part.bytes;
-                    let read = part::read(self.plan.clone(), part, branch.clone());
+                    let read = reading::read(self.plan.clone(), part, branch.clone());
                     self.coming.push_back((bytes, OnItsWay::begin(read)));
                 }
                 let Some((_, coming)) = self.coming.pop_front() else { return Ok(None) };
@@ -251,14 +176,14 @@ impl VertexScan {
         self.coming.iter().map(|(bytes, _)| bytes).sum()
     }
 
-    fn next_part(&mut self) -> Option<Part> {
+    fn next_part(&mut self) -> Option<ScanPart> {
         let groups = match &mut self.left {
             Left::Groups(groups) => groups,
             Left::Candidates { all, from, rows } => {
                 let (part, bytes) = rows.part(&all.ordinals[*from..], self.part_bytes, self.part_rows);
                 *from += part.len();
-                let vertices = PartOf::Vertices(Vertices::These(part.to_vec()));
-                return (!part.is_empty()).then_some(Part { vertices, bytes });
+                let vertices = PartVertices::Vertices(Vertices::These(part.to_vec()));
+                return (!part.is_empty()).then_some(ScanPart { vertices, bytes });
             }
         };
         loop {
@@ -284,10 +209,10 @@ impl VertexScan {
             let count = if group.may_fulfil { end - start } else { rows.min(changed.len() as u64) };
             if count > 0 {
                 let vertices = match group.may_fulfil {
-                    true => PartOf::Vertices(Vertices::Stretch(start..end)),
-                    false => PartOf::Changed(start..end),
+                    true => PartVertices::Vertices(Vertices::Stretch(start..end)),
+                    false => PartVertices::Changed(start..end),
                 };
-                return Some(Part { vertices, bytes: count * row_bytes });
+                return Some(ScanPart { vertices, bytes: count * row_bytes });
             }
         }
     }

@@ -8,18 +8,26 @@ use arrow_schema::Field;
 use hoplake_format::{LabelId, PropertyType, TableOwner, constants::KEY_COLUMN, table::TableSettings};
 use hoplake_storage::{Branch, MemoryHold, Pace};
 
-use super::{COPIES, VertexQuery, Vertices, alive::Alive, rows::Rows, stretches::Stretches};
+use super::{
+    alive::Alive,
+    changed::{ChangedRow, all_changed_rows},
+    part::COPIES,
+    query::VertexQuery,
+    rows::PartRows,
+    stretches::{Stretches, Vertices},
+};
 use crate::{
     Condition, EngineError, PropertyName, PropertyOf, Snapshot, Test,
     read::{
         adjacency::vertex_property,
         condition::{Bounds, TypedTest, Verdicts},
+        properties::Changed,
         property_index::Candidates,
-        tables::{self, Changed, Layout, Table, Through},
+        tables::{self, Layout, Table, Through},
     },
 };
 
-/// Rows that an index leads to are read through the caches if they are fewer: a query may come back to them.
+/// PartRows that an index leads to are read through the caches if they are fewer: a query may come back to them.
 const FEW_ROWS: usize = 1 << 12;
 
 /// What a row takes besides its columns: its ordinal, twice, and where its row is.
@@ -41,7 +49,7 @@ pub(super) struct Group {
 pub(super) struct SparseRows {
     /// A row, its columns decompressed.
     row_bytes: u64,
-    /// Rows that are read to have one of them.
+    /// PartRows that are read to have one of them.
     page_rows: u64,
 }
 
@@ -49,7 +57,8 @@ impl SparseRows {
     /// The first of some ascending ordinals that are a part, and what it takes. With a row come those of its page, unless they came
     /// with the row before.
     pub(super) fn part<'a>(&self, ordinals: &'a [u64], bytes_max: u64, rows_max: u64) -> (&'a [u64], u64) {
-        let (mut bytes, mut count) = (0, 0);
+        let mut bytes = 0u64;
+        let mut count = 0;
         let mut behind: Option<u64> = None;
         for ordinal in ordinals.iter().take(usize::try_from(rows_max).unwrap_or(usize::MAX)) {
             let rows = behind.map_or(self.page_rows, |behind| (ordinal + 1 - behind).min(self.page_rows));
@@ -63,14 +72,6 @@ impl SparseRows {
         }
         (&ordinals[..count], bytes)
     }
-}
-
-/// A vertex whose newest row is not that with which it was added.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct ChangedRow {
-    pub(super) ordinal: u64,
-    /// The newest version of the run, and the row of its table.
-    pub(super) row: (u64, u64),
 }
 
 /// A condition whose tests have the types of the label's properties.
@@ -127,7 +128,7 @@ impl Plan {
         let (layouts, changed_layouts, (changed, memory), alive) = futures::future::try_join4(
             snapshot.tables().layouts(tables.iter().copied(), for_layouts),
             snapshot.tables().layouts(changed_tables.iter().copied(), for_changed),
-            snapshot.all_changed_rows(label, for_changes),
+            all_changed_rows(snapshot, label, for_changes),
             Alive::of(snapshot, label, for_alive),
         )
         .await?;
@@ -184,7 +185,9 @@ impl Plan {
         }
         let memory = branch.context().hold(0)?;
         // An index has no item of a vertex that was deleted.
-        let (alive, changed, snapshot) = (Alive::All, Changes::Sought, snapshot.clone());
+        let alive = Alive::All;
+        let changed = Changes::Sought;
+        let snapshot = snapshot.clone();
         let plan = Self { snapshot, label, tested, columns, alive, changed, changed_row_bytes: 0, _memory: memory };
         Ok((plan, rows))
     }
@@ -200,7 +203,7 @@ impl Plan {
     /// Where the row of each of some ascending ordinals is; nothing if none of them was changed.
     async fn rows_of(&self, ordinals: &[u64], branch: &mut Branch) -> Result<Vec<Changed>, EngineError> {
         if let Changes::Sought = self.changed {
-            return self.snapshot.changed_rows(self.label, ordinals, 0, branch).await;
+            return self.snapshot.rows().changed(self.label, ordinals, 0, branch).await;
         }
         let (Some(first), Some(last)) = (ordinals.first(), ordinals.last()) else { return Ok(Vec::new()) };
         let changed = self.changed_within(&(*first..last + 1));
@@ -221,7 +224,7 @@ impl Plan {
         vertices: &Vertices,
         columns: &[String],
         branch: &mut Branch,
-    ) -> Result<Rows<'_>, EngineError> {
+    ) -> Result<PartRows<'_>, EngineError> {
         let through = match self.changed {
             Changes::Sought if vertices.len() < FEW_ROWS => Through::Caches,
             _ => Through::Extents,
@@ -231,13 +234,13 @@ impl Plan {
             let ordinals: Vec<u64> = vertices.ordinals().collect();
             let rows_of = self.rows_of(&ordinals, branch).await?;
             if !rows_of.is_empty() {
-                let batch = self.snapshot.rows_at(self.label, &ordinals, &rows_of, columns, through, branch).await?;
-                return Ok(Rows::OfRuns { schema: batch.schema(), batch: Some(batch) });
+                let batch = self.snapshot.rows().at(self.label, &ordinals, &rows_of, columns, through, branch).await?;
+                return Ok(PartRows::OfRuns { schema: batch.schema(), batch: Some(batch) });
             }
         }
         let Stretches { rows, chosen } = vertices.stretches();
-        let cells = self.snapshot.added_stretches(self.label, &rows, columns, through, branch).await?;
-        Ok(Rows::OfTable { cells, chosen, at: 0 })
+        let cells = self.snapshot.rows().added_stretches(self.label, &rows, columns, through, branch).await?;
+        Ok(PartRows::OfTable { cells, chosen, at: 0 })
     }
 }
 
@@ -325,7 +328,7 @@ impl Tested {
         layout: &Layout,
     ) -> Result<BooleanBuffer, EngineError> {
         let location = snapshot.reader().store().location(&table.reference.name);
-        let fields = snapshot.fields(TableOwner::Vertices(label), &self.columns);
+        let fields = snapshot.rows().fields(TableOwner::Vertices(label), &self.columns);
         let bounds = |field: &Field| layout.bounds(field, &location);
         let bounds: Vec<Option<Bounds>> = fields.iter().map(bounds).collect::<Result<_, _>>()?;
         let groups = layout.groups(&[]).len();

@@ -1,4 +1,4 @@
-//! Rows of a part, as they are decoded.
+//! PartRows of a part, as they are decoded.
 
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ use crate::{
 };
 
 /// Some columns of the vertices of a part, from [`Plan::rows`](super::plan::Plan::rows).
-pub(super) enum Rows<'a> {
+pub(super) enum PartRows<'a> {
     /// As a table has them. If not all of its rows are of the vertices, with those that are.
     OfTable { cells: Cells<'a>, chosen: Option<BooleanBuffer>, at: usize },
     /// Of several runs, in one batch.
     OfRuns { schema: Arc<ArrowSchema>, batch: Option<RecordBatch> },
 }
 
-impl Rows<'_> {
+impl PartRows<'_> {
     pub(super) fn schema(&self) -> &Arc<ArrowSchema> {
         match self {
             Self::OfTable { cells, .. } => cells.schema(),

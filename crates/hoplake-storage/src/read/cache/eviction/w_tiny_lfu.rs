@@ -20,16 +20,16 @@ const USUAL_BYTES: u64 = 16 << 10;
 #[derive(Debug)]
 pub struct WTinyLfu {
     links: Links<Note>,
-    window: Part,
-    probation: Part,
-    protected: Part,
+    window: WeightedQueue,
+    probation: WeightedQueue,
+    protected: WeightedQueue,
     main_bytes_max: u64,
     sketch: Sketch,
 }
 
 /// A queue and the bytes in it.
 #[derive(Debug)]
-struct Part {
+struct WeightedQueue {
     queue: Queue,
     bytes: u64,
     bytes_max: u64,
@@ -51,7 +51,7 @@ struct Note {
     region: Region,
 }
 
-impl Part {
+impl WeightedQueue {
     fn new(bytes_max: u64) -> Self {
         Self { queue: Queue::EMPTY, bytes: 0, bytes_max }
     }
@@ -64,16 +64,16 @@ impl WTinyLfu {
         let window = (bytes_max / 100).max(USUAL_BYTES * 5 / 4).min(bytes_max / 4);
         Self {
             links: Links::new(),
-            window: Part::new(window),
+            window: WeightedQueue::new(window),
             // Probation is what the others leave.
-            probation: Part::new(bytes_max),
-            protected: Part::new((bytes_max - window) / 5 * 4),
+            probation: WeightedQueue::new(bytes_max),
+            protected: WeightedQueue::new((bytes_max - window) / 5 * 4),
             main_bytes_max: bytes_max - window,
             sketch: Sketch::new((bytes_max / USUAL_BYTES) as usize),
         }
     }
 
-    fn part(&mut self, region: Region) -> &mut Part {
+    fn part(&mut self, region: Region) -> &mut WeightedQueue {
         match region {
             Region::Window => &mut self.window,
             Region::Probation => &mut self.probation,

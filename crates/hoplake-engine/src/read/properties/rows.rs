@@ -15,7 +15,7 @@ use hoplake_storage::Branch;
 use crate::{
     EngineError, Snapshot,
     read::{
-        keys::Sought,
+        keys::{Sought, entries},
         tables::{Cells, Through},
     },
 };
@@ -30,45 +30,55 @@ pub(crate) enum RowsOf {
 /// Where the row of a vertex is: in the table of the run that changed it last, or of the one that added it.
 pub(crate) type Changed = Option<(u64, u64)>;
 
-impl Snapshot {
+/// The rows of a version.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rows<'a> {
+    snapshot: &'a Snapshot,
+}
+
+impl<'a> Rows<'a> {
+    pub(crate) fn new(snapshot: &'a Snapshot) -> Self {
+        Self { snapshot }
+    }
+
     /// The cells of `rows` (any order, repeats allowed) in those of `columns` that the owner has, in the order of both. One
     /// wave, and one before it for metadata that is not loaded.
-    pub(crate) async fn rows(
-        &self,
+    pub(crate) async fn of(
+        self,
         of: RowsOf,
         rows: &[u64],
         columns: &[String],
         branch: &mut Branch,
     ) -> Result<RecordBatch, EngineError> {
         match of {
-            RowsOf::Vertices(label) => self.vertex_rows(label, rows, columns, branch).await,
+            RowsOf::Vertices(label) => self.of_vertices(label, rows, columns, branch).await,
             RowsOf::Edges(edge_type, direction, run) => {
                 let fields = self.fields(TableOwner::Edges(edge_type, direction), columns);
-                let tables = self.tables().of(TableOwner::Edges(edge_type, direction), Some(run));
+                let tables = self.snapshot.tables().of(TableOwner::Edges(edge_type, direction), Some(run));
                 if tables.is_empty() {
                     // The type had no properties then.
                     return nulls(&fields, rows.len());
                 }
-                self.tables().cells(&tables, rows, &fields, Through::Caches, branch).await
+                self.snapshot.tables().cells(&tables, rows, &fields, Through::Caches, branch).await
             }
         }
     }
 
-    /// As [`Self::rows`], of vertices by ordinal. The keys are in column `~key`.
-    pub(crate) async fn vertex_rows(
-        &self,
+    /// As [`Self::of`], of vertices by ordinal. The keys are in column `~key`.
+    pub(crate) async fn of_vertices(
+        self,
         label: LabelId,
         ordinals: &[u64],
         columns: &[String],
         branch: &mut Branch,
     ) -> Result<RecordBatch, EngineError> {
-        let rows_of = self.changed_rows(label, ordinals, 0, branch).await?;
-        self.rows_at(label, ordinals, &rows_of, columns, Through::Caches, branch).await
+        let rows_of = self.changed(label, ordinals, 0, branch).await?;
+        self.at(label, ordinals, &rows_of, columns, Through::Caches, branch).await
     }
 
-    /// As [`Self::vertex_rows`], where the row of each vertex is known.
-    pub(crate) async fn rows_at(
-        &self,
+    /// As [`Self::of_vertices`], where the row of each vertex is known.
+    pub(crate) async fn at(
+        self,
         label: LabelId,
         ordinals: &[u64],
         rows_of: &[Changed],
@@ -90,7 +100,11 @@ impl Snapshot {
         let fields = &fields;
         let reads = branch.each(&groups, |(run, (_, rows)), mut line| async move {
             let owner = run.map_or(TableOwner::Vertices(label), |_| TableOwner::Changed(label));
-            let batch = self.tables().cells(&self.tables().of(owner, *run), rows, fields, through, &mut line).await?;
+            let batch = self
+                .snapshot
+                .tables()
+                .cells(&self.snapshot.tables().of(owner, *run), rows, fields, through, &mut line)
+                .await?;
             Ok::<_, EngineError>((batch, line))
         });
         let batches = reads.await?;
@@ -108,9 +122,9 @@ impl Snapshot {
         }
     }
 
-    /// As [`Self::rows_at`], of vertices whose rows no run has changed.
-    pub(crate) async fn added_rows(
-        &self,
+    /// As [`Self::at`], of vertices whose rows no run has changed.
+    pub(crate) async fn added(
+        self,
         label: LabelId,
         ordinals: &[u64],
         columns: &[String],
@@ -118,35 +132,38 @@ impl Snapshot {
         branch: &mut Branch,
     ) -> Result<RecordBatch, EngineError> {
         let owner = TableOwner::Vertices(label);
-        self.tables()
-            .cells(&self.tables().of(owner, None), ordinals, &self.fields(owner, columns), through, branch)
+        self.snapshot
+            .tables()
+            .cells(&self.snapshot.tables().of(owner, None), ordinals, &self.fields(owner, columns), through, branch)
             .await
     }
 
     /// The same of stretches of ordinals, to be decoded some at a time.
     pub(crate) async fn added_stretches(
-        &self,
+        self,
         label: LabelId,
         ordinals: &[Range<u64>],
         columns: &[String],
         through: Through,
         branch: &mut Branch,
-    ) -> Result<Cells<'_>, EngineError> {
+    ) -> Result<Cells<'a>, EngineError> {
         let owner = TableOwner::Vertices(label);
-        let (tables, fields) = (self.tables().of(owner, None), self.fields(owner, columns));
-        self.tables().cells_of_stretches(&tables, ordinals, &fields, through, branch).await
+        let tables = self.snapshot.tables().of(owner, None);
+        let fields = self.fields(owner, columns);
+        self.snapshot.tables().cells_of_stretches(&tables, ordinals, &fields, through, branch).await
     }
 
     /// For each ordinal the newest run that changed its row, and which row of that run's table it is, among the runs
     /// that have changes of later versions than `newer_than`.
-    pub(crate) async fn changed_rows(
-        &self,
+    pub(crate) async fn changed(
+        self,
         label: LabelId,
         ordinals: &[u64],
         newer_than: u64,
         branch: &mut Branch,
     ) -> Result<Vec<Changed>, EngineError> {
-        let mut runs: Vec<_> = self.sections().runs(SectionKind::Rows(label)).iter().map(|run| (run, false)).collect();
+        let mut runs: Vec<_> =
+            self.snapshot.sections().runs(SectionKind::Rows(label)).iter().map(|run| (run, false)).collect();
         runs.retain(|(run, _)| run.versions.until > newer_than);
         if runs.is_empty() {
             return Ok(vec![None; ordinals.len()]);
@@ -156,29 +173,19 @@ impl Snapshot {
         let mut sought: Vec<_> = keys.iter().zip(0..).collect();
         sought.sort_unstable();
         let entries =
-            self.keys().entries(&[Sought { runs, keys: sought, table: None }], ordinals.len(), branch).await?;
+            entries(self.snapshot, &[Sought { runs, keys: sought, table: None }], ordinals.len(), branch).await?;
         Ok(entries.into_iter().map(|entry| entry.map(|entry| (entry.until, entry.number))).collect())
     }
 
-    /// Starts to read what a later look at the properties of a label's vertices needs to know.
-    pub(crate) async fn load_vertex_metadata(&self, label: LabelId, branch: &mut Branch) -> Result<(), EngineError> {
-        let owners = [TableOwner::Vertices(label), TableOwner::Changed(label)];
-        let loads = branch.each(owners, |owner, mut line| async move {
-            self.tables().load_table_metadata(owner, &mut line).await?;
-            Ok::<_, EngineError>(((), line))
-        });
-        loads.await.map(drop)
-    }
-
     /// The fields of those columns that an owner has now.
-    pub(crate) fn fields(&self, owner: TableOwner, columns: &[String]) -> Vec<Field> {
+    pub(crate) fn fields(self, owner: TableOwner, columns: &[String]) -> Vec<Field> {
         let (key, properties) = match owner {
-            TableOwner::Vertices(label) | TableOwner::Changed(label) => match self.schema().label(label) {
+            TableOwner::Vertices(label) | TableOwner::Changed(label) => match self.snapshot.schema().label(label) {
                 Some(label) => (Some(label.key_type), label.properties.as_slice()),
                 None => (None, &[][..]),
             },
             TableOwner::Edges(edge_type, _) => {
-                (None, self.schema().edge_type(edge_type).map_or(&[][..], |edge| edge.properties.as_slice()))
+                (None, self.snapshot.schema().edge_type(edge_type).map_or(&[][..], |edge| edge.properties.as_slice()))
             }
         };
         let field = |column: &String| match key.filter(|_| column == KEY_COLUMN) {

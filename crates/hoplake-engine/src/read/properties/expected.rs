@@ -36,8 +36,8 @@ impl Expected {
         let edges: Vec<_> = self.edges.into_iter().collect();
         let mut lines = [branch.clone(), branch.clone()];
         let [for_vertices, for_edges] = &mut lines;
-        let of_vertices = snapshot.load_property_metadata(&vertices, for_vertices);
-        let of_edges = snapshot.load_edge_property_metadata(&edges, for_edges);
+        let of_vertices = snapshot.properties().load_vertex_metadata(&vertices, for_vertices);
+        let of_edges = snapshot.properties().load_edge_metadata(&edges, for_edges);
         let (found, (), ()) = try_join3(step(snapshot, branch), of_vertices, of_edges).await?;
         branch.join(&lines);
         Ok(found)

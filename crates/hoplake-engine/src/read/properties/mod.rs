@@ -1,51 +1,60 @@
-//! Properties of vertices, as Arrow columns.
+//! Properties of vertices and edges, as Arrow columns.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+mod expected;
+mod rows;
+
+use std::{collections::BTreeMap, sync::Arc};
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
 use arrow_schema::{Field, Schema as ArrowSchema};
 use futures::future::BoxFuture;
-use hoplake_format::{Direction, EdgeTypeId, LabelId, TableOwner, VertexId, constants::KEY_COLUMN};
+use hoplake_format::{Direction, EdgeTypeId, LabelId, TableOwner, constants::KEY_COLUMN};
 use hoplake_storage::Branch;
 
 use crate::{
     Edges, EngineError, Frontier, Snapshot,
     memory::bytes_of,
-    read::{
-        edges::{Piece, Stored},
-        hop::{EdgesOf, Hop},
-        tables::RowsOf,
-    },
+    read::edges::{Piece, Stored},
 };
+
+pub use expected::Expected;
+pub(crate) use rows::{Changed, Rows, RowsOf, nulls};
 
 /// Which of the edges asked for have their rows in a batch, and the batch.
 pub type RowsOfEdges = (Vec<usize>, RecordBatch);
 
-impl Snapshot {
+/// The properties of a version.
+#[derive(Debug, Clone, Copy)]
+pub struct Properties<'a> {
+    snapshot: &'a Snapshot,
+}
+
+impl<'a> Properties<'a> {
+    pub(crate) fn new(snapshot: &'a Snapshot) -> Self {
+        Self { snapshot }
+    }
+
     /// The keys (column `~key`) and properties called `names` of vertices of one label, in the order
     /// of `ordinals`. A property that the label does not have is a column of nulls if another label has
     /// it. One wave, and one before it if the label's tables were not read before.
     ///
     /// # Errors
     /// [`EngineError::NotFound`] if no label has a property of that name; the store's.
-    pub fn vertex_properties<'a>(
-        &'a self,
+    pub fn of_vertices(
+        self,
         label: LabelId,
         ordinals: &'a [u64],
         names: &'a [String],
         branch: &'a mut Branch,
     ) -> BoxFuture<'a, Result<RecordBatch, EngineError>> {
         Box::pin(async move {
-            let fields = self.property_fields(names)?;
+            let fields = self.fields(names)?;
             let mut columns = vec![KEY_COLUMN.to_owned()];
             columns.extend_from_slice(names);
-            let batch = self.vertex_rows(label, ordinals, &columns, branch).await?;
+            let batch = self.snapshot.rows().of_vertices(label, ordinals, &columns, branch).await?;
             let key = batch.column_by_name(KEY_COLUMN).cloned();
             let key_field =
-                self.schema().label(label).map(|label| Field::new(KEY_COLUMN, label.key_type.arrow(), false));
+                self.snapshot.schema().label(label).map(|label| Field::new(KEY_COLUMN, label.key_type.arrow(), false));
             let mut out_fields: Vec<_> = key_field.into_iter().collect();
             let mut out_columns: Vec<ArrayRef> = key.into_iter().collect();
             for field in fields {
@@ -65,9 +74,9 @@ impl Snapshot {
     ///
     /// # Errors
     /// [`EngineError::NotFound`] if no label has a property of that name.
-    pub fn property_fields(&self, names: &[String]) -> Result<Vec<Field>, EngineError> {
+    pub fn fields(self, names: &[String]) -> Result<Vec<Field>, EngineError> {
         let find = |name: &String| {
-            let mut all = self.schema().vertex_labels.iter().flat_map(|label| &label.properties);
+            let mut all = self.snapshot.schema().vertex_labels.iter().flat_map(|label| &label.properties);
             all.find(|property| property.name == *name)
                 .map(|property| property.arrow())
                 .ok_or_else(|| EngineError::NotFound(format!("no vertex label has a property {name:?}")))
@@ -80,55 +89,29 @@ impl Snapshot {
     ///
     /// # Errors
     /// The store's.
-    pub fn load_property_metadata<'a>(
-        &'a self,
+    pub fn load_vertex_metadata(
+        self,
         labels: &'a [LabelId],
         branch: &'a mut Branch,
     ) -> BoxFuture<'a, Result<(), EngineError>> {
-        Box::pin(async move {
-            let loads = branch.each(labels, |label, mut line| async move {
-                self.load_vertex_metadata(*label, &mut line).await?;
-                Ok::<_, EngineError>(((), line))
-            });
-            loads.await.map(drop)
-        })
+        Box::pin(async move { self.snapshot.tables().load_metadata_of_labels(labels, branch).await })
     }
 
-    /// The labels that a hop can reach from vertices of these labels.
-    pub fn labels_reached(&self, near: &[LabelId], hop: &Hop) -> Vec<LabelId> {
-        let mut reached = BTreeSet::new();
-        for label in near {
-            reached.extend(hop.edges_from(self.schema(), *label).map(|of| of.far));
-        }
-        reached.into_iter().collect()
-    }
-
-    /// The edge types and directions that a hop follows from vertices of these labels and that have properties.
-    pub fn edge_tables(&self, near: &[LabelId], hop: &Hop) -> Vec<(EdgeTypeId, Direction)> {
-        let followed = near.iter().flat_map(|label| hop.edges_from(self.schema(), *label));
-        let edge_type = |of: &EdgesOf| self.schema().edge_type(of.edge_type);
-        let kept = followed.filter(|of| edge_type(of).is_some_and(|edge| !edge.properties.is_empty()));
-        kept.map(|of| (of.edge_type, of.direction)).collect()
-    }
-
-    /// The edge types and directions that a hop follows from vertices of these labels.
-    pub fn edges_followed(&self, near: &[LabelId], hop: &Hop) -> Vec<(EdgeTypeId, Direction)> {
-        let followed = near.iter().flat_map(|label| hop.edges_from(self.schema(), *label));
-        followed.map(|of| (of.edge_type, of.direction)).collect()
-    }
-
-    /// As [`Self::load_property_metadata`], of edges.
+    /// As [`Self::load_vertex_metadata`], of edges.
     ///
     /// # Errors
     /// The store's.
-    pub fn load_edge_property_metadata<'a>(
-        &'a self,
+    pub fn load_edge_metadata(
+        self,
         tables: &'a [(EdgeTypeId, Direction)],
         branch: &'a mut Branch,
     ) -> BoxFuture<'a, Result<(), EngineError>> {
         Box::pin(async move {
             let loads = branch.each(tables, |(edge_type, direction), mut line| async move {
-                self.tables().load_table_metadata(TableOwner::Edges(*edge_type, *direction), &mut line).await?;
+                self.snapshot
+                    .tables()
+                    .load_table_metadata(TableOwner::Edges(*edge_type, *direction), &mut line)
+                    .await?;
                 Ok::<_, EngineError>(((), line))
             });
             loads.await.map(drop)
@@ -138,9 +121,9 @@ impl Snapshot {
     /// The properties of a set, one batch for each label, in the order of the set.
     ///
     /// # Errors
-    /// As [`Self::vertex_properties`].
-    pub fn frontier_properties<'a>(
-        &'a self,
+    /// As [`Self::of_vertices`].
+    pub fn of_frontier(
+        self,
         frontier: &'a Frontier,
         names: &'a [String],
         branch: &'a mut Branch,
@@ -148,7 +131,7 @@ impl Snapshot {
         Box::pin(async move {
             let reads = branch.each(frontier.by_label(), |(label, ordinals), mut line| async move {
                 let (ordinals, _memory) = ordinals.to_list(line.context()).await?;
-                let batch = self.vertex_properties(label, &ordinals, names, &mut line).await?;
+                let batch = self.of_vertices(label, &ordinals, names, &mut line).await?;
                 Ok::<_, EngineError>(((label, batch), line))
             });
             reads.await
@@ -161,8 +144,8 @@ impl Snapshot {
     ///
     /// # Errors
     /// The store's.
-    pub fn edge_properties<'a>(
-        &'a self,
+    pub fn of_edges(
+        self,
         edges: &'a Edges,
         names: &'a [String],
         branch: &'a mut Branch,
@@ -175,7 +158,7 @@ impl Snapshot {
             let mut pace = context.pace();
             for Piece { stored, position, targets, range, .. } in edges.pieces() {
                 let Stored { edge_type, direction, run } = stored;
-                if self.schema().edge_type(edge_type).is_some_and(|edge| !edge.properties.is_empty()) {
+                if self.snapshot.schema().edge_type(edge_type).is_some_and(|edge| !edge.properties.is_empty()) {
                     let group = groups.entry(RowsOf::Edges(edge_type, direction, run)).or_default();
                     group.0.extend(range);
                     group.1.extend((position..).take(targets.len()));
@@ -183,16 +166,11 @@ impl Snapshot {
                 pace.rest(8 + targets.len() as u64).await?;
             }
             let reads = branch.each(&groups, |(of, (_, rows)), mut line| async move {
-                Ok::<_, EngineError>((self.rows(*of, rows, names, &mut line).await?, line))
+                Ok::<_, EngineError>((self.snapshot.rows().of(*of, rows, names, &mut line).await?, line))
             });
             let batches = reads.await?;
             let positions = groups.into_values().map(|(positions, _)| positions);
             Ok(positions.zip(batches).collect())
         })
-    }
-
-    /// Whether a vertex exists, or did before it was deleted.
-    pub fn has_vertex(&self, vertex: VertexId) -> bool {
-        vertex.ordinal() < self.ordinal_count(vertex.label())
     }
 }

@@ -22,7 +22,6 @@ FILES_MAX = 3
 OPEN = {
     "hoplake-analytics",
     "hoplake-bench",
-    "hoplake-cli",
     "hoplake-engine",
     "hoplake-query",
     "hoplake-simulation",

@@ -56,7 +56,6 @@ impl GraphTypes {
     /// Whether a column with values has a property as it stands: then a new one is added. `owner` is the label of a
     /// vertex, or that of an edge and of its ends.
     pub(super) fn has_property(&mut self, owner: &[Name; 3], of_vertex: bool, name: &Name, column: &DataType) -> bool {
-        use ScalarType::{Bool, Date, Float64, Int64, String, Timestamp};
         let types = match of_vertex {
             true => self.vertices.entry(owner[0].clone()).or_default(),
             false => self.edges.entry(owner.clone()).or_default(),
@@ -64,9 +63,8 @@ impl GraphTypes {
         if let Some(known) = types.get(name) {
             return known.arrow() == *column;
         }
-        let scalars = [Bool, Int64, Float64, String, Date, Timestamp].map(PropertyType::Scalar);
-        let Some(kind) = scalars.into_iter().find(|kind| kind.arrow() == *column) else { return false };
-        types.insert(name.clone(), kind);
+        let Some(scalar) = ScalarType::ALL.into_iter().find(|scalar| scalar.arrow() == *column) else { return false };
+        types.insert(name.clone(), PropertyType::Scalar(scalar));
         true
     }
 

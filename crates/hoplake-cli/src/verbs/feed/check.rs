@@ -5,12 +5,12 @@ use hoplake_feed::{
     mapping::{Entry, Item, Mapping},
 };
 
-use super::{FileArgs, failure::failed};
+use super::{arguments::FileArgs, failure::failed};
 use crate::output::print_line;
 
 /// Runs the verb.
 pub async fn run(args: &FileArgs) -> anyhow::Result<()> {
-    let settings = Settings::read(&args.file).map_err(failed)?;
+    let settings = args.settings()?;
     let Checked { mapping, catalog, .. } = hoplake_feed::check(&settings).await.map_err(failed)?;
     for entry in &mapping.entries {
         print_entry(&mapping, entry)?;

@@ -1,7 +1,7 @@
 //! `hoplake feed check`: compares the tables with the mapping, and prints what comes of them.
 
 use hoplake_feed::{
-    Checked, Settings,
+    Checked,
     mapping::{Entry, Item, Mapping},
 };
 

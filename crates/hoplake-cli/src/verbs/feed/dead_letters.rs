@@ -2,7 +2,7 @@
 
 use hoplake::{Graph, Store, changes::plain_json};
 use hoplake_feed::{
-    Position, Retried, Selection, Settings,
+    Position, Retried, Selection,
     letters::{self, Letter, change_to_json},
     state,
 };

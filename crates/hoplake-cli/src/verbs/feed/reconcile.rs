@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use hoplake::ErrorKind;
-use hoplake_feed::{ReconcileOptions, Reconciled, Settings};
+use hoplake_feed::{ReconcileOptions, Reconciled};
 use serde_json::json;
 
 use super::{arguments::FileArgs, failure::failed};

@@ -17,7 +17,7 @@ use hoplake_format::{
     adjacency::{Block, Lists as AdjacencyLists},
 };
 use hoplake_storage::{QueryContext, ReadSettings};
-use hoplake_testkit::generate::SplitMix64;
+use hoplake_testkit::{clock::median, generate::SplitMix64};
 use tokio::runtime::Runtime;
 
 use crate::kronecker;
@@ -165,10 +165,7 @@ fn kernels(arguments: &Arguments, runtime: &Runtime, compacted: &Loaded, deltas:
                 }
             }
         }
-        let medians = times.map(|mut times| {
-            times.sort_by(f64::total_cmp);
-            times.get(times.len() / 2).copied()
-        });
+        let medians = times.map(median);
         let first = medians[0].unwrap_or(f64::NAN);
         let cell = |median: &Option<f64>| median.map_or("".into(), |ms| format!("{ms:.1} ({:.2})", ms / first));
         println!("| {name} | {} |", medians.iter().map(cell).collect::<Vec<String>>().join(" | "));

@@ -13,6 +13,7 @@ use hoplake::{
     Graph, LoadOptions, QueryContext,
     gremlin::{Names, Wanted, parse, script::Statement},
 };
+use hoplake_testkit::clock::median;
 
 /// What to measure.
 #[derive(Debug, Clone, Args)]
@@ -69,7 +70,7 @@ async fn measure(arguments: &Arguments) -> Result<()> {
             }
         }
         ensure!(found.iter().all(|count| *count == found[0]), "{on_columns} has other results than {as_steps}");
-        let [steps, columns] = times.map(median);
+        let [steps, columns] = times.map(|times| median(times).unwrap_or(f64::NAN));
         let waves = [&as_steps, &on_columns]
             .map(async |query| -> Result<u64> { Ok(counted(&Graph::open(url).await?, query).await?.1) });
         let [waves_of_steps, waves_of_columns] = waves;
@@ -82,11 +83,6 @@ async fn measure(arguments: &Arguments) -> Result<()> {
         );
     }
     Ok(())
-}
-
-fn median(mut times: Vec<f64>) -> f64 {
-    times.sort_unstable_by(f64::total_cmp);
-    times[times.len() / 2]
 }
 
 /// The only result of a query, and the waves that it took.

@@ -26,7 +26,7 @@ use hoplake_analytics::{
 };
 use hoplake_engine::Snapshot;
 use hoplake_storage::{AccessPattern, QueryContext, ReadSettings};
-use hoplake_testkit::generate::SplitMix64;
+use hoplake_testkit::{clock::median, generate::SplitMix64};
 
 use crate::{chart::Bars, kronecker};
 
@@ -438,10 +438,7 @@ impl Bench {
             }
         }
         self.lists.check()?;
-        let medians @ [any, none, asked, advised_by, all, warm] = times.map(|mut times| {
-            times.sort_by(f64::total_cmp);
-            times[times.len() / 2]
-        });
+        let medians @ [any, none, asked, advised_by, all, warm] = times.map(|times| median(times).unwrap_or(f64::NAN));
         let gain = |seconds: f64| (1.0 - seconds / none) * 100.0;
         println!(
             "| {name} | {any:.2} | {none:.2} | {asked:.2} | {:.0} % | {advised_by:.2} | {:.0} % | {all:.2} | {warm:.2} |",

@@ -17,7 +17,7 @@ use hoplake_analytics::{
         MemoryStore, Serialiser, SlotStore, StateStore,
     },
 };
-use hoplake_testkit::generate::SplitMix64;
+use hoplake_testkit::{clock::median, generate::SplitMix64};
 use serde::{Serialize, de::DeserializeOwned};
 
 /// What to measure.
@@ -136,7 +136,7 @@ fn times<S: Value>(
         superstep(store, count, &change)?;
         times.push(began.elapsed());
     }
-    Ok([load, median(&mut times)].map(|time| time.as_nanos() as f64 / f64::from(count)))
+    Ok([load, median(times).unwrap_or_default()].map(|time| time.as_nanos() as f64 / f64::from(count)))
 }
 
 fn superstep<S: Value>(store: &dyn StateStore<S>, count: u32, change: impl Fn(S) -> S) -> Result<()> {
@@ -146,11 +146,6 @@ fn superstep<S: Value>(store: &dyn StateStore<S>, count: u32, change: impl Fn(S)
         store.put(range.start, taken)?;
     }
     Ok(())
-}
-
-fn median(times: &mut [Duration]) -> Duration {
-    times.sort();
-    times[times.len() / 2]
 }
 
 fn of_caches(arguments: &Arguments, ranks: &[f64]) -> Result<()> {
@@ -211,7 +206,7 @@ where
             reads.push(read);
         }
         let a_state = |time: Duration| time.as_nanos() as f64 / states.len() as f64;
-        let [write, read] = [median(&mut writes), median(&mut reads)].map(a_state);
+        let [write, read] = [writes, reads].map(|times| a_state(median(times).unwrap_or_default()));
         let bytes = bytes as f64 / states.len() as f64;
         println!("| {serialiser_name} | {name} | {bytes:.2} | {write:.1} | {read:.1} |");
     }

@@ -11,21 +11,6 @@ const SEPARATOR: char = ':';
 /// Before a separator, or itself, within a column.
 const ESCAPE: char = '\\';
 
-/// The type of a name such as `int64` or `list<string>`.
-pub(crate) fn type_named(name: &str) -> Option<PropertyType> {
-    let item = name.strip_prefix("list<").and_then(|rest| rest.strip_suffix('>'));
-    let scalar = match item.unwrap_or(name) {
-        "bool" => ScalarType::Bool,
-        "int64" => ScalarType::Int64,
-        "float64" => ScalarType::Float64,
-        "string" => ScalarType::String,
-        "date" => ScalarType::Date,
-        "timestamp" => ScalarType::Timestamp,
-        _ => return None,
-    };
-    Some(if item.is_some() { PropertyType::List(scalar) } else { PropertyType::Scalar(scalar) })
-}
-
 /// A value in another type, if it is exactly one of that.
 ///
 /// # Errors

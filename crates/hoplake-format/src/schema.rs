@@ -244,7 +244,42 @@ impl ScalarType {
     }
 }
 
+impl ScalarType {
+    /// All types.
+    pub const ALL: [Self; 6] = [Self::Bool, Self::Int64, Self::Float64, Self::String, Self::Date, Self::Timestamp];
+
+    /// The name of the type, as schemas, settings and files have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bool => "bool",
+            Self::Int64 => "int64",
+            Self::Float64 => "float64",
+            Self::String => "string",
+            Self::Date => "date",
+            Self::Timestamp => "timestamp",
+        }
+    }
+
+    /// The type of a name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|scalar| scalar.name() == name)
+    }
+}
+
 impl PropertyType {
+    /// The type of a name such as `int64` or `list<string>`, as [`Display`](fmt::Display) writes it.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::from_name_by(name, ScalarType::from_name)
+    }
+
+    /// The same where scalars have other names, or more of them.
+    pub fn from_name_by(name: &str, scalar: impl FnOnce(&str) -> Option<ScalarType>) -> Option<Self> {
+        match name.strip_prefix("list<").and_then(|rest| rest.strip_suffix('>')) {
+            Some(item) => scalar(item).map(Self::List),
+            None => scalar(name).map(Self::Scalar),
+        }
+    }
+
     /// The Arrow type of a value; a list has nullable items in a field named `item`.
     pub fn arrow(self) -> DataType {
         match self {
@@ -302,14 +337,7 @@ impl Property {
 
 impl fmt::Display for ScalarType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Bool => "bool",
-            Self::Int64 => "int64",
-            Self::Float64 => "float64",
-            Self::String => "string",
-            Self::Date => "date",
-            Self::Timestamp => "timestamp",
-        })
+        f.write_str(self.name())
     }
 }
 
@@ -328,5 +356,22 @@ impl fmt::Display for KeyType {
             Self::Int64 => "int64",
             Self::String => "string",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_are_read_by_the_names_that_they_are_written_with() {
+        for scalar in ScalarType::ALL {
+            for kind in [PropertyType::Scalar(scalar), PropertyType::List(scalar)] {
+                assert_eq!(PropertyType::from_name(&kind.to_string()), Some(kind));
+            }
+        }
+        for unknown in ["", "int", "Int64", "list<>", "list<list<int64>>", "list<int64"] {
+            assert_eq!(PropertyType::from_name(unknown), None, "{unknown}");
+        }
     }
 }

@@ -1,12 +1,12 @@
-//! Why a load stopped.
+//! Why input was not read.
 
 use std::path::PathBuf;
 
 use thiserror::Error;
 
-use crate::BadRow;
+use crate::{BadRow, changes::SourceLocation};
 
-/// Why a load stopped. Nothing of it is visible in the store.
+/// Why a load stopped, of which nothing is visible in the store, or why changes could not be read.
 #[derive(Debug, Error)]
 pub enum IngestError {
     /// A row that cannot be loaded, under the policy that stops at the first.
@@ -55,9 +55,29 @@ pub enum IngestError {
         /// The mistake, and what to do.
         why: String,
     },
+    /// A change that cannot be read, or does not fit the graph's schema.
+    #[error("{location}: {why}")]
+    Change {
+        /// Where it is written.
+        location: SourceLocation,
+        /// The mistake.
+        why: String,
+    },
+    /// A URL where only a file of this machine is read.
+    #[error("{0} is a URL, and files are read from this machine only")]
+    Remote(PathBuf),
     /// The request is not valid.
     #[error("{0}")]
     Invalid(String),
+    /// Nothing has the name of an input.
+    #[error("{0}")]
+    Missing(String),
+    /// A store or a web server does not answer, or an input cannot be copied for now.
+    #[error("{0}")]
+    Unavailable(String),
+    /// A mistake in Hoplake.
+    #[error("{0}")]
+    Internal(String),
     /// The work does not fit the memory budget.
     #[error("{what} needs {needed_bytes} bytes of memory and the budget leaves {left_bytes}; raise --memory")]
     Memory {
@@ -83,4 +103,10 @@ pub enum IngestError {
     /// The format refused a value.
     #[error(transparent)]
     Format(#[from] hoplake_format::FormatError),
+}
+
+impl IngestError {
+    pub(crate) fn change(location: SourceLocation, why: impl Into<String>) -> Self {
+        Self::Change { location, why: why.into() }
+    }
 }

@@ -5,7 +5,7 @@
 //! the thread: others on the machine do not stretch it, though they do compete for its caches. The simulator's own
 //! work is in it.
 
-use std::time::Duration;
+use std::{cmp::Ordering, time::Duration};
 
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
@@ -90,6 +90,13 @@ impl Quantiles {
     }
 }
 
+/// The median, of an even number of figures the greater of the two in the middle; `None` of none.
+pub fn median<T: Copy + PartialOrd>(figures: impl IntoIterator<Item = T>) -> Option<T> {
+    let mut sorted: Vec<T> = figures.into_iter().collect();
+    sorted.sort_by(|one, other| one.partial_cmp(other).unwrap_or(Ordering::Equal));
+    sorted.get(sorted.len() / 2).copied()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -100,5 +107,12 @@ mod tests {
         assert_eq!((quantiles.p50, quantiles.p90, quantiles.p99, quantiles.max), (50.0, 90.0, 99.0, 100.0));
         assert_eq!(Quantiles::of([7.0]).p99, 7.0);
         assert_eq!(Quantiles::of([]), Quantiles::default());
+    }
+
+    #[test]
+    fn medians_are_in_the_middle() {
+        assert_eq!(median([3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median([4, 3, 1, 2]), Some(3));
+        assert_eq!(median([Duration::ZERO; 0]), None);
     }
 }

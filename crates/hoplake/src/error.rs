@@ -4,11 +4,9 @@ use std::error::Error as StdError;
 
 use hoplake_engine::{EngineError, Refusal};
 use hoplake_format::FormatError;
-use hoplake_ingest::IngestError;
+use hoplake_ingest::{IngestError, changes::SourceLocation};
 use hoplake_storage::{NodeFault, StorageError, StoreFault, system_text};
 use thiserror::Error as ThisError;
-
-use crate::changes::SourceLocation;
 
 /// The kind of an error: what the caller can do about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -129,10 +127,6 @@ impl Error {
         self.location.as_deref()
     }
 
-    pub(crate) fn at(self, location: SourceLocation) -> Self {
-        Self { location: Some(Box::new(location)), ..self }
-    }
-
     /// The change that it is about, as text, if it is about one.
     pub fn item(&self) -> Option<&str> {
         self.item.as_deref()
@@ -248,6 +242,8 @@ fn ingest_reason(error: &IngestError) -> Option<Reason> {
         IngestError::BadRow(_) => Some(Reason::BadRow),
         IngestError::Broken(_) | IngestError::Damaged { .. } => Some(Reason::Broken),
         IngestError::Layout { .. } => Some(Reason::Layout),
+        IngestError::Missing(_) => Some(Reason::File),
+        IngestError::Remote(_) => Some(Reason::Remote),
         IngestError::Read { path, source } => {
             // A decompressor reports damage as an error of reading, so the name of the file and the kind of error distinguish the two.
             let packed = path.extension().is_some_and(|extension| extension == "gz" || extension == "zst");
@@ -305,9 +301,10 @@ impl From<IngestError> for Error {
     fn from(error: IngestError) -> Self {
         let kind = match &error {
             IngestError::Memory { .. } | IngestError::Bound { .. } => ErrorKind::Limit,
-            IngestError::Spill(_) => ErrorKind::Unavailable,
+            IngestError::Spill(_) | IngestError::Unavailable(_) => ErrorKind::Unavailable,
+            IngestError::Missing(_) => ErrorKind::NotFound,
             IngestError::Storage(storage) => storage_kind(storage),
-            IngestError::Arrow(_) => ErrorKind::Internal,
+            IngestError::Arrow(_) | IngestError::Internal(_) => ErrorKind::Internal,
             _ => ErrorKind::Invalid,
         };
         let reason = ingest_reason(&error);
@@ -317,7 +314,11 @@ impl From<IngestError> for Error {
             }
             other => other.to_string(),
         };
-        Self { message, ..Self::of(kind, error) }.with_reason(reason)
+        let location = match &error {
+            IngestError::Change { location, .. } => Some(Box::new(location.clone())),
+            _ => None,
+        };
+        Self { message, location, ..Self::of(kind, error) }.with_reason(reason)
     }
 }
 

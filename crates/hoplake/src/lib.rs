@@ -57,7 +57,6 @@ mod export;
 mod graph;
 pub mod gremlin;
 mod info;
-mod inputs;
 mod load;
 mod log;
 mod prepared;

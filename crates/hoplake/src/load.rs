@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    path::{Path, PathBuf},
+    path::PathBuf,
     pin::pin,
     sync::Arc,
     time::{Duration, Instant},
@@ -16,6 +16,7 @@ use hoplake_format::{BuiltGraph, VertexCount, segment::SegmentSettings};
 use hoplake_ingest::{
     BadRows,
     build::{self, BuildSettings},
+    inputs::{InputSettings, Inputs, gather},
     source::{self, SourceOptions},
 };
 use hoplake_storage::{Cost, QueryContext, ReadPool, ReadSettings, Reader, RetrySettings, Store};
@@ -26,10 +27,7 @@ pub use hoplake_ingest::{
     source::ReadLimits,
 };
 
-use crate::{
-    Error, ErrorKind, Reason,
-    inputs::{self, Inputs},
-};
+use crate::{Error, ErrorKind};
 
 /// What to do with rows that cannot be loaded.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -183,8 +181,16 @@ pub async fn load_until(
         BadRowPolicy::Skip(path) => BadRows::skip(path)?,
     });
     // Before anything is announced in the graph.
+    let input_settings = InputSettings {
+        from: &options.from,
+        mapping: options.mapping.as_deref(),
+        limits: ReadLimits { memory_bytes: Some(options.memory_bytes), ..options.limits },
+        temp_dir: options.temp_dir.as_deref(),
+        web_timeout_ms: options.web_timeout_ms,
+        copied_bytes_max: options.copied_bytes_max,
+    };
     let inputs = tokio::select! {
-        inputs = inputs::gather(&options) => inputs?,
+        inputs = gather(&input_settings) => inputs?,
         () = &mut stop => return Ok(None),
     };
     if !inputs.copies.is_empty() {
@@ -276,17 +282,3 @@ impl Building {
         Ok((built, bad_rows.skipped()))
     }
 }
-
-/// Rejects a URL instead of a file: changes are read from this machine.
-pub(crate) fn check_local(path: &Path) -> Result<(), Error> {
-    match path.to_str().and_then(|text| text.split_once(":/")) {
-        Some((scheme, _)) if SCHEMES.contains(&scheme) => {
-            let message = format!("{} is a URL, and files are read from this machine only", path.display());
-            Err(Error::new(ErrorKind::Invalid, message).with_reason(Reason::Remote))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Schemes that identify a URL.
-const SCHEMES: [&str; 10] = ["s3", "s3a", "gs", "az", "abfs", "abfss", "azure", "http", "https", "file"];

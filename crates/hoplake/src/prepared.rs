@@ -124,7 +124,8 @@ pub fn parameter_type(name: &str) -> Result<PropertyType, Error> {
     let scalars = [String, Int64, Float64, Bool, Date, Timestamp].map(PropertyType::Scalar);
     let lists = [String, Int64].map(PropertyType::List);
     let known = || scalars.into_iter().chain(lists);
-    known().find(|kind| kind.to_string() == name).ok_or_else(|| {
+    let kind = PropertyType::from_name(name).filter(|kind| known().any(|other| other == *kind));
+    kind.ok_or_else(|| {
         let known = known().map(|kind| kind.to_string()).collect::<Vec<_>>().join(", ");
         Error::new(ErrorKind::Invalid, format!("{name:?} is not the type of a parameter; there are {known}"))
     })

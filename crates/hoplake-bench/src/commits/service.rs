@@ -12,7 +12,7 @@ use hoplake_server::{
     ServerBuilder, Settings,
     v1::{self, graphs_client::GraphsClient},
 };
-use hoplake_testkit::{SimStore, generate::SplitMix64};
+use hoplake_testkit::{SimStore, clock::median, generate::SplitMix64};
 use serde_json::json;
 use tokio::{sync::oneshot, task::JoinHandle};
 use tonic::transport::{Channel, Endpoint};
@@ -38,15 +38,10 @@ pub(super) async fn run(arguments: &Arguments, base: Base) -> Result<()> {
             embedded.push(by_library(arguments, &base, edges, seed).await?);
             service.push(by_service(arguments, &base, edges, seed).await?);
         }
-        let (embedded, service) = (median(embedded), median(service));
+        let [embedded, service] = [embedded, service].map(|rates| median(rates).unwrap_or(f64::NAN));
         println!("| {edges} | {CALLERS} | {embedded:.0} | {service:.0} | {:.2} |", service / embedded);
     }
     Ok(())
-}
-
-fn median(mut rates: Vec<f64>) -> f64 {
-    rates.sort_by(f64::total_cmp);
-    rates[rates.len() / 2]
 }
 
 /// Batches of a caller in a turn.

@@ -8,15 +8,16 @@ use hoplake::{Frontier, Hop, Query, Reached, StartKey, Traversal, VisitPolicy};
 use serde_json::json;
 
 use super::{
-    limits::{LimitArgs, processors},
+    limits::{VertexLimitArgs, processors},
+    query_args::QueryArgs,
     traverse::print_count,
 };
 use crate::{
     arguments,
     opening::GraphArgs,
     output::{
-        Format, OutputArgs, formats, print_line,
-        profile::{Profile, ProfileArgs, Stopwatch},
+        Format, formats, print_line,
+        profile::{Profile, Stopwatch},
         rows,
     },
 };
@@ -50,18 +51,15 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = arguments::count::<usize>, allow_negative_numbers = true)]
     limit: Option<usize>,
     #[command(flatten)]
-    output: OutputArgs,
+    shared: QueryArgs,
     #[command(flatten)]
-    profile: ProfileArgs,
-    #[command(flatten)]
-    limits: LimitArgs,
+    vertex_limit: VertexLimitArgs,
 }
 
 /// Runs the verb.
 pub async fn run(args: &Args) -> anyhow::Result<()> {
-    args.output.check()?;
-    let opened = args.graph.open().await?;
-    let mut query = opened.graph.query();
+    args.shared.output.check()?;
+    let (opened, mut query) = args.shared.begin(&args.graph).await?;
     let hops = vec![args.hop.clone(); args.depth];
     if !args.count {
         let labels = query.label_ids([args.vertex.label()]);
@@ -75,7 +73,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         hops: hops.clone(),
         visit: VisitPolicy::Global,
         parallelism: processors(),
-        limits: args.limits.limits(),
+        limits: args.vertex_limit.limits(),
         ..Traversal::default()
     };
     let reached = query.traverse(traversal).await?;
@@ -84,23 +82,24 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         count(args, &reached)?;
     } else {
         let batches = read_rows(args, &mut query, &reached).await?;
-        formats::write(&args.output, &batches, with_distance(&rows::empty(&opened.graph, &args.select), 0)?)?;
+        formats::write(&args.shared.output, &batches, with_distance(&rows::empty(&opened.graph, &args.select), 0)?)?;
     }
     let profile = Profile::default().look_up(look_up).hops(&hops, &reached.profile).properties(stopwatch.stop(&query));
-    args.profile.end(&opened, &query, profile).await;
+    args.shared.end(&opened, &query, profile).await;
     Ok(())
 }
 
 fn count(args: &Args, reached: &Reached) -> anyhow::Result<()> {
     let by_depth: Vec<_> = reached.depths.iter().skip(1).map(|depth| depth.len() as u64).collect();
     let count: u64 = by_depth.iter().sum();
-    match args.output.format() {
+    match args.shared.output.format() {
         Format::Json => print_line(json!({"count": count, "by_depth": by_depth})),
         _ => args
+            .shared
             .output
             .check_text("a count")
             .map_err(Into::into)
-            .and_then(|()| print_count(Some(count.into()), &args.output)),
+            .and_then(|()| print_count(Some(count.into()), &args.shared.output)),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Limits of a query, and how its threads are chosen; shared by the verbs that follow hops.
+//! Limits of a query, and how its threads are chosen.
 
 use std::time::Duration;
 
@@ -13,9 +13,6 @@ pub struct LimitArgs {
     /// End the query after this time, as in 500ms or 2m
     #[arg(long, help_heading = "Limits", value_name = "TIME", value_parser = humantime::parse_duration)]
     timeout: Option<Duration>,
-    /// End the query when it has visited more vertices, over all depths, or a scan has found more
-    #[arg(long, help_heading = "Limits", value_name = "N", value_parser = arguments::count::<u64>, allow_negative_numbers = true)]
-    max_vertices: Option<u64>,
     /// End the query when it has sent more requests to the store
     #[arg(long, help_heading = "Limits", value_name = "N", value_parser = arguments::count::<u64>, allow_negative_numbers = true)]
     max_requests: Option<u64>,
@@ -42,12 +39,27 @@ impl LimitArgs {
     pub fn limits(&self) -> Limits {
         Limits {
             timeout: self.timeout,
-            vertices_max: self.max_vertices,
+            vertices_max: None,
             requests_max: self.max_requests,
             bytes_max: self.max_bytes.map(|size| size.as_u64()),
             usd_max: self.max_usd,
             memory_bytes_max: self.max_memory.map(|size| size.as_u64()),
         }
+    }
+}
+
+/// The limit of queries that visit vertices one after another, in addition to [`LimitArgs`].
+#[derive(Debug, clap::Args)]
+pub struct VertexLimitArgs {
+    /// End the query when it has visited more vertices, over all depths, or a scan has found more
+    #[arg(long, help_heading = "Limits", value_name = "N", value_parser = arguments::count::<u64>, allow_negative_numbers = true)]
+    max_vertices: Option<u64>,
+}
+
+impl VertexLimitArgs {
+    /// As the engine takes it; the other limits are the query's.
+    pub fn limits(&self) -> Limits {
+        Limits { vertices_max: self.max_vertices, ..Limits::default() }
     }
 }
 

@@ -25,6 +25,7 @@ pub mod path;
 mod paths;
 pub mod queries;
 pub mod query;
+mod query_args;
 pub mod quickstart;
 pub mod restore;
 pub mod run;

@@ -12,13 +12,13 @@ use hoplake::{
     DepthProfile, Described, Edges, Frontier, Graph, Hop, Query, StartKey, StepCost, VertexId, changes::property_column,
 };
 
-use super::traverse::print_count;
+use super::{query_args::QueryArgs, traverse::print_count};
 use crate::{
     arguments,
     opening::{GraphArgs, check_hop},
     output::{
-        OutputArgs, formats,
-        profile::{Profile, ProfileArgs, Stopwatch},
+        formats,
+        profile::{Profile, Stopwatch},
         rows,
     },
 };
@@ -52,18 +52,15 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = arguments::count::<usize>, allow_negative_numbers = true)]
     limit: Option<usize>,
     #[command(flatten)]
-    output: OutputArgs,
-    #[command(flatten)]
-    profile: ProfileArgs,
+    shared: QueryArgs,
 }
 
 /// Runs the verb.
 pub async fn run(args: &Args) -> anyhow::Result<()> {
-    args.output.check()?;
-    let opened = args.graph.open().await?;
+    args.shared.output.check()?;
+    let (opened, mut query) = args.shared.begin(&args.graph).await?;
     let graph = &opened.graph;
     check_hop(graph.schema(), &args.hop)?;
-    let mut query = graph.query();
     query.check_select(&args.select)?;
     if !args.count {
         expect(&mut query, args);
@@ -73,12 +70,12 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     let profile = Profile::default().look_up(stopwatch.stop(&query));
     let stopwatch = Stopwatch::start(&query);
     if args.count {
-        args.output.check_text("a count")?;
+        args.shared.output.check_text("a count")?;
         let degrees = query.degrees(&vertex, &args.hop).await?;
         let count: u64 = degrees.iter().map(|degree| degree.edges).sum();
-        print_count(Some(count.into()), &args.output)?;
+        print_count(Some(count.into()), &args.shared.output)?;
         let profile = profile.hop(&args.hop, depth(count, 0, stopwatch.stop(&query)));
-        args.profile.end(&opened, &query, profile).await;
+        args.shared.end(&opened, &query, profile).await;
         return Ok(());
     }
     let mut edges = match args.limit {
@@ -95,11 +92,11 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     let batch = read_rows(graph, &mut query, &edges, &args.select, args.ids).await?;
     let profile = profile.properties(stopwatch.stop(&query));
     let empty = batch.slice(0, 0);
-    formats::write(&args.output, &[batch], empty)?;
+    formats::write(&args.shared.output, &[batch], empty)?;
     if limit < found {
         eprintln!("there are more edges; --limit shows more, and --count counts them");
     }
-    args.profile.end(&opened, &query, profile).await;
+    args.shared.end(&opened, &query, profile).await;
     Ok(())
 }
 

@@ -3,8 +3,9 @@
 use hoplake::{ErrorKind, FoundPath, Hop, PathQuery, Query, StartKey};
 
 use super::{
-    limits::LimitArgs,
+    limits::VertexLimitArgs,
     paths::{PathArgs, PathWriter},
+    query_args::QueryArgs,
     traverse::print_count,
 };
 use crate::{
@@ -12,8 +13,8 @@ use crate::{
     failure::Failure,
     opening::GraphArgs,
     output::{
-        Format, OutputArgs, print_line,
-        profile::{Profile, ProfileArgs, Stopwatch},
+        Format, print_line,
+        profile::{Profile, Stopwatch},
     },
 };
 
@@ -51,18 +52,15 @@ pub struct Args {
     #[command(flatten)]
     path: PathArgs,
     #[command(flatten)]
-    output: OutputArgs,
+    shared: QueryArgs,
     #[command(flatten)]
-    profile: ProfileArgs,
-    #[command(flatten)]
-    limits: LimitArgs,
+    vertex_limit: VertexLimitArgs,
 }
 
 /// Runs the verb.
 pub async fn run(args: &Args) -> anyhow::Result<()> {
-    args.output.check_text("a path")?;
-    let opened = args.graph.open().await?;
-    let mut query = opened.graph.query();
+    args.shared.output.check_text("a path")?;
+    let (opened, mut query) = args.shared.begin(&args.graph).await?;
     query.check_select(&args.path.select)?;
     if !args.count {
         expect(&mut query, args);
@@ -77,28 +75,28 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         hop: args.hop.clone(),
         depth_max: args.max_depth,
         edges: args.path.with_edges(),
-        limits: args.limits.limits(),
+        limits: args.vertex_limit.limits(),
     };
     let found = query.shortest_path(path).await?;
     let profile = profile.step("search", stopwatch.stop(&query));
     let is_exhausted = found == FoundPath::None;
     let Some(path) = found.into_path() else {
-        if args.output.format() == Format::Json {
+        if args.shared.output.format() == Format::Json {
             print_line("null")?;
         }
-        args.profile.end(&opened, &query, profile).await;
+        args.shared.end(&opened, &query, profile).await;
         return Err(no_path(args, is_exhausted).into());
     };
     let stopwatch = Stopwatch::start(&query);
     if args.count {
-        print_count(Some(path.vertices.len() as u128 - 1), &args.output)?;
+        print_count(Some(path.vertices.len() as u128 - 1), &args.shared.output)?;
     } else {
-        let mut writer = PathWriter::new(&args.output, &args.path)?;
+        let mut writer = PathWriter::new(&args.shared.output, &args.path)?;
         writer.write(&mut query, &[path]).await?;
         writer.finish()?;
     }
     let profile = profile.properties(stopwatch.stop(&query));
-    args.profile.end(&opened, &query, profile).await;
+    args.shared.end(&opened, &query, profile).await;
     Ok(())
 }
 

@@ -2,15 +2,15 @@
 
 use hoplake::{Condition, Graph, Query, ScanRequest, SortBy};
 
-use super::{limits::LimitArgs, traverse::print_count};
+use super::{limits::VertexLimitArgs, query_args::QueryArgs, traverse::print_count};
 use crate::{
     arguments,
     opening::GraphArgs,
     output::{
-        OutputArgs, Pipe,
+        Pipe,
         formats::RowWriter,
         numbers,
-        profile::{Profile, ProfileArgs, Stopwatch},
+        profile::{Profile, Stopwatch},
         rows,
     },
 };
@@ -55,32 +55,29 @@ pub struct Args {
     #[arg(long, conflicts_with = "limit")]
     count: bool,
     #[command(flatten)]
-    output: OutputArgs,
+    shared: QueryArgs,
     #[command(flatten)]
-    profile: ProfileArgs,
-    #[command(flatten)]
-    limits: LimitArgs,
+    vertex_limit: VertexLimitArgs,
 }
 
 /// Runs the verb.
 pub async fn run(args: &Args) -> anyhow::Result<()> {
-    args.output.check()?;
+    args.shared.output.check()?;
     if args.count {
-        args.output.check_text("a count")?;
+        args.shared.output.check_text("a count")?;
     }
-    let opened = args.graph.open().await?;
-    let mut query = opened.graph.query();
-    query.limit(&args.limits.limits());
+    let (opened, mut query) = args.shared.begin(&args.graph).await?;
+    query.limit(&args.vertex_limit.limits());
     let stopwatch = Stopwatch::start(&query);
     let request = request(args, &opened.graph);
     if args.count {
         let count = query.count_found(&request).await?;
-        print_count(Some(count.into()), &args.output)?;
+        print_count(Some(count.into()), &args.shared.output)?;
     } else {
         print_rows(args, &opened.graph, &mut query, request).await?;
     }
     let profile = Profile::default().step("scan", stopwatch.stop(&query));
-    args.profile.end(&opened, &query, profile).await;
+    args.shared.end(&opened, &query, profile).await;
     Ok(())
 }
 
@@ -107,12 +104,12 @@ fn request(args: &Args, graph: &Graph) -> ScanRequest {
 
 async fn print_rows(args: &Args, graph: &Graph, query: &mut Query, mut request: ScanRequest) -> anyhow::Result<()> {
     // One more shows whether there are more.
-    let shown = (args.limit.is_none() && args.output.is_for_reading()).then_some(TABLE_ROWS);
+    let shown = (args.limit.is_none() && args.shared.output.is_for_reading()).then_some(TABLE_ROWS);
     request.limit = request.limit.or(shown.map(|rows| rows + 1));
     // Before the destination is emptied: the scan may be refused.
     let mut scan = query.scan(&request)?;
     let schemas: Vec<_> = labels(args, graph).map(|label| rows::schema_of_label(label, &request.select)).collect();
-    let mut writer = RowWriter::new(&args.output, rows::schema_of_each(&schemas))?;
+    let mut writer = RowWriter::new(&args.shared.output, rows::schema_of_each(&schemas))?;
     let mut printed = 0;
     while let Some(found) = query.next_rows(&mut scan).await? {
         let batch = rows::with_label(&found)?;

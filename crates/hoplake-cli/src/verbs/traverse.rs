@@ -7,8 +7,9 @@ use hoplake::{
 };
 
 use super::{
-    limits::{LimitArgs, processors},
+    limits::{VertexLimitArgs, processors},
     paths::{PATHS_MAX, PathArgs, PathWriter},
+    query_args::QueryArgs,
 };
 use crate::{
     arguments,
@@ -16,7 +17,7 @@ use crate::{
     opening::{GraphArgs, Opened},
     output::{
         Format, OutputArgs, Pipe, formats, numbers, print_line,
-        profile::{Profile, ProfileArgs, Stopwatch},
+        profile::{Profile, Stopwatch},
         rows,
     },
 };
@@ -64,11 +65,9 @@ pub struct Args {
     #[arg(long)]
     paths: bool,
     #[command(flatten)]
-    output: OutputArgs,
+    shared: QueryArgs,
     #[command(flatten)]
-    profile: ProfileArgs,
-    #[command(flatten)]
-    limits: LimitArgs,
+    vertex_limit: VertexLimitArgs,
 }
 
 /// In which order vertices are expanded.
@@ -107,19 +106,19 @@ impl Args {
             strategy,
             visit,
             parallelism: self.parallelism.unwrap_or(parallelism),
-            limits: self.limits.limits(),
+            limits: self.vertex_limit.limits(),
             ..Traversal::default()
         }
     }
 
     fn check(&self) -> Result<(), Failure> {
-        self.output.check()?;
+        self.shared.output.check()?;
         if self.path.edges && !self.paths {
             return Err(Failure::usage("--edges has no effect without --paths", "add --paths, or leave out --edges"));
         }
         match (self.paths, self.count) {
-            (true, _) => self.output.check_text("walks"),
-            (_, true) => self.output.check_text("a count"),
+            (true, _) => self.shared.output.check_text("walks"),
+            (_, true) => self.shared.output.check_text("a count"),
             _ => Ok(()),
         }
     }
@@ -128,8 +127,7 @@ impl Args {
 /// Runs the verb.
 pub async fn run(args: &Args) -> anyhow::Result<()> {
     args.check()?;
-    let opened = args.graph.open().await?;
-    let mut query = opened.graph.query();
+    let (opened, mut query) = args.shared.begin(&args.graph).await?;
     let profile = if args.paths {
         print_paths(args, &mut query).await?
     } else {
@@ -144,17 +142,17 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         let profile = Profile::default().look_up(answer.start_cost).hops(&args.hop, &answer.reached.profile);
         profile.properties(answer.rows_cost)
     };
-    args.profile.end(&opened, &query, profile).await;
+    args.shared.end(&opened, &query, profile).await;
     Ok(())
 }
 
 fn print_answer(args: &Args, opened: &Opened, answer: &TraversalAnswer) -> anyhow::Result<()> {
     let reached = answer.reached.last().len();
     if args.count {
-        return print_count(Some(reached as u128), &args.output);
+        return print_count(Some(reached as u128), &args.shared.output);
     }
     let batches = answer.rows.iter().map(rows::with_label).collect::<anyhow::Result<Vec<_>>>()?;
-    formats::write(&args.output, &batches, rows::empty(&opened.graph, &args.path.select))?;
+    formats::write(&args.shared.output, &batches, rows::empty(&opened.graph, &args.path.select))?;
     if let Some(limit) = args.limit.filter(|limit| *limit < reached) {
         eprintln!(
             "{} of {}; --limit shows more",
@@ -190,7 +188,7 @@ async fn print_paths(args: &Args, query: &mut Query) -> anyhow::Result<Profile> 
     let traversal = Traversal { starts: starts.to_vec(), ..args.traversal() };
     if args.count {
         let count = query.count_walks(traversal).await?;
-        print_count(count.walks, &args.output)?;
+        print_count(count.walks, &args.shared.output)?;
         let profile = Profile::default().look_up(look_up);
         return Ok(profile.hops(&args.hop, &count.profile));
     }
@@ -201,7 +199,7 @@ async fn print_paths(args: &Args, query: &mut Query) -> anyhow::Result<Profile> 
     if args.path.with_edges() {
         paths = paths.with_edges();
     }
-    let mut writer = PathWriter::new(&args.output, &args.path)?;
+    let mut writer = PathWriter::new(&args.shared.output, &args.path)?;
     writer.write_all(query, &mut paths, limit).await?;
     writer.finish()?;
     if !Pipe::is_closed() && !query.next_walks(&mut paths, 1).await?.is_empty() {

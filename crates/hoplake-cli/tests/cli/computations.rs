@@ -391,7 +391,6 @@ fn what_cannot_be_computed_is_refused_with_a_sentence() {
     fails(&["levels", "--from", "Person:1", "--iterations", "2"], 2, "--iterations has no effect on levels", "");
     fails(&["components", "--states", "states"], 2, "states are in memory", "--lists streamed");
     fails(&["components", "--lists", "streamed", "--states", "no/states"], 5, "could not create no/states", "folder");
-    fails(&["components", "--max-vertices", "3"], 2, "visits all vertices", "--max-vertices");
     let usage = shell.run(&["run", "graph", "components", "--write", ""]);
     assert!(usage.status == 2 && usage.err.contains("the name of a property"), "{}", usage.err);
     let usage = shell.run(&["run", "graph", "pagerank", "--tolerance", "-1"]);

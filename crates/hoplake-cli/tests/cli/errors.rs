@@ -56,6 +56,23 @@ fn limits_end_a_query() {
     run("--max-requests", "1").fails(6, "limit of 1 requests", "raise the limit");
     run("--max-bytes", "1B").fails(6, "limit of 1 bytes", "raise the limit");
     assert_eq!(run("--timeout", "10m").status, 0);
+    let neighbors = ["neighbors", "graph", "Person:1", "--hop", "both", "--max-bytes", "1B"];
+    shell.run(&neighbors).fails(6, "limit of 1 bytes", "raise the limit");
+}
+
+/// Only verbs that visit vertices offer the limit of vertices, and all that query a graph the others.
+#[test]
+fn limits_are_offered_where_they_have_an_effect() {
+    let shell = Shell::empty();
+    let visiting = ["traverse", "khop", "path", "scan"];
+    let others = ["neighbors", "run", "query", "console"];
+    for verb in visiting.iter().chain(&others) {
+        let help = shell.run(&[verb, "--help"]).ok().out;
+        for limit in ["--timeout", "--max-requests", "--max-bytes", "--max-usd", "--max-memory"] {
+            assert!(help.contains(&format!("      {limit} ")), "{verb} {limit}: {help}");
+        }
+        assert_eq!(help.contains("--max-vertices"), visiting.contains(verb), "{verb}: {help}");
+    }
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray, cast::AsArray, types::Int64Type};
 use hoplake::{
-    Name, Store, Value,
+    Name, PropertyType, Store, Value,
     changes::{value_from_json, value_to_json},
 };
 use parquet::arrow::{ArrowWriter, arrow_reader::ParquetRecordBatchReaderBuilder};
@@ -164,7 +164,7 @@ pub fn change_to_json(change: &RowChange) -> Json {
 fn change_from_json(table: &TableName, json: &Json) -> Option<RowChange> {
     let names: Vec<Name> =
         json["columns"].as_array()?.iter().map(|name| Some(name.as_str()?.into())).collect::<Option<_>>()?;
-    let kind = |name: &Name| json["types"][name.as_str()].as_str().and_then(crate::value::type_named);
+    let kind = |name: &Name| json["types"][name.as_str()].as_str().and_then(PropertyType::from_name);
     let kinds = names.iter().map(kind).collect();
     let row =
         |json: &Json| -> Option<Row> { names.iter().map(|name| cell_from_json(json.get(name.as_str()))).collect() };

@@ -98,7 +98,7 @@ impl Of<'_> {
     /// The type that a column has as a property, with what the entry says of it.
     fn kind(&self, column: &Column) -> Result<PropertyType, FeedError> {
         match self.entry.types.get(column.name.as_str()) {
-            Some(named) => crate::value::type_named(named)
+            Some(named) => PropertyType::from_name(named)
                 .ok_or_else(|| self.invalid(format!("types.{} = {named:?} is not a type", column.name))),
             None => column.kind.ok_or_else(|| {
                 let hint =

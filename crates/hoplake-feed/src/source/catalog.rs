@@ -206,7 +206,7 @@ fn type_name<S: Serializer>(kind: &Option<PropertyType>, serializer: S) -> Resul
 fn type_of_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<PropertyType>, D::Error> {
     let unknown = |name: &str| D::Error::custom(format!("{name:?} is not a type"));
     let name = Option::<String>::deserialize(deserializer)?;
-    name.map(|name| crate::value::type_named(&name).ok_or_else(|| unknown(&name))).transpose()
+    name.map(|name| PropertyType::from_name(&name).ok_or_else(|| unknown(&name))).transpose()
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use std::{
     sync::Arc,
 };
 
-use hoplake::Value;
+use hoplake::{PropertyType, Value};
 
 use crate::{
     Cell, Change, Columns, FeedError, Images, Row, RowChange, Settings, StreamSettings, TableName, scratch::Scratch,
@@ -251,7 +251,7 @@ fn read_columns(from: &mut impl Read) -> io::Result<Columns> {
     let mut columns = Columns { table: read_table(from)?, names: Vec::new(), kinds: Vec::new() };
     for _ in 0..read_number(from)? {
         columns.names.push(read_text(from)?.into());
-        columns.kinds.push(crate::value::type_named(&read_text(from)?));
+        columns.kinds.push(PropertyType::from_name(&read_text(from)?));
     }
     Ok(columns)
 }

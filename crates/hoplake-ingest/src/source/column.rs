@@ -345,19 +345,6 @@ fn timestamp(field: &[u8], parse: Parse) -> Result<i64, &'static str> {
     }
 }
 
-/// Whether a key is an int64 written in its one canonical way, so that keys `7` and `07` stay two keys.
-pub(crate) fn is_canonical_int64(field: &[u8]) -> bool {
-    // By shape first: most keys are decided without parsing a number.
-    let digits = field.strip_prefix(b"-").unwrap_or(field);
-    let shape = match digits {
-        [b'0'] => field.len() == 1,
-        [b'1'..=b'9', rest @ ..] => rest.iter().all(u8::is_ascii_digit),
-        _ => false,
-    };
-    // Up to 18 digits always fit.
-    shape && (digits.len() <= 18 || int64(field).is_ok())
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -487,15 +474,5 @@ mod tests {
         let array = column.finish().unwrap();
         assert_eq!(array.as_list::<i32>().value_length(0), 2);
         assert_eq!(Column::new(scalar(ScalarType::String)).append(&[0xff]), Err("is not UTF-8 text"));
-    }
-
-    #[test]
-    fn integers_have_one_canonical_form() {
-        for good in ["0", "7", "-7", "9223372036854775807", "-9223372036854775808"] {
-            assert!(is_canonical_int64(good.as_bytes()), "{good}");
-        }
-        for bad in ["", "-", "-0", "07", "+7", "7 ", "1e3", "9223372036854775808"] {
-            assert!(!is_canonical_int64(bad.as_bytes()), "{bad}");
-        }
     }
 }

@@ -16,13 +16,14 @@ use hoplake_format::{KeyType, PropertyType, ScalarType};
 
 use super::{
     SourceOptions,
-    column::{Parse, is_canonical_int64},
+    column::Parse,
     files::SourceFile,
     first_look, foreign,
     parquet::ParquetFile,
     plan::{FeedPlan, FieldCount, FileColumn, Tables, TextPlan, end_of, occurs_twice},
     records::{Records, TextFormat, head},
     text::TextInput,
+    values::is_canonical_int64,
 };
 use crate::{Dataset, IngestError, Input};
 
@@ -121,7 +122,7 @@ fn weight_column(
 }
 
 fn are_integers(record: &[String]) -> bool {
-    record.len() >= 2 && record[..2].iter().all(|field| is_canonical_int64(field.as_bytes()))
+    record.len() >= 2 && record[..2].iter().all(|field| is_canonical_int64(field))
 }
 
 /// Whether most of the first records look like edges. Which rows then are none, a look at all of them finds out.

@@ -15,13 +15,14 @@ use std::{
 use hoplake_format::{KeyType, PropertyType, ScalarType};
 
 use super::{
-    column::{Parse, is_canonical_int64},
+    column::Parse,
     files::SourceFile,
     first_look,
     footprint::Footprint,
     plan::{ByLabel, FeedPlan, FieldCount, FileColumn, Tables, TextPlan, occurs_twice, refuse_twice},
     records::{Records, TextFormat},
     text::{TextInput, first_label},
+    values::is_canonical_int64,
 };
 use crate::{BadRow, Dataset, Endpoint, IngestError, Input};
 
@@ -340,16 +341,4 @@ impl LabelledFile {
         let fields = FieldCount::Exactly(self.roles.len());
         Ok(TextPlan { format: self.format, header: true, fields, feeds, by_label })
     }
-}
-
-/// The type that a name in a header stands for; both layouts agree on all that they share.
-pub(crate) fn scalar_named(name: &str) -> Option<ScalarType> {
-    Some(match name.to_ascii_lowercase().as_str() {
-        "bool" | "boolean" => ScalarType::Bool,
-        "byte" | "short" | "int" | "integer" | "long" => ScalarType::Int64,
-        "float" | "double" => ScalarType::Float64,
-        "string" | "char" => ScalarType::String,
-        "datetime" | "localdatetime" => ScalarType::Timestamp,
-        _ => return None,
-    })
 }

@@ -13,6 +13,7 @@ use super::{
     files::SourceFile,
     labelled::{self, LabelledFile, Role},
     records::TextFormat,
+    values::scalar_named,
 };
 use crate::{Dataset, IngestError};
 
@@ -112,7 +113,7 @@ fn scalar(name: &str) -> Option<ScalarType> {
     match name.to_ascii_lowercase().as_str() {
         "" | "time" | "localtime" | "duration" | "point" => Some(ScalarType::String),
         "date" => Some(ScalarType::Date),
-        other => labelled::scalar_named(other),
+        other => scalar_named(other),
     }
 }
 

@@ -12,6 +12,7 @@ use super::{
     files::SourceFile,
     labelled::{self, LabelledFile, Role},
     records::TextFormat,
+    values::scalar_named,
 };
 use crate::{Dataset, IngestError};
 
@@ -68,7 +69,7 @@ fn property(file: &SourceFile, column: &str) -> Result<Role, IngestError> {
     let scalar = match base.trim() {
         "" => Some(ScalarType::String),
         date if date.eq_ignore_ascii_case("date") => Some(ScalarType::Timestamp),
-        other => labelled::scalar_named(other),
+        other => scalar_named(other),
     };
     let scalar = scalar.ok_or_else(|| {
         file.layout(format!(

@@ -5,8 +5,6 @@ use std::borrow::Cow;
 use hoplake_format::{PropertyType, ScalarType, text as text_forms};
 use serde_json::value::RawValue;
 
-use super::{column, labelled::scalar_named};
-
 /// Reads `true`, `false`, `1` or `0`.
 ///
 /// # Errors
@@ -78,23 +76,41 @@ pub fn timestamp(text: &str) -> Result<i64, &'static str> {
 }
 
 /// Whether an integer is written in its one canonical way, so that keys `7` and `07` stay two keys.
-pub fn is_canonical_int64(text: &str) -> bool {
-    column::is_canonical_int64(text.as_bytes())
+pub fn is_canonical_int64(text: impl AsRef<[u8]>) -> bool {
+    let text = text.as_ref();
+    // By shape first: most keys are decided without parsing a number.
+    let digits = text.strip_prefix(b"-").unwrap_or(text);
+    let has_shape = match digits {
+        [b'0'] => text.len() == 1,
+        [b'1'..=b'9', rest @ ..] => rest.iter().all(u8::is_ascii_digit),
+        _ => false,
+    };
+    // Up to 18 digits always fit.
+    has_shape && (digits.len() <= 18 || text_forms::int64(text).is_ok())
 }
 
 /// The type that a header such as `age:int`, `tags:string[]` or `since:list<date>` names after its colon: the names
 /// that all layouts of the loader know.
 pub fn type_named(name: &str) -> Option<PropertyType> {
     let name = name.trim().to_ascii_lowercase();
-    let item = name.strip_suffix("[]").or_else(|| name.strip_prefix("list<").and_then(|rest| rest.strip_suffix('>')));
-    let scalar = match item.unwrap_or(&name) {
-        "int64" => ScalarType::Int64,
-        "float64" => ScalarType::Float64,
-        "date" => ScalarType::Date,
-        "timestamp" => ScalarType::Timestamp,
-        other => scalar_named(other)?,
-    };
-    Some(if item.is_some() { PropertyType::List(scalar) } else { PropertyType::Scalar(scalar) })
+    let scalar = |name: &str| ScalarType::from_name(name).or_else(|| scalar_named(name));
+    match name.strip_suffix("[]") {
+        Some(item) => scalar(item).map(PropertyType::List),
+        None => PropertyType::from_name_by(&name, scalar),
+    }
+}
+
+/// The type that a name in a header stands for, by the names that all layouts share. Each has names of its own in addition:
+/// a `date` has a time in Gremlin CSV, and none elsewhere.
+pub(crate) fn scalar_named(name: &str) -> Option<ScalarType> {
+    Some(match name.to_ascii_lowercase().as_str() {
+        "bool" | "boolean" => ScalarType::Bool,
+        "byte" | "short" | "int" | "integer" | "long" => ScalarType::Int64,
+        "float" | "double" => ScalarType::Float64,
+        "string" | "char" => ScalarType::String,
+        "datetime" | "localdatetime" => ScalarType::Timestamp,
+        _ => return None,
+    })
 }
 
 #[cfg(test)]
@@ -124,5 +140,15 @@ mod tests {
         assert_eq!(type_named("list<date>"), Some(PropertyType::List(ScalarType::Date)));
         assert_eq!(type_named("datetime"), Some(PropertyType::Scalar(ScalarType::Timestamp)));
         assert_eq!(type_named("colour"), None);
+    }
+
+    #[test]
+    fn integers_have_one_canonical_form() {
+        for good in ["0", "7", "-7", "9223372036854775807", "-9223372036854775808"] {
+            assert!(is_canonical_int64(good), "{good}");
+        }
+        for bad in ["", "-", "-0", "07", "+7", "7 ", "1e3", "9223372036854775808"] {
+            assert!(!is_canonical_int64(bad), "{bad}");
+        }
     }
 }

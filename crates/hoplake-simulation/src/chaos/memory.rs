@@ -11,6 +11,7 @@ use std::{
 };
 
 use anyhow::ensure;
+use hoplake_testkit::clock::median;
 use tokio::time::sleep;
 
 /// How much more the last quarter may have than the second, in hundredths of it, and in bytes.
@@ -98,13 +99,12 @@ impl Memory {
 
 /// The medians of the second and the last quarter of a run.
 fn quarters(samples: &[(f64, u64)], time_s: f64) -> Option<(u64, u64)> {
-    let median = |since: f64, until: f64| {
+    let between = |since: f64, until: f64| {
         let within = samples.iter().filter(|(time, _)| (since..until).contains(&(time / time_s)));
-        let mut bytes: Vec<u64> = within.map(|(_, bytes)| *bytes).collect();
-        bytes.sort_unstable();
-        (bytes.len() >= SAMPLES_MIN).then(|| bytes[bytes.len() / 2])
+        let bytes: Vec<u64> = within.map(|(_, bytes)| *bytes).collect();
+        if bytes.len() >= SAMPLES_MIN { median(bytes) } else { None }
     };
-    Some((median(0.25, 0.5)?, median(0.75, f64::INFINITY)?))
+    Some((between(0.25, 0.5)?, between(0.75, f64::INFINITY)?))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use hoplake_feed::{
     source::{self, CatalogFile},
 };
 
-use super::{SourceArgs, failure::failed};
+use super::{arguments::SourceArgs, failure::failed};
 use crate::output::print_line;
 
 /// Write the tables of a database as JSON, for a feed from a change log, which does not say what tables there are

@@ -1,16 +1,16 @@
 //! `hoplake feed check`: compares the tables with the mapping, and prints what comes of them.
 
 use hoplake_feed::{
-    Checked, Settings,
+    Checked,
     mapping::{Entry, Item, Mapping},
 };
 
-use super::{FileArgs, failure::failed};
+use super::{arguments::FileArgs, failure::failed};
 use crate::output::print_line;
 
 /// Runs the verb.
 pub async fn run(args: &FileArgs) -> anyhow::Result<()> {
-    let settings = Settings::read(&args.file).map_err(failed)?;
+    let settings = args.settings()?;
     let Checked { mapping, catalog, .. } = hoplake_feed::check(&settings).await.map_err(failed)?;
     for entry in &mapping.entries {
         print_entry(&mapping, entry)?;

@@ -2,13 +2,13 @@
 
 use hoplake::{Graph, Store, changes::plain_json};
 use hoplake_feed::{
-    Position, Retried, Selection, Settings,
+    Position, Retried, Selection,
     letters::{self, Letter, change_to_json},
     state,
 };
 use serde_json::json;
 
-use super::{FileArgs, failure::failed, settings_to_change};
+use super::{arguments::FileArgs, failure::failed};
 use crate::{
     failure::Failure,
     output::{numbers::counted, print_line, tables::printable},
@@ -84,11 +84,11 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
             Ok(())
         }
         Action::Retry(args) => {
-            let settings = settings_to_change(&args.settings.file)?;
+            let settings = args.settings.settings_to_change()?;
             report(hoplake_feed::retry(&settings, &args.selection()).await.map_err(failed)?, "applied")
         }
         Action::Discard(args) => {
-            let settings = settings_to_change(&args.settings.file)?;
+            let settings = args.settings.settings_to_change()?;
             report(hoplake_feed::discard(&settings, &args.selection()).await.map_err(failed)?, "discarded")
         }
     }
@@ -112,7 +112,7 @@ fn report(retried: Retried, done: &str) -> anyhow::Result<()> {
 
 /// All letters of a graph, from its bucket alone.
 async fn read(settings: &FileArgs) -> anyhow::Result<Vec<Letter>> {
-    let settings = Settings::read(&settings.file).map_err(failed)?;
+    let settings = settings.settings()?;
     let store = Store::open(&settings.graph).map_err(hoplake::Error::from)?;
     let name = &settings.source.name;
     let newest = Graph::newest(&store).await?;

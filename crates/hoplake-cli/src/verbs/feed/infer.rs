@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use hoplake_feed::{LogFormat, Settings, SourceSettings, mapping, source};
 
-use super::{SourceArgs, failure::failed};
+use super::{arguments::SourceArgs, failure::failed};
 use crate::output::print_line;
 
 /// Write settings for all tables of a database, from its primary and foreign keys

@@ -1,5 +1,6 @@
 //! `hoplake feed`: a graph that follows the tables of a database.
 
+mod arguments;
 mod catalog;
 mod check;
 mod dead_letters;
@@ -9,13 +10,8 @@ mod reconcile;
 mod run;
 mod status;
 
-use std::path::{Path, PathBuf};
-
-pub use failure::failed;
-
-use hoplake_feed::{OneOrMore, Settings, SourceSettings};
-
-use crate::opening::warn_of_mirror;
+use self::arguments::FileArgs;
+pub use self::failure::failed;
 
 /// Feed a graph from an SQL database: a first copy, then every transaction, exactly once
 #[derive(Debug, clap::Args)]
@@ -43,35 +39,6 @@ enum Action {
     DeadLetters(dead_letters::Args),
 }
 
-/// The settings of a feed.
-#[derive(Debug, clap::Args)]
-pub struct FileArgs {
-    /// The settings: source, graph, and what tables become
-    #[arg(value_name = "FEED.TOML")]
-    file: PathBuf,
-}
-
-/// A source that no settings name yet.
-#[derive(Debug, clap::Args)]
-struct SourceArgs {
-    /// The database, as mysql://user@host:port/database or postgres://user@host:port/database; for `infer` also a change log, as
-    /// kafka://host:port/topic or file:/path
-    #[arg(value_name = "URL")]
-    url: String,
-    /// The environment variable that has the password
-    #[arg(long, value_name = "NAME")]
-    password_env: Option<String>,
-}
-
-impl SourceArgs {
-    fn settings(&self, name: &str) -> SourceSettings {
-        SourceSettings {
-            password_env: self.password_env.clone(),
-            ..SourceSettings::new(name, OneOrMore::One(self.url.clone()))
-        }
-    }
-}
-
 impl Args {
     /// The graph it is about, as far as the command names one.
     pub fn url(&self) -> &str {
@@ -80,13 +47,6 @@ impl Args {
             _ => "URL",
         }
     }
-}
-
-/// Reads settings for what changes their graph.
-fn settings_to_change(file: &Path) -> anyhow::Result<Settings> {
-    let settings = Settings::read(file).map_err(failed)?;
-    warn_of_mirror(&settings.graph);
-    Ok(settings)
 }
 
 /// Runs the verb.

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use hoplake::ErrorKind;
-use hoplake_feed::{ReconcileOptions, Reconciled, Settings};
+use hoplake_feed::{ReconcileOptions, Reconciled};
 use serde_json::json;
 
-use super::{FileArgs, failure::failed, settings_to_change};
+use super::{arguments::FileArgs, failure::failed};
 use crate::{
     failure::Failure,
     output::{numbers::counted, print_line},
@@ -44,11 +44,7 @@ pub struct Args {
 /// Runs the verb.
 pub async fn run(args: &Args) -> anyhow::Result<()> {
     let repairs = args.repair && !args.dry_run;
-    let settings = if repairs {
-        settings_to_change(&args.settings.file)?
-    } else {
-        Settings::read(&args.settings.file).map_err(failed)?
-    };
+    let settings = if repairs { args.settings.settings_to_change()? } else { args.settings.settings()? };
     let options = ReconcileOptions {
         tables: args.tables.clone(),
         repair: args.repair,

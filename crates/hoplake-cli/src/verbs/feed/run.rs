@@ -10,7 +10,7 @@ use hoplake_doors::parse_address;
 use hoplake_feed::{Copied, Event, Feed, Listening, Monitor, Progress, RunOptions, Settings};
 use serde_json::json;
 
-use super::{FileArgs, failure::failed, reconcile::summary, settings_to_change};
+use super::{arguments::FileArgs, failure::failed, reconcile::summary};
 use crate::{
     failure::Failure,
     output::{numbers::counted, print_line},
@@ -95,7 +95,7 @@ impl Progress for Report {
 pub async fn run(args: &Args) -> anyhow::Result<()> {
     let hint = "hoplake feed run --help shows how it is written";
     let telemetry = telemetry::start("hoplake-feed", args.log_format, &args.log, hint)?;
-    let settings = settings_to_change(&args.settings.file)?;
+    let settings = args.settings.settings_to_change()?;
     let report = Arc::new(Report { done: Mutex::default(), monitor: Arc::new(Monitor::new(&settings)) });
     let _listening = listen(args, &settings, &report.monitor)?;
     let ended = follow(args, settings, &report).await;

@@ -3,7 +3,7 @@
 use hoplake::{Direction, Property, PropertyIndex, SectionKind, TableOwner};
 use serde_json::{Map, Value, json};
 
-use super::{Facts, degrees};
+use super::{degrees, facts::Facts};
 
 /// The object.
 pub fn object(facts: &Facts) -> Value {

@@ -8,7 +8,7 @@ use std::{
 
 use hoplake::{Direction, EdgeType, Graph, Property, Schema, SectionKind, TableOwner};
 
-use super::{Facts, degrees};
+use super::{degrees, facts::Facts};
 use crate::output::{
     numbers::{bytes, count, counted},
     tables::table,

@@ -8,7 +8,7 @@ use std::io::Write;
 use hoplake::{CompactionSettings, Graph, Owner, RunsOf};
 use serde_json::{Value, json};
 
-use super::Facts;
+use super::facts::Facts;
 use crate::output::{
     numbers::{bytes, count, counted},
     tables::table,

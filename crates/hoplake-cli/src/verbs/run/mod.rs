@@ -26,14 +26,14 @@ use hoplake::{
 };
 
 use self::algorithm::{AlgorithmArgs, no_effect};
-use super::limits::LimitArgs;
+use super::query_args::QueryArgs;
 use crate::{
     arguments,
     failure::Failure,
     opening::{GraphArgs, Opened},
     output::{
-        OutputArgs, check_writable, formats, numbers,
-        profile::{Profile, ProfileArgs, Stopwatch},
+        check_writable, formats, numbers,
+        profile::{Profile, Stopwatch},
         progress, rows,
     },
 };
@@ -119,11 +119,7 @@ pub struct Args {
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     select: Vec<String>,
     #[command(flatten)]
-    output: OutputArgs,
-    #[command(flatten)]
-    profile: ProfileArgs,
-    #[command(flatten)]
-    limits: LimitArgs,
+    shared: QueryArgs,
 }
 
 /// Where lists are.
@@ -170,10 +166,6 @@ impl Args {
         ];
         if let Some((option, ..)) = given.into_iter().find(|(_, is_given, is_used)| *is_given && !is_used) {
             return Err(no_effect(option, spec));
-        }
-        if self.limits.limits().vertices_max.is_some() {
-            let message = "a computation visits all vertices of its selection";
-            return Err(Failure::usage(message, "leave out --max-vertices, or select less with --edges"));
         }
         if self.asynchronous && self.checkpoint.is_some() {
             let message = "an asynchronous computation has no checkpoints";
@@ -226,16 +218,14 @@ impl Args {
 
 /// Runs the verb.
 pub async fn run(args: &Args) -> anyhow::Result<()> {
-    args.output.check()?;
+    args.shared.output.check()?;
     let algorithm = args.algorithm.algorithm()?;
     args.check()?;
     let options = args.options();
     // Before the graph is opened: a missing folder should not be found after the lists were read.
     let states = args.states.as_ref().and_then(States::file);
     states.into_iter().chain(args.checkpoint.as_deref()).try_for_each(check_writable)?;
-    let opened = args.graph.open().await?;
-    let mut query = opened.graph.query();
-    query.limit(&args.limits.limits());
+    let (opened, mut query) = args.shared.begin(&args.graph).await?;
     let stopwatch = Stopwatch::start(&query);
     let bar = progress::supersteps();
     if let Some(property) = &args.write {
@@ -251,8 +241,8 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     let computed = Arc::new(computed.map_err(|error| explained(error, args.checkpoint.as_deref()))?);
     if !computed.has_values() {
         let batch = figures(&computed)?;
-        formats::write(&args.output, std::slice::from_ref(&batch), batch.slice(0, 0))?;
-        args.profile.end(&opened, &query, Profile::default().step("computation", stopwatch.stop(&query))).await;
+        formats::write(&args.shared.output, std::slice::from_ref(&batch), batch.slice(0, 0))?;
+        args.shared.end(&opened, &query, Profile::default().step("computation", stopwatch.stop(&query))).await;
         return Ok(());
     }
     if computed.is_empty() {
@@ -276,7 +266,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         // The result is out. One that was too short for a checkpoint has left none.
         let _ = std::fs::remove_file(checkpoint);
     }
-    args.profile.end(&opened, &query, profile.properties(stopwatch.stop(&query))).await;
+    args.shared.end(&opened, &query, profile.properties(stopwatch.stop(&query))).await;
     Ok(())
 }
 
@@ -353,7 +343,7 @@ async fn print(args: &Args, opened: &Opened, query: &mut Query, computed: &Arc<C
         let places: HashMap<_, _> = places.collect();
         batches.extend(top.iter().filter_map(|vertex| places.get(vertex).map(|(batch, row)| batch.slice(*row, 1))));
     }
-    formats::write(&args.output, &batches, rows::empty(&opened.graph, &args.select))
+    formats::write(&args.shared.output, &batches, rows::empty(&opened.graph, &args.select))
 }
 
 /// The rows of some vertices with their values: a batch for each label, and which vertices it has.

@@ -224,26 +224,23 @@ impl Serialize for TypeSpec {
 impl<'de> Deserialize<'de> for TypeSpec {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let name = String::deserialize(deserializer)?;
-        let item = name.strip_prefix("list<").and_then(|rest| rest.strip_suffix('>'));
-        let (scalar, epoch_unit_micros) = match item.unwrap_or(&name) {
-            "bool" => (ScalarType::Bool, None),
-            "int64" => (ScalarType::Int64, None),
-            "float64" => (ScalarType::Float64, None),
-            "string" => (ScalarType::String, None),
-            "date" => (ScalarType::Date, None),
-            "timestamp" => (ScalarType::Timestamp, None),
-            "timestamp_s" => (ScalarType::Timestamp, Some(1_000_000)),
-            "timestamp_ms" => (ScalarType::Timestamp, Some(1_000)),
-            "timestamp_us" => (ScalarType::Timestamp, Some(1)),
-            _ => {
-                return Err(de::Error::custom(format!(
-                    "unknown type {name:?}; bool, int64, float64, string, date, timestamp, timestamp_s, timestamp_ms, \
-                     timestamp_us and list<…> of these are known"
-                )));
-            }
+        let mut epoch_unit_micros = None;
+        let kind = PropertyType::from_name_by(&name, |scalar| {
+            epoch_unit_micros = match scalar {
+                "timestamp_s" => Some(1_000_000),
+                "timestamp_ms" => Some(1_000),
+                "timestamp_us" => Some(1),
+                _ => return ScalarType::from_name(scalar),
+            };
+            Some(ScalarType::Timestamp)
+        });
+        let unknown = || {
+            de::Error::custom(format!(
+                "unknown type {name:?}; bool, int64, float64, string, date, timestamp, timestamp_s, timestamp_ms, \
+                 timestamp_us and list<…> of these are known"
+            ))
         };
-        let kind = if item.is_some() { PropertyType::List(scalar) } else { PropertyType::Scalar(scalar) };
-        Ok(Self(Parse { epoch_unit_micros, ..Parse::new(kind) }))
+        Ok(Self(Parse { epoch_unit_micros, ..Parse::new(kind.ok_or_else(unknown)?) }))
     }
 }
 

@@ -1,152 +1,27 @@
-//! A change as a line of JSON, and values to and from JSON.
+//! Values to and from JSON.
 //!
 //! Numbers are read from their digits as they stand: an integer that int64 lacks is an error and never a rounded
 //! float64, and a float64 arrives bit for bit. Types that JSON lacks are an object with one member: `{"date":
-//! "2026-01-02"}`, `{"timestamp": "2026-01-02T03:04:05Z"}`, `{"float64": "NaN"}`. No member may stand twice in an
-//! object: which of the two counts is anybody's guess.
-//!
-//! A line is read piece by piece, each from its own text, and nothing in it may nest deeper than a list in the
-//! properties. So its depth needs no bound of its own: that of its length suffices.
+//! "2026-01-02"}`, `{"timestamp": "2026-01-02T03:04:05Z"}`, `{"float64": "NaN"}`. A member that occurs twice in an
+//! object is an error: readers of JSON disagree about which of the two counts.
 
-use std::{
-    borrow::Cow,
-    collections::HashSet,
-    fmt,
-    io::{BufRead, Read},
-    sync::Arc,
-};
+use std::{borrow::Cow, collections::HashSet, fmt};
 
 use hoplake_engine::{
-    change::{Name, Value, date_text, timestamp_text},
+    change::{Value, date_text, timestamp_text},
     float,
 };
-use hoplake_ingest::source::values;
 use serde::{
     Deserialize, Deserializer,
     de::{Error as _, MapAccess, Visitor},
 };
 use serde_json::{Value as Json, json, value::RawValue};
 
-use super::{
-    ChangeSettings, Piece, Source, SourceLocation, columns,
-    resolved::{Kind, Raw, RawChange, RawVertexRef},
-};
-
-/// The changes of a text, a line each; blank lines mean nothing.
-pub(super) fn lines(file: Arc<str>, mut text: impl BufRead + Send + 'static, settings: &ChangeSettings) -> Source {
-    let bytes_max = settings.line_bytes_max;
-    let mut number = 0;
-    let mut line = Vec::new();
-    Box::new(std::iter::from_fn(move || {
-        loop {
-            number += 1;
-            let location = || SourceLocation { file: file.clone(), unit: "line", number };
-            line.clear();
-            // The longest line, its end and one byte more: enough to see that a line is too long, without reading all of it.
-            match (&mut text).take(bytes_max as u64 + 2).read_until(b'\n', &mut line) {
-                Ok(0) => return None,
-                Ok(_) => {}
-                Err(error) => return Some(Err(location().invalid(format!("it cannot be read: {error}")))),
-            }
-            match written_line(&line, bytes_max) {
-                Ok(None) => {}
-                Ok(Some(written)) => return Some(Ok(Piece::One(location(), written))),
-                Err(why) => return Some(Err(location().invalid(why))),
-            }
-        }
-    }))
-}
-
-fn written_line(line: &[u8], bytes_max: usize) -> Result<Option<RawChange>, String> {
-    let line = line.strip_suffix(b"\n").unwrap_or(line);
-    if line.len() > bytes_max {
-        return Err(format!("it is longer than {bytes_max} bytes, the bound of a line"));
-    }
-    let line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line).trim_ascii();
-    if line.is_empty() {
-        return Ok(None);
-    }
-    let line =
-        std::str::from_utf8(line).map_err(|error| format!("byte {} is not UTF-8 text", error.valid_up_to() + 1))?;
-    written(line).map(Some)
-}
-
-fn written(line: &str) -> Result<RawChange, String> {
-    if !line.starts_with('{') {
-        return Err("it is not a JSON object".into());
-    }
-    let mut line: Members<'_> = read(line)?;
-    let Some(op) = line.take("op") else {
-        if line.0.iter().any(|(name, _)| name == "properties") {
-            return Err("it has no op".into());
-        }
-        // As `get` prints it: each member has the meaning of the CSV column of that name.
-        return columns::json_row(line.0);
-    };
-    let op = if op.get().starts_with('"') { text(op)? } else { Cow::Borrowed("") };
-    let kind = Kind::named(&op)?;
-    let written = RawChange {
-        kind,
-        label: match line.take("label").filter(|label| label.get().starts_with('"')) {
-            Some(label) => text(label)?.into(),
-            None => return Err(format!("the {kind} has no label that is text")),
-        },
-        key: line.take("key").map(raw).transpose()?,
-        source: line.take("source").map(|end| raw_end("source", end)).transpose()?,
-        target: line.take("target").map(|end| raw_end("target", end)).transpose()?,
-        edge_key: line.take("edge_key").map(edge_key).transpose()?,
-        properties: line.take("properties").map(properties).transpose()?.unwrap_or_default(),
-        replace: match line.take("replace").map(value).transpose()? {
-            None => false,
-            Some(Value::Bool(replace)) => replace,
-            Some(other) => return Err(format!("replace is {other}; it is true or false")),
-        },
-    };
-    match line.0.first() {
-        None => Ok(written),
-        Some((name, _)) => Err(format!("the {kind} has {name:?}, which means nothing; is it one of its properties?")),
-    }
-}
-
-fn properties(json: &RawValue) -> Result<Vec<(Name, Raw)>, String> {
-    if !json.get().starts_with('{') {
-        return Err(format!("properties is {}; it is an object of names and values", shown(json)));
-    }
-    let members: Members<'_> = read(json.get())?;
-    let property = |(name, json): (Cow<'_, str>, &RawValue)| {
-        let value = raw(json).map_err(|why| format!("property {name}: {why}"))?;
-        Ok((name.into(), value))
-    };
-    members.0.into_iter().map(property).collect()
-}
-
-pub(super) fn raw(json: &RawValue) -> Result<Raw, String> {
-    value(json).map(Raw::Typed)
-}
-
-fn raw_end(name: &str, json: &RawValue) -> Result<RawVertexRef, String> {
-    let wrong = || format!("{name} is {}; it is [label, key]", shown(json));
-    // What it is made of was checked with the line: only another shape fails.
-    let [label, key]: [&RawValue; 2] = serde_json::from_str(json.get()).map_err(|_| wrong())?;
-    match label.get().starts_with('"') {
-        true => Ok((text(label)?.into(), raw(key)?)),
-        false => Err(wrong()),
-    }
-}
-
-fn edge_key(json: &RawValue) -> Result<(Name, Raw), String> {
-    if !json.get().starts_with('{') {
-        return Err(format!("edge_key is {}; it is {{property: value}}", shown(json)));
-    }
-    let members: Members<'_> = read(json.get())?;
-    match <[_; 1]>::try_from(members.0) {
-        Ok([(property, value)]) => Ok((property.into(), raw(value)?)),
-        Err(_) => Err("edge_key is one property and its value".into()),
-    }
-}
+use super::raw::Raw;
+use crate::source::values;
 
 /// The members of an object in their order, each as its text.
-struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+pub(super) struct Members<'a>(pub(super) Vec<(Cow<'a, str>, &'a RawValue)>);
 
 /// Text without a copy, unless there are escapes in it.
 #[derive(Deserialize)]
@@ -154,14 +29,14 @@ struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// The text of a value that begins as one.
-fn text(json: &RawValue) -> Result<Cow<'_, str>, String> {
+pub(super) fn text(json: &RawValue) -> Result<Cow<'_, str>, String> {
     read(json.get()).map(|Text(text)| text)
 }
 
 impl<'a> Members<'a> {
     /// Takes a member out; null counts as absent.
-    fn take(&mut self, name: &str) -> Option<&'a RawValue> {
-        let at = self.0.iter().position(|(resolved, _)| resolved == name)?;
+    pub(super) fn take(&mut self, name: &str) -> Option<&'a RawValue> {
+        let at = self.0.iter().position(|(known, _)| known == name)?;
         Some(self.0.remove(at).1).filter(|json| json.get() != "null")
     }
 }
@@ -210,7 +85,7 @@ const FEW_MEMBERS: usize = 8;
 const TWICE: &str = "the member ";
 
 /// Parses JSON; the error has its position.
-fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, String> {
+pub(super) fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, String> {
     serde_json::from_str(text).map_err(|error| {
         let why = error.to_string();
         // This rewords the position within the line; the caller knows the line of the file.
@@ -224,7 +99,7 @@ fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, String> {
 }
 
 /// Some JSON for a message, cut where it is long.
-fn shown(json: &RawValue) -> String {
+pub(super) fn shown(json: &RawValue) -> String {
     const CHARS_MAX: usize = 60;
     let text = json.get();
     match text.char_indices().nth(CHARS_MAX) {
@@ -233,11 +108,17 @@ fn shown(json: &RawValue) -> String {
     }
 }
 
+/// A value whose type the JSON shows.
+pub(super) fn raw(json: &RawValue) -> Result<Raw, String> {
+    value(json).map(Raw::Typed)
+}
+
 /// Reads a value from a text of JSON: `true`, `3`, `3.0`, `"text"`, `[1, 2]`, `{"date": "2026-01-02"}`, `{"timestamp":
 /// "2026-01-02T03:04:05Z"}` or `{"float64": "NaN"}`. Whether a text stands for a date is for the graph's schema to say.
 ///
 /// ```
-/// use hoplake::{Value, changes::value_from_json};
+/// use hoplake_engine::change::Value;
+/// use hoplake_ingest::changes::value_from_json;
 ///
 /// assert_eq!(value_from_json("0.1"), Ok(Value::Float64(0.1)));
 /// assert_eq!(value_from_json(r#"{"date": "1970-01-02"}"#), Ok(Value::Date(1)));
@@ -250,7 +131,7 @@ pub fn value_from_json(text: &str) -> Result<Value, String> {
     read(text).and_then(value)
 }
 
-fn value(json: &RawValue) -> Result<Value, String> {
+pub(super) fn value(json: &RawValue) -> Result<Value, String> {
     let text = json.get();
     // The parser has checked the text already, so its first byte decides what it is.
     match text.as_bytes().first() {

@@ -1,14 +1,16 @@
 //! `hoplake info`: what a graph is and how large.
 
 mod degrees;
+mod facts;
 mod json;
 mod text;
 mod upkeep;
 
 use std::time::Instant;
 
-use hoplake::{Graph, GraphInfo, IndexId, QueryContext, StepCost};
+use hoplake::{Graph, QueryContext, StepCost};
 
+use self::{facts::Facts, upkeep::Upkeep};
 use crate::{
     opening::GraphArgs,
     output::{
@@ -32,30 +34,6 @@ pub struct Args {
     profile: ProfileArgs,
 }
 
-/// All that is printed.
-pub struct Facts<'a> {
-    /// The graph.
-    pub graph: &'a Graph,
-    /// Its counts and sizes.
-    pub info: GraphInfo,
-    /// What commits have left.
-    pub upkeep: upkeep::Upkeep,
-    /// Its versions, oldest first.
-    pub versions: Vec<u64>,
-    /// Where it is.
-    pub url: &'a str,
-}
-
-impl Facts<'_> {
-    /// An index as it was created, such as `airport.code`.
-    fn index_name(&self, id: IndexId) -> String {
-        let manifest = self.graph.manifest();
-        let Some(index) = manifest.index(id) else { return "?".into() };
-        let label = manifest.schema.label(index.label).map_or("?", |label| &label.name);
-        format!("{label}.{}", index.property)
-    }
-}
-
 /// Runs the verb.
 pub async fn run(args: &Args) -> anyhow::Result<()> {
     let opened = args.graph.open().await?;
@@ -63,7 +41,8 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     let context = QueryContext::new();
     let versions = Graph::versions(&args.graph.store()?.metered_by(&context)).await?;
     let graph = &opened.graph;
-    let (info, upkeep) = (graph.info().await?, upkeep::Upkeep::of(graph).await?);
+    let info = graph.info().await?;
+    let upkeep = Upkeep::of(graph).await?;
     let facts = Facts { graph, info, upkeep, versions, url: &args.graph.url };
     if args.json {
         print_line(json::object(&facts))?;

@@ -1,133 +1,70 @@
 //! The types of keys and properties that the graph has, and values converted to them.
 
-use std::{borrow::Cow, collections::HashMap, fmt};
+use std::{borrow::Cow, collections::HashMap};
 
 use arrow_schema::DataType;
 use hoplake_engine::change::{EdgeKey, Name, Operation, Properties, Value, VertexRef};
 use hoplake_format::{Key, KeyType, PropertyType, ScalarType, Schema};
-use hoplake_ingest::source::values;
 
-use super::json::beyond_numbers;
-
-/// A value as it is written.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Raw {
-    /// Text of a format without types.
-    Untyped(String),
-    /// A value whose type is known; text may still stand for a date or a moment.
-    Typed(Value),
-}
-
-/// The kind of a change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    UpsertVertex,
-    DeleteVertex,
-    UpsertEdge,
-    DeleteEdge,
-}
-
-impl Kind {
-    const NAMES: [(&str, Self); 4] = [
-        ("upsert_vertex", Self::UpsertVertex),
-        ("delete_vertex", Self::DeleteVertex),
-        ("upsert_edge", Self::UpsertEdge),
-        ("delete_edge", Self::DeleteEdge),
-    ];
-
-    /// The kind of this name.
-    pub(super) fn named(name: &str) -> Result<Self, String> {
-        let found = Self::NAMES.iter().find(|(resolved, _)| *resolved == name).map(|(_, kind)| *kind);
-        found.ok_or_else(|| {
-            format!("{name:?} is not an op; there are upsert_vertex, delete_vertex, upsert_edge and delete_edge")
-        })
-    }
-
-    fn is_edge(self) -> bool {
-        matches!(self, Self::UpsertEdge | Self::DeleteEdge)
-    }
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(Self::NAMES.iter().find(|(_, kind)| kind == self).map_or("change", |(name, _)| name))
-    }
-}
-
-/// A label and a key.
-pub(super) type RawVertexRef = (Name, Raw);
-
-/// A change as it is written.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct RawChange {
-    pub(super) kind: Kind,
-    pub(super) label: Name,
-    /// Of a vertex.
-    pub(super) key: Option<Raw>,
-    /// Of an edge.
-    pub(super) source: Option<RawVertexRef>,
-    pub(super) target: Option<RawVertexRef>,
-    /// A property that distinguishes parallel edges, and its value.
-    pub(super) edge_key: Option<(Name, Raw)>,
-    pub(super) properties: Vec<(Name, Raw)>,
-    pub(super) replace: bool,
-}
+use super::{
+    json_value::beyond_numbers,
+    raw::{Kind, Raw, RawChange, RawVertexRef},
+};
+use crate::source::values;
 
 type Types = HashMap<Name, PropertyType>;
 
 /// Types by label, and by edge label and the labels of its ends.
 #[derive(Debug, Default)]
-pub(super) struct ResolvedChange {
+pub(super) struct GraphTypes {
     keys: HashMap<Name, KeyType>,
     vertices: HashMap<Name, Types>,
     edges: HashMap<[Name; 3], Types>,
 }
 
-impl ResolvedChange {
+impl GraphTypes {
     pub(super) fn new(schema: &Schema) -> Self {
-        let mut resolved = Self::default();
+        let mut known = Self::default();
         let types = |properties: &[hoplake_format::Property]| {
             properties.iter().map(|property| (Name::new(&property.name), property.kind)).collect::<Types>()
         };
         for label in &schema.vertex_labels {
-            resolved.keys.insert(Name::new(&label.name), label.key_type);
-            resolved.vertices.insert(Name::new(&label.name), types(&label.properties));
+            known.keys.insert(Name::new(&label.name), label.key_type);
+            known.vertices.insert(Name::new(&label.name), types(&label.properties));
         }
         for edge in &schema.edge_types {
             if let (Some(source), Some(target)) = (schema.label(edge.source), schema.label(edge.target)) {
                 let name = [&edge.label, &source.name, &target.name].map(Name::new);
-                resolved.edges.insert(name, types(&edge.properties));
+                known.edges.insert(name, types(&edge.properties));
             }
         }
-        resolved
+        known
     }
 
     /// Whether a column has the keys of a label as they stand. Text of a label that is new may be integers.
     pub(super) fn has_keys(&mut self, label: &Name, column: &DataType) -> bool {
-        let resolved = match column {
+        let known = match column {
             DataType::Int64 => *self.keys.entry(label.clone()).or_insert(KeyType::Int64),
             _ => match self.keys.get(label) {
-                Some(resolved) => *resolved,
+                Some(known) => *known,
                 None => return false,
             },
         };
-        resolved.arrow() == *column
+        known.arrow() == *column
     }
 
     /// Whether a column with values has a property as it stands: then a new one is added. `owner` is the label of a
     /// vertex, or that of an edge and of its ends.
     pub(super) fn has_property(&mut self, owner: &[Name; 3], of_vertex: bool, name: &Name, column: &DataType) -> bool {
-        use ScalarType::{Bool, Date, Float64, Int64, String, Timestamp};
         let types = match of_vertex {
             true => self.vertices.entry(owner[0].clone()).or_default(),
             false => self.edges.entry(owner.clone()).or_default(),
         };
-        if let Some(resolved) = types.get(name) {
-            return resolved.arrow() == *column;
+        if let Some(known) = types.get(name) {
+            return known.arrow() == *column;
         }
-        let scalars = [Bool, Int64, Float64, String, Date, Timestamp].map(PropertyType::Scalar);
-        let Some(kind) = scalars.into_iter().find(|kind| kind.arrow() == *column) else { return false };
-        types.insert(name.clone(), kind);
+        let Some(scalar) = ScalarType::ALL.into_iter().find(|scalar| scalar.arrow() == *column) else { return false };
+        types.insert(name.clone(), PropertyType::Scalar(scalar));
         true
     }
 
@@ -190,17 +127,17 @@ impl ResolvedChange {
 
     /// A vertex, its key as the label has keys: a number and its digits are the same to a label that is known.
     fn end(&mut self, (label, key): RawVertexRef) -> Result<VertexRef, String> {
-        let resolved = self.keys.get(&label).copied();
-        let key = match (key, resolved) {
+        let known = self.keys.get(&label).copied();
+        let key = match (key, known) {
             (Raw::Typed(Value::Int64(number)), Some(KeyType::Int64) | None) => Key::Int64(number),
             (Raw::Typed(Value::Int64(number)), Some(KeyType::String)) => Key::String(number.to_string()),
             // Only digits that print the same again: `007` as a number would be another key.
             (Raw::Untyped(text), None) if values::is_canonical_int64(&text) => {
                 Key::parse(&text, KeyType::Int64).unwrap_or(Key::String(text))
             }
-            (Raw::Typed(Value::String(text)) | Raw::Untyped(text), resolved) => {
+            (Raw::Typed(Value::String(text)) | Raw::Untyped(text), known) => {
                 let wrong = || format!("has the key {text:?}, and keys of {label} are int64");
-                Key::parse(&text, resolved.unwrap_or(KeyType::String)).ok_or_else(wrong)?
+                Key::parse(&text, known.unwrap_or(KeyType::String)).ok_or_else(wrong)?
             }
             (Raw::Typed(other), _) => return Err(format!("has {other} for a key; a key is an integer or text")),
         };
@@ -345,22 +282,24 @@ mod tests {
     fn text_is_what_the_graph_has() {
         let date = Property::new("born", PropertyType::Scalar(ScalarType::Date));
         let label = VertexLabel { name: "Person".into(), key_type: KeyType::String, properties: vec![date] };
-        let mut resolved = ResolvedChange::new(&Schema { vertex_labels: vec![label], edge_types: Vec::new() });
+        let mut graph_types = GraphTypes::new(&Schema { vertex_labels: vec![label], edge_types: Vec::new() });
         let born = Raw::Typed(Value::String("1970-01-03".into()));
         for (key, born) in [(text("7"), text("1970-01-03")), (Raw::Typed(Value::Int64(7)), born)] {
             let written = upsert(key, &[("born", born), ("name", text("5"))]);
-            let Ok(Operation::UpsertVertex { vertex, properties, .. }) = resolved.operation(written) else { panic!() };
+            let Ok(Operation::UpsertVertex { vertex, properties, .. }) = graph_types.operation(written) else {
+                panic!()
+            };
             assert_eq!(vertex, VertexRef::new("Person", "7"));
             assert_eq!((&properties["born"], &properties["name"]), (&Value::Date(2), &Value::String("5".into())));
         }
-        let refused = resolved.operation(upsert(text("7"), &[("born", text("soon"))])).unwrap_err();
+        let refused = graph_types.operation(upsert(text("7"), &[("born", text("soon"))])).unwrap_err();
         assert!(refused.contains("property born of Person: \"soon\" is not a date"), "{refused}");
     }
 
     #[test]
     fn the_first_that_is_new_gives_the_type() {
-        let mut resolved = ResolvedChange::default();
-        let mut read = |key, age| resolved.operation(upsert(key, &[("age", Raw::Typed(age))]));
+        let mut graph_types = GraphTypes::default();
+        let mut read = |key, age| graph_types.operation(upsert(key, &[("age", Raw::Typed(age))]));
         assert!(read(text("7"), Value::Int64(1)).is_ok());
         assert!(read(text("x"), Value::Int64(1)).is_err_and(|why| why.contains("keys of Person are int64")));
         assert!(read(text("8"), Value::Float64(0.5)).is_ok());

@@ -9,20 +9,22 @@ use std::{fmt, sync::Arc};
 use arrow_buffer::Buffer;
 use arrow_ipc::{Endianness, MessageHeader, convert::try_fb_to_schema, reader::StreamDecoder, root_as_message};
 use arrow_schema::{DataType, Schema};
-use hoplake_ingest::source::plain::{PlainFile, in_property_types};
 
 use super::{
-    Piece, Source,
-    columns::{BatchRows, named},
+    batch_rows::{BatchRows, Piece, Source},
+    columns::named,
 };
-use crate::{Error, ErrorKind};
+use crate::{
+    IngestError,
+    source::plain::{PlainFile, in_property_types},
+};
 
 /// Before the length of a message (Arrow's format of streams, since version 0.15).
 const CONTINUATION: u32 = u32::MAX;
 
 /// The changes of a stream; `name` stands for a file in messages.
-pub(super) fn stream(name: &str, bytes: Vec<u8>) -> Result<Source, Error> {
-    let invalid = |why: String| Error::new(ErrorKind::Invalid, format!("{name}: {why}"));
+pub(super) fn stream(name: &str, bytes: Vec<u8>) -> Result<Source, IngestError> {
+    let invalid = |why: String| IngestError::Invalid(format!("{name}: {why}"));
     let schema = checked(&bytes).map_err(invalid)?;
     let headers: Vec<_> = schema.fields().iter().map(|field| field.name().clone()).collect();
     let file = PlainFile::named(name);
@@ -32,7 +34,7 @@ pub(super) fn stream(name: &str, bytes: Vec<u8>) -> Result<Source, Error> {
     let mut decoder = StreamDecoder::new();
     let mut first = 1;
     Ok(Box::new(std::iter::from_fn(move || {
-        let invalid = |why: &dyn fmt::Display| Error::new(ErrorKind::Invalid, format!("{name}: {why}"));
+        let invalid = |why: &dyn fmt::Display| IngestError::Invalid(format!("{name}: {why}"));
         let batch = match decoder.decode(&mut buffer) {
             Ok(batch) => batch?,
             Err(error) => {
@@ -192,7 +194,7 @@ mod tests {
         RecordBatch::try_from_iter([("label", label), ("key", keys), ("known", known)]).unwrap()
     }
 
-    fn read(bytes: Vec<u8>) -> Result<Vec<ReadChange>, Error> {
+    fn read(bytes: Vec<u8>) -> Result<Vec<ReadChange>, IngestError> {
         ChangeReader::new(&Default::default()).arrow("body", bytes)?.collect()
     }
 

@@ -16,12 +16,14 @@ use std::{
 
 use futures::{StreamExt, TryStreamExt};
 use glob::{MatchOptions, Pattern};
-use hoplake_ingest::source::{Copies, ReadLimits, STANDARD_INPUT, mapping};
 use hoplake_storage::Store;
 use tempfile::TempDir;
 use tokio::task::spawn_blocking;
 
-use crate::{Error, ErrorKind, LoadOptions, Reason};
+use crate::{
+    IngestError,
+    source::{Copies, ReadLimits, STANDARD_INPUT, mapping},
+};
 
 /// How names with wildcards match: a `*` stays within a folder, as in a shell.
 const MATCHING: MatchOptions =
@@ -39,11 +41,29 @@ const STDIN: &str = "-";
 /// Schemes of stores.
 const STORES: [&str; 8] = ["s3", "s3a", "gs", "az", "abfs", "abfss", "azure", "memory"];
 
+/// What is to be read, and how it may be copied.
+#[derive(Debug, Clone, Copy)]
+pub struct InputSettings<'a> {
+    /// Files, folders and URLs as the user gave them.
+    pub from: &'a [PathBuf],
+    /// A mapping, whose files are copied, too.
+    pub mapping: Option<&'a Path>,
+    /// Bounds of reading the mapping.
+    pub limits: ReadLimits,
+    /// Where copies are kept; the system's folder by default.
+    pub temp_dir: Option<&'a Path>,
+    /// How long a web server may be silent, in milliseconds.
+    pub web_timeout_ms: u64,
+    /// How many bytes may be copied.
+    pub copied_bytes_max: Option<u64>,
+}
+
 /// Inputs that can be read.
-pub(crate) struct Inputs {
+pub struct Inputs {
     /// Files and folders, and names of copies.
-    pub(crate) from: Vec<PathBuf>,
-    pub(crate) copies: Copies,
+    pub from: Vec<PathBuf>,
+    /// The copies, by the names that the user gave.
+    pub copies: Copies,
     /// Is removed with them.
     _folder: Option<TempDir>,
 }
@@ -57,7 +77,7 @@ enum Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    fn of(path: &'a Path) -> Result<Self, Error> {
+    fn of(path: &'a Path) -> Result<Self, IngestError> {
         let Some(text) = path.to_str() else { return Ok(Self::Here) };
         if text == STDIN {
             return Ok(Self::Stdin);
@@ -81,38 +101,46 @@ impl<'a> Place<'a> {
     }
 }
 
-fn invalid(message: impl Into<String>) -> Error {
-    Error::new(ErrorKind::Invalid, message)
+/// Rejects a URL where a file of this machine is expected.
+pub(crate) fn check_is_path(path: &Path) -> Result<(), IngestError> {
+    let scheme = path.to_str().and_then(|text| text.split_once(":/")).map(|(scheme, _)| scheme);
+    match scheme.is_some_and(|scheme| STORES.contains(&scheme) || matches!(scheme, "http" | "https" | "file")) {
+        true => Err(IngestError::Remote(path.to_owned())),
+        false => Ok(()),
+    }
+}
+
+fn invalid(message: impl Into<String>) -> IngestError {
+    IngestError::Invalid(message.into())
 }
 
 /// Copies what is not here.
 ///
 /// # Errors
-/// [`NotFound`](ErrorKind::NotFound) if nothing has a name; [`Unavailable`](ErrorKind::Unavailable) if a store or server does not answer, or
+/// [`Missing`](IngestError::Missing) if nothing has a name; [`Unavailable`](IngestError::Unavailable) if a store or server does not answer, or
 /// an input changed while it was copied.
-pub(crate) async fn gather(options: &LoadOptions) -> Result<Inputs, Error> {
+pub async fn gather(settings: &InputSettings<'_>) -> Result<Inputs, IngestError> {
     let mut copying = Copying {
-        temp_dir: options.temp_dir.clone(),
-        web_timeout_ms: options.web_timeout_ms,
-        left: options.copied_bytes_max,
+        temp_dir: settings.temp_dir.map(Path::to_owned),
+        web_timeout_ms: settings.web_timeout_ms,
+        left: settings.copied_bytes_max,
         folder: None,
         count: 0,
         copies: Copies::default(),
     };
     let mut from = Vec::new();
-    for path in &options.from {
+    for path in settings.from {
         copying.add(path, &mut from).await?;
     }
-    if let Some(mapping) = &options.mapping {
+    if let Some(mapping) = settings.mapping {
         copying.copy(mapping).await?;
         let (name, place) = copying.copies.get(mapping).unwrap_or((mapping, mapping));
-        let limits = ReadLimits { memory_bytes: Some(options.memory_bytes), ..options.limits };
-        for named in mapping::files(name, place, &limits)? {
+        for named in mapping::files(name, place, &settings.limits)? {
             copying.add_named(&named, mapping).await?;
         }
     }
     let stdin = Path::new(STANDARD_INPUT);
-    if options.from.iter().any(|path| path == stdin) && copying.copies.get(stdin).is_some() {
+    if settings.from.iter().any(|path| path == stdin) && copying.copies.get(stdin).is_some() {
         return Err(called_alike(STANDARD_INPUT));
     }
     Ok(Inputs { from, copies: copying.copies, _folder: copying.folder })
@@ -131,7 +159,7 @@ struct Copying {
 
 impl Copying {
     /// Adds an input of the command line.
-    async fn add(&mut self, path: &Path, from: &mut Vec<PathBuf>) -> Result<(), Error> {
+    async fn add(&mut self, path: &Path, from: &mut Vec<PathBuf>) -> Result<(), IngestError> {
         match Place::of(path)? {
             Place::Here => from.extend(matching(path)?),
             Place::Stdin => {
@@ -154,7 +182,7 @@ impl Copying {
 
     /// Copies a file that a mapping names, unless it is here, or was copied before. One that is not next to the mapping may be in a
     /// folder that was given, so that nobody misses it here.
-    async fn add_named(&mut self, named: &Path, mapping: &Path) -> Result<(), Error> {
+    async fn add_named(&mut self, named: &Path, mapping: &Path) -> Result<(), IngestError> {
         let is_elsewhere = |place| !matches!(place, Place::Here);
         if is_elsewhere(Place::of(named)?) {
             return self.copy(named).await;
@@ -175,7 +203,7 @@ impl Copying {
                     return Ok(());
                 }
                 match self.copy(Path::new(&url_of_file)).await {
-                    Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+                    Err(IngestError::Missing(_)) => Ok(()),
                     copied => copied,
                 }
             }
@@ -184,7 +212,7 @@ impl Copying {
     }
 
     /// Copies one input, if it is not here.
-    async fn copy(&mut self, path: &Path) -> Result<(), Error> {
+    async fn copy(&mut self, path: &Path) -> Result<(), IngestError> {
         if self.copies.has(path) {
             return Ok(());
         }
@@ -200,7 +228,7 @@ impl Copying {
     }
 
     /// Counts bytes that are about to be copied.
-    fn take(&mut self, bytes: u64) -> Result<(), Error> {
+    fn take(&mut self, bytes: u64) -> Result<(), IngestError> {
         let Some(left) = &mut self.left else { return Ok(()) };
         let rest = left.checked_sub(bytes);
         *left = rest.ok_or_else(|| {
@@ -210,7 +238,7 @@ impl Copying {
     }
 
     /// A file for the next copy.
-    fn create(&mut self) -> Result<(PathBuf, File), Error> {
+    fn create(&mut self) -> Result<(PathBuf, File), IngestError> {
         let folder = match &self.folder {
             Some(folder) => folder,
             None => {
@@ -227,25 +255,25 @@ impl Copying {
         Ok((path, file))
     }
 
-    async fn copy_stdin(&mut self) -> Result<(), Error> {
+    async fn copy_stdin(&mut self) -> Result<(), IngestError> {
         let (copy, mut file) = self.create()?;
         // One more shows that there are too many.
         let most = self.left.map_or(u64::MAX, |left| left.saturating_add(1));
         let read = spawn_blocking(move || io::copy(&mut io::stdin().lock().take(most), &mut file));
-        let copied = read.await.map_err(|error| Error::new(ErrorKind::Internal, error.to_string()))?;
-        let failed = |error| Error::new(ErrorKind::Unavailable, format!("could not copy standard input: {error}"));
+        let copied = read.await.map_err(|error| IngestError::Internal(error.to_string()))?;
+        let failed = |error| IngestError::Unavailable(format!("could not copy standard input: {error}"));
         self.take(copied.map_err(failed)?)?;
         self.note(STDIN, STANDARD_INPUT, copy)
     }
 
     /// Notes a copy of the input at an address.
-    fn note(&mut self, address: &str, name: &str, copy: PathBuf) -> Result<(), Error> {
+    fn note(&mut self, address: &str, name: &str, copy: PathBuf) -> Result<(), IngestError> {
         // In place of the other it would be loaded, and the other would not.
         if self.copies.insert(address.into(), name.into(), copy) { Ok(()) } else { Err(called_alike(name)) }
     }
 
     /// Copies the object at a URL; `false` if there is none.
-    async fn copy_object(&mut self, url: &str) -> Result<bool, Error> {
+    async fn copy_object(&mut self, url: &str) -> Result<bool, IngestError> {
         let Some((folder, name)) =
             url.rsplit_once('/').filter(|(folder, name)| !folder.ends_with('/') && !name.is_empty())
         else {
@@ -258,7 +286,7 @@ impl Copying {
     }
 
     /// Copies all objects below a URL, or those that its wildcards match.
-    async fn copy_objects(&mut self, url: &str) -> Result<(), Error> {
+    async fn copy_objects(&mut self, url: &str) -> Result<(), IngestError> {
         let (folder, pattern) = match has_wildcards(url) {
             false => (url.trim_end_matches('/'), None),
             true => {
@@ -284,7 +312,7 @@ impl Copying {
         Ok(())
     }
 
-    async fn copy_from(&mut self, store: &Store, name: &str, bytes: u64, shown: &str) -> Result<(), Error> {
+    async fn copy_from(&mut self, store: &Store, name: &str, bytes: u64, shown: &str) -> Result<(), IngestError> {
         // By its own name and by that of its folder.
         if self.copies.has(Path::new(shown)) {
             return Ok(());
@@ -300,13 +328,13 @@ impl Copying {
         drop(pieces);
         if store.length(name).await? != Some(bytes) {
             let message = format!("{shown} changed while it was copied; load it when it is complete");
-            return Err(Error::new(ErrorKind::Unavailable, message));
+            return Err(IngestError::Unavailable(message));
         }
         self.note(shown, shown, copy)
     }
 
     #[cfg(feature = "http")]
-    async fn download(&mut self, url: &str) -> Result<(), Error> {
+    async fn download(&mut self, url: &str) -> Result<(), IngestError> {
         let name = shown(url);
         if self.copies.get(Path::new(&name)).is_some() {
             return Err(called_alike(&name));
@@ -322,44 +350,44 @@ impl Copying {
         }
         if let Some(announced) = announced.filter(|announced| *announced != bytes) {
             let message = format!("{name} has {bytes} bytes where its server announced {announced}");
-            return Err(Error::new(ErrorKind::Unavailable, message));
+            return Err(IngestError::Unavailable(message));
         }
         self.note(url, &name, copy)
     }
 
     #[cfg(not(feature = "http"))]
-    async fn download(&mut self, url: &str) -> Result<(), Error> {
+    async fn download(&mut self, url: &str) -> Result<(), IngestError> {
         let url = shown(url);
         Err(invalid(format!("{url} needs the feature `http` of Hoplake, which this program was built without")))
     }
 }
 
 /// Writes on a thread that may wait for a disk.
-async fn write(mut file: File, bytes: Vec<u8>) -> Result<File, Error> {
+async fn write(mut file: File, bytes: Vec<u8>) -> Result<File, IngestError> {
     let written = spawn_blocking(move || file.write_all(&bytes).map(|()| file)).await;
-    written.map_err(|error| Error::new(ErrorKind::Internal, error.to_string()))?.map_err(|error| spill(&error))
+    written.map_err(|error| IngestError::Internal(error.to_string()))?.map_err(|error| spill(&error))
 }
 
-fn spill(error: &io::Error) -> Error {
+fn spill(error: &io::Error) -> IngestError {
     let message = format!("could not copy an input to the temporary folder: {error}");
-    Error::new(ErrorKind::Unavailable, message)
+    IngestError::Unavailable(message)
 }
 
 /// That two inputs differ in what is not shown of them only, or in nothing.
-fn called_alike(name: &str) -> Error {
+fn called_alike(name: &str) -> IngestError {
     let way = "download one of them, and load its file";
     invalid(format!("two inputs are called {name}, so that nobody could tell their rows apart; {way}"))
 }
 
-fn missing(message: String) -> Error {
-    Error::new(ErrorKind::NotFound, message).with_reason(Reason::File)
+fn missing(message: String) -> IngestError {
+    IngestError::Missing(message)
 }
 
 fn has_wildcards(text: &str) -> bool {
     text.contains(['*', '?', '['])
 }
 
-fn pattern_of(text: &str) -> Result<Pattern, Error> {
+fn pattern_of(text: &str) -> Result<Pattern, IngestError> {
     Pattern::new(text).map_err(|error| invalid(format!("{text} is not a valid pattern: {error}")))
 }
 
@@ -370,7 +398,7 @@ fn folder_of(url: &str) -> &str {
 }
 
 /// Files that match a name; one without wildcards, or that is there as it is, is itself.
-fn matching(path: &Path) -> Result<Vec<PathBuf>, Error> {
+fn matching(path: &Path) -> Result<Vec<PathBuf>, IngestError> {
     let text = path.to_str().filter(|text| has_wildcards(text) && !path.exists());
     let Some(text) = text else { return Ok(vec![path.to_owned()]) };
     let paths = glob::glob_with(text, MATCHING);
@@ -399,12 +427,12 @@ mod web {
     use std::time::Duration;
 
     use super::{missing, shown};
-    use crate::{Error, ErrorKind};
+    use crate::IngestError;
 
     const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 
     /// The answer to a request. It fails if the server says nothing for so long.
-    pub(super) async fn get(url: &str, silence: Duration) -> Result<reqwest::Response, Error> {
+    pub(super) async fn get(url: &str, silence: Duration) -> Result<reqwest::Response, IngestError> {
         // The TLS library wants its provider named once in a process; another may have named it.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = reqwest::Client::builder().connect_timeout(CONNECT_TIMEOUT.min(silence)).read_timeout(silence);
@@ -417,13 +445,13 @@ mod web {
             reqwest::StatusCode::NOT_FOUND => Err(missing(format!("there is no {}", shown(url)))),
             status => {
                 let message = format!("{} is refused: its server answers {status}", shown(url));
-                Err(Error::new(ErrorKind::Unavailable, message))
+                Err(IngestError::Unavailable(message))
             }
         }
     }
 
     /// The error that a request failed with, down to its cause.
-    pub(super) fn failed(url: &str, error: &reqwest::Error) -> Error {
+    pub(super) fn failed(url: &str, error: &reqwest::Error) -> IngestError {
         let why = match error.is_timeout() {
             true => "its server does not answer in time".to_owned(),
             false => {
@@ -434,7 +462,7 @@ mod web {
                 cause.to_string()
             }
         };
-        Error::new(ErrorKind::Unavailable, format!("could not read {}: {why}", shown(url)))
+        IngestError::Unavailable(format!("could not read {}: {why}", shown(url)))
     }
 }
 
@@ -450,7 +478,7 @@ mod tests {
             ("s3:/bucket/people.csv", "write s3://, with two slashes"),
         ] {
             let refused = Place::of(Path::new(path)).err().unwrap();
-            assert!(refused.kind() == ErrorKind::Invalid && refused.to_string().contains(why), "{refused}");
+            assert!(matches!(&refused, IngestError::Invalid(said) if said.contains(why)), "{refused}");
         }
         for path in ["people.csv", "/data/a:b/people.csv", "C:/people.csv"] {
             assert!(matches!(Place::of(Path::new(path)), Ok(Place::Here)), "{path}");

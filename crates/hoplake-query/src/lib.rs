@@ -13,6 +13,7 @@
 
 mod deep;
 pub mod error;
+mod growth;
 pub mod literal;
 pub mod moment;
 pub mod operators;

@@ -38,7 +38,11 @@ macro_rules! of_steps {
             $crate::plan::Flow::Through
         }
 
-        fn reach(&self, reach: &mut $crate::run::Reach<'_>, input: $crate::run::Elements) -> $crate::run::Elements {
+        fn reach(
+            &self,
+            reach: &mut $crate::operators::Reach<'_>,
+            input: $crate::operators::Elements,
+        ) -> $crate::operators::Elements {
             reach.steps(&self.steps, input.clone());
             input
         }
@@ -51,7 +55,11 @@ macro_rules! of_steps {
             $crate::plan::Flow::Ends
         }
 
-        fn reach(&self, reach: &mut $crate::run::Reach<'_>, input: $crate::run::Elements) -> $crate::run::Elements {
+        fn reach(
+            &self,
+            reach: &mut $crate::operators::Reach<'_>,
+            input: $crate::operators::Elements,
+        ) -> $crate::operators::Elements {
             reach.steps(&self.steps, input)
         }
     };

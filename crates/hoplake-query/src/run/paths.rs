@@ -6,16 +6,12 @@ use std::{borrow::Cow, collections::HashSet, sync::Arc};
 use foldhash::fast::RandomState;
 use hoplake_storage::{MemoryHold, QueryContext};
 
-use super::{
-    Done,
-    batch::value_bytes,
-    growth::{ALLOCATION_BYTES, Growth},
-};
 use crate::{
-    error::QueryError,
+    error::{Done, QueryError},
+    growth::Growth,
     plan::{Name, Paths},
     tokens::Pop,
-    value::{Key, Path, Value},
+    value::{ALLOCATION_BYTES, Key, Path, Value, value_bytes},
 };
 
 /// The path of a traverser that was nowhere.

@@ -5,13 +5,14 @@ use std::{collections::VecDeque, sync::Arc};
 use futures::future::BoxFuture;
 
 use super::{
-    Batch, Done, Run,
+    Batch, Run,
     paths::Labels,
     profile::{Begun, Taken},
 };
 use crate::{
     deep::Deep,
-    operators::{Demand, Output, Stage},
+    error::Done,
+    operators::{Demand, Frames, Output, Stage},
     plan::Step,
 };
 
@@ -42,9 +43,6 @@ struct StepPipe {
     /// What it took, if that is asked for.
     taken: Option<Box<Taken>>,
 }
-
-/// The frames that rows were given for, ascending: for each of them a reducing step gives something, even if none of its rows is left.
-pub(crate) type Frames = Arc<[u32]>;
 
 /// What comes to a step.
 enum Input {

@@ -1,14 +1,16 @@
 //! What operators do with the rows of a batch: keep some, give them other items, go back to where they came from.
 
 use super::{
-    Batch, Done, Growth, Items, Run,
-    batch::{Row, value_bytes},
+    Batch, Items, Run,
+    batch::Row,
     paths::{Labels, NO_PATH},
 };
 use crate::{
+    error::Done,
+    growth::Growth,
     operators::Output,
     plan::units,
-    value::{Value, equals},
+    value::{Value, equals, value_bytes},
 };
 
 impl Run {

@@ -8,7 +8,8 @@ use crate::{
     plan::Test,
     run::{
         Element,
-        elements::{Wanted, elements, has_properties},
+        elements::{elements, has_properties},
+        properties::Wanted,
     },
     tokens::T,
     value::Unread,

@@ -3,7 +3,10 @@
 use super::keep;
 use crate::{
     operators::prelude::*,
-    run::elements::{Wanted, elements, has_properties},
+    run::{
+        elements::{elements, has_properties},
+        properties::Wanted,
+    },
 };
 
 /// Elements that have a property.

@@ -3,10 +3,8 @@
 use super::keep;
 use crate::{
     operators::prelude::*,
-    run::{
-        batch::value_bytes,
-        elements::{Wanted, elements},
-    },
+    run::{elements::elements, properties::Wanted},
+    value::value_bytes,
 };
 
 /// Elements for one of whose values of a property a traversal gives something.

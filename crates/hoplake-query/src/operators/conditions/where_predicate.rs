@@ -1,11 +1,7 @@
 //! Comparisons with what was met under names.
 
 use super::keep;
-use crate::{
-    operators::prelude::*,
-    plan::Test,
-    run::{by::kind_of, reduce::items_of},
-};
+use crate::{operators::prelude::*, plan::Test, run::reduce::items_of, value::kind_of};
 
 /// Rows whose item, or what they met under a name, fulfils a predicate whose values are names.
 #[derive(Debug, Clone, PartialEq)]

@@ -5,7 +5,8 @@ use crate::{
     operators::prelude::*,
     run::{
         Element,
-        elements::{Places, Properties, elements, has_properties},
+        elements::{elements, has_properties},
+        properties::{Places, Properties},
     },
     tokens::{Direction, T, Token},
 };

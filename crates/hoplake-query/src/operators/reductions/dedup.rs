@@ -8,10 +8,8 @@ use hoplake_storage::MemoryHold;
 
 use crate::{
     operators::prelude::*,
-    run::{
-        batch::{ELEMENT_BYTES, value_bytes},
-        reduce::OwnedKey,
-    },
+    run::reduce::OwnedKey,
+    value::{ELEMENT_BYTES, value_bytes},
 };
 
 /// Each row once, by what was met under names or what is computed.

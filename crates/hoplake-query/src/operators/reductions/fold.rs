@@ -3,11 +3,11 @@
 use crate::{
     operators::prelude::*,
     run::{
-        batch::value_bytes,
         pipe::{of_frames, slots},
         reduce::{copies, operate},
     },
     tokens::BinaryOperator,
+    value::value_bytes,
 };
 
 /// All rows in a list, or joined.

@@ -56,7 +56,7 @@ impl All for Group {
             return run.begun(of_frames(maps, frames).collect());
         };
         let keys = run.by(&self.key, &all).await?;
-        run.group_under(name, keys, &all, &self.value)?;
+        run.group_under(name, keys, &all, Arc::new(self.value.clone()))?;
         Ok(Output::Same(all))
     }
 }

@@ -6,10 +6,10 @@ use crate::{
     operators::prelude::*,
     plan::Reduction,
     run::{
-        batch::value_bytes,
         pipe::{of_frames, slots},
         reduce::Reduced,
     },
+    value::value_bytes,
 };
 
 /// One value of all rows.

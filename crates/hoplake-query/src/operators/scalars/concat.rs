@@ -1,6 +1,6 @@
 //! Texts, one after another.
 
-use crate::{operators::prelude::*, run::growth::TextBuilder};
+use crate::{growth::TextBuilder, operators::prelude::*};
 
 /// Texts, one after another.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,6 +1,10 @@
 //! Formulas.
 
-use crate::{operators::prelude::*, plan::Formula, run::by::kind_of, value::to_f64};
+use crate::{
+    operators::prelude::*,
+    plan::Formula,
+    value::{kind_of, to_f64},
+};
 
 /// The value of a formula.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,9 +1,6 @@
 //! Each item of a collection once.
 
-use crate::{
-    operators::prelude::*,
-    run::{batch::value_bytes, reduce::distinct},
-};
+use crate::{operators::prelude::*, run::reduce::distinct, value::value_bytes};
 
 /// The items of a collection, each once.
 #[derive(Debug, Clone, PartialEq)]

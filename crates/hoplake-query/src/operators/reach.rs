@@ -4,18 +4,21 @@
 //! never changes an answer.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashSet},
     sync::Arc,
 };
 
-use hoplake_engine::{Expected, Snapshot};
+use hoplake_engine::{
+    Expected, Snapshot,
+    traversal::{self, HopDirection},
+};
 use hoplake_format::{Direction, EdgeTypeId, LabelId};
 
-use super::{Wanted, growth::Growth};
 use crate::{
-    operators::moves::{Hop, hop_along},
-    plan::{By, Name, Plan, Reaches, Settings, Step, Steps},
-    tokens::T,
+    growth::Growth,
+    plan::{By, Name, Reaches, Step, Steps},
+    run::Wanted,
+    tokens::{self, T},
 };
 
 /// Tables, at most. A query that may read more than that gets the ends of those that it reads when it knows them.
@@ -54,11 +57,10 @@ pub struct Reach<'a> {
     left: usize,
 }
 
-/// The tables that a plan will read; `None` if nothing is gained by reading their ends early.
-pub(crate) fn of(plan: &Plan, snapshot: &Snapshot, wanted: Wanted, growth: &Growth) -> Option<Expected> {
-    let Settings { writes: false, .. } = plan.settings else { return None };
+/// The tables that a query will read; `None` if nothing is gained by reading their ends early.
+pub(crate) fn expected(steps: &Steps, snapshot: &Snapshot, wanted: Wanted, growth: &Growth) -> Option<Expected> {
     let mut reach = Reach::new(snapshot, wanted, growth);
-    let end = reach.steps(&plan.steps, Elements::default());
+    let end = reach.steps(steps, Elements::default());
     if reach.left == 0 {
         return None;
     }
@@ -68,11 +70,11 @@ pub(crate) fn of(plan: &Plan, snapshot: &Snapshot, wanted: Wanted, growth: &Grow
     (1..=TABLES_MAX).contains(&count).then_some(expected)
 }
 
-/// Steps that might still be followed after those of a plan.
+/// Steps that might still be followed after those of a query.
 #[cfg(feature = "testing")]
-pub(crate) fn left(plan: &Plan, snapshot: &Snapshot, growth: &Growth) -> usize {
+pub(crate) fn left(steps: &Steps, snapshot: &Snapshot, growth: &Growth) -> usize {
     let mut reach = Reach::new(snapshot, Wanted::default(), growth);
-    reach.steps(&plan.steps, Elements::default());
+    reach.steps(steps, Elements::default());
     reach.left
 }
 
@@ -161,11 +163,17 @@ impl<'a> Reach<'a> {
     }
 
     /// Where a hop leads.
-    pub(crate) fn hop(&self, at: &Elements, hop: &Hop) -> Elements {
-        let Some(along) = hop_along(self.snapshot, hop.direction, &hop.labels) else { return Elements::default() };
+    pub(crate) fn hop(
+        &self,
+        at: &Elements,
+        direction: tokens::Direction,
+        labels: &[Name],
+        reaches: Reaches,
+    ) -> Elements {
+        let Some(along) = hop_along(self.snapshot, direction, labels) else { return Elements::default() };
         let near: Vec<LabelId> = at.vertices.iter().copied().collect();
         let mut reached = Elements::default();
-        match hop.reaches {
+        match reaches {
             Reaches::Vertices => reached.vertices.extend(self.snapshot.labels_reached(&near, &along)),
             Reaches::Edges => reached.edges.extend(self.snapshot.edges_followed(&near, &along)),
         }
@@ -212,4 +220,24 @@ impl<'a> Reach<'a> {
             self.reads(at, None);
         }
     }
+}
+
+/// A hop along those of some labels that the graph has; `None` if it has none of them.
+pub(crate) fn hop_along(snapshot: &Snapshot, direction: tokens::Direction, labels: &[Name]) -> Option<traversal::Hop> {
+    let mut types: HashSet<&str> = HashSet::new();
+    if !labels.is_empty() {
+        types.extend(snapshot.schema().edge_types.iter().map(|edge| edge.label.as_str()));
+    }
+    // Each once.
+    let known = labels.iter().filter(|label| types.remove(&***label)).map(|label| label.to_string());
+    let known: Vec<String> = known.collect();
+    if known.is_empty() && !labels.is_empty() {
+        return None;
+    }
+    let direction = match direction {
+        tokens::Direction::Out => HopDirection::Out,
+        tokens::Direction::In => HopDirection::In,
+        tokens::Direction::Both => HopDirection::Both,
+    };
+    Some(traversal::Hop { labels: known, direction, condition: None })
 }

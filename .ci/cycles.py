@@ -26,7 +26,6 @@ OPEN = {
     "hoplake-cli",
     "hoplake-engine",
     "hoplake-ingest",
-    "hoplake-query",
     "hoplake-simulation",
     "hoplake-storage",
 }

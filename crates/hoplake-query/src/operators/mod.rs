@@ -51,7 +51,7 @@ pub(crate) mod prelude {
         error::{Done, QueryError},
         growth::Growth,
         operators::Frames,
-        plan::{By, Collects, Flow, Given, Name, Predicate, Reads, Steps},
+        plan::{By, Collects, Given, Name, Predicate, Steps},
         run::{Batch, Items, Run},
         value::Value,
     };
@@ -62,7 +62,7 @@ pub(crate) use self::reach::left;
 pub(crate) use self::{
     adapters::{All, Barrier as AllInput, Each, PerBatch},
     nested::{nested, of_steps},
-    reach::{expected, hop_along},
+    reach::{Reads, expected, hop_along},
     stage::{Demand, Frames, Output, Stage},
 };
 pub use self::{

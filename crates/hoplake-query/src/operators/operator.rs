@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{Elements, Reach, Running};
-use crate::plan::{Collects, Flow, Name, Reads, Steps};
+use crate::plan::{Collects, Name, Steps};
 
 /// What a step of a plan does, with its parameters. What a run of it keeps between batches is a `Stage`.
 pub trait Operator: Common + Debug + Send + Sync + Any {
@@ -61,14 +61,10 @@ pub trait Operator: Common + Debug + Send + Sync + Any {
     /// The same, to be replaced. The macro `nested!` writes both.
     fn nested_mut<'a>(&'a mut self, _found: &mut Vec<&'a mut Steps>) {}
 
-    /// What it reads of the elements that come to it, and whether they come out of it.
-    fn reads(&self, _reads: &mut Reads) -> Flow {
-        Flow::Ends
-    }
-
-    /// The labels and types of elements that can come out of it, for those that can come in. On the way it notes the tables that it reads.
+    /// What it reads of the elements that come in, and what can come out of it: `input` itself if each row is where it was, and its
+    /// [`others`](Elements::others) if elements of the same labels can be there.
     fn reach(&self, _reach: &mut Reach<'_>, input: Elements) -> Elements {
-        input
+        input.others()
     }
 
     /// Begins a run of it.

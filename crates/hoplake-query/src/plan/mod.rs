@@ -24,7 +24,7 @@ pub use self::{
     parameters::*,
     pattern::Pattern,
     predicate::{Predicate, Test, units},
-    rules::{Flow, Reads, TOGETHER_NAMES_MAX, apply as apply_rules},
+    rules::{TOGETHER_NAMES_MAX, apply as apply_rules},
     settings::{Collects, Name, Paths, Settings, SideEffect},
     step::{By, Step, Steps, Together},
     work::{STEP_BYTES, Work},

@@ -31,13 +31,9 @@ impl Operator for Has {
         write!(f, " {} {}", self.by, self.predicate)
     }
 
-    fn reads(&self, reads: &mut Reads) -> Flow {
-        reads.by(&self.by);
-        Flow::Through
-    }
-
     fn reach(&self, reach: &mut Reach<'_>, input: Elements) -> Elements {
-        reach.by(&self.by, input)
+        reach.by(&self.by, input.clone());
+        input
     }
 
     fn start(self: Arc<Self>) -> Running {

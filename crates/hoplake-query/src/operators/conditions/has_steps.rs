@@ -23,13 +23,9 @@ impl Operator for HasSteps {
         write!(f, " {}", self.name)
     }
 
-    fn reads(&self, reads: &mut Reads) -> Flow {
-        reads.name(&self.name);
-        Flow::Through
-    }
-
     fn reach(&self, reach: &mut Reach<'_>, input: Elements) -> Elements {
-        reach.name(&self.name, input)
+        reach.name(&self.name, &input);
+        input
     }
 
     fn start(self: Arc<Self>) -> Running {

@@ -23,11 +23,6 @@ impl Operator for ElementMap {
         write!(f, " {}", self.names.join(", "))
     }
 
-    fn reads(&self, reads: &mut Reads) -> Flow {
-        reads.names(&self.names);
-        Flow::Ends
-    }
-
     fn reach(&self, reach: &mut Reach<'_>, input: Elements) -> Elements {
         reach.names(&self.names, &input);
         let ends = reach.ends(&input);

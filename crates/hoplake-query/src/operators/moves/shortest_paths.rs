@@ -53,7 +53,7 @@ impl Operator for ShortestPaths {
     }
 
     fn reach(&self, reach: &mut Reach<'_>, _: Elements) -> Elements {
-        Elements { vertices: reach.labels().collect(), ..Elements::default() }
+        reach.vertices_if(|_, _| true)
     }
 
     fn start(self: Arc<Self>) -> Running {

@@ -33,15 +33,10 @@ impl Operator for Group {
         self.name.as_ref().map(|name| (name, Collects::Map))
     }
 
-    fn reads(&self, reads: &mut Reads) -> Flow {
-        reads.by(&self.key);
-        Flow::through_if(self.name.is_some())
-    }
-
     fn reach(&self, reach: &mut Reach<'_>, input: Elements) -> Elements {
         let mut after = reach.by(&self.key, input.clone());
-        after.join(reach.by(&self.value, input));
-        after
+        after.join(reach.by(&self.value, input.clone().others()));
+        if self.name.is_some() { input } else { after }
     }
 
     fn start(self: Arc<Self>) -> Running {

@@ -30,13 +30,9 @@ impl Operator for GroupCount {
         self.name.as_ref().map(|name| (name, Collects::Map))
     }
 
-    fn reads(&self, reads: &mut Reads) -> Flow {
-        reads.by(&self.by);
-        Flow::through_if(self.name.is_some())
-    }
-
     fn reach(&self, reach: &mut Reach<'_>, input: Elements) -> Elements {
-        reach.by(&self.by, input)
+        let after = reach.by(&self.by, input.clone());
+        if self.name.is_some() { input } else { after }
     }
 
     fn start(self: Arc<Self>) -> Running {

@@ -18,13 +18,8 @@ pub struct Math {
 impl Operator for Math {
     nested!(by);
 
-    fn reads(&self, reads: &mut Reads) -> Flow {
-        self.by.iter().for_each(|by| reads.by(by));
-        Flow::Ends
-    }
-
     fn reach(&self, reach: &mut Reach<'_>, input: Elements) -> Elements {
-        self.by.iter().for_each(|by| drop(reach.by(by, input.clone())));
+        reach.each_by(&self.by, &input);
         Elements::default()
     }
 

@@ -17,8 +17,9 @@ impl Operator for DedupWithin {
     }
 
     fn reach(&self, reach: &mut Reach<'_>, input: Elements) -> Elements {
-        self.by.iter().for_each(|by| drop(reach.by(by, input.clone())));
-        input
+        let items = input.others();
+        reach.each_by(&self.by, &items);
+        items
     }
 
     fn start(self: Arc<Self>) -> Running {

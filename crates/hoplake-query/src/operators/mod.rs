@@ -45,12 +45,11 @@ pub(crate) mod prelude {
     pub(crate) use futures::future::BoxFuture;
 
     pub(crate) use super::{
-        All, AllInput, Each, Elements, Operator, Output, PerBatch, Reach, Running, Stage, nested, of_steps,
+        All, AllInput, Each, Elements, Frames, Operator, Output, PerBatch, Reach, Running, Stage, nested, of_steps,
     };
     pub(crate) use crate::{
         error::{Done, QueryError},
         growth::Growth,
-        operators::Frames,
         plan::{By, Collects, Given, Name, Predicate, Steps},
         run::{Batch, Items, Run},
         value::Value,
@@ -63,7 +62,7 @@ pub(crate) use self::{
     adapters::{All, Barrier as AllInput, Each, PerBatch},
     nested::{nested, of_steps},
     reach::{Reads, expected, hop_along},
-    stage::{Demand, Frames, Output, Stage},
+    stage::{Demand, Frames, Output, Stage, of_frames, slots},
 };
 pub use self::{
     nested::Nested,

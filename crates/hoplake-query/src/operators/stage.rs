@@ -13,6 +13,19 @@ use crate::{
 /// The frames that rows were given for, ascending: for each of them a reducing step gives something, even if none of its rows is left.
 pub(crate) type Frames = Arc<[u32]>;
 
+/// How many slots a vector by frame needs.
+pub(crate) fn slots(frames: &Frames) -> usize {
+    frames.last().map_or(0, |last| *last as usize + 1)
+}
+
+/// What a vector by frame has for some frames.
+pub(crate) fn of_frames<T>(all: Vec<T>, frames: &Frames) -> impl Iterator<Item = (u32, T)> + '_
+where
+    T: 'static,
+{
+    (0u32..).zip(all).filter(|(frame, _)| frames.binary_search(frame).is_ok())
+}
+
 /// What comes out of an operator, and what becomes of the paths of its rows. The pipeline extends them, and binds the step's names.
 #[derive(Debug)]
 pub(crate) enum Output {

@@ -221,16 +221,3 @@ impl StepPipe {
         self.stage.is_done(is_silent) && self.ready.is_empty()
     }
 }
-
-/// How many slots a vector by frame needs.
-pub(crate) fn slots(frames: &Frames) -> usize {
-    frames.last().map_or(0, |last| *last as usize + 1)
-}
-
-/// What a vector by frame has for some frames.
-pub(crate) fn of_frames<T>(all: Vec<T>, frames: &Frames) -> impl Iterator<Item = (u32, T)> + '_
-where
-    T: 'static,
-{
-    (0u32..).zip(all).filter(|(frame, _)| frames.binary_search(frame).is_ok())
-}

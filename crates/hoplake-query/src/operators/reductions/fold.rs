@@ -1,11 +1,8 @@
 //! All rows as one list, or joined.
 
 use crate::{
-    operators::prelude::*,
-    run::{
-        pipe::{of_frames, slots},
-        reduce::{copies, operate},
-    },
+    operators::{of_frames, prelude::*, slots},
+    run::reduce::{copies, operate},
     tokens::BinaryOperator,
     value::value_bytes,
 };

@@ -1,9 +1,6 @@
 //! Rows by key.
 
-use crate::{
-    operators::prelude::*,
-    run::pipe::{of_frames, slots},
-};
+use crate::operators::{of_frames, prelude::*, slots};
 
 /// All rows by key; under a name as a side effect.
 #[derive(Debug, Clone, PartialEq)]

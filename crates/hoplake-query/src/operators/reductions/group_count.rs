@@ -1,9 +1,6 @@
 //! How many rows of each key.
 
-use crate::{
-    operators::prelude::*,
-    run::pipe::{of_frames, slots},
-};
+use crate::operators::{of_frames, prelude::*, slots};
 
 /// How many rows of each key; under a name as a side effect.
 #[derive(Debug, Clone, PartialEq)]

@@ -3,12 +3,9 @@
 use hoplake_storage::MemoryHold;
 
 use crate::{
-    operators::prelude::*,
+    operators::{of_frames, prelude::*, slots},
     plan::Reduction,
-    run::{
-        pipe::{of_frames, slots},
-        reduce::Reduced,
-    },
+    run::reduce::Reduced,
     value::value_bytes,
 };
 

@@ -1,11 +1,8 @@
 //! Trees of paths.
 
 use crate::{
-    operators::prelude::*,
-    run::{
-        pipe::{of_frames, slots},
-        reduce::plant,
-    },
+    operators::{of_frames, prelude::*, slots},
+    run::reduce::plant,
     value,
 };
 

@@ -206,26 +206,42 @@ impl Items {
         }
     }
 
-    fn append(&mut self, more: Self, growth: &Growth) -> Done<()> {
-        if self.len() == 0 {
-            *self = more;
-            return Ok(());
+    /// The item at a place, as items.
+    pub(super) fn one(&self, at: usize) -> Self {
+        match self {
+            Self::Nowhere(_) => Self::Nowhere(1),
+            Self::Vertices(vertices) => Self::Vertices(vec![vertices[at]]),
+            Self::Edges(edges) => Self::Edges(vec![edges[at]]),
+            Self::Values(values) => Self::Values(vec![values[at].clone()]),
         }
-        match (&mut *self, more) {
+    }
+
+    /// Adds items of the same type; gives others back.
+    pub(super) fn extend(&mut self, more: Self) -> Result<(), Self> {
+        match (self, more) {
             (Self::Nowhere(count), Self::Nowhere(more)) => *count += more,
             (Self::Vertices(vertices), Self::Vertices(more)) => vertices.extend(more),
             (Self::Edges(edges), Self::Edges(more)) => edges.extend(more),
-            (_, more) if more.len() == 0 => {}
-            (before, more) => {
-                let mut values = std::mem::take(before).into_values(growth)?;
-                values.extend(more.into_values(growth)?);
-                *self = Self::Values(values);
-            }
+            (Self::Values(values), Self::Values(more)) => values.extend(more),
+            (_, more) => return Err(more),
         }
         Ok(())
     }
 
-    fn bytes(&self) -> u64 {
+    fn append(&mut self, more: Self, growth: &Growth) -> Done<()> {
+        if self.len() == 0 {
+            *self = more;
+        } else if let Err(more) = self.extend(more)
+            && more.len() > 0
+        {
+            let mut values = std::mem::take(self).into_values(growth)?;
+            values.extend(more.into_values(growth)?);
+            *self = Self::Values(values);
+        }
+        Ok(())
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
         let bytes = match self {
             Self::Nowhere(_) => 0,
             Self::Vertices(vertices) => size_of_val(&vertices[..]),

@@ -46,24 +46,22 @@ impl Run {
     /// What comes out of a step, with paths that go on to it, and bound to the step's names.
     pub(crate) fn placed(&mut self, output: Output, labels: &Labels) -> Done<Batch> {
         let context = self.branch.context();
-        match output {
+        let is_labelled = !labels.is_empty();
+        let batch = match output {
             Output::Next(mut batch) => {
-                if self.paths.keeps(!labels.is_empty()) {
-                    for (at, row) in batch.rows.iter_mut().enumerate() {
-                        row.path = self.paths.push(row.path, &batch.items.get(at), labels, context)?;
-                    }
+                if self.paths.keeps(is_labelled) {
+                    self.paths.push(&mut batch.rows, &batch.items, labels, context)?;
                 }
-                Ok(batch)
+                batch
             }
             Output::Same(mut batch) => {
-                if !labels.is_empty() && self.paths.keeps(true) {
-                    for (at, row) in batch.rows.iter_mut().enumerate() {
-                        row.path = self.paths.relabel(row.path, || batch.items.get(at), labels, context)?;
-                    }
+                if is_labelled && self.paths.keeps(true) {
+                    self.paths.relabel(&mut batch.rows, &batch.items, labels, context)?;
                 }
-                Ok(batch)
+                batch
             }
-        }
+        };
+        Ok(batch)
     }
 
     /// For which rows a test is true that may be much work. Other queries have their turns between rows.

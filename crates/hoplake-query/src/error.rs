@@ -5,6 +5,8 @@ use hoplake_storage::StorageError;
 
 use crate::value::arithmetic::ArithmeticError;
 
+pub(crate) type Done<T> = Result<T, QueryError>;
+
 /// Why a query has no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum QueryError {

@@ -6,13 +6,14 @@
 //! | [`literal`], [`moment`], [`tokens`] | numbers with their types, points in time, names that stand for themselves |
 //! | [`plan`] | what a query means, rules that make a plan wait less, `explain` |
 //! | [`operators`] | what a step does, a file for each |
-//! | [`run`] | what runs a plan on batches, within its memory and its time |
+//! | [`run`] | what runs a plan on batches, within its memory and its time (`growth`) |
 //!
 //! A language becomes a plan in a crate of its own. `docs/rfcs/0012-operators.md` has the reasons. *The reference* in comments is the
 //! implementation that `docs/gremlin.md` names: types, their relations and arithmetic are as it has them.
 
 mod deep;
 pub mod error;
+mod growth;
 pub mod literal;
 pub mod moment;
 pub mod operators;

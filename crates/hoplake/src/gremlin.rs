@@ -35,8 +35,9 @@ pub use hoplake_gremlin::{
 pub use hoplake_query::{
     block_in_place_if, literal, mark_worker_thread, moment,
     plan::Plan,
-    run::{Wanted, value_bytes},
-    tokens, value,
+    run::Wanted,
+    tokens,
+    value::{self, value_bytes},
 };
 use hoplake_query::{error::QueryError, run};
 use hoplake_storage::{Cost, QueryContext};

@@ -30,9 +30,8 @@ use hoplake_query::{
     literal::Literal,
     operators::{Operator, conditions, moves, sources, traverser, writes},
     plan::{Collects, Name, NewKey, NewProperty, Paths, Plan, Settings, Step, Steps, Work, apply_rules},
-    run::value_bytes,
     tokens::Token,
-    value::Value,
+    value::{Value, value_bytes},
 };
 use hoplake_storage::QueryContext;
 

@@ -7,9 +7,8 @@ use hoplake_query::{
     error::QueryError,
     operators::{Operator, conditions, maps, moves, sources, writes},
     plan::{By, Given, Merging, Name, NewKey, NewProperty, Predicate, Reaches, Step, Steps, Test},
-    run::value_bytes,
     tokens::{Direction, T},
-    value::Value,
+    value::{Value, value_bytes},
 };
 
 use super::lowering::{Lowered, Lowering, Op, only, op};

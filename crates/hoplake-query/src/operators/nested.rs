@@ -27,18 +27,17 @@ macro_rules! nested {
 }
 pub(crate) use nested;
 
-/// Within an `impl Operator` with a traversal in its field `steps`, which begins at the rows that come: what the operator reads, and where it
-/// leads. `passes` if the rows themselves go on, `gives` if the results of the traversal do.
+/// Within an `impl Operator` with a traversal in its field `steps`, which begins at the rows that come: where it leads. `passes` if the rows
+/// themselves go on, `gives` if the results of the traversal do.
 macro_rules! of_steps {
     (passes) => {
         $crate::operators::nested!(steps);
 
-        fn reads(&self, reads: &mut $crate::plan::Reads) -> $crate::plan::Flow {
-            reads.steps(&self.steps);
-            $crate::plan::Flow::Through
-        }
-
-        fn reach(&self, reach: &mut $crate::run::Reach<'_>, input: $crate::run::Elements) -> $crate::run::Elements {
+        fn reach(
+            &self,
+            reach: &mut $crate::operators::Reach<'_>,
+            input: $crate::operators::Elements,
+        ) -> $crate::operators::Elements {
             reach.steps(&self.steps, input.clone());
             input
         }
@@ -46,13 +45,12 @@ macro_rules! of_steps {
     (gives) => {
         $crate::operators::nested!(steps);
 
-        fn reads(&self, reads: &mut $crate::plan::Reads) -> $crate::plan::Flow {
-            reads.steps(&self.steps);
-            $crate::plan::Flow::Ends
-        }
-
-        fn reach(&self, reach: &mut $crate::run::Reach<'_>, input: $crate::run::Elements) -> $crate::run::Elements {
-            reach.steps(&self.steps, input)
+        fn reach(
+            &self,
+            reach: &mut $crate::operators::Reach<'_>,
+            input: $crate::operators::Elements,
+        ) -> $crate::operators::Elements {
+            reach.steps(&self.steps, input).others()
         }
     };
 }

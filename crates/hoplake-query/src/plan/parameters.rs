@@ -1,37 +1,13 @@
-//! Parameters of operators.
+//! Parameters of operators, with traversals within some of them.
 
 use std::collections::HashMap;
 
-use super::{Name, Predicate, Steps};
+use super::{By, Name, Predicate, Steps};
 use crate::{
     error::QueryError,
-    tokens::{Cardinality, Column, Order, Pick, T, Token},
+    tokens::{Cardinality, Order, Pick, T, Token},
     value::{Key, Value},
 };
-
-/// What a hop leads to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reaches {
-    /// The vertices at the other ends.
-    Vertices,
-    /// The edges themselves.
-    Edges,
-}
-
-/// What a step computes for each of its results.
-#[derive(Debug, Clone, PartialEq)]
-pub enum By {
-    /// The result itself.
-    Identity,
-    /// A property of it, or an entry if it is a map.
-    Property(Name),
-    /// Its id, label, key or value.
-    Token(T),
-    /// The keys or values of a map.
-    Column(Column),
-    /// What a traversal gives first.
-    Steps(Steps),
-}
 
 /// What is sorted by, and in which order.
 pub type Sorting = (By, Order);
@@ -115,39 +91,6 @@ pub struct PathPart {
     pub to: Option<Name>,
     /// In turn.
     pub by: Vec<By>,
-}
-
-/// Which parts of an element a map has besides its properties.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct TokensWanted {
-    /// Its id.
-    pub id: bool,
-    /// Its label.
-    pub label: bool,
-    /// The names of properties of properties.
-    pub keys: bool,
-    /// The values of properties of properties.
-    pub values: bool,
-}
-
-/// What a reducing step computes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "each is what it is called")]
-pub enum Reduction {
-    Count,
-    Sum,
-    Min,
-    Max,
-    Mean,
-}
-
-/// What a collection's items have to fulfil.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "each is what it is called")]
-pub enum Quantifier {
-    All,
-    Any,
-    None,
 }
 
 /// What a merge takes a map from.

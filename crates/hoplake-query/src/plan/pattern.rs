@@ -18,7 +18,7 @@ use regex_automata::{
     },
 };
 
-use crate::{deep::block_in_place_if, error::QueryError, run::Growth};
+use crate::{deep::block_in_place_if, error::QueryError, growth::Growth};
 
 /// The longest: parsed, two bytes may be a class of 800 ranges.
 pub(super) const LENGTH_MAX: usize = 2_000;

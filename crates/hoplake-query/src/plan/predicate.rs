@@ -6,14 +6,12 @@ use std::{cmp::Ordering, mem};
 
 use super::pattern::Pattern;
 use crate::{
-    error::QueryError,
+    error::Done,
+    growth::{Growth, units_of},
     literal::Number,
-    run::{Growth, units_of, value_bytes},
     tokens::{GType, Token},
-    value::{Unread, Value, compare, equals},
+    value::{Unread, Value, compare, equals, value_bytes},
 };
-
-type Done<T> = Result<T, QueryError>;
 
 /// Values of `within` that are compared between two looks at how long it takes.
 const PIECE_VALUES: usize = 64;

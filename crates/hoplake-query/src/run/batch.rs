@@ -7,14 +7,11 @@ use hoplake_engine::Neighbour;
 use hoplake_format::VertexId;
 use hoplake_storage::MemoryHold;
 
-use super::{
-    Done,
-    growth::{ALLOCATION_BYTES, Growth},
-    paths::NO_PATH,
-};
+use super::paths::NO_PATH;
 use crate::{
-    literal::Number,
-    value::{Edge, Property, Unread, Value, Vertex, VertexProperty},
+    error::Done,
+    growth::Growth,
+    value::{ELEMENT_BYTES, Unread, Value, value_bytes},
 };
 
 /// Traversers of a batch, at most, where a step can divide what it gives.
@@ -209,26 +206,42 @@ impl Items {
         }
     }
 
-    fn append(&mut self, more: Self, growth: &Growth) -> Done<()> {
-        if self.len() == 0 {
-            *self = more;
-            return Ok(());
+    /// The item at a place, as items.
+    pub(super) fn one(&self, at: usize) -> Self {
+        match self {
+            Self::Nowhere(_) => Self::Nowhere(1),
+            Self::Vertices(vertices) => Self::Vertices(vec![vertices[at]]),
+            Self::Edges(edges) => Self::Edges(vec![edges[at]]),
+            Self::Values(values) => Self::Values(vec![values[at].clone()]),
         }
-        match (&mut *self, more) {
+    }
+
+    /// Adds items of the same type; gives others back.
+    pub(super) fn extend(&mut self, more: Self) -> Result<(), Self> {
+        match (self, more) {
             (Self::Nowhere(count), Self::Nowhere(more)) => *count += more,
             (Self::Vertices(vertices), Self::Vertices(more)) => vertices.extend(more),
             (Self::Edges(edges), Self::Edges(more)) => edges.extend(more),
-            (_, more) if more.len() == 0 => {}
-            (before, more) => {
-                let mut values = std::mem::take(before).into_values(growth)?;
-                values.extend(more.into_values(growth)?);
-                *self = Self::Values(values);
-            }
+            (Self::Values(values), Self::Values(more)) => values.extend(more),
+            (_, more) => return Err(more),
         }
         Ok(())
     }
 
-    fn bytes(&self) -> u64 {
+    fn append(&mut self, more: Self, growth: &Growth) -> Done<()> {
+        if self.len() == 0 {
+            *self = more;
+        } else if let Err(more) = self.extend(more)
+            && more.len() > 0
+        {
+            let mut values = std::mem::take(self).into_values(growth)?;
+            values.extend(more.into_values(growth)?);
+            *self = Self::Values(values);
+        }
+        Ok(())
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
         let bytes = match self {
             Self::Nowhere(_) => 0,
             Self::Vertices(vertices) => size_of_val(&vertices[..]),
@@ -237,88 +250,6 @@ impl Items {
         };
         bytes as u64
     }
-}
-
-/// What a vertex or an edge takes as a value.
-pub(crate) const ELEMENT_BYTES: usize = size_of::<Value>() + size_of::<Unread>() + ALLOCATION_BYTES;
-
-/// What a step of a path takes besides its value.
-const STEP_BYTES: usize = size_of::<Vec<Box<str>>>();
-
-/// What a label of such a step takes besides its name.
-const LABEL_BYTES: usize = size_of::<Box<str>>() + ALLOCATION_BYTES;
-
-/// What a value takes, with all that it has within.
-pub fn value_bytes(value: &Value) -> usize {
-    let all = |values: &[Value]| values.iter().map(value_bytes).sum::<usize>();
-    let plain = |properties: &Option<Vec<Property>>| properties.iter().flatten().map(property_bytes).sum::<usize>();
-    size_of::<Value>()
-        + match value {
-            Value::Text(text) => ALLOCATION_BYTES + text.len(),
-            Value::Bytes(bytes) => ALLOCATION_BYTES + bytes.len(),
-            Value::Number(Number::BigInteger(number)) => ALLOCATION_BYTES + number.bits() as usize / 8,
-            Value::Number(Number::BigDecimal(number)) => {
-                ALLOCATION_BYTES + number.as_bigint_and_scale().0.bits() as usize / 8
-            }
-            Value::List(items) | Value::Set(items) => ALLOCATION_BYTES + all(items) + room(items),
-            Value::BulkSet(items) => {
-                ALLOCATION_BYTES + room(items) + items.iter().map(|(item, _)| value_bytes(item) + 8).sum::<usize>()
-            }
-            Value::Map(entries) => {
-                let bytes = |(key, value): &(Value, Value)| value_bytes(key) + value_bytes(value);
-                ALLOCATION_BYTES + room(entries) + entries.iter().map(bytes).sum::<usize>()
-            }
-            Value::Entry(entry) => ALLOCATION_BYTES + value_bytes(&entry.0) + value_bytes(&entry.1),
-            Value::Path(path) => {
-                let labels = |labels: &[Box<str>]| labels.iter().map(|label| LABEL_BYTES + label.len()).sum::<usize>();
-                let bytes = |(item, all): &(Value, Vec<Box<str>>)| STEP_BYTES + value_bytes(item) + labels(all);
-                ALLOCATION_BYTES + room(&path.steps) + path.steps.iter().map(bytes).sum::<usize>()
-            }
-            Value::Tree(tree) => tree_bytes(tree),
-            Value::Graph(graph) => ALLOCATION_BYTES + all(&graph.vertices) + all(&graph.edges),
-            Value::Unread(unread) => {
-                let within = match &**unread {
-                    Unread::VertexProperty(property) => value_bytes(&property.value),
-                    Unread::Property(property) => value_bytes(&property.value),
-                    Unread::Vertex(_) | Unread::Edge(_) => 0,
-                };
-                ALLOCATION_BYTES + size_of::<Unread>() + within
-            }
-            Value::Vertex(vertex) => {
-                let properties = vertex.properties.iter().flatten().map(vertex_property_bytes).sum::<usize>();
-                size_of::<Vertex>() + value_bytes(&vertex.id) + vertex.label.len() + properties
-            }
-            Value::Edge(edge) => {
-                let ends = [&edge.out_vertex, &edge.in_vertex].map(|(id, label)| value_bytes(id) + label.len());
-                let own = value_bytes(&edge.id) + edge.label.len() + plain(&edge.properties);
-                size_of::<Edge>() + own + ends[0] + ends[1]
-            }
-            Value::VertexProperty(property) => vertex_property_bytes(property),
-            Value::Property(property) => property_bytes(property),
-            Value::Traverser(traverser) => value_bytes(&traverser.value),
-            _ => 0,
-        }
-}
-
-/// What a list has room for besides its items: one that grew item by item may be half empty.
-fn room<T>(items: &Vec<T>) -> usize {
-    (items.capacity() - items.len()) * size_of::<T>()
-}
-
-fn property_bytes(property: &Property) -> usize {
-    size_of::<Property>() + property.key.len() + value_bytes(&property.value)
-}
-
-fn vertex_property_bytes(property: &VertexProperty) -> usize {
-    let properties = property.properties.iter().flatten().map(property_bytes).sum::<usize>();
-    let own = value_bytes(&property.id) + property.key.len() + value_bytes(&property.value);
-    size_of::<VertexProperty>() + own + properties
-}
-
-pub(crate) fn tree_bytes(tree: &crate::value::Tree) -> usize {
-    let bytes =
-        |(item, below): &(Value, crate::value::Tree)| size_of_val(below) + value_bytes(item) + tree_bytes(below);
-    tree.branches.iter().map(bytes).sum::<usize>() + ALLOCATION_BYTES
 }
 
 impl Batch {

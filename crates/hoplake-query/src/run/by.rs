@@ -3,16 +3,16 @@
 use std::collections::HashSet;
 
 use super::{
-    Done, Run,
-    batch::{Batch, Items, element_of, value_bytes},
-    elements::Wanted,
-    growth::Growth,
+    Run,
+    batch::{Batch, Items, element_of},
 };
 use crate::{
-    error::QueryError,
+    error::{Done, QueryError},
+    growth::Growth,
     plan::{By, Given, Name},
+    run::properties::Wanted,
     tokens::{Column, Pop, T},
-    value::{Unread, Value},
+    value::{Unread, Value, kind_of, value_bytes},
 };
 
 impl Run {
@@ -252,39 +252,6 @@ pub(crate) fn column_of(column: Column, value: &Value, growth: &Growth) -> Done<
 
 fn no_token(token: T, value: &Value) -> QueryError {
     QueryError::wrong_type(format!("{} has no {}", kind_of(value), token.name()))
-}
-
-/// What a value is, for messages.
-pub(crate) fn kind_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Boolean(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::Text(_) => "a text",
-        Value::Char(_) => "a character",
-        Value::DateTime(..) => "a point in time",
-        Value::Duration(_) => "a duration",
-        Value::Uuid(_) => "a UUID",
-        Value::Bytes(_) => "bytes",
-        Value::List(_) => "a list",
-        Value::Set(_) | Value::BulkSet(_) => "a set",
-        Value::Map(_) => "a map",
-        Value::Entry(_) => "an entry of a map",
-        Value::Vertex(_) => "a vertex",
-        Value::Edge(_) => "an edge",
-        Value::VertexProperty(_) | Value::Property(_) => "a property",
-        Value::Path(_) => "a path",
-        Value::Tree(_) => "a tree",
-        Value::Graph(_) => "a graph",
-        Value::Token(_) => "a token",
-        Value::Traverser(_) => "a traverser",
-        Value::Metrics(_) => "metrics",
-        Value::Unread(element) => match **element {
-            Unread::Vertex(_) => "a vertex",
-            Unread::Edge(_) => "an edge",
-            Unread::VertexProperty(_) | Unread::Property(_) => "a property",
-        },
-    }
 }
 
 /// Whether a value is an element.

@@ -9,17 +9,14 @@ use std::{borrow::Cow, collections::HashMap, ops::Range};
 
 use foldhash::fast::RandomState;
 
-use super::{
-    Done,
-    batch::value_bytes,
-    growth::{Growth, units_of},
-};
 use crate::{
+    error::Done,
+    growth::{Growth, units_of},
     plan::Name,
     value::{
         Value,
         alike::{self, Form},
-        equals,
+        equals, value_bytes,
     },
 };
 

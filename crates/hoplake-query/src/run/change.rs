@@ -10,28 +10,25 @@ use std::{
 
 use hoplake_engine::{
     Frontier, Neighbour, Snapshot,
-    change::{Batch as ChangeBatch, Committed, Committer, LogicalTypes, Operation, VertexRef},
+    change::{LogicalTypes, Operation, VertexRef},
     split_vertex,
     traversal::{Hop, HopDirection},
 };
 use hoplake_format::{Key, KeyType, LabelId, VertexId, VertexLabel};
-use hoplake_storage::MemoryHold;
 
 use super::{
-    Done, Graph, Run,
-    batch::{Batch, Element, value_bytes},
-    by::kind_of,
-    elements::Wanted,
-    growth::{ALLOCATION_BYTES, units_of},
+    Run,
+    batch::{Batch, Element},
     kept::distinct,
-    stored::Owner,
 };
 use crate::{
-    error::QueryError,
+    error::{Done, QueryError},
+    growth::units_of,
     literal::Number,
     plan::{Name, NewKey, NewProperty},
+    run::{properties::Wanted, to_stored::Owner, transaction::batch_of},
     tokens::{Cardinality, T, Token},
-    value::Value,
+    value::{ALLOCATION_BYTES, Value, kind_of, value_bytes},
 };
 
 /// What the memory of operations is a multiple of: themselves, and the keys, lists and rows of the run that has them.
@@ -54,57 +51,6 @@ const NAME_COPIES: usize = 4;
 
 /// The same of a value: as it is given, as it is stored, and in the operation.
 const VALUE_COPIES: usize = 3;
-
-/// What a query has changed and not committed yet.
-#[derive(Debug, Clone)]
-pub(crate) struct Changes {
-    committer: Option<Arc<Committer>>,
-    /// The version that the changes were decided on.
-    base: u64,
-    /// Those of each step together: statements of a session copy a transaction, and share these.
-    pub(crate) operations: Vec<Arc<Vec<Operation>>>,
-    /// What the values of these are beyond their types.
-    logical_types: LogicalTypes,
-    /// The memory of operations, and of the runs that have them, for as long as the transaction lives.
-    memory: Vec<Arc<MemoryHold>>,
-}
-
-impl Changes {
-    pub(crate) fn new(graph: &Graph) -> Self {
-        let base = graph.snapshot.manifest().version;
-        let (operations, memory) = (Vec::new(), Vec::new());
-        Self { committer: graph.committer.clone(), base, operations, logical_types: LogicalTypes::default(), memory }
-    }
-
-    pub(crate) fn any(&self) -> bool {
-        self.operations.iter().any(|operations| !operations.is_empty())
-    }
-
-    pub(crate) fn are_allowed(&self) -> bool {
-        self.committer.is_some()
-    }
-
-    pub(crate) fn count(&self) -> usize {
-        self.operations.iter().flat_map(|operations| operations.iter()).map(Operation::changes).sum()
-    }
-
-    pub(crate) async fn commit(self) -> Done<Option<Committed>> {
-        let Self { committer, base, operations, logical_types, memory } = self;
-        let owned = |operations: Arc<Vec<Operation>>| Arc::try_unwrap(operations).unwrap_or_else(|it| it.to_vec());
-        let operations: Vec<Operation> = operations.into_iter().flat_map(owned).collect();
-        let Some(committer) = committer.filter(|_| !operations.is_empty()) else { return Ok(None) };
-        let batch = ChangeBatch { base: Some(base), ..batch_of(operations, logical_types) };
-        let committed = committer.commit(batch).await?;
-        drop(memory);
-        Ok(Some(committed))
-    }
-}
-
-/// Where keys are unique, they are the ids of vertices. A query may not end that, not even together with another writer: all ids of the
-/// graph would have another form.
-fn batch_of(operations: Vec<Operation>, logical_types: LogicalTypes) -> ChangeBatch {
-    ChangeBatch { operations, logical_types, keep_unique_keys: true, ..ChangeBatch::default() }
-}
 
 /// Properties that a vertex or an edge is to have, by name in the order in which they were given.
 pub(crate) type NewValues = Vec<(Name, Option<Cardinality>, Value)>;

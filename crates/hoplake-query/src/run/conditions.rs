@@ -5,13 +5,12 @@ use std::sync::Arc;
 use hoplake_engine::{Comparison, Condition, PropertyName, PropertyOf, Requirement, change};
 use hoplake_format::{ItemType, Property, PropertyType, ScalarType, VertexLabel};
 
-use super::{batch::value_bytes, growth::Growth};
 use crate::{
     error::QueryError,
+    growth::Growth,
     operators::sources::VertexConditions,
-    plan::Test,
-    plan::{Name, Predicate, every},
-    value::{Value, equals, to_f64, to_i64},
+    plan::{Name, Predicate, Test, every},
+    value::{Value, equals, to_f64, to_i64, value_bytes},
 };
 
 /// Tests of a condition, at most: the engine has a verdict of each for every row, and refuses conditions of more than a thousand.

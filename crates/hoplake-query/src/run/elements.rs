@@ -5,145 +5,27 @@ use std::{
     sync::Arc,
 };
 
-use arrow_array::{RecordBatch, cast::AsArray};
+use arrow_array::RecordBatch;
 use foldhash::fast::RandomState;
-use hoplake_engine::{Edges, Neighbour, Snapshot, change, split_vertex, vertex_text};
-use hoplake_format::{EdgeId, EdgeTypeId, Key, KeyType, LabelId, LogicalType, VertexId, constants::KEY_COLUMN};
+use hoplake_engine::{Edges, EngineError, Neighbour, Snapshot, split_vertex, vertex_text};
+use hoplake_format::{EdgeId, EdgeTypeId, Key, KeyType, LabelId, LogicalType, VertexId};
 use hoplake_storage::Branch;
 
 use super::{
     Batch, Run,
     batch::{Element, element_of},
-    by::kind_of,
     stored,
 };
 use crate::{
-    error::QueryError,
+    error::{Done, QueryError},
     literal::Number,
     plan::Name,
-    value::{Edge, Graph, Path, Property, Tree, Unread, UnreadProperty, Value, Vertex, VertexProperty},
+    run::properties::{Logical, Properties, Wanted, key_at},
+    value::{Edge, Graph, Path, Property, Tree, Unread, UnreadProperty, Value, Vertex, VertexProperty, kind_of},
 };
-
-type Done<T> = Result<T, QueryError>;
 
 /// What a key takes that is looked up: itself, its place in an order, and what is found.
 const SOUGHT_BYTES: usize = 96;
-
-/// Which properties are read.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Wanted<'a> {
-    /// All.
-    All,
-    /// Those of some names; none reads keys alone.
-    Named(&'a [Name]),
-}
-
-/// The names that are wanted, with their places among them; `None` if all are.
-pub(crate) type Places<'a> = Option<HashMap<&'a str, usize, RandomState>>;
-
-impl<'a> Wanted<'a> {
-    /// For a step to look names up, for each of its elements.
-    pub(crate) fn places(self) -> Places<'a> {
-        let Wanted::Named(names) = self else { return None };
-        // Of one that is there twice, the first place counts.
-        Some(names.iter().enumerate().rev().map(|(at, name)| (&**name, at)).collect())
-    }
-}
-
-/// The names of a batch's columns, and what their values are beyond their types.
-type Logical = Vec<(Name, LogicalType)>;
-
-/// Properties that were read.
-#[derive(Debug, Default)]
-pub(crate) struct Properties {
-    batches: Vec<(RecordBatch, Logical)>,
-    vertices: HashMap<VertexId, (u32, u32), RandomState>,
-    edges: HashMap<EdgeId, (u32, u32), RandomState>,
-}
-
-impl Properties {
-    /// Whether an element was read.
-    pub(crate) fn has(&self, element: Element) -> bool {
-        self.place(element).is_some()
-    }
-
-    /// The memory that they take.
-    pub(crate) fn bytes(&self) -> u64 {
-        let columns: usize = self.batches.iter().map(|(batch, _)| batch.get_array_memory_size()).sum();
-        let places = self.vertices.capacity() * size_of::<(VertexId, (u32, u32))>()
-            + self.edges.capacity() * size_of::<(EdgeId, (u32, u32))>();
-        (columns + places) as u64
-    }
-
-    fn place(&self, element: Element) -> Option<(&(RecordBatch, Logical), usize)> {
-        let (batch, row) = match element {
-            Element::Vertex(vertex) => self.vertices.get(&vertex)?,
-            Element::Edge(edge) => self.edges.get(&edge.id())?,
-        };
-        Some((&self.batches[*batch as usize], *row as usize))
-    }
-
-    /// The values of a property; several where it has a list of them.
-    pub(crate) fn values(&self, element: Element, name: &str) -> Vec<Value> {
-        let Some(((batch, logical), row)) = self.place(element) else { return Vec::new() };
-        match logical.iter().position(|(other, _)| **other == *name) {
-            Some(at) => stored::values(element, change::Value::at(batch.column(at), row), logical[at].1),
-            None => Vec::new(),
-        }
-    }
-
-    /// The first value of a property.
-    pub(crate) fn first(&self, element: Element, name: &str) -> Option<Value> {
-        self.values(element, name).into_iter().next()
-    }
-
-    /// All properties of an element that were read, by name in the order of the schema, or of the names.
-    pub(crate) fn all(&self, element: Element, places: &Places<'_>) -> Vec<(&str, Vec<Value>)> {
-        let Some(((batch, logical), row)) = self.place(element) else { return Vec::new() };
-        let is_wanted = |name: &str| name != KEY_COLUMN && places.as_ref().is_none_or(|all| all.contains_key(name));
-        let columns = logical.iter().zip(batch.columns()).filter(|((name, _), _)| is_wanted(name));
-        let mut all: Vec<(&str, Vec<Value>)> = columns
-            .map(|((name, logical), column)| {
-                (&**name, stored::values(element, change::Value::at(column, row), *logical))
-            })
-            .filter(|(_, values)| !values.is_empty())
-            .collect();
-        if let Some(places) = places {
-            all.sort_by_key(|(name, _)| places.get(name));
-        }
-        all
-    }
-
-    /// Calls `give` with the name, value and number of each property of an element, in the order of the schema.
-    fn each(&self, element: Element, give: &mut impl FnMut(&Name, Value, u32)) {
-        let Some(((batch, logical), row)) = self.place(element) else { return };
-        for ((name, logical), column) in logical.iter().zip(batch.columns()) {
-            if **name != *KEY_COLUMN {
-                let mut number = 0;
-                stored::each(element, change::Value::at(column, row), *logical, |value| {
-                    give(name, value, number);
-                    number += 1;
-                });
-            }
-        }
-    }
-
-    /// The key of a vertex.
-    fn key(&self, vertex: VertexId) -> Option<Key> {
-        let ((batch, _), row) = self.place(Element::Vertex(vertex))?;
-        key_at(batch, row)
-    }
-}
-
-/// The key in a row of a batch of vertices.
-fn key_at(batch: &RecordBatch, row: usize) -> Option<Key> {
-    let column = batch.column_by_name(KEY_COLUMN)?;
-    if let Some(texts) = column.as_string_opt::<i32>() {
-        return Some(Key::String(texts.value(row).to_owned()));
-    }
-    let numbers = column.as_primitive_opt::<arrow_array::types::Int64Type>()?;
-    Some(Key::Int64(numbers.value(row)))
-}
 
 impl Run {
     /// The label of a vertex.
@@ -161,6 +43,29 @@ impl Run {
             Element::Vertex(vertex) => self.label_of(vertex).into(),
             Element::Edge(edge) => self.edge_label_of(&edge).into(),
         }
+    }
+
+    /// Whether a property of vertices was computed, and is not that of the graph.
+    pub(crate) fn is_computed(&self, name: &str) -> bool {
+        self.computed.iter().any(|computed| *computed.property == *name)
+    }
+
+    /// What was read of vertices of a label, with what was computed of them.
+    pub(crate) fn with_computed(
+        &self,
+        batch: RecordBatch,
+        label: LabelId,
+        ordinals: &[u64],
+        is_wanted: impl Fn(&str) -> bool,
+    ) -> Done<RecordBatch> {
+        let wanted: Vec<_> = self.computed.iter().filter(|computed| is_wanted(&computed.property)).collect();
+        if wanted.is_empty() {
+            return Ok(batch);
+        }
+        let schema = batch.schema();
+        let read = schema.fields().iter().map(|field| field.name().as_str()).zip(batch.columns().iter().cloned());
+        let columns = read.chain(wanted.iter().map(|it| (&*it.property, it.values(label, ordinals))));
+        RecordBatch::try_from_iter(columns).map_err(|error| EngineError::Internal(error.to_string()).into())
     }
 
     /// As [`Run::read`], whatever was read before.

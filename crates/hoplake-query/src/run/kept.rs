@@ -2,50 +2,19 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use hoplake_engine::Snapshot;
-use hoplake_storage::MemoryHold;
-
 use super::{
-    Done, Run,
+    Run,
     batch::{Batch, Element, element_of},
-    elements::{Properties, Wanted},
 };
 use crate::{
+    error::Done,
     plan::{By, Name, Together},
+    run::properties::{Kept, Properties, Wanted},
     value::Value,
 };
 
 /// Elements of which more is read than the next step needs, at most: of more, many might not come to the steps behind it.
 const ELEMENTS_MAX: usize = 4_096;
-
-/// Properties that were read for later steps, too.
-#[derive(Debug, Clone)]
-pub(crate) struct Kept {
-    /// What the graph was then.
-    snapshot: Arc<Snapshot>,
-    /// Which were read; `None` if all were.
-    names: Option<HashSet<Name>>,
-    properties: Arc<Properties>,
-    _hold: Arc<MemoryHold>,
-}
-
-impl Kept {
-    /// The properties, if all that is wanted of some elements is among them.
-    pub(crate) fn of(
-        &self,
-        snapshot: &Arc<Snapshot>,
-        elements: &[Element],
-        wanted: Wanted<'_>,
-    ) -> Option<Arc<Properties>> {
-        let has_names = match (&self.names, wanted) {
-            (None, _) => true,
-            (Some(_), Wanted::All) => false,
-            (Some(names), Wanted::Named(wanted)) => wanted.iter().all(|name| names.contains(name)),
-        };
-        let is_same = has_names && Arc::ptr_eq(snapshot, &self.snapshot);
-        (is_same && elements.iter().all(|element| self.properties.has(*element))).then(|| self.properties.clone())
-    }
-}
 
 impl Run {
     /// Reads what a step and those behind it need of a batch's elements.

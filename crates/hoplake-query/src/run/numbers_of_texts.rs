@@ -6,12 +6,9 @@ use std::{fmt::LowerExp, str::FromStr};
 use bigdecimal::BigDecimal;
 use num_bigint::BigInt;
 
-use super::{
-    Done,
-    growth::{Growth, units_of},
-};
 use crate::{
-    error::QueryError,
+    error::{Done, QueryError},
+    growth::{Growth, units_of},
     literal::{DIGITS_MAX, Number, big_decimal},
 };
 

@@ -1,7 +1,8 @@
 //! The steps of whole paths, and what is computed of them.
 
-use super::{Batch, Done, Run, paths::Labels};
+use super::{Batch, Run, paths::Labels};
 use crate::{
+    error::Done,
     plan::{By, PathPart},
     value::Value,
 };

@@ -1,21 +1,29 @@
-//! Where traversers have been: a tree of nodes, each with the one before it. A path is the number of its last node, so that
-//! traversers that part share what they had.
+//! What rows were on at earlier steps: columns of bindings and paths, each kept once for all rows that come from it.
+//!
+//! ```text
+//! V().as('a')            out()   as('b')                select('a')
+//!
+//! a       v1  v2  v3             v7  v8  v8  v9         the items of a step's output, as a column of their type
+//! before   –   –   –              0   0   1   2         for each of them, the node before
+//! node     0   1   2              3   4   5   6         the number that a row has as its path
+//! ```
+//! A row has the number of its last node, whatever it has bound. So a hop with a hundred edges copies 4 bytes for each of them, and not all
+//! that was bound before; a text that is bound is there once; and rows with the same path are the same number. Where columns were copied
+//! from batch to batch, all three would be otherwise (RFC 0012 has the figures).
 
-use std::{borrow::Cow, collections::HashSet, sync::Arc};
+use std::{collections::HashSet, sync::Arc};
 
 use foldhash::fast::RandomState;
+use hoplake_format::{EdgeId, VertexId};
 use hoplake_storage::{MemoryHold, QueryContext};
 
-use super::{
-    Done,
-    batch::value_bytes,
-    growth::{ALLOCATION_BYTES, Growth},
-};
+use super::batch::{Element, Items, Row};
 use crate::{
-    error::QueryError,
+    error::{Done, QueryError},
+    growth::Growth,
     plan::{Name, Paths},
     tokens::Pop,
-    value::{Key, Path, Value},
+    value::{ALLOCATION_BYTES, Key, Path, Value},
 };
 
 /// The path of a traverser that was nowhere.
@@ -24,8 +32,11 @@ pub(crate) const NO_PATH: u32 = u32::MAX;
 /// Steps of a path that are compared with each other.
 const FEW: usize = 16;
 
-/// Nodes of a chunk.
-const CHUNK_NODES: usize = 1 << 14;
+/// A column of fewer rows goes on with the next output of its step: a loop may give rows one by one.
+const FEW_ROWS: usize = 1 << 10;
+
+/// What a column takes besides what its rows do.
+const COLUMN_BYTES: usize = size_of::<Column>() + 2 * ALLOCATION_BYTES;
 
 /// Bytes that are acquired ahead, at most.
 const AHEAD_BYTES: u64 = 256 << 10;
@@ -33,8 +44,8 @@ const AHEAD_BYTES: u64 = 256 << 10;
 /// All paths of a query.
 #[derive(Debug)]
 pub(crate) struct PathTree {
-    /// In chunks: a list of all of them would be copied as it grows.
-    nodes: Vec<Vec<Node>>,
+    /// In the order of the numbers of their nodes.
+    columns: Vec<Column>,
     kept: Paths,
     /// The labels that were put together last: those of a step, those added, and all of them. Rows that come together share them.
     joined: Option<[Labels; 3]>,
@@ -42,17 +53,68 @@ pub(crate) struct PathTree {
     bytes: u64,
 }
 
+/// What came out of a step.
 #[derive(Debug)]
-struct Node {
-    before: u32,
-    value: Value,
+struct Column {
     labels: Labels,
+    items: Items,
+    /// The number of the first node.
+    first: u32,
+    /// The number of the node before, for each.
+    before: Vec<u32>,
+    /// The column that has the node before the first one, and most likely those before the others.
+    column_before: usize,
 }
 
-impl Node {
-    fn has(&self, label: &str) -> bool {
-        self.labels.iter().any(|other| **other == *label)
+impl Column {
+    fn node(&self, path: u32) -> Option<Node<'_>> {
+        let at = path.checked_sub(self.first)? as usize;
+        (at < self.before.len()).then_some(Node { column: self, at })
     }
+
+    fn end(&self) -> u32 {
+        self.first + self.before.len() as u32
+    }
+}
+
+/// A step of a path.
+#[derive(Debug, Clone, Copy)]
+struct Node<'a> {
+    column: &'a Column,
+    at: usize,
+}
+
+impl<'a> Node<'a> {
+    fn labels(self) -> &'a Labels {
+        &self.column.labels
+    }
+
+    fn has(self, label: &str) -> bool {
+        self.labels().iter().any(|other| **other == *label)
+    }
+
+    fn copy(self, growth: &Growth) -> Done<Value> {
+        self.column.items.copy(self.at, growth)
+    }
+
+    fn identity(self) -> Identity<'a> {
+        match self.column.items.element(self.at) {
+            Some(Element::Vertex(vertex)) => Identity::Vertex(vertex),
+            Some(Element::Edge(edge)) => Identity::Edge(edge.id()),
+            None => match &self.column.items {
+                Items::Values(values) => Identity::Value(Key(&values[self.at])),
+                _ => Identity::Value(Key(&Value::Null)),
+            },
+        }
+    }
+}
+
+/// What tells an item of a path from the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Identity<'a> {
+    Vertex(VertexId),
+    Edge(EdgeId),
+    Value(Key<'a>),
 }
 
 /// The labels of a step.
@@ -60,7 +122,7 @@ pub(crate) type Labels = Arc<[Name]>;
 
 impl PathTree {
     pub(crate) fn new(kept: Paths, context: &QueryContext) -> Result<Self, QueryError> {
-        Ok(Self { nodes: Vec::new(), kept, joined: None, hold: context.hold(0)?, bytes: 0 })
+        Ok(Self { columns: Vec::new(), kept, joined: None, hold: context.hold(0)?, bytes: 0 })
     }
 
     /// Whether a step with labels, or without, is kept.
@@ -72,27 +134,44 @@ impl PathTree {
         }
     }
 
-    /// A path that goes on to a value.
+    /// Has the paths of rows go on to their items.
     pub(crate) fn push(
         &mut self,
-        before: u32,
-        value: &Value,
+        rows: &mut [Row],
+        items: &Items,
         labels: &Labels,
         context: &QueryContext,
-    ) -> Result<u32, QueryError> {
-        self.take(size_of::<Node>() + value_bytes(value), context)?;
-        if self.nodes.last().is_none_or(|chunk| chunk.len() == CHUNK_NODES) {
-            // The first chunk may be all there is.
-            self.nodes.push(if self.nodes.is_empty() { Vec::new() } else { Vec::with_capacity(CHUNK_NODES) });
-        }
-        let chunks = self.nodes.len();
-        let Some(chunk) = self.nodes.last_mut() else { return Ok(NO_PATH) };
-        let number = ((chunks - 1) * CHUNK_NODES + chunk.len()) as u64;
-        if number >= u64::from(NO_PATH) {
+    ) -> Done<()> {
+        self.take(rows.len() * size_of::<u32>() + items.bytes() as usize, context)?;
+        let before = rows.iter().map(|row| row.path).collect();
+        let first = self.add(before, items.clone(), labels, context)?;
+        rows.iter_mut().zip(first..).for_each(|(row, node)| row.path = node);
+        Ok(())
+    }
+
+    /// Adds nodes, whose memory was taken, and returns the number of the first.
+    fn add(&mut self, before: Vec<u32>, mut items: Items, labels: &Labels, context: &QueryContext) -> Done<u32> {
+        let first = self.columns.last().map_or(0, Column::end);
+        if u64::from(first) + before.len() as u64 >= u64::from(NO_PATH) {
             return Err(QueryError::unsupported("the paths of the query have more than 4 billion steps"));
         }
-        chunk.push(Node { before, value: value.clone(), labels: labels.clone() });
-        Ok(number as u32)
+        if let Some(last) = self.columns.last_mut()
+            && last.before.len() < FEW_ROWS
+            && (Arc::ptr_eq(&last.labels, labels) || last.labels.is_empty() && labels.is_empty())
+        {
+            match last.items.extend(items) {
+                Ok(()) => {
+                    last.before.extend(before);
+                    return Ok(first);
+                }
+                Err(others) => items = others,
+            }
+        }
+        self.take(COLUMN_BYTES, context)?;
+        let column_before = before.first().map_or(0, |path| self.columns.partition_point(|it| it.end() <= *path));
+        let labels = labels.clone();
+        self.columns.push(Column { labels, items, first, before, column_before });
+        Ok(first)
     }
 
     fn take(&mut self, bytes: usize, context: &QueryContext) -> Result<(), QueryError> {
@@ -106,23 +185,33 @@ impl PathTree {
         Ok(())
     }
 
-    fn node(&self, path: u32) -> Option<&Node> {
-        self.nodes.get(path as usize / CHUNK_NODES)?.get(path as usize % CHUNK_NODES)
+    fn node(&self, path: u32) -> Option<Node<'_>> {
+        self.columns.get(self.columns.partition_point(|column| column.end() <= path))?.node(path)
     }
 
-    /// A path whose last step has more labels.
-    pub(crate) fn relabel<'a>(
+    /// Gives the last steps of the paths of rows more labels.
+    pub(crate) fn relabel(
         &mut self,
-        path: u32,
-        value: impl FnOnce() -> Cow<'a, Value>,
+        rows: &mut [Row],
+        items: &Items,
         labels: &Labels,
         context: &QueryContext,
-    ) -> Result<u32, QueryError> {
-        let last = self.node(path).filter(|_| self.kept == Paths::Whole);
-        let Some(last) = last else { return self.push(path, &value(), labels, context) };
-        let (before, value, own) = (last.before, last.value.clone(), last.labels.clone());
-        let all = self.joined(own, labels, context)?;
-        self.push(before, &value, &all, context)
+    ) -> Done<()> {
+        if self.kept != Paths::Whole {
+            return self.push(rows, items, labels, context);
+        }
+        for (at, row) in rows.iter_mut().enumerate() {
+            let Some(last) = self.node(row.path) else {
+                self.push(std::slice::from_mut(row), &items.one(at), labels, context)?;
+                continue;
+            };
+            row.path = last.column.before[last.at];
+            let own = last.labels().clone();
+            let item = last.column.items.one(last.at);
+            let all = self.joined(own, labels, context)?;
+            self.push(std::slice::from_mut(row), &item, &all, context)?;
+        }
+        Ok(())
     }
 
     /// The labels of a step and some more, each once.
@@ -143,8 +232,17 @@ impl PathTree {
     }
 
     /// The nodes of a path, from the last to the first.
-    fn back(&self, path: u32) -> impl Iterator<Item = &Node> {
-        std::iter::successors(self.node(path), |node| self.node(node.before))
+    fn back(&self, path: u32) -> impl Iterator<Item = Node<'_>> {
+        std::iter::successors(self.node(path), |node| self.before(*node))
+    }
+
+    fn before<'a>(&'a self, node: Node<'a>) -> Option<Node<'a>> {
+        let path = node.column.before[node.at];
+        if path == NO_PATH {
+            return None;
+        }
+        let near = [Some(node.column), self.columns.get(node.column.column_before)];
+        near.into_iter().flatten().find_map(|column| column.node(path)).or_else(|| self.node(path))
     }
 
     /// What was met under a label.
@@ -152,19 +250,19 @@ impl PathTree {
         let mut first = None;
         let mut all = Vec::new();
         for node in self.back(path) {
-            growth.work(1 + node.labels.len() as u64)?;
+            growth.work(1 + node.labels().len() as u64)?;
             if !node.has(label) {
                 continue;
             }
             match pop {
-                Pop::Last => return growth.copy(&node.value).map(Some),
+                Pop::Last => return node.copy(growth).map(Some),
                 Pop::First => first = Some(node),
-                Pop::All | Pop::Mixed => all.push(growth.copy(&node.value)?),
+                Pop::All | Pop::Mixed => all.push(node.copy(growth)?),
             }
         }
         all.reverse();
         Ok(match (all.len(), pop) {
-            (0, _) => first.map(|node| growth.copy(&node.value)).transpose()?,
+            (0, _) => first.map(|node: Node<'_>| node.copy(growth)).transpose()?,
             (1, Pop::Mixed) => all.pop(),
             _ => Some(Value::List(all)),
         })
@@ -181,9 +279,9 @@ impl PathTree {
         to: Option<&str>,
         growth: &Growth,
     ) -> Done<Vec<(Option<Value>, Labels)>> {
-        let mut nodes: Vec<&Node> = self.back(path).collect();
+        let mut nodes: Vec<Node<'_>> = self.back(path).collect();
         nodes.reverse();
-        growth.work(nodes.iter().map(|node| 1 + node.labels.len() as u64).sum())?;
+        growth.work(nodes.iter().map(|node| 1 + node.labels().len() as u64).sum())?;
         // The last step that has it.
         let place = |which: &str, label: &str| {
             let place = nodes.iter().rposition(|node| node.has(label));
@@ -201,22 +299,22 @@ impl PathTree {
         let part = &nodes[begin..end];
         let mut steps = growth.column(part.len())?;
         for node in part {
-            steps.push((Some(growth.copy(&node.value)?), node.labels.clone()));
+            steps.push((Some(node.copy(growth)?), node.labels().clone()));
         }
         Ok(steps)
     }
 
     /// Whether a path has no value twice.
     pub(crate) fn is_simple(&self, path: u32, growth: &Growth) -> Done<bool> {
-        let mut few: Vec<Key<'_>> = Vec::new();
-        let mut many: HashSet<Key<'_>, RandomState> = HashSet::default();
-        for value in self.back(path).map(|node| Key(&node.value)) {
+        let mut few: Vec<Identity<'_>> = Vec::new();
+        let mut many: HashSet<Identity<'_>, RandomState> = HashSet::default();
+        for item in self.back(path).map(Node::identity) {
             growth.work(1)?;
             // Most paths are short: comparing is faster than hashing.
             match few.len() < FEW {
-                true if few.contains(&value) => return Ok(false),
-                true => few.push(value),
-                false if few.contains(&value) || !many.insert(value) => return Ok(false),
+                true if few.contains(&item) => return Ok(false),
+                true => few.push(item),
+                false if few.contains(&item) || !many.insert(item) => return Ok(false),
                 false => {}
             }
         }
@@ -236,7 +334,9 @@ impl PathTree {
 
 #[cfg(test)]
 mod tests {
+    use hoplake_format::LabelId;
     use hoplake_storage::MemoryBudget;
+    use proptest::{collection::vec, prelude::*, sample::Index};
 
     use super::*;
 
@@ -250,9 +350,20 @@ mod tests {
         let mut paths = PathTree::new(Paths::Whole, &context).unwrap();
         let mut path = NO_PATH;
         for number in 0..count {
-            path = paths.push(path, &number.into(), labels, &context).unwrap();
+            path = push(&mut paths, path, number.into(), labels, &context);
         }
         (paths, path)
+    }
+
+    /// The path of a row that goes on to a value.
+    fn push(paths: &mut PathTree, path: u32, value: Value, labels: &Labels, context: &QueryContext) -> u32 {
+        let mut rows = [row(path)];
+        paths.push(&mut rows, &Items::Values(vec![value]), labels, context).unwrap();
+        rows[0].path
+    }
+
+    fn row(path: u32) -> Row {
+        Row { bulk: 1, frame: 0, path }
     }
 
     #[test]
@@ -298,12 +409,13 @@ mod tests {
         let context = QueryContext::within(&budget);
         let mut paths = PathTree::new(Paths::Whole, &context).unwrap();
         let add = |paths: &mut PathTree, path, labels: &Labels| {
-            paths.relabel(path, || Cow::Owned(1.into()), labels, &context)
+            let mut rows = [row(path)];
+            paths.relabel(&mut rows, &Items::Values(vec![1.into()]), labels, &context).map(|()| rows[0].path)
         };
         let (own, more) = (labels(&["a", "b"]), labels(&["b", "c"]));
-        let rows = [(); 2].map(|()| paths.push(NO_PATH, &1.into(), &own, &context).unwrap());
+        let rows = [(); 2].map(|()| push(&mut paths, NO_PATH, 1.into(), &own, &context));
         let rows = rows.map(|row| add(&mut paths, row, &more).unwrap());
-        let of = |row: u32| &paths.node(row).unwrap().labels;
+        let of = |row: u32| paths.node(row).unwrap().labels();
         assert_eq!(**of(rows[0]), *labels(&["a", "b", "c"]));
         assert!(Arc::ptr_eq(of(rows[0]), of(rows[1])));
         // Step after step adds one: the lists are the square of their number.
@@ -316,5 +428,88 @@ mod tests {
             Err(error) => Some(error.to_string()),
         });
         assert!(failed.unwrap().contains("bytes of memory"));
+    }
+
+    /// The items of rows, and the items and labels of their paths so far, as lists.
+    type Model = Vec<(u32, Vec<(Value, Vec<usize>)>)>;
+
+    /// Items of one type for some rows.
+    fn items(kind: u8, numbers: &[u8]) -> Items {
+        let vertex = |number: &u8| VertexId::new(LabelId(0), u64::from(*number)).unwrap();
+        match kind {
+            0 => Items::Nowhere(numbers.len()),
+            1 => Items::Vertices(numbers.iter().map(vertex).collect()),
+            // Of both types: vertices as values are the same as in a column of vertices.
+            _ => Items::Values(
+                numbers.iter().map(|it| if it % 2 == 0 { i64::from(*it).into() } else { vertex(it).into() }).collect(),
+            ),
+        }
+    }
+
+    proptest! {
+        /// Whatever outputs follow each other, a path is the list of what its row was on.
+        #[test]
+        fn paths_are_lists(
+            whole in any::<bool>(),
+            outputs in vec((0u8..3, any::<bool>(), vec(0usize..4, 0..3), vec((any::<Index>(), 0u8..6), 1..8)), 1..20),
+        ) {
+            const NAMES: [&str; 4] = ["a", "b", "c", "d"];
+            let context = QueryContext::new();
+            let growth = Growth::new(&context).unwrap();
+            let kept = if whole { Paths::Whole } else { Paths::Labelled };
+            let mut paths = PathTree::new(kept, &context).unwrap();
+            // As if the labels of each step were its own, and some steps were run again and again.
+            let steps: Vec<Labels> = NAMES.iter().map(|name| labels(&[name])).collect();
+            let mut model: Model = vec![(NO_PATH, Vec::new())];
+            for (kind, is_same, names, from) in outputs {
+                let from: Vec<(usize, u8)> = from.into_iter().map(|(at, number)| (at.index(model.len()), number)).collect();
+                let mut rows: Vec<Row> = from.iter().map(|(at, _)| row(model[*at].0)).collect();
+                let items = items(kind, &from.iter().map(|(_, number)| *number).collect::<Vec<_>>());
+                let own = match names[..] {
+                    [one] => steps[one].clone(),
+                    _ => names.iter().map(|name| Name::from(NAMES[*name])).collect(),
+                };
+                let adds = is_same && !names.is_empty();
+                match adds {
+                    true => paths.relabel(&mut rows, &items, &own, &context).unwrap(),
+                    false => paths.push(&mut rows, &items, &own, &context).unwrap(),
+                }
+                for (at, (from, _)) in from.iter().enumerate() {
+                    let mut path = model[*from].1.clone();
+                    match path.last_mut().filter(|_| adds && whole) {
+                        Some((_, all)) => all.extend(&names),
+                        None => path.push((items.get(at).into_owned(), names.clone())),
+                    }
+                    model.push((rows[at].path, path));
+                }
+            }
+            for (path, expected) in model {
+                let found = paths.values(path, None, None, &growth).unwrap();
+                let found: Vec<(Value, Vec<&str>)> = found
+                    .iter()
+                    .map(|(value, labels)| (value.clone().unwrap(), sorted(labels.iter().map(|label| &**label))))
+                    .collect();
+                let names = |all: &[usize]| sorted(all.iter().map(|name| NAMES[*name]));
+                let listed: Vec<_> = expected.iter().map(|(value, all)| (value.clone(), names(all))).collect();
+                prop_assert_eq!(found, listed);
+                let distinct: HashSet<Key<'_>> = expected.iter().map(|(value, _)| Key(value)).collect();
+                prop_assert_eq!(paths.is_simple(path, &growth).unwrap(), distinct.len() == expected.len());
+                for (number, name) in NAMES.iter().enumerate() {
+                    let met: Vec<Value> =
+                        expected.iter().filter(|(_, all)| all.contains(&number)).map(|(value, _)| value.clone()).collect();
+                    let labelled = |pop| paths.labelled(path, name, pop, &growth).unwrap();
+                    prop_assert_eq!(labelled(Pop::First), met.first().cloned());
+                    prop_assert_eq!(labelled(Pop::Last), met.last().cloned());
+                    prop_assert_eq!(labelled(Pop::All), Some(Value::List(met.clone())).filter(|_| !met.is_empty()));
+                }
+            }
+        }
+    }
+
+    fn sorted<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+        let mut names: Vec<&str> = names.collect();
+        names.sort_unstable();
+        names.dedup();
+        names
     }
 }

@@ -5,13 +5,14 @@ use std::{collections::VecDeque, sync::Arc};
 use futures::future::BoxFuture;
 
 use super::{
-    Batch, Done, Run,
+    Batch, Run,
     paths::Labels,
     profile::{Begun, Taken},
 };
 use crate::{
     deep::Deep,
-    operators::{Demand, Output, Stage},
+    error::Done,
+    operators::{Demand, Frames, Output, Stage},
     plan::Step,
 };
 
@@ -42,9 +43,6 @@ struct StepPipe {
     /// What it took, if that is asked for.
     taken: Option<Box<Taken>>,
 }
-
-/// The frames that rows were given for, ascending: for each of them a reducing step gives something, even if none of its rows is left.
-pub(crate) type Frames = Arc<[u32]>;
 
 /// What comes to a step.
 enum Input {
@@ -222,17 +220,4 @@ impl StepPipe {
     fn is_done(&self, is_silent: bool) -> bool {
         self.stage.is_done(is_silent) && self.ready.is_empty()
     }
-}
-
-/// How many slots a vector by frame needs.
-pub(crate) fn slots(frames: &Frames) -> usize {
-    frames.last().map_or(0, |last| *last as usize + 1)
-}
-
-/// What a vector by frame has for some frames.
-pub(crate) fn of_frames<T>(all: Vec<T>, frames: &Frames) -> impl Iterator<Item = (u32, T)> + '_
-where
-    T: 'static,
-{
-    (0u32..).zip(all).filter(|(frame, _)| frames.binary_search(frame).is_ok())
 }

@@ -2,25 +2,19 @@
 
 use std::{
     cmp::Ordering,
-    collections::HashMap,
     hash::{Hash, Hasher},
 };
 
-use super::{
-    Done, Run,
-    batch::{Batch, Items, value_bytes},
-    by::kind_of,
-    growth::Growth,
-};
 use crate::{
-    error::QueryError,
+    error::{Done, QueryError},
+    growth::Growth,
     literal::Number,
-    plan::{By, Reduction},
+    plan::Reduction,
     tokens::BinaryOperator,
     value::{
         Key, Tree, Value,
         arithmetic::{self, Mean, Sum},
-        order,
+        kind_of, order, value_bytes,
     },
 };
 
@@ -214,7 +208,7 @@ pub(crate) fn distinct(values: impl Iterator<Item = Value>, growth: &Growth) -> 
 }
 
 /// What an item takes in a set and in a list besides its value.
-const ENTRY_BYTES: usize = size_of::<Value>() * 2;
+pub(super) const ENTRY_BYTES: usize = size_of::<Value>() * 2;
 
 /// Copies of one value, at most, that a step makes of traversers that were counted and not kept one by one.
 const COPIES_MAX: u64 = 10_000_000;
@@ -261,154 +255,4 @@ pub(crate) fn plant(tree: &mut Tree, path: Vec<Value>, growth: &Growth) -> Done<
         tree = &mut tree.branches[place].1;
     }
     Ok(())
-}
-
-/// Rows by their key: what `group` collects before it computes a value of each group.
-#[derive(Debug)]
-pub(crate) struct Groups {
-    value: By,
-    keys: Vec<Value>,
-    places: HashMap<OwnedKey, u32>,
-    /// Entries that were there from the beginning.
-    pub(crate) initial: Vec<(Value, Value)>,
-    /// All rows; the frame of each is its group.
-    rows: Batch,
-    bytes: u64,
-}
-
-impl Groups {
-    pub(crate) fn new(value: By) -> Self {
-        Self { value, keys: Vec::new(), places: HashMap::new(), initial: Vec::new(), rows: Batch::default(), bytes: 0 }
-    }
-
-    /// Adds the rows that have a key.
-    pub(crate) fn add(&mut self, keys: Vec<Option<Value>>, batch: &Batch, growth: &Growth) -> Done<()> {
-        let places: Vec<u32> = (0..batch.len() as u32).filter(|at| keys[*at as usize].is_some()).collect();
-        let mut rows = batch.take(&places, growth)?;
-        for (row, key) in rows.rows.iter_mut().zip(keys.into_iter().flatten()) {
-            growth.take(ENTRY_BYTES)?;
-            let key = OwnedKey(key);
-            row.frame = match self.places.get(&key) {
-                Some(place) => *place,
-                None => {
-                    let place = self.keys.len() as u32;
-                    self.bytes += (value_bytes(&key.0) * 2 + ENTRY_BYTES) as u64;
-                    self.keys.push(growth.copy(&key.0)?);
-                    self.places.insert(key, place);
-                    place
-                }
-            };
-        }
-        self.bytes += rows.bytes();
-        self.rows.append(rows, growth)
-    }
-
-    /// What they take.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    pub(crate) fn copy(&self, growth: &Growth) -> Done<Self> {
-        let places: Vec<u32> = (0..self.rows.len() as u32).collect();
-        growth.take(self.initial.iter().map(|(key, value)| value_bytes(key) + value_bytes(value)).sum())?;
-        Ok(Self {
-            value: self.value.clone(),
-            keys: growth.copy_all(&self.keys)?,
-            places: HashMap::new(),
-            initial: self.initial.clone(),
-            rows: self.rows.take(&places, growth)?,
-            bytes: self.bytes,
-        })
-    }
-}
-
-impl Run {
-    /// The map of some groups.
-    pub(crate) async fn grouped(&mut self, groups: Groups) -> Done<Value> {
-        let Groups { value, keys, rows, initial, .. } = groups;
-        let growth = self.growth.clone();
-        let mut values: Vec<Option<Value>> = growth.column(keys.len())?;
-        values.resize_with(keys.len(), || None);
-        match &value {
-            By::Steps(steps) => {
-                let reduces = steps.iter().any(|step| step.operator.is_barrier());
-                let mut found = if reduces {
-                    let mut pipe = super::Pipe::new(steps);
-                    pipe.feed(rows);
-                    self.drain(&mut pipe).await?
-                } else {
-                    // Of a traversal that does not reduce, the last one counts.
-                    let firsts = self.firsts(steps, &rows).await?;
-                    let kept: Vec<u32> =
-                        (0..rows.len() as u32).rev().filter(|at| firsts[*at as usize].is_some()).collect();
-                    let mut kept_rows = rows.take_rows(&kept, &growth)?;
-                    let mut firsts = firsts;
-                    kept_rows.items = Items::Values(kept.iter().filter_map(|at| firsts[*at as usize].take()).collect());
-                    kept_rows
-                };
-                growth.absorb(found.hold.take());
-                for (row, value) in found.rows.iter().zip(found.items.into_values(&growth)?) {
-                    values[row.frame as usize].get_or_insert(value);
-                }
-            }
-            by => {
-                let computed = self.by(by, &rows).await?;
-                values.iter_mut().for_each(|value| *value = Some(Value::List(Vec::new())));
-                for (row, computed) in rows.rows.iter().zip(computed) {
-                    if let (Some(Value::List(items)), Some(computed)) = (&mut values[row.frame as usize], computed) {
-                        let copies = copies(row.bulk)?;
-                        growth.take((value_bytes(&computed) + size_of::<Value>()).saturating_mul(copies))?;
-                        items.extend(std::iter::repeat_n(computed, copies));
-                    }
-                }
-            }
-        }
-        let mut entries = initial;
-        entries.extend(keys.into_iter().zip(values).filter_map(|(key, value)| Some((key, value?))));
-        Ok(Value::Map(entries))
-    }
-
-    /// All groups by frame.
-    pub(crate) async fn group_by_frame(
-        &mut self,
-        batch: Batch,
-        frames: usize,
-        key: &By,
-        value: &By,
-    ) -> Done<Vec<Value>> {
-        let mut keys = self.by(key, &batch).await?;
-        let growth = self.growth.clone();
-        let mut maps = Vec::with_capacity(frames);
-        let mut by_frame: Vec<Vec<u32>> = vec![Vec::new(); frames];
-        batch.rows.iter().zip(0u32..).for_each(|(row, at)| by_frame[row.frame as usize].push(at));
-        for places in by_frame {
-            let mut groups = Groups::new(value.clone());
-            let of_frame = places.iter().map(|at| keys[*at as usize].take()).collect();
-            groups.add(of_frame, &batch.take(&places, &growth)?, &growth)?;
-            maps.push(self.grouped(groups).await?);
-        }
-        Ok(maps)
-    }
-
-    /// How many of each key, by frame.
-    pub(crate) async fn counts_by_frame(&mut self, batch: Batch, frames: usize, by: &By) -> Done<Vec<Value>> {
-        let keys = self.by(by, &batch).await?;
-        let mut places: HashMap<(u32, OwnedKey), usize> = HashMap::new();
-        let mut counts: Vec<Vec<(Value, u64)>> = vec![Vec::new(); frames];
-        for (row, key) in batch.rows.iter().zip(keys) {
-            let Some(key) = key else { continue };
-            let of_frame = &mut counts[row.frame as usize];
-            let copy = OwnedKey(self.growth.copy(&key)?);
-            self.growth.take(ENTRY_BYTES)?;
-            let place = *places.entry((row.frame, copy)).or_insert(of_frame.len());
-            match of_frame.get_mut(place) {
-                Some((_, count)) => *count = count.saturating_add(row.bulk),
-                None => of_frame.push((key, row.bulk)),
-            }
-        }
-        let map = |counts: Vec<(Value, u64)>| {
-            Value::Map(counts.into_iter().map(|(key, count)| (key, (count as i64).into())).collect())
-        };
-        Ok(counts.into_iter().map(map).collect())
-    }
 }

@@ -1,14 +1,16 @@
 //! What operators do with the rows of a batch: keep some, give them other items, go back to where they came from.
 
 use super::{
-    Batch, Done, Growth, Items, Run,
-    batch::{Row, value_bytes},
+    Batch, Items, Run,
+    batch::Row,
     paths::{Labels, NO_PATH},
 };
 use crate::{
+    error::Done,
+    growth::Growth,
     operators::Output,
     plan::units,
-    value::{Value, equals},
+    value::{Value, equals, value_bytes},
 };
 
 impl Run {
@@ -44,24 +46,22 @@ impl Run {
     /// What comes out of a step, with paths that go on to it, and bound to the step's names.
     pub(crate) fn placed(&mut self, output: Output, labels: &Labels) -> Done<Batch> {
         let context = self.branch.context();
-        match output {
+        let is_labelled = !labels.is_empty();
+        let batch = match output {
             Output::Next(mut batch) => {
-                if self.paths.keeps(!labels.is_empty()) {
-                    for (at, row) in batch.rows.iter_mut().enumerate() {
-                        row.path = self.paths.push(row.path, &batch.items.get(at), labels, context)?;
-                    }
+                if self.paths.keeps(is_labelled) {
+                    self.paths.push(&mut batch.rows, &batch.items, labels, context)?;
                 }
-                Ok(batch)
+                batch
             }
             Output::Same(mut batch) => {
-                if !labels.is_empty() && self.paths.keeps(true) {
-                    for (at, row) in batch.rows.iter_mut().enumerate() {
-                        row.path = self.paths.relabel(row.path, || batch.items.get(at), labels, context)?;
-                    }
+                if is_labelled && self.paths.keeps(true) {
+                    self.paths.relabel(&mut batch.rows, &batch.items, labels, context)?;
                 }
-                Ok(batch)
+                batch
             }
-        }
+        };
+        Ok(batch)
     }
 
     /// For which rows a test is true that may be much work. Other queries have their turns between rows.

@@ -4,7 +4,7 @@
 //! taken out on the way up, where sums are made again from both halves: subtraction would accumulate rounding errors. So `count` draws
 //! of `n` rows take `count * log n`; a scan for each would take their product.
 
-use super::{Done, growth::Growth};
+use crate::{error::Done, growth::Growth};
 
 /// Larger weights count as this one.
 const WEIGHT_MAX: f64 = 1e200;

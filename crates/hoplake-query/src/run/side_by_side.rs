@@ -2,11 +2,10 @@
 
 use futures::future::{try_join, try_join_all};
 
-use super::{
-    Done, Pipe, Run, batch::Batch, growth::Growth, kept::distinct, paths::PathTree, side_effects::SideEffects,
-};
+use super::{Pipe, Run, batch::Batch, kept::distinct, paths::PathTree, side_effects::SideEffects};
 use crate::{
-    error::QueryError,
+    error::{Done, QueryError},
+    growth::Growth,
     plan::{By, Name, Paths, Settings, Steps},
     value::Value,
 };

@@ -1,24 +1,26 @@
 //! Side effects: what steps collect under names, for others to read.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use hoplake_engine::Neighbour;
 use hoplake_format::{EdgeId, VertexId};
 use hoplake_storage::{MemoryHold, QueryContext};
 
 use super::{
-    Done, Run,
-    batch::{Batch, ELEMENT_BYTES, Element, tree_bytes, value_bytes},
-    by::kind_of,
-    growth::{ALLOCATION_BYTES, Growth},
-    reduce::{Groups, OwnedKey, copies},
+    Run,
+    batch::{Batch, Element},
+    reduce::{OwnedKey, copies},
 };
 use crate::{
-    deep::with_stack,
-    error::QueryError,
-    plan::{Collects, Name, Settings, Step, Steps},
+    error::{Done, QueryError},
+    growth::Growth,
+    plan::{Collects, Name, Settings},
+    run::groups::{GroupValue, Groups},
     tokens::BinaryOperator,
-    value::{Graph, Tree, Value},
+    value::{ALLOCATION_BYTES, ELEMENT_BYTES, Graph, Tree, Value, kind_of, tree_bytes, value_bytes},
 };
 
 /// All side effects of a query.
@@ -135,7 +137,7 @@ impl Run {
         name: &Name,
         keys: Vec<Option<Value>>,
         batch: &Batch,
-        value: &crate::plan::By,
+        value: Arc<dyn GroupValue>,
     ) -> Done<()> {
         let growth = self.growth.clone();
         let groups = || Effect::Groups(Box::new(Groups::new(value.clone())));
@@ -210,19 +212,6 @@ impl Run {
         Ok(())
     }
 
-    /// What a traversal gives for each traverser, after what those before it have collected.
-    pub(crate) async fn one_by_one(&mut self, steps: &Steps, batch: &Batch) -> Done<Batch> {
-        let mut all = Batch::default();
-        for at in 0..batch.len() as u32 {
-            self.branch.context().check_time()?;
-            let row = batch.take(&[at], &self.growth)?;
-            let mut found = self.child(steps, &row).await?;
-            found.rows.iter_mut().for_each(|row| row.frame = at);
-            all.append(found, &self.growth)?;
-        }
-        Ok(all)
-    }
-
     /// The value of a side effect, if there is one of that name.
     pub(crate) async fn side_effect(&mut self, name: &Name) -> Done<Option<Value>> {
         let Some(effect) = self.side_effects.effects.get(name) else { return Ok(None) };
@@ -250,23 +239,8 @@ impl Run {
             }
             Effect::Groups(groups) => groups.copy(&growth)?,
         };
-        self.grouped(groups).await.map(Some)
+        groups.into_map(self).await.map(Some)
     }
-}
-
-/// Whether a traversal does something each time that it runs, besides its results: collects, writes, or draws.
-pub(crate) fn acts(steps: &Steps) -> bool {
-    let acts_within = |step: &Step| step.operator.nested_steps().into_iter().any(|steps| with_stack(|| acts(steps)));
-    steps.iter().any(|step| step.operator.acts() || acts_within(step))
-}
-
-/// Whether a traversal reads a side effect behind a step that adds to it: for each traverser it is another then.
-pub(crate) fn reads_what_it_collects(steps: &Steps) -> bool {
-    let mut collected: HashSet<&Name> = HashSet::new();
-    steps.iter().any(|step| {
-        collected.extend(step.operator.collects().map(|(name, _)| name));
-        step.operator.reads_names().iter().any(|name| collected.contains(name))
-    })
 }
 
 /// An edge of a subgraph with its vertices: in lists, in sets, and as values.

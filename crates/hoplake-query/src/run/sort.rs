@@ -4,12 +4,14 @@ use std::{cmp::Ordering, ops::Range};
 
 use hoplake_storage::PIECE_UNITS;
 
-use super::{Batch, Done, Growth, Run, batch::value_bytes, by::is_element, growth::units_of};
+use super::{Batch, Run, by::is_element};
 use crate::{
     deep::block_in_place_if,
+    error::Done,
+    growth::{Growth, units_of},
     plan::{By, Sorting},
     tokens::Order,
-    value::{Value, order},
+    value::{Value, order, value_bytes},
 };
 
 /// Units of work from which on a sort may take milliseconds, and must not hold up other queries.

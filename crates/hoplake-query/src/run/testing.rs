@@ -3,8 +3,8 @@
 use hoplake_engine::Snapshot;
 use hoplake_storage::QueryContext;
 
-use super::{Results, growth::Growth, reach};
-use crate::plan::Plan;
+use super::Results;
+use crate::{growth::Growth, operators, plan::Plan};
 
 /// The units of work of a query so far.
 pub fn work_done(results: &Results) -> u64 {
@@ -17,5 +17,5 @@ pub fn work_done(results: &Results) -> u64 {
 /// Never: the query has no limits.
 pub fn steps_left_to_follow(plan: &Plan, snapshot: &Snapshot) -> usize {
     let growth = Growth::new(&QueryContext::new()).expect("a query without limits");
-    reach::left(plan, snapshot, &growth)
+    operators::left(&plan.steps, snapshot, &growth)
 }

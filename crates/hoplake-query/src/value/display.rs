@@ -5,6 +5,39 @@ use std::fmt::{self, Display, Formatter};
 use super::{TraversalMetrics, Tree, Unread, Value};
 use crate::literal::Number;
 
+/// What a value is, for messages.
+pub(crate) fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Boolean(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::Text(_) => "a text",
+        Value::Char(_) => "a character",
+        Value::DateTime(..) => "a point in time",
+        Value::Duration(_) => "a duration",
+        Value::Uuid(_) => "a UUID",
+        Value::Bytes(_) => "bytes",
+        Value::List(_) => "a list",
+        Value::Set(_) | Value::BulkSet(_) => "a set",
+        Value::Map(_) => "a map",
+        Value::Entry(_) => "an entry of a map",
+        Value::Vertex(_) => "a vertex",
+        Value::Edge(_) => "an edge",
+        Value::VertexProperty(_) | Value::Property(_) => "a property",
+        Value::Path(_) => "a path",
+        Value::Tree(_) => "a tree",
+        Value::Graph(_) => "a graph",
+        Value::Token(_) => "a token",
+        Value::Traverser(_) => "a traverser",
+        Value::Metrics(_) => "metrics",
+        Value::Unread(element) => match **element {
+            Unread::Vertex(_) => "a vertex",
+            Unread::Edge(_) => "an edge",
+            Unread::VertexProperty(_) | Unread::Property(_) => "a property",
+        },
+    }
+}
+
 impl Display for Value {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {

@@ -20,6 +20,7 @@ mod json;
 mod key;
 mod number;
 mod relations;
+mod size;
 #[cfg(test)]
 mod tests;
 
@@ -30,11 +31,16 @@ use hoplake_format::VertexId;
 use jiff::SignedDuration;
 use uuid::Uuid;
 
-pub(crate) use self::number::to_big_decimal;
+pub(crate) use self::{
+    display::kind_of,
+    number::to_big_decimal,
+    size::{ALLOCATION_BYTES, ELEMENT_BYTES, tree_bytes},
+};
 pub use self::{
     key::{BULK_SET_TABLES, Hashed, Key, TABLES_MAX},
     number::{to_f64, to_i64},
     relations::{compare, equals, order},
+    size::value_bytes,
 };
 use crate::{
     literal::{Literal, Number},

@@ -1,7 +1,7 @@
 //! What a traversal gives for each row.
 
 use super::restored;
-use crate::{operators::prelude::*, run::side_effects::reads_what_it_collects};
+use crate::{operators::prelude::*, plan::reads_what_it_collects};
 
 /// The first that a traversal gives.
 #[derive(Debug, Clone, PartialEq)]

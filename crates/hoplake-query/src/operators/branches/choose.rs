@@ -27,6 +27,7 @@ impl Operator for Choose {
     }
 
     fn reach(&self, reach: &mut Reach<'_>, input: Elements) -> Elements {
+        let input = input.others();
         match &self.choice {
             Choice::Productive(steps) => drop(reach.steps(steps, input.clone())),
             Choice::By(by) => drop(reach.by(by, input.clone())),

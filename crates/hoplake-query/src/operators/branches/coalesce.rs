@@ -14,11 +14,6 @@ pub struct Coalesce {
 impl Operator for Coalesce {
     nested!(branches);
 
-    fn reads(&self, reads: &mut Reads) -> Flow {
-        self.branches.iter().for_each(|steps| _ = reads.steps(steps));
-        Flow::Ends
-    }
-
     fn reach(&self, reach: &mut Reach<'_>, input: Elements) -> Elements {
         reach.branches(self.branches.iter(), &input)
     }

@@ -17,7 +17,8 @@ pub use self::{
 };
 use crate::{
     operators::prelude::*,
-    run::{Pipe, copies, side_effects::acts},
+    plan::acts,
+    run::{Pipe, copies},
 };
 
 /// One of several traversals from the same rows. It is not run anew for each row: what it counts, it counts over all that come.

@@ -15,11 +15,6 @@ pub struct Optional {
 impl Operator for Optional {
     nested!(steps);
 
-    fn reads(&self, reads: &mut Reads) -> Flow {
-        reads.steps(&self.steps);
-        Flow::Ends
-    }
-
     fn reach(&self, reach: &mut Reach<'_>, input: Elements) -> Elements {
         let mut after = reach.steps(&self.steps, input.clone());
         after.join(input);

@@ -41,7 +41,7 @@ impl Operator for Repeat {
     }
 
     fn reach(&self, reach: &mut Reach<'_>, input: Elements) -> Elements {
-        let mut all = input;
+        let mut all = input.others();
         for _ in 0..ROUNDS {
             let next = reach.steps(&self.body, all.clone());
             let before = all.clone();

@@ -17,11 +17,6 @@ impl Operator for Union {
         self.branches.iter().any(|steps| is_stateful(steps))
     }
 
-    fn reads(&self, reads: &mut Reads) -> Flow {
-        self.branches.iter().for_each(|steps| _ = reads.steps(steps));
-        Flow::Ends
-    }
-
     fn reach(&self, reach: &mut Reach<'_>, input: Elements) -> Elements {
         reach.branches(self.branches.iter(), &input)
     }

@@ -18,8 +18,8 @@ impl Operator for Coin {
         true
     }
 
-    fn reads(&self, _: &mut Reads) -> Flow {
-        Flow::Through
+    fn reach(&self, _: &mut Reach<'_>, input: Elements) -> Elements {
+        input
     }
 
     fn start(self: Arc<Self>) -> Running {

@@ -17,11 +17,6 @@ pub struct Or {
     pub any: Vec<Steps>,
 }
 
-fn reads(reads: &mut Reads, all: &[Steps]) -> Flow {
-    all.iter().for_each(|steps| _ = reads.steps(steps));
-    Flow::Through
-}
-
 fn reach(reach: &mut Reach<'_>, all: &[Steps], input: Elements) -> Elements {
     all.iter().for_each(|steps| drop(reach.steps(steps, input.clone())));
     input
@@ -29,10 +24,6 @@ fn reach(reach: &mut Reach<'_>, all: &[Steps], input: Elements) -> Elements {
 
 impl Operator for And {
     nested!(all);
-
-    fn reads(&self, of: &mut Reads) -> Flow {
-        reads(of, &self.all)
-    }
 
     fn reach(&self, of: &mut Reach<'_>, input: Elements) -> Elements {
         reach(of, &self.all, input)
@@ -59,10 +50,6 @@ impl Each for And {
 
 impl Operator for Or {
     nested!(any);
-
-    fn reads(&self, of: &mut Reads) -> Flow {
-        reads(of, &self.any)
-    }
 
     fn reach(&self, of: &mut Reach<'_>, input: Elements) -> Elements {
         reach(of, &self.any, input)

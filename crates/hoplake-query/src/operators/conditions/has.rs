@@ -8,7 +8,8 @@ use crate::{
     plan::Test,
     run::{
         Element,
-        elements::{Wanted, elements, has_properties},
+        elements::{elements, has_properties},
+        properties::Wanted,
     },
     tokens::T,
     value::Unread,
@@ -30,13 +31,9 @@ impl Operator for Has {
         write!(f, " {} {}", self.by, self.predicate)
     }
 
-    fn reads(&self, reads: &mut Reads) -> Flow {
-        reads.by(&self.by);
-        Flow::Through
-    }
-
     fn reach(&self, reach: &mut Reach<'_>, input: Elements) -> Elements {
-        reach.by(&self.by, input)
+        reach.by(&self.by, input.clone());
+        input
     }
 
     fn start(self: Arc<Self>) -> Running {

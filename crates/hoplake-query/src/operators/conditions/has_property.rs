@@ -3,7 +3,10 @@
 use super::keep;
 use crate::{
     operators::prelude::*,
-    run::elements::{Wanted, elements, has_properties},
+    run::{
+        elements::{elements, has_properties},
+        properties::Wanted,
+    },
 };
 
 /// Elements that have a property.
@@ -25,13 +28,9 @@ impl Operator for HasProperty {
         write!(f, " {}", self.name)
     }
 
-    fn reads(&self, reads: &mut Reads) -> Flow {
-        reads.name(&self.name);
-        Flow::Through
-    }
-
     fn reach(&self, reach: &mut Reach<'_>, input: Elements) -> Elements {
-        reach.name(&self.name, input)
+        reach.name(&self.name, &input);
+        input
     }
 
     fn start(self: Arc<Self>) -> Running {
@@ -51,13 +50,9 @@ impl Operator for HasNot {
         write!(f, " {}", self.name)
     }
 
-    fn reads(&self, reads: &mut Reads) -> Flow {
-        reads.name(&self.name);
-        Flow::Through
-    }
-
     fn reach(&self, reach: &mut Reach<'_>, input: Elements) -> Elements {
-        reach.name(&self.name, input)
+        reach.name(&self.name, &input);
+        input
     }
 
     fn start(self: Arc<Self>) -> Running {

@@ -3,10 +3,8 @@
 use super::keep;
 use crate::{
     operators::prelude::*,
-    run::{
-        batch::value_bytes,
-        elements::{Wanted, elements},
-    },
+    run::{elements::elements, properties::Wanted},
+    value::value_bytes,
 };
 
 /// Elements for one of whose values of a property a traversal gives something.
@@ -25,13 +23,9 @@ impl Operator for HasSteps {
         write!(f, " {}", self.name)
     }
 
-    fn reads(&self, reads: &mut Reads) -> Flow {
-        reads.name(&self.name);
-        Flow::Through
-    }
-
     fn reach(&self, reach: &mut Reach<'_>, input: Elements) -> Elements {
-        reach.name(&self.name, input)
+        reach.name(&self.name, &input);
+        input
     }
 
     fn start(self: Arc<Self>) -> Running {

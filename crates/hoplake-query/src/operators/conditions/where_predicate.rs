@@ -1,11 +1,7 @@
 //! Comparisons with what was met under names.
 
 use super::keep;
-use crate::{
-    operators::prelude::*,
-    plan::Test,
-    run::{by::kind_of, reduce::items_of},
-};
+use crate::{operators::prelude::*, plan::Test, run::reduce::items_of, value::kind_of};
 
 /// Rows whose item, or what they met under a name, fulfils a predicate whose values are names.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,18 +17,14 @@ pub struct WherePredicate {
 impl Operator for WherePredicate {
     nested!(by);
 
-    fn reads(&self, _: &mut Reads) -> Flow {
-        Flow::Through
-    }
-
     fn reach(&self, reach: &mut Reach<'_>, input: Elements) -> Elements {
-        let mut met = input.clone();
+        let mut met = input.clone().others();
         self.predicate.values(&mut |value| {
             if let Value::Text(name) = value {
                 met.join(reach.met(name));
             }
         });
-        self.by.iter().for_each(|by| drop(reach.by(by, met.clone())));
+        reach.each_by(&self.by, &met);
         input
     }
 

@@ -1,6 +1,6 @@
 //! The same value for all.
 
-use crate::{operators::prelude::*, run::batch::value_bytes};
+use crate::{operators::prelude::*, value::value_bytes};
 
 /// The same value for all.
 #[derive(Debug, Clone, PartialEq)]

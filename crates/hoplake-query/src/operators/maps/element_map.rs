@@ -5,7 +5,8 @@ use crate::{
     operators::prelude::*,
     run::{
         Element,
-        elements::{Places, Properties, elements, has_properties},
+        elements::{elements, has_properties},
+        properties::{Places, Properties},
     },
     tokens::{Direction, T, Token},
 };
@@ -20,11 +21,6 @@ pub struct ElementMap {
 impl Operator for ElementMap {
     fn parameters(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, " {}", self.names.join(", "))
-    }
-
-    fn reads(&self, reads: &mut Reads) -> Flow {
-        reads.names(&self.names);
-        Flow::Ends
     }
 
     fn reach(&self, reach: &mut Reach<'_>, input: Elements) -> Elements {

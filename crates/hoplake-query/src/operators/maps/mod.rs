@@ -27,8 +27,8 @@ pub use self::{
 };
 use crate::{
     plan::{By, Name},
-    run::{Element, batch::value_bytes, elements::Wanted, growth::ALLOCATION_BYTES},
-    value::{Unread, UnreadProperty, Value},
+    run::{Element, properties::Wanted},
+    value::{ALLOCATION_BYTES, Unread, UnreadProperty, Value, value_bytes},
 };
 
 /// What the names of a map take, as its keys.

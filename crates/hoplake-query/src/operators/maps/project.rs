@@ -20,11 +20,6 @@ impl Operator for Project {
         numbered.try_for_each(|(number, name)| write!(f, " {name}: {}", nth(&self.by, number)))
     }
 
-    fn reads(&self, reads: &mut Reads) -> Flow {
-        self.by.iter().for_each(|by| reads.by(by));
-        Flow::Ends
-    }
-
     fn reach(&self, reach: &mut Reach<'_>, input: Elements) -> Elements {
         let mut after = Elements::default();
         self.by.iter().for_each(|by| after.join(reach.by(by, input.clone())));

@@ -28,11 +28,6 @@ impl Operator for Values {
         write!(f, " {}", self.names.join(", "))
     }
 
-    fn reads(&self, reads: &mut Reads) -> Flow {
-        reads.names(&self.names);
-        Flow::Ends
-    }
-
     fn reach(&self, reach: &mut Reach<'_>, input: Elements) -> Elements {
         reach.names(&self.names, &input);
         Elements::default()
@@ -54,15 +49,10 @@ impl Operator for Properties {
         write!(f, " {}", self.names.join(", "))
     }
 
-    fn reads(&self, reads: &mut Reads) -> Flow {
-        reads.names(&self.names);
-        Flow::Ends
-    }
-
     fn reach(&self, reach: &mut Reach<'_>, input: Elements) -> Elements {
         reach.names(&self.names, &input);
         // A property leads back to its element.
-        input
+        input.others()
     }
 
     fn start(self: Arc<Self>) -> Running {

@@ -14,13 +14,6 @@ impl Operator for Token {
         write!(f, " {}", self.token.name())
     }
 
-    fn reads(&self, reads: &mut Reads) -> Flow {
-        if self.token == T::Id {
-            reads.id();
-        }
-        Flow::Ends
-    }
-
     fn reach(&self, reach: &mut Reach<'_>, input: Elements) -> Elements {
         if self.token == T::Id {
             reach.ids(&input);

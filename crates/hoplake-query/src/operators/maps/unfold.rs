@@ -1,9 +1,6 @@
 //! The items of collections.
 
-use crate::{
-    operators::prelude::*,
-    run::{Row, batch::value_bytes},
-};
+use crate::{operators::prelude::*, run::Row, value::value_bytes};
 
 /// The items of a collection, one after another.
 #[derive(Debug, Clone, PartialEq)]

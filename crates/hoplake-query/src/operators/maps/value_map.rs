@@ -29,11 +29,6 @@ impl Operator for ValueMap {
         write!(f, " {}", self.names.join(", "))
     }
 
-    fn reads(&self, reads: &mut Reads) -> Flow {
-        reads.names(&self.names);
-        Flow::Ends
-    }
-
     fn reach(&self, reach: &mut Reach<'_>, input: Elements) -> Elements {
         reach.names(&self.names, &input);
         Elements::default()

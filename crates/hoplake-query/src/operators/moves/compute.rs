@@ -5,7 +5,6 @@
 //! ```
 //! Nothing is written: the property is seen by the query alone, in place of one of the same name.
 
-use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
 use hoplake_analytics::{
     Lists, RunError, RunSettings, Selection, Topology, VertexProgram, Workers, run,
     stores::{MemoryStore, StateStore},
@@ -14,10 +13,13 @@ use hoplake_engine::{DenseIds, EngineError, vertex_text};
 use hoplake_format::{Key, KeyType, LabelId};
 use hoplake_storage::{MemoryHold, QueryContext};
 
-use super::hop::{Hop, as_vertices, hop_along};
+use super::hop::{Hop, as_vertices};
 use crate::{
-    operators::prelude::*,
-    run::programs::{Components, PageRank, PeerPressure},
+    operators::{hop_along, prelude::*},
+    run::{
+        Column, Computed, Names,
+        programs::{Components, PageRank, PeerPressure},
+    },
     tokens::Direction,
 };
 
@@ -85,82 +87,7 @@ const LISTS_BYTES_MAX: u64 = 2 << 30;
 /// What the id of a vertex takes besides its text: its pointer and length, its places, and what the allocator adds.
 const NAME_BYTES: u64 = 40;
 
-/// A property that was computed.
-#[derive(Debug)]
-pub(crate) struct Computed {
-    pub(crate) property: Name,
-    ids: Arc<DenseIds>,
-    column: Column,
-    _hold: MemoryHold,
-}
-
-/// By dense id.
-#[derive(Debug)]
-enum Column {
-    Numbers(Vec<f64>),
-    /// Places in the order of ids, and what stands there.
-    Vertices(Vec<u32>, Names),
-}
-
-/// The ids of all vertices, in their order as texts.
-#[derive(Debug)]
-struct Names {
-    sorted: Vec<Box<str>>,
-    /// Whether they are numbers, and are read as such.
-    are_numbers: bool,
-}
-
-impl Computed {
-    /// The values of some vertices of a label.
-    fn values(&self, label: LabelId, ordinals: &[u64]) -> ArrayRef {
-        let ids = self.ids.of_label(label).unwrap_or_default();
-        let of = |ordinal: &u64| {
-            let id = ids.start.checked_add(*ordinal)?;
-            ids.contains(&id).then_some(id as usize)
-        };
-        match &self.column {
-            Column::Numbers(numbers) => {
-                let values = ordinals.iter().map(|ordinal| numbers.get(of(ordinal)?).copied());
-                Arc::new(values.collect::<Float64Array>())
-            }
-            Column::Vertices(places, names) => {
-                let values = ordinals.iter().map(|ordinal| {
-                    let place = *places.get(of(ordinal)?)?;
-                    names.sorted.get(place as usize).map(|name| &**name)
-                });
-                match names.are_numbers {
-                    true => Arc::new(values.map(|name| name?.parse::<i64>().ok()).collect::<Int64Array>()),
-                    false => Arc::new(values.collect::<StringArray>()),
-                }
-            }
-        }
-    }
-}
-
 impl Run {
-    /// Whether a property of vertices was computed, and is not that of the graph.
-    pub(crate) fn is_computed(&self, name: &str) -> bool {
-        self.computed.iter().any(|computed| *computed.property == *name)
-    }
-
-    /// What was read of vertices of a label, with what was computed of them.
-    pub(crate) fn with_computed(
-        &self,
-        batch: RecordBatch,
-        label: LabelId,
-        ordinals: &[u64],
-        is_wanted: impl Fn(&str) -> bool,
-    ) -> Done<RecordBatch> {
-        let wanted: Vec<_> = self.computed.iter().filter(|computed| is_wanted(&computed.property)).collect();
-        if wanted.is_empty() {
-            return Ok(batch);
-        }
-        let schema = batch.schema();
-        let read = schema.fields().iter().map(|field| field.name().as_str()).zip(batch.columns().iter().cloned());
-        let columns = read.chain(wanted.iter().map(|it| (&*it.property, it.values(label, ordinals))));
-        RecordBatch::try_from_iter(columns).map_err(|error| EngineError::Internal(error.to_string()).into())
-    }
-
     /// Computes a property of all vertices, for the steps behind.
     pub(crate) async fn compute(&mut self, computation: &Compute, batch: &Batch) -> Done<()> {
         let snapshot = self.snapshot.clone();

@@ -6,9 +6,9 @@ use foldhash::fast::RandomState;
 use hoplake_engine::Frontier;
 use hoplake_format::VertexId;
 
-use super::hop::{Hop, as_vertices, hop_along};
+use super::hop::{Hop, as_vertices};
 use crate::{
-    operators::{prelude::*, reductions::Reducing},
+    operators::{hop_along, prelude::*, reductions::Reducing},
     plan::Reduction,
     tokens::Direction,
 };

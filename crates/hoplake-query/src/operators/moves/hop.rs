@@ -1,22 +1,20 @@
 //! Along edges.
 
-use std::{
-    collections::{HashMap, HashSet},
-    ops::Range,
-};
+use std::{collections::HashMap, ops::Range};
 
 use foldhash::fast::RandomState;
 use hoplake_engine::{
-    Condition, Edges, Frontier, Held, Snapshot,
-    traversal::{self, HopDirection},
+    Condition, Edges, Frontier, Held,
+    traversal::{self},
 };
 use hoplake_format::VertexId;
 
 use crate::{
-    operators::prelude::*,
+    operators::{hop_along, prelude::*},
     plan::Reaches,
-    run::{Element, ROWS_MAX, by::kind_of},
+    run::{Element, ROWS_MAX},
     tokens::Direction,
+    value::kind_of,
 };
 
 /// Along edges, to the vertices at their other ends, or to the edges themselves.
@@ -45,7 +43,7 @@ impl Operator for Hop {
     }
 
     fn reach(&self, reach: &mut Reach<'_>, input: Elements) -> Elements {
-        reach.hop(&input, self)
+        reach.hop(&input, self.direction, &self.labels, self.reaches)
     }
 
     fn start(self: Arc<Self>) -> Running {
@@ -148,26 +146,6 @@ impl Run {
         }
         Ok(Some(Expansion { batch, edges, of, reaches: hop.reaches, at: (0, 0) }))
     }
-}
-
-/// A hop along those of some labels that the graph has; `None` if it has none of them.
-pub(crate) fn hop_along(snapshot: &Snapshot, direction: Direction, labels: &[Name]) -> Option<traversal::Hop> {
-    let mut types: HashSet<&str> = HashSet::new();
-    if !labels.is_empty() {
-        types.extend(snapshot.schema().edge_types.iter().map(|edge| edge.label.as_str()));
-    }
-    // Each once.
-    let known = labels.iter().filter(|label| types.remove(&***label)).map(|label| label.to_string());
-    let known: Vec<String> = known.collect();
-    if known.is_empty() && !labels.is_empty() {
-        return None;
-    }
-    let direction = match direction {
-        Direction::Out => HopDirection::Out,
-        Direction::In => HopDirection::In,
-        Direction::Both => HopDirection::Both,
-    };
-    Some(traversal::Hop { labels: known, direction, condition: None })
 }
 
 /// A batch whose rows are all on vertices.

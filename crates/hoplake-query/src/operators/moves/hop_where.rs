@@ -3,9 +3,9 @@
 use hoplake_engine::{Condition, PropertyOf};
 use hoplake_format::{LabelId, Property};
 
-use super::hop::{Expansion, Hop, hop_along};
+use super::hop::{Expansion, Hop};
 use crate::{
-    operators::prelude::*,
+    operators::{hop_along, prelude::*},
     plan::Reaches,
     run::{
         Pipe,
@@ -31,7 +31,7 @@ impl Operator for HopWhere {
     }
 
     fn reach(&self, reach: &mut Reach<'_>, input: Elements) -> Elements {
-        let reached = reach.hop(&input, &self.hop);
+        let reached = self.hop.reach(reach, input);
         let names: Vec<Name> = self.conditions.iter().map(|(name, _)| name.clone()).collect();
         reach.reads(&reached, Some(&names));
         reached

@@ -9,10 +9,7 @@ mod hop_where;
 mod shortest_paths;
 mod walk;
 
-pub(crate) use self::{
-    compute::Computed,
-    hop::{Expansion, hop_along},
-};
+pub(crate) use self::hop::Expansion;
 pub use self::{
     compute::{Compute, Program},
     count_edges::CountEdges,
@@ -23,3 +20,4 @@ pub use self::{
     shortest_paths::ShortestPaths,
     walk::Walk,
 };
+pub(crate) use crate::operators::hop_along;

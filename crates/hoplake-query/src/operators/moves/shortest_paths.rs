@@ -19,8 +19,8 @@ use hoplake_storage::MemoryHold;
 use super::hop::as_vertices;
 use crate::{
     operators::prelude::*,
-    run::{Element, Row, batch::value_bytes, by::kind_of, paths::NO_PATH},
-    value::{Path, to_f64},
+    run::{Element, Row, paths::NO_PATH},
+    value::{Path, kind_of, to_f64, value_bytes},
 };
 
 /// The shortest paths from the vertices that come.
@@ -53,7 +53,7 @@ impl Operator for ShortestPaths {
     }
 
     fn reach(&self, reach: &mut Reach<'_>, _: Elements) -> Elements {
-        Elements { vertices: reach.labels().collect(), ..Elements::default() }
+        reach.vertices_if(|_, _| true)
     }
 
     fn start(self: Arc<Self>) -> Running {

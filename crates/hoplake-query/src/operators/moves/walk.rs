@@ -3,9 +3,9 @@
 use hoplake_engine::traversal::{self, Traversal, VisitPolicy};
 use hoplake_format::VertexId;
 
-use super::hop::{Hop, as_vertices, hop_along};
+use super::hop::{Hop, as_vertices};
 use crate::{
-    operators::prelude::*,
+    operators::{hop_along, prelude::*},
     plan::Reaches,
     run::{ROWS_MAX, Row, paths::NO_PATH},
     tokens::Direction,
@@ -24,10 +24,8 @@ impl Operator for Walk {
     }
 
     fn reach(&self, reach: &mut Reach<'_>, input: Elements) -> Elements {
-        self.hops.iter().fold(input, |input, (direction, labels)| {
-            let hop = Hop { direction: *direction, labels: labels.clone(), reaches: Reaches::Vertices };
-            reach.hop(&input, &hop)
-        })
+        let follow = |at, (direction, labels): &(_, Vec<_>)| reach.hop(&at, *direction, labels, Reaches::Vertices);
+        self.hops.iter().fold(input, follow)
     }
 
     fn start(self: Arc<Self>) -> Running {

@@ -8,10 +8,8 @@ use hoplake_storage::MemoryHold;
 
 use crate::{
     operators::prelude::*,
-    run::{
-        batch::{ELEMENT_BYTES, value_bytes},
-        reduce::OwnedKey,
-    },
+    run::reduce::OwnedKey,
+    value::{ELEMENT_BYTES, value_bytes},
 };
 
 /// Each row once, by what was met under names or what is computed.
@@ -30,15 +28,9 @@ impl Operator for Dedup {
         true
     }
 
-    fn reads(&self, reads: &mut Reads) -> Flow {
-        if self.names.is_empty() {
-            self.by.iter().for_each(|by| reads.by(by));
-        }
-        Flow::Through
-    }
-
     fn reach(&self, reach: &mut Reach<'_>, input: Elements) -> Elements {
-        self.by.iter().for_each(|by| drop(reach.by(by, input.clone())));
+        let of = if self.names.is_empty() { input.clone() } else { input.clone().others() };
+        reach.each_by(&self.by, &of);
         input
     }
 

@@ -1,13 +1,10 @@
 //! All rows as one list, or joined.
 
 use crate::{
-    operators::prelude::*,
-    run::{
-        batch::value_bytes,
-        pipe::{of_frames, slots},
-        reduce::{copies, operate},
-    },
+    operators::{of_frames, prelude::*, slots},
+    run::reduce::{copies, operate},
     tokens::BinaryOperator,
+    value::value_bytes,
 };
 
 /// All rows in a list, or joined.

@@ -1,9 +1,6 @@
 //! Rows by key.
 
-use crate::{
-    operators::prelude::*,
-    run::pipe::{of_frames, slots},
-};
+use crate::operators::{of_frames, prelude::*, slots};
 
 /// All rows by key; under a name as a side effect.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,15 +30,10 @@ impl Operator for Group {
         self.name.as_ref().map(|name| (name, Collects::Map))
     }
 
-    fn reads(&self, reads: &mut Reads) -> Flow {
-        reads.by(&self.key);
-        Flow::through_if(self.name.is_some())
-    }
-
     fn reach(&self, reach: &mut Reach<'_>, input: Elements) -> Elements {
         let mut after = reach.by(&self.key, input.clone());
-        after.join(reach.by(&self.value, input));
-        after
+        after.join(reach.by(&self.value, input.clone().others()));
+        if self.name.is_some() { input } else { after }
     }
 
     fn start(self: Arc<Self>) -> Running {
@@ -56,7 +48,7 @@ impl All for Group {
             return run.begun(of_frames(maps, frames).collect());
         };
         let keys = run.by(&self.key, &all).await?;
-        run.group_under(name, keys, &all, &self.value)?;
+        run.group_under(name, keys, &all, Arc::new(self.value.clone()))?;
         Ok(Output::Same(all))
     }
 }

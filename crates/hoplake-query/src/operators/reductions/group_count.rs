@@ -1,9 +1,6 @@
 //! How many rows of each key.
 
-use crate::{
-    operators::prelude::*,
-    run::pipe::{of_frames, slots},
-};
+use crate::operators::{of_frames, prelude::*, slots};
 
 /// How many rows of each key; under a name as a side effect.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,13 +27,9 @@ impl Operator for GroupCount {
         self.name.as_ref().map(|name| (name, Collects::Map))
     }
 
-    fn reads(&self, reads: &mut Reads) -> Flow {
-        reads.by(&self.by);
-        Flow::through_if(self.name.is_some())
-    }
-
     fn reach(&self, reach: &mut Reach<'_>, input: Elements) -> Elements {
-        reach.by(&self.by, input)
+        let after = reach.by(&self.by, input.clone());
+        if self.name.is_some() { input } else { after }
     }
 
     fn start(self: Arc<Self>) -> Running {

@@ -29,13 +29,8 @@ impl Operator for Order {
         self.sortings.iter().any(|(_, order)| *order == tokens::Order::Shuffle)
     }
 
-    fn reads(&self, reads: &mut Reads) -> Flow {
-        self.sortings.iter().for_each(|(by, _)| reads.by(by));
-        Flow::Through
-    }
-
     fn reach(&self, reach: &mut Reach<'_>, input: Elements) -> Elements {
-        self.sortings.iter().for_each(|(by, _)| drop(reach.by(by, input.clone())));
+        reach.each_by(self.sortings.iter().map(|(by, _)| by), &input);
         input
     }
 

@@ -3,13 +3,10 @@
 use hoplake_storage::MemoryHold;
 
 use crate::{
-    operators::prelude::*,
+    operators::{of_frames, prelude::*, slots},
     plan::Reduction,
-    run::{
-        batch::value_bytes,
-        pipe::{of_frames, slots},
-        reduce::Reduced,
-    },
+    run::reduce::Reduced,
+    value::value_bytes,
 };
 
 /// One value of all rows.

@@ -32,11 +32,6 @@ impl Operator for Sample {
         true
     }
 
-    fn reads(&self, reads: &mut Reads) -> Flow {
-        reads.by(&self.by);
-        Flow::Through
-    }
-
     fn reach(&self, reach: &mut Reach<'_>, input: Elements) -> Elements {
         reach.by(&self.by, input.clone());
         input

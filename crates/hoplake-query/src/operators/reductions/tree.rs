@@ -1,11 +1,8 @@
 //! Trees of paths.
 
 use crate::{
-    operators::prelude::*,
-    run::{
-        pipe::{of_frames, slots},
-        reduce::plant,
-    },
+    operators::{of_frames, prelude::*, slots},
+    run::reduce::plant,
     value,
 };
 
@@ -29,14 +26,14 @@ impl Operator for Tree {
         self.name.as_ref().map(|name| (name, Collects::Tree))
     }
 
-    fn reads(&self, _: &mut Reads) -> Flow {
-        Flow::through_if(self.name.is_some())
-    }
-
-    fn reach(&self, reach: &mut Reach<'_>, _: Elements) -> Elements {
+    fn reach(&self, reach: &mut Reach<'_>, input: Elements) -> Elements {
         let all = reach.all.clone();
-        self.by.iter().for_each(|by| drop(reach.by(by, all.clone())));
-        if self.by.is_empty() { all } else { Elements::default() }
+        reach.each_by(&self.by, &all);
+        match self.name {
+            Some(_) => input,
+            None if self.by.is_empty() => all,
+            None => Elements::default(),
+        }
     }
 
     fn start(self: Arc<Self>) -> Running {

@@ -1,6 +1,6 @@
 //! Texts, one after another.
 
-use crate::{operators::prelude::*, run::growth::TextBuilder};
+use crate::{growth::TextBuilder, operators::prelude::*};
 
 /// Texts, one after another.
 #[derive(Debug, Clone, PartialEq)]
@@ -12,16 +12,12 @@ pub struct Concat {
 impl Operator for Concat {
     nested!(given);
 
-    fn reads(&self, reads: &mut Reads) -> Flow {
+    fn reach(&self, reach: &mut Reach<'_>, input: Elements) -> Elements {
         for given in &self.given {
             if let Given::Steps(steps) = given {
-                reads.steps(steps);
+                reach.steps(steps, input.clone());
             }
         }
-        Flow::Ends
-    }
-
-    fn reach(&self, _: &mut Reach<'_>, _: Elements) -> Elements {
         Elements::default()
     }
 

@@ -11,9 +11,9 @@ use crate::{
     literal::Number,
     moment::Moment,
     operators::prelude::*,
-    run::{by::kind_of, numbers_of_texts},
+    run::numbers_of_texts,
     tokens::{GType, Scope},
-    value::{to_big_decimal, to_f64, to_i64},
+    value::{kind_of, to_big_decimal, to_f64, to_i64},
 };
 
 /// A value as another type.

@@ -2,7 +2,7 @@
 
 use jiff::SignedDuration;
 
-use crate::{operators::prelude::*, run::by::kind_of, tokens::Dt};
+use crate::{operators::prelude::*, tokens::Dt, value::kind_of};
 
 /// A point in time that is later or earlier.
 #[derive(Debug, Clone, PartialEq)]

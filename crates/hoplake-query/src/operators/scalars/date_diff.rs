@@ -1,6 +1,6 @@
 //! How long between two points in time.
 
-use crate::{operators::prelude::*, run::by::kind_of};
+use crate::{operators::prelude::*, value::kind_of};
 
 /// Milliseconds from another point in time.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,11 +1,9 @@
 //! Texts with values in them.
 
 use crate::{
+    growth::TextBuilder,
     operators::prelude::*,
-    run::{
-        elements::{Wanted, elements},
-        growth::TextBuilder,
-    },
+    run::{elements::elements, properties::Wanted},
     tokens::Pop,
 };
 

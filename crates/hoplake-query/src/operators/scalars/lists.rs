@@ -5,13 +5,9 @@ use std::collections::HashSet;
 use super::collection;
 use crate::{
     operators::prelude::*,
-    run::{
-        batch::value_bytes,
-        by::kind_of,
-        growth::ALLOCATION_BYTES,
-        reduce::{OwnedKey, distinct, items_of, operate},
-    },
+    run::reduce::{OwnedKey, distinct, items_of, operate},
     tokens::BinaryOperator,
+    value::{ALLOCATION_BYTES, kind_of, value_bytes},
 };
 
 /// The item and another list.

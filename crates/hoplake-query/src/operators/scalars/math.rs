@@ -1,6 +1,10 @@
 //! Formulas.
 
-use crate::{operators::prelude::*, plan::Formula, run::by::kind_of, value::to_f64};
+use crate::{
+    operators::prelude::*,
+    plan::Formula,
+    value::{kind_of, to_f64},
+};
 
 /// The value of a formula.
 #[derive(Debug, Clone, PartialEq)]
@@ -14,13 +18,8 @@ pub struct Math {
 impl Operator for Math {
     nested!(by);
 
-    fn reads(&self, reads: &mut Reads) -> Flow {
-        self.by.iter().for_each(|by| reads.by(by));
-        Flow::Ends
-    }
-
     fn reach(&self, reach: &mut Reach<'_>, input: Elements) -> Elements {
-        self.by.iter().for_each(|by| drop(reach.by(by, input.clone())));
+        reach.each_by(&self.by, &input);
         Elements::default()
     }
 

@@ -22,10 +22,11 @@ pub use self::{
     text::{Text, TextStep},
 };
 use crate::{
-    error::QueryError,
-    run::{Done, Growth, batch::value_bytes, by::kind_of, reduce::items_of},
+    error::{Done, QueryError},
+    growth::Growth,
+    run::reduce::items_of,
     tokens::Scope,
-    value::Value,
+    value::{Value, kind_of, value_bytes},
 };
 
 /// A change of a value, or of each item of it.

@@ -3,8 +3,8 @@
 use super::scoped;
 use crate::{
     operators::prelude::*,
-    run::{by::kind_of, growth::ALLOCATION_BYTES},
     tokens::Scope,
+    value::{ALLOCATION_BYTES, kind_of},
 };
 
 /// A text, or each text of a list, changed.

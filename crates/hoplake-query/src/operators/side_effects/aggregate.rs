@@ -35,11 +35,6 @@ impl Operator for Aggregate {
         Some((&self.name, Collects::Values))
     }
 
-    fn reads(&self, reads: &mut Reads) -> Flow {
-        reads.by(&self.by);
-        Flow::Through
-    }
-
     fn reach(&self, reach: &mut Reach<'_>, input: Elements) -> Elements {
         reach.by(&self.by, input.clone());
         input
@@ -75,11 +70,6 @@ impl Operator for AggregateEach {
 
     fn collects(&self) -> Option<(&Name, Collects)> {
         Some((&self.name, Collects::Values))
-    }
-
-    fn reads(&self, reads: &mut Reads) -> Flow {
-        reads.by(&self.by);
-        Flow::Through
     }
 
     fn reach(&self, reach: &mut Reach<'_>, input: Elements) -> Elements {

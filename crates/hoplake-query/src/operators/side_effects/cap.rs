@@ -1,6 +1,6 @@
 //! What was collected.
 
-use crate::{operators::prelude::*, run::batch::value_bytes};
+use crate::{operators::prelude::*, value::value_bytes};
 
 /// The side effects of names.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,7 +1,5 @@
 //! Vertices that fulfil conditions.
 
-use hoplake_format::LabelId;
-
 use super::scan::{Scan, Scanned};
 use crate::{operators::prelude::*, run::conditions};
 
@@ -33,11 +31,7 @@ impl Operator for FindVertices {
     }
 
     fn reach(&self, reach: &mut Reach<'_>, _: Elements) -> Elements {
-        let is_possible = |label: &LabelId| {
-            let label = reach.snapshot.schema().label(*label);
-            label.is_some_and(|label| conditions::is_possible(label, &self.conditions, reach.growth))
-        };
-        Elements { vertices: reach.labels().filter(is_possible).collect(), ..Elements::default() }
+        reach.vertices_if(|label, growth| conditions::is_possible(label, &self.conditions, growth))
     }
 
     fn start(self: Arc<Self>) -> Running {

@@ -19,7 +19,7 @@ use crate::{
     run::{
         Element,
         conditions::{self, Of, fulfils},
-        elements::Wanted,
+        properties::Wanted,
     },
     tokens::Direction,
 };

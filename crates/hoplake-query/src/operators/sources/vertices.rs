@@ -1,9 +1,7 @@
 //! Vertices, all or by id.
 
-use std::collections::BTreeSet;
-
 use hoplake_engine::split_vertex;
-use hoplake_format::{Key, KeyType, LabelId, VertexId};
+use hoplake_format::{Key, KeyType, VertexId};
 
 use super::{
     VertexConditions,
@@ -26,7 +24,7 @@ impl Operator for Vertices {
     fn reach(&self, reach: &mut Reach<'_>, _: Elements) -> Elements {
         match &self.ids {
             Some(ids) => of_ids(ids, reach),
-            None => Elements { vertices: reach.labels().collect(), ..Elements::default() },
+            None => reach.vertices_if(|_, _| true),
         }
     }
 
@@ -50,32 +48,24 @@ impl Each for Vertices {
 
 /// The labels that vertices of some ids may have.
 fn of_ids(ids: &[Value], reach: &Reach<'_>) -> Elements {
-    let schema = reach.snapshot.schema();
-    let mut vertices = BTreeSet::new();
+    let Some(schema) = reach.schema() else { return Elements::default() };
+    let mut found = Elements::default();
     for id in ids {
         let id = match id {
             Value::Vertex(vertex) => &vertex.id,
             id => id,
         };
         let named = match id {
-            Value::Text(text) => {
-                split_vertex(text).ok().and_then(|(label, key)| Some((schema.label_id(&label)?, key.to_owned())))
-            }
+            Value::Text(text) => split_vertex(text).ok().and_then(|(label, _)| schema.label_id(&label)),
             _ => None,
         };
         match (named, id) {
-            (Some((label, _)), _) => drop(vertices.insert(label)),
+            (Some(label), _) => drop(found.vertices.insert(label)),
             (None, Value::Text(text)) => {
-                let has = |label: &LabelId| {
-                    schema.label(*label).is_some_and(|label| Key::parse(text, label.key_type).is_some())
-                };
-                vertices.extend(reach.labels().filter(has));
+                found.join(reach.vertices_if(|label, _| Key::parse(text, label.key_type).is_some()));
             }
-            _ => {
-                let has = |label: &LabelId| schema.label(*label).is_some_and(|label| label.key_type == KeyType::Int64);
-                vertices.extend(reach.labels().filter(has));
-            }
+            _ => found.join(reach.vertices_if(|label, _| label.key_type == KeyType::Int64)),
         }
     }
-    Elements { vertices, ..Elements::default() }
+    found
 }

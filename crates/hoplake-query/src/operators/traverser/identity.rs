@@ -7,8 +7,8 @@ use crate::operators::prelude::*;
 pub struct Identity;
 
 impl Operator for Identity {
-    fn reads(&self, _: &mut Reads) -> Flow {
-        Flow::Through
+    fn reach(&self, _: &mut Reach<'_>, input: Elements) -> Elements {
+        input
     }
 
     fn start(self: Arc<Self>) -> Running {

@@ -1,6 +1,6 @@
 //! How many times a loop has run.
 
-use crate::{operators::prelude::*, run::batch::value_bytes};
+use crate::{operators::prelude::*, value::value_bytes};
 
 /// How many times a loop has run.
 #[derive(Debug, Clone, PartialEq)]

@@ -34,11 +34,6 @@ pub struct SackWith {
 impl Operator for SackWith {
     nested!(by);
 
-    fn reads(&self, reads: &mut Reads) -> Flow {
-        reads.by(&self.by);
-        Flow::Through
-    }
-
     fn reach(&self, reach: &mut Reach<'_>, input: Elements) -> Elements {
         reach.by(&self.by, input.clone());
         input

@@ -20,13 +20,9 @@ pub struct SimplePath {
 impl Operator for SimplePath {
     nested!(part);
 
-    fn reads(&self, _: &mut Reads) -> Flow {
-        Flow::Through
-    }
-
     fn reach(&self, reach: &mut Reach<'_>, input: Elements) -> Elements {
         let all = reach.all.clone();
-        self.part.by.iter().for_each(|by| drop(reach.by(by, all.clone())));
+        reach.each_by(&self.part.by, &all);
         input
     }
 

@@ -1,9 +1,6 @@
 //! Each item of a collection once.
 
-use crate::{
-    operators::prelude::*,
-    run::{batch::value_bytes, reduce::distinct},
-};
+use crate::{operators::prelude::*, run::reduce::distinct, value::value_bytes};
 
 /// The items of a collection, each once.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,8 +17,9 @@ impl Operator for DedupWithin {
     }
 
     fn reach(&self, reach: &mut Reach<'_>, input: Elements) -> Elements {
-        self.by.iter().for_each(|by| drop(reach.by(by, input.clone())));
-        input
+        let items = input.others();
+        reach.each_by(&self.by, &items);
+        items
     }
 
     fn start(self: Arc<Self>) -> Running {

@@ -2,7 +2,7 @@
 
 use crate::{
     operators::prelude::*,
-    run::{batch::value_bytes, growth::ALLOCATION_BYTES},
+    value::{ALLOCATION_BYTES, value_bytes},
 };
 
 /// Each item of a collection with its number.

@@ -13,8 +13,9 @@ pub use self::{
     sample::SampleWithin, tail::TailWithin,
 };
 use crate::{
-    run::{Done, Growth, batch::value_bytes},
-    value::Value,
+    error::Done,
+    growth::Growth,
+    value::{Value, value_bytes},
 };
 
 /// The items of a collection within a range.

@@ -26,8 +26,9 @@ impl Operator for OrderWithin {
     }
 
     fn reach(&self, reach: &mut Reach<'_>, input: Elements) -> Elements {
-        self.sortings.iter().for_each(|(by, _)| drop(reach.by(by, input.clone())));
-        input
+        let items = input.others();
+        reach.each_by(self.sortings.iter().map(|(by, _)| by), &items);
+        items
     }
 
     fn acts(&self) -> bool {

@@ -1,10 +1,6 @@
 //! One value of all items of a collection.
 
-use crate::{
-    operators::prelude::*,
-    plan::Reduction,
-    run::{batch::value_bytes, reduce::Reduced},
-};
+use crate::{operators::prelude::*, plan::Reduction, run::reduce::Reduced, value::value_bytes};
 
 /// One value of all items of a collection.
 #[derive(Debug, Clone, PartialEq)]

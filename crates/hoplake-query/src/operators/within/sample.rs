@@ -22,14 +22,9 @@ impl Operator for SampleWithin {
         true
     }
 
-    fn reads(&self, reads: &mut Reads) -> Flow {
-        reads.by(&self.by);
-        Flow::Ends
-    }
-
     fn reach(&self, reach: &mut Reach<'_>, input: Elements) -> Elements {
         reach.by(&self.by, input.clone());
-        input
+        input.others()
     }
 
     fn start(self: Arc<Self>) -> Running {

@@ -6,12 +6,11 @@ use crate::{
     operators::prelude::*,
     plan::{End, NewProperty},
     run::{
-        batch::value_bytes,
-        by::kind_of,
         change::{NewValues, bytes_of, no_edge_ids},
         copies,
     },
     tokens::Pop,
+    value::{kind_of, value_bytes},
 };
 
 /// A new edge for each row.

@@ -9,17 +9,16 @@ use hoplake_engine::{
 use hoplake_format::VertexId;
 
 use crate::{
+    growth::units_of,
     operators::prelude::*,
     run::{
         Element,
-        batch::value_bytes,
         change::{gone, name_bytes, not_an_element},
-        elements::Wanted,
         kept::distinct,
-        stored::to_stored,
-        units_of,
+        properties::Wanted,
+        to_stored::to_stored,
     },
-    value::Unread,
+    value::{Unread, value_bytes},
 };
 
 /// Deletes the elements and properties that come.

@@ -9,7 +9,7 @@ use super::merging::{Sought, check_match};
 use crate::{
     operators::{moves::hop_along, prelude::*},
     plan::{MergeMap, Merging},
-    run::{Element, elements::Wanted, kept::distinct},
+    run::{Element, kept::distinct, properties::Wanted},
     tokens::{Direction, Merge, Token},
 };
 

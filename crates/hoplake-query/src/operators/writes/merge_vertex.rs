@@ -12,8 +12,8 @@ use crate::{
         Element,
         by_value::{ByValue, Of},
         change::NewVertex,
-        elements::Wanted,
         kept::distinct,
+        properties::Wanted,
     },
 };
 

@@ -9,18 +9,16 @@ use std::{
 };
 
 use crate::{
+    growth::units_of,
     operators::prelude::*,
     plan::MergeMap,
     run::{
         Element,
-        batch::{ELEMENT_BYTES, value_bytes},
-        by::kind_of,
         by_value::{Condition, Of},
         change::{self, NewValues, NewVertex},
-        units_of,
     },
     tokens::{Direction, T, Token},
-    value::equals,
+    value::{ELEMENT_BYTES, equals, kind_of, value_bytes},
 };
 
 /// What a map says of an element.

@@ -21,10 +21,7 @@ mod walks;
 use std::{collections::HashMap, sync::Arc};
 
 use self::place::Place;
-pub use self::{
-    reads::{Flow, Reads},
-    together::TOGETHER_NAMES_MAX,
-};
+pub use self::together::TOGETHER_NAMES_MAX;
 use super::{Paths, Settings, Step, Steps, work::Work};
 use crate::{error::QueryError, operators::Operator};
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{place::Place, reads::Reads};
+use super::place::Place;
 use crate::{
-    operators::maps::Project,
+    operators::{Reads, maps::Project},
     plan::{Step, Steps, Together},
 };
 
@@ -15,11 +15,11 @@ pub(super) fn apply(steps: &Steps, place: Place) -> Option<Steps> {
     let mut changed: Option<Vec<Arc<Step>>> = None;
     for (at, step) in steps.iter().enumerate() {
         // `project` reads what it needs together already, while it does other work.
-        if Reads::of_step(step).count == 0 || step.is::<Project>() {
+        if Reads::of(std::slice::from_ref(step)).count == 0 || step.is::<Project>() {
             continue;
         }
-        let mut reads = Reads::default();
-        let results = reads.steps(&steps[at..]) && place.is_root;
+        let reads = Reads::of(&steps[at..]);
+        let results = reads.come_out && place.is_root;
         if reads.count + usize::from(results) > 1 && reads.names.len() <= TOGETHER_NAMES_MAX {
             let changed = changed.get_or_insert_with(|| steps.to_vec());
             let together = Together { names: reads.names, all: reads.all, results };

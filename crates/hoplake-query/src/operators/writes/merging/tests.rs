@@ -5,7 +5,7 @@ use hoplake_storage::{MemoryBudget, QueryContext};
 use super::Sought;
 use crate::{
     error::QueryError,
-    run::growth::Growth,
+    growth::Growth,
     tokens::{T, Token},
     value::Value,
 };

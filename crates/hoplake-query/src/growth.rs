@@ -1,7 +1,7 @@
 //! What a step builds: its memory is acquired before it is allocated, and its work is counted.
 //!
 //! A step may make gigabytes of kilobytes: a text in which each letter becomes a text, all pairs of two lists, a constant for each of
-//! a million rows. So **whatever grows in this module's siblings grows through a [`Growth`]**: it takes bytes from the query's
+//! a million rows. So **whatever grows in [`run`](crate::run) and [`operators`](crate::operators) grows through a [`Growth`]**: it takes bytes from the query's
 //! budget, and after each piece of work it looks at the deadline.
 //!
 //! ```text
@@ -23,8 +23,10 @@ use std::{
 
 use hoplake_storage::{MemoryHold, PIECE_UNITS, QueryContext};
 
-use super::{Done, batch::value_bytes};
-use crate::{error::QueryError, value::Value};
+use crate::{
+    error::{Done, QueryError},
+    value::{ALLOCATION_BYTES, Value, value_bytes},
+};
 
 /// Bytes that are acquired ahead, at most, so that not every value asks the budget.
 const AHEAD_BYTES: u64 = 256 << 10;
@@ -39,10 +41,6 @@ pub(crate) fn units_of(bytes: usize) -> u64 {
 
 /// More than any budget has: sums of such sizes do not overflow.
 const ENDLESS: u64 = 1 << 56;
-
-/// What an allocation takes besides its bytes: its size and what it is rounded up by. The least that glibc's takes is 32 bytes, as for a text of
-/// four letters.
-pub(crate) const ALLOCATION_BYTES: usize = 28;
 
 /// The memory and the work of the steps of a query. Clones are the same.
 #[derive(Debug, Clone)]

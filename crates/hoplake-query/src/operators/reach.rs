@@ -226,8 +226,8 @@ impl<'a> Reach<'a> {
         let near: Vec<LabelId> = at.vertices.iter().copied().collect();
         let mut reached = Elements::default();
         match reaches {
-            Reaches::Vertices => reached.vertices.extend(snapshot.labels_reached(&near, &along)),
-            Reaches::Edges => reached.edges.extend(snapshot.edges_followed(&near, &along)),
+            Reaches::Vertices => reached.vertices.extend(along.labels_reached(snapshot.schema(), &near)),
+            Reaches::Edges => reached.edges.extend(along.edges_followed(snapshot.schema(), &near)),
         }
         reached
     }

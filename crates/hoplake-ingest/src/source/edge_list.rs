@@ -122,7 +122,7 @@ fn weight_column(
 }
 
 fn are_integers(record: &[String]) -> bool {
-    record.len() >= 2 && record[..2].iter().all(|field| is_canonical_int64(field))
+    record.len() >= 2 && record[..2].iter().all(is_canonical_int64)
 }
 
 /// Whether most of the first records look like edges. Which rows then are none, a look at all of them finds out.

@@ -61,8 +61,8 @@ pub trait Operator: Common + Debug + Send + Sync + Any {
     /// The same, to be replaced. The macro `nested!` writes both.
     fn nested_mut<'a>(&'a mut self, _found: &mut Vec<&'a mut Steps>) {}
 
-    /// What it reads of the elements that come in, and what can come out of it: `input` itself if each row is where it was, and its
-    /// [`others`](Elements::others) if elements of the same labels can be there.
+    /// What it reads of the elements that come in, and what can come out of it: `input` itself if each row is where it was, and
+    /// `input.others()` if other elements of the same labels can be there.
     fn reach(&self, _reach: &mut Reach<'_>, input: Elements) -> Elements {
         input.others()
     }

@@ -7,7 +7,7 @@
 //! once for a traverser**: its rows are numbered by the rows of the batch (`frame`), and steps that reduce, limit, sort or
 //! remove duplicates do so within each frame (`Run::child`).
 //!
-//! Files here are of two floors. What operators work on is below them and knows no step: [`Run`] (`state`) with batches, bindings (`paths`), side
+//! Files here are of two floors. What operators work on is below them and knows no step: `Run` (`state`) with batches, bindings (`paths`), side
 //! effects, groups, properties that were read, and changes. What runs operators is above them: `pipe`, `nested`, `grouping`, `side_by_side` and
 //! `results`.
 

@@ -430,6 +430,16 @@ mod tests {
         assert!(failed.unwrap().contains("bytes of memory"));
     }
 
+    #[test]
+    fn a_vertex_that_is_bound_takes_twelve_bytes() {
+        let context = QueryContext::new();
+        let mut paths = PathTree::new(Paths::Labelled, &context).unwrap();
+        let vertices = (0..10_000).map(|number| VertexId::new(LabelId(0), number).unwrap()).collect();
+        let mut rows = vec![row(NO_PATH); 10_000];
+        paths.push(&mut rows, &Items::Vertices(vertices), &labels(&["a"]), &context).unwrap();
+        assert_eq!(paths.bytes, (10_000 * 12 + COLUMN_BYTES) as u64);
+    }
+
     /// The items of rows, and the items and labels of their paths so far, as lists.
     type Model = Vec<(u32, Vec<(Value, Vec<usize>)>)>;
 

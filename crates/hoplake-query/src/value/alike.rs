@@ -89,7 +89,7 @@ fn hash(value: &Value, hasher: &impl BuildHasher) -> u64 {
 }
 
 /// Values that were compared by this thread: tests count them, and measure no time.
-#[cfg(any(test, feature = "testing"))]
+#[cfg(feature = "testing")]
 pub(crate) mod compared {
     use std::cell::Cell;
 

@@ -4,6 +4,7 @@
 //! ```text
 //! one scan   ─ stored blocks ─▶ group ─ decoded by workers, several groups at once ─▶ batches
 //! many scans ─ each so ─▶ batches ─ merged by workers, range by range ──────────────▶ batches
+//! hops with a condition ─ edges that fulfil it ([`ConditionalLists`]) ──────────────▶ batches
 //! ```
 //! A caller that computes with each batch by itself takes [`Parcel`]s, and has its workers decode or merge them: lists are then in the
 //! processor's caches when they are read, and the memory of one batch is used for the next.
@@ -21,7 +22,7 @@ use hoplake_format::{FormatError, adjacency::Lists};
 use hoplake_storage::{Branch, MemoryHold, QueryContext};
 use rayon::prelude::*;
 
-use crate::{Workers, topology::Selected};
+use crate::{Workers, batch::Batch, conditional::ConditionalLists, selection::Selected};
 
 /// Edges of a batch, from which on no list is added to it: enough that handing it to a worker costs nothing, and so few that it stays
 /// in a processor's cache.
@@ -37,96 +38,6 @@ const GROUPS_A_WORKER: usize = 4;
 /// The same of groups that workers decode one after the other, which take the memory of one each.
 const PARCELS_A_WORKER: usize = 16;
 
-/// Lists of consecutive vertices.
-#[derive(Debug, Default)]
-pub(crate) struct Batch {
-    /// The vertices, of which many may have no list.
-    pub(crate) vertices: Range<u32>,
-    /// Those that have one, ascending.
-    pub(crate) with_lists: Vec<u32>,
-    /// Where each list begins, and at the end where the last one ends.
-    pub(crate) offsets: Vec<usize>,
-    /// The other ends, each list ascending.
-    pub(crate) targets: Vec<u32>,
-    /// The weights of the edges, if they were asked for.
-    pub(crate) weights: Vec<f64>,
-}
-
-impl Batch {
-    /// The lists: a vertex, its neighbours, and the weights of its edges if they were asked for.
-    pub(crate) fn lists(&self) -> impl DoubleEndedIterator<Item = (u32, &[u32], &[f64])> + ExactSizeIterator {
-        let list = |ends: &[usize]| {
-            let weights = self.weights.get(ends[0]..ends[1]).unwrap_or_default();
-            (&self.targets[ends[0]..ends[1]], weights)
-        };
-        let lists = self.offsets.windows(2).map(list);
-        self.with_lists.iter().zip(lists).map(|(vertex, (targets, weights))| (*vertex, targets, weights))
-    }
-
-    /// The lists of some vertices.
-    pub(crate) fn lists_of(&self, vertices: &Range<u32>) -> impl DoubleEndedIterator<Item = (u32, &[u32], &[f64])> {
-        let [first, end] = [vertices.start, vertices.end].map(|end| self.with_lists.partition_point(|it| *it < end));
-        self.lists().skip(first).take(end - first)
-    }
-
-    /// The lists of a vertex and those after it.
-    pub(crate) fn lists_from(&self, vertex: u32) -> impl Iterator<Item = (u32, &[u32], &[f64])> {
-        self.lists().skip(self.with_lists.partition_point(|with_list| *with_list < vertex))
-    }
-}
-
-impl Batch {
-    /// Makes it one without vertices, which keeps its memory.
-    fn clear(&mut self) {
-        self.vertices = 0..0;
-        self.with_lists.clear();
-        self.offsets.clear();
-        self.offsets.push(0);
-        self.targets.clear();
-        self.weights.clear();
-    }
-
-    /// What its arrays take.
-    fn bytes(&self) -> u64 {
-        let Self { with_lists, offsets, targets, weights, .. } = self;
-        let bytes = (with_lists.capacity() + targets.capacity()) * 4 + (offsets.capacity() + weights.capacity()) * 8;
-        bytes as u64
-    }
-
-    /// How many edges some vertices have.
-    fn edges_of(&self, vertices: &Range<u32>) -> usize {
-        let [first, end] = [vertices.start, vertices.end].map(|end| self.with_lists.partition_point(|it| *it < end));
-        self.offsets[end] - self.offsets[first]
-    }
-
-    /// Merges two ascending parts of the last list, which begin there.
-    fn merge(&mut self, begin: usize, middle: usize) {
-        let is_before = |a: usize, b: usize| self.targets[a] <= self.targets[b];
-        let end = self.targets.len();
-        if middle == begin || middle == end || is_before(middle - 1, middle) {
-            return;
-        }
-        // Edges of both directions, where ids ascend along edges: one part is before the other.
-        if is_before(end - 1, begin) {
-            self.targets[begin..].rotate_left(middle - begin);
-            if let Some(weights) = self.weights.get_mut(begin..).filter(|weights| !weights.is_empty()) {
-                weights.rotate_left(middle - begin);
-            }
-            return;
-        }
-        let targets = &mut self.targets[begin..];
-        // Each part ascends: the stable sort merges such runs, where the unstable one would begin from scratch.
-        let Some(weights) = self.weights.get_mut(begin..).filter(|weights| !weights.is_empty()) else {
-            return targets.sort();
-        };
-        let mut edges: Vec<(u32, f64)> = targets.iter().copied().zip(weights.iter().copied()).collect();
-        edges.sort_by_key(|(target, _)| *target);
-        for ((target, weight), edge) in targets.iter_mut().zip(weights).zip(edges) {
-            (*target, *weight) = edge;
-        }
-    }
-}
-
 /// A stream of batches. Each vertex of a range is in one of them, in the order of dense ids.
 pub(crate) struct Batches {
     snapshot: Arc<Snapshot>,
@@ -138,6 +49,8 @@ pub(crate) struct Batches {
     /// Labels to come, the first id of each, and the ids of it that are in the range.
     labels: VecDeque<(hoplake_format::LabelId, u64, Range<u64>)>,
     current: Option<Label>,
+    /// Reads the lists instead, if edges have to fulfil a condition; then no label is to come here.
+    conditional: Option<ConditionalLists>,
     /// What the batches that were handed out last take, until the next are asked for.
     memory: MemoryHold,
     spares: Arc<Spares>,
@@ -190,6 +103,11 @@ impl Batches {
         let within =
             |of_label: Range<u64>| of_label.start.max(vertices.start.into())..of_label.end.min(vertices.end.into());
         let labels = ids.by_label().map(|(label, ids)| (label, ids.start, within(ids)));
+        let mut labels: VecDeque<_> = labels.filter(|(.., ids)| !ids.is_empty()).collect();
+        let conditional = selected.conditional.as_ref().map(|hop| {
+            let labels = std::mem::take(&mut labels);
+            ConditionalLists::new(snapshot, selected, hop, edges, labels)
+        });
         Ok(Self {
             ahead_bytes,
             _ahead: context.hold(ahead_bytes)?,
@@ -198,8 +116,9 @@ impl Batches {
             edges: edges.to_vec(),
             weight: selected.weight.clone(),
             workers: workers.clone(),
-            labels: labels.filter(|(.., ids)| !ids.is_empty()).collect(),
+            labels,
             current: None,
+            conditional,
             memory: context.hold(0)?,
             spares: Arc::default(),
             spare_memory: context.hold(0)?,
@@ -247,6 +166,10 @@ impl Batches {
         open_max: usize,
         branch: &mut Branch,
     ) -> Result<(Vec<Parcel>, MemoryHold), EngineError> {
+        if let Some(conditional) = &mut self.conditional {
+            let (batches, memory) = conditional.next(branch).await?;
+            return Ok((batches.into_iter().map(Parcel::Batch).collect(), memory));
+        }
         let mut memory = branch.context().hold(0)?;
         loop {
             if self.current.is_none() && !self.begin(branch).await? {
@@ -303,6 +226,8 @@ pub(crate) enum Parcel {
     Group(Group),
     /// What several scans have of some vertices, to merge.
     Merge(Range<u32>, Vec<Arc<Batch>>),
+    /// A batch that was read as one.
+    Batch(Batch),
 }
 
 impl Parcel {
@@ -313,6 +238,10 @@ impl Parcel {
             Self::Group(group) => group.decode(batch),
             Self::Merge(vertices, inputs) => {
                 merge_lists(vertices, &inputs, batch);
+                Ok(())
+            }
+            Self::Batch(read) => {
+                *batch = read;
                 Ok(())
             }
         }

@@ -10,7 +10,7 @@ use hoplake_storage::{MemoryHold, QueryContext};
 
 use crate::{
     adjacency::{Adjacency, Cursor},
-    batches::Batch,
+    batch::Batch,
 };
 
 /// The lists of all vertices, as arrays.
@@ -104,6 +104,7 @@ pub(crate) struct CsrBuilder {
     offsets: Vec<u64>,
     targets: Vec<u32>,
     weights: Vec<f64>,
+    is_weighted: bool,
     memory: MemoryHold,
 }
 
@@ -120,7 +121,26 @@ impl CsrBuilder {
         let mut offsets = Vec::with_capacity(vertices as usize + 1);
         offsets.push(0);
         let (targets, weights) = (Vec::with_capacity(edges as usize), Vec::with_capacity(weights as usize));
-        Ok(Self { offsets, targets, weights, memory })
+        Ok(Self { offsets, targets, weights, is_weighted, memory })
+    }
+
+    /// Makes room for more edges than it was built for. What it takes while arrays move counts first.
+    pub(crate) fn reserve(&mut self, edges: u64, context: &QueryContext) -> Result<(), EngineError> {
+        let known = self.targets.len() as u64;
+        let capacity = self.targets.capacity() as u64;
+        if known + edges <= capacity {
+            return Ok(());
+        }
+        let grown = (known + edges).max(capacity + capacity / 2);
+        let edge_bytes = if self.is_weighted { 12 } else { 4 };
+        let others = self.memory.bytes() - capacity * edge_bytes;
+        context.resize(&mut self.memory, others + (capacity + grown) * edge_bytes)?;
+        self.targets.reserve_exact((grown - known) as usize);
+        if self.is_weighted {
+            self.weights.reserve_exact((grown - known) as usize);
+        }
+        context.resize(&mut self.memory, others + grown * edge_bytes)?;
+        Ok(())
     }
 
     /// Ends the lists of all vertices before one, which is then the next; those that nothing was added to are empty.
@@ -141,7 +161,7 @@ impl CsrBuilder {
     /// All lists.
     pub(crate) fn finish(mut self, vertices: u64) -> Csr {
         self.end_before(vertices);
-        let Self { offsets, targets, weights, memory } = self;
+        let Self { offsets, targets, weights, is_weighted: _, memory } = self;
         Csr { offsets, targets, weights, _memory: memory }
     }
 }

@@ -8,8 +8,10 @@ use rayon::prelude::*;
 
 use crate::{
     Adjacency, Selection, Topology, Workers,
-    batches::{Batch, Batches, Parcel, Spares},
-    topology::{Selected, deleted},
+    batch::Batch,
+    batches::{Batches, Parcel, Spares},
+    selection::Selected,
+    topology::deleted,
 };
 
 /// Vertices that a worker computes at a time.

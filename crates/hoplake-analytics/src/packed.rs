@@ -29,7 +29,7 @@ use crate::{
     Workers,
     adjacency::{Adjacency, Cursor},
     batches::Reach,
-    topology::Selected,
+    selection::Selected,
 };
 
 /// Blocks that are decoded at once, for each worker, while they are loaded.

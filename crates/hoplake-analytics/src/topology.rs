@@ -2,88 +2,19 @@
 //!
 //! Lists come in the order of dense ids, so offsets and targets are written once, in their order, and nothing is sorted.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use hoplake_engine::{DenseIds, EdgesOf, EngineError, Held, Snapshot, traversal::Hop};
+use hoplake_engine::{DenseIds, EdgesOf, EngineError, Held, Snapshot};
 use hoplake_format::LabelId;
 use hoplake_storage::Branch;
 
-use crate::{Csr, Packed, Workers, batches::Batches, csr::CsrBuilder};
-
-/// Which part of a graph takes part in a computation.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Selection {
-    /// The edges, and in which direction they are followed; no conditions.
-    pub hop: Hop,
-    /// Labels whose vertices take part, with or without such edges. Both ends of all selected edges take part in any case.
-    pub labels: Vec<String>,
-    /// Whether the edges are needed from their other ends, too.
-    pub reversed: bool,
-    /// The property of edges that is their weight: an int64 or float64 that every selected edge has.
-    pub weight: Option<String>,
-}
-
-/// What a selection means in a version.
-#[derive(Clone)]
-pub(crate) struct Selected {
-    pub(crate) ids: Arc<DenseIds>,
-    pub(crate) edges: Vec<EdgesOf>,
-    /// The same edges from their other ends.
-    pub(crate) against: Vec<EdgesOf>,
-    pub(crate) weight: Option<String>,
-}
-
-impl Selection {
-    /// The dense ids of the vertices that take part.
-    ///
-    /// # Errors
-    /// As [`Topology::load`], before anything is read.
-    pub fn dense_ids(&self, snapshot: &Snapshot) -> Result<Arc<DenseIds>, EngineError> {
-        Ok(self.resolve(snapshot)?.ids)
-    }
-
-    /// The memory that a topology of it and the arrays of a kernel take, at 40 bytes a vertex.
-    ///
-    /// # Errors
-    /// As [`Topology::load`], before anything is read.
-    pub fn memory_bytes(&self, snapshot: &Snapshot) -> Result<u64, EngineError> {
-        self.bytes(snapshot, if self.weight.is_some() { 12 } else { 4 })
-    }
-
-    /// The same with lists as they are stored, at 2 bytes an edge.
-    ///
-    /// # Errors
-    /// As [`Topology::load`], before anything is read.
-    pub fn packed_bytes(&self, snapshot: &Snapshot) -> Result<u64, EngineError> {
-        self.bytes(snapshot, 2)
-    }
-
-    fn bytes(&self, snapshot: &Snapshot, edge_bytes: u64) -> Result<u64, EngineError> {
-        let Selected { ids, edges, .. } = self.resolve(snapshot)?;
-        let lists = (ids.len() + 1) * 8 + edges_of(snapshot, &edges) * edge_bytes;
-        Ok(lists * (1 + u64::from(self.reversed)) + ids.len() * 40)
-    }
-
-    /// Looks its labels up.
-    pub(crate) fn resolve(&self, snapshot: &Snapshot) -> Result<Selected, EngineError> {
-        let Self { hop, labels, .. } = self;
-        if hop.condition.is_some() {
-            let message = format!("{hop} has a condition, which whole-graph computations do not support");
-            return Err(EngineError::Invalid(message));
-        }
-        let edges = snapshot.edges_of(hop)?;
-        let mut taking_part: BTreeSet<LabelId> = edges.iter().flat_map(|of| [of.near, of.far]).collect();
-        for name in labels {
-            let label = snapshot.schema().label_id(name);
-            taking_part
-                .insert(label.ok_or_else(|| EngineError::NotFound(format!("the graph has no vertex label {name:?}")))?);
-        }
-        let ids = checked(snapshot.dense_ids(taking_part))?;
-        let against = snapshot.edges_of(&hop.reversed())?;
-        Ok(Selected { ids: Arc::new(ids), edges, against, weight: self.weight.clone() })
-    }
-}
+use crate::{
+    Csr, Packed, Selection, Workers,
+    batches::Batches,
+    csr::CsrBuilder,
+    selection::{Selected, checked, edge_count},
+};
 
 /// Who is adjacent to whom, by dense ids of 32 bits.
 #[derive(Debug)]
@@ -102,9 +33,11 @@ impl Topology<Csr> {
     /// Loads the adjacency that a selection has. One wave, and then as fast as the store delivers or the workers decode: the size
     /// of the lists, with a request for 4 MiB. Memory: 8 bytes a vertex and 4 an edge, twice if it is reversed.
     ///
+    /// Edges with a condition are read as hops are, of up to 65,536 vertices at a time: two waves each, and one more for weights.
+    ///
     /// # Errors
-    /// [`EngineError::NotFound`] if the graph has no such label; [`EngineError::Invalid`] if the hop has conditions, or if the
-    /// labels have more vertices than 32 bits number; [`EngineError::Limit`] if the budget is too small, before anything is read;
+    /// [`EngineError::NotFound`] if the graph has no such label, or nothing a property of the condition; [`EngineError::Invalid`] if
+    /// the condition cannot be, or if the labels have more vertices than 32 bits number; [`EngineError::Limit`] if the budget is too small, before anything is read;
     /// the store's.
     pub fn load<'a>(
         snapshot: &'a Arc<Snapshot>,
@@ -143,7 +76,7 @@ impl Topology<Packed> {
     /// blocks take. As [`Topology::load`] otherwise.
     ///
     /// # Errors
-    /// As [`Topology::load`]; [`EngineError::Invalid`] if the selection has weights.
+    /// As [`Topology::load`]; [`EngineError::Invalid`] if the selection has weights or a condition.
     pub fn load_packed<'a>(
         snapshot: &'a Arc<Snapshot>,
         selection: &'a Selection,
@@ -151,11 +84,7 @@ impl Topology<Packed> {
         branch: &'a mut Branch,
     ) -> BoxFuture<'a, Result<Self, EngineError>> {
         Box::pin(async move {
-            if selection.weight.is_some() {
-                return Err(EngineError::Invalid(
-                    "weights of edges are read into memory or streamed, not packed".into(),
-                ));
-            }
+            selection.check_packed()?;
             let selected = selection.resolve(snapshot)?;
             let out = Packed::load(snapshot, &selected, &selected.edges, workers, branch).await?;
             let against = match selection.reversed {
@@ -166,15 +95,6 @@ impl Topology<Packed> {
             Ok(Self { ids: selected.ids, out, against, deleted })
         })
     }
-}
-
-/// Dense ids of which 32 bits number all.
-fn checked(ids: DenseIds) -> Result<DenseIds, EngineError> {
-    if ids.len() > u64::from(u32::MAX) {
-        let message = format!("{} vertices take part, and a computation has at most {}", ids.len(), u32::MAX);
-        return Err(EngineError::Invalid(message));
-    }
-    Ok(ids)
 }
 
 /// The ids of vertices that were deleted. Keys are read only of labels that lost some.
@@ -206,12 +126,6 @@ pub(crate) async fn deleted(
     Ok(Held::new(deleted, memory))
 }
 
-/// How many edges lists have; an upper bound, if commits were not compacted.
-fn edges_of(snapshot: &Snapshot, edges: &[EdgesOf]) -> u64 {
-    let counts = &snapshot.manifest().edge_counts;
-    edges.iter().filter_map(|of| counts.get(usize::from(of.edge_type.0))).sum()
-}
-
 async fn load(
     snapshot: &Arc<Snapshot>,
     selected: &Selected,
@@ -219,7 +133,9 @@ async fn load(
     workers: &Workers,
     branch: &mut Branch,
 ) -> Result<Csr, EngineError> {
-    let (vertices, count) = (selected.ids.len(), edges_of(snapshot, edges));
+    let vertices = selected.ids.len();
+    // How many edges fulfil a condition is known when they were read.
+    let count = if selected.conditional.is_some() { 0 } else { edge_count(snapshot, edges) };
     let mut builder = CsrBuilder::new(vertices, count, selected.weight.is_some(), branch.context())?;
     let all = 0..selected.ids.len() as u32;
     let mut batches = Batches::new(snapshot, selected, edges, all, workers, branch.context())?;
@@ -230,6 +146,9 @@ async fn load(
             return Ok(builder.finish(vertices));
         }
         for batch in next {
+            if selected.conditional.is_some() {
+                builder.reserve(batch.targets.len() as u64, branch.context())?;
+            }
             builder.append(&batch);
             pace.rest(batch.targets.len() as u64 / 4 + u64::from(batch.vertices.end - batch.vertices.start)).await?;
             batches.spares().put(batch);

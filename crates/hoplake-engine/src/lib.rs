@@ -54,7 +54,7 @@ pub use read::{
         DenseIds, EdgeQuery, EdgeScan, FoundVertices, KeyScan, ListBlock, ListRange, ListScan, SOURCE_COLUMN, SortedBy,
         TARGET_COLUMN, VertexQuery, VertexScan, first_rows,
     },
-    traversal::{self, Walk, path},
+    traversal::{self, Walk, path, weighted_path},
 };
 pub use snapshot::{OpenSettings, Snapshot};
 pub use versions::{diff, history, log, mirror, vacuum, verify};

@@ -90,6 +90,7 @@ pub use hoplake_engine::{
     vacuum::{VacuumSettings, Vacuumed},
     verify::{Damage, Verification, Verified},
     vertex_text,
+    weighted_path::{WeightedPath, WeightedPathQuery},
 };
 pub use hoplake_export::{ExportFormat, ExportOptions, Exported};
 pub use hoplake_format::{

@@ -7,6 +7,7 @@ use hoplake_engine::{
     Degree, Edges, EngineError, Expected, Frontier, Held, Neighbour, Snapshot, Walk,
     path::{FoundPath, PathQuery},
     traversal::{Hop, Limits, Paths, Reached, Traversal, WalkCount},
+    weighted_path::{WeightedPath, WeightedPathQuery},
 };
 use hoplake_format::{EdgeId, Key, LabelId, VertexId};
 use hoplake_storage::{Branch, Cost, MemoryBudget, QueryContext};
@@ -361,6 +362,38 @@ impl Query {
     /// As [`Self::traverse`].
     pub async fn shortest_path(&mut self, query: PathQuery) -> Result<FoundPath, Error> {
         self.step(async |snapshot, branch| snapshot.shortest_path(&query, branch).await).await
+    }
+
+    /// A shortest path by the weights of its edges, searched from both ends; `None` if there is none.
+    ///
+    /// ```
+    /// # async fn example() -> Result<(), hoplake::Error> {
+    /// use hoplake::{Graph, Limits, WeightedPathQuery};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let csv = folder.path().join("road.csv");
+    /// # std::fs::write(&csv, "source,target,km\n1,2,9\n1,3,2\n3,2,4\n").unwrap();
+    /// # hoplake::load("memory://docs/weighted-path", hoplake::LoadOptions::from_paths([csv])).await?;
+    ///
+    /// let graph = Graph::open("memory://docs/weighted-path").await?;
+    /// let mut query = graph.query();
+    /// let label = graph.schema().vertex_labels[0].name.clone();
+    /// let ends = query.named(&[format!("{label}:1").parse()?, format!("{label}:2").parse()?]).await?;
+    /// let [from, to] = [ends[0], ends[1]];
+    /// let (hop, weight) = ("out".parse()?, "km".into());
+    /// let path = query.weighted_path(WeightedPathQuery { from, to, hop, weight, limits: Limits::default() }).await?;
+    /// let path = path.expect("there is a road");
+    /// assert_eq!(path.length, 6.0);
+    /// assert_eq!(query.keys_of(&path.walk.vertices).await?[..], [1.into(), 3.into(), 2.into()]);
+    /// # Ok(())
+    /// # }
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(example()).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// [`Invalid`](ErrorKind::Invalid) if an edge that the search reaches, which the error names, has no weight or a negative one;
+    /// otherwise as [`Self::traverse`].
+    pub async fn weighted_path(&mut self, query: WeightedPathQuery) -> Result<Option<WeightedPath>, Error> {
+        self.step(async |snapshot, branch| snapshot.weighted_path(&query, branch).await).await
     }
 
     /// The vertices within some hops of others: the sets by distance, each vertex once.

@@ -15,7 +15,8 @@ use rayon::prelude::*;
 use super::{AsyncSettings, Course, Done, Shared};
 use crate::{
     Progress, RunError, Step, VertexProgram,
-    batches::{Batch, Batches},
+    batch::Batch,
+    batches::Batches,
     lists::{CHUNK, Lists, Origin, Piece, pieces_of},
     run::Waiting,
     stores::StateStore,

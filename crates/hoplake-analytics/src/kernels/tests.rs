@@ -1,12 +1,22 @@
 //! Kernels against other methods, on random graphs with loops and parallel edges.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::{
+    collections::{BTreeSet, VecDeque},
+    sync::Arc,
+};
 
+use hoplake_engine::DenseIds;
+use hoplake_format::LabelId;
 use hoplake_storage::{QueryContext, ReadLimits};
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Csr, batches::Batch, csr::CsrBuilder};
+use crate::{
+    Csr, Lists, ProgramSettings, Topology,
+    batch::Batch,
+    csr::CsrBuilder,
+    registry::{ALGORITHMS, FROM_OPTION, KernelInput, OptionKind, OptionValue, ProgramInput},
+};
 
 /// A graph with this number of vertices, from both ends.
 pub(super) fn graph(vertices: u32, edges: &[(u32, u32)]) -> [Csr; 2] {
@@ -256,39 +266,76 @@ proptest! {
     }
 }
 
+/// Whether each algorithm of the registry fails, as its kernel and as its program.
+async fn failures(topology: &Arc<Topology>, context: &QueryContext) -> Vec<(&'static str, bool)> {
+    let mut failures = Vec::new();
+    for spec in ALGORITHMS.iter().copied() {
+        let from = spec.option(FROM_OPTION).is_some_and(|option| option.kind == OptionKind::Vertex);
+        let given = from.then_some((FROM_OPTION, OptionValue::Vertices(1)));
+        let options = spec.options(given).unwrap();
+        let starts: &[u32] = if from { &[0] } else { &[] };
+        let places = [0, 1, 2];
+        if let Some(kernel) = spec.kernel {
+            let places = Some(&places[..]);
+            let input = KernelInput { topology, is_undirected: false, options: &options, starts, places, context };
+            failures.push((spec.name, (kernel.decoded)(&input).is_err()));
+        }
+        if let Some(program) = spec.program {
+            let places = Some(Held::counted(places.to_vec(), 0, context).unwrap());
+            let program = (program.make)(ProgramInput { options: &options, starts, places }).unwrap();
+            let lists = Lists::in_memory(topology, context).unwrap();
+            let mut branch = context.branch();
+            let ran = program.run(&lists, &ProgramSettings::default(), &mut |_| (), &mut branch).await;
+            failures.push((spec.name, ran.is_err()));
+        }
+    }
+    failures
+}
+
+/// Each algorithm of the registry: none can be left out.
+#[tokio::test]
+async fn an_algorithm_ends_at_the_deadline_and_within_its_memory() {
+    let [out, against] = graph(3, &[(0, 1), (1, 2)]);
+    let ids = Arc::new(DenseIds::new([(LabelId(0), 3)]));
+    let deleted = Held::counted(Vec::new(), 0, &QueryContext::new()).unwrap();
+    let topology = Arc::new(Topology { ids, out, against: Some(against), deleted });
+    let context = QueryContext::new();
+    for (name, fails) in failures(&topology, &context).await {
+        assert!(!fails, "{name}");
+    }
+    context.limit(ReadLimits { memory_bytes_max: Some(7), ..ReadLimits::default() });
+    for (name, fails) in failures(&topology, &context).await {
+        assert!(fails, "{name} without memory");
+    }
+    let context = late();
+    for (name, fails) in failures(&topology, &context).await {
+        assert!(fails, "{name} without time");
+    }
+}
+
+/// A query whose time is over.
+fn late() -> QueryContext {
+    let context = QueryContext::new();
+    let timeout = Some(std::time::Duration::from_nanos(1));
+    hoplake_engine::traversal::Limits { timeout, ..Default::default() }.apply(&context);
+    std::thread::sleep(std::time::Duration::from_millis(3));
+    context
+}
+
+/// What is not an algorithm of the registry by itself.
 #[test]
 fn a_kernel_ends_at_the_deadline_and_within_its_memory() {
     let [out, against] = graph(3, &[(0, 1), (1, 2)]);
     let kernels = |context: &QueryContext| {
         [
-            breadth_first_levels(&out, Some(&against), 0, context).is_err(),
-            connected_components(&out, Some(&against), context).is_err(),
-            page_rank(&out, &against, &[], &PageRankSettings::default(), context).is_err(),
             personalised_page_rank(&out, &against, &[], &[0], &PageRankSettings::default(), context).is_err(),
-            leiden(&out, &[0, 1, 2], &LeidenSettings::default(), context).is_err(),
-            count_triangles(&out, context).is_err(),
-            strongly_connected_components(&out, &against, context).is_err(),
-            local_clustering(&out, Some(&against), context).is_err(),
-            core_numbers(&out, context).is_err(),
             label_propagation(&out, Some(&against), &[0, 1, 2], 2, context).is_err(),
-            closeness(&out, &[0, 1, 2], 0, context).is_err(),
-            betweenness(&out, &[0, 1, 2], context).is_err(),
             sample_vertices(30, &[], 30, 0, context).is_err(),
-            degrees(&out, Some(&against), context).is_err(),
-            similar_vertices(&out, &against, &[0, 1, 2], 1, context).is_err(),
-            triangles_per_vertex(&out, context).is_err(),
-            eigenvector_centrality(&against, &[], 9, 0.0, context).is_err(),
-            hubs_and_authorities(&out, &against, &[], 9, 0.0, context).is_err(),
         ]
     };
     let context = QueryContext::new();
     assert!(kernels(&context).iter().all(|fails| !fails));
     context.limit(ReadLimits { memory_bytes_max: Some(20), ..ReadLimits::default() });
     assert!(kernels(&context).iter().all(|fails| *fails), "no memory");
-    let context = QueryContext::new();
-    let limits =
-        hoplake_engine::traversal::Limits { timeout: Some(std::time::Duration::from_nanos(1)), ..Default::default() };
-    limits.apply(&context);
-    std::thread::sleep(std::time::Duration::from_millis(3));
-    assert!(kernels(&context).iter().all(|fails| *fails), "no time");
+    assert!(kernels(&late()).iter().all(|fails| *fails), "no time");
 }

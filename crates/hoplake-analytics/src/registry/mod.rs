@@ -4,81 +4,23 @@
 //! Each algorithm is described by a constant in the file of its kernel. To add one, write its file and its line in [`ALGORITHMS`]; the wire
 //! format needs a number for its name (`jobs.proto`), which a test of the server demands.
 
+mod algorithm;
 mod options;
 mod programs;
 mod results;
 
 use std::fmt::Write as _;
 
-use hoplake_engine::{EngineError, traversal::HopDirection};
-
 use crate::kernels;
 
+pub use algorithm::{AlgorithmSpec, KeyOrder, Neighbours, Options, ValueType};
 pub(crate) use options::{FROM, SAMPLE, SEED};
 pub use options::{
-    FROM_OPTION, OptionError, OptionKind, OptionSpec, OptionValue, Options, SAMPLE_OPTION, SEED_OPTION, WEIGHT_OPTION,
+    FROM_OPTION, OptionError, OptionKind, OptionSpec, OptionValue, SAMPLE_OPTION, SEED_OPTION, WEIGHT_OPTION,
 };
 pub(crate) use programs::Runnable;
 pub use programs::{ComputeProgress, Program, ProgramInput, ProgramResult, ProgramSpec};
 pub use results::{Figure, Kernel, KernelInput, KernelResult, Values};
-
-/// An algorithm. Two with the same name are the same.
-#[derive(Debug)]
-pub struct AlgorithmSpec {
-    /// As users write it.
-    pub name: &'static str,
-    /// The name of its values; `None` if its result is a figure for the whole graph.
-    pub value: Option<&'static str>,
-    /// The type of its values.
-    pub value_type: ValueType,
-    /// What it computes, as Markdown in a line.
-    pub help: &'static str,
-    /// The direction in which edges are followed unless the user selects edges.
-    pub direction: HopDirection,
-    /// The lists of neighbours that it reads.
-    pub neighbours: Neighbours,
-    /// Options of its own.
-    pub options: &'static [OptionSpec],
-    /// What it does with the order of vertices by label and key.
-    pub key_order: KeyOrder,
-    /// Computes it from lists in memory; `None` if its program does that, too.
-    pub kernel: Option<Kernel>,
-    /// Its vertex program, if it has one, which can stream its lists, has checkpoints and may run asynchronously.
-    pub program: Option<ProgramSpec>,
-}
-
-/// Which lists of neighbours an algorithm reads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Neighbours {
-    /// Those in the direction of the selection.
-    Out,
-    /// Those against the direction of the selection.
-    In,
-    /// Those in the direction of the selection, and those against it.
-    OutAndIn,
-    /// Those of edges without direction: each edge is in the lists of both its ends, whatever the direction of the selection.
-    Undirected,
-}
-
-/// What an algorithm does with the order of vertices by label and key, which makes its result independent of how a graph was loaded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum KeyOrder {
-    /// It needs no order.
-    Unused,
-    /// It gets the place of each vertex, and its values are places: all vertices of a group have the same.
-    Read,
-    /// Its values are ids of vertices, one for all vertices of a group. They become the place of the group's first vertex.
-    Named,
-}
-
-/// The type of values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ValueType {
-    /// int64.
-    Integer,
-    /// float64.
-    Float,
-}
 
 /// All algorithms, in the order in which they are listed.
 pub static ALGORITHMS: &[&AlgorithmSpec] = &[
@@ -102,73 +44,6 @@ pub static ALGORITHMS: &[&AlgorithmSpec] = &[
     &kernels::TRIANGLES_PER_VERTEX,
 ];
 
-impl PartialEq for AlgorithmSpec {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
-    }
-}
-
-impl AlgorithmSpec {
-    /// What most algorithms have: float64 values from lists of both ends, without options, and neither a kernel nor a program.
-    pub(crate) const USUAL: Self = Self {
-        name: "",
-        value: None,
-        value_type: ValueType::Float,
-        help: "",
-        direction: HopDirection::Out,
-        neighbours: Neighbours::OutAndIn,
-        options: &[],
-        key_order: KeyOrder::Unused,
-        kernel: None,
-        program: None,
-    };
-
-    /// Checks options that a user gave.
-    ///
-    /// # Errors
-    /// The first that has no effect; or else the first whose value is wrong.
-    pub fn options<'a>(
-        &'static self,
-        given: impl IntoIterator<Item = (&'a str, OptionValue)>,
-    ) -> Result<Options, OptionError> {
-        Options::checked(self, given)
-    }
-
-    /// An option by its name.
-    pub fn option(&self, name: &str) -> Option<&'static OptionSpec> {
-        self.options.iter().find(|option| option.name == name)
-    }
-
-    /// What its values are called, or the algorithm itself if it has none.
-    pub fn value_name(&self) -> &'static str {
-        self.value.unwrap_or(self.name)
-    }
-
-    /// Whether vertices with the same value are a group.
-    pub fn has_groups(&self) -> bool {
-        self.key_order != KeyOrder::Unused
-    }
-
-    /// Whether it has a vertex program, which runs in supersteps and has checkpoints.
-    pub fn has_program(&self) -> bool {
-        self.program.is_some()
-    }
-
-    /// Why it does not run asynchronously; `None` if it does.
-    pub fn synchronous(&self) -> Option<&'static str> {
-        match &self.program {
-            Some(program) => program.synchronous,
-            None => Some("it has no vertex program"),
-        }
-    }
-}
-
-/// The one vertex of an algorithm that has one, as [`OptionKind::Vertex`] demands.
-fn first(starts: &[u32]) -> Result<u32, EngineError> {
-    let none = || EngineError::Internal("a search has no start".into());
-    starts.first().copied().ok_or_else(none)
-}
-
 /// An algorithm by its name.
 pub fn find(name: &str) -> Option<&'static AlgorithmSpec> {
     ALGORITHMS.iter().copied().find(|algorithm| algorithm.name == name)
@@ -186,20 +61,15 @@ pub fn option_help(name: &str) -> String {
             None => uses.push((option, vec![algorithm.name])),
         }
     }
-    let mut help = String::new();
-    let mut before = None;
-    for (option, names) in uses {
-        let default = option.default.map(|default| format!("; {default} unless it is set")).unwrap_or_default();
-        let names = names.join(", ");
-        // Writing to a string cannot fail.
-        let _ = match before == Some(option.help) {
-            true => write!(help, ", {names}{default}"),
-            false => write!(help, "{}{} ({names}{default}", if before.is_some() { "). " } else { "" }, option.help),
+    let of_help = uses.chunk_by(|(a, _), (b, _)| a.help == b.help).map(|same| {
+        let with_default = |(option, names): &(&OptionSpec, Vec<&str>)| {
+            let default = option.default.map(|default| format!(": default {default}")).unwrap_or_default();
+            names.join(", ") + &default
         };
-        before = Some(option.help);
-    }
-    help.push(')');
-    help
+        let names: Vec<String> = same.iter().map(with_default).collect();
+        format!("{} ({})", same[0].0.help, names.join("; "))
+    });
+    of_help.collect::<Vec<_>>().join(". ")
 }
 
 /// All algorithms as a table in Markdown, as the documentation has it.

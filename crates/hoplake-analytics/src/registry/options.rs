@@ -5,8 +5,6 @@ use std::{
     fmt::{self, Display, Formatter},
 };
 
-use super::AlgorithmSpec;
-
 /// An option of an algorithm.
 #[derive(Debug, PartialEq)]
 pub struct OptionSpec {
@@ -52,13 +50,6 @@ pub enum OptionValue {
     Float(f64),
     /// A text.
     Text(String),
-}
-
-/// Options that an algorithm has, with values in their ranges.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Options {
-    spec: &'static AlgorithmSpec,
-    given: BTreeMap<&'static str, OptionValue>,
 }
 
 /// What is wrong with options. The caller names options as its users write them.
@@ -231,72 +222,5 @@ impl From<f64> for OptionValue {
 impl From<&str> for OptionValue {
     fn from(value: &str) -> Self {
         Self::Text(value.to_owned())
-    }
-}
-
-impl Options {
-    /// Checks options that a user gave.
-    pub(super) fn checked<'a>(
-        spec: &'static AlgorithmSpec,
-        given: impl IntoIterator<Item = (&'a str, OptionValue)>,
-    ) -> Result<Self, OptionError> {
-        let mut options = Self { spec, given: BTreeMap::new() };
-        for (name, value) in given {
-            let Some(option) = spec.option(name) else { return Err(OptionError::NoEffect(name.into())) };
-            options.given.insert(option.name, value);
-        }
-        spec.options.iter().try_for_each(|option| option.check(&options.given))?;
-        Ok(options)
-    }
-
-    /// The same options with another value of one.
-    ///
-    /// # Errors
-    /// As [`AlgorithmSpec::options`].
-    pub fn with(self, option: &str, value: OptionValue) -> Result<Self, OptionError> {
-        Self::checked(self.spec, self.given.into_iter().chain([(option, value)]))
-    }
-
-    /// The algorithm.
-    pub fn spec(&self) -> &'static AlgorithmSpec {
-        self.spec
-    }
-
-    /// A whole number: as given, or else the default. One beyond the address space is as good as no bound.
-    pub fn count(&self, name: &str) -> Option<usize> {
-        let value = match self.given.get(name) {
-            Some(OptionValue::Integer(value)) => *value,
-            _ => self.spec.option(name)?.default? as u64,
-        };
-        Some(usize::try_from(value).unwrap_or(usize::MAX))
-    }
-
-    /// A seed, of which all bits count: as given, or else the default.
-    pub fn seed(&self, name: &str) -> Option<u64> {
-        match self.given.get(name) {
-            Some(OptionValue::Integer(value)) => Some(*value),
-            _ => self.spec.option(name)?.default.map(|value| value as u64),
-        }
-    }
-
-    /// A number: as given, or else the default.
-    pub fn float(&self, name: &str) -> Option<f64> {
-        match self.given.get(name) {
-            Some(OptionValue::Float(value)) => Some(*value),
-            _ => self.spec.option(name)?.default,
-        }
-    }
-
-    /// A text, if it was given.
-    pub fn text(&self, name: &str) -> Option<&str> {
-        match self.given.get(name) {
-            Some(OptionValue::Text(text)) => Some(text),
-            _ => None,
-        }
-    }
-
-    /// A value, if the user gave it.
-    pub fn value(&self, name: &str) -> Option<&OptionValue> {
-        self.given.get(name)
     }
 }

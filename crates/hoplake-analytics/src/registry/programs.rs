@@ -6,7 +6,10 @@ use futures::future::BoxFuture;
 use hoplake_engine::{EngineError, Held};
 use hoplake_storage::Branch;
 
-use super::{Options, Values, first};
+use super::{
+    Options,
+    results::{Values, first},
+};
 use crate::{
     Lists, Progress, RunError, Value, VertexProgram, Waiting,
     program_run::{ProgramRun, ProgramSettings, run_program},

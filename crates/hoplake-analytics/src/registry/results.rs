@@ -3,8 +3,14 @@
 use hoplake_engine::{EngineError, Held};
 use hoplake_storage::QueryContext;
 
-use super::{Options, first};
+use super::Options;
 use crate::{Csr, Packed, Topology, kernels::sample_vertices};
+
+/// The one vertex of an algorithm that has one, as [`OptionKind::Vertex`] demands.
+pub(super) fn first(starts: &[u32]) -> Result<u32, EngineError> {
+    let none = || EngineError::Internal("a search has no start".into());
+    starts.first().copied().ok_or_else(none)
+}
 
 /// A kernel, over lists in each form in which they are kept.
 #[derive(Debug, Clone, Copy)]

@@ -51,7 +51,7 @@ impl Loaded {
     async fn of(snapshot: &Arc<Snapshot>, directed: bool) -> Self {
         let hop = if directed { "out" } else { "both" };
         let labels = vec!["vertex".into()];
-        let selection = Selection { hop: hop.parse().unwrap(), reversed: directed, labels, weight: None };
+        let selection = Selection { hop: hop.parse().unwrap(), reversed: directed, labels, ..Selection::default() };
         let mut branch = QueryContext::new().branch();
         let topology = Topology::load(snapshot, &selection, &Workers::default(), &mut branch).await.unwrap();
         let keys = keys(snapshot, &topology).await;

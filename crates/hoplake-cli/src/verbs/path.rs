@@ -1,6 +1,6 @@
 //! `hoplake path`: a shortest path between two vertices.
 
-use hoplake::{ErrorKind, FoundPath, Hop, PathQuery, Query, StartKey};
+use hoplake::{ErrorKind, FoundPath, Hop, PathQuery, Query, StartKey, VertexId, WeightedPathQuery};
 
 use super::{
     limits::VertexLimitArgs,
@@ -25,12 +25,14 @@ const LABELS_FAR: usize = 64;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Of several shortest paths it prints always the same one. If there is no path the status is 3. It looks for paths of up to 16 edges, or
---max-depth: if there is none but there may be a longer one, the status is 6.
+--max-depth: if there is none but there may be a longer one, the status is 6. With --weight, paths may have any number of edges.
 
 Example: how two people know each other
   hoplake path s3://bucket/social --from Person:933 --to Person:1129 --hop both:knows
 Example: the airports between two, by their codes, and how far they are apart
-  hoplake path s3://bucket/routes --from 'airport[code = AUS]' --to 'airport[code = FNC]' --hop out:route --select code,dist")]
+  hoplake path s3://bucket/routes --from 'airport[code = AUS]' --to 'airport[code = FNC]' --hop out:route --select code,dist
+Example: the shortest way between them by distance, and how long it is
+  hoplake path s3://bucket/routes --from 'airport[code = AUS]' --to 'airport[code = FNC]' --hop out:route --weight dist")]
 pub struct Args {
     #[command(flatten)]
     pub graph: GraphArgs,
@@ -46,6 +48,10 @@ pub struct Args {
     /// The longest path to look for, in edges
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = arguments::hops, allow_negative_numbers = true)]
     max_depth: usize,
+    /// The property of edges that is their length, a number of 0 or more; without it, each edge is 1 long. The length of the path is
+    /// printed on stderr
+    #[arg(long, value_name = "PROPERTY", conflicts_with = "max_depth")]
+    weight: Option<String>,
     /// Print only how many edges the path has
     #[arg(long)]
     count: bool,
@@ -69,16 +75,9 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     let ends = query.named(&[args.from.clone(), args.to.clone()]).await?;
     let profile = Profile::default().look_up(stopwatch.stop(&query));
     let stopwatch = Stopwatch::start(&query);
-    let path = PathQuery {
-        from: ends[0],
-        to: ends[1],
-        hop: args.hop.clone(),
-        depth_max: args.max_depth,
-        edges: args.path.with_edges(),
-        limits: args.vertex_limit.limits(),
-    };
-    let found = query.shortest_path(path).await?;
+    let found = search(&mut query, args, [ends[0], ends[1]]).await;
     let profile = profile.step("search", stopwatch.stop(&query));
+    let (found, length) = found?;
     let is_exhausted = found == FoundPath::None;
     let Some(path) = found.into_path() else {
         if args.shared.output.format() == Format::Json {
@@ -87,6 +86,9 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         args.shared.end(&opened, &query, profile).await;
         return Err(no_path(args, is_exhausted).into());
     };
+    if let Some((weight, length)) = args.weight.as_ref().zip(length) {
+        eprintln!("{weight} in sum: {length}");
+    }
     let stopwatch = Stopwatch::start(&query);
     if args.count {
         print_count(Some(path.vertices.len() as u128 - 1), &args.shared.output)?;
@@ -98,6 +100,21 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     let profile = profile.properties(stopwatch.stop(&query));
     args.shared.end(&opened, &query, profile).await;
     Ok(())
+}
+
+/// The path, and how long it is by weight.
+async fn search(
+    query: &mut Query,
+    args: &Args,
+    [from, to]: [VertexId; 2],
+) -> Result<(FoundPath, Option<f64>), hoplake::Error> {
+    let (hop, limits) = (args.hop.clone(), args.vertex_limit.limits());
+    let Some(weight) = args.weight.clone() else {
+        let (depth_max, edges) = (args.max_depth, args.path.with_edges());
+        return Ok((query.shortest_path(PathQuery { from, to, hop, depth_max, edges, limits }).await?, None));
+    };
+    let found = query.weighted_path(WeightedPathQuery { from, to, hop, weight, limits }).await?;
+    Ok(found.map_or((FoundPath::None, None), |path| (FoundPath::Path(path.walk), Some(path.length))))
 }
 
 /// Has the look-up of the ends read alongside what the path will need: the search follows edges from both of them.

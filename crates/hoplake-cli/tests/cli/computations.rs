@@ -354,6 +354,27 @@ fn a_run_that_is_killed_goes_on_to_the_same_result() {
 }
 
 #[test]
+fn edges_take_part_if_they_fulfil_a_condition() {
+    let shell = Shell::with_graph();
+    let degrees = |edges: &str, more: &[&str]| {
+        let args = ["run", "graph", "degrees", "--edges", edges, "--all", "--format", "csv"];
+        shell.run(&[&args[..], more].concat()).ok().out
+    };
+    let expected = "label,key,degree\nPerson,1,1\nPerson,2,0\nPerson,3,1\nPerson,4,0\n";
+    assert_eq!(degrees("out:knows[since > 2002]", &[]), expected);
+    // On the vertex that an edge reaches, whichever end its lists are of.
+    assert_eq!(degrees("out:knows[vertex.age > 50]", &[]).lines().filter(|line| line.ends_with(",0")).count(), 1);
+    let fails = |edges: &str, more: &[&str], status, why: &str| {
+        let args = ["run", "graph", "components", "--edges", edges];
+        shell.run(&[&args[..], more].concat()).fails(status, why, "");
+    };
+    fails("out:knows[colour = red]", &[], 3, "have a property \"colour\"");
+    fails("out:knows[since = red]", &[], 2, "since");
+    fails("both:knows[vertex.age > 50]", &[], 2, "without a direction");
+    fails("out:knows[since > 2002]", &["--lists", "packed"], 2, "not packed");
+}
+
+#[test]
 fn what_cannot_be_computed_is_refused_with_a_sentence() {
     let shell = Shell::with_graph();
     let fails = |more: &[&str], status, error: &str, hint: &str| {
@@ -361,7 +382,7 @@ fn what_cannot_be_computed_is_refused_with_a_sentence() {
     };
     fails(&["pagerank", "--edges", "out:hates"], 3, "no edge label \"hates\"", "hoplake info");
     fails(&["pagerank", "--label", "Planet"], 3, "no vertex label \"Planet\"", "hoplake info");
-    fails(&["pagerank", "--edges", "out:knows[since>2001]"], 2, "has a condition", "");
+    fails(&["pagerank", "--edges", "out:knows[colour=red]"], 3, "a property \"colour\"", "");
     fails(&["levels", "--from", "Person:99"], 3, "Person:99", "");
     fails(
         &["levels", "--from", "Town:10", "--edges", "out:knows"],
@@ -417,9 +438,9 @@ fn help_has_all_algorithms_and_their_options() {
     let words = help.split_whitespace().collect::<Vec<_>>().join(" ");
     for expected in [
         "- triangles-per-vertex: triangles: the number of triangles that have the vertex",
-        "--damping <PART> The part of a rank that is passed on along edges (pagerank; 0.85 unless it is set)",
-        "--resolution <NUMBER> How small communities are: the greater, the smaller (leiden; 1 unless it is set)",
-        "The most iterations (pagerank, eigenvector, hubs, authorities; 100 unless it is set, communities, leiden; 10 unless it is set)",
+        "--damping <PART> The part of a rank that is passed on along edges (pagerank: default 0.85)",
+        "--resolution <NUMBER> How small communities are: the greater, the smaller (leiden: default 1)",
+        "The most iterations (pagerank, eigenvector, hubs, authorities: default 100; communities, leiden: default 10)",
     ] {
         assert!(words.contains(expected), "{expected}: {words}");
     }

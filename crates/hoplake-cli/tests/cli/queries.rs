@@ -181,6 +181,14 @@ fn walks_have_edges_and_properties() {
     let run = shell.run(&with(&path, &["--hop", "out:knows", "--select", "since"])).ok();
     assert_eq!(run.out, "Person:1 -knows (since=2003)-> Person:3 -knows (since=2004)-> Person:4\n");
     assert_eq!(shell.run(&with(&path, &["--hop", "out:knows", "--count"])).ok().out, "2\n");
+    let weighted = with(&path, &["--hop", "out:knows", "--weight", "since"]);
+    let run = shell.run(&weighted).ok();
+    assert_eq!(run.out, "Person:1 -> Person:3 -> Person:4\n");
+    assert!(run.err.contains("since in sum: 4007"), "{}", run.err);
+    shell.run(&with(&path, &["--hop", "in:knows", "--weight", "since"])).fails(3, "there is no path", "--hop");
+    shell.run(&with(&path, &["--weight", "since"])).fails(3, "edges livesIn have no property \"since\"", "");
+    let depth = shell.run(&with(&path, &["--weight", "since", "--max-depth", "3"]));
+    assert!(depth.status == 2 && depth.err.contains("--max-depth"), "{}", depth.err);
     shell.run(&with(&walks, &["--select", "size"])).fails(3, "has a property \"size\"", "hoplake info");
     shell.run(&with(&path, &["--select", "size"])).fails(3, "has a property \"size\"", "hoplake info");
     shell.run(&with(&FRIENDS, &["--edges"])).fails(2, "--edges has no effect without --paths", "--paths");

@@ -21,6 +21,7 @@ pub(crate) mod property_index;
 pub(crate) mod scan;
 pub(crate) mod tables;
 pub mod traversal;
+pub(crate) mod weights;
 
 use std::sync::Arc;
 

@@ -850,7 +850,7 @@ pub struct ShortestPathRequest {
     /// Which edges it may take.
     #[prost(message, optional, tag = "4")]
     pub hop: ::core::option::Option<Hop>,
-    /// The longest path that counts, in edges; 0 means 16.
+    /// The longest path that counts, in edges; 0 means 16. Not with a weight.
     #[prost(uint32, tag = "5")]
     pub depth_max: u32,
     #[prost(bool, tag = "6")]
@@ -863,6 +863,9 @@ pub struct ShortestPathRequest {
     /// Properties of the vertices and of the edges; with any, the path has keys and edges, too.
     #[prost(string, repeated, tag = "9")]
     pub select: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// The property of edges that is their length, a number of 0 or more; absent, each is 1 long.
+    #[prost(string, optional, tag = "10")]
+    pub weight: ::core::option::Option<::prost::alloc::string::String>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ShortestPathResponse {
@@ -873,6 +876,9 @@ pub struct ShortestPathResponse {
     pub cost: ::core::option::Option<Cost>,
     #[prost(uint64, tag = "3")]
     pub version: u64,
+    /// By the weight of the request: the sum of the edges.
+    #[prost(double, optional, tag = "4")]
+    pub length: ::core::option::Option<f64>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ApplyRequest {
@@ -3820,7 +3826,7 @@ pub struct StartJobRequest {
     pub graph: ::core::option::Option<GraphRef>,
     #[prost(enumeration = "Algorithm", tag = "2")]
     pub algorithm: i32,
-    /// Which edges take part, and in which direction, without a condition; absent, the algorithm's usual direction along all.
+    /// Which edges take part, in which direction, and with which condition; absent, the algorithm's usual direction along all.
     #[prost(message, optional, tag = "3")]
     pub edges: ::core::option::Option<Hop>,
     /// Vertices with these labels take part, with or without such edges.

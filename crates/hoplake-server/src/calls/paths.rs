@@ -3,7 +3,8 @@
 use std::{mem::take, time::Instant};
 
 use hoplake::{
-    DescribedWalks, Graph, Held, MemoryHold, PathQuery, Paths, PropertyRow, Query, VertexId, Walk, WalkEdge, WalkVertex,
+    DescribedWalks, Graph, Held, MemoryHold, PathQuery, Paths, PropertyRow, Query, VertexId, Walk, WalkEdge,
+    WalkVertex, WeightedPathQuery,
 };
 
 use super::{
@@ -157,10 +158,12 @@ async fn walk(
 #[derive(Debug)]
 pub(crate) struct ShortestPath {
     pub(crate) path: Option<NamedPath>,
+    /// By weight.
+    pub(crate) length: Option<f64>,
     pub(crate) version: u64,
 }
 
-/// A shortest path by number of edges.
+/// A shortest path by number of edges or by weight.
 pub(crate) async fn shortest_path(
     call: &mut Call,
     graph: &GraphRef,
@@ -168,6 +171,9 @@ pub(crate) async fn shortest_path(
 ) -> Result<ShortestPath, Failure> {
     call.limit_time(request.limits.time_ms);
     let open = call.graph(graph).await?;
+    if request.weight.is_some() && request.depth_max > 0 {
+        return Err(Failure::invalid("depth_max has no effect with weight; leave it out"));
+    }
     let bound = call.service.settings.limits.hops_max;
     // The default gives way to the server's bound; a client that asks for more gets an error and not a shorter search,
     // which would answer "no path" where there is one.
@@ -193,10 +199,19 @@ pub(crate) async fn shortest_path(
     let work = async {
         let [from, to] = find_ends(&mut query, &named).await?;
         let (hop, edges) = (request.hop.clone(), request.output.edges);
-        let path = query.shortest_path(PathQuery { from, to, hop, depth_max, edges, limits }).await?.into_path();
-        Ok(describe(&mut query, path.as_slice(), &request.output).await?.paths.pop())
+        let (path, length) = match request.weight.clone() {
+            None => {
+                let path = PathQuery { from, to, hop, depth_max, edges, limits };
+                (query.shortest_path(path).await?.into_path(), None)
+            }
+            Some(weight) => match query.weighted_path(WeightedPathQuery { from, to, hop, weight, limits }).await? {
+                Some(found) => (Some(found.walk), Some(found.length)),
+                None => (None, None),
+            },
+        };
+        Ok((describe(&mut query, path.as_slice(), &request.output).await?.paths.pop(), length))
     };
     let outcome = call.bounded(work).await;
-    let path = call.settle(&query, &open.graph, outcome).await?;
-    Ok(ShortestPath { path, version: open.graph.version() })
+    let (path, length) = call.settle(&query, &open.graph, outcome).await?;
+    Ok(ShortestPath { path, length, version: open.graph.version() })
 }

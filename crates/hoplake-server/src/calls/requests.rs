@@ -178,7 +178,7 @@ impl PathsRequest {
     }
 }
 
-/// A shortest path by number of edges. All its edges match one hop.
+/// A shortest path, by number of edges or by a property of them. All its edges match one hop.
 #[derive(Debug, Clone)]
 pub(crate) struct ShortestPathRequest {
     pub(crate) from: VertexName,
@@ -186,6 +186,8 @@ pub(crate) struct ShortestPathRequest {
     pub(crate) hop: Hop,
     /// 0 is the default.
     pub(crate) depth_max: usize,
+    /// The property that is the length of an edge; not with a greatest depth.
+    pub(crate) weight: Option<String>,
     pub(crate) output: PathOutput,
     pub(crate) limits: RequestedLimits,
 }

@@ -121,8 +121,8 @@ async fn shortest_path(call: &mut Call, request: v1::ShortestPathRequest) -> Res
     let graph = receive::graph(request.graph.clone())?;
     let found = calls::shortest_path(call, &graph, &request.try_into()?).await?;
     let path = found.path.as_ref().map(super::send::path).transpose()?;
-    let version = found.version;
-    Ok(v1::ShortestPathResponse { path, cost: Some(call.cost.into()), version })
+    let (version, length) = (found.version, found.length);
+    Ok(v1::ShortestPathResponse { path, cost: Some(call.cost.into()), version, length })
 }
 
 async fn apply(call: &mut Call, request: v1::ApplyRequest) -> Result<v1::ApplyResponse, Failure> {

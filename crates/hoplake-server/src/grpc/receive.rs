@@ -243,6 +243,7 @@ impl TryFrom<v1::ShortestPathRequest> for ShortestPathRequest {
             to: end(request.to, "to")?,
             hop: hop(request.hop)?,
             depth_max: request.depth_max as usize,
+            weight: request.weight,
             output: PathOutput::new(request.keys, request.edges, request.select)?,
             limits: request.limits.into(),
         })

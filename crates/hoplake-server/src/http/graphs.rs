@@ -208,7 +208,7 @@ pub(super) async fn paths(request: HttpRequest, Path(graph): Path<String>, body:
     .await
 }
 
-/// A shortest path by number of edges.
+/// A shortest path, by number of edges or by a property of them.
 #[utoipa::path(
     post, path = "/v1/graphs/{graph}/shortest-path", tag = "graphs", params(("graph" = String, Path, example = "air-routes")),
     request_body(
@@ -224,6 +224,7 @@ pub(super) async fn shortest_path(request: HttpRequest, Path(graph): Path<String
         let found = calls::shortest_path(call, &graph, &body.try_into()?).await?;
         Ok(ShortestPathAnswer {
             path: found.path.as_ref().map(path).transpose()?,
+            length: found.length,
             version: found.version,
             cost: call.cost,
         })

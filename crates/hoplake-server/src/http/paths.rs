@@ -64,6 +64,9 @@ pub(crate) struct PathsAnswer {
 pub(crate) struct ShortestPathAnswer {
     /// Null if there is none within the length.
     pub(crate) path: Option<Vec<PathVertex>>,
+    /// By the property that the request names as weight: the sum of the edges.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) length: Option<f64>,
     pub(crate) version: u64,
     pub(crate) cost: PricedCost,
 }

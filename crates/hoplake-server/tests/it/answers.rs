@@ -2,7 +2,7 @@
 
 use hoplake::{
     Direction, Frontier, Graph, Hop, Key, PathQuery, StartKey, Strategy, Traversal, TraversalRequest, VertexId,
-    VisitPolicy,
+    VisitPolicy, WeightedPathQuery,
 };
 use hoplake_server::v1::{self, traverse_request::Output, traverse_response::Kind, vertex_ref};
 use hoplake_testkit::{oracle, snb};
@@ -342,7 +342,7 @@ async fn walks_and_shortest_paths() {
             hop: Some(hop("out:knows")),
             ..Default::default()
         };
-        let answer = client.shortest_path(request).await.unwrap().into_inner();
+        let answer = client.shortest_path(request.clone()).await.unwrap().into_inner();
         let mut query = graph.query();
         let ends = query.named(&["Person:1".parse().unwrap(), to.parse().unwrap()]).await.unwrap();
         let path = PathQuery {
@@ -353,8 +353,21 @@ async fn walks_and_shortest_paths() {
             edges: false,
             limits: Default::default(),
         };
+        let PathQuery { from, to, hop, limits, .. } = path.clone();
         let expected = query.shortest_path(path).await.unwrap().into_path();
         assert_eq!(answer.path.map(|path| path.ids), expected.map(|path| path.vertices.into_iter().map(raw).collect()));
+        assert_eq!(answer.length, None);
+
+        let request = v1::ShortestPathRequest { weight: Some("since".into()), ..request };
+        let answer = client.shortest_path(request.clone()).await.unwrap().into_inner();
+        let weighted = WeightedPathQuery { from, to, hop, weight: "since".into(), limits };
+        let expected = query.weighted_path(weighted).await.unwrap();
+        assert_eq!(answer.length, expected.as_ref().map(|path| path.length));
+        let expected = expected.map(|path| path.walk.vertices.into_iter().map(raw).collect());
+        assert_eq!(answer.path.map(|path| path.ids), expected);
+        let bounded = v1::ShortestPathRequest { depth_max: 3, ..request };
+        let refused = client.shortest_path(bounded).await.unwrap_err();
+        assert!(refused.message().contains("depth_max has no effect with weight"), "{refused:?}");
     }
 }
 

@@ -128,6 +128,15 @@ async fn traversals(server: &Running, graph: &hoplake::Graph) {
     assert_eq!(ask("neighbors", json!({"vertices": ["Person[~key = -1]"], "hop": "out:knows"})).await.0, 404);
     let body = json!({"from": "Person:1", "to": "Town:t0", "hop": "out:livesIn", "depth_max": 1});
     let answer = server.ask("POST", "/v1/graphs/social/shortest-path", &body).await;
+    let weighted =
+        json!({"from": "Person:1", "to": "Person:200", "hop": "both:knows", "weight": "since", "select": ["since"]});
+    let found = server.ask("POST", "/v1/graphs/social/shortest-path", &weighted).await;
+    let path = found["path"].as_array().unwrap();
+    let lengths = path[..path.len() - 1].iter().map(|vertex| vertex["edge"]["properties"]["since"].as_f64().unwrap());
+    assert_eq!(found["length"].as_f64(), Some(lengths.sum()), "{found}");
+    let weightless = json!({"from": "Person:1", "to": "Person:200", "hop": "both", "weight": "since"});
+    let (status, problem) = ask("shortest-path", weightless).await;
+    assert!(status == 404 && problem["detail"].as_str().unwrap().contains("have no property \"since\""), "{problem}");
     let edges = json!({"vertices": ["Person:1"], "hop": "out:livesIn", "keys": true});
     let edges = server.ask("POST", "/v1/graphs/social/neighbors", &edges).await;
     assert_eq!(answer["path"].is_null(), edges["edges"][0]["to_key"] != "t0");

@@ -114,6 +114,21 @@ fn cases() -> Vec<(Value, Algorithm, Selection, Placement)> {
             along("both:knows"),
             Placement::Automatic,
         ),
+        (
+            json!({
+                "algorithm": "components", "lists": "streamed",
+                "edges": {"direction": "out", "labels": ["knows"], "condition": "since >= 2010"},
+            }),
+            named("components"),
+            along("out:knows[since >= 2010]"),
+            Placement::Streamed,
+        ),
+        (
+            json!({"algorithm": "cores", "edges": "both:knows[since < 2015]"}),
+            named("cores"),
+            along("both:knows[since < 2015]"),
+            Placement::Automatic,
+        ),
         (json!({"algorithm": "degrees"}), named("degrees"), Selection::default(), Placement::Automatic),
         (
             json!({"algorithm": "leiden", "edges": "both:knows", "resolution": 1.5, "seed": 7, "weight": "since"}),

@@ -12,7 +12,7 @@ use crate::{
     EdgeTypeId, Edges, Error, FoundPath, Frontier, GraphInfo, Held, Hop, Key, Limits, Manifest, Name, Neighbour,
     OpenSettings, Operation, PathQuery, Paths, PriceList, Reached, Reader, Rows, RunsOf, Schema, StartKey, Store,
     Traversal, TraversalAnswer, TraversalRequest, VacuumSettings, Vacuumed, Value, Verification, Verified, VertexId,
-    Walk, WalkCount,
+    Walk, WalkCount, WeightedPath, WeightedPathQuery,
     compute::{Algorithm, ComputeOptions, ComputeProgress, Computed},
 };
 
@@ -192,6 +192,7 @@ impl Query {
         async fn count_walks(&mut self, traversal: Traversal) -> Result<WalkCount, Error>;
         async fn run(&mut self, request: &TraversalRequest) -> Result<TraversalAnswer, Error>;
         async fn shortest_path(&mut self, query: PathQuery) -> Result<FoundPath, Error>;
+        async fn weighted_path(&mut self, query: WeightedPathQuery) -> Result<Option<WeightedPath>, Error>;
         async fn neighborhood(&mut self, starts: &[VertexId], hop: &Hop, depth: usize) -> Result<Held<Reached>, Error>;
         async fn compute(&mut self, algorithm: &Algorithm, options: &ComputeOptions, observe: impl FnMut(&ComputeProgress) + Send) -> Result<Computed, Error>;
         async fn top(&mut self, computed: &Arc<Computed>, most: usize) -> Result<Vec<VertexId>, Error>;

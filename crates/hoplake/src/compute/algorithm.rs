@@ -123,6 +123,7 @@ impl Algorithm {
         let selection = &mut options.selection;
         selection.weight = self.options.text(WEIGHT_OPTION).map(str::to_owned);
         selection.reversed = false;
+        selection.condition_direction.get_or_insert(selection.hop.direction);
         match self.spec().neighbours {
             Neighbours::Out => {}
             Neighbours::In => selection.hop = selection.hop.reversed(),

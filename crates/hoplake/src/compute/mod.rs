@@ -20,6 +20,8 @@
 
 mod algorithm;
 mod computed;
+#[cfg(test)]
+mod condition_tests;
 mod key_order;
 #[cfg(test)]
 mod order_tests;
@@ -54,7 +56,7 @@ pub enum Placement {
     /// In memory, decoded.
     Memory,
     /// As they are stored: in less memory, in none if the files of the graph are mapped, and decoded each time that they are read. Lists
-    /// with weights cannot be packed, nor those of what is computed by a program.
+    /// with weights or of edges with a condition cannot be packed, nor those of what is computed by a program.
     Packed,
     /// Read from the store again in each superstep: memory is for states and signals alone.
     Streamed,
@@ -149,8 +151,8 @@ impl Query {
     /// streamed in each superstep. Results are the same but for the last bits of floats.
     ///
     /// # Errors
-    /// [`NotFound`](ErrorKind::NotFound) if the graph lacks a label or the start vertex, [`Invalid`](ErrorKind::Invalid) if the hop has
-    /// conditions, [`Limit`](ErrorKind::Limit) at a limit of the query; the store's.
+    /// [`NotFound`](ErrorKind::NotFound) if the graph lacks a label or the start vertex, [`Invalid`](ErrorKind::Invalid) if the
+    /// condition of the hop cannot be, [`Limit`](ErrorKind::Limit) at a limit of the query; the store's.
     pub async fn compute(
         &mut self,
         algorithm: &Algorithm,
@@ -278,7 +280,10 @@ impl Query {
         Ok(match options.placement {
             Placement::Packed => true,
             // What cannot be streamed.
-            Placement::Automatic => !self.is_in_memory(options)? && options.selection.weight.is_none(),
+            Placement::Automatic => {
+                let Selection { hop, weight, .. } = &options.selection;
+                !self.is_in_memory(options)? && weight.is_none() && hop.condition.is_none()
+            }
             Placement::Memory | Placement::Streamed => false,
         })
     }

@@ -14,7 +14,7 @@ const PEOPLE: u64 = 40;
 const TOWNS: u64 = 8;
 
 /// Every algorithm of the registry, in the ways in which its options make a difference to the order.
-fn all() -> Vec<Algorithm> {
+pub(super) fn all() -> Vec<Algorithm> {
     let mut all = Vec::new();
     for spec in registry::ALGORITHMS.iter().filter(|spec| spec.value.is_some()) {
         let start: StartKey = "Person:7".parse().unwrap();
@@ -126,7 +126,11 @@ async fn graphs() -> Vec<(&'static str, Graph)> {
 }
 
 /// The values of all vertices, by label and key, and the first seven.
-async fn found(graph: &Graph, algorithm: &Algorithm, options: &ComputeOptions) -> (BTreeMap<String, f64>, Vec<String>) {
+pub(super) async fn found(
+    graph: &Graph,
+    algorithm: &Algorithm,
+    options: &ComputeOptions,
+) -> (BTreeMap<String, f64>, Vec<String>) {
     let mut query = graph.query();
     let computed = Arc::new(query.compute(algorithm, options, |_| ()).await.unwrap());
     let top = query.top(&computed, 7).await.unwrap();

@@ -220,6 +220,61 @@ async fn shortest_paths_are_all_of_them() {
     }
 }
 
+/// With one start, one target and a property as length, the engine looks for the path from both ends first. A traversal as length has
+/// no such search, and the same paths in the same order.
+#[tokio::test]
+async fn paths_to_one_target_are_those_of_the_whole_search() {
+    let mut lengths = BTreeSet::new();
+    for seed in 40..46 {
+        let edges = edges(seed, 60);
+        let graph = empty(&format!("one-target-{seed}")).await;
+        let mut transaction = with(&graph, &edges).await;
+        for along in ["outE()", "inE('e')", "bothE('e', 'f')", "outE().has('w')"] {
+            for (target, more) in [
+                (seed as usize % VERTICES, ""),
+                (7, ""),
+                (11, ".with(ShortestPath.maxDistance, 4)"),
+                (0, ""),
+                (13, ".with(ShortestPath.includeEdges, true)"),
+            ] {
+                let mut found = Vec::new();
+                for distance in ["'w'", "__.values('w')"] {
+                    let query = format!(
+                        "g.V(0).shortestPath().with(ShortestPath.target, __.hasId({target})).with(ShortestPath.edges, __.{along})\
+                         .with(ShortestPath.distance, {distance}){more}.map(unfold().id().fold())"
+                    );
+                    found.push(transaction.query(&query).await.unwrap());
+                }
+                assert_eq!(found[0], found[1], "seed {seed}: {along} to {target}{more}");
+                lengths.insert(found[0].len());
+            }
+        }
+    }
+    assert!(lengths.len() > 2, "none, one and several: {lengths:?}");
+}
+
+/// A length that is an error is found only where the search comes to.
+#[tokio::test]
+async fn a_search_for_one_target_does_not_go_farther_away() {
+    let graph = empty("near").await;
+    let mut transaction = with(&graph, &[]).await;
+    for (source, target, weight) in [(0, 1, 1), (1, 2, 1), (0, 3, 50), (3, 4, -1)] {
+        let add = format!("g.addE('e').from(__.V({source})).to(__.V({target})).property('w', {weight})");
+        transaction.query(&add).await.unwrap();
+    }
+    let query = |target: usize, distance: &str| {
+        format!(
+            "g.V(0).shortestPath().with(ShortestPath.target, __.hasId({target})).with(ShortestPath.edges, outE())\
+             .with(ShortestPath.distance, {distance}).count()"
+        )
+    };
+    assert_eq!(transaction.query(&query(2, "'w'")).await.unwrap(), [Value::from(1_i64)]);
+    for query in [query(2, "__.values('w')"), query(4, "'w'"), query(5, "'w'")] {
+        let error = transaction.query(&query).await.unwrap_err();
+        assert!(error.to_string().contains("an edge is -1 long"), "{query}: {error}");
+    }
+}
+
 #[tokio::test]
 async fn what_is_computed_is_a_property_of_the_query_alone() {
     let graph = empty("property").await;

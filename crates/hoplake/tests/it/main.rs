@@ -42,4 +42,5 @@ mod vast;
 mod verification;
 mod walks;
 mod waves;
+mod weighted_paths;
 mod write_costs;

@@ -18,6 +18,7 @@
 
 mod moving;
 mod network;
+mod pace;
 mod refining;
 #[cfg(test)]
 mod tests;
@@ -28,9 +29,10 @@ use hoplake_storage::{QueryContext, StorageError};
 use self::{
     moving::move_nodes,
     network::{Network, NodeWeights},
+    pace::{NONE, Pace},
     refining::{RANDOMNESS, refine},
 };
-use super::{CHUNK, held, sample::SplitMix, weights};
+use super::{held, sample::SplitMix, weights};
 use crate::{
     Adjacency,
     registry::{
@@ -118,9 +120,6 @@ pub struct Communities {
     /// How many iterations it took.
     pub iterations: usize,
 }
-
-/// The place of a vertex that was deleted, and its community.
-const NONE: u32 = u32::MAX;
 
 /// Communities of edges without direction: `lists` have each edge at both ends, a self-loop twice, and a parallel edge as often as it is
 /// there. Edges weigh 1 unless lists have weights. `places` are different numbers below that of vertices that exist, for instance by
@@ -262,26 +261,5 @@ impl Search<'_> {
     fn part(&mut self) -> f64 {
         // As many bits as a float has.
         (self.random.next() >> 11) as f64 / (1u64 << 53) as f64
-    }
-}
-
-/// Looks at the deadline now and then.
-struct Pace<'a> {
-    context: &'a QueryContext,
-    steps: usize,
-}
-
-impl<'a> Pace<'a> {
-    fn new(context: &'a QueryContext) -> Self {
-        Self { context, steps: 0 }
-    }
-
-    fn step(&mut self, steps: usize) -> Result<(), StorageError> {
-        self.steps += steps;
-        if self.steps >= CHUNK {
-            self.steps = 0;
-            self.context.check_time()?;
-        }
-        Ok(())
     }
 }

@@ -2,7 +2,7 @@
 
 use hoplake_storage::{MemoryHold, QueryContext, StorageError};
 
-use super::{NONE, Pace};
+use super::pace::{NONE, Pace};
 use crate::{Adjacency, Cursor};
 
 /// Bytes of an entry.

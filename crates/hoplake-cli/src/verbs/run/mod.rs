@@ -50,7 +50,7 @@ static AFTER_HELP: LazyLock<String> = LazyLock::new(|| {
     let streamed: Vec<&str> = streamed.collect();
     format!(
         "\
-Lists of edges are loaded into memory if they fit --max-memory (2 GiB unless it is set). Otherwise these algorithms read them again in
+Lists of edges are loaded into memory if they fit --max-memory (default 2 GiB). Otherwise these algorithms read them again in
 each superstep: {}. Then memory is for states and signals, 14 to 30 bytes a vertex, and for lists on
 their way. The others need their lists in memory.
 
@@ -73,8 +73,8 @@ pub struct Args {
     pub graph: GraphArgs,
     #[command(flatten)]
     algorithm: AlgorithmArgs,
-    /// Which edges take part: a direction and edge labels, without conditions; by default `out` along all, or `both` where
-    /// edges have no direction
+    /// Which edges take part: a direction, edge labels and a condition; by default `out` along all, or `both` where edges have no
+    /// direction
     #[arg(long, value_name = "HOP")]
     edges: Option<Hop>,
     /// Vertices with this label take part, with or without such edges; may be repeated
@@ -94,19 +94,19 @@ pub struct Args {
     /// algorithms that run in supersteps
     #[arg(long, value_name = "FILE")]
     checkpoint: Option<PathBuf>,
-    /// The least time between two checkpoints; 1min unless it is set
+    /// The least time between two checkpoints [default: 1min]
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, requires = "checkpoint")]
     checkpoint_every: Option<Duration>,
     /// Have those vertices compute that have most reason to, and not all of them in supersteps; not for communities. Worth it where paths are long, as on roads
     #[arg(long)]
     asynchronous: bool,
-    /// Leave a vertex as it is while the changes that reach it have a lower score in sum; 0 unless it is set
+    /// Leave a vertex as it is while the changes that reach it have a lower score in sum [default: 0]
     #[arg(long, value_name = "SCORE", value_parser = sum, allow_negative_numbers = true, requires = "asynchronous")]
     threshold: Option<f64>,
-    /// Let a vertex wait for this many steps at most while others have more reason; 8 unless it is set
+    /// Let a vertex wait for this many steps at most while others have more reason [default: 8]
     #[arg(long, value_name = "STEPS", value_parser = arguments::count::<usize>, allow_negative_numbers = true, requires = "asynchronous")]
     staleness: Option<usize>,
-    /// Print this many rows, 20 unless it is set: the least components, communities, levels and lengths first, and the greatest other values
+    /// Print this many rows: the least components, communities, levels and lengths first, and the greatest other values [default: 20]
     #[arg(long, value_name = "N", value_parser = arguments::count::<usize>, allow_negative_numbers = true)]
     top: Option<usize>,
     /// Print the rows of all vertices, by label and as they are stored

@@ -315,6 +315,19 @@ fn check_condition(schema: &Schema, hop: &Hop) -> Result<(), EngineError> {
     Ok(())
 }
 
+/// Whether the condition of a hop is on the vertices that it reaches, and not on its edges alone.
+pub(crate) fn is_on_vertices(schema: &Schema, hop: &Hop) -> bool {
+    let tests = hop.condition.iter().flat_map(Condition::tests);
+    tests.into_iter().any(|test| match test {
+        Test::Property(property, _) => hop
+            .edges(schema)
+            .filter_map(|of| property_owner(schema, of, End::Far, property))
+            .any(|owner| !owner.of_edge),
+        Test::VertexLabel(_) | Test::Vertex(_) => true,
+        Test::EdgeLabel(_) => false,
+    })
+}
+
 /// Where the rows of a property of these edges, or of the vertices at one end of them, are.
 fn rows_of(schema: &Schema, piece: &Piece<'_>, end: End, property: &PropertyName) -> Option<(PropertyOwner, RowsOf)> {
     let Stored { edge_type, direction, run } = piece.stored;

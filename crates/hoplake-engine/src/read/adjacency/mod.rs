@@ -38,7 +38,7 @@ use crate::{
 use conditions::EdgeConditions;
 use sinks::{DegreeSink, EdgeSink, SetSink, all_edges, collector, union};
 
-pub(crate) use conditions::{End, check_hop, vertex_property};
+pub(crate) use conditions::{End, check_hop, is_on_vertices, vertex_property};
 pub(crate) use plan::{ListTask, Plan};
 pub(crate) use queue::Queue;
 pub use sinks::Degree;
@@ -144,6 +144,23 @@ impl<'a> Adjacency<'a> {
         Box::pin(async move {
             check_hop(self.snapshot.schema(), hop)?;
             self.neighbours_of(frontier, hop, End::Far, branch).await
+        })
+    }
+
+    /// The edges of a hop that lead to the vertices of a set, seen from there: in their order as [`Self::neighbours`] of the hop's reverse.
+    /// The hop's condition is on the vertex that the hop reaches, which here is the one that each edge is read from.
+    ///
+    /// # Errors
+    /// As [`Self::neighbours`].
+    pub fn neighbours_against(
+        self,
+        frontier: &'a Frontier,
+        hop: &'a Hop,
+        branch: &'a mut Branch,
+    ) -> BoxFuture<'a, Result<Held<Edges>, EngineError>> {
+        Box::pin(async move {
+            check_hop(self.snapshot.schema(), hop)?;
+            self.neighbours_of(frontier, &hop.reversed(), End::Near, branch).await
         })
     }
 

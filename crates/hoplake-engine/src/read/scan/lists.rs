@@ -14,9 +14,13 @@ use hoplake_storage::Branch;
 use super::{
     Ahead, ListRange, MergedScan, Scan, Source,
     patched::{self, Patch, PatchedScan},
-    weights::{WeightScan, check_weight},
+    weights::WeightScan,
 };
-use crate::{EngineError, Snapshot, read::merge::ListEntry, snapshot::sections::Run};
+use crate::{
+    EngineError, Snapshot,
+    read::{merge::ListEntry, weights::check_weight},
+    snapshot::sections::Run,
+};
 
 /// A scan of lists, from [`Snapshot::scan_lists`].
 pub struct ListScan {

@@ -5,25 +5,24 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use arrow_array::{
-    Array, ArrayRef,
-    cast::AsArray,
-    types::{Float64Type, Int64Type},
-};
-use hoplake_format::{EdgeType, PropertyType, ScalarType, TableOwner};
+use hoplake_format::TableOwner;
 use hoplake_storage::Branch;
 
 use super::{ListRange, OnItsWay};
-use crate::{EngineError, Snapshot, read::properties::RowsOf, snapshot::sections::Run};
+use crate::{
+    EngineError, Snapshot,
+    read::{
+        properties::RowsOf,
+        weights::{Flaw, numbers},
+    },
+    snapshot::sections::Run,
+};
 
 /// Rows that are read at once: 2 MiB of numbers.
 const CHUNK_ROWS: u64 = 1 << 18;
 
 /// Chunks on their way while one is taken from.
 const CHUNKS_AHEAD: usize = 2;
-
-/// The greatest integer up to which each has a float64 of its own.
-const EXACT_MAX: u64 = 1 << 53;
 
 /// Weights that were read: the row of the first, all of them, and the branch that read them.
 type Chunk = (u64, Vec<f64>, Branch);
@@ -42,22 +41,6 @@ pub(crate) struct WeightScan {
     /// Those at hand, from this row on.
     first: u64,
     here: Vec<f64>,
-}
-
-/// Refuses a property that cannot be a weight of edges of a type.
-pub(super) fn check_weight(edge_type: &EdgeType, property: &str) -> Result<(), EngineError> {
-    let label = &edge_type.label;
-    let Some(found) = edge_type.properties.iter().find(|found| found.name == property) else {
-        return Err(EngineError::NotFound(format!(
-            "edges {label} have no property {property:?}, which is to be a weight"
-        )));
-    };
-    match found.kind {
-        PropertyType::Scalar(ScalarType::Int64 | ScalarType::Float64) => Ok(()),
-        kind => {
-            Err(EngineError::Invalid(format!("property {property:?} of edges {label} is of type {kind}, not a number")))
-        }
-    }
 }
 
 impl WeightScan {
@@ -110,49 +93,20 @@ impl WeightScan {
                 let first = rows.start;
                 let rows = rows.collect::<Vec<u64>>();
                 let batch = snapshot.rows().of(of, &rows, std::slice::from_ref(&property), &mut line).await?;
-                let weights = batch.column_by_name(&property).map(|column| numbers(column, &property, &label));
+                let weights = batch
+                    .column_by_name(&property)
+                    .map(|column| numbers(column).map_err(|(_, flaw)| flaw.of(&property, &format!("an edge {label}"))));
                 let missing = || EngineError::NotFound(format!("edges {label} have no property {property:?}"));
                 Ok((first, weights.ok_or_else(missing)??, line))
             }));
         }
         let Some(coming) = self.coming.pop_front() else {
             // A run from before the edge label had properties has no table.
-            return Err(no_weight(&self.property, &self.label));
+            return Err(Flaw::Missing.of(&self.property, &format!("an edge {}", self.label)));
         };
         let (first, weights, came) = coming.arrived().await?;
         branch.join([&came]);
         (self.first, self.here) = (first, weights);
         Ok(())
     }
-}
-
-fn no_weight(property: &str, label: &str) -> EngineError {
-    EngineError::Invalid(format!("an edge {label} has no value of property {property:?}, which is to be its weight"))
-}
-
-/// A column as weights: each has to be there, not negative, and exact.
-fn numbers(column: &ArrayRef, property: &str, label: &str) -> Result<Vec<f64>, EngineError> {
-    if column.null_count() > 0 {
-        return Err(no_weight(property, label));
-    }
-    let refused = |value: &dyn std::fmt::Display, why| {
-        EngineError::Invalid(format!("{property} = {value} of an edge {label} is no weight: {why}"))
-    };
-    if let Some(floats) = column.as_primitive_opt::<Float64Type>() {
-        return match floats.values().iter().find(|value| value.is_nan() || **value < 0.0) {
-            Some(value) => Err(refused(value, "weights are 0 or more")),
-            None => Ok(floats.values().to_vec()),
-        };
-    }
-    let not_a_number = || EngineError::Invalid(format!("property {property:?} of edges {label} is not a number"));
-    let integers = column.as_primitive_opt::<Int64Type>().ok_or_else(not_a_number)?;
-    for value in integers.values() {
-        if *value < 0 {
-            return Err(refused(value, "weights are 0 or more"));
-        }
-        if value.unsigned_abs() > EXACT_MAX {
-            return Err(refused(value, "a float64 does not hold it exactly"));
-        }
-    }
-    Ok(integers.values().iter().map(|value| *value as f64).collect())
 }

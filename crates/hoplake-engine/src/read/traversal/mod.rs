@@ -23,6 +23,7 @@ mod tests;
 mod visits;
 mod walk;
 mod watch;
+pub mod weighted_path;
 
 use std::sync::Arc;
 
@@ -40,7 +41,10 @@ pub(crate) use watch::Watch;
 use crate::{
     EngineError, Held, Snapshot,
     memory::bytes_of,
-    read::{adjacency::check_hop, hop::EdgesOf},
+    read::{
+        adjacency::{check_hop, is_on_vertices},
+        hop::EdgesOf,
+    },
 };
 
 impl Snapshot {
@@ -96,6 +100,11 @@ impl Snapshot {
     pub fn edges_of(&self, hop: &Hop) -> Result<Vec<EdgesOf>, EngineError> {
         check_hop(self.schema(), hop)?;
         Ok(hop.edges(self.schema()).collect())
+    }
+
+    /// Whether the condition of a hop is on the vertices that it reaches, and not on its edges alone.
+    pub fn is_on_vertices(&self, hop: &Hop) -> bool {
+        is_on_vertices(self.schema(), hop)
     }
 
     fn check_traversal(&self, traversal: &Traversal) -> Result<(), EngineError> {

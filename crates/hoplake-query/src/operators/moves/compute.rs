@@ -172,7 +172,7 @@ impl Run {
         };
         let labels = snapshot.schema().vertex_labels.iter().map(|label| label.name.clone()).collect();
         let reversed = *direction != Direction::Both;
-        let selection = Selection { hop, labels, reversed, weight: None };
+        let selection = Selection { hop, labels, reversed, ..Selection::default() };
         let left = match context.memory().left() {
             u64::MAX => LISTS_BYTES_MAX,
             left => left,

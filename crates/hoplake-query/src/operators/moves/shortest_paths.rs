@@ -3,6 +3,9 @@
 //! ```text
 //! starts ─▶ edges of the frontier, one wave a level ─▶ links in memory ─▶ Dijkstra from each start ─▶ paths, from the end back
 //! ```
+//! From one start to one target by a property of edges, the engine's search from both ends says first how long a path is, and nothing farther away
+//! is read. All shortest paths are found as before: the search itself returns one.
+//!
 //! What cannot be reached within the greatest distance is not read, and the edges of a vertex are read once for all starts. Among equally
 //! short paths all are given, without those that meet a vertex twice.
 
@@ -12,14 +15,22 @@ use std::{
 };
 
 use foldhash::fast::RandomState;
-use hoplake_engine::Neighbour;
+use hoplake_engine::{
+    Condition, EngineError, Neighbour, PropertyName, PropertyOf, traversal::Limits, weighted_path::WeightedPathQuery,
+};
 use hoplake_format::VertexId;
 use hoplake_storage::MemoryHold;
 
-use super::hop::as_vertices;
+use super::hop::{Hop, as_vertices};
 use crate::{
-    operators::prelude::*,
+    operators::{
+        conditions::{Has, HasProperty},
+        hop_along,
+        prelude::*,
+    },
+    plan::{Reaches, Test},
     run::{Element, Row, paths::NO_PATH},
+    tokens::T,
     value::{Path, kind_of, to_f64, value_bytes},
 };
 
@@ -66,6 +77,9 @@ impl All for ShortestPaths {
         run.shortest_paths(self, all).await.map(Output::Next)
     }
 }
+
+/// By how much the sum of some lengths from one end may differ from that from the other end, as a part of it.
+const ROUNDING: f64 = 1e-9;
 
 /// What a vertex takes in the maps of a search: an entry in each.
 const VERTEX_BYTES: u64 = 96;
@@ -135,7 +149,8 @@ impl Run {
             .filter(|((vertex, row), _)| seen.insert((row.frame, **vertex)))
             .map(|((vertex, _), at)| (at, *vertex))
             .collect();
-        let links = self.links(search, starts.iter().map(|(_, vertex)| *vertex)).await?;
+        let distance_max = self.distance_max(search, &starts).await?;
+        let links = self.links(search, distance_max, starts.iter().map(|(_, vertex)| *vertex)).await?;
         let targets = self.targets(search, &links).await?;
         let (mut parents, mut paths) = (Vec::new(), Vec::new());
         let mut hold = self.branch.context().hold(0)?;
@@ -160,12 +175,56 @@ impl Run {
         Ok(found)
     }
 
+    /// How far away from its start a path may lead: as far as the user allows, and no farther than a target that is the only one.
+    async fn distance_max(&mut self, search: &ShortestPaths, starts: &[(u32, VertexId)]) -> Done<f64> {
+        let most = search.distance_max.unwrap_or(f64::INFINITY);
+        let ([(_, from)], Some(By::Property(weight)), Some(target)) = (starts, &search.distance, &search.target) else {
+            return Ok(most);
+        };
+        let Some(hop) = self.hop_of(&search.edges, weight) else { return Ok(most) };
+        let Some(ids) = ids_of(target) else { return Ok(most) };
+        let vertices = self.vertices_of(ids).await?;
+        let mut vertices = vertices.into_iter().flatten();
+        let (Some(to), None) = (vertices.next(), vertices.next()) else { return Ok(most) };
+        let (from, weight) = (*from, weight.to_string());
+        let query = WeightedPathQuery { from, to, hop, weight, limits: Limits::default() };
+        let snapshot = self.snapshot.clone();
+        match snapshot.weighted_path(&query, &mut self.branch).await {
+            Ok(Some(path)) => Ok(most.min(path.length * (1.0 + ROUNDING))),
+            // There may be one along edges of infinite length, which are on no path there.
+            Ok(None) => Ok(most),
+            // Whether a length is an error depends on where it is, and lengths of more types are allowed here.
+            Err(EngineError::Invalid(_) | EngineError::NotFound(_)) => Ok(most),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The hop along the edges of a vertex that paths take, if it is as simple: all in a direction, or those that have the property.
+    fn hop_of(&self, edges: &Steps, weight: &Name) -> Option<hoplake_engine::traversal::Hop> {
+        let (hop, rest) = edges.split_first()?;
+        let Hop { direction, labels, reaches: Reaches::Edges } = hop.get::<Hop>()? else { return None };
+        let along = hop_along(&self.snapshot, *direction, labels)?;
+        match rest {
+            [] => Some(along),
+            [only] if only.get::<HasProperty>().is_some_and(|has| has.name == *weight) => {
+                let weight = PropertyName { of: PropertyOf::Edge, name: weight.to_string() };
+                Some(along.such_that(Condition::is_null(weight).negated()))
+            }
+            _ => None,
+        }
+    }
+
     /// Reads the edges of all vertices within reach, level by level.
-    async fn links(&mut self, search: &ShortestPaths, starts: impl Iterator<Item = VertexId>) -> Done<Links> {
+    async fn links(
+        &mut self,
+        search: &ShortestPaths,
+        distance_max: f64,
+        starts: impl Iterator<Item = VertexId>,
+    ) -> Done<Links> {
         let mut links = Links {
             of: HashMap::default(),
             nearest: starts.map(|vertex| (vertex, 0.0)).collect(),
-            distance_max: search.distance_max.unwrap_or(f64::INFINITY),
+            distance_max,
             hold: self.branch.context().hold(0)?,
         };
         let mut pace = self.branch.context().pace();
@@ -327,6 +386,15 @@ impl Run {
             }
         }
         Ok(())
+    }
+}
+
+/// The ids of targets, if they are named by them.
+fn ids_of(target: &Steps) -> Option<&[Value]> {
+    let [only] = &target[..] else { return None };
+    match only.get::<Has>()? {
+        Has { by: By::Token(T::Id), predicate: Predicate::Test(Test::Eq | Test::Within, ids) } => Some(ids),
+        _ => None,
     }
 }
 

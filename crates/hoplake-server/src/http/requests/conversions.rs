@@ -168,6 +168,7 @@ impl TryFrom<ShortestPathBody> for ShortestPathRequest {
             to: body.to.try_into()?,
             hop: body.hop.try_into()?,
             depth_max: body.depth_max,
+            weight: body.weight,
             output: PathOutput::new(body.keys, body.edges, body.select)?,
             limits: body.limits.into(),
         })

@@ -1,6 +1,7 @@
 //! What a query means: steps, each with an [`Operator`]. A language is lowered to it, and refuses what is not supported.
 
 mod display;
+mod element_condition;
 mod explain;
 mod formula;
 mod parameters;
@@ -11,11 +12,13 @@ mod work;
 
 use std::{collections::HashSet, fmt::Debug, sync::Arc};
 
+pub(crate) use self::rules::read_together;
 pub(crate) use self::{
     display::{write_sortings, write_values},
     predicate::every,
 };
 pub use self::{
+    element_condition::{ElementCondition, ElementTest},
     explain::explain,
     formula::Formula,
     parameters::*,

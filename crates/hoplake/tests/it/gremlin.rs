@@ -244,7 +244,7 @@ async fn an_explanation_shows_each_rule() {
     let text = graph.gremlin().query(query).await.unwrap().remove(0).to_string();
     for line in [
         "plan\n  Vertices\n  Has label within P",
-        "after the rule `starts`\n  Find label within P age eq 30",
+        "after the rule `starts`\n  Find label within P and age eq 30",
         "after the rule `walks`",
         "  Walk out knows out\n  Dedup\n  Values name",
     ] {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use arrow_buffer::BooleanBuffer;
 use hoplake_format::{KeyType, LabelId, PropertyType, ScalarType, Schema, TableOwner, constants::KEY_COLUMN};
 use hoplake_storage::{Branch, QueryContext};
 
@@ -45,7 +46,31 @@ impl Adjacency<'_> {
         end: End,
         branch: &mut Branch,
     ) -> Result<Held<Edges>, EngineError> {
-        let Some(condition) = condition else { return Ok(edges) };
+        let Some(fulfilled) = self.fulfilled(&edges, condition, end, branch).await? else { return Ok(edges) };
+        let context = branch.context().clone();
+        let mut kept = EdgesBuilder::new(&context)?;
+        let mut pace = context.pace();
+        // Edges move in stretches: a list of which all edges pass stays one list.
+        for (from, end) in fulfilled.set_slices() {
+            for from in (from..end).step_by(STEP) {
+                let stretch = from..end.min(from + STEP);
+                let edges_of_it = stretch.len() as u64;
+                kept.append(edges.slice(stretch), &mut pace).await?;
+                pace.rest(edges_of_it + 16).await?;
+            }
+        }
+        Ok(kept.finish())
+    }
+
+    /// Which edges fulfil a condition; `None` without one. The properties of all its tests are one wave.
+    pub(super) async fn fulfilled(
+        self,
+        edges: &Edges,
+        condition: Option<&Condition>,
+        end: End,
+        branch: &mut Branch,
+    ) -> Result<Option<BooleanBuffer>, EngineError> {
+        let Some(condition) = condition else { return Ok(None) };
         let tests = condition.tests();
         let context = branch.context().clone();
         // Two bits of each test, and while two are joined as many again.
@@ -58,28 +83,17 @@ impl Adjacency<'_> {
                 Test::Property(property, requirement) => {
                     of_property.entry(property).or_default().push((number, requirement));
                 }
-                others => verdicts.push((number, self.verdicts_without_columns(&edges, end, others, &context).await?)),
+                others => verdicts.push((number, self.verdicts_without_columns(edges, end, others, &context).await?)),
             }
         }
-        let of = &edges;
         let checks = branch.each(&of_property, |(name, tests), mut line| async move {
-            Ok::<_, EngineError>((self.verdicts(of, end, name, tests, &mut line).await?, line))
+            Ok::<_, EngineError>((self.verdicts(edges, end, name, tests, &mut line).await?, line))
         });
         let of_columns = checks.await?.into_iter().flatten();
         verdicts.extend(of_property.values().flatten().map(|(number, _)| *number).zip(of_columns));
         verdicts.sort_by_key(|(number, _)| *number);
-        let fulfilled = condition.combine(verdicts.into_iter().map(|(_, verdicts)| verdicts).collect()).fulfilled();
-        let (mut kept, mut pace) = (EdgesBuilder::new(&context)?, context.pace());
-        // Edges move in stretches: a list of which all edges pass stays one list.
-        for (from, end) in fulfilled.set_slices() {
-            for from in (from..end).step_by(STEP) {
-                let stretch = from..end.min(from + STEP);
-                let edges_of_it = stretch.len() as u64;
-                kept.append(edges.slice(stretch), &mut pace).await?;
-                pace.rest(edges_of_it + 16).await?;
-            }
-        }
-        Ok(kept.finish())
+        let verdicts = verdicts.into_iter().map(|(_, verdicts)| verdicts).collect();
+        Ok(Some(condition.combine(verdicts).fulfilled()))
     }
 
     /// Starts to read what the condition of a hop needs to know of tables.

@@ -4,6 +4,7 @@ mod compute;
 mod count_edges;
 mod element;
 mod ends;
+mod followed;
 mod hop;
 mod hop_where;
 mod shortest_paths;
@@ -11,6 +12,7 @@ mod walk;
 
 pub(crate) use self::{
     compute::Computed,
+    followed::Followed,
     hop::{Expansion, hop_along},
 };
 pub use self::{
@@ -19,7 +21,7 @@ pub use self::{
     element::Element,
     ends::{Ends, OtherEnd},
     hop::Hop,
-    hop_where::HopWhere,
+    hop_where::{HopConditions, HopWhere},
     shortest_paths::ShortestPaths,
     walk::Walk,
 };

@@ -17,7 +17,7 @@ use crate::{
     plan::{ElementCondition, Reaches, Step, Steps, read_together},
     run::{
         Done, Run,
-        conditions::{Owner, Tested, tested},
+        conditions::{Owner, Tested, TestedPart, tested},
     },
     tokens,
 };
@@ -76,32 +76,20 @@ impl Run {
         let HopConditions { on_edges, on_vertices } = conditions;
         let of_edges = self.tested_along(&along, PropertyOf::Edge, on_edges)?;
         let of_vertices = self.tested_along(&along, PropertyOf::Vertex, on_vertices)?;
-        let (of_edges, of_vertices) = match (of_edges, of_vertices) {
-            (Tested::Never, _) | (_, Tested::Never) => return followed(None, hop.reaches, none, 0),
-            (Tested::Some(of_edges), Tested::Some(of_vertices)) => (of_edges, of_vertices),
+        let (Tested::Some(mut of_edges), Tested::Some(mut of_vertices)) = (of_edges, of_vertices) else {
+            return followed(None, hop.reaches, none, 0);
         };
-        if of_edges.left.is_empty() && of_vertices.left.is_empty() {
-            along.condition = both(of_edges.condition, of_vertices.condition);
-            return followed(Some(along), hop.reaches, none, of_edges.bytes + of_vertices.bytes);
+        let are_edges_left = !of_edges.left.is_empty();
+        if are_edges_left {
+            of_edges = self.free_along(&along, PropertyOf::Edge, on_edges)?;
         }
-        // What is read in two places takes two waves: the steps read all properties.
-        let without_reads = |conditions: &[ElementCondition]| -> (Vec<ElementCondition>, Vec<Arc<Step>>) {
-            let (free, others): (Vec<_>, Vec<_>) = conditions.iter().cloned().partition(ElementCondition::is_of_labels);
-            (free, others.into_iter().map(|condition| condition.step).collect())
-        };
-        let (edges_free, mut left) = without_reads(on_edges);
-        let (vertices_free, of_vertices) = without_reads(on_vertices);
-        let mut condition = None;
-        let mut bytes = 0;
-        for (of, conditions) in [(PropertyOf::Edge, edges_free), (PropertyOf::Vertex, vertices_free)] {
-            if let Tested::Some(tested) = self.tested_along(&along, of, &conditions)? {
-                condition = both(condition, tested.condition);
-                bytes += tested.bytes;
-            }
+        // Conditions on vertices come after those on edges, whose steps may fail.
+        if are_edges_left || !of_vertices.left.is_empty() {
+            of_vertices = self.free_along(&along, PropertyOf::Vertex, on_vertices)?;
         }
-        along.condition = condition;
+        let mut left = of_edges.left;
         let mut reaches = hop.reaches;
-        if !left.is_empty() && hop.reaches == Reaches::Vertices {
+        if are_edges_left && hop.reaches == Reaches::Vertices {
             reaches = Reaches::Edges;
             left.push(Arc::new(match hop.direction {
                 tokens::Direction::Out => Step::plain(Ends { direction: tokens::Direction::In }),
@@ -109,8 +97,23 @@ impl Run {
                 tokens::Direction::Both => Step::plain(OtherEnd),
             }));
         }
-        left.extend(of_vertices);
-        followed(Some(along), reaches, read_together(left.into()), bytes)
+        left.extend(of_vertices.left);
+        along.condition = both(of_edges.condition, of_vertices.condition);
+        followed(Some(along), reaches, read_together(left.into()), of_edges.bytes + of_vertices.bytes)
+    }
+
+    /// The conditions that take no read, and the steps of the others. What the engine and a step read of the same elements would be two waves, so
+    /// the steps read all of it.
+    fn free_along(&self, along: &traversal::Hop, of: PropertyOf, conditions: &[ElementCondition]) -> Done<TestedPart> {
+        let (free, others): (Vec<_>, Vec<_>) = conditions.iter().cloned().partition(ElementCondition::is_of_labels);
+        let mut part = match self.tested_along(along, of, &free)? {
+            Tested::Some(part) => part,
+            Tested::Never => {
+                TestedPart { left: free.into_iter().map(|condition| condition.step).collect(), ..TestedPart::default() }
+            }
+        };
+        part.left.extend(others.into_iter().map(|condition| condition.step));
+        Ok(part)
     }
 
     /// What the engine tests of some conditions along a hop.

@@ -30,12 +30,16 @@ pub struct Arguments {
 }
 
 /// A hop, and a condition after it.
-const QUERIES: [(&str, &str); 5] = [
+const QUERIES: [(&str, &str); 9] = [
     ("out('ROAD')", "has('age', gt(50))"),
     ("out('ROAD')", "has('name', 'n77')"),
     ("out('ROAD')", "has('age', gt(10)).has('name', neq('n77'))"),
     ("outE('ROAD')", "has('km', lt(500))"),
     ("out('ROAD')", "has('age', within(1, 2, 3))"),
+    ("out('ROAD')", "hasNot('age')"),
+    ("out('ROAD')", "not(has('age', gt(10)))"),
+    ("out('ROAD')", "or(has('age', lt(5)), has('name', 'n77'))"),
+    ("out('ROAD')", "hasLabel('Person').has('age', gt(50))"),
 ];
 
 /// Prints a row for each query.

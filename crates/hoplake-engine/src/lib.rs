@@ -42,7 +42,8 @@ pub use quoting::{label_text, split_label, split_vertex, vertex_text};
 pub use read::{
     adjacency::{Adjacency, Degree},
     condition::{
-        Comparison, Condition, Formula, Operand, PropertyName, PropertyOf, Requirement, Test, ThreeValued, Truth,
+        Comparison, Condition, Formula, Operand, PropertyName, PropertyOf, Requirement, ShownTest, Test, ThreeValued,
+        Truth,
     },
     edges::{EdgeIter, EdgeList, EdgeSlice, Edges, Neighbour},
     frontier::Frontier,

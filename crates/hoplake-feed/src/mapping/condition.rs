@@ -7,7 +7,7 @@
 use std::{cmp::Ordering, str::FromStr};
 
 use bigdecimal::{BigDecimal, ToPrimitive};
-use hoplake::{Name, Value};
+use hoplake::{Comparison, Formula, Name, Truth, Value};
 use sqlparser::{
     ast::{BinaryOperator, Expr, InTarget, UnaryOperator, Value as Literal},
     dialect::GenericDialect,
@@ -19,7 +19,7 @@ use crate::{Cell, value};
 /// A condition on a row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RowCondition {
-    test: Test,
+    formula: Formula<Test>,
     columns: Vec<Name>,
 }
 
@@ -36,9 +36,6 @@ pub enum Verdict {
 
 #[derive(Debug, Clone, PartialEq)]
 enum Test {
-    All(Vec<Test>),
-    Any(Vec<Test>),
-    Not(Box<Test>),
     IsNull(usize),
     Compare(usize, Comparison, Constant),
     /// A column that is a condition itself.
@@ -51,25 +48,6 @@ enum Constant {
     Bool(bool),
     Number(BigDecimal),
     Text(String),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Comparison {
-    Equal,
-    NotEqual,
-    Less,
-    LessOrEqual,
-    Greater,
-    GreaterOrEqual,
-}
-
-/// What SQL, or the log, knows of a test.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Truth {
-    True,
-    False,
-    Null,
-    Unsaid,
 }
 
 impl RowCondition {
@@ -85,8 +63,8 @@ impl RowCondition {
             return Err(format!("{} follows the condition", parser.peek_token()));
         }
         let mut columns = Vec::new();
-        let test = Test::of(&expression, &mut columns)?;
-        Ok(Self { test, columns })
+        let formula = formula(&expression, &mut columns)?;
+        Ok(Self { formula, columns })
     }
 
     /// The columns that it looks at.
@@ -99,90 +77,93 @@ impl RowCondition {
     /// # Errors
     /// Why a cell cannot be compared.
     pub fn verdict<'a>(&self, cell: impl Fn(usize) -> &'a Cell) -> Result<Verdict, String> {
-        Ok(
-            match self.test.of_row(&cell).map_err(|(column, why)| format!("column {}: {why}", self.columns[column]))? {
-                Truth::True => Verdict::Yes,
-                Truth::False | Truth::Null => Verdict::No,
-                Truth::Unsaid => Verdict::Unsaid,
-            },
-        )
+        let truth = self.formula.evaluate(|test| test.of_row(&cell));
+        Ok(match truth.map_err(|(column, why)| format!("column {}: {why}", self.columns[column]))? {
+            Truth::True => Verdict::Yes,
+            Truth::False | Truth::Unknown => Verdict::No,
+            Truth::Undecided => Verdict::Unsaid,
+        })
     }
 }
 
-impl Test {
-    fn of(expression: &Expr, columns: &mut Vec<Name>) -> Result<Self, String> {
-        let both = |left: &Expr, right: &Expr, columns: &mut Vec<Name>| -> Result<Vec<Self>, String> {
-            Ok(vec![Self::of(left, columns)?, Self::of(right, columns)?])
-        };
-        Ok(match expression {
-            Expr::Nested(inner) => Self::of(inner, columns)?,
-            Expr::BinaryOp { left, op: BinaryOperator::And, right } => Self::All(both(left, right, columns)?),
-            Expr::BinaryOp { left, op: BinaryOperator::Or, right } => Self::Any(both(left, right, columns)?),
-            Expr::BinaryOp { left, op, right } => Self::comparison(left, op, right, columns)?,
-            Expr::UnaryOp { op: UnaryOperator::Not, expr } => Self::Not(Box::new(Self::of(expr, columns)?)),
-            Expr::IsNull(inner) => Self::IsNull(column(inner, columns)?),
-            Expr::IsNotNull(inner) => Self::Not(Box::new(Self::IsNull(column(inner, columns)?))),
-            Expr::In { expr, target: InTarget::List(items), negated, .. } => {
-                let tested = column(expr, columns)?;
-                let one = |item| Ok(Self::Compare(tested, Comparison::Equal, literal(item)?));
-                negate(Self::Any(items.iter().map(one).collect::<Result<_, String>>()?), *negated)
-            }
-            Expr::Between { expr, negated, low, high } => {
-                let tested = column(expr, columns)?;
-                let low = Self::Compare(tested, Comparison::GreaterOrEqual, literal(low)?);
-                let high = Self::Compare(tested, Comparison::LessOrEqual, literal(high)?);
-                negate(Self::All(vec![low, high]), *negated)
-            }
-            Expr::Identifier(_) | Expr::CompoundIdentifier(_) => Self::IsTrue(column(expression, columns)?),
-            other => return Err(format!("{other} is not supported; {SUPPORTED}")),
-        })
-    }
-
-    fn comparison(left: &Expr, op: &BinaryOperator, right: &Expr, columns: &mut Vec<Name>) -> Result<Self, String> {
-        let comparison = Comparison::of(op).ok_or_else(|| format!("{op} is not supported; {SUPPORTED}"))?;
-        match (column(left, columns), column(right, columns)) {
-            (Ok(tested), Err(_)) => Ok(Self::Compare(tested, comparison, literal(right)?)),
-            (Err(_), Ok(tested)) => Ok(Self::Compare(tested, comparison.reversed(), literal(left)?)),
-            _ => Err(format!("{left} {op} {right} is not supported; compare a column with a value")),
+fn formula(expression: &Expr, columns: &mut Vec<Name>) -> Result<Formula<Test>, String> {
+    Ok(match expression {
+        Expr::Nested(inner) => formula(inner, columns)?,
+        Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
+            formula(left, columns)?.and(formula(right, columns)?)
         }
-    }
+        Expr::BinaryOp { left, op: BinaryOperator::Or, right } => formula(left, columns)?.or(formula(right, columns)?),
+        Expr::BinaryOp { left, op, right } => Formula::test(comparison(left, op, right, columns)?),
+        Expr::UnaryOp { op: UnaryOperator::Not, expr } => formula(expr, columns)?.negated(),
+        Expr::IsNull(inner) => Formula::test(Test::IsNull(column(inner, columns)?)),
+        Expr::IsNotNull(inner) => Formula::test(Test::IsNull(column(inner, columns)?)).negated(),
+        Expr::In { expr, target: InTarget::List(items), negated, .. } => {
+            let tested = column(expr, columns)?;
+            let one = |item| Ok(Formula::test(Test::Compare(tested, Comparison::Equal, literal(item)?)));
+            let any = Formula::any(items.iter().map(one).collect::<Result<Vec<_>, String>>()?);
+            negate(any.ok_or_else(|| format!("{expression} has no values"))?, *negated)
+        }
+        Expr::Between { expr, negated, low, high } => {
+            let tested = column(expr, columns)?;
+            let low = Formula::test(Test::Compare(tested, Comparison::GreaterOrEqual, literal(low)?));
+            let high = Formula::test(Test::Compare(tested, Comparison::LessOrEqual, literal(high)?));
+            negate(low.and(high), *negated)
+        }
+        Expr::Identifier(_) | Expr::CompoundIdentifier(_) => Formula::test(Test::IsTrue(column(expression, columns)?)),
+        other => return Err(format!("{other} is not supported; {SUPPORTED}")),
+    })
+}
 
+fn comparison(left: &Expr, op: &BinaryOperator, right: &Expr, columns: &mut Vec<Name>) -> Result<Test, String> {
+    let comparison = sign(op).ok_or_else(|| format!("{op} is not supported; {SUPPORTED}"))?;
+    match (column(left, columns), column(right, columns)) {
+        (Ok(tested), Err(_)) => Ok(Test::Compare(tested, comparison, literal(right)?)),
+        (Err(_), Ok(tested)) => Ok(Test::Compare(tested, comparison.reversed(), literal(left)?)),
+        _ => Err(format!("{left} {op} {right} is not supported; compare a column with a value")),
+    }
+}
+
+fn sign(op: &BinaryOperator) -> Option<Comparison> {
+    Some(match op {
+        BinaryOperator::Eq => Comparison::Equal,
+        BinaryOperator::NotEq => Comparison::NotEqual,
+        BinaryOperator::Lt => Comparison::Less,
+        BinaryOperator::LtEq => Comparison::LessOrEqual,
+        BinaryOperator::Gt => Comparison::Greater,
+        BinaryOperator::GtEq => Comparison::GreaterOrEqual,
+        _ => return None,
+    })
+}
+
+impl Test {
     /// An error has the number of the column.
     fn of_row<'a>(&self, cell: &impl Fn(usize) -> &'a Cell) -> Result<Truth, (usize, String)> {
         Ok(match self {
-            Self::All(tests) => {
-                tests.iter().try_fold(Truth::True, |all, test| Ok::<_, (usize, String)>(all.and(test.of_row(cell)?)))?
-            }
-            Self::Any(tests) => tests
-                .iter()
-                .try_fold(Truth::True, |none, test| Ok::<_, (usize, String)>(none.and(test.of_row(cell)?.not())))?
-                .not(),
-            Self::Not(test) => test.of_row(cell)?.not(),
             Self::IsNull(column) => match cell(*column) {
-                Cell::Absent => Truth::Unsaid,
+                Cell::Absent => Truth::Undecided,
                 Cell::Value(Value::Null) => Truth::True,
                 _ => Truth::False,
             },
             Self::IsTrue(column) => match cell(*column) {
-                Cell::Absent => Truth::Unsaid,
-                Cell::Value(Value::Null) => Truth::Null,
-                Cell::Value(Value::Bool(it)) => Truth::of(*it),
-                Cell::Value(Value::Int64(number)) => Truth::of(*number != 0),
+                Cell::Absent => Truth::Undecided,
+                Cell::Value(Value::Null) => Truth::Unknown,
+                Cell::Value(Value::Bool(it)) => Truth::from(*it),
+                Cell::Value(Value::Int64(number)) => Truth::from(*number != 0),
                 _ => return Err((*column, "it is not a condition".into())),
             },
             Self::Compare(column, comparison, with) => match cell(*column) {
-                Cell::Absent => Truth::Unsaid,
-                Cell::Value(Value::Null) => Truth::Null,
+                Cell::Absent => Truth::Undecided,
+                Cell::Value(Value::Null) => Truth::Unknown,
                 Cell::Bad(why) => return Err((*column, why.to_string())),
                 Cell::Digits(digits) => {
                     let number =
                         if let Constant::Text(text) = with { text.parse().ok().map(Constant::Number) } else { None };
                     let order = compare(&Value::String(digits.to_string()), number.as_ref().unwrap_or(with));
-                    Truth::of(comparison.holds(order.ok_or_else(|| (*column, incomparable(with)))?))
+                    Truth::from(comparison.holds(order.ok_or_else(|| (*column, incomparable(with)))?))
                 }
                 Cell::Value(value) => {
                     let order = compare(value, with).ok_or_else(|| (*column, incomparable(with)))?;
-                    Truth::of(comparison.holds(order))
+                    Truth::from(comparison.holds(order))
                 }
             },
         })
@@ -191,8 +172,8 @@ impl Test {
 
 const SUPPORTED: &str = "conditions have =, <>, <, <=, >, >=, is null, in, between, and, or, not, columns and values";
 
-fn negate(test: Test, negated: bool) -> Test {
-    if negated { Test::Not(Box::new(test)) } else { test }
+fn negate(formula: Formula<Test>, negated: bool) -> Formula<Test> {
+    if negated { formula.negated() } else { formula }
 }
 
 /// Without the value, which errors do not show.
@@ -262,65 +243,6 @@ fn compare(cell: &Value, constant: &Constant) -> Option<Ordering> {
     }
 }
 
-impl Comparison {
-    fn of(op: &BinaryOperator) -> Option<Self> {
-        Some(match op {
-            BinaryOperator::Eq => Self::Equal,
-            BinaryOperator::NotEq => Self::NotEqual,
-            BinaryOperator::Lt => Self::Less,
-            BinaryOperator::LtEq => Self::LessOrEqual,
-            BinaryOperator::Gt => Self::Greater,
-            BinaryOperator::GtEq => Self::GreaterOrEqual,
-            _ => return None,
-        })
-    }
-
-    /// With the sides exchanged.
-    fn reversed(self) -> Self {
-        match self {
-            Self::Less => Self::Greater,
-            Self::LessOrEqual => Self::GreaterOrEqual,
-            Self::Greater => Self::Less,
-            Self::GreaterOrEqual => Self::LessOrEqual,
-            same => same,
-        }
-    }
-
-    fn holds(self, order: Ordering) -> bool {
-        match self {
-            Self::Equal => order.is_eq(),
-            Self::NotEqual => order.is_ne(),
-            Self::Less => order.is_lt(),
-            Self::LessOrEqual => order.is_le(),
-            Self::Greater => order.is_gt(),
-            Self::GreaterOrEqual => order.is_ge(),
-        }
-    }
-}
-
-impl Truth {
-    fn of(it: bool) -> Self {
-        if it { Self::True } else { Self::False }
-    }
-
-    fn not(self) -> Self {
-        match self {
-            Self::True => Self::False,
-            Self::False => Self::True,
-            other => other,
-        }
-    }
-
-    fn and(self, other: Self) -> Self {
-        match (self, other) {
-            (Self::False, _) | (_, Self::False) => Self::False,
-            (Self::Unsaid, _) | (_, Self::Unsaid) => Self::Unsaid,
-            (Self::Null, _) | (_, Self::Null) => Self::Null,
-            _ => Self::True,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -367,6 +289,63 @@ mod tests {
         }
     }
 
+    /// The tables of SQL:2016 (true, false and null), and of a value that the log does not have: the result is decided only if no value
+    /// changes it. `not` tells false from null, which are one verdict.
+    #[test]
+    fn the_logic_is_that_of_sql() {
+        const LETTERS: [char; 4] = ['t', 'f', 'n', 'u'];
+        let cells =
+            [Cell::Value(Value::Bool(true)), Cell::Value(Value::Bool(false)), Cell::Value(Value::Null), Cell::Absent];
+        let decided = |condition: &str, cells: &[(&str, Cell)]| match (
+            verdict(condition, cells),
+            verdict(&format!("not ({condition})"), cells),
+        ) {
+            (Verdict::Yes, Verdict::No) => 't',
+            (Verdict::No, Verdict::Yes) => 'f',
+            (Verdict::No, Verdict::No) => 'n',
+            (Verdict::Unsaid, Verdict::Unsaid) => 'u',
+            other => panic!("{condition}: {other:?}"),
+        };
+        // A row for each letter on the left, a column for each on the right.
+        for (operator, table) in [("and", ["tfnu", "ffff", "nfnu", "ufuu"]), ("or", ["tttt", "tfnu", "tnnu", "tuuu"])] {
+            for (row, left) in cells.iter().enumerate() {
+                let found: String = cells
+                    .iter()
+                    .map(|right| decided(&format!("a {operator} b"), &[("a", left.clone()), ("b", right.clone())]))
+                    .collect();
+                assert_eq!(found, table[row], "{} {operator} …", LETTERS[row]);
+            }
+        }
+        let number = |number| Cell::Value(Value::Int64(number));
+        let null = || Cell::Value(Value::Null);
+        for (condition, of_each) in [
+            ("x is null", "fftu"),
+            ("x is not null", "ttfu"),
+            ("x = 1", "tfnu"),
+            ("x <> 1", "ftnu"),
+            ("x in (1, 3)", "tfnu"),
+            ("x not in (1, 3)", "ftnu"),
+            ("x between 0 and 1", "tfnu"),
+            ("x not between 0 and 1", "ftnu"),
+            ("x = 1 or x is null", "tftu"),
+            ("not (x = 1 and x = 2)", "ttnu"),
+        ] {
+            let found: String = [number(1), number(2), null(), Cell::Absent]
+                .map(|cell| decided(condition, &[("x", cell)]))
+                .iter()
+                .collect();
+            assert_eq!(found, of_each, "{condition}");
+        }
+    }
+
+    /// An error does not depend on what the tests before it decide.
+    #[test]
+    fn every_test_is_evaluated() {
+        let condition = RowCondition::parse("a = 1 or b = 'x'").unwrap();
+        let cells = [Cell::Value(Value::Int64(1)), Cell::Value(Value::Int64(2))];
+        assert_eq!(condition.verdict(|column| &cells[column]), Err("column b: it cannot be compared with 'x'".into()));
+    }
+
     #[test]
     fn what_is_not_supported_is_refused() {
         for (condition, why) in [
@@ -376,6 +355,7 @@ mod tests {
             ("a = null", "write is null"),
             ("a = 1; drop table t", "follows the condition"),
             ("a =", "Expected"),
+            ("a in ()", "Expected"),
             ("", "Expected"),
         ] {
             let error = RowCondition::parse(condition).unwrap_err();

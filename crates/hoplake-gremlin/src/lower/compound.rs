@@ -40,8 +40,8 @@ impl Lowering<'_> {
             let key = arguments.need("the name of a property")?;
             let value = arguments.need("a value")?;
             let key = self.by_of(arguments, key)?;
-            let has = conditions::Has { by: key, predicate: names.predicate(value)? };
-            let steps = [conditions::Has { by: By::Token(T::Label), predicate: label }, has];
+            let has = conditions::Has { by: key, predicate: names.predicate(value)?.into() };
+            let steps = [conditions::Has { by: By::Token(T::Label), predicate: label.into() }, has];
             let steps: Vec<_> = steps.into_iter().map(|kind| Arc::new(Step::plain(kind))).collect();
             return Ok(op(conditions::Where { steps: steps.into() }));
         }
@@ -57,7 +57,7 @@ impl Lowering<'_> {
                 op(conditions::Where { steps: std::iter::once(token).chain(steps.iter().cloned()).collect() })
             }
             (key @ (By::Property(_) | By::Token(_)), Some(value)) => {
-                op(conditions::Has { by: key, predicate: names.predicate(value)? })
+                op(conditions::Has { by: key, predicate: names.predicate(value)?.into() })
             }
             _ => return Err(arguments.wrong("takes the name of a property, or a token such as T.label, and a value")),
         })

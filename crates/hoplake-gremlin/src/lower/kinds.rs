@@ -54,15 +54,22 @@ impl Lowering<'_> {
             "element" => one(moves::Element),
 
             "has" => (vec![self.has(arguments)?], &[]),
-            "hasLabel" => one(conditions::Has { by: By::Token(T::Label), predicate: one_of(arguments, &names)? }),
-            "hasId" => one(conditions::Has { by: By::Token(T::Id), predicate: one_of(arguments, &names)? }),
+            "hasLabel" => {
+                one(conditions::Has { by: By::Token(T::Label), predicate: one_of(arguments, &names)?.into() })
+            }
+            "hasId" => one(conditions::Has { by: By::Token(T::Id), predicate: one_of(arguments, &names)?.into() }),
             "hasKey" => one(conditions::HasKey { predicate: one_of(arguments, &names)? }),
             "hasValue" => one(conditions::HasValue { predicate: one_of(arguments, &names)? }),
             "hasNot" => one(conditions::HasNot { name: arguments.text(&names, "the name of a property")? }),
-            "is" => one(conditions::Is { predicate: names.predicate(arguments.need("a value or a predicate")?)? }),
+            "is" => {
+                let predicate = names.predicate(arguments.need("a value or a predicate")?)?;
+                one(conditions::Is { predicate: predicate.into() })
+            }
             "where" => (vec![self.where_(arguments, modulators)?], &["by"]),
             "filter" => match arguments.need("a traversal")? {
-                predicate @ Argument::Predicate(_) => one(conditions::Is { predicate: names.predicate(predicate)? }),
+                predicate @ Argument::Predicate(_) => {
+                    one(conditions::Is { predicate: names.predicate(predicate)?.into() })
+                }
                 argument => one(conditions::Where { steps: self.steps_of(arguments, argument)? }),
             },
             "not" => {

@@ -67,8 +67,10 @@ impl Lowering<'_> {
             }
         }
         let key = key.ok_or_else(|| QueryError::invalid("PartitionStrategy needs `partitionKey`"))?;
-        let in_partition =
-            only(conditions::Has { by: By::Property(key.clone()), predicate: Predicate::Test(Test::Within, read) });
+        let in_partition = only(conditions::Has {
+            by: By::Property(key.clone()),
+            predicate: Predicate::Test(Test::Within, read).into(),
+        });
         restrictions.vertices.push(in_partition.clone());
         restrictions.edges.push(in_partition);
         // Unlike a subgraph, a partition has edges whose vertices are in another.
@@ -218,7 +220,7 @@ mod tests {
         prepared::Named,
         text,
     };
-    use hoplake_query::plan::Plan;
+    use hoplake_query::plan::{ElementTest, Plan};
 
     fn planned(query: &str, bytes: u64) -> Result<Plan, String> {
         let names: [Named; 1] = [("x".into(), Value::from("x".repeat(100_000).as_str()))];
@@ -229,7 +231,7 @@ mod tests {
         plan.map_err(|error| error.to_string())
     }
 
-    /// A rule changes the conditions of each of them: it reads both properties together.
+    /// A rule changes the conditions of each of them: they are a part of the hop, or read both properties together.
     #[test]
     fn values_of_conditions_are_there_once() {
         let vertices = "__.has('a', within(x)).has('b', 1)";
@@ -237,22 +239,28 @@ mod tests {
             "g.withStrategies(SubgraphStrategy(vertices: {vertices})).V('1'){}.outE()",
             ".out().map(__.in())".repeat(50)
         );
-        fn seen(steps: &Steps, found: &mut Vec<Steps>) {
+        fn seen(steps: &Steps, found: &mut Vec<Arc<Predicate>>) {
             for step in steps.iter() {
-                if let Some(conditions::Where { steps }) = step.get()
-                    && steps[0].is::<conditions::Has>()
-                {
-                    found.push(steps.clone());
+                if let Some(conditions::Has { by: By::Property(name), predicate }) = step.get() {
+                    found.extend(Some(predicate.clone()).filter(|_| **name == *"a"));
+                }
+                if let Some(moves::HopWhere { conditions, .. }) = step.get() {
+                    let tests = conditions.on_vertices.iter().flat_map(|condition| condition.formula.tests());
+                    found.extend(tests.filter_map(|test| match test {
+                        ElementTest::Property(name, predicate) if **name == *"a" => Some(predicate.clone()),
+                        _ => None,
+                    }));
                 }
                 step.operator.nested_steps().into_iter().for_each(|steps| seen(steps, found));
             }
         }
+        let steps = planned(&query, 8 << 20).unwrap().steps;
         let mut found = Vec::new();
-        seen(&planned(&query, 8 << 20).unwrap().steps, &mut found);
+        seen(&steps, &mut found);
         // Of two of the last step the conditions are at its ends.
         assert_eq!(found.len(), 1 + 2 * 50 + 2);
-        assert_eq!(found[0][0].together.names.len(), 2);
-        assert!(found.iter().all(|steps| Arc::ptr_eq(steps, &found[0])));
+        assert!(found.iter().all(|predicate| Arc::ptr_eq(predicate, &found[0])));
+        assert!(steps[1].get().is_some_and(|conditions::Where { steps }| steps[0].together.names.len() == 2));
     }
 
     #[test]

@@ -16,38 +16,105 @@ fn names(query: &str) -> Vec<&'static str> {
 }
 
 mod conditions {
-    use hoplake_query::operators::{conditions::Where, moves::HopWhere};
+    use hoplake_query::operators::{
+        conditions::Where,
+        moves::{CountEdges, HopWhere},
+    };
 
-    use super::{names, steps};
+    use super::{names, plan, steps};
+
+    /// A step of a plan, as `explain` shows it.
+    fn shown(query: &str, at: usize) -> String {
+        plan(query).steps[at].to_string()
+    }
 
     #[test]
     fn conditions_after_a_hop_are_taken_in() {
         let taken = |query: &str| {
             let steps = steps(query);
             let hop: &HopWhere = steps[1].get().expect(query);
-            (hop.conditions.len(), hop.otherwise.len(), steps.len() - 2)
+            (hop.conditions.on_edges.len(), hop.conditions.on_vertices.len(), steps.len() - 2)
         };
-        assert_eq!(taken("g.V('a').out('l').has('x', gt(1)).count()"), (1, 2, 1));
-        assert_eq!(taken("g.V('a').out().has('x', 1).has('y', 2).as('b').in()"), (2, 3, 1));
-        assert_eq!(taken("g.V('a').outE('l').has('w', lt(2)).inV().values('x')"), (1, 2, 2));
-        assert_eq!(taken("g.V('a').out().has('x', 1).dedup().count()"), (1, 2, 2));
+        assert_eq!(taken("g.V('a').out().has('x', 1).has('y', 2).as('b').in()"), (0, 2, 1));
+        assert_eq!(taken("g.V('a').outE('l').has('w', lt(2)).inV().values('x')"), (1, 0, 1));
+        assert_eq!(taken("g.V('a').out().has('x', 1).dedup().count()"), (0, 1, 2));
         let within = steps("g.V('a').where(__.out().has('x', 1))");
         assert!(within[1].get::<Where>().is_some_and(|within| within.steps[0].is::<HopWhere>()));
     }
 
-    /// They would take a wave more.
+    #[test]
+    fn explain_shows_what_a_hop_tests() {
+        for (query, expected) in [
+            ("out('l').has('x', gt(1)).out()", "HopWhere out l to vertices [vertices: x gt 1]"),
+            ("out().hasNot('x').in()", "HopWhere out to vertices [vertices: x is null]"),
+            ("in().has('x').in()", "HopWhere in to vertices [vertices: x is not null]"),
+            ("out().hasLabel('a').values('x')", "HopWhere out to vertices [vertices: label within a]"),
+            (
+                "both().or(has('x', 1).hasNot('y'), not(hasLabel('a'))).in()",
+                "HopWhere both to vertices [vertices: (x eq 1 and y is null) or not (label within a)]",
+            ),
+            (
+                "out().and(has('x', gt(1).or(lt(0))), hasNot('y')).in()",
+                "HopWhere out to vertices [vertices: x ((gt 1) or (lt 0)) and y is null]",
+            ),
+            (
+                "out().where(__.values('x').is(gt(3))).filter(__.label().is('a')).in()",
+                "HopWhere out to vertices [vertices: x gt 3 and label eq a]",
+            ),
+            (
+                "outE('l').has('w', 1).inV().has('x', 2).out()",
+                "HopWhere out l to vertices [edges: w eq 1] [vertices: x eq 2]",
+            ),
+            ("inE().hasLabel('l').outV().out()", "HopWhere in to vertices [edges: label within l]"),
+            ("bothE().has('w', 1).otherV().out()", "HopWhere both to vertices [edges: w eq 1]"),
+            ("outE().inV().has('x', 2).out()", "HopWhere out to vertices [vertices: x eq 2]"),
+            // Not to the vertices that they lead to.
+            ("outE().has('w', 1).outV().out()", "HopWhere out to edges [edges: w eq 1]"),
+            ("bothE().has('w', 1).inV().out()", "HopWhere both to edges [edges: w eq 1]"),
+            ("outE().has('w', 1).as('e').inV().select('e')", "HopWhere out to edges [edges: w eq 1] as e"),
+            // Where they are only counted.
+            ("outE().has('w', 1).inV().has('x', 2).count()", "CountEdges out [edges: w eq 1] [vertices: x eq 2]"),
+            ("out('l').hasNot('x').count().is(0)", "CountEdges out l [vertices: x is null]"),
+            ("out().has('x', 1).as('a').count()", "HopWhere out to vertices [vertices: x eq 1] as a"),
+        ] {
+            assert_eq!(shown(&format!("g.V('a').{query}"), 1), expected, "{query}");
+        }
+        assert!(steps("g.V('a').map(__.out().has('x', 1).count())").len() == 2);
+        assert!(steps("g.V('a').out().has('x', 1).count()")[1].is::<CountEdges>());
+    }
+
+    /// What a step gives that does more than to let some elements pass stays one.
+    #[test]
+    fn other_steps_stay() {
+        for query in [
+            "out().hasId('x').in()",
+            "out().has('x', __.is(1)).in()",
+            "out().where(__.out()).in()",
+            "out().where(__.values('x', 'y').is(1)).in()",
+            "out().where(__.values('x').as('a')).in()",
+            "out().or(has('x', 1), out()).in()",
+            "out().as('a').has('x', 1).in()",
+        ] {
+            assert_eq!(names(&format!("g.V('a').{query}"))[1], "Hop", "{query}");
+        }
+        // A path has the edge.
+        assert_eq!(names("g.V('a').outE().has('w', 1).inV().in().path()")[1..3], ["HopWhere", "Ends"]);
+    }
+
+    /// They would take a wave more. Labels are known without one.
     #[test]
     fn conditions_before_other_reads_of_the_same_elements_stay() {
         for query in [
             "g.V('a').out().has('x', 1)",
             "g.V('a').out().has('x', 1).values('y')",
+            "g.V('a').out().hasNot('x').values('y')",
             "g.V('a').out().has('x', 1).order().by('y').count()",
             "g.V('a').out().has('x', 1).as('b').has('y', 1).count()",
-            "g.V('a').out().as('b').has('x', 1).count()",
-            "g.V('a').out().hasLabel('l').has('x', 1).count()",
         ] {
             assert!(!names(query).contains(&"HopWhere"), "{query}");
         }
+        assert_eq!(names("g.V('a').out().hasLabel('l').has('x', 1).values('y')")[1..], ["HopWhere", "Has", "Values"]);
+        assert_eq!(names("g.V('a').out().has('l', 'x', 1).values('y')")[1..], ["HopWhere", "Has", "Values"]);
     }
 }
 
@@ -89,7 +156,7 @@ mod counts {
     #[test]
     fn a_hop_that_is_counted_gives_lengths() {
         let counted = &steps("g.V('a').outE('b').count()")[1..];
-        assert!(counted.len() == 1 && counted[0].get::<CountEdges>().is_some_and(|it| it.labels.len() == 1));
+        assert!(counted.len() == 1 && counted[0].get::<CountEdges>().is_some_and(|it| it.hop.labels.len() == 1));
         let within = steps("g.V('a').order().by(__.out().count())");
         let order: &Order = within[1].get().unwrap();
         assert!(matches!(&order.sortings[0].0, By::Steps(steps) if steps[0].is::<CountEdges>()));
@@ -108,14 +175,16 @@ mod edges {
         let found = |query: &str| {
             let steps = steps(query);
             let found: &FindEdges = steps[0].get().expect(query);
-            (found.labels.len(), steps.len() - 1)
+            (found.conditions.len(), steps.len() - 1)
         };
         assert_eq!(found("g.E().hasLabel('a').values('x')"), (1, 1));
         assert_eq!(found("g.E().hasLabel('a', 'b').hasLabel(neq('b')).as('e').hasLabel('a')"), (2, 1));
-        // What else there is of it is tested behind it.
+        // What reads properties is tested with what else reads them.
         assert_eq!(found("g.E().has('a', 'x', 1)"), (1, 1));
+        assert_eq!(found("g.E().has('a', 'x', 1).hasNot('y').count()"), (3, 1));
+        assert_eq!(found("g.E().has('x', 1).hasLabel('a').inV()"), (2, 1));
         for query in [
-            "g.E().has('x', 1).hasLabel('a')",
+            "g.E().has('x', 1)",
             "g.E().as('e').hasLabel('a')",
             "g.E('0/1:0/1:0/0').hasLabel('a')",
             "g.E().where(__.hasLabel('a').count())",
@@ -136,11 +205,15 @@ mod starts {
         let found = |query: &str| {
             let steps = steps(query);
             let FindVertices { conditions } = steps[0].get().expect(query);
-            (conditions.labels.len(), conditions.properties.len(), steps.len() - 1)
+            (conditions.len(), steps.len() - 1)
         };
-        assert_eq!(found("g.V().has('person', 'name', 'Ann').out()"), (1, 1, 1));
-        assert_eq!(found("g.V().hasLabel('a').has('x', gt(1)).has('y', 2).has('z')"), (1, 2, 1));
-        assert_eq!(found("g.V().hasLabel('a').as('b').has('x', 1)"), (1, 0, 1));
+        assert_eq!(found("g.V().has('person', 'name', 'Ann').out()"), (2, 1));
+        assert_eq!(found("g.V().hasLabel('a').has('x', gt(1)).has('y', 2).has('z')"), (3, 1));
+        assert_eq!(found("g.V().hasLabel('a').has('x', gt(1)).has('y', 2).has('z').out()"), (4, 1));
+        assert_eq!(found("g.V().or(has('x', 1), hasNot('y')).count()"), (1, 1));
+        assert_eq!(found("g.V().hasLabel('a').as('b').has('x', 1)"), (1, 1));
+        // They share the wave of what follows.
+        assert_eq!(names("g.V().hasNot('x').values('y')"), ["Vertices", "HasNot", "Values"]);
         let by_id = steps("g.V().hasId('a', 'b')");
         assert!(by_id.len() == 1 && matches!(by_id[0].get(), Some(Vertices { ids: Some(ids) }) if ids.len() == 2));
     }
@@ -184,7 +257,7 @@ mod together {
             together("g.V('a').out().where(__.values('z').is(1)).order().by('x').by('y')"),
             ["", "", "z,x,y!", "x,y!"]
         );
-        assert_eq!(together("g.V('a').outE().has('x', 1).inV().has('y', 2)"), ["", "", "", "y!"]);
+        assert_eq!(together("g.V('a').outE().has('x', 1).inV().has('y', 2)"), ["", "", "y!"]);
         assert_eq!(together("g.V('a').has('x', 1).has('y', 1).valueMap()"), ["", "x,y*", "y*", ""]);
         assert_eq!(together("g.V('a').has('x', 1).has('y', 1).out()"), ["", "x,y", "", ""]);
         assert_eq!(together("g.V('a').project('x', 'y').by('x').by('y')"), ["", ""]);

@@ -1,6 +1,7 @@
 //! What a query means: steps, each with an [`Operator`](crate::operators::Operator). A language is lowered to it, and refuses what is not supported.
 
 mod display;
+mod element_condition;
 mod explain;
 mod formula;
 mod options;
@@ -12,12 +13,14 @@ mod settings;
 mod step;
 mod work;
 
+pub(crate) use self::rules::read_together;
 pub(crate) use self::{
     display::{write_sortings, write_values},
     predicate::every,
     step::{acts, is_stateful, reads_what_it_collects},
 };
 pub use self::{
+    element_condition::{ElementCondition, ElementTest},
     explain::explain,
     formula::Formula,
     options::*,

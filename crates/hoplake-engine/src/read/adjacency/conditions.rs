@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use arrow_buffer::BooleanBuffer;
 use hoplake_format::{KeyType, LabelId, PropertyType, ScalarType, Schema, TableOwner, constants::KEY_COLUMN};
 use hoplake_storage::{Branch, QueryContext};
 
@@ -54,30 +55,8 @@ impl<'a> EdgeConditions<'a> {
         condition: Option<&Condition>,
         branch: &mut Branch,
     ) -> Result<Held<Edges>, EngineError> {
-        let Some(condition) = condition else { return Ok(edges) };
-        let tests = condition.tests();
+        let Some(fulfilled) = self.fulfilled(&edges, condition, branch).await? else { return Ok(edges) };
         let context = branch.context().clone();
-        // Two bits of each test, and while two are joined as many again.
-        let _memory = context.hold(((tests.len() + 2) * edges.len()) as u64 / 2)?;
-        // Tests of one property (`since >= 2011 and since < 2012`) share one read of its column.
-        let mut of_property: BTreeMap<&PropertyName, Vec<(usize, &Requirement)>> = BTreeMap::new();
-        let mut verdicts: Vec<(usize, Verdicts)> = Vec::with_capacity(tests.len());
-        for (number, test) in tests.iter().enumerate() {
-            match test {
-                Test::Property(property, requirement) => {
-                    of_property.entry(property).or_default().push((number, requirement));
-                }
-                others => verdicts.push((number, self.verdicts_without_columns(&edges, others, &context).await?)),
-            }
-        }
-        let of = &edges;
-        let checks = branch.each(&of_property, |(name, tests), mut line| async move {
-            Ok::<_, EngineError>((self.verdicts(of, name, tests, &mut line).await?, line))
-        });
-        let of_columns = checks.await?.into_iter().flatten();
-        verdicts.extend(of_property.values().flatten().map(|(number, _)| *number).zip(of_columns));
-        verdicts.sort_by_key(|(number, _)| *number);
-        let fulfilled = condition.combine(verdicts.into_iter().map(|(_, verdicts)| verdicts).collect()).fulfilled();
         let mut kept = EdgesBuilder::new(&context)?;
         let mut pace = context.pace();
         // Edges move in stretches: a list of which all edges pass stays one list.
@@ -90,6 +69,39 @@ impl<'a> EdgeConditions<'a> {
             }
         }
         Ok(kept.finish())
+    }
+
+    /// Which edges fulfil a condition; `None` without one. The properties of all its tests are one wave.
+    pub(super) async fn fulfilled(
+        self,
+        edges: &Edges,
+        condition: Option<&Condition>,
+        branch: &mut Branch,
+    ) -> Result<Option<BooleanBuffer>, EngineError> {
+        let Some(condition) = condition else { return Ok(None) };
+        let tests = condition.tests();
+        let context = branch.context().clone();
+        // Two bits of each test, and while two are joined as many again.
+        let _memory = context.hold(((tests.len() + 2) * edges.len()) as u64 / 2)?;
+        // Tests of one property (`since >= 2011 and since < 2012`) share one read of its column.
+        let mut of_property: BTreeMap<&PropertyName, Vec<(usize, &Requirement)>> = BTreeMap::new();
+        let mut verdicts: Vec<(usize, Verdicts)> = Vec::with_capacity(tests.len());
+        for (number, test) in tests.iter().enumerate() {
+            match test {
+                Test::Property(property, requirement) => {
+                    of_property.entry(property).or_default().push((number, requirement));
+                }
+                others => verdicts.push((number, self.verdicts_without_columns(edges, others, &context).await?)),
+            }
+        }
+        let checks = branch.each(&of_property, |(name, tests), mut line| async move {
+            Ok::<_, EngineError>((self.verdicts(edges, name, tests, &mut line).await?, line))
+        });
+        let of_columns = checks.await?.into_iter().flatten();
+        verdicts.extend(of_property.values().flatten().map(|(number, _)| *number).zip(of_columns));
+        verdicts.sort_by_key(|(number, _)| *number);
+        let verdicts = verdicts.into_iter().map(|(_, verdicts)| verdicts).collect();
+        Ok(Some(condition.combine(verdicts).fulfilled()))
     }
 
     /// Starts to read what the condition of a hop needs to know of tables.

@@ -31,6 +31,7 @@ use crate::{
     Edges, EngineError, Frontier, Held, Neighbour, Snapshot,
     pieces::STEP,
     read::{
+        edges::EdgesBuilder,
         frontier::{OrdinalCollector, SinkError, outside},
         hop::{EdgesOf, Hop},
     },
@@ -173,24 +174,36 @@ impl<'a> Adjacency<'a> {
         branch: &'a mut Branch,
     ) -> BoxFuture<'a, Result<Held<Edges>, EngineError>> {
         Box::pin(async move {
-            let mut loading = branch.clone();
             let conditions = EdgeConditions::new(self.snapshot, end);
-            let loaded = conditions.load_metadata(frontier, hop, &mut loading);
-            let read = async {
-                let plan = self.plan_hop(frontier, hop, branch).await?;
-                let mut sink = EdgeSink::new(branch.context())?;
-                self.run_part(frontier, &plan, &mut sink, branch).await?;
-                Ok(sink.edges)
-            };
-            let (mut edges, ()) = futures::future::try_join(read, loaded).await?;
-            branch.join([&loading]);
-            let context = branch.context().clone();
-            edges.sort().await?;
-            self.check_ends(edges.targets(), &context).await?;
+            let mut edges = self.edges_of(frontier, hop, conditions, branch).await?;
             // Before conditions remove edges: the number is part of an edge's id, and counts all edges between the two vertices.
-            edges.number_parallel(&mut None, &mut context.pace()).await?;
+            edges.number_parallel(&mut None, &mut branch.context().pace()).await?;
             conditions.keep_fulfilling(edges.finish(), hop.condition.as_ref(), branch).await
         })
+    }
+
+    /// The edges of a hop in their order, whatever its condition, whose metadata is read with them.
+    async fn edges_of(
+        self,
+        frontier: &Frontier,
+        hop: &Hop,
+        conditions: EdgeConditions<'_>,
+        branch: &mut Branch,
+    ) -> Result<EdgesBuilder, EngineError> {
+        let mut loading = branch.clone();
+        let loaded = conditions.load_metadata(frontier, hop, &mut loading);
+        let read = async {
+            let plan = self.plan_hop(frontier, hop, branch).await?;
+            let mut sink = EdgeSink::new(branch.context())?;
+            self.run_part(frontier, &plan, &mut sink, branch).await?;
+            Ok(sink.edges)
+        };
+        let (mut edges, ()) = futures::future::try_join(read, loaded).await?;
+        branch.join([&loading]);
+        let context = branch.context().clone();
+        edges.sort().await?;
+        self.check_ends(edges.targets(), &context).await?;
+        Ok(edges)
     }
 
     /// The edges with these ids, in their order, as seen from their sources. One wave.
@@ -262,12 +275,24 @@ impl<'a> Adjacency<'a> {
                 self.run_part(frontier, &plan, &mut sink, branch).await?;
             } else {
                 // A condition decides by edge, so the edges have to be there before they are counted.
-                let edges = self.neighbours(frontier, hop, branch).await?;
+                check_hop(self.snapshot.schema(), hop)?;
+                let conditions = EdgeConditions::new(self.snapshot, End::Far);
+                let edges = self.edges_of(frontier, hop, conditions, branch).await?.finish();
+                let fulfilled = conditions.fulfilled(&edges, hop.condition.as_ref(), branch).await?;
                 let mut at = 0;
+                let mut begin = 0;
                 let mut pace = branch.context().pace();
                 for list in edges.lists() {
-                    at = sink.add(at, list.from, list.targets.len() as u64);
-                    pace.rest(32).await?;
+                    let length = list.targets.len();
+                    let count = match &fulfilled {
+                        Some(fulfilled) => fulfilled.slice(begin, length).count_set_bits(),
+                        None => length,
+                    };
+                    begin += length;
+                    if count > 0 {
+                        at = sink.add(at, list.from, count as u64);
+                    }
+                    pace.rest(32 + length as u64 / 64).await?;
                 }
             }
             Ok(sink.finish())

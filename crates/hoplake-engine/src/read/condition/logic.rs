@@ -9,6 +9,8 @@
 //! A [`Formula`] does not know what its tests are: those of a [`Condition`](super::Condition) have verdicts on whole columns, those of a
 //! feed's condition on one row.
 
+use std::fmt::{self, Display, Formatter};
+
 /// A verdict that can be joined with others.
 pub trait ThreeValued: Sized {
     /// Whether both hold.
@@ -65,6 +67,17 @@ impl ThreeValued for Truth {
     }
 }
 
+/// How a test is shown within a formula.
+pub trait ShownTest: Display {
+    /// That it does not hold.
+    ///
+    /// # Errors
+    /// As [`Display`].
+    fn fmt_negated(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "not ({self})")
+    }
+}
+
 /// Tests joined by `and`, `or` and `not`. It has at least one test.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Formula<T>(pub(super) Node<T>);
@@ -115,6 +128,16 @@ impl<T> Formula<T> {
         Self(Node::Not(Box::new(self.0)))
     }
 
+    /// Its only test, if it is one and is not negated.
+    pub fn as_test(&self) -> Option<&T> {
+        if let Node::Test(test) = &self.0 { Some(test) } else { None }
+    }
+
+    /// Whether something in it is negated.
+    pub fn has_negation(&self) -> bool {
+        self.0.has_negation()
+    }
+
     /// Its tests, from the first to the last.
     pub fn tests(&self) -> Vec<&T> {
         let mut tests = Vec::new();
@@ -151,6 +174,14 @@ impl<T> Node<T> {
         });
         let mut flat: Vec<_> = flat.collect();
         if flat.len() == 1 { flat.swap_remove(0) } else { Self::Any(flat) }
+    }
+
+    fn has_negation(&self) -> bool {
+        match self {
+            Self::All(parts) | Self::Any(parts) => parts.iter().any(Self::has_negation),
+            Self::Not(_) => true,
+            Self::Test(_) => false,
+        }
     }
 
     fn collect<'a>(&'a self, tests: &mut Vec<&'a T>) {
@@ -215,5 +246,10 @@ mod tests {
         let failing = formula.evaluate(|number| if *number > 2 { Err(*number) } else { Ok(Truth::True) });
         assert_eq!(failing, Err(3));
         assert_eq!(Formula::all(Vec::<Formula<u8>>::new()), None);
+        assert!(formula.has_negation() && !test(1).or(test(2).and(test(3))).has_negation());
+        assert_eq!(
+            (test(1).as_test(), test(1).negated().as_test(), test(1).or(test(2)).as_test()),
+            (Some(&1), None, None)
+        );
     }
 }

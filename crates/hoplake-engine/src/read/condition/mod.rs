@@ -30,7 +30,7 @@ use crate::EngineError;
 
 pub(crate) use indexed::ItemRanges;
 use logic::Node;
-pub use logic::{Formula, ThreeValued, Truth};
+pub use logic::{Formula, ShownTest, ThreeValued, Truth};
 pub use operand::Operand;
 use parse::TESTS_MAX;
 pub(crate) use possible::Bounds;

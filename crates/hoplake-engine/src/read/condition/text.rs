@@ -3,7 +3,7 @@
 use std::fmt::{self, Display, Formatter};
 
 use super::{
-    Condition, Operand, PropertyName, PropertyOf, Requirement, Test,
+    Condition, Formula, Operand, PropertyName, PropertyOf, Requirement, ShownTest, Test,
     logic::Node,
     parse::{is_plain_property, is_plain_value},
 };
@@ -11,11 +11,17 @@ use crate::{quoting, value::Value};
 
 impl Display for Condition {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        self.0.0.fmt(f)
+        self.0.fmt(f)
     }
 }
 
-impl Display for Node<Test> {
+impl<T: ShownTest> Display for Formula<T> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl<T: ShownTest> Display for Node<T> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let join = |parts: &[Self], word: &str, f: &mut Formatter<'_>| {
             for (at, part) in parts.iter().enumerate() {
@@ -34,7 +40,7 @@ impl Display for Node<Test> {
             Self::All(parts) => join(parts, "and", f),
             Self::Any(parts) => join(parts, "or", f),
             Self::Not(inner) => match &**inner {
-                Self::Test(test) => write_negated(test, f),
+                Self::Test(test) => test.fmt_negated(f),
                 Self::Not(_) | Self::All(_) | Self::Any(_) => write!(f, "not ({inner})"),
             },
             Self::Test(test) => write!(f, "{test}"),
@@ -42,17 +48,19 @@ impl Display for Node<Test> {
     }
 }
 
-fn write_negated(test: &Test, f: &mut Formatter<'_>) -> fmt::Result {
-    match test.requirement() {
-        Some(Requirement::IsNull) => {
-            write_subject(test, f)?;
-            f.write_str(" is not null")
-        }
-        Some(Requirement::Compare(..)) => write!(f, "not ({test})"),
-        _ => {
-            write_subject(test, f)?;
-            f.write_str(" not ")?;
-            write_rest(test, f)
+impl ShownTest for Test {
+    fn fmt_negated(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self.requirement() {
+            Some(Requirement::IsNull) => {
+                write_subject(self, f)?;
+                f.write_str(" is not null")
+            }
+            Some(Requirement::Compare(..)) => write!(f, "not ({self})"),
+            _ => {
+                write_subject(self, f)?;
+                f.write_str(" not ")?;
+                write_rest(self, f)
+            }
         }
     }
 }

@@ -21,7 +21,7 @@ pub struct Has {
     /// What is tested.
     pub by: By,
     /// What it has to fulfil.
-    pub predicate: Predicate,
+    pub predicate: Arc<Predicate>,
 }
 
 impl Operator for Has {

@@ -8,7 +8,7 @@ use crate::operators::prelude::*;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Is {
     /// The predicate.
-    pub predicate: Predicate,
+    pub predicate: Arc<Predicate>,
 }
 
 impl Operator for Is {

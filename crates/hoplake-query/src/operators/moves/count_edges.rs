@@ -6,43 +6,48 @@ use foldhash::fast::RandomState;
 use hoplake_engine::Frontier;
 use hoplake_format::VertexId;
 
-use super::hop::{Hop, as_vertices};
+use super::{
+    Followed, HopConditions,
+    hop::{Hop, as_vertices},
+};
 use crate::{
-    operators::{hop_along, prelude::*, reductions::Reducing},
+    operators::{prelude::*, reductions::Reducing},
     plan::Reduction,
-    tokens::Direction,
 };
 
-/// The number of all edges of the vertices that come.
+/// The number of all edges of the vertices that come: of those that fulfil conditions, and lead to vertices that do.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CountEdges {
-    /// Which way edges would be followed.
-    pub direction: Direction,
-    /// The labels of edges; none means all.
-    pub labels: Vec<Name>,
+    /// How edges would be followed.
+    pub hop: Hop,
+    /// The conditions.
+    pub conditions: HopConditions,
 }
 
 impl Operator for CountEdges {
     fn parameters(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        Hop::write(f, self.direction, &self.labels)
+        Hop::write(f, self.hop.direction, &self.hop.labels)?;
+        self.conditions.write(f)
     }
 
     fn is_barrier(&self) -> bool {
         true
     }
 
-    fn reach(&self, _: &mut Reach<'_>, _: Elements) -> Elements {
+    fn reach(&self, reach: &mut Reach<'_>, input: Elements) -> Elements {
+        self.conditions.reach(reach, &input, &self.hop);
         Elements::default()
     }
 
     fn start(self: Arc<Self>) -> Running {
-        Running::new(Counting { operator: self, counts: Reducing::new(Reduction::Count) })
+        Running::new(Counting { operator: self, followed: None, counts: Reducing::new(Reduction::Count) })
     }
 }
 
 #[derive(Debug)]
 struct Counting {
     operator: Arc<CountEdges>,
+    followed: Option<Arc<Followed>>,
     counts: Reducing,
 }
 
@@ -53,11 +58,28 @@ impl Stage for Counting {
 
     fn input<'a>(&'a mut self, run: &'a mut Run, batch: Batch, _: &'a mut Vec<Output>) -> BoxFuture<'a, Done<()>> {
         Box::pin(async move {
-            let degrees = run.degrees(&batch, self.operator.direction, &self.operator.labels).await?;
-            for (row, degree) in batch.rows.iter().zip(degrees) {
-                self.counts.add(row.frame, &Value::Null, row.bulk.saturating_mul(degree), run)?;
+            let CountEdges { hop, conditions } = &*self.operator;
+            let followed = run.followed(&mut self.followed, hop, conditions)?;
+            if followed.left.is_empty() {
+                let degrees = run.degrees(&batch, &followed).await?;
+                for (row, degree) in batch.rows.iter().zip(degrees) {
+                    self.counts.add(row.frame, &Value::Null, row.bulk.saturating_mul(degree), run)?;
+                }
+                return Ok(());
             }
-            Ok(())
+            let Some(mut expansion) = run.hop(batch, followed).await? else { return Ok(()) };
+            let growth = run.growth.clone();
+            loop {
+                let mark = growth.begin();
+                let found = expansion.next(run).await?;
+                for row in found.iter().flat_map(|batch| &batch.rows) {
+                    self.counts.add(row.frame, &Value::Null, row.bulk, run)?;
+                }
+                growth.end(&mark)?;
+                if found.is_none() {
+                    return Ok(());
+                }
+            }
         })
     }
 
@@ -72,13 +94,13 @@ impl Stage for Counting {
 
 impl Run {
     /// How many edges each row's vertex has, along a hop.
-    pub(crate) async fn degrees(&mut self, batch: &Batch, direction: Direction, labels: &[Name]) -> Done<Vec<u64>> {
+    async fn degrees(&mut self, batch: &Batch, followed: &Followed) -> Done<Vec<u64>> {
         let places: Vec<u32> = (0..batch.len() as u32).collect();
         let on_vertices = as_vertices(batch.take(&places, &self.growth)?, "a hop")?;
         let Items::Vertices(vertices) = &on_vertices.items else { return Ok(vec![0; batch.len()]) };
-        let Some(hop) = hop_along(&self.snapshot, direction, labels) else { return Ok(vec![0; batch.len()]) };
+        let Some(hop) = &followed.along else { return Ok(vec![0; batch.len()]) };
         let frontier = Frontier::held(vertices, self.branch.context()).await?;
-        let found = self.snapshot.adjacency().degrees(&frontier, &hop, &mut self.branch).await?;
+        let found = self.snapshot.adjacency().degrees(&frontier, hop, &mut self.branch).await?;
         let of: HashMap<VertexId, u64, RandomState> = found.iter().map(|it| (it.vertex, it.edges)).collect();
         Ok(vertices.iter().map(|vertex| of.get(vertex).copied().unwrap_or(0)).collect())
     }

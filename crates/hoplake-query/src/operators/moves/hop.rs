@@ -3,16 +3,14 @@
 use std::{collections::HashMap, ops::Range};
 
 use foldhash::fast::RandomState;
-use hoplake_engine::{
-    Condition, Edges, Frontier, Held,
-    traversal::{self},
-};
+use hoplake_engine::{Edges, Frontier, Held};
 use hoplake_format::VertexId;
 
+use super::{Followed, HopConditions};
 use crate::{
-    operators::{hop_along, prelude::*},
+    operators::prelude::*,
     plan::Reaches,
-    run::{Element, ROWS_MAX},
+    run::{Element, Pipe, ROWS_MAX},
     tokens::Direction,
     value::kind_of,
 };
@@ -47,27 +45,44 @@ impl Operator for Hop {
     }
 
     fn start(self: Arc<Self>) -> Running {
-        Running::new(Hopping { operator: self, expansion: None })
+        Running::new(Hopping::new(Self::clone(&self), HopConditions::default()))
     }
 }
 
+/// The run of a hop.
 #[derive(Debug)]
-struct Hopping {
-    operator: Arc<Hop>,
+pub(super) struct Hopping {
+    hop: Hop,
+    conditions: HopConditions,
+    followed: Option<Arc<Followed>>,
     expansion: Option<Box<Expansion>>,
+}
+
+impl Hopping {
+    pub(super) fn new(hop: Hop, conditions: HopConditions) -> Self {
+        Self { hop, conditions, followed: None, expansion: None }
+    }
 }
 
 impl Stage for Hopping {
     fn input<'a>(&'a mut self, run: &'a mut Run, batch: Batch, _: &'a mut Vec<Output>) -> BoxFuture<'a, Done<()>> {
         Box::pin(async move {
-            self.expansion = run.hop(batch, &self.operator, None).await?.map(Box::new);
+            let followed = run.followed(&mut self.followed, &self.hop, &self.conditions)?;
+            self.expansion = run.hop(batch, followed).await?.map(Box::new);
             Ok(())
         })
     }
 
     fn poll<'a>(&'a mut self, run: &'a mut Run, out: &'a mut Vec<Output>) -> BoxFuture<'a, Done<()>> {
-        let more = Expansion::poll(&mut self.expansion, run, out);
-        Box::pin(std::future::ready(more))
+        Box::pin(async move {
+            if let Some(expansion) = &mut self.expansion {
+                match expansion.next(run).await? {
+                    Some(batch) => out.push(Output::Next(batch)),
+                    None => self.expansion = None,
+                }
+            }
+            Ok(())
+        })
     }
 }
 
@@ -78,24 +93,24 @@ pub(crate) struct Expansion {
     edges: Held<Edges>,
     /// Which of the edges leave a vertex.
     of: HashMap<VertexId, Range<usize>, RandomState>,
-    reaches: Reaches,
+    followed: Arc<Followed>,
     /// The row whose edges come next, and which of them.
     at: (usize, usize),
 }
 
 impl Expansion {
-    /// Gives the next rows of an expansion, which is dropped when all were given.
-    pub(crate) fn poll(expansion: &mut Option<Box<Self>>, run: &mut Run, out: &mut Vec<Output>) -> Done<()> {
-        if let Some(some) = expansion {
-            match some.next(run)? {
-                Some(batch) => out.push(Output::Next(batch)),
-                None => *expansion = None,
+    /// The next rows that fulfil the conditions; `None` when all were given.
+    pub(crate) async fn next(&mut self, run: &mut Run) -> Done<Option<Batch>> {
+        while let Some(batch) = self.next_followed(run)? {
+            let batch = run.after(&self.followed.left, batch).await?;
+            if !batch.is_empty() {
+                return Ok(Some(batch));
             }
         }
-        Ok(())
+        Ok(None)
     }
 
-    pub(crate) fn next(&mut self, run: &mut Run) -> Done<Option<Batch>> {
+    fn next_followed(&mut self, run: &mut Run) -> Done<Option<Batch>> {
         let Items::Vertices(vertices) = &self.batch.items else { return Ok(None) };
         let mut parents = Vec::new();
         let mut places = Vec::new();
@@ -112,7 +127,7 @@ impl Expansion {
         if parents.is_empty() {
             return Ok(None);
         }
-        let items = match self.reaches {
+        let items = match self.followed.reaches {
             Reaches::Vertices => {
                 let targets = self.edges.targets();
                 Items::Vertices(places.into_iter().flat_map(|part| targets[part].iter().copied()).collect())
@@ -125,18 +140,12 @@ impl Expansion {
 
 impl Run {
     /// Reads the edges of a hop from the vertices of a batch.
-    pub(crate) async fn hop(
-        &mut self,
-        batch: Batch,
-        hop: &Hop,
-        condition: Option<Condition>,
-    ) -> Done<Option<Expansion>> {
+    pub(crate) async fn hop(&mut self, batch: Batch, followed: Arc<Followed>) -> Done<Option<Expansion>> {
         let batch = as_vertices(batch, "a hop")?.merged(&self.growth)?;
         let Items::Vertices(vertices) = &batch.items else { return Ok(None) };
-        let Some(along) = hop_along(&self.snapshot, hop.direction, &hop.labels) else { return Ok(None) };
-        let along = traversal::Hop { condition, ..along };
+        let Some(along) = &followed.along else { return Ok(None) };
         let frontier = Frontier::held(vertices, self.branch.context()).await?;
-        let edges = self.snapshot.adjacency().neighbours(&frontier, &along, &mut self.branch).await?;
+        let edges = self.snapshot.adjacency().neighbours(&frontier, along, &mut self.branch).await?;
         let mut of: HashMap<VertexId, Range<usize>, RandomState> = HashMap::default();
         let mut begin = 0;
         for list in edges.lists() {
@@ -144,7 +153,17 @@ impl Run {
             of.entry(list.from).or_insert(begin..begin).end = end;
             begin = end;
         }
-        Ok(Some(Expansion { batch, edges, of, reaches: hop.reaches, at: (0, 0) }))
+        Ok(Some(Expansion { batch, edges, of, followed, at: (0, 0) }))
+    }
+
+    /// What steps that keep nothing between batches make of a batch.
+    pub(crate) async fn after(&mut self, steps: &Steps, batch: Batch) -> Done<Batch> {
+        if steps.is_empty() || batch.is_empty() {
+            return Ok(batch);
+        }
+        let mut pipe = Pipe::new(steps);
+        pipe.feed(batch);
+        self.drain_boxed(&mut pipe).await
     }
 }
 

@@ -392,8 +392,9 @@ impl Run {
 /// The ids of targets, if they are named by them.
 fn ids_of(target: &Steps) -> Option<&[Value]> {
     let [only] = &target[..] else { return None };
-    match only.get::<Has>()? {
-        Has { by: By::Token(T::Id), predicate: Predicate::Test(Test::Eq | Test::Within, ids) } => Some(ids),
+    let Has { by: By::Token(T::Id), predicate } = only.get::<Has>()? else { return None };
+    match &**predicate {
+        Predicate::Test(Test::Eq | Test::Within, ids) => Some(ids),
         _ => None,
     }
 }

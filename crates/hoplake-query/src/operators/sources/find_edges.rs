@@ -1,21 +1,21 @@
-//! Edges of some labels.
+//! Edges that fulfil conditions.
 
 use super::scan::{Scan, Scanned};
-use crate::operators::prelude::*;
+use crate::{operators::prelude::*, plan::ElementCondition};
 
-/// Edges whose labels fulfil predicates, for each row.
+/// Edges that fulfil conditions, for each row.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct FindEdges {
-    /// On the label. All of them have to hold.
-    pub labels: Vec<Arc<Predicate>>,
+    /// The conditions. All of them have to hold.
+    pub conditions: Vec<ElementCondition>,
 }
 
 impl Operator for FindEdges {
     fn parameters(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        self.labels.iter().try_for_each(|predicate| write!(f, " label {predicate}"))
+        ElementCondition::write_all(f, &self.conditions)
     }
 
     fn start(self: Arc<Self>) -> Running {
-        Scanned::running(move |run, batch| Scan::of_edges(run, batch, &self.labels))
+        Scanned::running(move |run, batch| Scan::of_edges(run, batch, &self.conditions))
     }
 }

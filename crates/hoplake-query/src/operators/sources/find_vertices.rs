@@ -1,22 +1,13 @@
 //! Vertices that fulfil conditions.
 
 use super::scan::{Scan, Scanned};
-use crate::{operators::prelude::*, run::conditions};
+use crate::{operators::prelude::*, plan::ElementCondition, run::conditions};
 
 /// Vertices that fulfil conditions, for each row.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct FindVertices {
-    /// The conditions.
-    pub conditions: VertexConditions,
-}
-
-/// Conditions on the vertices that are sought. All of them have to hold.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct VertexConditions {
-    /// On the label.
-    pub labels: Vec<Arc<Predicate>>,
-    /// On properties.
-    pub properties: Vec<(Name, Arc<Predicate>)>,
+    /// The conditions. All of them have to hold.
+    pub conditions: Vec<ElementCondition>,
 }
 
 impl Operator for FindVertices {
@@ -25,9 +16,7 @@ impl Operator for FindVertices {
     }
 
     fn parameters(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let VertexConditions { labels, properties } = &self.conditions;
-        labels.iter().try_for_each(|predicate| write!(f, " label {predicate}"))?;
-        properties.iter().try_for_each(|(name, predicate)| write!(f, " {name} {predicate}"))
+        ElementCondition::write_all(f, &self.conditions)
     }
 
     fn reach(&self, reach: &mut Reach<'_>, _: Elements) -> Elements {

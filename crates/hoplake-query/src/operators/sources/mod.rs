@@ -9,10 +9,6 @@ mod scan;
 mod vertices;
 
 pub use self::{
-    counted::Counted,
-    edges::Edges,
-    find_edges::FindEdges,
-    find_vertices::{FindVertices, VertexConditions},
-    inject::Inject,
+    counted::Counted, edges::Edges, find_edges::FindEdges, find_vertices::FindVertices, inject::Inject,
     vertices::Vertices,
 };

@@ -5,22 +5,17 @@ use std::{
     fmt::Debug,
 };
 
-use hoplake_engine::{Snapshot, VertexQuery, VertexScan};
+use hoplake_engine::{PropertyOf, Snapshot, VertexQuery, VertexScan};
 use hoplake_format::{LabelId, VertexId};
 use hoplake_storage::{Branch, MemoryHold};
 
-use super::VertexConditions;
 use crate::{
     operators::{
-        moves::{Expansion, Hop},
+        moves::{Expansion, Followed, Hop, HopConditions},
         prelude::*,
     },
-    plan::{Reaches, every},
-    run::{
-        Element,
-        conditions::{self, Of, fulfils},
-        properties::Wanted,
-    },
+    plan::{ElementCondition, Reaches, read_together},
+    run::conditions::{Owner, Tested, TestedPart, tested},
     tokens::Direction,
 };
 
@@ -66,9 +61,10 @@ impl<F: FnMut(&Run, Batch) -> Done<Scan> + Send> Stage for Scanned<F> {
 #[derive(Debug)]
 pub(crate) struct Scan {
     batch: Batch,
-    found: VertexConditions,
-    /// The labels of the edges that are scanned, if edges are.
-    edges: Option<Vec<Name>>,
+    /// What the vertices have to fulfil.
+    conditions: Vec<ElementCondition>,
+    /// The hop from vertices to the edges that are scanned, if edges are.
+    edges: Option<Arc<Followed>>,
     /// Labels of vertices that are scanned for each row.
     all_labels: VecDeque<LabelId>,
     /// The row whose scan is under way.
@@ -80,8 +76,8 @@ pub(crate) struct Scan {
 }
 struct Scanning {
     label: LabelId,
-    /// What the scan does not test.
-    left: Vec<(Name, Arc<Predicate>)>,
+    /// Steps that test what the scan does not.
+    left: Steps,
     scan: VertexScan,
     /// Of the condition.
     _hold: MemoryHold,
@@ -92,35 +88,41 @@ impl std::fmt::Debug for Scanning {
     }
 }
 impl Scan {
-    pub(crate) fn of_vertices(run: &Run, batch: Batch, found: VertexConditions) -> Self {
+    pub(crate) fn of_vertices(run: &Run, batch: Batch, conditions: Vec<ElementCondition>) -> Self {
         let labels = 0..run.snapshot.schema().vertex_labels.len();
-        Self::new(batch, found, None, labels.map(|label| LabelId(label as u16)).collect())
+        Self::new(batch, conditions, None, labels.map(|label| LabelId(label as u16)).collect())
     }
 
-    /// Of the edges whose labels fulfil predicates.
-    pub(crate) fn of_edges(run: &Run, batch: Batch, labels: &[Arc<Predicate>]) -> Done<Self> {
-        let mut some = Vec::new();
-        for edge in &run.snapshot.schema().edge_types {
-            if fulfils(&edge.label, labels.iter().map(|it| &**it), &run.growth)? {
-                some.push(edge);
-            }
-        }
-        let sources: BTreeSet<LabelId> = some.iter().map(|edge| edge.source).collect();
-        let names: BTreeSet<&str> = some.iter().map(|edge| edge.label.as_str()).collect();
-        let names = names.into_iter().map(Name::from).collect();
-        Ok(Self::new(batch, VertexConditions::default(), Some(names), sources.into_iter().collect()))
+    /// Of edges that fulfil conditions.
+    pub(crate) fn of_edges(run: &Run, batch: Batch, conditions: &[ElementCondition]) -> Done<Self> {
+        let hop = Hop { direction: Direction::Out, labels: Vec::new(), reaches: Reaches::Edges };
+        let conditions = HopConditions { on_edges: conditions.to_vec(), on_vertices: Vec::new() };
+        let followed = run.followed(&mut None, &hop, &conditions)?;
+        let schema = run.snapshot.schema();
+        let is_followed = |label: &str| match &followed.along {
+            Some(along) => along.labels.is_empty() || along.labels.iter().any(|followed| followed == label),
+            None => false,
+        };
+        let sources: BTreeSet<LabelId> =
+            schema.edge_types.iter().filter(|edge| is_followed(&edge.label)).map(|edge| edge.source).collect();
+        Ok(Self::new(batch, Vec::new(), Some(followed), sources.into_iter().collect()))
     }
 
-    fn new(batch: Batch, found: VertexConditions, edges: Option<Vec<Name>>, all_labels: VecDeque<LabelId>) -> Self {
+    fn new(
+        batch: Batch,
+        conditions: Vec<ElementCondition>,
+        edges: Option<Arc<Followed>>,
+        all_labels: VecDeque<LabelId>,
+    ) -> Self {
         let labels = all_labels.clone();
-        Self { batch, found, edges, all_labels, row: 0, labels, scan: None, expansion: None }
+        Self { batch, conditions, edges, all_labels, row: 0, labels, scan: None, expansion: None }
     }
 
     /// The next vertices or edges.
     pub(crate) async fn next(&mut self, run: &mut Run) -> Done<Option<Batch>> {
         loop {
             if let Some(expansion) = &mut self.expansion {
-                if let Some(batch) = expansion.next(run)? {
+                if let Some(batch) = expansion.next(run).await? {
                     return Ok(Some(batch));
                 }
                 self.expansion = None;
@@ -134,9 +136,11 @@ impl Scan {
                         let schema = run.snapshot.schema();
                         let Some(described) = schema.label(label) else { continue };
                         let is_computed = |name: &str| run.is_computed(name);
-                        let conditions = conditions::of(described, &self.found, is_computed, &run.growth)?;
+                        let owner = Owner { label: &described.name, properties: &described.properties };
+                        let verdict = tested(PropertyOf::Either, &[owner], &self.conditions, is_computed, &run.growth)?;
                         run.pace.rest(1).await?;
-                        let Of::Some(condition, bytes, left) = conditions else { continue };
+                        let Tested::Some(TestedPart { condition, bytes, left }) = verdict else { continue };
+                        let left = read_together(left.into());
                         let hold = run.branch.context().hold(bytes)?;
                         let query = VertexQuery { label, condition, columns: Vec::new(), wanted: None };
                         let scan = run.snapshot.scan_vertices(query, &mut run.branch).await?;
@@ -157,30 +161,17 @@ impl Scan {
                 self.scan = None;
                 continue;
             };
-            let mut vertices: Vec<VertexId> =
+            let vertices: Vec<VertexId> =
                 found.ordinals().filter_map(|ordinal| VertexId::new(label, ordinal)).collect();
-            if !left.is_empty() {
-                let names: Vec<Name> = left.iter().map(|(name, _)| name.clone()).collect();
-                let elements = vertices.iter().map(|vertex| Element::Vertex(*vertex)).collect::<Vec<_>>();
-                let read = run.read(elements, Wanted::Named(&names)).await?;
-                let fulfils = |at: usize, growth: &Growth| {
-                    every(&left, |(name, predicate)| {
-                        predicate.test_any(&read.values(Element::Vertex(vertices[at]), name), growth)
-                    })
-                };
-                let fulfilled = run.tested(vertices.len(), fulfils).await?;
-                let mut fulfilled = fulfilled.into_iter();
-                vertices.retain(|_| fulfilled.next().is_some_and(|it| it));
-            }
             let parents = vec![self.row as u32; vertices.len()];
-            let Some(edge_labels) = &self.edges else {
-                return run.derived(&self.batch, &parents, Items::Vertices(vertices)).map(Some);
+            let Some(edges) = &self.edges else {
+                let batch = run.derived(&self.batch, &parents, Items::Vertices(vertices))?;
+                return run.after(&left, batch).await.map(Some);
             };
             // Edges go on from where the row is, and not from the vertices that they leave.
             let mut sources = self.batch.take_rows(&parents, &run.growth)?;
             sources.items = Items::Vertices(vertices);
-            let hop = Hop { direction: Direction::Out, labels: edge_labels.clone(), reaches: Reaches::Edges };
-            self.expansion = run.hop(sources, &hop, None).await?;
+            self.expansion = run.hop(sources, edges.clone()).await?;
         }
     }
 }

@@ -3,10 +3,7 @@
 use hoplake_engine::split_vertex;
 use hoplake_format::{Key, KeyType, VertexId};
 
-use super::{
-    VertexConditions,
-    scan::{Scan, Scanned, crossed},
-};
+use super::scan::{Scan, Scanned, crossed};
 use crate::{operators::prelude::*, plan::write_values};
 
 /// Vertices, for each row.
@@ -31,7 +28,7 @@ impl Operator for Vertices {
     fn start(self: Arc<Self>) -> Running {
         match self.ids {
             Some(_) => PerBatch::source(self),
-            None => Scanned::running(|run, batch| Ok(Scan::of_vertices(run, batch, VertexConditions::default()))),
+            None => Scanned::running(|run, batch| Ok(Scan::of_vertices(run, batch, Vec::new()))),
         }
     }
 }

@@ -7,7 +7,7 @@ use hoplake_format::{LabelId, VertexId};
 
 use super::merging::{Sought, check_match};
 use crate::{
-    operators::{moves::hop_along, prelude::*},
+    operators::{hop_along, prelude::*},
     plan::{MergeMap, Merging},
     run::{Element, kept::distinct, properties::Wanted},
     tokens::{Direction, Merge, Token},

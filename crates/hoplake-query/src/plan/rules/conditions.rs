@@ -1,33 +1,32 @@
 //! Conditions right after a hop are tested by the engine, column by column, and not by a value for each element.
 //!
-//! The wave for their properties stays: it comes after that of the edges, as it would for steps of their own. Steps that read other properties
-//! of the same elements would share it, so conditions before such steps are left to [`together`](super::together).
+//! The wave for their properties stays: it comes after that of the edges, as it would for steps of their own. Steps that read other
+//! properties of the same elements would share it, so conditions before such steps are left to [`together`](super::together), but for those on
+//! labels, which read nothing. Conditions on edges and on the vertices that they lead to are one wave, where two steps would have two. What is
+//! only counted needs no traversers.
 
 use std::sync::Arc;
 
 use super::{
+    counts::is_count,
+    element_conditions::{leading, step_count},
     place::{Place, is_plain},
     reads::reads_elements,
+    taken::{Taken, take},
 };
 use crate::{
-    operators::{
-        conditions::Has,
-        moves::{Hop, HopWhere},
-    },
-    plan::{By, Name, Predicate, Step, Steps},
+    operators::moves::{CountEdges, Ends, Hop, HopConditions, HopWhere, OtherEnd},
+    plan::{Name, Reaches, Step, Steps},
+    tokens::Direction,
 };
-
-/// Conditions of a hop, at most: the engine has a verdict of each for every edge.
-const TAKEN_MAX: usize = 64;
 
 pub(super) fn apply(steps: &Steps, place: Place) -> Option<Steps> {
     let mut changed: Option<Vec<Arc<Step>>> = None;
     let mut at = 0;
     while at < steps.len() {
-        let taken = taken(&steps[at..], place);
-        match &taken {
-            Some((step, count)) => {
-                changed.get_or_insert_with(|| steps[..at].to_vec()).push(step.clone());
+        match fused(&steps[at..], place) {
+            Some(Fused { operators, count }) => {
+                changed.get_or_insert_with(|| steps[..at].to_vec()).extend(operators);
                 at += count;
             }
             None => {
@@ -39,33 +38,71 @@ pub(super) fn apply(steps: &Steps, place: Place) -> Option<Steps> {
     changed.map(Into::into)
 }
 
-/// The hop that some steps begin with and the conditions after it, as one step, and how many steps it replaces.
-fn taken(steps: &[Arc<Step>], place: Place) -> Option<(Arc<Step>, usize)> {
+/// Steps in place of some others.
+struct Fused {
+    operators: Vec<Arc<Step>>,
+    /// How many steps they replace.
+    count: usize,
+}
+
+/// What a hop at the beginning of some steps becomes with the conditions after it.
+fn fused(steps: &[Arc<Step>], place: Place) -> Option<Fused> {
     let (first, rest) = steps.split_first()?;
     let hop = first.get::<Hop>()?;
     if !is_plain(first) {
         return None;
     }
-    let mut conditions: Vec<(Name, Arc<Predicate>)> = Vec::new();
-    let mut labels = &first.labels;
-    for step in rest.iter().take(TAKEN_MAX) {
-        let Some(Has { by: By::Property(name), predicate }) = step.get() else { break };
-        conditions.push((name.clone(), predicate.clone().into()));
-        labels = &step.labels;
-        if !labels.is_empty() {
-            break;
+    let mut hop = hop.clone();
+    let mut labels: Vec<Name> = Vec::new();
+    let mut left = Vec::new();
+    let mut conditions = HopConditions::default();
+    let mut count = 1;
+    let found = leading(rest);
+    if hop.reaches == Reaches::Edges {
+        let is_free = !reads_elements(&rest[step_count(&found)..], place.is_root);
+        if let Some(taken) = take(rest, found, is_free) {
+            count += taken.count;
+            Taken { conditions: conditions.on_edges, labels, left, .. } = taken;
+        }
+        // A path would have the edge, too.
+        let ends = steps.get(count).filter(|step| leads_on(step, hop.direction) && labels.is_empty() && !place.carries);
+        if let Some(ends) = ends
+            && left.is_empty()
+        {
+            hop.reaches = Reaches::Vertices;
+            labels.clone_from(&ends.labels);
+            count += 1;
         }
     }
-    let count = 1 + conditions.len();
-    if conditions.is_empty() || reads_elements(&steps[count..], place.is_root) {
+    if hop.reaches == Reaches::Vertices && labels.is_empty() {
+        let rest = &steps[count..];
+        let found = leading(rest);
+        let is_free = !reads_elements(&rest[step_count(&found)..], place.is_root);
+        if let Some(taken) = take(rest, found, is_free) {
+            count += taken.count;
+            Taken { conditions: conditions.on_vertices, labels, left, .. } = taken;
+        }
+    }
+    if conditions.is_empty() {
         return None;
     }
-    let otherwise = steps[..count].iter().map(without_labels).collect();
-    let hop = HopWhere { hop: hop.clone(), conditions, otherwise };
-    Some((Arc::new(Step::new(hop, labels.clone())), count))
+    let mut operators = Vec::new();
+    match steps.get(count) {
+        Some(next) if is_count(next) && labels.is_empty() && left.is_empty() => {
+            operators.push(Arc::new(Step::new(CountEdges { hop, conditions }, next.labels.clone())));
+            count += 1;
+        }
+        _ => operators.push(Arc::new(Step::new(HopWhere { hop, conditions }, labels))),
+    }
+    operators.extend(left);
+    Some(Fused { operators, count })
 }
 
-/// A step that gives no labels. Its operator is shared: a predicate may have a million values.
-fn without_labels(step: &Arc<Step>) -> Arc<Step> {
-    if is_plain(step) { step.clone() } else { Arc::new(Step::of(step.operator.clone(), Vec::new())) }
+/// Whether a step goes from edges that were followed in a direction to the vertices that they lead to.
+fn leads_on(step: &Step, direction: Direction) -> bool {
+    match (step.get(), direction) {
+        (Some(Ends { direction: end }), Direction::Out) => *end == Direction::In,
+        (Some(Ends { direction: end }), Direction::In) => *end == Direction::Out,
+        _ => step.is::<OtherEnd>(),
+    }
 }

@@ -7,9 +7,9 @@ use crate::{
     operators::{
         conditions::Has,
         maps::Token,
-        moves::{CountEdges, Hop},
+        moves::{CountEdges, Hop, HopConditions},
         reductions::{GroupCount, Reduce},
-        sources::{Counted, Edges, FindVertices, VertexConditions, Vertices},
+        sources::{Counted, Edges, FindVertices, Vertices},
     },
     plan::{By, Predicate, Reduction, Step, Steps},
     tokens::T,
@@ -34,7 +34,7 @@ pub(super) fn apply(steps: &Steps, place: Place) -> Option<Steps> {
     while let Some(step) = steps.get(at) {
         match counted_hop(at) {
             Some(hop) => {
-                let lengths = CountEdges { direction: hop.direction, labels: hop.labels.clone() };
+                let lengths = CountEdges { hop: hop.clone(), conditions: HopConditions::default() };
                 counted.push(Arc::new(Step::new(lengths, steps[at + 1].labels.clone())));
                 at += 1;
             }
@@ -45,7 +45,7 @@ pub(super) fn apply(steps: &Steps, place: Place) -> Option<Steps> {
     Some(counted.into())
 }
 
-fn is_count(step: &Step) -> bool {
+pub(super) fn is_count(step: &Step) -> bool {
     matches!(step.get(), Some(Reduce { reduction: Reduction::Count }))
 }
 
@@ -54,17 +54,16 @@ fn of_statistics(steps: &Steps) -> Option<Steps> {
     let (first, rest) = steps.split_first()?;
     let (edges, mut labels) = if let Some(Vertices { ids: None }) = first.get() {
         (false, Vec::new())
-    } else if let Some(FindVertices { conditions: VertexConditions { labels, properties } }) = first.get()
-        && properties.is_empty()
-    {
-        (false, labels.clone())
+    } else if let Some(FindVertices { conditions }) = first.get() {
+        let labels = conditions.iter().map(|condition| condition.label().cloned());
+        (false, labels.collect::<Option<Vec<_>>>()?)
     } else if let Some(Edges { ids: None }) = first.get() {
         (true, Vec::new())
     } else {
         return None;
     };
     let conditions = rest.iter().map_while(|step| match step.get() {
-        Some(Has { by: By::Token(T::Label), predicate }) if is_plain(step) => Some(predicate.clone().into()),
+        Some(Has { by: By::Token(T::Label), predicate }) if is_plain(step) => Some(predicate.clone()),
         _ => None,
     });
     let conditions: Vec<Arc<Predicate>> = conditions.collect();

@@ -1,51 +1,26 @@
-//! Conditions on the label right behind `E()` become a part of it: edges of other labels are not read.
+//! Conditions right behind `E()` become a part of it: edges of other labels are not read, and the engine tests properties on columns.
 
 use std::sync::Arc;
 
-use super::place::{Place, is_plain};
+use super::{
+    element_conditions::{leading, step_count},
+    place::{Place, is_plain},
+    reads::reads_elements,
+    taken::{Taken, take},
+};
 use crate::{
-    operators::{
-        conditions::{Has, Where},
-        sources::{Edges, FindEdges},
-    },
-    plan::{By, Predicate, Step, Steps},
-    tokens::T,
+    operators::sources::{Edges, FindEdges},
+    plan::{Step, Steps},
 };
 
-pub(super) fn apply(steps: &Steps, _: Place) -> Option<Steps> {
+pub(super) fn apply(steps: &Steps, place: Place) -> Option<Steps> {
     let (first, rest) = steps.split_first()?;
     if !matches!(first.get(), Some(Edges { ids: None })) || !is_plain(first) {
         return None;
     }
-    let mut labels = Vec::new();
-    let mut taken = 0;
-    let mut names = Vec::new();
-    for step in rest {
-        if let Some(predicate) = of_label(step) {
-            labels.push(predicate.clone().into());
-            names.clone_from(&step.labels);
-            taken += 1;
-            if names.is_empty() {
-                continue;
-            }
-        } else if let Some(Where { steps }) = step.get()
-            && steps.iter().all(|step| step.is::<Has>())
-        {
-            // has(label, key, value), which stays for the rest of it. Other steps may have a result where the label is another.
-            labels.extend(steps.first().and_then(|step| of_label(step)).map(|it| it.clone().into()));
-        }
-        break;
-    }
-    if labels.is_empty() {
-        return None;
-    }
-    let first = Arc::new(Step::new(FindEdges { labels }, names));
-    Some(std::iter::once(first).chain(rest[taken..].iter().cloned()).collect())
-}
-
-fn of_label(step: &Arc<Step>) -> Option<&Predicate> {
-    match step.get() {
-        Some(Has { by: By::Token(T::Label), predicate }) => Some(predicate),
-        _ => None,
-    }
+    let found = leading(rest);
+    let is_free = !reads_elements(&rest[step_count(&found)..], place.is_root);
+    let Taken { conditions, labels, left, count } = take(rest, found, is_free)?;
+    let first = Arc::new(Step::new(FindEdges { conditions }, labels));
+    Some(std::iter::once(first).chain(left).chain(rest[count..].iter().cloned()).collect())
 }

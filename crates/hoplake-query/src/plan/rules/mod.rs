@@ -4,17 +4,19 @@
 //! | --- | --- | --- |
 //! | [`starts`] | `V().hasId(x)`, `V().has(label, key, value)` | a look-up of keys; a scan with the conditions, which an index may answer |
 //! | [`counts`] | `V().hasLabel(x).count()`, `out().count()` | the statistics of the graph; lengths of lists |
-//! | [`edges`] | `E().hasLabel(x)` | a scan of the edges of these labels alone |
+//! | [`edges`] | `E().hasLabel(x)` | a scan of the edges that fulfil conditions |
 //! | [`walks`] | `out().out().dedup()` | a traversal of the engine, which keeps sets and not traversers |
-//! | [`conditions`] | `out().has("age", gt(30)).count()` | a hop with a condition, which the engine tests on columns |
+//! | [`conditions`] | `outE().has("km", lt(9)).inV().hasNot("age").count()` | a hop with conditions, which the engine tests on columns |
 //! | [`together`] | `has("age", gt(30)).values("name")` | one read of both properties |
 
 mod conditions;
 mod counts;
 mod edges;
+mod element_conditions;
 mod place;
 mod reads;
 mod starts;
+mod taken;
 mod together;
 mod walks;
 
@@ -22,6 +24,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use self::place::Place;
 pub use self::together::TOGETHER_NAMES_MAX;
+pub(crate) use self::together::read_together;
 use super::{Paths, Settings, Step, Steps, work::Work};
 use crate::{error::QueryError, operators::Operator};
 

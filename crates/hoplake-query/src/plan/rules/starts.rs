@@ -2,74 +2,48 @@
 
 use std::sync::Arc;
 
-use super::place::{Place, is_plain};
+use super::{
+    element_conditions::{leading, step_count},
+    place::Place,
+    reads::reads_elements,
+};
 use crate::{
     operators::{
         conditions::{Has, Where},
-        sources::{FindVertices, VertexConditions, Vertices},
+        sources::{FindVertices, Vertices},
     },
     plan::{By, Predicate, Step, Steps, Test},
     tokens::T,
 };
 
-/// Conditions that become a part of `V()`, at most: a scan tests all of them on each of its rows at once, and those that stay steps see
-/// only what is left.
-const TAKEN_MAX: usize = 64;
-
-pub(super) fn apply(steps: &Steps, _: Place) -> Option<Steps> {
+pub(super) fn apply(steps: &Steps, place: Place) -> Option<Steps> {
     let (first, rest) = steps.split_first()?;
-    if !matches!(first.get(), Some(Vertices { ids: None })) {
+    if !matches!(first.get(), Some(Vertices { ids: None })) || !first.labels.is_empty() {
         return None;
     }
-    let mut conditions = VertexConditions::default();
-    let mut ids = None;
-    let mut taken = 0;
-    // Labels of the step that is taken in last are those of the vertices that are found: behind it nothing is taken in.
-    let mut labels = first.labels.clone();
-    while labels.is_empty()
-        && let Some(next) = rest.get(taken)
-        && ids.is_none()
-        && taken < TAKEN_MAX
+    if let Some(Has { by: By::Token(T::Id), predicate }) = rest.first()?.get()
+        && let Predicate::Test(Test::Eq | Test::Within, values) = &**predicate
     {
-        if let Some(Has { by: By::Token(T::Id), predicate: Predicate::Test(Test::Eq | Test::Within, values) }) =
-            next.get()
-            && taken == 0
-        {
-            ids = Some(values.clone());
-        } else if !take(next, &mut conditions) {
-            break;
-        }
-        labels.clone_from(&next.labels);
-        taken += 1;
+        let found = Step::new(Vertices { ids: Some(values.clone()) }, rest[0].labels.clone());
+        return Some(std::iter::once(Arc::new(found)).chain(rest[1..].iter().cloned()).collect());
     }
-    if taken == 0 {
-        return None;
+    let mut found = leading(rest);
+    if reads_elements(&rest[step_count(&found)..], place.is_root) {
+        // An index may answer a comparison. Other conditions share the wave of the steps that read the same vertices.
+        let steps = rest.iter().take_while(|step| is_comparison(step)).count();
+        found.retain(|found| found.step < steps);
     }
-    let first = Arc::new(match ids {
-        Some(ids) => Step::new(Vertices { ids: Some(ids) }, labels),
-        None => Step::new(FindVertices { conditions }, labels),
-    });
-    Some(std::iter::once(first).chain(rest[taken..].iter().cloned()).collect())
+    let count = step_count(&found);
+    let labels = rest[count.checked_sub(1)?].labels.clone();
+    let conditions = found.into_iter().map(|found| found.condition).collect();
+    let first = Arc::new(Step::new(FindVertices { conditions }, labels));
+    Some(std::iter::once(first).chain(rest[count..].iter().cloned()).collect())
 }
 
-/// Takes a condition in, if it is one on the vertex itself.
-fn take(step: &Step, conditions: &mut VertexConditions) -> bool {
-    match step.get() {
-        Some(Has { by: By::Token(T::Label), predicate }) => conditions.labels.push(predicate.clone().into()),
-        Some(Has { by: By::Property(name), predicate }) => {
-            conditions.properties.push((name.clone(), predicate.clone().into()));
-        }
-        Some(_) => return false,
-        // has(label, key, value)
-        None => {
-            let Some(Where { steps }) = step.get() else { return false };
-            // Seen first: a copy of what was found so far, for each of thousands of conditions, would take its square.
-            let is_taken =
-                |step: &Step| matches!(step.get(), Some(Has { by: By::Token(T::Label) | By::Property(_), .. }));
-            return steps.len() == 2
-                && steps.iter().all(|step| is_plain(step) && is_taken(step))
-                && steps.iter().all(|step| take(step, conditions));
-        }
-    }
-    true
+/// Whether a step is `has(key, value)`, `hasLabel(…)` or `has(label, key, value)`.
+fn is_comparison(step: &Step) -> bool {
+    let is_has = |step: &Step| matches!(step.get(), Some(Has { by: By::Token(T::Label) | By::Property(_), .. }));
+    let is_of_label =
+        |steps: &Steps| steps.len() == 2 && steps.iter().all(|step| step.labels.is_empty() && is_has(step));
+    is_has(step) || step.get().is_some_and(|Where { steps }| is_of_label(steps))
 }

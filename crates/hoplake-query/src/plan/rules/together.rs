@@ -11,6 +11,12 @@ use crate::{
 /// Names that are read together, at most: each step has a list of its own.
 pub const TOGETHER_NAMES_MAX: usize = 1_000;
 
+/// Some steps, the first of which reads what all of them need of their elements.
+pub(crate) fn read_together(steps: Steps) -> Steps {
+    let changed = apply(&steps, Place { is_root: false, carries: false });
+    changed.unwrap_or(steps)
+}
+
 pub(super) fn apply(steps: &Steps, place: Place) -> Option<Steps> {
     let mut changed: Option<Vec<Arc<Step>>> = None;
     for (at, step) in steps.iter().enumerate() {

@@ -1,0 +1,87 @@
+//! Conditions on elements, as rules find them in steps: what the engine may test on columns.
+//!
+//! The engine's [`Formula`] joins the tests, here with two truth values: an element without a property fulfils nothing on it, and its
+//! opposite. `run::conditions` makes a condition of the engine of it, whose tests have three.
+
+use std::{
+    fmt::{self, Display, Formatter},
+    sync::Arc,
+};
+
+use hoplake_engine::{Formula, ShownTest};
+
+use super::{Name, Predicate, Step};
+
+/// A test of an element.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ElementTest {
+    /// A value of a property fulfils a predicate.
+    Property(Name, Arc<Predicate>),
+    /// It has a property.
+    HasProperty(Name),
+    /// Its label fulfils a predicate.
+    Label(Arc<Predicate>),
+}
+
+/// A condition on elements, and the step that does the same.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ElementCondition {
+    /// The condition.
+    pub formula: Formula<ElementTest>,
+    /// The step, without labels. It runs where the engine cannot test the condition.
+    pub step: Arc<Step>,
+}
+
+impl ElementCondition {
+    /// Whether it looks at labels alone, which are known without a read.
+    pub(crate) fn is_of_labels(&self) -> bool {
+        self.formula.tests().iter().all(|test| matches!(test, ElementTest::Label(_)))
+    }
+
+    /// What the label has to fulfil, if that is the condition.
+    pub(crate) fn label(&self) -> Option<&Arc<Predicate>> {
+        if let Some(ElementTest::Label(predicate)) = self.formula.as_test() { Some(predicate) } else { None }
+    }
+
+    /// The properties that it reads.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &Name> {
+        self.formula.tests().into_iter().filter_map(|test| match test {
+            ElementTest::Property(name, _) | ElementTest::HasProperty(name) => Some(name),
+            ElementTest::Label(_) => None,
+        })
+    }
+
+    /// Some conditions that all have to hold, as `explain` shows them.
+    pub(crate) fn write_all(f: &mut Formatter<'_>, conditions: &[Self]) -> fmt::Result {
+        match Formula::all(conditions.iter().map(|condition| condition.formula.clone())) {
+            Some(all) => write!(f, " {all}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Display for ElementTest {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Property(name, predicate) => write_test(f, name, predicate),
+            Self::HasProperty(name) => write!(f, "{name} is not null"),
+            Self::Label(predicate) => write_test(f, "label", predicate),
+        }
+    }
+}
+
+impl ShownTest for ElementTest {
+    fn fmt_negated(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::HasProperty(name) => write!(f, "{name} is null"),
+            other => write!(f, "not ({other})"),
+        }
+    }
+}
+
+fn write_test(f: &mut Formatter<'_>, what: &str, predicate: &Predicate) -> fmt::Result {
+    match predicate {
+        Predicate::And(_) | Predicate::Or(_) => write!(f, "{what} ({predicate})"),
+        _ => write!(f, "{what} {predicate}"),
+    }
+}

@@ -167,7 +167,8 @@ fn best<'a, S: Subject + 'a>(
         let begun = Instant::now();
         thread::scope(|scope| {
             for thread in 0..threads {
-                let (keys, operation) = (&keys, &operation);
+                let keys = &keys;
+                let operation = &operation;
                 scope.spawn(move || {
                     let mut random = SplitMix64::new(thread as u64);
                     let mut done = 0;

@@ -82,7 +82,8 @@ impl Graph {
     pub fn edges(&self) -> impl Iterator<Item = Edge> + Clone {
         let (bases, _) = self.bases();
         self.types.iter().flat_map(move |kind| {
-            let (source, target) = (bases[kind.source], bases[kind.target]);
+            let source = bases[kind.source];
+            let target = bases[kind.target];
             kind.edges.iter().map(move |&(from, to)| (source + from, target + to))
         })
     }
@@ -94,7 +95,8 @@ impl Graph {
             .map(|(&count, &base)| ranks(&positions[base as usize..base as usize + count]))
             .collect();
         let reorder = |kind: &EdgeType| {
-            let (sources, targets) = (&ranks[kind.source], &ranks[kind.target]);
+            let sources = &ranks[kind.source];
+            let targets = &ranks[kind.target];
             let edges = kind.edges.iter().map(|&(from, to)| (sources[from as usize], targets[to as usize])).collect();
             EdgeType { name: kind.name.clone(), edges, ..*kind }
         };

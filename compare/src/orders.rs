@@ -156,17 +156,20 @@ impl Network {
     fn touched(&self, persons: u64) -> [f64; 3] {
         const PERSONS: usize = 300;
         let [knows_out, knows_in] = &self.sections[0];
-        let (likes, has_creator) = (&self.sections[2][1], &self.sections[4][1]);
+        let likes = &self.sections[2][1];
+        let has_creator = &self.sections[4][1];
         let mut random = SplitMix64::new(11);
         let mut sums = [0; 3];
         for _ in 0..PERSONS {
             let person = random.below(persons);
-            let (mut out, mut inward) = (BTreeSet::new(), BTreeSet::new());
+            let mut out = BTreeSet::new();
+            let mut inward = BTreeSet::new();
             let mut friends = knows_out.hop(&[person], &mut out);
             friends.extend(knows_in.hop(&[person], &mut inward));
             knows_out.hop(&friends, &mut out);
             knows_in.hop(&friends, &mut inward);
-            let (mut created, mut liked) = (BTreeSet::new(), BTreeSet::new());
+            let mut created = BTreeSet::new();
+            let mut liked = BTreeSet::new();
             let posts = has_creator.hop(&[person], &mut created);
             likes.hop(&posts, &mut liked);
             let counts = [out.len() + inward.len(), created.len(), liked.len()];

@@ -75,7 +75,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     println!("{} vertices, {} threads, median of {} rounds\n", arguments.vertices, arguments.threads, arguments.rounds);
     println!("| scan | found | Hoplake ms | DuckDB ms | Hoplake's speed |\n| --- | ---: | ---: | ---: | ---: |");
     for question in &QUESTIONS {
-        let (mut own, mut other) = (Vec::new(), Vec::new());
+        let mut own = Vec::new();
+        let mut other = Vec::new();
         let mut found = 0;
         // The first round warms both.
         for round in 0..=arguments.rounds {
@@ -88,7 +89,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
                 other.push(theirs);
             }
         }
-        let [own, other] = [median(own)?, median(other)?];
+        let own = median(own)?;
+        let other = median(other)?;
         let share = 100.0 * other / own;
         println!("| {} | {found} | {own:.1} | {other:.1} | {share:.0} % |", question.about);
     }
@@ -102,7 +104,8 @@ async fn load(arguments: &Arguments, folder: &Path) -> Result<(Graph, String)> {
     let mut random = SplitMix64::new(arguments.seed);
     writeln!(file, "key,n,day,t")?;
     for key in 0..arguments.vertices {
-        let [n, text] = [random.below(1_000_000), random.below(1_000)];
+        let n = random.below(1_000_000);
+        let text = random.below(1_000);
         writeln!(file, "{key},{n},{},text-{text}", key * 1_000 / arguments.vertices)?;
     }
     file.flush()?;

@@ -21,7 +21,8 @@ fn read(bytes: &[u8]) {
     let mut lists = Lists::default();
     let decoded = block.decode_all(&mut lists);
     assert!(lists.targets.len() <= usize::from(u16::MAX) && lists.len() <= block.lists_len());
-    let (first, last) = (block.first_source(), block.last_source());
+    let first = block.first_source();
+    let last = block.last_source();
     let between = (1..6).map(|part| first + (last - first) / 6 * part);
     let some = lists.sources.iter().copied().step_by(lists.len() / SOURCES_TRIED + 1);
     let mut sources: Vec<u64> = [first, last].into_iter().chain(between).chain(some).collect();

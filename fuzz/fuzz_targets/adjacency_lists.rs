@@ -50,7 +50,9 @@ fuzz_target!(init: begin(), |section: Section| bounded(BYTES_MAX, || check(&sect
 fn check(section: &Section) {
     let block_bytes = 512 + usize::from(section.block_bytes) % (63 << 10);
     let mut encoder = BlockEncoder::new(block_bytes).expect("the size is allowed");
-    let (mut source, mut blocks, mut expected) = (section.first_source >> 17, Vec::new(), Vec::new());
+    let mut source = section.first_source >> 17;
+    let mut blocks = Vec::new();
+    let mut expected = Vec::new();
     for (gap, list) in &section.lists {
         source += u64::from(*gap) + 1;
         let targets = list.targets();
@@ -64,7 +66,9 @@ fn check(section: &Section) {
         let block = Block::parse(&written.bytes).expect("a written block is read");
         assert_eq!((block.first_source(), block.first_edge()), (written.entry.first_source, written.entry.first_edge));
         assert_eq!((block.edges_len(), block.first_edge()), (written.entry.edges as usize, found.len() as u64));
-        let (mut all, mut several, mut one) = (Lists::default(), Lists::default(), Vec::new());
+        let mut all = Lists::default();
+        let mut several = Lists::default();
+        let mut one = Vec::new();
         block.decode_all(&mut all).expect("a written block is read");
         block.lists(&all.sources, &mut several).expect("a written block is read");
         assert_eq!(all, several);

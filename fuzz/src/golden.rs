@@ -53,7 +53,8 @@ pub fn manifests() -> Vec<Vec<u8>> {
 pub fn segment_ends() -> Vec<(SegmentEnd, Vec<u8>)> {
     let (objects, manifest) = newest();
     let tail = |segment: &SegmentRef| {
-        let (from, until) = (segment.end.index_position as usize, segment.end.length as usize);
+        let from = segment.end.index_position as usize;
+        let until = segment.end.length as usize;
         (segment.end, objects[&segment.name][from..until].to_vec())
     };
     manifest.segments.iter().map(tail).collect()
@@ -237,11 +238,13 @@ fn page_ranges(table: &TableRef, object: &[u8]) -> Vec<Range<usize>> {
 fn seal_segment(segment: &mut SegmentRef, sealed: &[Range<u64>], object: &mut [u8]) {
     let seed = ObjectSeed::of(&segment.name);
     for range in sealed {
-        let (from, at) = (range.start as usize, (range.end - CHECKSUM) as usize);
+        let from = range.start as usize;
+        let at = (range.end - CHECKSUM) as usize;
         let checksum = block_checksum(seed, range.start, &object[from..at]).to_le_bytes();
         object[at..range.end as usize].copy_from_slice(&checksum);
     }
-    let (from, length) = (segment.end.root_position as usize, segment.end.length as usize);
+    let from = segment.end.root_position as usize;
+    let length = segment.end.length as usize;
     let at = length - TRAILER as usize;
     let checksum = crc32c::crc32c(&object[from..at]).to_le_bytes();
     object[at + 4..at + 8].copy_from_slice(&checksum);
@@ -257,7 +260,8 @@ fn seal_table(table: &mut TableRef, pages: &[Range<usize>], original: &[u8], obj
     let within = table.position as usize..(table.position + table.length) as usize;
     let before = checksums(pages, &original[within.clone()]);
     let after = checksums(pages, &object[within.clone()]);
-    let (bytes, tail) = (&mut object[within], table.tail_position as usize);
+    let bytes = &mut object[within];
+    let tail = table.tail_position as usize;
     // Where the end was forged, too, the checksums may be no more where they were.
     if !before.is_empty()
         && let Some(at) = bytes[tail..].windows(before.len()).position(|text| text == before.as_bytes())

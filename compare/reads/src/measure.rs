@@ -64,7 +64,9 @@ impl Measurement {
     /// Prints three rows of the table.
     pub fn print(self, name: &str) {
         let Self(figures) = self;
-        let (mut cold, mut warm, mut read) = (Vec::new(), Vec::new(), Vec::new());
+        let mut cold = Vec::new();
+        let mut warm = Vec::new();
+        let mut read = Vec::new();
         for Figures { cold_ms, warm_ms, cold_mib } in figures {
             cold.push(median(cold_ms));
             warm.push(median(warm_ms));

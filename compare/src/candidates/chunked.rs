@@ -48,7 +48,8 @@ impl BaselineOrder for Chunked {
 
     fn decode(&self, encoded: &Encoded, start: usize, out: &mut [u64]) {
         let mut chunk = [0; CHUNK_MAX];
-        let (mut skipped, mut done) = (start % self.len, 0);
+        let mut skipped = start % self.len;
+        let mut done = 0;
         for &mark in &encoded.marks[start / self.len..(start + out.len()).div_ceil(self.len)] {
             let bytes = &encoded.bytes[mark as usize..];
             let here = (self.len - skipped).min(out.len() - done);
@@ -111,7 +112,9 @@ fn patch<P: BitPacker>(slots: &[u64], out: &mut Vec<u8>) {
 }
 
 fn unpatch<P: BitPacker>(bytes: &[u8], out: &mut [u64]) {
-    let (width, exceptions, high_bytes) = (bytes[0], usize::from(bytes[1]), usize::from(bytes[2]));
+    let width = bytes[0];
+    let exceptions = usize::from(bytes[1]);
+    let high_bytes = usize::from(bytes[2]);
     let mut narrow = [0; CHUNK_MAX];
     let len = P::new().decompress(&bytes[3..], &mut narrow[..out.len()], width);
     out.iter_mut().zip(narrow).for_each(|(slot, narrow)| *slot = u64::from(narrow));
@@ -159,7 +162,8 @@ fn rice_encode<const SUMS: bool>(slots: &[u64], out: &mut Vec<u8>) {
         slots.to_vec()
     };
     out.push(width);
-    let (mut waiting, mut bits) = (0u64, 0);
+    let mut waiting = 0u64;
+    let mut bits = 0;
     for value in &values {
         waiting |= (value & mask) << bits;
         bits += width;
@@ -169,7 +173,8 @@ fn rice_encode<const SUMS: bool>(slots: &[u64], out: &mut Vec<u8>) {
             bits -= 8;
         }
     }
-    let (mut unary, mut previous) = (vec![], 0);
+    let mut unary = vec![];
+    let mut previous = 0;
     for value in values {
         let high = value >> width;
         unary.extend(std::iter::repeat_n(0u8, (high - previous) as usize));
@@ -191,7 +196,11 @@ fn rice_decode<const SUMS: bool>(bytes: &[u8], out: &mut [u64]) {
     let mask = (1u64 << width) - 1;
     let lows = &bytes[1..];
     let unary = &lows[out.len() * width / 8..];
-    let (mut at, mut word, mut word_start, mut previous, mut sum) = (0, word_at(unary, 0), 0, 0, 0);
+    let mut at = 0;
+    let mut word = word_at(unary, 0);
+    let mut word_start = 0;
+    let mut previous = 0;
+    let mut sum = 0;
     for (index, slot) in out.iter_mut().enumerate() {
         while word == 0 {
             at += 8;

@@ -85,7 +85,8 @@ impl BaselineOrder for Code {
     fn encode(&self, slots: &[u64]) -> Encoded {
         let parameter = (self.parameter)(slots);
         let mut writer = Writer::new(MemWordWriterVec::new(Vec::new()));
-        let (mut marks, mut bits) = (Vec::new(), 0);
+        let mut marks = Vec::new();
+        let mut bits = 0;
         for &slot in slots {
             marks.push(bits as u32);
             bits += (self.len)(slot, parameter);

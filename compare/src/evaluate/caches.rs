@@ -96,12 +96,14 @@ async fn record(subject: &Subject, file: &Path) -> Result<()> {
 }
 
 async fn record_case(opened: &Opened, case: &Case, trace: &Trace) -> Result<()> {
-    let (number, mut query) = (trace.next_query(), opened.graph.query());
+    let number = trace.next_query();
+    let mut query = opened.graph.query();
     let note = |wave: u32| {
         for sent in opened.recorder.take() {
             for block in sent.blocks {
                 let bytes = block.end - block.start;
-                let (object, position) = (&*sent.object, block.start);
+                let object = &*sent.object;
+                let position = block.start;
                 trace.record(&Access { query: number, wave, object, position, bytes, served: Tier::Store });
             }
         }

@@ -99,7 +99,8 @@ pub async fn measure(subject: &Subject) -> Result<Figures> {
             let whole = account(subject, &setup, &cases).await?;
             setup.read.full_read_bytes_max = 0;
             let asked = account(subject, &setup, &cases).await?;
-            let (bounded, unbounded) = (asked.bounded, asked.unbounded);
+            let bounded = asked.bounded;
+            let unbounded = asked.unbounded;
             accounts.extend([asked, Account { bounded, unbounded, ..whole }]);
         }
     }
@@ -120,7 +121,8 @@ pub async fn account(subject: &Subject, setup: &Setup, cases: &[Case]) -> Result
     let store_ms = begun.elapsed().as_secs_f64() * 1e3;
     // Background reads of the last queries count, too.
     tokio::time::sleep(Duration::from_secs(10)).await;
-    let (prices, counts) = (prices(&setup.profile), opened.sim.counts());
+    let prices = prices(&setup.profile);
+    let counts = opened.sim.counts();
     let best = |length_max| {
         waves.iter().map(|wave| best_plan(wave, prices, length_max)).fold(Best::default(), |sum, wave| Best {
             requests: sum.requests + wave.requests,
@@ -208,7 +210,8 @@ mod tests {
     fn by_trying(blocks: &[Range<u64>], prices: Prices, length_max: u64) -> f64 {
         let cuts = blocks.len() - 1;
         let of = |mask: u32| {
-            let (mut usd, mut first) = (0.0, 0);
+            let mut usd = 0.0;
+            let mut first = 0;
             for last in 0..blocks.len() {
                 if last == cuts || mask >> last & 1 == 1 {
                     let length = blocks[last].end - blocks[first].start;

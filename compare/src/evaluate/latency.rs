@@ -173,7 +173,8 @@ pub async fn kind(
         let mut query = opened.graph.query();
         let watch = Stopwatch::start();
         let answer = query.run(&request).await?;
-        let (took, cost) = (watch.took(), query.cost());
+        let took = watch.took();
+        let cost = query.cost();
         samples.push(Sample {
             degree: source.degree,
             store_ms: took.store_ms,

@@ -164,11 +164,13 @@ impl Workload<'_> {
     async fn round(&self, nodes: &[Node], client: &Client, at_once: usize, turn: Turn) -> Result<Round> {
         tokio::time::sleep(SETTLING).await;
         nodes.iter().for_each(|node| node.sim.reset_counts());
-        let (fetches, processor) = (fetches(nodes).await?, processor_s());
+        let fetches = fetches(nodes).await?;
+        let processor = processor_s();
         let begun = Instant::now();
         let answers: Vec<Answer> =
             stream::iter(&self.cases).map(|case| ask(client.clone(), case)).buffered(at_once).try_collect().await?;
-        let (seconds, processor_s) = (begun.elapsed().as_secs_f64(), processor_s() - processor);
+        let seconds = begun.elapsed().as_secs_f64();
+        let processor_s = processor_s() - processor;
         tokio::time::sleep(SETTLING).await;
         let (ms, hedges) =
             (Quantiles::of(answers.iter().map(|answer| answer.ms)), answers.iter().map(|answer| answer.hedges).sum());
@@ -260,7 +262,8 @@ async fn ask(mut client: Client, case: &Case) -> Result<Answer> {
         ..<_>::default()
     };
     let mut messages = client.traverse(request).await?.into_inner();
-    let (mut ids, mut hedges) = (Vec::new(), 0);
+    let mut ids = Vec::new();
+    let mut hedges = 0;
     while let Some(message) = messages.message().await? {
         match message.kind {
             Some(Kind::Vertices(vertices)) => ids.extend(vertices.ids),

@@ -58,7 +58,8 @@ async fn starts(graph: &Graph, count: usize) -> Result<Vec<StartKey>> {
     let label = graph.schema().vertex_labels.iter().find(|label| label.name.eq_ignore_ascii_case("person"));
     let label = label.map_or("person", |label| label.name.as_str());
     let id = graph.schema().label_id(label).ok_or_else(|| anyhow::anyhow!("the graph has no persons"))?;
-    let (vertices, mut random) = (graph.manifest().vertex_counts[usize::from(id.0)].ordinals, SplitMix64::new(3));
+    let vertices = graph.manifest().vertex_counts[usize::from(id.0)].ordinals;
+    let mut random = SplitMix64::new(3);
     let drawn: Vec<VertexId> = (0..count).filter_map(|_| VertexId::new(id, random.below(vertices))).collect();
     let keys = graph.query().keys_of(&drawn).await?;
     Ok(keys.iter().map(|key| StartKey::key(label, key.to_string())).collect())

@@ -93,7 +93,9 @@ async fn repeat(name: &str, reader: &Reader, waves: usize) -> Result<Repeated> {
     // Not cached: `Check::Later` leaves the check to the caller.
     let requests: Vec<_> =
         (0..RANGES).map(|number| BlockRequest { object: &object, range: range(number), check: Check::Later }).collect();
-    let (mut took, mut sent, mut retries) = (Vec::with_capacity(waves), 0, 0);
+    let mut took = Vec::with_capacity(waves);
+    let mut sent = 0;
+    let mut retries = 0;
     for _ in 0..waves {
         let context = QueryContext::new();
         let begun = tokio::time::Instant::now();
@@ -117,7 +119,9 @@ async fn workload(subject: &Subject) -> Result<(Vec<QueryWaves>, u64)> {
     let mut figures: Vec<QueryWaves> = Vec::new();
     let mut idle_requests = 0;
     for cases in cases.chunks(queries::SOURCES) {
-        let (mut open, mut empty, mut requests) = (0, 0, Vec::new());
+        let mut open = 0;
+        let mut empty = 0;
+        let mut requests = Vec::new();
         for case in cases {
             let opened = subject.open(&Setup::standard(256 << 20)).await?;
             let mut query = opened.graph.query();

@@ -58,7 +58,8 @@ const OURS: [Manner; 4] = [
 async fn ours(subject: &Subject, setup: &Setup, cases: &[Case], manner: Manner) -> Result<(Run, Answers)> {
     let opened = subject.open(setup).await?;
     let (run, answers) = run::hoplake(&opened, cases, manner).await?;
-    let (store, cache_bytes_max) = (setup.profile.name.clone(), setup.read.cache_bytes_max);
+    let store = setup.profile.name.clone();
+    let cache_bytes_max = setup.read.cache_bytes_max;
     Ok((Run { store, cache_bytes_max, ..run }, answers))
 }
 
@@ -79,7 +80,8 @@ pub async fn beside_baseline(subject: &Subject, partition_bytes: u64) -> Result<
     let partitions = Partitions::cut(&adjacency, partition_bytes).await?;
     let mut figures = Figures { partitions: Some((partitions.len(), partitions.bytes)), ..Figures::default() };
     for mib in budgets_mib(subject.facts.size) {
-        let (words, setup) = (format!("{mib} MiB"), Setup::standard(mib << 20));
+        let words = format!("{mib} MiB");
+        let setup = Setup::standard(mib << 20);
         let baseline = BaselineOrder {
             adjacency: &adjacency,
             partitions: &partitions,
@@ -119,7 +121,8 @@ pub async fn by_tier(subject: &Subject) -> Result<Figures> {
                 figures.add("256 MiB of memory", 0.0, ours(subject, &setup, &cases, manner).await?.0);
             }
         }
-        let (setup, manner) = (Setup::standard(256 << 20), Manner { at_once, ..Manner::sequential(Strategy::Bfs) });
+        let setup = Setup::standard(256 << 20);
+        let manner = Manner { at_once, ..Manner::sequential(Strategy::Bfs) };
         figures.add("the same, small segments whole", 0.0, ours(subject, &setup, &cases, manner).await?.0);
         let folder = tempfile::tempdir()?;
         let mut setup = Setup::standard(1 << 20);
@@ -136,7 +139,8 @@ pub async fn by_tier(subject: &Subject) -> Result<Figures> {
 /// Traversals at once, and vertices at a time within a depth-first one, from 1 to 40.
 pub async fn by_parallelism(subject: &Subject) -> Result<Figures> {
     let cases = queries::workload(subject, &subject.open_local().await?, 1).await?;
-    let (mut figures, setup) = (Figures::default(), Setup::standard(256 << 20));
+    let mut figures = Figures::default();
+    let setup = Setup::standard(256 << 20);
     for number in [1, 2, 4, 10, 20, 40] {
         for strategy in [Strategy::Bfs, Strategy::Dfs] {
             let manner = Manner { at_once: number, ..Manner::sequential(strategy) };

@@ -154,7 +154,8 @@ pub fn without_types(form: &str) -> String {
 
 /// Whether two forms are equal but for fractions in them that differ by some part of them at most.
 pub fn are_near(left: &str, right: &str, near: f64) -> bool {
-    let (left, right) = (with_split_numbers(left), with_split_numbers(right));
+    let left = with_split_numbers(left);
+    let right = with_split_numbers(right);
     let pair_is_near = |(left, right): (&&str, &&str)| match (left.parse::<f64>(), right.parse::<f64>()) {
         (Ok(left_number), Ok(right_number)) if left.contains('.') && right.contains('.') => {
             (left_number - right_number).abs() <= left_number.abs() * near

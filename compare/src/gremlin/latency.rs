@@ -164,7 +164,8 @@ async fn copy(hoplake: &mut Client, reference: &mut Client) -> Result<()> {
         let mut text = String::from("g");
         for edge in some {
             let Value::Edge(edge) = edge else { bail!("{edge} is not an edge") };
-            let (from, to) = (literal(&edge.out_vertex.0)?, literal(&edge.in_vertex.0)?);
+            let from = literal(&edge.out_vertex.0)?;
+            let to = literal(&edge.in_vertex.0)?;
             text += &format!(".V({from}).addE('{}').to(__.V({to}))", edge.label);
             text += &format!(".property(T.id, '{}')", edge.id);
             for property in edge.properties.iter().flatten() {
@@ -195,7 +196,8 @@ async fn said(client: &mut Client, text: &str) -> Result<Vec<Value>> {
 
 /// Fails unless both answer the same, where the query says what that is.
 async fn compare(name: &str, text: &str, reference: &mut Client, hoplake: &mut Client) -> Result<()> {
-    let (reference, hoplake) = (said(reference, text).await?, said(hoplake, text).await?);
+    let reference = said(reference, text).await?;
+    let hoplake = said(hoplake, text).await?;
     // Whichever ten paths come first.
     if text.contains("limit(10)") {
         return Ok(());

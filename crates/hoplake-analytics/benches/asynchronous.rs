@@ -43,7 +43,8 @@ fn main() {
         }
         Some("grid") => write(folder.path(), number(1, 500).pow(2), grid(number(1, 500))),
         Some("shuffled") => {
-            let (side, mut random) = (number(1, 500), SplitMix64::new(SEED));
+            let side = number(1, 500);
+            let mut random = SplitMix64::new(SEED);
             let mut names: Vec<u64> = (0..side * side).collect();
             (1..names.len()).for_each(|at| names.swap(at, random.below(at as u64 + 1) as usize));
             let edges = grid(side).map(|(a, b)| (names[a as usize], names[b as usize]));
@@ -109,7 +110,8 @@ async fn program<P: VertexProgram>(
 ) {
     let hop = "both".parse().unwrap();
     let selection = Selection { hop, weight: weight.map(Into::into), ..Selection::default() };
-    let (context, program) = (QueryContext::new(), Arc::new(program));
+    let context = QueryContext::new();
+    let program = Arc::new(program);
     let mut branch = context.branch();
     let lists = match streamed {
         true => Lists::streamed(snapshot, &selection, &mut branch).await.unwrap(),
@@ -120,13 +122,15 @@ async fn program<P: VertexProgram>(
     };
     for asynchronous in [false, true] {
         let store: Arc<dyn StateStore<P::State>> = Arc::new(MemoryStore::new(lists.vertices()));
-        let (before, began) = (context.cost(), Instant::now());
+        let before = context.cost();
+        let began = Instant::now();
         let ran = if asynchronous {
             run_asynchronously(&program, &lists, &store, &AsyncSettings::default(), |_| (), &mut branch).await.unwrap()
         } else {
             run(&program, &lists, &store, &RunSettings::default(), |_| (), &mut branch).await.unwrap()
         };
-        let (ms, cost) = (began.elapsed().as_millis(), context.cost());
+        let ms = began.elapsed().as_millis();
+        let cost = context.cost();
         let collections = ran.collections as f64 / f64::from(lists.vertices());
         println!(
             "| {name} | {} | {} | {} | {collections:.2} | {} | {:.1} | {ms} |",

@@ -276,7 +276,8 @@ mod tests {
 
     #[test]
     fn a_block_is_new_until_another_has_its_place() {
-        let (mut recent, bytes) = (Recent::default(), vec![0; (1 << 22) + 2048]);
+        let mut recent = Recent::default();
+        let bytes = vec![0; (1 << 22) + 2048];
         assert!(recent.is_new(&bytes[..1]));
         assert!(!recent.is_new(&bytes[..1]));
         assert!(recent.is_new(&bytes[2047..]));

@@ -306,9 +306,12 @@ async fn read_groups(
     branch: &mut Branch,
 ) -> Result<Vec<Group>, EngineError> {
     let mut groups = Vec::new();
-    let (before, mut largest) = (memory.bytes(), 0);
+    let before = memory.bytes();
+    let mut largest = 0;
     while groups.len() < groups_max {
-        let (mut blocks, mut edges, mut may_go_on) = (Vec::new(), 0, false);
+        let mut blocks = Vec::new();
+        let mut edges = 0;
+        let mut may_go_on = false;
         // A list is not divided, so that a program sees all of it.
         while edges < BATCH_EDGES || may_go_on {
             let Some(block) = part.scan.next_block(branch).await? else { break };
@@ -478,7 +481,8 @@ impl Part {
             None => snapshot.scan_lists(&range, ahead_bytes),
         };
         let edge_bytes = EDGE_BYTES + if weight.is_some() { 8 } else { 0 };
-        let (decoded, memory) = (VecDeque::new(), context.hold(0)?);
+        let decoded = VecDeque::new();
+        let memory = context.hold(0)?;
         Ok(Some(Self { scan, reach, edge_bytes, next: vertices.start, decoded, memory, is_ended: false }))
     }
 }

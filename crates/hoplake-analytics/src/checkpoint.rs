@@ -56,7 +56,9 @@ struct Header {
 
 impl Checkpoint {
     fn header<S: Value>(&self, program: &str, superstep: usize, range: &Range<u32>) -> Header {
-        let (program, graph, vertices) = (program.to_owned(), self.graph.clone(), range.clone());
+        let program = program.to_owned();
+        let graph = self.graph.clone();
+        let vertices = range.clone();
         Header { hoplake_checkpoint: 1, program, graph, superstep, vertices, width: S::WIDTH }
     }
 

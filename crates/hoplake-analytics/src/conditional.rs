@@ -71,7 +71,8 @@ impl ConditionalLists {
         let Some((label, base, left)) = self.labels.front_mut() else {
             return Ok((Vec::new(), branch.context().hold(0)?));
         };
-        let (label, base) = (*label, *base);
+        let label = *label;
+        let base = *base;
         let of_label: Vec<EdgesOf> = self.edges.iter().filter(|of| of.near == label).copied().collect();
         let vertices = self.snapshot.ordinal_count(label).max(1);
         let edges_a_vertex = edge_count(&self.snapshot, &of_label).div_ceil(vertices).max(1);

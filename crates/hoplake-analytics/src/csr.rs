@@ -120,7 +120,8 @@ impl CsrBuilder {
         let memory = context.hold((vertices + 1) * 8 + edges * 4 + weights * 8)?;
         let mut offsets = Vec::with_capacity(vertices as usize + 1);
         offsets.push(0);
-        let (targets, weights) = (Vec::with_capacity(edges as usize), Vec::with_capacity(weights as usize));
+        let targets = Vec::with_capacity(edges as usize);
+        let weights = Vec::with_capacity(weights as usize);
         Ok(Self { offsets, targets, weights, is_weighted, memory })
     }
 

@@ -96,7 +96,8 @@ impl Lists {
                 let mut degrees = Vec::with_capacity(range.len());
                 // Degrees need no weights.
                 let selected = Selected { weight: None, ..selected.clone() };
-                let (edges, context) = (&selected.edges, branch.context());
+                let edges = &selected.edges;
+                let context = branch.context();
                 let mut batches = Batches::new(snapshot, &selected, edges, range.clone(), workers, context)?;
                 loop {
                     let next = batches.next(branch).await?;
@@ -176,7 +177,8 @@ impl Pass {
                 let first = left.start;
                 // Many at once, since all wait for the last of them.
                 left.start = first.saturating_add(*threads * 16 * CHUNK).min(left.end);
-                let (pieces, end) = ((first..left.start).step_by(CHUNK as usize), left.end);
+                let pieces = (first..left.start).step_by(CHUNK as usize);
+                let end = left.end;
                 let piece = |first: u32| Piece {
                     vertices: first..end.min(first.saturating_add(CHUNK)),
                     origin: Origin::Topology(topology.clone()),

@@ -79,7 +79,8 @@ impl Packed {
         branch: &mut Branch,
     ) -> Result<Self, EngineError> {
         let mut memory = branch.context().hold(0)?;
-        let (mut parts, mut labels) = (Vec::new(), Vec::new());
+        let mut parts = Vec::new();
+        let mut labels = Vec::new();
         for (label, ids) in selected.ids.by_label() {
             let first = parts.len();
             for of in edges.iter().filter(|of| of.near == label) {
@@ -93,7 +94,8 @@ impl Packed {
         }
         let edges = parts.iter().filter_map(|part: &Part| part.offsets.last()).sum();
         let is_mapped = snapshot.reader().is_mapped();
-        let (in_order, damage) = (AtomicBool::new(false), OnceLock::new());
+        let in_order = AtomicBool::new(false);
+        let damage = OnceLock::new();
         Ok(Self { parts, labels, edges, is_mapped, in_order, damage, _memory: memory })
     }
 
@@ -290,7 +292,8 @@ impl<'a> Open<'a> {
         let far = u64::from(part.far);
         while !edges.is_empty() {
             self.seek(part, edges.start)?;
-            let (first, end) = (self.edges.start, edges.end.min(self.edges.end));
+            let first = self.edges.start;
+            let end = edges.end.min(self.edges.end);
             let within = (edges.start - first) as usize..(end - first) as usize;
             if let Some(reader) = &mut self.reader
                 && reader.any(within, |target| is_wanted((far + target) as u32))?
@@ -310,9 +313,11 @@ impl PackedCursor<'_> {
         let packed = self.packed;
         let (parts, place) = packed.parts_of(vertex);
         self.list.clear();
-        let (mut lists, mut last) = (0, 0);
+        let mut lists = 0;
+        let mut last = 0;
         for number in parts {
-            let (part, before) = (&packed.parts[number], self.list.len());
+            let part = &packed.parts[number];
+            let before = self.list.len();
             if let Err(error) = self.open[number].read(part, part.edges(place), &mut self.list) {
                 self.damaged(number, error);
                 return (0, false);
@@ -327,7 +332,8 @@ impl PackedCursor<'_> {
     /// Merges two lists that are one after the other.
     fn merge(&mut self, second: usize) {
         self.merged.clear();
-        let (mut a, mut b) = (self.list[..second].iter().peekable(), self.list[second..].iter().peekable());
+        let mut a = self.list[..second].iter().peekable();
+        let mut b = self.list[second..].iter().peekable();
         while let (Some(first), Some(other)) = (a.peek(), b.peek()) {
             let next = if first <= other { &mut a } else { &mut b };
             self.merged.extend(next.next());
@@ -414,7 +420,8 @@ impl<'a> Loading<'a> {
         let mut encoder = Encoder::new(&reach)?;
         let mut is_ended = false;
         while !is_ended {
-            let (mut blocks, mut bytes) = (Vec::new(), 0);
+            let mut blocks = Vec::new();
+            let mut bytes = 0;
             while blocks.len() < workers.threads() * BLOCKS_A_WORKER && !is_ended {
                 let next = scan.next_block(branch).await?;
                 is_ended = next.is_none();
@@ -499,7 +506,8 @@ impl Degrees {
             reach.check(targets)?;
             Ok((source, targets.len() as u32))
         });
-        let (is_continued, may_go_on) = (block.is_continued(), block.continues());
+        let is_continued = block.is_continued();
+        let may_go_on = block.continues();
         let lists = each.collect::<Result<_, EngineError>>()?;
         Ok((bytes, Self { lists, is_continued, may_go_on }))
     }
@@ -529,7 +537,8 @@ impl<'a> Encoder<'a> {
     /// Adds lists, and returns the blocks that are complete.
     fn add(&mut self, block: ListBlock) -> Result<Vec<Bytes>, EngineError> {
         let may_go_on = block.may_go_on();
-        let (mut lists, mut blocks) = (std::mem::take(&mut self.lists), Vec::new());
+        let mut lists = std::mem::take(&mut self.lists);
+        let mut blocks = Vec::new();
         block.decode(&mut lists)?;
         for (source, _, targets) in lists.iter() {
             match &mut self.open {

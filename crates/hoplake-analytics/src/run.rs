@@ -131,11 +131,13 @@ impl<P: VertexProgram> Shared<P> {
         let deleted = &self.deleted[self.deleted.partition_point(|id| *id < vertices.start)..];
         let degree = |id: u32| self.degrees.get((id - self.range.start) as usize).copied();
         let vertex = |id: u32| Vertex { id, degree: degree(id).unwrap_or(0), vertices: self.count };
-        let (mut aggregate, mut changed) = (P::Aggregate::default(), 0);
+        let mut aggregate = P::Aggregate::default();
+        let mut changed = 0;
         let mut gone = deleted.iter().peekable();
         for (id, state) in vertices.clone().zip(&mut states) {
             if gone.next_if_eq(&&id).is_none() {
-                let (vertex, before) = (vertex(id), *state);
+                let vertex = vertex(id);
+                let before = *state;
                 changed += u64::from(compute(&vertex, state));
                 self.program.aggregate(&vertex, &before, state, &mut aggregate);
             }
@@ -275,7 +277,8 @@ impl<'a, P: VertexProgram> RangeRun<'a, P> {
         settings: &RunSettings,
         branch: &mut Branch,
     ) -> Result<(Self, Part<P>), RunError> {
-        let (workers, vertices) = (&settings.workers, lists.vertices());
+        let workers = &settings.workers;
+        let vertices = lists.vertices();
         let degree_bytes = if P::NEEDS_DEGREES { range.len() as u64 * 4 } else { 0 };
         // Signals of a superstep, and of the next one in parts.
         let memory = branch.context().hold(degree_bytes + u64::from(vertices) * 2 * Signals::<P::Signal>::BYTES)?;
@@ -292,7 +295,8 @@ impl<'a, P: VertexProgram> RangeRun<'a, P> {
         let resumed_after = match settings.checkpoint.clone() {
             None => None,
             Some(checkpoint) => {
-                let (shared, most) = (shared.clone(), settings.supersteps_max);
+                let shared = shared.clone();
+                let most = settings.supersteps_max;
                 let read = move |context: &QueryContext| {
                     let Shared { program, store, range, .. } = &*shared;
                     checkpoint.read(&program.name(), &**store, range, most, context)
@@ -301,7 +305,8 @@ impl<'a, P: VertexProgram> RangeRun<'a, P> {
             }
         };
         let begin = {
-            let (shared, is_resumed) = (shared.clone(), resumed_after.is_some());
+            let shared = shared.clone();
+            let is_resumed = resumed_after.is_some();
             move |context: &QueryContext| {
                 let end = shared.range.end;
                 let ranges = shared.range.clone().into_par_iter().step_by(CHUNK as usize);
@@ -314,8 +319,10 @@ impl<'a, P: VertexProgram> RangeRun<'a, P> {
         part.add(program, workers.run(branch.context(), begin).await??);
         let aggregate = P::Aggregate::default();
         let progress = Progress { superstep, changed: 0, aggregate, collections: 0, waiting: None };
-        let (signals, spare) = (Arc::new(Signals::with_capacity(0)), Signals::with_capacity(0));
-        let (settings, has_begun) = (settings.clone(), false);
+        let signals = Arc::new(Signals::with_capacity(0));
+        let spare = Signals::with_capacity(0);
+        let settings = settings.clone();
+        let has_begun = false;
         Ok((Self { shared, lists, settings, progress, signals, spare, has_begun, _memory: memory }, part))
     }
 
@@ -372,7 +379,8 @@ impl<'a, P: VertexProgram> RangeRun<'a, P> {
     /// # Errors
     /// As [`run`].
     pub async fn superstep(&mut self, branch: &mut Branch) -> Result<Part<P>, RunError> {
-        let (number, aggregate) = (self.progress.superstep + 1, self.progress.aggregate.clone());
+        let number = self.progress.superstep + 1;
+        let aggregate = self.progress.aggregate.clone();
         let step = Step { number, aggregate, is_asynchronous: false };
         let step = Arc::new(step);
         let workers = &self.settings.workers;
@@ -381,7 +389,9 @@ impl<'a, P: VertexProgram> RangeRun<'a, P> {
         let mut pass = self.lists.pass(&self.shared.range, workers, branch.context())?;
         let mut next = pass.next(branch).await?;
         while let Some(portion) = next {
-            let (shared, signals, step) = (self.shared.clone(), self.signals.clone(), step.clone());
+            let shared = self.shared.clone();
+            let signals = self.signals.clone();
+            let step = step.clone();
             let collect =
                 move |context: &QueryContext| portion.each(|piece| shared.collect(piece, &signals, &step, context));
             // The next lists are read meanwhile.
@@ -398,7 +408,8 @@ impl<'a, P: VertexProgram> RangeRun<'a, P> {
     /// [`RunError::States`] if it cannot be written.
     pub async fn write_checkpoint(&self) -> Result<(), RunError> {
         let Some(checkpoint) = self.settings.checkpoint.clone() else { return Ok(()) };
-        let (shared, superstep) = (self.shared.clone(), self.progress.superstep);
+        let shared = self.shared.clone();
+        let superstep = self.progress.superstep;
         let write = move |context: &QueryContext| {
             let Shared { program, store, range, .. } = &*shared;
             checkpoint.write(&program.name(), superstep, &**store, range, context)

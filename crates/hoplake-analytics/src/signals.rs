@@ -93,7 +93,10 @@ impl<S: Value> Signals<S> {
 /// From the signals of all vertices, each with whether it has edges: whether one without edges is silent makes no difference.
 impl<S: Value> FromIterator<(Option<S>, bool)> for Signals<S> {
     fn from_iter<I: IntoIterator<Item = (Option<S>, bool)>>(signals: I) -> Self {
-        let (mut words, mut word, mut len, mut silent) = (Vec::new(), 0, 0, 0);
+        let mut words = Vec::new();
+        let mut word = 0;
+        let mut len = 0;
+        let mut silent = 0;
         let value = |(signal, has_edges): (Option<S>, bool)| {
             silent += usize::from(signal.is_none() && has_edges);
             word |= u64::from(signal.is_some()) << (len % 64);

@@ -114,7 +114,8 @@ pub(crate) async fn deleted(
         }
         let _memory = branch.context().hold(own.end - own.start)?;
         let mut exists = vec![false; (own.end - own.start) as usize];
-        let (mut scan, mut keys) = (snapshot.scan_keys(label, snapshot.ahead_bytes(branch.context())), Vec::new());
+        let mut scan = snapshot.scan_keys(label, snapshot.ahead_bytes(branch.context()));
+        let mut keys = Vec::new();
         while scan.next(&mut keys, branch).await? {
             for (_, ordinal) in &keys {
                 exists.get_mut(*ordinal as usize).into_iter().for_each(|exists| *exists = true);

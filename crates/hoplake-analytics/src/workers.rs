@@ -70,7 +70,8 @@ mod tests {
 
     #[tokio::test]
     async fn work_ends_with_its_caller() {
-        let (workers, query) = (one_thread(), QueryContext::new());
+        let workers = one_thread();
+        let query = QueryContext::new();
         let (begun, begins) = mpsc::channel();
         let (ended, end) = mpsc::channel();
         let spin = move |context: &QueryContext| {
@@ -95,7 +96,8 @@ mod tests {
 
     #[tokio::test]
     async fn work_that_waits_for_a_thread_does_not_begin_without_its_caller() {
-        let (workers, query) = (one_thread(), QueryContext::new());
+        let workers = one_thread();
+        let query = QueryContext::new();
         let (go, wait) = mpsc::channel::<()>();
         let mut first = Box::pin(workers.run(&query, move |_| wait.recv().unwrap()));
         assert!(first.as_mut().now_or_never().is_none());

@@ -36,8 +36,10 @@ impl Bars<'_> {
         let area = SVGBackend::with_string(svg, SIZE).into_drawing_area();
         area.fill(&WHITE)?;
         let values = || self.groups.iter().flat_map(|(_, bars)| bars).copied().filter(|value| *value > 0.0);
-        let (low, high) = (values().fold(f64::MAX, f64::min), values().fold(f64::MIN_POSITIVE, f64::max));
-        let (groups, floor) = (self.groups.len(), low / 2.0);
+        let low = values().fold(f64::MAX, f64::min);
+        let high = values().fold(f64::MIN_POSITIVE, f64::max);
+        let groups = self.groups.len();
+        let floor = low / 2.0;
         // Room for the legend above the bars.
         let top = high * 1.6f64.powi(self.names.len() as i32);
         let mut chart = ChartBuilder::on(&area)

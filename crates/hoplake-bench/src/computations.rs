@@ -110,7 +110,9 @@ fn decoder(arguments: &Arguments, runtime: &Runtime, snapshot: &Arc<Snapshot>) -
         }
     }
     let stored: usize = blocks.iter().filter_map(|block| Some(block.stored()?.len())).sum();
-    let (mut seconds, mut edges, mut lists) = (Vec::new(), 0, AdjacencyLists::default());
+    let mut seconds = Vec::new();
+    let mut edges = 0;
+    let mut lists = AdjacencyLists::default();
     for _ in 0..arguments.rounds {
         let began = Instant::now();
         edges = 0;
@@ -133,13 +135,17 @@ fn decoder(arguments: &Arguments, runtime: &Runtime, snapshot: &Arc<Snapshot>) -
 async fn load(folder: &std::path::Path) -> Result<Loaded> {
     let snapshot = kronecker::open(folder, ReadSettings::default()).await?;
     let selection = selection();
-    let (workers, mut seconds, mut bytes) = (Workers::default(), [0.0; 2], [0; 2]);
+    let workers = Workers::default();
+    let mut seconds = [0.0; 2];
+    let mut bytes = [0; 2];
     // The first reads the files into the page cache.
     drop(Topology::load(&snapshot, &selection, &workers, &mut QueryContext::new().branch()).await?);
-    let (context, began) = (QueryContext::new(), Instant::now());
+    let context = QueryContext::new();
+    let began = Instant::now();
     let csr = Topology::load(&snapshot, &selection, &workers, &mut context.branch()).await?;
     (seconds[0], bytes[0]) = (began.elapsed().as_secs_f64(), context.memory().used());
-    let (context, began) = (QueryContext::new(), Instant::now());
+    let context = QueryContext::new();
+    let began = Instant::now();
     let packed = Topology::load_packed(&snapshot, &selection, &workers, &mut context.branch()).await?;
     (seconds[1], bytes[1]) = (began.elapsed().as_secs_f64(), context.memory().used());
     Ok(Loaded { snapshot, csr: Arc::new(csr), packed, seconds, bytes })

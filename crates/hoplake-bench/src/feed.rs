@@ -315,7 +315,8 @@ impl Bench {
             let written = Arc::new(Mutex::new(Vec::new()));
             let seen = Arc::new(AtomicU64::new(0));
             let until = Instant::now() + Duration::from_secs(arguments.seconds);
-            let (load, marks) = (self.load(arguments.rate, until), self.mark(&written, until));
+            let load = self.load(arguments.rate, until);
+            let marks = self.mark(&written, until);
             let (lags, ..) = tokio::try_join!(watch(address, &written, &seen, until), load, marks)?;
             Ok::<_, anyhow::Error>(lags)
         }

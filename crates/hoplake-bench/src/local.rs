@@ -204,7 +204,8 @@ const KNOWN_AHEAD: usize = 256;
 
 /// Reads ahead what a walk will read.
 fn foresee(lists: &Packed, sequence: &[u32], at: &AtomicUsize, is_over: &AtomicBool) {
-    let (mut next, mut last) = (0, 0);
+    let mut next = 0;
+    let mut last = 0;
     while next < sequence.len() && !is_over.load(Relaxed) {
         let now = at.load(Relaxed);
         if next >= now + KNOWN_AHEAD {
@@ -241,7 +242,9 @@ const NEIGHBOURS_RECENT: usize = 8;
 
 impl Workload for EdgeQueries {
     fn run(&self, lists: &mut impl Walk, vertices: u32, seed: u64) -> u64 {
-        let (mut random, mut recent, mut sum) = (SplitMix64::new(seed), VecDeque::new(), 0);
+        let mut random = SplitMix64::new(seed);
+        let mut recent = VecDeque::new();
+        let mut sum = 0;
         for _ in 0..self.count {
             let is_random = recent.is_empty() || (random.below(1000) as f64) < self.alpha * 1000.0;
             let vertex = match is_random {
@@ -269,7 +272,9 @@ struct FriendsOfFriends {
 
 impl Workload for FriendsOfFriends {
     fn run(&self, lists: &mut impl Walk, vertices: u32, seed: u64) -> u64 {
-        let (mut random, mut sum, mut left) = (SplitMix64::new(seed), 0, self.count);
+        let mut random = SplitMix64::new(seed);
+        let mut sum = 0;
+        let mut left = self.count;
         while left > 0 {
             let friends = lists.visit(random.below(vertices.into()) as u32).to_vec();
             if friends.is_empty() {
@@ -290,7 +295,9 @@ struct ShortestPaths {
 
 impl Workload for ShortestPaths {
     fn run(&self, lists: &mut impl Walk, vertices: u32, seed: u64) -> u64 {
-        let (mut random, mut sum, mut left) = (SplitMix64::new(seed), 0, self.count);
+        let mut random = SplitMix64::new(seed);
+        let mut sum = 0;
+        let mut left = self.count;
         while left > 0 {
             let ends = [0; 2].map(|_| random.below(vertices.into()) as u32);
             if ends.iter().any(|end| lists.visit(*end).is_empty()) {
@@ -349,7 +356,8 @@ struct Triangles {
 
 impl Workload for Triangles {
     fn run(&self, lists: &mut impl Walk, vertices: u32, seed: u64) -> u64 {
-        let (mut random, mut sum) = (SplitMix64::new(seed), 0);
+        let mut random = SplitMix64::new(seed);
+        let mut sum = 0;
         for _ in 0..self.count {
             let own: Vec<u32> = lists.visit(random.below(vertices.into()) as u32).to_vec();
             for neighbour in &own {
@@ -419,7 +427,8 @@ impl Bench {
                     let each = |(seed, (sequence, expected)): (&u64, &(Vec<u32>, u64))| {
                         let found = match (&advisor, way) {
                             (Some(advisor), _) => {
-                                let (visiting, passing) = (advisor.visiting(), advisor.passing());
+                                let visiting = advisor.visiting();
+                                let passing = advisor.passing();
                                 let mut lists = WithAdvice { visiting, passing, plain: self.lists.cursor() };
                                 workload.run(&mut lists, vertices, *seed)
                             }
@@ -457,7 +466,8 @@ impl Bench {
 
     /// A walk that a thread knows beforehand.
     fn foreseen(&self, workload: &impl Workload, sequence: &[u32], seed: u64) -> u64 {
-        let (at, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let at = AtomicUsize::new(0);
+        let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| foresee(&self.lists, sequence, &at, &is_over));
             let found = workload.run(&mut Known(self.lists.cursor(), &at), self.lists.len() as u32, seed);

@@ -153,7 +153,8 @@ fn of_caches(arguments: &Arguments, ranks: &[f64]) -> Result<()> {
         "\n| store | policy | room, % of the states | found, % | load, ns a vertex | superstep, ns a vertex | end, ns a vertex |"
     );
     println!("| --- | --- | --- | --- | --- | --- | --- |");
-    let (count, whole) = (ranks.len() as u32, ranks.len() as u64 * 8);
+    let count = ranks.len() as u32;
+    let whole = ranks.len() as u64 * 8;
     for kind in arguments.stores.iter().filter(|kind| kind.is_slow()) {
         for (policy, room) in
             [CachePolicy::Lru, CachePolicy::Score].into_iter().flat_map(|policy| ROOM.map(|room| (policy, room)))
@@ -188,7 +189,8 @@ where
         ("generic, compressed", Box::new(Compressed(Generic))),
     ];
     for (serialiser_name, serialiser) in serialisers {
-        let [mut writes, mut reads] = [Vec::new(), Vec::new()];
+        let mut writes = Vec::new();
+        let mut reads = Vec::new();
         let mut bytes = 0;
         for _ in 0..arguments.supersteps.max(1) {
             let [mut write, mut read] = [Duration::ZERO; 2];

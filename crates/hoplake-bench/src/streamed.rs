@@ -48,7 +48,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             let reader = Reader::new(store, ReadPool::new(ReadSettings::default())?);
             let snapshot = Arc::new(Snapshot::open(reader, &OpenSettings::default()).await?);
             let mut branch = QueryContext::new().branch();
-            let (before, began) = (sim.counts(), tokio::time::Instant::now());
+            let before = sim.counts();
+            let began = tokio::time::Instant::now();
             let scan = |direction| snapshot.scan_lists(&ListRange::all(EdgeTypeId(0), direction), ahead / 2);
             let mut scans = [Direction::Out, Direction::In].map(scan);
             for scan in &mut scans {

@@ -301,7 +301,9 @@ mod tests {
     fn the_oldest_that_is_idle_gives_way_before_one_that_is_half_open() {
         let all = Arc::new(Connections::default());
         let attend = || ConnectionGuard(Connection::open(&all));
-        let [half, idle, busy] = [attend(), attend(), attend()];
+        let half = attend();
+        let idle = attend();
+        let busy = attend();
         let exchanges = [Exchange::begin(&idle.0), Exchange::begin(&busy.0)];
         exchanges.iter().for_each(|exchange| exchange.complete());
         let [first, _still_running] = exchanges;

@@ -118,7 +118,8 @@ impl<'a> Cells<'a> {
         out: &mut String,
     ) -> Result<(), &'static str> {
         let Self::List(array, items) = self else { return Ok(()) };
-        let (from, to) = (array.value_offsets()[row], array.value_offsets()[row + 1]);
+        let from = array.value_offsets()[row];
+        let to = array.value_offsets()[row + 1];
         let before = out.len();
         for item in from..to {
             if items.is_null(item as usize) {

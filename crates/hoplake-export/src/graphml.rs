@@ -51,7 +51,8 @@ struct XmlTable {
 
 impl GraphMlEncoder {
     pub(crate) fn new(tables: &Tables) -> Self {
-        let (mut ids, mut keys) = (HashMap::new(), Vec::new());
+        let mut ids = HashMap::new();
+        let mut keys = Vec::new();
         let mut names = HashSet::new();
         let mut id_of = |key: AttributeKey| -> String {
             let next = ids.len();

@@ -102,7 +102,8 @@ async fn write_tables(
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<(Exported, Vec<FileNames>), ExportError> {
     let mut branch = context.branch();
-    let (mut exported, mut names) = (Exported::default(), Vec::new());
+    let mut exported = Exported::default();
+    let mut names = Vec::new();
     for (number, table) in tables.vertices.iter().enumerate() {
         exported.vertices += write_vertices(snapshot, number, table, files, &mut branch, progress).await?;
         names.push(files.end_table().await?);

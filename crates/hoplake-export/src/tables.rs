@@ -67,7 +67,8 @@ impl Tables {
         let prefixes = labels.len() > 1;
         for (id, label) in &labels {
             let (form, spec) = vertex_form(label, *id, options.format, prefixes);
-            let (of, stem) = (*id, stem("vertices", &[&label.name], &mut stems));
+            let of = *id;
+            let stem = stem("vertices", &[&label.name], &mut stems);
             let properties = label.properties.clone();
             tables.vertices.push(Table { of, stem, label: label.name.clone(), ends: None, properties, form });
             tables.vertex_specs.push(spec);
@@ -233,7 +234,8 @@ fn edge_form(
     let wanted = match format {
         ExportFormat::Gremlin => ["~from".to_owned(), "~to".to_owned()],
         ExportFormat::Neo4j => {
-            let [source, target] = [(names[0], edge.source), (names[1], edge.target)];
+            let source = (names[0], edge.source);
+            let target = (names[1], edge.target);
             [
                 format!(":START_ID({})", id_space(source.0, source.1)),
                 format!(":END_ID({})", id_space(target.0, target.1)),

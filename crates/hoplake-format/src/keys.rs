@@ -206,7 +206,8 @@ pub fn find_in_key_block<'k>(
             find_texts(texts, count, to_end, &mut rest)?
         }
     };
-    let (mut next, mut ordinal) = (0, 0);
+    let mut next = 0;
+    let mut ordinal = 0;
     for (_, number) in &mut found {
         let index = *number;
         // A key that is sought twice is found once.

@@ -169,8 +169,10 @@ impl Rejects {
     }
 
     fn write_one(&mut self, row: &BadRow, text: &str, path: &Path) -> Result<(), IngestError> {
-        let (file, line) = (row.file.to_string_lossy(), row.line.to_string());
-        let (column, value) = (row.column.as_deref().unwrap_or(""), row.value.as_deref().unwrap_or(""));
+        let file = row.file.to_string_lossy();
+        let line = row.line.to_string();
+        let column = row.column.as_deref().unwrap_or("");
+        let value = row.value.as_deref().unwrap_or("");
         let written = self.writer.write_record([file.as_ref(), &line, column, value, &row.why, text]);
         written.map_err(|error| IngestError::Write { path: path.to_owned(), source: error.into() })
     }

@@ -158,7 +158,8 @@ pub trait Input: Send + Sync {
         value: String,
         why: String,
     ) -> Result<(), IngestError> {
-        let (file, column) = (self.path().clone(), Some(column.to_owned()));
+        let file = self.path().clone();
+        let column = Some(column.to_owned());
         bad_rows.report(BadRow { file, line, column, value: Some(value), why }, &self.texts())
     }
 }

@@ -342,7 +342,8 @@ impl Copying {
         let (copy, mut file) = self.create()?;
         let silence = Duration::from_millis(self.web_timeout_ms);
         let mut response = web::get(url, silence).await?;
-        let (announced, mut bytes) = (response.content_length(), 0);
+        let announced = response.content_length();
+        let mut bytes = 0;
         while let Some(piece) = response.chunk().await.map_err(|error| web::failed(url, &error))? {
             bytes += piece.len() as u64;
             self.take(piece.len() as u64)?;

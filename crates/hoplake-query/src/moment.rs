@@ -108,7 +108,8 @@ pub fn offset_text(offset: Offset) -> String {
     if seconds == 0 {
         return "Z".to_owned();
     }
-    let (sign, size) = (if seconds < 0 { '-' } else { '+' }, seconds.abs());
+    let sign = if seconds < 0 { '-' } else { '+' };
+    let size = seconds.abs();
     let rest = if size % 60 == 0 { String::new() } else { format!(":{:02}", size % 60) };
     format!("{sign}{:02}:{:02}{rest}", size / 3_600, size / 60 % 60)
 }
@@ -118,7 +119,9 @@ impl Display for Moment {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let local = self.local();
         let sign = if local.year() < 0 { "-" } else { "" };
-        let (year, month, day) = (local.year().unsigned_abs(), local.month(), local.day());
+        let year = local.year().unsigned_abs();
+        let month = local.month();
+        let day = local.day();
         write!(f, "{sign}{year:04}-{month:02}-{day:02}T{:02}:{:02}", local.hour(), local.minute())?;
         let nanos = local.subsec_nanosecond();
         if local.second() != 0 || nanos != 0 {

@@ -149,7 +149,8 @@ mod tests {
         let create = || async { server.store().put_opts(&path, PutPayload::from("x"), PutMode::Create.into()).await };
         create().await.unwrap();
         assert!(matches!(create().await, Err(object_store::Error::AlreadyExists { .. })));
-        let (port, process) = (server.port.number(), server.process_id());
+        let port = server.port.number();
+        let process = server.process_id();
         drop(server);
         assert!(TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err());
         assert!(!Path::new(&format!("/proc/{process}")).exists());

@@ -153,7 +153,8 @@ mod tests {
     fn it_listens_and_ends_with_its_value() {
         let server = GremlinServer::start(&["name"]).unwrap();
         TcpStream::connect(server.address()).unwrap();
-        let (address, process) = (server.address(), server.process_id());
+        let address = server.address();
+        let process = server.process_id();
         drop(server);
         assert!(TcpStream::connect(address).is_err() && !Path::new(&format!("/proc/{process}")).exists());
     }

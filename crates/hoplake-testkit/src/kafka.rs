@@ -265,7 +265,8 @@ mod tests {
         let last = client.partition_client("t", 2, UnknownTopicHandling::Error).await.unwrap();
         last.produce(vec![record.clone()], Compression::NoCompression).await.unwrap();
 
-        let (broker, process) = (server.broker(), server.process_id().unwrap());
+        let broker = server.broker();
+        let process = server.process_id().unwrap();
         server.kill();
         assert!(!Path::new(&format!("/proc/{process}")).exists());
         server.restart().unwrap();

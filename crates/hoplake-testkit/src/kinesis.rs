@@ -203,7 +203,8 @@ mod tests {
         }
         all.sort_by_key(|data| (data.len(), data.clone()));
         assert_eq!(all, data);
-        let (port, process) = (server.port.number(), server.process_id());
+        let port = server.port.number();
+        let process = server.process_id();
         drop(server);
         assert!(TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err());
         assert!(!Path::new(&format!("/proc/{process}")).exists());

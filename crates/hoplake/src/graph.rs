@@ -373,7 +373,8 @@ impl Graph {
         progress: impl Fn(u64, u64) + Send + Sync,
     ) -> Result<Mirrored, Error> {
         let context = source.context();
-        let (source, target) = (reader(&source.metered_by(&context))?, reader(&target.metered_by(&context))?);
+        let source = reader(&source.metered_by(&context))?;
+        let target = reader(&target.metered_by(&context))?;
         Ok(mirror::mirror(&source, &target, &progress, &mut context.branch()).await?)
     }
 

@@ -207,9 +207,11 @@ pub async fn load_until(
         return Ok(None);
     };
     let trial = begin?;
-    let (message, source_positions) = (options.message.clone(), options.source_positions.clone());
+    let message = options.message.clone();
+    let source_positions = options.source_positions.clone();
     let publish_timeout_ms = options.publish_timeout_ms;
-    let (base_version, writer) = (load.base_version(), load.writer().to_owned());
+    let base_version = load.base_version();
+    let writer = load.writer().to_owned();
     let building = Building { options, inputs, bad_rows, base_version, writer };
     let runtime = Handle::current();
     // Parsing and sorting occupy a thread for as long as the load takes: the runtime's own threads stay free for uploads.

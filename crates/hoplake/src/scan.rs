@@ -187,7 +187,8 @@ impl Query {
     pub async fn find(&mut self, request: &ScanRequest) -> Result<Held<Frontier>, Error> {
         let request = ScanRequest { select: Vec::new(), order_by: Vec::new(), ..request.clone() };
         let Scan { labels, .. } = self.scan(&request)?;
-        let (labels, condition) = (Vec::from(labels), request.condition.as_ref());
+        let labels = Vec::from(labels);
+        let condition = request.condition.as_ref();
         Ok(self.snapshot.find_vertices(&labels, condition, request.limit, &mut self.branch).await?)
     }
 
@@ -273,7 +274,8 @@ impl Query {
             name = self.label_name(label);
             kept.push(found.map(|found| found.batch));
             // Sorted whenever what came is as much as what is kept: each row is moved a few times.
-            let (first, rest) = (kept[0].num_rows(), kept[1..].iter().map(|batch| batch.num_rows()).sum::<usize>());
+            let first = kept[0].num_rows();
+            let rest = kept[1..].iter().map(|batch| batch.num_rows()).sum::<usize>();
             if limit < usize::MAX && rest >= first.max(limit) {
                 kept = vec![first_rows(&kept, &order, limit, self.branch.context()).await?];
             }

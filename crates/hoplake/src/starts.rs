@@ -175,7 +175,8 @@ impl Query {
         for start in starts {
             let StartKey::SuchThat { label, condition } = start else { continue };
             let number = *numbers.entry(start.to_string()).or_insert_with(|| {
-                let (labels, condition) = (vec![label.clone()], Some(condition.clone()));
+                let labels = vec![label.clone()];
+                let condition = Some(condition.clone());
                 searches.push(ScanRequest { labels, condition, ..ScanRequest::default() });
                 searches.len() - 1
             });
@@ -189,9 +190,11 @@ impl Query {
             return Err(Error::new(ErrorKind::Invalid, message));
         }
         // Each is a line of its own: searches do not depend on each other, nor on the look-up.
-        let (snapshot, branch) = (self.snapshot.clone(), self.branch.clone());
+        let snapshot = self.snapshot.clone();
+        let branch = self.branch.clone();
         let search = |request: ScanRequest| {
-            let (snapshot, branch) = (snapshot.clone(), branch.clone());
+            let snapshot = snapshot.clone();
+            let branch = branch.clone();
             let mut line = Query { snapshot, branch, expected: Expected::default(), vertices_max: None };
             async move { Ok::<_, Error>((line.find(&request).await?, line.branch)) }
         };

@@ -182,7 +182,8 @@ impl Query {
         self.branch.join(&lines);
         let mut described = DescribedWalks::default();
         for ((label, rows), (_, ordinals)) in rows.into_iter().zip(vertices.by_label()) {
-            let (ordinals, name) = (ordinals.iter().collect(), self.label_name(label));
+            let ordinals = ordinals.iter().collect();
+            let name = self.label_name(label);
             let keys = rows.column_by_name(KEY_COLUMN).cloned().unwrap_or_else(|| new_null_array(&DataType::Null, 0));
             let rows = self.own_columns(label, &rows)?;
             described.labels.insert(label, OfLabel { name, ordinals, keys, rows });

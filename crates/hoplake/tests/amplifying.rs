@@ -78,7 +78,8 @@ fn write_named(folder: &Path) {
     let mut vertices = String::from("~id,~label,name:String\n");
     let mut edges = String::from("~id,~from,~to,~label,weight:Int\n");
     for vertex in 0..NAMED {
-        let (key, next) = (long_key(vertex), long_key((vertex + 1) % NAMED));
+        let key = long_key(vertex);
+        let next = long_key((vertex + 1) % NAMED);
         vertices += &format!("{key},thing,thing number {vertex}\n");
         edges += &format!("e{vertex},{key},{next},to,1\n");
     }
@@ -128,7 +129,8 @@ fn queries_of_a_process_that_is_measured() {
         let graph = Arc::new(open(folder).await);
         let queries = (0..).map_while(|number| fs::read_to_string(folder.join(format!("query-{number}"))).ok());
         let begin = |query: String| {
-            let (graph, budget) = (graph.clone(), budget.clone());
+            let graph = graph.clone();
+            let budget = budget.clone();
             tokio::spawn(async move { answer(&graph, &query, &budget, Duration::from_secs(120)).await })
         };
         let asked: Vec<_> = queries.map(begin).collect();
@@ -537,14 +539,17 @@ fn a_small_query_does_not_wait_for_large_ones() {
         let large = Arc::new(large);
         let workers: Vec<_> = (0..3)
             .map(|worker| {
-                let (graph, budget, large) = (graph.clone(), budget.clone(), large.clone());
+                let graph = graph.clone();
+                let budget = budget.clone();
+                let large = large.clone();
                 tokio::spawn(async move {
                     let mut slowest = (Duration::ZERO, String::new());
                     for query in large.iter().skip(worker).step_by(3) {
                         let begun = Instant::now();
                         let own = budget.within("the query", 256 * MIB);
                         let outcome = answer(&graph, query, &own, Duration::from_secs(1)).await;
-                        let (taken, short) = (begun.elapsed(), query.chars().take(100).collect::<String>());
+                        let taken = begun.elapsed();
+                        let short = query.chars().take(100).collect::<String>();
                         slowest = slowest.max((taken, short.clone()));
                         assert!(taken < ENDED_WITHIN, "{taken:?}: {short}");
                         if let Err(error) = outcome {
@@ -556,7 +561,9 @@ fn a_small_query_does_not_wait_for_large_ones() {
             })
             .collect();
         let small = {
-            let (graph, budget, ended) = (graph.clone(), budget.clone(), ended.clone());
+            let graph = graph.clone();
+            let budget = budget.clone();
+            let ended = ended.clone();
             tokio::spawn(async move {
                 let mut times = Vec::new();
                 while !ended.load(Relaxed) {
@@ -577,7 +584,8 @@ fn a_small_query_does_not_wait_for_large_ones() {
     });
     times.sort_unstable();
     let p99 = times[(times.len() - 1) * 99 / 100];
-    let (median, longest) = (times[times.len() / 2], times[times.len() - 1]);
+    let median = times[times.len() / 2];
+    let longest = times[times.len() - 1];
     println!("p99 of {} queries: {p99:?}, median {median:?}, longest {longest:?}", times.len());
     assert!(p99 <= BESIDE_OTHERS, "{p99:?}");
 }

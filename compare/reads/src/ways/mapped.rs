@@ -81,7 +81,8 @@ impl Reader for &Mapped {
     }
 
     fn pass(&mut self, blocks: &[Block]) -> Result<u64> {
-        let (mut total, mut advised) = (0u64, 0);
+        let mut total = 0u64;
+        let mut advised = 0;
         for (position, block) in blocks.iter().enumerate() {
             if let Some(Advice { ahead, together }) = self.advice {
                 let end = (position + ahead).min(blocks.len());

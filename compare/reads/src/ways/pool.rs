@@ -53,7 +53,8 @@ impl Pool {
         let opened: Arc<Vec<File>> = Arc::new(files.paths().map(open).collect::<Result<_>>()?);
         let (sender, requests) = unbounded::<Request>();
         let start = |_| {
-            let (files, requests) = (opened.clone(), requests.clone());
+            let files = opened.clone();
+            let requests = requests.clone();
             thread::Builder::new().spawn(move || serve(&files, &requests)).context("could not start a thread")
         };
         let threads = (0..settings.pool_threads).map(start).collect::<Result<_>>()?;
@@ -149,7 +150,8 @@ impl Reader for PoolReader<'_> {
     fn pass(&mut self, blocks: &[Block]) -> Result<u64> {
         // Answers come in any order: those that are early wait in their places.
         let mut early: Vec<Option<Answer>> = (0..self.ahead).map(|_| None).collect();
-        let (mut total, mut requested) = (0u64, 0);
+        let mut total = 0u64;
+        let mut requested = 0;
         for position in 0..blocks.len() {
             while requested < blocks.len().min(position + self.ahead) {
                 self.request(requested, blocks[requested]);

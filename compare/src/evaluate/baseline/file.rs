@@ -22,7 +22,8 @@ pub(super) fn file_bytes(vertices: u64, edges: u64) -> u64 {
 /// The file of the vertices from `first` to before `end`.
 pub(super) fn encode(all: &Adjacency, first: u64, end: u64) -> Bytes {
     let offsets = &all.offsets[2 * first as usize..=2 * end as usize];
-    let (from, to) = (offsets[0], offsets[offsets.len() - 1]);
+    let from = offsets[0];
+    let to = offsets[offsets.len() - 1];
     let mut file = BytesMut::with_capacity(file_bytes(end - first, to - from) as usize);
     file.put_u64_le(first);
     file.put_u64_le(end - first);

@@ -52,7 +52,9 @@ impl Partitions {
     /// Cuts the lists into files of about `partition_bytes`; a vertex is in one file.
     pub async fn cut(all: &Adjacency, partition_bytes: u64) -> Result<Self> {
         let objects = Arc::new(InMemory::new());
-        let (mut firsts, mut bytes, mut first) = (Vec::new(), 0, 0);
+        let mut firsts = Vec::new();
+        let mut bytes = 0;
+        let mut first = 0;
         for end in 1..=all.vertices() {
             let edges = all.offsets[2 * end as usize] - all.offsets[2 * first as usize];
             if end == all.vertices() || file_bytes(end - first, edges) >= partition_bytes {

@@ -55,7 +55,8 @@ pub async fn depth_first(files: &Files, start: u64, hops: &[Hop]) -> Result<(Vec
 async fn search<A: Agenda>(files: &Files, start: u64, hops: &[Hop]) -> Result<(Vec<u64>, u64)> {
     let mut agenda = A::default();
     let mut seen: HashSet<Visit, foldhash::fast::RandomState> = HashSet::default();
-    let (mut found, mut expanded) = (Vec::new(), 0);
+    let mut found = Vec::new();
+    let mut expanded = 0;
     agenda.add((start, 0));
     while let Some((vertex, depth)) = agenda.next() {
         let Some((labels, direction)) = hops.get(depth) else {
@@ -102,7 +103,8 @@ mod tests {
     async fn both_searches_find_what_walks_reach() {
         let (files, partitions) = files(60, 1 << 20).await;
         assert!(partitions.len() > 1, "{} files", partitions.len());
-        let (a, b) = (0, 1);
+        let a = 0;
+        let b = 1;
         for (start, hops, expected) in [
             (0, vec![(vec![a], HopDirection::Out), (vec![b], HopDirection::Out)], vec![3, 4]),
             (3, vec![(vec![b], HopDirection::In)], vec![1, 2]),

@@ -154,7 +154,8 @@ fn of_baseline(numbers: &Numbers, lines: &mut Vec<Line>) {
 fn other_budgets(figures: &Figures, strategy: &str) -> String {
     let mut words = String::new();
     for labelled in figures.runs.iter().filter(|labelled| labelled.condition != "256 MiB") {
-        let (run, condition) = (&labelled.run, &labelled.condition);
+        let run = &labelled.run;
+        let condition = &labelled.condition;
         if (run.system.as_str(), run.manner.as_str(), run.at_once) == ("hoplake", strategy, 1)
             && let Some(theirs) = find(figures, condition, "baseline", strategy, 1)
         {

@@ -61,7 +61,8 @@ impl Page<'_> {
 
     fn plot(&mut self, name: &str, chart: &super::charts::Chart<'_>) -> Result<()> {
         chart.draw(&self.plots.join(format!("{name}.svg")))?;
-        let (title, link) = (chart.title, &self.link);
+        let title = chart.title;
+        let link = &self.link;
         let _ = writeln!(self.text, "![{title}]({link}/{name}.svg)\n");
         Ok(())
     }
@@ -113,11 +114,19 @@ fn load(numbers: &Path, size: Size) -> Result<Option<Numbers>> {
             })
         };
     }
-    let (baseline, latency, waves) = (part!("baseline"), part!("latency"), part!("waves"));
-    let (hindsight, tiers, parallel) = (part!("hindsight"), part!("tiers"), part!("parallel"));
-    let (stores, blocks, partitions) = (part!("stores"), part!("blocks"), part!("partitions"));
-    let (caches, tradeoff) = (part!("caches"), part!("tradeoff"));
-    let (warm, nodes) = (part!("warm"), part!("nodes"));
+    let baseline = part!("baseline");
+    let latency = part!("latency");
+    let waves = part!("waves");
+    let hindsight = part!("hindsight");
+    let tiers = part!("tiers");
+    let parallel = part!("parallel");
+    let stores = part!("stores");
+    let blocks = part!("blocks");
+    let partitions = part!("partitions");
+    let caches = part!("caches");
+    let tradeoff = part!("tradeoff");
+    let warm = part!("warm");
+    let nodes = part!("nodes");
     Ok(facts.map(|facts| Numbers {
         facts,
         baseline,

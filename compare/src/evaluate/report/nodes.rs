@@ -92,7 +92,8 @@ fn name(turn: Turn) -> &'static str {
 }
 
 fn cells(round: &Round) -> Vec<String> {
-    let (requests, busiest) = (round.requests.iter().sum::<u64>(), round.requests.iter().max());
+    let requests = round.requests.iter().sum::<u64>();
+    let busiest = round.requests.iter().max();
     let share = busiest.filter(|_| round.access_nodes > 1 && requests > 0);
     let fetches = if round.access_nodes > 0 { count(round.fetches) } else { "–".into() };
     vec![

@@ -131,7 +131,8 @@ fn tiers(page: &mut Page<'_>, graphs: &[Numbers]) {
             "total, s",
         ])];
         for Labelled { condition, run, .. } in &figures.runs {
-            let (tiers, all) = (&run.tiers, run.tiers.all().max(1) as f64);
+            let tiers = &run.tiers;
+            let all = run.tiers.all().max(1) as f64;
             let mut cells = vec![condition.clone(), run.at_once.to_string(), run.manner.clone(), count(tiers.all())];
             let shares = [tiers.memory, tiers.prefetched, tiers.disk, tiers.shared, tiers.store];
             cells.extend(shares.map(|blocks| percent(blocks as f64 / all)));

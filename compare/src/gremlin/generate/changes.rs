@@ -98,7 +98,8 @@ impl Generator<'_> {
                 at.push(step("property", ["single".to_owned(), quoted, value]));
             }
             1 if at.kind == Kind::Vertex => {
-                let (cardinality, text) = (self.pick(&["list", "set"]), self.pick(&TEXTS));
+                let cardinality = self.pick(&["list", "set"]);
+                let text = self.pick(&TEXTS);
                 // TinkerPop adds once for several equal traversers.
                 at.push(step("hasLabel", ["'person'"])).push(bare("dedup"));
                 at.push(step("property", [cardinality.to_owned(), "'tags'".to_owned(), format!("'{text}'")]));
@@ -172,7 +173,8 @@ impl Generator<'_> {
     }
 
     fn merge_edge(&mut self, number: u64) -> Vec<Step> {
-        let (from, to) = (self.pick(self.ids.0), self.pick(self.ids.0));
+        let from = self.pick(self.ids.0);
+        let to = self.pick(self.ids.0);
         let (from, to, label) = match (self.one_in(2), &self.world.edges[..]) {
             (true, [_, ..]) => {
                 let (edge, from, to) = self.pick(&self.world.edges);

@@ -128,7 +128,8 @@ impl Generator<'_> {
                 at.push(step("math", [self.pick(&["'none + 1'", "'_ * none'", "'-none ^ 2'"])])).becomes(Kind::Number);
             }
             _ => {
-                let (pop, label) = (self.pick(&["Pop.first", "Pop.last", "Pop.all", "Pop.mixed"]), self.label());
+                let pop = self.pick(&["Pop.first", "Pop.last", "Pop.all", "Pop.mixed"]);
+                let label = self.label();
                 at.push(step("select", [pop.to_owned(), label])).becomes(Kind::Mixed);
                 at.is_tangled = true;
             }

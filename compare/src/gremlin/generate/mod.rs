@@ -326,7 +326,8 @@ mod tests {
     fn rare_forms_are_drawn() {
         let world = World::new(1);
         let names = |count: usize| (0..count).map(|number| number.to_string()).collect::<Vec<_>>();
-        let (vertices, edges) = (names(world.vertices.len()), names(world.edges.len()));
+        let vertices = names(world.vertices.len());
+        let edges = names(world.edges.len());
         let mut all = Vec::new();
         for seed in 0..4_000 {
             let generator = Generator::new(seed, &world, (&vertices, &edges), false);

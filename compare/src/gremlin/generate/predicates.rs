@@ -79,7 +79,9 @@ impl Generator<'_> {
             return format!("TextP.{name}('{part}')");
         }
         let mut value = || self.literal(kind);
-        let (one, other, third) = (value(), value(), value());
+        let one = value();
+        let other = value();
+        let third = value();
         match self.random.below(14) {
             0 => format!("P.neq({one})"),
             1 => format!("P.lt({one})"),

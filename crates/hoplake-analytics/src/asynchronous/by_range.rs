@@ -102,7 +102,8 @@ async fn one_step<P: VertexProgram>(
     chosen: &[usize],
     branch: &mut Branch,
 ) -> Result<f64, RunError> {
-    let (step, workers) = (course.next_step(), course.settings.workers.clone());
+    let step = course.next_step();
+    let workers = course.settings.workers.clone();
     chosen.iter().for_each(|range| course.blocks[*range] = P::Aggregate::default());
     let next_to = |a: &usize, b: &usize| a + 1 == *b;
     let runs = chosen.chunk_by(next_to).filter_map(|run| Some((*run.first()?, *run.last()?)));
@@ -128,7 +129,9 @@ async fn one_step<P: VertexProgram>(
             }
             let items = ranges.items(next, step.number);
             items.iter().for_each(|item| ranges.begin(item));
-            let (shared, step, by_edges) = (course.shared.clone(), step.clone(), ranges.by_edges);
+            let shared = course.shared.clone();
+            let step = step.clone();
+            let by_edges = ranges.by_edges;
             let count = (step.number == 1).then_some((ranges.size, ranges.reasons.len()));
             let sweep = move |_: &QueryContext| {
                 let swept = items.par_iter().map(|item| sweep(&shared, item, count, by_edges, &step));
@@ -171,7 +174,8 @@ fn sweep<P: VertexProgram>(
     let mut latest = 0;
     let (_, aggregate) = shared.change(vertices.clone(), |states| {
         let mut collect = |id: u32, list: &[u32], weights: &[f64]| {
-            let (vertex, state) = (shared.vertex(id), &mut states[(id - vertices.start) as usize]);
+            let vertex = shared.vertex(id);
+            let state = &mut states[(id - vertices.start) as usize];
             collections += 1;
             changed += u64::from(shared.collect(&vertex, state, list, weights, step));
             let scored = shared.signal(&vertex, state);
@@ -282,7 +286,8 @@ impl Ranges {
     /// The ranges of a step, ascending: the greatest that have half of all that waits, and those that have waited long enough;
     /// or all that wait.
     fn choose(&mut self, step: usize, settings: &AsyncSettings, all: bool) -> Vec<usize> {
-        let (staleness_max, mut waiting) = (settings.staleness_max, Vec::new());
+        let staleness_max = settings.staleness_max;
+        let mut waiting = Vec::new();
         for range in 0..self.reasons.len() {
             if self.has_reason(range, settings.threshold) {
                 waiting.push(range);

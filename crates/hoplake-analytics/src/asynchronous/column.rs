@@ -80,7 +80,8 @@ impl<S: Value> Column<S> {
     /// Replaces what a vertex signals. One thread does so at a time for a vertex; others may look it up.
     pub(crate) fn set(&self, vertex: u32, signal: Option<S>) {
         let at = vertex as usize;
-        let (word, bit) = (&self.is_sent[at / 64], 1 << (at % 64));
+        let word = &self.is_sent[at / 64];
+        let bit = 1 << (at % 64);
         let Some(signal) = signal else {
             word.fetch_and(!bit, AcqRel);
             return;

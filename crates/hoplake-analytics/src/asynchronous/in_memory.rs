@@ -36,7 +36,8 @@ pub(super) async fn run<P: VertexProgram>(
     mut observe: impl FnMut(&Progress<P::Aggregate>),
     branch: &mut Branch,
 ) -> Result<Progress<P::Aggregate>, RunError> {
-    let (workers, vertices) = (&settings.workers, lists.vertices());
+    let workers = &settings.workers;
+    let vertices = lists.vertices();
     let (shared, _ended) = Shared::new(program, lists, store, Waiting::bytes(vertices), workers, branch).await?;
     let waiting = Waiting::new(vertices, settings.threshold, settings.staleness_max);
     let exact = Arc::new(Exact { shared: shared.clone(), topology: topology.clone(), waiting });
@@ -44,7 +45,8 @@ pub(super) async fn run<P: VertexProgram>(
     let first = exact.clone();
     workers.run(&exact.shared.context, move |_| first.mark_first()).await??;
     loop {
-        let (survey, number) = (exact.clone(), course.progress.superstep as u32 + 1);
+        let survey = exact.clone();
+        let number = course.progress.superstep as u32 + 1;
         let (chunks, masses) = workers.run(&exact.shared.context, move |_| survey.survey(number)).await?;
         let waiting = crate::run::Waiting {
             count: chunks.iter().map(|chunk| chunk.waiting).sum(),
@@ -58,14 +60,17 @@ pub(super) async fn run<P: VertexProgram>(
             return course.end().await;
         }
         let cut = masses.cut();
-        let (step, ascends) = (course.next_step(), number % 2 == 1);
+        let step = course.next_step();
+        let ascends = number % 2 == 1;
         let has_work = |chunk: &&Surveyed| chunk.waiting > 0 && (chunk.greatest >= cut || chunk.is_late);
         let mut firsts: Vec<u32> = chunks.iter().filter(has_work).map(|chunk| chunk.first).collect();
         if !ascends {
             firsts.reverse();
         }
         for firsts in firsts.chunks(workers.threads() * CHUNKS_A_WORKER) {
-            let (exact, step, firsts) = (exact.clone(), step.clone(), firsts.to_vec());
+            let exact = exact.clone();
+            let step = step.clone();
+            let firsts = firsts.to_vec();
             let sweep = move |_: &QueryContext| {
                 let done = firsts.par_iter().map(|first| Ok((*first, exact.sweep(*first, cut, ascends, &step)?)));
                 done.collect::<Result<Vec<_>, RunError>>()
@@ -129,10 +134,13 @@ impl<P: VertexProgram> Exact<P> {
         ascends: bool,
         step: &Step<P::Aggregate>,
     ) -> Result<Done<P::Aggregate>, RunError> {
-        let (shared, chunk) = (&*self.shared, self.chunk(first));
+        let shared = &*self.shared;
+        let chunk = self.chunk(first);
         let against = self.topology.against.as_ref().unwrap_or(&self.topology.out);
         let sweep = |states: &mut [P::State]| {
-            let (mut left, mut collections, mut changed) = (chunk.clone(), 0, 0);
+            let mut left = chunk.clone();
+            let mut collections = 0;
+            let mut changed = 0;
             loop {
                 let next = if ascends { self.waiting.first(left.clone()) } else { self.waiting.last(left.clone()) };
                 let Some(id) = next else { return (collections, changed) };
@@ -141,7 +149,8 @@ impl<P: VertexProgram> Exact<P> {
                     continue;
                 }
                 self.waiting.clear(id);
-                let (vertex, state) = (shared.vertex(id), &mut states[(id - first) as usize]);
+                let vertex = shared.vertex(id);
+                let state = &mut states[(id - first) as usize];
                 collections += 1;
                 changed +=
                     u64::from(shared.collect(&vertex, state, against.neighbours(id), against.weights_of(id), step));

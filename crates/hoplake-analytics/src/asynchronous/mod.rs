@@ -190,7 +190,8 @@ impl<P: VertexProgram> Shared<P> {
     fn begin(&self, vertices: Range<u32>) -> Result<P::Aggregate, RunError> {
         let initial = |states: &mut [P::State]| {
             for id in self.present(vertices.clone()) {
-                let (vertex, state) = (self.vertex(id), &mut states[(id - vertices.start) as usize]);
+                let vertex = self.vertex(id);
+                let state = &mut states[(id - vertices.start) as usize];
                 *state = self.program.initial(&vertex);
                 self.signals.set(id, self.program.signal(&vertex, state));
             }
@@ -227,7 +228,8 @@ impl<P: VertexProgram> Shared<P> {
     /// Replaces what a vertex signals, and returns the score of the change; 0 if it is not worth it, and nothing is replaced.
     #[inline]
     fn signal(&self, vertex: &Vertex, state: &P::State) -> f64 {
-        let (before, after) = (self.signals.get(vertex.id), self.program.signal(vertex, state));
+        let before = self.signals.get(vertex.id);
+        let after = self.program.signal(vertex, state);
         if before == after {
             return 0.0;
         }
@@ -287,7 +289,8 @@ impl<P: VertexProgram> Course<P> {
     fn next_step(&mut self) -> Arc<Step<P::Aggregate>> {
         self.progress.superstep += 1;
         self.progress.changed = 0;
-        let (number, aggregate) = (self.progress.superstep, self.progress.aggregate.clone());
+        let number = self.progress.superstep;
+        let aggregate = self.progress.aggregate.clone();
         Arc::new(Step { number, aggregate, is_asynchronous: true })
     }
 
@@ -298,7 +301,8 @@ impl<P: VertexProgram> Course<P> {
 
     /// Turns states into results.
     async fn end(self) -> Result<Progress<P::Aggregate>, RunError> {
-        let (shared, aggregate) = (self.shared.clone(), self.progress.aggregate.clone());
+        let shared = self.shared.clone();
+        let aggregate = self.progress.aggregate.clone();
         let settle = move |_: &QueryContext| {
             let chunks = (0..shared.vertices).into_par_iter().step_by(CHUNK as usize);
             chunks.try_for_each(|first| {

@@ -62,7 +62,8 @@ impl Waiting {
         let added = |before| Some((f32::from_bits(before) + score).min(SCORE_MAX as f32).to_bits());
         // Always `Ok`: the closure always has a value.
         let _ = self.scores[vertex as usize].fetch_update(AcqRel, Relaxed, added);
-        let (word, bit) = (&self.bits[(vertex / WORD) as usize], 1 << (vertex % WORD));
+        let word = &self.bits[(vertex / WORD) as usize];
+        let bit = 1 << (vertex % WORD);
         // One that takes the vertex out clears its bit before its score, which this thread has just changed: so a bit that is seen
         // here is seen by that thread, too, or is cleared before.
         if word.load(Acquire) & bit == 0 {
@@ -121,7 +122,8 @@ impl Waiting {
     pub(crate) fn survey(&self, vertices: Range<u32>, step: u32, masses: &mut Masses) -> Surveyed {
         let mut found = Surveyed { first: vertices.start, ..Surveyed::default() };
         for word in vertices.start / WORD..vertices.end.div_ceil(WORD) {
-            let (mut bits, mut has_reason) = (self.bits[word as usize].load(Relaxed), false);
+            let mut bits = self.bits[word as usize].load(Relaxed);
+            let mut has_reason = false;
             while bits != 0 {
                 let vertex = word * WORD + bits.trailing_zeros();
                 bits &= bits - 1;

@@ -99,7 +99,8 @@ impl<A: Adjacency> Search<'_, A> {
         self.level += 1;
         let found = frontier.par_chunks(CHUNK.min(64)).map(|chunk| {
             self.context.check_time()?;
-            let (mut found, mut lists) = (Vec::new(), self.out.cursor());
+            let mut found = Vec::new();
+            let mut lists = self.out.cursor();
             for vertex in chunk {
                 let targets = lists.unordered(*vertex).iter();
                 found.extend(targets.filter(|target| self.reach(**target)));
@@ -166,7 +167,8 @@ impl<A: Adjacency> Search<'_, A> {
         unknown: &mut [u64],
         found: &mut [u64],
     ) -> usize {
-        let (mut count, mut lists) = (0, against.cursor());
+        let mut count = 0;
+        let mut lists = against.cursor();
         let is_member = |parent: u32| members[parent as usize / 64] & (1 << (parent % 64)) != 0;
         for (number, (unknown, found)) in unknown.iter_mut().zip(found).enumerate() {
             for bit in bits_of(*unknown) {

@@ -27,7 +27,8 @@ fn greatest_eigenvalue(matrix: &[Vec<f64>]) -> f64 {
                 let angle = 0.5 * (2.0 * off).atan2(matrix[p][p] - matrix[q][q]);
                 let (sine, cosine) = angle.sin_cos();
                 for row in &mut matrix {
-                    let [a, b] = [row[p], row[q]];
+                    let a = row[p];
+                    let b = row[q];
                     row[p] = cosine * a + sine * b;
                     row[q] = cosine * b - sine * a;
                 }

@@ -136,7 +136,8 @@ impl<'a, A: Adjacency> Search<'a, A> {
     fn advance(&mut self, frontier: &[u32]) -> Result<Vec<u32>, StorageError> {
         let found = frontier.par_chunks(VERTICES).map(|chunk| {
             self.context.check_time()?;
-            let (mut found, mut lists) = (Vec::new(), self.lists.cursor());
+            let mut found = Vec::new();
+            let mut lists = self.lists.cursor();
             for vertex in chunk {
                 let searches = self.level[*vertex as usize].load(Relaxed);
                 let targets = lists.neighbours(*vertex).iter();

@@ -82,7 +82,8 @@ pub fn connected_components<A: Adjacency>(
     forest.compress()?;
     let largest = against.and_then(|_| forest.largest_of_sample());
     forest.each(|vertices| {
-        let (mut lists, mut others) = (out.cursor(), against.map(Adjacency::cursor));
+        let mut lists = out.cursor();
+        let mut others = against.map(Adjacency::cursor);
         for vertex in vertices.filter(|vertex| largest.is_none_or(|largest| forest.parent(*vertex) != largest)) {
             let rest = lists.unordered(vertex).iter().skip(SAMPLED_EDGES);
             // The edges of skipped vertices lead here.
@@ -117,9 +118,11 @@ impl Forest<'_> {
     /// Joins the trees of two vertices. The higher root gets the lower one as its parent, so pointers always descend, there is no
     /// circle, and the last root is the lowest id.
     fn link(&self, a: u32, b: u32) {
-        let (mut a, mut b) = (self.parent(a), self.parent(b));
+        let mut a = self.parent(a);
+        let mut b = self.parent(b);
         while a != b {
-            let (high, low) = (a.max(b), a.min(b));
+            let high = a.max(b);
+            let low = a.min(b);
             let above = self.parent(high);
             // Another thread may have linked it to the same root, or to another: then one goes on from there.
             if above == low {

@@ -132,7 +132,8 @@ fn total<W: Copy + Into<f64> + Sync>(out: &Csr, weights: &[W], context: &QueryCo
             weight.is_nan() || weight < 0.0
         };
         let place = weights.iter().position(is_wrong).expect("a weight of this chunk is wrong");
-        let (source, weight) = (source_of(out, number * CHUNK * 16 + place), weights[place].into());
+        let source = source_of(out, number * CHUNK * 16 + place);
+        let weight = weights[place].into();
         Err(EngineError::Invalid(format!(
             "an edge of vertex {source} (by dense id) has the weight {weight}; \
             shortest paths need weights of 0 and more"

@@ -33,7 +33,8 @@ const ITERATIONS: usize = 100;
 const TOLERANCE: f64 = 1e-6;
 
 fn run<A: Adjacency>(input: &KernelInput<'_, A>) -> Result<KernelResult, EngineError> {
-    let (lists, deleted) = (&input.topology.out, &input.topology.deleted);
+    let lists = &input.topology.out;
+    let deleted = &input.topology.deleted;
     let iterations_max = input.options.count("iterations").unwrap_or(ITERATIONS);
     let tolerance = input.options.float("tolerance").unwrap_or(TOLERANCE);
     let found = eigenvector_centrality(lists, deleted, iterations_max, tolerance, input.context)?;

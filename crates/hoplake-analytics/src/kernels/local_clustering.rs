@@ -105,7 +105,8 @@ impl<C: Cursor> Neighbourhood<C> {
 fn common(a: &[u32], b: &[u32], except: u32) -> u64 {
     let (short, mut long) = if a.len() < b.len() { (a, b) } else { (b, a) };
     let searched = long.len() / SEARCH_RATIO > short.len();
-    let (mut count, mut before) = (0, None);
+    let mut count = 0;
+    let mut before = None;
     for id in short {
         if before == Some(id) {
             continue;
@@ -181,7 +182,8 @@ mod tests {
         ) {
             let sets = [&a, &b].map(|ids| ids.iter().copied().collect::<BTreeSet<_>>());
             let expected = sets[0].intersection(&sets[1]).filter(|id| **id != except).count();
-            let [mut a, mut b] = [a, b];
+            let mut a = a;
+            let mut b = b;
             a.sort_unstable();
             b.sort_unstable();
             prop_assert_eq!(common(&a, &b, except), expected as u64);

@@ -131,7 +131,8 @@ impl<'a> Search<'a> {
         context: &QueryContext,
     ) -> Result<(), StorageError> {
         context.check_time()?;
-        let (mut targets, mut sources) = (out.cursor(), against.cursor());
+        let mut targets = out.cursor();
+        let mut sources = against.cursor();
         let mut edges = 0;
         for shared in different_neighbours(&mut targets, start) {
             edges += against.degree(shared);

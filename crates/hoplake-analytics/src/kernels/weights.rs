@@ -17,7 +17,8 @@ pub(super) fn check(lists: &Csr, context: &QueryContext) -> Result<(), EngineErr
     let found: Vec<Option<usize>> = chunks.collect::<Result<_, StorageError>>()?;
     // The first in the order of edges, whatever was found first.
     let Some(edge) = found.into_iter().flatten().next() else { return Ok(()) };
-    let (source, weight) = (source_of(lists, edge), lists.weights()[edge]);
+    let source = source_of(lists, edge);
+    let weight = lists.weights()[edge];
     Err(EngineError::Invalid(format!(
         "an edge of vertex {source} (by dense id) has the weight {weight}; weights are numbers, 0 or more"
     )))

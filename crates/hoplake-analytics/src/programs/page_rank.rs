@@ -80,7 +80,8 @@ impl VertexProgram for PageRank {
         signals: impl Iterator<Item = f64>,
         step: &Step<RankSums>,
     ) -> bool {
-        let (damping, before) = (self.settings.damping, *rank);
+        let damping = self.settings.damping;
+        let before = *rank;
         let dangling = if step.is_asynchronous { 0.0 } else { step.aggregate.dangling };
         let base = (1.0 - damping + damping * dangling) * self.part(vertex);
         *rank = base + damping * sum(signals);
@@ -120,7 +121,8 @@ impl VertexProgram for PageRank {
 
 /// The sum of some signals, as two sums in turn, which the processor adds to at once.
 fn sum(mut signals: impl Iterator<Item = f64>) -> f64 {
-    let (mut odd, mut even) = (0.0, 0.0);
+    let mut odd = 0.0;
+    let mut even = 0.0;
     while let Some(signal) = signals.next() {
         odd += signal;
         even += signals.next().unwrap_or(0.0);

@@ -104,7 +104,8 @@ impl<S: Value, I: StateStore<S>> CachedStore<S, I> {
 
     fn read_below(&self, number: usize) -> Result<Vec<S>, StoreError> {
         self.counts.reads.fetch_add(1, Relaxed);
-        let (first, length) = (number as u32 * CHUNK, length(self.vertices, number));
+        let first = number as u32 * CHUNK;
+        let length = length(self.vertices, number);
         let states = self.below.read(first..first + length as u32)?;
         if states.len() != length {
             let why = format!("the store below has {} states in chunk {number}, not {length}", states.len());

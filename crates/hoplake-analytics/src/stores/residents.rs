@@ -43,7 +43,8 @@ pub(super) struct Residents {
 impl Residents {
     pub(super) fn new(policy: CachePolicy, vertices: u32, state_bytes: usize, bytes_max: u64) -> Self {
         let ranks = vec![None; vertices.div_ceil(CHUNK) as usize];
-        let (order, state_bytes) = (BTreeSet::new(), state_bytes as u64);
+        let order = BTreeSet::new();
+        let state_bytes = state_bytes as u64;
         Self { policy, ranks, order, visits: 0, bytes: 0, bytes_max, vertices, state_bytes }
     }
 

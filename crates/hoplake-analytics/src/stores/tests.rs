@@ -283,7 +283,8 @@ fn small_integers_take_a_byte_in_the_generic_form() {
 #[test]
 fn states_in_files_are_there_when_they_are_opened_again() {
     let folder = tempfile::tempdir().unwrap();
-    let (slots, key_value) = (folder.path().join("slots"), folder.path().join("states.redb"));
+    let slots = folder.path().join("slots");
+    let key_value = folder.path().join("states.redb");
     let states = vec![(0.5, 7); 3];
     SlotStore::open(&slots, VERTICES).unwrap().put(CHUNK - 1, states.clone()).unwrap();
     let again: SlotStore<State> = SlotStore::open(&slots, VERTICES).unwrap();

@@ -136,7 +136,8 @@ async fn ranks_are_within_the_tolerance() {
     let few = changed("asynchronous few ranks").await;
     for (url, hop) in [(few.clone(), "out"), (few, "both"), (large, "out")] {
         let graph = Both::of(&url, hop).await;
-        let (out, deleted) = (&graph.topology.out, &graph.topology.deleted);
+        let out = &graph.topology.out;
+        let deleted = &graph.topology.deleted;
         let all = page_rank(out, graph.against(), deleted, &exact, &context).unwrap();
         let some = personalised_page_rank(out, graph.against(), deleted, &[3, 5], &exact, &context).unwrap();
         for (sources, expected) in [(None, all), (Some(vec![5, 3]), some)] {
@@ -184,7 +185,8 @@ impl VertexProgram for Busy {
     }
 
     fn collect(&self, vertex: &Vertex, state: &mut u32, signals: impl Iterator<Item = u32>, step: &Step<()>) -> bool {
-        let (before, greatest) = (*state, signals.max().unwrap_or(0));
+        let before = *state;
+        let greatest = signals.max().unwrap_or(0);
         if BUSY.contains(&vertex.id) && greatest > 0 && greatest < 1000 {
             *state = greatest + 1;
         } else if vertex.id == HELPER && greatest >= 10 && *state == 0 {
@@ -226,7 +228,9 @@ async fn read<P: VertexProgram>(graph: &Both, program: P, supersteps: Option<usi
     let context = QueryContext::new();
     let mut branch = context.branch();
     let lists = lists(graph, true, &mut branch).await;
-    let (store, before, program) = (memory(&lists), context.cost(), Arc::new(program));
+    let store = memory(&lists);
+    let before = context.cost();
+    let program = Arc::new(program);
     match supersteps {
         None => run_asynchronously(&program, &lists, &store, &settings(1), |_| (), &mut branch).await.unwrap(),
         supersteps_max => {
@@ -306,7 +310,8 @@ async fn a_run_ends_at_its_limits() {
         assert!(error.contains("label propagation needs supersteps"), "{error}");
         // The first step has all collect.
         let bounded = AsyncSettings { collections_max: Some(100), ..settings.clone() };
-        let (program, store) = (Arc::new(Components), memory(&lists));
+        let program = Arc::new(Components);
+        let store = memory(&lists);
         let ran = run_asynchronously(&program, &lists, &store, &bounded, |_| (), &mut branch).await.unwrap();
         assert_eq!(ran.superstep, 1);
         assert!(ran.waiting.is_some_and(|waiting| waiting.count > 0 && waiting.greatest_score > 0.0), "{ran:?}");
@@ -319,7 +324,8 @@ async fn a_run_ends_at_its_limits() {
         // Nobody waits for it any more: what it holds is given back when its workers have noticed.
         let held = context.memory().used();
         let mut steps = 0;
-        let (store, observe) = (memory(&lists), |_: &Progress<_>| steps += 1);
+        let store = memory(&lists);
+        let observe = |_: &Progress<_>| steps += 1;
         let mut endless = Box::pin(run_asynchronously(&program, &lists, &store, &settings, observe, &mut branch));
         let _ = futures::poll!(&mut endless);
         drop(endless);

@@ -55,13 +55,15 @@ impl Loaded {
         let mut branch = QueryContext::new().branch();
         let topology = Topology::load(snapshot, &selection, &Workers::default(), &mut branch).await.unwrap();
         let keys = keys(snapshot, &topology).await;
-        let (snapshot, topology) = (snapshot.clone(), Arc::new(topology));
+        let snapshot = snapshot.clone();
+        let topology = Arc::new(topology);
         Self { snapshot, selection, topology, keys }
     }
 
     /// What a program comes to asynchronously, over lists in memory and streamed ones.
     async fn asynchronously<P: VertexProgram>(&self, program: P, selection: &Selection) -> Vec<Vec<P::State>> {
-        let (program, mut branch) = (Arc::new(program), QueryContext::new().branch());
+        let program = Arc::new(program);
+        let mut branch = QueryContext::new().branch();
         let in_memory = Lists::in_memory(&self.topology, branch.context()).unwrap();
         let streamed = Lists::streamed(&self.snapshot, selection, &mut branch).await.unwrap();
         let mut found = Vec::new();
@@ -160,7 +162,8 @@ impl Loaded {
 /// Writes lists as an edge list and a list of vertices; of edges without direction, which are in two lists, one each.
 fn as_edges(lists: &Path, directed: bool) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let (mut vertices, mut edges) = (std::collections::BTreeSet::new(), String::new());
+    let mut vertices = std::collections::BTreeSet::new();
+    let mut edges = String::new();
     for line in fs::read_to_string(lists).unwrap().lines() {
         let mut keys = line.split_whitespace().map(|key| key.parse::<i64>().unwrap());
         let Some(source) = keys.next() else { continue };

@@ -59,7 +59,8 @@ pub async fn changed_at(url: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_topology_has_the_edges_that_queries_read() {
     let url = changed("changed").await;
-    let (snapshot, graph) = (open(&url).await, Graph::open(&url).await.unwrap());
+    let snapshot = open(&url).await;
+    let graph = Graph::open(&url).await.unwrap();
     let knows = graph.schema().edge_types[0].label.clone();
     for hop in ["out", "in", "both", "out:livesIn", "both:near", "in:livesIn,near", &format!("both:{knows},livesIn")] {
         let selection = Selection { hop: hop.parse().unwrap(), reversed: true, ..Selection::default() };

@@ -37,7 +37,8 @@ async fn open(url: &str) -> Arc<Snapshot> {
 async fn keys(snapshot: &Arc<Snapshot>, topology: &Topology) -> Vec<i64> {
     let mut keys = vec![0; topology.ids.len() as usize];
     for (label, own) in topology.ids.by_label() {
-        let (mut scan, mut found) = (snapshot.scan_keys(label, 1 << 20), Vec::new());
+        let mut scan = snapshot.scan_keys(label, 1 << 20);
+        let mut found = Vec::new();
         while scan.next(&mut found, &mut QueryContext::new().branch()).await.unwrap() {
             for (key, ordinal) in &found {
                 keys[(own.start + ordinal) as usize] = key.to_string().parse().unwrap();

@@ -15,7 +15,8 @@ use crate::{load_at, loading::changed, open};
 
 async fn both(snapshot: &Arc<Snapshot>, hop: &str) -> (Topology, Topology<Packed>) {
     let selection = Selection { hop: hop.parse().unwrap(), reversed: true, ..Selection::default() };
-    let (workers, mut branch) = (Workers::default(), QueryContext::new().branch());
+    let workers = Workers::default();
+    let mut branch = QueryContext::new().branch();
     let topology = Topology::load(snapshot, &selection, &workers, &mut branch).await.unwrap();
     let packed = Topology::load_packed(snapshot, &selection, &workers, &mut branch).await.unwrap();
     assert_eq!((&topology.ids, &*topology.deleted), (&packed.ids, &*packed.deleted));

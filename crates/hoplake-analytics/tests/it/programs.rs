@@ -104,7 +104,8 @@ async fn programs_give_what_kernels_give() {
     let context = QueryContext::new();
     for hop in ["out", "both", "in:livesIn,near"] {
         let graph = Both::of(&url, hop).await;
-        let (out, deleted) = (&graph.topology.out, &graph.topology.deleted);
+        let out = &graph.topology.out;
+        let deleted = &graph.topology.deleted;
         let levels = breadth_first_levels(out, Some(graph.against()), 3, &context).unwrap();
         let levels = graph.kept(&levels);
         for found in graph.states(Levels { start: 3 }, None).await {
@@ -176,7 +177,8 @@ async fn a_run_goes_on_from_its_states_and_ends_at_its_limits() {
     run(&program, &lists, &parts(), &on("a", Some(5)), |_| (), &mut branch).await.unwrap();
     // As a run that is killed while it writes the next one leaves it.
     std::fs::write(folder.path().join("states.partial"), "half").unwrap();
-    let (resumed, mut seen) = (parts(), Vec::new());
+    let resumed = parts();
+    let mut seen = Vec::new();
     let observe = |progress: &hoplake_analytics::Progress<_>| seen.push(progress.superstep);
     let ran = run(&program, &lists, &resumed, &on("a", Some(12)), observe, &mut branch).await.unwrap();
     assert_eq!((ran.superstep, seen), (12, (5..=12).collect()), "the first run wrote its fourth");
@@ -245,7 +247,9 @@ pub async fn weighted(name: &str) -> (String, Vec<(i64, i64, f64)>) {
     let mut commit = graph.begin();
     for number in 0..40 {
         // Between those that roads lead to.
-        let (source, target, weight) = (number * 11 % 90, 5 + number % 7 * 12, number % 5);
+        let source = number * 11 % 90;
+        let target = 5 + number % 7 * 12;
+        let weight = number % 5;
         commit.upsert_vertex::<&str, i64>(&label, target, []);
         commit.upsert_edge("rail", (&label, source), (&label, target), [("weight", weight)]);
         commit.upsert_edge("rail", (&label, target), (&label, source), [("weight", weight + 1)]);
@@ -298,7 +302,8 @@ async fn paths_are_as_long_as_their_weights() {
         let of =
             |vertex: u32| csr.neighbours(vertex).iter().zip(csr.weights_of(vertex)).map(move |edge| (vertex, edge));
         let found = (0..csr.len() as u32).flat_map(of).map(|(near, (far, weight))| {
-            let (near, far) = (keys[near as usize], keys[*far as usize]);
+            let near = keys[near as usize];
+            let far = keys[*far as usize];
             if is_out { (near, far, *weight) } else { (far, near, *weight) }
         });
         let sorted = |mut edges: Vec<(i64, i64, f64)>| {

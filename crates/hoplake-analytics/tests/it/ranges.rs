@@ -73,7 +73,8 @@ async fn ranges_come_to_what_one_run_comes_to() {
             for bounds in [vec![0, end], vec![0, 1, 37, 91, end], (0..=end).chain([end]).collect()] {
                 let mut runs = Vec::new();
                 for ends in bounds.windows(2) {
-                    let (range, store) = (ends[0]..ends[1], store::<PageRank>((ends[1] - ends[0]) as usize));
+                    let range = ends[0]..ends[1];
+                    let store = store::<PageRank>((ends[1] - ends[0]) as usize);
                     let begun = RangeRun::begin(&program, &lists, range, &store, &settings(), &mut branch).await;
                     let (run, part) = begun.unwrap();
                     runs.push((run, part, store));
@@ -110,7 +111,8 @@ async fn ranges_come_to_what_one_run_comes_to() {
 #[tokio::test(flavor = "multi_thread")]
 async fn parts_that_do_not_belong_together_are_refused() {
     let url = changed("range parts").await;
-    let (program, mut branch) = (Arc::new(PageRank::default()), QueryContext::new().branch());
+    let program = Arc::new(PageRank::default());
+    let mut branch = QueryContext::new().branch();
     let lists = streamed(&url, "out", &mut branch).await;
     let end = lists.vertices();
     let half = |range: Range<u32>| store::<PageRank>(range.len());
@@ -172,7 +174,8 @@ async fn half<P: VertexProgram<Aggregate: serde::Serialize + serde::de::Deserial
 ) -> Vec<P::State> {
     let mut branch = QueryContext::new().branch();
     let lists = streamed(url, "both", &mut branch).await;
-    let (middle, end) = (lists.vertices() / 2, lists.vertices());
+    let middle = lists.vertices() / 2;
+    let end = lists.vertices();
     let range = if is_first { 0..middle } else { middle..end };
     let states = store::<P>(range.len());
     let begun = RangeRun::begin(&Arc::new(program), &lists, range.clone(), &states, &settings(), &mut branch).await;

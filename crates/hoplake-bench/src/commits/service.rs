@@ -32,7 +32,8 @@ pub(super) async fn run(arguments: &Arguments, base: Base) -> Result<()> {
     println!("| --- | --- | --- | --- | --- |");
     let base = Arc::new(base);
     for edges in [1, 100] {
-        let (mut embedded, mut service) = (Vec::new(), Vec::new());
+        let mut embedded = Vec::new();
+        let mut service = Vec::new();
         for turn in 0..TURNS {
             let seed = arguments.seed ^ (turn as u64) << 48;
             embedded.push(by_library(arguments, &base, edges, seed).await?);

@@ -40,7 +40,9 @@ pub(super) fn write(folder: &Path, people: u64, seed: u64) -> Result<()> {
         let level = managers(person).min(TITLES.len() - 1);
         // Squared: some places have most people.
         let place = (random.below(PLACES) * random.below(PLACES)) / PLACES;
-        let (grade, year, month) = (random.below(12), 1990 + random.below(35), 1 + random.below(12));
+        let grade = random.below(12);
+        let year = 1990 + random.below(35);
+        let month = 1 + random.below(12);
         writeln!(persons, "{person},Person {person},{},place {place},{grade},{year}-{month:02}-01", TITLES[level])?;
         if let Some(manager) = manager(person) {
             writeln!(reports, "{person},{manager},reports_to")?;

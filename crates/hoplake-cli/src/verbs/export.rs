@@ -72,7 +72,8 @@ impl Args {
             FormatName::Gremlin => ExportFormat::Gremlin,
             FormatName::Graphml => ExportFormat::GraphMl,
         };
-        let (labels, overwrite) = (self.labels.clone(), self.overwrite);
+        let labels = self.labels.clone();
+        let overwrite = self.overwrite;
         ExportOptions { labels, overwrite, ..ExportOptions::new(format) }
     }
 }
@@ -90,7 +91,8 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     let manifest = opened.graph.manifest();
     let vertices: u64 = manifest.vertex_counts.iter().map(|count| count.live()).sum();
     let bar = items_bar("exporting", vertices + manifest.edge_counts.iter().sum::<u64>());
-    let (options, progress) = (args.options(), |rows| bar.inc(rows));
+    let options = args.options();
+    let progress = |rows| bar.inc(rows);
     let exported = tokio::select! {
         exported = query.export(&target, &options, &progress) => exported,
         () = stopped() => {

@@ -40,7 +40,8 @@ pub struct Args {
 
 /// Runs the verb.
 pub async fn run(args: &Args) -> anyhow::Result<()> {
-    let (source, target) = (open_store(&args.url)?, open_store(&args.target)?);
+    let source = open_store(&args.url)?;
+    let target = open_store(&args.target)?;
     let mirrored = mirror(args, &source, &target).await?;
     report(args, &mirrored)?;
     let Some(pause) = args.follow else { return Ok(()) };

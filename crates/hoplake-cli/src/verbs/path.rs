@@ -108,9 +108,11 @@ async fn search(
     args: &Args,
     [from, to]: [VertexId; 2],
 ) -> Result<(FoundPath, Option<f64>), hoplake::Error> {
-    let (hop, limits) = (args.hop.clone(), args.vertex_limit.limits());
+    let hop = args.hop.clone();
+    let limits = args.vertex_limit.limits();
     let Some(weight) = args.weight.clone() else {
-        let (depth_max, edges) = (args.max_depth, args.path.with_edges());
+        let depth_max = args.max_depth;
+        let edges = args.path.with_edges();
         return Ok((query.shortest_path(PathQuery { from, to, hop, depth_max, edges, limits }).await?, None));
     };
     let found = query.weighted_path(WeightedPathQuery { from, to, hop, weight, limits }).await?;

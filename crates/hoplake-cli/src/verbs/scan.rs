@@ -98,7 +98,9 @@ fn request(args: &Args, graph: &Graph) -> ScanRequest {
             }
         }
     }
-    let (labels, condition, order_by) = (args.labels.clone(), args.condition.clone(), args.order_by.clone());
+    let labels = args.labels.clone();
+    let condition = args.condition.clone();
+    let order_by = args.order_by.clone();
     ScanRequest { labels, condition, select, order_by, limit: args.limit }
 }
 

@@ -302,7 +302,8 @@ fn ranks_are_seen_from_some_vertices() {
         // The fourth gets 0.15, and all that the last has; the last gets 0.85 of the fourth's.
         assert_near(&ranks(&["--from", "vertex:4"]), [0.0, 0.0, 0.0, 1.0 / 1.85, 0.85 / 1.85]);
         let two = ranks(&["--from", "vertex:4", "--from", "vertex:5", "--from", "vertex:4"]);
-        let (fourth, fifth) = (two[3].as_f64().unwrap(), two[4].as_f64().unwrap());
+        let fourth = two[3].as_f64().unwrap();
+        let fifth = two[4].as_f64().unwrap();
         assert!((fourth + fifth - 1.0).abs() < 1e-9 && fourth > 0.3 && fourth < fifth, "{two:?}");
     }
 }

@@ -248,7 +248,8 @@ async fn apply_takes_the_round_trips_that_are_documented() {
             let (run, passed) = bench.run("apply", &["change.jsonl", "--json"]);
             let report: Value = serde_json::from_str(&run.out).unwrap();
             let cost = &report["cost"];
-            let (told, seen) = (told(cost), seen(&passed));
+            let told = told(cost);
+            let seen = seen(&passed);
             assert_eq!(told[1..], seen[1..], "{change}: {passed:#?}");
             // The last round trip is that of the hint, which only the end of the process waits for. The proof has none of its own.
             assert_eq!((told[0] + 1, told[1]), (waves, reads), "{change}: {cost}: {passed:#?}");

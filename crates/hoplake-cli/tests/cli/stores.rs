@@ -90,7 +90,8 @@ fn answers(place: &Place) -> Vec<(&'static str, String)> {
 fn verbs_answer_the_same_on_every_store() {
     let s3 = S3Server::start().unwrap();
     let azure = AzuriteServer::start().unwrap();
-    let (s3_url, azure_url) = (s3.url("stores"), azure.url("stores"));
+    let s3_url = s3.url("stores");
+    let azure_url = azure.url("stores");
     let folder = answers(&Place::new(str::to_owned, Vec::new()));
     assert!(folder.iter().all(|(_, answer)| !answer.is_empty()), "{folder:#?}");
     for (name, url, env) in [("S3", s3_url, s3.env()), ("Azure", azure_url, azure.env())] {

@@ -100,7 +100,8 @@ impl EdgeKeys {
     pub(crate) fn of(mapping: &Mapping) -> Self {
         let keys = mapping.entries.iter().filter_map(|entry| match &entry.item {
             Item::Edge(edge) => {
-                let [source, target] = [&edge.ends[0].label, &edge.ends[1].label];
+                let source = &edge.ends[0].label;
+                let target = &edge.ends[1].label;
                 let name = EdgeTypeName { label: edge.label.clone(), source: source.clone(), target: target.clone() };
                 Some((name, edge.key.as_ref()?.property.clone()))
             }

@@ -289,7 +289,9 @@ mod tests {
     #[test]
     fn what_becomes_of_a_table_is_harmless_or_stops_the_feed() {
         let carried = BTreeSet::from(["id".into(), "a".into()]);
-        let [id, a, b] = [column(1, "id", "int", "1"), column(2, "a", "int", "1"), column(3, "b", "int", "1")];
+        let id = column(1, "id", "int", "1");
+        let a = column(2, "a", "int", "1");
+        let b = column(3, "b", "int", "1");
         let was = shape(&[id.clone(), a.clone(), b.clone()]);
         let numberless = |shape: &TableShape| TableShape {
             columns: shape.columns.iter().map(|it| ColumnShape::named(it.name.clone())).collect(),

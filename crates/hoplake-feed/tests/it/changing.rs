@@ -158,7 +158,9 @@ async fn check(server: &dyn Server, database: &str, folder: &Path, change: &Chan
     let what = &*change.statement.replace("{db}", database);
     server.begin(database, change.before);
     let of = |graph: &str| settings(server, database, &folder.join(format!("{database}_{graph}")), MAPPING);
-    let (running, stopped, mut fresh) = (of("running"), of("stopped"), of("fresh"));
+    let running = of("running");
+    let stopped = of("stopped");
+    let mut fresh = of("fresh");
     if change.is_gone {
         fresh.tables[0].ignore.clear();
     }
@@ -663,7 +665,8 @@ async fn rows_that_were_deleted_without_rules_and_come_back_have_their_edges() {
             }
         }
         once(&fresh, RunOptions::default()).await.unwrap_or_else(|error| panic!("{statements}: {error}"));
-        let (found, expected) = (content(&settings).await, content(&fresh).await);
+        let found = content(&settings).await;
+        let expected = content(&fresh).await;
         assert!(found == expected, "{statements}: graph | tables\n{}", found.difference(&expected));
     }
 }

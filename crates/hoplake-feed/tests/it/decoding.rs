@@ -525,7 +525,8 @@ fn characters(charset: &str, longest: u64) -> Vec<String> {
             "CAST(CONVERT({code} USING {charset}) AS BINARY) = {code} AND CHAR_LENGTH(CONVERT({code} USING {charset})) = 1"
         )
     };
-    let (one, two) = ("CHAR(b.n)", "CONCAT(CHAR(a.n), CHAR(b.n))");
+    let one = "CHAR(b.n)";
+    let two = "CONCAT(CHAR(a.n), CHAR(b.n))";
     let three = "CONCAT(CHAR(143), CHAR(a.n), CHAR(b.n))";
     let mut all = vec![format!("SELECT 0 AS a, {one} AS code FROM n b WHERE {}", whole(one))];
     for (code, of) in [(two, 2), (three, 3)] {

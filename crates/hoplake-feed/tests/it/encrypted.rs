@@ -68,12 +68,14 @@ async fn postgres_is_followed_through_tls_and_other_servers_are_not_trusted() {
         .sql("test", "CREATE TABLE note (id int PRIMARY KEY, body text); CREATE PUBLICATION hoplake_hr FOR TABLE note; INSERT INTO note VALUES (1, 'a')")
         .unwrap();
     let settings = |host: &str, query: &str| {
-        let (graph, port) = (folder.path().join("graph"), server.port());
+        let graph = folder.path().join("graph");
+        let port = server.port();
         let url = format!("postgres://feed:secret@{host}:{port}/test{query}");
         let entry = "[[table]]\nname = 'note'\nvertex = { label = 'Note' }\n";
         Settings::parse(&format!("graph = {graph:?}\n[source]\nname = 'hr'\nurl = '{url}'\n{entry}")).unwrap()
     };
-    let (ca, other) = (at("ca.pem"), at("other.pem"));
+    let ca = at("ca.pem");
+    let other = at("other.pem");
     let whole = settings("localhost", &format!("?sslmode=verify-full&sslrootcert={ca}"));
     drop(caught_up(&whole).await);
     // Rows larger than a record of TLS, in both directions of time.
@@ -153,15 +155,20 @@ async fn kafka_is_followed_through_tls_by_those_who_log_in_or_have_a_certificate
     certificates(folder.path());
     let of_server = [at("server.key"), at("server.pem")].map(|path| fs::read_to_string(path).unwrap()).concat();
     fs::write(at("both.pem"), of_server).unwrap();
-    let (both, authorities) = (folder.path().join("both.pem"), folder.path().join("ca.pem"));
+    let both = folder.path().join("both.pem");
+    let authorities = folder.path().join("ca.pem");
     let keys = KafkaKeys { key_and_certificate: &both, authorities: &authorities };
     let kafka = KafkaServer::start_with_tls(keys).unwrap();
     let (lines, catalog) = log_of_notes();
     fs::write(at("catalog.json"), catalog.to_json()).unwrap();
     kafka.create_topic("notes", 1).await.unwrap();
     kafka.write("notes", &lines.iter().map(String::as_str).collect::<Vec<_>>()).await.unwrap();
-    let (certificates, logins) = (kafka.port_of_certificates().unwrap(), kafka.port_of_logins().unwrap());
-    let (ca, other, cert, key) = (at("ca.pem"), at("other.pem"), at("client.pem"), at("client.key"));
+    let certificates = kafka.port_of_certificates().unwrap();
+    let logins = kafka.port_of_logins().unwrap();
+    let ca = at("ca.pem");
+    let other = at("other.pem");
+    let cert = at("client.pem");
+    let key = at("client.key");
     let user = |mechanism: &str| format!("ca={ca}&sasl={mechanism}");
     let shown = format!("ca={ca}&cert={cert}&key={key}");
     let unreachable = "could not connect to Kafka";

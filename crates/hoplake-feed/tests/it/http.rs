@@ -99,7 +99,8 @@ async fn slow_and_idle_clients_give_way_to_probes() {
 async fn a_feed_of_which_nothing_is_heard_is_not_well() {
     let monitor = monitor(50);
     let door = listening(monitor.clone());
-    let (position, state) = (Position::new("0-1-1"), State::default());
+    let position = Position::new("0-1-1");
+    let state = State::default();
     monitor.report(&Event::Following(At { position: &position, version: 1, state: &state }));
     std::thread::sleep(Duration::from_millis(60));
     let answer = ask(&door, "GET /healthz", "");

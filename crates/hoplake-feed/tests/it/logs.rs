@@ -59,7 +59,8 @@ async fn kill_at_random<P: Send + 'static>(
     let mut dice = fastrand::Rng::with_seed(seed);
     for _ in 0..times {
         tokio::time::sleep(Duration::from_millis(dice.u64(300..2_500))).await;
-        let (kill, restart) = (kill.clone(), restart.clone());
+        let kill = kill.clone();
+        let restart = restart.clone();
         let restarted = tokio::task::spawn_blocking(move || {
             kill(&mut producer);
             restart(&mut producer).unwrap();

@@ -344,7 +344,8 @@ async fn what_differs_from_the_tables_is_found_and_repaired() {
         workload::transaction(&mut conn, &mut dice).await.unwrap();
     }
     let feed = caught_up(&settings).await;
-    let (found, expected) = (Model::of_graph(feed.graph()).await, workload::expected(&mut conn).await.unwrap());
+    let found = Model::of_graph(feed.graph()).await;
+    let expected = workload::expected(&mut conn).await.unwrap();
     assert!(found == expected, "{}", found.difference(&expected));
 }
 

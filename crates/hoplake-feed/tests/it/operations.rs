@@ -60,7 +60,8 @@ impl Server {
     }
 
     fn settings(&self, folder: &Path, more: &str) -> Settings {
-        let (url, graph) = (self.url(), folder.join(if matches!(self, Self::MariaDb(_)) { "m" } else { "p" }));
+        let url = self.url();
+        let graph = folder.join(if matches!(self, Self::MariaDb(_)) { "m" } else { "p" });
         let entry = "[[table]]\nname = 'note'\nvertex = { label = 'Note' }\n";
         Settings::parse(&format!("graph = {graph:?}\n[source]\nname = 'hr'\nurl = '{url}'\n{more}\n{entry}")).unwrap()
     }
@@ -75,7 +76,8 @@ async fn once_ends_where_the_source_was_though_others_go_on_writing() {
         drop(caught_up(&settings).await);
         // One writer for what is followed, and one for what is not: each by itself would keep a feed busy.
         for table in ["note", "other"] {
-            let (server, stop) = (&server, &AtomicBool::new(false));
+            let server = &server;
+            let stop = &AtomicBool::new(false);
             let before: i64 = server.sql(&format!("SELECT coalesce(max(id), 0) FROM {table}")).trim().parse().unwrap();
             server.sql(&format!("INSERT INTO {table} (id) VALUES ({})", before + 1));
             let graph = std::thread::scope(|scope| {
@@ -128,7 +130,8 @@ async fn a_database_that_is_away_at_the_start_is_waited_for() {
         let error = Feed::open(settings.clone(), no_wait, Arc::new(())).await.err().unwrap();
         assert_eq!(error.kind(), FeedErrorKind::Unavailable, "{error}");
         let retries = Arc::new(Retries::default());
-        let (of_feed, progress) = (settings.clone(), retries.clone());
+        let of_feed = settings.clone();
+        let progress = retries.clone();
         let mut opening = JoinSet::new();
         opening.spawn(async move { Feed::open(of_feed, RunOptions::default(), progress).await });
         while retries.0.lock().unwrap().len() < 2 {

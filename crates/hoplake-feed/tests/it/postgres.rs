@@ -208,7 +208,9 @@ impl Dice {
             17 => format!("INSERT INTO contract VALUES ({}, {}, {})", self.person(), self.day(), self.below(9)),
             18 => format!("UPDATE contract SET salary = {}.50 WHERE person = {}", self.below(9), self.person()),
             19 | 20 => {
-                let (person, team, day) = (self.person(), self.team(), 1 + self.below(3));
+                let person = self.person();
+                let team = self.team();
+                let day = 1 + self.below(3);
                 format!(
                     "INSERT INTO member VALUES ({person}, {team}, '2026-01-0{day}', {0}) ON CONFLICT (person, team, day) DO UPDATE SET part = {0}",
                     self.below(9)
@@ -287,12 +289,14 @@ async fn every_version_is_what_the_tables_were() {
     running.abort();
     let _ = running.await;
     let feed = caught_up(&settings).await;
-    let (found, tables) = (Model::of_graph(feed.graph()).await, expected(&server));
+    let found = Model::of_graph(feed.graph()).await;
+    let tables = expected(&server);
     assert!(found == tables, "at the end: graph | tables\n{}", found.difference(&tables));
     // The server also says where its log is while a transaction is under way, of which nothing is there yet.
     let at = |position: &str| {
         let number = number(position);
-        let [before, after] = [history.range(..number).next_back(), history.range(number..).next()];
+        let before = history.range(..number).next_back();
+        let after = history.range(number..).next();
         [before, after].into_iter().flatten().map(|(_, model)| model).collect()
     };
     let checked = check_versions(feed.graph().store(), at).await;
@@ -385,7 +389,8 @@ async fn both_go_on_while_they_are_compared_and_repaired() {
     let (reconciled, found) = reported(&settings, ReconcileOptions::default()).await;
     assert!(reconciled.is_equal(), "{found:?}");
     let stop = Arc::new(tokio::sync::Notify::new());
-    let (stopped, of_feed) = (stop.clone(), settings.clone());
+    let stopped = stop.clone();
+    let of_feed = settings.clone();
     let mut feed = Feed::open(of_feed, RunOptions::default(), Arc::new(())).await.unwrap();
     let running = tokio::spawn(async move { feed.run(stopped.notified()).await });
     for _ in 0..4 {

@@ -495,7 +495,8 @@ async fn tables_that_are_not_logged_for_some_time_stop_a_feed() {
         server.sql("postgres", &format!("CREATE DATABASE {database}")).unwrap();
         server.sql(&database, before).unwrap();
         let of = |graph: &str| settings(&server, &database, &folder.path().join(format!("{database}_{graph}")), TABLE);
-        let (running, stopped) = (of("running"), of("stopped"));
+        let running = of("running");
+        let stopped = of("stopped");
         let mut feed = caught_up(&running).await;
         drop(caught_up(&stopped).await);
         server.sql(&database, &statements).unwrap_or_else(|error| panic!("{statements}: {error}"));

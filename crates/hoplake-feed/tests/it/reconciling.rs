@@ -172,7 +172,9 @@ pub async fn damage(graph: &Path, changes: usize, dice: &mut fastrand::Rng) {
             }
             3 | 4 => {
                 let ((source, label, target), _) = dice.choice(&edges).unwrap();
-                let (label, source, target) = (label.as_str().into(), source.clone(), target.clone());
+                let label = label.as_str().into();
+                let source = source.clone();
+                let target = target.clone();
                 Operation::DeleteEdge { label, source, target, key: None }
             }
             _ => {
@@ -182,7 +184,9 @@ pub async fn damage(graph: &Path, changes: usize, dice: &mut fastrand::Rng) {
                 if label == "memberOf" {
                     continue;
                 }
-                let (label, source, target) = (label.as_str().into(), source.clone(), target.clone());
+                let label = label.as_str().into();
+                let source = source.clone();
+                let target = target.clone();
                 let properties = Properties::new();
                 Operation::UpsertEdge { label, source, target, key: None, properties, replace: false }
             }

@@ -82,7 +82,8 @@ async fn another_mapping_stops_the_feed_until_all_rows_are_compared() {
     for (number, (before, after, why)) in cases.into_iter().enumerate() {
         let of = |name: &str, mapping: &str| settings(&server, &folder.path().join(format!("{number}{name}")), mapping);
         once(&of("", &before), RunOptions::default()).await.unwrap();
-        let (changed, fresh) = (of("", &after), of("fresh", &after));
+        let changed = of("", &after);
+        let fresh = of("fresh", &after);
         let found = once(&changed, RunOptions::default()).await;
         if why.is_empty() {
             found.unwrap_or_else(|error| panic!("{number}: {error}"));
@@ -155,7 +156,8 @@ async fn a_column_that_was_ignored_may_be_gone() {
         }
     }
     for ignored in ["'c'", "'c'", "", ""] {
-        let (kept, removed) = (of("kept", ignored), of("removed", ""));
+        let kept = of("kept", ignored);
+        let removed = of("removed", "");
         check(&kept).await.unwrap();
         for settings in [&kept, &removed] {
             caught_up(settings).await;
@@ -169,7 +171,8 @@ async fn a_column_that_was_ignored_may_be_gone() {
     is_equal(&renewed).await;
     // One of the same name is a new column, unless it is ignored still.
     sql("ALTER TABLE t ADD COLUMN c INT; INSERT INTO t VALUES (4, 40, 7)");
-    let (named, unnamed) = (of("renewed", "'c'"), of("kept", ""));
+    let named = of("renewed", "'c'");
+    let unnamed = of("kept", "");
     for settings in [&named, &named, &unnamed, &unnamed] {
         caught_up(settings).await;
     }
@@ -250,7 +253,8 @@ async fn a_column_that_is_ignored_may_come_back() {
             let has_c = !sql("SHOW COLUMNS FROM t LIKE 'c'").is_empty();
             let fresh = of("fresh", if has_c { "'c'" } else { "" });
             caught_up(&fresh).await;
-            let (found, expected) = (content(&followed).await, content(&fresh).await);
+            let found = content(&followed).await;
+            let expected = content(&fresh).await;
             assert!(found == expected, "{what}: graph | tables\n{}", found.difference(&expected));
             once(&followed, RunOptions::default()).await.unwrap_or_else(|error| panic!("{what}, again: {error}"));
         }
@@ -274,7 +278,8 @@ async fn a_column_may_be_replaced_by_another_in_one_statement() {
             let entry = format!("[[table]]\nname = 't'\nignore = [{ignored}]\nvertex = {{ label = 'T' }}\n");
             settings(&server, &folder.path().join(number.to_string()), &entry)
         };
-        let (named, shortened) = (of("'c'"), of(""));
+        let named = of("'c'");
+        let shortened = of("");
         caught_up(&named).await;
         sql(replacement);
         sql("INSERT INTO t VALUES (2, 20, 7); ALTER TABLE t DROP COLUMN c");
@@ -297,7 +302,8 @@ async fn a_column_that_was_ignored_may_come_back_as_another() {
             let entry = format!("[[table]]\nname = 't'\nignore = [{ignored}]\nvertex = {{ label = 'T' }}\n");
             settings(&server, &folder.path().join(format!("{reads:?}{graph}")), &entry)
         };
-        let (named, shortened) = (of("", "'c'"), of("", ""));
+        let named = of("", "'c'");
+        let shortened = of("", "");
         caught_up(&named).await;
         sql("INSERT INTO t VALUES (2, 20, UUID()); ALTER TABLE t DROP COLUMN c");
         if reads == Reads::Later {
@@ -318,7 +324,8 @@ async fn a_column_that_was_ignored_may_come_back_as_another() {
         caught_up(&shortened).await;
         let fresh = of("fresh", "");
         caught_up(&fresh).await;
-        let (found, expected) = (content(&shortened).await, content(&fresh).await);
+        let found = content(&shortened).await;
+        let expected = content(&fresh).await;
         assert!(found == expected, "{reads:?}: graph | tables\n{}", found.difference(&expected));
         // It is carried by now.
         sql("ALTER TABLE t DROP COLUMN c");
@@ -355,7 +362,8 @@ async fn dead_letters_and_repairs_wait_for_the_decision_that_a_feed_waits_for() 
             format!("[[table]]\nname = 'note'\non_error = 'dead-letter'\nvertex = {{ label = 'Note' }}\n{more}");
         settings(&server, &folder.path().join("graph"), &entry)
     };
-    let (typed, ignoring) = (of("types = { body = 'int64' }"), of("ignore = ['body']"));
+    let typed = of("types = { body = 'int64' }");
+    let ignoring = of("ignore = ['body']");
     caught_up(&typed).await;
     sql("INSERT INTO note VALUES (2, 'abc', 1), (3, 'def', 1)");
     caught_up(&typed).await;

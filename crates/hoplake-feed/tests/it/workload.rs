@@ -331,7 +331,8 @@ pub async fn expected(conn: &mut Conn) -> Result<Model, Error> {
                 .iter()
                 .zip(&cells[2..])
                 .filter_map(|((name, _), cell)| Some(((*name).to_owned(), cell.clone()?)));
-            let [source, target] = [cells[0].clone().unwrap(), cells[1].clone().unwrap()];
+            let source = cells[0].clone().unwrap();
+            let target = cells[1].clone().unwrap();
             model.add_edge((ends.0, &source), label, (ends.1, &target), values.collect());
         }
     }

@@ -344,7 +344,8 @@ impl<'a> ListReader<'a> {
     /// As [`Self::read`].
     #[inline]
     pub fn any(&mut self, edges: Range<usize>, mut is_wanted: impl FnMut(u64) -> bool) -> Result<bool, FormatError> {
-        let (mut target, mut found) = (self.block.header.base, false);
+        let mut target = self.block.header.base;
+        let mut found = false;
         self.each_chunk(edges, |slots| {
             found = slots.iter().any(|slot| {
                 target += slot;
@@ -366,7 +367,8 @@ impl<'a> ListReader<'a> {
             return Ok(());
         }
         self.seek(edges.start / CHUNK);
-        let (mut skipped, mut slots) = (edges.start % CHUNK, [0; CHUNK]);
+        let mut skipped = edges.start % CHUNK;
+        let mut slots = [0; CHUNK];
         loop {
             let width = self.block.parts.widths[self.chunk];
             let unpacked = unpack(self.block.parts.targets, self.position, width, &mut slots);

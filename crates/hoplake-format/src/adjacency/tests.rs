@@ -62,7 +62,8 @@ fn check_by_position(blocks: &[EncodedBlock], is_forwards: bool) {
         if !is_forwards {
             expected.reverse();
         }
-        let (mut reader, mut slots) = (ListReader::new(block), Vec::new());
+        let mut reader = ListReader::new(block);
+        let mut slots = Vec::new();
         block.slots(&mut slots).unwrap();
         for (_, first_edge, targets) in expected {
             let first = (first_edge - entry.first_edge) as usize;

@@ -114,7 +114,8 @@ fn section(kind: SectionKind, versions: Option<VersionRange>, continues: Option<
 #[test]
 fn pieces_of_a_section_follow_each_other() {
     let kind = SectionKind::Keys(LabelId(0));
-    let [text, number] = [|first: &str| First::Text(first.into()), |first: &str| First::Number(first.len() as u64)];
+    let text = |first: &str| First::Text(first.into());
+    let number = |first: &str| First::Number(first.len() as u64);
     let both = Some(VersionRange { since: 1, until: 2 });
     for pieces in [
         vec![Some(text("m"))],

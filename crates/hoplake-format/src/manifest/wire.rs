@@ -153,7 +153,8 @@ impl TryFrom<PropertyMessage> for Property {
     type Error = FormatError;
 
     fn try_from(message: PropertyMessage) -> Result<Self, FormatError> {
-        let (kind, logical) = (property_type(message.kind)?, logical_type(message.logical)?);
+        let kind = property_type(message.kind)?;
+        let logical = logical_type(message.logical)?;
         if !logical.suits(kind) {
             return Err(corrupt(format!("property {:?} is {kind} of logical type {}", message.name, message.logical)));
         }
@@ -444,7 +445,8 @@ fn history(bounds: &[u64], version: u64) -> Result<Vec<VersionRange>, FormatErro
 fn indexes(messages: Vec<IndexMessage>, next: u16, schema: &Schema) -> Result<Vec<PropertyIndex>, FormatError> {
     let index = |message: IndexMessage| {
         let IndexMessage { number, label, property, writer } = message;
-        let (number, label) = (id(number)?, LabelId(id(label)?));
+        let number = id(number)?;
+        let label = LabelId(id(label)?);
         PropertyIndex::check(schema, label, &property).map_err(|error| corrupt(error.to_string()))?;
         let writer = (!writer.is_empty()).then_some(writer);
         Ok(PropertyIndex { id: IndexId(number), label, property, writer })

@@ -329,7 +329,8 @@ impl<'a> Reader<'a> {
 
     fn path(&mut self) -> Read<Path> {
         let begin = self.position;
-        let (labels, objects) = (self.value()?, self.value()?);
+        let labels = self.value()?;
+        let objects = self.value()?;
         let wrong = |it: &Self| it.wrong_at(begin, "a path is a list of sets of labels and a list of as many values");
         let (Value::List(labels), Value::List(objects)) = (labels, objects) else { return Err(wrong(self)) };
         if labels.len() != objects.len() {
@@ -439,7 +440,8 @@ impl<'a> Reader<'a> {
         let time = match code {
             Type::Date | Type::Timestamp => Moment::since_epoch(SignedDuration::from_millis(self.long()?)),
             Type::Instant => {
-                let (seconds, nanos) = (self.long()?, self.int()?);
+                let seconds = self.long()?;
+                let nanos = self.int()?;
                 let nanos = SignedDuration::from_nanos(nanos.into());
                 SignedDuration::from_secs(seconds).checked_add(nanos).and_then(Moment::since_epoch)
             }
@@ -541,7 +543,8 @@ impl<'a> Reader<'a> {
     }
 
     fn missing(&self, length: usize) -> DecodeError {
-        let (left, are) = (self.left(), if self.left() == 1 { "is" } else { "are" });
+        let left = self.left();
+        let are = if self.left() == 1 { "is" } else { "are" };
         self.wrong(format!("{length} bytes are missing, and {left} {are} left"))
     }
 

@@ -184,7 +184,8 @@ fn a_graph_is_written_as_drivers_read_it() {
     // A list of one text, without a type of its own.
     let label = |text: &str| [&[0, 0, 0, 1, 3, 0, 0, 0, 0, text.len() as u8], text.as_bytes()].concat();
     let text = |text: &str| [&[3, 0, 0, 0, 0, text.len() as u8], text.as_bytes()].concat();
-    let (null, none) = (vec![0xfe, 1], vec![0, 0, 0, 0]);
+    let null = vec![0xfe, 1];
+    let none = vec![0, 0, 0, 0];
     let vertex = |id| {
         [int(id), label("v"), vec![0, 0, 0, 1], text("p"), label("name"), text("a"), null.clone(), none.clone()]
             .concat()

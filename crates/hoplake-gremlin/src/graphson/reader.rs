@@ -206,7 +206,8 @@ fn duration(text: &str) -> Option<SignedDuration> {
         let mut units = units.iter();
         while !rest.is_empty() {
             let end = rest.find(|it: char| it.is_ascii_alphabetic())?;
-            let (number, unit) = (&rest[..end], rest[end..].chars().next()?);
+            let number = &rest[..end];
+            let unit = rest[end..].chars().next()?;
             let (_, seconds) = units.find(|(name, _)| *name == unit)?;
             total = total.checked_add(fraction(number)?.checked_mul(*seconds)?)?;
             rest = &rest[end + 1..];
@@ -408,7 +409,8 @@ fn vertex_property(json: Json) -> Read<VertexProperty> {
             Some(all.map(|(key, json)| Ok(Property { key: key.into(), value: value(json)? })).collect::<Read<_>>()?)
         }
     };
-    let (id, key) = (value(fields.take("id")?)?, fields.text("label")?);
+    let id = value(fields.take("id")?)?;
+    let key = fields.text("label")?;
     Ok(VertexProperty { id, key: key.into(), value: value(fields.take("value")?)?, properties })
 }
 

@@ -370,7 +370,8 @@ fn key_text(key: &Value) -> Result<String, EncodeError> {
 
 /// As Java writes it: hours, minutes and seconds, each with its sign.
 fn iso_duration(duration: SignedDuration) -> String {
-    let (seconds, nanos) = (duration.as_secs(), duration.subsec_nanos());
+    let seconds = duration.as_secs();
+    let nanos = duration.subsec_nanos();
     let mut text = String::from("PT");
     for (number, unit) in [(seconds / 3_600, 'H'), (seconds / 60 % 60, 'M')] {
         if number != 0 {

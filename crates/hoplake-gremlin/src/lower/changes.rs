@@ -39,7 +39,8 @@ impl Lowering<'_> {
             "addE" => {
                 let label = arguments.need("a label")?;
                 let label = self.given(label)?;
-                let (from, to) = (self.end(modulators.from)?, self.end(modulators.to)?);
+                let from = self.end(modulators.from)?;
+                let to = self.end(modulators.to)?;
                 let properties = self.new_properties(&modulators.properties)?;
                 (vec![op(writes::AddEdge { label, from, to, properties })], &["from", "to", "with"])
             }

@@ -230,7 +230,8 @@ impl Lowering<'_> {
             let Some((call, before)) = call else { return Ok(None) };
             Ok(Some((self.until(call)?, before)))
         };
-        let (until, emit) = (condition(modulators.until)?, condition(modulators.emit)?);
+        let until = condition(modulators.until)?;
+        let emit = condition(modulators.emit)?;
         Ok(op(branches::Repeat { body, name, until, emit }))
     }
 

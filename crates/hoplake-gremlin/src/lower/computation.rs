@@ -73,7 +73,10 @@ impl Lowering<'_> {
 
     pub(super) fn shortest_paths(&mut self, modulators: &Modulators<'_>) -> Lowered<Op> {
         let step = "shortestPath";
-        let (mut target, mut distance, mut distance_max, mut with_edges) = (None, None, None, false);
+        let mut target = None;
+        let mut distance = None;
+        let mut distance_max = None;
+        let mut with_edges = false;
         let mut edges = None;
         for (option, value) in self.options(&modulators.with)? {
             match (option_of(step, &option), value) {

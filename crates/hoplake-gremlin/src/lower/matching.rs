@@ -226,7 +226,8 @@ mod tests {
         // Of the variables of a condition those count that steps before have named.
         let names = |from: usize, to: usize| (from..to).map(|n| format!("'n{n}'")).collect::<Vec<_>>().join(", ");
         let named = |count: usize| {
-            let (first, second) = (names(0, 6_000), names(6_000, count));
+            let first = names(0, 6_000);
+            let second = names(6_000, count);
             let condition = format!("__.where('n0', within({first}, {second}))");
             format!("g.V().as({first}).as('n0').out().as({second}).match(__.as('n0').out().as('n1'), {condition})")
         };

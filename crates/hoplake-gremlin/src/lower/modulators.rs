@@ -152,7 +152,8 @@ impl Lowering<'_> {
             let Some(call) = call else { return Ok(None) };
             Arguments::new(call).text(&self.names, "a label").map(Some)
         };
-        let (from, to) = (label(modulators.from)?, label(modulators.to)?);
+        let from = label(modulators.from)?;
+        let to = label(modulators.to)?;
         Ok(PathPart { from, to, by: self.bys(&modulators.by)? })
     }
 

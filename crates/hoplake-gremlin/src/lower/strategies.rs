@@ -51,7 +51,9 @@ impl Lowering<'_> {
 
     pub(super) fn partition(&mut self, options: &[(Box<str>, Argument)]) -> Lowered<()> {
         let mut restrictions = self.restrictions.take().unwrap_or_default();
-        let (mut key, mut write, mut read) = (None, None, Vec::new());
+        let mut key = None;
+        let mut write = None;
+        let mut read = Vec::new();
         for (name, argument) in options {
             let value = self.names.value(argument)?;
             match (&**name, value) {

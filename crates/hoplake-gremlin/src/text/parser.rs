@@ -580,7 +580,8 @@ fn range(first: &Literal, last: &Literal, most: u64) -> Result<Vec<Argument>, St
             if length > most {
                 return Err(long(length));
             }
-            let (first, last) = (*first, *last);
+            let first = *first;
+            let last = *last;
             let numbers: Vec<i32> =
                 if first <= last { (first..=last).collect() } else { (last..=first).rev().collect() };
             Ok(numbers.into_iter().map(|number| Argument::Literal(Literal::Number(Number::Int(number)))).collect())
@@ -590,7 +591,8 @@ fn range(first: &Literal, last: &Literal, most: u64) -> Result<Vec<Argument>, St
                 let mut characters = text.chars();
                 characters.next().filter(|_| characters.next().is_none())
             };
-            let (first, last) = (one(first).ok_or_else(wrong)?, one(last).ok_or_else(wrong)?);
+            let first = one(first).ok_or_else(wrong)?;
+            let last = one(last).ok_or_else(wrong)?;
             let length = u64::from(u32::from(first).abs_diff(u32::from(last))) + 1;
             if length > most {
                 return Err(long(length));

@@ -179,7 +179,9 @@ fn names_mean_what_their_place_says() {
 #[test]
 fn predicates_are_joined_from_the_left() {
     let test = |test, number| Predicate::Test(test, vec![int(number)]);
-    let (one, two, three) = (test(Test::Gt, 1), test(Test::Lt, 2), test(Test::Eq, 3));
+    let one = test(Test::Gt, 1);
+    let two = test(Test::Lt, 2);
+    let three = test(Test::Eq, 3);
     let and = Predicate::And(vec![one.clone(), two.clone()]);
     assert_eq!(argument("gt(1).and(lt(2))"), Argument::Predicate(and.clone()));
     assert_eq!(argument("gt(1).and(lt(2)).or(eq(3))"), Argument::Predicate(Predicate::Or(vec![and, three.clone()])));

@@ -71,7 +71,8 @@ async fn the_work_is_linear_in_the_rows() {
         assert_eq!(count, [Value::from(rows as i64)]);
         units
     };
-    let (few, many) = (work(2_000).await, work(20_000).await);
+    let few = work(2_000).await;
+    let many = work(20_000).await;
     for (few, many) in few.into_iter().flatten().zip(many.into_iter().flatten()) {
         assert!(many <= few * 11 + 20_000, "{few} for 2,000 rows, {many} for 20,000");
         assert!(many <= 20_000 * 200, "{many} for 20,000 rows");
@@ -91,7 +92,8 @@ async fn the_work_is_linear_in_the_entries() {
         }
         units
     };
-    let (few, many) = (work(100).await, work(1_000).await);
+    let few = work(100).await;
+    let many = work(1_000).await;
     for (few, many) in few.into_iter().flatten().zip(many.into_iter().flatten()) {
         assert!(many <= few * 11 + 1_000, "{few} for 100 entries, {many} for 1,000");
     }

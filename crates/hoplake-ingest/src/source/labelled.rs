@@ -126,7 +126,8 @@ impl LabelledFile {
         for (position, role) in self.roles.iter().enumerate().filter(|(_, role)| reserved(role)) {
             let same = |other: &Role| discriminant(other) == discriminant(role);
             if let Some(other) = self.roles[..position].iter().position(same) {
-                let [one, two] = [&self.header[other], &self.header[position]];
+                let one = &self.header[other];
+                let two = &self.header[position];
                 return Err(self.file.layout(match one == two {
                     true => occurs_twice(one),
                     false => format!("columns {one:?} and {two:?} mean the same; remove one of them"),

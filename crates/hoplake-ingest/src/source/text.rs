@@ -168,7 +168,8 @@ impl Scan {
     fn report(&self, fault: Fault) -> Result<(), IngestError> {
         // The vertex phase has reported its own mistakes.
         let Fault::Said { column, value, why } = fault else { return Ok(()) };
-        let (file, line) = (self.file.path.clone(), self.records.first_line());
+        let file = self.file.path.clone();
+        let line = self.records.first_line();
         self.bad_rows.report(BadRow { file, line, column, value, why }, &self.texts)
     }
 }

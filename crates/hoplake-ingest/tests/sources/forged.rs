@@ -167,7 +167,8 @@ fn forge(from: &[u8], nth: &mut i64, value: u64, to: &mut Vec<u8>) -> usize {
 fn with_forged_header(bytes: &[u8], metadata: &ParquetMetaData, column: usize, nth: i64, value: u64) -> Vec<u8> {
     let chunk = metadata.row_group(0).column(column);
     let (start, length) = chunk.byte_range();
-    let (start, end) = (start as usize, (start + length) as usize);
+    let end = (start + length) as usize;
+    let start = start as usize;
     let mut forged = bytes[..start].to_vec();
     let taken = forge(&bytes[start..end], &mut { nth }, value, &mut forged);
     let grown = forged.len() as i64 - (start + taken) as i64;

@@ -225,7 +225,9 @@ struct Reader {
 
 impl Default for Reader {
     fn default() -> Self {
-        let (operations, variables, waiting) = (Vec::new(), Vec::new(), Vec::new());
+        let operations = Vec::new();
+        let variables = Vec::new();
+        let waiting = Vec::new();
         Self { operations, variables, places: HashMap::new(), waiting, before: Before::Open, values: 0 }
     }
 }
@@ -284,7 +286,8 @@ impl Reader {
         let number = match self.places.get(word) {
             Some(number) => *number,
             None => {
-                let (name, number) = (Name::from(word), self.variables.len());
+                let name = Name::from(word);
+                let number = self.variables.len();
                 self.variables.push(name.clone());
                 self.places.insert(name, number);
                 number

@@ -266,7 +266,8 @@ mod tests {
             }
             growth.done()
         };
-        let (few, many) = (work(2_000), work(20_000));
+        let few = work(2_000);
+        let many = work(20_000);
         assert!(many <= few * 11, "{few} units for 2,000 rows, {many} for 20,000");
     }
 

@@ -15,7 +15,8 @@ impl Run {
     }
 
     async fn parts_of_paths(&mut self, batch: &Batch, part: &PathPart) -> Done<Vec<Vec<(Option<Value>, Labels)>>> {
-        let (from, to) = (part.from.as_deref(), part.to.as_deref());
+        let from = part.from.as_deref();
+        let to = part.to.as_deref();
         let mut paths = self.growth.column(batch.len())?;
         for row in &batch.rows {
             let steps = self.paths.values(row.path, from, to, &self.growth)?;

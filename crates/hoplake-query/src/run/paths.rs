@@ -412,7 +412,8 @@ mod tests {
             let mut rows = [row(path)];
             paths.relabel(&mut rows, &Items::Values(vec![1.into()]), labels, &context).map(|()| rows[0].path)
         };
-        let (own, more) = (labels(&["a", "b"]), labels(&["b", "c"]));
+        let own = labels(&["a", "b"]);
+        let more = labels(&["b", "c"]);
         let rows = [(); 2].map(|()| push(&mut paths, NO_PATH, 1.into(), &own, &context));
         let rows = rows.map(|row| add(&mut paths, row, &more).unwrap());
         let of = |row: u32| paths.node(row).unwrap().labels();

@@ -115,7 +115,8 @@ impl VertexProgram for PeerPressure {
         let mut votes: Vec<(u32, f64)> = votes.chain([*state]).collect();
         votes.sort_by_key(|(cluster, _)| *cluster);
         // Without a vote that counts, it is a cluster of its own.
-        let (mut cluster, mut most) = (self.places[vertex.id as usize], 0.0);
+        let mut cluster = self.places[vertex.id as usize];
+        let mut most = 0.0;
         for same in votes.chunk_by(|(a, _), (b, _)| a == b) {
             let sum: f64 = same.iter().map(|(_, strength)| strength).sum();
             if sum > most {

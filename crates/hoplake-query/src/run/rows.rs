@@ -101,7 +101,8 @@ impl Run {
     ) -> Done<Output> {
         let mut values = self.growth.column(batch.len())?;
         for at in 0..batch.len() {
-            let (taken, done) = (self.growth.taken(), self.growth.done());
+            let taken = self.growth.taken();
+            let done = self.growth.done();
             let value = change(&batch.items.get(at))?;
             let bytes = value.as_ref().map_or(0, value_bytes);
             self.growth.at_least(taken, bytes)?;

@@ -55,7 +55,8 @@ pub(crate) fn sample(
         let mut at = random.f64() * sums[1];
         let mut node = 1;
         while node < width {
-            let (first, second) = (sums[2 * node], sums[2 * node + 1]);
+            let first = sums[2 * node];
+            let second = sums[2 * node + 1];
             // By rounding, it may be at the end of both; only a half with something in it has what is drawn.
             let is_first = second <= 0.0 || (first > 0.0 && at < first);
             node = 2 * node + usize::from(!is_first);
@@ -91,7 +92,8 @@ mod tests {
     fn of(candidates: &[(u64, f64)], count: u64, seed: u64) -> Vec<(u32, u64)> {
         let growth = Growth::new(&QueryContext::new()).unwrap();
         let candidates = candidates.iter().zip(0..).map(|((bulk, weight), place)| {
-            let (bulk, weight) = (*bulk, *weight);
+            let bulk = *bulk;
+            let weight = *weight;
             Candidate { place, bulk, weight }
         });
         sample(candidates.collect(), count, &mut fastrand::Rng::with_seed(seed), &growth).unwrap()

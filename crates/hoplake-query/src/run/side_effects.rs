@@ -276,7 +276,8 @@ impl Subgraph {
 
 /// Counts that go on from a map.
 fn counts_of(effect: Effect, growth: &Growth) -> Done<Effect> {
-    let (mut counts, mut places) = (Vec::new(), HashMap::new());
+    let mut counts = Vec::new();
+    let mut places = HashMap::new();
     if let Effect::Value(Value::Map(entries), _) = effect {
         for (key, value) in entries {
             if let Value::Number(number) = value {

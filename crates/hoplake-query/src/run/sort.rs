@@ -154,7 +154,8 @@ mod tests {
             let mut places: Vec<u32> = (0..rows as u32).collect();
             let mut expected = places.clone();
             expected.sort_by(|a, b| {
-                let (a, b) = (*a as usize, *b as usize);
+                let a = *a as usize;
+                let b = *b as usize;
                 let columns =
                     keys.iter().zip(&sortings).map(|(keys, (_, order))| compare_keys(&keys[a], &keys[b], *order));
                 columns.fold(frames[a].cmp(&frames[b]), Ordering::then)

@@ -51,7 +51,8 @@ pub(crate) fn check_moments(batch: &RecordBatch, owner: impl Fn(usize) -> String
         places += column.as_list_opt::<i32>().map_or(column.len(), |lists| column.len() + lists.values().len());
         for row in 0..column.len() {
             if let Some(beyond) = beyond_at(row) {
-                let (name, owner) = (field.name(), owner(row));
+                let name = field.name();
+                let owner = owner(row);
                 return Err(QueryError::wrong_type(format!(
                     "property {name} of {owner} is {beyond} after 1970-01-01, which {OUT_OF_RANGE}"
                 )));
@@ -144,7 +145,8 @@ mod tests {
             (Arc::new(Int64Array::from(vec![i64::MAX])), 1),
         ] {
             assert!(check(&column).is_ok());
-            let (vertex, logical) = (VertexId::new(LabelId(0), 0).unwrap(), LogicalType::default());
+            let vertex = VertexId::new(LabelId(0), 0).unwrap();
+            let logical = LogicalType::default();
             let mut read = Vec::new();
             for row in 0..column.len() {
                 let stored = change::Value::at(&column, row);

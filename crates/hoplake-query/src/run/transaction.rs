@@ -76,7 +76,8 @@ pub(crate) struct Changes {
 impl Changes {
     pub(crate) fn new(graph: &Graph) -> Self {
         let base = graph.snapshot.manifest().version;
-        let (operations, memory) = (Vec::new(), Vec::new());
+        let operations = Vec::new();
+        let memory = Vec::new();
         Self { committer: graph.committer.clone(), base, operations, logical_types: LogicalTypes::default(), memory }
     }
 

@@ -39,7 +39,8 @@ impl Common {
     }
 
     pub fn both(left: &Number, right: &Number) -> Self {
-        let (left, right) = (Self::of(left), Self::of(right));
+        let left = Self::of(left);
+        let right = Self::of(right);
         Self { bits: left.bits.max(right.bits), fraction: left.fraction || right.fraction }
     }
 }
@@ -235,7 +236,8 @@ mod tests {
         fn integers_and_floats_compare_as_decimals(integer in prop_oneof![any::<i64>(), -9..9_i64, Just(1 << 53), Just(i64::MAX)], near in any::<bool>(), other: f64, by in -2..3_i64) {
             let float = if near { integer.wrapping_add(by) as f64 + by as f64 / 4.0 } else { other };
             prop_assume!(float.is_finite());
-            let [left, right] = [Number::Long(integer), Number::Double(float)];
+            let left = Number::Long(integer);
+            let right = Number::Double(float);
             let expected = to_exact_decimal(&left).cmp(&to_exact_decimal(&right));
             prop_assert_eq!(exact(&left, &right), expected);
             prop_assert_eq!(exact(&right, &left), expected.reverse());

@@ -276,7 +276,8 @@ fn sets(left: &Value, right: &Value, relation: &impl Relation, outer: Option<&Or
         Value::BulkSet(items) => sorted(items, outer, |(_, bulk)| *bulk > 0, |a, b| ordered(&a.0, &b.0, within)),
         _ => Rc::default(),
     };
-    let (left_places, right_places) = (places(left), places(right));
+    let left_places = places(left);
+    let right_places = places(right);
     let mut left_runs = left_places.iter().filter_map(|place| run(left, *place));
     let mut right_runs = right_places.iter().filter_map(|place| run(right, *place));
     let mut runs = (left_runs.next(), right_runs.next());
@@ -313,7 +314,8 @@ fn maps(
     let places = |map: &[(Value, Value)]| {
         sorted(map, outer, |_| true, |a, b| ordered(&a.0, &b.0, within).then_with(|| ordered(&a.1, &b.1, within)))
     };
-    let (left_places, right_places) = (places(left), places(right));
+    let left_places = places(left);
+    let right_places = places(right);
     let orders = left_places.iter().zip(right_places.iter()).map(|(a, b)| {
         let ((left_key, left_value), (right_key, right_value)) = (&left[*a], &right[*b]);
         let orders = [(left_key, right_key), (left_value, right_value)];
@@ -338,7 +340,8 @@ fn trees(left: &Tree, right: &Tree, relation: &impl Relation, outer: Option<&Ord
             },
         )
     };
-    let (left_places, right_places) = (places(left), places(right));
+    let left_places = places(left);
+    let right_places = places(right);
     let orders = left_places.iter().zip(right_places.iter()).map(|(a, b)| {
         let ((left_item, left_below), (right_item, right_below)) = (&left.branches[*a], &right.branches[*b]);
         let items = std::iter::once_with(|| by_type(left_item, right_item, relation, within));

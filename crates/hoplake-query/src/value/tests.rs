@@ -74,7 +74,8 @@ fn relations_are_those_of_the_reference() {
         let ["compare" | "equals" | "order", first, signs] = fields[..] else { continue };
         let first: usize = first.parse().unwrap();
         for (offset, sign) in signs.chars().enumerate() {
-            let (left, right) = (&values[first], &values[first + offset]);
+            let left = &values[first];
+            let right = &values[first + offset];
             let ours = match fields[0] {
                 "compare" => compare(left, right).map_or('?', sign_of),
                 "equals" => {
@@ -121,7 +122,8 @@ fn arithmetic_is_that_of_the_reference() {
     for line in CORPUS.lines() {
         let fields: Vec<&str> = line.split('\t').collect();
         let [operation, left, right, expected] = fields[..] else { continue };
-        let (left, right) = (number(left), number(right));
+        let left = number(left);
+        let right = number(right);
         // The one difference: `NaN` does not become 0.
         let nan = is_nan(&left.clone().into()) || is_nan(&right.clone().into());
         if nan && !matches!(operation, "min" | "max") {
@@ -142,7 +144,8 @@ fn arithmetic_is_that_of_the_reference() {
             // Its loop of promotions catches the division by zero, and returns what it began with.
             (Err(ArithmeticError::DivisionByZero), "int:0") => {}
             (Ok(ours), expected) if expected != "error:" => {
-                let (ours, expected) = (Value::Number(ours), Value::Number(number(expected)));
+                let ours = Value::Number(ours);
+                let expected = Value::Number(number(expected));
                 assert!(Key(&ours) == Key(&expected), "{line}: {ours:?}");
             }
             // The reference fails at infinities among big numbers; the lesser and greater of them are known.
@@ -240,14 +243,16 @@ fn nested_collections_are_sorted_once() {
             while level.len() > 1 {
                 let mut items = level.into_iter();
                 level = std::iter::from_fn(|| {
-                    let (left, right) = (items.next()?, items.next()?);
+                    let left = items.next()?;
+                    let right = items.next()?;
                     Some(if is_reversed { join(right, left) } else { join(left, right) })
                 })
                 .collect();
             }
             level.remove(0)
         };
-        let (left, right) = (nested(false), nested(true));
+        let left = nested(false);
+        let right = nested(true);
         let relate: [fn(&Value, &Value) -> bool; 3] = [
             equals,
             |left, right| compare(left, right) == Some(Ordering::Equal),
@@ -256,7 +261,8 @@ fn nested_collections_are_sorted_once() {
         for is_same in relate {
             relations::COMPARISONS.set(0);
             is_same(&left, &right);
-            let (comparisons, most) = (relations::COMPARISONS.get(), u64::from((8 * LEVELS) << LEVELS));
+            let comparisons = relations::COMPARISONS.get();
+            let most = u64::from((8 * LEVELS) << LEVELS);
             assert!(comparisons <= most, "{name}: {comparisons} comparisons");
         }
     }
@@ -487,7 +493,9 @@ proptest! {
 
     #[test]
     fn numbers_are_ordered_in_total(a in any_number(), b in any_number(), c in any_number()) {
-        let (a, b, c) = (Value::Number(a), Value::Number(b), Value::Number(c));
+        let a = Value::Number(a);
+        let b = Value::Number(b);
+        let c = Value::Number(c);
         prop_assert_eq!(order(&a, &b), order(&b, &a).reverse());
         if order(&a, &b).is_le() && order(&b, &c).is_le() {
             prop_assert!(order(&a, &c).is_le());

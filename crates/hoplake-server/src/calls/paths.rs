@@ -53,7 +53,8 @@ async fn describe(query: &mut Query, walks: &[Walk], output: &PathOutput) -> Res
     let edge = |walk: &Walk, at: usize| {
         let edge = walk.edges.get(at)?;
         let WalkEdge { label, properties } = all.edge(edge)?;
-        let (id, direction) = (edge.id(), walk.direction(at)?);
+        let id = edge.id();
+        let direction = walk.direction(at)?;
         Some(PathEdge { id, label: label.to_owned(), direction, properties: row(properties) })
     };
     let named = |walk: &Walk| NamedPath {
@@ -198,7 +199,8 @@ pub(crate) async fn shortest_path(
     }
     let work = async {
         let [from, to] = find_ends(&mut query, &named).await?;
-        let (hop, edges) = (request.hop.clone(), request.output.edges);
+        let hop = request.hop.clone();
+        let edges = request.output.edges;
         let (path, length) = match request.weight.clone() {
             None => {
                 let path = PathQuery { from, to, hop, depth_max, edges, limits };

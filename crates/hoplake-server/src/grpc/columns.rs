@@ -52,7 +52,8 @@ pub(super) fn value_rows(part: &ValueRows, format: RowFormat) -> Result<(v1::Row
         return Ok((rows(&part.rows, format)?, Some(column(VALUE_COLUMN, &part.values)?)));
     }
     let batch = &part.rows.batch;
-    let (mut fields, mut columns) = (batch.schema().fields().to_vec(), batch.columns().to_vec());
+    let mut fields = batch.schema().fields().to_vec();
+    let mut columns = batch.columns().to_vec();
     fields.insert(1, Arc::new(Field::new(VALUE_COLUMN, part.values.data_type().clone(), true)));
     columns.insert(1, part.values.clone());
     let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), columns);

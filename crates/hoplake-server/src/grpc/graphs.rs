@@ -121,7 +121,8 @@ async fn shortest_path(call: &mut Call, request: v1::ShortestPathRequest) -> Res
     let graph = receive::graph(request.graph.clone())?;
     let found = calls::shortest_path(call, &graph, &request.try_into()?).await?;
     let path = found.path.as_ref().map(super::send::path).transpose()?;
-    let (version, length) = (found.version, found.length);
+    let version = found.version;
+    let length = found.length;
     Ok(v1::ShortestPathResponse { path, cost: Some(call.cost.into()), version, length })
 }
 

@@ -201,7 +201,8 @@ impl TryFrom<v1::PathsRequest> for PathsRequest {
 
     fn try_from(request: v1::PathsRequest) -> Result<Self, Failure> {
         let output = PathOutput::new(request.keys, request.edges, request.select)?;
-        let (limit, count) = (limit(request.limit), request.count);
+        let limit = limit(request.limit);
+        let count = request.count;
         Self { spec: request.traversal.try_into()?, limit, count, output }.checked()
     }
 }

@@ -75,7 +75,8 @@ pub(crate) struct ShortestPathAnswer {
 pub(super) fn path(path: &NamedPath) -> Result<Vec<PathVertex>, Failure> {
     let edge = |edge: &calls::PathEdge| {
         let properties = edge.properties.as_ref().map(properties_of).transpose()?;
-        let (id, direction) = (edge.id.to_string(), edge.direction.to_string());
+        let id = edge.id.to_string();
+        let direction = edge.direction.to_string();
         Ok::<_, Failure>(PathEdge { id, label: edge.label.clone(), direction, properties })
     };
     let vertex = |(at, vertex): (usize, &VertexId)| {

@@ -192,7 +192,8 @@ impl Jobs {
         if !job.begin() {
             return Err(Failure::new(Reason::NoResult, "the job was cancelled"));
         }
-        let (begun, time) = (Instant::now(), work.time);
+        let begun = Instant::now();
+        let time = work.time;
         let too_late = || {
             let message = format!("the job was ended after {} ms, at its limit of time", begun.elapsed().as_millis());
             Failure::new(Reason::Time, message)
@@ -337,11 +338,19 @@ fn stage_of(job: &Job, outcome: std::thread::Result<Result<Computed, Failure>>) 
 /// The line of a job that has ended.
 fn log(job: &Job, state: JobState, failure: Option<&Failure>, waited: Duration, ran: Duration) {
     let info = job.info(Duration::ZERO);
-    let (id, graph, version) = (&info.id, &info.graph.name, info.graph.version);
-    let (algorithm, state) = (info.algorithm.name, state.name());
-    let (waited_us, time_us) = (waited.as_micros() as u64, ran.as_micros() as u64);
-    let (vertices, superstep, memory_bytes) = (info.vertices, info.superstep, job.memory.peak());
-    let (requests, bytes, usd) = (info.cost.counters.requests, info.cost.counters.store_bytes, info.cost.usd);
+    let id = &info.id;
+    let graph = &info.graph.name;
+    let version = info.graph.version;
+    let algorithm = info.algorithm.name;
+    let state = state.name();
+    let waited_us = waited.as_micros() as u64;
+    let time_us = ran.as_micros() as u64;
+    let vertices = info.vertices;
+    let superstep = info.superstep;
+    let memory_bytes = job.memory.peak();
+    let requests = info.cost.counters.requests;
+    let bytes = info.cost.counters.store_bytes;
+    let usd = info.cost.usd;
     let error = failure.map(|failure| failure.message.as_str());
     macro_rules! line {
         ($level:ident) => {

@@ -150,7 +150,8 @@ fn is_query_of_tinkerpop(method: &Method, path: &str) -> bool {
 
 impl Handler for Answering {
     async fn answer(self: Arc<Self>, request: Request<Incoming>, exchange: Arc<Exchange>) -> Response<Body> {
-        let (settings, budget) = (&self.service.settings, &self.service.memory);
+        let settings = &self.service.settings;
+        let budget = &self.service.memory;
         let time = Duration::from_millis(settings.body_timeout_ms);
         let silence = Duration::from_millis(settings.idle_timeout_ms);
         let is_first_version = request.version() < Version::HTTP_2;

@@ -136,7 +136,8 @@ impl Arriving {
             exchange.complete();
         }
         let times = (Duration::MAX, Duration::MAX);
-        let (inner, rest) = (Some(inner), Rest::Unread);
+        let inner = Some(inner);
+        let rest = Rest::Unread;
         Self { inner, rest, exchange, budget: budget.clone(), messages, refused: None, times, patience: None }
     }
 

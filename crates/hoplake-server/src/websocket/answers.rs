@@ -215,7 +215,8 @@ impl GremlinSink for ResponseSink {
 
 /// A response of a status alone.
 fn bare_response(id: Uuid, status: i32) -> Response {
-    let (attributes, meta) = (Vec::new(), Vec::new());
+    let attributes = Vec::new();
+    let meta = Vec::new();
     Response { request_id: Some(id), status, message: None, attributes, data: Value::Null, meta }
 }
 

@@ -284,7 +284,8 @@ impl Conversation {
     /// Begins what a request asks for, or asks for the token first.
     async fn dispatch(&mut self, received: Received, bytes: usize, exchange: Arc<Exchange>) -> ControlFlow<Goodbye> {
         let Received { request, encoding, .. } = &received;
-        let (id, encoding) = (request.id, *encoding);
+        let id = request.id;
+        let encoding = *encoding;
         let (op, in_session) = match Op::of(request) {
             Ok(op) => op,
             Err((status, why)) => return self.reply(refused(Some(id), encoding, status, &why)).await,
@@ -354,7 +355,8 @@ impl Conversation {
 
     /// Begins the task of a request.
     fn start(&mut self, received: Received, op: Op, in_session: bool, exchange: Arc<Exchange>) {
-        let (id, encoding) = (received.request.id, received.encoding);
+        let id = received.request.id;
+        let encoding = received.encoding;
         let turn = in_session.then(|| self.turn(&received.request, op)).transpose();
         let trace = |name: &str| self.client.trace.as_deref().filter(|_| name == TRACE);
         let context = RequestContext {

@@ -418,7 +418,8 @@ async fn a_graph_that_was_deleted_takes_no_batch() {
 /// A graph that is remembered as absent, and was loaded since, is not hidden by an empty one in a folder that is looked at first.
 #[tokio::test]
 async fn a_graph_is_not_made_before_one_that_is_there() {
-    let [first, second] = [sample::in_memory("a").await, sample::in_memory("b").await];
+    let first = sample::in_memory("a").await;
+    let second = sample::in_memory("b").await;
     let server = Running::start(Settings { graphs: vec![first.clone(), second.clone()], ..writable("") }).await;
     assert_eq!(server.try_ask("GET", "/v1/graphs/loaded", &Value::Null).await.0, 404);
     sample::add(&second, "loaded", 7).await;

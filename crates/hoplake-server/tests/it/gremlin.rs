@@ -357,7 +357,8 @@ async fn the_token_is_the_password() {
     let wrong = driver.authentication(first.id, "\0ann\0wrong");
     assert_eq!(driver.answer(&wrong).await.1.status, 401);
     // The next one may be right, and what waits for it is answered then.
-    let [first, second] = [driver.request("g.inject(1)"), driver.request("g.inject(2)")];
+    let first = driver.request("g.inject(1)");
+    let second = driver.request("g.inject(2)");
     driver.send(&first).await;
     assert_eq!(driver.response().await.status, 407);
     driver.send(&second).await;
@@ -421,7 +422,8 @@ async fn a_session_is_one_transaction() {
     let mut driver = Driver::connect(&server, "new").await;
     let mut other = Driver::connect(&server, "new").await;
     let count = "g.V().count()";
-    let [none, one] = [[Value::from(0_i64)], [Value::from(1_i64)]];
+    let none = [Value::from(0_i64)];
+    let one = [Value::from(1_i64)];
     driver.say("a", "g.addV('person').property('name', 'Ann')").await;
     assert_eq!((driver.say("a", count).await.0, other.results(count).await), (one.to_vec(), none.to_vec()));
     // A mistake leaves the transaction as it was.

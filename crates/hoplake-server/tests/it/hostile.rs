@@ -342,7 +342,8 @@ async fn names_that_are_repeated_are_refused() {
     let folder = sample::in_memory("g").await;
     let server = Running::start(settings(&folder)).await;
     // Towns have no age, and their edges no `since`: each column would be of nulls.
-    let (ages, since) = (vec!["age"; 100_000], vec!["since"; 100_000]);
+    let ages = vec!["age"; 100_000];
+    let since = vec!["since"; 100_000];
     let walk = json!({"starts": ["Town:t1"], "hops": ["in:livesIn"], "select": ages});
     let ends = json!({"from": "Town:t1", "to": "Person:1", "hop": "both", "select": ages});
     for (call, body) in [

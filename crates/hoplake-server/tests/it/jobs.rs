@@ -238,7 +238,8 @@ async fn both_protocols_and_all_formats_have_the_same() {
         let asked = v1::JobResultRequest { id: job.id.clone(), top, select: vec!["name".into()], ..Default::default() };
         let messages = all(client.job_result(asked.clone()).await).await;
         let rows = messages.iter().filter_map(|message| Some((message.rows.as_ref()?, message.values.as_ref()?)));
-        let (mut ids, mut found) = (Vec::new(), Vec::new());
+        let mut ids = Vec::new();
+        let mut found = Vec::new();
         for (rows, column) in rows {
             ids.extend(rows.ids.clone());
             let Some(v1::column::Values::Int64s(levels)) = &column.values else { panic!("{column:?}") };

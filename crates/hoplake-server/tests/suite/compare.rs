@@ -209,7 +209,8 @@ mod tests {
                     let right = if let Value::Traverser(it) = right { &it.value } else { right };
                     assert!(super::same(left, right, Types::DoNotCount), "{left:?}, {right:?}");
                     assert_eq!(super::same(left, right, Types::Count), at == other, "{left:?}, {right:?}");
-                    let (left, right) = ([left.clone()], [right.clone()]);
+                    let left = [left.clone()];
+                    let right = [right.clone()];
                     assert_eq!(ordered(&left, &right, Types::Count).is_ok(), at == other);
                     assert_eq!(unordered(&left, &right, Types::Count).is_ok(), at == other);
                     assert_eq!(any_of(&left, &right, Types::Count).is_ok(), at == other);

@@ -206,7 +206,10 @@ impl Worlds<'_> {
     }
 
     fn run(&mut self, steps: &[Step], graph: GraphName) -> Result<(), String> {
-        let (suite, runtime, place, parameters) = (self.suite, self.runtime, self.place, self.parameters);
+        let suite = self.suite;
+        let runtime = self.runtime;
+        let place = self.place;
+        let parameters = self.parameters;
         let run = async |shared: &mut Shared| {
             let run = tokio::time::timeout(SCENARIO_TIME_MAX, scenario::run(steps, shared, parameters));
             run.await.unwrap_or_else(|_| Err(format!("it takes longer than {} s", SCENARIO_TIME_MAX.as_secs())))

@@ -54,7 +54,8 @@ impl Report {
                 self.failed.push(scenario.name.clone());
                 let query = scenario.steps.as_deref().map(query).unwrap_or_default();
                 let tags: Vec<String> = scenario.tags.iter().map(|tag| format!("@{tag}")).collect();
-                let (name, tags) = (&scenario.name, tags.join(" "));
+                let name = &scenario.name;
+                let tags = tags.join(" ");
                 writeln!(self.failures, "{name}\n{tags}\n{query}\n-- {reason}\n").unwrap();
             }
         }

@@ -58,7 +58,8 @@ impl Watching {
         if !found.is_some_and(is_same) {
             let found = found.cloned();
             drop(history);
-            let (name, version) = (&self.machine.name, applied.version);
+            let name = &self.machine.name;
+            let version = applied.version;
             return world
                 .violated(format!("{name} has committed {position} as version {version}, which has {found:?}"));
         }
@@ -197,7 +198,8 @@ pub async fn letters_once(feeding: Arc<Feeding>, machine: Arc<Machine>) {
         _ => Selection::All,
     };
     let ends = feeding.ends(&machine);
-    let (discards, retries) = (feeding.plan.discards, feeding.plan.retries);
+    let discards = feeding.plan.discards;
+    let retries = feeding.plan.retries;
     let done = if discards && (!retries || world.below(4) == 0) {
         feeding.oracle().is_spoiled = true;
         world.log(|| format!("{} discards {selection:?}", machine.name));
@@ -328,7 +330,9 @@ fn damage(world: &World, elements: &[Element]) -> Option<Operation> {
             Operation::UpsertVertex { vertex: vertex.clone(), properties, replace: false }
         }
         (Element::Edge(id), _) => {
-            let (label, source, target) = (id.label.clone(), id.source.clone(), id.target.clone());
+            let label = id.label.clone();
+            let source = id.source.clone();
+            let target = id.target.clone();
             Operation::DeleteEdge { label, source, target, key: id.key.as_ref().map(Into::into) }
         }
     })

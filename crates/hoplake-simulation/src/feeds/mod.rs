@@ -278,7 +278,8 @@ async fn check_end(feeding: &Feeding, machine: &Arc<Machine>) {
         Err(why) => return world.violated(why),
     };
     if let Some(letter) = readable(&observed.letters, expected.bad.clone()) {
-        let (names, why) = (&letter.names, &letter.why);
+        let names = &letter.names;
+        let why = &letter.why;
         return world.violated(format!("at the end {names:?} are held for {why:?}, and the rows can be read"));
     }
     let different = expected.differences(&observed.content, &observed.held);

@@ -68,7 +68,8 @@ pub struct Oracle {
 impl Oracle {
     /// Knows nothing yet.
     pub fn new(database: Arc<Database>) -> Self {
-        let (mover, overtaken) = (String::new(), BTreeSet::new());
+        let mover = String::new();
+        let overtaken = BTreeSet::new();
         Self { database, seen: BTreeMap::new(), mover, overtaken, is_spoiled: false }
     }
 
@@ -95,7 +96,8 @@ impl Oracle {
         if !self.is_spoiled {
             self.check_letters(&observed)?;
             if let Some(element) = observed.differences.first() {
-                let (here, there) = (expected.content.get(element), observed.content.get(element));
+                let here = expected.content.get(element);
+                let there = observed.content.get(element);
                 let at = observed.number();
                 return Err(format!("version {version} at {at}: {element} is {there:?}, where tables say {here:?}"));
             }
@@ -109,7 +111,9 @@ impl Oracle {
     }
 
     fn check_after(&self, before: &Observed, observed: &Observed, expected: &Expected) -> Result<(), String> {
-        let (version, here, there) = (observed.version, &observed.position, &before.position);
+        let version = observed.version;
+        let here = &observed.position;
+        let there = &before.position;
         if observed.number() < before.number() {
             return Err(format!("version {version} is at {here}, behind {there}"));
         }
@@ -125,7 +129,8 @@ impl Oracle {
         if is_allowed {
             return Ok(());
         }
-        let (found, due) = (observed.content.get(new), expected.content.get(new));
+        let found = observed.content.get(new);
+        let due = expected.content.get(new);
         Err(format!("version {version} at {here}, after {there}: {new} is {found:?}, where tables say {due:?}"))
     }
 
@@ -187,7 +192,8 @@ pub async fn observe(graph: &Graph, remembered: Bucket, message: String) -> Resu
         }
         (held, stop) = (state.held, state.stop);
     }
-    let (version, content) = (graph.version(), content(graph).await?);
+    let version = graph.version();
+    let content = content(graph).await?;
     Ok(Some(Observed { version, message, position, content, differences: BTreeSet::new(), held, letters, stop }))
 }
 
@@ -210,7 +216,8 @@ async fn content(graph: &Graph) -> Result<Content, Error> {
     }
     for edge_type in &schema.edge_types {
         let label = |id| schema.label(id).map(|label| label.name.clone()).unwrap_or_default();
-        let (source, target) = (label(edge_type.source), label(edge_type.target));
+        let source = label(edge_type.source);
+        let target = label(edge_type.target);
         let columns: Vec<_> = edge_type.properties.iter().map(|property| property.name.clone()).collect();
         let mut scan = query.scan_edges(&edge_type.label, (source.as_str(), target.as_str()), &columns).await?;
         while let Some(batch) = query.next_edges(&mut scan).await? {

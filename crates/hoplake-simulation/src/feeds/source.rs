@@ -48,7 +48,9 @@ impl Connection {
     /// How a process reaches the database.
     pub fn new(world: &Arc<World>, machine: &Arc<Machine>, database: &Arc<Database>, ahead_bytes_max: u64) -> Self {
         let client = Client::new(world, machine);
-        let (world, machine, database) = (world.clone(), machine.clone(), database.clone());
+        let world = world.clone();
+        let machine = machine.clone();
+        let database = database.clone();
         Self { world, machine, database, client, outstanding_bytes_max: 2 * ahead_bytes_max as usize }
     }
 
@@ -203,7 +205,8 @@ impl TransactionStream for Log {
             }
         }
         for (table, definition) in TABLES.iter().enumerate() {
-            let (before, after) = (database.shape(table, self.at), database.shape(table, self.at + 1));
+            let before = database.shape(table, self.at);
+            let after = database.shape(table, self.at + 1);
             let name = definition.table_name();
             if before == after || !self.following.tables.contains_key(&name) {
                 continue;

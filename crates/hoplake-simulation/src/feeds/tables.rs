@@ -304,7 +304,8 @@ impl Work {
 
     /// Runs a statement; one that is refused changes nothing.
     pub fn run(&mut self, statement: impl FnOnce(&mut Self) -> Result<(), Refused>) {
-        let (tables, logged) = (self.tables.clone(), self.changes.len());
+        let tables = self.tables.clone();
+        let logged = self.changes.len();
         if statement(self).is_err() {
             self.tables = tables;
             self.changes.truncate(logged);

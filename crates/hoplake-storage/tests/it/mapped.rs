@@ -15,7 +15,8 @@ fn mapped(folder: &Path) -> Reader {
 }
 
 async fn read(reader: &Reader, blocks: &[u64]) -> (Result<Vec<bytes::Bytes>, StorageError>, u64, u64) {
-    let (object, context) = (reader.object(NAME), QueryContext::new());
+    let object = reader.object(NAME);
+    let context = QueryContext::new();
     let requests: Vec<_> = blocks.iter().map(|block| request(&object, *block)).collect();
     let payloads = reader.read(&requests, &mut context.branch()).await;
     (payloads, context.cost().requests, context.cost().memory.blocks)

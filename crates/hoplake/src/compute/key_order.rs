@@ -89,7 +89,8 @@ impl Query {
             sample.clear();
             return Ok(sample);
         }
-        let (mut place, mut drawn) = (0, 0);
+        let mut place = 0;
+        let mut drawn = 0;
         self.in_key_order(ids, |id| {
             // What is before `drawn` are ids, and what is behind it are places.
             match sample.get_mut(drawn) {

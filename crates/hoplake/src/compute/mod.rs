@@ -237,7 +237,8 @@ impl Query {
         let settings = self.program_settings(&options);
         let ran = run_program(program, &lists, &settings, supersteps_max, observe, &mut self.branch).await?;
         let ProgramRun { states, progress: Progress { superstep, collections, .. }, memory } = ran;
-        let (ids, deleted) = (lists.ids().clone(), lists.deleted().to_vec());
+        let ids = lists.ids().clone();
+        let deleted = lists.deleted().to_vec();
         Ok(ProgramStates { ids, states, deleted, supersteps: superstep, collections, _memory: memory })
     }
 
@@ -356,7 +357,8 @@ impl Query {
 
     async fn compute_by_kernel(&mut self, algorithm: &Algorithm, options: &ComputeOptions) -> Result<Computed, Error> {
         let spec = algorithm.spec();
-        let (workers, selection) = (&options.workers, &options.selection);
+        let workers = &options.workers;
+        let selection = &options.selection;
         let none = || EngineError::Internal(format!("{} has no kernel", spec.name));
         let kernel = spec.kernel.ok_or_else(none)?;
         if self.is_packed(options)? {

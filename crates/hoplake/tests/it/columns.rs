@@ -57,7 +57,8 @@ async fn columns_are_what_their_rows_are() {
             assert_eq!((of_singles.version, of_singles.counts), (of_columns.version, of_columns.counts));
             singles.refresh().await.unwrap();
             columns.refresh().await.unwrap();
-            let [found, by_columns] = [read(&singles).await, read(&columns).await];
+            let found = read(&singles).await;
+            let by_columns = read(&columns).await;
             assert_eq!((&found.vertices, &found.edges), (&after.vertices, &after.edges), "seed {seed}, {batch:?}");
             assert_eq!(found, by_columns, "seed {seed}, {batch:?}");
             // Values that a later change of the batch overwrites add no names to the schema; in the model they do.

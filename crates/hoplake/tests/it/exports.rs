@@ -206,7 +206,8 @@ async fn odd_graph(name: &str, lists: Lists, seed: u64) -> Graph {
     }
     for round in 0..4 {
         for _ in 0..40 {
-            let (vertex, properties) = (any_vertex(&mut random), properties(lists, &mut random));
+            let vertex = any_vertex(&mut random);
+            let properties = properties(lists, &mut random);
             operations.push(Operation::UpsertVertex { vertex, properties, replace: random.below(2) == 0 });
         }
         for _ in 0..80 {
@@ -303,7 +304,8 @@ async fn an_export_reads_long_stretches() {
     let target = graph_at(InMemory::new());
     let mut query = graph.query();
     query.export(&target, &ExportOptions::new(ExportFormat::Csv), &|_| ()).await.unwrap();
-    let (requests, bytes) = (waves.requests(), waves.bytes_read());
+    let requests = waves.requests();
+    let bytes = waves.bytes_read();
     // Keys are read three times: of vertices, of targets and of sources. Lists of incoming edges and look-ups by key are not.
     assert!(requests.total() <= 30 && requests.get == requests.total(), "{requests:?}");
     assert!(bytes <= report.bytes, "{bytes} of {}", report.bytes);

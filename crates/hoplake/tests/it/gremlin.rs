@@ -324,7 +324,8 @@ async fn changes_of_the_same_element_are_a_conflict() {
     first.query("g.addV('a').property(T.id, 1)").await.unwrap();
     first.commit().await.unwrap();
     graph.refresh().await.unwrap();
-    let (mut one, mut other) = (graph.gremlin(), graph.gremlin());
+    let mut one = graph.gremlin();
+    let mut other = graph.gremlin();
     one.query("g.V(1).property('x', 1)").await.unwrap();
     other.query("g.V(1).property('x', 2)").await.unwrap();
     one.commit().await.unwrap();

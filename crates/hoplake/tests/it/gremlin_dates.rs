@@ -166,8 +166,11 @@ async fn an_index_of_dates_changes_no_answer() {
                    first,-009999-01-01,-009999-01-01T00:00:00Z\n"
         .to_owned();
     for key in 0..2_000 {
-        let [year, month, day] = [1000 + random.below(1000), 1 + random.below(12), 1 + random.below(28)];
-        let [minute, micros] = [random.below(60), random.below(1_000_000)];
+        let year = 1000 + random.below(1000);
+        let month = 1 + random.below(12);
+        let day = 1 + random.below(28);
+        let minute = random.below(60);
+        let micros = random.below(1_000_000);
         writeln!(csv, "{key},{year}-{month:02}-{day:02},{year}-{month:02}-{day:02}T00:{minute:02}:00.{micros:06}Z")
             .unwrap();
     }

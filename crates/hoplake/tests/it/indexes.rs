@@ -98,7 +98,9 @@ fn options(folder: &std::path::Path, indexes: Vec<String>, order: VertexOrder) -
 fn test(random: &mut SplitMix64) -> String {
     let property = PROPERTIES[random.below(6) as usize];
     let mut quoted = || format!("\"{}\"", literal(random, property));
-    let [a, b, c] = [quoted(), quoted(), quoted()];
+    let a = quoted();
+    let b = quoted();
+    let c = quoted();
     match random.below(12) {
         0..4 => format!("{property} = {a}"),
         4..7 => format!("{property} {} {a}", ["<", "<=", ">", ">=", "!="][random.below(5) as usize]),
@@ -193,7 +195,8 @@ async fn an_index_changes_no_answer_whatever_commits_and_compactions_do() {
         load_into(&plain_store, options(folder.path(), vec![], order)).await.unwrap();
         let at_load = if seed == 3 { vec![] } else { all_indexes() };
         load_into(&store, options(folder.path(), at_load, order)).await.unwrap();
-        let (mut plain, mut indexed) = (open(&plain_store).await, open(&store).await);
+        let mut plain = open(&plain_store).await;
+        let mut indexed = open(&store).await;
         let mut random = SplitMix64::new(seed);
         let mut found = assert_alike(&plain, &indexed, &mut random, "loaded").await;
         for round in 0..3 {

@@ -18,7 +18,8 @@ async fn mapped_files_read_as_the_model_while_versions_come_and_go() {
     let writer = loaded(&name).await;
     let store = Store::open(&name).unwrap();
     let mut reader = open_mapped(&name).await;
-    let (mut random, mut model) = (SplitMix64::new(5), Model::default());
+    let mut random = SplitMix64::new(5);
+    let mut model = Model::default();
     for step in 0..12 {
         let (batch, after) = batch(&mut random, &model);
         writer.apply(batch).await.unwrap();

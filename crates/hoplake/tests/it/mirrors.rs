@@ -31,7 +31,8 @@ async fn a_mirror_follows_its_source_and_readers_follow_the_mirror() {
     let source = "memory://mirrors/followed";
     let (_folder, target) = folder();
     let writer = loaded(source).await;
-    let (mut random, mut model) = (SplitMix64::new(8), Model::default());
+    let mut random = SplitMix64::new(8);
+    let mut model = Model::default();
     let mirrored = mirror(source, &target).await.unwrap();
     assert!(!mirrored.is_current && mirrored.objects > 0 && mirrored.kept == 0);
     let read_settings = ReadSettings { mapped: true, ..ReadSettings::default() };
@@ -105,7 +106,8 @@ async fn files_of_others_stay_where_they_are() {
     let files = [own.join("thesis.parquet"), own.join("notes/today.txt")];
     files.iter().for_each(|file| std::fs::write(file, "mine").unwrap());
     let graph = loaded("memory://mirrors/besides").await;
-    let (mut random, mut model) = (SplitMix64::new(7), Model::default());
+    let mut random = SplitMix64::new(7);
+    let mut model = Model::default();
     let mut removed = 0;
     for _ in 0..8 {
         removed += mirror("memory://mirrors/besides", &target).await.unwrap().removed;
@@ -156,7 +158,8 @@ async fn other_graphs_are_not_overwritten() {
 async fn a_clone_is_mirrored_once_it_stands_alone() {
     let (_folder, target) = folder();
     loaded("memory://mirrors/original").await;
-    let (original, clone) = (Store::open("memory://mirrors/original"), Store::open("memory://mirrors/clone"));
+    let original = Store::open("memory://mirrors/original");
+    let clone = Store::open("memory://mirrors/clone");
     Graph::clone_to(&original.unwrap(), None, &clone.unwrap()).await.unwrap();
     let error = mirror("memory://mirrors/clone", &target).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);

@@ -89,7 +89,8 @@ impl Question {
             }
             Self::Path(hop) => {
                 let ends = query.vertices(&[("P", 5.into()), ("P", 2_000.into())]).await.unwrap();
-                let [from, to] = [ends[0].unwrap(), ends[1].unwrap()];
+                let from = ends[0].unwrap();
+                let to = ends[1].unwrap();
                 let hop: Hop = hop.parse().unwrap();
                 let query = query.shortest_path(PathQuery {
                     from,

@@ -69,7 +69,8 @@ fn keys(keys: &[i64]) -> Vec<Key> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_seven_traversals() {
-    let [s3, azure] = [Server::S3(S3Server::start().unwrap()), Server::Azure(AzuriteServer::start().unwrap())];
+    let s3 = Server::S3(S3Server::start().unwrap());
+    let azure = Server::Azure(AzuriteServer::start().unwrap());
     // Azurite is slow; the smallest says whether it answers alike.
     let on_azure = NETWORKS.iter().take(1).map(|network| (&azure, network));
     for (server, (folder, checks)) in NETWORKS.iter().map(|network| (&s3, network)).chain(on_azure) {

@@ -118,7 +118,9 @@ impl Alteration for DamagedOnTheWay {
         if !path.as_ref().contains("/data/") || answer.range.start > 0 || !is_first() {
             return Ok(answer);
         }
-        let (meta, range, attributes) = (answer.meta.clone(), answer.range.clone(), answer.attributes.clone());
+        let meta = answer.meta.clone();
+        let range = answer.range.clone();
+        let attributes = answer.attributes.clone();
         let mut bytes = answer.bytes().await?.to_vec();
         bytes[9] ^= 1;
         let payload = GetResultPayload::Stream(stream::once(async { Ok(Bytes::from(bytes)) }).boxed());

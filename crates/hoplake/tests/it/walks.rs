@@ -134,7 +134,8 @@ async fn properties_of_walks_and_their_edges_are_one_wave() {
     // A path: the look-up, its edges, and everything that is printed.
     store.reset();
     let mut query = graph.query();
-    let (hop, select) = (hops(&["out:knows"]).remove(0), names(&["name", "since"]));
+    let hop = hops(&["out:knows"]).remove(0);
+    let select = names(&["name", "since"]);
     let labels = query.label_ids(["P"]);
     query.expect_walks(&labels, &vec![hop.clone(); 9], &select);
     query.expect_walks(&labels, &vec![hop.reversed(); 9], &select);

@@ -50,7 +50,8 @@ async fn vertices(query: &mut Query, keys: &[u64]) -> Vec<VertexId> {
 }
 
 fn asked(from: VertexId, to: VertexId, hop: &str) -> WeightedPathQuery {
-    let (hop, weight) = (hop.parse().unwrap(), "km".into());
+    let hop = hop.parse().unwrap();
+    let weight = "km".into();
     WeightedPathQuery { from, to, hop, weight, limits: Limits::default() }
 }
 
@@ -255,7 +256,9 @@ async fn a_search_ends_at_its_limits() {
         (0..3000).map(|_| (random.below(900), random.below(900), 1.0 + random.below(90) as f64, true)).collect();
     let graph = random_graph("limits", &roads, 1000).await;
     let found = vertices(&mut graph.query(), &[1, 2, 950]).await;
-    let [from, to, alone] = [found[0], found[1], found[2]];
+    let from = found[0];
+    let to = found[1];
+    let alone = found[2];
     let limited = async |to: VertexId, limits: Limits| {
         let mut query = graph.query();
         let path = WeightedPathQuery { limits, ..asked(from, to, "both:road") };

@@ -59,7 +59,8 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         }
     };
     print_line(if args.json { json!(reconciled).to_string() } else { summary(&reconciled, args.dry_run) })?;
-    let (differ, repaired) = (reconciled.differences(), reconciled.repaired);
+    let differ = reconciled.differences();
+    let repaired = reconciled.repaired;
     if differ == 0 || (repairs && repaired == differ) {
         return Ok(());
     }

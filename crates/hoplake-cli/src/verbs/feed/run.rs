@@ -121,7 +121,9 @@ fn listen(args: &Args, settings: &Settings, monitor: &Arc<Monitor>) -> anyhow::R
 
 /// Follows until the end, and prints what was done.
 async fn follow(args: &Args, settings: Settings, report: &Arc<Report>) -> anyhow::Result<()> {
-    let (accepted, once, no_wait) = (args.accept_ddl.clone(), args.once, args.no_wait);
+    let accepted = args.accept_ddl.clone();
+    let once = args.once;
+    let no_wait = args.no_wait;
     let options = RunOptions { accepted, once, resnapshot: args.resnapshot, no_wait };
     let opened = tokio::select! {
         opened = Feed::open(settings, options, report.clone()) => Some(opened),
@@ -134,7 +136,8 @@ async fn follow(args: &Args, settings: Settings, report: &Arc<Report>) -> anyhow
     let ended = feed.run(stopped()).await;
     report.report(&Event::Stopped(ended.as_ref().err()));
     let done = report.done();
-    let (version, position) = (feed.graph().version(), &feed.position().of_source);
+    let version = feed.graph().version();
+    let position = &feed.position().of_source;
     print_line(if args.json {
         let copied = done.copied.as_ref().map(|it| {
             json!({"rows": it.rows, "vertices": it.vertices, "edges": it.edges, "waiting": it.waiting, "read_ms": it.read_ms, "load_ms": it.load_ms})

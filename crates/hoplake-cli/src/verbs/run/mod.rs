@@ -364,7 +364,8 @@ async fn read(
         let name = if taken { format!("run.{}", computed.name()) } else { computed.name().to_owned() };
         let values = computed.column(&vertices);
         let value = Arc::new(Field::new(name, values.data_type().clone(), true));
-        let (mut fields, mut columns) = (batch.schema().fields().to_vec(), batch.columns().to_vec());
+        let mut fields = batch.schema().fields().to_vec();
+        let mut columns = batch.columns().to_vec();
         // Behind label and key.
         fields.insert(2, value);
         columns.insert(2, values);
@@ -412,12 +413,14 @@ fn write_message(property: &str, name: &str, written: u64, all: u64) -> String {
 /// Writes all values as a property, in one commit on the version that they were computed of.
 async fn write_back(opened: &Opened, query: &mut Query, computed: &Computed, property: &str) -> anyhow::Result<()> {
     let vertices: Vec<VertexId> = computed.vertices().collect();
-    let (mut commit, mut written) = (opened.graph.begin(), 0);
+    let mut commit = opened.graph.begin();
+    let mut written = 0;
     for chunk in vertices.chunks(CHUNK_ROWS) {
         for (of_label, batch) in read(query, computed, chunk, &[]).await? {
             let Some(vertex) = of_label.first() else { continue };
             let label = query.label_of(*vertex);
-            let (keys, values) = (batch.column(1), batch.column(2));
+            let keys = batch.column(1);
+            let values = batch.column(2);
             let there: BooleanArray = (0..values.len()).map(|row| Some(values.is_valid(row))).collect();
             let columns = [("key", filter(keys, &there)?), (&*property_column(property), filter(values, &there)?)];
             commit.upsert_vertices(&label, &RecordBatch::try_from_iter(columns)?)?;

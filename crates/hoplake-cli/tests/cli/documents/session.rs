@@ -75,7 +75,8 @@ pub fn examples(page: &str) -> Vec<Example> {
         }
         match (text.strip_prefix("$ "), examples.last_mut()) {
             (Some(command), _) => {
-                let (command, not_run) = (command.to_owned(), not_run.clone());
+                let command = command.to_owned();
+                let not_run = not_run.clone();
                 let before = std::mem::take(&mut before);
                 examples.push(Example { line, command, not_run, before, ..Example::default() });
             }
@@ -248,7 +249,8 @@ impl Session {
         let mut wrong = String::new();
         for (number, example) in examples.iter().enumerate() {
             let read = |what: &str| fs::read_to_string(out.join(format!("{number}.{what}"))).unwrap_or_default();
-            let (status, printed) = (read("status"), read("printed"));
+            let status = read("status");
+            let printed = read("printed");
             // Where a page shows an error, the command fails.
             let fails = example.printed.lines().any(|line| line.starts_with("error: "));
             let is_right = status.split_whitespace().next().is_some_and(|status| fails != (status == "0"));

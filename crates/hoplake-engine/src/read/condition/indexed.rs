@@ -31,7 +31,8 @@ impl ItemRanges {
     /// The items that are in both.
     pub(crate) fn and(&self, other: &Self) -> Self {
         let mut both = Vec::new();
-        let (mut a, mut b) = (self.ranges.iter().peekable(), other.ranges.iter().peekable());
+        let mut a = self.ranges.iter().peekable();
+        let mut b = other.ranges.iter().peekable();
         while let (Some(left), Some(right)) = (a.peek(), b.peek()) {
             both.push(left.start.clone().max(right.start.clone())..left.end.clone().min(right.end.clone()));
             // What ends first has nothing in common with what follows.

@@ -288,7 +288,8 @@ pub(crate) mod tests {
             let each = tests.iter().map(|test| typed(test, kind).unwrap().evaluate(column).unwrap());
             condition.combine(each.collect()).fulfilled()
         };
-        let [yes, no] = [of(&condition), of(&condition.clone().negated())];
+        let yes = of(&condition);
+        let no = of(&condition.clone().negated());
         let verdict = |(yes, no)| match (yes, no) {
             (true, false) => Some(true),
             (false, true) => Some(false),

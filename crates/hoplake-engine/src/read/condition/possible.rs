@@ -81,7 +81,8 @@ impl TypedTest {
             }
             Self::OneOf(values) => {
                 let [from, to] = [least, greatest].map(|bound| make_comparator(values, bound, SortOptions::default()));
-                let (from, to) = (from?, to?);
+                let from = from?;
+                let to = to?;
                 let known = |group: usize| least.is_valid(group) && greatest.is_valid(group);
                 let has = |group: usize| {
                     let first = search(values.len(), |at| from(at, group).reverse()).unwrap_or_else(|first| first);

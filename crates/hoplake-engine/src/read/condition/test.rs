@@ -262,7 +262,8 @@ impl TypedTest {
                 compare(&values, literal)?
             }
             Self::Between(least, greatest) => {
-                let [above, below] = [cmp::gt_eq(&values, least)?, cmp::lt_eq(&values, greatest)?];
+                let above = cmp::gt_eq(&values, least)?;
+                let below = cmp::lt_eq(&values, greatest)?;
                 return Ok(Verdicts::of(&above).and(Verdicts::of(&below)));
             }
             Self::OneOf(sorted) => {
@@ -277,7 +278,8 @@ impl TypedTest {
                 let lists = values.as_list::<i32>();
                 let offsets = lists.value_offsets();
                 // The items of these lists alone: they may be a slice of many.
-                let (from, until) = (offsets[0] as usize, offsets[lists.len()] as usize);
+                let from = offsets[0] as usize;
+                let until = offsets[lists.len()] as usize;
                 let items = canonical(&lists.values().slice(from, until - from));
                 let compare = make_comparator(&items, item, SortOptions::default())?;
                 // An absent item equals no value.
@@ -298,7 +300,8 @@ impl TypedTest {
 /// Which of some ascending values is equal to one, by binary search; if none is, which is the first that is greater.
 /// `compare` says how the one compares with a value.
 pub(super) fn search(values: usize, compare: impl Fn(usize) -> Ordering) -> Result<usize, usize> {
-    let (mut low, mut high) = (0, values);
+    let mut low = 0;
+    let mut high = values;
     while low < high {
         let middle = low + (high - low) / 2;
         match compare(middle) {

@@ -15,7 +15,8 @@ pub(crate) struct Verdicts {
 impl Verdicts {
     /// Nulls are unknown.
     pub(super) fn of(mask: &BooleanArray) -> Self {
-        let (yes, no) = (mask.values().clone(), !mask.values());
+        let yes = mask.values().clone();
+        let no = !mask.values();
         match mask.nulls() {
             Some(known) => Self { yes: &yes & known.inner(), no: &no & known.inner() },
             None => Self { yes, no },

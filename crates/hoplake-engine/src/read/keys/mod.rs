@@ -82,7 +82,8 @@ impl<'a> Keys<'a> {
 
     /// The runs with entries for keys of a label, newest first, and whether these are tombstones.
     fn key_runs(self, label: LabelId, newer_than: u64) -> Vec<(&'a Run, bool)> {
-        let [keys, tombstones] = [SectionKind::Keys(label), SectionKind::Tombstones(label)];
+        let keys = SectionKind::Keys(label);
+        let tombstones = SectionKind::Tombstones(label);
         let mut runs = self.snapshot.sections().runs_newest_first(&[keys, tombstones]);
         runs.retain(|(_, run)| run.versions.until > newer_than);
         runs.into_iter().map(|(kind, run)| (run, kind == tombstones)).collect()

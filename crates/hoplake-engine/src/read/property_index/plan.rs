@@ -151,7 +151,8 @@ impl PropertyIndexes<'_> {
         if least > most {
             return Ok(None);
         }
-        let [there, gone] = [SectionKind::Values(question.index), SectionKind::RemovedValues(question.index)];
+        let there = SectionKind::Values(question.index);
+        let gone = SectionKind::RemovedValues(question.index);
         let runs = self.snapshot.sections().runs_newest_first(&[there, gone]);
         let mut pace = branch.context().pace();
         let mut pieces: Vec<(usize, usize, SectionLocation)> = Vec::new();

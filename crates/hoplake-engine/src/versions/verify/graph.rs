@@ -192,7 +192,8 @@ async fn check_removed(
     }
     // The first slot is never empty.
     for pair in [&[0], listed].concat().windows(2) {
-        let [before, after] = [pair[0], pair[1]];
+        let before = pair[0];
+        let after = pair[1];
         // Those of versions that the newest one names were missed when they were to be read.
         let Some(first) = (before + 1..after).find(|version| !read.contains(version)) else { continue };
         // A listing may leave some out, and a mirror fills those between two of its versions after it has the later one.

@@ -300,7 +300,8 @@ impl<'a> Fold<'a> {
                     all.iter().for_each(|vertex| self.leave(vertex, Leaves::Deleted));
                 }
                 Item::Edge(map) => {
-                    let [source, target] = [&map.ends[0].label, &map.ends[1].label];
+                    let source = &map.ends[0].label;
+                    let target = &map.ends[1].label;
                     let is_meant =
                         |id: &EdgeId| (&id.label, &id.source.label, &id.target.label) == (&map.label, source, target);
                     let name =

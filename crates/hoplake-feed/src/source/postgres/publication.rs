@@ -151,7 +151,8 @@ fn are_logged(tables: &[Followed], partitions: &[Partition]) -> Result<(), FeedE
             "the partition {} of table {} is on another server, which logs its changes",
             foreign.name, foreign.of
         );
-        let (parent, name) = (foreign.parent.quoted('"'), foreign.name.quoted('"'));
+        let parent = foreign.parent.quoted('"');
+        let name = foreign.name.quoted('"');
         return refused(why, format!("ALTER TABLE {parent} DETACH PARTITION {name}"));
     }
     let unlogged = tables.iter().filter(|table| !table.is_partitioned).map(|table| (&table.name, table.is_logged));

@@ -446,8 +446,10 @@ impl Batches {
                 continue;
             }
             bad.push(fault.row);
-            let (file, line) = (self.file.path.clone(), first + fault.row as u64);
-            let (column, value) = (Some(fault.column), Some(fault.value));
+            let file = self.file.path.clone();
+            let line = first + fault.row as u64;
+            let column = Some(fault.column);
+            let value = Some(fault.value);
             self.bad_rows.report(BadRow { file, line, column, value, why: fault.why }, &self.texts)?;
         }
         // Rows with faults came after the silent ones; the mask searches the list.

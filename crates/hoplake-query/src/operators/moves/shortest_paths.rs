@@ -152,7 +152,8 @@ impl Run {
         let distance_max = self.distance_max(search, &starts).await?;
         let links = self.links(search, distance_max, starts.iter().map(|(_, vertex)| *vertex)).await?;
         let targets = self.targets(search, &links).await?;
-        let (mut parents, mut paths) = (Vec::new(), Vec::new());
+        let mut parents = Vec::new();
+        let mut paths = Vec::new();
         let mut hold = self.branch.context().hold(0)?;
         for (at, start) in starts {
             let ways = self.ways(&links, start).await?;
@@ -186,7 +187,8 @@ impl Run {
         let vertices = self.vertices_of(ids).await?;
         let mut vertices = vertices.into_iter().flatten();
         let (Some(to), None) = (vertices.next(), vertices.next()) else { return Ok(most) };
-        let (from, weight) = (*from, weight.to_string());
+        let from = *from;
+        let weight = weight.to_string();
         let query = WeightedPathQuery { from, to, hop, weight, limits: Limits::default() };
         let snapshot = self.snapshot.clone();
         match snapshot.weighted_path(&query, &mut self.branch).await {

@@ -76,7 +76,8 @@ fn within(mut batch: Batch, counts: &mut HashMap<u32, u64>, low: u64, high: Opti
     let mut is_kept = vec![false; batch.len()];
     for (at, row) in batch.rows.iter_mut().enumerate() {
         let count = counts.entry(row.frame).or_insert(0);
-        let (begin, end) = (*count, count.saturating_add(row.bulk));
+        let begin = *count;
+        let end = count.saturating_add(row.bulk);
         let kept = end.min(high.unwrap_or(u64::MAX)).saturating_sub(begin.max(low));
         *count = end;
         if kept > 0 {

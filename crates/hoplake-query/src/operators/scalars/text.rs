@@ -150,11 +150,13 @@ fn is_space(character: char) -> bool {
 fn substring(text: &str, start: i64, end: Option<i64>) -> Done<&str> {
     let length = text.encode_utf16().count() as i64;
     let at = |number: i64| if number < 0 { length.saturating_add(number).max(0) } else { number.min(length) };
-    let (start, end) = (at(start), end.map_or(length, at));
+    let start = at(start);
+    let end = end.map_or(length, at);
     if end <= start {
         return Ok("");
     }
-    let (start, end) = (byte_of(text, start)?, byte_of(text, end)?);
+    let start = byte_of(text, start)?;
+    let end = byte_of(text, end)?;
     Ok(&text[start..end])
 }
 

@@ -153,7 +153,8 @@ impl Scan {
                 }
                 continue;
             };
-            let (label, left) = (*label, left.clone());
+            let label = *label;
+            let left = left.clone();
             let expected = run.expected.take().unwrap_or_default();
             let snapshot = run.snapshot.clone();
             let next = async |_: &Arc<Snapshot>, branch: &mut Branch| scan.next(branch).await;

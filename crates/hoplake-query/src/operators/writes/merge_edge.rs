@@ -51,7 +51,8 @@ impl Run {
             self.end_option(merging.out_vertex.as_ref(), &batch).await?,
             self.end_option(merging.in_vertex.as_ref(), &batch).await?,
         ];
-        let (mut parents, mut items) = (Vec::new(), Vec::new());
+        let mut parents = Vec::new();
+        let mut items = Vec::new();
         let growth = self.growth.clone();
         for (at, entries) in sought.into_iter().enumerate() {
             self.pace.rest(1).await?;
@@ -67,7 +68,8 @@ impl Run {
                 };
                 value.map(|value| growth.copy(value)).transpose()
             };
-            let (source, target) = (end(&sought.source)?, end(&sought.target)?);
+            let source = end(&sought.source)?;
+            let target = end(&sought.target)?;
             let source = self.merged_end(source, "OUT").await?;
             let target = self.merged_end(target, "IN").await?;
             let mut edges = self.edges_like(&sought, source.as_ref(), target.as_ref()).await?;

@@ -68,7 +68,8 @@ impl Run {
         // A mistake in what is written is one whether something is found or not; one in what a traversal gives only if it is needed.
         if matches!(&merging.on_create, Some(MergeMap { map: Given::Value(_), .. })) {
             for at in 0..batch.len() {
-                let (mark, worked) = (growth.begin(), growth.done());
+                let mark = growth.begin();
+                let worked = growth.done();
                 drop(created(at)?);
                 growth.end(&mark)?;
                 self.rest_since(worked).await?;
@@ -78,7 +79,8 @@ impl Run {
         let together = on_match.is_none() || batch.len() == 1;
         let length = if together { batch.len().max(1) } else { 1 };
         let steps: Vec<_> = (0..batch.len()).step_by(length).map(|at| at..at + length).collect();
-        let (mut parents, mut items) = (Vec::new(), Vec::new());
+        let mut parents = Vec::new();
+        let mut items = Vec::new();
         let mut worked = growth.done();
         for range in steps {
             let mut found = Vec::with_capacity(range.len());

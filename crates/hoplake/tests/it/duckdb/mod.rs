@@ -230,7 +230,8 @@ impl Test {
                 };
                 let known = label.rows.get(&key).ok_or_else(|| format!("{key:?} is not there"))?;
                 for (name, column) in &selected {
-                    let (is, should_be) = (Value::at(column, row), known.get(*name).unwrap_or(&Value::Null));
+                    let is = Value::at(column, row);
+                    let should_be = known.get(*name).unwrap_or(&Value::Null);
                     if !is.is_same(should_be) {
                         return Err(format!("{key:?} has {name} {is}, not {should_be}"));
                     }
@@ -260,6 +261,7 @@ fn same(found: &[(String, Key)], expected: &[(String, Key)]) -> Result<(), Strin
         let missing = these.iter().filter(|vertex| !others.contains(vertex));
         missing.take(5).cloned().collect::<Vec<_>>()
     };
-    let (wrong, missing) = (without(found, expected), without(expected, found));
+    let wrong = without(found, expected);
+    let missing = without(expected, found);
     Err(format!("{} found, {} expected; wrong {wrong:?}, missing {missing:?}", found.len(), expected.len()))
 }

@@ -124,7 +124,8 @@ fn test(random: &mut SplitMix64, label: &Label) -> (Condition, String) {
             (Requirement::OneOf(values.into_iter().map(Into::into).collect()), sql)
         }
         3 | 4 => {
-            let [least, greatest] = [value(random), value(random)];
+            let least = value(random);
+            let greatest = value(random);
             let sql = format!("({name} BETWEEN {} AND {})", in_sql(&least), in_sql(&greatest));
             (Requirement::Between(least.into(), greatest.into()), sql)
         }

@@ -63,7 +63,8 @@ fn random_test(random: &mut SplitMix64, names: &mut BTreeSet<&'static str>) -> (
             _ => {}
         }
         let order = |at: usize| found?.partial_cmp(&values[at]);
-        let (first, second) = (order(0)?, order(1)?);
+        let first = order(0)?;
+        let second = order(1)?;
         Some(match sign {
             Some("=") => first.is_eq(),
             Some("!=") => first.is_ne(),

@@ -606,3 +606,18 @@ fn a_text_of_a_million_digits_is_no_number() {
     assert_eq!(outcome.unwrap_err().kind(), ErrorKind::Invalid);
     assert!(taken < ENDED_WITHIN, "{taken:?}");
 }
+
+/// Each of two hundred scans reads all edges, and none of them fulfils the condition.
+#[test]
+fn a_scan_that_finds_nothing_keeps_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    write_graph(folder.path());
+    let budget = MemoryBudget::new("all queries", 64 * MIB);
+    for query in ["g.V().limit(200).E().has('weight', gt(100))", "g.V().limit(200).V().outE().has('weight', gt(100))"] {
+        let outcome = runtime().block_on(async {
+            let graph = open(folder.path()).await;
+            answer(&graph, query, &budget, Duration::from_secs(120)).await
+        });
+        assert!(outcome.is_ok(), "{query}: {outcome:?}");
+    }
+}

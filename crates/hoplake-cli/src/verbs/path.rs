@@ -115,7 +115,7 @@ async fn search(
         let edges = args.path.with_edges();
         return Ok((query.shortest_path(PathQuery { from, to, hop, depth_max, edges, limits }).await?, None));
     };
-    let found = query.weighted_path(WeightedPathQuery { from, to, hop, weight, limits }).await?;
+    let found = query.weighted_path(WeightedPathQuery { from, to, hop, weight, length_max: None, limits }).await?;
     Ok(found.map_or((FoundPath::None, None), |path| (FoundPath::Path(path.walk), Some(path.length))))
 }
 

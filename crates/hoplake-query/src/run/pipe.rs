@@ -161,7 +161,7 @@ impl StepPipe {
         let turn = async move {
             let ended = matches!(input, Input::End);
             let growth = run.growth.clone();
-            let mark = growth.begin();
+            let mut mark = growth.begin();
             // Somebody may want to know what the steps before have collected or written, if nothing else of them.
             let is_silent = !run.settings.writes && run.settings.collected.is_empty();
             match input {
@@ -192,7 +192,11 @@ impl StepPipe {
                     self.place(run)?;
                 }
                 match self.ready.pop_front() {
-                    Some(batch) if batch.is_empty() => {}
+                    // What came to nothing keeps no memory: a scan may have many such parts before one that has something.
+                    Some(batch) if batch.is_empty() => {
+                        growth.end(&mark)?;
+                        mark = growth.begin();
+                    }
                     Some(batch) => {
                         growth.end(&mark)?;
                         return Ok(Answer::Batch(batch));

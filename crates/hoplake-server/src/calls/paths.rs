@@ -206,10 +206,13 @@ pub(crate) async fn shortest_path(
                 let path = PathQuery { from, to, hop, depth_max, edges, limits };
                 (query.shortest_path(path).await?.into_path(), None)
             }
-            Some(weight) => match query.weighted_path(WeightedPathQuery { from, to, hop, weight, limits }).await? {
-                Some(found) => (Some(found.walk), Some(found.length)),
-                None => (None, None),
-            },
+            Some(weight) => {
+                match query.weighted_path(WeightedPathQuery { from, to, hop, weight, length_max: None, limits }).await?
+                {
+                    Some(found) => (Some(found.walk), Some(found.length)),
+                    None => (None, None),
+                }
+            }
         };
         Ok((describe(&mut query, path.as_slice(), &request.output).await?.paths.pop(), length))
     };

@@ -117,3 +117,18 @@ async fn edges_with_a_condition_are_the_edges_that_fulfil_it() {
         assert_eq!(triangles(&whole, conditional).await, triangles(&only, bare).await, "{conditional}");
     }
 }
+
+/// Components follow edges both ways, and a condition may be on either end of them.
+#[tokio::test]
+async fn a_checkpoint_knows_at_which_end_a_condition_is() {
+    let graph = graph("checkpoint", &rows()).await;
+    let file = CheckpointFile { path: "states".into(), every: std::time::Duration::ZERO };
+    let header = |hop: &str| {
+        let selection = Selection { hop: hop.parse().unwrap(), ..Selection::default() };
+        let options = ComputeOptions { selection, ..ComputeOptions::default() };
+        let applied = Algorithm::named("components").unwrap().applied_to(&options);
+        graph.query().checkpoint(&file, &applied.selection).graph
+    };
+    assert_ne!(header("out:road[vertex.size > 4]"), header("in:road[vertex.size > 4]"));
+    assert_eq!(header("out:road"), header("in:road"));
+}

@@ -263,12 +263,17 @@ impl Query {
     /// A checkpoint of a computation on a selection of this version.
     fn checkpoint(&self, file: &CheckpointFile, selection: &Selection) -> Checkpoint {
         let manifest = self.snapshot.manifest();
-        let Selection { hop, labels, weight, .. } = selection;
+        let Selection { hop, labels, weight, condition_direction, .. } = selection;
         let labels: String = labels.iter().map(|label| format!(" with {label:?}")).collect();
         let weight = weight.as_ref().map(|weight| format!(" by {weight:?}")).unwrap_or_default();
+        // A hop that was turned around may have its condition at either end.
+        let direction = match (&hop.condition, condition_direction) {
+            (Some(_), Some(direction)) => format!(" with its condition along {direction:?}"),
+            _ => String::new(),
+        };
         // The time of the version, too: a graph that was loaded again has other ids, and may have the same version.
         let graph = format!(
-            "{hop}{labels}{weight} of version {} of {}, from {}",
+            "{hop}{direction}{labels}{weight} of version {} of {}, from {}",
             manifest.version,
             self.snapshot.reader().store().url(),
             manifest.created_unix_ms

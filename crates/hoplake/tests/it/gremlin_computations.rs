@@ -253,6 +253,28 @@ async fn paths_to_one_target_are_those_of_the_whole_search() {
     assert!(lengths.len() > 2, "none, one and several: {lengths:?}");
 }
 
+/// The engine adds up the digits of a float of 32 bits, and a query its value.
+#[tokio::test]
+async fn lengths_of_32_bits_lead_to_one_target() {
+    let graph = empty("singles").await;
+    let mut transaction = with(&graph, &[]).await;
+    for (source, target, length) in [(0, 1, "0.1f"), (1, 2, "0.7f"), (0, 2, "0.8f"), (2, 3, "1e-45f")] {
+        let add = format!("g.addE('e').from(__.V({source})).to(__.V({target})).property('w', {length})");
+        transaction.query(&add).await.unwrap();
+    }
+    for (target, more) in [(1, ""), (2, ""), (3, ""), (2, ".with(ShortestPath.maxDistance, 0.9)")] {
+        let query = |distance: &str| {
+            format!(
+                "g.V(0).shortestPath().with(ShortestPath.target, __.hasId({target})).with(ShortestPath.edges, outE())\
+                 .with(ShortestPath.distance, {distance}){more}.map(unfold().id().fold())"
+            )
+        };
+        let found = transaction.query(&query("'w'")).await.unwrap();
+        assert!(!found.is_empty(), "{target}");
+        assert_eq!(found, transaction.query(&query("__.values('w')")).await.unwrap(), "{target}");
+    }
+}
+
 /// A length that is an error is found only where the search comes to.
 #[tokio::test]
 async fn a_search_for_one_target_does_not_go_farther_away() {

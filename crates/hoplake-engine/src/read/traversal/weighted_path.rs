@@ -42,6 +42,8 @@ pub struct WeightedPathQuery {
     pub hop: Hop,
     /// The property of edges that is their weight: an int64 or float64 of 0 or more that each edge has.
     pub weight: String,
+    /// Longer paths do not count, and are not looked for.
+    pub length_max: Option<f64>,
     /// What ends the search early.
     pub limits: Limits,
 }
@@ -59,8 +61,8 @@ pub struct WeightedPath {
 const STEP_FIRST: usize = 64;
 /// Vertices whose edges a step reads at each end at most.
 const STEP_MAX: usize = 1 << 14;
-/// What a known vertex takes: 80 bytes and one, in a table of which at least 7/16 are used.
-const KNOWN_BYTES: u64 = 192;
+/// What a known vertex takes: 81 bytes a slot, in a table of which at least 7/16 are used, and half as much again while it grows.
+const KNOWN_BYTES: u64 = 280;
 /// What a waiting one takes, in a heap that may be half empty.
 const WAITING_BYTES: u64 = 32;
 
@@ -109,7 +111,8 @@ struct Side {
 /// The best path so far.
 struct Best {
     length: f64,
-    meeting: VertexId,
+    /// `None` if none was found.
+    meeting: Option<VertexId>,
 }
 
 impl Side {
@@ -201,7 +204,7 @@ impl Side {
                 let Some(opposite) = other.known.get(&edge.to) else { continue };
                 let length = distance + opposite.distance;
                 if length < best.length {
-                    *best = Best { length, meeting: edge.to };
+                    *best = Best { length, meeting: Some(edge.to) };
                 }
             }
         }
@@ -232,7 +235,8 @@ fn joined(sides: &[Side; 2], meeting: VertexId) -> WeightedPath {
     let (after, edges_after) = sides[1].trail(meeting);
     vertices.extend(after.into_iter().skip(1));
     edges.extend(edges_after);
-    let length = edges.iter().map(|(_, weight)| weight).sum();
+    // From 0, and not by `sum`, whose sum of nothing is -0.
+    let length = edges.iter().fold(0.0, |length, (_, weight)| length + weight);
     WeightedPath { walk: Walk { vertices, edges: edges.into_iter().map(|(edge, _)| edge).collect() }, length }
 }
 
@@ -251,7 +255,7 @@ impl Snapshot {
         branch: &'a mut Branch,
     ) -> BoxFuture<'a, Result<Option<WeightedPath>, EngineError>> {
         Box::pin(async move {
-            let WeightedPathQuery { from, to, hop, weight, limits } = query;
+            let WeightedPathQuery { from, to, hop, weight, length_max, limits } = query;
             let context = &branch.context().clone();
             check_hop(self.schema(), hop)?;
             for of in hop.edges(self.schema()) {
@@ -262,7 +266,11 @@ impl Snapshot {
                 Side::new(*from, hop.clone(), End::Far, context)?,
                 Side::new(*to, hop.reversed(), End::Near, context)?,
             ];
-            let mut best = Best { length: if from == to { 0.0 } else { f64::INFINITY }, meeting: *from };
+            let mut best = match from == to {
+                true => Best { length: 0.0, meeting: Some(*from) },
+                // A path as long as that still counts.
+                false => Best { length: length_max.map_or(f64::INFINITY, f64::next_up), meeting: None },
+            };
             loop {
                 let least = [sides[0].least(), sides[1].least()];
                 if least[0] + least[1] >= best.length {
@@ -281,7 +289,7 @@ impl Snapshot {
                     + second.relax(first, &edges_against, &weights_against, &mut best, context).await?;
                 watch.visited(reached)?;
             }
-            Ok((best.length < f64::INFINITY).then(|| joined(&sides, best.meeting)))
+            Ok(best.meeting.map(|meeting| joined(&sides, meeting)))
         })
     }
 }

@@ -99,15 +99,12 @@ pub(crate) struct Expansion {
 }
 
 impl Expansion {
-    /// The next rows that fulfil the conditions; `None` when all were given.
+    /// Those of the next rows that fulfil the conditions, perhaps none; `None` when all were given.
     pub(crate) async fn next(&mut self, run: &mut Run) -> Done<Option<Batch>> {
-        while let Some(batch) = self.next_followed(run)? {
-            let batch = run.after(&self.followed.left, batch).await?;
-            if !batch.is_empty() {
-                return Ok(Some(batch));
-            }
+        match self.next_followed(run)? {
+            Some(batch) => run.after(&self.followed.left, batch).await.map(Some),
+            None => Ok(None),
         }
-        Ok(None)
     }
 
     fn next_followed(&mut self, run: &mut Run) -> Done<Option<Batch>> {

@@ -21,14 +21,13 @@ use hoplake_engine::{
 use hoplake_format::VertexId;
 use hoplake_storage::MemoryHold;
 
-use super::hop::{Hop, as_vertices};
+use super::{
+    HopConditions, HopWhere,
+    hop::{Hop, as_vertices},
+};
 use crate::{
-    operators::{
-        conditions::{Has, HasProperty},
-        hop_along,
-        prelude::*,
-    },
-    plan::{Reaches, Test},
+    operators::{conditions::Has, hop_along, prelude::*},
+    plan::{ElementCondition, ElementTest, Reaches, Test},
     run::{Element, Row, paths::NO_PATH},
     tokens::T,
     value::{Path, kind_of, to_f64, value_bytes},
@@ -78,8 +77,12 @@ impl All for ShortestPaths {
     }
 }
 
-/// By how much the sum of some lengths from one end may differ from that from the other end, as a part of it.
-const ROUNDING: f64 = 1e-9;
+/// By how much the length of a path may differ from what the engine says, as a part of it: sums are rounded, and a float of 32 bits is
+/// the double next to its digits there, and here the float's own value, 6e-8 away at most.
+const ROUNDING: f64 = 1e-6;
+
+/// The same of lengths near 0, where floats of 32 bits have fewer digits.
+const ROUNDING_NEAR_0: f64 = f32::MIN_POSITIVE as f64;
 
 /// What a vertex takes in the maps of a search: an entry in each.
 const VERTEX_BYTES: u64 = 96;
@@ -189,10 +192,12 @@ impl Run {
         let (Some(to), None) = (vertices.next(), vertices.next()) else { return Ok(most) };
         let from = *from;
         let weight = weight.to_string();
-        let query = WeightedPathQuery { from, to, hop, weight, limits: Limits::default() };
+        let above = |length: f64| length * (1.0 + ROUNDING) + ROUNDING_NEAR_0;
+        let length_max = search.distance_max.map(above);
+        let query = WeightedPathQuery { from, to, hop, weight, length_max, limits: Limits::default() };
         let snapshot = self.snapshot.clone();
         match snapshot.weighted_path(&query, &mut self.branch).await {
-            Ok(Some(path)) => Ok(most.min(path.length * (1.0 + ROUNDING))),
+            Ok(Some(path)) => Ok(most.min(above(path.length))),
             // There may be one along edges of infinite length, which are on no path there.
             Ok(None) => Ok(most),
             // Whether a length is an error depends on where it is, and lengths of more types are allowed here.
@@ -203,12 +208,18 @@ impl Run {
 
     /// The hop along the edges of a vertex that paths take, if it is as simple: all in a direction, or those that have the property.
     fn hop_of(&self, edges: &Steps, weight: &Name) -> Option<hoplake_engine::traversal::Hop> {
-        let (hop, rest) = edges.split_first()?;
-        let Hop { direction, labels, reaches: Reaches::Edges } = hop.get::<Hop>()? else { return None };
+        let [only] = &edges[..] else { return None };
+        let (hop, conditions) = match (only.get::<Hop>(), only.get::<HopWhere>()) {
+            (Some(hop), _) => (hop, &HopConditions::default()),
+            (None, Some(HopWhere { hop, conditions })) => (hop, conditions),
+            (None, None) => return None,
+        };
+        let Hop { direction, labels, reaches: Reaches::Edges } = hop else { return None };
         let along = hop_along(&self.snapshot, *direction, labels)?;
-        match rest {
-            [] => Some(along),
-            [only] if only.get::<HasProperty>().is_some_and(|has| has.name == *weight) => {
+        let is_that_they_have_it = |condition: &ElementCondition| matches!(condition.formula.as_test(), Some(ElementTest::HasProperty(name)) if name == weight);
+        match (&conditions.on_edges[..], &conditions.on_vertices[..]) {
+            ([], []) => Some(along),
+            ([condition], []) if is_that_they_have_it(condition) => {
                 let weight = PropertyName { of: PropertyOf::Edge, name: weight.to_string() };
                 Some(along.such_that(Condition::is_null(weight).negated()))
             }

@@ -64,7 +64,7 @@ pub(crate) struct Scan {
     /// What the vertices have to fulfil.
     conditions: Vec<ElementCondition>,
     /// The hop from vertices to the edges that are scanned, if edges are.
-    edges: Option<Arc<Followed>>,
+    edges: Option<EdgeHop>,
     /// Labels of vertices that are scanned for each row.
     all_labels: VecDeque<LabelId>,
     /// The row whose scan is under way.
@@ -74,6 +74,21 @@ pub(crate) struct Scan {
     /// Edges of the vertices that were scanned last.
     expansion: Option<Expansion>,
 }
+/// The hop of a scan of edges.
+#[derive(Debug)]
+struct EdgeHop {
+    hop: Hop,
+    conditions: HopConditions,
+    followed: Option<Arc<Followed>>,
+}
+
+impl EdgeHop {
+    /// As the graph is now: the query may have written since.
+    fn followed(&mut self, run: &Run) -> Done<Arc<Followed>> {
+        run.followed(&mut self.followed, &self.hop, &self.conditions)
+    }
+}
+
 struct Scanning {
     label: LabelId,
     /// Steps that test what the scan does not.
@@ -97,7 +112,8 @@ impl Scan {
     pub(crate) fn of_edges(run: &Run, batch: Batch, conditions: &[ElementCondition]) -> Done<Self> {
         let hop = Hop { direction: Direction::Out, labels: Vec::new(), reaches: Reaches::Edges };
         let conditions = HopConditions { on_edges: conditions.to_vec(), on_vertices: Vec::new() };
-        let followed = run.followed(&mut None, &hop, &conditions)?;
+        let mut edges = EdgeHop { hop, conditions, followed: None };
+        let followed = edges.followed(run)?;
         let schema = run.snapshot.schema();
         let is_followed = |label: &str| match &followed.along {
             Some(along) => along.labels.is_empty() || along.labels.iter().any(|followed| followed == label),
@@ -105,27 +121,29 @@ impl Scan {
         };
         let sources: BTreeSet<LabelId> =
             schema.edge_types.iter().filter(|edge| is_followed(&edge.label)).map(|edge| edge.source).collect();
-        Ok(Self::new(batch, Vec::new(), Some(followed), sources.into_iter().collect()))
+        Ok(Self::new(batch, Vec::new(), Some(edges), sources.into_iter().collect()))
     }
 
     fn new(
         batch: Batch,
         conditions: Vec<ElementCondition>,
-        edges: Option<Arc<Followed>>,
+        edges: Option<EdgeHop>,
         all_labels: VecDeque<LabelId>,
     ) -> Self {
         let labels = all_labels.clone();
         Self { batch, conditions, edges, all_labels, row: 0, labels, scan: None, expansion: None }
     }
 
-    /// The next vertices or edges.
+    /// The next vertices or edges, perhaps none; `None` when all were given.
     pub(crate) async fn next(&mut self, run: &mut Run) -> Done<Option<Batch>> {
         loop {
             if let Some(expansion) = &mut self.expansion {
-                if let Some(batch) = expansion.next(run).await? {
-                    return Ok(Some(batch));
+                let batch = expansion.next(run).await?;
+                if batch.is_none() {
+                    self.expansion = None;
                 }
-                self.expansion = None;
+                // Without a row, too: what these edges took is given back before the next ones are read.
+                return Ok(Some(batch.unwrap_or_default()));
             }
             if self.row == self.batch.len() {
                 return Ok(None);
@@ -165,14 +183,15 @@ impl Scan {
             let vertices: Vec<VertexId> =
                 found.ordinals().filter_map(|ordinal| VertexId::new(label, ordinal)).collect();
             let parents = vec![self.row as u32; vertices.len()];
-            let Some(edges) = &self.edges else {
+            let Some(edges) = &mut self.edges else {
                 let batch = run.derived(&self.batch, &parents, Items::Vertices(vertices))?;
                 return run.after(&left, batch).await.map(Some);
             };
             // Edges go on from where the row is, and not from the vertices that they leave.
             let mut sources = self.batch.take_rows(&parents, &run.growth)?;
             sources.items = Items::Vertices(vertices);
-            self.expansion = run.hop(sources, edges.clone()).await?;
+            let followed = edges.followed(run)?;
+            self.expansion = run.hop(sources, followed).await?;
         }
     }
 }

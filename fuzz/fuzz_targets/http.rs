@@ -1,5 +1,6 @@
-//! HTTP: any body to any route of a server that serves a small graph is answered, in time, and never with a mistake of the
-//! server (500) or with a connection that breaks off.
+//! HTTP: any body to one of [`ROUTES`] of a server that serves a small graph is answered, in time, and never with a mistake of the
+//! server (500) or with a connection that breaks off. Not among them are scans, changes, jobs, probes, and what creates graphs or
+//! saves, lists and deletes prepared queries.
 
 #![no_main]
 

@@ -65,12 +65,12 @@ impl Selection {
 
     /// Refuses what lists as they are stored do not have.
     pub(crate) fn check_packed(&self) -> Result<(), EngineError> {
-        let why = match (&self.weight, &self.hop.condition) {
+        let what = match (&self.weight, &self.hop.condition) {
             (None, None) => return Ok(()),
-            (Some(_), _) => "weights of edges".to_owned(),
-            (None, Some(_)) => format!("the edges of {} that fulfil its condition", self.hop),
+            (Some(_), _) => "weights",
+            (None, Some(_)) => "conditions on edges",
         };
-        Err(EngineError::Invalid(format!("{why} are read into memory or streamed, not packed")))
+        Err(EngineError::Invalid(format!("packed lists do not support {what}: use lists in memory or streamed")))
     }
 
     fn bytes(&self, snapshot: &Snapshot, edge_bytes: u64) -> Result<u64, EngineError> {
@@ -108,8 +108,7 @@ impl Selection {
         }
         if snapshot.is_on_vertices(&hop) {
             let message = format!(
-                "the condition of {hop} is on the vertex that an edge reaches, and without a direction that may be either; write \
-                 out or in, or a condition on properties of edges"
+                "the condition of {hop} tests the vertex that an edge reaches, so the hop needs a direction (out or in)"
             );
             return Err(EngineError::Invalid(message));
         }

@@ -33,12 +33,13 @@ impl Topology<Csr> {
     /// Loads the adjacency that a selection has. One wave, and then as fast as the store delivers or the workers decode: the size
     /// of the lists, with a request for 4 MiB. Memory: 8 bytes a vertex and 4 an edge, twice if it is reversed.
     ///
-    /// Edges with a condition are read as hops are, of up to 65,536 vertices at a time: two waves each, and one more for weights.
+    /// Edges with a condition are read as hops are, of up to 65,536 vertices at a time and one direction after the other: two waves each,
+    /// and one more for weights. A selection of both directions takes twice as many.
     ///
     /// # Errors
-    /// [`EngineError::NotFound`] if the graph has no such label, or nothing a property of the condition; [`EngineError::Invalid`] if
-    /// the condition cannot be, or if the labels have more vertices than 32 bits number; [`EngineError::Limit`] if the budget is too small, before anything is read;
-    /// the store's.
+    /// [`EngineError::NotFound`] if the graph has no such label, or no edge or vertex has a property named in the condition;
+    /// [`EngineError::Invalid`] if the condition is invalid, or if the labels have more vertices than 32 bits number;
+    /// [`EngineError::Limit`] if the budget is too small, before anything is read; the store's.
     pub fn load<'a>(
         snapshot: &'a Arc<Snapshot>,
         selection: &'a Selection,

@@ -11,7 +11,7 @@ use crate::output::tables::printable;
 pub const STATUSES: &str = "\
 Exit status:
     0  done
-    1  a mistake in Hoplake
+    1  a bug in Hoplake
     2  the request or the input is wrong
     3  what was named is not there
     4  the target exists already, or another writer was faster
@@ -216,8 +216,6 @@ fn of_kind(kind: ErrorKind, verb: &str, url: &str) -> String {
         (ErrorKind::Unknown, _) => {
             format!("hoplake log {url} shows whether the version exists; try again only if not")
         }
-        (ErrorKind::Internal, _) => {
-            "this is a mistake in Hoplake; please report it with the command that led to it".into()
-        }
+        (ErrorKind::Internal, _) => "this is a bug in Hoplake; please report it with the command that led to it".into(),
     }
 }

@@ -245,7 +245,7 @@ impl ScalarType {
 }
 
 impl ScalarType {
-    /// All types.
+    /// In the order of their numbers in a manifest.
     pub const ALL: [Self; 6] = [Self::Bool, Self::Int64, Self::Float64, Self::String, Self::Date, Self::Timestamp];
 
     /// The name of the type, as schemas, settings and files have it.

@@ -64,7 +64,7 @@ pub enum IngestError {
         why: String,
     },
     /// A URL where only a file of this machine is read.
-    #[error("{0} is a URL, and files are read from this machine only")]
+    #[error("{0} is a URL; only local files are supported here")]
     Remote(PathBuf),
     /// The request is not valid.
     #[error("{0}")]
@@ -75,7 +75,7 @@ pub enum IngestError {
     /// A store or a web server does not answer, or an input cannot be copied for now.
     #[error("{0}")]
     Unavailable(String),
-    /// A mistake in Hoplake.
+    /// A bug in Hoplake.
     #[error("{0}")]
     Internal(String),
     /// The work does not fit the memory budget.

@@ -43,7 +43,7 @@ pub enum Reason {
     ShuttingDown,
     /// Stored bytes are damaged.
     Corrupt,
-    /// A mistake in Hoplake.
+    /// A bug in Hoplake.
     Internal,
 }
 
@@ -76,7 +76,7 @@ impl Reason {
             Self::Unknown => ("UNKNOWN", "It is not known whether the change happened"),
             Self::ShuttingDown => ("SHUTTING_DOWN", "The server is shutting down"),
             Self::Corrupt => ("CORRUPT", "Stored bytes are damaged"),
-            Self::Internal => ("INTERNAL", "A mistake in Hoplake"),
+            Self::Internal => ("INTERNAL", "A bug in Hoplake"),
         }
     }
 
@@ -183,7 +183,10 @@ impl Failure {
     /// secrets.
     pub(crate) fn broken_off(what: &str, error: &JoinError) -> Self {
         tracing::error!(%error, "{what} broke off");
-        Self::new(Reason::Internal, format!("{what} broke off by a mistake in Hoplake; the log of the server has more"))
+        Self::new(
+            Reason::Internal,
+            format!("{what} broke off because of a bug in Hoplake; the log of the server has more"),
+        )
     }
 }
 

@@ -33,7 +33,7 @@
 //! | exchange | a request and its response on a connection: what holds permits and memory until the response is sent |
 //! | query | a text of Gremlin, or the facade's `Query` |
 //! | cursor | a traversal that a client steers step by step |
-//! | response | what a client gets, in its protocol |
+//! | response | what a client gets, in its protocol; its JSON body over HTTP is a type `…Answer` (`http::answers`) |
 //! | batch | rows, edges, paths or values of a result, as a call returns them (`ResultBatch`) |
 //! | sink | the consumer of batches, in a protocol |
 //! | chunk | encoded bytes or a message of a response, on its way to the client |

@@ -25,7 +25,7 @@ pub enum ErrorKind {
     Limit,
     /// Stored bytes are damaged: verify, and restore from a copy.
     Corrupt,
-    /// A mistake in Hoplake: report it.
+    /// A bug in Hoplake: report it.
     Internal,
 }
 

@@ -91,7 +91,7 @@ impl FromStr for States {
         let named = text.split_once(':').filter(|(kind, _)| !kind.contains(['/', '.']));
         let (kind, rest) = named.unwrap_or(("slots", text));
         if rest.is_empty() {
-            return Err(invalid("the place of states has no name".into()));
+            return Err(invalid("the file name for states is empty".into()));
         }
         match kind {
             "slots" => Ok(Self::Slots(rest.into())),
@@ -118,7 +118,7 @@ pub(crate) async fn open_states<S: Value>(
     let memory = match (states, cache) {
         (States::Memory, None) => all,
         (States::Memory, Some(_)) => {
-            let message = "states in memory have no use for a cache: leave it out, or name a file for states";
+            let message = "a cache of states needs states in a file: set `states`, or leave out `states_cache`";
             return Err(EngineError::Invalid(message.into()).into());
         }
         (_, None) => key_value_bytes,
@@ -127,7 +127,7 @@ pub(crate) async fn open_states<S: Value>(
         }
     };
     let memory = context.hold(memory)?;
-    // A file is opened.
+    // On a worker: opening a file blocks.
     let states = states.clone();
     let store = workers.run(context, move |_| states.open(vertices, key_value_bytes, cache)).await??;
     Ok((store, memory))
@@ -147,7 +147,7 @@ mod tests {
         let forms = "write FILE, slots:FILE or redb:FILE";
         assert_eq!(parsed("rocksdb:states"), Err(format!("unknown kind of states `rocksdb`: {forms}")));
         for text in ["", "redb:", "slots:"] {
-            assert_eq!(parsed(text), Err(format!("the place of states has no name: {forms}")), "{text}");
+            assert_eq!(parsed(text), Err(format!("the file name for states is empty: {forms}")), "{text}");
         }
     }
 }

@@ -384,11 +384,11 @@ async fn what_is_no_weight_is_refused_with_a_sentence() {
     write(folder.path(), 4, columns, "1,2,road,a,-1,,9007199254740993\n2,3,road,b,1,2,1\n");
     let snapshot = open(&crate::load("no-weights", folder.path()).await).await;
     for (weight, expected) in [
-        ("nothing", "edges road have no property \"nothing\""),
+        ("nothing", "edge type road has no property \"nothing\" to use as a weight"),
         ("text", "property \"text\" of edges road is of type string"),
-        ("negative", "negative = -1 of an edge road is no weight: weights are 0 or more"),
-        ("some", "an edge road has no value of property \"some\""),
-        ("great", "great = 9007199254740993 of an edge road is no weight: a float64 does not hold it exactly"),
+        ("negative", "an edge road has negative = -1, but a weight must be 0 or more"),
+        ("some", "an edge road has no value for the weight property \"some\""),
+        ("great", "an edge road has great = 9007199254740993, but a float64 cannot hold it exactly"),
     ] {
         let selection = Selection { weight: Some(weight.into()), ..Selection::default() };
         let loaded =

@@ -45,11 +45,10 @@ pub struct Args {
     /// Which edges it may take: a direction and edge labels
     #[arg(long, value_name = "HOP", default_value = "both")]
     hop: Hop,
-    /// The longest path to look for, in edges
+    /// Maximum path length, in edges
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = arguments::hops, allow_negative_numbers = true)]
     max_depth: usize,
-    /// The property of edges that is their length, a number of 0 or more; without it, each edge is 1 long. The length of the path is
-    /// printed on stderr
+    /// The edge property to use as weight, 0 or more; without it every edge counts 1. The total is printed on stderr
     #[arg(long, value_name = "PROPERTY", conflicts_with = "max_depth")]
     weight: Option<String>,
     /// Print only how many edges the path has
@@ -87,7 +86,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         return Err(no_path(args, is_exhausted).into());
     };
     if let Some((weight, length)) = args.weight.as_ref().zip(length) {
-        eprintln!("{weight} in sum: {length}");
+        eprintln!("total {weight}: {length}");
     }
     let stopwatch = Stopwatch::start(&query);
     if args.count {

@@ -147,9 +147,9 @@ fn what_is_not_allowed_is_named_and_nothing_is_applied() {
         ),
         ("bad.csv", "op,label,key,age\n,Person,1,5\n,Person,2,old\n".into(), "bad.csv, line 3: ", "--help"),
         ("bad.csv", "op,label,key,age:colour\n".into(), "\"colour\" is not a type", "--help"),
-        ("bad.csv", "name,age\n".into(), "has not the columns of changes", "--help"),
+        ("bad.csv", "name,age\n".into(), "bad.csv: is missing columns of a change file", "--help"),
         ("bad.csv", "label,key\nPerson,x\n".into(), "line 2: the upsert_vertex of Person has the key \"x\"", "--help"),
-        ("bad.xml", "<a/>".into(), "bad.xml: has another ending", "--help"),
+        ("bad.xml", "<a/>".into(), "bad.xml: has an unknown extension", "--help"),
     ];
     for (name, content, error, hint) in cases {
         shell.write(name, &content);

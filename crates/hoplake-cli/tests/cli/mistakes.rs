@@ -165,10 +165,10 @@ fn files() {
             (
                 "apply graph odd.xml",
                 2,
-                "odd.xml has another ending: changes are read from .jsonl",
+                "odd.xml: has an unknown extension; changes are read from .jsonl",
                 "hoplake apply --help",
             ),
-            ("apply graph data", 2, "data is a folder: changes are read from .jsonl", "hoplake apply --help"),
+            ("apply graph data", 2, "data: is a folder; changes are read from .jsonl", "hoplake apply --help"),
             (
                 "apply graph day.jsonl",
                 2,

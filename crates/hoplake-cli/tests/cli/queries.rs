@@ -184,9 +184,9 @@ fn walks_have_edges_and_properties() {
     let weighted = with(&path, &["--hop", "out:knows", "--weight", "since"]);
     let run = shell.run(&weighted).ok();
     assert_eq!(run.out, "Person:1 -> Person:3 -> Person:4\n");
-    assert!(run.err.contains("since in sum: 4007"), "{}", run.err);
+    assert!(run.err.contains("total since: 4007"), "{}", run.err);
     shell.run(&with(&path, &["--hop", "in:knows", "--weight", "since"])).fails(3, "there is no path", "--hop");
-    shell.run(&with(&path, &["--weight", "since"])).fails(3, "edges livesIn have no property \"since\"", "");
+    shell.run(&with(&path, &["--weight", "since"])).fails(3, "edge type livesIn has no property \"since\"", "");
     let depth = shell.run(&with(&path, &["--weight", "since", "--max-depth", "3"]));
     assert!(depth.status == 2 && depth.err.contains("--max-depth"), "{}", depth.err);
     shell.run(&with(&walks, &["--select", "size"])).fails(3, "has a property \"size\"", "hoplake info");

@@ -32,27 +32,26 @@ use properties::{Properties, Rows};
 use property_index::PropertyIndexes;
 
 impl Snapshot {
-    /// Its keys.
+    /// Look-ups from keys to vertices, and from vertices to keys.
     pub fn keys(&self) -> Keys<'_> {
         Keys::new(self)
     }
 
-    /// Its edges.
+    /// Hops: the edges of sets of vertices, and their degrees.
     pub fn adjacency(self: &Arc<Self>) -> Adjacency<'_> {
         Adjacency::new(self)
     }
 
-    /// Its properties.
+    /// Reads of properties, of vertices and of edges.
     pub fn properties(&self) -> Properties<'_> {
         Properties::new(self)
     }
 
-    /// Its rows.
     pub(crate) fn rows(&self) -> Rows<'_> {
         Rows::new(self)
     }
 
-    /// Its property indexes.
+    /// Property indexes: from values to vertices, and their sizes.
     pub fn property_indexes(&self) -> PropertyIndexes<'_> {
         PropertyIndexes::new(self)
     }

@@ -16,14 +16,14 @@ use crate::{Edges, EngineError, Held, Neighbour, Snapshot, vertex_text};
 /// The greatest integer up to which each has a float64 of its own.
 const EXACT_MAX: u64 = 1 << 53;
 
-/// Why the value of an edge is no weight.
+/// Why an edge value is not a valid weight.
 #[derive(Debug)]
 pub(crate) enum Flaw {
     /// There is none.
     Missing,
     /// It is not a number at all.
     NotANumber,
-    /// The value, and what is wrong with it.
+    /// The value, and the reason.
     Value(String, &'static str),
 }
 
@@ -31,9 +31,9 @@ impl Flaw {
     /// The error that says it about an edge.
     pub(crate) fn of(self, property: &str, edge: &str) -> EngineError {
         EngineError::Invalid(match self {
-            Self::Missing => format!("{edge} has no value of property {property:?}, which is to be its weight"),
+            Self::Missing => format!("{edge} has no value for the weight property {property:?}"),
             Self::NotANumber => format!("property {property:?} of {edge} is not a number"),
-            Self::Value(value, why) => format!("{property} = {value} of {edge} is no weight: {why}"),
+            Self::Value(value, why) => format!("{edge} has {property} = {value}, but {why}"),
         })
     }
 }
@@ -43,7 +43,7 @@ pub(crate) fn check_weight(edge_type: &EdgeType, property: &str) -> Result<(), E
     let label = &edge_type.label;
     let Some(found) = edge_type.properties.iter().find(|found| found.name == property) else {
         return Err(EngineError::NotFound(format!(
-            "edges {label} have no property {property:?}, which is to be a weight"
+            "edge type {label} has no property {property:?} to use as a weight"
         )));
     };
     match found.kind {
@@ -54,7 +54,8 @@ pub(crate) fn check_weight(edge_type: &EdgeType, property: &str) -> Result<(), E
     }
 }
 
-/// A column as weights: each has to be there, not negative, and exact. Or else the first row that is not, and why.
+/// A column as weights: each has to be there, not negative, and exact. Otherwise returns the first invalid row and the
+/// reason.
 pub(crate) fn numbers(column: &ArrayRef) -> Result<Vec<f64>, (usize, Flaw)> {
     if let Some(floats) = column.as_primitive_opt::<Float64Type>() {
         return floats.iter().enumerate().map(|(row, value)| float(value).map_err(|flaw| (row, flaw))).collect();
@@ -65,16 +66,16 @@ pub(crate) fn numbers(column: &ArrayRef) -> Result<Vec<f64>, (usize, Flaw)> {
 
 fn float(value: Option<f64>) -> Result<f64, Flaw> {
     match value.ok_or(Flaw::Missing)? {
-        value if value.is_nan() || value < 0.0 => Err(Flaw::Value(value.to_string(), "weights are 0 or more")),
+        value if value.is_nan() || value < 0.0 => Err(Flaw::Value(value.to_string(), "a weight must be 0 or more")),
         value => Ok(value),
     }
 }
 
 fn integer(value: Option<i64>) -> Result<f64, Flaw> {
     match value.ok_or(Flaw::Missing)? {
-        value if value < 0 => Err(Flaw::Value(value.to_string(), "weights are 0 or more")),
+        value if value < 0 => Err(Flaw::Value(value.to_string(), "a weight must be 0 or more")),
         value if value.unsigned_abs() > EXACT_MAX => {
-            Err(Flaw::Value(value.to_string(), "a float64 does not hold it exactly"))
+            Err(Flaw::Value(value.to_string(), "a float64 cannot hold it exactly"))
         }
         value => Ok(value as f64),
     }

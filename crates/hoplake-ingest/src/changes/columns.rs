@@ -127,7 +127,8 @@ pub(super) fn columns(
     }
     let has = |role| columns.iter().any(|column| column.role == role);
     if !has(Role::Label) || !(has(Role::Key) || has(Role::Source) && has(Role::Target)) {
-        let why = "has not the columns of changes: op, label, and key, or source_label, source, target_label, target";
+        let why = "is missing columns of a change file: expected op, label and key, \
+                   or op, label, source_label, source, target_label and target";
         return Err(file.not_as_expected(why));
     }
     Ok(columns.into())

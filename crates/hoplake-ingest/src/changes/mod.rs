@@ -108,7 +108,7 @@ impl ChangeReader {
             "csv" => csv::file(&file)?,
             "parquet" => batch_rows::parquet(&file)?,
             _ => {
-                let what = if path.is_dir() { "is a folder" } else { "has another ending" };
+                let what = if path.is_dir() { "is a folder" } else { "has an unknown extension" };
                 return Err(
                     file.not_as_expected(format!("{what}; changes are read from .jsonl, .csv and .parquet files"))
                 );

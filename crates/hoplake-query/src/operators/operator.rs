@@ -1,4 +1,4 @@
-//! What an operator is.
+//! [`Operator`]: the interface between plans, the rules that change them, and runs.
 
 use std::{
     any::{Any, type_name},

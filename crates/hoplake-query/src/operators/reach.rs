@@ -1,8 +1,7 @@
 //! What operators read, and where they lead. Each says it once ([`Operator::reach`](super::Operator::reach)), for two uses:
 //!
 //! - [`expected`]: which tables a query will read. Their ends are read with its first look at the store, and not before their first cells.
-//!   The steps are followed with the labels of vertices and types of edges that can be there; what is wrong about it costs time, and never
-//!   changes an answer.
+//!   The steps are followed with the labels of vertices and types of edges that can be there; a wrong guess costs time, never correctness.
 //! - [`Reads`]: what steps read of the same elements, which a rule has read in one wave. No graph is known then, and steps are followed as
 //!   long as the elements that came to the first of them are those that come to the next.
 
@@ -190,7 +189,7 @@ impl<'a> Reach<'a> {
         self.results(at, false);
     }
 
-    /// What was met under a name.
+    /// The elements bound to a name.
     pub(crate) fn met(&self, name: &str) -> Elements {
         self.met.get(name).cloned().unwrap_or_default()
     }

@@ -1,7 +1,7 @@
 //! Conditions on elements, as rules find them in steps: what the engine may test on columns.
 //!
-//! The engine's [`Formula`] joins the tests, here with two truth values: an element without a property fulfils nothing on it, and its
-//! opposite. `run::conditions` makes a condition of the engine of it, whose tests have three.
+//! The engine's [`Formula`] joins the tests, here with two truth values: an element without the property fails every test of it and passes
+//! the negation. `run::conditions` translates this into a condition of the engine, whose tests have three.
 
 use std::{
     fmt::{self, Display, Formatter},
@@ -26,7 +26,7 @@ pub enum ElementTest {
 /// A condition on elements, and the step that does the same.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ElementCondition {
-    /// The condition.
+    /// What the engine may test instead of the step.
     pub formula: Formula<ElementTest>,
     /// The step, without labels. It runs where the engine cannot test the condition.
     pub step: Arc<Step>,

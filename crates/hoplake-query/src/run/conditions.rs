@@ -268,7 +268,7 @@ impl Translation<'_> {
     }
 }
 
-/// A step fails on a date that no point in time is, also where it does not look at it.
+/// Steps fail on out-of-range dates even if they do not read the value, so dates stay steps.
 fn is_of_time(kind: ScalarType) -> bool {
     matches!(kind, ScalarType::Date | ScalarType::Timestamp)
 }
@@ -283,7 +283,7 @@ fn of_value(name: &PropertyName, property: &Property, predicate: &Predicate) -> 
         Predicate::And(all) => each(all, Meaning::Always, Meaning::and),
         Predicate::Or(all) => each(all, Meaning::Never, Meaning::or),
         Predicate::Not(one) => of_value(name, property, one).negated(),
-        // No number is found in by an expression, and none is not.
+        // A regex never matches a number; neither does `notRegex`.
         Predicate::Regex(..) if kind == ScalarType::String || is_of_time(kind) => Meaning::Unclear,
         Predicate::Regex(..) => Meaning::Never,
         // A number of 32 bits is stored by its decimal form, and compared by its own.
@@ -339,7 +339,7 @@ fn of_test(name: &PropertyName, property: &Property, test: Test, values: &[Value
         ) => match (kind, part) {
             (ScalarType::Date | ScalarType::Timestamp, _) => Meaning::Unclear,
             (ScalarType::String, Value::Text(text)) => Meaning::Exactly(of_text(name, test, text)),
-            // What is not a text does not begin with one, nor does it not.
+            // Both `startingWith` and `notStartingWith` are false for non-strings.
             _ => Meaning::Never,
         },
         _ => Meaning::Unclear,

@@ -80,7 +80,7 @@ impl Groups {
         })
     }
 
-    /// The map of them.
+    /// A map from keys to the values of their groups, without groups that have none.
     pub(crate) async fn into_map(self, run: &mut Run) -> Done<Value> {
         let Self { value, keys, rows, initial, .. } = self;
         let values = value.of_groups(run, rows, keys.len()).await?;

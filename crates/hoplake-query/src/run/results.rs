@@ -34,7 +34,7 @@ impl Results {
     /// [`QueryError::ReadOnly`] if the plan writes and the graph may not be changed.
     pub fn begin(plan: &Plan, transaction: Transaction, wanted: Wanted, branch: Branch) -> Result<Self, QueryError> {
         if plan.settings.writes && !transaction.changes.are_allowed() {
-            return Err(QueryError::ReadOnly("the query writes, and the graph is open for reading alone".into()));
+            return Err(QueryError::ReadOnly("the query writes, but the graph is open read-only".into()));
         }
         let hold = branch.context().hold(0)?;
         let plan_hold = branch.context().hold(plan.settings.plan_bytes)?;

@@ -850,7 +850,7 @@ pub struct ShortestPathRequest {
     /// Which edges it may take.
     #[prost(message, optional, tag = "4")]
     pub hop: ::core::option::Option<Hop>,
-    /// The longest path that counts, in edges; 0 means 16. Not with a weight.
+    /// Maximum path length, in edges; 0 means 16. Not with a weight.
     #[prost(uint32, tag = "5")]
     pub depth_max: u32,
     #[prost(bool, tag = "6")]
@@ -863,7 +863,7 @@ pub struct ShortestPathRequest {
     /// Properties of the vertices and of the edges; with any, the path has keys and edges, too.
     #[prost(string, repeated, tag = "9")]
     pub select: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// The property of edges that is their length, a number of 0 or more; absent, each is 1 long.
+    /// The edge property to use as weight, 0 or more; without it every edge counts 1.
     #[prost(string, optional, tag = "10")]
     pub weight: ::core::option::Option<::prost::alloc::string::String>,
 }

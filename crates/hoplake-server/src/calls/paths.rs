@@ -159,7 +159,7 @@ async fn walk(
 #[derive(Debug)]
 pub(crate) struct ShortestPath {
     pub(crate) path: Option<NamedPath>,
-    /// By weight.
+    /// The sum of its weights; none if the search counted edges.
     pub(crate) length: Option<f64>,
     pub(crate) version: u64,
 }

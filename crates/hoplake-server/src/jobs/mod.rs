@@ -329,7 +329,7 @@ fn stage_of(job: &Job, outcome: std::thread::Result<Result<Computed, Failure>>) 
         Ok(Err(failure)) => Stage::Failed(failure),
         // Its text was printed where it panicked; it may contain paths and secrets.
         Err(_) => {
-            let message = "the job broke off by a mistake in Hoplake; the log of the server has more";
+            let message = "the job broke off because of a bug in Hoplake; the log of the server has more";
             Stage::Failed(Failure::new(Reason::Internal, message))
         }
     }

@@ -462,7 +462,7 @@ impl Conversation {
 /// Decoding panicked: the id of the request is not known.
 fn decoding_broke_off(error: &JoinError) -> ControlFlow<Goodbye> {
     Failure::broken_off("the decoding of a request", error);
-    Break(Some((CloseCode::Error, "a mistake in Hoplake")))
+    Break(Some((CloseCode::Error, "a bug in Hoplake")))
 }
 
 /// Waits for something to leave, as long as the client takes some of it within `patience`. Until then nothing more is read from the

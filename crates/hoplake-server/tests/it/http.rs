@@ -136,7 +136,7 @@ async fn traversals(server: &Running, graph: &hoplake::Graph) {
     assert_eq!(found["length"].as_f64(), Some(lengths.sum()), "{found}");
     let weightless = json!({"from": "Person:1", "to": "Person:200", "hop": "both", "weight": "since"});
     let (status, problem) = ask("shortest-path", weightless).await;
-    assert!(status == 404 && problem["detail"].as_str().unwrap().contains("have no property \"since\""), "{problem}");
+    assert!(status == 404 && problem["detail"].as_str().unwrap().contains("has no property \"since\""), "{problem}");
     let edges = json!({"vertices": ["Person:1"], "hop": "out:livesIn", "keys": true});
     let edges = server.ask("POST", "/v1/graphs/social/neighbors", &edges).await;
     assert_eq!(answer["path"].is_null(), edges["edges"][0]["to_key"] != "t0");

@@ -65,7 +65,7 @@ async fn a_panic_is_not_told_to_clients_and_passes() {
         let (status, problem) = server.try_ask("GET", "/v1/graphs/g", &Value::Null).await;
         assert_eq!((status, &problem["reason"]), (500, &json!("INTERNAL")));
         let detail = problem["detail"].as_str().unwrap();
-        assert_eq!(detail, "opening the graph broke off by a mistake in Hoplake; the log of the server has more");
+        assert_eq!(detail, "opening the graph broke off because of a bug in Hoplake; the log of the server has more");
     }
     server.ask("GET", "/v1/graphs/g", &Value::Null).await;
     assert_eq!(openings.load(Ordering::SeqCst), 3);

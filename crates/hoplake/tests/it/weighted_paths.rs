@@ -202,16 +202,11 @@ async fn what_is_no_weight_is_an_error_that_names_the_edge() {
     };
     let chain = |km: &str| vec![row("0,1,road,1"), format!("1,2,road,{km}"), row("2,3,road,1")];
     for (name, kind, km, why) in [
-        (
-            "negative",
-            "Double",
-            "-2",
-            "km = -2 of the edge road from Town:1 to Town:2 is no weight: weights are 0 or more",
-        ),
-        ("integer", "Int", "-2", "km = -2 of the edge road from Town:1 to Town:2"),
-        ("nan", "Double", "NaN", "km = NaN of the edge road from Town:1 to Town:2"),
-        ("missing", "Double", "", "the edge road from Town:1 to Town:2 has no value of property \"km\""),
-        ("inexact", "Int", "9007199254740993", "a float64 does not hold it exactly"),
+        ("negative", "Double", "-2", "the edge road from Town:1 to Town:2 has km = -2, but a weight must be 0 or more"),
+        ("integer", "Int", "-2", "the edge road from Town:1 to Town:2 has km = -2"),
+        ("nan", "Double", "NaN", "the edge road from Town:1 to Town:2 has km = NaN"),
+        ("missing", "Double", "", "the edge road from Town:1 to Town:2 has no value for the weight property \"km\""),
+        ("inexact", "Int", "9007199254740993", "a float64 cannot hold it exactly"),
     ] {
         for hop in ["out:road", "both"] {
             let error = fails(&format!("{name}-{hop}"), &format!("km:{kind}"), chain(km), hop).await;
@@ -223,7 +218,7 @@ async fn what_is_no_weight_is_an_error_that_names_the_edge() {
     assert!(error.to_string().contains("\"km\" of edges road is of type string, not a number"), "{error}");
     let error = fails("other", "miles:Int", chain("1"), "out").await;
     assert_eq!(error.kind(), ErrorKind::NotFound);
-    assert!(error.to_string().contains("edges road have no property \"km\""), "{error}");
+    assert!(error.to_string().contains("edge type road has no property \"km\""), "{error}");
     let error = fails("hop", "km:Int", chain("1"), "out:rail").await;
     assert!(error.to_string().contains("no edge label \"rail\""), "{error}");
 }

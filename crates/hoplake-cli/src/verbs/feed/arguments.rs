@@ -16,12 +16,11 @@ pub struct FileArgs {
 }
 
 impl FileArgs {
-    /// Reads the settings.
     pub fn settings(&self) -> anyhow::Result<Settings> {
         Settings::read(&self.file).map_err(failed)
     }
 
-    /// Reads the settings for what changes their graph.
+    /// For verbs that change the graph: warns if it is a mirror.
     pub fn settings_to_change(&self) -> anyhow::Result<Settings> {
         let settings = self.settings()?;
         warn_of_mirror(&settings.graph);

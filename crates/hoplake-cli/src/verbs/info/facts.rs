@@ -1,10 +1,10 @@
-//! What the verb prints.
+//! The facts of a graph, which are printed as tables or as JSON.
 
 use hoplake::{Graph, GraphInfo, IndexId};
 
 use super::upkeep::Upkeep;
 
-/// All that is printed.
+/// Collected before anything is printed.
 pub struct Facts<'a> {
     /// The graph.
     pub graph: &'a Graph,

@@ -83,8 +83,8 @@ pub struct Args {
     /// Where lists of edges are
     #[arg(long, value_enum, default_value = "automatic")]
     lists: ListsName,
-    /// Keep states in a file of slots (FILE or slots:FILE) or in a key-value store (redb:FILE); made and removed. With
-    /// --lists streamed
+    /// Keep states in a file of slots (FILE or slots:FILE) or in a key-value store (redb:FILE). The file is created,
+    /// and removed at the end. Requires `--lists streamed`
     #[arg(long, value_name = "PLACE", value_parser = States::from_str)]
     states: Option<States>,
     /// Keep this much of these states in memory; for a place that is slow
@@ -97,13 +97,14 @@ pub struct Args {
     /// The least time between two checkpoints [default: 1min]
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, requires = "checkpoint")]
     checkpoint_every: Option<Duration>,
-    /// Have those vertices compute that have most reason to, and not all of them in supersteps; not for communities. Worth it where paths are long, as on roads
+    /// Process the highest-scoring vertices first instead of running supersteps; not for communities. Worth it where paths are long, as on
+    /// roads
     #[arg(long)]
     asynchronous: bool,
-    /// Leave a vertex as it is while the changes that reach it have a lower score in sum [default: 0]
+    /// Skip a vertex until the total score of its pending changes reaches this [default: 0]
     #[arg(long, value_name = "SCORE", value_parser = sum, allow_negative_numbers = true, requires = "asynchronous")]
     threshold: Option<f64>,
-    /// Let a vertex wait for this many steps at most while others have more reason [default: 8]
+    /// Process a waiting vertex after at most this many steps, even if others score higher [default: 8]
     #[arg(long, value_name = "STEPS", value_parser = arguments::count::<usize>, allow_negative_numbers = true, requires = "asynchronous")]
     staleness: Option<usize>,
     /// Print this many rows: the least components, communities, levels and lengths first, and the greatest other values [default: 20]

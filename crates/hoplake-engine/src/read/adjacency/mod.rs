@@ -148,7 +148,7 @@ impl<'a> Adjacency<'a> {
         })
     }
 
-    /// The edges of a hop that lead to the vertices of a set, seen from there: in their order as [`Self::neighbours`] of the hop's reverse.
+    /// The hop's edges that end in `frontier`, in the order of the reversed hop.
     /// The hop's condition is on the vertex that the hop reaches, which here is the one that each edge is read from.
     ///
     /// # Errors

@@ -96,7 +96,9 @@ impl WeightScan {
                 let weights = batch
                     .column_by_name(&property)
                     .map(|column| numbers(column).map_err(|(_, flaw)| flaw.of(&property, &format!("an edge {label}"))));
-                let missing = || EngineError::NotFound(format!("edges {label} have no property {property:?}"));
+                let missing = || {
+                    EngineError::NotFound(format!("edge type {label} has no property {property:?} to use as a weight"))
+                };
                 Ok((first, weights.ok_or_else(missing)??, line))
             }));
         }

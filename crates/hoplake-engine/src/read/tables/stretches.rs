@@ -1,4 +1,4 @@
-//! Stretches of rows.
+//! Ascending ranges of rows, cut to bounds such as those of a page.
 
 use std::ops::Range;
 

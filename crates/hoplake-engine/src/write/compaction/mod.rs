@@ -11,7 +11,7 @@
 //!
 //! **Requests.** Merges that are small together are one group: their inputs come in one wave (`inputs`), what they become is
 //! one object, and one version has all of it. A merge that is larger than that is a group by itself, and reads on while it
-//! decodes (`engine/scan.rs`).
+//! decodes (`engine/read/scan`).
 //!
 //! **Other writers.** What a merge became stands for the runs it was made of, as long as a version has them: commits only add
 //! runs, so it is published on a version of theirs as it is. Only a merge of whose runs another compaction, a load or a

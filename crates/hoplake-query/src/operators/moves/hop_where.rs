@@ -9,23 +9,23 @@ use crate::{
 /// A hop along edges that fulfil conditions, and to vertices that do.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HopWhere {
-    /// The hop.
+    /// Which edges, before any condition, and whether it ends at them or at vertices.
     pub hop: Hop,
-    /// The conditions.
+    /// Those that the engine cannot test run as steps, within this operator.
     pub conditions: HopConditions,
 }
 
 /// The conditions of a hop. All of them have to hold.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct HopConditions {
-    /// On the edges.
+    /// On the edges themselves. With those on vertices, they take one wave.
     pub on_edges: Vec<ElementCondition>,
     /// On the vertices that they lead to; none if the hop leads to the edges themselves.
     pub on_vertices: Vec<ElementCondition>,
 }
 
 impl HopConditions {
-    /// Whether there are none.
+    /// Whether the hop follows all edges of its labels.
     pub fn is_empty(&self) -> bool {
         self.on_edges.is_empty() && self.on_vertices.is_empty()
     }

@@ -6,7 +6,7 @@ use crate::{operators::prelude::*, plan::ElementCondition};
 /// Edges that fulfil conditions, for each row.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct FindEdges {
-    /// The conditions. All of them have to hold.
+    /// All have to hold. Those that the engine cannot test run as steps.
     pub conditions: Vec<ElementCondition>,
 }
 

@@ -40,7 +40,7 @@ impl Each for SimplePath {
 
 impl Run {
     async fn simple_paths(&mut self, batch: &Batch, simple: bool, part: &PathPart) -> Done<Vec<bool>> {
-        // As a whole and without a `by`, the tree of paths knows it.
+        // For whole paths without a `by`, the columns of paths are enough, and no value is copied.
         if part.from.is_none() && part.to.is_none() && part.by.is_empty() {
             let is_simple = |row: &Row| Ok(self.paths.is_simple(row.path, &self.growth)? == simple);
             return batch.rows.iter().map(is_simple).collect();

@@ -1,4 +1,4 @@
-//! Conditions right behind `E()` become a part of it: edges of other labels are not read, and the engine tests properties on columns.
+//! Conditions right after `E()` become a part of it: edges of other labels are not read, and the engine tests properties on columns.
 
 use std::sync::Arc;
 

@@ -34,7 +34,7 @@ pub(super) struct Found {
 }
 
 /// The conditions that some steps begin with, in their order. Parts of an `and` are conditions of their own. The last step may have
-/// labels: behind it nothing is looked at, because what it names has not passed what follows.
+/// labels: nothing after it is looked at, because what it names has not passed what follows.
 pub(super) fn leading(steps: &[Arc<Step>]) -> Vec<Found> {
     let mut found = Vec::new();
     for (number, step) in steps.iter().enumerate() {

@@ -17,7 +17,7 @@ pub(super) struct Taken {
     pub(super) count: usize,
 }
 
-/// Takes all conditions that `steps` begin with; or those on labels alone, if the wave of the others `is_free` of use: steps behind them
+/// Takes all conditions that `steps` begin with; or those on labels alone, if the wave of the others `is_free` of use: steps after them
 /// read other properties of the same elements, and would share it. `None` if there is nothing to take.
 pub(super) fn take(steps: &[Arc<Step>], found: Vec<Found>, is_free: bool) -> Option<Taken> {
     let of_labels = || found.iter().take_while(|found| found.condition.is_of_labels()).count();

@@ -319,10 +319,10 @@ pub(crate) struct ShortestPathBody {
     to: VertexBody,
     /// Which edges it may take.
     hop: HopBody,
-    /// The longest path that counts, in edges; 0 means 16. Not with `weight`.
+    /// Maximum path length, in edges; 0 means 16. Not with `weight`.
     #[serde(default)]
     depth_max: usize,
-    /// The property of edges that is their length, a number of 0 or more; without, each is 1 long.
+    /// The edge property to use as weight, 0 or more; without it every edge counts 1.
     #[serde(default)]
     weight: Option<String>,
     /// Whether vertices have label and key, or only their ids.

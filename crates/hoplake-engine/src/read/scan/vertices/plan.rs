@@ -27,7 +27,7 @@ use crate::{
     },
 };
 
-/// PartRows that an index leads to are read through the caches if they are fewer: a query may come back to them.
+/// Rows found by an index are read through the caches if there are fewer than this: the query may need them again.
 const FEW_ROWS: usize = 1 << 12;
 
 /// What a row takes besides its columns: its ordinal, twice, and where its row is.
@@ -49,7 +49,7 @@ pub(super) struct Group {
 pub(super) struct SparseRows {
     /// A row, its columns decompressed.
     row_bytes: u64,
-    /// PartRows that are read to have one of them.
+    /// Rows read to get one of them (a page).
     page_rows: u64,
 }
 

@@ -1,4 +1,4 @@
-//! PartRows of a part, as they are decoded.
+//! The rows of a scan part, as they are decoded.
 
 use std::sync::Arc;
 

@@ -380,7 +380,7 @@ impl Query {
     /// let ends = query.named(&[format!("{label}:1").parse()?, format!("{label}:2").parse()?]).await?;
     /// let [from, to] = [ends[0], ends[1]];
     /// let (hop, weight) = ("out".parse()?, "km".into());
-    /// let path = query.weighted_path(WeightedPathQuery { from, to, hop, weight, length_max: None, limits: Limits::default() }).await?;
+    /// let path = query.weighted_path(WeightedPathQuery { from, to, hop, weight, edges: true, length_max: None, limits: Limits::default() }).await?;
     /// let path = path.expect("there is a road");
     /// assert_eq!(path.length, 6.0);
     /// assert_eq!(query.keys_of(&path.walk.vertices).await?[..], [1.into(), 3.into(), 2.into()]);

@@ -109,12 +109,13 @@ async fn search(
 ) -> Result<(FoundPath, Option<f64>), hoplake::Error> {
     let hop = args.hop.clone();
     let limits = args.vertex_limit.limits();
+    let edges = args.path.with_edges();
     let Some(weight) = args.weight.clone() else {
         let depth_max = args.max_depth;
-        let edges = args.path.with_edges();
         return Ok((query.shortest_path(PathQuery { from, to, hop, depth_max, edges, limits }).await?, None));
     };
-    let found = query.weighted_path(WeightedPathQuery { from, to, hop, weight, length_max: None, limits }).await?;
+    let found =
+        query.weighted_path(WeightedPathQuery { from, to, hop, weight, edges, length_max: None, limits }).await?;
     Ok(found.map_or((FoundPath::None, None), |path| (FoundPath::Path(path.walk), Some(path.length))))
 }
 

@@ -35,7 +35,7 @@ struct Described {
     _memory: (MemoryHold, Option<Held<DescribedWalks>>),
 }
 
-/// Walks with the keys of their vertices, and properties and edges, in one wave for all of them; without keys and edges, no engine_request.
+/// Walks with the keys of their vertices, and properties and edges, in one wave for all of them; without keys and edges, no request.
 async fn describe(query: &mut Query, walks: &[Walk], output: &PathOutput) -> Result<Described, Failure> {
     // Before anything is read: a query without memory for it ends here and not after the read.
     let items: usize = walks.iter().map(|walk| walk.vertices.len() + walk.edges.len()).sum();
@@ -207,7 +207,9 @@ pub(crate) async fn shortest_path(
                 (query.shortest_path(path).await?.into_path(), None)
             }
             Some(weight) => {
-                match query.weighted_path(WeightedPathQuery { from, to, hop, weight, length_max: None, limits }).await?
+                match query
+                    .weighted_path(WeightedPathQuery { from, to, hop, weight, edges, length_max: None, limits })
+                    .await?
                 {
                     Some(found) => (Some(found.walk), Some(found.length)),
                     None => (None, None),

@@ -46,7 +46,7 @@ pub(crate) struct Statistics {
 }
 
 impl TraversalSpec {
-    /// The engine_request for the facade. Starts by id are part of the traversal.
+    /// The request to the facade. Starts by id are part of the traversal.
     pub(super) fn request(&self, call: &Call, graph: &Graph) -> Result<TraversalRequest, Failure> {
         call.service.check_batch(&self.starts)?;
         let bounds = &call.service.settings.limits;

@@ -360,7 +360,8 @@ async fn walks_and_shortest_paths() {
 
         let request = v1::ShortestPathRequest { weight: Some("since".into()), ..request };
         let answer = client.shortest_path(request.clone()).await.unwrap().into_inner();
-        let weighted = WeightedPathQuery { from, to, hop, weight: "since".into(), length_max: None, limits };
+        let weighted =
+            WeightedPathQuery { from, to, hop, weight: "since".into(), edges: true, length_max: None, limits };
         let expected = query.weighted_path(weighted).await.unwrap();
         assert_eq!(answer.length, expected.as_ref().map(|path| path.length));
         let expected = expected.map(|path| path.walk.vertices.into_iter().map(raw).collect());

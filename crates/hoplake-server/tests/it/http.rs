@@ -128,8 +128,10 @@ async fn traversals(server: &Running, graph: &hoplake::Graph) {
     assert_eq!(ask("neighbors", json!({"vertices": ["Person[~key = -1]"], "hop": "out:knows"})).await.0, 404);
     let body = json!({"from": "Person:1", "to": "Town:t0", "hop": "out:livesIn", "depth_max": 1});
     let answer = server.ask("POST", "/v1/graphs/social/shortest-path", &body).await;
-    let weighted =
-        json!({"from": "Person:1", "to": "Person:200", "hop": "both:knows", "weight": "since", "select": ["since"]});
+    let two_hops = json!({"starts": ["Person:1"], "hops": ["both:knows", "both:knows"], "visit": "global"});
+    let reached = server.ask("POST", "/v1/graphs/social/traverse", &two_hops).await;
+    let far = format!("Person:{}", reached["rows"].as_array().unwrap().last().unwrap()["key"]);
+    let weighted = json!({"from": "Person:1", "to": far, "hop": "both:knows", "weight": "since", "select": ["since"]});
     let found = server.ask("POST", "/v1/graphs/social/shortest-path", &weighted).await;
     let path = found["path"].as_array().unwrap();
     let lengths = path[..path.len() - 1].iter().map(|vertex| vertex["edge"]["properties"]["since"].as_f64().unwrap());

@@ -52,7 +52,7 @@ async fn vertices(query: &mut Query, keys: &[u64]) -> Vec<VertexId> {
 fn asked(from: VertexId, to: VertexId, hop: &str) -> WeightedPathQuery {
     let hop = hop.parse().unwrap();
     let weight = "km".into();
-    WeightedPathQuery { from, to, hop, weight, length_max: None, limits: Limits::default() }
+    WeightedPathQuery { from, to, hop, weight, edges: true, length_max: None, limits: Limits::default() }
 }
 
 /// The edges that a hop may take, as it follows them.

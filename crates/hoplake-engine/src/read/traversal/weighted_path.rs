@@ -42,6 +42,8 @@ pub struct WeightedPathQuery {
     pub hop: Hop,
     /// The property of edges that is their weight: an int64 or float64 of 0 or more that each edge has.
     pub weight: String,
+    /// Whether the path has its edges, and not only its vertices.
+    pub edges: bool,
     /// Longer paths do not count, and are not looked for.
     pub length_max: Option<f64>,
     /// What ends the search early.
@@ -255,7 +257,7 @@ impl Snapshot {
         branch: &'a mut Branch,
     ) -> BoxFuture<'a, Result<Option<WeightedPath>, EngineError>> {
         Box::pin(async move {
-            let WeightedPathQuery { from, to, hop, weight, length_max, limits } = query;
+            let WeightedPathQuery { from, to, hop, weight, edges: has_edges, length_max, limits } = query;
             let context = &branch.context().clone();
             check_hop(self.schema(), hop)?;
             for of in hop.edges(self.schema()) {
@@ -289,7 +291,13 @@ impl Snapshot {
                     + second.relax(first, &edges_against, &weights_against, &mut best, context).await?;
                 watch.visited(reached)?;
             }
-            Ok(best.meeting.map(|meeting| joined(&sides, meeting)))
+            let mut found = best.meeting.map(|meeting| joined(&sides, meeting));
+            if let Some(path) = &mut found
+                && !has_edges
+            {
+                path.walk.edges.clear();
+            }
+            Ok(found)
         })
     }
 }

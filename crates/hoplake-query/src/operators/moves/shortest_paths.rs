@@ -194,7 +194,7 @@ impl Run {
         let weight = weight.to_string();
         let above = |length: f64| length * (1.0 + ROUNDING) + ROUNDING_NEAR_0;
         let length_max = search.distance_max.map(above);
-        let query = WeightedPathQuery { from, to, hop, weight, length_max, limits: Limits::default() };
+        let query = WeightedPathQuery { from, to, hop, weight, edges: false, length_max, limits: Limits::default() };
         let snapshot = self.snapshot.clone();
         match snapshot.weighted_path(&query, &mut self.branch).await {
             Ok(Some(path)) => Ok(most.min(above(path.length))),

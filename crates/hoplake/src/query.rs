@@ -371,7 +371,7 @@ impl Query {
     /// use hoplake::{Graph, Limits, WeightedPathQuery};
     /// # let folder = tempfile::tempdir().unwrap();
     /// # let csv = folder.path().join("road.csv");
-    /// # std::fs::write(&csv, "source,target,km\n1,2,9\n1,3,2\n3,2,4\n").unwrap();
+    /// # std::fs::write(&csv, "source,target,weight\n1,2,9\n1,3,2\n3,2,4\n").unwrap();
     /// # hoplake::load("memory://docs/weighted-path", hoplake::LoadOptions::from_paths([csv])).await?;
     ///
     /// let graph = Graph::open("memory://docs/weighted-path").await?;
@@ -379,9 +379,11 @@ impl Query {
     /// let label = graph.schema().vertex_labels[0].name.clone();
     /// let ends = query.named(&[format!("{label}:1").parse()?, format!("{label}:2").parse()?]).await?;
     /// let [from, to] = [ends[0], ends[1]];
-    /// let (hop, weight) = ("out".parse()?, "km".into());
-    /// let path = query.weighted_path(WeightedPathQuery { from, to, hop, weight, edges: true, length_max: None, limits: Limits::default() }).await?;
-    /// let path = path.expect("there is a road");
+    /// let hop = "out".parse()?;
+    /// let weight = "weight".into();
+    /// let limits = Limits::default();
+    /// let wanted = WeightedPathQuery { from, to, hop, weight, edges: true, length_max: None, limits };
+    /// let path = query.weighted_path(wanted).await?.expect("there is a road");
     /// assert_eq!(path.length, 6.0);
     /// assert_eq!(query.keys_of(&path.walk.vertices).await?[..], [1.into(), 3.into(), 2.into()]);
     /// # Ok(())

@@ -17,7 +17,7 @@ use crate::{
 
 /// What each group becomes. Steps compute it, and they are above what a query collects: so this is known as a trait here.
 pub(crate) trait GroupValue: Debug + Send + Sync {
-    /// A value for each of so many groups, where there is one. The frame of a row is its group.
+    /// The value of each group, if it has one. The frame of a row is its group.
     fn of_groups<'a>(&'a self, run: &'a mut Run, rows: Batch, groups: usize)
     -> BoxFuture<'a, Done<Vec<Option<Value>>>>;
 }

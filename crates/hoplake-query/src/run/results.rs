@@ -91,7 +91,7 @@ impl Results {
         }
         let taken: Vec<_> = self.ready.drain(..most.min(self.ready.len())).collect();
         if self.ready.is_empty() {
-            // What was taken counts for whoever has it now.
+            // From here on the caller accounts for its memory.
             self.run.branch.context().resize(&mut self.hold, 0)?;
         }
         Ok(taken)
@@ -108,7 +108,7 @@ impl Results {
     }
 }
 
-/// Entries of maps are maps of one entry to whoever gets them.
+/// Callers see an entry of a map as a map of one entry.
 fn without_entries(value: Value) -> Value {
     match value {
         Value::Entry(entry) => {

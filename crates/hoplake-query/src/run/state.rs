@@ -40,7 +40,7 @@ pub(crate) struct Run {
     pub(crate) loops: Vec<(Option<Name>, u64)>,
     pub(crate) random: fastrand::Rng,
     pub(crate) changes: Changes,
-    /// What whoever takes the results wants of them.
+    /// Which parts of the results the caller asked for.
     pub(crate) wanted: Wanted,
     /// What was read for later steps, too.
     pub(crate) kept: Option<Kept>,

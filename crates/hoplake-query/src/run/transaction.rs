@@ -48,7 +48,7 @@ impl Transaction {
         &self.snapshot.manifest().queries
     }
 
-    /// Commits what was changed, as one version. Without changes nothing happens, and there is no version.
+    /// Commits what was changed, as one version. Without changes it does nothing and makes no version.
     ///
     /// # Errors
     /// [`QueryError::Engine`]: a [conflict](hoplake_engine::EngineError::Conflict) if another writer changed the same elements since

@@ -73,7 +73,7 @@ impl Limits {
         if (Self { vertices_max: None, ..*self }) == Self::default() {
             return;
         }
-        // Rounded up: nobody asks for no time at all.
+        // Rounded up, so that a short time does not become 0.
         let given = |timeout: Duration| timeout.as_nanos().div_ceil(1_000_000) as u64;
         let deadline = self.timeout.map(|timeout| (Instant::now() + timeout, given(timeout)));
         let Self { requests_max, bytes_max, usd_max, memory_bytes_max, .. } = *self;

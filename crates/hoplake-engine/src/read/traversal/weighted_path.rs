@@ -6,7 +6,7 @@
 //! result does not depend on it. Let *a* and *b* be the least distances that wait at the two sides. A vertex nearer than *a* to its side's
 //! end has its final distance there: on its shortest way, the first vertex whose edges were not read at its final distance would wait with
 //! less than *a*. So if a path is shorter than *a* + *b*, its last vertex nearer than *a* has handed on the way to the next one, which is nearer
-//! than *b* to the other end, and the sides have met there. Once *a* + *b* is no less than the best path so far, the search is over.
+//! than *b* to the other end, and the sides have met there. Once *a* + *b* is at least the length of the best path so far, the search is over.
 //!
 //! A step takes one wave for lists and one for weights, and one more for a condition.
 

@@ -136,10 +136,14 @@ async fn stored_blocks_count_with_their_bytes_and_mapped_ones_with_none() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn weights_are_not_packed() {
+async fn weights_and_conditions_are_not_packed() {
     let snapshot = open(&changed("packed-weights").await).await;
-    let selection = Selection { weight: Some("km".into()), ..Selection::default() };
-    let refused =
-        Topology::load_packed(&snapshot, &selection, &Workers::default(), &mut QueryContext::new().branch()).await;
-    assert!(refused.unwrap_err().to_string().contains("weights of edges"));
+    let weighted = Selection { weight: Some("km".into()), ..Selection::default() };
+    let conditional = Selection { hop: "out:knows[km < 5]".parse().unwrap(), ..Selection::default() };
+    for (selection, what) in [(weighted, "weights"), (conditional, "conditions on edges")] {
+        let mut context = QueryContext::new().branch();
+        let refused = Topology::load_packed(&snapshot, &selection, &Workers::default(), &mut context).await;
+        let message = refused.unwrap_err().to_string();
+        assert!(message.contains(&format!("packed lists do not support {what}")), "{message}");
+    }
 }

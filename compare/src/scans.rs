@@ -15,7 +15,7 @@ use anyhow::{Context, Result, ensure};
 use arrow_array::{cast::AsArray, types::Int64Type};
 use clap::Args;
 use hoplake::{Condition, Graph, LoadOptions, ScanRequest, TableOwner};
-use hoplake_testkit::{DuckDb, generate::SplitMix64};
+use hoplake_testkit::{DuckDb, clock::median, generate::SplitMix64};
 use tokio::runtime::Runtime;
 
 /// What to measure.
@@ -89,8 +89,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
                 other.push(theirs);
             }
         }
-        let own = median(own)?;
-        let other = median(other)?;
+        let own = median(own).context("--rounds is at least 1")?;
+        let other = median(other).context("--rounds is at least 1")?;
         let share = 100.0 * other / own;
         println!("| {} | {found} | {own:.1} | {other:.1} | {share:.0} % |", question.about);
     }
@@ -166,11 +166,6 @@ fn timed<T>(work: impl FnOnce() -> Result<T>) -> Result<(T, f64)> {
     let start = Instant::now();
     let done = work()?;
     Ok((done, start.elapsed().as_secs_f64() * 1e3))
-}
-
-fn median(mut times: Vec<f64>) -> Result<f64> {
-    times.sort_by(f64::total_cmp);
-    times.get(times.len() / 2).copied().context("--rounds is at least 1")
 }
 
 #[cfg(test)]

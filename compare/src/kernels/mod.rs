@@ -21,6 +21,7 @@ use hoplake_analytics::{
     },
 };
 use hoplake_storage::QueryContext;
+use hoplake_testkit::clock::median;
 use rayon::ThreadPool;
 
 use input::Input;
@@ -228,9 +229,4 @@ fn milliseconds(work: impl FnOnce()) -> f64 {
     let begun = Instant::now();
     work();
     begun.elapsed().as_secs_f64() * 1e3
-}
-
-fn median(mut times: Vec<f64>) -> Option<f64> {
-    times.sort_by(f64::total_cmp);
-    times.get(times.len() / 2).copied()
 }

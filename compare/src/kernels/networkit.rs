@@ -3,6 +3,7 @@
 use std::{path::Path, process::Command};
 
 use anyhow::{Context, Result, ensure};
+use hoplake_testkit::clock::median;
 use serde::Deserialize;
 
 use super::input::Input;
@@ -36,6 +37,6 @@ pub fn breadth_first(python: &Path, input: &Input, rounds: usize) -> Result<Foun
     let output = command.output().with_context(|| format!("could not run {}", python.display()))?;
     ensure!(output.status.success(), "networkit failed: {}", String::from_utf8_lossy(&output.stderr));
     let answer: Answer = serde_json::from_slice(&output.stdout).context("networkit printed something else")?;
-    let median = super::median(answer.milliseconds).context("networkit ran no round")?;
+    let median = median(answer.milliseconds).context("networkit ran no round")?;
     Ok(Found { milliseconds: median / input.sources.len() as f64, levels: answer.levels })
 }

@@ -73,6 +73,7 @@ async fn measure(arguments: &Arguments) -> Result<()> {
                 found.push(count);
             }
         }
+        ensure!(found[0] != "0", "{on_columns} finds nothing");
         ensure!(found.iter().all(|count| *count == found[0]), "{on_columns} has other results than {as_steps}");
         let [steps, columns] = times.map(|times| median(times).unwrap_or(f64::NAN));
         let waves = [&as_steps, &on_columns]
@@ -108,16 +109,18 @@ async fn counted(graph: &Graph, query: &str) -> Result<(String, u64)> {
     Ok((found, context.cost().waves))
 }
 
-/// A vertex from which an edge leads to each of many others.
+/// A vertex from which an edge leads to each of many others. A file's name is its label.
 fn write_star(edges: u64, folder: &Path) -> Result<[PathBuf; 3]> {
-    let hub = folder.join("hub.csv");
-    let people = folder.join("people.csv");
+    let hub = folder.join("Hub.csv");
+    let people = folder.join("Person.csv");
     let roads = folder.join("roads.csv");
     fs::write(&hub, ":ID(Hub)\n0\n")?;
     let mut out = BufWriter::new(File::create(&people)?);
     writeln!(out, ":ID(Person),name,age:long")?;
     for key in 0..edges {
-        writeln!(out, "{key},n{},{}", key * 7_919 % 1_009, key % 97)?;
+        // One in thirteen has no age.
+        let age = if key % 13 == 0 { String::new() } else { (key % 97).to_string() };
+        writeln!(out, "{key},n{},{age}", key * 7_919 % 1_009)?;
     }
     out.flush()?;
     let mut out = BufWriter::new(File::create(&roads)?);

@@ -196,7 +196,7 @@ mod edges {
 }
 
 mod starts {
-    use hoplake_query::operators::sources::{FindVertices, Vertices};
+    use hoplake_query::operators::sources::{Edges, FindVertices, Vertices};
 
     use super::{names, steps};
 
@@ -214,8 +214,43 @@ mod starts {
         assert_eq!(found("g.V().hasLabel('a').as('b').has('x', 1)"), (1, 1));
         // They share the wave of what follows.
         assert_eq!(names("g.V().hasNot('x').values('y')"), ["Vertices", "HasNot", "Values"]);
-        let by_id = steps("g.V().hasId('a', 'b')");
-        assert!(by_id.len() == 1 && matches!(by_id[0].get(), Some(Vertices { ids: Some(ids) }) if ids.len() == 2));
+    }
+
+    /// Wherever the id stands among the conditions.
+    #[test]
+    fn ids_are_looked_up() {
+        for (query, others) in [
+            ("g.V().hasId('a', 'b')", &[][..]),
+            ("g.V().hasLabel('p').hasId('a', 'b')", &["Has"]),
+            ("g.V().hasLabel('p').hasNot('x').hasId(within('a', 'b')).out()", &["Has", "HasNot", "Hop"]),
+            ("g.V().or(has('x', 1), has('y')).has(T.id, within('a', 'b')).as('c').has('z')", &["Or", "HasProperty"]),
+        ] {
+            assert_eq!(names(query)[1..], *others, "{query}");
+            let steps = steps(query);
+            let first: &Vertices = steps[0].get().expect(query);
+            assert_eq!(first.ids.as_ref().map(Vec::len), Some(2), "{query}");
+        }
+        for query in
+            ["g.E().hasId('a')", "g.E().hasLabel('l').hasId('a')", "g.E().has('x', 1).hasId('a').hasLabel('l')"]
+        {
+            assert!(steps(query)[0].get::<Edges>().expect(query).ids.is_some(), "{query}");
+        }
+        for query in
+            ["g.V().out().hasId('a')", "g.V().as('b').hasId('a')", "g.V().hasId(neq('a'))", "g.V().hasId(P.gt('a'))"]
+        {
+            assert_eq!(steps(query)[0].get::<Vertices>().expect(query).ids, None, "{query}");
+        }
+    }
+
+    /// A source may stand anywhere.
+    #[test]
+    fn sources_within_a_query_have_conditions() {
+        assert_eq!(names("g.V('s').as('a').V().hasLabel('p').has('x', 1).out()"), ["Vertices", "Find", "Hop"]);
+        assert_eq!(
+            names("g.V('s').V().hasLabel('p').hasId('a').V().has('x', 1)"),
+            ["Vertices", "Vertices", "Has", "Find"]
+        );
+        assert_eq!(names("g.V('s').E().hasLabel('l').count()"), ["Vertices", "FindEdges", "Reduce"]);
     }
 
     #[test]

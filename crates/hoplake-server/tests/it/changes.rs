@@ -405,7 +405,9 @@ async fn a_graph_that_was_deleted_takes_no_batch() {
     let server = Running::start(Settings { refresh_ms: 50, ..writable(&url) }).await;
     server.make("g").await;
     server.lines(person(1, "Ann")).await;
-    std::fs::remove_dir_all(folder.path().join("g")).unwrap();
+    // In one step: what the server still writes in the background would be in the way of a deletion file by file.
+    let elsewhere = tempfile::tempdir().unwrap();
+    std::fs::rename(folder.path().join("g"), elsewhere.path().join("g")).unwrap();
     tokio::time::sleep(std::time::Duration::from_millis(60)).await;
     let (status, problem) = server.send("", LINES, None, person(2, "Bob")).await;
     assert_eq!((status, &problem["reason"]), (404, &json!("NOT_FOUND")), "{problem}");

@@ -12,6 +12,7 @@ use super::{
     element_conditions::{leading, step_count},
     place::{Place, is_plain},
     reads::reads_elements,
+    replaced::{Replaced, replace_each},
     taken::{Taken, take},
 };
 use crate::{
@@ -21,32 +22,11 @@ use crate::{
 };
 
 pub(super) fn apply(steps: &Steps, place: Place) -> Option<Steps> {
-    let mut changed: Option<Vec<Arc<Step>>> = None;
-    let mut at = 0;
-    while at < steps.len() {
-        match fused(&steps[at..], place) {
-            Some(Fused { operators, count }) => {
-                changed.get_or_insert_with(|| steps[..at].to_vec()).extend(operators);
-                at += count;
-            }
-            None => {
-                changed.iter_mut().for_each(|changed| changed.push(steps[at].clone()));
-                at += 1;
-            }
-        }
-    }
-    changed.map(Into::into)
-}
-
-/// Steps in place of some others.
-struct Fused {
-    operators: Vec<Arc<Step>>,
-    /// How many steps they replace.
-    count: usize,
+    replace_each(steps, |steps| fused(steps, place))
 }
 
 /// What a hop at the beginning of some steps becomes with the conditions after it.
-fn fused(steps: &[Arc<Step>], place: Place) -> Option<Fused> {
+fn fused(steps: &[Arc<Step>], place: Place) -> Option<Replaced> {
     let (first, rest) = steps.split_first()?;
     let hop = first.get::<Hop>()?;
     if !is_plain(first) {
@@ -95,7 +75,7 @@ fn fused(steps: &[Arc<Step>], place: Place) -> Option<Fused> {
         _ => operators.push(Arc::new(Step::new(HopWhere { hop, conditions }, labels))),
     }
     operators.extend(left);
-    Some(Fused { operators, count })
+    Some(Replaced { steps: operators, count })
 }
 
 /// Whether a step goes from edges that were followed in a direction to the vertices that they lead to.

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use super::{
-    element_conditions::{leading, step_count},
+    element_conditions::{leading, looked_up, step_count},
     place::{Place, is_plain},
     reads::reads_elements,
+    replaced::{Replaced, replace_each},
     taken::{Taken, take},
 };
 use crate::{
@@ -14,13 +15,21 @@ use crate::{
 };
 
 pub(super) fn apply(steps: &Steps, place: Place) -> Option<Steps> {
+    replace_each(steps, |steps| found(steps, place))
+}
+
+fn found(steps: &[Arc<Step>], place: Place) -> Option<Replaced> {
     let (first, rest) = steps.split_first()?;
     if !matches!(first.get(), Some(Edges { ids: None })) || !is_plain(first) {
         return None;
+    }
+    let by_id = looked_up(rest, |ids| Arc::new(Edges { ids: Some(ids) }));
+    if by_id.is_some() {
+        return by_id;
     }
     let found = leading(rest);
     let is_free = !reads_elements(&rest[step_count(&found)..], place.is_root);
     let Taken { conditions, labels, left, count } = take(rest, found, is_free)?;
     let first = Arc::new(Step::new(FindEdges { conditions }, labels));
-    Some(std::iter::once(first).chain(left).chain(rest[count..].iter().cloned()).collect())
+    Some(Replaced { steps: std::iter::once(first).chain(left).collect(), count: 1 + count })
 }

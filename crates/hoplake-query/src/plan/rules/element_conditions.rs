@@ -4,14 +4,16 @@ use std::sync::Arc;
 
 use hoplake_engine::Formula;
 
-use super::place::is_plain;
+use super::{place::is_plain, replaced::Replaced};
 use crate::{
     operators::{
+        Operator,
         conditions::{And, Has, HasNot, HasProperty, Is, Not, Or, Where},
         maps::{Properties, Token, Values},
     },
-    plan::{By, ElementCondition, ElementTest, Name, Step, Steps},
+    plan::{By, ElementCondition, ElementTest, Name, Predicate, Step, Steps, Test},
     tokens::T,
+    value::Value,
 };
 
 /// Conditions of a hop or a scan, at most: the engine has a verdict of each for every row.
@@ -48,6 +50,20 @@ pub(super) fn leading(steps: &[Arc<Step>]) -> Vec<Found> {
         }
     }
     found
+}
+
+/// A source of the elements of some ids in place of one of all elements, if `steps`, which follow it, have ids among the conditions that
+/// they begin with. Conditions may be tested in any order, and those before the ids have no labels.
+pub(super) fn looked_up(steps: &[Arc<Step>], source: impl FnOnce(Vec<Value>) -> Arc<dyn Operator>) -> Option<Replaced> {
+    let is_condition = |step: &Arc<Step>| is_plain(step) && parts(step, DEPTH_MAX).is_some();
+    let at = steps.iter().take_while(|step| is_condition(step)).count();
+    let (before, rest) = steps.split_at(at);
+    let by_id = rest.first()?;
+    let Some(Has { by: By::Token(T::Id), predicate }) = by_id.get() else { return None };
+    let Predicate::Test(Test::Eq | Test::Within, ids) = &**predicate else { return None };
+    let source = Arc::new(Step::of(source(ids.clone()), by_id.labels.clone()));
+    // The source before them, and the condition itself.
+    Some(Replaced { steps: std::iter::once(source).chain(before.iter().cloned()).collect(), count: at + 2 })
 }
 
 /// How many steps some of the leading conditions are, the last of which may be there in part.

@@ -2,9 +2,9 @@
 //!
 //! | rule | from | to |
 //! | --- | --- | --- |
-//! | [`starts`] | `V().hasId(x)`, `V().has(label, key, value)` | a look-up of keys; a scan with the conditions, which an index may answer |
+//! | [`starts`] | `V().hasLabel(l).hasId(x)`, `V().has(label, key, value)` | a look-up of keys; a scan with the conditions, which an index may answer |
 //! | [`counts`] | `V().hasLabel(x).count()`, `out().count()` | the statistics of the graph; lengths of lists |
-//! | [`edges`] | `E().hasLabel(x)` | a scan of the edges that fulfil conditions |
+//! | [`edges`] | `E().hasId(x)`, `E().hasLabel(x)` | a look-up of ids; a scan of the edges that fulfil conditions |
 //! | [`walks`] | `out().out().dedup()` | a traversal of the engine, which keeps sets and not traversers |
 //! | [`conditions`] | `outE().has("km", lt(9)).inV().hasNot("age").count()` | a hop with conditions, which the engine tests on columns |
 //! | [`together`] | `has("age", gt(30)).values("name")` | one read of both properties |
@@ -15,6 +15,7 @@ mod edges;
 mod element_conditions;
 mod place;
 mod reads;
+mod replaced;
 mod starts;
 mod taken;
 mod together;

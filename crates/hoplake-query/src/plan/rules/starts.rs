@@ -1,31 +1,34 @@
-//! Conditions right after `V()` become a part of it.
+//! Conditions right after `V()` become a part of it, wherever it stands.
 
 use std::sync::Arc;
 
 use super::{
-    element_conditions::{leading, step_count},
-    place::Place,
+    element_conditions::{leading, looked_up, step_count},
+    place::{Place, is_plain},
     reads::reads_elements,
+    replaced::{Replaced, replace_each},
 };
 use crate::{
     operators::{
         conditions::{Has, Where},
         sources::{FindVertices, Vertices},
     },
-    plan::{By, Predicate, Step, Steps, Test},
+    plan::{By, Step, Steps},
     tokens::T,
 };
 
 pub(super) fn apply(steps: &Steps, place: Place) -> Option<Steps> {
+    replace_each(steps, |steps| found(steps, place))
+}
+
+fn found(steps: &[Arc<Step>], place: Place) -> Option<Replaced> {
     let (first, rest) = steps.split_first()?;
-    if !matches!(first.get(), Some(Vertices { ids: None })) || !first.labels.is_empty() {
+    if !matches!(first.get(), Some(Vertices { ids: None })) || !is_plain(first) {
         return None;
     }
-    if let Some(Has { by: By::Token(T::Id), predicate }) = rest.first()?.get()
-        && let Predicate::Test(Test::Eq | Test::Within, values) = &**predicate
-    {
-        let found = Step::new(Vertices { ids: Some(values.clone()) }, rest[0].labels.clone());
-        return Some(std::iter::once(Arc::new(found)).chain(rest[1..].iter().cloned()).collect());
+    let by_id = looked_up(rest, |ids| Arc::new(Vertices { ids: Some(ids) }));
+    if by_id.is_some() {
+        return by_id;
     }
     let mut found = leading(rest);
     if reads_elements(&rest[step_count(&found)..], place.is_root) {
@@ -37,7 +40,7 @@ pub(super) fn apply(steps: &Steps, place: Place) -> Option<Steps> {
     let labels = rest[count.checked_sub(1)?].labels.clone();
     let conditions = found.into_iter().map(|found| found.condition).collect();
     let first = Arc::new(Step::new(FindVertices { conditions }, labels));
-    Some(std::iter::once(first).chain(rest[count..].iter().cloned()).collect())
+    Some(Replaced { steps: vec![first], count: 1 + count })
 }
 
 /// Whether a step is `has(key, value)`, `hasLabel(…)` or `has(label, key, value)`.

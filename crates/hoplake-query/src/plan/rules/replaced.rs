@@ -1,0 +1,32 @@
+//! Steps that take the place of others, wherever these stand in a traversal.
+
+use std::sync::Arc;
+
+use crate::plan::{Step, Steps};
+
+/// What takes the place of the first of some steps.
+#[derive(Debug)]
+pub(super) struct Replaced {
+    pub(super) steps: Vec<Arc<Step>>,
+    /// How many steps it replaces.
+    pub(super) count: usize,
+}
+
+/// The traversal in which `with` had a look at the steps from each place on, and replaced the first of them; `None` if it never did.
+pub(super) fn replace_each(steps: &Steps, with: impl Fn(&[Arc<Step>]) -> Option<Replaced>) -> Option<Steps> {
+    let mut changed: Option<Vec<Arc<Step>>> = None;
+    let mut at = 0;
+    while at < steps.len() {
+        match with(&steps[at..]) {
+            Some(replaced) => {
+                changed.get_or_insert_with(|| steps[..at].to_vec()).extend(replaced.steps);
+                at += replaced.count;
+            }
+            None => {
+                changed.iter_mut().for_each(|changed| changed.push(steps[at].clone()));
+                at += 1;
+            }
+        }
+    }
+    changed.map(Into::into)
+}

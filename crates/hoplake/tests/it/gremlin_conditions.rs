@@ -9,13 +9,14 @@
 //! | properties | of one type, of another type for each label, of several values, of a type that is stored as another, absent |
 
 use hoplake::{
-    Graph, QueryContext,
+    Graph, IndexSettings, QueryContext,
     gremlin::{Transaction, value::Value},
 };
 
 use crate::{
+    graphs::graph_at,
     gremlin::empty,
-    waves::{in_parts, open, people},
+    waves::{assert_same, in_parts, open, people},
 };
 
 /// Literals of one type, with text that is a number and numbers that are no integers.
@@ -403,6 +404,80 @@ async fn a_condition_takes_no_more_waves() {
         );
         if (cost, cost_of_steps) != (of_query, of_steps) {
             wrong.push((query, cost, cost_of_steps));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// As many waves and requests as where the id is the source's own, whatever other conditions stand before or after it, and wherever
+/// the source stands; with an index on one of the conditions, too, which is not asked then.
+#[tokio::test(start_paused = true)]
+async fn an_id_among_conditions_costs_a_look_up() {
+    let inner = people();
+    let first_edge = {
+        let (_, graph) = open(&inner, &in_parts()).await;
+        let found =
+            crate::gremlin::values(&graph, "g.V('P:5').outE('knows').limit(1).id()", &QueryContext::new()).await;
+        found[0].0.to_string()
+    };
+    let taken = async |query: &str| {
+        let (store, graph) = open(&inner, &in_parts()).await;
+        store.reset();
+        let context = QueryContext::new();
+        let found = crate::gremlin::values(&graph, &query.replace("EDGE", &first_edge), &context).await;
+        assert_same(&store, context.cost());
+        ((context.cost().waves, context.cost().requests), found)
+    };
+    let mut wrong = Vec::new();
+    for indexed in [false, true] {
+        if indexed {
+            let settings = IndexSettings::default();
+            Graph::create_index(&graph_at(inner.clone()), "P.age", &settings).await.unwrap();
+        }
+        for (query, looked_up, cost) in [
+            ("V().hasId('P:5').values('name')", "V('P:5').values('name')", (0, 0)),
+            ("V().hasLabel('P').hasId('P:5').values('name')", "V('P:5').hasLabel('P').values('name')", (0, 0)),
+            (
+                "V().has('age', gte(0)).hasId('P:5').values('name')",
+                "V('P:5').has('age', gte(0)).values('name')",
+                (0, 0),
+            ),
+            ("V().hasLabel('C').hasId('P:5').values('name')", "V('P:5').hasLabel('C').values('name')", (0, 0)),
+            (
+                "V().hasLabel('P').hasId('P:5', 'C:7').out().count()",
+                "V('P:5', 'C:7').hasLabel('P').out().count()",
+                (0, 0),
+            ),
+            ("E().hasId('EDGE').values('since')", "E('EDGE').values('since')", (0, 0)),
+            (
+                "E().hasLabel('knows').hasId('EDGE').inV().values('name')",
+                "E('EDGE').hasLabel('knows').inV().values('name')",
+                (0, 0),
+            ),
+            ("E().has('since', gte(0)).hasId('EDGE').count()", "E('EDGE').has('since', gte(0)).count()", (0, 0)),
+            (
+                "inject(1).V().hasLabel('P').hasId('P:5').values('name')",
+                "inject(1).V('P:5').hasLabel('P').values('name')",
+                (0, 0),
+            ),
+            (
+                "V('P:7').V().hasLabel('P').hasId('P:5').values('name')",
+                "V('P:7').V('P:5').hasLabel('P').values('name')",
+                (0, 0),
+            ),
+            ("V('P:7').E().hasId('EDGE').values('since')", "V('P:7').E('EDGE').values('since')", (0, 0)),
+            (
+                "inject(1).union(V().hasLabel('P').hasId('P:5')).values('name')",
+                "inject(1).union(V('P:5').hasLabel('P')).values('name')",
+                (0, 0),
+            ),
+        ] {
+            let (of_conditions, found) = taken(&format!("g.{query}")).await;
+            let (of_look_up, expected) = taken(&format!("g.{looked_up}")).await;
+            assert_eq!(found, expected, "{query}");
+            if of_conditions != of_look_up || of_conditions != cost {
+                wrong.push((indexed, query, of_conditions, of_look_up));
+            }
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");

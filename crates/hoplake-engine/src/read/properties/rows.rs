@@ -72,6 +72,10 @@ impl<'a> Rows<'a> {
         columns: &[String],
         branch: &mut Branch,
     ) -> Result<RecordBatch, EngineError> {
+        // Nothing to look up or to group for each vertex: this is what conditions on a million of them wait for.
+        if self.snapshot.sections().runs(SectionKind::Rows(label)).is_empty() {
+            return self.added(label, ordinals, columns, Through::Caches, branch).await;
+        }
         let rows_of = self.changed(label, ordinals, 0, branch).await?;
         self.at(label, ordinals, &rows_of, columns, Through::Caches, branch).await
     }
@@ -132,10 +136,11 @@ impl<'a> Rows<'a> {
         branch: &mut Branch,
     ) -> Result<RecordBatch, EngineError> {
         let owner = TableOwner::Vertices(label);
-        self.snapshot
-            .tables()
-            .cells(&self.snapshot.tables().of(owner, None), ordinals, &self.fields(owner, columns), through, branch)
-            .await
+        let fields = self.fields(owner, columns);
+        if fields.is_empty() || ordinals.is_empty() {
+            return nulls(&fields, ordinals.len());
+        }
+        self.snapshot.tables().cells(&self.snapshot.tables().of(owner, None), ordinals, &fields, through, branch).await
     }
 
     /// The same of stretches of ordinals, to be decoded some at a time.

@@ -37,9 +37,9 @@ use serde::{Serialize, de::DeserializeOwned};
 use hoplake_testkit::clock::in_virtual_time;
 use subject::{Facts, Size, Subject};
 
-/// What is measured.
+/// A part of the evaluation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Part {
+pub enum EvaluationPart {
     /// The workload, ours and the baseline's.
     Baseline,
     /// Cold queries from many sources.
@@ -73,7 +73,7 @@ pub enum Part {
 pub struct Arguments {
     /// The parts to measure; all by default.
     #[arg(long = "part", value_enum)]
-    parts: Vec<Part>,
+    parts: Vec<EvaluationPart>,
     /// The graphs to measure; those that are there by default.
     #[arg(long = "size", value_enum)]
     sizes: Vec<Size>,
@@ -129,32 +129,40 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 }
 
 fn measure(arguments: &Arguments, subject: &Subject, numbers: &Path) -> Result<()> {
-    let parts = if arguments.parts.is_empty() { Part::value_variants() } else { &arguments.parts };
+    let parts = if arguments.parts.is_empty() { EvaluationPart::value_variants() } else { &arguments.parts };
     for part in parts {
         let save = |name: &str| Saver { file: file(numbers, name, subject.facts.size), facts: &subject.facts };
         let partition_bytes = arguments.partition_mb * 1_000_000;
         let begun = std::time::Instant::now();
-        let beside = matches!(part, Part::Latency | Part::Hindsight);
+        let beside = matches!(part, EvaluationPart::Latency | EvaluationPart::Hindsight);
         match part {
             _ if subject.facts.size == Size::LargeByKey && !beside => continue,
-            Part::Baseline => {
+            EvaluationPart::Baseline => {
                 save("baseline").save(&in_virtual_time(workload::beside_baseline(subject, partition_bytes))?)
             }
-            Part::Latency => save("latency").save(&in_virtual_time(latency::measure(subject, arguments.queries))?),
-            Part::Waves => save("waves").save(&in_virtual_time(waves::measure(subject, arguments.waves))?),
-            Part::Hindsight => save("hindsight").save(&in_virtual_time(hindsight::measure(subject))?),
-            Part::Tiers => save("tiers").save(&in_virtual_time(workload::by_tier(subject))?),
-            Part::Parallel => save("parallel").save(&in_virtual_time(workload::by_parallelism(subject))?),
-            Part::Stores => save("stores").save(&in_virtual_time(workload::by_store(subject, partition_bytes))?),
-            Part::Blocks if subject.facts.size == Size::Large => continue,
-            Part::Blocks => save("blocks").save(&in_virtual_time(workload::by_block_size(subject, &arguments.folder))?),
-            Part::Partitions => save("partitions").save(&in_virtual_time(workload::by_partition_size(subject))?),
-            Part::Caches => save("caches").save(&in_virtual_time(caches::measure(subject, numbers))?),
-            Part::Tradeoff => {
+            EvaluationPart::Latency => {
+                save("latency").save(&in_virtual_time(latency::measure(subject, arguments.queries))?)
+            }
+            EvaluationPart::Waves => save("waves").save(&in_virtual_time(waves::measure(subject, arguments.waves))?),
+            EvaluationPart::Hindsight => save("hindsight").save(&in_virtual_time(hindsight::measure(subject))?),
+            EvaluationPart::Tiers => save("tiers").save(&in_virtual_time(workload::by_tier(subject))?),
+            EvaluationPart::Parallel => save("parallel").save(&in_virtual_time(workload::by_parallelism(subject))?),
+            EvaluationPart::Stores => {
+                save("stores").save(&in_virtual_time(workload::by_store(subject, partition_bytes))?)
+            }
+            EvaluationPart::Blocks if subject.facts.size == Size::Large => continue,
+            EvaluationPart::Blocks => {
+                save("blocks").save(&in_virtual_time(workload::by_block_size(subject, &arguments.folder))?)
+            }
+            EvaluationPart::Partitions => {
+                save("partitions").save(&in_virtual_time(workload::by_partition_size(subject))?)
+            }
+            EvaluationPart::Caches => save("caches").save(&in_virtual_time(caches::measure(subject, numbers))?),
+            EvaluationPart::Tradeoff => {
                 save("tradeoff").save(&in_virtual_time(tradeoff::measure(subject, arguments.queries.min(1_000)))?)
             }
-            Part::Warm => save("warm").save(&warm::measure(subject, 200_000)?),
-            Part::Nodes => save("nodes").save(&nodes::measure(subject)?),
+            EvaluationPart::Warm => save("warm").save(&warm::measure(subject, 200_000)?),
+            EvaluationPart::Nodes => save("nodes").save(&nodes::measure(subject)?),
         }?;
         eprintln!("{part:?}, {}: {:.0} s", subject.facts.name, begun.elapsed().as_secs_f64());
     }

@@ -43,7 +43,7 @@ pub struct Orders {
 
 /// The forms of results, sorted if they have no order.
 pub fn forms(results: &[Value], names: &Names, orders: Orders) -> Vec<String> {
-    let form = Form { names, orders };
+    let form = Canonicalizer { names, orders };
     let mut forms: Vec<String> = results.iter().map(|result| form.of(result)).collect();
     if !orders.results {
         forms.sort();
@@ -51,12 +51,13 @@ pub fn forms(results: &[Value], names: &Names, orders: Orders) -> Vec<String> {
     forms
 }
 
-struct Form<'a> {
+/// Writes results as text that is equal for equal results of both sides.
+struct Canonicalizer<'a> {
     names: &'a Names,
     orders: Orders,
 }
 
-impl Form<'_> {
+impl Canonicalizer<'_> {
     fn of(&self, value: &Value) -> String {
         match value {
             Value::Number(number) => match self.names.edges.get(&number.to_string()) {

@@ -32,8 +32,8 @@ pub struct Arguments {
     seed: u64,
 }
 
-/// What a query took, and how long opening the graph took before it.
-struct Asked {
+/// The cost of a query on a cold reader, and the time to open the graph.
+struct ColdQueryCost {
     waves: u64,
     requests: u64,
     bytes: u64,
@@ -51,7 +51,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     for (name, text) in QUERIES {
         let rounds = (0..arguments.rounds).map(|round| in_virtual_time(ask(&objects, text, arguments.seed + round)));
         let asked = rounds.collect::<Result<Vec<_>>>().with_context(|| text.to_owned())?;
-        let of = |value: fn(&Asked) -> f64| Quantiles::of(asked.iter().map(value));
+        let of = |value: fn(&ColdQueryCost) -> f64| Quantiles::of(asked.iter().map(value));
         let waiting = of(|it| it.store_ms);
         let whole = of(|it| it.store_ms + it.opening_ms);
         println!(
@@ -76,7 +76,7 @@ async fn load(objects: &Arc<InMemory>) -> Result<()> {
     Ok(())
 }
 
-async fn ask(objects: &Arc<InMemory>, text: &str, seed: u64) -> Result<Asked> {
+async fn ask(objects: &Arc<InMemory>, text: &str, seed: u64) -> Result<ColdQueryCost> {
     let (_, store) = SimStore::before(objects.clone(), StoreProfile::s3_standard(), seed, URL);
     let mut read = ReadSettings::default();
     read.retry.seed = Some(seed);
@@ -91,7 +91,7 @@ async fn ask(objects: &Arc<InMemory>, text: &str, seed: u64) -> Result<Asked> {
     while !results.next(1_000).await?.is_empty() {}
     let took = asking.took();
     let cost = context.cost();
-    Ok(Asked {
+    Ok(ColdQueryCost {
         waves: cost.waves,
         requests: cost.requests,
         bytes: cost.store_bytes,

@@ -15,7 +15,7 @@ use super::{
     generate::{Generated, Generator},
     pair::{Answers, Pair},
     subject::Subject,
-    tree::{Side, Step, smaller, text},
+    tree::{Side, StepCall, smaller, text},
     world::World,
 };
 
@@ -176,7 +176,7 @@ async fn run_block(
 }
 
 /// The traversal with as few steps as still make a difference of its kind.
-async fn minimise(pair: &mut Pair<'_>, generated: &Generated) -> Result<Vec<Step>> {
+async fn minimise(pair: &mut Pair<'_>, generated: &Generated) -> Result<Vec<StepCall>> {
     let mut steps = generated.steps.clone();
     // What is left of an order may leave a choice.
     let orders = Orders::default();
@@ -201,7 +201,15 @@ async fn minimise(pair: &mut Pair<'_>, generated: &Generated) -> Result<Vec<Step
     }
 }
 
-fn print(seed: u64, block: u64, number: u64, is_changed: bool, whole: &[Step], smallest: &[Step], answers: &Answers) {
+fn print(
+    seed: u64,
+    block: u64,
+    number: u64,
+    is_changed: bool,
+    whole: &[StepCall],
+    smallest: &[StepCall],
+    answers: &Answers,
+) {
     let changed = if is_changed { ", on a changed graph" } else { "" };
     println!("--seed {seed} --block {block}, traversal {number}{changed}: {}", text(whole, Side::Hoplake));
     println!("  {}", text(smallest, Side::Hoplake));

@@ -4,11 +4,11 @@ use super::{
     canonical::NEGATIVE_ZERO,
     generate::MALFORMED,
     pair::Answers,
-    tree::{Argument, Step},
+    tree::{Argument, StepCall},
 };
 
 /// A reason why answers may differ, and whether it is that of a traversal and its answers.
-type Reason = (&'static str, fn(&[Step], &Answers) -> bool);
+type Reason = (&'static str, fn(&[StepCall], &Answers) -> bool);
 
 /// All of them. Each is as narrow as it can be said.
 const REASONS: [Reason; 47] = [
@@ -81,7 +81,7 @@ const REASONS: [Reason; 47] = [
         reference_fails(answers, "Not a legal range") && has_step(steps, &RANGES)
     }),
     ("the first entries of a map are those of a hash table", |steps, answers| {
-        let takes_some = |step: &Step| RANGES.contains(&step.name.as_str()) && is_local(step);
+        let takes_some = |step: &StepCall| RANGES.contains(&step.name.as_str()) && is_local(step);
         both_answer(answers) && has_step(steps, &MAPS) && any(steps, &|step, _| takes_some(step))
     }),
     ("the order of a map's entries is that of a hash table", |steps, answers| {
@@ -177,7 +177,7 @@ const REASONS: [Reason; 47] = [
         },
     ),
     ("the first items of a set are those of a hash table", |steps, answers| {
-        let takes_some = |step: &Step| RANGES.contains(&step.name.as_str()) && is_local(step);
+        let takes_some = |step: &StepCall| RANGES.contains(&step.name.as_str()) && is_local(step);
         both_answer(answers)
             && has_step(steps, &["merge", "difference", "disjunct", "intersect", "dedup"])
             && any(steps, &|step, _| takes_some(step))
@@ -244,7 +244,7 @@ const REASONS: [Reason; 47] = [
             && has_step(steps, &["asString", "conjoin", "concat", "format"])
     }),
     ("TinkerPop removes all of a traversal of identities, and `or` of nothing keeps nothing", |steps, answers| {
-        let is_identity = |child: &[Step]| child.iter().all(|step| step.name == "identity");
+        let is_identity = |child: &[StepCall]| child.iter().all(|step| step.name == "identity");
         answers.reference.is_ok()
             && any(steps, &|step, _| {
                 step.name == "or"
@@ -252,7 +252,7 @@ const REASONS: [Reason; 47] = [
             })
     }),
     ("nothing before `limit(0)` runs", |steps, answers| {
-        let is_none = |step: &Step| {
+        let is_none = |step: &StepCall| {
             let texts: Vec<_> = step
                 .arguments
                 .iter()
@@ -269,7 +269,7 @@ const REASONS: [Reason; 47] = [
     (
         "TinkerPop's `optional`, `local` and `flatMap` have a result without a traverser if a step in them reduces",
         |steps, _| {
-            let reduces = |step: &Step| REDUCING.contains(&step.name.as_str());
+            let reduces = |step: &StepCall| REDUCING.contains(&step.name.as_str());
             any(steps, &|step, _| {
                 ["optional", "local", "flatMap"].contains(&step.name.as_str())
                     && step.arguments.iter().any(|it| matches!(it, Argument::Child(child) if child.iter().any(reduces)))
@@ -279,7 +279,7 @@ const REASONS: [Reason; 47] = [
     (
         "TinkerPop's barriers make one traverser of equal ones, which `dedup` or `limit` in another traversal takes together",
         |steps, answers| {
-            let takes = |step: &Step| step.name == "dedup" || RANGES.contains(&step.name.as_str());
+            let takes = |step: &StepCall| step.name == "dedup" || RANGES.contains(&step.name.as_str());
             both_answer(answers)
                 && any(steps, &|step, _| {
                     ["optional", "local", "flatMap", "union", "choose", "coalesce"].contains(&step.name.as_str())
@@ -301,7 +301,7 @@ const REASONS: [Reason; 47] = [
         |steps, answers| {
             let wrong_type =
                 answers.hoplake.as_ref().is_err_and(|error| error.starts_with("500")) && answers.reference.is_ok();
-            let goes_on = |step: &Step| {
+            let goes_on = |step: &StepCall| {
                 ["union", "coalesce", "optional", "unfold", "bothV", "values"].contains(&step.name.as_str())
             };
             wrong_type
@@ -360,7 +360,7 @@ const RANGES: [&str; 4] = ["limit", "skip", "tail", "range"];
 const MAPS: [&str; 6] = ["tree", "group", "groupCount", "valueMap", "propertyMap", "elementMap"];
 
 /// Why these answers differ, if it is known.
-pub fn reason(steps: &[Step], answers: &Answers) -> Option<&'static str> {
+pub fn reason(steps: &[StepCall], answers: &Answers) -> Option<&'static str> {
     REASONS.iter().find(|(_, applies)| applies(steps, answers)).map(|(reason, _)| *reason)
 }
 
@@ -383,18 +383,18 @@ fn characters(answer: &Result<Vec<String>, String>) -> Option<Vec<char>> {
     Some(all)
 }
 
-fn is_local(step: &Step) -> bool {
+fn is_local(step: &StepCall) -> bool {
     step.arguments.iter().any(|it| matches!(it, Argument::Text(text) if text == "Scope.local"))
 }
 
 /// Whether a query begins with some values, two of which are equal.
-fn has_equal_values(steps: &[Step]) -> bool {
+fn has_equal_values(steps: &[StepCall]) -> bool {
     let Some(first) = steps.first().filter(|step| step.name == "inject") else { return false };
     first.arguments.iter().enumerate().any(|(at, one)| first.arguments[..at].contains(one))
 }
 
 /// Whether a literal is a byte or a short, as in `[1b, 2s]`.
-fn has_small_integer(steps: &[Step]) -> bool {
+fn has_small_integer(steps: &[StepCall]) -> bool {
     let is_small = |literal: &str| {
         let literal = literal.trim_matches(|it: char| "[]- ".contains(it));
         let digits = literal.strip_suffix(['b', 's']);
@@ -411,28 +411,28 @@ fn casts(answers: &Answers, to: &[&str]) -> bool {
 }
 
 /// Whether a step fulfils something, with the one after it.
-fn any(steps: &[Step], test: &impl Fn(&Step, Option<&Step>) -> bool) -> bool {
+fn any(steps: &[StepCall], test: &impl Fn(&StepCall, Option<&StepCall>) -> bool) -> bool {
     steps.iter().enumerate().any(|(place, step)| {
         let within = |argument: &Argument| matches!(argument, Argument::Child(steps) if any(steps, test));
         test(step, steps.get(place + 1)) || step.arguments.iter().any(within)
     })
 }
 
-fn has_step(steps: &[Step], names: &[&str]) -> bool {
+fn has_step(steps: &[StepCall], names: &[&str]) -> bool {
     any(steps, &|step, _| names.contains(&step.name.as_str()))
 }
 
-fn has_argument(steps: &[Step], begin: &str) -> bool {
+fn has_argument(steps: &[StepCall], begin: &str) -> bool {
     let begins = |argument: &Argument| matches!(argument, Argument::Text(text) if text.contains(begin));
     any(steps, &|step, _| step.arguments.iter().any(begins))
 }
 
-fn follows(steps: &[Step], first: &str, second: &str) -> bool {
+fn follows(steps: &[StepCall], first: &str, second: &str) -> bool {
     any(steps, &|step, next| step.name == first && next.is_some_and(|next| next.name == second))
 }
 
 /// Whether a condition follows a step that TinkerPop moves it before: another condition, an order, a `dedup`.
-fn moves_conditions(steps: &[Step]) -> bool {
+fn moves_conditions(steps: &[StepCall]) -> bool {
     let later =
         ["where", "filter", "and", "or", "not", "order", "dedup", "by", "is", "has", "hasNot", "hasLabel", "hasId"];
     let earlier = [

@@ -10,7 +10,7 @@ use super::{
     canonical::{EDGE_ID_MIN, Names, Orders, are_near, forms, without_types},
     client::{Answer, Client, Codec},
     subject::Subject,
-    tree::{Side, Step, text},
+    tree::{Side, StepCall, text},
     world::World,
 };
 
@@ -148,7 +148,7 @@ impl<'a> Pair<'a> {
     }
 
     /// The answers to a traversal. After a change the names are read again.
-    pub async fn ask(&mut self, steps: &[Step], orders: Orders, is_change: bool) -> Result<Answers> {
+    pub async fn ask(&mut self, steps: &[StepCall], orders: Orders, is_change: bool) -> Result<Answers> {
         let reference = self.reference.ask(&text(steps, Side::Reference)).await?;
         let hoplake = self.hoplake.ask(&text(steps, Side::Hoplake)).await?;
         if is_change {

@@ -11,9 +11,9 @@ pub enum Side {
     Hoplake,
 }
 
-/// A step with its arguments; `by` and its kind are steps of their own.
+/// The call of a step with its arguments; `by` and its kind are steps of their own.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Step {
+pub struct StepCall {
     /// Its name.
     pub name: String,
     /// What it is called with.
@@ -28,7 +28,7 @@ pub enum Argument {
     /// As it is written for the reference and for Hoplake.
     Sided(String, String),
     /// A traversal within.
-    Child(Vec<Step>),
+    Child(Vec<StepCall>),
 }
 
 impl From<&str> for Argument {
@@ -43,30 +43,30 @@ impl From<String> for Argument {
     }
 }
 
-impl From<Vec<Step>> for Argument {
-    fn from(steps: Vec<Step>) -> Self {
+impl From<Vec<StepCall>> for Argument {
+    fn from(steps: Vec<StepCall>) -> Self {
         Self::Child(steps)
     }
 }
 
 /// A step of a name.
-pub fn step<A: Into<Argument>>(name: &str, arguments: impl IntoIterator<Item = A>) -> Step {
-    Step { name: name.to_owned(), arguments: arguments.into_iter().map(Into::into).collect() }
+pub fn step<A: Into<Argument>>(name: &str, arguments: impl IntoIterator<Item = A>) -> StepCall {
+    StepCall { name: name.to_owned(), arguments: arguments.into_iter().map(Into::into).collect() }
 }
 
 /// A step without arguments.
-pub fn bare(name: &str) -> Step {
-    Step { name: name.to_owned(), arguments: Vec::new() }
+pub fn bare(name: &str) -> StepCall {
+    StepCall { name: name.to_owned(), arguments: Vec::new() }
 }
 
 /// The text of a traversal for a server.
-pub fn text(steps: &[Step], side: Side) -> String {
+pub fn text(steps: &[StepCall], side: Side) -> String {
     let mut text = String::from("g");
     write(steps, side, &mut text);
     text
 }
 
-fn write(steps: &[Step], side: Side, text: &mut String) {
+fn write(steps: &[StepCall], side: Side, text: &mut String) {
     for step in steps {
         let _ = write!(text, ".{}(", step.name);
         for (number, argument) in step.arguments.iter().enumerate() {
@@ -92,22 +92,22 @@ const KEPT: [&str; 7] = ["order", "by", "V", "E", "repeat", "until", "times"];
 /// A loop and its modulators. Without the one that ends it, a query ends at its limit of time, so that they go together.
 const LOOP: [&str; 4] = ["repeat", "until", "times", "emit"];
 
-fn is_start(step: &Step) -> bool {
+fn is_start(step: &StepCall) -> bool {
     ["inject", "addV", "mergeV", "mergeE"].contains(&step.name.as_str())
 }
 
 /// Traversals with one step less, one argument less, or a child in the place of its step.
-pub fn smaller(steps: &[Step]) -> Vec<Vec<Step>> {
+pub fn smaller(steps: &[StepCall]) -> Vec<Vec<StepCall>> {
     let mut all = Vec::new();
     for (place, step) in steps.iter().enumerate().rev() {
-        let with = |middle: Vec<Step>| [&steps[..place], &middle, &steps[place + 1..]].concat();
+        let with = |middle: Vec<StepCall>| [&steps[..place], &middle, &steps[place + 1..]].concat();
         let is_of_order = step.name == "by"
             && steps[..place].iter().rfind(|step| step.name != "by").is_some_and(|step| step.name == "order");
         let is_kept = KEPT.contains(&step.name.as_str()) && (step.name != "by" || is_of_order);
         if !is_kept && steps.len() > 1 && (place > 0 || !is_start(step)) {
             all.push(with(Vec::new()));
         }
-        let is_of_loop = |step: &Step| LOOP.contains(&step.name.as_str());
+        let is_of_loop = |step: &StepCall| LOOP.contains(&step.name.as_str());
         if step.name == "repeat" {
             let begin = steps[..place].iter().rposition(|step| !is_of_loop(step)).map_or(0, |before| before + 1);
             let end =

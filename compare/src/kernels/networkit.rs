@@ -15,8 +15,8 @@ struct Answer {
     levels: Vec<(u64, u64)>,
 }
 
-/// What was found.
-pub struct Found {
+/// The result of the breadth-first searches.
+pub struct BfsResult {
     /// The median of the rounds, per source.
     pub milliseconds: f64,
     /// How many vertices each source reaches, and the sum of their levels.
@@ -24,7 +24,7 @@ pub struct Found {
 }
 
 /// Runs breadth-first searches from all sources.
-pub fn breadth_first(python: &Path, input: &Input, rounds: usize) -> Result<Found> {
+pub fn breadth_first(python: &Path, input: &Input, rounds: usize) -> Result<BfsResult> {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("edges");
     let bytes: Vec<u8> =
@@ -38,5 +38,5 @@ pub fn breadth_first(python: &Path, input: &Input, rounds: usize) -> Result<Foun
     ensure!(output.status.success(), "networkit failed: {}", String::from_utf8_lossy(&output.stderr));
     let answer: Answer = serde_json::from_slice(&output.stdout).context("networkit printed something else")?;
     let median = median(answer.milliseconds).context("networkit ran no round")?;
-    Ok(Found { milliseconds: median / input.sources.len() as f64, levels: answer.levels })
+    Ok(BfsResult { milliseconds: median / input.sources.len() as f64, levels: answer.levels })
 }

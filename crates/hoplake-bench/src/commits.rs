@@ -54,13 +54,13 @@ pub struct Arguments {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Only these tables.
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [Part::Latency, Part::Rate, Part::Service, Part::Reading, Part::Compaction])]
-    parts: Vec<Part>,
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [CommitTable::Latency, CommitTable::Rate, CommitTable::Service, CommitTable::Reading, CommitTable::Compaction])]
+    parts: Vec<CommitTable>,
 }
 
-/// A table.
+/// A table of the report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Part {
+enum CommitTable {
     Latency,
     Rate,
     Service,
@@ -68,9 +68,9 @@ enum Part {
     Compaction,
 }
 
-/// How a batch has its edges.
+/// How a batch stores its edges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum EdgeLayout {
     Operations,
     Columns,
 }
@@ -87,7 +87,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let runtime = || tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let load = || runtime()?.block_on(Base::load(arguments.scale, arguments.seed));
     let wanted = |part| arguments.parts.contains(&part);
-    if wanted(Part::Latency) {
+    if wanted(CommitTable::Latency) {
         println!(
             "| store | edges a commit | callers | commits | p50, ms | p99, ms | processor, ms | commits/s | edges/s |"
         );
@@ -99,7 +99,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             }
         }
     }
-    if wanted(Part::Rate) {
+    if wanted(CommitTable::Rate) {
         println!(
             "\n| edges a batch | as | callers | seconds | processor, µs an edge | batches | versions | \
              M edges/s into memory |"
@@ -107,19 +107,19 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         println!("| --- | --- | --- | --- | --- | --- | --- | --- |");
         for edges in &arguments.edges {
             let callers = [(1_000, 64), (100_000, 16)].iter().find(|(below, _)| edges < below).map_or(4, |(_, it)| *it);
-            for form in [Form::Operations, Form::Columns] {
+            for form in [EdgeLayout::Operations, EdgeLayout::Columns] {
                 runtime()?.block_on(rate(arguments, load()?, *edges, callers, form))?;
             }
         }
     }
-    if wanted(Part::Service) {
+    if wanted(CommitTable::Service) {
         runtime()?.block_on(service::run(arguments, load()?))?;
     }
-    if wanted(Part::Reading) {
+    if wanted(CommitTable::Reading) {
         let large = runtime()?.block_on(Base::load(arguments.reading_scale, arguments.seed))?;
         in_virtual_time(reading::run(arguments, large))?;
     }
-    if wanted(Part::Compaction) {
+    if wanted(CommitTable::Compaction) {
         println!(
             "\n| commits of 1,000 edges | committed, MB | rewritten, MB | write amplification | sorted runs | merges |"
         );
@@ -250,15 +250,15 @@ async fn latency(
     Ok(())
 }
 
-async fn rate(arguments: &Arguments, base: Base, edges: usize, callers: usize, form: Form) -> Result<()> {
+async fn rate(arguments: &Arguments, base: Base, edges: usize, callers: usize, form: EdgeLayout) -> Result<()> {
     let graph = Graph::open_with(base.store(), &OpenSettings::default()).await?;
     let total = arguments.million_edges * 1_000_000 / if edges < 1_000 { 20 } else { 1 };
     let batches = total.div_ceil(edges * callers);
     let mut random = SplitMix64::new(arguments.seed);
     // What is committed is made before the clock starts.
     let mut batch = || match form {
-        Form::Operations => Ok(base.batch(&mut random, edges)),
-        Form::Columns => base.columns(&mut random, edges),
+        EdgeLayout::Operations => Ok(base.batch(&mut random, edges)),
+        EdgeLayout::Columns => base.columns(&mut random, edges),
     };
     let prepared = (0..callers).map(|_| (0..batches).map(|_| batch()).collect());
     let prepared: Vec<Vec<Batch>> = prepared.collect::<Result<_>>()?;
@@ -287,7 +287,7 @@ async fn rate(arguments: &Arguments, base: Base, edges: usize, callers: usize, f
     let batches = batches * callers;
     println!(
         "| {edges} | {} | {callers} | {seconds:.2} | {:.2} | {batches} | {} | {:.2} |",
-        if form == Form::Columns { "columns" } else { "operations" },
+        if form == EdgeLayout::Columns { "columns" } else { "operations" },
         processor.as_secs_f64() * 1e6 / (batches * edges) as f64,
         newest.version() - before,
         (batches * edges) as f64 / seconds / 1e6

@@ -27,9 +27,9 @@ pub enum GraphName {
     LogNormal,
 }
 
-/// In which form.
+/// The format of the input files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Form {
+pub enum InputFormat {
     /// Two columns of int64, Snappy.
     Parquet,
     /// Two columns of text, separated by a comma.
@@ -49,7 +49,7 @@ pub struct Arguments {
     scale: u32,
     /// The form of the file.
     #[arg(long, value_enum, default_value = "parquet")]
-    form: Form,
+    form: InputFormat,
     /// Budgets of memory in MiB, a load for each.
     #[arg(long, value_delimiter = ',', default_value = "1024")]
     memory_mib: Vec<u64>,
@@ -84,9 +84,9 @@ impl Arguments {
 
     fn input(&self) -> PathBuf {
         let ending = match self.form {
-            Form::Parquet => "parquet",
-            Form::Csv => "csv",
-            Form::Text => "text.csv",
+            InputFormat::Parquet => "parquet",
+            InputFormat::Csv => "csv",
+            InputFormat::Text => "text.csv",
         };
         self.folder.join(format!("{}.{ending}", self.name()))
     }
@@ -110,7 +110,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     if !arguments.every_mode {
         return run_mode(arguments);
     }
-    for form in [Form::Parquet, Form::Csv, Form::Text] {
+    for form in [InputFormat::Parquet, InputFormat::Csv, InputFormat::Text] {
         for locality in [false, true] {
             run_mode(&Arguments { form, locality, every_mode: false, ..arguments.clone() })?;
         }
@@ -200,11 +200,11 @@ fn write_input(arguments: &Arguments, path: &Path) -> Result<()> {
     let unfinished = path.with_extension("unfinished");
     let file = File::create(&unfinished)?;
     match arguments.form {
-        Form::Parquet => {
+        InputFormat::Parquet => {
             let edges = edges.map(|(source, target)| (source as i64, target as i64));
             parquet_pairs::write(file, ["source", "target"], edges)?;
         }
-        Form::Text => {
+        InputFormat::Text => {
             let mut out = BufWriter::with_capacity(1 << 20, file);
             writeln!(out, "source,target,weight")?;
             for (source, target) in edges {
@@ -216,7 +216,7 @@ fn write_input(arguments: &Arguments, path: &Path) -> Result<()> {
             }
             out.flush()?;
         }
-        Form::Csv => {
+        InputFormat::Csv => {
             let mut out = BufWriter::with_capacity(1 << 20, file);
             for (source, target) in edges {
                 writeln!(out, "{source},{target}")?;

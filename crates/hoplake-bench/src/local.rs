@@ -181,10 +181,10 @@ impl Walk for Recorder<'_> {
     }
 }
 
-/// Says how far the walk has come to a thread that knows it.
-struct Known<'a>(PackedCursor<'a>, &'a AtomicUsize);
+/// Counts the visits of a walk, for a thread that reports progress.
+struct CountingWalk<'a>(PackedCursor<'a>, &'a AtomicUsize);
 
-impl Walk for Known<'_> {
+impl Walk for CountingWalk<'_> {
     fn visit(&mut self, vertex: u32) -> &[u32] {
         self.1.fetch_add(1, Relaxed);
         self.0.neighbours(vertex)
@@ -470,7 +470,7 @@ impl Bench {
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| foresee(&self.lists, sequence, &at, &is_over));
-            let found = workload.run(&mut Known(self.lists.cursor(), &at), self.lists.len() as u32, seed);
+            let found = workload.run(&mut CountingWalk(self.lists.cursor(), &at), self.lists.len() as u32, seed);
             is_over.store(true, Relaxed);
             found
         })

@@ -186,8 +186,8 @@ async fn warm_up(arguments: &Arguments, server: SocketAddr, mix: &Arc<Mix>) -> R
     Ok(())
 }
 
-/// What was seen at a rate.
-struct Seen {
+/// The measurements at one request rate.
+struct RateMeasurement {
     /// Ascending.
     latencies: Vec<Duration>,
     /// Whether every request was sent and answered, soon after the end at the latest.
@@ -196,7 +196,7 @@ struct Seen {
     processor: f64,
 }
 
-impl Seen {
+impl RateMeasurement {
     fn at(&self, share: f64) -> Duration {
         let place = (self.latencies.len().saturating_sub(1) as f64 * share).round() as usize;
         self.latencies.get(place).copied().unwrap_or(Duration::MAX)
@@ -209,7 +209,13 @@ impl Seen {
 }
 
 /// Requests at a rate, on connections that each have one under way.
-async fn paced(server: SocketAddr, mix: &Arc<Mix>, rate: f64, connections: usize, time: Duration) -> Result<Seen> {
+async fn paced(
+    server: SocketAddr,
+    mix: &Arc<Mix>,
+    rate: f64,
+    connections: usize,
+    time: Duration,
+) -> Result<RateMeasurement> {
     let clients = join_all((0..connections).map(|_| Client::connect(server))).await;
     let clients = clients.into_iter().collect::<Result<Vec<_>>>()?;
     let processor = processor_time()?;
@@ -243,7 +249,7 @@ async fn paced(server: SocketAddr, mix: &Arc<Mix>, rate: f64, connections: usize
     }
     latencies.sort_unstable();
     let processor = (processor_time()? - processor).as_secs_f64() / begun.elapsed().as_secs_f64();
-    Ok(Seen { latencies, is_complete, processor })
+    Ok(RateMeasurement { latencies, is_complete, processor })
 }
 
 async fn print_counters(server: SocketAddr) -> Result<()> {

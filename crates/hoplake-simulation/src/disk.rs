@@ -12,7 +12,7 @@ use std::{
 use hoplake_storage::{Disk, DiskFile};
 
 use crate::{
-    faults::{Fault, Kind},
+    faults::{Fault, OperationKind},
     machine::Machine,
     world::{Concern, World},
 };
@@ -95,7 +95,7 @@ struct Way {
 }
 
 impl Way {
-    fn befall(&self, kind: Kind) -> Option<Fault> {
+    fn befall(&self, kind: OperationKind) -> Option<Fault> {
         let world = &self.world;
         if world.is_calm() {
             return None;
@@ -198,7 +198,7 @@ impl DiskFile for Open {
 
     fn read_at(&self, buffer: &mut [u8], position: u64) -> io::Result<()> {
         let position = position as usize;
-        match self.way.befall(Kind::DiskRead) {
+        match self.way.befall(OperationKind::DiskRead) {
             Some(Fault::DiskLost) => return Err(io::Error::other("the disk cannot read it")),
             Some(Fault::DiskOther) => return self.elsewhere(buffer, position),
             Some(Fault::DiskFlipped) => {
@@ -216,7 +216,7 @@ impl DiskFile for Open {
 
     fn write_at(&self, bytes: &[u8], position: u64) -> io::Result<()> {
         self.way.check_alive()?;
-        let fault = self.way.befall(Kind::DiskWrite);
+        let fault = self.way.befall(OperationKind::DiskWrite);
         // A torn write is answered as done: only the checksum of the block shows it, when the block is read.
         let arrives = match fault {
             Some(_) => self.way.below(bytes.len() + 1),

@@ -130,23 +130,26 @@ impl Fault {
     const OF_DISKS: [Self; 5] = [Self::DiskTorn, Self::DiskFull, Self::DiskFlipped, Self::DiskLost, Self::DiskOther];
 
     /// The kinds of requests that it can affect.
-    fn befalls(self, kind: Kind) -> bool {
+    fn befalls(self, kind: OperationKind) -> bool {
         match self {
             Self::Refused | Self::TimedOutBefore | Self::Expired | Self::CutOff | Self::Zombie | Self::ClockJump => {
                 !kind.is_of_disk()
             }
-            Self::Crash => kind != Kind::DiskRead,
+            Self::Crash => kind != OperationKind::DiskRead,
             Self::TimedOutAfter | Self::LostAnswer => kind.writes(),
-            Self::Late | Self::Twice => matches!(kind, Kind::Put | Kind::Create | Kind::Part | Kind::Complete),
-            Self::UploadGone => matches!(kind, Kind::Part | Kind::Complete),
-            Self::UploadRepeated => kind == Kind::Complete,
-            Self::Reset | Self::Short | Self::Stalled | Self::FlippedBit => kind == Kind::Get,
-            Self::Whole | Self::WrongRange => kind == Kind::Get,
-            Self::Missing => matches!(kind, Kind::Get | Kind::Head),
-            Self::ConflictForNothing | Self::ExistsByItself | Self::Precondition => kind == Kind::Create,
-            Self::StaleList | Self::ShuffledList | Self::PagedList => kind == Kind::List,
-            Self::DiskTorn | Self::DiskFull => kind == Kind::DiskWrite,
-            Self::DiskFlipped | Self::DiskLost | Self::DiskOther => kind == Kind::DiskRead,
+            Self::Late | Self::Twice => matches!(
+                kind,
+                OperationKind::Put | OperationKind::Create | OperationKind::Part | OperationKind::Complete
+            ),
+            Self::UploadGone => matches!(kind, OperationKind::Part | OperationKind::Complete),
+            Self::UploadRepeated => kind == OperationKind::Complete,
+            Self::Reset | Self::Short | Self::Stalled | Self::FlippedBit => kind == OperationKind::Get,
+            Self::Whole | Self::WrongRange => kind == OperationKind::Get,
+            Self::Missing => matches!(kind, OperationKind::Get | OperationKind::Head),
+            Self::ConflictForNothing | Self::ExistsByItself | Self::Precondition => kind == OperationKind::Create,
+            Self::StaleList | Self::ShuffledList | Self::PagedList => kind == OperationKind::List,
+            Self::DiskTorn | Self::DiskFull => kind == OperationKind::DiskWrite,
+            Self::DiskFlipped | Self::DiskLost | Self::DiskOther => kind == OperationKind::DiskRead,
         }
     }
 
@@ -161,9 +164,9 @@ impl Fault {
     }
 }
 
-/// A kind of request.
+/// A kind of operation on the object store or the local disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum OperationKind {
     /// Reads an object or a range of it.
     Get,
     /// Reads an object's length.
@@ -190,7 +193,7 @@ pub enum Kind {
     DiskWrite,
 }
 
-impl Kind {
+impl OperationKind {
     /// Whether it changes anything in the bucket.
     pub fn writes(self) -> bool {
         matches!(self, Self::Create) || self.is_repeated() && self != Self::List
@@ -199,7 +202,7 @@ impl Kind {
     /// Whether the client repeats it when the connection breaks: all but reads, which are another client's, and
     /// creates.
     pub fn is_repeated(self) -> bool {
-        use Kind::{Abort, Begin, Complete, Delete, List, Part, Put};
+        use OperationKind::{Abort, Begin, Complete, Delete, List, Part, Put};
         matches!(self, Put | Begin | Part | Complete | Abort | List | Delete)
     }
 
@@ -288,7 +291,7 @@ impl FaultSchedule {
     }
 
     /// The fault of a request.
-    pub fn strike(&self, kind: Kind, now: Duration, random: &mut SplitMix64) -> Option<Fault> {
+    pub fn strike(&self, kind: OperationKind, now: Duration, random: &mut SplitMix64) -> Option<Fault> {
         if now >= self.calm_from {
             return None;
         }
@@ -300,7 +303,7 @@ impl FaultSchedule {
         let mut struck = None;
         for (fault, share) in &self.shares {
             // Manifests are created once a version, and everything hangs on them, as do uploads on being completed.
-            let decisive = matches!(kind, Kind::Create | Kind::Complete);
+            let decisive = matches!(kind, OperationKind::Create | OperationKind::Complete);
             let share = if decisive { (share * 5.0).min(0.5) } else { *share };
             // A draw for each fault, also after one has struck: how many are drawn depends on the kind of request alone.
             if fault.befalls(kind) && random.unit() <= share && struck.is_none() {

@@ -12,7 +12,7 @@ use std::{
 
 use tokio::sync::Notify;
 
-use crate::{faults::Kind, location::GraphLocation};
+use crate::{faults::OperationKind, location::GraphLocation};
 
 /// A process, as the store and the machine treat it.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ pub struct Machine {
     /// The error of its clock in milliseconds.
     pub(crate) clock_off_ms: AtomicI64,
     /// How often each request was sent since a caller last took a step.
-    asked: Mutex<BTreeMap<(Kind, String), u32>>,
+    asked: Mutex<BTreeMap<(OperationKind, String), u32>>,
 }
 
 impl Machine {
@@ -83,7 +83,7 @@ impl Machine {
     }
 
     /// Counts a request, and returns how often it was sent since a caller last took a step.
-    pub(crate) fn count(&self, kind: Kind, name: String) -> u32 {
+    pub(crate) fn count(&self, kind: OperationKind, name: String) -> u32 {
         let mut asked = lock(&self.asked);
         let times = asked.entry((kind, name)).or_default();
         *times += 1;

@@ -13,7 +13,7 @@ use tokio::time::sleep;
 use crate::{
     bucket::{Bucket, Stored},
     client::{Client, remove, write},
-    faults::{Fault, Kind},
+    faults::{Fault, OperationKind},
     machine::Machine,
     medium::{Entry, Medium, folder_of, lock, name_of},
     world::{Concern, World},
@@ -112,7 +112,7 @@ impl Ground {
         if random.below(OPERATIONS_PER_LOSS) == 0 {
             return Some((true, before));
         }
-        let fault = world.schedule.strike(Kind::Put, world.now(), &mut random);
+        let fault = world.schedule.strike(OperationKind::Put, world.now(), &mut random);
         (fault == Some(Fault::Crash)).then_some((false, before))
     }
 

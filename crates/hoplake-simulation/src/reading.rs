@@ -28,8 +28,8 @@ impl From<Error> for ReadFailure {
     }
 }
 
-/// Vertices that were found, both ways.
-struct Found {
+/// The vertices of a graph: ids by key, and keys by id.
+struct VertexIndex {
     ids: BTreeMap<VertexRef, VertexId>,
     by_id: BTreeMap<VertexId, VertexRef>,
 }
@@ -72,7 +72,7 @@ pub async fn read(graph: &Graph, vocabulary: &Vocabulary, starts: usize) -> Resu
     Ok(model)
 }
 
-async fn find(query: &mut Query, vocabulary: &Vocabulary, model: &Model) -> Result<Found, ReadFailure> {
+async fn find(query: &mut Query, vocabulary: &Vocabulary, model: &Model) -> Result<VertexIndex, ReadFailure> {
     let ends: Vec<&VertexRef> = vocabulary.vertices.iter().filter(|end| model.labels.contains(&end.label)).collect();
     let keys: Vec<(&str, Key)> = ends.iter().map(|end| (end.label.as_str(), end.key.clone())).collect();
     let looked_up = query.vertices(&keys).await?;
@@ -87,10 +87,15 @@ async fn find(query: &mut Query, vocabulary: &Vocabulary, model: &Model) -> Resu
         )));
     }
     let by_id = ids.iter().map(|(end, id)| (*id, end.clone())).collect();
-    Ok(Found { ids, by_id })
+    Ok(VertexIndex { ids, by_id })
 }
 
-async fn read_rows(graph: &Graph, query: &mut Query, found: &Found, model: &mut Model) -> Result<(), ReadFailure> {
+async fn read_rows(
+    graph: &Graph,
+    query: &mut Query,
+    found: &VertexIndex,
+    model: &mut Model,
+) -> Result<(), ReadFailure> {
     let mut by_label: BTreeMap<&str, Vec<(&VertexRef, VertexId)>> = BTreeMap::new();
     for (end, id) in &found.ids {
         by_label.entry(&end.label).or_default().push((end, *id));
@@ -124,7 +129,7 @@ async fn read_rows(graph: &Graph, query: &mut Query, found: &Found, model: &mut 
 async fn ask_index(
     graph: &Graph,
     query: &mut Query,
-    found: &Found,
+    found: &VertexIndex,
     model: &Model,
     index: &PropertyIndex,
 ) -> Result<(), ReadFailure> {
@@ -181,7 +186,7 @@ fn written(value: &Value) -> String {
 async fn read_edges(
     graph: &Graph,
     query: &mut Query,
-    found: &Found,
+    found: &VertexIndex,
     label: &str,
     direction: HopDirection,
 ) -> Result<BTreeMap<Pair, Vec<Properties>>, ReadFailure> {
@@ -211,14 +216,14 @@ async fn read_edges(
     Ok(groups)
 }
 
-fn end_of(found: &Found, edge: &Neighbour, id: VertexId) -> Result<VertexRef, ReadFailure> {
+fn end_of(found: &VertexIndex, edge: &Neighbour, id: VertexId) -> Result<VertexRef, ReadFailure> {
     let gone = || ReadFailure::Contradiction(format!("{edge:?} has an end that no key leads to"));
     found.by_id.get(&id).cloned().ok_or_else(gone)
 }
 
 async fn traverse(
     query: &mut Query,
-    found: &Found,
+    found: &VertexIndex,
     label: &str,
     model: &Model,
     starts: usize,

@@ -144,10 +144,10 @@ mod tests {
         work::{Share, Work, sum},
     };
 
-    /// Blocks of the bytes that were written, without any of the ways.
-    struct Written(Vec<Vec<u8>>);
+    /// Reads blocks from the bytes in memory, as a reference for the ways.
+    struct InMemoryBlocks(Vec<Vec<u8>>);
 
-    impl Reader for Written {
+    impl Reader for InMemoryBlocks {
         fn block(&mut self, block: Block) -> Result<u64> {
             let bytes = &self.0[block.file as usize];
             Ok(sum(&bytes[block.offset as usize..block.offset as usize + block.length as usize]))
@@ -171,7 +171,7 @@ mod tests {
             let works = [Work::OneByOne { blocks: 50 }, Work::Waves { waves: 3, blocks: 20 }, Work::Pass];
             for (work, threads) in works.into_iter().flat_map(|work| [(work, 1), (work, 3)]) {
                 let shares = work.shares(&files, threads, 42);
-                let mut written = Written(contents.clone());
+                let mut written = InMemoryBlocks(contents.clone());
                 let expected: Vec<u64> =
                     shares.iter().map(|share: &Share<'_>| share.read(&mut written).expect("it is there")).collect();
                 for way in available(&files, &settings) {

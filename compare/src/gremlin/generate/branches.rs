@@ -1,7 +1,7 @@
 //! Conditions with traversals, branches, loops, groups and projections.
 
-use super::{At, Generator, Kind};
-use crate::gremlin::tree::{Argument, Step, bare, step};
+use super::{At, Generator, TraverserKind};
+use crate::gremlin::tree::{Argument, StepCall, bare, step};
 
 impl Generator<'_> {
     pub(super) fn filter(&mut self, at: &mut At) {
@@ -26,7 +26,7 @@ impl Generator<'_> {
         let kind = at.kind.clone();
         let (one, first) = self.child(&kind);
         let (other, second) = self.child(&kind);
-        let either = if first == second { first.clone() } else { Kind::Mixed };
+        let either = if first == second { first.clone() } else { TraverserKind::Mixed };
         match self.random.below(9) {
             0 | 1 => {
                 at.push(step("union", [one, other])).becomes(either);
@@ -52,11 +52,11 @@ impl Generator<'_> {
                 if self.one_in(2) {
                     at.push(step("option", [Argument::from("Pick.none"), other.into()]));
                 }
-                at.becomes(Kind::Mixed);
+                at.becomes(TraverserKind::Mixed);
             }
-            7 | 8 if kind == Kind::Vertex => self.loops(at),
+            7 | 8 if kind == TraverserKind::Vertex => self.loops(at),
             _ => {
-                at.push(step("optional", [one])).becomes(Kind::Mixed);
+                at.push(step("optional", [one])).becomes(TraverserKind::Mixed);
             }
         }
         at.is_ordered = false;
@@ -84,14 +84,14 @@ impl Generator<'_> {
     }
 
     /// A loop with its modulators, one of which ends it, in one of 14 forms.
-    fn one_loop(&mut self, form: u64) -> Vec<Step> {
+    fn one_loop(&mut self, form: u64) -> Vec<StepCall> {
         let labels = self.distinct(&["'knows'", "'in'", "'has'"]);
         let mut body = vec![step(self.pick(&["out", "in", "both"]), labels)];
         match self.random.below(8) {
             0 => body.push(bare("simplePath")),
             1 => body.push(bare("dedup")),
             2 => {
-                let mut filtered = At::new(Kind::Vertex);
+                let mut filtered = At::new(TraverserKind::Vertex);
                 self.has(&mut filtered);
                 body.extend(filtered.steps);
             }
@@ -107,7 +107,7 @@ impl Generator<'_> {
             _ => {}
         }
         let hops = std::mem::take(&mut self.hops);
-        let condition = self.child(&Kind::Vertex).0;
+        let condition = self.child(&TraverserKind::Vertex).0;
         self.hops = hops;
         let repeat = match self.one_in(8) {
             true => step("repeat", [Argument::from("'l'"), body.into()]),
@@ -116,7 +116,7 @@ impl Generator<'_> {
         let count = if self.one_in(8) { 0 } else { 1 + self.random.below(2) };
         let times = step("times", [count.to_string()]);
         let emit = if self.one_in(2) { bare("emit") } else { step("emit", [condition.clone()]) };
-        let rounds: Vec<Step> = vec![bare("loops"), step("is", ["P.gte(2)"])];
+        let rounds: Vec<StepCall> = vec![bare("loops"), step("is", ["P.gte(2)"])];
         let until = step("until", [vec![step("or", [condition, rounds])]]);
         match form {
             0 => vec![repeat, times],
@@ -147,21 +147,22 @@ impl Generator<'_> {
         let kind = at.kind.clone();
         let by = self.by(&kind);
         if self.one_in(2) {
-            self.reduce(at, bare("groupCount"), Kind::Map(false, Box::new(Kind::Number)));
+            self.reduce(at, bare("groupCount"), TraverserKind::Map(false, Box::new(TraverserKind::Number)));
             at.push(by);
             return;
         }
         let is_counted = self.one_in(2);
-        let values = if is_counted { Kind::Number } else { Kind::List(false, Box::new(Kind::Mixed)) };
-        self.reduce(at, bare("group"), Kind::Map(false, Box::new(values)));
+        let values =
+            if is_counted { TraverserKind::Number } else { TraverserKind::List(false, Box::new(TraverserKind::Mixed)) };
+        self.reduce(at, bare("group"), TraverserKind::Map(false, Box::new(values)));
         at.push(by);
         if is_counted {
             let child = match self.random.below(3) {
-                0 if matches!(kind, Kind::Vertex | Kind::Edge) => {
+                0 if matches!(kind, TraverserKind::Vertex | TraverserKind::Edge) => {
                     let key = self.pick(&["age", "weight", "n"]);
                     vec![step("values", [format!("'{key}'")]), bare(self.pick(&["sum", "max", "mean"]))]
                 }
-                1 if kind == Kind::Number => vec![bare(self.pick(&["sum", "min"]))],
+                1 if kind == TraverserKind::Number => vec![bare(self.pick(&["sum", "min"]))],
                 _ => vec![bare("count")],
             };
             at.push(step("by", [child]));
@@ -169,11 +170,11 @@ impl Generator<'_> {
             self.lists_are_ordered = false;
             // Of a traversal that does not reduce it has the last result, in whichever order they come.
             match kind {
-                Kind::Vertex | Kind::Edge if self.one_in(2) => {
+                TraverserKind::Vertex | TraverserKind::Edge if self.one_in(2) => {
                     let key = self.single_key(&kind);
                     at.push(step("by", [format!("'{key}'")]));
                 }
-                Kind::Number | Kind::Text | Kind::Date if self.one_in(2) => {
+                TraverserKind::Number | TraverserKind::Text | TraverserKind::Date if self.one_in(2) => {
                     at.push(step("by", [vec![bare("order"), bare("fold")]]));
                 }
                 _ => {}
@@ -190,7 +191,7 @@ impl Generator<'_> {
             let by = self.by(&kind);
             at.push(by);
         }
-        at.becomes(Kind::Map(true, Box::new(Kind::Mixed)));
+        at.becomes(TraverserKind::Map(true, Box::new(TraverserKind::Mixed)));
         at.is_ordered = false;
     }
 }

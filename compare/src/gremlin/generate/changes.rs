@@ -1,9 +1,9 @@
 //! Traversals that change the graph.
 
-use super::{At, Generated, Generator, Kind};
+use super::{At, Generated, Generator, TraverserKind};
 use crate::gremlin::{
     canonical::Orders,
-    tree::{Argument, Step, bare, step},
+    tree::{Argument, StepCall, bare, step},
     world::{EDGES, TEXTS, Type, VERTICES, literal},
 };
 
@@ -21,27 +21,27 @@ impl Generator<'_> {
         Generated { steps, orders: Orders::default(), is_change: true }
     }
 
-    fn a_vertex(&mut self) -> Step {
+    fn a_vertex(&mut self) -> StepCall {
         let id = self.pick(self.ids.0);
         step("V", [format!("'{id}'")])
     }
 
     /// Some vertices or edges.
     fn some_elements(&mut self) -> At {
-        let kind = self.pick(&[Kind::Vertex, Kind::Vertex, Kind::Edge]);
+        let kind = self.pick(&[TraverserKind::Vertex, TraverserKind::Vertex, TraverserKind::Edge]);
         let mut at = At::new(kind.clone());
         match kind {
-            Kind::Vertex if self.one_in(2) => at.push(self.a_vertex()),
-            Kind::Vertex => at.push(bare("V")),
+            TraverserKind::Vertex if self.one_in(2) => at.push(self.a_vertex()),
+            TraverserKind::Vertex => at.push(bare("V")),
             _ => at.push(bare("E")),
         };
         for _ in 0..self.random.below(3) {
             match self.random.below(3) {
                 0 => self.has(&mut at),
                 1 => self.filter(&mut at),
-                _ if at.kind == Kind::Vertex => {
+                _ if at.kind == TraverserKind::Vertex => {
                     let hop = self.hop_step();
-                    at.becomes(if hop.name.ends_with('E') { Kind::Edge } else { Kind::Vertex });
+                    at.becomes(if hop.name.ends_with('E') { TraverserKind::Edge } else { TraverserKind::Vertex });
                     at.push(hop);
                 }
                 _ => {}
@@ -50,7 +50,7 @@ impl Generator<'_> {
         at
     }
 
-    fn add_vertex(&mut self, number: u64, vertex_id: &impl Fn(&str, &str) -> String) -> Vec<Step> {
+    fn add_vertex(&mut self, number: u64, vertex_id: &impl Fn(&str, &str) -> String) -> Vec<StepCall> {
         let (label, properties) = self.pick(&VERTICES);
         let key = format!("n{number}");
         let id = Argument::Sided(format!("'{}'", vertex_id(label, &key)), format!("'{key}'"));
@@ -67,14 +67,14 @@ impl Generator<'_> {
         steps
     }
 
-    fn add_edge(&mut self, number: u64) -> Vec<Step> {
+    fn add_edge(&mut self, number: u64) -> Vec<StepCall> {
         let (label, properties) = self.pick(&EDGES);
         let mut at = self.some_elements();
         let target = vec![self.a_vertex()];
         let ends = self.pick(&["to", "from"]);
         // TinkerPop adds while it still looks for where, and once for several equal traversers.
         at.push(bare("dedup")).push(bare("order")).push(step("by", ["'uid'"]));
-        if at.kind == Kind::Edge {
+        if at.kind == TraverserKind::Edge {
             at.push(bare("outV")).push(bare("dedup")).push(bare("barrier"));
         }
         at.push(step("addE", [format!("'{label}'")])).push(step(ends, [target]));
@@ -87,17 +87,17 @@ impl Generator<'_> {
         at.steps
     }
 
-    fn set_property(&mut self) -> Vec<Step> {
+    fn set_property(&mut self) -> Vec<StepCall> {
         let mut at = self.some_elements();
         let (name, of) =
             self.pick(&[("name", Type::Text), ("age", Type::Long), ("weight", Type::Double), ("n", Type::Long)]);
         let value = literal(of, &mut self.random);
         let quoted = format!("'{name}'");
         match self.random.below(4) {
-            0 if at.kind == Kind::Vertex => {
+            0 if at.kind == TraverserKind::Vertex => {
                 at.push(step("property", ["single".to_owned(), quoted, value]));
             }
-            1 if at.kind == Kind::Vertex => {
+            1 if at.kind == TraverserKind::Vertex => {
                 let cardinality = self.pick(&["list", "set"]);
                 let text = self.pick(&TEXTS);
                 // TinkerPop adds once for several equal traversers.
@@ -111,7 +111,7 @@ impl Generator<'_> {
         at.steps
     }
 
-    fn remove(&mut self) -> Vec<Step> {
+    fn remove(&mut self) -> Vec<StepCall> {
         let mut at = self.some_elements();
         match self.random.below(3) {
             0 => {
@@ -126,7 +126,7 @@ impl Generator<'_> {
         at.steps
     }
 
-    fn merge_vertex(&mut self, number: u64, vertex_id: &impl Fn(&str, &str) -> String) -> Vec<Step> {
+    fn merge_vertex(&mut self, number: u64, vertex_id: &impl Fn(&str, &str) -> String) -> Vec<StepCall> {
         let (label, key) = match self.one_in(2) {
             true => {
                 let known = self.pick(&self.world.vertices);
@@ -172,7 +172,7 @@ impl Generator<'_> {
         steps
     }
 
-    fn merge_edge(&mut self, number: u64) -> Vec<Step> {
+    fn merge_edge(&mut self, number: u64) -> Vec<StepCall> {
         let from = self.pick(self.ids.0);
         let to = self.pick(self.ids.0);
         let (from, to, label) = match (self.one_in(2), &self.world.edges[..]) {

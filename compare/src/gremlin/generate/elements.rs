@@ -1,8 +1,8 @@
 //! Steps on vertices, edges and properties.
 
-use super::{At, Generator, Kind};
+use super::{At, Generator, TraverserKind};
 use crate::gremlin::{
-    tree::{Step, bare, step},
+    tree::{StepCall, bare, step},
     world::{EDGES, VERTICES},
 };
 
@@ -32,15 +32,15 @@ impl Generator<'_> {
         }
         self.hops -= 1;
         let step = self.hop_step();
-        let kind = if step.name.ends_with('E') { Kind::Edge } else { Kind::Vertex };
+        let kind = if step.name.ends_with('E') { TraverserKind::Edge } else { TraverserKind::Vertex };
         at.push(step).becomes(kind);
         at.is_ordered = false;
-        if at.kind == Kind::Edge && self.one_in(4) {
-            at.push(bare("otherV")).becomes(Kind::Vertex);
+        if at.kind == TraverserKind::Edge && self.one_in(4) {
+            at.push(bare("otherV")).becomes(TraverserKind::Vertex);
         }
     }
 
-    pub(super) fn hop_step(&mut self) -> Step {
+    pub(super) fn hop_step(&mut self) -> StepCall {
         let name = self.pick(&["out", "in", "both", "out", "in", "outE", "inE", "bothE"]);
         let labels = self.edge_labels();
         step(name, labels)
@@ -63,7 +63,7 @@ impl Generator<'_> {
         match self.random.below(12) {
             0..=3 => {
                 let name = self.pick(&["outV", "inV", "bothV", "inV"]);
-                at.push(bare(name)).becomes(Kind::Vertex);
+                at.push(bare(name)).becomes(TraverserKind::Vertex);
                 at.is_ordered = false;
             }
             4 | 5 => {
@@ -94,12 +94,12 @@ impl Generator<'_> {
         at.push(match self.random.below(8) {
             0 => step("has", [quoted]),
             1 => step("hasNot", [quoted]),
-            2 if at.kind == Kind::Vertex => {
+            2 if at.kind == TraverserKind::Vertex => {
                 let label = self.vertex_labels().remove(0);
                 step("has", [label, quoted, test])
             }
             4 => {
-                let predicate = self.predicate(&Kind::Text);
+                let predicate = self.predicate(&TraverserKind::Text);
                 step("has", ["T.label".to_owned(), predicate])
             }
             _ => step("has", [quoted, test]),
@@ -114,17 +114,17 @@ impl Generator<'_> {
         let quoted: Vec<String> = keys.iter().map(|key| format!("'{key}'")).collect();
         match self.random.below(9) {
             0..=3 => {
-                let of = if let [key] = &keys[..] { self.kind_of(key) } else { Kind::Mixed };
+                let of = if let [key] = &keys[..] { self.kind_of(key) } else { TraverserKind::Mixed };
                 at.push(step("values", quoted)).becomes(of);
                 // TinkerPop's barriers bring equal values together.
                 at.is_ordered = false;
             }
             4 => {
-                at.push(step("properties", quoted)).becomes(Kind::Property);
+                at.push(step("properties", quoted)).becomes(TraverserKind::Property);
                 at.is_ordered = false;
             }
             5 => {
-                at.push(step("valueMap", quoted)).becomes(Kind::Map(true, Box::new(Kind::Mixed)));
+                at.push(step("valueMap", quoted)).becomes(TraverserKind::Map(true, Box::new(TraverserKind::Mixed)));
                 at.is_ordered = false;
                 if self.one_in(3) {
                     at.push(step("by", [vec![bare("unfold")]]));
@@ -132,16 +132,16 @@ impl Generator<'_> {
             }
             6 => {
                 let name = self.pick(&["elementMap", "propertyMap"]);
-                at.push(step(name, quoted)).becomes(Kind::Map(false, Box::new(Kind::Mixed)));
+                at.push(step(name, quoted)).becomes(TraverserKind::Map(false, Box::new(TraverserKind::Mixed)));
                 at.is_ordered = false;
             }
             7 => {
-                at.push(bare("label")).becomes(Kind::Text);
+                at.push(bare("label")).becomes(TraverserKind::Text);
                 at.is_ordered = false;
             }
-            _ if kind == Kind::Edge && self.is_changed => {}
+            _ if kind == TraverserKind::Edge && self.is_changed => {}
             _ => {
-                at.push(bare("id")).becomes(Kind::Mixed);
+                at.push(bare("id")).becomes(TraverserKind::Mixed);
             }
         }
     }
@@ -149,20 +149,20 @@ impl Generator<'_> {
     pub(super) fn property(&mut self, at: &mut At) {
         match self.random.below(6) {
             0 => {
-                at.push(bare("key")).becomes(Kind::Text);
+                at.push(bare("key")).becomes(TraverserKind::Text);
             }
             1 | 2 => {
-                at.push(bare("value")).becomes(Kind::Mixed);
+                at.push(bare("value")).becomes(TraverserKind::Mixed);
             }
             3 => {
-                at.push(bare("element")).becomes(Kind::Mixed);
+                at.push(bare("element")).becomes(TraverserKind::Mixed);
             }
             4 => {
-                let key = self.key(&Kind::Vertex);
+                let key = self.key(&TraverserKind::Vertex);
                 at.push(step("hasKey", [format!("'{key}'")]));
             }
             _ => {
-                let test = self.test(&Kind::Mixed);
+                let test = self.test(&TraverserKind::Mixed);
                 at.push(step("hasValue", [test]));
             }
         }

@@ -1,20 +1,20 @@
 //! Steps for anything: how many, in which order, under which names.
 
-use super::{At, Generator, Kind};
-use crate::gremlin::tree::{Argument, Step, bare, step};
+use super::{At, Generator, TraverserKind};
+use crate::gremlin::tree::{Argument, StepCall, bare, step};
 
 impl Generator<'_> {
     /// Steps for anything.
     pub(super) fn general(&mut self, at: &mut At) {
         match self.random.below(29) {
-            0 => self.reduce(at, bare("count"), Kind::Number),
+            0 => self.reduce(at, bare("count"), TraverserKind::Number),
             1 => {
                 if !at.is_ordered {
                     self.order_totally(at);
                 }
                 let is_ordered = at.is_ordered;
                 self.lists_are_ordered &= is_ordered;
-                let kind = Kind::List(is_ordered, Box::new(at.kind.clone()));
+                let kind = TraverserKind::List(is_ordered, Box::new(at.kind.clone()));
                 self.reduce(at, bare("fold"), kind);
             }
             2 => self.deduplicate(at),
@@ -27,7 +27,7 @@ impl Generator<'_> {
             14 => self.group(at),
             15 => self.project(at),
             16 if !at.is_tangled && self.depth == 0 => {
-                at.push(bare("path")).becomes(Kind::Path);
+                at.push(bare("path")).becomes(TraverserKind::Path);
                 // Equal ones came along several.
                 at.is_ordered = false;
                 if self.one_in(4) {
@@ -35,7 +35,7 @@ impl Generator<'_> {
                 }
                 if self.one_in(3) {
                     at.push(step("by", ["'uid'"]));
-                    at.becomes(Kind::Path);
+                    at.becomes(TraverserKind::Path);
                 }
             }
             17 if self.depth == 0 && !at.is_tangled => {
@@ -58,15 +58,15 @@ impl Generator<'_> {
                 at.is_ordered = false;
             }
             21 => {
-                let literal = self.literal(&Kind::Mixed);
-                at.push(step("constant", [literal])).becomes(Kind::Mixed);
+                let literal = self.literal(&TraverserKind::Mixed);
+                at.push(step("constant", [literal])).becomes(TraverserKind::Mixed);
                 at.is_ordered = false;
             }
             22 => {
                 at.push(bare(self.pick(&["identity", "barrier"])));
             }
             23 if self.depth == 0 && !at.is_tangled => {
-                self.reduce(at, bare("tree"), Kind::Map(false, Box::new(Kind::Mixed)));
+                self.reduce(at, bare("tree"), TraverserKind::Map(false, Box::new(TraverserKind::Mixed)));
             }
             24 => {
                 let child = self.child(&at.kind.clone()).0;
@@ -74,9 +74,11 @@ impl Generator<'_> {
             }
             25 if self.one_in(4) => self.unknown_name(at),
             26 if self.depth == 0 && !at.is_tangled => self.labelled_condition(at),
-            27 if matches!(at.kind, Kind::Mixed | Kind::List(..) | Kind::Property) && self.one_in(3) => {
+            27 if matches!(at.kind, TraverserKind::Mixed | TraverserKind::List(..) | TraverserKind::Property)
+                && self.one_in(3) =>
+            {
                 let name = self.pick(&["sum", "min", "max", "mean"]);
-                self.reduce(at, bare(name), Kind::Number);
+                self.reduce(at, bare(name), TraverserKind::Number);
             }
             _ => self.filter(at),
         }
@@ -103,13 +105,14 @@ impl Generator<'_> {
     /// A step that asks for something by a name that nothing has.
     fn unknown_name(&mut self, at: &mut At) {
         match self.random.below(7) {
-            0 if self.depth == 0 => self.reduce(at, step("cap", ["'none'"]), Kind::Mixed),
+            0 if self.depth == 0 => self.reduce(at, step("cap", ["'none'"]), TraverserKind::Mixed),
             0 | 1 => {
-                at.push(step("select", ["'none'"])).becomes(Kind::Mixed);
+                at.push(step("select", ["'none'"])).becomes(TraverserKind::Mixed);
             }
             2 => {
                 let label = self.label();
-                at.push(step("select", [label, "'none'".to_owned()])).becomes(Kind::Map(true, Box::new(Kind::Mixed)));
+                at.push(step("select", [label, "'none'".to_owned()]))
+                    .becomes(TraverserKind::Map(true, Box::new(TraverserKind::Mixed)));
             }
             3 => {
                 let predicate = self.pick(&[
@@ -125,12 +128,13 @@ impl Generator<'_> {
                 at.push(step("where", [vec![step("as", ["'none'"]), bare("identity")]]));
             }
             5 => {
-                at.push(step("math", [self.pick(&["'none + 1'", "'_ * none'", "'-none ^ 2'"])])).becomes(Kind::Number);
+                at.push(step("math", [self.pick(&["'none + 1'", "'_ * none'", "'-none ^ 2'"])]))
+                    .becomes(TraverserKind::Number);
             }
             _ => {
                 let pop = self.pick(&["Pop.first", "Pop.last", "Pop.all", "Pop.mixed"]);
                 let label = self.label();
-                at.push(step("select", [pop.to_owned(), label])).becomes(Kind::Mixed);
+                at.push(step("select", [pop.to_owned(), label])).becomes(TraverserKind::Mixed);
                 at.is_tangled = true;
             }
         }
@@ -153,7 +157,7 @@ impl Generator<'_> {
     }
 
     /// A step that leaves one traverser without a past.
-    pub(super) fn reduce(&mut self, at: &mut At, step: Step, kind: Kind) {
+    pub(super) fn reduce(&mut self, at: &mut At, step: StepCall, kind: TraverserKind) {
         at.push(step).becomes(kind);
         at.is_ordered = self.depth == 0;
         at.is_tangled = false;
@@ -166,7 +170,7 @@ impl Generator<'_> {
     pub(super) fn order_totally(&mut self, at: &mut At) {
         let direction = self.pick(&["asc", "desc"]);
         match at.kind {
-            Kind::Vertex | Kind::Edge => {
+            TraverserKind::Vertex | TraverserKind::Edge => {
                 at.push(bare("order"));
                 if self.one_in(2) {
                     let key = self.key(&at.kind.clone());
@@ -180,19 +184,19 @@ impl Generator<'_> {
                 }
                 at.push(step("by", ["'uid'"]));
             }
-            Kind::Text | Kind::Boolean | Kind::Date => {
+            TraverserKind::Text | TraverserKind::Boolean | TraverserKind::Date => {
                 at.push(bare("order"));
                 if self.one_in(2) {
                     at.push(step("by", [direction]));
                 }
             }
             // Perhaps with elements, whose ids are the server's.
-            Kind::Mixed => {
+            TraverserKind::Mixed => {
                 at.push(bare("order"));
                 at.is_ordered = false;
                 return;
             }
-            Kind::Number => {
+            TraverserKind::Number => {
                 at.push(bare("order")).push(step("by", [direction]));
                 if self.one_in(3) {
                     // Equal numbers of several types are in the order in which they came.
@@ -211,23 +215,23 @@ impl Generator<'_> {
             let labels: Vec<String> = self.scope.iter().map(|(label, _)| format!("'{label}'")).collect();
             at.push(step("dedup", labels));
             at.is_tangled = true;
-            at.becomes(Kind::Mixed);
+            at.becomes(TraverserKind::Mixed);
             // Which of those with the same labels it is, is not said.
-            self.reduce(at, bare("count"), Kind::Number);
+            self.reduce(at, bare("count"), TraverserKind::Number);
             return;
         }
         match at.kind {
-            Kind::Vertex | Kind::Edge if self.one_in(2) => {
+            TraverserKind::Vertex | TraverserKind::Edge if self.one_in(2) => {
                 // Which of several it keeps is not said: TinkerPop moves it before an order.
                 let by = self.by(&at.kind.clone());
                 let same = by.arguments.clone();
                 at.push(bare("dedup")).push(by);
                 match &same[..] {
                     [Argument::Text(key)] if key.starts_with('\'') => {
-                        at.push(step("values", same)).becomes(Kind::Mixed);
+                        at.push(step("values", same)).becomes(TraverserKind::Mixed);
                         at.is_ordered = false;
                     }
-                    _ => self.reduce(at, bare("count"), Kind::Number),
+                    _ => self.reduce(at, bare("count"), TraverserKind::Number),
                 }
             }
             _ => {
@@ -276,10 +280,12 @@ impl Generator<'_> {
         let (label, kind) = self.pick(&self.scope.clone());
         if self.scope.len() > 1 && self.one_in(3) {
             let labels: Vec<String> = self.scope.iter().map(|(label, _)| format!("'{label}'")).collect();
-            at.push(step("select", labels)).becomes(Kind::Map(true, Box::new(Kind::Mixed)));
-            if self.scope.iter().all(|(_, kind)| matches!(kind, Kind::Vertex | Kind::Edge)) && self.one_in(2) {
+            at.push(step("select", labels)).becomes(TraverserKind::Map(true, Box::new(TraverserKind::Mixed)));
+            if self.scope.iter().all(|(_, kind)| matches!(kind, TraverserKind::Vertex | TraverserKind::Edge))
+                && self.one_in(2)
+            {
                 at.push(step("by", ["'uid'"]));
-                at.becomes(Kind::Map(true, Box::new(Kind::Text)));
+                at.becomes(TraverserKind::Map(true, Box::new(TraverserKind::Text)));
             }
             at.is_ordered = false;
             return;
@@ -287,7 +293,11 @@ impl Generator<'_> {
         if self.one_in(4) {
             let predicate = self.pick(&["eq", "neq"]);
             at.push(step("where", [format!("{predicate}('{label}')")]));
-            if matches!((&at.kind, &kind), (Kind::Vertex | Kind::Edge, Kind::Vertex | Kind::Edge)) && self.one_in(2) {
+            if matches!(
+                (&at.kind, &kind),
+                (TraverserKind::Vertex | TraverserKind::Edge, TraverserKind::Vertex | TraverserKind::Edge)
+            ) && self.one_in(2)
+            {
                 let by = self.pick(&["'uid'", "'age'", "'weight'", "T.label", "'x'"]);
                 at.push(step("by", [by]));
             }

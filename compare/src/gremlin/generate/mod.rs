@@ -16,7 +16,7 @@ use hoplake_testkit::generate::SplitMix64;
 pub use self::values::MALFORMED;
 use super::{
     canonical::Orders,
-    tree::{Step, bare, step},
+    tree::{StepCall, bare, step},
     world::{EDGES, VERTICES, World},
 };
 
@@ -26,9 +26,9 @@ const DEPTH_MAX: usize = 3;
 /// Hops of a traversal with those of its children: results stay few.
 const HOPS_MAX: usize = 4;
 
-/// What a traverser is at.
+/// The kind of element or value that a traverser is at.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Kind {
+pub enum TraverserKind {
     /// A vertex.
     Vertex,
     /// An edge.
@@ -44,9 +44,9 @@ pub enum Kind {
     /// A date and time.
     Date,
     /// A list or set, whether its order is the same on both sides, and what its items are.
-    List(bool, Box<Kind>),
+    List(bool, Box<TraverserKind>),
     /// A map with texts as keys, or with others, and what its values are.
-    Map(bool, Box<Kind>),
+    Map(bool, Box<TraverserKind>),
     /// A path.
     Path,
     /// One of several of these.
@@ -57,7 +57,7 @@ pub enum Kind {
 #[derive(Debug, Clone)]
 pub struct Generated {
     /// Its steps.
-    pub steps: Vec<Step>,
+    pub steps: Vec<StepCall>,
     /// What of its results has an order.
     pub orders: Orders,
     /// Whether it changes the graph.
@@ -67,8 +67,8 @@ pub struct Generated {
 /// A traversal that grows.
 #[derive(Debug, Clone)]
 struct At {
-    steps: Vec<Step>,
-    kind: Kind,
+    steps: Vec<StepCall>,
+    kind: TraverserKind,
     /// Whether the order of the traversers is the same on both sides.
     is_ordered: bool,
     /// Whether equal traversers may differ in how they came here.
@@ -78,16 +78,16 @@ struct At {
 }
 
 impl At {
-    fn new(kind: Kind) -> Self {
+    fn new(kind: TraverserKind) -> Self {
         Self { steps: Vec::new(), kind, is_ordered: false, is_tangled: false, has_ordered_maps: false }
     }
 
-    fn push(&mut self, step: Step) -> &mut Self {
+    fn push(&mut self, step: StepCall) -> &mut Self {
         self.steps.push(step);
         self
     }
 
-    fn becomes(&mut self, kind: Kind) {
+    fn becomes(&mut self, kind: TraverserKind) {
         self.kind = kind;
         self.has_ordered_maps = false;
     }
@@ -100,7 +100,7 @@ pub struct Generator<'a> {
     /// Ids of its vertices and edges, as texts.
     ids: (&'a [String], &'a [String]),
     /// Labels of steps that can be selected, and what is under them.
-    scope: Vec<(String, Kind)>,
+    scope: Vec<(String, TraverserKind)>,
     /// Whether `aggregate` has filled a side effect.
     has_side_effect: bool,
     hops: usize,
@@ -136,7 +136,7 @@ impl<'a> Generator<'a> {
         let steps = 1 + self.random.below(7);
         self.grow(&mut at, steps);
         if self.has_side_effect && self.one_in(2) {
-            at.push(step("cap", ["'s'"])).becomes(Kind::Mixed);
+            at.push(step("cap", ["'s'"])).becomes(TraverserKind::Mixed);
             at.is_ordered = false;
         }
         let orders = Orders { results: at.is_ordered, lists: self.lists_are_ordered, maps: at.has_ordered_maps };
@@ -146,24 +146,25 @@ impl<'a> Generator<'a> {
     fn start(&mut self) -> At {
         match self.random.below(14) {
             0..=5 => {
-                let mut at = At::new(Kind::Vertex);
+                let mut at = At::new(TraverserKind::Vertex);
                 at.push(bare("V"));
                 at
             }
             6 | 7 => {
-                let mut at = At::new(Kind::Vertex);
+                let mut at = At::new(TraverserKind::Vertex);
                 let ids = self.distinct(self.ids.0).iter().map(|id| format!("'{id}'")).collect::<Vec<_>>();
                 at.push(step("V", ids));
                 at
             }
             8 | 9 => {
-                let mut at = At::new(Kind::Edge);
+                let mut at = At::new(TraverserKind::Edge);
                 at.push(bare("E"));
                 at
             }
             10 => self.reduced_numbers(),
             _ => {
-                let kind = self.pick(&[Kind::Number, Kind::Text, Kind::Date, Kind::Mixed]);
+                let kind =
+                    self.pick(&[TraverserKind::Number, TraverserKind::Text, TraverserKind::Date, TraverserKind::Mixed]);
                 let values: Vec<String> = (0..1 + self.random.below(4)).map(|_| self.literal(&kind)).collect();
                 let mut at = At::new(kind);
                 at.push(step("inject", values));
@@ -177,10 +178,17 @@ impl<'a> Generator<'a> {
             if self.one_in(40) {
                 // As if it were something else: often an error on both sides.
                 let kind = at.kind.clone();
-                at.kind = self.pick(&[Kind::Vertex, Kind::Edge, Kind::Number, Kind::Text, Kind::Date, Kind::Path]);
+                at.kind = self.pick(&[
+                    TraverserKind::Vertex,
+                    TraverserKind::Edge,
+                    TraverserKind::Number,
+                    TraverserKind::Text,
+                    TraverserKind::Date,
+                    TraverserKind::Path,
+                ]);
                 self.next(at);
                 if at.kind == kind {
-                    at.kind = Kind::Mixed;
+                    at.kind = TraverserKind::Mixed;
                 }
             } else {
                 self.next(at);
@@ -193,21 +201,21 @@ impl<'a> Generator<'a> {
         let is_general = self.one_in(3);
         match at.kind.clone() {
             _ if is_general => self.general(at),
-            Kind::Vertex => self.vertex(at),
-            Kind::Edge => self.edge(at),
-            Kind::Property => self.property(at),
-            Kind::Number => self.number(at),
-            Kind::Text => self.text(at),
-            Kind::Date => self.date(at),
-            Kind::List(is_ordered, items) => self.list(at, is_ordered, *items),
-            Kind::Map(has_names, values) => self.map(at, has_names, *values),
-            Kind::Path => self.path(at),
-            Kind::Boolean | Kind::Mixed => self.mixed(at),
+            TraverserKind::Vertex => self.vertex(at),
+            TraverserKind::Edge => self.edge(at),
+            TraverserKind::Property => self.property(at),
+            TraverserKind::Number => self.number(at),
+            TraverserKind::Text => self.text(at),
+            TraverserKind::Date => self.date(at),
+            TraverserKind::List(is_ordered, items) => self.list(at, is_ordered, *items),
+            TraverserKind::Map(has_names, values) => self.map(at, has_names, *values),
+            TraverserKind::Path => self.path(at),
+            TraverserKind::Boolean | TraverserKind::Mixed => self.mixed(at),
         }
     }
 
     /// A traversal within another, and what it gives.
-    fn child(&mut self, kind: &Kind) -> (Vec<Step>, Kind) {
+    fn child(&mut self, kind: &TraverserKind) -> (Vec<StepCall>, TraverserKind) {
         let mut at = At::new(kind.clone());
         self.depth += 1;
         let steps = 1 + self.random.below(3);
@@ -222,29 +230,29 @@ impl<'a> Generator<'a> {
     }
 
     /// A traversal with one result at most.
-    fn scalar(&mut self, kind: &Kind) -> (Vec<Step>, Kind) {
-        let is_element = matches!(kind, Kind::Vertex | Kind::Edge);
+    fn scalar(&mut self, kind: &TraverserKind) -> (Vec<StepCall>, TraverserKind) {
+        let is_element = matches!(kind, TraverserKind::Vertex | TraverserKind::Edge);
         match self.random.below(6) {
             0 | 1 if is_element => {
                 let key = self.single_key(kind);
                 (vec![step("values", [format!("'{key}'")])], self.kind_of(&key))
             }
-            2 if is_element => (vec![bare("label")], Kind::Text),
+            2 if is_element => (vec![bare("label")], TraverserKind::Text),
             3 => (vec![bare("identity")], kind.clone()),
             _ => {
                 let (mut steps, of) = self.child(kind);
                 match of {
-                    Kind::Number if self.one_in(2) => {
+                    TraverserKind::Number if self.one_in(2) => {
                         steps.push(bare(self.pick(&["sum", "max", "min", "mean"])));
-                        (steps, Kind::Number)
+                        (steps, TraverserKind::Number)
                     }
-                    Kind::Number | Kind::Text if self.one_in(2) => {
+                    TraverserKind::Number | TraverserKind::Text if self.one_in(2) => {
                         steps.extend([bare("order"), bare("fold")]);
-                        (steps, Kind::List(true, Box::new(of)))
+                        (steps, TraverserKind::List(true, Box::new(of)))
                     }
                     _ => {
                         steps.push(bare("count"));
-                        (steps, Kind::Number)
+                        (steps, TraverserKind::Number)
                     }
                 }
             }
@@ -252,23 +260,23 @@ impl<'a> Generator<'a> {
     }
 
     /// A `by` with one value.
-    fn by(&mut self, kind: &Kind) -> Step {
+    fn by(&mut self, kind: &TraverserKind) -> StepCall {
         match kind {
-            Kind::Vertex | Kind::Edge if self.one_in(2) => {
+            TraverserKind::Vertex | TraverserKind::Edge if self.one_in(2) => {
                 let key = self.single_key(kind);
                 step("by", [format!("'{key}'")])
             }
-            Kind::Vertex | Kind::Edge if self.one_in(3) => step("by", ["T.label"]),
+            TraverserKind::Vertex | TraverserKind::Edge if self.one_in(3) => step("by", ["T.label"]),
             _ => step("by", [self.scalar(kind).0]),
         }
     }
 
     /// The name of a property, perhaps of one that no element has.
-    fn key(&mut self, kind: &Kind) -> String {
+    fn key(&mut self, kind: &TraverserKind) -> String {
         if self.one_in(20) {
             return "none".to_owned();
         }
-        let labels: &[(&str, &[(&str, _)])] = if *kind == Kind::Edge { &EDGES } else { &VERTICES };
+        let labels: &[(&str, &[(&str, _)])] = if *kind == TraverserKind::Edge { &EDGES } else { &VERTICES };
         let (_, properties) = labels[self.random.below(labels.len() as u64) as usize];
         match properties.len() as u64 {
             0 => "uid".to_owned(),
@@ -280,17 +288,17 @@ impl<'a> Generator<'a> {
     }
 
     /// The name of a property with one value at most.
-    fn single_key(&mut self, kind: &Kind) -> String {
+    fn single_key(&mut self, kind: &TraverserKind) -> String {
         Some(self.key(kind)).filter(|key| key != "tags").unwrap_or_else(|| "name".to_owned())
     }
 
-    fn kind_of(&self, key: &str) -> Kind {
+    fn kind_of(&self, key: &str) -> TraverserKind {
         match key {
-            "age" | "weight" | "n" => Kind::Number,
-            "name" | "uid" | "tags" | "kind" => Kind::Text,
-            "since" => Kind::Date,
-            "ok" => Kind::Boolean,
-            _ => Kind::Mixed,
+            "age" | "weight" | "n" => TraverserKind::Number,
+            "name" | "uid" | "tags" | "kind" => TraverserKind::Text,
+            "since" => TraverserKind::Date,
+            "ok" => TraverserKind::Boolean,
+            _ => TraverserKind::Mixed,
         }
     }
 

@@ -1,6 +1,6 @@
 //! Literals and predicates.
 
-use super::{Generator, Kind};
+use super::{Generator, TraverserKind};
 use crate::gremlin::world::{TEXTS, Type, literal};
 
 const NUMBERS: [&str; 16] =
@@ -20,38 +20,47 @@ pub(super) const TYPED: [&[&str]; 8] = [
 
 impl Generator<'_> {
     /// A literal of a kind.
-    pub(super) fn literal(&mut self, kind: &Kind) -> String {
+    pub(super) fn literal(&mut self, kind: &TraverserKind) -> String {
         if self.one_in(60) {
             return self.pick(&["null", "NaN", "Infinity", "-Infinity", "[]", "[1, 2]", "''"]).to_owned();
         }
         match kind {
-            Kind::Number if self.one_in(6) => {
+            TraverserKind::Number if self.one_in(6) => {
                 let of = self.pick(&TYPED);
                 self.pick(of).to_owned()
             }
-            Kind::Number => self.pick(&NUMBERS).to_owned(),
-            Kind::Text => format!("'{}'", self.pick(&TEXTS)),
-            Kind::Boolean => literal(Type::Boolean, &mut self.random),
+            TraverserKind::Number => self.pick(&NUMBERS).to_owned(),
+            TraverserKind::Text => format!("'{}'", self.pick(&TEXTS)),
+            TraverserKind::Boolean => literal(Type::Boolean, &mut self.random),
             // In another offset, which a graph does not store. No other date is the same point in time: TinkerPop tells two of those
             // apart, as its documentation does not.
-            Kind::Date if self.one_in(8) => {
+            TraverserKind::Date if self.one_in(8) => {
                 let date =
                     self.pick(&["2020-01-02T01:17:00+01:00", "2020-01-01T20:41:00-03:30", "9999-12-31T01:23:00+02:00"]);
                 format!("datetime('{date}')")
             }
-            Kind::Date => literal(Type::Date, &mut self.random),
+            TraverserKind::Date => literal(Type::Date, &mut self.random),
             _ => {
-                let kind = self.pick(&[Kind::Number, Kind::Text, Kind::Boolean, Kind::Date]);
+                let kind = self.pick(&[
+                    TraverserKind::Number,
+                    TraverserKind::Text,
+                    TraverserKind::Boolean,
+                    TraverserKind::Date,
+                ]);
                 self.literal(&kind)
             }
         }
     }
 
     /// A predicate on values of a kind.
-    pub(super) fn predicate(&mut self, kind: &Kind) -> String {
+    pub(super) fn predicate(&mut self, kind: &TraverserKind) -> String {
         let kind = match kind {
-            Kind::Number | Kind::Text | Kind::Boolean | Kind::Date if !self.one_in(12) => kind.clone(),
-            _ => self.pick(&[Kind::Number, Kind::Text, Kind::Boolean, Kind::Date]),
+            TraverserKind::Number | TraverserKind::Text | TraverserKind::Boolean | TraverserKind::Date
+                if !self.one_in(12) =>
+            {
+                kind.clone()
+            }
+            _ => self.pick(&[TraverserKind::Number, TraverserKind::Text, TraverserKind::Boolean, TraverserKind::Date]),
         };
         let one = self.plain_predicate(&kind);
         match self.random.below(12) {
@@ -63,8 +72,8 @@ impl Generator<'_> {
         }
     }
 
-    fn plain_predicate(&mut self, kind: &Kind) -> String {
-        if *kind == Kind::Text && self.one_in(3) {
+    fn plain_predicate(&mut self, kind: &TraverserKind) -> String {
+        if *kind == TraverserKind::Text && self.one_in(3) {
             let name = self.pick(&[
                 "startingWith",
                 "endingWith",
@@ -101,7 +110,7 @@ impl Generator<'_> {
     }
 
     /// The argument of `is` and `has`: a predicate or a value.
-    pub(super) fn test(&mut self, kind: &Kind) -> String {
+    pub(super) fn test(&mut self, kind: &TraverserKind) -> String {
         if self.one_in(3) { self.literal(kind) } else { self.predicate(kind) }
     }
 }

@@ -1,6 +1,6 @@
 //! Steps on numbers, texts, dates, lists, maps and paths.
 
-use super::{At, Generator, Kind, predicates::TYPED};
+use super::{At, Generator, TraverserKind, predicates::TYPED};
 use crate::gremlin::{
     tree::{Argument, bare, step},
     world::{TEXTS, Type, literal},
@@ -24,21 +24,21 @@ pub const MALFORMED: [&str; 9] = ["_ +", "2 3", "_ _", "1e", "1.2.3", "(_ + 1", 
 impl Generator<'_> {
     pub(super) fn number(&mut self, at: &mut At) {
         match self.random.below(10) {
-            0 | 1 => self.test_value(at, &Kind::Number),
+            0 | 1 => self.test_value(at, &TraverserKind::Number),
             2 => {
                 let name = self.pick(&REDUCTIONS);
-                self.reduce(at, bare(name), Kind::Number);
+                self.reduce(at, bare(name), TraverserKind::Number);
             }
             3 | 4 => self.math(at),
             5 => {
-                at.push(bare("asString")).becomes(Kind::Text);
+                at.push(bare("asString")).becomes(TraverserKind::Text);
             }
             6 => {
                 let of = self.pick(&["INT", "LONG", "DOUBLE", "BYTE", "SHORT", "FLOAT", "BIGINT", "BIGDECIMAL"]);
                 at.push(step("asNumber", [format!("GType.{of}")]));
             }
             7 => {
-                at.push(bare("asBool")).becomes(Kind::Boolean);
+                at.push(bare("asBool")).becomes(TraverserKind::Boolean);
             }
             _ => self.general(at),
         }
@@ -53,7 +53,7 @@ impl Generator<'_> {
             let of = if has_one_type { types[0] } else { self.pick(&types) };
             values.push(self.pick(of).to_owned());
         }
-        let mut at = At::new(Kind::Number);
+        let mut at = At::new(TraverserKind::Number);
         let name = self.pick(&REDUCTIONS);
         if self.one_in(3) {
             at.push(step("inject", [format!("[{}]", values.join(", "))])).push(step(name, ["Scope.local"]));
@@ -65,7 +65,7 @@ impl Generator<'_> {
             1 => at.push(step("union", [vec![bare("identity")], vec![bare("identity")]])),
             _ => &mut at,
         };
-        self.reduce(&mut at, bare(name), Kind::Number);
+        self.reduce(&mut at, bare(name), TraverserKind::Number);
         at
     }
 
@@ -77,12 +77,13 @@ impl Generator<'_> {
             2 | 3 if self.depth == 0 && !at.is_tangled && !self.scope.is_empty() => {
                 let (label, kind) = self.pick(&self.scope.clone());
                 let operator = self.pick(&OPERATORS);
-                at.push(step("math", [format!("'{label} {operator} {}'", self.formula())])).becomes(Kind::Number);
-                if kind != Kind::Number || self.one_in(2) {
+                at.push(step("math", [format!("'{label} {operator} {}'", self.formula())]))
+                    .becomes(TraverserKind::Number);
+                if kind != TraverserKind::Number || self.one_in(2) {
                     // In the order of the variables: the label's, and that of `_`.
                     let by = self.by(&kind);
                     at.push(by);
-                    if of != Kind::Number || self.one_in(2) {
+                    if of != TraverserKind::Number || self.one_in(2) {
                         at.push(step("by", [vec![step("constant", ["2"])]]));
                     }
                 }
@@ -90,7 +91,7 @@ impl Generator<'_> {
             }
             _ => self.formula(),
         };
-        at.push(step("math", [format!("'{formula}'")])).becomes(Kind::Number);
+        at.push(step("math", [format!("'{formula}'")])).becomes(TraverserKind::Number);
     }
 
     /// A formula: mostly operators in a row, where what binds tighter and from which side it is computed make a difference.
@@ -128,7 +129,7 @@ impl Generator<'_> {
         }
     }
 
-    fn test_value(&mut self, at: &mut At, kind: &Kind) {
+    fn test_value(&mut self, at: &mut At, kind: &TraverserKind) {
         let test = self.test(kind);
         at.push(step("is", [test]));
     }
@@ -136,12 +137,12 @@ impl Generator<'_> {
     pub(super) fn text(&mut self, at: &mut At) {
         let word = self.pick(&TEXTS);
         match self.random.below(13) {
-            0 | 1 => self.test_value(at, &Kind::Text),
+            0 | 1 => self.test_value(at, &TraverserKind::Text),
             2 | 3 => {
                 at.push(bare(self.pick(&TEXT_STEPS)));
             }
             4 => {
-                at.push(bare("length")).becomes(Kind::Number);
+                at.push(bare("length")).becomes(TraverserKind::Number);
             }
             5 => {
                 let begin = self.random.below(6) as i64 - 3;
@@ -153,7 +154,7 @@ impl Generator<'_> {
             }
             6 => {
                 let by = self.pick(&["' '", "''", "'n'", "null", "'😀'", "'\\u00A0'", "'\\u001F'"]);
-                at.push(step("split", [by])).becomes(Kind::List(true, Box::new(Kind::Text)));
+                at.push(step("split", [by])).becomes(TraverserKind::List(true, Box::new(TraverserKind::Text)));
             }
             7 => {
                 let of = self.pick(&["'n'", "'n'", "''", "'😀'", "'\\u00A0'", "' '", "null"]);
@@ -164,15 +165,15 @@ impl Generator<'_> {
                 at.push(step("concat", [format!("'{word}'"), "'+'".to_owned()]));
             }
             9 => {
-                let (mut child, _) = self.scalar(&Kind::Text);
+                let (mut child, _) = self.scalar(&TraverserKind::Text);
                 child.push(bare("asString"));
                 at.push(step("concat", [child]));
             }
             10 => {
-                at.push(bare("asNumber")).becomes(Kind::Number);
+                at.push(bare("asNumber")).becomes(TraverserKind::Number);
             }
             11 => {
-                at.push(bare("asBool")).becomes(Kind::Boolean);
+                at.push(bare("asBool")).becomes(TraverserKind::Boolean);
             }
             _ => self.general(at),
         }
@@ -180,7 +181,7 @@ impl Generator<'_> {
 
     pub(super) fn date(&mut self, at: &mut At) {
         match self.random.below(6) {
-            0 | 1 => self.test_value(at, &Kind::Date),
+            0 | 1 => self.test_value(at, &TraverserKind::Date),
             2 => {
                 let unit = self.pick(&["DT.day", "DT.hour", "DT.minute", "DT.second"]);
                 let count = match self.one_in(4) {
@@ -191,10 +192,10 @@ impl Generator<'_> {
             }
             3 => {
                 let other = literal(Type::Date, &mut self.random);
-                at.push(step("dateDiff", [other])).becomes(Kind::Number);
+                at.push(step("dateDiff", [other])).becomes(TraverserKind::Number);
             }
             4 => {
-                let (name, kind) = self.pick(&[("asString", Kind::Text), ("asNumber", Kind::Number)]);
+                let (name, kind) = self.pick(&[("asString", TraverserKind::Text), ("asNumber", TraverserKind::Number)]);
                 at.push(bare(name)).becomes(kind);
             }
             _ => self.general(at),
@@ -203,18 +204,18 @@ impl Generator<'_> {
 
     pub(super) fn mixed(&mut self, at: &mut At) {
         match self.random.below(4) {
-            0 | 1 => self.test_value(at, &Kind::Mixed),
+            0 | 1 => self.test_value(at, &TraverserKind::Mixed),
             2 => {
-                at.push(bare("asString")).becomes(Kind::Mixed);
+                at.push(bare("asString")).becomes(TraverserKind::Mixed);
             }
             _ => self.general(at),
         }
     }
 
-    pub(super) fn list(&mut self, at: &mut At, is_ordered: bool, items: Kind) {
+    pub(super) fn list(&mut self, at: &mut At, is_ordered: bool, items: TraverserKind) {
         let values = (0..self.random.below(3)).map(|_| self.literal(&items)).collect::<Vec<_>>().join(", ");
         let constant = format!("[{values}]");
-        let same = Kind::List(is_ordered, Box::new(items.clone()));
+        let same = TraverserKind::List(is_ordered, Box::new(items.clone()));
         match self.random.below(17) {
             0..=2 => {
                 at.push(bare("unfold")).becomes(items);
@@ -222,17 +223,25 @@ impl Generator<'_> {
                 at.is_tangled = true;
             }
             3 => {
-                at.push(step("count", ["Scope.local"])).becomes(Kind::Number);
+                at.push(step("count", ["Scope.local"])).becomes(TraverserKind::Number);
             }
             4 => {
                 let name = self.pick(&REDUCTIONS);
-                at.push(step(name, ["Scope.local"])).becomes(Kind::Number);
+                at.push(step(name, ["Scope.local"])).becomes(TraverserKind::Number);
             }
             5 => {
                 at.push(step("dedup", ["Scope.local"]));
             }
-            6 if !matches!(items, Kind::Vertex | Kind::Edge | Kind::Property | Kind::Path | Kind::Map(..)) => {
-                at.push(step("order", ["Scope.local"])).becomes(Kind::List(true, Box::new(items)));
+            6 if !matches!(
+                items,
+                TraverserKind::Vertex
+                    | TraverserKind::Edge
+                    | TraverserKind::Property
+                    | TraverserKind::Path
+                    | TraverserKind::Map(..)
+            ) =>
+            {
+                at.push(step("order", ["Scope.local"])).becomes(TraverserKind::List(true, Box::new(items)));
             }
             7 if is_ordered => {
                 let count = self.random.below(4);
@@ -242,23 +251,24 @@ impl Generator<'_> {
                     2 => step("skip", ["Scope.local".to_owned(), count.to_string()]),
                     _ => step("range", ["Scope.local".to_owned(), count.to_string(), (count + 2).to_string()]),
                 });
-                at.becomes(Kind::Mixed);
+                at.becomes(TraverserKind::Mixed);
             }
             8 if is_ordered => {
                 at.push(bare("reverse"));
             }
             9 if is_ordered => {
-                at.push(step("conjoin", ["'-'"])).becomes(Kind::Text);
+                at.push(step("conjoin", ["'-'"])).becomes(TraverserKind::Text);
             }
             10 => {
                 at.push(step(self.pick(&["combine", "merge", "difference", "disjunct", "intersect"]), [constant]));
                 self.lists_are_ordered &= is_ordered;
                 // Sets of the step have any order.
-                at.becomes(Kind::List(false, Box::new(items)));
+                at.becomes(TraverserKind::List(false, Box::new(items)));
                 self.lists_are_ordered = false;
             }
             11 => {
-                at.push(step("product", [constant])).becomes(Kind::List(is_ordered, Box::new(Kind::Mixed)));
+                at.push(step("product", [constant]))
+                    .becomes(TraverserKind::List(is_ordered, Box::new(TraverserKind::Mixed)));
             }
             12 => {
                 let predicate = self.predicate(&items);
@@ -266,56 +276,60 @@ impl Generator<'_> {
             }
             13 => {
                 let by = self.child(&same).0;
-                at.push(step("local", [by])).becomes(Kind::Mixed);
+                at.push(step("local", [by])).becomes(TraverserKind::Mixed);
                 at.is_ordered = false;
             }
             14 if is_ordered => {
-                at.push(bare("index")).becomes(Kind::Mixed);
+                at.push(bare("index")).becomes(TraverserKind::Mixed);
             }
-            15 if items == Kind::Text => {
+            15 if items == TraverserKind::Text => {
                 let is_length = self.one_in(3);
                 // All but `reverse`, which takes no scope.
                 let name = if is_length { "length" } else { self.pick(&TEXT_STEPS[..5]) };
                 at.push(step(name, ["Scope.local"]));
-                at.becomes(Kind::List(is_ordered, Box::new(if is_length { Kind::Number } else { Kind::Text })));
+                at.becomes(TraverserKind::List(
+                    is_ordered,
+                    Box::new(if is_length { TraverserKind::Number } else { TraverserKind::Text }),
+                ));
             }
             _ => self.general(at),
         }
     }
 
-    pub(super) fn map(&mut self, at: &mut At, has_names: bool, values: Kind) {
+    pub(super) fn map(&mut self, at: &mut At, has_names: bool, values: TraverserKind) {
         match self.random.below(8) {
             0 => {
-                at.push(step("select", ["Column.values"])).becomes(Kind::List(false, Box::new(values)));
+                at.push(step("select", ["Column.values"])).becomes(TraverserKind::List(false, Box::new(values)));
                 self.lists_are_ordered = false;
             }
             1 => {
-                at.push(step("select", ["Column.keys"])).becomes(Kind::List(false, Box::new(Kind::Mixed)));
+                at.push(step("select", ["Column.keys"]))
+                    .becomes(TraverserKind::List(false, Box::new(TraverserKind::Mixed)));
                 self.lists_are_ordered = false;
             }
             2 => {
-                at.push(bare("unfold")).becomes(Kind::Mixed);
+                at.push(bare("unfold")).becomes(TraverserKind::Mixed);
                 at.is_ordered = false;
             }
             3 => {
-                at.push(step("count", ["Scope.local"])).becomes(Kind::Number);
+                at.push(step("count", ["Scope.local"])).becomes(TraverserKind::Number);
             }
             4 => {
                 at.push(step("order", ["Scope.local"]));
-                if values == Kind::Number && self.one_in(2) {
+                if values == TraverserKind::Number && self.one_in(2) {
                     at.push(step("by", [Argument::from("Column.values"), "desc".into()]));
                 }
                 at.push(step("by", ["Column.keys"]));
                 at.has_ordered_maps = true;
             }
             5 if has_names => {
-                let key = self.key(&Kind::Vertex);
-                at.push(step("select", [format!("'{key}'")])).becomes(Kind::Mixed);
+                let key = self.key(&TraverserKind::Vertex);
+                at.push(step("select", [format!("'{key}'")])).becomes(TraverserKind::Mixed);
                 at.is_tangled = true;
             }
             6 => {
                 at.push(bare("unfold"));
-                at.push(step("select", [self.pick(&["Column.keys", "Column.values"])])).becomes(Kind::Mixed);
+                at.push(step("select", [self.pick(&["Column.keys", "Column.values"])])).becomes(TraverserKind::Mixed);
                 at.is_ordered = false;
             }
             _ => self.general(at),
@@ -325,14 +339,14 @@ impl Generator<'_> {
     pub(super) fn path(&mut self, at: &mut At) {
         match self.random.below(4) {
             0 => {
-                at.push(step("count", ["Scope.local"])).becomes(Kind::Number);
+                at.push(step("count", ["Scope.local"])).becomes(TraverserKind::Number);
             }
             1 => {
-                at.push(bare("unfold")).becomes(Kind::Mixed);
+                at.push(bare("unfold")).becomes(TraverserKind::Mixed);
                 at.is_tangled = true;
             }
             2 => {
-                at.push(step("limit", ["Scope.local", "1"])).becomes(Kind::Mixed);
+                at.push(step("limit", ["Scope.local", "1"])).becomes(TraverserKind::Mixed);
             }
             _ => self.general(at),
         }

@@ -10,14 +10,14 @@ use super::{
     script::{Attempt, WINDOW, source, writer},
 };
 
-/// Batches that a version has, by writer and number, each with the name of the attempt.
-pub(super) type Seen = BTreeMap<u32, BTreeMap<u64, String>>;
+/// The batches in a version, by writer and number, each with the name of the attempt.
+pub(super) type VersionBatches = BTreeMap<u32, BTreeMap<u64, String>>;
 
 /// What a version has, if it does not contradict itself: each of the last [`WINDOW`] batches once and completely, and
 /// rows, lamps and positions of sources that are of the last one.
-pub(super) async fn read(graph: &Graph, writers: u32) -> anyhow::Result<Seen> {
+pub(super) async fn read(graph: &Graph, writers: u32) -> anyhow::Result<VersionBatches> {
     let mut reading = Reading { query: graph.query(), graph };
-    let mut seen = Seen::new();
+    let mut seen = VersionBatches::new();
     for number in 1..=writers {
         let of_writer = reading.batches(number).await.with_context(|| format!("writer {number}"))?;
         seen.insert(number, of_writer);
@@ -167,7 +167,7 @@ fn number(value: Value) -> i64 {
 }
 
 /// Compares a version with the answers, also later ones: an acknowledged or rejected batch was decided before.
-pub(super) fn hold(seen: &Seen, version: u64, ledger: &Ledger) -> anyhow::Result<()> {
+pub(super) fn hold(seen: &VersionBatches, version: u64, ledger: &Ledger) -> anyhow::Result<()> {
     for (writer, batches) in seen {
         let last = batches.keys().last().copied().unwrap_or(0);
         for (attempt, outcome) in ledger.of_writer(*writer) {
@@ -191,7 +191,7 @@ pub(super) fn hold(seen: &Seen, version: u64, ledger: &Ledger) -> anyhow::Result
 }
 
 /// Compares a version with all attempts: it must not contain a batch that no writer began.
-pub(super) fn hold_begun(seen: &Seen, ledger: &Ledger) -> anyhow::Result<()> {
+pub(super) fn hold_begun(seen: &VersionBatches, ledger: &Ledger) -> anyhow::Result<()> {
     for (writer, batches) in seen {
         for (batch, name) in batches {
             let attempt = Attempt { writer: *writer, batch: *batch, name: name.clone() };

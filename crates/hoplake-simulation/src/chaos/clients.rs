@@ -39,9 +39,9 @@ const SILENT_MAX: Duration = Duration::from_secs(60);
 /// version that a vacuum removed while it was read.
 const EXPECTED: [u16; 4] = [503, 504, 429, 409];
 
-/// What clients of a server know of it.
+/// The state of a server, as its clients observed it.
 #[derive(Debug)]
-struct Known {
+struct ObservedServer {
     /// `None` while it is dead.
     http: Option<SocketAddr>,
     /// Of its lives.
@@ -55,12 +55,12 @@ struct Known {
     wrong: Option<String>,
 }
 
-/// A server as its clients see it.
+/// A client of one server, which checks the answers.
 #[derive(Debug, Clone)]
-pub(super) struct Asked {
+pub(super) struct ServerClient {
     number: u32,
     writers: u32,
-    known: Arc<Mutex<Known>>,
+    known: Arc<Mutex<ObservedServer>>,
     ledger: Arc<Mutex<Ledger>>,
 }
 
@@ -70,9 +70,9 @@ struct Answer {
     body: Value,
 }
 
-impl Asked {
+impl ServerClient {
     pub(super) fn new(number: u32, writers: u32, ledger: Arc<Mutex<Ledger>>) -> Self {
-        let known = Known {
+        let known = ObservedServer {
             http: None,
             life: 0,
             newest: 0,
@@ -84,7 +84,7 @@ impl Asked {
         Self { number, writers, known: Arc::new(Mutex::new(known)), ledger }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, ObservedServer> {
         self.known.lock().expect("no thread panics with what is known of a server")
     }
 

@@ -4,7 +4,7 @@ use hoplake_testkit::TcpProxy;
 
 use super::{
     ChaosReport, ChaosTest,
-    clients::Asked,
+    clients::ServerClient,
     ledger::{Ledger, Outcome},
     run::Run,
 };
@@ -40,7 +40,7 @@ impl Run {
         ];
         lines.extend(upkeep(ledger));
         lines.extend(steps(ledger));
-        lines.extend(self.asked.iter().flat_map(Asked::lines));
+        lines.extend(self.asked.iter().flat_map(ServerClient::lines));
         if servers > 0 {
             lines.push(format!("servers recovered within {:.1} s", self.recovered.as_secs_f64()));
         }

@@ -188,7 +188,7 @@ async fn open(store: &Store, random: &mut SplitMix64) -> Graph {
 
 async fn write(store: &Store, number: u32, mut random: SplitMix64, by: &Committing) -> ! {
     let mut graph = open(store, &mut random).await;
-    let mut written = Written { number, items: BTreeMap::new(), last: None };
+    let mut written = WriterItems { number, items: BTreeMap::new(), last: None };
     let mut committed: Option<Attempt> = None;
     let mut tries = 0;
     loop {
@@ -230,7 +230,7 @@ async fn write(store: &Store, number: u32, mut random: SplitMix64, by: &Committi
 }
 
 /// The newest version, and the last batch of the writer there.
-async fn refreshed(graph: &mut Graph, written: &mut Written) -> Result<Option<Attempt>, Error> {
+async fn refreshed(graph: &mut Graph, written: &mut WriterItems) -> Result<Option<Attempt>, Error> {
     graph.refresh().await?;
     let position = graph.source_position(&source(written.number));
     let last = position.and_then(|it| Attempt::at_position(written.number, it));
@@ -242,8 +242,8 @@ async fn refreshed(graph: &mut Graph, written: &mut Written) -> Result<Option<At
     Ok(last)
 }
 
-/// The items of a writer that a version has.
-struct Written {
+/// The items of one writer in a version.
+struct WriterItems {
     number: u32,
     /// By batch.
     items: BTreeMap<u64, Vec<VertexRef>>,
@@ -251,7 +251,7 @@ struct Written {
     last: Option<Attempt>,
 }
 
-impl Written {
+impl WriterItems {
     /// Those that go with a batch.
     fn old(&self, batch: u64) -> Vec<VertexRef> {
         self.items.get(&batch.saturating_sub(WINDOW)).cloned().unwrap_or_default()

@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 
 use super::{
     ChaosReport, ChaosTest, check,
-    clients::Asked,
+    clients::ServerClient,
     crew::{Orders, Worker},
     ledger::{Ledger, Outcome},
     memory::Watch,
@@ -72,7 +72,7 @@ pub(super) struct Run {
     pub(super) server_kills: u64,
     pub(super) checks: u64,
     pub(super) watch: Arc<Watch>,
-    pub(super) asked: Vec<Asked>,
+    pub(super) asked: Vec<ServerClient>,
     /// Attempts that some version contained.
     pub(super) seen: BTreeMap<Attempt, u64>,
     /// Sorted runs before the last compaction.
@@ -141,7 +141,7 @@ impl Run {
         let mut crew = Crew { workers, servers: Vec::new() };
         for number in 1..=servers {
             let server = self.start_server(number)?;
-            let asked = Asked::new(number, self.chaos.committers(), self.orders.ledger.clone());
+            let asked = ServerClient::new(number, self.chaos.committers(), self.orders.ledger.clone());
             asked.is_up(server.http);
             self.asked.push(asked);
             crew.servers.push(server);
@@ -193,8 +193,8 @@ impl Run {
         self.check_steps()?;
         crew.workers.iter_mut().try_for_each(Worker::kill)?;
         clients.shutdown().await;
-        self.asked.iter().try_for_each(Asked::check)?;
-        self.asked.iter().for_each(Asked::goes_down);
+        self.asked.iter().try_for_each(ServerClient::check)?;
+        self.asked.iter().for_each(ServerClient::goes_down);
         crew.servers.iter_mut().try_for_each(Server::kill)
     }
 
@@ -243,7 +243,7 @@ impl Run {
         let wrong = ledger.wrong.clone().or_else(|| ledger.hanging(may_take)).or_else(|| ledger.too_long(may_take));
         ensure!(wrong.is_none(), "{}", wrong.unwrap_or_default());
         drop(ledger);
-        self.asked.iter().try_for_each(Asked::check)
+        self.asked.iter().try_for_each(ServerClient::check)
     }
 
     /// The network is there again: all servers answer, and from what is the newest version now, or a later one.
@@ -272,7 +272,7 @@ impl Run {
         Ok((graph.version(), seen.values().map(|batches| batches.len()).sum()))
     }
 
-    fn remember(&mut self, seen: &check::Seen, version: u64) {
+    fn remember(&mut self, seen: &check::VersionBatches, version: u64) {
         for (writer, batches) in seen {
             for (batch, name) in batches {
                 self.seen.insert(Attempt { writer: *writer, batch: *batch, name: name.clone() }, version);
@@ -280,7 +280,7 @@ impl Run {
         }
     }
 
-    async fn check(&self, graph: &Graph, ledger: &Ledger) -> anyhow::Result<check::Seen> {
+    async fn check(&self, graph: &Graph, ledger: &Ledger) -> anyhow::Result<check::VersionBatches> {
         let seen = check::read(graph, self.chaos.committers()).await?;
         check::hold(&seen, graph.version(), ledger)?;
         graph.verify(|_| ()).await?;

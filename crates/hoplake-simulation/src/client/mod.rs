@@ -25,7 +25,7 @@ use tokio::time::sleep;
 
 use crate::{
     bucket::Bucket,
-    faults::{Fault, Kind},
+    faults::{Fault, OperationKind},
     machine::Machine,
     world::{Concern, World},
 };
@@ -58,7 +58,7 @@ impl fmt::Display for Client {
 
 /// A request: what it asks, how it is called in the trace.
 struct Request {
-    kind: Kind,
+    kind: OperationKind,
     name: String,
     detail: String,
     /// Of which upload in parts, if of one.
@@ -66,7 +66,7 @@ struct Request {
 }
 
 impl Request {
-    fn new(kind: Kind, path: &Path, detail: impl Into<String>) -> Self {
+    fn new(kind: OperationKind, path: &Path, detail: impl Into<String>) -> Self {
         Self { kind, name: path.to_string(), detail: detail.into(), upload: None }
     }
 }

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     bucket::{Bucket, EPOCH_UNIX_MS, Stored},
-    faults::{Fault, Kind},
+    faults::{Fault, OperationKind},
     world::{Concern, World},
 };
 
@@ -43,7 +43,7 @@ fn not_implemented<T>(operation: &str) -> Result<T> {
 impl ObjectStore for Client {
     async fn put_opts(&self, location: &Path, payload: PutPayload, opts: PutOptions) -> Result<PutResult> {
         let create = opts.mode == PutMode::Create;
-        let kind = if create { Kind::Create } else { Kind::Put };
+        let kind = if create { OperationKind::Create } else { OperationKind::Put };
         let name = location.to_string();
         let bytes = Bytes::from(payload);
         let effect = move |bucket: &mut Bucket, world: &World, now: Duration| {
@@ -68,7 +68,7 @@ impl ObjectStore for Client {
             None => None,
             Some(_) => return not_implemented("ranges without an end"),
         };
-        let kind = if options.head { Kind::Head } else { Kind::Get };
+        let kind = if options.head { OperationKind::Head } else { OperationKind::Get };
         let detail = range.as_ref().map_or_else(String::new, |range| format!(" {}..{}", range.start, range.end));
         let find =
             move |bucket: &mut Bucket, _: &World, _: Duration| bucket.get(&name).cloned().ok_or_else(|| missing(&name));
@@ -103,7 +103,7 @@ impl ObjectStore for Client {
                     world.medium().removed(&name);
                     Ok(())
                 };
-                client.ask(Request::new(Kind::Delete, &location, ""), effect).await?;
+                client.ask(Request::new(OperationKind::Delete, &location, ""), effect).await?;
                 Ok(location)
             }
         };
@@ -155,7 +155,7 @@ impl Client {
             // Pages go on after a name, and each sees the bucket of its own moment.
             let after = listed.last().map(|meta| meta.location.to_string());
             let detail = format!(" page {page}");
-            let request = Request { kind: Kind::List, name: prefix.clone(), detail, upload: None };
+            let request = Request { kind: OperationKind::List, name: prefix.clone(), detail, upload: None };
             let find = move |bucket: &mut Bucket, _: &World, now: Duration| {
                 let found = bucket.iter().filter(|(name, _)| name.starts_with(&prefix));
                 let found = found.filter(|(name, _)| after.as_ref().is_none_or(|after| *name > after));

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use object_store::{MultipartUpload, PutPayload, PutResult, Result, UploadPart, path::Path};
 
 use super::{Client, Request, errors::failed, writes::write};
-use crate::faults::Kind;
+use crate::faults::OperationKind;
 
 /// An upload, as its client has it.
 #[derive(Debug)]
@@ -28,12 +28,12 @@ pub(super) struct Parts {
 
 impl Parts {
     pub(super) async fn begin(client: &Client, location: &Path) -> Result<Self> {
-        let request = Request::new(Kind::Begin, location, "");
+        let request = Request::new(OperationKind::Begin, location, "");
         let (upload, _) = client.ask(request, |_, world, _| Ok(world.uploads().begin())).await?;
         Ok(Self { client: client.clone(), location: location.clone(), upload, count: 0, received: Arc::default() })
     }
 
-    fn request(&self, kind: Kind, detail: &str) -> Request {
+    fn request(&self, kind: OperationKind, detail: &str) -> Request {
         Request { upload: Some(self.upload), ..Request::new(kind, &self.location, detail) }
     }
 }
@@ -47,7 +47,7 @@ impl MultipartUpload for Parts {
         let number = self.count;
         let bytes = Bytes::from(data);
         self.count += 1;
-        let request = self.request(Kind::Part, &format!(" part {number}"));
+        let request = self.request(OperationKind::Part, &format!(" part {number}"));
         let received = self.received.clone();
         Box::pin(async move {
             let sent =
@@ -66,7 +66,7 @@ impl MultipartUpload for Parts {
         if self.received.load(Relaxed) < count {
             return Err(failed("a part has no tag"));
         }
-        let request = self.request(Kind::Complete, &format!(" of {count} parts"));
+        let request = self.request(OperationKind::Complete, &format!(" of {count} parts"));
         let completed = self.client.ask(request, move |bucket, world, now| {
             let whole = world.uploads().complete(upload, count)?;
             write(bucket, world, now, &name, &whole);
@@ -78,7 +78,7 @@ impl MultipartUpload for Parts {
 
     async fn abort(&mut self) -> Result<()> {
         let upload = self.upload;
-        let request = self.request(Kind::Abort, "");
+        let request = self.request(OperationKind::Abort, "");
         let given_up = self.client.ask(request, move |_, world, _| {
             world.uploads().forget(upload);
             Ok(())

@@ -6,7 +6,7 @@ use hoplake_feed::{Change, Transaction, followed::TableShape};
 use hoplake_testkit::generate::SplitMix64;
 use tokio::sync::Notify;
 
-use super::tables::{Datum, Kind, MEMBER, NO_NUMBER, NOTE, PERSON, Row, TABLES, TEAM, Tables, Work};
+use super::tables::{Datum, MEMBER, NO_NUMBER, NOTE, PERSON, Row, RowImages, TABLES, TEAM, Tables, Work};
 use crate::bucket::EPOCH_UNIX_MS;
 
 /// The most that a transaction says it takes, so that few of them fill the queues of a feed.
@@ -15,7 +15,7 @@ const TRANSACTION_BYTES_MAX: u64 = 40 << 10;
 /// A database in memory. A position is how many transactions there were.
 pub struct Database {
     /// How it logs.
-    pub kind: Kind,
+    pub kind: RowImages,
     state: Mutex<State>,
     /// There is one more transaction. Not a `watch`: that wakes its receivers in any order.
     pub grown: Notify,
@@ -33,7 +33,7 @@ struct State {
 
 impl Database {
     /// A database without rows.
-    pub fn new(kind: Kind) -> Self {
+    pub fn new(kind: RowImages) -> Self {
         let state =
             State { tables: vec![Arc::default()], log: Vec::new(), alterations: vec![[0; TABLES.len()]], purged: 0 };
         Self { kind, state: Mutex::new(state), grown: Notify::new() }
@@ -137,7 +137,7 @@ impl State {
 }
 
 /// Values from few, so that rows meet.
-struct Dice<'a>(&'a mut SplitMix64, Kind);
+struct Dice<'a>(&'a mut SplitMix64, RowImages);
 
 impl Dice<'_> {
     fn person(&mut self) -> Datum {
@@ -167,7 +167,7 @@ impl Dice<'_> {
     /// Mostly a number. Of a row that was set aside, nobody knows what a cascade changes that the log does not have: only tables without
     /// foreign keys have bad rows then.
     fn number(&mut self, table: usize) -> Datum {
-        let may_be_bad = self.1 == Kind::Keys || table == NOTE;
+        let may_be_bad = self.1 == RowImages::Keys || table == NOTE;
         match self.0.below(12) {
             0 if may_be_bad => Datum::Text(NO_NUMBER.into()),
             0 | 1 => Datum::Null,

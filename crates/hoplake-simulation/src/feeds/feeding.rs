@@ -8,7 +8,7 @@ use super::{
     database::Database,
     oracle::Oracle,
     source::Connection,
-    tables::{Kind, MAPPING, PERSON, TABLES, TEAM},
+    tables::{MAPPING, PERSON, RowImages, TABLES, TEAM},
 };
 use crate::{
     machine::Machine,
@@ -81,7 +81,7 @@ impl Feeding {
     pub fn draw(world: &Arc<World>) -> Self {
         let plan = Plan::draw(world);
         let mut random = world.random(Concern::Feed);
-        let kind = [Kind::Complete, Kind::Keys][random.below(2) as usize];
+        let kind = [RowImages::Complete, RowImages::Keys][random.below(2) as usize];
         let team = ["stop", "dead-letter"][random.below(2) as usize];
         let header = "graph = 's3://simulation'\n[source]\nname = 'hr'\nurl = 'model://simulation/hr'\n";
         let text = format!("{header}{}", MAPPING.replace("{team}", team));

@@ -235,16 +235,16 @@ impl Definition {
     }
 }
 
-/// How a database logs.
+/// Which row images a database logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum RowImages {
     /// As MariaDB: rows before and after, and nothing of what cascades change.
     Complete,
     /// As PostgreSQL: of rows before only the key, where it changes, but for a table with a condition; and what cascades change.
     Keys,
 }
 
-impl Kind {
+impl RowImages {
     /// What it says of its tables.
     pub fn catalog(self) -> Catalog {
         let before = |table| if self.is_complete(table) { BeforeImages::Complete } else { BeforeImages::Keys };
@@ -290,7 +290,7 @@ pub struct Work {
     /// The changes that the log gets.
     pub changes: Vec<Change>,
     /// How it logs.
-    pub kind: Kind,
+    pub kind: RowImages,
 }
 
 /// A statement that the database does not allow; it changes nothing.
@@ -298,7 +298,7 @@ pub struct Refused;
 
 impl Work {
     /// Begins with the tables as they are.
-    pub fn new(tables: Tables, kind: Kind) -> Self {
+    pub fn new(tables: Tables, kind: RowImages) -> Self {
         Self { tables, changes: Vec::new(), kind }
     }
 
@@ -387,7 +387,7 @@ impl Work {
             }
             let mut row = self.row(child, &child_key)?;
             row[foreign.column] = new_key[0].clone();
-            self.change(child, &child_key, row, self.kind == Kind::Keys)?;
+            self.change(child, &child_key, row, self.kind == RowImages::Keys)?;
         }
         if self.names_rows(table, &row) { Ok(()) } else { Err(Refused) }
     }
@@ -398,7 +398,7 @@ impl Work {
             let image = if self.kind.is_complete(table) { cells(&before) } else { key_image(table, &before) };
             self.log(table, Images::Delete(image));
         }
-        let is_logged = self.kind == Kind::Keys;
+        let is_logged = self.kind == RowImages::Keys;
         for (child, foreign, child_key) in self.children(table, key) {
             match foreign.on_delete {
                 Rule::Cascade => self.remove(child, &child_key, is_logged)?,

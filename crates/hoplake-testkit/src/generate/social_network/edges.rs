@@ -91,7 +91,7 @@ fn message_edges(people: &People, person: u32, relation: SocialRelation, out: &m
             forum_key = Some(forum.key);
             forum_tags = people.forum_tags(forum);
         }
-        let seen = Seen { people, forum, forum_tags: &forum_tags, post, thread };
+        let seen = PostContext { people, forum, forum_tags: &forum_tags, post, thread };
         match relation.source() {
             SocialLabel::Comment => seen.comment_edges(relation, out),
             _ if relation == SocialRelation::LikesComment => seen.comment_edges(relation, out),
@@ -100,8 +100,8 @@ fn message_edges(people: &People, person: u32, relation: SocialRelation, out: &m
     });
 }
 
-/// A post, and all that is around it.
-struct Seen<'a> {
+/// A post with its forum and thread, from which its edges are generated.
+struct PostContext<'a> {
     people: &'a People,
     forum: &'a Forum,
     /// Empty where nobody asks for tags.
@@ -110,7 +110,7 @@ struct Seen<'a> {
     thread: &'a Thread,
 }
 
-impl Seen<'_> {
+impl PostContext<'_> {
     fn post_edges(&self, relation: SocialRelation, out: &mut Vec<KeyedEdge>) {
         let Self { people, forum, post, .. } = self;
         match relation {

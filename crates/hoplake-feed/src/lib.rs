@@ -29,10 +29,10 @@
 //! | *fold* | row changes of a batch, applied in order to an overlay of the graph ([`fold::fold`]) |
 //! | *origin* | the row change that an operation of a commit comes from ([`fold::Origin`]) |
 //! | *look-up* | a read of the graph that a fold needs; all look-ups of a fold take one wave per kind ([`lookups`]) |
-//! | *waiting edge* | an edge whose row is there and whose vertex at one end is not, yet ([`fold::Waiting`]) |
+//! | *waiting edge* | an edge whose row is there and whose vertex at one end is not, yet ([`fold::WaitingEdges`]) |
 //! | *dead letter* | a row change that could not be applied and was set aside, in an object of its own ([`letters`]) |
 //! | *held name* | a vertex or edge with a dead letter: its later changes are set aside, too |
-//! | *state* | what a feed remembers with a position: waiting edges, held names, shapes, a stop ([`state::State`]) |
+//! | *state* | what a feed remembers with a position: waiting edges, held names, shapes, a stop ([`state::FeedState`]) |
 //! | *stop* | a change that cannot be followed; it lasts until an operator decides ([`followed::StopNote`]) |
 //! | *ends* | the source and the store of the graph ([`Ends`]) |
 //! | *resnapshot* | all rows compared with the graph, after which the feed goes on from the snapshot's position |
@@ -82,6 +82,6 @@ pub use settings::{
 };
 pub use source::{
     catalog::{BeforeImages, Catalog, Column, ForeignKey, Rule, Table, TableName},
-    change::{Cell, Change, Changes, Columns, Images, Row, RowChange, Transaction},
+    change::{Cell, Change, ChangeList, Columns, Images, Row, RowChange, Transaction},
     spill::SpillSettings,
 };

@@ -12,11 +12,11 @@ use tracing::{Instrument, field::Empty, info_span};
 use crate::{
     Change, FeedError, FeedErrorKind, OnError, Position, Progress, RowChange, Settings, SpillSettings, Transaction,
     apply::{
-        fold::{Aside, Failure, Folded, Known, Origin, Plans, Rendered, SetAside, fold, render},
+        fold::{Aside, Failure, Folded, LookupResults, Origin, Plans, Rendered, SetAside, fold, render},
         letters::{self, Letter},
         lookups,
         progress::{Applied, At, Cause, Event},
-        state::{self, State},
+        state::{self, FeedState},
     },
     backoff::Backoff,
     error::is_transient,
@@ -39,7 +39,7 @@ pub(crate) struct Applier {
     pub(crate) position: Position,
     /// The name of this process in positions.
     pub(crate) writer: String,
-    pub(crate) state: State,
+    pub(crate) state: FeedState,
     pub(crate) plans: Plans,
     /// How often a commit that the graph refuses is tried.
     pub(crate) attempts_max: u32,
@@ -65,7 +65,7 @@ impl Applier {
         settings: &Settings,
         mapping: Arc<Mapping>,
         position: Position,
-        state: State,
+        state: FeedState,
         writer: String,
     ) -> Self {
         Self {
@@ -185,7 +185,7 @@ impl Applier {
         aside: &Aside,
         waves: &mut u64,
     ) -> Result<Folded, FeedError> {
-        let mut known = Known::default();
+        let mut known = LookupResults::default();
         for _ in 0..FOLDS_MAX {
             let folded = info_span!(target: "hoplake::spans", "fold")
                 .in_scope(|| fold(&self.mapping, &mut self.plans, transactions, &known, &self.state.waiting, aside))?;
@@ -210,7 +210,7 @@ impl Applier {
         folded: &Folded,
         attempts: u32,
         pauses: &mut Backoff,
-    ) -> Result<State, FeedError> {
+    ) -> Result<FeedState, FeedError> {
         let mut state = self.state.clone();
         state.waiting.apply(&folded.waiting);
         // An operator has decided, or it would not be here.
@@ -273,7 +273,7 @@ impl Applier {
     }
 
     /// Commits what is to be remembered, at the position where the graph is.
-    pub(crate) async fn remember(&mut self, change: impl Fn(&mut State)) -> Result<(), FeedError> {
+    pub(crate) async fn remember(&mut self, change: impl Fn(&mut FeedState)) -> Result<(), FeedError> {
         loop {
             let mut state = self.state.clone();
             change(&mut state);
@@ -311,7 +311,7 @@ impl Applier {
     }
 
     /// Puts these letters in the place of all others.
-    pub(crate) async fn replace_letters(&self, state: &mut State, letters: &[Letter]) -> Result<(), FeedError> {
+    pub(crate) async fn replace_letters(&self, state: &mut FeedState, letters: &[Letter]) -> Result<(), FeedError> {
         state.letters.clear();
         state.held = letters.iter().flat_map(|letter| letter.names.iter().cloned()).collect();
         if !letters.is_empty() {
@@ -326,7 +326,7 @@ impl Applier {
         &self,
         of_source: String,
         committed_unix_ms: Option<i64>,
-        state: &mut State,
+        state: &mut FeedState,
         pauses: &mut Backoff,
     ) -> Result<Position, FeedError> {
         let id = match state == &self.state && !state.is_empty() {
@@ -342,7 +342,7 @@ impl Applier {
     }
 
     /// Notes what was committed, and removes objects that no position names any more.
-    pub(crate) async fn settle(&mut self, position: Position, state: State) {
+    pub(crate) async fn settle(&mut self, position: Position, state: FeedState) {
         let store = self.graph.store();
         if let Some(before) = self.position.state.as_ref().filter(|before| position.state.as_ref() != Some(before)) {
             state::remove(store, &self.name, before).await;
@@ -516,10 +516,10 @@ fn shown_refusal(batch: &Batch, error: &hoplake::Error, show_rows: bool) -> Stri
 }
 
 /// The position of a graph, and what is remembered there; of a graph that moves meanwhile, the newer.
-pub(crate) async fn remembered(graph: &mut Graph, name: &str) -> Result<(Position, State), FeedError> {
+pub(crate) async fn remembered(graph: &mut Graph, name: &str) -> Result<(Position, FeedState), FeedError> {
     loop {
         let position = Position::parse(graph.source_position(name).unwrap_or_default())?;
-        let Some(id) = &position.state else { return Ok((position, State::default())) };
+        let Some(id) = &position.state else { return Ok((position, FeedState::default())) };
         if let Some(state) = state::read(graph.store(), name, id).await? {
             return Ok((position, state));
         }

@@ -13,7 +13,7 @@ use hoplake::{
 
 use crate::{
     FeedError,
-    apply::fold::{EdgeId, EdgeTypeName, EdgesOf, Known, KnownEdge, KnownVertex, Need},
+    apply::fold::{EdgeId, EdgeTypeName, EdgesOf, KnownEdge, KnownVertex, LookupResults, Need},
     mapping::{Item, Mapping},
     value::as_key,
 };
@@ -26,7 +26,7 @@ pub async fn look_up(
     graph: &Graph,
     mapping: &Mapping,
     needs: &BTreeSet<Need>,
-    known: &mut Known,
+    known: &mut LookupResults,
 ) -> Result<u64, FeedError> {
     let (ids, mut waves) = vertex_ids(graph, needs).await?;
     let mut groups: BTreeMap<(Name, bool, Name), Vec<&EdgesOf>> = BTreeMap::new();

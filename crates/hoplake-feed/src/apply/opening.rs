@@ -14,7 +14,7 @@ use super::{
     applier::{Applier, remembered},
     ends::Ends,
     position::{self, Position},
-    state::State,
+    state::FeedState,
 };
 use crate::{
     Catalog, FeedError, Settings, TableName,
@@ -65,7 +65,7 @@ impl Accepted<'_> {
     }
 
     /// Refuses to go on over a stop.
-    pub(crate) fn on_stop(self, state: &State) -> Result<(), FeedError> {
+    pub(crate) fn on_stop(self, state: &FeedState) -> Result<(), FeedError> {
         match &state.stop {
             Some(stop) if !self.is(&stop.position) => Err(stop.clone().error()),
             _ => Ok(()),
@@ -76,7 +76,7 @@ impl Accepted<'_> {
     pub(crate) fn on_tables(
         self,
         position: &Position,
-        state: &State,
+        state: &FeedState,
         tables: &mut BTreeMap<TableName, FollowedTable>,
     ) -> Result<(), FeedError> {
         let accepts = self.is(&position.of_source) || state.stop.as_ref().is_some_and(|stop| self.is(&stop.position));
@@ -139,7 +139,7 @@ pub(crate) async fn applier_without_state(
     mapping: Arc<Mapping>,
 ) -> Result<Applier, FeedError> {
     let (graph, position) = complete_graph(store, settings).await?;
-    Ok(Applier::new(graph, settings, mapping, position, State::default(), position::writer()))
+    Ok(Applier::new(graph, settings, mapping, position, FeedState::default(), position::writer()))
 }
 
 /// The graph of a feed whose first copy is made, and its position.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{position::Position, state::State};
+use super::{position::Position, state::FeedState};
 use crate::{FeedError, source::Backlog};
 
 /// Receives the events of a feed: between its steps, and from the task that reads ahead. It must not block.
@@ -75,7 +75,7 @@ pub struct At<'a> {
     /// Its version.
     pub version: u64,
     /// What the feed has to remember there.
-    pub state: &'a State,
+    pub state: &'a FeedState,
 }
 
 /// What has to be tried again.

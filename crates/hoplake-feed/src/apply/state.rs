@@ -13,7 +13,7 @@ use crate::{
     FeedError, TableName,
     apply::{
         element::{Element, ElementLine, properties_of, properties_to_json},
-        fold::{EdgeId, Owner, Waiting, WaitingChanges, WaitingEdge},
+        fold::{EdgeId, Owner, WaitingChanges, WaitingEdge, WaitingEdges},
         objects::Folder,
     },
     error::StopNote,
@@ -22,9 +22,9 @@ use crate::{
 
 /// What a feed has to remember.
 #[derive(Debug, Clone, Default)]
-pub struct State {
+pub struct FeedState {
     /// Edges that wait.
-    pub waiting: Waiting,
+    pub waiting: WaitingEdges,
     /// The names of which changes were set aside.
     pub held: BTreeSet<String>,
     /// The objects with these changes, oldest first, and how many each has.
@@ -38,7 +38,7 @@ pub struct State {
 }
 
 /// States that have the same to remember are equal, however they are written.
-impl PartialEq for State {
+impl PartialEq for FeedState {
     fn eq(&self, other: &Self) -> bool {
         self.waiting == other.waiting
             && self.held == other.held
@@ -48,7 +48,7 @@ impl PartialEq for State {
     }
 }
 
-impl State {
+impl FeedState {
     /// Whether there is nothing to remember.
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty() && self.letters.is_empty() && self.tables.is_empty() && self.stop.is_none()
@@ -100,7 +100,7 @@ struct WaitingLine {
 ///
 /// # Errors
 /// The store's.
-pub async fn write(store: &Store, source: &str, state: &mut State) -> Result<Option<String>, FeedError> {
+pub async fn write(store: &Store, source: &str, state: &mut FeedState) -> Result<Option<String>, FeedError> {
     state.bytes = 0;
     if state.is_empty() {
         return Ok(None);
@@ -135,12 +135,12 @@ pub async fn write(store: &Store, source: &str, state: &mut State) -> Result<Opt
 ///
 /// # Errors
 /// [`Invalid`](crate::FeedErrorKind::Invalid) if the object is damaged; the store's.
-pub async fn read(store: &Store, source: &str, id: &str) -> Result<Option<State>, FeedError> {
+pub async fn read(store: &Store, source: &str, id: &str) -> Result<Option<FeedState>, FeedError> {
     let folder = folder(source);
     let damaged = || folder.damaged(id, &"is damaged");
     let Some(bytes) = folder.read(store, id).await? else { return Ok(None) };
     let text = zstd::bulk::decompress(&bytes, BYTES_MAX).map_err(|_| damaged())?;
-    let mut state = State { bytes: text.len() as u64, ..State::default() };
+    let mut state = FeedState { bytes: text.len() as u64, ..FeedState::default() };
     let mut changes = WaitingChanges::new();
     for line in text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
         match serde_json::from_slice(line).map_err(|_| damaged())? {
@@ -230,12 +230,12 @@ mod tests {
             columns: BTreeMap::from([("a".into(), "ignored".into())]),
         };
         let table = FollowedTable { shape, carried: BTreeSet::from(["id".into()]), entries: vec![entry] };
-        let mut state = State {
+        let mut state = FeedState {
             held: BTreeSet::from(["Person:1".into()]),
             letters: vec![("01J".into(), 3)],
             tables: BTreeMap::from([(TableName::new("hr", "person"), table)]),
             stop: Some(StopNote::new("0-1-18", "at 0-1-18, table hr.person: column a is dropped")),
-            ..State::default()
+            ..FeedState::default()
         };
         let id = write(&store, "hr", &mut state).await.unwrap().unwrap();
         assert_eq!(read(&store, "hr", &id).await.unwrap(), Some(state));

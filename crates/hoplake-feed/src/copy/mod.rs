@@ -26,7 +26,7 @@ use crate::{
         letters::{self, Letter},
         opening::open_graph,
         progress::{Copied, Event},
-        state::{self, State},
+        state::{self, FeedState},
     },
     mapping::{Mapping, followed::FollowedTable},
     scratch::Scratch,
@@ -65,7 +65,7 @@ pub async fn copy(
     let (files, rows) = sink.end().await?;
     let read_ms = begun.elapsed().as_millis() as u64;
     let may_miss = files.may_miss();
-    let mut remembered = State { tables, ..State::default() };
+    let mut remembered = FeedState { tables, ..FeedState::default() };
     let state = match may_miss {
         true => None,
         false => state::write(store, &settings.source.name, &mut remembered).await?,
@@ -119,7 +119,7 @@ async fn complete(
     graph: &Graph,
     settings: &Settings,
     before: &Position,
-    state: &mut State,
+    state: &mut FeedState,
     stubs: Vec<Operation>,
     letters: &[Letter],
 ) -> Result<(u64, Position), FeedError> {

@@ -173,7 +173,7 @@ mod tests {
     use super::*;
     use crate::{
         Settings,
-        apply::{applier::Outcome, letters::Letter, state::State},
+        apply::{applier::Outcome, letters::Letter, state::FeedState},
         backoff::Backoff,
         verify_objects,
     };
@@ -209,9 +209,9 @@ mod tests {
         let store = Store::open("memory://feed-orphans").unwrap();
         let old = letters::write(&store, "hr", &[]).await.unwrap();
         let letter = letters::write(&store, "hr", &[]).await.unwrap();
-        let mut unpublished = State { letters: vec![(old, 0)], ..State::default() };
+        let mut unpublished = FeedState { letters: vec![(old, 0)], ..FeedState::default() };
         state::write(&store, "hr", &mut unpublished).await.unwrap().unwrap();
-        let mut published = State { letters: vec![(letter.clone(), 0)], ..State::default() };
+        let mut published = FeedState { letters: vec![(letter.clone(), 0)], ..FeedState::default() };
         let id = state::write(&store, "hr", &mut published).await.unwrap().unwrap();
         // A feed whose graph was loaded again, one whose position is of a newer program, one whose state is lost, and one that is making its
         // first copy.

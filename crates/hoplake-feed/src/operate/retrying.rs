@@ -163,7 +163,7 @@ impl Discarding {
 async fn commit(
     applier: &mut Applier,
     operations: Vec<hoplake::Operation>,
-    mut state: crate::apply::state::State,
+    mut state: crate::apply::state::FeedState,
     left: &[Letter],
 ) -> Result<Option<u64>, FeedError> {
     applier.replace_letters(&mut state, left).await?;

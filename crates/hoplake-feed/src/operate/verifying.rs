@@ -78,7 +78,7 @@ mod tests {
 
     use crate::{
         Columns, Images, Row, RowChange, TableName,
-        apply::{letters::Letter, state::State},
+        apply::{letters::Letter, state::FeedState},
     };
 
     use super::*;
@@ -104,7 +104,7 @@ mod tests {
         let store = Store::open("memory://feed-verifying").unwrap();
         let first = letters::write(&store, "hr", &[letter()]).await.unwrap();
         let second = letters::write(&store, "hr", &[letter(), letter()]).await.unwrap();
-        let mut state = State { letters: vec![(first, 1), (second, 2)], ..State::default() };
+        let mut state = FeedState { letters: vec![(first, 1), (second, 2)], ..FeedState::default() };
         let id = state::write(&store, "hr", &mut state).await.unwrap().unwrap();
         // Others keep positions, too, and a feed without a state has no objects.
         let positions = [("hr", format!("0-1-8 +{id}")), ("crm", "17".into())];

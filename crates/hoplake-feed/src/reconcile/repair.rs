@@ -13,10 +13,10 @@ use crate::{
     Element, FeedError, FeedErrorKind, Reconciled, TableName,
     apply::{
         applier::{Applier, Outcome},
-        fold::{Correction, Folded, Known, correct, render},
+        fold::{Correction, Folded, LookupResults, correct, render},
         letters::Letter,
         lookups::look_up,
-        state::State,
+        state::FeedState,
     },
     backoff::Backoff,
     mapping::followed::FollowedTable,
@@ -197,7 +197,7 @@ impl<'a> Repair<'a> {
             Outcome::Remembers => {
                 // What is remembered is not taken over; as at the beginning.
                 if let Mode::UpTo { .. } = self.mode {
-                    self.applier.state = State::default();
+                    self.applier.state = FeedState::default();
                 }
                 Ok(false)
             }
@@ -208,7 +208,7 @@ impl<'a> Repair<'a> {
 
 async fn folded(applier: &Applier, corrections: &[Correction]) -> Result<Folded, FeedError> {
     let Applier { graph, mapping, state, .. } = applier;
-    let mut known = Known::default();
+    let mut known = LookupResults::default();
     loop {
         let folded = correct(mapping, corrections, &known, &state.waiting);
         if folded.needs.is_empty() {

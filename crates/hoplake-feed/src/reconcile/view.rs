@@ -9,7 +9,7 @@ use crate::{
     Element, FeedError, Transaction,
     apply::{
         applier::Applier,
-        fold::{Aside, EdgeId, EdgeTypeName, Folded, Known, Need, Overlay, Owner, Waiting},
+        fold::{Aside, EdgeId, EdgeTypeName, Folded, LookupResults, Need, Overlay, Owner, WaitingEdges},
         lookups::{EdgeKeys, look_up, row_of},
     },
     value::as_key,
@@ -22,7 +22,7 @@ const LOOK_UP: usize = 10_000;
 pub(super) struct View {
     pub(super) applier: Applier,
     overlay: Overlay,
-    waiting: Waiting,
+    waiting: WaitingEdges,
     /// The names of changes that were set aside.
     held: BTreeSet<String>,
 }
@@ -199,7 +199,7 @@ impl View {
                 None => drop(needs.insert(Need::Exists(vertex))),
             }
         }
-        let mut known = Known::default();
+        let mut known = LookupResults::default();
         look_up(&self.applier.graph, &self.applier.mapping, &needs, &mut known).await?;
         found.extend(known.exists);
         Ok(found)

@@ -17,7 +17,7 @@ pub struct Transaction {
     /// When it was committed, in milliseconds since 1970, as the source says.
     pub committed_unix_ms: i64,
     /// Its changes of tables that are mapped, in their order.
-    pub changes: Changes,
+    pub changes: ChangeList,
     /// About the memory that it takes, or would without a file.
     pub bytes: usize,
     /// Tables that have changed by its end, though not in what the graph has from them.
@@ -27,12 +27,12 @@ pub struct Transaction {
 /// The changes of a transaction, in their order. If they are too many for memory, the first of them are in a file, which goes with the
 /// last value that has them.
 #[derive(Debug, Clone, Default)]
-pub struct Changes {
+pub struct ChangeList {
     spilled: Option<Arc<Spilled>>,
     kept: Vec<Change>,
 }
 
-impl Changes {
+impl ChangeList {
     pub(crate) fn new(spilled: Option<Spilled>, kept: Vec<Change>) -> Self {
         Self { spilled: spilled.map(Arc::new), kept }
     }
@@ -66,20 +66,20 @@ impl Changes {
     }
 }
 
-impl From<Vec<Change>> for Changes {
+impl From<Vec<Change>> for ChangeList {
     fn from(kept: Vec<Change>) -> Self {
         Self { spilled: None, kept }
     }
 }
 
-impl FromIterator<Change> for Changes {
+impl FromIterator<Change> for ChangeList {
     fn from_iter<I: IntoIterator<Item = Change>>(changes: I) -> Self {
         changes.into_iter().collect::<Vec<_>>().into()
     }
 }
 
 /// Of changes in a file only whether they are those of the same file.
-impl PartialEq for Changes {
+impl PartialEq for ChangeList {
     fn eq(&self, other: &Self) -> bool {
         let file = |changes: &Self| changes.spilled.as_ref().map(Arc::as_ptr);
         file(self) == file(other) && self.kept == other.kept

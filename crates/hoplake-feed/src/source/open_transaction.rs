@@ -2,7 +2,7 @@
 
 use super::Following;
 use crate::{
-    Change, Changes, FeedError, TableName, Transaction,
+    Change, ChangeList, FeedError, TableName, Transaction,
     error::COPY_ANEW,
     source::{shape::TableShape, spill::Spilling},
 };
@@ -67,6 +67,6 @@ impl OpenTransaction {
         let Self { changes, spilling, bytes, tables, .. } = self;
         let spilled = spilling.map(Spilling::finish).transpose()?;
         let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-        Ok(Transaction { position, committed_unix_ms, changes: Changes::new(spilled, changes), bytes, tables })
+        Ok(Transaction { position, committed_unix_ms, changes: ChangeList::new(spilled, changes), bytes, tables })
     }
 }

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use hoplake_feed::{At, Event, Feed, Listening, Monitor, Position, Progress, RunOptions, Settings, state::State};
+use hoplake_feed::{At, Event, Feed, Listening, Monitor, Position, Progress, RunOptions, Settings, state::FeedState};
 use hoplake_testkit::PostgresServer;
 use tokio::task::JoinSet;
 
@@ -100,7 +100,7 @@ async fn a_feed_of_which_nothing_is_heard_is_not_well() {
     let monitor = monitor(50);
     let door = listening(monitor.clone());
     let position = Position::new("0-1-1");
-    let state = State::default();
+    let state = FeedState::default();
     monitor.report(&Event::Following(At { position: &position, version: 1, state: &state }));
     std::thread::sleep(Duration::from_millis(60));
     let answer = ask(&door, "GET /healthz", "");

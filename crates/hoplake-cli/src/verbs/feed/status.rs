@@ -5,7 +5,7 @@ use std::time::Duration;
 use hoplake::{Graph, Manifest, Store, Value, changes::plain_json};
 use hoplake_feed::{
     Position,
-    state::{self, State},
+    state::{self, FeedState},
 };
 use serde_json::json;
 
@@ -44,11 +44,11 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
             continue;
         };
         let state = match &position.state {
-            None => State::default(),
+            None => FeedState::default(),
             Some(id) => match state::read(&store, source, id).await.map_err(failed)? {
                 Some(state) => state,
                 // It has what versions name, and not what a feed keeps next to them.
-                None if store.get(MIRROR).await.map_err(hoplake::Error::from)?.is_some() => State::default(),
+                None if store.get(MIRROR).await.map_err(hoplake::Error::from)?.is_some() => FeedState::default(),
                 None => return Err(failed(state::lost(source, id))),
             },
         };
@@ -63,7 +63,7 @@ fn time_of(position: &Position, newest: &Manifest) -> i64 {
     position.committed_unix_ms.unwrap_or_else(|| i64::try_from(newest.created_unix_ms).unwrap_or(i64::MAX))
 }
 
-fn as_json(source: &str, newest: &Manifest, position: &Position, state: &State, now: i64) -> String {
+fn as_json(source: &str, newest: &Manifest, position: &Position, state: &FeedState, now: i64) -> String {
     let time = time_of(position, newest);
     let Position { of_source, is_copying, .. } = position;
     json!({
@@ -81,7 +81,7 @@ fn as_json(source: &str, newest: &Manifest, position: &Position, state: &State, 
     .to_string()
 }
 
-fn as_text(source: &str, newest: &Manifest, position: &Position, state: &State, now: i64) -> String {
+fn as_text(source: &str, newest: &Manifest, position: &Position, state: &FeedState, now: i64) -> String {
     let age = now.saturating_sub(time_of(position, newest)).max(0).unsigned_abs() / 1_000;
     let age = humantime::format_duration(Duration::from_secs(age));
     let copying = if position.is_copying { ", the first copy is not complete" } else { "" };

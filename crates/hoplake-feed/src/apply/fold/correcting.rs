@@ -2,7 +2,9 @@
 
 use hoplake::Properties;
 
-use super::{Asking, EdgeId, Failure, Fold, Folded, Known, Origin, Overlay, Owner, Waiting, WaitingOverlay};
+use super::{
+    Asking, EdgeId, Failure, Fold, Folded, LookupResults, Origin, Overlay, Owner, WaitingEdges, WaitingOverlay,
+};
 use crate::{
     Element, Missing,
     mapping::{Item, Mapping},
@@ -25,7 +27,12 @@ pub enum Correction {
 }
 
 /// Applies corrections. Those that cannot be are failures, by their number (`origin.change`).
-pub(crate) fn correct(mapping: &Mapping, corrections: &[Correction], known: &Known, waiting: &Waiting) -> Folded {
+pub(crate) fn correct(
+    mapping: &Mapping,
+    corrections: &[Correction],
+    known: &LookupResults,
+    waiting: &WaitingEdges,
+) -> Folded {
     let asking = Asking::new(known);
     let waiting = WaitingOverlay::new(waiting);
     // That a foreign key names a row is what the database says, and not what the graph has: what is put may lack an end.

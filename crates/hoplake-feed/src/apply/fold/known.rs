@@ -70,9 +70,9 @@ pub struct KnownVertex {
     pub edges: Vec<KnownEdge>,
 }
 
-/// What was looked up for a batch.
+/// The results of the look-ups for a batch.
 #[derive(Debug, Clone, Default)]
-pub struct Known {
+pub struct LookupResults {
     /// Whether there are vertices.
     pub exists: HashMap<VertexRef, bool>,
     /// Edges of vertices.
@@ -88,12 +88,12 @@ pub struct Known {
 /// What a fold asks, and what it knows.
 #[derive(Debug)]
 pub(super) struct Asking<'a> {
-    known: &'a Known,
+    known: &'a LookupResults,
     needs: BTreeSet<Need>,
 }
 
 impl<'a> Asking<'a> {
-    pub(super) fn new(known: &'a Known) -> Self {
+    pub(super) fn new(known: &'a LookupResults) -> Self {
         Self { known, needs: BTreeSet::new() }
     }
 

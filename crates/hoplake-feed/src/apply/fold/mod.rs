@@ -34,10 +34,10 @@ use hoplake::{EdgeKey, Properties, VertexRef};
 pub(crate) use self::correcting::{Correction, correct};
 use self::{known::Asking, waiting::WaitingOverlay};
 pub use self::{
-    known::{EdgeTypeName, EdgesOf, Known, KnownEdge, KnownVertex, Need},
+    known::{EdgeTypeName, EdgesOf, KnownEdge, KnownVertex, LookupResults, Need},
     overlay::{EdgeId, EdgeState, Origin, Overlay, VertexState},
     render::{Rendered, render},
-    waiting::{Owner, Waiting, WaitingChanges, WaitingEdge},
+    waiting::{Owner, WaitingChanges, WaitingEdge, WaitingEdges},
 };
 use crate::{
     Change, Columns, FeedError, Images, Missing, Row, RowChange, TableName, Transaction,
@@ -126,8 +126,8 @@ pub fn fold(
     mapping: &Mapping,
     plans: &mut Plans,
     transactions: &[Transaction],
-    known: &Known,
-    waiting: &Waiting,
+    known: &LookupResults,
+    waiting: &WaitingEdges,
     aside: &Aside,
 ) -> Result<Folded, FeedError> {
     let asking = Asking::new(known);

@@ -105,9 +105,9 @@ fn folded(
     mapping: &Mapping,
     transactions: &[Transaction],
     graph: &[EdgeId],
-    waiting: &Waiting,
+    waiting: &WaitingEdges,
 ) -> (Folded, Vec<BTreeSet<Need>>) {
-    let mut known = Known::default();
+    let mut known = LookupResults::default();
     let mut asked = Vec::new();
     loop {
         let folded = fold(mapping, &mut Plans::default(), transactions, &known, waiting, &Aside::default()).unwrap();
@@ -155,7 +155,7 @@ fn what_the_log_says_is_not_asked() {
         team(update(&["a", "x"], &["a", "y"])),
         team(update(&["b", "x"], &["b", "x"])),
     ];
-    let (folded, asked) = folded(&mapping(true), &transactions, &[], &Waiting::default());
+    let (folded, asked) = folded(&mapping(true), &transactions, &[], &WaitingEdges::default());
     assert!(asked.is_empty(), "{asked:?}");
     let operations = operations(folded);
     assert_eq!(operations.len(), 1, "{operations:?}");
@@ -166,7 +166,7 @@ fn what_the_log_says_is_not_asked() {
 fn an_old_target_is_asked_if_the_log_does_not_have_it() {
     let unsaid = Images::Update { before: None, after: row(&["n", "b"]) };
     let graph = [edge("about", ("Note", "n"), ("Team", "a")), edge("in", ("Person", "b:p"), ("Team", "b"))];
-    let (folded, asked) = folded(&mapping(true), &[note(unsaid)], &graph, &Waiting::default());
+    let (folded, asked) = folded(&mapping(true), &[note(unsaid)], &graph, &WaitingEdges::default());
     assert_eq!(asked.len(), 1);
     let edges: BTreeSet<_> =
         folded.overlay.edges.iter().map(|(id, state)| (id.target.to_string(), state.exists)).collect();
@@ -178,7 +178,7 @@ fn cascades_are_followed_only_where_the_log_does_not_show_them() {
     let graph = [edge("in", ("Person", "a:p"), ("Team", "a")), edge("in", ("Person", "a:q"), ("Team", "a"))];
     let deleted = [team(Images::Delete(row(&["a", "x"])))];
     let gone = |logs_cascades| {
-        let (folded, _) = folded(&mapping(logs_cascades), &deleted, &graph, &Waiting::default());
+        let (folded, _) = folded(&mapping(logs_cascades), &deleted, &graph, &WaitingEdges::default());
         let vertices: BTreeSet<_> = folded.overlay.vertices.keys().map(ToString::to_string).collect();
         assert!(folded.overlay.vertices.values().all(|state| !state.exists));
         vertices.into_iter().collect::<Vec<_>>().join(" ")
@@ -191,7 +191,7 @@ fn cascades_are_followed_only_where_the_log_does_not_show_them() {
 fn a_key_that_changes_takes_everything_along() {
     let graph = [edge("in", ("Person", "a:p"), ("Team", "a")), edge("likes", ("Other", "o"), ("Team", "a"))];
     let moved = [team(update(&["a", "x"], &["z", "x"]))];
-    let (folded, asked) = folded(&mapping(false), &moved, &graph, &Waiting::default());
+    let (folded, asked) = folded(&mapping(false), &moved, &graph, &WaitingEdges::default());
     // The team, then the person whose key has the team's in it.
     assert_eq!(asked.len(), 2, "{asked:?}");
     let there: BTreeSet<_> = folded
@@ -209,12 +209,12 @@ fn a_key_that_changes_takes_everything_along() {
 #[test]
 fn an_edge_waits_for_its_vertex() {
     let mapping = mapping(true);
-    let (first, _) = folded(&mapping, &[note(Images::Insert(row(&["n", "a"])))], &[], &Waiting::default());
+    let (first, _) = folded(&mapping, &[note(Images::Insert(row(&["n", "a"])))], &[], &WaitingEdges::default());
     assert_eq!(
-        operations(folded(&mapping, &[note(Images::Insert(row(&["n", "a"])))], &[], &Waiting::default()).0).len(),
+        operations(folded(&mapping, &[note(Images::Insert(row(&["n", "a"])))], &[], &WaitingEdges::default()).0).len(),
         1
     );
-    let mut waiting = Waiting::default();
+    let mut waiting = WaitingEdges::default();
     waiting.apply(&first.waiting);
     assert_eq!(waiting.len(), 1);
     // It comes with the team, unless it names another one by then.
@@ -232,7 +232,7 @@ fn an_edge_waits_for_its_vertex() {
 fn a_row_that_cannot_be_applied_is_said() {
     let bad = Images::Insert(vec![Cell::Value(Value::from("n")), Cell::Bad("it is not text".into())].into());
     let (folded, _) =
-        folded(&mapping(true), &[team(Images::Insert(row(&["a", "x"]))), note(bad)], &[], &Waiting::default());
+        folded(&mapping(true), &[team(Images::Insert(row(&["a", "x"]))), note(bad)], &[], &WaitingEdges::default());
     assert_eq!(folded.failures.len(), 1);
     assert_eq!(
         (folded.failures[0].origin.transaction, folded.failures[0].why.as_str()),
@@ -249,7 +249,7 @@ fn an_operation_keeps_the_row_that_it_comes_from() {
         team(Images::Insert(row(&["a", "x"]))),
         team(update(&["a", "x"], &["a", "y"])),
     ];
-    let (folded_rows, _) = folded(&mapping(true), &transactions, &[], &Waiting::default());
+    let (folded_rows, _) = folded(&mapping(true), &transactions, &[], &WaitingEdges::default());
     let Rendered { operations, origins } = render(folded_rows.overlay, &Schema::default());
     let of = |origin: &Option<Origin>| origin.map(|origin| (origin.transaction, origin.entry));
     let found: Vec<_> = operations.iter().map(ToString::to_string).zip(origins.iter().map(of)).collect();
@@ -262,7 +262,7 @@ fn an_operation_keeps_the_row_that_it_comes_from() {
     // What the database does by its rules comes from the row that began it, unless the batch has the other row, too.
     let goes = team(Images::Delete(row(&["a", "x"])));
     let member = edge("in", ("Person", "a:p"), ("Team", "a"));
-    let (cascaded, _) = folded(&mapping(false), &[goes], std::slice::from_ref(&member), &Waiting::default());
+    let (cascaded, _) = folded(&mapping(false), &[goes], std::slice::from_ref(&member), &WaitingEdges::default());
     assert_eq!(of(&cascaded.overlay.vertices[&member.source].origin), Some((0, 0)));
 }
 
@@ -271,12 +271,12 @@ fn an_operation_keeps_the_row_that_it_comes_from() {
 fn a_hidden_row_that_moves_leaves_nothing_under_either_name() {
     let mapping = mapping_of(false, "[[table]]\nname = 'note'\nwhere = \"about = 'y'\"\nvertex = { label = 'Note' }\n");
     let graph = [edge("x", ("Note", "n"), ("Note", "n"))];
-    let (found, asked) = folded(&mapping, &[note(update(&["n", "x"], &["m", "x"]))], &graph, &Waiting::default());
+    let (found, asked) = folded(&mapping, &[note(update(&["n", "x"], &["m", "x"]))], &graph, &WaitingEdges::default());
     assert_eq!(asked.len(), 1, "only what moves is asked: {asked:?}");
     let there: Vec<_> = ["n", "m"].map(|key| found.overlay.vertices[&vertex("Note", key)].exists).into();
     assert_eq!(there, [false, false]);
     // One that stays where it is costs nothing.
-    let (found, asked) = folded(&mapping, &[note(update(&["n", "x"], &["n", "z"]))], &graph, &Waiting::default());
+    let (found, asked) = folded(&mapping, &[note(update(&["n", "x"], &["n", "z"]))], &graph, &WaitingEdges::default());
     assert!(asked.is_empty() && found.overlay.vertices.is_empty(), "{asked:?}");
 }
 
@@ -292,7 +292,7 @@ fn a_hidden_row_that_was_an_edge_leaves_none_where_it_was() {
     let said = |mapping: &Mapping, before: &[&str], after: &[&str]| {
         let moved = [change("person", ["team", "name"], update(before, after))];
         let teams = ["a", "b"].map(|team| edge("x", ("Team", team), ("Team", team)));
-        let (found, _) = folded(mapping, &moved, &teams, &Waiting::default());
+        let (found, _) = folded(mapping, &moved, &teams, &WaitingEdges::default());
         let edges = found.overlay.edges.iter().map(|(id, state)| (id.source.to_string(), state.exists));
         edges.collect::<BTreeMap<_, _>>()
     };

@@ -9,9 +9,9 @@ use hoplake::{Properties, VertexRef};
 
 use super::{EdgeId, Origin};
 
-/// The edges that wait.
+/// The waiting edges of a feed, by id and by the missing vertex.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Waiting {
+pub struct WaitingEdges {
     edges: BTreeMap<EdgeId, WaitingEdge>,
     at: HashMap<VertexRef, BTreeSet<EdgeId>>,
 }
@@ -50,7 +50,7 @@ impl WaitingEdge {
     }
 }
 
-impl Waiting {
+impl WaitingEdges {
     /// How many wait.
     pub fn len(&self) -> usize {
         self.edges.len()
@@ -95,7 +95,7 @@ impl Waiting {
 /// The edges that wait, and what a batch changes of them.
 #[derive(Debug)]
 pub(super) struct WaitingOverlay<'a> {
-    base: &'a Waiting,
+    base: &'a WaitingEdges,
     changes: WaitingChanges,
     /// The changed ones at a vertex, and ones that no longer are.
     changed_at: HashMap<VertexRef, BTreeSet<EdgeId>>,
@@ -104,7 +104,7 @@ pub(super) struct WaitingOverlay<'a> {
 }
 
 impl<'a> WaitingOverlay<'a> {
-    pub(super) fn new(base: &'a Waiting) -> Self {
+    pub(super) fn new(base: &'a WaitingEdges) -> Self {
         Self { base, changes: WaitingChanges::new(), changed_at: HashMap::new(), origins: HashMap::new() }
     }
 

@@ -11,9 +11,9 @@ pub(super) struct Now {
     pub(super) running: Duration,
 }
 
-/// What a feed does.
+/// The phase that a feed is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum State {
+pub(super) enum FeedPhase {
     Starting,
     Copying,
     Following,
@@ -23,7 +23,7 @@ pub(super) enum State {
     Stopped,
 }
 
-impl State {
+impl FeedPhase {
     pub(super) const ALL: [Self; 7] = [
         Self::Starting,
         Self::Copying,
@@ -108,13 +108,13 @@ impl Amount {
 /// How long what was done counts as of late.
 const LATELY: Duration = Duration::from_secs(60);
 
-/// A feed, as it was seen last.
+/// The health of a feed, from the events that it reported.
 #[derive(Debug)]
-pub(super) struct Seen {
-    pub(super) state: State,
+pub(super) struct FeedHealth {
+    pub(super) phase: FeedPhase,
     /// Since when it is that, in milliseconds since 1970.
     pub(super) since_unix_ms: i64,
-    stage: State,
+    stage: FeedPhase,
     is_source_away: bool,
     is_store_away: bool,
     /// To the log of the source.
@@ -141,12 +141,12 @@ pub(super) struct Seen {
     pub(super) backlog: Backlog,
 }
 
-impl Seen {
+impl FeedHealth {
     pub(super) fn new(now: Now) -> Self {
         Self {
-            state: State::Starting,
+            phase: FeedPhase::Starting,
             since_unix_ms: now.unix_ms,
-            stage: State::Starting,
+            stage: FeedPhase::Starting,
             is_source_away: false,
             is_store_away: false,
             connections: 0,
@@ -188,7 +188,7 @@ impl Seen {
         }
         match event {
             Event::Copying(rows) => {
-                self.stage = State::Copying;
+                self.stage = FeedPhase::Copying;
                 (self.is_source_away, self.is_store_away) = (false, false);
                 self.copying.get_or_insert(Copying { begun: now.running, ..Copying::default() }).rows = *rows;
             }
@@ -196,7 +196,7 @@ impl Seen {
                 self.copying.iter_mut().for_each(|copying| copying.ended = Some(now.running));
             }
             Event::Following(at) => {
-                self.stage = State::Following;
+                self.stage = FeedPhase::Following;
                 (self.is_source_away, self.is_store_away) = (false, false);
                 (self.pending, self.is_applying) = (Amount::default(), false);
                 (self.caught_up_unix_ms, self.read_unix_ms) = (None, None);
@@ -211,9 +211,9 @@ impl Seen {
             Event::LookedUp => self.is_store_away = false,
             Event::Applied(applied, at) => self.applied(applied, at, now),
             Event::Reconciled(reconciled) => self.reconciled = Some((now.unix_ms, reconciled.differences())),
-            Event::Stopping => self.stage = State::Stopping,
+            Event::Stopping => self.stage = FeedPhase::Stopping,
             Event::Stopped(error) => {
-                self.stage = State::Stopped;
+                self.stage = FeedPhase::Stopped;
                 if let Some(error) = error {
                     self.last_error = Some(noted(error, now));
                 }
@@ -222,13 +222,17 @@ impl Seen {
             Event::Connected => self.connections += 1,
             Event::Retried { .. } | Event::Compacted(_) => {}
         }
-        let state = match self.stage {
-            State::Starting | State::Copying | State::Following if self.is_store_away => State::WaitingForStore,
-            State::Starting | State::Copying | State::Following if self.is_source_away => State::WaitingForSource,
+        let phase = match self.stage {
+            FeedPhase::Starting | FeedPhase::Copying | FeedPhase::Following if self.is_store_away => {
+                FeedPhase::WaitingForStore
+            }
+            FeedPhase::Starting | FeedPhase::Copying | FeedPhase::Following if self.is_source_away => {
+                FeedPhase::WaitingForSource
+            }
             stage => stage,
         };
-        if state != self.state {
-            (self.state, self.since_unix_ms) = (state, now.unix_ms);
+        if phase != self.phase {
+            (self.phase, self.since_unix_ms) = (phase, now.unix_ms);
         }
     }
 
@@ -291,8 +295,8 @@ impl Seen {
     /// For how long nothing was heard of a feed that follows.
     pub(super) fn silent(&self, now: Now) -> Duration {
         let heard = match self.stage {
-            State::Following if self.is_applying => self.heard_of_commits,
-            State::Following => self.heard_of_commits.max(self.heard_of_source),
+            FeedPhase::Following if self.is_applying => self.heard_of_commits,
+            FeedPhase::Following => self.heard_of_commits.max(self.heard_of_source),
             // A copy takes as long as it takes, and the end has its own deadline.
             _ => return Duration::ZERO,
         };
@@ -309,17 +313,17 @@ impl Seen {
 
     pub(super) fn readiness(&self, now: Now, lag_ms_max: u64) -> Result<(), String> {
         let because = self.last_error.as_ref().map(|error| format!(": {}", error.message)).unwrap_or_default();
-        match self.state {
-            State::Starting => Err("the feed is starting".into()),
-            State::Copying => {
+        match self.phase {
+            FeedPhase::Starting => Err("the feed is starting".into()),
+            FeedPhase::Copying => {
                 let rows = self.copying.unwrap_or_default().rows;
                 Err(format!("the first copy is not complete: {rows} rows read"))
             }
-            State::WaitingForSource => Err(format!("the source is away{because}")),
-            State::WaitingForStore => Err(format!("the store is away{because}")),
-            State::Stopping => Err("the feed is stopping".into()),
-            State::Stopped => Err(format!("the feed has stopped{because}")),
-            State::Following => match self.lag_ms(now) {
+            FeedPhase::WaitingForSource => Err(format!("the source is away{because}")),
+            FeedPhase::WaitingForStore => Err(format!("the store is away{because}")),
+            FeedPhase::Stopping => Err("the feed is stopping".into()),
+            FeedPhase::Stopped => Err(format!("the feed has stopped{because}")),
+            FeedPhase::Following => match self.lag_ms(now) {
                 None => Err("the source was not read yet".into()),
                 Some(lag) if lag.unsigned_abs() > lag_ms_max => {
                     Err(format!("the graph is {lag} ms behind, and http.ready_lag_ms is {lag_ms_max}"))
@@ -344,87 +348,87 @@ mod tests {
     }
 
     /// Hears events that have a position of this time.
-    fn following(seen: &mut Seen, committed_unix_ms: i64, now: i64) {
+    fn following(health: &mut FeedHealth, committed_unix_ms: i64, now: i64) {
         let position = Position { committed_unix_ms: Some(committed_unix_ms), ..Position::new("0-1-1") };
-        let remembered = state::State::default();
-        seen.record(&Event::Following(At { position: &position, version: 1, state: &remembered }), at(now));
+        let remembered = state::FeedState::default();
+        health.record(&Event::Following(At { position: &position, version: 1, state: &remembered }), at(now));
     }
 
-    fn read(seen: &mut Seen, rows: u64, committed_unix_ms: i64, now: i64) {
-        seen.record(&Event::Read { rows, bytes: 100, committed_unix_ms }, at(now));
+    fn read(health: &mut FeedHealth, rows: u64, committed_unix_ms: i64, now: i64) {
+        health.record(&Event::Read { rows, bytes: 100, committed_unix_ms }, at(now));
     }
 
-    fn applied(seen: &mut Seen, transactions: u64, committed_unix_ms: i64, now: i64) {
+    fn applied(health: &mut FeedHealth, transactions: u64, committed_unix_ms: i64, now: i64) {
         let position = Position { committed_unix_ms: Some(committed_unix_ms), ..Position::new("0-1-2") };
-        let remembered = state::State::default();
+        let remembered = state::FeedState::default();
         let applied = Applied { rows: transactions, transactions, ..Applied::default() };
         let there = At { position: &position, version: 2, state: &remembered };
-        seen.record(&Event::Applied(&applied, there), at(now));
+        health.record(&Event::Applied(&applied, there), at(now));
     }
 
     #[test]
     fn the_lag_is_the_age_of_what_the_graph_has() {
-        let mut seen = Seen::new(at(0));
-        assert_eq!(seen.lag_ms(at(0)), None);
-        following(&mut seen, 1_000, 50_000);
-        assert_eq!(seen.lag_ms(at(50_000)), Some(49_000));
-        seen.record(&Event::CaughtUp, at(60_000));
-        assert_eq!((seen.lag_ms(at(69_000)), seen.has_more()), (Some(0), false));
+        let mut health = FeedHealth::new(at(0));
+        assert_eq!(health.lag_ms(at(0)), None);
+        following(&mut health, 1_000, 50_000);
+        assert_eq!(health.lag_ms(at(50_000)), Some(49_000));
+        health.record(&Event::CaughtUp, at(60_000));
+        assert_eq!((health.lag_ms(at(69_000)), health.has_more()), (Some(0), false));
         // After a long silence of the source it is not as old as the transaction before.
-        read(&mut seen, 1, 70_000, 70_100);
-        assert_eq!(seen.lag_ms(at(70_200)), Some(10_200));
-        read(&mut seen, 1, 70_500, 70_600);
-        applied(&mut seen, 1, 70_000, 70_700);
-        assert_eq!((seen.lag_ms(at(71_000)), seen.pending.transactions), (Some(1_000), 1));
+        read(&mut health, 1, 70_000, 70_100);
+        assert_eq!(health.lag_ms(at(70_200)), Some(10_200));
+        read(&mut health, 1, 70_500, 70_600);
+        applied(&mut health, 1, 70_000, 70_700);
+        assert_eq!((health.lag_ms(at(71_000)), health.pending.transactions), (Some(1_000), 1));
         // Caught up with what is read, which is not applied yet.
-        seen.record(&Event::CaughtUp, at(72_000));
-        assert_eq!(seen.lag_ms(at(72_000)), Some(2_000));
-        applied(&mut seen, 1, 70_500, 72_500);
-        assert_eq!(seen.lag_ms(at(99_000)), Some(0));
+        health.record(&Event::CaughtUp, at(72_000));
+        assert_eq!(health.lag_ms(at(72_000)), Some(2_000));
+        applied(&mut health, 1, 70_500, 72_500);
+        assert_eq!(health.lag_ms(at(99_000)), Some(0));
         // What changes nothing that is mapped is not behind, however long its position waits for a commit.
-        read(&mut seen, 0, 100_000, 100_100);
-        assert_eq!(seen.lag_ms(at(100_300)), Some(300));
+        read(&mut health, 0, 100_000, 100_100);
+        assert_eq!(health.lag_ms(at(100_300)), Some(300));
         // Away, it is behind by all that may come meanwhile.
         let error = FeedError::unavailable("away");
-        seen.record(&Event::CaughtUp, at(101_000));
-        seen.record(&Event::Retried { cause: Cause::Source, error: &error, pause: Duration::ZERO }, at(102_000));
-        assert_eq!((seen.lag_ms(at(103_000)), seen.state), (Some(2_000), State::WaitingForSource));
-        assert_eq!(seen.since_unix_ms, 102_000);
-        assert_eq!(seen.readiness(at(103_000), 60_000).unwrap_err(), "the source is away: away");
-        seen.record(&Event::Connected, at(104_000));
-        assert_eq!(seen.state, State::Following);
-        let late = seen.readiness(at(200_000), 60_000).unwrap_err();
+        health.record(&Event::CaughtUp, at(101_000));
+        health.record(&Event::Retried { cause: Cause::Source, error: &error, pause: Duration::ZERO }, at(102_000));
+        assert_eq!((health.lag_ms(at(103_000)), health.phase), (Some(2_000), FeedPhase::WaitingForSource));
+        assert_eq!(health.since_unix_ms, 102_000);
+        assert_eq!(health.readiness(at(103_000), 60_000).unwrap_err(), "the source is away: away");
+        health.record(&Event::Connected, at(104_000));
+        assert_eq!(health.phase, FeedPhase::Following);
+        let late = health.readiness(at(200_000), 60_000).unwrap_err();
         assert_eq!(late, "the graph is 99000 ms behind, and http.ready_lag_ms is 60000");
     }
 
     #[test]
     fn a_commit_of_which_nothing_is_heard_is_stuck_although_the_source_talks() {
-        let mut seen = Seen::new(at(0));
-        seen.record(&Event::Copying(7), at(0));
-        assert_eq!(seen.silent(at(9_000_000)), Duration::ZERO);
-        following(&mut seen, 0, 1_000);
-        seen.record(&Event::CaughtUp, at(9_000));
-        assert_eq!(seen.silent(at(10_000)), Duration::from_secs(1));
-        seen.record(&Event::Applying, at(10_000));
-        seen.record(&Event::CaughtUp, at(20_000));
-        assert_eq!(seen.silent(at(20_000)), Duration::from_secs(10));
-        seen.record(&Event::LookedUp, at(21_000));
-        assert_eq!(seen.silent(at(21_000)), Duration::ZERO);
-        applied(&mut seen, 1, 0, 22_000);
-        seen.record(&Event::CaughtUp, at(30_000));
-        assert_eq!(seen.silent(at(30_000)), Duration::ZERO);
+        let mut health = FeedHealth::new(at(0));
+        health.record(&Event::Copying(7), at(0));
+        assert_eq!(health.silent(at(9_000_000)), Duration::ZERO);
+        following(&mut health, 0, 1_000);
+        health.record(&Event::CaughtUp, at(9_000));
+        assert_eq!(health.silent(at(10_000)), Duration::from_secs(1));
+        health.record(&Event::Applying, at(10_000));
+        health.record(&Event::CaughtUp, at(20_000));
+        assert_eq!(health.silent(at(20_000)), Duration::from_secs(10));
+        health.record(&Event::LookedUp, at(21_000));
+        assert_eq!(health.silent(at(21_000)), Duration::ZERO);
+        applied(&mut health, 1, 0, 22_000);
+        health.record(&Event::CaughtUp, at(30_000));
+        assert_eq!(health.silent(at(30_000)), Duration::ZERO);
     }
 
     #[test]
     fn what_was_done_lately_is_forgotten_after_a_minute() {
-        let mut seen = Seen::new(at(0));
-        applied(&mut seen, 3, 0, 1_000);
-        applied(&mut seen, 4, 0, 1_900);
-        let (done, time) = seen.lately(at(10_000));
+        let mut health = FeedHealth::new(at(0));
+        applied(&mut health, 3, 0, 1_000);
+        applied(&mut health, 4, 0, 1_900);
+        let (done, time) = health.lately(at(10_000));
         assert_eq!((done, time), (Amount { rows: 7, transactions: 7, commits: 2 }, Duration::from_secs(10)));
-        assert_eq!(seen.lately(at(61_000)).0.rows, 7);
-        assert_eq!(seen.lately(at(62_000)), (Amount::default(), LATELY));
-        applied(&mut seen, 1, 0, 99_000);
-        assert_eq!(seen.lately.len(), 1);
+        assert_eq!(health.lately(at(61_000)).0.rows, 7);
+        assert_eq!(health.lately(at(62_000)), (Amount::default(), LATELY));
+        applied(&mut health, 1, 0, 99_000);
+        assert_eq!(health.lately.len(), 1);
     }
 }

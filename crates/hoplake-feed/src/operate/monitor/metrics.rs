@@ -8,7 +8,7 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 
-use super::seen::{Now, Seen, State};
+use super::health::{FeedHealth, FeedPhase, Now};
 use crate::{Cause, Event};
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -138,9 +138,9 @@ impl Metrics {
     }
 
     /// All of it, as Prometheus reads it.
-    pub(super) fn text(&self, seen: &Seen, now: Now) -> String {
-        self.reconnects.inner().store(seen.connections.saturating_sub(1), Relaxed);
-        self.readings.set(seen, now);
+    pub(super) fn text(&self, health: &FeedHealth, now: Now) -> String {
+        self.reconnects.inner().store(health.connections.saturating_sub(1), Relaxed);
+        self.readings.set(health, now);
         let mut out = String::new();
         text::encode(&mut out, &self.registry).expect("a string takes all that is written");
         out
@@ -183,17 +183,17 @@ impl Readings {
         registry.register("state", "1 of the state that the feed is in", self.state.clone());
     }
 
-    fn set(&self, seen: &Seen, now: Now) {
-        self.lag.set(seen.lag_ms(now).map_or(f64::NAN, |lag| lag as f64 / 1e3));
-        self.pending_rows.set(seen.pending.rows as i64);
-        self.pending_transactions.set(seen.pending.transactions as i64);
-        self.has_more.set(seen.has_more().into());
-        if let Some(copy) = seen.copying {
+    fn set(&self, health: &FeedHealth, now: Now) {
+        self.lag.set(health.lag_ms(now).map_or(f64::NAN, |lag| lag as f64 / 1e3));
+        self.pending_rows.set(health.pending.rows as i64);
+        self.pending_transactions.set(health.pending.transactions as i64);
+        self.has_more.set(health.has_more().into());
+        if let Some(copy) = health.copying {
             self.copy_rows.set(copy.rows as i64);
             let ended = copy.ended.unwrap_or(now.running);
             self.copy_seconds.set(ended.saturating_sub(copy.begun).as_secs_f64());
         }
-        if let Some(graph) = &seen.graph {
+        if let Some(graph) = &health.graph {
             self.dead_letters.set(graph.dead_letters as i64);
             self.held_keys.set(graph.held_keys as i64);
             self.edges_waiting.set(graph.edges_waiting as i64);
@@ -201,17 +201,17 @@ impl Readings {
             self.version.set(graph.version as i64);
             self.position_time.set(graph.committed_unix_ms.map_or(0.0, |ms| ms as f64 / 1e3));
         }
-        if let Some((unix_ms, differences)) = seen.reconciled {
+        if let Some((unix_ms, differences)) = health.reconciled {
             self.reconciliation_time.set(unix_ms as f64 / 1e3);
             self.differences.set(differences as i64);
         }
         let known = |number: Option<f64>| number.unwrap_or(f64::NAN);
-        self.slot_lag.set(known(seen.backlog.unconfirmed_bytes.map(|bytes| bytes as f64)));
-        self.slot_kept.set(known(seen.backlog.kept_bytes.map(|bytes| bytes as f64)));
-        self.oldest_transaction.set(known(seen.backlog.oldest_transaction.map(|age| age.as_secs_f64())));
+        self.slot_lag.set(known(health.backlog.unconfirmed_bytes.map(|bytes| bytes as f64)));
+        self.slot_kept.set(known(health.backlog.kept_bytes.map(|bytes| bytes as f64)));
+        self.oldest_transaction.set(known(health.backlog.oldest_transaction.map(|age| age.as_secs_f64())));
         self.resident.set(resident_bytes().unwrap_or_default());
-        for state in State::ALL {
-            self.state.get_or_create(&StateLabels { state: state.name() }).set((state == seen.state).into());
+        for state in FeedPhase::ALL {
+            self.state.get_or_create(&StateLabels { state: state.name() }).set((state == health.phase).into());
         }
     }
 }
@@ -245,7 +245,7 @@ mod tests {
     #[test]
     fn documentation_and_dashboard_have_the_metrics_that_there_are() {
         let now = Now { unix_ms: 0, running: Duration::ZERO };
-        let text = Metrics::new("hr").text(&Seen::new(now), now);
+        let text = Metrics::new("hr").text(&FeedHealth::new(now), now);
         let samples: String =
             text.lines().filter(|line| !line.starts_with('#')).map(|line| format!("{line}\n")).collect();
         let there_are = names(&samples);

@@ -1,7 +1,7 @@
 //! What can be seen of a feed that runs: counters, probes and its state, over HTTP.
 //!
 //! ```text
-//! feed ──events──▶ Monitor ──▶ seen      where the feed is, and whether it is well
+//! feed ──events──▶ Monitor ──▶ health    where the feed is, and whether it is well
 //!                     │  └───▶ metrics   counters for Prometheus
 //!                     └ http: /metrics, /healthz, /readyz, /status
 //! ```
@@ -11,9 +11,9 @@
 //!
 //! **Stuck** is a feed of which nothing is heard: from commits while one is under way, from either side otherwise.
 
+mod health;
 mod http;
 mod metrics;
-mod seen;
 mod status;
 
 use std::{
@@ -23,8 +23,8 @@ use std::{
 
 pub use self::http::Listening;
 use self::{
+    health::{FeedHealth, Now},
     metrics::Metrics,
-    seen::{Now, Seen},
 };
 use crate::{Event, Progress, Settings, settings::HttpSettings};
 
@@ -34,7 +34,7 @@ pub struct Monitor {
     graph: String,
     settings: HttpSettings,
     begun: Instant,
-    seen: Mutex<Seen>,
+    health: Mutex<FeedHealth>,
     metrics: Metrics,
 }
 
@@ -45,22 +45,22 @@ impl Monitor {
         let source = settings.source.name.clone();
         let graph = settings.graph.clone();
         let metrics = Metrics::new(&source);
-        let seen = Mutex::new(Seen::new(now(begun)));
-        Self { source, graph, settings: settings.http.clone(), begun, seen, metrics }
+        let health = Mutex::new(FeedHealth::new(now(begun)));
+        Self { source, graph, settings: settings.http.clone(), begun, health, metrics }
     }
 
-    fn seen(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock().expect("no thread panics with what was seen")
+    fn current(&self) -> MutexGuard<'_, FeedHealth> {
+        self.health.lock().expect("no thread panics with the health")
     }
 
     /// Counters, as Prometheus reads them.
     pub fn metrics(&self) -> String {
-        self.metrics.text(&self.seen(), now(self.begun))
+        self.metrics.text(&self.current(), now(self.begun))
     }
 
     /// The feed as JSON.
     pub fn status(&self) -> serde_json::Value {
-        status::json(&self.source, &self.graph, &self.seen(), now(self.begun))
+        status::json(&self.source, &self.graph, &self.current(), now(self.begun))
     }
 
     /// That the feed works.
@@ -68,7 +68,7 @@ impl Monitor {
     /// # Errors
     /// For how long it has been stuck.
     pub fn health(&self) -> Result<(), String> {
-        let silent = self.seen().silent(now(self.begun));
+        let silent = self.current().silent(now(self.begun));
         if silent.as_millis() as u64 <= self.settings.stuck_ms {
             return Ok(());
         }
@@ -80,14 +80,14 @@ impl Monitor {
     /// # Errors
     /// Why not.
     pub fn readiness(&self) -> Result<(), String> {
-        self.seen().readiness(now(self.begun), self.settings.ready_lag_ms)
+        self.current().readiness(now(self.begun), self.settings.ready_lag_ms)
     }
 }
 
 impl Progress for Monitor {
     fn report(&self, event: &Event<'_>) {
         self.metrics.record(event);
-        self.seen().record(event, now(self.begun));
+        self.current().record(event, now(self.begun));
     }
 }
 

@@ -15,7 +15,7 @@ use super::{
     event::{ChangeEvent, ChangeKind, Event, Named, Order, Tables},
     place::{LogPosition, Mark, Offsets, Place},
     transport::Record,
-    unfinished::{End, Held, Kept, LoggedTransaction, begin_again},
+    unfinished::{End, Kept, LoggedTransaction, ResumePoints, begin_again},
 };
 use crate::{
     Change, FeedError, Images, RowChange, TableName, Transaction,
@@ -38,7 +38,7 @@ pub(super) struct Assembler {
     tables: Tables,
     /// Whether the log has several parts.
     is_split: bool,
-    parts: BTreeMap<String, Part>,
+    parts: BTreeMap<String, PartitionProgress>,
     place: Place,
     open: HashMap<String, LoggedTransaction>,
     queue: VecDeque<Queued>,
@@ -52,8 +52,8 @@ pub(super) struct Assembler {
     quiet: Option<(String, (u64, u64))>,
 }
 
-/// How far a part of the log was read.
-struct Part {
+/// How far one part (partition, shard, file) of the log was read.
+struct PartitionProgress {
     records: u64,
     after: String,
 }
@@ -66,7 +66,7 @@ enum Queued {
         change: Change,
         committed_unix_ms: i64,
         mark: Option<Mark>,
-        held: Held,
+        held: ResumePoints,
     },
     Stop(FeedError),
 }
@@ -80,7 +80,7 @@ impl Assembler {
         changed: Vec<(TableName, TableShape)>,
         is_split: bool,
     ) -> Self {
-        let part = |(name, after)| (name, Part { records: 0, after });
+        let part = |(name, after)| (name, PartitionProgress { records: 0, after });
         Self {
             following,
             tables,
@@ -155,12 +155,12 @@ impl Assembler {
     }
 
     /// Notes that a record was read, and returns where its part of the log was before it.
-    fn read(&mut self, record: &Record) -> Held {
-        let new = || Part { records: 0, after: record.before.clone() };
+    fn read(&mut self, record: &Record) -> ResumePoints {
+        let new = || PartitionProgress { records: 0, after: record.before.clone() };
         let part = self.parts.entry(record.part.clone()).or_insert_with(new);
         let before = (part.records, std::mem::replace(&mut part.after, record.after.clone()));
         part.records += 1;
-        Held::from([(record.part.clone(), before)])
+        ResumePoints::from([(record.part.clone(), before)])
     }
 
     fn was_handed_on(&self, mark: &Mark) -> Result<bool, FeedError> {
@@ -168,7 +168,7 @@ impl Assembler {
     }
 
     /// The transaction of a name, which a record is about.
-    fn opened(&mut self, name: &str, held: Held) -> &mut LoggedTransaction {
+    fn opened(&mut self, name: &str, held: ResumePoints) -> &mut LoggedTransaction {
         if !self.open.contains_key(name) {
             self.bytes += OPEN_BYTES;
         }
@@ -193,7 +193,13 @@ impl Assembler {
         }
     }
 
-    fn change(&mut self, record: &Record, written_ms: i64, event: ChangeEvent, held: Held) -> Result<(), FeedError> {
+    fn change(
+        &mut self,
+        record: &Record,
+        written_ms: i64,
+        event: ChangeEvent,
+        held: ResumePoints,
+    ) -> Result<(), FeedError> {
         let ChangeEvent { change, kind, transaction, mark, committed_unix_ms, .. } = event;
         if matches!(kind, ChangeKind::Snapshot(_)) {
             if let Some(change) = change {
@@ -280,7 +286,7 @@ impl Assembler {
         written_ms: i64,
         name: String,
         mark: &Mark,
-        held: Held,
+        held: ResumePoints,
     ) -> Result<(), FeedError> {
         // Of PostgreSQL only the ends of transactions say whether they were handed on, and in which order.
         let is_ordered = !matches!(mark, Mark::Lsn { .. });
@@ -341,7 +347,7 @@ impl Assembler {
         sql: &str,
         database: &str,
         mark: Option<Mark>,
-        held: Held,
+        held: ResumePoints,
     ) -> Result<(), FeedError> {
         if let Some(mark) = &mark
             && self.was_handed_on(mark)?

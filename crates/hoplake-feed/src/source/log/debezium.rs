@@ -35,7 +35,7 @@ struct Record<'a> {
     status: Option<String>,
     id: Option<String>,
     event_count: Option<u64>,
-    data_collections: Option<Vec<Counted>>,
+    data_collections: Option<Vec<CollectionCount>>,
 }
 
 #[derive(Deserialize)]
@@ -65,8 +65,9 @@ struct InTransaction {
     total_order: u64,
 }
 
+/// The number of a transaction's events in one table, from its END record.
 #[derive(Deserialize)]
-struct Counted {
+struct CollectionCount {
     data_collection: String,
     event_count: u64,
 }
@@ -181,7 +182,8 @@ impl Record<'_> {
         match status {
             "BEGIN" => Ok(Event::Begin { name, mark }),
             "END" => {
-                let is_followed = |it: &&Counted| tables.all().any(|table| table.columns.table.is(&it.data_collection));
+                let is_followed =
+                    |it: &&CollectionCount| tables.all().any(|table| table.columns.table.is(&it.data_collection));
                 let counts = self.data_collections.unwrap_or_default();
                 if counts.is_empty() && self.event_count.is_some_and(|count| count > 0) {
                     return Err(FeedError::invalid(format!(

@@ -18,7 +18,7 @@ use tokio::{
 
 use super::{
     place::Offsets,
-    transport::{Log, Next, Record},
+    transport::{LogConsumer, Next, Record},
 };
 use crate::{FeedError, FeedErrorKind, error::COPY_ANEW};
 
@@ -238,7 +238,7 @@ impl Files {
 }
 
 #[async_trait]
-impl Log for Files {
+impl LogConsumer for Files {
     async fn next(&mut self) -> Result<Next, FeedError> {
         loop {
             if let Some(line) = self.lines.next() {
@@ -311,7 +311,7 @@ impl Input {
 }
 
 #[async_trait]
-impl Log for Input {
+impl LogConsumer for Input {
     async fn next(&mut self) -> Result<Next, FeedError> {
         loop {
             let line = match self.lines.next() {

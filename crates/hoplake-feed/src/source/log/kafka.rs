@@ -24,7 +24,7 @@ use rskafka::{
 
 use super::{
     place::Offsets,
-    transport::{Log, Next, Record},
+    transport::{LogConsumer, Next, Record},
 };
 use crate::{
     FeedError, FeedErrorKind,
@@ -322,7 +322,7 @@ impl Partition {
 }
 
 #[async_trait]
-impl Log for Kafka {
+impl LogConsumer for Kafka {
     async fn next(&mut self) -> Result<Next, FeedError> {
         loop {
             let are_all_empty = self.partitions.iter().all(|it| it.records.is_empty());
@@ -335,7 +335,7 @@ impl Log for Kafka {
             if let Some(mark) = self.partitions.iter_mut().find_map(|it| it.passed.take().map(|at| it.mark(at))) {
                 return Ok(Next::Record(mark));
             }
-            // The earliest first: see `Log`.
+            // The earliest first: see `LogConsumer`.
             let first = self.partitions.iter_mut().filter_map(|it| Some((it.first_ms()?, it))).min_by_key(|it| it.0);
             let Some((written_unix_ms, partition)) = first else { return Ok(Next::End) };
             let Some(RecordAndOffset { record, offset }) = partition.records.pop_front() else { continue };

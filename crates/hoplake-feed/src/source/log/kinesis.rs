@@ -30,7 +30,7 @@ use prost::Message;
 
 use super::{
     place::Offsets,
-    transport::{Log, Next, Record},
+    transport::{LogConsumer, Next, Record},
 };
 use crate::{FeedError, FeedErrorKind, error::COPY_ANEW};
 
@@ -388,7 +388,7 @@ fn pause(shards: &[&mut Shard]) -> Duration {
 }
 
 #[async_trait]
-impl Log for Kinesis {
+impl LogConsumer for Kinesis {
     async fn next(&mut self) -> Result<Next, FeedError> {
         let mut shards: Vec<_> = self.shards.iter_mut().filter(|it| it.is_readable()).collect();
         let pause = pause(&shards);

@@ -54,7 +54,7 @@ use self::{
     files::{Files, Input},
     place::{LogPosition, Offsets},
     stream::{LogStream, Opened},
-    transport::{Log, Record},
+    transport::{LogConsumer, Record},
     values::{Style, brief, fault},
 };
 use super::{Following, Purpose, RowSink, Snapshot, Source, TransactionStream};
@@ -161,7 +161,7 @@ impl ChangeLog {
     }
 
     /// The log after some offsets.
-    async fn open(&self, from: &Offsets) -> Result<Box<dyn Log>, FeedError> {
+    async fn open(&self, from: &Offsets) -> Result<Box<dyn LogConsumer>, FeedError> {
         Ok(match &self.address {
             Address::Files(path) => {
                 Box::new(Files::open(path, from.values().next().map(String::as_str), self.bytes_max).await?)

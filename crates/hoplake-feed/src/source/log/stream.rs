@@ -10,7 +10,7 @@ use super::{
     event::{ChangeKind, Event, SnapshotRow, Tables},
     maxwell,
     place::{LogPosition, Offsets},
-    transport::{Log, Next, Record},
+    transport::{LogConsumer, Next, Record},
     unfinished::SAME_RUN_MS,
     values::Style,
 };
@@ -24,12 +24,12 @@ const ROWS: usize = 2_048;
 
 /// A log that is read, and a record of it that is to be read again.
 pub(super) struct Opened {
-    log: Box<dyn Log>,
+    log: Box<dyn LogConsumer>,
     again: Option<Record>,
 }
 
 impl Opened {
-    pub(super) fn new(log: Box<dyn Log>) -> Self {
+    pub(super) fn new(log: Box<dyn LogConsumer>) -> Self {
         Self { log, again: None }
     }
 

@@ -12,11 +12,11 @@ use super::{
     event::Tables,
     files::Files,
     place::LogPosition,
-    transport::{Log, Next, Record},
+    transport::{LogConsumer, Next, Record},
     values::{Decoder, Style},
     *,
 };
-use crate::{BeforeImages, Cell, Change, Changes, Column, FeedErrorKind, Images, Table, Transaction};
+use crate::{BeforeImages, Cell, Change, ChangeList, Column, FeedErrorKind, Images, Table, Transaction};
 
 const MARIADB: &str = include_str!("../../../tests/samples/debezium-mariadb.jsonl");
 const POSTGRES: &str = include_str!("../../../tests/samples/debezium-postgres.jsonl");
@@ -148,7 +148,7 @@ impl Reader {
     }
 }
 
-fn changes(all: &[Transaction]) -> Vec<&Changes> {
+fn changes(all: &[Transaction]) -> Vec<&ChangeList> {
     all.iter().map(|transaction| &transaction.changes).collect()
 }
 
@@ -284,7 +284,7 @@ fn a_transaction_may_be_begun_again_in_its_middle() {
             let part = if is_split { json["source"]["table"].as_str().unwrap_or("transaction") } else { "log" };
             all.extend(reader.take_of(part, offset, 2_000 * offset as i64, line).unwrap());
         }
-        let counts: Vec<_> = changes(&all).into_iter().map(Changes::len).filter(|count| *count > 0).collect();
+        let counts: Vec<_> = changes(&all).into_iter().map(ChangeList::len).filter(|count| *count > 0).collect();
         assert_eq!(counts, [46, 1]);
         let kinds = all[0].changes.as_slice().unwrap().iter().map(|change| match change {
             Change::Row(row) => (row.columns.table.name.to_string(), matches!(row.images, Images::Insert(_))),
@@ -312,7 +312,7 @@ fn a_transaction_that_is_begun_again_is_counted_anew() {
     let written: Vec<_> = lines[first..first + 4].iter().map(ToString::to_string).chain(renumbered).collect();
     let written: Vec<_> = written.iter().map(String::as_str).chain(lines[second..=end].iter().copied()).collect();
     let all = Reader::new(style, ";start", false).all(&written);
-    assert_eq!(changes(&all).into_iter().map(Changes::len).collect::<Vec<_>>(), [46]);
+    assert_eq!(changes(&all).into_iter().map(ChangeList::len).collect::<Vec<_>>(), [46]);
 }
 
 #[test]

@@ -49,12 +49,12 @@ pub(super) enum Next {
     End,
 }
 
-/// The records of a log: each part in its order, and several parts merged by time. A record must not be returned before one of another part that
+/// Reads the records of a log: each part in its order, and several parts merged by time. A record must not be returned before one of another part that
 /// was written [`SAME_RUN_MS`] or more before it, or a change that a killed producer did not repeat could be lost.
 ///
 /// [`SAME_RUN_MS`]: super::unfinished::SAME_RUN_MS
 #[async_trait]
-pub(super) trait Log: Send {
+pub(super) trait LogConsumer: Send {
     /// The next record, or after a moment that there is none. It may be dropped while it waits.
     ///
     /// # Errors

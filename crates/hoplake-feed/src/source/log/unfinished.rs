@@ -8,9 +8,9 @@
 //!
 //! A transaction is of one run while one BEGIN was read and no change has two numbers. Then there are at least as many different changes as
 //! numbers, and all numbers count. Otherwise only those count that were written between the last BEGIN and its END, with a tolerance of
-//! [`SAME_RUN_MS`]. Changes of earlier runs have been read by then, because parts are read in the order of time ([`Log::next`]).
+//! [`SAME_RUN_MS`]. Changes of earlier runs have been read by then, because parts are read in the order of time ([`LogConsumer::next`]).
 //!
-//! [`Log::next`]: super::transport::Log::next
+//! [`LogConsumer::next`]: super::transport::LogConsumer::next
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -24,8 +24,8 @@ use crate::{Change, FeedError, Images, RowChange, error::COPY_ANEW};
 /// record arrival times, and clocks are corrected. A restart of a producer must take longer.
 pub(super) const SAME_RUN_MS: i64 = 1_000;
 
-/// Where parts of a log are to be read again from: the number of the record, and the offset before it.
-pub(super) type Held = BTreeMap<String, (u64, String)>;
+/// Where a restarted reader resumes each part of a log: the number of the record, and the offset before it.
+pub(super) type ResumePoints = BTreeMap<String, (u64, String)>;
 
 /// A transaction of which not all has come.
 #[derive(Default)]
@@ -48,7 +48,7 @@ pub(super) struct LoggedTransaction {
     pub(super) numbered: u64,
     pub(super) mark: Option<Mark>,
     pub(super) committed_unix_ms: i64,
-    pub(super) held: Held,
+    pub(super) held: ResumePoints,
 }
 
 /// When a transaction is complete.

@@ -48,11 +48,12 @@ pub(super) struct CharacterTable {
 /// What a server says of its charsets, kept while the feed runs.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Charsets {
-    known: Arc<Mutex<Known>>,
+    known: Arc<Mutex<CharsetCache>>,
 }
 
+/// The charsets and collations that were read from the server.
 #[derive(Debug, Default)]
-struct Known {
+struct CharsetCache {
     /// The charset of each collation, by its number. A server never changes them.
     names: HashMap<u64, String>,
     tables: HashMap<String, Arc<CharacterTable>>,

@@ -41,9 +41,9 @@ pub(super) struct TableVersion {
     row_end: Option<usize>,
 }
 
-/// What the catalog knows of a column.
+/// A column, as the server's catalog describes it.
 #[derive(Debug, Clone, Copy)]
-struct Known {
+struct CatalogColumn {
     hint: Hint,
     /// Whether rows have no value of it, but the server computes it.
     is_virtual: bool,
@@ -155,7 +155,11 @@ fn is_moment(column: &LoggedColumn) -> bool {
 }
 
 /// Periods that nothing declares have these names, at the end.
-fn implicit_row_end(columns: &[LoggedColumn], kept: &TableShape, known: &HashMap<Name, Known>) -> Option<usize> {
+fn implicit_row_end(
+    columns: &[LoggedColumn],
+    kept: &TableShape,
+    known: &HashMap<Name, CatalogColumn>,
+) -> Option<usize> {
     let [.., start, end] = columns else { return None };
     let is_declared = |name: &Name| match kept.columns.is_empty() {
         true => known.contains_key(name),
@@ -184,12 +188,12 @@ pub(super) fn is_unsaid(declared: &str) -> bool {
 }
 
 /// What the catalog says of the columns of a table.
-async fn known(conn: &mut Conn, table: &TableName) -> Result<HashMap<Name, Known>, FeedError> {
+async fn known(conn: &mut Conn, table: &TableName) -> Result<HashMap<Name, CatalogColumn>, FeedError> {
     let known = |detail: ColumnDetail| {
         let hint = hint_of(&detail.declared);
         let is_virtual = detail.is_virtual;
         let is_row_end = detail.is_row_end();
-        (detail.name, Known { hint, is_virtual, is_row_end })
+        (detail.name, CatalogColumn { hint, is_virtual, is_row_end })
     };
     Ok(catalog::details(conn, table).await?.into_iter().map(known).collect())
 }

@@ -239,7 +239,7 @@ struct Lacking {
 }
 
 #[async_trait::async_trait]
-impl Log for Lacking {
+impl LogConsumer for Lacking {
     async fn next(&mut self) -> Result<Next, FeedError> {
         if let Some(record) = self.records.next() {
             return Ok(Next::Record(record));

@@ -68,7 +68,7 @@ impl Traversal {
     /// About how long it takes to plan, as a number of arguments.
     pub fn weight(&self) -> usize {
         let mut count = 0;
-        let mut add = |part| count += if matches!(part, Part::Call(_)) { CALL_WEIGHT } else { 1 };
+        let mut add = |part| count += if matches!(part, ScriptNode::Call(_)) { CALL_WEIGHT } else { 1 };
         visit(&self.source, &mut add);
         visit(&self.steps, &mut add);
         count
@@ -96,7 +96,7 @@ impl Traversal {
     /// Visits all arguments, and those in them.
     pub(crate) fn visit_arguments<'a>(&'a self, to: &mut dyn FnMut(&'a Argument)) {
         let mut note = |part| {
-            if let Part::Argument(argument) = part {
+            if let ScriptNode::Argument(argument) = part {
                 to(argument);
             }
         };
@@ -105,14 +105,14 @@ impl Traversal {
     }
 }
 
-/// A part of a traversal.
+/// A node of a script's syntax tree.
 #[derive(Debug, Clone, Copy)]
-enum Part<'a> {
+enum ScriptNode<'a> {
     Call(&'a Call),
     Argument(&'a Argument),
 }
 
-impl Part<'_> {
+impl ScriptNode<'_> {
     fn varies(self) -> bool {
         match self {
             Self::Call(call) => matches!(&*call.name, "coin" | "sample"),
@@ -124,15 +124,15 @@ impl Part<'_> {
 }
 
 /// Visits calls and all that is in them. What nests is bounded where it is read.
-fn visit<'a>(calls: &'a [Call], to: &mut dyn FnMut(Part<'a>)) {
+fn visit<'a>(calls: &'a [Call], to: &mut dyn FnMut(ScriptNode<'a>)) {
     for call in calls {
-        to(Part::Call(call));
+        to(ScriptNode::Call(call));
         call.arguments.iter().for_each(|argument| visit_argument(argument, to));
     }
 }
 
-fn visit_argument<'a>(argument: &'a Argument, to: &mut dyn FnMut(Part<'a>)) {
-    to(Part::Argument(argument));
+fn visit_argument<'a>(argument: &'a Argument, to: &mut dyn FnMut(ScriptNode<'a>)) {
+    to(ScriptNode::Argument(argument));
     match argument {
         Argument::List(items) | Argument::Set(items) => items.iter().for_each(|item| visit_argument(item, to)),
         Argument::Map(entries) => {
@@ -158,7 +158,7 @@ fn visit_argument<'a>(argument: &'a Argument, to: &mut dyn FnMut(Part<'a>)) {
     }
 }
 
-fn visit_predicate<'a>(predicate: &'a Predicate, to: &mut dyn FnMut(Part<'a>)) {
+fn visit_predicate<'a>(predicate: &'a Predicate, to: &mut dyn FnMut(ScriptNode<'a>)) {
     match predicate {
         Predicate::Test(_, arguments) => arguments.iter().for_each(|argument| visit_argument(argument, to)),
         Predicate::And(all) | Predicate::Or(all) => all.iter().for_each(|one| visit_predicate(one, to)),

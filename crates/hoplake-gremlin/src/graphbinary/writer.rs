@@ -15,7 +15,7 @@ use super::{
 };
 use crate::message::{Query, Request, Response};
 
-type Written = Result<(), EncodeError>;
+type EncodeResult = Result<(), EncodeError>;
 
 /// The versions of GraphBinary that are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub enum Version {
 pub struct Writer<'a>(pub &'a mut Vec<u8>, pub Version);
 
 impl Writer<'_> {
-    pub fn request(&mut self, request: &Request) -> Written {
+    pub fn request(&mut self, request: &Request) -> EncodeResult {
         self.0.push(VERSION);
         self.0.extend(request.id.as_bytes());
         self.text(&request.op)?;
@@ -48,7 +48,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    pub fn response(&mut self, response: &Response) -> Written {
+    pub fn response(&mut self, response: &Response) -> EncodeResult {
         self.0.push(VERSION);
         match response.request_id {
             Some(id) => {
@@ -70,7 +70,7 @@ impl Writer<'_> {
         self.value(&response.data)
     }
 
-    pub fn value(&mut self, value: &Value) -> Written {
+    pub fn value(&mut self, value: &Value) -> EncodeResult {
         match value {
             Value::Null => self.null(),
             Value::Boolean(boolean) => {
@@ -141,7 +141,7 @@ impl Writer<'_> {
         self.0.extend([NULL, 1]);
     }
 
-    fn number(&mut self, number: &Number) -> Written {
+    fn number(&mut self, number: &Number) -> EncodeResult {
         match number {
             Number::Byte(number) => self.fixed(Type::Byte, &number.to_be_bytes()),
             Number::Short(number) => self.fixed(Type::Short, &number.to_be_bytes()),
@@ -171,7 +171,7 @@ impl Writer<'_> {
         self.0.extend(bytes);
     }
 
-    fn big_integer(&mut self, number: &BigInt) -> Written {
+    fn big_integer(&mut self, number: &BigInt) -> EncodeResult {
         let bytes = number.to_signed_bytes_be();
         self.length(bytes.len())?;
         self.0.extend(bytes);
@@ -193,7 +193,7 @@ impl Writer<'_> {
     }
 
     /// Seconds, and nanoseconds that are never negative.
-    fn duration(&mut self, duration: SignedDuration) -> Written {
+    fn duration(&mut self, duration: SignedDuration) -> EncodeResult {
         let (seconds, nanos) = match (duration.as_secs(), duration.subsec_nanos()) {
             (seconds, nanos @ ..0) => (seconds.checked_sub(1), nanos + 1_000_000_000),
             (seconds, nanos) => (Some(seconds), nanos),
@@ -205,13 +205,13 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn list(&mut self, code: Type, items: &[Value]) -> Written {
+    fn list(&mut self, code: Type, items: &[Value]) -> EncodeResult {
         self.begin(code);
         self.length(items.len())?;
         items.iter().try_for_each(|item| self.value(item))
     }
 
-    fn bulk_set(&mut self, items: &[(Value, u64)]) -> Written {
+    fn bulk_set(&mut self, items: &[(Value, u64)]) -> EncodeResult {
         // In version 4 it is a list whose items have numbers.
         match self.1 {
             Version::First => self.begin(Type::BulkSet),
@@ -224,7 +224,7 @@ impl Writer<'_> {
         })
     }
 
-    fn entries(&mut self, entries: &[(Value, Value)]) -> Written {
+    fn entries(&mut self, entries: &[(Value, Value)]) -> EncodeResult {
         self.length(entries.len())?;
         entries.iter().try_for_each(|(key, value)| {
             self.value(key)?;
@@ -232,14 +232,14 @@ impl Writer<'_> {
         })
     }
 
-    fn vertex(&mut self, vertex: &Vertex) -> Written {
+    fn vertex(&mut self, vertex: &Vertex) -> EncodeResult {
         self.begin(Type::Vertex);
         self.value(&vertex.id)?;
         self.label(&vertex.label)?;
         self.list_or_null(vertex.properties.as_deref(), Self::vertex_property)
     }
 
-    fn edge(&mut self, edge: &Edge) -> Written {
+    fn edge(&mut self, edge: &Edge) -> EncodeResult {
         self.begin(Type::Edge);
         self.value(&edge.id)?;
         self.label(&edge.label)?;
@@ -253,7 +253,7 @@ impl Writer<'_> {
     }
 
     /// In both versions labels are lists of one, and where an element has a parent or the labels of its ends there is null.
-    fn graph(&mut self, graph: &Graph) -> Written {
+    fn graph(&mut self, graph: &Graph) -> EncodeResult {
         self.0.extend([GRAPH, 0]);
         self.length(graph.vertices.len())?;
         for vertex in &graph.vertices {
@@ -286,21 +286,21 @@ impl Writer<'_> {
     }
 
     /// The label of an element: a text, and a list of one in version 4.
-    fn label(&mut self, label: &str) -> Written {
+    fn label(&mut self, label: &str) -> EncodeResult {
         if self.is_fourth() { self.labels(label) } else { self.text(label) }
     }
 
-    fn labels(&mut self, label: &str) -> Written {
+    fn labels(&mut self, label: &str) -> EncodeResult {
         self.length(1)?;
         self.typed_text(label)
     }
 
-    fn properties(&mut self, properties: &[Property]) -> Written {
+    fn properties(&mut self, properties: &[Property]) -> EncodeResult {
         self.length(properties.len())?;
         properties.iter().try_for_each(|property| self.property(property))
     }
 
-    fn vertex_property(&mut self, property: &VertexProperty) -> Written {
+    fn vertex_property(&mut self, property: &VertexProperty) -> EncodeResult {
         self.begin(Type::VertexProperty);
         self.value(&property.id)?;
         self.label(&property.key)?;
@@ -309,7 +309,7 @@ impl Writer<'_> {
         self.list_or_null(property.properties.as_deref(), Self::property)
     }
 
-    fn list_or_null<T>(&mut self, items: Option<&[T]>, write: fn(&mut Self, &T) -> Written) -> Written {
+    fn list_or_null<T>(&mut self, items: Option<&[T]>, write: fn(&mut Self, &T) -> EncodeResult) -> EncodeResult {
         match items {
             Some(items) => {
                 self.begin(Type::List);
@@ -323,7 +323,7 @@ impl Writer<'_> {
         }
     }
 
-    fn property(&mut self, property: &Property) -> Written {
+    fn property(&mut self, property: &Property) -> EncodeResult {
         self.begin(Type::Property);
         self.text(&property.key)?;
         self.value(&property.value)?;
@@ -331,7 +331,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn path(&mut self, path: &Path) -> Written {
+    fn path(&mut self, path: &Path) -> EncodeResult {
         self.begin(Type::Path);
         self.begin(Type::List);
         self.length(path.steps.len())?;
@@ -345,7 +345,7 @@ impl Writer<'_> {
         path.steps.iter().try_for_each(|(value, _)| self.value(value))
     }
 
-    fn tree(&mut self, tree: &Tree) -> Written {
+    fn tree(&mut self, tree: &Tree) -> EncodeResult {
         self.length(tree.branches.len())?;
         tree.branches.iter().try_for_each(|(value, below)| {
             self.value(value)?;
@@ -353,7 +353,7 @@ impl Writer<'_> {
         })
     }
 
-    fn token(&mut self, token: Token) -> Written {
+    fn token(&mut self, token: Token) -> EncodeResult {
         // Version 4 has no types of the others.
         if self.is_fourth() && !matches!(token, Token::T(_) | Token::Direction(_) | Token::Merge(_)) {
             return self.typed_text(token.name());
@@ -376,18 +376,18 @@ impl Writer<'_> {
         self.typed_text(token.name())
     }
 
-    fn traversal_metrics(&mut self, metrics: &TraversalMetrics) -> Written {
+    fn traversal_metrics(&mut self, metrics: &TraversalMetrics) -> EncodeResult {
         self.begin(Type::TraversalMetrics);
         self.long(metrics.duration_nanos);
         self.metrics_list(&metrics.steps)
     }
 
-    fn metrics_list(&mut self, all: &[Metrics]) -> Written {
+    fn metrics_list(&mut self, all: &[Metrics]) -> EncodeResult {
         self.length(all.len())?;
         all.iter().try_for_each(|metrics| self.metrics(metrics))
     }
 
-    fn metrics(&mut self, metrics: &Metrics) -> Written {
+    fn metrics(&mut self, metrics: &Metrics) -> EncodeResult {
         self.begin(Type::Metrics);
         self.text(&metrics.id)?;
         self.text(&metrics.name)?;
@@ -405,25 +405,25 @@ impl Writer<'_> {
         self.metrics_list(&metrics.nested)
     }
 
-    fn bulk(&mut self, bulk: u64) -> Written {
+    fn bulk(&mut self, bulk: u64) -> EncodeResult {
         let bulk =
             i64::try_from(bulk).map_err(|_| EncodeError::OutOfRange { what: "a bulk", number: bulk.to_string() })?;
         self.long(bulk);
         Ok(())
     }
 
-    fn typed_text(&mut self, text: &str) -> Written {
+    fn typed_text(&mut self, text: &str) -> EncodeResult {
         self.begin(Type::Text);
         self.text(text)
     }
 
-    fn text(&mut self, text: &str) -> Written {
+    fn text(&mut self, text: &str) -> EncodeResult {
         self.length(text.len())?;
         self.0.extend(text.as_bytes());
         Ok(())
     }
 
-    fn length(&mut self, length: usize) -> Written {
+    fn length(&mut self, length: usize) -> EncodeResult {
         self.int(i32::try_from(length).map_err(|_| EncodeError::TooLong(length))?);
         Ok(())
     }

@@ -13,7 +13,7 @@ use jiff::SignedDuration;
 use super::version::{BULK_MAX, EncodeError, Version};
 use crate::message::Response;
 
-type Written = Result<(), EncodeError>;
+type EncodeResult = Result<(), EncodeError>;
 
 pub struct Writer<'a> {
     pub json: &'a mut String,
@@ -21,7 +21,7 @@ pub struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    pub fn response(&mut self, response: &Response) -> Written {
+    pub fn response(&mut self, response: &Response) -> EncodeResult {
         self.raw("{\"requestId\":");
         match response.request_id {
             Some(id) => self.text(&id.to_string()),
@@ -39,7 +39,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    pub fn value(&mut self, value: &Value) -> Written {
+    pub fn value(&mut self, value: &Value) -> EncodeResult {
         match value {
             Value::Null => self.raw("null"),
             Value::Boolean(boolean) => self.raw(if *boolean { "true" } else { "false" }),
@@ -109,14 +109,14 @@ impl Writer<'_> {
         self.typed_text("gx:OffsetDateTime", format!("{}{}", moment.local(), offset_text(moment.offset())));
     }
 
-    fn list(&mut self, kind: &str, items: &[Value]) -> Written {
+    fn list(&mut self, kind: &str, items: &[Value]) -> EncodeResult {
         match self.version {
             Version::Third => self.typed(kind, |it| it.items(items, Self::value)),
             Version::Second => self.items(items, Self::value),
         }
     }
 
-    fn bulk_set(&mut self, items: &[(Value, u64)]) -> Written {
+    fn bulk_set(&mut self, items: &[(Value, u64)]) -> EncodeResult {
         if self.version == Version::Third {
             return self.typed("g:BulkSet", |it| {
                 it.items(items, |it, (item, bulk)| {
@@ -135,7 +135,7 @@ impl Writer<'_> {
         self.items(&each, |it, item| it.value(item))
     }
 
-    fn map(&mut self, entries: &[(Value, Value)]) -> Written {
+    fn map(&mut self, entries: &[(Value, Value)]) -> EncodeResult {
         match self.version {
             Version::Third => self.typed("g:Map", |it| {
                 it.items(entries, |it, (key, value)| {
@@ -149,7 +149,7 @@ impl Writer<'_> {
     }
 
     /// A map that has `dur`, in milliseconds, and `metrics`.
-    fn traversal_metrics(&mut self, metrics: &TraversalMetrics) -> Written {
+    fn traversal_metrics(&mut self, metrics: &TraversalMetrics) -> EncodeResult {
         let duration = milliseconds(metrics.duration_nanos);
         match self.version {
             Version::Third => self.typed("g:Map", |it| {
@@ -171,7 +171,7 @@ impl Writer<'_> {
         }
     }
 
-    fn metrics(&mut self, metrics: &Metrics) -> Written {
+    fn metrics(&mut self, metrics: &Metrics) -> EncodeResult {
         let counts = metrics.counts.iter().map(|(name, count)| ((&**name).into(), (*count).into()));
         let annotations = metrics.annotations.iter().map(|(name, value)| ((&**name).into(), value.clone()));
         let map = [
@@ -184,7 +184,7 @@ impl Writer<'_> {
         self.typed("g:Metrics", |it| it.map(&map.map(|(name, value)| (name.into(), value))))
     }
 
-    fn vertex(&mut self, vertex: &Vertex) -> Written {
+    fn vertex(&mut self, vertex: &Vertex) -> EncodeResult {
         self.raw("{\"id\":");
         self.value(&vertex.id)?;
         self.raw(",\"label\":");
@@ -206,7 +206,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn vertex_property(&mut self, property: &VertexProperty) -> Written {
+    fn vertex_property(&mut self, property: &VertexProperty) -> EncodeResult {
         self.typed("g:VertexProperty", |it| {
             it.raw("{\"id\":");
             it.value(&property.id)?;
@@ -223,7 +223,7 @@ impl Writer<'_> {
         })
     }
 
-    fn edge(&mut self, edge: &Edge) -> Written {
+    fn edge(&mut self, edge: &Edge) -> EncodeResult {
         self.raw("{\"id\":");
         self.value(&edge.id)?;
         self.raw(",\"label\":");
@@ -244,7 +244,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn property(&mut self, property: &Property) -> Written {
+    fn property(&mut self, property: &Property) -> EncodeResult {
         self.typed("g:Property", |it| {
             it.raw("{\"key\":");
             it.text(&property.key);
@@ -255,7 +255,7 @@ impl Writer<'_> {
         })
     }
 
-    fn path(&mut self, path: &Path) -> Written {
+    fn path(&mut self, path: &Path) -> EncodeResult {
         let labels = path
             .steps
             .iter()
@@ -272,7 +272,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn tree(&mut self, tree: &Tree) -> Written {
+    fn tree(&mut self, tree: &Tree) -> EncodeResult {
         self.typed("g:Tree", |it| {
             it.items(&tree.branches, |it, (item, below)| {
                 it.raw("{\"key\":");
@@ -285,7 +285,7 @@ impl Writer<'_> {
         })
     }
 
-    fn items<T>(&mut self, items: &[T], mut write: impl FnMut(&mut Self, &T) -> Written) -> Written {
+    fn items<T>(&mut self, items: &[T], mut write: impl FnMut(&mut Self, &T) -> EncodeResult) -> EncodeResult {
         self.raw("[");
         for (place, item) in items.iter().enumerate() {
             if place > 0 {
@@ -300,8 +300,8 @@ impl Writer<'_> {
     fn object<T>(
         &mut self,
         entries: impl Iterator<Item = (Result<String, EncodeError>, T)>,
-        mut write: impl FnMut(&mut Self, T) -> Written,
-    ) -> Written {
+        mut write: impl FnMut(&mut Self, T) -> EncodeResult,
+    ) -> EncodeResult {
         self.raw("{");
         for (place, (name, item)) in entries.enumerate() {
             if place > 0 {
@@ -315,7 +315,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn typed(&mut self, kind: &str, write: impl FnOnce(&mut Self) -> Written) -> Written {
+    fn typed(&mut self, kind: &str, write: impl FnOnce(&mut Self) -> EncodeResult) -> EncodeResult {
         self.raw("{\"@type\":\"");
         self.raw(kind);
         self.raw("\",\"@value\":");

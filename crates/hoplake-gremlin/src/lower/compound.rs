@@ -13,7 +13,7 @@ use hoplake_query::{
         scalars::{self, TextStep},
         sources, traverser, within,
     },
-    plan::{By, Case, Choice, Given, Step, Steps, TokensWanted, Until},
+    plan::{By, Case, Choice, Given, PlanStep, Steps, TokensWanted, Until},
     tokens::{Pick, Pop, T, Token},
     value::Value,
 };
@@ -42,7 +42,7 @@ impl Lowering<'_> {
             let key = self.by_of(arguments, key)?;
             let has = conditions::Has { by: key, predicate: names.predicate(value)?.into() };
             let steps = [conditions::Has { by: By::Token(T::Label), predicate: label.into() }, has];
-            let steps: Vec<_> = steps.into_iter().map(|kind| Arc::new(Step::plain(kind))).collect();
+            let steps: Vec<_> = steps.into_iter().map(|kind| Arc::new(PlanStep::plain(kind))).collect();
             return Ok(op(conditions::Where { steps: steps.into() }));
         }
         let key = self.by_of(arguments, first)?;
@@ -53,7 +53,7 @@ impl Lowering<'_> {
             }
             (By::Token(token), Some(argument @ Argument::Traversal(_))) => {
                 let steps = self.steps_of(arguments, argument)?;
-                let token = Arc::new(Step::plain(maps::Token { token }));
+                let token = Arc::new(PlanStep::plain(maps::Token { token }));
                 op(conditions::Where { steps: std::iter::once(token).chain(steps.iter().cloned()).collect() })
             }
             (key @ (By::Property(_) | By::Token(_)), Some(value)) => {
@@ -129,12 +129,12 @@ impl Lowering<'_> {
         let mut steps = Vec::new();
         if let Some(label) = start {
             self.needs_labels();
-            steps.push(Arc::new(Step::plain(traverser::StartAt { name: label.into() })));
+            steps.push(Arc::new(PlanStep::plain(traverser::StartAt { name: label.into() })));
         }
         steps.extend(self.steps(within)?.iter().cloned());
         if let Some(label) = end {
             self.needs_labels();
-            steps.push(Arc::new(Step::plain(traverser::EndAt { name: label.into() })));
+            steps.push(Arc::new(PlanStep::plain(traverser::EndAt { name: label.into() })));
         }
         Ok(steps.into())
     }

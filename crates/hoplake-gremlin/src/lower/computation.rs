@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hoplake_query::{
     error::QueryError,
     operators::moves::{Compute, Hop, Program, ShortestPaths},
-    plan::{By, Given, Name, Reaches, Step},
+    plan::{By, Given, Name, PlanStep, Reaches},
     tokens::{Direction, Token},
     value::{Value, to_f64, to_i64},
 };
@@ -103,7 +103,7 @@ impl Lowering<'_> {
     fn edges(&self, direction: Direction) -> Lowered<super::Steps> {
         let hop = Hop { direction, labels: Vec::new(), reaches: Reaches::Edges };
         let operators = self.restricted(vec![op(hop)])?;
-        Ok(operators.into_iter().map(|operator| Arc::new(Step::of(operator, Vec::new()))).collect())
+        Ok(operators.into_iter().map(|operator| Arc::new(PlanStep::of(operator, Vec::new()))).collect())
     }
 }
 

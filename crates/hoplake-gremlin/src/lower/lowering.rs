@@ -5,7 +5,7 @@ use std::{cell::RefCell, collections::HashSet, sync::Arc};
 use hoplake_query::{
     error::QueryError,
     operators::Operator,
-    plan::{Name, Settings, Step, Steps, Work},
+    plan::{Name, PlanStep, Settings, Steps, Work},
     value::Value,
 };
 
@@ -53,5 +53,5 @@ pub(super) struct Lowering<'a> {
 
 /// A traversal of one step.
 pub(super) fn only(operator: impl Operator) -> Steps {
-    [Arc::new(Step::plain(operator))].into()
+    [Arc::new(PlanStep::plain(operator))].into()
 }

@@ -10,7 +10,7 @@ use std::{collections::HashSet, sync::Arc};
 use hoplake_query::{
     error::QueryError,
     operators::{Operator, branches, conditions, maps, traverser},
-    plan::{Name, Step, Steps},
+    plan::{Name, PlanStep, Steps},
     tokens::Pop,
 };
 
@@ -91,8 +91,8 @@ fn patterns<'a>(arguments: &'a [Argument], all: &mut Vec<Pattern<'a>>) -> Lowere
     Ok(())
 }
 
-fn step(operator: impl Operator, labels: Vec<Name>) -> Arc<Step> {
-    Arc::new(Step::new(operator, labels))
+fn step(operator: impl Operator, labels: Vec<Name>) -> Arc<PlanStep> {
+    Arc::new(PlanStep::new(operator, labels))
 }
 
 impl Lowering<'_> {
@@ -132,7 +132,7 @@ impl Lowering<'_> {
             pattern.needs.sort_unstable();
             pattern.needs.dedup();
         }
-        let mut steps: Vec<Arc<Step>> = Vec::new();
+        let mut steps: Vec<Arc<PlanStep>> = Vec::new();
         // Where no pattern can begin yet, it begins with a variable to which none leads.
         let begins = left.iter().any(|pattern| pattern.start.is_some_and(|start| known.contains(start)));
         let mut starts = left.iter().filter_map(|pattern| pattern.start);

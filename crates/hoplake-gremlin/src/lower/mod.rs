@@ -29,7 +29,7 @@ use hoplake_query::{
     error::QueryError,
     literal::Literal,
     operators::{Operator, conditions, moves, sources, traverser, writes},
-    plan::{Collects, Name, NewKey, NewProperty, Paths, Plan, Settings, Step, Steps, Work, apply_rules},
+    plan::{Collects, Name, NewKey, NewProperty, Paths, Plan, PlanStep, Settings, Steps, Work, apply_rules},
     tokens::Token,
     value::{Value, value_bytes},
 };
@@ -163,7 +163,7 @@ impl Lowering<'_> {
     }
 
     fn row(&mut self, calls: &[Call]) -> Lowered<Steps> {
-        let mut steps: Vec<Arc<Step>> = Vec::with_capacity(calls.len());
+        let mut steps: Vec<Arc<PlanStep>> = Vec::with_capacity(calls.len());
         let mut at = 0;
         while at < calls.len() {
             let mut modulators = Modulators::default();
@@ -197,7 +197,7 @@ impl Lowering<'_> {
                 let labels = self.labels(&modulators.labels)?;
                 modulators.refuse_others("as", &[])?;
                 self.seen.extend(labels.iter().cloned());
-                steps.push(Arc::new(Step::new(traverser::Identity, labels)));
+                steps.push(Arc::new(PlanStep::new(traverser::Identity, labels)));
                 continue;
             }
             if &*call.name != "repeat" && (modulators.until.is_some() || modulators.emit.is_some()) {
@@ -221,7 +221,7 @@ impl Lowering<'_> {
         call: &Call,
         modulators: &Modulators<'_>,
         labels: Vec<Name>,
-        steps: &mut Vec<Arc<Step>>,
+        steps: &mut Vec<Arc<PlanStep>>,
     ) -> Lowered<()> {
         let name = &*call.name;
         let mut arguments = Arguments::new(call);
@@ -235,7 +235,7 @@ impl Lowering<'_> {
             && let Some(compute) = only.get::<moves::Compute>()
         {
             // `V()` says where it goes on afterwards. Any other steps say where it begins.
-            let says_where = |step: &Arc<Step>| step.is::<sources::Vertices>() || step.is::<moves::Compute>();
+            let says_where = |step: &Arc<PlanStep>| step.is::<sources::Vertices>() || step.is::<moves::Compute>();
             let from_traversers = !steps.iter().all(says_where);
             *only = op(moves::Compute { from_traversers, ..compute.clone() });
         }
@@ -245,7 +245,7 @@ impl Lowering<'_> {
         let last = operators.len().saturating_sub(1);
         for (number, operator) in operators.into_iter().enumerate() {
             let labels = if number == last { labels.clone() } else { Vec::new() };
-            steps.push(Arc::new(Step::of(operator, labels)));
+            steps.push(Arc::new(PlanStep::of(operator, labels)));
         }
         Ok(())
     }

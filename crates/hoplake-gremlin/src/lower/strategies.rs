@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hoplake_query::{
     error::QueryError,
     operators::{Operator, conditions, maps, moves, sources, writes},
-    plan::{By, Given, Merging, Name, NewKey, NewProperty, Predicate, Reaches, Step, Steps, Test},
+    plan::{By, Given, Merging, Name, NewKey, NewProperty, PlanStep, Predicate, Reaches, Steps, Test},
     tokens::{Direction, T},
     value::{Value, value_bytes},
 };
@@ -155,7 +155,7 @@ impl Restrictions {
                     let end = std::iter::once(op(moves::Ends { direction }));
                     let steps = end
                         .chain(conditions_of(&self.vertices))
-                        .map(|operator| Arc::new(Step::of(operator, Vec::new())));
+                        .map(|operator| Arc::new(PlanStep::of(operator, Vec::new())));
                     all.push(op(conditions::Where { steps: steps.collect() }));
                 }
             }

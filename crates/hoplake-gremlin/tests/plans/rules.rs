@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use hoplake_query::plan::Step;
+use hoplake_query::plan::PlanStep;
 
 use super::plan;
 
-fn steps(query: &str) -> Vec<Arc<Step>> {
+fn steps(query: &str) -> Vec<Arc<PlanStep>> {
     plan(query).steps.to_vec()
 }
 
@@ -266,12 +266,12 @@ mod starts {
 mod together {
     use std::sync::Arc;
 
-    use hoplake_query::plan::{Step, TOGETHER_NAMES_MAX};
+    use hoplake_query::plan::{PlanStep, TOGETHER_NAMES_MAX};
 
     use super::plan;
 
     fn together(query: &str) -> Vec<String> {
-        let each = |step: &Arc<Step>| {
+        let each = |step: &Arc<PlanStep>| {
             let together = &step.together;
             let mut text = together.names.join(",");
             if together.all {

@@ -18,7 +18,7 @@ use hoplake_format::{Direction, EdgeTypeId, LabelId, Schema, VertexLabel};
 
 use crate::{
     growth::Growth,
-    plan::{By, Name, Reaches, Step, Steps},
+    plan::{By, Name, PlanStep, Reaches, Steps},
     run::Wanted,
     tokens::{self, T},
 };
@@ -70,7 +70,7 @@ pub(crate) struct Reads {
 
 impl Reads {
     /// Of some steps. No more than [`AHEAD`] of them are followed, and as many of each traversal within them.
-    pub(crate) fn of(steps: &[Arc<Step>]) -> Self {
+    pub(crate) fn of(steps: &[Arc<PlanStep>]) -> Self {
         let mut reach = Reach::new(None);
         let end = reach.steps(steps, Elements { are_input: true, ..Elements::default() });
         Self { come_out: end.are_input, ..reach.reads }
@@ -125,7 +125,7 @@ impl<'a> Reach<'a> {
     }
 
     /// What is there after some steps.
-    pub(crate) fn steps(&mut self, steps: &[Arc<Step>], mut at: Elements) -> Elements {
+    pub(crate) fn steps(&mut self, steps: &[Arc<PlanStep>], mut at: Elements) -> Elements {
         for (number, step) in steps.iter().enumerate() {
             let Some(left) = self.left.checked_sub(1) else { return at };
             if self.graph.is_none() && (number == AHEAD || !at.are_input) {

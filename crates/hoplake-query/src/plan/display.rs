@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Formatter, Write};
 
-use super::{By, Plan, Predicate, Sorting, Step, Steps};
+use super::{By, Plan, PlanStep, Predicate, Sorting, Steps};
 use crate::{deep::with_stack, tokens::Order, value::Value};
 
 /// Values that are shown of a list.
@@ -25,7 +25,7 @@ pub(super) fn write_steps(f: &mut impl Write, steps: &Steps, depth: usize) -> fm
     Ok(())
 }
 
-impl Display for Step {
+impl Display for PlanStep {
     /// What it does, without the traversals within.
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str(self.operator.name())?;

@@ -10,7 +10,7 @@ use std::{
 
 use hoplake_engine::{Formula, ShownTest};
 
-use super::{Name, Predicate, Step};
+use super::{Name, PlanStep, Predicate};
 
 /// A test of an element.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,7 +29,7 @@ pub struct ElementCondition {
     /// What the engine may test instead of the step.
     pub formula: Formula<ElementTest>,
     /// The step, without labels. It runs where the engine cannot test the condition.
-    pub step: Arc<Step>,
+    pub step: Arc<PlanStep>,
 }
 
 impl ElementCondition {

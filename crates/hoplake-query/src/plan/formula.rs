@@ -82,9 +82,9 @@ const RESERVED: [&str; 4] = ["cot", "expm1", "log1p", "pow"];
 /// Constants of the library whose names the reference does not take for variables, as it does `pi` and `e`.
 const CONSTANTS: [(char, f64); 2] = [('π', std::f64::consts::PI), ('φ', 1.618_033_988_74)];
 
-/// What waits for its operands.
+/// An item on the operator stack, which waits for its operands.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Waiting {
+enum StackedOperator {
     Bracket,
     Operation(Operation),
 }
@@ -217,7 +217,7 @@ struct Reader {
     variables: Vec<Name>,
     /// Where each of the variables is.
     places: HashMap<Name, usize>,
-    waiting: Vec<Waiting>,
+    waiting: Vec<StackedOperator>,
     before: Before,
     /// How many values there are after the operations so far.
     values: usize,
@@ -247,7 +247,7 @@ impl Reader {
                 if self.before == Before::Operand {
                     return Err(format!("an operator is missing before {rest:?}"));
                 }
-                self.waiting.push(Waiting::Bracket);
+                self.waiting.push(StackedOperator::Bracket);
                 self.before = Before::Open;
                 Ok(behind)
             }
@@ -276,7 +276,7 @@ impl Reader {
             if self.before == Before::Operand {
                 return Err(format!("an operator is missing before {word:?}"));
             }
-            self.waiting.push(Waiting::Operation(Operation::Function(function)));
+            self.waiting.push(StackedOperator::Operation(Operation::Function(function)));
             self.before = Before::Function;
             return Ok(());
         }
@@ -305,14 +305,14 @@ impl Reader {
     }
 
     fn operator(&mut self, operation: Operation) -> Result<(), String> {
-        while let Some(Waiting::Operation(waiting)) = self.waiting.last().copied() {
+        while let Some(StackedOperator::Operation(waiting)) = self.waiting.last().copied() {
             if !operation.comes_after(waiting) {
                 break;
             }
             self.waiting.pop();
             self.done(waiting)?;
         }
-        self.waiting.push(Waiting::Operation(operation));
+        self.waiting.push(StackedOperator::Operation(operation));
         self.before = Before::Open;
         Ok(())
     }
@@ -323,12 +323,12 @@ impl Reader {
         }
         loop {
             match self.waiting.pop() {
-                Some(Waiting::Operation(operation)) => self.done(operation)?,
-                Some(Waiting::Bracket) => break,
+                Some(StackedOperator::Operation(operation)) => self.done(operation)?,
+                Some(StackedOperator::Bracket) => break,
                 None => return Err("a bracket closes that was not opened".to_owned()),
             }
         }
-        if let Some(Waiting::Operation(function @ Operation::Function(_))) = self.waiting.last().copied() {
+        if let Some(StackedOperator::Operation(function @ Operation::Function(_))) = self.waiting.last().copied() {
             self.waiting.pop();
             self.done(function)?;
         }
@@ -345,8 +345,8 @@ impl Reader {
     fn finish(mut self) -> Result<(Vec<Operation>, Vec<Name>), String> {
         while let Some(waiting) = self.waiting.pop() {
             match waiting {
-                Waiting::Operation(operation) => self.done(operation)?,
-                Waiting::Bracket => return Err("a bracket is not closed".to_owned()),
+                StackedOperator::Operation(operation) => self.done(operation)?,
+                StackedOperator::Bracket => return Err("a bracket is not closed".to_owned()),
             }
         }
         match self.values {

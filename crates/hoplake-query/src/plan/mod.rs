@@ -29,7 +29,7 @@ pub use self::{
     predicate::{Predicate, Test, units},
     rules::{TOGETHER_NAMES_MAX, apply as apply_rules},
     settings::{Collects, Name, Paths, Settings, SideEffect},
-    step::{By, Step, Steps, Together},
+    step::{By, PlanStep, Steps, Together},
     work::{STEP_BYTES, Work},
 };
 

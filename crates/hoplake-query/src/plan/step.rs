@@ -10,11 +10,11 @@ use crate::{
 };
 
 /// Steps, one after another.
-pub type Steps = Arc<[Arc<Step>]>;
+pub type Steps = Arc<[Arc<PlanStep>]>;
 
-/// A step, and the labels of what it gives.
+/// A step of a plan: its operator, and the labels of its results.
 #[derive(Debug, Clone)]
-pub struct Step {
+pub struct PlanStep {
     /// What it does.
     pub operator: Arc<dyn Operator>,
     /// Its labels.
@@ -34,19 +34,19 @@ pub struct Together {
     pub results: bool,
 }
 
-impl PartialEq for Step {
+impl PartialEq for PlanStep {
     fn eq(&self, other: &Self) -> bool {
         *self.operator == *other.operator && self.labels == other.labels && self.together == other.together
     }
 }
 
-impl Step {
+impl PlanStep {
     /// A step of some labels.
     pub fn new(operator: impl Operator, labels: Vec<Name>) -> Self {
         Self::of(Arc::new(operator), labels)
     }
 
-    /// As [`Step::new`], of an operator that is shared.
+    /// As [`PlanStep::new`], of an operator that is shared.
     pub fn of(operator: Arc<dyn Operator>, labels: Vec<Name>) -> Self {
         Self { operator, labels, together: Together::default() }
     }
@@ -83,13 +83,14 @@ pub enum By {
 }
 
 /// Whether what a traversal gives for a row depends on others that came.
-pub(crate) fn is_stateful(steps: &[Arc<Step>]) -> bool {
+pub(crate) fn is_stateful(steps: &[Arc<PlanStep>]) -> bool {
     steps.iter().any(|step| step.operator.is_stateful())
 }
 
 /// Whether a traversal does something each time that it runs, besides its results: collects, writes, or draws.
 pub(crate) fn acts(steps: &Steps) -> bool {
-    let acts_within = |step: &Step| step.operator.nested_steps().into_iter().any(|steps| with_stack(|| acts(steps)));
+    let acts_within =
+        |step: &PlanStep| step.operator.nested_steps().into_iter().any(|steps| with_stack(|| acts(steps)));
     steps.iter().any(|step| step.operator.acts() || acts_within(step))
 }
 

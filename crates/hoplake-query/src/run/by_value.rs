@@ -15,7 +15,7 @@ use crate::{
     plan::Name,
     value::{
         Value,
-        alike::{self, Form},
+        alike::{self, EqualityKey},
         equals, value_bytes,
     },
 };
@@ -42,7 +42,7 @@ pub(crate) struct ByValue {
     /// The numbers of names that are asked for.
     names: HashMap<Name, u32>,
     /// Numbers of entries by what they are filed under, in their order: empty where something is asked for and nothing is filed.
-    table: HashMap<(u32, Form), Vec<u32>, RandomState>,
+    table: HashMap<(u32, EqualityKey), Vec<u32>, RandomState>,
     /// In the order of their places.
     entries: Vec<(usize, Value)>,
 }

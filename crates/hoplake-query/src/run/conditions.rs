@@ -9,7 +9,7 @@ use crate::{
     error::Done,
     growth::Growth,
     literal::Number,
-    plan::{ElementCondition, ElementTest, Name, Predicate, Step, Test, every},
+    plan::{ElementCondition, ElementTest, Name, PlanStep, Predicate, Test, every},
     value::{Value, equals, to_f64, to_i64, value_bytes},
 };
 
@@ -47,7 +47,7 @@ pub(crate) struct TestedPart {
     /// What it takes.
     pub(crate) bytes: u64,
     /// Steps that test the others.
-    pub(crate) left: Vec<Arc<Step>>,
+    pub(crate) left: Vec<Arc<PlanStep>>,
 }
 
 /// What the engine tests of some conditions, on elements of any of these kinds.

@@ -13,7 +13,7 @@ use crate::{
     deep::Deep,
     error::Done,
     operators::{Demand, Frames, Output, Stage},
-    plan::Step,
+    plan::PlanStep,
 };
 
 /// Units of work that a turn of a step takes besides those of its rows.
@@ -31,7 +31,7 @@ pub(crate) struct Pipe {
 
 #[derive(Debug)]
 struct StepPipe {
-    step: Arc<Step>,
+    step: Arc<PlanStep>,
     labels: Labels,
     stage: Box<dyn Stage>,
     /// What came, if the stage is given all of it at once.
@@ -63,8 +63,8 @@ enum Answer {
 
 impl Pipe {
     /// The pipe of some steps.
-    pub(crate) fn new(steps: &[Arc<Step>]) -> Self {
-        let start = |step: &Arc<Step>| StepPipe {
+    pub(crate) fn new(steps: &[Arc<PlanStep>]) -> Self {
+        let start = |step: &Arc<PlanStep>| StepPipe {
             step: step.clone(),
             labels: step.labels.clone().into(),
             stage: step.operator.clone().start().0,
@@ -146,7 +146,7 @@ impl Pipe {
     }
 
     /// The steps, and what each has taken.
-    pub(crate) fn taken(&self) -> impl Iterator<Item = (&Step, &Taken)> {
+    pub(crate) fn taken(&self) -> impl Iterator<Item = (&PlanStep, &Taken)> {
         self.steps.iter().filter_map(|step| Some((&*step.step, step.taken.as_deref()?)))
     }
 

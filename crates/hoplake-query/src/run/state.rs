@@ -13,7 +13,7 @@ use super::{
     paths::PathTree,
     properties::Kept,
     side_effects::SideEffects,
-    transaction::{Changes, Transaction},
+    transaction::{Transaction, UncommittedChanges},
 };
 use crate::{
     error::Done,
@@ -39,7 +39,7 @@ pub(crate) struct Run {
     /// The loops that are under way, the innermost last, and how many times each has run.
     pub(crate) loops: Vec<(Option<Name>, u64)>,
     pub(crate) random: fastrand::Rng,
-    pub(crate) changes: Changes,
+    pub(crate) changes: UncommittedChanges,
     /// Which parts of the results the caller asked for.
     pub(crate) wanted: Wanted,
     /// What was read for later steps, too.

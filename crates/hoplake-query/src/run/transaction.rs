@@ -24,13 +24,13 @@ pub struct Graph {
 #[derive(Debug, Clone)]
 pub struct Transaction {
     pub(super) snapshot: Arc<Snapshot>,
-    pub(super) changes: Changes,
+    pub(super) changes: UncommittedChanges,
 }
 
 impl Transaction {
     /// A transaction that has changed nothing.
     pub fn new(graph: &Graph) -> Self {
-        Self { snapshot: graph.snapshot.clone(), changes: Changes::new(graph) }
+        Self { snapshot: graph.snapshot.clone(), changes: UncommittedChanges::new(graph) }
     }
 
     /// Whether it has changed something.
@@ -59,9 +59,9 @@ impl Transaction {
     }
 }
 
-/// What a query has changed and not committed yet.
+/// The changes of a transaction that are not committed yet.
 #[derive(Debug, Clone)]
-pub(crate) struct Changes {
+pub(crate) struct UncommittedChanges {
     committer: Option<Arc<Committer>>,
     /// The version that the changes were decided on.
     base: u64,
@@ -73,7 +73,7 @@ pub(crate) struct Changes {
     pub(super) memory: Vec<Arc<MemoryHold>>,
 }
 
-impl Changes {
+impl UncommittedChanges {
     pub(crate) fn new(graph: &Graph) -> Self {
         let base = graph.snapshot.manifest().version;
         let operations = Vec::new();

@@ -10,9 +10,9 @@ use std::hash::{BuildHasher, Hash};
 use super::{Value, to_f64};
 use crate::literal::Number;
 
-/// What values are filed and sought under.
+/// A key of a hash table, under which values are filed and looked up by equality.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Form {
+pub(crate) enum EqualityKey {
     /// The bits of a precise number.
     Precise(u64),
     /// A precise number, roughly: for those that are not.
@@ -31,28 +31,28 @@ const NEARLY: f64 = 1.0 / (1_u64 << 22) as f64;
 const IN_PROPORTION: std::ops::Range<f64> = 1e-36..1e300;
 
 /// What a value is filed under: one or two forms.
-pub(crate) fn filed(value: &Value, hasher: &impl BuildHasher) -> impl Iterator<Item = Form> {
+pub(crate) fn filed(value: &Value, hasher: &impl BuildHasher) -> impl Iterator<Item = EqualityKey> {
     let (first, second) = match value {
         Value::Number(number) if is_precise(number) => {
             let double = to_f64(number);
-            (precise(double), Some(Form::Roughly(rough(double))))
+            (precise(double), Some(EqualityKey::Roughly(rough(double))))
         }
-        Value::Number(number) => (Form::Vague(rough(to_f64(number))), None),
-        other => (Form::Other(hash(other, hasher)), None),
+        Value::Number(number) => (EqualityKey::Vague(rough(to_f64(number))), None),
+        other => (EqualityKey::Other(hash(other, hasher)), None),
     };
     std::iter::once(first).chain(second)
 }
 
 /// What equal values may be filed under: each form once.
-pub(crate) fn sought(value: &Value, hasher: &impl BuildHasher) -> Vec<Form> {
-    let Value::Number(number) = value else { return vec![Form::Other(hash(value, hasher))] };
+pub(crate) fn sought(value: &Value, hasher: &impl BuildHasher) -> Vec<EqualityKey> {
+    let Value::Number(number) = value else { return vec![EqualityKey::Other(hash(value, hasher))] };
     let double = to_f64(number);
     let mut near = [1.0 - NEARLY, 1.0, 1.0 + NEARLY].map(|factor| rough(double * factor)).to_vec();
     near.dedup();
-    let vague = near.iter().copied().map(Form::Vague);
+    let vague = near.iter().copied().map(EqualityKey::Vague);
     match is_precise(number) {
         true => std::iter::once(precise(double)).chain(vague).collect(),
-        false => vague.chain(near.iter().copied().map(Form::Roughly)).collect(),
+        false => vague.chain(near.iter().copied().map(EqualityKey::Roughly)).collect(),
     }
 }
 
@@ -62,8 +62,8 @@ fn is_precise(number: &Number) -> bool {
 }
 
 /// The two zeros are equal.
-fn precise(double: f64) -> Form {
-    Form::Precise((double + 0.0).to_bits())
+fn precise(double: f64) -> EqualityKey {
+    EqualityKey::Precise((double + 0.0).to_bits())
 }
 
 /// The first 20 bits after the point, and one form for all numbers out of proportion.
@@ -115,7 +115,7 @@ mod tests {
     use crate::value::equals;
 
     fn assert_found(left: &Value, right: &Value, hasher: &RandomState) {
-        let filed: HashSet<Form> = filed(left, hasher).collect();
+        let filed: HashSet<EqualityKey> = filed(left, hasher).collect();
         let is_found = sought(right, hasher).iter().any(|form| filed.contains(form));
         assert!(is_found || !equals(left, right), "{left:?} and {right:?}");
     }

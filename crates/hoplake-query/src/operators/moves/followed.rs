@@ -16,7 +16,7 @@ use super::{Ends, Hop, HopConditions, OtherEnd};
 use crate::{
     error::Done,
     operators::hop_along,
-    plan::{ElementCondition, Reaches, Step, Steps, read_together},
+    plan::{ElementCondition, PlanStep, Reaches, Steps, read_together},
     run::{
         Run,
         conditions::{Owner, Tested, TestedPart, tested},
@@ -94,9 +94,9 @@ impl Run {
         if are_edges_left && hop.reaches == Reaches::Vertices {
             reaches = Reaches::Edges;
             left.push(Arc::new(match hop.direction {
-                tokens::Direction::Out => Step::plain(Ends { direction: tokens::Direction::In }),
-                tokens::Direction::In => Step::plain(Ends { direction: tokens::Direction::Out }),
-                tokens::Direction::Both => Step::plain(OtherEnd),
+                tokens::Direction::Out => PlanStep::plain(Ends { direction: tokens::Direction::In }),
+                tokens::Direction::In => PlanStep::plain(Ends { direction: tokens::Direction::Out }),
+                tokens::Direction::Both => PlanStep::plain(OtherEnd),
             }));
         }
         left.extend(of_vertices.left);

@@ -35,14 +35,14 @@ impl Operator for Dedup {
     }
 
     fn start(self: Arc<Self>) -> Running {
-        Running::new(Deduplicating { operator: self, seen: Seen::default() })
+        Running::new(Deduplicating { operator: self, seen: DistinctItems::default() })
     }
 }
 
 #[derive(Debug)]
 struct Deduplicating {
     operator: Arc<Dedup>,
-    seen: Seen,
+    seen: DistinctItems,
 }
 
 impl Stage for Deduplicating {
@@ -58,9 +58,9 @@ impl Stage for Deduplicating {
 /// What an entry of a set takes besides its item: a byte of control, in a table that is at least 7/16 full.
 const ENTRY_BYTES: usize = 16;
 
-/// What has come, by frame.
+/// The distinct items so far, by frame.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct DistinctItems {
     /// Most that is deduplicated are vertices.
     vertices: HashSet<(u32, VertexId), RandomState>,
     others: HashSet<(u32, OwnedKey)>,
@@ -68,7 +68,7 @@ pub(crate) struct Seen {
     hold: Option<MemoryHold>,
 }
 
-impl Seen {
+impl DistinctItems {
     /// Whether a vertex has not come before.
     fn is_new(&mut self, frame: u32, vertex: VertexId) -> bool {
         let is_new = self.vertices.insert((frame, vertex));
@@ -86,7 +86,13 @@ impl Seen {
 
 impl Run {
     /// The rows whose item, or what was met or is computed of them, has not come before.
-    pub(crate) async fn dedup(&mut self, batch: Batch, seen: &mut Seen, names: &[Name], by: &[By]) -> Done<Batch> {
+    pub(crate) async fn dedup(
+        &mut self,
+        batch: Batch,
+        seen: &mut DistinctItems,
+        names: &[Name],
+        by: &[By],
+    ) -> Done<Batch> {
         let growth = self.growth.clone();
         let kept = if names.is_empty() && by.iter().all(|by| *by == By::Identity) {
             by_item(batch, seen, &growth)?
@@ -117,7 +123,7 @@ impl Run {
     }
 }
 
-fn by_item(batch: Batch, seen: &mut Seen, growth: &Growth) -> Done<Batch> {
+fn by_item(batch: Batch, seen: &mut DistinctItems, growth: &Growth) -> Done<Batch> {
     // A batch of other items may have vertices, too: all are in one set then.
     if let Items::Vertices(vertices) = &batch.items
         && seen.others.is_empty()

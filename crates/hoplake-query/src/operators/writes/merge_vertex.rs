@@ -45,8 +45,8 @@ impl All for MergeVertex {
     }
 }
 
-/// What a traverser found, or is to add.
-enum Found {
+/// The vertices that a traverser merges into: existing ones, or one to add.
+enum MergeTarget {
     There(Vec<VertexId>),
     /// The number of the new vertex.
     New(usize),
@@ -96,19 +96,19 @@ impl Run {
                 self.rest_since(worked).await?;
                 worked = growth.done();
                 if !known.is_empty() {
-                    found.push(Found::There(known));
+                    found.push(MergeTarget::There(known));
                     continue;
                 }
                 let conditions: Vec<_> = sought[at].conditions_on_new().collect();
                 if let Some(number) = of_new.find(0..new.len(), &conditions, 1)?.first() {
-                    found.push(Found::New(*number));
+                    found.push(MergeTarget::New(*number));
                     continue;
                 }
                 let one = created(at)?;
                 for (of, value) in values_of_new(&one) {
                     of_new.file(new.len(), of, &value)?;
                 }
-                found.push(Found::New(new.len()));
+                found.push(MergeTarget::New(new.len()));
                 new.push(one);
             }
             let added = match new.is_empty() {
@@ -119,8 +119,8 @@ impl Run {
             let mut matched: Vec<(u32, Element)> = Vec::new();
             for (at, found) in range.zip(found) {
                 let vertices = match found {
-                    Found::New(number) => vec![added[number]],
-                    Found::There(vertices) => {
+                    MergeTarget::New(number) => vec![added[number]],
+                    MergeTarget::There(vertices) => {
                         growth.take(vertices.len() * size_of::<(u32, Element)>())?;
                         matched.extend(vertices.iter().map(|vertex| (at as u32, Element::Vertex(*vertex))));
                         vertices

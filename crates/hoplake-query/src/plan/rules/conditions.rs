@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     operators::moves::{CountEdges, Ends, Hop, HopConditions, HopWhere, OtherEnd},
-    plan::{Name, Reaches, Step, Steps},
+    plan::{Name, PlanStep, Reaches, Steps},
     tokens::Direction,
 };
 
@@ -26,7 +26,7 @@ pub(super) fn apply(steps: &Steps, place: Place) -> Option<Steps> {
 }
 
 /// What a hop at the beginning of some steps becomes with the conditions after it.
-fn fused(steps: &[Arc<Step>], place: Place) -> Option<Replaced> {
+fn fused(steps: &[Arc<PlanStep>], place: Place) -> Option<Replaced> {
     let (first, rest) = steps.split_first()?;
     let hop = first.get::<Hop>()?;
     if !is_plain(first) {
@@ -69,17 +69,17 @@ fn fused(steps: &[Arc<Step>], place: Place) -> Option<Replaced> {
     let mut operators = Vec::new();
     match steps.get(count) {
         Some(next) if is_count(next) && labels.is_empty() && left.is_empty() => {
-            operators.push(Arc::new(Step::new(CountEdges { hop, conditions }, next.labels.clone())));
+            operators.push(Arc::new(PlanStep::new(CountEdges { hop, conditions }, next.labels.clone())));
             count += 1;
         }
-        _ => operators.push(Arc::new(Step::new(HopWhere { hop, conditions }, labels))),
+        _ => operators.push(Arc::new(PlanStep::new(HopWhere { hop, conditions }, labels))),
     }
     operators.extend(left);
     Some(Replaced { steps: operators, count })
 }
 
 /// Whether a step goes from edges that were followed in a direction to the vertices that they lead to.
-fn leads_on(step: &Step, direction: Direction) -> bool {
+fn leads_on(step: &PlanStep, direction: Direction) -> bool {
     match (step.get(), direction) {
         (Some(Ends { direction: end }), Direction::Out) => *end == Direction::In,
         (Some(Ends { direction: end }), Direction::In) => *end == Direction::Out,

@@ -11,7 +11,7 @@ use crate::{
         reductions::{GroupCount, Reduce},
         sources::{Counted, Edges, FindVertices, Vertices},
     },
-    plan::{By, Predicate, Reduction, Step, Steps},
+    plan::{By, PlanStep, Predicate, Reduction, Steps},
     tokens::T,
 };
 
@@ -35,7 +35,7 @@ pub(super) fn apply(steps: &Steps, place: Place) -> Option<Steps> {
         match counted_hop(at) {
             Some(hop) => {
                 let lengths = CountEdges { hop: hop.clone(), conditions: HopConditions::default() };
-                counted.push(Arc::new(Step::new(lengths, steps[at + 1].labels.clone())));
+                counted.push(Arc::new(PlanStep::new(lengths, steps[at + 1].labels.clone())));
                 at += 1;
             }
             None => counted.push(step.clone()),
@@ -45,7 +45,7 @@ pub(super) fn apply(steps: &Steps, place: Place) -> Option<Steps> {
     Some(counted.into())
 }
 
-pub(super) fn is_count(step: &Step) -> bool {
+pub(super) fn is_count(step: &PlanStep) -> bool {
     matches!(step.get(), Some(Reduce { reduction: Reduction::Count }))
 }
 
@@ -87,6 +87,6 @@ fn of_statistics(steps: &Steps) -> Option<Steps> {
     };
     let otherwise = steps[..=last].iter().cloned().collect();
     let counted = Counted { edges, labels, by_label, otherwise };
-    let counted = Arc::new(Step::new(counted, steps[last].labels.clone()));
+    let counted = Arc::new(PlanStep::new(counted, steps[last].labels.clone()));
     Some(std::iter::once(counted).chain(steps[last + 1..].iter().cloned()).collect())
 }

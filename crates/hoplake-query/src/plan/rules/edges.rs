@@ -11,14 +11,14 @@ use super::{
 };
 use crate::{
     operators::sources::{Edges, FindEdges},
-    plan::{Step, Steps},
+    plan::{PlanStep, Steps},
 };
 
 pub(super) fn apply(steps: &Steps, place: Place) -> Option<Steps> {
     replace_each(steps, |steps| found(steps, place))
 }
 
-fn found(steps: &[Arc<Step>], place: Place) -> Option<Replaced> {
+fn found(steps: &[Arc<PlanStep>], place: Place) -> Option<Replaced> {
     let (first, rest) = steps.split_first()?;
     if !matches!(first.get(), Some(Edges { ids: None })) || !is_plain(first) {
         return None;
@@ -30,6 +30,6 @@ fn found(steps: &[Arc<Step>], place: Place) -> Option<Replaced> {
     let found = leading(rest);
     let is_free = !reads_elements(&rest[step_count(&found)..], place.is_root);
     let Taken { conditions, labels, left, count } = take(rest, found, is_free)?;
-    let first = Arc::new(Step::new(FindEdges { conditions }, labels));
+    let first = Arc::new(PlanStep::new(FindEdges { conditions }, labels));
     Some(Replaced { steps: std::iter::once(first).chain(left).collect(), count: 1 + count })
 }

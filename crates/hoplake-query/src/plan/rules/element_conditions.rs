@@ -11,7 +11,7 @@ use crate::{
         conditions::{And, Has, HasNot, HasProperty, Is, Not, Or, Where},
         maps::{Properties, Token, Values},
     },
-    plan::{By, ElementCondition, ElementTest, Name, Predicate, Step, Steps, Test},
+    plan::{By, ElementCondition, ElementTest, Name, PlanStep, Predicate, Steps, Test},
     tokens::T,
     value::Value,
 };
@@ -27,9 +27,9 @@ const TESTS_MAX: usize = 200;
 
 type Tests = Formula<ElementTest>;
 
-/// A condition among some steps.
+/// A condition that leads a list of steps.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct LeadingCondition {
     pub(super) condition: ElementCondition,
     /// Which of the steps it is a part of.
     pub(super) step: usize,
@@ -37,14 +37,14 @@ pub(super) struct Found {
 
 /// The conditions that some steps begin with, in their order. Parts of an `and` are conditions of their own. The last step may have
 /// labels: nothing after it is looked at, because what it names has not passed what follows.
-pub(super) fn leading(steps: &[Arc<Step>]) -> Vec<Found> {
+pub(super) fn leading(steps: &[Arc<PlanStep>]) -> Vec<LeadingCondition> {
     let mut found = Vec::new();
     for (number, step) in steps.iter().enumerate() {
         let Some(parts) = parts(step, DEPTH_MAX) else { break };
         if found.len() + parts.len() > TAKEN_MAX {
             break;
         }
-        found.extend(parts.into_iter().map(|condition| Found { condition, step: number }));
+        found.extend(parts.into_iter().map(|condition| LeadingCondition { condition, step: number }));
         if !is_plain(step) {
             break;
         }
@@ -54,25 +54,28 @@ pub(super) fn leading(steps: &[Arc<Step>]) -> Vec<Found> {
 
 /// A source of the elements of some ids in place of one of all elements, if `steps`, which follow it, have ids among the conditions that
 /// they begin with. Conditions may be tested in any order, and those before the ids have no labels.
-pub(super) fn looked_up(steps: &[Arc<Step>], source: impl FnOnce(Vec<Value>) -> Arc<dyn Operator>) -> Option<Replaced> {
-    let is_condition = |step: &Arc<Step>| is_plain(step) && parts(step, DEPTH_MAX).is_some();
+pub(super) fn looked_up(
+    steps: &[Arc<PlanStep>],
+    source: impl FnOnce(Vec<Value>) -> Arc<dyn Operator>,
+) -> Option<Replaced> {
+    let is_condition = |step: &Arc<PlanStep>| is_plain(step) && parts(step, DEPTH_MAX).is_some();
     let at = steps.iter().take_while(|step| is_condition(step)).count();
     let (before, rest) = steps.split_at(at);
     let by_id = rest.first()?;
     let Some(Has { by: By::Token(T::Id), predicate }) = by_id.get() else { return None };
     let Predicate::Test(Test::Eq | Test::Within, ids) = &**predicate else { return None };
-    let source = Arc::new(Step::of(source(ids.clone()), by_id.labels.clone()));
+    let source = Arc::new(PlanStep::of(source(ids.clone()), by_id.labels.clone()));
     // The source before them, and the condition itself.
     Some(Replaced { steps: std::iter::once(source).chain(before.iter().cloned()).collect(), count: at + 2 })
 }
 
 /// How many steps some of the leading conditions are, the last of which may be there in part.
-pub(super) fn step_count(found: &[Found]) -> usize {
+pub(super) fn step_count(found: &[LeadingCondition]) -> usize {
     found.last().map_or(0, |last| last.step + 1)
 }
 
 /// The conditions that a step is made of; `None` if it is another step.
-fn parts(step: &Arc<Step>, depth: usize) -> Option<Vec<ElementCondition>> {
+fn parts(step: &Arc<PlanStep>, depth: usize) -> Option<Vec<ElementCondition>> {
     let depth = depth.checked_sub(1)?;
     let joined: Vec<&Steps> = if let Some(And { all }) = step.get() {
         all.iter().collect()
@@ -93,11 +96,11 @@ fn parts(step: &Arc<Step>, depth: usize) -> Option<Vec<ElementCondition>> {
 }
 
 /// A step that gives no labels.
-fn without_labels(step: &Arc<Step>) -> Arc<Step> {
-    if is_plain(step) { step.clone() } else { Arc::new(Step::of(step.operator.clone(), Vec::new())) }
+fn without_labels(step: &Arc<PlanStep>) -> Arc<PlanStep> {
+    if is_plain(step) { step.clone() } else { Arc::new(PlanStep::of(step.operator.clone(), Vec::new())) }
 }
 
-fn of_step(step: &Step, depth: usize) -> Option<Tests> {
+fn of_step(step: &PlanStep, depth: usize) -> Option<Tests> {
     let depth = depth.checked_sub(1)?;
     let each = |all: &[Steps]| all.iter().map(|steps| of_steps(steps, depth)).collect::<Option<Vec<_>>>();
     if let Some(Has { by, predicate }) = step.get() {
@@ -150,7 +153,7 @@ fn of_value(steps: &Steps) -> Option<(ElementTest, usize)> {
 }
 
 /// The only name of the properties that a step gives.
-fn only_name(step: &Step) -> Option<Name> {
+fn only_name(step: &PlanStep) -> Option<Name> {
     let values = step.get().map(|Values { names }| names);
     let names = values.or_else(|| step.get().map(|Properties { names }| names))?;
     if let [name] = &names[..] { Some(name.clone()) } else { None }

@@ -26,7 +26,7 @@ use std::{collections::HashMap, sync::Arc};
 use self::place::Place;
 pub use self::together::TOGETHER_NAMES_MAX;
 pub(crate) use self::together::read_together;
-use super::{Paths, Settings, Step, Steps, work::Work};
+use super::{Paths, PlanStep, Settings, Steps, work::Work};
 use crate::{error::QueryError, operators::Operator};
 
 /// A rule.
@@ -60,7 +60,7 @@ struct Applied<'a> {
     work: &'a mut Work,
     /// Traversals within others, by their address, and what became of them. Those of a strategy stand at every step that it restricts:
     /// they stay one, with all values in them.
-    known: HashMap<*const Arc<Step>, (Steps, Option<Steps>)>,
+    known: HashMap<*const Arc<PlanStep>, (Steps, Option<Steps>)>,
 }
 
 impl Applied<'_> {
@@ -69,11 +69,11 @@ impl Applied<'_> {
         if !self.work.looks_at(steps.len()) {
             return None;
         }
-        let mut changed: Option<Vec<Arc<Step>>> = None;
+        let mut changed: Option<Vec<Arc<PlanStep>>> = None;
         for (at, step) in steps.iter().enumerate() {
             if let Some(operator) = self.in_operator(&*step.operator, Place { is_root: false, ..place }) {
                 let steps = changed.get_or_insert_with(|| steps.to_vec());
-                steps[at] = Arc::new(Step { operator, ..Step::clone(step) });
+                steps[at] = Arc::new(PlanStep { operator, ..PlanStep::clone(step) });
             }
         }
         let changed: Option<Steps> = changed.map(Into::into);

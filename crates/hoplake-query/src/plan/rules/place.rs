@@ -1,6 +1,6 @@
 //! Where a rule is applied.
 
-use crate::plan::Step;
+use crate::plan::PlanStep;
 
 /// Where a traversal stands.
 #[derive(Debug, Clone, Copy)]
@@ -12,6 +12,6 @@ pub(super) struct Place {
 }
 
 /// Whether a step gives no labels.
-pub(super) fn is_plain(step: &Step) -> bool {
+pub(super) fn is_plain(step: &PlanStep) -> bool {
     step.labels.is_empty()
 }

@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use crate::plan::{Step, Steps};
+use crate::plan::{PlanStep, Steps};
 
 /// What takes the place of the first of some steps.
 #[derive(Debug)]
 pub(super) struct Replaced {
-    pub(super) steps: Vec<Arc<Step>>,
+    pub(super) steps: Vec<Arc<PlanStep>>,
     /// How many steps it replaces.
     pub(super) count: usize,
 }
 
 /// The traversal in which `with` had a look at the steps from each place on, and replaced the first of them; `None` if it never did.
-pub(super) fn replace_each(steps: &Steps, with: impl Fn(&[Arc<Step>]) -> Option<Replaced>) -> Option<Steps> {
-    let mut changed: Option<Vec<Arc<Step>>> = None;
+pub(super) fn replace_each(steps: &Steps, with: impl Fn(&[Arc<PlanStep>]) -> Option<Replaced>) -> Option<Steps> {
+    let mut changed: Option<Vec<Arc<PlanStep>>> = None;
     let mut at = 0;
     while at < steps.len() {
         match with(&steps[at..]) {

@@ -13,7 +13,7 @@ use crate::{
         conditions::{Has, Where},
         sources::{FindVertices, Vertices},
     },
-    plan::{By, Step, Steps},
+    plan::{By, PlanStep, Steps},
     tokens::T,
 };
 
@@ -21,7 +21,7 @@ pub(super) fn apply(steps: &Steps, place: Place) -> Option<Steps> {
     replace_each(steps, |steps| found(steps, place))
 }
 
-fn found(steps: &[Arc<Step>], place: Place) -> Option<Replaced> {
+fn found(steps: &[Arc<PlanStep>], place: Place) -> Option<Replaced> {
     let (first, rest) = steps.split_first()?;
     if !matches!(first.get(), Some(Vertices { ids: None })) || !is_plain(first) {
         return None;
@@ -39,13 +39,13 @@ fn found(steps: &[Arc<Step>], place: Place) -> Option<Replaced> {
     let count = step_count(&found);
     let labels = rest[count.checked_sub(1)?].labels.clone();
     let conditions = found.into_iter().map(|found| found.condition).collect();
-    let first = Arc::new(Step::new(FindVertices { conditions }, labels));
+    let first = Arc::new(PlanStep::new(FindVertices { conditions }, labels));
     Some(Replaced { steps: vec![first], count: 1 + count })
 }
 
 /// Whether a step is `has(key, value)`, `hasLabel(…)` or `has(label, key, value)`.
-fn is_comparison(step: &Step) -> bool {
-    let is_has = |step: &Step| matches!(step.get(), Some(Has { by: By::Token(T::Label) | By::Property(_), .. }));
+fn is_comparison(step: &PlanStep) -> bool {
+    let is_has = |step: &PlanStep| matches!(step.get(), Some(Has { by: By::Token(T::Label) | By::Property(_), .. }));
     let is_of_label =
         |steps: &Steps| steps.len() == 2 && steps.iter().all(|step| step.labels.is_empty() && is_has(step));
     is_has(step) || step.get().is_some_and(|Where { steps }| is_of_label(steps))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::place::Place;
 use crate::{
     operators::{Reads, maps::Project},
-    plan::{Step, Steps, Together},
+    plan::{PlanStep, Steps, Together},
 };
 
 /// Names that are read together, at most: each step has a list of its own.
@@ -18,7 +18,7 @@ pub(crate) fn read_together(steps: Steps) -> Steps {
 }
 
 pub(super) fn apply(steps: &Steps, place: Place) -> Option<Steps> {
-    let mut changed: Option<Vec<Arc<Step>>> = None;
+    let mut changed: Option<Vec<Arc<PlanStep>>> = None;
     for (at, step) in steps.iter().enumerate() {
         // `project` reads what it needs together already, while it does other work.
         if Reads::of(std::slice::from_ref(step)).count == 0 || step.is::<Project>() {
@@ -29,7 +29,7 @@ pub(super) fn apply(steps: &Steps, place: Place) -> Option<Steps> {
         if reads.count + usize::from(results) > 1 && reads.names.len() <= TOGETHER_NAMES_MAX {
             let changed = changed.get_or_insert_with(|| steps.to_vec());
             let together = Together { names: reads.names, all: reads.all, results };
-            changed[at] = Arc::new(Step { together, ..Step::clone(step) });
+            changed[at] = Arc::new(PlanStep { together, ..PlanStep::clone(step) });
         }
     }
     changed.map(Into::into)

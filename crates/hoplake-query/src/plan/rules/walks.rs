@@ -9,7 +9,7 @@ use crate::{
         moves::{Hop, Walk},
         reductions::Dedup,
     },
-    plan::{By, Name, Reaches, Step, Steps},
+    plan::{By, Name, PlanStep, Reaches, Steps},
     tokens::Direction,
 };
 
@@ -18,7 +18,7 @@ pub(super) fn apply(steps: &Steps, place: Place) -> Option<Steps> {
     if place.carries || !place.is_root {
         return None;
     }
-    let mut walked: Vec<Arc<Step>> = Vec::with_capacity(steps.len());
+    let mut walked: Vec<Arc<PlanStep>> = Vec::with_capacity(steps.len());
     let mut hops: Vec<(Direction, Vec<Name>)> = Vec::new();
     let mut first_of_hops = 0;
     let mut any = false;
@@ -37,7 +37,7 @@ pub(super) fn apply(steps: &Steps, place: Place) -> Option<Steps> {
             && by[..] == [By::Identity]
             && !hops.is_empty()
         {
-            walked.push(Arc::new(Step::plain(Walk { hops: std::mem::take(&mut hops) })));
+            walked.push(Arc::new(PlanStep::plain(Walk { hops: std::mem::take(&mut hops) })));
             any = true;
         } else {
             walked.extend(steps[first_of_hops..first_of_hops + hops.len()].iter().cloned());

@@ -45,12 +45,12 @@ struct State {
 #[derive(Debug, Default)]
 pub struct Connections {
     /// Those that may be closed for a new one, the oldest first, in both stages.
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<ClosableConnections>,
 }
 
-/// Connections that may be closed for a new one. A busy one is in neither map, so nothing here can end a query.
+/// The connections that may be closed for a new one. A busy one is in neither map, so nothing here can end a query.
 #[derive(Debug, Default)]
-struct Waiting {
+struct ClosableConnections {
     turns: u64,
     open: usize,
     half: BTreeMap<u64, CancellationToken>,
@@ -88,7 +88,7 @@ pub struct Patience {
 }
 
 impl Connections {
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+    fn waiting(&self) -> MutexGuard<'_, ClosableConnections> {
         self.waiting.lock().expect("no thread panics with the connections")
     }
 
@@ -115,7 +115,7 @@ impl Connections {
     }
 }
 
-impl Waiting {
+impl ClosableConnections {
     /// Turns only ascend, over both maps, so the first entry of a map has waited longest.
     fn enter(&mut self, stage: Stage, close: &CancellationToken) -> u64 {
         self.turns += 1;

@@ -31,10 +31,10 @@ pub(crate) struct Admission {
     wait: Duration,
 }
 
-/// Leaves the queue, however it is left.
-struct Waiting<'a>(&'a AtomicUsize);
+/// A place in the queue, which is freed on drop.
+struct QueueSlot<'a>(&'a AtomicUsize);
 
-impl Drop for Waiting<'_> {
+impl Drop for QueueSlot<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -79,8 +79,8 @@ impl Admission {
             let message = format!("{} queries run and {} wait; try again later", self.running_max, self.waiting_max);
             return Err(Failure::new(Reason::Busy, message));
         }
-        let _waiting = Waiting(&self.waiting);
-        // A client that disconnects drops this future, and `Waiting` gives its place back.
+        let _waiting = QueueSlot(&self.waiting);
+        // A client that disconnects drops this future, and `QueueSlot` gives its place back.
         let Ok(permit) = timeout(self.wait, self.running.clone().acquire_owned()).await else {
             let message = format!("no query ended within {} ms; try again later", self.wait.as_millis());
             return Err(Failure::new(Reason::Busy, message));

@@ -25,7 +25,8 @@ pub struct PricedCost {
 
 /// The cost of a step of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, ToSchema)]
-pub struct Step {
+#[schema(as = Step)]
+pub struct PricedStep {
     /// From the store and from memory.
     pub cost: PricedCost,
     /// In microseconds.
@@ -66,7 +67,7 @@ impl AddAssign for PricedCost {
     }
 }
 
-impl Step {
+impl PricedStep {
     pub(crate) fn of(step: &StepCost, prices: &PriceList) -> Self {
         Self { cost: PricedCost::of(&step.cost, prices), time_us: step.time_us }
     }
@@ -108,8 +109,8 @@ impl ToSchema for PricedCost {
     }
 }
 
-impl From<Step> for v1::Step {
-    fn from(step: Step) -> Self {
+impl From<PricedStep> for v1::Step {
+    fn from(step: PricedStep) -> Self {
         Self { cost: Some(step.cost.into()), time_us: step.time_us }
     }
 }

@@ -87,7 +87,7 @@ pub mod v1 {
 }
 
 pub use access::Resolver;
-pub use cost::{PricedCost, Step};
+pub use cost::{PricedCost, PricedStep};
 pub use failure::{Failure, Reason};
 pub use names::{Source, StoreOpener};
 pub use server::{Server, ServerBuilder, ServerError};

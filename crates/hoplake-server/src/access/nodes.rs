@@ -185,13 +185,14 @@ pub(crate) struct AccessNodes {
     targets: Vec<Target>,
     token: Option<MetadataValue<Ascii>>,
     resolver: Resolver,
-    known: Mutex<Known>,
+    known: Mutex<NodeDirectory>,
     /// A node failed since the last look-up.
     hurry: AtomicBool,
 }
 
+/// The access nodes, as the last look-ups found them.
 #[derive(Default)]
-struct Known {
+struct NodeDirectory {
     /// The addresses of each target, as they were last found.
     addresses: Vec<Vec<SocketAddr>>,
     members: Members,
@@ -216,12 +217,12 @@ impl AccessNodes {
             let value = format!("Bearer {token}").parse();
             value.map_err(|_| Failure::invalid("the token has characters that a header cannot have"))
         };
-        let known = Known { addresses: vec![Vec::new(); targets.len()], ..Known::default() };
+        let known = NodeDirectory { addresses: vec![Vec::new(); targets.len()], ..NodeDirectory::default() };
         let token = token.map(bearer).transpose()?;
         Ok(Arc::new(Self { targets, token, resolver, known: Mutex::new(known), hurry: AtomicBool::new(false) }))
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, NodeDirectory> {
         self.known.lock().expect("no thread panics with the nodes")
     }
 
@@ -266,7 +267,7 @@ impl AccessNodes {
         Some(known.members.clone())
     }
 
-    fn is_due(&self, known: &Known) -> bool {
+    fn is_due(&self, known: &NodeDirectory) -> bool {
         let after = if self.hurry.load(Relaxed) { LOOK_AGAIN_SOON } else { LOOK_AGAIN };
         // Addresses do not change, names of a cluster do.
         let fixed = self.targets.iter().all(|target| target.address().is_some());
@@ -337,7 +338,7 @@ impl AccessNodes {
     }
 }
 
-impl Known {
+impl NodeDirectory {
     /// Makes nodes of the addresses; those that stay keep their connections and their state.
     fn gather(&mut self) {
         // Sorted and each once, so that every algorithm node routes alike whatever the order of its answers.

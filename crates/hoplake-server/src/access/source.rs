@@ -29,8 +29,8 @@ pub(crate) struct NodesSource {
     graph: String,
 }
 
-/// Blocks of a fetch that one node serves.
-struct Part<'a> {
+/// The blocks of a fetch that are requested from one node.
+struct NodeRequest<'a> {
     node: Arc<Node>,
     stretch: u64,
     blocks: Vec<&'a Wanted>,
@@ -127,8 +127,8 @@ impl NodesSource {
     }
 
     /// Assigns blocks to nodes. Those of one request may begin in two stretches.
-    fn parts<'a>(&self, members: &Members, name: &str, blocks: &'a [Wanted], attempt: u32) -> Vec<Part<'a>> {
-        let mut parts: Vec<Part<'a>> = Vec::new();
+    fn parts<'a>(&self, members: &Members, name: &str, blocks: &'a [Wanted], attempt: u32) -> Vec<NodeRequest<'a>> {
+        let mut parts: Vec<NodeRequest<'a>> = Vec::new();
         for block in blocks {
             let start = block.range.start;
             match parts.last_mut() {
@@ -138,7 +138,7 @@ impl NodesSource {
                     // By the stretch of the block and not of the request: a block at a border must be at the same node whatever
                     // blocks it was coalesced with, or two nodes would cache it.
                     let node = AccessNodes::choose(members, RoutingKey::of(&self.graph, name, start), attempt);
-                    parts.push(Part { node, stretch: stretch(start), blocks: vec![block] });
+                    parts.push(NodeRequest { node, stretch: stretch(start), blocks: vec![block] });
                 }
             }
         }
@@ -146,7 +146,7 @@ impl NodesSource {
     }
 
     /// Asks one node; its blocks are not checked yet, but have their lengths.
-    async fn fetch_part(&self, name: &str, part: &Part<'_>) -> Result<Fetched, Status> {
+    async fn fetch_part(&self, name: &str, part: &NodeRequest<'_>) -> Result<Fetched, Status> {
         let blocks = part.blocks.iter().map(|block| (*block).into()).collect();
         let request = v1::FetchRequest { graph: self.graph.clone(), object: name.to_owned(), blocks };
         // Without `grpc-timeout`: queries with different deadlines may share this fetch, and the first deadline must not

@@ -10,7 +10,7 @@ use super::{
     vertices::{find_all, resolve},
 };
 use crate::{
-    cost::{PricedCost, Step},
+    cost::{PricedCost, PricedStep},
     failure::{Failure, Reason},
 };
 
@@ -29,7 +29,8 @@ pub(crate) async fn count_walks(
     let prices = open.graph.prices();
     let work = async {
         let mut starts = find_all(&mut query, &named).await?;
-        let look_up = Step { cost: PricedCost::of(&query.cost(), prices), time_us: begun.elapsed().as_micros() as u64 };
+        let look_up =
+            PricedStep { cost: PricedCost::of(&query.cost(), prices), time_us: begun.elapsed().as_micros() as u64 };
         let counted = query.count_walks(Traversal { starts: take(&mut starts), ..engine_request.traversal }).await?;
         // The number is exact within the engine; an answer has 64 bits for it.
         let count = counted.walks.and_then(|walks| u64::try_from(walks).ok());

@@ -15,7 +15,7 @@ use super::{
     vertices::{ResolvedName, find_all, find_ends, labels_of, resolve},
 };
 use crate::{
-    cost::{PricedCost, Step},
+    cost::{PricedCost, PricedStep},
     failure::Failure,
 };
 
@@ -148,7 +148,7 @@ async fn walk(
     let begun = Instant::now();
     let mut starts = find_all(query, named).await?;
     let look_up =
-        Step { cost: PricedCost::of(&query.cost(), graph.prices()), time_us: begun.elapsed().as_micros() as u64 };
+        PricedStep { cost: PricedCost::of(&query.cost(), graph.prices()), time_us: begun.elapsed().as_micros() as u64 };
     // One more shows whether the answer is truncated.
     let traversal = hoplake::Traversal { starts: take(&mut starts), ..traversal };
     let paths = query.paths(traversal, Some(wanted.saturating_add(1))).await?;

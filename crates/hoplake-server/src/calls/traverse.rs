@@ -13,7 +13,7 @@ use super::{
     vertices::{ResolvedName, resolve},
 };
 use crate::{
-    cost::{PricedCost, Step},
+    cost::{PricedCost, PricedStep},
     failure::Failure,
 };
 
@@ -27,7 +27,7 @@ const ID_BYTES: usize = 64;
 pub(crate) struct DepthStatistics {
     pub(crate) edges: u64,
     pub(crate) vertices: u64,
-    pub(crate) step: Step,
+    pub(crate) step: PricedStep,
 }
 
 /// The cost of a traversal, and the sizes of its results.
@@ -35,9 +35,9 @@ pub(crate) struct DepthStatistics {
 pub(crate) struct Statistics {
     pub(crate) cost: PricedCost,
     pub(crate) time_us: u64,
-    pub(crate) look_up: Step,
+    pub(crate) look_up: PricedStep,
     pub(crate) depths: Vec<DepthStatistics>,
-    pub(crate) rows: Step,
+    pub(crate) rows: PricedStep,
     pub(crate) results: u64,
     /// The number of vertices or walks, if only that was wanted.
     pub(crate) count: Option<u64>,
@@ -74,7 +74,7 @@ impl TraversalSpec {
 
 impl Statistics {
     /// Of a traversal whose result is still to be fetched.
-    pub(super) fn of(graph: &Graph, look_up: Step, reached: &Reached) -> Self {
+    pub(super) fn of(graph: &Graph, look_up: PricedStep, reached: &Reached) -> Self {
         let depths = depths_of(&reached.profile, graph.prices());
         let results = reached.last().len() as u64;
         Self { look_up, depths, results, version: graph.version(), ..Self::default() }
@@ -96,7 +96,7 @@ impl Statistics {
 
 /// The cost of each hop.
 pub(super) fn depths_of(profile: &[DepthProfile], prices: &PriceList) -> Vec<DepthStatistics> {
-    let step = |depth: &DepthProfile| Step { cost: PricedCost::of(&depth.cost, prices), time_us: depth.time_us };
+    let step = |depth: &DepthProfile| PricedStep { cost: PricedCost::of(&depth.cost, prices), time_us: depth.time_us };
     let depth =
         |depth: &DepthProfile| DepthStatistics { edges: depth.edges, vertices: depth.vertices, step: step(depth) };
     profile.iter().map(depth).collect()
@@ -146,7 +146,7 @@ async fn run(
         query.expect_rows_on_the_way(&ids.chain(keys).collect::<Vec<_>>(), &engine_request.traversal.hops);
     }
     let TraversalAnswer { reached, rows, start_cost, rows_cost } = query.run(&engine_request).await?;
-    let mut statistics = Statistics::of(graph, Step::of(&start_cost, graph.prices()), &reached);
+    let mut statistics = Statistics::of(graph, PricedStep::of(&start_cost, graph.prices()), &reached);
     statistics.trace();
     let wanted = Wanted::of(&reached, request.all_depths, limit);
     let is_listed = !matches!(request.output, Output::Nothing | Output::Count);
@@ -163,7 +163,7 @@ async fn run(
             let before = query.cost();
             let first = if request.all_depths { None } else { Some(rows) };
             put_rows(graph, query, select, &wanted.sets(&reached), first, sink).await?;
-            statistics.rows = Step::of(&rows_cost, graph.prices());
+            statistics.rows = PricedStep::of(&rows_cost, graph.prices());
             statistics.rows.cost += PricedCost::since(query, &before, graph.prices());
             statistics.rows.time_us += begun.elapsed().as_micros() as u64;
         }

@@ -15,7 +15,7 @@ use crate::{
         AppliedChanges, DepthStatistics, EdgeTypeInfo, EmptyGraph, Info, LabelInfo, PropertyInfo, ResultSummary,
         Scanned, Statistics,
     },
-    cost::{PricedCost, Step},
+    cost::{PricedCost, PricedStep},
     failure::Failure,
     jobs::JobInfo,
 };
@@ -179,7 +179,7 @@ pub(crate) struct Depth {
     /// Vertices in its set.
     vertices: u64,
     /// Level by level each depth has its own; elsewhere depths overlap, and all is put on the last.
-    step: Step,
+    step: PricedStep,
 }
 
 /// The cost of a traversal, and the sizes of its results.
@@ -188,11 +188,11 @@ pub(crate) struct StatisticsAnswer {
     cost: PricedCost,
     time_us: u64,
     /// The keys of the starts.
-    look_up: Step,
+    look_up: PricedStep,
     /// One a hop.
     depths: Vec<Depth>,
     /// Keys and properties of the result.
-    rows: Step,
+    rows: PricedStep,
     /// Vertices at the last depth, returned or not; of paths, the walks returned.
     results: u64,
     /// Whether the limit kept some of them back.

@@ -66,14 +66,14 @@ impl DriverRequest {
     }
 }
 
-/// The form of a response.
+/// The format of a response to a TinkerPop 4 request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum TinkerPopFormat {
     GraphBinary,
     Json,
 }
 
-impl Form {
+impl TinkerPopFormat {
     /// JSON if a client does not ask for GraphBinary 4.
     fn of(headers: &HeaderMap) -> Self {
         let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
@@ -101,19 +101,19 @@ impl Form {
     }
 }
 
-fn begin(form: Form, is_bulked: bool, bytes: &mut Vec<u8>) {
+fn begin(form: TinkerPopFormat, is_bulked: bool, bytes: &mut Vec<u8>) {
     match form {
-        Form::GraphBinary => fourth::begin(is_bulked, bytes),
-        Form::Json => bytes.extend_from_slice(b"{\"result\":{\"data\":["),
+        TinkerPopFormat::GraphBinary => fourth::begin(is_bulked, bytes),
+        TinkerPopFormat::Json => bytes.extend_from_slice(b"{\"result\":{\"data\":["),
     }
 }
 
-fn end(form: Form, failure: Option<&Failure>, bytes: &mut Vec<u8>) {
+fn end(form: TinkerPopFormat, failure: Option<&Failure>, bytes: &mut Vec<u8>) {
     let status = failure.map_or(200, |failure| failure.reason.http().as_u16());
     let error = failure.map(|failure| (failure.message.as_str(), failure.gremlin().1));
     match form {
-        Form::GraphBinary => fourth::end(status.into(), error, bytes),
-        Form::Json => {
+        TinkerPopFormat::GraphBinary => fourth::end(status.into(), error, bytes),
+        TinkerPopFormat::Json => {
             let (message, exception) = error.unwrap_or_default();
             let status = json!({"code": status, "message": message, "exception": exception});
             bytes.extend_from_slice(format!("]}},\"status\":{status}}}").as_bytes());
@@ -123,7 +123,7 @@ fn end(form: Form, failure: Option<&Failure>, bytes: &mut Vec<u8>) {
 
 /// Encodes results.
 struct ResponseSink {
-    form: Form,
+    form: TinkerPopFormat,
     is_bulked: bool,
     is_first: bool,
     chunks: ChunkBuffer,
@@ -132,11 +132,11 @@ struct ResponseSink {
 impl ResponseSink {
     fn write(&mut self, value: &Value, bulk: Option<u64>) -> Result<(), Failure> {
         match self.form {
-            Form::GraphBinary => fourth::write_result(value, bulk, &mut self.chunks.bytes).map_err(|why| {
+            TinkerPopFormat::GraphBinary => fourth::write_result(value, bulk, &mut self.chunks.bytes).map_err(|why| {
                 let failure = Failure::invalid(format!("the results cannot be sent: {why}"));
                 Failure { cause: Some(hoplake::Reason::Query), ..failure }
             }),
-            Form::Json => {
+            TinkerPopFormat::Json => {
                 if !std::mem::take(&mut self.is_first) {
                     self.chunks.bytes.push(b',');
                 }
@@ -176,7 +176,7 @@ impl GremlinSink for ResponseSink {
 
 /// Runs a query.
 pub(super) async fn query(request: HttpRequest, body: RequestBody) -> Response<Body> {
-    let form = Form::of(&request.headers);
+    let form = TinkerPopFormat::of(&request.headers);
     let bulk_header = request.headers.get("bulkresults").is_some_and(|value| value.as_bytes() == b"true");
     let mut call = request.begin("Gremlin");
     let id = call.id.clone();
@@ -203,7 +203,7 @@ async fn run(call: &mut Call, body: RequestBody, bulk_header: bool, results: &mu
     let defaults = GremlinOptions { is_bulked: bulk_header, ..GremlinOptions::default() };
     let DriverOptions { mut options, limits } = DriverOptions::read(option, defaults)?;
     // JSON has no form for bulked results.
-    options.is_bulked &= results.form == Form::GraphBinary;
+    options.is_bulked &= results.form == TinkerPopFormat::GraphBinary;
     let mut names = Vec::new();
     for (field, given) in [("parameters", body.parameters), ("bindings", body.bindings)] {
         names.extend(names_of(call, field, given.unwrap_or_default(), &limits)?);

@@ -35,15 +35,15 @@ use crate::{
 /// Rows that are encoded between two looks at the size of the chunk.
 const ROWS_AT_A_TIME: usize = 256;
 
-/// The form of a response.
+/// The format of a response with results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum ResultFormat {
     Json,
     Lines,
     Arrow,
 }
 
-impl Form {
+impl ResultFormat {
     /// The first one that a client accepts; JSON if it names none that there is.
     fn of(headers: &HeaderMap) -> Self {
         let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
@@ -64,7 +64,7 @@ impl Form {
 
 /// Encodes the batches of a result.
 pub(super) struct Writer {
-    form: Form,
+    form: ResultFormat,
     /// The name of the list; without it, the answer is only the summary.
     pub(super) list: Option<&'static str>,
     chunks: ChunkBuffer,
@@ -77,7 +77,7 @@ pub(super) struct Writer {
 impl Writer {
     /// The response has no list. To be called before the work begins: an Arrow stream is nothing but the list.
     pub(super) fn without_list(&mut self) -> Result<(), Failure> {
-        if self.form == Form::Arrow {
+        if self.form == ResultFormat::Arrow {
             let why = "a count or a summary is not an Arrow stream, which has rows alone; ask for application/json";
             return Err(Failure::invalid(why));
         }
@@ -88,18 +88,18 @@ impl Writer {
     /// The items of the list are values of any type. To be called before the work begins.
     pub(super) fn of_values(&self) -> Result<(), Failure> {
         match self.form {
-            Form::Arrow => {
+            ResultFormat::Arrow => {
                 let why = "results of Gremlin have no common type, as the rows of an Arrow stream have; ask for application/json";
                 Err(Failure::invalid(why))
             }
-            Form::Json | Form::Lines => Ok(()),
+            ResultFormat::Json | ResultFormat::Lines => Ok(()),
         }
     }
 
     fn item<T: Serialize>(&mut self, item: &T) -> Result<(), Failure> {
         self.next_item();
         self.chunks.write_json(item)?;
-        if self.form == Form::Lines {
+        if self.form == ResultFormat::Lines {
             self.chunks.bytes.push(b'\n');
         }
         Ok(())
@@ -107,7 +107,7 @@ impl Writer {
 
     /// The separator before an item.
     fn next_item(&mut self) {
-        if self.form == Form::Json {
+        if self.form == ResultFormat::Json {
             self.begin_list();
             if self.items > 0 {
                 self.chunks.bytes.push(b',');
@@ -124,7 +124,7 @@ impl Writer {
     }
 
     async fn write(&mut self, part: ResultBatch<'_>) -> Result<(), Failure> {
-        if self.form == Form::Arrow {
+        if self.form == ResultFormat::Arrow {
             self.arrow.write(part, &mut self.chunks.bytes)?;
             return self.chunks.flush().await;
         }
@@ -175,7 +175,7 @@ impl Writer {
 
     /// Ids of a depth: in JSON one object a depth, however many parts it has.
     async fn write_ids(&mut self, depth: u32, ids: &[String]) -> Result<(), Failure> {
-        if self.form == Form::Lines {
+        if self.form == ResultFormat::Lines {
             self.item(&Vertices { depth, ids: ids.to_vec() })?;
             return self.chunks.flush().await;
         }
@@ -204,14 +204,14 @@ impl Writer {
 
     /// Writes the fields after the list. `summary` is the complete answer with an empty list.
     fn write_summary<T: Serialize>(&mut self, summary: &T) -> Result<(), Failure> {
-        if self.form == Form::Arrow {
+        if self.form == ResultFormat::Arrow {
             return self.arrow.finish(&mut self.chunks.bytes);
         }
         self.end_depth();
         let all = serde_json::to_string(summary).map_err(unwritable)?;
         let Some(list) = self.list else {
             self.chunks.bytes.extend_from_slice(all.as_bytes());
-            if self.form == Form::Lines {
+            if self.form == ResultFormat::Lines {
                 self.chunks.bytes.push(b'\n');
             }
             return Ok(());
@@ -220,7 +220,7 @@ impl Writer {
         // Serialized whole and cut: the schema of the document and the streamed answer cannot differ.
         let rest = all.strip_prefix(&empty).ok_or_else(|| Failure::new(Reason::Internal, "an answer has no list"))?;
         match self.form {
-            Form::Json => {
+            ResultFormat::Json => {
                 self.begin_list();
                 self.chunks.bytes.extend_from_slice(rest.as_bytes());
             }
@@ -239,7 +239,7 @@ impl Writer {
         call.finish(&outcome);
         match outcome {
             Ok(()) => {}
-            Err(failure) if self.chunks.is_sent() && self.form == Form::Lines => {
+            Err(failure) if self.chunks.is_sent() && self.form == ResultFormat::Lines => {
                 let problem = problem::of(&failure, Some(&call.id));
                 let line = serde_json::to_string(&problem).unwrap_or_default();
                 self.chunks.bytes.extend_from_slice(format!("{{\"problem\":{line}}}\n").as_bytes());
@@ -265,7 +265,7 @@ pub(super) async fn stream<T: Serialize + Send + 'static>(
     list: &'static str,
     work: impl for<'a> FnOnce(&'a mut Call, &'a mut Writer) -> BoxFuture<'a, Result<T, Failure>> + Send + 'static,
 ) -> Response<Body> {
-    let form = Form::of(&request.headers);
+    let form = ResultFormat::of(&request.headers);
     let mut call = request.begin(name);
     let id = call.id.clone();
     let exchange = call.exchange.clone();
@@ -310,10 +310,10 @@ mod tests {
 
     #[test]
     fn the_first_form_that_is_known_is_taken() {
-        let form = |accept: &str| Form::of(&HeaderMap::from_iter([(header::ACCEPT, accept.parse().unwrap())]));
-        assert_eq!(Form::of(&HeaderMap::new()), Form::Json);
-        assert_eq!(form("*/*"), Form::Json);
-        assert_eq!(form("text/html, application/x-ndjson;q=0.9, application/json"), Form::Lines);
-        assert_eq!(form("application/vnd.apache.arrow.stream"), Form::Arrow);
+        let form = |accept: &str| ResultFormat::of(&HeaderMap::from_iter([(header::ACCEPT, accept.parse().unwrap())]));
+        assert_eq!(ResultFormat::of(&HeaderMap::new()), ResultFormat::Json);
+        assert_eq!(form("*/*"), ResultFormat::Json);
+        assert_eq!(form("text/html, application/x-ndjson;q=0.9, application/json"), ResultFormat::Lines);
+        assert_eq!(form("application/vnd.apache.arrow.stream"), ResultFormat::Arrow);
     }
 }

@@ -17,11 +17,11 @@ const FALSE_POSITIVES: f64 = 0.01;
 /// Of this many keys one is remembered exactly.
 const SAMPLED: u64 = 16;
 
-/// Whether a key was asked before.
+/// Whether the filters contain a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Seen {
-    Never,
-    Before,
+pub(super) enum Membership {
+    Absent,
+    Present,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -62,8 +62,8 @@ impl Doorkeeper {
         Self { young: Generation::new(), old: Generation::new(), counts: DoorCounts::default() }
     }
 
-    /// Whether a key was asked before; from now on it was.
-    pub(super) fn ask(&mut self, fingerprint: u64) -> Seen {
+    /// Whether the filters contain a key; inserts it.
+    pub(super) fn ask(&mut self, fingerprint: u64) -> Membership {
         if self.young.keys >= KEYS {
             self.old = std::mem::replace(&mut self.young, Generation::new());
         }
@@ -78,10 +78,10 @@ impl Doorkeeper {
             self.counts.false_positives += u64::from(is_new && is_known);
         }
         match is_known {
-            true => Seen::Before,
+            true => Membership::Present,
             false => {
                 self.counts.first_askings += 1;
-                Seen::Never
+                Membership::Absent
             }
         }
     }
@@ -104,24 +104,24 @@ mod tests {
     #[test]
     fn a_key_is_known_for_a_while() {
         let mut door = Doorkeeper::new();
-        assert_eq!(door.ask(fingerprint(1)), Seen::Never);
-        assert_eq!(door.ask(fingerprint(1)), Seen::Before);
+        assert_eq!(door.ask(fingerprint(1)), Membership::Absent);
+        assert_eq!(door.ask(fingerprint(1)), Membership::Present);
         let others = KEYS as u64;
         for number in 10..10 + others {
             door.ask(fingerprint(number));
         }
-        assert_eq!(door.ask(fingerprint(1)), Seen::Before);
+        assert_eq!(door.ask(fingerprint(1)), Membership::Present);
         for number in 10 + others..10 + 4 * others {
             door.ask(fingerprint(number));
         }
-        assert_eq!(door.ask(fingerprint(1)), Seen::Never);
+        assert_eq!(door.ask(fingerprint(1)), Membership::Absent);
     }
 
     #[test]
     fn few_new_keys_are_taken_for_known_ones() {
         let mut door = Doorkeeper::new();
         let all = 4 * KEYS as u64;
-        let known = (0..all).filter(|number| door.ask(fingerprint(*number)) == Seen::Before).count() as f64;
+        let known = (0..all).filter(|number| door.ask(fingerprint(*number)) == Membership::Present).count() as f64;
         let counts = door.counts();
         assert_eq!(counts.first_askings, all - known as u64);
         let expected = known / all as f64;

@@ -42,7 +42,7 @@ use quick_cache::{
     sync::{Cache, PlaceholderGuard},
 };
 
-use self::doorkeeper::{Doorkeeper, Seen};
+use self::doorkeeper::{Doorkeeper, Membership};
 use crate::ResultSettings;
 
 /// What an entry takes besides its key and its values: its place in the tables, and the counters of what it shares.
@@ -203,7 +203,7 @@ impl ResultCache {
         }
         let fingerprint = self.hasher.hash_one(key);
         let seen = self.doorkeeper.lock().unwrap_or_else(PoisonError::into_inner).ask(fingerprint);
-        if seen == Seen::Never {
+        if seen == Membership::Absent {
             return CacheLookup::Bypass;
         }
         match self.cache.get_value_or_guard_async(key).await {

@@ -35,19 +35,19 @@ struct Made {
     text: Bytes,
 }
 
-/// A text that counts as long as a part of it is in memory.
-struct Counted {
+/// A text that is counted as unread until its last byte is released.
+struct RetainedText {
     text: String,
     unread: Arc<AtomicUsize>,
 }
 
-impl AsRef<[u8]> for Counted {
+impl AsRef<[u8]> for RetainedText {
     fn as_ref(&self) -> &[u8] {
         self.text.as_bytes()
     }
 }
 
-impl Drop for Counted {
+impl Drop for RetainedText {
     fn drop(&mut self) {
         self.unread.fetch_sub(1, Relaxed);
     }
@@ -69,7 +69,7 @@ impl CountersText {
         let begun = Instant::now();
         let text = write();
         self.unread.fetch_add(1, Relaxed);
-        let text = Bytes::from_owner(Counted { text, unread: self.unread.clone() });
+        let text = Bytes::from_owner(RetainedText { text, unread: self.unread.clone() });
         *newest = Some(Made { begun, ended: Instant::now(), text: text.clone() });
         text
     }

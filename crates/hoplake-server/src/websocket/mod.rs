@@ -57,17 +57,17 @@ impl WebSockets {
     }
 }
 
-/// Counts a connection while it is there.
-struct Counted(Arc<WebSockets>);
+/// Counts an open connection until it is dropped.
+struct OpenConnection(Arc<WebSockets>);
 
-impl Counted {
+impl OpenConnection {
     fn new(all: &Arc<WebSockets>) -> Self {
         all.open.fetch_add(1, Relaxed);
         Self(all.clone())
     }
 }
 
-impl Drop for Counted {
+impl Drop for OpenConnection {
     fn drop(&mut self) {
         self.0.open.fetch_sub(1, Relaxed);
     }
@@ -98,7 +98,7 @@ pub(crate) fn upgrade(
     connection.upgrade_to(
         async move {
             if let Ok(upgraded) = upgrading.await {
-                let counted = Counted::new(&websockets);
+                let counted = OpenConnection::new(&websockets);
                 let client = Client { trace, is_authenticated };
                 Conversation::begin(&service, &websockets.sessions, own, client, upgraded).await.run().await;
                 drop(counted);

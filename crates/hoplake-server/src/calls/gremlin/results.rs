@@ -190,7 +190,7 @@ impl<'a> ResultStream<'a> {
 
     /// Each result once.
     async fn take_distinct(&mut self, results: &mut Results) -> Result<(), Failure> {
-        let mut seen: HashSet<Known> = HashSet::new();
+        let mut seen: HashSet<EquivalentValue> = HashSet::new();
         let mut kept = 0;
         let mut hold = self.memory.hold(0)?;
         let bytes = |values: &[(Value, u64)]| bytes_of(values) + values.len() as u64 * KNOWN_BYTES;
@@ -200,7 +200,7 @@ impl<'a> ResultStream<'a> {
                 return Ok(());
             }
             hold.resize(kept + bytes(&next))?;
-            let new = next.into_iter().filter(|(value, _)| seen.insert(Known(value.clone())));
+            let new = next.into_iter().filter(|(value, _)| seen.insert(EquivalentValue(value.clone())));
             let new: Vec<_> = new.map(|(value, _)| (value, 1)).collect();
             kept += bytes(&new);
             hold.resize(kept)?;
@@ -280,18 +280,18 @@ impl<'a> ResultStream<'a> {
     }
 }
 
-/// A value by equivalence.
-struct Known(Value);
+/// A value that is compared and hashed by Gremlin's equivalence.
+struct EquivalentValue(Value);
 
-impl PartialEq for Known {
+impl PartialEq for EquivalentValue {
     fn eq(&self, other: &Self) -> bool {
         Key(&self.0) == Key(&other.0)
     }
 }
 
-impl Eq for Known {}
+impl Eq for EquivalentValue {}
 
-impl std::hash::Hash for Known {
+impl std::hash::Hash for EquivalentValue {
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
         Key(&self.0).hash(state);
     }

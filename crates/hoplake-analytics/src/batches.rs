@@ -69,7 +69,7 @@ struct Label {
     end: u64,
     /// The first vertex that was in no batch yet.
     next: u64,
-    parts: Vec<Part>,
+    parts: Vec<EdgeTypeScan>,
     /// Batches of parts, of which parcels that were handed out are merged.
     merged: Vec<Arc<Batch>>,
     /// What those take.
@@ -206,7 +206,7 @@ impl Batches {
         let context = branch.context();
         let part = |of: &EdgesOf| {
             let vertices = (base, ids.clone());
-            Part::new(&self.snapshot, &self.ids, *of, vertices, weight, share, context).transpose()
+            EdgeTypeScan::new(&self.snapshot, &self.ids, *of, vertices, weight, share, context).transpose()
         };
         let parts = of_label.filter_map(part);
         let mut parts: Vec<_> = parts.collect::<Result<_, EngineError>>()?;
@@ -298,7 +298,7 @@ impl Spares {
 
 /// Groups of blocks of a scan, at most `groups_max`; none behind the last. Memory for `open_max` batches of them counts.
 async fn read_groups(
-    part: &mut Part,
+    part: &mut EdgeTypeScan,
     base: u64,
     groups_max: usize,
     open_max: usize,
@@ -448,8 +448,8 @@ fn merge_lists(vertices: Range<u32>, inputs: &[Arc<Batch>], merged: &mut Batch) 
     }
 }
 
-/// The lists of an edge type in one direction.
-struct Part {
+/// A scan of the lists of an edge type in one direction.
+struct EdgeTypeScan {
     scan: ListScan,
     reach: Reach,
     edge_bytes: u64,
@@ -462,7 +462,7 @@ struct Part {
     is_ended: bool,
 }
 
-impl Part {
+impl EdgeTypeScan {
     fn new(
         snapshot: &Arc<Snapshot>,
         ids: &DenseIds,

@@ -50,7 +50,7 @@ pub use lists::Lists;
 pub use packed::{Packed, PackedCursor};
 pub use program::{Edge, Step, Vertex, VertexProgram};
 pub use program_run::{Asynchronous, ProgramRun, ProgramSettings, run_program};
-pub use run::{Part, Progress, RangeRun, RunError, RunSettings, Waiting, run};
+pub use run::{Progress, RangeResult, RangeRun, RunError, RunSettings, Waiting, run};
 pub use selection::Selection;
 pub use topology::Topology;
 pub use value::Value;

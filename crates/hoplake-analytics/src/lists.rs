@@ -19,14 +19,15 @@ pub(crate) const CHUNK: u32 = 1 << 14;
 
 /// Where a run has its lists from.
 pub struct Lists {
-    form: Form,
+    form: ListsBacking,
     vertices: u32,
     /// Ascending.
     pub(crate) deleted: Arc<Vec<u32>>,
     _memory: MemoryHold,
 }
 
-enum Form {
+/// Where the lists are read from.
+enum ListsBacking {
     InMemory(Arc<Topology>),
     Streamed { snapshot: Arc<Snapshot>, selected: Selected },
 }
@@ -42,7 +43,7 @@ impl Lists {
             vertices: topology.out.len() as u32,
             _memory: context.hold(deleted.len() as u64 * 4)?,
             deleted: Arc::new(deleted),
-            form: Form::InMemory(topology.clone()),
+            form: ListsBacking::InMemory(topology.clone()),
         })
     }
 
@@ -61,15 +62,15 @@ impl Lists {
             vertices: selected.ids.len() as u32,
             _memory: branch.context().hold(deleted.len() as u64 * 4)?,
             deleted: Arc::new(deleted.into_inner()),
-            form: Form::Streamed { snapshot: snapshot.clone(), selected },
+            form: ListsBacking::Streamed { snapshot: snapshot.clone(), selected },
         })
     }
 
     /// The dense ids of the vertices.
     pub fn ids(&self) -> &Arc<DenseIds> {
         match &self.form {
-            Form::InMemory(topology) => &topology.ids,
-            Form::Streamed { selected, .. } => &selected.ids,
+            ListsBacking::InMemory(topology) => &topology.ids,
+            ListsBacking::Streamed { selected, .. } => &selected.ids,
         }
     }
 
@@ -91,8 +92,10 @@ impl Lists {
         branch: &mut Branch,
     ) -> Result<Vec<u32>, EngineError> {
         match &self.form {
-            Form::InMemory(topology) => Ok(range.clone().map(|vertex| topology.out.degree(vertex) as u32).collect()),
-            Form::Streamed { snapshot, selected } => {
+            ListsBacking::InMemory(topology) => {
+                Ok(range.clone().map(|vertex| topology.out.degree(vertex) as u32).collect())
+            }
+            ListsBacking::Streamed { snapshot, selected } => {
                 let mut degrees = Vec::with_capacity(range.len());
                 // Degrees need no weights.
                 let selected = Selected { weight: None, ..selected.clone() };
@@ -120,16 +123,16 @@ impl Lists {
     /// The bytes to read ahead of streamed lists.
     pub(crate) fn ahead_bytes(&self, context: &QueryContext) -> u64 {
         match &self.form {
-            Form::InMemory(_) => 0,
-            Form::Streamed { snapshot, .. } => snapshot.ahead_bytes(context),
+            ListsBacking::InMemory(_) => 0,
+            ListsBacking::Streamed { snapshot, .. } => snapshot.ahead_bytes(context),
         }
     }
 
     /// The lists in memory; `None` if they are streamed.
     pub(crate) fn topology(&self) -> Option<&Arc<Topology>> {
         match &self.form {
-            Form::InMemory(topology) => Some(topology),
-            Form::Streamed { .. } => None,
+            ListsBacking::InMemory(topology) => Some(topology),
+            ListsBacking::Streamed { .. } => None,
         }
     }
 
@@ -141,7 +144,7 @@ impl Lists {
         ahead_bytes: u64,
         context: &QueryContext,
     ) -> Result<Option<Batches>, EngineError> {
-        let Form::Streamed { snapshot, selected } = &self.form else { return Ok(None) };
+        let ListsBacking::Streamed { snapshot, selected } = &self.form else { return Ok(None) };
         Batches::within(snapshot, selected, &selected.against, vertices, workers, ahead_bytes, context).map(Some)
     }
 
@@ -153,8 +156,10 @@ impl Lists {
         context: &QueryContext,
     ) -> Result<Pass, EngineError> {
         Ok(match &self.form {
-            Form::InMemory(topology) => Pass::InMemory(topology.clone(), range.clone(), workers.threads() as u32),
-            Form::Streamed { snapshot, selected } => {
+            ListsBacking::InMemory(topology) => {
+                Pass::InMemory(topology.clone(), range.clone(), workers.threads() as u32)
+            }
+            ListsBacking::Streamed { snapshot, selected } => {
                 let batches = Batches::new(snapshot, selected, &selected.against, range.clone(), workers, context)?;
                 Pass::Streamed(Box::new(batches))
             }
@@ -179,7 +184,7 @@ impl Pass {
                 left.start = first.saturating_add(*threads * 16 * CHUNK).min(left.end);
                 let pieces = (first..left.start).step_by(CHUNK as usize);
                 let end = left.end;
-                let piece = |first: u32| Piece {
+                let piece = |first: u32| AdjacencySlice {
                     vertices: first..end.min(first.saturating_add(CHUNK)),
                     origin: Origin::Topology(topology.clone()),
                 };
@@ -196,7 +201,7 @@ impl Pass {
 
 /// Lists that are computed with at once.
 pub(crate) enum Portion {
-    Pieces(Vec<Piece>),
+    Pieces(Vec<AdjacencySlice>),
     /// To be opened into spares, with the memory that it takes.
     Parcels(Vec<Parcel>, Arc<Spares>, MemoryHold),
 }
@@ -205,7 +210,7 @@ impl Portion {
     /// Does some work with each piece on the threads of the current pool, and returns what it comes to, in the order of vertices.
     pub(crate) fn each<T: Send, E: From<EngineError> + Send>(
         self,
-        work: impl Fn(&Piece) -> Result<T, E> + Send + Sync,
+        work: impl Fn(&AdjacencySlice) -> Result<T, E> + Send + Sync,
     ) -> Result<Vec<T>, E> {
         let (parcels, spares, _memory) = match self {
             Self::Pieces(pieces) => return pieces.par_iter().map(work).collect(),
@@ -222,7 +227,7 @@ impl Portion {
 }
 
 /// Consecutive vertices and their lists.
-pub(crate) struct Piece {
+pub(crate) struct AdjacencySlice {
     pub(crate) vertices: Range<u32>,
     pub(crate) origin: Origin,
 }
@@ -233,10 +238,10 @@ pub(crate) enum Origin {
 }
 
 /// Ranges of a batch, of which one may have many vertices without lists. None has vertices of two chunks.
-pub(crate) fn pieces_of(batch: Arc<Batch>) -> impl Iterator<Item = Piece> {
+pub(crate) fn pieces_of(batch: Arc<Batch>) -> impl Iterator<Item = AdjacencySlice> {
     let Range { start, end } = batch.vertices;
     let numbers = start / CHUNK..end.div_ceil(CHUNK);
-    numbers.map(move |number| Piece {
+    numbers.map(move |number| AdjacencySlice {
         vertices: start.max(number * CHUNK)..end.min((number * CHUNK).saturating_add(CHUNK)),
         origin: Origin::Batch(batch.clone()),
     })

@@ -39,7 +39,7 @@ const BLOCKS_A_WORKER: usize = 64;
 #[derive(Debug)]
 pub struct Packed {
     /// In the order of labels; the parts of a label, which have its edge types and directions, are next to each other.
-    parts: Vec<Part>,
+    parts: Vec<PackedLists>,
     /// The vertices of each label, and its parts.
     labels: Vec<(Range<u32>, Range<usize>)>,
     edges: u64,
@@ -55,7 +55,7 @@ pub struct Packed {
 
 /// The lists of an edge type in one direction.
 #[derive(Debug)]
-struct Part {
+struct PackedLists {
     /// Of each vertex of the label the position of its first edge, and at the end the number of edges.
     offsets: Vec<u64>,
     blocks: Vec<Stored>,
@@ -92,7 +92,7 @@ impl Packed {
             }
             labels.push((ids.start as u32..ids.end as u32, first..parts.len()));
         }
-        let edges = parts.iter().filter_map(|part: &Part| part.offsets.last()).sum();
+        let edges = parts.iter().filter_map(|part: &PackedLists| part.offsets.last()).sum();
         let is_mapped = snapshot.reader().is_mapped();
         let in_order = AtomicBool::new(false);
         let damage = OnceLock::new();
@@ -139,7 +139,7 @@ impl Packed {
     }
 }
 
-impl Part {
+impl PackedLists {
     /// The positions of a vertex's edges.
     #[inline]
     fn edges(&self, place: usize) -> Range<u64> {
@@ -223,14 +223,14 @@ struct Open<'a> {
 impl<'a> Open<'a> {
     /// Opens the block that has an edge of a part.
     #[inline]
-    fn seek(&mut self, part: &'a Part, edge: u64) -> Result<&mut ListReader<'a>, FormatError> {
+    fn seek(&mut self, part: &'a PackedLists, edge: u64) -> Result<&mut ListReader<'a>, FormatError> {
         if self.reader.is_none() || !self.edges.contains(&edge) {
             self.change_block(part, edge)?;
         }
         self.reader.as_mut().ok_or_else(|| FormatError::corrupt("adjacency block", "it could not be opened"))
     }
 
-    fn change_block(&mut self, part: &'a Part, edge: u64) -> Result<(), FormatError> {
+    fn change_block(&mut self, part: &'a PackedLists, edge: u64) -> Result<(), FormatError> {
         // In order, it is the next one.
         let next = self.block + 1;
         let is_next = part.blocks.get(next).is_some_and(|stored| stored.first_edge == edge);
@@ -255,7 +255,7 @@ impl<'a> Open<'a> {
 
     /// Appends the targets of a list.
     #[inline]
-    fn read(&mut self, part: &'a Part, mut edges: Range<u64>, list: &mut Vec<u32>) -> Result<(), FormatError> {
+    fn read(&mut self, part: &'a PackedLists, mut edges: Range<u64>, list: &mut Vec<u32>) -> Result<(), FormatError> {
         self.in_order = if edges.start == self.next { self.in_order + 1 } else { 0 };
         self.next = edges.end;
         let far = u64::from(part.far);
@@ -285,7 +285,7 @@ impl<'a> Open<'a> {
     #[inline]
     fn any(
         &mut self,
-        part: &'a Part,
+        part: &'a PackedLists,
         mut edges: Range<u64>,
         is_wanted: &mut impl FnMut(u32) -> bool,
     ) -> Result<bool, FormatError> {
@@ -412,7 +412,7 @@ impl<'a> Loading<'a> {
         range: &ListRange,
         workers: &Workers,
         branch: &mut Branch,
-    ) -> Result<Part, EngineError> {
+    ) -> Result<PackedLists, EngineError> {
         let mut scan = snapshot.scan_lists(range, snapshot.ahead_bytes(branch.context()));
         // Of a mapped file, stored blocks are slices.
         let stored_takes = if snapshot.reader().is_mapped() { 0 } else { 1 };
@@ -479,13 +479,13 @@ impl<'a> Loading<'a> {
         Ok(())
     }
 
-    fn finish(self) -> Part {
+    fn finish(self) -> PackedLists {
         let Self { reach, degrees: mut offsets, blocks, .. } = self;
         let mut before = 0;
         for offset in &mut offsets {
             before += std::mem::replace(offset, before);
         }
-        Part { offsets, blocks, far: reach.first() }
+        PackedLists { offsets, blocks, far: reach.first() }
     }
 }
 

@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{
     Checkpoint, Edge, Step, Vertex, VertexProgram, Workers,
-    lists::{CHUNK, Lists, Origin, Piece},
+    lists::{AdjacencySlice, CHUNK, Lists, Origin},
     signals::Signals,
     stores::{StateStore, StoreError},
 };
@@ -164,7 +164,7 @@ impl<P: VertexProgram> Shared<P> {
     /// A superstep for a range.
     fn collect(
         &self,
-        piece: &Piece,
+        piece: &AdjacencySlice,
         signals: &Signals<P::Signal>,
         step: &Step<P::Aggregate>,
         context: &QueryContext,
@@ -276,7 +276,7 @@ impl<'a, P: VertexProgram> RangeRun<'a, P> {
         store: &Arc<dyn StateStore<P::State>>,
         settings: &RunSettings,
         branch: &mut Branch,
-    ) -> Result<(Self, Part<P>), RunError> {
+    ) -> Result<(Self, RangeResult<P>), RunError> {
         let workers = &settings.workers;
         let vertices = lists.vertices();
         let degree_bytes = if P::NEEDS_DEGREES { range.len() as u64 * 4 } else { 0 };
@@ -315,7 +315,7 @@ impl<'a, P: VertexProgram> RangeRun<'a, P> {
             }
         };
         let superstep = resumed_after.unwrap_or(0);
-        let mut part = Part::new(&shared, superstep, Signals::with_capacity(range.len()));
+        let mut part = RangeResult::new(&shared, superstep, Signals::with_capacity(range.len()));
         part.add(program, workers.run(branch.context(), begin).await??);
         let aggregate = P::Aggregate::default();
         let progress = Progress { superstep, changed: 0, aggregate, collections: 0, waiting: None };
@@ -335,7 +335,7 @@ impl<'a, P: VertexProgram> RangeRun<'a, P> {
     ///
     /// # Errors
     /// [`RunError::Part`] if the parts are not of all vertices, each once, after the same superstep.
-    pub fn join(&mut self, mut parts: Vec<Part<P>>) -> Result<bool, RunError> {
+    pub fn join(&mut self, mut parts: Vec<RangeResult<P>>) -> Result<bool, RunError> {
         let superstep = self.progress.superstep + usize::from(self.has_begun);
         parts.sort_by_key(|part| part.vertices.start);
         let mut next = 0;
@@ -378,14 +378,14 @@ impl<'a, P: VertexProgram> RangeRun<'a, P> {
     ///
     /// # Errors
     /// As [`run`].
-    pub async fn superstep(&mut self, branch: &mut Branch) -> Result<Part<P>, RunError> {
+    pub async fn superstep(&mut self, branch: &mut Branch) -> Result<RangeResult<P>, RunError> {
         let number = self.progress.superstep + 1;
         let aggregate = self.progress.aggregate.clone();
         let step = Step { number, aggregate, is_asynchronous: false };
         let step = Arc::new(step);
         let workers = &self.settings.workers;
         let spare = std::mem::replace(&mut self.spare, Signals::with_capacity(0));
-        let mut part = Part::new(&self.shared, step.number, spare);
+        let mut part = RangeResult::new(&self.shared, step.number, spare);
         let mut pass = self.lists.pass(&self.shared.range, workers, branch.context())?;
         let mut next = pass.next(branch).await?;
         while let Some(portion) = next {
@@ -418,8 +418,8 @@ impl<'a, P: VertexProgram> RangeRun<'a, P> {
     }
 }
 
-/// What the vertices of a range came to in a superstep: what they signal, and what their states add up to.
-pub struct Part<P: VertexProgram> {
+/// The result of a superstep for a range of vertices: their signals, and the aggregate of their states.
+pub struct RangeResult<P: VertexProgram> {
     vertices: Range<u32>,
     /// The last one that its states have been through: 0 at the beginning, unless the run goes on from a checkpoint.
     superstep: usize,
@@ -439,7 +439,7 @@ struct SentPart<'a, A> {
     signals: &'a [u8],
 }
 
-impl<P: VertexProgram> Part<P> {
+impl<P: VertexProgram> RangeResult<P> {
     /// A part without vertices, whose signals come into a column.
     fn new(shared: &Shared<P>, superstep: usize, mut signals: Signals<P::Signal>) -> Self {
         signals.clear();
@@ -457,7 +457,7 @@ impl<P: VertexProgram> Part<P> {
     }
 }
 
-impl<P: VertexProgram> Part<P>
+impl<P: VertexProgram> RangeResult<P>
 where
     P::Aggregate: Serialize + DeserializeOwned,
 {
@@ -490,7 +490,7 @@ where
     }
 }
 
-impl<P: VertexProgram> fmt::Display for Part<P> {
+impl<P: VertexProgram> fmt::Display for RangeResult<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Range { start, end } = self.vertices;
         write!(f, "{start} to {end} after superstep {}", self.superstep)

@@ -17,7 +17,7 @@ use crate::{
     Progress, RunError, Step, VertexProgram,
     batch::Batch,
     batches::Batches,
-    lists::{CHUNK, Lists, Origin, Piece, pieces_of},
+    lists::{AdjacencySlice, CHUNK, Lists, Origin, pieces_of},
     run::Waiting,
     stores::StateStore,
 };
@@ -36,7 +36,7 @@ const SWEEPS_MAX: usize = 8;
 struct Item {
     range: usize,
     /// Consecutive, of one chunk.
-    pieces: Vec<Piece>,
+    pieces: Vec<AdjacencySlice>,
     sweeps_max: usize,
     /// Whether it is all of its range.
     is_whole: bool,
@@ -219,7 +219,7 @@ impl Item {
     }
 }
 
-impl Piece {
+impl AdjacencySlice {
     fn batch(&self) -> Option<&Batch> {
         match &self.origin {
             Origin::Batch(batch) => Some(batch),

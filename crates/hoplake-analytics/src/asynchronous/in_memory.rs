@@ -10,7 +10,7 @@ use rayon::prelude::*;
 
 use super::{
     AsyncSettings, Course, Done, Shared,
-    waiting::{Masses, Surveyed, Waiting},
+    waiting::{Masses, Surveyed, Worklist},
 };
 use crate::{
     Progress, RunError, Step, Topology, VertexProgram,
@@ -24,7 +24,7 @@ const CHUNKS_A_WORKER: usize = 16;
 struct Exact<P: VertexProgram> {
     shared: Arc<Shared<P>>,
     topology: Arc<Topology>,
-    waiting: Waiting,
+    waiting: Worklist,
 }
 
 pub(super) async fn run<P: VertexProgram>(
@@ -38,8 +38,8 @@ pub(super) async fn run<P: VertexProgram>(
 ) -> Result<Progress<P::Aggregate>, RunError> {
     let workers = &settings.workers;
     let vertices = lists.vertices();
-    let (shared, _ended) = Shared::new(program, lists, store, Waiting::bytes(vertices), workers, branch).await?;
-    let waiting = Waiting::new(vertices, settings.threshold, settings.staleness_max);
+    let (shared, _ended) = Shared::new(program, lists, store, Worklist::bytes(vertices), workers, branch).await?;
+    let waiting = Worklist::new(vertices, settings.threshold, settings.staleness_max);
     let exact = Arc::new(Exact { shared: shared.clone(), topology: topology.clone(), waiting });
     let mut course = Course::begin(shared, CHUNK, settings).await?;
     let first = exact.clone();

@@ -23,7 +23,8 @@ const BUCKETS: usize = 1 << (31 - BUCKET_SHIFT);
 pub(crate) const SCORE_MIN: f64 = 1e-30;
 pub(crate) const SCORE_MAX: f64 = 1e30;
 
-pub(crate) struct Waiting {
+/// The vertices that have reason to collect, each with its score.
+pub(crate) struct Worklist {
     /// As the bits of a 32-bit float, whose order is that of numbers.
     scores: Vec<AtomicU32>,
     bits: Vec<AtomicU64>,
@@ -33,7 +34,7 @@ pub(crate) struct Waiting {
     staleness_max: u32,
 }
 
-impl Waiting {
+impl Worklist {
     /// What `vertices` take.
     pub(crate) fn bytes(vertices: u32) -> u64 {
         u64::from(vertices) * 4 + u64::from(vertices.div_ceil(WORD)) * 12
@@ -200,7 +201,7 @@ mod tests {
 
     #[test]
     fn vertices_are_found_in_both_directions() {
-        let waiting = Waiting::new(1000, 0.0, 8);
+        let waiting = Worklist::new(1000, 0.0, 8);
         for vertex in [3, 63, 64, 700] {
             waiting.add(vertex, 1.0);
         }
@@ -216,7 +217,7 @@ mod tests {
 
     #[test]
     fn the_greatest_go_first_and_the_late_with_them() {
-        let waiting = Waiting::new(256, 0.5, 3);
+        let waiting = Worklist::new(256, 0.5, 3);
         // Half of what waits is the first vertex's.
         for (vertex, score) in [(0, 60.0), (1, 25.0), (1, 10.0), (70, 8.0), (200, 0.25)] {
             waiting.add(vertex, score);

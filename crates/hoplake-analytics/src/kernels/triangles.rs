@@ -53,13 +53,13 @@ pub fn count_triangles<A: Adjacency>(lists: &A, context: &QueryContext) -> Resul
 
 /// The neighbours of each vertex that precede it in the order of falling degree, each once, by their numbers in that order.
 pub(super) struct Ordered {
-    parts: Vec<Part>,
+    parts: Vec<ListChunk>,
     vertices: usize,
     _memory: MemoryHold,
 }
 
-/// The lists of [`PART`] vertices.
-struct Part {
+/// The lists of [`PART`] consecutive vertices.
+struct ListChunk {
     /// One more than there are vertices.
     offsets: Vec<u32>,
     targets: Vec<u32>,
@@ -80,10 +80,10 @@ impl Ordered {
         let mut memory = context.hold(lists.len() as u64 * 5 + lists.edges() * 2 + building)?;
         let parts = order.par_chunks(PART).enumerate().map(|(part, vertices)| {
             context.check_time()?;
-            Ok(Part::of(lists, &numbers, part * PART, vertices, bound(vertices)))
+            Ok(ListChunk::of(lists, &numbers, part * PART, vertices, bound(vertices)))
         });
-        let parts: Vec<Part> = parts.collect::<Result<_, StorageError>>()?;
-        let bytes = |part: &Part| (size_of::<Part>() + 4 * (part.offsets.len() + part.targets.len())) as u64;
+        let parts: Vec<ListChunk> = parts.collect::<Result<_, StorageError>>()?;
+        let bytes = |part: &ListChunk| (size_of::<ListChunk>() + 4 * (part.offsets.len() + part.targets.len())) as u64;
         context.resize(&mut memory, parts.iter().map(bytes).sum())?;
         Ok((Self { parts, vertices: lists.len(), _memory: memory }, Held::new(order, memory_of_order)))
     }
@@ -135,7 +135,7 @@ impl Ordered {
     }
 }
 
-impl Part {
+impl ListChunk {
     /// The lists of the vertices whose numbers begin at `first`; `bound` is the sum of their degrees.
     fn of<A: Adjacency>(lists: &A, numbers: &[u32], first: usize, vertices: &[u32], bound: usize) -> Self {
         let mut offsets = Vec::with_capacity(vertices.len() + 1);

@@ -10,7 +10,7 @@ use std::{
 };
 
 use hoplake_analytics::{
-    Lists, Part, RangeRun, RunError, RunSettings, Selection, Topology, VertexProgram, Workers,
+    Lists, RangeResult, RangeRun, RunError, RunSettings, Selection, Topology, VertexProgram, Workers,
     programs::{Components, PageRank},
     run,
     stores::{MemoryStore, StateStore},
@@ -48,8 +48,8 @@ async fn whole<P: VertexProgram>(program: &Arc<P>, lists: &Lists, branch: &mut B
 }
 
 /// What goes over the wire.
-fn sent(part: &Part<PageRank>) -> Part<PageRank> {
-    Part::from_bytes(&part.to_bytes().unwrap()).unwrap()
+fn sent(part: &RangeResult<PageRank>) -> RangeResult<PageRank> {
+    RangeResult::from_bytes(&part.to_bytes().unwrap()).unwrap()
 }
 
 fn assert_near(found: &[f64], expected: &[f64]) {
@@ -83,7 +83,7 @@ async fn ranges_come_to_what_one_run_comes_to() {
                 loop {
                     let parts: Vec<_> = runs.iter().map(|(_, part, _)| part.to_bytes().unwrap()).collect();
                     // In any order.
-                    let parts = || parts.iter().rev().map(|bytes| Part::from_bytes(bytes).unwrap()).collect();
+                    let parts = || parts.iter().rev().map(|bytes| RangeResult::from_bytes(bytes).unwrap()).collect();
                     let joined: Vec<_> = runs.iter_mut().map(|(run, ..)| run.join(parts()).unwrap()).collect();
                     assert!(joined.iter().all(|goes_on| *goes_on == joined[0]), "all know when it is over");
                     if !joined[0] {
@@ -122,7 +122,7 @@ async fn parts_that_do_not_belong_together_are_refused() {
     };
     let (mut first, low) = begin(0..40, &stores[0], &mut branch).await;
     let (_, high) = begin(40..end, &stores[1], &mut branch).await;
-    let refused = |run: &mut RangeRun<PageRank>, parts: &[&Part<PageRank>]| {
+    let refused = |run: &mut RangeRun<PageRank>, parts: &[&RangeResult<PageRank>]| {
         let Err(RunError::Part(why)) = run.join(parts.iter().map(|part| sent(part)).collect()) else {
             panic!("it was not refused")
         };
@@ -142,13 +142,13 @@ async fn parts_that_do_not_belong_together_are_refused() {
     );
     let bytes = next.to_bytes().unwrap();
     for length in 0..bytes.len() {
-        assert!(Part::<PageRank>::from_bytes(&bytes[..length]).is_err(), "{length} bytes");
+        assert!(RangeResult::<PageRank>::from_bytes(&bytes[..length]).is_err(), "{length} bytes");
     }
     // Ranges that no bytes have signals for.
     for wrong in [[0u8; 12], [0xff; 12]] {
         let mut bytes = bytes.clone();
         bytes[..12].copy_from_slice(&wrong);
-        assert!(Part::<PageRank>::from_bytes(&bytes).is_err());
+        assert!(RangeResult::<PageRank>::from_bytes(&bytes).is_err());
     }
 }
 
@@ -182,7 +182,7 @@ async fn half<P: VertexProgram<Aggregate: serde::Serialize + serde::de::Deserial
     let (mut run, mut part) = begun.unwrap();
     loop {
         send(stream, &part.to_bytes().unwrap());
-        let other = Part::from_bytes(&receive(stream)).unwrap();
+        let other = RangeResult::from_bytes(&receive(stream)).unwrap();
         if !run.join(vec![part, other]).unwrap() {
             return states.take(0..range.len() as u32).unwrap();
         }

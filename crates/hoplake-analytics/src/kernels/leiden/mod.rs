@@ -152,7 +152,7 @@ pub fn leiden<A: Adjacency>(
         return Err(EngineError::Invalid(message.into()));
     }
     let randomness = RANDOMNESS * network.mean_weight();
-    let mut search = Search { settings, random: SplitMix(settings.seed), randomness, context };
+    let mut search = LeidenRun { settings, random: SplitMix(settings.seed), randomness, context };
     let (partition, iterations) = search.run(&network)?;
     let modularity = network.modularity(&partition, settings.resolution, context)?;
     let named = least_of(&partition);
@@ -186,15 +186,15 @@ fn renumber(partition: &mut [u32]) -> usize {
     next as usize
 }
 
-/// A search for communities.
-struct Search<'a> {
+/// A run of the algorithm: its settings and its random numbers.
+struct LeidenRun<'a> {
     settings: &'a LeidenSettings,
     random: SplitMix,
     randomness: f64,
     context: &'a QueryContext,
 }
 
-impl Search<'_> {
+impl LeidenRun<'_> {
     /// Iterates until nothing changes. Returns a community for each node, and the number of iterations.
     fn run(&mut self, network: &Network) -> Result<(Held<Vec<u32>>, usize), StorageError> {
         let nodes = network.len();

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use hoplake_storage::StorageError;
 
-use super::{Network, NodeWeights, Pace, Search};
+use super::{LeidenRun, Network, NodeWeights, Pace};
 
 /// A move has to gain more than this part of what a node could gain at most: less may be a rounding error, by which nodes would move
 /// to and fro forever.
@@ -17,7 +17,7 @@ pub(super) const GAIN_MIN: f64 = 1e-12;
 pub(super) fn move_nodes(
     network: &Network,
     communities: &mut [u32],
-    search: &mut Search<'_>,
+    search: &mut LeidenRun<'_>,
 ) -> Result<(), StorageError> {
     let nodes = network.len();
     // The order, the queue, whether nodes are in it, and what communities have.

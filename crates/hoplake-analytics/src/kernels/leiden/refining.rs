@@ -8,7 +8,7 @@
 use hoplake_engine::Held;
 use hoplake_storage::StorageError;
 
-use super::{Network, NodeWeights, Pace, Search};
+use super::{LeidenRun, Network, NodeWeights, Pace};
 
 /// How much less likely a merge is that gains less (the paper's θ): by a factor e for each hundredth of the mean weight of an edge.
 pub(super) const RANDOMNESS: f64 = 0.01;
@@ -28,7 +28,7 @@ struct Refined {
 pub(super) fn refine(
     network: &Network,
     communities: &[u32],
-    search: &mut Search<'_>,
+    search: &mut LeidenRun<'_>,
 ) -> Result<Held<Vec<u32>>, StorageError> {
     let nodes = network.len();
     let memory = search.context.hold(nodes as u64 * 8)?;
@@ -104,7 +104,7 @@ impl Refined {
 }
 
 /// One of some communities, by chances that grow with the gain. Changes gains to sums of chances.
-fn drawn(chances: &mut [(u32, f64)], search: &mut Search<'_>) -> Option<u32> {
+fn drawn(chances: &mut [(u32, f64)], search: &mut LeidenRun<'_>) -> Option<u32> {
     let best = chances.iter().map(|(_, gain)| *gain).fold(0.0, f64::max);
     let mut sum = 0.0;
     for (_, chance) in chances.iter_mut() {

@@ -142,7 +142,7 @@ proptest! {
         let context = QueryContext::new();
         let network = Network::of(&lists, &places(vertices), &context).unwrap();
         let settings = LeidenSettings { resolution: 0.5, seed, ..LeidenSettings::default() };
-        let mut search = Search { settings: &settings, random: SplitMix(seed), randomness: 0.01, context: &context };
+        let mut search = LeidenRun { settings: &settings, random: SplitMix(seed), randomness: 0.01, context: &context };
         let communities: Vec<u32> = communities[..vertices as usize].iter().map(|number| number % vertices).collect();
         let refined = refine(&network, &communities, &mut search).unwrap();
         for members in members(&refined).values() {

@@ -5,14 +5,14 @@
 
 use std::{borrow::Cow, fmt::Write};
 
-/// A piece of text, and what comes behind it.
-pub(crate) type Piece<'a> = (Cow<'a, str>, &'a str);
+/// A piece of text without its quotes, and the rest after it.
+pub(crate) type ParsedText<'a> = (Cow<'a, str>, &'a str);
 
 /// Takes a piece from the beginning of a text. A plain one ends where `ends` says so of what is left.
 ///
 /// # Errors
 /// As the end of a sentence, if a quote is not closed, or something else than an end follows one.
-pub(crate) fn take<'a>(text: &'a str, ends: impl Fn(&str) -> bool) -> Result<Piece<'a>, String> {
+pub(crate) fn take<'a>(text: &'a str, ends: impl Fn(&str) -> bool) -> Result<ParsedText<'a>, String> {
     let text = text.trim_start();
     let Some(quote) = text.chars().next().filter(|first| matches!(first, '"' | '\'')) else {
         let end = text.char_indices().map(|(at, _)| at).find(|at| ends(&text[*at..])).unwrap_or(text.len());
@@ -27,7 +27,7 @@ pub(crate) fn take<'a>(text: &'a str, ends: impl Fn(&str) -> bool) -> Result<Pie
 }
 
 /// What stands before the closing quote, and what behind it.
-pub(crate) fn unquote(text: &str, quote: char) -> Option<Piece<'_>> {
+pub(crate) fn unquote(text: &str, quote: char) -> Option<ParsedText<'_>> {
     let mut inside = Cow::Borrowed("");
     let mut rest = text;
     loop {

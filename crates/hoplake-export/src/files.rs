@@ -11,7 +11,7 @@ use crate::{
     graphml::GraphMlEncoder,
     options::{ExportError, ExportFormat, ExportOptions, FileNames, GRAPHML_NAME},
     parquet::ParquetEncoder,
-    tables::{Form, Tables},
+    tables::{TableEncoding, Tables},
     text::TextEncoder,
 };
 
@@ -27,9 +27,9 @@ const TEXT_GROWTH: u64 = 6;
 /// What encoded columns may be a multiple of, with those that are being encoded.
 const COLUMNS_GROWTH: u64 = 3;
 
-/// What was written.
+/// The totals of an export so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Written {
+pub(crate) struct ExportTotals {
     pub(crate) files: u64,
     pub(crate) bytes: u64,
 }
@@ -46,7 +46,7 @@ pub(crate) struct Files<'a> {
     rows: u64,
     open: Option<OpenFile>,
     names: FileNames,
-    written: Written,
+    written: ExportTotals,
     group_bytes: u64,
 }
 
@@ -76,7 +76,7 @@ impl<'a> Files<'a> {
             rows: 0,
             open: None,
             names: Vec::new(),
-            written: Written::default(),
+            written: ExportTotals::default(),
             group_bytes: (context.memory().left() / 16).clamp(1 << 20, 64 << 20),
         }
     }
@@ -105,10 +105,12 @@ impl<'a> Files<'a> {
                 };
                 let failed = |why| ExportError::Encode { file: name.clone(), why };
                 let encoder: Box<dyn Encoder> = match form {
-                    Form::Parquet(schema) => {
+                    TableEncoding::Parquet(schema) => {
                         Box::new(ParquetEncoder::new(schema.clone(), self.group_bytes).map_err(failed)?)
                     }
-                    Form::Text(columns, style) => Box::new(TextEncoder::new(columns.clone(), *style, self.rows)),
+                    TableEncoding::Text(columns, style) => {
+                        Box::new(TextEncoder::new(columns.clone(), *style, self.rows))
+                    }
                 };
                 (name, encoder)
             }
@@ -162,7 +164,7 @@ impl<'a> Files<'a> {
     }
 
     /// Ends the last file.
-    pub(crate) async fn finish(&mut self) -> Result<Written, ExportError> {
+    pub(crate) async fn finish(&mut self) -> Result<ExportTotals, ExportError> {
         if self.options.format == ExportFormat::GraphMl && self.open.is_none() {
             self.begin_file()?;
         }

@@ -30,7 +30,7 @@ use hoplake_format::{EdgeTypeId, LabelId};
 use hoplake_ingest::source::mapping::Mapping;
 use hoplake_storage::{Branch, QueryContext, Store};
 
-use files::{Files, Written};
+use files::{ExportTotals, Files};
 use options::FileNames;
 pub use options::{ExportError, ExportFormat, ExportOptions, GRAPHML_NAME};
 use tables::{Table, Tables};
@@ -113,7 +113,7 @@ async fn write_tables(
         exported.edges += write_edges(snapshot, number, table, files, &mut branch, progress).await?;
         names.push(files.end_table().await?);
     }
-    let Written { files, bytes } = files.finish().await?;
+    let ExportTotals { files, bytes } = files.finish().await?;
     (exported.files, exported.bytes) = (files, bytes);
     Ok((exported, names))
 }

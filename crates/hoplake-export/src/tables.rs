@@ -39,11 +39,11 @@ pub(crate) struct Table<I> {
     /// Of edges, the labels of their ends.
     pub(crate) ends: Option<[String; 2]>,
     pub(crate) properties: Vec<Property>,
-    form: Form,
+    form: TableEncoding,
 }
 
-/// How its rows are written.
-pub(crate) enum Form {
+/// How the rows of a table are encoded.
+pub(crate) enum TableEncoding {
     Parquet(SchemaRef),
     Text(Arc<[TextColumn]>, Style),
 }
@@ -87,7 +87,7 @@ impl Tables {
     }
 
     /// How the rows of a table are written; vertices come first.
-    pub(crate) fn form(&self, table: usize) -> &Form {
+    pub(crate) fn form(&self, table: usize) -> &TableEncoding {
         match table.checked_sub(self.vertices.len()) {
             None => &self.vertices[table].form,
             Some(edges) => &self.edges[edges].form,
@@ -96,7 +96,7 @@ impl Tables {
 
     /// A mapping without entries.
     pub(crate) fn mapping(&self) -> Mapping {
-        let is_text = self.vertices.iter().any(|table| matches!(table.form, Form::Text(..)));
+        let is_text = self.vertices.iter().any(|table| matches!(table.form, TableEncoding::Text(..)));
         let mut csv = CsvSpec { empty_text: is_text, ..CsvSpec::default() };
         match self.format {
             ExportFormat::Neo4j => csv.lists = UNIT_SEPARATOR,
@@ -181,7 +181,7 @@ fn property_columns(
     properties.iter().enumerate().map(column).collect()
 }
 
-fn vertex_form(label: &VertexLabel, id: LabelId, format: ExportFormat, prefixes: bool) -> (Form, VertexSpec) {
+fn vertex_form(label: &VertexLabel, id: LabelId, format: ExportFormat, prefixes: bool) -> (TableEncoding, VertexSpec) {
     let mut headers = Headers::default();
     // Properties have the right to their names.
     let reserve = |wanted: &str| free_name(wanted, &label.properties);
@@ -228,7 +228,7 @@ fn edge_form(
     ends: [&VertexLabel; 2],
     format: ExportFormat,
     prefixes: bool,
-) -> (Form, EdgeSpec) {
+) -> (TableEncoding, EdgeSpec) {
     let mut headers = Headers::default();
     let names = ends.map(|end| end.name.as_str());
     let wanted = match format {
@@ -301,11 +301,11 @@ fn parquet_form(
     keys: impl IntoIterator<Item = (String, arrow_schema::DataType)>,
     columns: &[(String, PropertySpec)],
     properties: &[Property],
-) -> Form {
+) -> TableEncoding {
     let keys = keys.into_iter().map(|(name, kind)| Field::new(name, kind, false));
     let of_properties =
         columns.iter().zip(properties).map(|((name, _), property)| Field::new(name, property.kind.arrow(), true));
-    Form::Parquet(Arc::new(ArrowSchema::new(keys.chain(of_properties).collect::<Vec<_>>())))
+    TableEncoding::Parquet(Arc::new(ArrowSchema::new(keys.chain(of_properties).collect::<Vec<_>>())))
 }
 
 fn text_form<'a>(
@@ -313,7 +313,7 @@ fn text_form<'a>(
     more: impl IntoIterator<Item = TextColumn>,
     properties: impl Iterator<Item = &'a String>,
     format: ExportFormat,
-) -> Form {
+) -> TableEncoding {
     let mut columns: Vec<TextColumn> = keys.into_iter().collect();
     let first = columns.len();
     columns.extend(more);
@@ -329,7 +329,7 @@ fn text_form<'a>(
         }
         _ => Style { items: None, infinity: "Infinity" },
     };
-    Form::Text(columns.into(), style)
+    TableEncoding::Text(columns.into(), style)
 }
 
 /// The name of a column of keys that no property has.

@@ -87,7 +87,7 @@ impl ChangeReader {
 }
 
 /// The changes of a file, in its order. It ends after an error.
-pub struct Changes<'a>(changes::Changes<'a>);
+pub struct Changes<'a>(changes::ChangeIter<'a>);
 
 impl Iterator for Changes<'_> {
     type Item = Result<ReadChange, Error>;

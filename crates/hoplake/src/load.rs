@@ -23,7 +23,7 @@ use hoplake_storage::{Cost, QueryContext, ReadPool, ReadSettings, Reader, RetryS
 use tokio::runtime::Handle;
 
 pub use hoplake_ingest::{
-    build::{Progress as LoadProgress, Step as LoadPhase, VertexOrder},
+    build::{LoadPhase, Progress as LoadProgress, VertexOrder},
     source::ReadLimits,
 };
 

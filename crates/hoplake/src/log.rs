@@ -32,7 +32,7 @@ use crate::{Error, ErrorKind, Graph, graph::reader};
 /// # tokio::runtime::Runtime::new().unwrap().block_on(example()).unwrap();
 /// ```
 #[derive(Debug)]
-pub struct Log(log::Log);
+pub struct Log(log::VersionLog);
 
 impl Log {
     /// Writers that take long, such as loads and compactions, and are not done.
@@ -61,7 +61,7 @@ impl Graph {
     /// # Errors
     /// [`NotFound`](ErrorKind::NotFound) if the graph does not exist, or the store's error.
     pub async fn log(store: &Store) -> Result<Log, Error> {
-        Ok(Log(log::Log::open(reader(store)?).await?))
+        Ok(Log(log::VersionLog::open(reader(store)?).await?))
     }
 
     /// The newest version that was made at or before a time, in milliseconds since 1970. As many requests as the number

@@ -27,10 +27,11 @@ pub fn write(output: &OutputArgs, batches: &[RecordBatch], empty: RecordBatch) -
 /// Writes rows as they come. A table is for people, and fits its columns to all of its rows, so it is written at the end.
 pub struct RowWriter {
     schema: SchemaRef,
-    form: Form,
+    form: FormatWriter,
 }
 
-enum Form {
+/// The writer of one output format.
+enum FormatWriter {
     Json(Sink),
     Csv(Sink),
     Parquet(Box<ArrowWriter<Sink>>),
@@ -43,18 +44,18 @@ impl RowWriter {
     pub fn new(output: &OutputArgs, schema: SchemaRef) -> anyhow::Result<Self> {
         let sink = output.open()?;
         let form = match output.format() {
-            Format::Json => Form::Json(sink),
-            Format::Table => Form::Table(sink, Vec::new(), output.table_width()),
+            Format::Json => FormatWriter::Json(sink),
+            Format::Table => FormatWriter::Table(sink, Vec::new(), output.table_width()),
             Format::Csv => {
                 let mut sink = sink;
                 let header: Vec<_> = schema.fields().iter().map(|field| csv_header(field)).collect();
                 writeln!(sink, "{}", header.join(","))?;
-                Form::Csv(sink)
+                FormatWriter::Csv(sink)
             }
             Format::Parquet => {
                 let compression = Compression::ZSTD(ZstdLevel::default());
                 let properties = WriterProperties::builder().set_compression(compression).build();
-                Form::Parquet(Box::new(ArrowWriter::try_new(sink, schema.clone(), Some(properties))?))
+                FormatWriter::Parquet(Box::new(ArrowWriter::try_new(sink, schema.clone(), Some(properties))?))
             }
         };
         Ok(Self { schema, form })
@@ -63,10 +64,10 @@ impl RowWriter {
     /// Writes some rows.
     pub fn write(&mut self, batch: &RecordBatch) -> anyhow::Result<()> {
         match &mut self.form {
-            Form::Json(sink) => write_json(batch, sink),
-            Form::Csv(sink) => write_csv(&rows::fit(batch, &self.schema)?, sink),
-            Form::Parquet(writer) => Ok(writer.write(&rows::fit(batch, &self.schema)?)?),
-            Form::Table(_, batches, _) => {
+            FormatWriter::Json(sink) => write_json(batch, sink),
+            FormatWriter::Csv(sink) => write_csv(&rows::fit(batch, &self.schema)?, sink),
+            FormatWriter::Parquet(writer) => Ok(writer.write(&rows::fit(batch, &self.schema)?)?),
+            FormatWriter::Table(_, batches, _) => {
                 batches.push(rows::fit(batch, &self.schema)?);
                 Ok(())
             }
@@ -76,9 +77,9 @@ impl RowWriter {
     /// Writes what is left.
     pub fn finish(self) -> anyhow::Result<()> {
         match self.form {
-            Form::Json(mut sink) | Form::Csv(mut sink) => Ok(sink.flush()?),
-            Form::Parquet(writer) => Ok(writer.into_inner()?.flush()?),
-            Form::Table(mut sink, batches, width) => {
+            FormatWriter::Json(mut sink) | FormatWriter::Csv(mut sink) => Ok(sink.flush()?),
+            FormatWriter::Parquet(writer) => Ok(writer.into_inner()?.flush()?),
+            FormatWriter::Table(mut sink, batches, width) => {
                 write_table(&self.schema, &batches, width, &mut sink)?;
                 Ok(sink.flush()?)
             }

@@ -45,9 +45,9 @@ pub struct Args {
     reading: ReadingArgs,
 }
 
-/// The differences, by kind.
+/// The number of differences, by kind.
 #[derive(Debug, Default)]
-struct Found {
+struct DiffCounts {
     added: u64,
     removed: u64,
     changed: u64,
@@ -63,8 +63,8 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     let opened = StepCost { cost: before.open_cost() + after.open_cost(), time_us: begun.elapsed().as_micros() as u64 };
     let begun = Instant::now();
     let mut diff = before.diff(&after, &args.label)?;
-    let mut vertices = Found::default();
-    let mut edges = Found::default();
+    let mut vertices = DiffCounts::default();
+    let mut edges = DiffCounts::default();
     let mut out = std::io::BufWriter::new(Pipe::stdout());
     while let Some(page) = diff.next_page().await? {
         for difference in &page {
@@ -111,7 +111,7 @@ fn sides(difference: &Difference) -> (Option<&Properties>, Option<&Properties>) 
     }
 }
 
-impl Found {
+impl DiffCounts {
     fn count(&mut self, difference: &Difference) {
         match sides(difference) {
             (None, _) => self.added += 1,

@@ -77,7 +77,7 @@ impl<'a> PathWriter<'a> {
         walks.iter().try_for_each(|walk| self.line(&steps(walk, &described)))
     }
 
-    fn line(&mut self, path: &[Step<'_>]) -> anyhow::Result<()> {
+    fn line(&mut self, path: &[PathStep<'_>]) -> anyhow::Result<()> {
         match self.format {
             Format::Json => writeln!(self.sink, "{}", json(path))?,
             // Quotes are doubled within quotes.
@@ -94,7 +94,7 @@ impl<'a> PathWriter<'a> {
 }
 
 /// A vertex of a path, and the edge that follows it, if edges are printed.
-struct Step<'a> {
+struct PathStep<'a> {
     label: &'a str,
     key: Key,
     properties: Vec<(&'a str, Value)>,
@@ -107,22 +107,22 @@ struct StepEdge<'a> {
     properties: Vec<(&'a str, Value)>,
 }
 
-fn steps<'a>(walk: &Walk, described: &'a DescribedWalks) -> Vec<Step<'a>> {
+fn steps<'a>(walk: &Walk, described: &'a DescribedWalks) -> Vec<PathStep<'a>> {
     let edge = |at| {
         let WalkEdge { label, properties } = described.edge(walk.edges.get(at)?)?;
         Some(StepEdge { label, direction: walk.direction(at)?, properties: properties.values().collect() })
     };
     let step = |(at, vertex): (usize, &VertexId)| {
         let WalkVertex { label, key, properties } = described.vertex(*vertex)?;
-        Some(Step { label, key, properties: properties.values().collect(), edge: edge(at) })
+        Some(PathStep { label, key, properties: properties.values().collect(), edge: edge(at) })
     };
     walk.vertices.iter().enumerate().filter_map(step).collect()
 }
 
 /// `Person:1 (name=Ann) -knows (since=2001)-> Person:2 (name=Bob)`: without properties that are absent.
-fn text(path: &[Step<'_>]) -> String {
+fn text(path: &[PathStep<'_>]) -> String {
     let mut line = String::new();
-    for (at, Step { label, key, properties, edge }) in path.iter().enumerate() {
+    for (at, PathStep { label, key, properties, edge }) in path.iter().enumerate() {
         line += &vertex_text(label, key);
         line += &in_parentheses(properties);
         if at + 1 == path.len() {
@@ -145,9 +145,9 @@ fn in_parentheses(properties: &[(&str, Value)]) -> String {
     if known.is_empty() { String::new() } else { format!(" ({})", known.join(", ")) }
 }
 
-fn json(path: &[Step<'_>]) -> Json {
+fn json(path: &[PathStep<'_>]) -> Json {
     let mut items = Vec::new();
-    for Step { label, key, properties, edge } in path {
+    for PathStep { label, key, properties, edge } in path {
         items.push(with_properties(json!({"label": label, "key": key_json(key)}), properties));
         if let Some(StepEdge { label, direction, properties }) = edge {
             items.push(with_properties(json!({"edge": label, "direction": direction.to_string()}), properties));
@@ -181,9 +181,14 @@ mod tests {
     fn a_path_is_written_for_people_and_programs() {
         let likes = StepEdge { label: "likes", direction: Direction::In, properties: vec![("key", Value::Int64(7))] };
         let path = [
-            Step { label: "Person", key: Key::Int64(933), properties: Vec::new(), edge: None },
-            Step { label: "Tag", key: "a \"b\"".into(), properties: Vec::new(), edge: Some(likes) },
-            Step { label: "Tag", key: "c".into(), properties: vec![("n", Value::Null), ("t", "x".into())], edge: None },
+            PathStep { label: "Person", key: Key::Int64(933), properties: Vec::new(), edge: None },
+            PathStep { label: "Tag", key: "a \"b\"".into(), properties: Vec::new(), edge: Some(likes) },
+            PathStep {
+                label: "Tag",
+                key: "c".into(),
+                properties: vec![("n", Value::Null), ("t", "x".into())],
+                edge: None,
+            },
         ];
         assert_eq!(text(&path), "Person:933 -> Tag:a \"b\" <-likes (key=7)- Tag:c (t=x)");
         let expected = json!([

@@ -103,20 +103,20 @@ const RUN_AGAIN: &str = "run it again to remove the rest, or raise --timeout";
 /// Removes what feeds have written next to the graph, and no version names. Adds it to what was removed, also if it fails or is broken off.
 #[cfg(feature = "feed")]
 async fn vacuum_feeds(store: &Store, written_before_unix_ms: i64, vacuumed: &mut Vacuumed) -> anyhow::Result<()> {
-    let mut counted = Counted { removed: hoplake_feed::RemovedObjects::default(), vacuumed };
+    let mut counted = FeedObjectCount { removed: hoplake_feed::RemovedObjects::default(), vacuumed };
     let removed = hoplake_feed::remove_orphans(store, written_before_unix_ms, &mut counted.removed).await;
     removed.map_err(super::feed::failed)
 }
 
-/// Objects of feeds that are counted with those of the graph at the end, whatever that is.
+/// Counts removed objects of feeds, and adds them to the graph's on drop, also after an error.
 #[cfg(feature = "feed")]
-struct Counted<'a> {
+struct FeedObjectCount<'a> {
     removed: hoplake_feed::RemovedObjects,
     vacuumed: &'a mut Vacuumed,
 }
 
 #[cfg(feature = "feed")]
-impl Drop for Counted<'_> {
+impl Drop for FeedObjectCount<'_> {
     fn drop(&mut self) {
         self.vacuumed.objects += self.removed.objects;
         self.vacuumed.bytes += self.removed.bytes;

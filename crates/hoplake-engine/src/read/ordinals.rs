@@ -15,27 +15,28 @@ use crate::{
 
 /// Distinct ordinals of one label, ascending.
 #[derive(Clone)]
-pub struct Ordinals(Form);
+pub struct Ordinals(OrdinalContainer);
 
+/// The ordinals as a sorted list, or as a bitmap.
 #[derive(Clone)]
-enum Form {
+enum OrdinalContainer {
     List(Vec<u64>),
     Bitmap { words: Vec<u64>, len: usize },
 }
 
 /// No ordinals.
-pub(crate) static NONE: Ordinals = Ordinals(Form::List(Vec::new()));
+pub(crate) static NONE: Ordinals = Ordinals(OrdinalContainer::List(Vec::new()));
 
 impl Ordinals {
     /// Of a list, whose items ascend.
     pub(crate) fn list(ordinals: Vec<u64>) -> Self {
         debug_assert!(ordinals.is_sorted_by(|a, b| a < b));
-        Self(Form::List(ordinals))
+        Self(OrdinalContainer::List(ordinals))
     }
 
     /// Of the positions of the bits that are set.
     pub(crate) async fn bitmap(words: Vec<u64>, pace: &mut Pace) -> Result<Self, StorageError> {
-        let mut ordinals = Self(Form::Bitmap { words, len: 0 });
+        let mut ordinals = Self(OrdinalContainer::Bitmap { words, len: 0 });
         ordinals.count(pace).await?;
         Ok(ordinals)
     }
@@ -43,8 +44,8 @@ impl Ordinals {
     /// How many there are.
     pub fn len(&self) -> usize {
         match &self.0 {
-            Form::List(ordinals) => ordinals.len(),
-            Form::Bitmap { len, .. } => *len,
+            OrdinalContainer::List(ordinals) => ordinals.len(),
+            OrdinalContainer::Bitmap { len, .. } => *len,
         }
     }
 
@@ -56,8 +57,8 @@ impl Ordinals {
     /// Whether an ordinal is one of them.
     pub fn contains(&self, ordinal: u64) -> bool {
         match &self.0 {
-            Form::List(ordinals) => ordinals.binary_search(&ordinal).is_ok(),
-            Form::Bitmap { words, .. } => has_bit(words, ordinal),
+            OrdinalContainer::List(ordinals) => ordinals.binary_search(&ordinal).is_ok(),
+            OrdinalContainer::Bitmap { words, .. } => has_bit(words, ordinal),
         }
     }
 
@@ -68,8 +69,8 @@ impl Ordinals {
 
     pub(crate) fn view(&self) -> View<'_> {
         match &self.0 {
-            Form::List(ordinals) => View::List(ordinals),
-            Form::Bitmap { words, .. } => View::Bitmap(words),
+            OrdinalContainer::List(ordinals) => View::List(ordinals),
+            OrdinalContainer::Bitmap { words, .. } => View::Bitmap(words),
         }
     }
 
@@ -88,20 +89,20 @@ impl Ordinals {
     /// The memory that they take.
     pub(crate) fn bytes(&self) -> u64 {
         match &self.0 {
-            Form::List(ordinals) => bytes_of::<u64>(ordinals.capacity()),
-            Form::Bitmap { words, .. } => bytes_of::<u64>(words.capacity()),
+            OrdinalContainer::List(ordinals) => bytes_of::<u64>(ordinals.capacity()),
+            OrdinalContainer::Bitmap { words, .. } => bytes_of::<u64>(words.capacity()),
         }
     }
 
     /// Takes out those of `other`.
     pub(crate) async fn subtract(&mut self, other: &Self, pace: &mut Pace) -> Result<(), StorageError> {
         match (&mut self.0, &other.0) {
-            (Form::List(list), _) => subtract_from_list(list, other.view(), pace).await,
-            (Form::Bitmap { words, .. }, Form::Bitmap { words: others, .. }) => {
+            (OrdinalContainer::List(list), _) => subtract_from_list(list, other.view(), pace).await,
+            (OrdinalContainer::Bitmap { words, .. }, OrdinalContainer::Bitmap { words: others, .. }) => {
                 combine(words, others, |word, other| *word &= !other, pace).await?;
                 self.count(pace).await
             }
-            (Form::Bitmap { words, len }, Form::List(others)) => {
+            (OrdinalContainer::Bitmap { words, len }, OrdinalContainer::List(others)) => {
                 for step in others.chunks(STEP) {
                     for ordinal in step {
                         if has_bit(words, *ordinal) {
@@ -119,14 +120,14 @@ impl Ordinals {
     /// Puts in those of `other`.
     pub(crate) async fn unite(&mut self, other: &Self, pace: &mut Pace) -> Result<(), StorageError> {
         match (&mut self.0, &other.0) {
-            (Form::List(mine), Form::List(others)) => {
+            (OrdinalContainer::List(mine), OrdinalContainer::List(others)) => {
                 let mut both = Vec::with_capacity(mine.len() + others.len());
                 merge(mine, others, &mut both, &|ordinal| *ordinal, pace).await?;
                 both.dedup();
                 *mine = both;
                 Ok(())
             }
-            (Form::List(list), Form::Bitmap { words, len }) => {
+            (OrdinalContainer::List(list), OrdinalContainer::Bitmap { words, len }) => {
                 // The result is as large as the bitmap, so it becomes one. Copied in steps, since a clone could not rest.
                 let list = std::mem::take(list);
                 let mut copy = Vec::with_capacity(words.len());
@@ -134,21 +135,21 @@ impl Ordinals {
                     copy.extend_from_slice(step);
                     pace.rest(step.len() as u64).await?;
                 }
-                self.0 = Form::Bitmap { words: copy, len: *len };
+                self.0 = OrdinalContainer::Bitmap { words: copy, len: *len };
                 self.set(&list, pace).await
             }
-            (Form::Bitmap { words, .. }, Form::Bitmap { words: others, .. }) => {
+            (OrdinalContainer::Bitmap { words, .. }, OrdinalContainer::Bitmap { words: others, .. }) => {
                 words.resize(words.len().max(others.len()), 0);
                 combine(words, others, |word, other| *word |= other, pace).await?;
                 self.count(pace).await
             }
-            (Form::Bitmap { .. }, Form::List(others)) => self.set(others, pace).await,
+            (OrdinalContainer::Bitmap { .. }, OrdinalContainer::List(others)) => self.set(others, pace).await,
         }
     }
 
     /// Sets the bits of a list, which ascends.
     async fn set(&mut self, list: &[u64], pace: &mut Pace) -> Result<(), StorageError> {
-        let Form::Bitmap { words, len } = &mut self.0 else { return Ok(()) };
+        let OrdinalContainer::Bitmap { words, len } = &mut self.0 else { return Ok(()) };
         // The last ordinal is the greatest, so the bitmap grows once.
         let needed = list.last().map_or(0, |last| word_of(*last) + 1);
         words.resize(words.len().max(needed), 0);
@@ -163,7 +164,7 @@ impl Ordinals {
     }
 
     async fn count(&mut self, pace: &mut Pace) -> Result<(), StorageError> {
-        let Form::Bitmap { words, len } = &mut self.0 else { return Ok(()) };
+        let OrdinalContainer::Bitmap { words, len } = &mut self.0 else { return Ok(()) };
         *len = 0;
         for step in words.chunks(STEP) {
             *len += step.iter().map(|word| word.count_ones() as usize).sum::<usize>();

@@ -33,7 +33,7 @@ pub struct LogEntry {
 
 /// The versions of a graph that can be opened, from the newest back.
 #[derive(Debug)]
-pub struct Log {
+pub struct VersionLog {
     reader: Reader,
     newest: Manifest,
     /// Manifests that were read, newest first, and why others could not be.
@@ -43,7 +43,7 @@ pub struct Log {
     branch: Branch,
 }
 
-impl Log {
+impl VersionLog {
     /// Begins with the newest version.
     ///
     /// # Errors

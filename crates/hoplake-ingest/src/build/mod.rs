@@ -36,7 +36,7 @@ use hoplake_format::{
 use hoplake_storage::Store;
 use tokio::runtime::Handle;
 
-pub use progress::{Progress, Step};
+pub use progress::{LoadPhase, Progress};
 
 use self::{
     edges::{DirectionWriter, by_direction},
@@ -207,7 +207,7 @@ impl Build<'_> {
     fn vertices(&self, built: &mut BuiltGraph, objects: &Objects) -> Result<Spaces, IngestError> {
         // Progress by bytes of input, since nobody knows the number of rows before they are read.
         let bytes = self.input_bytes(|feed| !matches!(feed, Feed::Edges { .. }));
-        self.context.progress.begin(Step::Vertices, bytes);
+        self.context.progress.begin(LoadPhase::Vertices, bytes);
         let mut segments = SegmentUpload::new(objects)?;
         let mut spaces = SpaceBuilders::new(self)?;
         let mut staged = Vec::new();
@@ -320,7 +320,7 @@ impl Build<'_> {
     /// Reads, sorts and writes all edges.
     fn edges(&self, built: &mut BuiltGraph, spaces: &Spaces, objects: &[Objects; 2]) -> Result<(), IngestError> {
         let bytes = self.input_bytes(|feed| matches!(feed, Feed::Edges { .. }));
-        self.context.progress.begin(Step::Edges, bytes);
+        self.context.progress.begin(LoadPhase::Edges, bytes);
         // One object for each direction: both are written at the same time, each on a thread.
         let mut segments = [SegmentUpload::new(&objects[0])?, SegmentUpload::new(&objects[1])?];
         let key_bytes: usize = spaces.tables.iter().map(|(_, table)| table.memory_bytes()).sum();

@@ -14,7 +14,7 @@ use arrow_schema::{DataType, Field, Schema};
 use hoplake_format::LabelId;
 
 use super::{
-    Build, BuiltGraph, Spaces, Step,
+    Build, BuiltGraph, LoadPhase, Spaces,
     groups::groups,
     route::{EdgeSink, route_edges},
 };
@@ -143,7 +143,7 @@ impl Build<'_> {
         }
         let count = fits.ok_or(IngestError::Memory { what: "a locality order", needed_bytes, left_bytes })?;
         let bytes = self.input_bytes(|feed| matches!(feed, Feed::Edges { .. }));
-        self.context.progress.begin(Step::Order, bytes);
+        self.context.progress.begin(LoadPhase::Order, bytes);
         let starts: Vec<u64> =
             built.vertex_counts.iter().scan(0, |sum, count| Some(std::mem::replace(sum, *sum + count))).collect();
         let mut files = Vec::new();

@@ -1,8 +1,8 @@
 //! How a load reports its progress.
 
-/// Steps of a load, in their order.
+/// The phases of a load, in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum LoadPhase {
     /// Reading vertices.
     Vertices,
     /// Finding an order of ordinals.
@@ -14,7 +14,7 @@ pub enum Step {
 /// Watches a load. Called from several threads.
 pub trait Progress: Send + Sync {
     /// A step begins; `total` bytes of input are expected.
-    fn begin(&self, step: Step, total: u64);
+    fn begin(&self, step: LoadPhase, total: u64);
 
     /// Some bytes of the step's input are read.
     fn advance(&self, bytes: u64);
@@ -22,7 +22,7 @@ pub trait Progress: Send + Sync {
 
 /// Watches nothing.
 impl Progress for () {
-    fn begin(&self, _: Step, _: u64) {}
+    fn begin(&self, _: LoadPhase, _: u64) {}
 
     fn advance(&self, _: u64) {}
 }

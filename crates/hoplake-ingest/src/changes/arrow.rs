@@ -11,7 +11,7 @@ use arrow_ipc::{Endianness, MessageHeader, convert::try_fb_to_schema, reader::St
 use arrow_schema::{DataType, Schema};
 
 use super::{
-    batch_rows::{BatchRows, Piece, Source},
+    batch_rows::{BatchRows, ChangeInput, Source},
     columns::named,
 };
 use crate::{
@@ -48,7 +48,7 @@ pub(super) fn stream(name: &str, bytes: Vec<u8>) -> Result<Source, IngestError> 
         };
         let rows = BatchRows::new(name.clone(), columns.clone(), first, batch);
         first += rows.len() as u64;
-        Some(Ok(Piece::Rows(rows)))
+        Some(Ok(ChangeInput::Rows(rows)))
     })))
 }
 

@@ -8,17 +8,17 @@ use hoplake_engine::change::{Columns, Name, Operation, Value};
 use super::{
     columns::{Column, Role, named, row},
     location::SourceLocation,
-    raw::{Kind, Raw, RawChange},
+    raw::{ChangeOp, Raw, RawChange},
     types::GraphTypes,
 };
 use crate::{IngestError, source::plain::PlainFile};
 
 /// Changes as they are written, one after another.
-pub(super) type Source = Box<dyn Iterator<Item = Result<Piece, IngestError>> + Send>;
+pub(super) type Source = Box<dyn Iterator<Item = Result<ChangeInput, IngestError>> + Send>;
 
-/// A change, or several side by side.
+/// An item of an input: one change, or a batch of rows.
 #[expect(clippy::large_enum_variant, reason = "nearly all are the large one, and each is taken at once")]
-pub(super) enum Piece {
+pub(super) enum ChangeInput {
     One(SourceLocation, RawChange),
     Rows(BatchRows),
 }
@@ -33,7 +33,7 @@ pub(super) fn parquet(file: &PlainFile) -> Result<Source, IngestError> {
             Ok(next) => next,
             Err(error) => return Some(Err(error)),
         };
-        Some(Ok(Piece::Rows(BatchRows::new(name.clone(), columns.clone(), first, batch))))
+        Some(Ok(ChangeInput::Rows(BatchRows::new(name.clone(), columns.clone(), first, batch))))
     })))
 }
 
@@ -81,7 +81,7 @@ impl BatchRows {
         // Whatever is not uniform returns `None` and is read row by row, where an error names its row.
         let none = |of: Role| role(of).is_none_or(|column| column.null_count() == column.len());
         let label: Name = one_text(role(Role::Label)?)?.into();
-        let op = if none(Role::Op) { None } else { Some(Kind::named(one_text(role(Role::Op)?)?.trim()).ok()?) };
+        let op = if none(Role::Op) { None } else { Some(ChangeOp::named(one_text(role(Role::Op)?)?.trim()).ok()?) };
         let replace = if none(Role::Replace) { false } else { one_bool(role(Role::Replace)?)? };
         if !none(Role::EdgeKey) || label.is_empty() {
             return None;
@@ -89,8 +89,10 @@ impl BatchRows {
         let of_vertices = none(Role::Source) && none(Role::Target);
         let of_edges = none(Role::Key);
         let owner = match op {
-            Some(Kind::UpsertVertex) | None if of_vertices && !of_edges => [label, Name::default(), Name::default()],
-            Some(Kind::UpsertEdge) | None if of_edges && !of_vertices => {
+            Some(ChangeOp::UpsertVertex) | None if of_vertices && !of_edges => {
+                [label, Name::default(), Name::default()]
+            }
+            Some(ChangeOp::UpsertEdge) | None if of_edges && !of_vertices => {
                 let end = |of| one_text(role(of)?).map(Name::from);
                 [label, end(Role::SourceLabel)?, end(Role::TargetLabel)?]
             }

@@ -10,7 +10,7 @@ use std::{borrow::Cow, collections::HashSet, sync::Arc};
 use hoplake_engine::change::{Name, Value};
 use hoplake_format::{PropertyType, ScalarType};
 
-use super::raw::{Kind, Raw, RawChange};
+use super::raw::{ChangeOp, Raw, RawChange};
 use crate::{
     IngestError,
     source::{plain::PlainFile, values},
@@ -159,9 +159,9 @@ pub(super) fn row(
     let source = find(Role::Source)?;
     let target = find(Role::Target)?;
     let kind = match text(Role::Op)? {
-        Some(op) => Kind::named(op.trim())?,
-        None if key.is_some() => Kind::UpsertVertex,
-        None => Kind::UpsertEdge,
+        Some(op) => ChangeOp::named(op.trim())?,
+        None if key.is_some() => ChangeOp::UpsertVertex,
+        None => ChangeOp::UpsertEdge,
     };
     let end = |key: Option<Raw>, label: Role, name: &str| {
         let named = |key| match text(label)? {

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, io::Read, sync::Arc};
 
 use super::{
-    batch_rows::{Piece, Source},
+    batch_rows::{ChangeInput, Source},
     columns::{Column, columns, row},
     location::SourceLocation,
     raw::Raw,
@@ -51,7 +51,7 @@ fn changes_of(file: &PlainFile, mut records: CsvRecords) -> Result<Source, Inges
         let shown = |at| records.field(at).map(|text| format!("{text:?} ")).unwrap_or_default();
         let written = row(&columns, cell, shown);
         Some(match written {
-            Ok(written) => Ok(Piece::One(location, written)),
+            Ok(written) => Ok(ChangeInput::One(location, written)),
             Err(why) => Err(IngestError::change(location, why)),
         })
     })))

@@ -14,11 +14,11 @@ use hoplake_engine::change::{Name, Value};
 use serde_json::value::RawValue;
 
 use super::{
-    batch_rows::{Piece, Source},
+    batch_rows::{ChangeInput, Source},
     columns::{Column, Role, row},
     json_value::{Members, raw, read, shown, text, value},
     location::SourceLocation,
-    raw::{Kind, Raw, RawChange, RawVertexRef},
+    raw::{ChangeOp, Raw, RawChange, RawVertexRef},
 };
 use crate::IngestError;
 
@@ -39,7 +39,7 @@ pub(super) fn lines(file: Arc<str>, mut text: impl BufRead + Send + 'static, byt
             }
             match written_line(&line, bytes_max) {
                 Ok(None) => {}
-                Ok(Some(written)) => return Some(Ok(Piece::One(location(), written))),
+                Ok(Some(written)) => return Some(Ok(ChangeInput::One(location(), written))),
                 Err(why) => return Some(Err(IngestError::change(location(), why))),
             }
         }
@@ -73,7 +73,7 @@ fn written(line: &str) -> Result<RawChange, String> {
         return json_row(line.0);
     };
     let op = if op.get().starts_with('"') { text(op)? } else { Cow::Borrowed("") };
-    let kind = Kind::named(&op)?;
+    let kind = ChangeOp::named(&op)?;
     let written = RawChange {
         kind,
         label: match line.take("label").filter(|label| label.get().starts_with('"')) {

@@ -31,7 +31,7 @@ use hoplake_engine::change::Operation;
 use hoplake_format::Schema;
 
 use self::{
-    batch_rows::{BatchRows, Piece, Source},
+    batch_rows::{BatchRows, ChangeInput, Source},
     raw::RawChange,
     types::GraphTypes,
 };
@@ -71,8 +71,8 @@ impl Default for ChangeSettings {
     }
 }
 
-/// The changes of a file, in its order. It ends after an error.
-pub struct Changes<'a> {
+/// An iterator over the changes of a file, in its order. It ends after an error.
+pub struct ChangeIter<'a> {
     source: Source,
     /// Rows that are changes each, and the next of them.
     rows: Option<(BatchRows, usize)>,
@@ -98,7 +98,7 @@ impl ChangeReader {
     /// # Errors
     /// [`IngestError`] if it cannot be read, or its columns are not those of changes. Each change may
     /// be one too: then it names file, line and item.
-    pub fn read(&mut self, path: &Path) -> Result<Changes<'_>, IngestError> {
+    pub fn read(&mut self, path: &Path) -> Result<ChangeIter<'_>, IngestError> {
         check_is_path(path)?;
         let file = PlainFile::at(path)?;
         let source = match file.extension() {
@@ -118,7 +118,7 @@ impl ChangeReader {
     }
 
     /// Changes in JSON Lines from anywhere; `name` stands for the file in messages.
-    pub fn lines(&mut self, name: &str, lines: impl BufRead + Send + 'static) -> Changes<'_> {
+    pub fn lines(&mut self, name: &str, lines: impl BufRead + Send + 'static) -> ChangeIter<'_> {
         self.changes(json::lines(name.into(), lines, self.settings.line_bytes_max))
     }
 
@@ -126,7 +126,7 @@ impl ChangeReader {
     ///
     /// # Errors
     /// [`IngestError`] if its columns are not those of changes.
-    pub fn csv(&mut self, name: &str, text: impl Read + Send + 'static) -> Result<Changes<'_>, IngestError> {
+    pub fn csv(&mut self, name: &str, text: impl Read + Send + 'static) -> Result<ChangeIter<'_>, IngestError> {
         let source = csv::text(name, text)?;
         Ok(self.changes(source))
     }
@@ -136,17 +136,17 @@ impl ChangeReader {
     /// # Errors
     /// [`IngestError`] if it is damaged, has compressed columns or ones of a type that changes do not have, or if its
     /// columns are not those of changes.
-    pub fn arrow(&mut self, name: &str, stream: Vec<u8>) -> Result<Changes<'_>, IngestError> {
+    pub fn arrow(&mut self, name: &str, stream: Vec<u8>) -> Result<ChangeIter<'_>, IngestError> {
         let source = arrow::stream(name, stream)?;
         Ok(self.changes(source))
     }
 
-    fn changes(&mut self, source: Source) -> Changes<'_> {
-        Changes { source, rows: None, types: &mut self.types, failed: false }
+    fn changes(&mut self, source: Source) -> ChangeIter<'_> {
+        ChangeIter { source, rows: None, types: &mut self.types, failed: false }
     }
 }
 
-impl Iterator for Changes<'_> {
+impl Iterator for ChangeIter<'_> {
     type Item = Result<ReadChange, IngestError>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -159,7 +159,7 @@ impl Iterator for Changes<'_> {
     }
 }
 
-impl Changes<'_> {
+impl ChangeIter<'_> {
     fn read(&mut self) -> Option<Result<ReadChange, IngestError>> {
         loop {
             if let Some((rows, at)) = self.rows.as_mut().filter(|(rows, at)| *at < rows.len()) {
@@ -170,8 +170,8 @@ impl Changes<'_> {
             }
             self.rows = match self.source.next()? {
                 Err(error) => return Some(Err(error)),
-                Ok(Piece::One(location, written)) => return Some(meant(self.types, location, written)),
-                Ok(Piece::Rows(rows)) => {
+                Ok(ChangeInput::One(location, written)) => return Some(meant(self.types, location, written)),
+                Ok(ChangeInput::Rows(rows)) => {
                     // Columns stay columns if they can: no value becomes an object of its own between file and delta.
                     if let Some(operation) = rows.operation(self.types) {
                         return Some(Ok(ReadChange { operation, location: rows.location(0) }));

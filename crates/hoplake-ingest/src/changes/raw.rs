@@ -13,16 +13,16 @@ pub(super) enum Raw {
     Typed(Value),
 }
 
-/// The kind of a change.
+/// The operation of a change, the value of its `op`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ChangeOp {
     UpsertVertex,
     DeleteVertex,
     UpsertEdge,
     DeleteEdge,
 }
 
-impl Kind {
+impl ChangeOp {
     const NAMES: [(&str, Self); 4] = [
         ("upsert_vertex", Self::UpsertVertex),
         ("delete_vertex", Self::DeleteVertex),
@@ -43,7 +43,7 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for ChangeOp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(Self::NAMES.iter().find(|(_, kind)| kind == self).map_or("change", |(name, _)| name))
     }
@@ -55,7 +55,7 @@ pub(super) type RawVertexRef = (Name, Raw);
 /// A change as it is written.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct RawChange {
-    pub(super) kind: Kind,
+    pub(super) kind: ChangeOp,
     pub(super) label: Name,
     /// Of a vertex.
     pub(super) key: Option<Raw>,

@@ -8,7 +8,7 @@ use hoplake_format::{Key, KeyType, PropertyType, ScalarType, Schema};
 
 use super::{
     json_value::beyond_numbers,
-    raw::{Kind, Raw, RawChange, RawVertexRef},
+    raw::{ChangeOp, Raw, RawChange, RawVertexRef},
 };
 use crate::source::values;
 
@@ -85,7 +85,7 @@ impl GraphTypes {
         }
         let key = key.ok_or_else(|| item("has no key".into()))?;
         let vertex = self.end((label.clone(), key)).map_err(&item)?;
-        if kind == Kind::DeleteVertex {
+        if kind == ChangeOp::DeleteVertex {
             refuse_properties(&properties).map_err(|why| format!("the {kind} of {vertex} {why}"))?;
             return Ok(Operation::DeleteVertex { vertex });
         }
@@ -117,7 +117,7 @@ impl GraphTypes {
             }
         });
         let key = key.transpose().map_err(refused)?;
-        if kind == Kind::DeleteEdge {
+        if kind == ChangeOp::DeleteEdge {
             refuse_properties(&properties).map_err(item)?;
             return Ok(Operation::DeleteEdge { label, source, target, key });
         }
@@ -260,7 +260,7 @@ mod tests {
 
     fn upsert(key: Raw, properties: &[(&str, Raw)]) -> RawChange {
         let properties = properties.iter().map(|(name, raw)| (Name::new(name), raw.clone())).collect();
-        let kind = Kind::UpsertVertex;
+        let kind = ChangeOp::UpsertVertex;
         let label = "Person".into();
         RawChange {
             kind,

@@ -20,11 +20,12 @@ use crate::{IngestError, sort::batch_runs::BatchFile};
 #[derive(Debug)]
 pub struct KeyTable {
     key_type: KeyType,
-    form: Form,
+    form: KeyTableStorage,
 }
 
+/// Where the keys of a table are: in memory, or in partitions on disk.
 #[derive(Debug)]
-enum Form {
+enum KeyTableStorage {
     Memory(MemoryTable),
     Partitioned { files: Vec<Option<BatchFile>>, budget_bytes: usize },
 }
@@ -92,23 +93,23 @@ impl KeyTable {
     /// The memory the table holds, in bytes; for a partitioned one, what a join takes at most for it.
     pub fn memory_bytes(&self) -> usize {
         match &self.form {
-            Form::Memory(MemoryTable::Spans(spans)) => spans.capacity() * size_of::<Span>(),
-            Form::Memory(MemoryTable::Integers(table)) => table.bytes(),
-            Form::Memory(MemoryTable::Strings(table)) => table.bytes(),
-            Form::Partitioned { budget_bytes, .. } => *budget_bytes,
+            KeyTableStorage::Memory(MemoryTable::Spans(spans)) => spans.capacity() * size_of::<Span>(),
+            KeyTableStorage::Memory(MemoryTable::Integers(table)) => table.bytes(),
+            KeyTableStorage::Memory(MemoryTable::Strings(table)) => table.bytes(),
+            KeyTableStorage::Partitioned { budget_bytes, .. } => *budget_bytes,
         }
     }
 
     pub(super) fn memory(&self) -> Option<&MemoryTable> {
         match &self.form {
-            Form::Memory(table) => Some(table),
-            Form::Partitioned { .. } => None,
+            KeyTableStorage::Memory(table) => Some(table),
+            KeyTableStorage::Partitioned { .. } => None,
         }
     }
 
     /// One partition of a partitioned table, in memory.
     pub(super) fn load(&self, partition: usize) -> Result<MemoryTable, IngestError> {
-        let Form::Partitioned { files, budget_bytes } = &self.form else {
+        let KeyTableStorage::Partitioned { files, budget_bytes } = &self.form else {
             unreachable!("a table in memory has no partitions")
         };
         let mut rows = Rows::new(self.key_type);
@@ -312,8 +313,8 @@ impl KeyTableBuilder {
     /// [`IngestError::Spill`] if the table cannot be written.
     pub fn finish(self) -> Result<KeyTable, IngestError> {
         let form = match self.writer {
-            None => Form::Memory(self.rows.finish()),
-            Some(writer) => Form::Partitioned { files: writer.finish()?, budget_bytes: self.budget_bytes },
+            None => KeyTableStorage::Memory(self.rows.finish()),
+            Some(writer) => KeyTableStorage::Partitioned { files: writer.finish()?, budget_bytes: self.budget_bytes },
         };
         Ok(KeyTable { key_type: self.key_type, form })
     }

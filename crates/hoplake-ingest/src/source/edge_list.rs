@@ -155,10 +155,10 @@ fn recognise_text(file: &SourceFile, text_ids: bool) -> Result<Option<EdgeFile>,
     Ok(found.filter(|_| text_ids && [2, 3].into_iter().any(alike)))
 }
 
-/// The result of a look at all rows of a text file. No row counts for more than another, so that a row's fate does not
+/// The profile of a text file, from a pass over all of its rows. No row counts for more than another, so that a row's fate does not
 /// depend on its place.
 #[derive(Default)]
-struct Seen {
+struct TextProfile {
     first: Vec<String>,
     /// The rows after the first, and their fields.
     rows: u64,
@@ -169,7 +169,7 @@ struct Seen {
     columns: Vec<[u64; 3]>,
 }
 
-impl Seen {
+impl TextProfile {
     fn look(file: &SourceFile, format: TextFormat) -> Result<Self, IngestError> {
         let mut seen = Self::default();
         let mut records = Records::open(file, format, Default::default())?;
@@ -242,7 +242,7 @@ struct TextEdges {
 
 impl TextEdges {
     fn understand(file: &SourceFile, format: TextFormat) -> Result<Self, IngestError> {
-        let seen = Seen::look(file, format)?;
+        let seen = TextProfile::look(file, format)?;
         foreign::refuse_adjacency(file, &seen.first, seen.rows, seen.fields)?;
         let named = named_ends(&seen.first);
         let ends = named.unwrap_or((0, 1));
@@ -271,7 +271,7 @@ impl TextEdges {
 
     /// Keeps a column of weights if most of its values are numbers; the others are bad rows. One without values is
     /// none.
-    fn check_weight(&mut self, seen: &Seen) -> Result<(), IngestError> {
+    fn check_weight(&mut self, seen: &TextProfile) -> Result<(), IngestError> {
         let Some(column) = self.weight else { return Ok(()) };
         let [integers, numbers, texts] = seen.kinds(column);
         let first = seen.first.get(column).filter(|field| !self.header && !field.is_empty());
@@ -307,7 +307,7 @@ pub(crate) fn open(files: Vec<EdgeFile>, options: &SourceOptions) -> Result<Data
                 let edges = TextEdges::understand(file, *format)?;
                 (edges.has_text_ids, Some(edges))
             }
-            EdgeFile::Vertices { file } => (Seen::look(file, WHITE_SPACE)?.has_text_keys(), None),
+            EdgeFile::Vertices { file } => (TextProfile::look(file, WHITE_SPACE)?.has_text_keys(), None),
             EdgeFile::Parquet { .. } => (false, None),
         })
     })?;

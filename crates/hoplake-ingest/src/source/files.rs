@@ -75,7 +75,7 @@ impl SourceFile {
     pub(crate) fn open_text(&self, bytes_read: Arc<AtomicU64>, tabs: Tabs) -> Result<TextReader, IngestError> {
         let file = File::open(self.place()).map_err(|source| self.failed(source))?;
         // Below the decoder: progress and the ratio are about bytes on disk.
-        let counted = Counted { inner: file, bytes_read: Arc::clone(&bytes_read) };
+        let counted = CountingReader { inner: file, bytes_read: Arc::clone(&bytes_read) };
         let extension = self.path.extension().and_then(|extension| extension.to_str());
         let ratio = matches!(extension, Some("gz" | "zst")).then(|| Ratio {
             limits: self.limits,
@@ -250,12 +250,13 @@ impl<R: Read> Read for LineBound<R> {
     }
 }
 
-struct Counted {
+/// Counts the bytes that are read from a file.
+struct CountingReader {
     inner: File,
     bytes_read: Arc<AtomicU64>,
 }
 
-impl Read for Counted {
+impl Read for CountingReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.inner.read(buffer)?;
         self.bytes_read.fetch_add(read as u64, Ordering::Relaxed);

@@ -56,9 +56,9 @@ pub(crate) struct LabelledFile {
     pub(crate) default_label: Option<String>,
 }
 
-/// The result of the first look at a file.
+/// The profile of a file, from the first pass over its rows.
 #[derive(Default)]
-struct Seen {
+struct LabelledProfile {
     /// The labels with the columns they use, in the order of their first row.
     labels: Vec<(String, Vec<bool>)>,
     /// For each column of ids, whether one is not an int64.
@@ -87,7 +87,7 @@ pub(crate) fn open(files: Vec<LabelledFile>) -> Result<Dataset, IngestError> {
     Ok(Dataset { vertex_tables: tables.vertices, edge_tables: tables.edges, inputs })
 }
 
-fn key_types(files: &[LabelledFile], seen: &[Seen]) -> KeyTypes {
+fn key_types(files: &[LabelledFile], seen: &[LabelledProfile]) -> KeyTypes {
     let mut key_types = KeyTypes::new();
     for (file, seen) in files.iter().zip(seen) {
         for (role, &has_text) in file.roles.iter().zip(&seen.has_text) {
@@ -143,7 +143,7 @@ impl LabelledFile {
     }
 
     /// The tables of all files, with the columns that they use.
-    fn count(files: &[Self], seen: &[Seen]) -> Footprint {
+    fn count(files: &[Self], seen: &[LabelledProfile]) -> Footprint {
         let mut footprint = Footprint::default();
         for (file, seen) in files.iter().zip(seen) {
             for (_, used) in &seen.labels {
@@ -158,8 +158,8 @@ impl LabelledFile {
         self.roles.iter().position(wanted)
     }
 
-    fn look(&self) -> Result<Seen, IngestError> {
-        let mut seen = Seen { labels: Vec::new(), has_text: vec![false; self.roles.len()] };
+    fn look(&self) -> Result<LabelledProfile, IngestError> {
+        let mut seen = LabelledProfile { labels: Vec::new(), has_text: vec![false; self.roles.len()] };
         let mut by_label: HashMap<Vec<u8>, usize> = HashMap::new();
         let label_at = self.position(|role| *role == Role::Label);
         let mut records = Records::open(&self.file, self.format, Default::default())?;
@@ -269,7 +269,12 @@ impl LabelledFile {
         self.end(|role| matches!(role, Role::Id { .. }))
     }
 
-    fn name_tables(&self, seen: &Seen, key_types: &KeyTypes, tables: &mut Tables) -> Result<(), IngestError> {
+    fn name_tables(
+        &self,
+        seen: &LabelledProfile,
+        key_types: &KeyTypes,
+        tables: &mut Tables,
+    ) -> Result<(), IngestError> {
         for (label, used) in &seen.labels {
             if self.is_edges() {
                 let table = tables.edge(label, self.source()?.0, self.target()?.0);
@@ -299,7 +304,7 @@ impl LabelledFile {
         FileColumn::new(position, &self.header[position], Parse::new(PropertyType::Scalar(ScalarType::String)))
     }
 
-    fn plan(&self, seen: &Seen, key_types: &KeyTypes, tables: &Tables) -> Result<TextPlan, IngestError> {
+    fn plan(&self, seen: &LabelledProfile, key_types: &KeyTypes, tables: &Tables) -> Result<TextPlan, IngestError> {
         let mut feeds: Vec<FeedPlan> = Vec::new();
         for (label, used) in &seen.labels {
             let properties = self.properties(used, key_types)?;

@@ -66,7 +66,8 @@ fn in_snapshot(file: &SourceFile) -> bool {
     file.path.components().any(|part| part.as_os_str() == "initial_snapshot")
 }
 
-struct Part {
+/// A part file of an LDBC SNB BI table, with its header.
+struct PartFile {
     file: SourceFile,
     content: Content,
     header: Vec<String>,
@@ -85,7 +86,7 @@ pub(crate) fn open(files: &[SourceFile]) -> Result<Dataset, IngestError> {
             continue;
         };
         let header = header(file, TextFormat::ldbc())?.unwrap_or_default();
-        parts.push(Part { file: file.clone(), content, header });
+        parts.push(PartFile { file: file.clone(), content, header });
     }
     let mut tables = Tables::default();
     // First all labels, in the order of `LABELS`, and then edges: an edge table refers to the id spaces of both ends.
@@ -105,7 +106,7 @@ pub(crate) fn open(files: &[SourceFile]) -> Result<Dataset, IngestError> {
 }
 
 /// Makes the tables of all labels that rows or edges name; those without rows are implied by edges.
-fn name_labels(tables: &mut Tables, parts: &[Part]) {
+fn name_labels(tables: &mut Tables, parts: &[PartFile]) {
     for label in ldbc::LABELS {
         let has_rows = parts.iter().any(|part| matches!(part.content, Content::Vertices(vertex) if vertex == label));
         let named =
@@ -117,7 +118,7 @@ fn name_labels(tables: &mut Tables, parts: &[Part]) {
     }
 }
 
-impl Part {
+impl PartFile {
     /// The labels that edges in this file lead from and to.
     fn ends(&self) -> Vec<(&'static str, &'static str)> {
         match self.content {

@@ -12,7 +12,7 @@ use crate::{
     pieces::STEP,
     read::{
         condition::{Verdicts, VerdictsBuilder},
-        edges::{EdgesBuilder, Piece, Stored},
+        edges::{EdgeStretch, EdgesBuilder, Stored},
         hop::{EdgesOf, Hop},
         properties::RowsOf,
     },
@@ -341,7 +341,12 @@ pub(crate) fn is_on_vertices(schema: &Schema, hop: &Hop) -> bool {
 }
 
 /// Where the rows of a property of these edges, or of the vertices at one end of them, are.
-fn rows_of(schema: &Schema, piece: &Piece<'_>, end: End, property: &PropertyName) -> Option<(PropertyOwner, RowsOf)> {
+fn rows_of(
+    schema: &Schema,
+    piece: &EdgeStretch<'_>,
+    end: End,
+    property: &PropertyName,
+) -> Option<(PropertyOwner, RowsOf)> {
     let Stored { edge_type, direction, run } = piece.stored;
     let owner = property_owner(schema, EdgesOf::new(schema, edge_type, direction)?, end, property)?;
     let rows = match owner.of_edge {

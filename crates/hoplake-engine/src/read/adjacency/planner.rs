@@ -34,8 +34,8 @@ enum SourcesOf<'a> {
     Merge(usize),
 }
 
-/// Some sources, or all lists of one, in the blocks of an index block.
-struct Asked<'a> {
+/// A look-up in an index block: the blocks with the lists of some sources, or with all lists of one.
+struct IndexLookup<'a> {
     index: IndexLocation,
     of: EdgesOf,
     until: u64,
@@ -134,7 +134,7 @@ struct Planner<'a> {
     plan: Plan,
     pace: Pace,
     /// What index blocks must answer that are not in memory with their root.
-    asked: Option<HeldVec<Asked<'a>>>,
+    asked: Option<HeldVec<IndexLookup<'a>>>,
 }
 
 impl<'a> Planner<'a> {
@@ -248,7 +248,7 @@ impl<'a> Planner<'a> {
                     // All sources up to the next index block are asked here together: a step for each index block, not for each source.
                     next = layer.begins_after(index, &section).clamp(next, range.end);
                 }
-                let asked = Asked {
+                let asked = IndexLookup {
                     index: index.location,
                     of,
                     until: layer.run.versions.until,
@@ -279,7 +279,7 @@ fn range_of(sources: &[u64]) -> Range<u64> {
     }
 }
 
-impl Asked<'_> {
+impl IndexLookup<'_> {
     /// Adds a task for each block that may hold lists of its sources, and returns how many.
     fn answer(&self, index: &IndexBlock, plan: &mut Plan) -> usize {
         let Self { index: location, of, until, removed, .. } = *self;

@@ -13,7 +13,7 @@ use crate::{
     EngineError, Frontier, Ordinals, Snapshot,
     read::{
         hop::{Hop, HopDirection},
-        scan::written::{EDGE_TYPE, KEYS, LABEL, LISTS, REMOVED, Written},
+        scan::written::{EDGE_TYPE, KEYS, LABEL, LISTS, REMOVED, RunsFixture},
     },
     write::change::{Batch, Committer, Operation, Properties, VertexRef},
 };
@@ -36,7 +36,8 @@ struct Versions {
 
 impl Versions {
     async fn open(&self) -> Arc<Snapshot> {
-        let mut written = Written::new().lists(1, LISTS, slices(&self.first)).lists(1, AGAINST, slices(&self.against));
+        let mut written =
+            RunsFixture::new().lists(1, LISTS, slices(&self.first)).lists(1, AGAINST, slices(&self.against));
         if !self.second.is_empty() {
             written = written.lists(2, LISTS, slices(&self.second));
         }
@@ -208,7 +209,8 @@ async fn a_plan_of_a_hub_has_its_blocks() {
 /// Edges from two vertices to twenty, with a property of the edge, of the vertex, or of both: the edge's counts.
 async fn with_properties() -> Arc<Snapshot> {
     let keys = (0..20).map(|key| (key, key as u64));
-    let committer = Committer::new(Written::new().keys(1, KEYS, keys).lists(1, LISTS, [(19, &[0][..])]).open().await);
+    let committer =
+        Committer::new(RunsFixture::new().keys(1, KEYS, keys).lists(1, LISTS, [(19, &[0][..])]).open().await);
     let vertex = |key: i64| VertexRef::new("vertex", key);
     let mut operations: Vec<_> = (0..20)
         .map(|key| Operation::UpsertVertex {

@@ -5,7 +5,7 @@ use std::mem::take;
 use hoplake_format::{Direction, EdgeTypeId, VertexId};
 use hoplake_storage::{Pace, QueryContext, StorageError};
 
-use super::{EdgeSlice, Edges, List, Numbers, Piece, Stored, follows};
+use super::{EdgeSlice, EdgeStretch, Edges, List, Numbers, Stored, follows};
 use crate::{
     Held,
     memory::HeldVec,
@@ -96,7 +96,7 @@ impl EdgesBuilder {
             self.parallel.items().extend_from_slice(numbers);
         }
         self.reserve(others.len())?;
-        for Piece { from, stored, position, targets, .. } in others.into_pieces() {
+        for EdgeStretch { from, stored, position, targets, .. } in others.into_pieces() {
             let stored = self.number(stored);
             // Steps let the query rest within a hub; `push` joins them to one list again.
             for (position, step) in (position..).step_by(STEP).zip(targets.chunks(STEP)) {

@@ -91,9 +91,9 @@ pub struct EdgeList<'a> {
     pub parallel: &'a [u32],
 }
 
-/// Edges that are stored one after the other.
+/// Edges that are stored consecutively.
 #[derive(Debug, Clone)]
-pub(crate) struct Piece<'a> {
+pub(crate) struct EdgeStretch<'a> {
     pub(crate) from: VertexId,
     pub(crate) stored: Stored,
     /// The position of the first.
@@ -164,7 +164,7 @@ impl Edges {
     }
 
     /// Those that are stored one after the other, together.
-    pub(crate) fn pieces(&self) -> impl Iterator<Item = Piece<'_>> + Clone {
+    pub(crate) fn pieces(&self) -> impl Iterator<Item = EdgeStretch<'_>> + Clone {
         self.all().into_pieces()
     }
 
@@ -282,11 +282,11 @@ impl<'a> EdgeSlice<'a> {
         let edges = self.edges;
         let mut pieces = self.into_pieces().peekable();
         std::iter::from_fn(move || {
-            let Piece { from, stored, range, .. } = pieces.next()?;
-            let of = |piece: &Piece<'_>| (piece.from, piece.stored.edge_type, piece.stored.direction);
+            let EdgeStretch { from, stored, range, .. } = pieces.next()?;
+            let of = |piece: &EdgeStretch<'_>| (piece.from, piece.stored.edge_type, piece.stored.direction);
             // Several pieces may have one vertex, type and direction: a list is cut where another run has edges between its own, and
             // where a condition has removed some.
-            let same = |piece: &Piece<'_>| of(piece) == (from, stored.edge_type, stored.direction);
+            let same = |piece: &EdgeStretch<'_>| of(piece) == (from, stored.edge_type, stored.direction);
             let mut end = range.end;
             while let Some(next) = pieces.next_if(same) {
                 end = next.range.end;
@@ -305,7 +305,7 @@ impl<'a> EdgeSlice<'a> {
     }
 
     /// Those that are stored one after the other, together.
-    pub(crate) fn into_pieces(self) -> impl Iterator<Item = Piece<'a>> + Clone {
+    pub(crate) fn into_pieces(self) -> impl Iterator<Item = EdgeStretch<'a>> + Clone {
         let Self { edges, start: from, end } = self;
         let first = edges.lists.partition_point(|list| list.end <= from);
         let mut start = first.checked_sub(1).map_or(0, |before| edges.lists[before].end);
@@ -317,7 +317,7 @@ impl<'a> EdgeSlice<'a> {
         let lists = lists.take_while(move |(begin, _)| *begin < end && from < end);
         lists.map(move |(begin, list)| {
             let range = begin.max(from)..list.end.min(end);
-            Piece {
+            EdgeStretch {
                 from: list.from,
                 stored: edges.stored[list.stored as usize],
                 position: list.position + (range.start - begin) as u64,

@@ -46,12 +46,12 @@ proptest! {
     fn lists_in_any_order_become_the_edges_in_theirs(pairs in pairs(), seed in any::<u64>()) {
         let expected = ordered(&pairs);
         let columns: Edges = expected.iter().copied().collect();
-        let mut pieces: Vec<Piece<'_>> = columns.pieces().collect();
+        let mut pieces: Vec<EdgeStretch<'_>> = columns.pieces().collect();
         pieces.sort_by_key(|piece| (piece.range.start as u64 + 1).wrapping_mul(seed | 1).rotate_left(17));
         let context = QueryContext::new();
         let mut builder = EdgesBuilder::new(&context).unwrap();
         builder.reserve(expected.len()).unwrap();
-        for Piece { from, stored, position, targets, .. } in pieces {
+        for EdgeStretch { from, stored, position, targets, .. } in pieces {
             let stored = builder.number(stored);
             builder.push(from, stored, position, targets.iter().copied(), false).unwrap();
         }
@@ -105,7 +105,7 @@ proptest! {
             let part = edges.slice(cut[0]..cut[1]);
             let mut again = EdgesBuilder::new(&context).unwrap();
             again.reserve(part.len()).unwrap();
-            for Piece { from, stored, position, targets, .. } in part.into_pieces() {
+            for EdgeStretch { from, stored, position, targets, .. } in part.into_pieces() {
                 let stored = again.number(stored);
                 again.push(from, stored, position, targets.iter().copied(), false).unwrap();
             }

@@ -14,7 +14,7 @@ use hoplake_storage::Branch;
 use crate::{
     Edges, EngineError, Frontier, Snapshot,
     memory::bytes_of,
-    read::edges::{Piece, Stored},
+    read::edges::{EdgeStretch, Stored},
 };
 
 pub use expected::Expected;
@@ -156,7 +156,7 @@ impl<'a> Properties<'a> {
             let _memory = context.hold(bytes_of::<[u64; 4]>(edges.len()))?;
             let mut groups: BTreeMap<RowsOf, (Vec<usize>, Vec<u64>)> = BTreeMap::new();
             let mut pace = context.pace();
-            for Piece { stored, position, targets, range, .. } in edges.pieces() {
+            for EdgeStretch { stored, position, targets, range, .. } in edges.pieces() {
                 let Stored { edge_type, direction, run } = stored;
                 if self.snapshot.schema().edge_type(edge_type).is_some_and(|edge| !edge.properties.is_empty()) {
                     let group = groups.entry(RowsOf::Edges(edge_type, direction, run)).or_default();

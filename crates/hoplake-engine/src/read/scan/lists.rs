@@ -25,12 +25,13 @@ use crate::{
 /// A scan of lists, from [`Snapshot::scan_lists`].
 pub struct ListScan {
     range: ListRange,
-    form: Form,
+    form: ScanStrategy,
     /// Of each run, if they were asked for.
     weights: Option<Vec<WeightScan>>,
 }
 
-enum Form {
+/// How the runs with such lists are read.
+enum ScanStrategy {
     /// Nothing has such lists.
     None,
     One(Scan),
@@ -51,9 +52,13 @@ impl Snapshot {
         // What is older than all lists has removed nothing of them.
         while runs.pop_if(|(_, removed)| *removed).is_some() {}
         let form = match &runs[..] {
-            [] => Form::None,
-            [(run, _)] => Form::One(Scan::new(self, run, Some(range.sources.clone()), Ahead::of(ahead_bytes, 1))),
-            [newer @ .., (oldest, _)] => Form::Patched(PatchedScan::new(self, oldest, newer, range, ahead_bytes)),
+            [] => ScanStrategy::None,
+            [(run, _)] => {
+                ScanStrategy::One(Scan::new(self, run, Some(range.sources.clone()), Ahead::of(ahead_bytes, 1)))
+            }
+            [newer @ .., (oldest, _)] => {
+                ScanStrategy::Patched(PatchedScan::new(self, oldest, newer, range, ahead_bytes))
+            }
         };
         ListScan { range: range.clone(), form, weights: None }
     }
@@ -77,7 +82,7 @@ impl Snapshot {
             return Ok(ListScan { weights, ..self.scan_lists(range, ahead_bytes) });
         }
         // An edge's weight is where its run has it, so that each entry names its run.
-        let form = Form::Merged {
+        let form = ScanStrategy::Merged {
             removed: runs.iter().map(|(_, removed)| *removed).collect(),
             held_back: Vec::new(),
             scan: MergedScan::new(
@@ -104,10 +109,10 @@ impl ListScan {
     pub fn ask<'a>(&'a mut self, branch: &'a mut Branch) -> BoxFuture<'a, Result<(), EngineError>> {
         Box::pin(async move {
             match &mut self.form {
-                Form::None => Ok(()),
-                Form::One(scan) => scan.ask(branch).await,
-                Form::Patched(scan) => scan.ask(branch).await,
-                Form::Merged { scan, .. } => scan.ask(branch).await,
+                ScanStrategy::None => Ok(()),
+                ScanStrategy::One(scan) => scan.ask(branch).await,
+                ScanStrategy::Patched(scan) => scan.ask(branch).await,
+                ScanStrategy::Merged { scan, .. } => scan.ask(branch).await,
             }
         })
     }
@@ -142,8 +147,8 @@ impl ListScan {
     ) -> BoxFuture<'a, Result<Option<ListBlock>, EngineError>> {
         Box::pin(async move {
             match &mut self.form {
-                Form::None => Ok(None),
-                Form::One(scan) => {
+                ScanStrategy::None => Ok(None),
+                ScanStrategy::One(scan) => {
                     let Some(bytes) = scan.next(branch).await? else { return Ok(None) };
                     let block = Block::parse(&bytes).map_err(|error| scan.damaged(error))?;
                     let first = block.first_source();
@@ -159,8 +164,8 @@ impl ListScan {
                     }
                     Ok(Some(ListBlock { form, sources, edges, goes_on, weights }))
                 }
-                Form::Patched(scan) => scan.next_block(branch).await,
-                Form::Merged { scan, removed, held_back } => {
+                ScanStrategy::Patched(scan) => scan.next_block(branch).await,
+                ScanStrategy::Merged { scan, removed, held_back } => {
                     let entries = next_entries(scan, removed, held_back, branch).await?;
                     let Some(((_, first), (_, last))) = entries.first().zip(entries.last()) else { return Ok(None) };
                     let sources = first.source..last.source + 1;

@@ -7,7 +7,7 @@ use hoplake_storage::{Branch, QueryContext};
 use proptest::prelude::*;
 
 use super::{
-    written::{EDGE_TYPE, KEYS, LABEL, LISTS, REMOVED, TOMBSTONES, Written},
+    written::{EDGE_TYPE, KEYS, LABEL, LISTS, REMOVED, RunsFixture, TOMBSTONES},
     *,
 };
 use crate::read::merge::ListEntry;
@@ -61,7 +61,7 @@ async fn scanned(
 #[tokio::test]
 async fn a_scan_has_all_blocks_in_order_with_a_request_an_extent() {
     let lists = with_hub();
-    let snapshot = Written::new().lists(1, LISTS, slices(&lists)).open().await;
+    let snapshot = RunsFixture::new().lists(1, LISTS, slices(&lists)).open().await;
     assert!(snapshot.manifest().segments.len() > 3, "a section goes on over segments");
     let [run] = snapshot.sections().runs(LISTS) else { panic!("one run") };
     let mut branch = QueryContext::new().branch();
@@ -87,7 +87,7 @@ async fn a_scan_has_all_blocks_in_order_with_a_request_an_extent() {
 #[tokio::test]
 async fn a_narrow_range_reads_little() {
     let lists = with_hub();
-    let snapshot = Written::new().lists(1, LISTS, slices(&lists)).open().await;
+    let snapshot = RunsFixture::new().lists(1, LISTS, slices(&lists)).open().await;
     let mut branch = QueryContext::new().branch();
     snapshot.sections().make_resident(snapshot.sections().all_locations(), &mut branch).await.unwrap();
     let before = branch.context().cost();
@@ -105,7 +105,7 @@ async fn a_narrow_range_reads_little() {
 
 #[tokio::test]
 async fn the_newest_run_decides_a_pair() {
-    let snapshot = Written::new()
+    let snapshot = RunsFixture::new()
         .lists(1, LISTS, [(1, &[2, 3, 3][..]), (5, &[6])])
         .lists(2, LISTS, [(1, &[3][..]), (4, &[4])])
         .lists(2, REMOVED, [(5, &[6][..])])
@@ -133,10 +133,10 @@ async fn pairs(snapshot: &Arc<Snapshot>, range: &ListRange) -> Vec<(u64, u64)> {
 #[tokio::test]
 async fn lists_of_one_run_and_of_several_are_those_that_there_are() {
     let base = with_hub();
-    let alone = Written::new().lists(1, LISTS, slices(&base)).open().await;
+    let alone = RunsFixture::new().lists(1, LISTS, slices(&base)).open().await;
     let newer = OfSources::from([(2, vec![7, 9]), (150, vec![37 * 5 + 7]), (399, vec![1])]);
     let gone = OfSources::from([(150, vec![7, 37 + 7]), (302, vec![5])]);
-    let written = Written::new().lists(1, LISTS, slices(&base)).lists(2, LISTS, slices(&newer));
+    let written = RunsFixture::new().lists(1, LISTS, slices(&base)).lists(2, LISTS, slices(&newer));
     let changed = written.lists(3, REMOVED, slices(&gone)).open().await;
     for sources in [0..u64::MAX, 0..3, 2..3, 149..152, 151..400, 500..600, 7..7] {
         let range = range(sources.clone());
@@ -150,7 +150,7 @@ async fn lists_of_one_run_and_of_several_are_those_that_there_are() {
 
 #[tokio::test]
 async fn keys_are_those_of_vertices_that_exist() {
-    let snapshot = Written::new()
+    let snapshot = RunsFixture::new()
         .keys(1, KEYS, (0..300).map(|key| (key * 2, key as u64)))
         .keys(2, KEYS, [(1, 300), (7, 301)])
         .keys(2, TOMBSTONES, [(4, 2)])
@@ -173,7 +173,7 @@ async fn keys_are_those_of_vertices_that_exist() {
 
 #[tokio::test]
 async fn damage_is_named_with_its_object() {
-    let snapshot = Written::new().lists(1, LISTS, slices(&with_hub())).open().await;
+    let snapshot = RunsFixture::new().lists(1, LISTS, slices(&with_hub())).open().await;
     let name = snapshot.manifest().segments[1].name.clone();
     let store = snapshot.reader().store();
     let mut bytes = store.get(&name).await.unwrap().unwrap().to_vec();
@@ -200,7 +200,7 @@ proptest! {
         let newer: OfSources =
             (0..400).step_by(7 + gap as usize).map(|source| (source, vec![source % 11, 40])).collect();
         runtime.block_on(async {
-            let snapshot = Written::new().lists(1, LISTS, slices(&lists)).lists(2, LISTS, slices(&newer)).open().await;
+            let snapshot = RunsFixture::new().lists(1, LISTS, slices(&lists)).lists(2, LISTS, slices(&newer)).open().await;
             let mut branch = QueryContext::new().branch();
             let mut found = Vec::new();
             for pair in bounds.windows(2) {

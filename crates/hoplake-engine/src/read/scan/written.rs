@@ -23,9 +23,9 @@ pub(crate) const KEYS: SectionKind = SectionKind::Keys(LABEL);
 pub(crate) const TOMBSTONES: SectionKind = SectionKind::Tombstones(LABEL);
 
 /// Runs of one label and one edge type.
-pub(crate) struct Written(SegmentWriter);
+pub(crate) struct RunsFixture(SegmentWriter);
 
-impl Written {
+impl RunsFixture {
     /// None yet. Segments end after a few blocks, and index blocks after two.
     pub(crate) fn new() -> Self {
         let settings = SegmentSettings {

@@ -20,8 +20,8 @@ use crate::{
     read::adjacency::{ListTask, Plan},
 };
 
-/// A block to read for some vertices of a depth.
-struct Step {
+/// A planned read of a block, for some vertices of a depth.
+struct PlannedRead {
     depth: usize,
     frontier: Arc<Frontier>,
     plan: Plan,
@@ -74,7 +74,7 @@ async fn run_per_depth(
         if depth < hops && !new.is_empty() {
             let known = (expanded.branch, expanded.wait);
             steps(snapshot, traversal, depth, Arc::new(new), known, &mut waiting).await?;
-            context.resize(&mut waiting_memory, bytes_of::<(Step, ListTask)>(waiting.capacity()))?;
+            context.resize(&mut waiting_memory, bytes_of::<(PlannedRead, ListTask)>(waiting.capacity()))?;
         }
     }
     visits.finish(branch).await
@@ -87,16 +87,16 @@ async fn steps(
     depth: usize,
     frontier: Arc<Frontier>,
     (mut branch, known): (Branch, u32),
-    waiting: &mut VecDeque<Step>,
+    waiting: &mut VecDeque<PlannedRead>,
 ) -> Result<(), EngineError> {
     let hop = &traversal.hops[depth];
     let plan = snapshot.adjacency().plan_hop(&frontier, hop, &mut branch).await?;
     // Otherwise each block would read pages of properties by itself, where one wave has those of all edges.
     if hop.condition.is_some() {
-        waiting.push_back(Step { depth, frontier, plan, branch, known });
+        waiting.push_back(PlannedRead { depth, frontier, plan, branch, known });
         return Ok(());
     }
-    let step = |plan| Step { depth, frontier: frontier.clone(), plan, branch: branch.clone(), known };
+    let step = |plan| PlannedRead { depth, frontier: frontier.clone(), plan, branch: branch.clone(), known };
     waiting.extend(plan.pieces().map(step));
     Ok(())
 }
@@ -104,10 +104,10 @@ async fn steps(
 async fn expand(
     snapshot: &Arc<Snapshot>,
     traversal: &Traversal,
-    step: Step,
+    step: PlannedRead,
     waited: u32,
 ) -> Result<Expanded, EngineError> {
-    let Step { depth, frontier, plan, mut branch, .. } = step;
+    let PlannedRead { depth, frontier, plan, mut branch, .. } = step;
     let hop = &traversal.hops[depth];
     let before = branch.wave();
     let (reached, edges) = snapshot.adjacency().reach(&frontier, hop, plan, 1, None, &mut branch).await?;

@@ -13,7 +13,7 @@ use super::{Hop, HopDirection, Limits, Prefetch, Strategy as Order, Traversal, V
 use crate::{
     Snapshot,
     read::{
-        scan::written::{EDGE_TYPE, LABEL, LISTS, Written},
+        scan::written::{EDGE_TYPE, LABEL, LISTS, RunsFixture},
         traversal::path::{FoundPath, PathQuery},
     },
 };
@@ -31,7 +31,11 @@ async fn written(lists: &OfSources) -> Arc<Snapshot> {
     pairs.for_each(|(source, target)| against.entry(target).or_default().push(source));
     let [out, against] =
         [lists, &against].map(|lists| lists.iter().map(|(source, targets)| (*source, targets.as_slice())));
-    Written::new().lists(1, LISTS, out).lists(1, SectionKind::Adjacency(EDGE_TYPE, Direction::In), against).open().await
+    RunsFixture::new()
+        .lists(1, LISTS, out)
+        .lists(1, SectionKind::Adjacency(EDGE_TYPE, Direction::In), against)
+        .open()
+        .await
 }
 
 fn hop(direction: HopDirection) -> Hop {

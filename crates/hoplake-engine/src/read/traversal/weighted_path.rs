@@ -68,31 +68,31 @@ const KNOWN_BYTES: u64 = 280;
 /// What a waiting one takes, in a heap that may be half empty.
 const WAITING_BYTES: u64 = 32;
 
-/// A vertex that one side knows.
+/// A vertex that one side has reached.
 #[derive(Debug, Clone, Copy)]
-struct Known {
+struct SearchNode {
     distance: f64,
     /// The edge by which it was reached, as this side follows it, and its weight.
     edge: Option<(Neighbour, f64)>,
 }
 
-/// A vertex whose edges are to be read.
+/// A vertex in the priority queue, whose edges are to be read.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Waiting {
+struct QueuedVertex {
     distance: f64,
     vertex: VertexId,
 }
 
-impl Eq for Waiting {}
+impl Eq for QueuedVertex {}
 
-impl Ord for Waiting {
+impl Ord for QueuedVertex {
     /// The nearest is the greatest; of several, the first by id.
     fn cmp(&self, other: &Self) -> Ordering {
         other.distance.total_cmp(&self.distance).then(other.vertex.cmp(&self.vertex))
     }
 }
 
-impl PartialOrd for Waiting {
+impl PartialOrd for QueuedVertex {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
@@ -103,9 +103,9 @@ struct Side {
     hop: Hop,
     /// At which end of the edges that this side follows is the vertex that a path reaches by them, and that conditions are on.
     end: End,
-    known: HashMap<VertexId, Known>,
+    known: HashMap<VertexId, SearchNode>,
     /// The nearest first; also with distances that have become shorter since.
-    waiting: BinaryHeap<Waiting>,
+    waiting: BinaryHeap<QueuedVertex>,
     step: usize,
     memory: MemoryHold,
 }
@@ -122,8 +122,8 @@ impl Side {
         Ok(Self {
             hop,
             end,
-            known: HashMap::from([(vertex, Known { distance: 0.0, edge: None })]),
-            waiting: BinaryHeap::from([Waiting { distance: 0.0, vertex }]),
+            known: HashMap::from([(vertex, SearchNode { distance: 0.0, edge: None })]),
+            waiting: BinaryHeap::from([QueuedVertex { distance: 0.0, vertex }]),
             step: STEP_FIRST,
             memory: context.hold(0)?,
         })
@@ -201,8 +201,8 @@ impl Side {
                 if distance >= known {
                     continue;
                 }
-                self.known.insert(edge.to, Known { distance, edge: Some((edge, weight)) });
-                self.waiting.push(Waiting { distance, vertex: edge.to });
+                self.known.insert(edge.to, SearchNode { distance, edge: Some((edge, weight)) });
+                self.waiting.push(QueuedVertex { distance, vertex: edge.to });
                 let Some(opposite) = other.known.get(&edge.to) else { continue };
                 let length = distance + opposite.distance;
                 if length < best.length {

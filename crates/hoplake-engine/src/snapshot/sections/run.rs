@@ -15,17 +15,18 @@ pub(crate) struct SectionLocation {
 #[derive(Debug, Clone)]
 pub(crate) struct Run {
     pub(crate) versions: VersionRange,
-    pieces: Arc<[Piece]>,
+    pieces: Arc<[SectionPiece]>,
 }
 
+/// One of the sections that a run is cut into.
 #[derive(Debug, Clone)]
-struct Piece {
+struct SectionPiece {
     location: SectionLocation,
     /// What it begins with, but for the first.
     first: Option<First>,
 }
 
-impl Piece {
+impl SectionPiece {
     /// What its items begin with; the first piece begins before everything.
     fn text(&self) -> &[u8] {
         match &self.first {
@@ -80,7 +81,7 @@ impl Run {
 
     /// What the items of a piece begin with, and what those of the next do.
     pub(crate) fn items_of_piece(&self, number: usize) -> (&[u8], Option<&[u8]>) {
-        (self.pieces.get(number).map_or(&[], Piece::text), self.pieces.get(number + 1).map(Piece::text))
+        (self.pieces.get(number).map_or(&[], SectionPiece::text), self.pieces.get(number + 1).map(SectionPiece::text))
     }
 
     /// The source that a piece begins with.
@@ -110,11 +111,11 @@ pub(crate) fn within<'a>(count: usize, first: impl Fn(usize) -> &'a [u8], items:
 
 /// The runs of each kind, the newest first.
 pub(crate) fn runs(manifest: &Manifest) -> Result<HashMap<SectionKind, Vec<Run>>, FormatError> {
-    let mut pieces: HashMap<(SectionKind, VersionRange), Vec<Piece>> = HashMap::new();
+    let mut pieces: HashMap<(SectionKind, VersionRange), Vec<SectionPiece>> = HashMap::new();
     for (segment, reference) in manifest.segments.iter().enumerate() {
         for (section, named) in reference.sections.iter().enumerate() {
             let Some(versions) = named.versions else { continue };
-            let piece = Piece { location: SectionLocation { segment, section }, first: named.continues.clone() };
+            let piece = SectionPiece { location: SectionLocation { segment, section }, first: named.continues.clone() };
             // The manifest lists pieces in the order of their items, so they need no sorting.
             pieces.entry((named.kind, versions)).or_default().push(piece);
         }

@@ -9,10 +9,10 @@ use hoplake_format::{
 
 use super::{
     Columns, Name, Operation, VertexRef,
-    delta::{Changes, EdgeChanges, PairRows},
+    delta::{DeltaChanges, EdgeChanges, PairRows},
     fit::{Misfit, PropertyPositions, fit, fit_columns},
     names::{At, Single},
-    resolved::{Pair, Resolved, Vertex, Widening, Written},
+    resolved::{Pair, PropertySource, Resolved, Vertex, Widening},
     retype::{Free, OfOwners},
     rows::{Row, Rows},
     widen::{Conversion, conversions},
@@ -28,7 +28,7 @@ pub(crate) struct Assembled<'a> {
     pub(crate) edge_counts: Vec<u64>,
     pub(crate) degrees: Vec<[DegreeSummary; 2]>,
     pub(crate) counts: ChangeCounts,
-    pub(crate) changes: Changes<'a>,
+    pub(crate) changes: DeltaChanges<'a>,
     /// Properties without values, which may take another type.
     free: OfOwners,
     /// The property whose type a value does not fit, after an error of that.
@@ -123,7 +123,7 @@ impl<'a> Assembled<'a> {
             edge_counts: manifest.edge_counts.clone(),
             degrees: manifest.degrees.clone(),
             counts: ChangeCounts::default(),
-            changes: Changes::default(),
+            changes: DeltaChanges::default(),
             free: OfOwners::new(),
             misfit: None,
         }
@@ -157,8 +157,8 @@ impl<'a> Assembled<'a> {
             let positions: &mut PropertyPositions = of_labels.entry(id).or_default();
             let label = &mut self.schema.vertex_labels[usize::from(id.0)];
             match row {
-                Written::OfColumns { operation, columns, row } => later(operation, columns, row),
-                Written::Single(properties) => {
+                PropertySource::OfColumns { operation, columns, row } => later(operation, columns, row),
+                PropertySource::Single(properties) => {
                     let declared = batch.batch.logical_types.vertices(&label.name);
                     let mut free = Free { owner: Owner::Label(id), of_owners: &mut self.free, is_last };
                     let known = &mut label.properties;
@@ -177,8 +177,8 @@ impl<'a> Assembled<'a> {
                 let positions: &mut PropertyPositions = of_edges.entry(id).or_default();
                 let edge_type = &mut self.schema.edge_types[usize::from(id.0)];
                 match edge {
-                    Written::OfColumns { operation, columns, row } => later(operation, columns, row),
-                    Written::Single(edge) => {
+                    PropertySource::OfColumns { operation, columns, row } => later(operation, columns, row),
+                    PropertySource::Single(edge) => {
                         let declared = batch.batch.logical_types.edges(&edge_type.label);
                         let known = &mut edge_type.properties;
                         let mut free = Free { owner: Owner::EdgeType(id), of_owners: &mut self.free, is_last };
@@ -388,10 +388,10 @@ struct ColumnRows {
 
 impl ColumnRows {
     /// Where a row is among others, to which it or all of its columns are added.
-    fn row<'a>(&mut self, rows: &mut Rows<'a>, written: Written<'a>) -> Row {
+    fn row<'a>(&mut self, rows: &mut Rows<'a>, written: PropertySource<'a>) -> Row {
         match written {
-            Written::Single(properties) => rows.add(properties),
-            Written::OfColumns { operation, columns, row } => {
+            PropertySource::Single(properties) => rows.add(properties),
+            PropertySource::OfColumns { operation, columns, row } => {
                 let first = self.first_rows.entry(operation).or_insert_with(|| rows.add_columns(columns));
                 Row::OfColumns(*first + row as u64)
             }
@@ -404,7 +404,12 @@ type EdgeTypes = BTreeMap<(u32, LabelId, LabelId), EdgeTypeId>;
 
 impl<'a> EdgeChanges<'a> {
     /// Adds all edges between two vertices.
-    fn push(&mut self, ends: (u64, u64), edges: impl Iterator<Item = Written<'a>>, column_rows: &mut ColumnRows) {
+    fn push(
+        &mut self,
+        ends: (u64, u64),
+        edges: impl Iterator<Item = PropertySource<'a>>,
+        column_rows: &mut ColumnRows,
+    ) {
         // They are one row of columns, or single ones, which get numbers that follow each other.
         let mut first = None;
         let mut rows = 0;

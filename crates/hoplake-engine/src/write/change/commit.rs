@@ -35,7 +35,7 @@ use super::{
     conflict::{Items, check_conflicts},
     delta::{self, Delta},
     positions::{Condition, Positions},
-    requests::{self, Requests, Seen},
+    requests::{self, RequestStatus, Requests},
     resolved::Resolved,
     retype::{OfOwners, is_free},
     widen,
@@ -79,7 +79,7 @@ pub struct Committed {
 /// Commits batches to one graph, for all threads of a process.
 #[derive(Debug)]
 pub struct Committer {
-    waiting: Mutex<VecDeque<Waiting>>,
+    waiting: Mutex<VecDeque<QueuedBatch>>,
     timeout_ms: AtomicU64,
     /// The newest version it knows. Apart from `leading`: who reads it does not wait for the delta under way.
     newest: Mutex<Arc<Snapshot>>,
@@ -107,8 +107,9 @@ impl LastDelta {
     }
 }
 
+/// A batch in the queue of the next delta, and the channel for its result.
 #[derive(Debug)]
-struct Waiting {
+struct QueuedBatch {
     batch: Arc<Batch>,
     done: oneshot::Sender<Result<Committed, EngineError>>,
 }
@@ -161,7 +162,7 @@ impl Committer {
         let batch = batch.into();
         Box::pin(async move {
             let (done, mut result) = oneshot::channel();
-            self.waiting().push_back(Waiting { batch, done });
+            self.waiting().push_back(QueuedBatch { batch, done });
             self.arrived.notify_one();
             loop {
                 let mut turn = tokio::select! {
@@ -210,7 +211,7 @@ impl Committer {
         })
     }
 
-    fn waiting(&self) -> MutexGuard<'_, VecDeque<Waiting>> {
+    fn waiting(&self) -> MutexGuard<'_, VecDeque<QueuedBatch>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -227,7 +228,7 @@ impl Committer {
     }
 
     /// Leads a group commit, until a delta is published or all of its batches have failed. Returns the finished batches.
-    async fn carry(&self, mut group: Vec<Waiting>, newest: &mut Arc<Snapshot>) -> Vec<Resolved> {
+    async fn carry(&self, mut group: Vec<QueuedBatch>, newest: &mut Arc<Snapshot>) -> Vec<Resolved> {
         let context = QueryContext::new();
         let timeout_ms = self.timeout_ms.load(Relaxed);
         context.give_time(Some(timeout_ms));
@@ -238,7 +239,7 @@ impl Committer {
                 return resolved;
             }
             match self.write(&carried, &resolved, newest, attempt, &mut branch).await {
-                Ok(Written::Published { version, snapshot, counts }) => {
+                Ok(PublishOutcome::Published { version, snapshot, counts }) => {
                     // Without it the next delta meets this one, as it would another writer's.
                     if let Some(snapshot) = snapshot {
                         *newest = snapshot;
@@ -253,7 +254,7 @@ impl Committer {
                     }
                     return resolved;
                 }
-                Ok(Written::Overtaken(snapshot)) => {
+                Ok(PublishOutcome::Overtaken(snapshot)) => {
                     *newest = snapshot;
                     group = carried;
                 }
@@ -267,7 +268,7 @@ impl Committer {
         Vec::new()
     }
 
-    fn take_group(&self) -> Vec<Waiting> {
+    fn take_group(&self) -> Vec<QueuedBatch> {
         let mut waiting = self.waiting();
         let mut operations = 0;
         let mut group = Vec::new();
@@ -285,10 +286,10 @@ impl Committer {
     /// another of them writes wait for the next delta.
     async fn resolve(
         &self,
-        group: Vec<Waiting>,
+        group: Vec<QueuedBatch>,
         newest: &mut Arc<Snapshot>,
         branch: &mut Branch,
-    ) -> (Vec<Waiting>, Vec<Resolved>) {
+    ) -> (Vec<QueuedBatch>, Vec<Resolved>) {
         let mut results = resolve_all(&group, newest, branch).await;
         let mut looked = false;
         // A rejected batch may be valid by now, so try it once on the newest version; a vacuum may have removed the
@@ -315,15 +316,15 @@ impl Committer {
             }
             let condition = match requests.look(batch) {
                 // Before anything else: it may be in conflict with itself.
-                Seen::Applied(version, counts) => {
+                RequestStatus::Applied(version, counts) => {
                     let cost = Cost::default();
                     let committed = Committed { version, counts, batches: 1, place: 0, repeated: true, cost };
                     drop(waiting.done.send(Ok(committed)));
                     continue;
                 }
                 // Whether that one is applied is known only in the next version.
-                Seen::InDelta => Condition::Waits,
-                Seen::New => positions.check(batch),
+                RequestStatus::InDelta => Condition::Waits,
+                RequestStatus::New => positions.check(batch),
             };
             match (result, condition) {
                 // A changed source takes precedence over all other errors of the batch.
@@ -354,12 +355,12 @@ impl Committer {
     /// Writes a delta and the manifest that names it.
     async fn write(
         &self,
-        carried: &[Waiting],
+        carried: &[QueuedBatch],
         resolved: &[Resolved],
         newest: &Arc<Snapshot>,
         attempt: u32,
         branch: &mut Branch,
-    ) -> Result<Written, EngineError> {
+    ) -> Result<PublishOutcome, EngineError> {
         // The snapshot, and with it the reader, outlives the commit and its meter.
         let reader = newest.reader().metered_by(branch.context());
         let base = newest.manifest();
@@ -393,7 +394,7 @@ impl Committer {
                 // It is published and acknowledged, whether this process can read it in what is left of its time or
                 // not.
                 let snapshot = newest.advance(manifest, &own, branch).await.map(Arc::new).ok();
-                Ok(Written::Published { version, snapshot, counts })
+                Ok(PublishOutcome::Published { version, snapshot, counts })
             }
             Published::Taken(by) => {
                 let names: Vec<_> = delta.objects.into_iter().map(|(name, _)| name).collect();
@@ -411,7 +412,7 @@ impl Committer {
                 };
                 // Remaining objects are garbage that a vacuum recognises by name.
                 let (_, snapshot) = join(store.delete(&names), overtaken_by).await;
-                Ok(Written::Overtaken(snapshot?))
+                Ok(PublishOutcome::Overtaken(snapshot?))
             }
         }
     }
@@ -432,7 +433,7 @@ async fn alongside<T>(work: impl Future<Output = T>, removal: Option<BoxFuture<'
 }
 
 /// Whether a batch goes on from other positions of its sources than a version has, or those before it leave.
-fn any_is_elsewhere(group: &[Waiting], version: &Snapshot) -> bool {
+fn any_is_elsewhere(group: &[QueuedBatch], version: &Snapshot) -> bool {
     let mut positions = Positions::of(&version.manifest().source_positions);
     group.iter().any(|waiting| {
         let fails = matches!(positions.check(&waiting.batch), Condition::Fails(_));
@@ -443,7 +444,7 @@ fn any_is_elsewhere(group: &[Waiting], version: &Snapshot) -> bool {
 
 /// Resolves each batch in a task of its own, so that large batches use many threads.
 async fn resolve_all(
-    group: &[Waiting],
+    group: &[QueuedBatch],
     newest: &Arc<Snapshot>,
     branch: &mut Branch,
 ) -> Vec<Result<Resolved, EngineError>> {
@@ -463,7 +464,8 @@ async fn resolve_all(
     results.into_iter().map(joined).collect()
 }
 
-enum Written {
+/// The outcome of an attempt to publish a version.
+enum PublishOutcome {
     Published { version: u64, snapshot: Option<Arc<Snapshot>>, counts: ChangeCounts },
     Overtaken(Arc<Snapshot>),
 }
@@ -480,7 +482,7 @@ fn in_time(error: EngineError, timeout_ms: u64, newest: &Snapshot) -> EngineErro
 }
 
 /// Gives everybody the same error.
-fn answer_all(carried: Vec<Waiting>, error: EngineError) {
+fn answer_all(carried: Vec<QueuedBatch>, error: EngineError) {
     let error = Arc::new(error);
     carried.into_iter().for_each(|waiting| drop(waiting.done.send(Err(EngineError::Shared(error.clone())))));
 }

@@ -33,9 +33,9 @@ pub(crate) struct LabelChanges<'a> {
     pub(crate) gone: BTreeMap<&'a Key, u64>,
 }
 
-/// The changes, resolved to ordinals.
+/// The changes of a delta, resolved to ordinals.
 #[derive(Debug, Default)]
-pub(crate) struct Changes<'a> {
+pub(crate) struct DeltaChanges<'a> {
     pub(crate) labels: BTreeMap<LabelId, LabelChanges<'a>>,
     pub(crate) groups: BTreeMap<EdgeTypeId, EdgeChanges<'a>>,
     /// The items of property indexes that vertices had which are changed or go.
@@ -73,7 +73,7 @@ pub(crate) struct Delta {
 
 /// Encodes changes.
 pub(crate) fn build(
-    changes: &Changes<'_>,
+    changes: &DeltaChanges<'_>,
     schema: &Schema,
     indexes: &[PropertyIndex],
     writer: &str,

@@ -12,9 +12,9 @@ use super::Batch;
 /// Keys that a manifest keeps. At 16 bytes each they are 64 KiB, which two PUTs of a commit send in about 2 ms at 55 MiB/s.
 pub const IDEMPOTENCY_KEYS_MAX: usize = 4_096;
 
-/// What is known of a batch by its key.
+/// Whether a batch was applied before, by its idempotency key.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Seen {
+pub(super) enum RequestStatus {
     /// It has none, or one that is new.
     New,
     /// Another batch of this delta has it.
@@ -34,13 +34,13 @@ impl<'a> Requests<'a> {
         Self { applied, in_delta: HashSet::new() }
     }
 
-    pub(super) fn look(&self, batch: &Batch) -> Seen {
-        let Some(request) = digest(batch) else { return Seen::New };
+    pub(super) fn look(&self, batch: &Batch) -> RequestStatus {
+        let Some(request) = digest(batch) else { return RequestStatus::New };
         // From the newest back: a batch that is repeated was mostly sent a moment ago.
         match self.applied.iter().rev().find(|applied| applied.requests.contains(&request)) {
-            Some(applied) => Seen::Applied(applied.version, applied.counts),
-            None if self.in_delta.contains(&request) => Seen::InDelta,
-            None => Seen::New,
+            Some(applied) => RequestStatus::Applied(applied.version, applied.counts),
+            None if self.in_delta.contains(&request) => RequestStatus::InDelta,
+            None => RequestStatus::New,
         }
     }
 
@@ -89,11 +89,17 @@ mod tests {
         let mut applied = Vec::new();
         extend(&mut applied, 7, counts, [batch("a"), Batch::default()].iter());
         let mut requests = Requests::of(&applied);
-        assert_eq!(requests.look(&batch("a")), Seen::Applied(7, counts));
-        assert_eq!((requests.look(&batch("b")), requests.look(&Batch::default())), (Seen::New, Seen::New));
+        assert_eq!(requests.look(&batch("a")), RequestStatus::Applied(7, counts));
+        assert_eq!(
+            (requests.look(&batch("b")), requests.look(&Batch::default())),
+            (RequestStatus::New, RequestStatus::New)
+        );
         requests.add(&batch("b"));
         requests.add(&Batch::default());
-        assert_eq!((requests.look(&batch("b")), requests.look(&Batch::default())), (Seen::InDelta, Seen::New));
+        assert_eq!(
+            (requests.look(&batch("b")), requests.look(&Batch::default())),
+            (RequestStatus::InDelta, RequestStatus::New)
+        );
     }
 
     #[test]

@@ -54,7 +54,7 @@ pub(super) struct Group {
 
 /// The properties of a vertex or of an edge.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Written<'a> {
+pub(crate) enum PropertySource<'a> {
     /// A row of the columns of an operation.
     OfColumns { operation: usize, columns: &'a Columns, row: usize },
     /// Others.
@@ -133,12 +133,12 @@ impl Resolved {
     }
 
     /// The vertices that it adds.
-    pub(crate) fn added(&self) -> impl Iterator<Item = (&VertexRef, Written<'_>)> {
+    pub(crate) fn added(&self) -> impl Iterator<Item = (&VertexRef, PropertySource<'_>)> {
         self.added.iter().map(|(end, row)| (end, self.written_row(row)))
     }
 
     /// Vertices that exist whose rows it writes.
-    pub(crate) fn changed(&self) -> impl Iterator<Item = (VertexId, &VertexRef, Written<'_>)> {
+    pub(crate) fn changed(&self) -> impl Iterator<Item = (VertexId, &VertexRef, PropertySource<'_>)> {
         self.changed.iter().map(|(vertex, changed)| (*vertex, &changed.end, self.written_row(&changed.row)))
     }
 
@@ -191,13 +191,13 @@ impl Resolved {
     }
 
     /// The pairs whose edges it writes, each with the properties of all edges that there are from now on.
-    pub(crate) fn groups(&self) -> impl Iterator<Item = (Pair, impl Iterator<Item = Written<'_>>)> {
+    pub(crate) fn groups(&self) -> impl Iterator<Item = (Pair, impl Iterator<Item = PropertySource<'_>>)> {
         self.groups.iter().map(|group| {
             let (one, many) = match &group.edges {
                 Edges::Of(number) => (self.written_by(*number), &[][..]),
                 Edges::Made(group) => (None, group.as_slice()),
             };
-            (group.pair, one.into_iter().chain(many.iter().map(Written::Single)))
+            (group.pair, one.into_iter().chain(many.iter().map(PropertySource::Single)))
         })
     }
 
@@ -207,8 +207,8 @@ impl Resolved {
         partial.map(|(vertex, changed)| {
             let row = self.written_row(&changed.row);
             let names = move |property: &str| match row {
-                Written::Single(properties) => properties.get(property).is_some(),
-                Written::OfColumns { columns, row, .. } => columns.names(row, property),
+                PropertySource::Single(properties) => properties.get(property).is_some(),
+                PropertySource::OfColumns { columns, row, .. } => columns.names(row, property),
             };
             (*vertex, names)
         })
@@ -225,19 +225,19 @@ impl Resolved {
         is(pair.source) || is(pair.target)
     }
 
-    fn written_row<'a>(&'a self, row: &'a VertexRow) -> Written<'a> {
+    fn written_row<'a>(&'a self, row: &'a VertexRow) -> PropertySource<'a> {
         match row {
-            VertexRow::Made(properties) => Written::Single(properties),
-            VertexRow::Of(number) => self.written_by(*number).unwrap_or(Written::Single(Properties::NONE)),
+            VertexRow::Made(properties) => PropertySource::Single(properties),
+            VertexRow::Of(number) => self.written_by(*number).unwrap_or(PropertySource::Single(Properties::NONE)),
         }
     }
 
     /// The properties that an upsert has.
-    fn written_by(&self, number: u32) -> Option<Written<'_>> {
+    fn written_by(&self, number: u32) -> Option<PropertySource<'_>> {
         let At { operation, change } = self.change(number);
         match change {
-            Single::One(one) => one.properties().map(Written::Single),
-            Single::Row(columns, row) => Some(Written::OfColumns { operation, columns, row }),
+            Single::One(one) => one.properties().map(PropertySource::Single),
+            Single::Row(columns, row) => Some(PropertySource::OfColumns { operation, columns, row }),
         }
     }
 

@@ -9,7 +9,7 @@ use hoplake_storage::QueryContext;
 use super::{Batch, Committed, Committer, Operation, Properties, VertexRef};
 use crate::{
     EngineError,
-    read::scan::written::{KEYS, LABEL, LISTS, Written},
+    read::scan::written::{KEYS, LABEL, LISTS, RunsFixture},
 };
 
 fn vertex(key: i64) -> VertexRef {
@@ -37,7 +37,7 @@ fn edge(source: i64, target: i64) -> Batch {
 /// Version 9, with vertices of the keys 0 to 9 and an edge from 1 to 2.
 async fn committer() -> Arc<Committer> {
     let keys = (0..10).map(|key| (key, key as u64));
-    let snapshot = Written::new().keys(1, KEYS, keys).lists(1, LISTS, [(1, &[2][..])]).open().await;
+    let snapshot = RunsFixture::new().keys(1, KEYS, keys).lists(1, LISTS, [(1, &[2][..])]).open().await;
     Arc::new(Committer::new(snapshot))
 }
 

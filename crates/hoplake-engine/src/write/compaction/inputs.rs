@@ -95,7 +95,7 @@ enum Cut<'a> {
 }
 
 /// A range of an object that is read with one request.
-struct Piece<'a> {
+struct RangeRead<'a> {
     name: String,
     range: Range<u64>,
     cuts: Vec<(Range<u64>, Cut<'a>)>,
@@ -129,7 +129,7 @@ pub(super) async fn fetch(merging: &mut Merging<'_>, bytes_max: u64) -> Result<(
 }
 
 /// The pieces that bring some inputs.
-fn pieces<'a>(merging: &Merging<'_>, inputs: &'a [(u64, Input)]) -> Result<Vec<Piece<'a>>, EngineError> {
+fn pieces<'a>(merging: &Merging<'_>, inputs: &'a [(u64, Input)]) -> Result<Vec<RangeRead<'a>>, EngineError> {
     let mut cuts: BTreeMap<&str, Vec<(Range<u64>, Cut<'a>)>> = BTreeMap::new();
     for (_, input) in inputs {
         match input {
@@ -149,11 +149,11 @@ fn pieces<'a>(merging: &Merging<'_>, inputs: &'a [(u64, Input)]) -> Result<Vec<P
 }
 
 /// The pieces of one object that some of its ranges are cut from.
-fn joined<'a>(name: &str, mut cuts: Vec<(Range<u64>, Cut<'a>)>) -> Vec<Piece<'a>> {
+fn joined<'a>(name: &str, mut cuts: Vec<(Range<u64>, Cut<'a>)>) -> Vec<RangeRead<'a>> {
     cuts.sort_by_key(|(range, _)| range.start);
-    let mut pieces: Vec<Piece<'a>> = Vec::new();
+    let mut pieces: Vec<RangeRead<'a>> = Vec::new();
     for (range, cut) in cuts {
-        let joins = |last: &&mut Piece<'a>| {
+        let joins = |last: &&mut RangeRead<'a>| {
             range.start <= last.range.end + GAP_BYTES && range.end - last.range.start <= EXTENT_BYTES
         };
         match pieces.last_mut().filter(joins) {
@@ -161,24 +161,24 @@ fn joined<'a>(name: &str, mut cuts: Vec<(Range<u64>, Cut<'a>)>) -> Vec<Piece<'a>
                 last.range.end = last.range.end.max(range.end);
                 last.cuts.push((range, cut));
             }
-            None => pieces.push(Piece { name: name.to_owned(), range: range.clone(), cuts: vec![(range, cut)] }),
+            None => pieces.push(RangeRead { name: name.to_owned(), range: range.clone(), cuts: vec![(range, cut)] }),
         }
     }
     pieces
 }
 
 /// Reads pieces in one wave, and keeps what they are cut into.
-async fn read(merging: &mut Merging<'_>, pieces: &[Piece<'_>]) -> Result<(), EngineError> {
+async fn read(merging: &mut Merging<'_>, pieces: &[RangeRead<'_>]) -> Result<(), EngineError> {
     let snapshot = merging.inputs.clone();
     let reader = merging.inputs.reader().clone();
     let objects: Vec<Object> = pieces.iter().map(|piece| reader.object(&piece.name)).collect();
     let request = |(object, piece)| -> BlockRequest<'_> {
-        let piece: &Piece<'_> = piece;
+        let piece: &RangeRead<'_> = piece;
         BlockRequest { object, range: piece.range.clone(), check: Check::Later }
     };
     let requests: Vec<_> = objects.iter().zip(pieces).map(request).collect();
     let keep = |number: usize, bytes: Bytes| {
-        let Piece { range: within, cuts, .. }: &Piece<'_> = &pieces[number];
+        let RangeRead { range: within, cuts, .. }: &RangeRead<'_> = &pieces[number];
         for (range, cut) in cuts {
             let stored = bytes.slice((range.start - within.start) as usize..(range.end - within.start) as usize);
             match cut {

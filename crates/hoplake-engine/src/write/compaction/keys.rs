@@ -89,11 +89,11 @@ mod tests {
     use hoplake_storage::QueryContext;
 
     use super::*;
-    use crate::read::scan::written::{KEYS, LABEL, TOMBSTONES, Written};
+    use crate::read::scan::written::{KEYS, LABEL, RunsFixture, TOMBSTONES};
 
     #[tokio::test]
     async fn of_each_key_the_newest_run_says_whether_it_is_there() {
-        let inputs = Written::new()
+        let inputs = RunsFixture::new()
             .keys(1, KEYS, (0..100).map(|key| (key, key as u64)))
             // 7 goes, and 8 goes and comes back as another vertex.
             .keys(2, TOMBSTONES, [(7, 7), (8, 8)])

@@ -223,7 +223,7 @@ mod tests {
     use hoplake_storage::QueryContext;
 
     use super::*;
-    use crate::read::scan::written::{EDGE_TYPE, LISTS, REMOVED, Written};
+    use crate::read::scan::written::{EDGE_TYPE, LISTS, REMOVED, RunsFixture};
 
     /// Source by source, what is left: targets with the version of their run.
     async fn left(merging: &mut Merging<'_>, removed: bool) -> Vec<(u64, Vec<(u64, u64)>)> {
@@ -239,7 +239,7 @@ mod tests {
     #[tokio::test]
     async fn a_list_is_whole_however_many_blocks_it_is_in() {
         let hub: Vec<u64> = (0..5000).map(|number| number * 91).collect();
-        let inputs = Written::new()
+        let inputs = RunsFixture::new()
             .lists(1, LISTS, [(3, &[1, 2][..]), (4, &hub), (9, &[5])])
             .lists(2, LISTS, [(4, &[91, 91, 92][..])])
             .lists(2, REMOVED, [(3, &[1, 2][..]), (4, &[182])])

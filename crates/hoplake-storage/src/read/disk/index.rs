@@ -7,7 +7,7 @@ use std::{
 
 use super::{
     device::DiskFile,
-    log::{Log, Record},
+    log::{IndexLog, Record},
 };
 
 /// The logs, and where each block is.
@@ -17,7 +17,7 @@ pub(super) struct LogIndex {
     /// The files of all logs, also of the one that is being written.
     pub(super) files: HashMap<u32, Arc<dyn DiskFile>>,
     /// All logs but the one that is being written.
-    pub(super) finished: BTreeMap<u32, Log>,
+    pub(super) finished: BTreeMap<u32, IndexLog>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -29,7 +29,7 @@ pub(super) struct Entry {
 
 impl LogIndex {
     /// Takes in a log of an earlier run with its blocks.
-    pub(super) fn add(&mut self, number: u32, log: Log) {
+    pub(super) fn add(&mut self, number: u32, log: IndexLog) {
         for (key, record) in &log.records {
             self.entries.insert(*key, Entry { log: number, record: *record, used: false });
         }

@@ -27,9 +27,9 @@ pub(super) struct Record {
     pub(super) length: u32,
 }
 
-/// A log, open for reading.
+/// A log file, with the index of its blocks.
 #[derive(Debug)]
-pub(super) struct Log {
+pub(super) struct IndexLog {
     pub(super) file: Arc<dyn DiskFile>,
     pub(super) bytes: u64,
     pub(super) records: Vec<(u64, Record)>,
@@ -42,7 +42,7 @@ pub(super) fn read(file: &dyn DiskFile, record: Record) -> io::Result<Bytes> {
     Ok(block.into())
 }
 
-impl Log {
+impl IndexLog {
     /// A new, empty log.
     pub(super) fn create(disk: &dyn Disk, number: u32) -> io::Result<Self> {
         Ok(Self { file: disk.create(number)?, bytes: 0, records: Vec::new() })

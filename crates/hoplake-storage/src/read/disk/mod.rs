@@ -43,7 +43,7 @@ use crate::{DiskSettings, StorageError};
 pub use device::{Disk, DiskFile};
 use folder::Folder;
 use index::{LogIndex, lock};
-use log::{Log, Record};
+use log::{IndexLog, Record};
 use writer::{Offer, Writer};
 
 /// Blocks that may wait to be written.
@@ -93,7 +93,7 @@ impl DiskCache {
         // Oldest first: a block that is in two logs is then found in the later one.
         numbers.sort_unstable();
         for number in &numbers {
-            match Log::recover(&*disk, *number) {
+            match IndexLog::recover(&*disk, *number) {
                 Ok(log) if !log.records.is_empty() => index.add(*number, log),
                 // A log that cannot be read is only lost, and must not take room.
                 _ => drop(disk.remove(*number)),

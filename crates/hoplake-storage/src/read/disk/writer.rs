@@ -10,7 +10,7 @@ use bytes::Bytes;
 use super::{
     Disk,
     index::{Entry, LogIndex, lock},
-    log::{self, Log},
+    log::{self, IndexLog},
 };
 
 /// Logs are this share of the budget, so that deleting one takes little away.
@@ -30,7 +30,7 @@ pub(super) struct Writer {
     /// The number of the next log.
     next: u32,
     index: Arc<Mutex<LogIndex>>,
-    current: Option<(u32, Log)>,
+    current: Option<(u32, IndexLog)>,
 }
 
 impl Writer {
@@ -70,7 +70,7 @@ impl Writer {
         let (number, log) = match &mut self.current {
             Some(current) => current,
             None => {
-                let log = Log::create(&*self.disk, self.next)?;
+                let log = IndexLog::create(&*self.disk, self.next)?;
                 lock(&self.index).files.insert(self.next, log.file.clone());
                 self.next += 1;
                 self.current.insert((self.next - 1, log))

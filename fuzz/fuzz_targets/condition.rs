@@ -1,4 +1,4 @@
-//! Conditions on a graph that has every type: any condition is judged for every edge or refused, is read as it is written, and
+//! Conditions on a graph that has every type: any condition is judged for every edge or rejected, is read as it is written, and
 //! obeys the laws of three-valued logic.
 
 #![no_main]
@@ -47,12 +47,12 @@ fuzz_target!(
         let either = condition.clone().or(negated.clone());
         let both = condition.clone().and(negated.clone());
         let found = [&condition, &negated, &either, &both].map(edges);
-        let [Some(fulfilled), Some(failed), Some(either), Some(both)] = found else {
-            assert!(found.iter().all(Option::is_none), "{text}: refused in part");
+        let [Some(matching), Some(failed), Some(either), Some(both)] = found else {
+            assert!(found.iter().all(Option::is_none), "{text}: rejected in part");
             return;
         };
-        assert!(both.is_empty(), "{text}: an edge fulfils it and its negation");
-        let mut union = [fulfilled, failed].concat();
+        assert!(both.is_empty(), "{text}: an edge matches it and its negation");
+        let mut union = [matching, failed].concat();
         union.sort_unstable();
         assert_eq!(union, either, "{text}");
     })
@@ -60,7 +60,7 @@ fuzz_target!(
 
 type Edge = (VertexId, VertexId, u16, bool, u64, u64);
 
-/// The edges that fulfil a condition, ascending; `None` if it is refused.
+/// The edges that match a condition, ascending; `None` if it is rejected.
 fn edges(condition: &Condition) -> Option<Vec<Edge>> {
     let Fixture { runtime, graph, all } = &*FIXTURE;
     let hop = Hop { labels: Vec::new(), direction: HopDirection::Both, condition: Some(condition.clone()) };

@@ -410,7 +410,7 @@ fn casts(answers: &Answers, to: &[&str]) -> bool {
     class || reference_fails(answers, "java.lang.ClassCastException")
 }
 
-/// Whether a step fulfils something, with the one after it.
+/// Whether a step matches something, with the one after it.
 fn any(steps: &[StepCall], test: &impl Fn(&StepCall, Option<&StepCall>) -> bool) -> bool {
     steps.iter().enumerate().any(|(place, step)| {
         let within = |argument: &Argument| matches!(argument, Argument::Child(steps) if any(steps, test));

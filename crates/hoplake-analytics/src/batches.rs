@@ -4,7 +4,7 @@
 //! ```text
 //! one scan   ─ stored blocks ─▶ group ─ decoded by workers, several groups at once ─▶ batches
 //! many scans ─ each so ─▶ batches ─ merged by workers, range by range ──────────────▶ batches
-//! hops with a condition ─ edges that fulfil it ([`ConditionalLists`]) ──────────────▶ batches
+//! hops with a condition ─ edges that match it ([`ConditionalLists`]) ──────────────▶ batches
 //! ```
 //! A caller that computes with each batch by itself takes [`Parcel`]s, and has its workers decode or merge them: lists are then in the
 //! processor's caches when they are read, and the memory of one batch is used for the next.
@@ -49,7 +49,7 @@ pub(crate) struct Batches {
     /// Labels to come, the first id of each, and the ids of it that are in the range.
     labels: VecDeque<(hoplake_format::LabelId, u64, Range<u64>)>,
     current: Option<Label>,
-    /// Reads the lists instead, if edges have to fulfil a condition; then no label is to come here.
+    /// Reads the lists instead, if edges have to match a condition; then no label is to come here.
     conditional: Option<ConditionalLists>,
     /// What the batches that were handed out last take, until the next are asked for.
     memory: MemoryHold,

@@ -36,7 +36,7 @@ pub struct Checkpoint {
     pub path: PathBuf,
     /// The least time between two of them: a superstep after which less has passed writes none.
     pub every: Duration,
-    /// Which graph, in which version, and what is selected of it. A file of another is refused.
+    /// Which graph, in which version, and what is selected of it. A file of another is rejected.
     pub graph: String,
 }
 
@@ -66,7 +66,7 @@ impl Checkpoint {
         StoreError::new(self.path.display(), error).into()
     }
 
-    fn refused(&self, why: impl Into<String>) -> RunError {
+    fn rejected(&self, why: impl Into<String>) -> RunError {
         RunError::Checkpoint { path: self.path.clone(), why: why.into() }
     }
 
@@ -119,7 +119,7 @@ impl Checkpoint {
         File::open(folder.unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all()).map_err(failed)
     }
 
-    /// Reads states into a store, and returns the superstep after which they were written; `None` if there is no file. They are refused
+    /// Reads states into a store, and returns the superstep after which they were written; `None` if there is no file. They are rejected
     /// if they are of a superstep after the last one of the run.
     pub(crate) fn read<S: Value>(
         &self,
@@ -138,13 +138,15 @@ impl Checkpoint {
         let mut line = Vec::new();
         (&mut file.inner).take(HEADER_BYTES_MAX).read_until(b'\n', &mut line).map_err(failed)?;
         file.hash.update(&line);
-        let found: Header = serde_json::from_slice(&line).map_err(|_| self.refused("it is not a checkpoint"))?;
+        let found: Header = serde_json::from_slice(&line).map_err(|_| self.rejected("it is not a checkpoint"))?;
         let own = self.header::<S>(program, found.superstep, range);
         if found != own {
-            return Err(self.refused(difference(&found, &own)));
+            return Err(self.rejected(difference(&found, &own)));
         }
         if let Some(most) = supersteps_max.filter(|most| found.superstep > *most) {
-            return Err(self.refused(format!("it is of superstep {}, and this run ends after {most}", found.superstep)));
+            return Err(
+                self.rejected(format!("it is of superstep {}, and this run ends after {most}", found.superstep))
+            );
         }
         for range in chunks(range) {
             context.check_time()?;
@@ -156,14 +158,14 @@ impl Checkpoint {
         let mut hash_there = [0; 8];
         inner.read_exact(&mut hash_there).map_err(|error| self.damaged(&error))?;
         if hash.digest().to_le_bytes() != hash_there {
-            return Err(self.refused("its checksum is not that of its states"));
+            return Err(self.rejected("its checksum is not that of its states"));
         }
         Ok(Some(found.superstep))
     }
 
     fn damaged(&self, error: &std::io::Error) -> RunError {
         match error.kind() {
-            ErrorKind::UnexpectedEof => self.refused("it ends too early"),
+            ErrorKind::UnexpectedEof => self.rejected("it ends too early"),
             _ => self.failed(error),
         }
     }

@@ -1,4 +1,4 @@
-//! Lists of the edges that fulfil a condition.
+//! Lists of the edges that match a condition.
 //!
 //! A scan reads lists without what the edges have besides their targets. So these lists are read as a hop reads them, of many vertices at a
 //! time: a wave for the lists and one for the properties that the condition tests. An edge is kept only if its condition is true, neither
@@ -93,7 +93,7 @@ impl ConditionalLists {
         self.batches(read, &of_label, found, branch).await
     }
 
-    /// The edges of some vertices in a direction that fulfil the condition.
+    /// The edges of some vertices in a direction that match the condition.
     async fn read(
         &self,
         frontier: &Frontier,

@@ -11,7 +11,7 @@ use hoplake_format::LabelId;
 /// Which part of a graph takes part in a computation.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Selection {
-    /// The edges, and in which direction they are followed. Only those that fulfil its condition take part. A condition on the vertex that
+    /// The edges, and in which direction they are followed. Only those that match its condition take part. A condition on the vertex that
     /// an edge reaches needs a direction: `out` or `in`.
     pub hop: Hop,
     /// The direction in which an edge reaches the vertex that a condition is on; without it, the direction of the hop. For algorithms that
@@ -33,7 +33,7 @@ pub(crate) struct Selected {
     /// The same edges from their other ends.
     pub(crate) against: Vec<EdgesOf>,
     pub(crate) weight: Option<String>,
-    /// The hop whose condition edges fulfil, in the direction in which it is evaluated; `None` if all edges take part.
+    /// The hop whose condition edges match, in the direction in which it is evaluated; `None` if all edges take part.
     pub(crate) conditional: Option<Arc<Hop>>,
 }
 
@@ -63,7 +63,7 @@ impl Selection {
         self.bytes(snapshot, 2)
     }
 
-    /// Refuses what lists as they are stored do not have.
+    /// Rejects what lists as they are stored do not have.
     pub(crate) fn check_packed(&self) -> Result<(), EngineError> {
         let what = match (&self.weight, &self.hop.condition) {
             (None, None) => return Ok(()),

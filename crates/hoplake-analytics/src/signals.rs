@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bits_of_no_vertex_are_refused() {
+    fn bits_of_no_vertex_are_rejected() {
         let signals = Signals::from_iter([(Some(7u32), true)]);
         let mut bytes = signals.to_bytes();
         assert!(Signals::<u32>::from_bytes(1, &bytes).is_some());

@@ -136,7 +136,7 @@ async fn load(
     branch: &mut Branch,
 ) -> Result<Csr, EngineError> {
     let vertices = selected.ids.len();
-    // How many edges fulfil a condition is known when they were read.
+    // How many edges match a condition is known when they were read.
     let count = if selected.conditional.is_some() { 0 } else { edge_count(snapshot, edges) };
     let mut builder = CsrBuilder::new(vertices, count, selected.weight.is_some(), branch.context())?;
     let all = 0..selected.ids.len() as u32;

@@ -160,7 +160,7 @@ impl GraphArgs {
         // Finding a version by its time or tag is a part of opening it.
         let store = self.store()?.metered_by(&context);
         let version = match (&self.version, self.as_of) {
-            // clap refuses both at once.
+            // clap rejects both at once.
             (_, Some(unix_ms)) => Some(Graph::version_as_of(&store, unix_ms).await?),
             (Some(version), None) => Some(version.find(&store).await?),
             (None, None) => None,

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_that_cannot_be_is_refused_by_name() {
+    fn a_table_that_cannot_be_is_rejected_by_name() {
         let shipped = include_str!("../instances.toml");
         for (from, to, words) in [
             ("usd_per_hour = 0.2496", "usd_per_hour = 0", "c7gn.xlarge"),

@@ -16,7 +16,7 @@ use crate::Exchange;
 
 /// Requests that a connection may send with a wrong token, or without one where one is needed: a program that guesses has to
 /// connect again after these.
-const REFUSED_TOKENS_MAX: usize = 8;
+const REJECTED_TOKENS_MAX: usize = 8;
 /// Responses in flight of a connection to requests that need no token. A client that reads has a few; one with more does not read.
 const OPEN_RESPONSES_MAX: usize = 16;
 
@@ -70,8 +70,8 @@ pub struct Connection {
     pub(crate) close: CancellationToken,
     /// Signals its task to close it when the responses in flight are sent.
     pub(crate) leave: CancellationToken,
-    /// Requests that were refused for their token.
-    refused_tokens: AtomicUsize,
+    /// Requests that were rejected for their token.
+    rejected_tokens: AtomicUsize,
     /// Responses in flight that need no token.
     open_responses: AtomicUsize,
 }
@@ -151,15 +151,15 @@ impl Connection {
             upgrade: Mutex::default(),
             close,
             leave: CancellationToken::new(),
-            refused_tokens: AtomicUsize::new(0),
+            rejected_tokens: AtomicUsize::new(0),
             open_responses: AtomicUsize::new(0),
         })
     }
 
     /// Counts a request that is refused for its token. After a few of them the connection is closed, when its responses are sent.
     /// Returns whether this was the last.
-    pub fn count_refused_token(&self) -> bool {
-        let is_last = self.refused_tokens.fetch_add(1, Relaxed) + 1 >= REFUSED_TOKENS_MAX;
+    pub fn count_rejected_token(&self) -> bool {
+        let is_last = self.rejected_tokens.fetch_add(1, Relaxed) + 1 >= REJECTED_TOKENS_MAX;
         if is_last {
             self.leave.cancel();
         }
@@ -324,8 +324,8 @@ mod tests {
     fn who_guesses_and_who_does_not_read_is_asked_to_leave() {
         let all = Arc::new(Connections::default());
         let guessing = ConnectionGuard(Connection::open(&all));
-        let guesses: Vec<_> = (0..REFUSED_TOKENS_MAX).map(|_| guessing.0.count_refused_token()).collect();
-        assert!(guesses[REFUSED_TOKENS_MAX - 1] && !guesses[..REFUSED_TOKENS_MAX - 1].contains(&true));
+        let guesses: Vec<_> = (0..REJECTED_TOKENS_MAX).map(|_| guessing.0.count_rejected_token()).collect();
+        assert!(guesses[REJECTED_TOKENS_MAX - 1] && !guesses[..REJECTED_TOKENS_MAX - 1].contains(&true));
         assert!(guessing.0.leave.is_cancelled() && !guessing.0.close.is_cancelled());
         let unread = ConnectionGuard(Connection::open(&all));
         let exchanges: Vec<_> = (0..OPEN_RESPONSES_MAX).map(|_| Exchange::begin(&unread.0)).collect();

@@ -28,7 +28,7 @@ pub enum EngineError {
     Invalid(String),
     /// A change of a batch is not allowed.
     #[error("{}{operation} is refused: {why}", row_text(*row))]
-    Refused {
+    Rejected {
         /// The change; a row of columns as the single operation that it stands for.
         operation: Box<Operation>,
         /// The number of the operation in the batch, from 0.
@@ -36,7 +36,7 @@ pub enum EngineError {
         /// The row of its columns, from 0, if it has columns.
         row: Option<usize>,
         /// Why, for programs.
-        refusal: Refusal,
+        rejection: Rejection,
         /// Why, as a sentence.
         why: String,
     },
@@ -104,7 +104,7 @@ pub enum EngineError {
 
 /// Why a change is not allowed, as far as a program may want to tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refusal {
+pub enum Rejection {
     /// An end of an edge is not there.
     MissingEnd,
     /// The batch is strict, and names a label or a property that the graph does not have.

@@ -78,7 +78,7 @@ mod tests {
         }
 
         #[test]
-        fn an_integer_is_exact_or_refused(integer: i64) {
+        fn an_integer_is_exact_or_rejected(integer: i64) {
             prop_assert!(exactly(integer).is_none_or(|float| float as i128 == i128::from(integer)));
         }
     }

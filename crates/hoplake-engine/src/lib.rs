@@ -36,7 +36,7 @@ mod value;
 pub mod versions;
 mod write;
 
-pub use error::{EngineError, Refusal};
+pub use error::{EngineError, Rejection};
 pub use memory::{Held, HeldIter};
 pub use quoting::{label_text, split_label, split_vertex, vertex_text};
 pub use read::{

@@ -190,8 +190,8 @@ mod tests {
         let context = QueryContext::new();
         context.limit(ReadLimits { memory_bytes_max: Some(4096), ..ReadLimits::default() });
         let mut numbers = HeldVec::<u64>::new(&context).unwrap();
-        let refused = (0..1000).find_map(|number| numbers.push(number).err()).unwrap();
-        assert!(refused.to_string().contains("4096 bytes of memory for the query"), "{refused}");
+        let rejected = (0..1000).find_map(|number| numbers.push(number).err()).unwrap();
+        assert!(rejected.to_string().contains("4096 bytes of memory for the query"), "{rejected}");
         // 256 items and 128 items, but not 512 and 256, fit while they move.
         assert_eq!((numbers.len(), context.memory().used()), (256, 256 * 8));
         let held = numbers.finish();

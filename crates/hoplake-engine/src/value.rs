@@ -251,7 +251,7 @@ fn scalars<'a>(values: impl Iterator<Item = &'a Value>, scalar: ScalarType) -> A
         ScalarType::Float64 => {
             let number = |value: &Value| match value {
                 Value::Float64(number) => Some(*number),
-                // Exact: `fit` has refused integers that a float64 cannot hold.
+                // Exact: `fit` has rejected integers that a float64 cannot hold.
                 Value::Int64(number) => Some(*number as f64),
                 _ => None,
             };

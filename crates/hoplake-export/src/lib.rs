@@ -159,7 +159,7 @@ async fn write_edges(
     Ok(rows)
 }
 
-/// Refuses a destination that has something, or removes the files of an earlier export from it: its mapping first, so that what is left of it
+/// Rejects a destination that has something, or removes the files of an earlier export from it: its mapping first, so that what is left of it
 /// never looks complete.
 async fn make_room(target: &Store, options: &ExportOptions) -> Result<(), ExportError> {
     let there = target.list("").await?;

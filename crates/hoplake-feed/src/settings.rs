@@ -182,7 +182,7 @@ pub struct StreamSettings {
     pub spill_bytes_max: u64,
     /// Bytes that are read ahead while a commit is under way.
     pub ahead_bytes_max: u64,
-    /// How often a commit that the graph refuses is tried before one of its rows is taken to be the reason.
+    /// How often a commit that the graph rejects is tried before one of its rows is taken to be the reason.
     pub attempts: u32,
     /// After how long a position is committed although none of the mapped tables changed, in milliseconds.
     pub position_every_ms: u64,
@@ -375,7 +375,7 @@ pub enum Missing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cascades {
-    /// Yes; a mapping that cannot is refused.
+    /// Yes; a mapping that cannot is rejected.
     #[default]
     Follow,
     /// No: what they change is missing until a reconciliation.

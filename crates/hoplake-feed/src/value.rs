@@ -23,7 +23,7 @@ pub(crate) fn converted(value: &Value, kind: PropertyType) -> Result<Value, Stri
             _ => Err("it is not a list".into()),
         };
     };
-    let refused = || format!("it is not {scalar}");
+    let rejected = || format!("it is not {scalar}");
     let found = match (value, scalar) {
         (Value::Null, _) => Some(Value::Null),
         (value, ScalarType::String) => hoplake::changes::plain_text(value).map(Value::String),
@@ -53,7 +53,7 @@ pub(crate) fn converted(value: &Value, kind: PropertyType) -> Result<Value, Stri
         (Value::Date(days), ScalarType::Timestamp) => Some(Value::Timestamp(i64::from(*days) * 86_400_000_000)),
         (other, _) => other.clone().conform(kind),
     };
-    found.ok_or_else(refused)
+    found.ok_or_else(rejected)
 }
 
 /// What databases write for true and false.

@@ -94,7 +94,7 @@ mod tests {
 
     /// The segment lengths of a descriptor decide where look-ups read, so every value must keep them within the body.
     #[test]
-    fn descriptors_of_no_filter_are_refused() {
+    fn descriptors_of_no_filter_are_rejected() {
         let filter = |segment: u32, mask: u32, body: u32, fingerprints: usize| {
             let mut bytes = vec![7; 8];
             for word in [segment, mask, body] {

@@ -444,15 +444,15 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_share_too_much_are_refused() {
+    fn keys_that_share_too_much_are_rejected() {
         // Each adds a byte to all of the one before: 2 KiB of block, 220 KiB of keys.
         let mut block = Vec::new();
         encode_varint(200, &mut block);
         encode_varint(1, &mut block);
         encode_suffix(0, &[b'a'; 1000], &mut block);
         (1000..1199).for_each(|shared| encode_suffix(shared, b"a", &mut block));
-        let refused = decode_key_block(&block, KeyType::String).unwrap_err().to_string();
-        assert!(refused.contains("its keys take more than"), "{refused}");
+        let rejected = decode_key_block(&block, KeyType::String).unwrap_err().to_string();
+        assert!(rejected.contains("its keys take more than"), "{rejected}");
         // A block may have a long key, also after 4 KiB of others with which it shares most bytes.
         let long = "x".repeat(1 << 20);
         let entries = [("x".repeat(4000), 3), (long, 4)].map(|(key, ordinal)| (Key::String(key), ordinal));
@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn unsorted_keys_are_refused() {
+    fn unsorted_keys_are_rejected() {
         let entries = [(Key::Int64(2), 0), (Key::Int64(2), 1)];
         assert!(matches!(encode_key_block(&entries), Err(FormatError::Invalid(_))));
         assert!(matches!(encode_key_block(&[]), Err(FormatError::Invalid(_))));

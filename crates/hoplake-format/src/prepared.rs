@@ -218,13 +218,13 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_saved_is_refused() {
-        let refused =
+    fn what_cannot_be_saved_is_rejected() {
+        let rejected =
             |name: &str, edition: QueryEdition| PreparedQueries::default().save(name, edition).unwrap_err().to_string();
         for name in ["", " ", "7", "a@1", "a\nb", &"a".repeat(256)] {
-            assert!(refused(name, edition("g.V()")).contains("cannot be the name of a query"), "{name:?}");
+            assert!(rejected(name, edition("g.V()")).contains("cannot be the name of a query"), "{name:?}");
         }
-        assert!(refused("a", edition(&"x".repeat(QUERY_BYTES_MAX + 1))).contains("16385 bytes"));
+        assert!(rejected("a", edition(&"x".repeat(QUERY_BYTES_MAX + 1))).contains("16385 bytes"));
         let with = |parameters: &[(&str, PropertyType)]| {
             let parameter = |(name, kind): &(&str, PropertyType)| QueryParameter {
                 name: (*name).into(),
@@ -235,10 +235,10 @@ mod tests {
         };
         let text = PropertyType::Scalar(ScalarType::String);
         for name in ["", "1a", "a b", "a-b"] {
-            assert!(refused("a", with(&[(name, text)])).contains("cannot be a name in a query"), "{name:?}");
+            assert!(rejected("a", with(&[(name, text)])).contains("cannot be a name in a query"), "{name:?}");
         }
-        assert!(refused("a", with(&[("x", text), ("x", text)])).contains("is there twice"));
-        assert!(refused("a", with(&[("x", PropertyType::List(ScalarType::Bool))])).contains("is a list of"));
+        assert!(rejected("a", with(&[("x", text), ("x", text)])).contains("is there twice"));
+        assert!(rejected("a", with(&[("x", PropertyType::List(ScalarType::Bool))])).contains("is a list of"));
         let mut queries = PreparedQueries::default();
         let all = (0..5).map(|_| queries.save("a", edition(&"x".repeat(QUERY_BYTES_MAX)))).collect::<Vec<_>>();
         assert!(all[2].is_ok() && all[4].as_ref().unwrap_err().to_string().contains("65536 bytes at most"));

@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_item_is_refused() {
+    fn what_is_no_item_is_rejected() {
         for text in ["", "00000001", "x!0000000p", "é0000000", "x!ooooooo\u{7f}"] {
             assert!(ordinal_of(text).is_err(), "{text}");
         }

@@ -17,7 +17,7 @@
 //! their negations, `property` of a map is one call for each entry, and `shortestPath` follows an `identity`. Those scripts differ from
 //! that of the text and mean the same.
 //!
-//! Lambdas are code, and refused.
+//! Lambdas are code, and rejected.
 
 use hoplake_query::{
     error::QueryError,

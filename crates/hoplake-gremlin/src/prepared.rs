@@ -257,21 +257,21 @@ mod tests {
             vec![parameter("who", TEXT, None), parameter("most", INT, Some("10"))],
         );
         check("team", &team).unwrap();
-        let refused = |text: &str, parameters| check("q", &edition(text, parameters)).unwrap_err().to_string();
+        let rejected = |text: &str, parameters| check("q", &edition(text, parameters)).unwrap_err().to_string();
         let long = format!("g.V(){}", ".identity()".repeat(TEXT_BYTES_MAX));
-        assert!(refused(&long, vec![]).contains("16384 is the most"));
-        assert!(refused("g.V(", vec![]).starts_with("query \"q\": line 1, column 5"));
-        assert!(refused("g.V(who)", vec![]).contains("`who` has no value"));
-        assert!(refused("g.V().program()", vec![]).contains("`program` is not supported"));
-        assert!(refused("g.V(); g.E()", vec![]).contains("is not one traversal"));
-        assert!(refused("g.tx().commit()", vec![]).contains("is not one traversal"));
-        assert!(refused("g.V().next()", vec![]).contains("is not one traversal"));
-        assert!(refused("g.call('other')", vec![]).contains("cannot call another"));
-        assert!(refused("g.V().limit(most)", vec![parameter("most", TEXT, None)]).contains("takes an integer"));
-        assert!(refused("g.V()", vec![parameter("who", TEXT, None)]).contains("does not occur in its text"));
-        assert!(refused("g.V(who)", vec![parameter("who", TEXT, Some("7"))]).contains("which is not a string"));
-        assert!(refused("g.V(id)", vec![parameter("id", TEXT, None)]).contains("it is a word of Gremlin"));
-        assert!(refused("g.V(g)", vec![parameter("desc", TEXT, None)]).contains("it is a word of Gremlin"));
+        assert!(rejected(&long, vec![]).contains("16384 is the most"));
+        assert!(rejected("g.V(", vec![]).starts_with("query \"q\": line 1, column 5"));
+        assert!(rejected("g.V(who)", vec![]).contains("`who` has no value"));
+        assert!(rejected("g.V().program()", vec![]).contains("`program` is not supported"));
+        assert!(rejected("g.V(); g.E()", vec![]).contains("is not one traversal"));
+        assert!(rejected("g.tx().commit()", vec![]).contains("is not one traversal"));
+        assert!(rejected("g.V().next()", vec![]).contains("is not one traversal"));
+        assert!(rejected("g.call('other')", vec![]).contains("cannot call another"));
+        assert!(rejected("g.V().limit(most)", vec![parameter("most", TEXT, None)]).contains("takes an integer"));
+        assert!(rejected("g.V()", vec![parameter("who", TEXT, None)]).contains("does not occur in its text"));
+        assert!(rejected("g.V(who)", vec![parameter("who", TEXT, Some("7"))]).contains("which is not a string"));
+        assert!(rejected("g.V(id)", vec![parameter("id", TEXT, None)]).contains("it is a word of Gremlin"));
+        assert!(rejected("g.V(g)", vec![parameter("desc", TEXT, None)]).contains("it is a word of Gremlin"));
     }
 
     #[test]
@@ -314,11 +314,11 @@ mod tests {
         };
         let all = [("who".into(), Value::from("a")), ("most".into(), Value::from(10_i64))];
         assert_eq!(bound(&[("who", "a".into())]).unwrap(), all);
-        let refused = |given: &[(&str, Value)]| bound(given).unwrap_err().to_string();
-        assert_eq!(refused(&[]), "query \"team\" needs parameter who; it takes who: string, most: int64 = 10");
-        assert!(refused(&[("who", 7.into())]).contains("takes a string as parameter who, and 7 is not one"));
-        assert!(refused(&[("WHO", "a".into())]).contains("has no parameter WHO; it takes who"));
-        assert!(refused(&[("who", "a".into()), ("who", "b".into())]).contains("two values"));
-        assert!(refused(&[("most", "x".repeat(5_000).as_str().into())]).len() < 250);
+        let rejected = |given: &[(&str, Value)]| bound(given).unwrap_err().to_string();
+        assert_eq!(rejected(&[]), "query \"team\" needs parameter who; it takes who: string, most: int64 = 10");
+        assert!(rejected(&[("who", 7.into())]).contains("takes a string as parameter who, and 7 is not one"));
+        assert!(rejected(&[("WHO", "a".into())]).contains("has no parameter WHO; it takes who"));
+        assert!(rejected(&[("who", "a".into()), ("who", "b".into())]).contains("two values"));
+        assert!(rejected(&[("most", "x".repeat(5_000).as_str().into())]).len() < 250);
     }
 }

@@ -205,8 +205,8 @@ mod tests {
             assert_eq!(fs::read_to_string(&file).unwrap(), "file,line,column,value,reason,row\n");
         }
         fs::write(&file, "1,2\n").unwrap();
-        let refused = BadRows::skip(&file).unwrap_err().to_string();
-        assert!(refused.contains("it would be overwritten"), "{refused}");
+        let rejected = BadRows::skip(&file).unwrap_err().to_string();
+        assert!(rejected.contains("it would be overwritten"), "{rejected}");
         assert_eq!(fs::read_to_string(&file).unwrap(), "1,2\n");
     }
 }

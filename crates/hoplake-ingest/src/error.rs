@@ -91,7 +91,7 @@ pub enum IngestError {
     /// The temporary folder could not be used.
     #[error("could not spill to the temporary folder: {0}")]
     Spill(#[source] std::io::Error),
-    /// Arrow refused a batch.
+    /// Arrow rejected a batch.
     #[error("could not arrange a batch: {0}")]
     Arrow(#[from] arrow_schema::ArrowError),
     /// A table of properties could not be written.
@@ -100,7 +100,7 @@ pub enum IngestError {
     /// The store failed.
     #[error(transparent)]
     Storage(#[from] hoplake_storage::StorageError),
-    /// The format refused a value.
+    /// The format rejected a value.
     #[error(transparent)]
     Format(#[from] hoplake_format::FormatError),
 }

@@ -472,14 +472,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn other_urls_are_refused() {
+    fn other_urls_are_rejected() {
         for (path, why) in [
             ("file:///data/people.csv", "write the path of a file here without file://"),
             ("ftp://host/people.csv", "ftp:// is not read; inputs are"),
             ("s3:/bucket/people.csv", "write s3://, with two slashes"),
         ] {
-            let refused = Place::of(Path::new(path)).err().unwrap();
-            assert!(matches!(&refused, IngestError::Invalid(said) if said.contains(why)), "{refused}");
+            let rejected = Place::of(Path::new(path)).err().unwrap();
+            assert!(matches!(&rejected, IngestError::Invalid(said) if said.contains(why)), "{rejected}");
         }
         for path in ["people.csv", "/data/a:b/people.csv", "C:/people.csv"] {
             assert!(matches!(Place::of(Path::new(path)), Ok(Place::Here)), "{path}");

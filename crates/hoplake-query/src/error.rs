@@ -1,4 +1,4 @@
-//! Why a query was refused, or failed.
+//! Why a query was rejected, or failed.
 
 use hoplake_engine::EngineError;
 use hoplake_storage::StorageError;

@@ -134,7 +134,7 @@ impl ServerBuilder {
         let workers =
             Workers::new("hoplake-query", threads).map_err(|source| ServerError::Threads { threads, source })?;
         let catalog = Arc::new(catalog);
-        // What one request may take of it is bounded by the whole of it (`Call`): one that it refuses would have fitted alone.
+        // What one request may take of it is bounded by the whole of it (`Call`): one that it rejects would have fitted alone.
         let mut memory = MemoryBudget::shared("all queries", settings.memory_bytes_max);
         if let Some(reclaim) = reclaim {
             let bytes = (settings.memory_bytes_max / RECLAIMED_PARTS).clamp(RECLAIMED_MIN_BYTES, RECLAIMED_MAX_BYTES);

@@ -211,7 +211,7 @@ impl<'de, V: Visitor<'de>> Checked<'_, V> {
         })
     }
 
-    fn refuse<E: Error>(&self, found: &str) -> E {
+    fn reject<E: Error>(&self, found: &str) -> E {
         let by_visitor = || (&self.visitor as &dyn Expected).to_string();
         E::custom(format!("write {}, not {found}", self.words.map_or_else(by_visitor, str::to_owned)))
     }
@@ -257,14 +257,14 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Checked<'_, V> {
     fn visit_seq<A: SeqAccess<'de>>(self, inner: A) -> Result<V::Value, A::Error> {
         // The visitor of a derived struct would take a list as its fields in order, which breaks when a field is added.
         if self.takes != Takes::List {
-            return Err(self.refuse("a list"));
+            return Err(self.reject("a list"));
         }
         self.visitor.visit_seq(Items { inner, path: self.path, wrong: self.wrong, position: 0 })
     }
 
     fn visit_map<A: MapAccess<'de>>(self, inner: A) -> Result<V::Value, A::Error> {
         if self.takes != Takes::Object {
-            return Err(self.refuse("an object"));
+            return Err(self.reject("an object"));
         }
         self.visitor.visit_map(Fields { inner, path: self.path, wrong: self.wrong, name: String::new() })
     }

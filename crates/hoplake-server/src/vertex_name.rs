@@ -11,6 +11,6 @@ pub(crate) enum VertexName {
     Key(String, Key),
     /// `Person:933`, to be read as the label's type: only the schema shows whether `933` is a number or text.
     Text(String),
-    /// All vertices of a label that fulfil a condition.
+    /// All vertices of a label that match a condition.
     Matching(String, Condition),
 }

@@ -108,7 +108,7 @@ impl Vocabulary {
                 });
                 continue;
             }
-            // A deletion by key is refused as long as the type has no such property.
+            // A deletion by key is rejected as long as the type has no such property.
             let keys = known.is_some_and(|known| known.contains(KEY));
             let first = random.below(3) as i64;
             for id in first..=first + random.below(2) as i64 {

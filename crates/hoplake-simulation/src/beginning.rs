@@ -96,7 +96,7 @@ async fn load_heavy(world: &Arc<World>, vocabulary: &Vocabulary) {
     found(world, &mut graph, batch).await;
     let more = world.random(Concern::Beginning).below(9);
     for _ in 0..more {
-        // Each batch builds on the version that the last one made, so that none is refused.
+        // Each batch builds on the version that the last one made, so that none is rejected.
         let model = world.history().model(graph.version()).unwrap_or_default();
         let (batch, _) = vocabulary.batch(&mut world.random(Concern::Beginning), &model);
         found(world, &mut graph, batch).await;

@@ -27,7 +27,7 @@ use hoplake_testkit::generate::SplitMix64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Fault {
     /// 503: nothing is done.
-    Refused,
+    Rejected,
     /// No answer, and nothing is done.
     TimedOutBefore,
     /// No answer, but it is done.
@@ -93,7 +93,7 @@ pub enum Fault {
 impl Fault {
     /// All of them.
     pub const ALL: [Self; 31] = [
-        Self::Refused,
+        Self::Rejected,
         Self::TimedOutBefore,
         Self::TimedOutAfter,
         Self::Expired,
@@ -132,7 +132,7 @@ impl Fault {
     /// The kinds of requests that it can affect.
     fn befalls(self, kind: OperationKind) -> bool {
         match self {
-            Self::Refused | Self::TimedOutBefore | Self::Expired | Self::CutOff | Self::Zombie | Self::ClockJump => {
+            Self::Rejected | Self::TimedOutBefore | Self::Expired | Self::CutOff | Self::Zombie | Self::ClockJump => {
                 !kind.is_of_disk()
             }
             Self::Crash => kind != OperationKind::DiskRead,
@@ -211,7 +211,7 @@ impl OperationKind {
     }
 }
 
-/// A time in which most requests are refused, or all.
+/// A time in which most requests are rejected, or all.
 #[derive(Debug, Clone)]
 struct Storm {
     from: Duration,
@@ -224,7 +224,7 @@ struct Storm {
 pub struct FaultSchedule {
     /// The share of requests.
     shares: BTreeMap<Fault, f64>,
-    /// While one of these lasts, requests are refused.
+    /// While one of these lasts, requests are rejected.
     storms: Vec<Storm>,
     /// From then on nothing goes wrong any more.
     pub calm_from: Duration,
@@ -256,7 +256,7 @@ impl FaultSchedule {
             let share = fault.share_max() * random.unit().powi(2) / tamer;
             schedule.shares.insert(fault, share);
         }
-        if schedule.shares.contains_key(&Fault::Refused) {
+        if schedule.shares.contains_key(&Fault::Rejected) {
             for _ in 0..random.below(3) {
                 let from = Duration::from_millis(random.below(60_000));
                 let until = from + Duration::from_millis(random.below(120_000));
@@ -298,7 +298,7 @@ impl FaultSchedule {
         let storm = self.storms.iter().find(|storm| (storm.from..storm.until).contains(&now));
         let storm = storm.filter(|_| !kind.is_of_disk());
         if storm.is_some_and(|storm| storm.all || random.below(4) > 0) {
-            return Some(Fault::Refused);
+            return Some(Fault::Rejected);
         }
         let mut struck = None;
         for (fault, share) in &self.shares {

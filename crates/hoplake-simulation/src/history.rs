@@ -31,7 +31,7 @@ pub enum Answer {
     /// It is in this version.
     Committed(u64),
     /// It is in none.
-    Refused(ErrorKind),
+    Rejected(ErrorKind),
     /// The caller got `Unknown`.
     Unknown,
 }
@@ -229,23 +229,23 @@ impl History {
             Answer::Committed(version) => Err(format!(
                 "batch {number} was acknowledged in version {version}, but the store has it in {published:?}"
             )),
-            Answer::Refused(kind) if published.is_some() => {
-                Err(format!("batch {number} was refused as {kind:?}, but the store has it in version {published:?}"))
+            Answer::Rejected(kind) if published.is_some() => {
+                Err(format!("batch {number} was rejected as {kind:?}, but the store has it in version {published:?}"))
             }
-            Answer::Refused(ErrorKind::Conflict) => self.check_conflict(number),
-            Answer::Refused(ErrorKind::Invalid) => self.check_invalid(number),
-            Answer::Refused(ErrorKind::Unavailable | ErrorKind::Corrupt | ErrorKind::NotFound) if excuse => Ok(()),
-            Answer::Unknown | Answer::Refused(_) => {
+            Answer::Rejected(ErrorKind::Conflict) => self.check_conflict(number),
+            Answer::Rejected(ErrorKind::Invalid) => self.check_invalid(number),
+            Answer::Rejected(ErrorKind::Unavailable | ErrorKind::Corrupt | ErrorKind::NotFound) if excuse => Ok(()),
+            Answer::Unknown | Answer::Rejected(_) => {
                 Err(format!("batch {number} is {answer:?}, and nothing excuses that"))
             }
         }
     }
 
-    /// A refusal for a conflict must have one.
+    /// A rejection for a conflict must have one.
     fn check_conflict(&self, number: usize) -> Result<(), String> {
         let Submitted { batch, .. } = &self.batches[number];
         let Some(base) = batch.base else {
-            return Err(format!("batch {number} has no base, but was refused for a conflict"));
+            return Err(format!("batch {number} has no base, but was rejected for a conflict"));
         };
         let touched = touched(batch);
         let mut since = self.versions.range(base + 1..).map(|(_, version)| version);
@@ -257,18 +257,18 @@ impl History {
         match conflicts {
             true => Ok(()),
             false => {
-                Err(format!("batch {number} was refused for a conflict, but nothing it touches changed since {base}"))
+                Err(format!("batch {number} was rejected for a conflict, but nothing it touches changed since {base}"))
             }
         }
     }
 
-    /// A refusal as invalid must be right on some version that the caller could mean.
+    /// A rejection as invalid must be right on some version that the caller could mean.
     fn check_invalid(&self, number: usize) -> Result<(), String> {
         let Submitted { batch, seen, .. } = &self.batches[number];
         let mut since = self.versions.range(seen..).map(|(_, version)| &version.model);
-        match since.any(|model| model.refusal(batch).is_some()) {
+        match since.any(|model| model.rejection(batch).is_some()) {
             true => Ok(()),
-            false => Err(format!("batch {number} was refused as invalid, but is allowed since version {seen}")),
+            false => Err(format!("batch {number} was rejected as invalid, but is allowed since version {seen}")),
         }
     }
 
@@ -331,10 +331,10 @@ impl History {
         if let Some(first) = submitted.published {
             return Err(format!("batch {number} is in version {first} and again in {version}"));
         }
-        if let Answer::Refused(kind) = submitted.answer {
-            return Err(format!("batch {number} was refused as {kind:?}, and is now in version {version}"));
+        if let Answer::Rejected(kind) = submitted.answer {
+            return Err(format!("batch {number} was rejected as {kind:?}, and is now in version {version}"));
         }
-        if let Some(why) = before.model.refusal(&submitted.batch) {
+        if let Some(why) = before.model.rejection(&submitted.batch) {
             return Err(format!("batch {number} is in version {version}, but is not allowed there: {why}"));
         }
         self.check_base(number, version)?;

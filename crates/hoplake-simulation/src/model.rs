@@ -34,8 +34,8 @@ pub struct Changed {
 }
 
 impl Model {
-    /// Why a batch of single operations is refused on this version, if it is.
-    pub fn refusal(&self, batch: &Batch) -> Option<String> {
+    /// Why a batch of single operations is rejected on this version, if it is.
+    pub fn rejection(&self, batch: &Batch) -> Option<String> {
         let added = batch.operations.iter().filter_map(|operation| match operation {
             Operation::UpsertVertex { vertex, .. } => Some(vertex),
             _ => None,
@@ -46,7 +46,7 @@ impl Model {
             let deletes = |it: &Operation| matches!(it, Operation::DeleteVertex { vertex } if vertex == end);
             self.vertices.contains_key(end) && batch.operations.iter().any(deletes)
         };
-        let end_refused = |end: &VertexRef| match self.vertices.contains_key(end) || added.contains(end) {
+        let end_rejected = |end: &VertexRef| match self.vertices.contains_key(end) || added.contains(end) {
             true => gone(end).then(|| format!("the batch deletes {end}")),
             false if !batch.create_missing => Some(format!("there is no {end}")),
             false => (!is_label(&end.label)).then(|| format!("there is no label {}", end.label)),
@@ -68,7 +68,7 @@ impl Model {
                 let names = types.entry((label.clone(), source.label.clone(), target.label.clone())).or_default();
                 names.extend(key.iter().map(|key| &key.property));
                 names.extend(properties.names());
-                end_refused(source).or_else(|| end_refused(target))
+                end_rejected(source).or_else(|| end_rejected(target))
             }
             Operation::EditEdge { .. } => Some("histories have no edges by number".to_owned()),
             Operation::DeleteEdge { label, source, target, key } => {

@@ -363,7 +363,7 @@ impl Caller {
         let batch = if by_columns { columns::by_columns(&batch) } else { batch };
         let answer = match timeout(patience, self.graph.apply(batch)).await {
             Ok(Ok(committed)) => self.committed(&committed),
-            Ok(Err(error)) => self.refused(number, &error),
+            Ok(Err(error)) => self.rejected(number, &error),
             Err(_) => Answer::None,
         };
         self.world.log(|| format!("{}: batch {number} is {answer:?}", self.name));
@@ -371,7 +371,7 @@ impl Caller {
         // Where every flush takes seconds, others may be faster again and again until its time is over.
         let had_its_time = self.world.now() - begun >= Duration::from_millis(COMMIT_TIMEOUT_MS);
         let overtaken = had_its_time && history.newest() >= before + OVERTAKEN_MIN;
-        let late = overtaken && answer == Answer::Refused(ErrorKind::Unavailable);
+        let late = overtaken && answer == Answer::Rejected(ErrorKind::Unavailable);
         let excuse = !self.world.schedule.is_fair() || late;
         let answered = history.answered(number, answer, excuse);
         drop(history);
@@ -382,11 +382,11 @@ impl Caller {
         Answer::Committed(committed.version)
     }
 
-    fn refused(&self, number: usize, error: &Error) -> Answer {
+    fn rejected(&self, number: usize, error: &Error) -> Answer {
         self.world.log(|| format!("{}: batch {number} failed as {:?}", self.name, error.kind()));
         match error.kind() {
             ErrorKind::Unknown => Answer::Unknown,
-            kind => Answer::Refused(kind),
+            kind => Answer::Rejected(kind),
         }
     }
 }

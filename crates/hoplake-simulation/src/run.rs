@@ -43,7 +43,7 @@ pub struct Outcome {
     pub steps: u64,
     /// Versions that were published.
     pub versions: u64,
-    /// Batches that were committed, refused or lost.
+    /// Batches that were committed, rejected or lost.
     pub batches: u64,
     /// Its virtual time.
     pub virtual_time: Duration,

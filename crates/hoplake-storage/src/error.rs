@@ -24,7 +24,7 @@ pub enum StorageError {
         /// Its URL.
         object: String,
     },
-    /// The store refused, failed or could not be reached, after retries.
+    /// The store rejected, failed or could not be reached, after retries.
     #[error("could not {action} {object}: {}", fault::explain(source).1)]
     Unavailable {
         /// The operation: `read`, `write`, `list`.

@@ -1,4 +1,4 @@
-//! Where spans would go with the feature `otlp`: without it a collector is refused.
+//! Where spans would go with the feature `otlp`: without it a collector is rejected.
 
 use tracing::{Span, Subscriber};
 use tracing_subscriber::{Layer, layer::Identity};
@@ -10,7 +10,7 @@ pub(crate) enum Exporter {}
 
 impl Exporter {
     pub(crate) fn start(_: &'static str) -> Result<Self, TelemetryError> {
-        // Refused, not ignored: the operator would wait for traces that never come.
+        // Rejected, not ignored: the operator would wait for traces that never come.
         Err(TelemetryError(
             "cannot send traces, which the environment asks for: that needs the feature `telemetry` of Hoplake, which this \
              program was built without"

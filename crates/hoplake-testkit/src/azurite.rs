@@ -103,12 +103,12 @@ fn start_on(program: &Path, port: u16, folder: &Path) -> io::Result<Process> {
     let mut process = Process(started);
     let deadline = Instant::now() + READY_WITHIN;
     // It answers as soon as it makes the container, which no other server on the port would with this account.
-    while let Err(refused) = make_container(port) {
+    while let Err(rejected) = make_container(port) {
         let status = process.0.try_wait()?;
         if status.is_some() || Instant::now() > deadline {
             let state = status.map_or("gives no answer".to_owned(), |status| format!("ended with {status}"));
             let said = fs::read_to_string(&log).unwrap_or_default();
-            return Err(explain(format!("Azurite on port {port} {state}: {}; {refused}", said.trim())));
+            return Err(explain(format!("Azurite on port {port} {state}: {}; {rejected}", said.trim())));
         }
         thread::sleep(Duration::from_millis(50));
     }

@@ -68,10 +68,10 @@ impl KinesisServer {
             command.spawn().map_err(|error| explain(format!("could not start {}: {error}", python.display())))?;
         let mut process = Process(started);
         let deadline = Instant::now() + READY_WITHIN;
-        while let Err(refused) = TcpStream::connect((Ipv4Addr::LOCALHOST, port.number())) {
+        while let Err(rejected) = TcpStream::connect((Ipv4Addr::LOCALHOST, port.number())) {
             if process.0.try_wait()?.is_some() || Instant::now() > deadline {
                 let said = fs::read_to_string(&log).unwrap_or_default();
-                return Err(explain(format!("moto does not answer ({refused}): {}", said.trim())));
+                return Err(explain(format!("moto does not answer ({rejected}): {}", said.trim())));
             }
             thread::sleep(Duration::from_millis(50));
         }

@@ -160,8 +160,8 @@ mod tests {
     fn it_follows_as_the_sample_says() {
         let unfit = MariaDbServer::start(&[]).unwrap();
         let output = ChangeOutput::File("unused".into());
-        let refused = Maxwell::follow(&unfit, "test", &output, &[]).unwrap_err().to_string();
-        assert!(refused.contains("SERVER_OPTIONS"), "{refused}");
+        let rejected = Maxwell::follow(&unfit, "test", &output, &[]).unwrap_err().to_string();
+        assert!(rejected.contains("SERVER_OPTIONS"), "{rejected}");
         drop(unfit);
 
         let server = MariaDbServer::start(&Maxwell::SERVER_OPTIONS).unwrap();

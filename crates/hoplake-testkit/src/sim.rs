@@ -1,7 +1,7 @@
 //! A simulated object store: the published latencies, limits and prices of a [`StoreProfile`], from a seed.
 //!
 //! **What it is.** A [`Sim`] decides the outcome of each request: when its first byte arrives, how fast the
-//! rest follows, whether it is refused or goes wrong, and what it costs. [`SimStore`] puts one before any
+//! rest follows, whether it is rejected or goes wrong, and what it costs. [`SimStore`] puts one before any
 //! [`ObjectStore`](object_store::ObjectStore), [`SimProxy`] before the endpoint of a real S3 server.
 //!
 //! **Time is tokio's.** Under a paused clock a bench of minutes takes seconds and its latencies repeat; with

@@ -14,7 +14,7 @@ impl Graph {
     /// text forms that look-ups read.
     ///
     /// # Errors
-    /// [`Internal`](crate::ErrorKind::Internal) if Arrow refuses the columns.
+    /// [`Internal`](crate::ErrorKind::Internal) if Arrow rejects the columns.
     pub fn edge_batch(&self, edges: EdgeSlice<'_>) -> Result<RecordBatch, Error> {
         let schema = self.schema();
         let of_lists = |text: &dyn Fn(&EdgeList<'_>) -> String| -> ArrayRef {

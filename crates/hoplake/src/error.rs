@@ -2,7 +2,7 @@
 
 use std::error::Error as StdError;
 
-use hoplake_engine::{EngineError, Refusal};
+use hoplake_engine::{EngineError, Rejection};
 use hoplake_format::FormatError;
 use hoplake_ingest::{IngestError, changes::SourceLocation};
 use hoplake_storage::{NodeFault, StorageError, StoreFault, system_text};
@@ -122,7 +122,7 @@ impl Error {
         self.operation
     }
 
-    /// Where the change that it is about is written, if it was refused when it was read.
+    /// Where the change that it is about is written, if it was rejected when it was read.
     pub fn location(&self) -> Option<&SourceLocation> {
         self.location.as_deref()
     }
@@ -222,11 +222,11 @@ fn engine_reason(error: &EngineError) -> Option<Reason> {
         EngineError::Exists(_) => Some(Reason::Exists),
         EngineError::Overtaken(_) => Some(Reason::Overtaken),
         EngineError::Limit { is_shared: true, .. } => Some(Reason::MemoryInUse),
-        EngineError::Refused { refusal, .. } => match refusal {
-            Refusal::MissingEnd => Some(Reason::MissingEnd),
-            Refusal::Undeclared => Some(Reason::Undeclared),
-            Refusal::Inexact => Some(Reason::Inexact),
-            Refusal::Other => None,
+        EngineError::Rejected { rejection, .. } => match rejection {
+            Rejection::MissingEnd => Some(Reason::MissingEnd),
+            Rejection::Undeclared => Some(Reason::Undeclared),
+            Rejection::Inexact => Some(Reason::Inexact),
+            Rejection::Other => None,
         },
         EngineError::Storage(storage) => storage_reason(storage),
         EngineError::Format { source: FormatError::Unsupported { .. }, .. } => Some(Reason::FormatVersion),
@@ -257,20 +257,20 @@ fn ingest_reason(error: &IngestError) -> Option<Reason> {
 
 impl From<EngineError> for Error {
     fn from(error: EngineError) -> Self {
-        let refused = refused_change(&error);
+        let rejected = rejected_change(&error);
         let reason = engine_reason(&error);
-        let operation = refused.as_ref().map(|it| it.0);
-        let row = refused.as_ref().and_then(|it| it.1);
-        let item = refused.map(|it| it.2);
+        let operation = rejected.as_ref().map(|it| it.0);
+        let row = rejected.as_ref().and_then(|it| it.1);
+        let item = rejected.map(|it| it.2);
         Self { operation, row, item, ..Self::of(engine_kind(&error), error).with_reason(reason) }
     }
 }
 
 /// The operation that an error is about, the row of its columns, and its text.
-fn refused_change(error: &EngineError) -> Option<(usize, Option<usize>, Box<str>)> {
+fn rejected_change(error: &EngineError) -> Option<(usize, Option<usize>, Box<str>)> {
     match error {
-        EngineError::Refused { number, row, operation, .. } => Some((*number, *row, operation.to_string().into())),
-        EngineError::Shared(error) => refused_change(error),
+        EngineError::Rejected { number, row, operation, .. } => Some((*number, *row, operation.to_string().into())),
+        EngineError::Shared(error) => rejected_change(error),
         _ => None,
     }
 }
@@ -278,7 +278,7 @@ fn refused_change(error: &EngineError) -> Option<(usize, Option<usize>, Box<str>
 fn engine_kind(error: &EngineError) -> ErrorKind {
     match error {
         EngineError::NotFound(_) | EngineError::NoGraph { .. } | EngineError::NoVersion(_) => ErrorKind::NotFound,
-        EngineError::Invalid(_) | EngineError::Refused { .. } => ErrorKind::Invalid,
+        EngineError::Invalid(_) | EngineError::Rejected { .. } => ErrorKind::Invalid,
         EngineError::Conflict(_) | EngineError::Exists(_) | EngineError::Overtaken(_) => ErrorKind::Conflict,
         EngineError::Limit { .. } => ErrorKind::Limit,
         EngineError::Storage(storage) => storage_kind(storage),

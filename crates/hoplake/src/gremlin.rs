@@ -137,7 +137,7 @@ impl Graph {
         Transaction { inner: run::Transaction::new(&graph) }
     }
 
-    /// As [`Self::gremlin`]; queries that write are refused.
+    /// As [`Self::gremlin`]; queries that write are rejected.
     pub fn gremlin_read_only(&self) -> Transaction {
         let graph = run::Graph { snapshot: self.snapshot().clone(), committer: None };
         Transaction { inner: run::Transaction::new(&graph) }

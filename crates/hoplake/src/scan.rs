@@ -1,4 +1,4 @@
-//! Scans: vertices that fulfil a condition, as a stream.
+//! Scans: vertices that match a condition, as a stream.
 
 use std::{
     collections::{BTreeSet, VecDeque},

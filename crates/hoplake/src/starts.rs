@@ -21,7 +21,7 @@ const SEARCHES: usize = 16;
 /// Searches of a query, at most: each may read a column of all vertices of its label.
 const SEARCHES_MAX: usize = 256;
 
-/// Vertices as a user names them: one by label and key, or all of a label that fulfil a condition.
+/// Vertices as a user names them: one by label and key, or all of a label that match a condition.
 ///
 /// ```
 /// use hoplake::{Condition, StartKey};
@@ -40,7 +40,7 @@ pub enum StartKey {
         /// The key, as text: its type is that of the label, which only the graph knows.
         key: String,
     },
-    /// The vertices that fulfil a condition.
+    /// The vertices that match a condition.
     SuchThat {
         /// The label.
         label: String,
@@ -55,7 +55,7 @@ impl StartKey {
         Self::Key { label: label.into(), key: key.into() }
     }
 
-    /// The vertices that fulfil a condition.
+    /// The vertices that match a condition.
     pub fn such_that(label: impl Into<String>, condition: Condition) -> Self {
         Self::SuchThat { label: label.into(), condition }
     }

@@ -39,7 +39,7 @@ pub struct Steps<'q> {
 }
 
 impl Query {
-    /// Begins a traversal at a vertex, `airport:3`, or at all that fulfil a condition, `airport[code = AUS]`.
+    /// Begins a traversal at a vertex, `airport:3`, or at all that match a condition, `airport[code = AUS]`.
     ///
     /// # Errors
     /// [`Invalid`](ErrorKind::Invalid) if the text is neither.
@@ -88,7 +88,7 @@ impl Steps<'_> {
         self
     }
 
-    /// Follows only edges that fulfil a condition, on the edge or the vertex reached, in the last hop so far.
+    /// Follows only edges that match a condition, on the edge or the vertex reached, in the last hop so far.
     ///
     /// # Errors
     /// [`Invalid`](ErrorKind::Invalid) if the text is not a valid condition, or the traversal has no hop to put it on.

@@ -112,7 +112,7 @@ fn names_of<'a>(all: impl IntoIterator<Item = &'a Vec<Property>>) -> BTreeSet<&'
 }
 
 impl Query {
-    /// Refuses a property that neither an edge nor a vertex has.
+    /// Rejects a property that neither an edge nor a vertex has.
     ///
     /// # Errors
     /// [`NotFound`](ErrorKind::NotFound), with the properties that there are.

@@ -568,7 +568,7 @@ fn a_small_query_does_not_wait_for_large_ones() {
                 let mut times = Vec::new();
                 while !ended.load(Relaxed) {
                     let begun = Instant::now();
-                    // It has its share of the memory, or is refused it: what counts is its time.
+                    // It has its share of the memory, or is rejected it: what counts is its time.
                     let _ = answer(&graph, "g.inject(1)", &budget, Duration::from_secs(60)).await;
                     times.push(begun.elapsed());
                     tokio::time::sleep(Duration::from_millis(20)).await;
@@ -607,7 +607,7 @@ fn a_text_of_a_million_digits_is_no_number() {
     assert!(taken < ENDED_WITHIN, "{taken:?}");
 }
 
-/// Each of two hundred scans reads all edges, and none of them fulfils the condition.
+/// Each of two hundred scans reads all edges, and none of them matches the condition.
 #[test]
 fn a_scan_that_finds_nothing_keeps_nothing() {
     let folder = tempfile::tempdir().unwrap();

@@ -51,7 +51,7 @@ pub trait Open: Sync {
     /// What one thread reads with. It is ready to read: buffers are allocated and touched.
     ///
     /// # Errors
-    /// If the system refuses what the way needs.
+    /// If the system rejects what the way needs.
     fn reader(&self) -> Result<Box<dyn Reader + '_>>;
 }
 

@@ -100,9 +100,9 @@ fn long_bins_and_long_paths_have_the_same_lengths() {
 }
 
 #[test]
-fn what_is_no_length_is_refused_with_a_reason() {
+fn what_is_no_length_is_rejected_with_a_reason() {
     let [out, _] = graph(4, &[(0, 1), (2, 0), (2, 3)]);
-    let refused = |weights: [f64; 3], delta| {
+    let rejected = |weights: [f64; 3], delta| {
         let settings = ShortestPathSettings { delta };
         match shortest_path_lengths(&out, &weights, 0, &settings, &QueryContext::new()) {
             Err(EngineError::Invalid(why)) => why,
@@ -110,10 +110,10 @@ fn what_is_no_length_is_refused_with_a_reason() {
         }
     };
     let expected = "an edge of vertex 2 (by dense id) has the weight -1; shortest paths need weights of 0 and more";
-    assert_eq!(refused([1.0, -1.0, f64::NAN], None), expected);
-    assert!(refused([f64::NAN, 0.0, 1.0], None).contains("vertex 0 (by dense id) has the weight NaN"));
-    assert!(refused([1.0; 3], Some(0.0)).contains("the width of a bin is 0, and must be above 0"));
-    assert!(refused([1.0; 3], Some(f64::NAN)).contains("NaN"));
+    assert_eq!(rejected([1.0, -1.0, f64::NAN], None), expected);
+    assert!(rejected([f64::NAN, 0.0, 1.0], None).contains("vertex 0 (by dense id) has the weight NaN"));
+    assert!(rejected([1.0; 3], Some(0.0)).contains("the width of a bin is 0, and must be above 0"));
+    assert!(rejected([1.0; 3], Some(f64::NAN)).contains("NaN"));
 }
 
 #[test]

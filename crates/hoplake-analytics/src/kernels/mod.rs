@@ -102,7 +102,7 @@ pub use triangles_per_vertex::triangles_per_vertex;
 
 /// A result of this size, which counts until it is dropped; the rest of what its kernel held is given back.
 fn held<T>(result: T, bytes: usize, mut memory: MemoryHold) -> Held<T> {
-    // Less than before: that is never refused.
+    // Less than before: that is never rejected.
     let _ = memory.resize(bytes as u64);
     Held::new(result, memory)
 }

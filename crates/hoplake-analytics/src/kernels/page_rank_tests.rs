@@ -10,7 +10,7 @@ use super::{
     *,
 };
 
-/// By elimination, of the linear equations that ranks fulfil. Deleted vertices are not among them.
+/// By elimination, of the linear equations that ranks satisfy. Deleted vertices are not among them.
 fn expected(vertices: u32, edges: &[(u32, u32)], weights: &[f64], sources: &BTreeSet<u32>, damping: f64) -> Vec<f64> {
     let count = vertices as usize;
     let weighted = || edges.iter().zip(weights);

@@ -241,7 +241,7 @@ proptest! {
     }
 
     #[test]
-    fn ranks_fulfil_their_equation((vertices, edges) in graphs(), gone in prop::collection::btree_set(0u32..300, 0..4), damping in 0.0..0.95) {
+    fn ranks_satisfy_their_equation((vertices, edges) in graphs(), gone in prop::collection::btree_set(0u32..300, 0..4), damping in 0.0..0.95) {
         let deleted: BTreeSet<u32> = gone.into_iter().filter(|vertex| *vertex < vertices).collect();
         let edges: Vec<_> =
             edges.into_iter().filter(|(from, to)| !deleted.contains(from) && !deleted.contains(to)).collect();

@@ -231,7 +231,7 @@ fn a_cache_finds_what_its_policy_says() {
 }
 
 #[test]
-fn a_cache_without_room_for_a_chunk_is_refused() {
+fn a_cache_without_room_for_a_chunk_is_rejected() {
     let below = MemoryStore::<State>::new(VERTICES);
     let error = CachedStore::new(below, VERTICES, CachePolicy::Lru, CHUNK_BYTES - 1).unwrap_err().to_string();
     assert_eq!(error, "cache of states: 262143 bytes have no room for a chunk of states: give it 262144 or more");

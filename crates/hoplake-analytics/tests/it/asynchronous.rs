@@ -282,7 +282,7 @@ async fn a_run_ends_at_its_limits() {
         let mut branch = context.branch();
         let lists = lists(&graph, streamed, &mut branch).await;
         let settings = settings(2);
-        let refused = async |settings: &AsyncSettings, branch: &mut Branch| {
+        let rejected = async |settings: &AsyncSettings, branch: &mut Branch| {
             let store = memory(&lists);
             let ran = run_asynchronously(&Arc::new(Components), &lists, &store, settings, |_| (), branch).await;
             let Err(RunError::Graph(error)) = ran else { panic!("{ran:?}") };
@@ -291,16 +291,16 @@ async fn a_run_ends_at_its_limits() {
         // Signals alone take 160,000 bytes.
         let before = context.cost();
         context.limit(ReadLimits { memory_bytes_max: Some(170_000), ..ReadLimits::default() });
-        let error = refused(&settings, &mut branch).await;
+        let error = rejected(&settings, &mut branch).await;
         assert!(error.contains("170000 bytes of memory"), "{error}");
         assert_eq!(context.cost(), before, "nothing is read for it");
         context.limit(ReadLimits::default());
         context.give_time(Some(0));
-        let error = refused(&settings, &mut branch).await;
+        let error = rejected(&settings, &mut branch).await;
         assert!(error.contains("0 ms"), "{error}");
         context.give_time(None);
         for threshold in [-1.0, f64::NAN] {
-            let error = refused(&AsyncSettings { threshold, ..settings.clone() }, &mut branch).await;
+            let error = rejected(&AsyncSettings { threshold, ..settings.clone() }, &mut branch).await;
             assert!(error.contains("is not a valid threshold of scores"), "{error}");
         }
         let labels =

@@ -100,10 +100,10 @@ async fn deleted_vertices_are_told_apart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_loaded_is_refused_with_a_reason() {
+async fn what_cannot_be_loaded_is_rejected_with_a_reason() {
     let url = changed("refused").await;
     let snapshot = open(&url).await;
-    let refused = async |selection: Selection, memory_bytes_max| {
+    let rejected = async |selection: Selection, memory_bytes_max| {
         let context = QueryContext::new();
         context.limit(ReadLimits { memory_bytes_max, ..ReadLimits::default() });
         let before = context.cost();
@@ -115,8 +115,8 @@ async fn what_cannot_be_loaded_is_refused_with_a_reason() {
         error
     };
     let hop = |text: &str| Selection { hop: text.parse().unwrap(), ..Selection::default() };
-    assert!(refused(hop("out:nothing"), None).await.contains("the graph has no edge label \"nothing\""));
+    assert!(rejected(hop("out:nothing"), None).await.contains("the graph has no edge label \"nothing\""));
     let labels = Selection { labels: vec!["Planet".into()], ..Selection::default() };
-    assert!(refused(labels, None).await.contains("the graph has no vertex label \"Planet\""));
-    assert!(refused(hop("out"), Some(1000)).await.contains("1000 bytes of memory"));
+    assert!(rejected(labels, None).await.contains("the graph has no vertex label \"Planet\""));
+    assert!(rejected(hop("out"), Some(1000)).await.contains("1000 bytes of memory"));
 }

@@ -127,8 +127,8 @@ async fn stored_blocks_count_with_their_bytes_and_mapped_ones_with_none() {
         drop(packed);
         assert_eq!(context.memory().left(), bytes_max);
         let mut branch = limited(50_000).branch();
-        let refused = Topology::load_packed(&snapshot, &selection, &Workers::default(), &mut branch).await;
-        assert!(refused.unwrap_err().to_string().contains("50000 bytes of memory"));
+        let rejected = Topology::load_packed(&snapshot, &selection, &Workers::default(), &mut branch).await;
+        assert!(rejected.unwrap_err().to_string().contains("50000 bytes of memory"));
     }
     let offsets = 10_001 * 8;
     assert_eq!(held[1], offsets);
@@ -142,8 +142,8 @@ async fn weights_and_conditions_are_not_packed() {
     let conditional = Selection { hop: "out:knows[km < 5]".parse().unwrap(), ..Selection::default() };
     for (selection, what) in [(weighted, "weights"), (conditional, "conditions on edges")] {
         let mut context = QueryContext::new().branch();
-        let refused = Topology::load_packed(&snapshot, &selection, &Workers::default(), &mut context).await;
-        let message = refused.unwrap_err().to_string();
+        let rejected = Topology::load_packed(&snapshot, &selection, &Workers::default(), &mut context).await;
+        let message = rejected.unwrap_err().to_string();
         assert!(message.contains(&format!("packed lists do not support {what}")), "{message}");
     }
 }

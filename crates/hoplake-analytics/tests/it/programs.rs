@@ -186,24 +186,24 @@ async fn a_run_goes_on_from_its_states_and_ends_at_its_limits() {
     assert_eq!(states(&whole), states(&resumed), "bit for bit");
     let ended = run(&program, &lists, &parts(), &on("a", Some(3)), |_| (), &mut branch).await.unwrap_err().to_string();
     assert!(ended.contains("it is of superstep 11, and this run ends after 3"), "{ended}");
-    let mut refused = async |program: PageRank, graph: &str| {
+    let mut rejected = async |program: PageRank, graph: &str| {
         let ran = run(&Arc::new(program), &lists, &parts(), &on(graph, Some(13)), |_| (), &mut branch).await;
         ran.unwrap_err().to_string()
     };
     let other = PageRank::new(PageRankSettings { damping: 0.5, ..PageRankSettings::default() }, None);
-    let error = refused(other, "a").await;
+    let error = rejected(other, "a").await;
     assert!(error.contains("it is of PageRank with damping 0.85") && error.contains("this run is"), "{error}");
-    let error = refused(PageRank::default(), "b").await;
+    let error = rejected(PageRank::default(), "b").await;
     assert!(error.contains("it is of a, and this run is on b"), "{error}");
     let whole_file = std::fs::read(&path).unwrap();
     std::fs::write(&path, &whole_file[..whole_file.len() - 9]).unwrap();
-    assert!(refused(PageRank::default(), "a").await.contains("it ends too early"));
+    assert!(rejected(PageRank::default(), "a").await.contains("it ends too early"));
     let mut damaged = whole_file.clone();
     damaged[whole_file.len() - 20] ^= 1;
     std::fs::write(&path, damaged).unwrap();
-    assert!(refused(PageRank::default(), "a").await.contains("its checksum is not that of its states"));
+    assert!(rejected(PageRank::default(), "a").await.contains("its checksum is not that of its states"));
     std::fs::write(&path, "anything").unwrap();
-    assert!(refused(PageRank::default(), "a").await.contains("it is not a checkpoint"));
+    assert!(rejected(PageRank::default(), "a").await.contains("it is not a checkpoint"));
     std::fs::remove_file(&path).unwrap();
     let elsewhere = RunSettings {
         checkpoint: Some(Checkpoint {
@@ -218,12 +218,12 @@ async fn a_run_goes_on_from_its_states_and_ends_at_its_limits() {
     let parts = parts();
     let context = QueryContext::new();
     context.limit(ReadLimits { memory_bytes_max: Some(100), ..ReadLimits::default() });
-    let refused = run(&program, &lists, &parts, &settings(2, None), |_| (), &mut context.branch()).await;
-    let Err(RunError::Graph(error)) = refused else { panic!("{refused:?}") };
+    let rejected = run(&program, &lists, &parts, &settings(2, None), |_| (), &mut context.branch()).await;
+    let Err(RunError::Graph(error)) = rejected else { panic!("{rejected:?}") };
     assert!(error.to_string().contains("100 bytes of memory"), "{error}");
     let too_small: Arc<dyn StateStore<f64>> = Arc::new(MemoryStore::new(3));
-    let refused = run(&program, &lists, &too_small, &settings(2, None), |_| (), &mut branch).await;
-    assert!(matches!(refused, Err(RunError::States(_))), "{refused:?}");
+    let rejected = run(&program, &lists, &too_small, &settings(2, None), |_| (), &mut branch).await;
+    assert!(matches!(rejected, Err(RunError::States(_))), "{rejected:?}");
 }
 
 /// Towns, and roads with these columns.
@@ -378,7 +378,7 @@ async fn what_is_read_and_computed_by_parts_is_whole() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_weight_is_refused_with_a_sentence() {
+async fn what_is_no_weight_is_rejected_with_a_sentence() {
     let folder = tempfile::tempdir().unwrap();
     let columns = "text:String,negative:Long,some:Double,great:Long";
     write(folder.path(), 4, columns, "1,2,road,a,-1,,9007199254740993\n2,3,road,b,1,2,1\n");

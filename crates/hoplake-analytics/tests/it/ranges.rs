@@ -109,7 +109,7 @@ async fn ranges_come_to_what_one_run_comes_to() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn parts_that_do_not_belong_together_are_refused() {
+async fn parts_that_do_not_belong_together_are_rejected() {
     let url = changed("range parts").await;
     let program = Arc::new(PageRank::default());
     let mut branch = QueryContext::new().branch();
@@ -122,20 +122,20 @@ async fn parts_that_do_not_belong_together_are_refused() {
     };
     let (mut first, low) = begin(0..40, &stores[0], &mut branch).await;
     let (_, high) = begin(40..end, &stores[1], &mut branch).await;
-    let refused = |run: &mut RangeRun<PageRank>, parts: &[&RangeResult<PageRank>]| {
+    let rejected = |run: &mut RangeRun<PageRank>, parts: &[&RangeResult<PageRank>]| {
         let Err(RunError::Part(why)) = run.join(parts.iter().map(|part| sent(part)).collect()) else {
             panic!("it was not refused")
         };
         why
     };
-    assert!(refused(&mut first, &[&low]).contains("vertices from 40 on are missing"));
-    assert!(refused(&mut first, &[&high]).contains("vertices from 0 on after superstep 0 are next, and not 40 to"));
-    assert!(refused(&mut first, &[&low, &low, &high]).contains("vertices from 40 on"));
-    assert!(refused(&mut first, &[]).contains("vertices from 0 on are missing"));
+    assert!(rejected(&mut first, &[&low]).contains("vertices from 40 on are missing"));
+    assert!(rejected(&mut first, &[&high]).contains("vertices from 0 on after superstep 0 are next, and not 40 to"));
+    assert!(rejected(&mut first, &[&low, &low, &high]).contains("vertices from 40 on"));
+    assert!(rejected(&mut first, &[]).contains("vertices from 0 on are missing"));
     assert!(first.join(vec![sent(&low), sent(&high)]).unwrap());
     let next = first.superstep(&mut branch).await.unwrap();
     assert!(first.join(vec![sent(&next), sent(&next)]).is_err());
-    let stale = refused(&mut first, &[&next, &high]);
+    let stale = rejected(&mut first, &[&next, &high]);
     assert!(
         stale.contains("after superstep 1 are next, and not 40 to") && stale.ends_with("after superstep 0"),
         "{stale}"

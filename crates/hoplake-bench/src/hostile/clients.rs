@@ -90,7 +90,7 @@ impl Kind {
     }
 }
 
-/// Paths that need no token, and some that are refused.
+/// Paths that need no token, and some that are rejected.
 const OPEN_PATHS: [&str; 6] = ["/openapi.json", "/metrics", "/healthz", "/readyz", "/nothing", "/v1/graphs/g"];
 /// The same over gRPC.
 const OPEN_CALLS: [&str; 6] = [

@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-/// The token of the server, which clients send wherever they are not to be refused.
+/// The token of the server, which clients send wherever they are not to be rejected.
 pub(super) const TOKEN: &str = "s3cret";
 /// The token as a header value.
 pub(super) const BEARER: &str = "Bearer s3cret";

@@ -32,7 +32,7 @@ Example: how many people are within three friendships of person 933
 pub struct Args {
     #[command(flatten)]
     pub graph: GraphArgs,
-    /// The vertex: `LABEL:KEY`, or `LABEL[CONDITION]` that one vertex fulfils
+    /// The vertex: `LABEL:KEY`, or `LABEL[CONDITION]` that one vertex matches
     #[arg(value_name = "VERTEX")]
     vertex: StartKey,
     /// How many hops

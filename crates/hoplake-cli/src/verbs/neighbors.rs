@@ -33,7 +33,7 @@ Example: whom person 933 knows, and since when
 pub struct Args {
     #[command(flatten)]
     pub graph: GraphArgs,
-    /// The vertex: `LABEL:KEY`, or `LABEL[CONDITION]` that one vertex fulfils
+    /// The vertex: `LABEL:KEY`, or `LABEL[CONDITION]` that one vertex matches
     #[arg(value_name = "VERTEX")]
     vertex: StartKey,
     /// What to follow: a direction, edge labels and conditions

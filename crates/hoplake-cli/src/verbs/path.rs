@@ -36,7 +36,7 @@ Example: the shortest way between them by distance, and how long it is
 pub struct Args {
     #[command(flatten)]
     pub graph: GraphArgs,
-    /// Where the path begins: `LABEL:KEY`, or `LABEL[CONDITION]` that one vertex fulfils
+    /// Where the path begins: `LABEL:KEY`, or `LABEL[CONDITION]` that one vertex matches
     #[arg(long, value_name = "VERTEX")]
     from: StartKey,
     /// Where the path ends

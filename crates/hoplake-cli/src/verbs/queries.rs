@@ -157,7 +157,7 @@ async fn save(args: &SaveArgs) -> anyhow::Result<()> {
     let mut text = args.text.clone();
     if text == "-" {
         text.clear();
-        // More than a query may have, so that a long one is refused by its size.
+        // More than a query may have, so that a long one is rejected by its size.
         std::io::stdin().take(1 << 20).read_to_string(&mut text)?;
     }
     let parameters = args.parameters.iter().map(|text| gremlin::parameter(text)).collect::<Result<_, _>>()?;

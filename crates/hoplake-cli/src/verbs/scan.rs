@@ -1,4 +1,4 @@
-//! `hoplake scan`: the vertices that fulfil a condition.
+//! `hoplake scan`: the vertices that match a condition.
 
 use hoplake::{Condition, Graph, Query, ScanRequest, SortBy};
 
@@ -39,7 +39,7 @@ pub struct Args {
     /// Vertices with this label; may be repeated; by default all
     #[arg(long = "label", value_name = "LABEL")]
     labels: Vec<String>,
-    /// Only vertices that fulfil this condition
+    /// Only vertices that match this condition
     #[arg(long = "where", value_name = "CONDITION")]
     condition: Option<Condition>,
     /// Properties to print in addition to label and key; '*' means all
@@ -108,7 +108,7 @@ async fn print_rows(args: &Args, graph: &Graph, query: &mut Query, mut request: 
     // One more shows whether there are more.
     let shown = (args.limit.is_none() && args.shared.output.is_for_reading()).then_some(TABLE_ROWS);
     request.limit = request.limit.or(shown.map(|rows| rows + 1));
-    // Before the destination is emptied: the scan may be refused.
+    // Before the destination is emptied: the scan may be rejected.
     let mut scan = query.scan(&request)?;
     let schemas: Vec<_> = labels(args, graph).map(|label| rows::schema_of_label(label, &request.select)).collect();
     let mut writer = RowWriter::new(&args.shared.output, rows::schema_of_each(&schemas))?;

@@ -185,7 +185,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     // Before the doors open, so that what fails there is logged.
     let telemetry = telemetry::start("hoplake", args.log_format, &args.log, "hoplake serve --help has an example")?;
     let builder = ServerBuilder::new(settings).reclaim_memory_with(hoplake_allocator::give_back_freed);
-    let server = builder.bind().await.map_err(|error| refusal(&error))?;
+    let server = builder.bind().await.map_err(|error| rejection(&error))?;
     // Before the address is printed: a program that has read it may send a signal at once.
     let mut term = signal(SignalKind::terminate())?;
     let mut int = signal(SignalKind::interrupt())?;
@@ -203,7 +203,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 /// Why it does not begin, with what to change.
-fn refusal(error: &ServerError) -> Failure {
+fn rejection(error: &ServerError) -> Failure {
     match error {
         ServerError::Listen(error) if error.is_taken() => {
             let hint = "choose others with --grpc and --http; port 0 takes a free one";

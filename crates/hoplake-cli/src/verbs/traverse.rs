@@ -38,7 +38,7 @@ Example: flights from Austin with one stop, by the codes of the airports, and ho
 pub struct Args {
     #[command(flatten)]
     pub graph: GraphArgs,
-    /// Start at this vertex, LABEL:KEY, or at all that fulfil a condition, `LABEL[CONDITION]`; may be repeated
+    /// Start at this vertex, LABEL:KEY, or at all that match a condition, `LABEL[CONDITION]`; may be repeated
     #[arg(long, value_name = "VERTEX", required = true)]
     start: Vec<StartKey>,
     /// Follow this hop; may be repeated, in order

@@ -191,7 +191,7 @@ fn a_base_that_is_old_conflicts_and_batches_are_versions() {
     let run = shell.run(&["apply", "graph", "half.jsonl", "--batch", "2"]);
     run.fails(2, "line 6: it is not a JSON object", "correct the file");
     assert!(run.err.contains("the first 4 changes are applied, up to version 8"), "{}", run.err);
-    // What a later version is refused for stands where it stands in the file.
+    // What a later version is rejected for stands where it stands in the file.
     let edge = json!({"op": "upsert_edge", "label": "knows", "source": ["Person", 1], "target": ["Person", 99]});
     shell.write("late.jsonl", &lines(&[update(10, 2), update(11, 2), update(12, 2), edge]));
     let run = shell.run(&["apply", "graph", "late.jsonl", "--batch", "2"]);
@@ -303,7 +303,7 @@ fn a_feed_that_another_one_overtook_is_in_conflict() {
 }
 
 #[test]
-fn an_integer_that_a_float64_does_not_have_is_refused() {
+fn an_integer_that_a_float64_does_not_have_is_rejected() {
     let shell = Shell::empty();
     shell.write("v.csv", "~id,~label,weight:Double,weights:Double[]\n1,P,9007199254740992,1\n2,P,9007199254740994,2\n");
     shell.run(&["load", "graph", "--from", "v.csv"]).ok();
@@ -396,7 +396,7 @@ fn int96_file(path: &std::path::Path, moments: &[(i32, u64)]) {
 }
 
 #[test]
-fn moments_of_days_and_nanoseconds_are_exact_or_refused() {
+fn moments_of_days_and_nanoseconds_are_exact_or_rejected() {
     const NANOS_PER_DAY: u64 = 86_400_000_000_000;
     let shell = Shell::with_graph();
     let moments = [

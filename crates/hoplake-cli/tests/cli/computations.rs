@@ -204,16 +204,16 @@ fn states_are_the_same_wherever_they_are() {
     let fails = |options: &[&str], status, message, hint| {
         shell.run(&[&["run", "graph"], &ranks[..], options].concat()).fails(status, message, hint);
     };
-    let refused = shell.run(&[&["run", "graph"], &ranks[..], &["--states", "sqlite:states"]].concat());
+    let rejected = shell.run(&[&["run", "graph"], &ranks[..], &["--states", "sqlite:states"]].concat());
     assert!(
-        refused.err.contains("unknown kind of states `sqlite`: write FILE, slots:FILE or redb:FILE"),
+        rejected.err.contains("unknown kind of states `sqlite`: write FILE, slots:FILE or redb:FILE"),
         "{}",
-        refused.err
+        rejected.err
     );
     fails(&["--states", "redb:no/states"], 5, "could not create no/states", "folder");
     fails(&["--states", "states", "--states-cache", "8"], 2, "8 bytes have no room for a chunk of states", "--help");
-    let refused = shell.run(&[&["run", "graph"], &ranks[..], &["--states-cache", "1MiB"]].concat());
-    assert!(refused.err.contains("--states <PLACE>"), "{}", refused.err);
+    let rejected = shell.run(&[&["run", "graph"], &ranks[..], &["--states-cache", "1MiB"]].concat());
+    assert!(rejected.err.contains("--states <PLACE>"), "{}", rejected.err);
 }
 
 /// A circle of three vertices, and a way from it to two more: 1 → 2 → 3 → 1, 3 → 4 → 5.
@@ -356,7 +356,7 @@ fn a_run_that_is_killed_goes_on_to_the_same_result() {
 }
 
 #[test]
-fn edges_take_part_if_they_fulfil_a_condition() {
+fn edges_take_part_if_they_match_a_condition() {
     let shell = Shell::with_graph();
     let degrees = |edges: &str, more: &[&str]| {
         let args = ["run", "graph", "degrees", "--edges", edges, "--all", "--format", "csv"];
@@ -377,7 +377,7 @@ fn edges_take_part_if_they_fulfil_a_condition() {
 }
 
 #[test]
-fn what_cannot_be_computed_is_refused_with_a_sentence() {
+fn what_cannot_be_computed_is_rejected_with_a_sentence() {
     let shell = Shell::with_graph();
     let fails = |more: &[&str], status, error: &str, hint: &str| {
         shell.run(&[&["run", "graph"], more].concat()).fails(status, error, hint);

@@ -1,4 +1,4 @@
-//! `hoplake feed`: the walk of the documentation, from tables to a graph that follows them, and what is refused.
+//! `hoplake feed`: the walk of the documentation, from tables to a graph that follows them, and what is rejected.
 
 use std::{
     io::{BufRead, BufReader},
@@ -12,7 +12,7 @@ use tokio::task::block_in_place;
 use crate::hoplake::Shell;
 
 #[test]
-fn what_cannot_be_fed_is_refused() {
+fn what_cannot_be_fed_is_rejected() {
     let server = MariaDbServer::start(&[]).unwrap();
     server
         .sql(

@@ -150,7 +150,7 @@ fn a_quote_that_is_not_closed_loads_nothing() {
 }
 
 #[test]
-fn a_field_beyond_the_bound_is_refused_within_the_budget() {
+fn a_field_beyond_the_bound_is_rejected_within_the_budget() {
     let shell = Shell::empty();
     shell.write("data/people.csv", &format!("~id,~label,name\n1,Person,{}\n", "x".repeat(9 << 20)));
     let run = shell.run(&["load", "graph", "--from", "data", "--memory", "64MiB"]);

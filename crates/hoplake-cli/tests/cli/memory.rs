@@ -81,22 +81,22 @@ fn message(limit: u64) -> String {
     format!("error: the query was ended at its limit of {limit} bytes of memory for the query")
 }
 
-/// The query is refused, and nothing of its results is printed.
-fn refused(run: &Run, limit: u64) {
+/// The query is rejected, and nothing of its results is printed.
+fn rejected(run: &Run, limit: u64) {
     run.fails(6, &message(limit)["error: ".len()..], "raise the limit");
 }
 
-/// Each of these queries is refused in a console, which then answers the next.
-fn all_refused(run: &Run, queries: usize, limit: u64) {
-    let refused = run.err.lines().filter(|line| line.starts_with(&message(limit))).count();
-    assert_eq!((refused, run.out.as_str()), (queries, "7\n"), "{}", run.err);
+/// Each of these queries is rejected in a console, which then answers the next.
+fn all_rejected(run: &Run, queries: usize, limit: u64) {
+    let rejected = run.err.lines().filter(|line| line.starts_with(&message(limit))).count();
+    assert_eq!((rejected, run.out.as_str()), (queries, "7\n"), "{}", run.err);
     assert!(run.status == 2 && run.err.contains(&format!("error: {queries} queries failed")), "{}", run.err);
 }
 
 #[test]
 fn queries_end_at_the_memory_that_they_are_given() {
     let bench = Bench::new();
-    // What others are made of is not refused itself.
+    // What others are made of is not rejected itself.
     let fits =
         bench.within(LIMIT + HEADROOM, "part", &["query", "graph", "--max-memory", "64MiB", &large(PART)], "").ok();
     assert_eq!(fits.out.len(), PART * 1_000 + 1);
@@ -104,14 +104,14 @@ fn queries_end_at_the_memory_that_they_are_given() {
         for format in ["text", "json"] {
             let args = ["query", "graph", "--max-memory", "64MiB", "--format", format, &query];
             let what = format!("{step} as {format}");
-            refused(&bench.within(LIMIT + HEADROOM, &what, &args, ""), LIMIT);
+            rejected(&bench.within(LIMIT + HEADROOM, &what, &args, ""), LIMIT);
         }
     }
     // As JSON a value is a tree and a text in addition, which count.
     let value = large(18_000);
     let args = |format| ["query", "graph", "--max-memory", "64MiB", "--format", format, &value];
     bench.within(LIMIT + HEADROOM, "printed as text", &args("text"), "").ok();
-    refused(&bench.within(LIMIT + HEADROOM, "printed as JSON", &args("json"), ""), LIMIT);
+    rejected(&bench.within(LIMIT + HEADROOM, "printed as JSON", &args("json"), ""), LIMIT);
 }
 
 #[test]
@@ -121,14 +121,14 @@ fn a_console_ends_queries_at_the_memory_that_it_is_given() {
     let queries: String = amplifiers.iter().map(|(_, query)| format!("{query}\n")).collect();
     let args = ["console", "graph", "--max-memory", "64MiB"];
     let run = bench.within(LIMIT + HEADROOM, "console", &args, &format!("{queries}g.inject(7)\n"));
-    all_refused(&run, amplifiers.len(), LIMIT);
-    // The table that shows a value counts: one that is printed as text elsewhere may be refused here, and none takes more.
+    all_rejected(&run, amplifiers.len(), LIMIT);
+    // The table that shows a value counts: one that is printed as text elsewhere may be rejected here, and none takes more.
     for thousands in [12_000, PART, 20_000] {
         let what = format!("console with {thousands} thousand letters");
         let run = bench.within(LIMIT + HEADROOM, &what, &args, &format!("{}\n", large(thousands)));
-        let is_refused = run.err.starts_with(&message(LIMIT)) && run.out.is_empty();
-        assert!(is_refused || (run.status == 0 && run.out.len() > thousands * 1_000), "{what}: {}", run.err);
-        assert!(thousands == 20_000 || !is_refused, "{what}: {}", run.err);
+        let is_rejected = run.err.starts_with(&message(LIMIT)) && run.out.is_empty();
+        assert!(is_rejected || (run.status == 0 && run.out.len() > thousands * 1_000), "{what}: {}", run.err);
+        assert!(thousands == 20_000 || !is_rejected, "{what}: {}", run.err);
     }
 }
 
@@ -142,21 +142,21 @@ fn queries_without_a_limit_have_one() {
         let peak = if query.contains("product") { HEADROOM } else { DEFAULT };
         for format in ["text", "json"] {
             let args = [&["query", "graph", query, "--format", format][..], &bound].concat();
-            refused(&bench.within(peak, query, &args, ""), DEFAULT);
+            rejected(&bench.within(peak, query, &args, ""), DEFAULT);
         }
     }
     let console = [&["console", "graph"][..], &bound].concat();
     let run = bench.within(DEFAULT, "console", &console, &format!("{}\ng.inject(7)\n", BEYOND_DEFAULT.join("\n")));
-    all_refused(&run, BEYOND_DEFAULT.len(), DEFAULT);
+    all_rejected(&run, BEYOND_DEFAULT.len(), DEFAULT);
     let product = format!("{}\ng.inject(7)\n", [BEYOND_DEFAULT[2]; 2].join("\n"));
-    all_refused(&bench.within(HEADROOM, "product in a console", &console, &product), 2, DEFAULT);
+    all_rejected(&bench.within(HEADROOM, "product in a console", &console, &product), 2, DEFAULT);
     // A prepared query is one, too, and one that is given takes the place of the default.
     let parameters = ["--param", "l:list<int64>"];
     bench.shell.run(&[&["queries", "save", "graph", "big", BEYOND_DEFAULT[2]][..], &parameters].concat()).ok();
     let call = [&["queries", "call", "graph", "big"][..], &bound[4..]].concat();
-    refused(&bench.within(HEADROOM, "call", &call, ""), DEFAULT);
+    rejected(&bench.within(HEADROOM, "call", &call, ""), DEFAULT);
     for (verb, args) in [("query", &[&["query", "graph", BEYOND_DEFAULT[2]][..], &bound].concat()), ("call", &call)] {
         let args = [&args[..], &["--max-memory", "4GiB"]].concat();
-        refused(&bench.within(HEADROOM, verb, &args, ""), 4 << 30);
+        rejected(&bench.within(HEADROOM, verb, &args, ""), 4 << 30);
     }
 }

@@ -19,7 +19,7 @@ const WITH_OUTPUT: [&[&str]; 10] = [
 ];
 
 #[test]
-fn files_that_cannot_be_written_are_refused_before_a_graph_is_opened() {
+fn files_that_cannot_be_written_are_rejected_before_a_graph_is_opened() {
     let shell = Shell::empty();
     let help = shell.run(&["--help"]).ok().out;
     let verbs =
@@ -60,7 +60,7 @@ fn files_that_cannot_be_written_are_refused_before_a_graph_is_opened() {
 }
 
 #[test]
-fn properties_that_cannot_be_written_are_refused_before_the_computation() {
+fn properties_that_cannot_be_written_are_rejected_before_the_computation() {
     let shell = Shell::with_graph();
     let long = "x".repeat(70_000);
     for (algorithm, property, error) in [

@@ -293,7 +293,7 @@ fn a_second_run_finds_its_blocks_on_the_disk_and_a_trace_says_so() {
 }
 
 #[test]
-fn a_file_whose_name_implies_no_format_is_refused_and_a_table_in_a_file_is_whole() {
+fn a_file_whose_name_implies_no_format_is_rejected_and_a_table_in_a_file_is_whole() {
     let shell = Shell::empty();
     let rows: String = (0..1_500).map(|key| format!("{key},P,n{key}\n")).collect();
     shell.write("data/people.csv", &format!("~id,~label,name:String\n{rows}"));

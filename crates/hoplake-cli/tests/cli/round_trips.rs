@@ -135,7 +135,7 @@ fn rows_of_parquet_come_back() {
 }
 
 #[test]
-fn a_strict_batch_and_a_long_line_are_refused() {
+fn a_strict_batch_and_a_long_line_are_rejected() {
     let shell = Shell::with_graph();
     let upsert = json!({"op": "upsert_vertex", "label": "Person", "key": 1, "properties": {"nmae": "Ann"}}).to_string();
     shell.write("typo.jsonl", &upsert);

@@ -171,7 +171,7 @@ fn a_server_follows_what_is_applied_and_compacts_it() {
 }
 
 #[test]
-fn settings_come_from_a_file_and_wrong_ones_are_refused() {
+fn settings_come_from_a_file_and_wrong_ones_are_rejected() {
     let shell = Shell::with_graph();
     shell.write("serve.toml", "graphs = ['people=graph']\ntoken = 'x'\n[limits]\nvertices_max = 1\n");
     let mut command = shell.command(&[&["serve", "--config", "serve.toml"], &LOCAL[..]].concat());

@@ -1,6 +1,6 @@
 //! The peak of a load's process, as the system has it, where columns, labels, keys or tables take the memory and not rows.
 //!
-//! What a load counts are its own estimates; the system counts everything. So each input is loaded at several sizes, from one that is refused
+//! What a load counts are its own estimates; the system counts everything. So each input is loaded at several sizes, from one that is rejected
 //! down to one that is loaded, and each process has to hold: the budget, and what a load of three rows takes.
 
 use std::fmt::Write;
@@ -20,14 +20,14 @@ fn load(shell: &Shell, graph: &str, input: &[&str]) -> (u64, Run) {
     (peak, run)
 }
 
-/// Loads an input at several sizes, the largest first: those that are too large are refused with what to do, the last is loaded, and none
+/// Loads an input at several sizes, the largest first: those that are too large are rejected with what to do, the last is loaded, and none
 /// takes more than its budget.
-fn holds(what: &str, sizes: &[usize], refused: &str, write: impl Fn(&Shell, usize) -> Vec<&'static str>) {
+fn holds(what: &str, sizes: &[usize], rejected: &str, write: impl Fn(&Shell, usize) -> Vec<&'static str>) {
     let shell = Shell::empty();
     shell.write("few.csv", "~id,~label,name\n1,P,a\n2,P,b\n3,P,c\n");
     let (least, run) = load(&shell, "few", &["--from", "few.csv"]);
     run.ok();
-    let mut refusals = 0;
+    let mut rejections = 0;
     for size in sizes {
         let input = write(&shell, *size);
         let (peak, run) = load(&shell, &format!("graph{size}"), &input);
@@ -36,12 +36,12 @@ fn holds(what: &str, sizes: &[usize], refused: &str, write: impl Fn(&Shell, usiz
         match run.status {
             0 => {}
             _ => {
-                assert!(run.status == 2 && run.err.contains(refused), "{what} {size}: {}", run.err);
-                refusals += 1;
+                assert!(run.status == 2 && run.err.contains(rejected), "{what} {size}: {}", run.err);
+                rejections += 1;
             }
         }
     }
-    assert_eq!(refusals, sizes.len() - 1, "{what}: all but the last are refused");
+    assert_eq!(rejections, sizes.len() - 1, "{what}: all but the last are refused");
 }
 
 fn columns(count: usize) -> String {

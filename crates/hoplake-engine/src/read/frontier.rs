@@ -352,8 +352,8 @@ mod tests {
         let few: Vec<_> = (0..4_000).collect();
         collector.extend(&few).unwrap();
         assert!(context.memory().used() >= 32_000);
-        let refused = (1..10).find_map(|_| collector.extend(&few).err());
-        assert!(matches!(refused, Some(SinkError::Limit(_))), "{refused:?}");
+        let rejected = (1..10).find_map(|_| collector.extend(&few).err());
+        assert!(matches!(rejected, Some(SinkError::Limit(_))), "{rejected:?}");
         assert!(context.memory().peak() <= 100 << 10);
     }
 }

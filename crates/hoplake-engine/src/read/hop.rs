@@ -73,7 +73,7 @@ impl Hop {
         Self { labels: vec![label.to_owned()], direction, condition: None }
     }
 
-    /// The same hop, along edges that fulfil this condition, too.
+    /// The same hop, along edges that match this condition, too.
     #[must_use]
     pub fn such_that(mut self, condition: Condition) -> Self {
         self.condition = Some(match self.condition {

@@ -38,7 +38,7 @@ impl Flaw {
     }
 }
 
-/// Refuses a property that cannot be a weight of edges of a type.
+/// Rejects a property that cannot be a weight of edges of a type.
 pub(crate) fn check_weight(edge_type: &EdgeType, property: &str) -> Result<(), EngineError> {
     let label = &edge_type.label;
     let Some(found) = edge_type.properties.iter().find(|found| found.name == property) else {

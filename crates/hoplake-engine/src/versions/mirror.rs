@@ -8,7 +8,7 @@
 //! objects are there, and readers of the version before keep theirs until the next one.
 //!
 //! A mirror has the numbers of its source. Versions that it passed over are removed ones, as after a vacuum. It takes no changes of its
-//! own: a mirror that was written to, or a folder with another graph, is refused and stays as it is.
+//! own: a mirror that was written to, or a folder with another graph, is rejected and stays as it is.
 
 use std::{
     collections::{HashMap, HashSet},

@@ -41,7 +41,7 @@ pub(crate) struct Applier {
     pub(crate) writer: String,
     pub(crate) state: FeedState,
     pub(crate) plans: Plans,
-    /// How often a commit that the graph refuses is tried.
+    /// How often a commit that the graph rejects is tried.
     pub(crate) attempts_max: u32,
     /// Whether errors have whole rows.
     pub(crate) show_rows: bool,
@@ -53,7 +53,7 @@ pub(crate) enum Outcome {
     /// It is this version.
     Committed(u64),
     /// The graph does not take one of its operations.
-    Refused(hoplake::Error, Arc<Batch>),
+    Rejected(hoplake::Error, Arc<Batch>),
     /// Someone has changed what the feed remembers, at the same position of the source.
     Remembers,
 }
@@ -96,14 +96,14 @@ impl Applier {
             transactions: transactions.iter().filter(|transaction| !transaction.changes.is_empty()).count() as u64,
             ..Applied::default()
         };
-        let mut refused = 0;
+        let mut rejected = 0;
         loop {
             let folded = self.folded_without(transactions, &mut failing, &mut pauses, &mut applied.waves).await?;
             if let Some(failure) = folded.failures.first() {
                 return Err(self.stopped_by(transactions, failure).await);
             }
             applied.set_aside = folded.set_aside.len() as u64;
-            let mut state = self.next_state(transactions, &folded, refused, &mut pauses).await?;
+            let mut state = self.next_state(transactions, &folded, rejected, &mut pauses).await?;
             let Rendered { operations, origins } = render(folded.overlay, self.graph.schema());
             applied.operations = operations.len() as u64;
             let of_source = last.position.clone();
@@ -123,10 +123,10 @@ impl Applier {
                     return Ok(applied);
                 }
                 Outcome::Remembers => {}
-                Outcome::Refused(error, batch) => {
-                    refused += 1;
-                    if refused < self.attempts_max {
-                        let said = shown_refusal(&batch, &error, self.show_rows);
+                Outcome::Rejected(error, batch) => {
+                    rejected += 1;
+                    if rejected < self.attempts_max {
+                        let said = shown_rejection(&batch, &error, self.show_rows);
                         let error = FeedError::from(error).saying(said);
                         self.pause(&mut pauses, &error).await;
                         self.graph.refresh().await?;
@@ -138,7 +138,7 @@ impl Applier {
                         return Err(self.stopped_by(transactions, &failure).await);
                     }
                     failing.insert(failure.origin, failure.why);
-                    refused = 0;
+                    rejected = 0;
                 }
             }
         }
@@ -289,7 +289,7 @@ impl Applier {
                     return Ok(());
                 }
                 Outcome::Remembers => {}
-                Outcome::Refused(error, _) => return Err(error.into()),
+                Outcome::Rejected(error, _) => return Err(error.into()),
             }
         }
     }
@@ -381,7 +381,7 @@ impl Applier {
             match error.kind() {
                 ErrorKind::Conflict | ErrorKind::Unknown => {}
                 _ if is_transient(&error) => {}
-                ErrorKind::Invalid if error.operation().is_some() => return Ok(Outcome::Refused(error, batch)),
+                ErrorKind::Invalid if error.operation().is_some() => return Ok(Outcome::Rejected(error, batch)),
                 _ => return Err(error.into()),
             }
             let error = FeedError::from(error);
@@ -421,14 +421,14 @@ impl Applier {
         Err(FeedError::new(FeedErrorKind::Conflict, why).hint("let one feed run for each source"))
     }
 
-    /// The row change from which the operation comes that the graph refuses.
+    /// The row change from which the operation comes that the graph rejects.
     fn blamed(&self, batch: &Batch, origins: &[Option<Origin>], error: &hoplake::Error) -> Result<Failure, FeedError> {
-        let said = shown_refusal(batch, error, self.show_rows);
-        let refused =
+        let said = shown_rejection(batch, error, self.show_rows);
+        let rejected =
             error.operation().and_then(|number| Some((batch.operations.get(number)?, (*origins.get(number)?)?)));
-        match refused {
+        match rejected {
             Some((operation, origin)) => {
-                Ok(Failure { origin, why: why_refused(&self.mapping, operation, error, &said) })
+                Ok(Failure { origin, why: why_rejected(&self.mapping, operation, error, &said) })
             }
             // What a truncation does, and what a reconciliation corrects, comes from no row.
             None => Err(FeedError::new(FeedErrorKind::Row, said).hint("correct the mapping, or the graph")),
@@ -469,8 +469,8 @@ impl Applier {
     }
 }
 
-/// Why the graph refuses an operation, with what the database thinks of it.
-fn why_refused(mapping: &Mapping, operation: &Operation, error: &hoplake::Error, said: &str) -> String {
+/// Why the graph rejects an operation, with what the database thinks of it.
+fn why_rejected(mapping: &Mapping, operation: &Operation, error: &hoplake::Error, said: &str) -> String {
     let Operation::UpsertEdge { label, source, target, .. } = operation else { return said.to_owned() };
     if error.reason() != Some(Reason::MissingEnd) {
         return said.to_owned();
@@ -495,8 +495,8 @@ fn why_refused(mapping: &Mapping, operation: &Operation, error: &hoplake::Error,
     }
 }
 
-/// Why the graph refuses an operation of a batch. It repeats a value that does not fit, which errors do not show.
-fn shown_refusal(batch: &Batch, error: &hoplake::Error, show_rows: bool) -> String {
+/// Why the graph rejects an operation of a batch. It repeats a value that does not fit, which errors do not show.
+fn shown_rejection(batch: &Batch, error: &hoplake::Error, show_rows: bool) -> String {
     let said = error.to_string();
     let operation = error.operation().and_then(|number| batch.operations.get(number));
     let (Some(Operation::UpsertVertex { properties, .. } | Operation::UpsertEdge { properties, .. }), false) =

@@ -1,7 +1,7 @@
 //! The graph of a feed, where the feed left it.
 //!
 //! Whatever changes a fed graph begins here: the feed itself, and what an operator runs next to it. A stop, or a mapping other than the one that
-//! the graph was made with, is refused unless the operator accepts it.
+//! the graph was made with, is rejected unless the operator accepts it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -29,7 +29,7 @@ use crate::{
 /// Memory of the graph's cache: what a fold looks up is of recent changes.
 const CACHE_BYTES: u64 = 32 << 20;
 
-/// A graph at its position, to be changed without a stream, where a feed would go on: a stop or another mapping is refused likewise.
+/// A graph at its position, to be changed without a stream, where a feed would go on: a stop or another mapping is rejected likewise.
 pub(crate) async fn checked_applier(ends: &Ends, settings: &Settings) -> Result<(Arc<dyn Source>, Applier), FeedError> {
     let (mut graph, _) = complete_graph(&ends.store, settings).await?;
     let (position, mut state) = remembered(&mut graph, &settings.source.name).await?;
@@ -72,7 +72,7 @@ impl Accepted<'_> {
         }
     }
 
-    /// Refuses tables that the mapping makes something else of than is in the graph, and completes them with what is remembered.
+    /// Rejects tables that the mapping makes something else of than is in the graph, and completes them with what is remembered.
     pub(crate) fn on_tables(
         self,
         position: &Position,

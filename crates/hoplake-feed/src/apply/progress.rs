@@ -85,7 +85,7 @@ pub enum Cause {
     Source,
     /// The store is away.
     Store,
-    /// The graph refuses a commit.
+    /// The graph rejects a commit.
     Refused,
     /// Another writer of the graph was faster.
     Conflict,

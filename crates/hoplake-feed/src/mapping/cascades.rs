@@ -6,7 +6,7 @@
 use super::{Entry, Item, Mapping};
 use crate::{Cascades, Catalog, FeedError, ForeignKey, OnError, Rule, Settings, TableName};
 
-/// Refuses a mapping that would miss an effect of a rule.
+/// Rejects a mapping that would miss an effect of a rule.
 pub(super) fn check(
     settings: &Settings,
     mapping: &Mapping,

@@ -320,7 +320,7 @@ impl Compile<'_> {
             BeforeImages::Keys => needed.into_iter().find(|column| !of.table.primary_key.contains(column)),
             BeforeImages::Nothing => needed.into_iter().next(),
         };
-        // A long value that has not changed is not in the log: of a row that fulfils its condition again it would be lost.
+        // A long value that has not changed is not in the log: of a row that matches its condition again it would be lost.
         let is_long = |name: &&Name| of.table.column(name).is_some_and(|it| !is_short(it));
         let carried = entry.properties.iter().map(|property| &property.column);
         let of_condition =

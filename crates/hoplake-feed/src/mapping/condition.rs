@@ -23,7 +23,7 @@ pub struct RowCondition {
     columns: Vec<Name>,
 }
 
-/// Whether a row fulfils a condition.
+/// Whether a row matches a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// It does.
@@ -72,7 +72,7 @@ impl RowCondition {
         &self.columns
     }
 
-    /// Whether a row fulfils it, whose cells are given by the number of the column in [`Self::columns`].
+    /// Whether a row matches it, whose cells are given by the number of the column in [`Self::columns`].
     ///
     /// # Errors
     /// Why a cell cannot be compared.
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_supported_is_refused() {
+    fn what_is_not_supported_is_rejected() {
         for (condition, why) in [
             ("name like 'A%'", "is not supported"),
             ("lower(name) = 'ann'", "is not supported"),

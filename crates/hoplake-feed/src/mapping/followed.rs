@@ -1,5 +1,5 @@
 //! What a feed knows of the tables that it follows, as the graph keeps it with the position: the shape of each table there, and what the mapping
-//! said of it. A later mapping that says something else is refused: the graph would have rows of both.
+//! said of it. A later mapping that says something else is rejected: the graph would have rows of both.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -10,7 +10,7 @@ use crate::{Cell, Columns, FeedError, Row, Verdict, value};
 /// What a row is.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Image {
-    /// Nothing: it does not fulfil the condition, or names no vertex. What it would be, by its key alone, if it says.
+    /// Nothing: it does not match the condition, or names no vertex. What it would be, by its key alone, if it says.
     Nothing(Option<Box<Image>>),
     /// A vertex.
     Vertex(VertexImage),
@@ -27,7 +27,7 @@ pub struct VertexImage {
     pub properties: Properties,
     /// Where its foreign keys point, in the order of the mapping, with the properties of their edges.
     pub targets: Vec<(Target, Properties)>,
-    /// Whether the row says that it fulfils the condition.
+    /// Whether the row says that it matches the condition.
     pub is_sure: bool,
 }
 
@@ -53,7 +53,7 @@ pub struct EdgeImage {
     pub key: Option<EdgeKey>,
     /// The properties that the row has.
     pub properties: Properties,
-    /// Whether the row says that it fulfils the condition.
+    /// Whether the row says that it matches the condition.
     pub is_sure: bool,
 }
 

@@ -1,7 +1,7 @@
 //! What a row becomes: the settings' entries, checked against the catalog.
 //!
-//! An entry is about the rows of one table that fulfil its condition; each is one vertex with edges for its foreign keys, or
-//! one edge. `compile` makes entries of settings and refuses what cannot work, `image` makes of a row what it is in the
+//! An entry is about the rows of one table that match its condition; each is one vertex with edges for its foreign keys, or
+//! one edge. `compile` makes entries of settings and rejects what cannot work, `image` makes of a row what it is in the
 //! graph, `infer` writes a first mapping of a catalog, and `cascades` checks that the database changes nothing that its log
 //! does not show and the mapping would miss.
 

@@ -66,7 +66,7 @@ pub(super) async fn remembered_tables(
     }
 }
 
-/// Refuses rows that name another by a text which only the database takes as equal: the graph would not find it.
+/// Rejects rows that name another by a text which only the database takes as equal: the graph would not find it.
 pub(super) async fn check_keys(source: &dyn Source, mapping: &Mapping) -> Result<(), FeedError> {
     for key in mapping.compared_keys() {
         if let Some(UnequalKey { row, names, target }) = source.unequal(&key).await? {
@@ -82,7 +82,7 @@ pub(super) async fn check_keys(source: &dyn Source, mapping: &Mapping) -> Result
     Ok(())
 }
 
-/// Refuses columns that the graph does not have yet, if their rows have values that no change shows.
+/// Rejects columns that the graph does not have yet, if their rows have values that no change shows.
 pub(super) async fn check_new_columns(
     source: &dyn Source,
     mapping: &Mapping,

@@ -466,7 +466,7 @@ impl Feed {
     }
 }
 
-/// Refuses a graph that others have loaded: a first copy would replace it.
+/// Rejects a graph that others have loaded: a first copy would replace it.
 fn check_no_content(graph: &Graph, settings: &Settings) -> Result<(), FeedError> {
     if graph.schema().vertex_labels.is_empty() {
         return Ok(());

@@ -298,7 +298,7 @@ mod tests {
                     break;
                 }
                 Outcome::Remembers => outcomes.push("remembers"),
-                Outcome::Refused(error, _) => panic!("{error}"),
+                Outcome::Rejected(error, _) => panic!("{error}"),
             }
         }
         assert_eq!(outcomes, ["remembers"]);

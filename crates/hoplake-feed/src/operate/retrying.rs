@@ -176,7 +176,7 @@ async fn commit(
             Ok(Some(version))
         }
         Outcome::Remembers => Ok(None),
-        Outcome::Refused(error, _) => Err(error.into()),
+        Outcome::Rejected(error, _) => Err(error.into()),
     }
 }
 
@@ -403,7 +403,7 @@ mod tests {
         assert_eq!(images(&passing), [of(Some(ann), None)]);
     }
 
-    /// A resnapshot sets aside a row that the graph has from before, which fulfils the condition of the mapping no more when it is
+    /// A resnapshot sets aside a row that the graph has from before, which matches the condition of the mapping no more when it is
     /// corrected: it has to go.
     #[test]
     fn a_row_that_is_read_again_may_be_there_already() {

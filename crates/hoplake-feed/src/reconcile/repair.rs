@@ -201,7 +201,7 @@ impl<'a> Repair<'a> {
                 }
                 Ok(false)
             }
-            Outcome::Refused(error, _) => Err(error.into()),
+            Outcome::Rejected(error, _) => Err(error.into()),
         }
     }
 }

@@ -41,7 +41,7 @@ pub trait Source: Send + Sync {
         Ok(shapes_of(catalog, tables))
     }
 
-    /// Refuses a database that is not set up to be followed in these tables.
+    /// Rejects a database that is not set up to be followed in these tables.
     ///
     /// # Errors
     /// As [`Self::catalog`].

@@ -217,10 +217,10 @@ async fn check(server: &dyn Server, database: &str, folder: &Path, change: &Chan
             let of_stopped =
                 once(&stopped, RunOptions::default()).await.err().unwrap_or_else(|| panic!("{what}: a start goes on"));
             for (settings, said) in [(&running, &of_running), (&stopped, &of_stopped)] {
-                // A mapping of a table that is not there is refused before the feed looks for a reason.
-                let refused =
+                // A mapping of a table that is not there is rejected before the feed looks for a reason.
+                let rejected =
                     ["the database has no table", "there is no column", "vertex was", "it has no primary key"];
-                let is_gone = change.is_over && refused.iter().any(|why| said.to_string().contains(why));
+                let is_gone = change.is_over && rejected.iter().any(|why| said.to_string().contains(why));
                 assert!(is_gone || said.to_string().contains(why), "{what}: {said}");
                 assert!(is_gone || said.what_to_do().contains("--resnapshot"), "{what}: {}", said.what_to_do());
                 stopped_again(settings, said, what).await;
@@ -487,7 +487,7 @@ async fn what_a_statement_of_postgres_does_is_followed_or_stops_the_feed() {
             "UPDATE t SET a = NULL; ALTER TABLE t ADD CONSTRAINT f FOREIGN KEY (a) REFERENCES mark (id);",
             goes_on("ALTER TABLE t DROP CONSTRAINT f"),
         ),
-        // PostgreSQL refuses `SET UNLOGGED` of a table that a publication names.
+        // PostgreSQL rejects `SET UNLOGGED` of a table that a publication names.
         goes_on("ALTER TABLE t SET LOGGED"),
         goes_on("VACUUM FULL t"),
         goes_on("CLUSTER t USING t_pkey"),
@@ -656,7 +656,7 @@ async fn rows_that_were_deleted_without_rules_and_come_back_have_their_edges() {
     {
         server.sql("test", &statements).unwrap_or_else(|error| panic!("{statements}: {error}"));
         once(&settings, RunOptions::default()).await.unwrap_or_else(|error| panic!("{statements}: {error}"));
-        // A copy that names nothing is refused, so it is told to wait.
+        // A copy that names nothing is rejected, so it is told to wait.
         let mut fresh = of(&format!("fresh_{number}"));
         for table in &mut fresh.tables {
             table.edges.iter_mut().for_each(|edge| edge.missing = Some(hoplake_feed::Missing::Wait));

@@ -19,19 +19,19 @@ use crate::{model::Model, postgres::number};
 
 /// A store that takes no commits for some time.
 #[derive(Debug)]
-struct Refusing {
+struct Rejecting {
     below: Arc<InMemory>,
-    refuses: Arc<AtomicBool>,
+    rejects: Arc<AtomicBool>,
 }
 
 #[async_trait]
-impl Alteration for Refusing {
+impl Alteration for Rejecting {
     fn below(&self) -> &dyn ObjectStore {
         &self.below
     }
 
     async fn put(&self, path: &Path, payload: PutPayload, options: PutOptions) -> object_store::Result<PutResult> {
-        if self.refuses.load(Ordering::SeqCst) && path.as_ref().contains("manifest") {
+        if self.rejects.load(Ordering::SeqCst) && path.as_ref().contains("manifest") {
             return Err(object_store::Error::Generic { store: "test", source: "503".into() });
         }
         self.below.put_opts(path, payload, options).await
@@ -94,8 +94,8 @@ async fn until(what: &str, is_so: impl AsyncFn() -> bool) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_step_of_a_feed_confirms_more_than_the_graph_has() {
     let notes = Notes::start();
-    let refuses = Arc::new(AtomicBool::new(false));
-    let altered = AlteredStore(Refusing { below: notes.below.clone(), refuses: refuses.clone() });
+    let rejects = Arc::new(AtomicBool::new(false));
+    let altered = AlteredStore(Rejecting { below: notes.below.clone(), rejects: rejects.clone() });
     let check = async |step: &str| {
         // A status is sent every second.
         for _ in 0..8 {
@@ -112,7 +112,7 @@ async fn no_step_of_a_feed_confirms_more_than_the_graph_has() {
     notes.insert(0..3);
     until("the feed follows", async || notes.has(3).await).await;
     check("connected").await;
-    refuses.store(true, Ordering::SeqCst);
+    rejects.store(true, Ordering::SeqCst);
     notes.insert(3..6);
     until("the feed reads ahead", async || counted.rows.load(Ordering::SeqCst) >= 6).await;
     check("read, and commits fail").await;

@@ -132,7 +132,7 @@ const TYPES: &[(&str, Oracle, &[&str])] = &[
 ];
 
 /// Types of the server that no property holds: `check` says so.
-const REFUSED: [&str; 9] = [
+const REJECTED: [&str; 9] = [
     "geometry",
     "point",
     "linestring",
@@ -214,13 +214,13 @@ async fn every_type_is_the_same_copied_and_followed() {
         }
     }
     // The log does not say how many digits these have.
-    let refused = refusal(&server, folder.path(), &mapping("older", "")).await;
-    assert!(refused.to_string().contains("column c0 (datetime(3)"), "{refused}");
-    assert!(refused.what_to_do().contains("FORCE"), "{}", refused.what_to_do());
+    let rejected = rejection(&server, folder.path(), &mapping("older", "")).await;
+    assert!(rejected.to_string().contains("column c0 (datetime(3)"), "{rejected}");
+    assert!(rejected.what_to_do().contains("FORCE"), "{}", rejected.what_to_do());
     every_type_is_listed(&mut conn).await;
 }
 
-async fn refusal(server: &MariaDbServer, folder: &Path, mapping: &str) -> FeedError {
+async fn rejection(server: &MariaDbServer, folder: &Path, mapping: &str) -> FeedError {
     check(&settings(server, &folder.join("refused"), mapping)).await.err().expect("check refuses it")
 }
 
@@ -243,7 +243,7 @@ async fn every_type_is_listed(conn: &mut Conn) {
     let tested: Vec<String> = conn.query(tested).await.unwrap();
     assert!(listed.len() > 25, "{listed:?}");
     for kind in listed {
-        assert!(tested.contains(&kind) || REFUSED.contains(&kind.as_str()), "type {kind} is in no test");
+        assert!(tested.contains(&kind) || REJECTED.contains(&kind.as_str()), "type {kind} is in no test");
     }
 }
 
@@ -430,8 +430,8 @@ async fn rows_of_the_past_are_none() {
         }
         assert_eq!(found.vertices.len(), rows, "after {statements}: {:?}", found.vertices.keys());
     }
-    let refused = refusal(&server, folder.path(), &mapping("by_transaction", "")).await;
-    assert!(refused.to_string().contains("column re"), "{refused}");
+    let rejected = rejection(&server, folder.path(), &mapping("by_transaction", "")).await;
+    assert!(rejected.to_string().contains("column re"), "{rejected}");
 }
 
 /// Which rows are of the past is what the log said then: a period that was dropped since, or one that came since, changes nothing of it.

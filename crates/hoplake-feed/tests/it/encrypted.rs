@@ -84,7 +84,7 @@ async fn postgres_is_followed_through_tls_and_other_servers_are_not_trusted() {
         .unwrap();
     let found = Model::of_graph(caught_up(&whole).await.graph()).await.vertices;
     assert_eq!((&*found["Note:1"]["body"], found["Note:2"]["body"].len()), ("c", 100_000));
-    for (host, query, refused) in [
+    for (host, query, rejected) in [
         ("127.0.0.1", format!("?sslmode=verify-ca&sslrootcert={ca}"), None),
         ("127.0.0.1", "?sslmode=require".to_owned(), None),
         // The certificate is for another name, or of another authority.
@@ -101,7 +101,7 @@ async fn postgres_is_followed_through_tls_and_other_servers_are_not_trusted() {
         ("127.0.0.1", "?sslmode=require&sslcert=/c.pem".to_owned(), Some("belong together")),
     ] {
         let checked = check(&settings(host, &query)).await;
-        match refused {
+        match rejected {
             None => assert!(checked.is_ok(), "{host}{query}: {:?}", checked.err()),
             Some(why) => {
                 let error = checked.err().unwrap_or_else(|| panic!("{host}{query} is trusted"));
@@ -172,7 +172,7 @@ async fn kafka_is_followed_through_tls_by_those_who_log_in_or_have_a_certificate
     let user = |mechanism: &str| format!("ca={ca}&sasl={mechanism}");
     let shown = format!("ca={ca}&cert={cert}&key={key}");
     let unreachable = "could not connect to Kafka";
-    for (number, (address, query, refused)) in [
+    for (number, (address, query, rejected)) in [
         (format!("feed:secret@localhost:{logins}"), format!("tls=true&{}", user("plain")), None),
         (format!("feed:secret@localhost:{logins}"), format!("tls=true&{}", user("scram-sha-256")), None),
         (format!("feed:secret@localhost:{logins}"), format!("tls=true&{}", user("scram-sha-512")), None),
@@ -197,7 +197,7 @@ async fn kafka_is_followed_through_tls_by_those_who_log_in_or_have_a_certificate
             at("catalog.json")
         );
         let settings = Settings::parse(&settings).unwrap();
-        match refused {
+        match rejected {
             None => {
                 let found = Model::of_graph(caught_up(&settings).await.graph()).await.vertices;
                 assert_eq!(found.keys().collect::<Vec<_>>(), ["Note:1", "Note:2"], "{address}?{query}");

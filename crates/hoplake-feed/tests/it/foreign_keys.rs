@@ -113,11 +113,11 @@ async fn what_was_written_without_checks_is_followed_without_rules() {
     // A copy of such a row says which, and can be told to wait.
     server.sql("test", &format!("{off}; INSERT INTO child VALUES (9, 90)")).unwrap();
     let again = |mapping: &str| settings_of(&server.url("test"), &folder.path().join("again"), mapping);
-    let refused = Feed::open(again(MAPPING), RunOptions::default(), Arc::new(())).await.err().unwrap();
-    assert_eq!(refused.kind(), FeedErrorKind::Row);
+    let rejected = Feed::open(again(MAPPING), RunOptions::default(), Arc::new(())).await.err().unwrap();
+    assert_eq!(rejected.kind(), FeedErrorKind::Row);
     let text = "table test.child, row id=9: parent is 90, and no vertex parent has this key";
-    assert_eq!(refused.to_string(), text);
-    assert!(refused.what_to_do().contains("missing = \"wait\""), "{}", refused.what_to_do());
+    assert_eq!(rejected.to_string(), text);
+    assert!(rejected.what_to_do().contains("missing = \"wait\""), "{}", rejected.what_to_do());
     let waits = MAPPING.replace("to = 'parent' }", "to = 'parent', missing = 'wait' }");
     caught_up(&again(&waits)).await;
     server.sql("test", "INSERT INTO parent VALUES (90, 'later')").unwrap();
@@ -127,10 +127,10 @@ async fn what_was_written_without_checks_is_followed_without_rules() {
 
 /// A condition in the middle of a cascade hides what others depend on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_condition_inside_of_a_cascade_is_refused() {
+async fn a_condition_inside_of_a_cascade_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let server = MariaDbServer::start(&[]).unwrap();
-    // The rule of the table in the middle, its condition, and what the refusal says; nothing if it is followed.
+    // The rule of the table in the middle, its condition, and what the rejection says; nothing if it is followed.
     let cases = [
         ("id int PRIMARY KEY, up int, gone int", "ON DELETE CASCADE", "gone = 0", "are deleted with"),
         ("id int PRIMARY KEY, up int, gone int", "ON DELETE SET NULL", "gone = 0", ""),
@@ -247,7 +247,7 @@ async fn keys_that_are_equal_only_by_a_collation_are_named() {
         ("utf8mb4_nopad_bin", "Ann", "Ann", false),
         ("utf8mb4_general_ci", "Ann", "Ann", false),
     ];
-    for (number, (collation, target, names, is_refused)) in cases.iter().enumerate() {
+    for (number, (collation, target, names, is_rejected)) in cases.iter().enumerate() {
         let database = format!("case_{number}");
         let charset = collation.split('_').next().unwrap();
         let key = format!("varchar(20) CHARACTER SET {charset} COLLATE {collation}");
@@ -275,7 +275,7 @@ async fn keys_that_are_equal_only_by_a_collation_are_named() {
             let options = RunOptions { once: true, ..RunOptions::default() };
             let mut feed = Feed::open(of(&graph, mapping), options, Arc::new(())).await.unwrap();
             let ran = feed.run(std::future::pending()).await;
-            if !is_refused {
+            if !is_rejected {
                 ran.unwrap();
                 continue;
             }
@@ -286,13 +286,16 @@ async fn keys_that_are_equal_only_by_a_collation_are_named() {
                 assert!(stopped.to_string().contains(part), "{collation}: {stopped} says nothing of {part}");
             }
             // Before a first copy.
-            let refused = check(&of(&graph, mapping)).await.err().unwrap();
+            let rejected = check(&of(&graph, mapping)).await.err().unwrap();
             for part in [format!("table {database}.{row}").as_str(), *names, *target, *collation] {
-                assert!(refused.to_string().contains(part), "{refused} says nothing of {part}");
+                assert!(rejected.to_string().contains(part), "{rejected} says nothing of {part}");
             }
             let copied = folder.path().join(format!("{database}_{row}_copied"));
-            let refused = Feed::open(of(&copied, mapping), RunOptions::default(), Arc::new(())).await.err().unwrap();
-            assert!(refused.to_string().contains(*collation) && !refused.to_string().contains("parquet"), "{refused}");
+            let rejected = Feed::open(of(&copied, mapping), RunOptions::default(), Arc::new(())).await.err().unwrap();
+            assert!(
+                rejected.to_string().contains(*collation) && !rejected.to_string().contains("parquet"),
+                "{rejected}"
+            );
             // What an operator may do without touching the database.
             let waits = mapping
                 .replace("to = 'T' }", "to = 'T', missing = 'wait' }")

@@ -161,14 +161,14 @@ async fn what_cannot_be_followed_stops_the_feed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_logs_too_little_is_refused() {
+async fn a_server_that_logs_too_little_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let server = MariaDbServer::start(&["--binlog-row-metadata=MINIMAL"]).unwrap();
     server.sql("test", "CREATE TABLE note (id INT PRIMARY KEY)").unwrap();
     let mapping = "[[table]]\nname = 'note'\nvertex = { label = 'Note' }\n";
     let settings = settings(&server, &folder.path().join("graph"), mapping);
-    let refused = Feed::open(settings, RunOptions::default(), Arc::new(())).await.err().unwrap();
-    assert!(refused.to_string().contains("binlog_row_metadata is MINIMAL"), "{refused}");
+    let rejected = Feed::open(settings, RunOptions::default(), Arc::new(())).await.err().unwrap();
+    assert!(rejected.to_string().contains("binlog_row_metadata is MINIMAL"), "{rejected}");
 }
 
 /// A note, and an item that names one.

@@ -334,10 +334,10 @@ async fn what_cannot_be_followed_stops_the_feed() {
     let mapping = "[[table]]\nname = 'note'\nvertex = { label = 'Note' }\n";
     let settings = settings(&server, &folder.path().join("graph"), mapping);
     let once = RunOptions { once: true, ..RunOptions::default() };
-    let refused = Feed::open(settings.clone(), once.clone(), Arc::new(())).await.err().unwrap();
-    assert!(refused.to_string().contains("no publication hoplake_company"), "{refused}");
+    let rejected = Feed::open(settings.clone(), once.clone(), Arc::new(())).await.err().unwrap();
+    assert!(rejected.to_string().contains("no publication hoplake_company"), "{rejected}");
     // The hint is the statement to run.
-    server.sql("test", refused.what_to_do().strip_prefix("run: ").unwrap()).unwrap();
+    server.sql("test", rejected.what_to_do().strip_prefix("run: ").unwrap()).unwrap();
     caught_up(&settings).await;
     // A column that may be null is followed, also if it comes while nobody does.
     server.sql("test", "ALTER TABLE note ADD COLUMN more int; INSERT INTO note VALUES (2, 'y', 7)").unwrap();
@@ -454,8 +454,8 @@ async fn two_graphs_follow_one_database_each_with_its_slot() {
     assert_eq!(Model::of_graph(one.graph()).await.vertices["Note:3"]["d"], "1234567890.3");
     drop(one);
     server.sql("test", "ALTER PUBLICATION hoplake_company SET TABLE note WHERE (id > 1)").unwrap();
-    let refused = Feed::open(of("two"), once, Arc::new(())).await.err().unwrap();
-    assert!(refused.to_string().contains("has only the rows of public.note with (id > 1)"), "{refused}");
+    let rejected = Feed::open(of("two"), once, Arc::new(())).await.err().unwrap();
+    assert!(rejected.to_string().contains("has only the rows of public.note with (id > 1)"), "{rejected}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,7 +1,7 @@
-//! What a publication leaves out is refused, and what the refusal says to run leads to a feed that works.
+//! What a publication leaves out is rejected, and what the rejection says to run leads to a feed that works.
 //!
 //! Each scenario is a way in which changes of a table would not arrive, or not as they are. The statements of the hints are run as they are
-//! printed, one refusal after the other, until the feed opens; then the tables are changed, and the graph has to have what they have.
+//! printed, one rejection after the other, until the feed opens; then the tables are changed, and the graph has to have what they have.
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
@@ -20,8 +20,8 @@ struct Scenario {
     before: &'static str,
     /// What the table becomes, besides a vertex `T`.
     entry: &'static str,
-    /// What the refusals say, in their order.
-    refused: &'static [&'static str],
+    /// What the rejections say, in their order.
+    rejected: &'static [&'static str],
     /// After it was opened.
     after: &'static str,
     /// The rows that the graph has to have.
@@ -55,7 +55,7 @@ const SCENARIOS: &[Scenario] = &[
         name: "no publication",
         before: plain!(),
         entry: TABLE,
-        refused: &["has no publication"],
+        rejected: &["has no publication"],
         after: CHANGES,
         rows: ROWS,
     },
@@ -63,7 +63,7 @@ const SCENARIOS: &[Scenario] = &[
         name: "another table is published",
         before: concat!(plain!(), "CREATE TABLE o (id int PRIMARY KEY); CREATE PUBLICATION hoplake_p FOR TABLE o"),
         entry: TABLE,
-        refused: &["does not have public.t"],
+        rejected: &["does not have public.t"],
         after: CHANGES,
         rows: ROWS,
     },
@@ -71,7 +71,7 @@ const SCENARIOS: &[Scenario] = &[
         name: "some kinds of changes",
         before: concat!(plain!(), "CREATE PUBLICATION hoplake_p FOR TABLE t WITH (publish = 'insert, delete')"),
         entry: TABLE,
-        refused: &["leaves out inserts, updates"],
+        rejected: &["leaves out inserts, updates"],
         after: CHANGES,
         rows: ROWS,
     },
@@ -79,7 +79,7 @@ const SCENARIOS: &[Scenario] = &[
         name: "a list of columns",
         before: concat!(plain!(), "CREATE PUBLICATION hoplake_p FOR TABLE t (id, k)"),
         entry: TABLE,
-        refused: &["has only the columns id, k of public.t"],
+        rejected: &["has only the columns id, k of public.t"],
         after: CHANGES,
         rows: ROWS,
     },
@@ -87,7 +87,7 @@ const SCENARIOS: &[Scenario] = &[
         name: "a filter of rows",
         before: concat!(plain!(), "CREATE PUBLICATION hoplake_p FOR TABLE t WHERE (id > 1)"),
         entry: TABLE,
-        refused: &["has only the rows of public.t with (id > 1)"],
+        rejected: &["has only the rows of public.t with (id > 1)"],
         after: CHANGES,
         rows: ROWS,
     },
@@ -95,7 +95,7 @@ const SCENARIOS: &[Scenario] = &[
         name: "no partitions yet published",
         before: partitioned!(),
         entry: TABLE,
-        refused: &["has no publication"],
+        rejected: &["has no publication"],
         after: CHANGES,
         rows: ROWS,
     },
@@ -103,7 +103,7 @@ const SCENARIOS: &[Scenario] = &[
         name: "partitions under their own names",
         before: concat!(partitioned!(), "CREATE PUBLICATION hoplake_p FOR TABLE t"),
         entry: TABLE,
-        refused: &["has the partitions of public.t in place of the table"],
+        rejected: &["has the partitions of public.t in place of the table"],
         after: CHANGES,
         rows: ROWS,
     },
@@ -111,7 +111,7 @@ const SCENARIOS: &[Scenario] = &[
         name: "one of the partitions",
         before: concat!(partitioned!(), "CREATE PUBLICATION hoplake_p FOR TABLE t_low"),
         entry: TABLE,
-        refused: &["in place of the table", "does not have public.t"],
+        rejected: &["in place of the table", "does not have public.t"],
         after: CHANGES,
         rows: ROWS,
     },
@@ -122,7 +122,7 @@ const SCENARIOS: &[Scenario] = &[
             "CREATE PUBLICATION hoplake_p FOR TABLE t (id, k) WITH (publish_via_partition_root = true)"
         ),
         entry: TABLE,
-        refused: &["has only the columns id, k of public.t"],
+        rejected: &["has only the columns id, k of public.t"],
         after: CHANGES,
         rows: ROWS,
     },
@@ -133,7 +133,7 @@ const SCENARIOS: &[Scenario] = &[
             "ALTER TABLE t REPLICA IDENTITY FULL; CREATE PUBLICATION hoplake_p FOR TABLE t WITH (publish_via_partition_root)"
         ),
         entry: TABLE,
-        refused: &["the partition public.t_low of table public.t logs less of a row"],
+        rejected: &["the partition public.t_low of table public.t logs less of a row"],
         after: CHANGES,
         rows: ROWS,
     },
@@ -144,7 +144,7 @@ const SCENARIOS: &[Scenario] = &[
             "ALTER TABLE t_rest REPLICA IDENTITY NOTHING; CREATE PUBLICATION hoplake_p FOR TABLE t WITH (publish_via_partition_root)"
         ),
         entry: TABLE,
-        refused: &["the partition public.t_rest of table public.t logs less of a row"],
+        rejected: &["the partition public.t_rest of table public.t logs less of a row"],
         after: CHANGES,
         rows: ROWS,
     },
@@ -152,7 +152,7 @@ const SCENARIOS: &[Scenario] = &[
         name: "a condition that needs rows as they were, of a partitioned table",
         before: partitioned!(),
         entry: "name = 't'\nwhere = \"note <> 'changed'\"",
-        refused: &["does not have column note of rows before they change", "logs less of a row", "has no publication"],
+        rejected: &["does not have column note of rows before they change", "logs less of a row", "has no publication"],
         after: CHANGES,
         rows: "SELECT id, note FROM t WHERE note <> 'changed'",
     },
@@ -160,7 +160,7 @@ const SCENARIOS: &[Scenario] = &[
         name: "an unlogged table",
         before: "CREATE UNLOGGED TABLE t (id int PRIMARY KEY, k int, note text); CREATE PUBLICATION hoplake_p FOR ALL TABLES",
         entry: TABLE,
-        refused: &["table public.t is unlogged"],
+        rejected: &["table public.t is unlogged"],
         after: CHANGES,
         rows: ROWS,
     },
@@ -170,7 +170,7 @@ const SCENARIOS: &[Scenario] = &[
                  CREATE UNLOGGED TABLE \"t 1\" PARTITION OF t FOR VALUES FROM (0) TO (100); INSERT INTO t VALUES (1, 1, 'a');
                  CREATE PUBLICATION hoplake_p FOR ALL TABLES WITH (publish_via_partition_root)",
         entry: TABLE,
-        refused: &["table public.t 1 is unlogged"],
+        rejected: &["table public.t 1 is unlogged"],
         after: CHANGES,
         rows: ROWS,
     },
@@ -183,7 +183,7 @@ const SCENARIOS: &[Scenario] = &[
                  ALTER TABLE t REPLICA IDENTITY FULL; ALTER TABLE t_low REPLICA IDENTITY FULL;
                  CREATE PUBLICATION hoplake_p FOR TABLE t WITH (publish_via_partition_root)",
         entry: "name = 't'",
-        refused: &["the partition public.t_far of table public.t is on another server"],
+        rejected: &["the partition public.t_far of table public.t is on another server"],
         after: CHANGES,
         rows: ROWS,
     },
@@ -191,7 +191,7 @@ const SCENARIOS: &[Scenario] = &[
         name: "a table without a key of its own",
         before: concat!(plain!(), "ALTER TABLE t REPLICA IDENTITY NOTHING; CREATE PUBLICATION hoplake_p FOR TABLE t"),
         entry: TABLE,
-        refused: &["does not have column id of rows before they change"],
+        rejected: &["does not have column id of rows before they change"],
         after: CHANGES,
         rows: ROWS,
     },
@@ -200,7 +200,7 @@ const SCENARIOS: &[Scenario] = &[
         // The child has no key: if it were published, it could not be changed.
         before: concat!(plain!(), "CREATE TABLE child (extra int) INHERITS (t); INSERT INTO child VALUES (70, 7, 'child', 7)"),
         entry: TABLE,
-        refused: &["has no publication"],
+        rejected: &["has no publication"],
         after: "INSERT INTO t VALUES (50, 5, 'new'); UPDATE t SET note = 'changed' WHERE id IN (1, 70); DELETE FROM t WHERE id = 2",
         rows: "SELECT id, note FROM ONLY t",
     },
@@ -210,7 +210,7 @@ const SCENARIOS: &[Scenario] = &[
                  INSERT INTO \"S.s\".\"T.x \"\"q\" VALUES (1, 1, 'a'), (2, 2, 'b'); CREATE TABLE o (id int PRIMARY KEY);
                  ALTER TABLE \"S.s\".\"T.x \"\"q\" REPLICA IDENTITY NOTHING; CREATE PUBLICATION hoplake_p FOR TABLE o",
         entry: "name = '\"S.s\".\"T.x \"\"q\"'",
-        refused: &["does not have column id", "does not have \"S.s\".\"T.x \"\"q\""],
+        rejected: &["does not have column id", "does not have \"S.s\".\"T.x \"\"q\""],
         after: "INSERT INTO \"S.s\".\"T.x \"\"q\" VALUES (50, 5, 'new'); UPDATE \"S.s\".\"T.x \"\"q\" SET note = 'changed' WHERE id = 1",
         rows: "SELECT id, note FROM \"S.s\".\"T.x \"\"q\"",
     },
@@ -242,15 +242,15 @@ async fn assert_equal(server: &PostgresServer, database: &str, settings: &Settin
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_left_out_is_refused_and_hints_lead_to_a_feed_that_works() {
+async fn what_is_left_out_is_rejected_and_hints_lead_to_a_feed_that_works() {
     let folder = tempfile::tempdir().unwrap();
     let server = PostgresServer::start(&["fsync=off"]).unwrap();
-    for (number, Scenario { name, before, entry, refused, after, rows }) in SCENARIOS.iter().enumerate() {
+    for (number, Scenario { name, before, entry, rejected, after, rows }) in SCENARIOS.iter().enumerate() {
         let database = format!("p{number}");
         server.sql("postgres", &format!("CREATE DATABASE {database}")).unwrap();
         server.sql(&database, before).unwrap_or_else(|error| panic!("{name}: {error}"));
         let settings = settings(&server, &database, &folder.path().join(&database), entry);
-        for expected in *refused {
+        for expected in *rejected {
             let checked = check(&settings).await.err().unwrap_or_else(|| panic!("{name}: {expected} is not refused"));
             let error = Feed::open(settings.clone(), RunOptions::default(), Arc::new(())).await.err().unwrap();
             assert!(error.kind() == FeedErrorKind::Invalid && error.to_string().contains(expected), "{name}: {error}");

@@ -150,8 +150,8 @@ async fn a_column_that_was_ignored_may_be_gone() {
     };
     // A graph that has not followed the column does not know the name, nor does any a misspelt one.
     for unknown in [of("other", "'c'"), of("kept", "'cc'"), of("kept", "'c', 'cc'")] {
-        for refused in [check(&unknown).await.map(drop), once(&unknown, RunOptions::default()).await.map(drop)] {
-            let error = refused.expect_err("the column is not there").to_string();
+        for rejected in [check(&unknown).await.map(drop), once(&unknown, RunOptions::default()).await.map(drop)] {
+            let error = rejected.expect_err("the column is not there").to_string();
             assert!(error.contains("there is no column c"), "{error}");
         }
     }
@@ -367,7 +367,7 @@ async fn dead_letters_and_repairs_wait_for_the_decision_that_a_feed_waits_for() 
     caught_up(&typed).await;
     sql("INSERT INTO note VALUES (2, 'abc', 1), (3, 'def', 1)");
     caught_up(&typed).await;
-    let refuse = async |settings: &Settings| {
+    let reject = async |settings: &Settings| {
         let said = once(settings, RunOptions::default()).await.err().expect("the feed does not go on");
         let is_same = |what: &str, error: Option<FeedError>| {
             let error = error.unwrap_or_else(|| panic!("{what} goes on over: {said}"));
@@ -380,18 +380,18 @@ async fn dead_letters_and_repairs_wait_for_the_decision_that_a_feed_waits_for() 
         assert!(said.what_to_do().contains("--resnapshot"), "{}", said.what_to_do());
         said.to_string()
     };
-    let said = refuse(&ignoring).await;
+    let said = reject(&ignoring).await;
     assert!(said.contains("the mapping of table test.note has changed"), "{said}");
     // The mapping that the graph has goes on.
     assert_eq!(retry(&typed, &Selection::All).await.unwrap().left, 2);
     sql("ALTER TABLE note DROP COLUMN body, ADD COLUMN body TEXT");
     let said = once(&typed, RunOptions::default()).await.err().expect("the feed stops").to_string();
     assert!(said.contains("column body is dropped"), "{said}");
-    refuse(&typed).await;
-    refuse(&ignoring).await;
+    reject(&typed).await;
+    reject(&ignoring).await;
     // What is given up needs no decision.
     assert_eq!(discard(&ignoring, &Selection::Names(vec!["Note:3".into()])).await.unwrap().left, 1);
-    refuse(&typed).await;
+    reject(&typed).await;
     // All rows are read anew, so that nothing is left of what was set aside.
     let options = RunOptions { resnapshot: true, ..RunOptions::default() };
     let feed = once(&ignoring, options).await.unwrap();

@@ -269,7 +269,7 @@ fn each_field_of_the_header_may_be_nothing_or_its_most() {
 }
 
 #[test]
-fn what_cannot_be_written_is_refused() {
+fn what_cannot_be_written_is_rejected() {
     assert!(matches!(BlockEncoder::new(50), Err(FormatError::Invalid(_))));
     let mut encoder = BlockEncoder::new(BLOCK_BYTES_DEFAULT).unwrap();
     let mut blocks = Vec::new();

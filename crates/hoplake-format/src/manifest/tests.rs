@@ -1,4 +1,4 @@
-//! A manifest is read as it was written, or refused.
+//! A manifest is read as it was written, or rejected.
 
 use super::*;
 use crate::{
@@ -158,7 +158,7 @@ fn every_flipped_bit_and_cut_is_found() {
 }
 
 #[test]
-fn another_version_of_the_format_is_refused_by_name() {
+fn another_version_of_the_format_is_rejected_by_name() {
     // Field 8, the segments, is text here: nothing but the version may be read.
     for version in [2, 9] {
         let payload = [8, version, 66, 3, b'a', b'b', b'c'];
@@ -223,27 +223,27 @@ fn versions_that_can_be_opened_are_counted_on() {
     assert_eq!(fifth.history, [VersionRange::of(1), VersionRange { since: 3, until: 4 }]);
     assert_eq!((0..7).filter(|version| fifth.has_version(*version)).collect::<Vec<_>>(), [1, 3, 4, 5]);
     assert_eq!(Manifest::decode(&fifth.encode()).unwrap(), fifth);
-    let refused = |manifest: Manifest| Manifest::decode(&manifest.encode()).unwrap_err().to_string();
+    let rejected = |manifest: Manifest| Manifest::decode(&manifest.encode()).unwrap_err().to_string();
     let range = |since, until| VersionRange { since, until };
     for history in [vec![range(1, 1), range(1, 2)], vec![range(1, 5)], vec![range(0, 1)], vec![range(2, 1)]] {
-        let why = refused(Manifest { history, ..fifth.clone() });
+        let why = rejected(Manifest { history, ..fifth.clone() });
         assert!(why.contains("version 5 follows versions"), "{why}");
     }
-    let why = refused(Manifest { tags: [("gone".to_owned(), 2)].into(), ..fifth });
+    let why = rejected(Manifest { tags: [("gone".to_owned(), 2)].into(), ..fifth });
     assert!(why.contains("tag gone is of version 2, which was removed"), "{why}");
 }
 
 #[test]
-fn prepared_queries_that_cannot_be_are_refused() {
-    let refused = |change: &dyn Fn(&mut PreparedQuery)| {
+fn prepared_queries_that_cannot_be_are_rejected() {
+    let rejected = |change: &dyn Fn(&mut PreparedQuery)| {
         let mut manifest = sample();
         change(manifest.queries.0.get_mut("team").unwrap());
         Manifest::decode(&manifest.encode()).unwrap_err().to_string()
     };
-    assert!(refused(&|query| query.last = 1).contains("do not ascend from 1 up to 1"));
-    assert!(refused(&|query| query.editions.clear()).contains("do not ascend"));
-    assert!(refused(&|query| query.editions[0].number = 0).contains("do not ascend"));
-    assert!(refused(&|query| query.editions[0].description = "x".repeat(QUERIES_BYTES_MAX)).contains("at most"));
+    assert!(rejected(&|query| query.last = 1).contains("do not ascend from 1 up to 1"));
+    assert!(rejected(&|query| query.editions.clear()).contains("do not ascend"));
+    assert!(rejected(&|query| query.editions[0].number = 0).contains("do not ascend"));
+    assert!(rejected(&|query| query.editions[0].description = "x".repeat(QUERIES_BYTES_MAX)).contains("at most"));
     let mut manifest = sample();
     manifest.queries.0.insert("a@1".into(), team());
     assert!(Manifest::decode(&manifest.encode()).unwrap_err().to_string().contains("cannot be the name of a query"));

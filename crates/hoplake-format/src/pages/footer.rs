@@ -176,7 +176,7 @@ mod tests {
         [&[0x15, 2, 0x19, 0x2c][..], &root, &column, &[0x16, 0, 0x19, 0x0c, 0]].concat()
     }
 
-    fn refused(bytes: &[u8]) -> String {
+    fn rejected(bytes: &[u8]) -> String {
         parse_footer(bytes, 0).expect_err("the footer is forged").to_string()
     }
 
@@ -184,26 +184,26 @@ mod tests {
     fn groups_have_the_columns_they_claim() {
         assert_eq!(parse_footer(&footer(&[0x15, 2]), 0).unwrap().file_metadata().schema_descr().num_columns(), 1);
         for claimed in [&[0x15, 4][..], &[0x15, 0xfe, 0xff, 0xff, 0xff, 0x0f]] {
-            assert!(refused(&footer(claimed)).contains("groups of its schema claim"));
+            assert!(rejected(&footer(claimed)).contains("groups of its schema claim"));
         }
         // In a number of more than 32 bits, what the reader keeps of it.
-        assert!(refused(&footer(&[0x15, 0xfe, 0xff, 0xff, 0xff, 0x2f])).contains("more bits than its type"));
+        assert!(rejected(&footer(&[0x15, 0xfe, 0xff, 0xff, 0xff, 0x2f])).contains("more bits than its type"));
     }
 
     #[test]
-    fn fields_that_a_reader_takes_for_others_are_refused() {
+    fn fields_that_a_reader_takes_for_others_are_rejected() {
         // The count of children as 64 bits, which are read all the same; and a second time.
-        assert!(refused(&footer(&[0x16, 0xfe, 0xff, 0xff, 0xff, 0x0f])).contains("has type 6 instead of 5"));
-        assert!(refused(&footer(&[0x15, 2, 0x05, 10, 2])).contains("field 5 of a structure occurs twice"));
+        assert!(rejected(&footer(&[0x16, 0xfe, 0xff, 0xff, 0xff, 0x0f])).contains("has type 6 instead of 5"));
+        assert!(rejected(&footer(&[0x15, 2, 0x05, 10, 2])).contains("field 5 of a structure occurs twice"));
         // Field 65541, of whose number a reader keeps 16 bits: 5.
-        assert!(refused(&footer(&[0x05, 0x8a, 0x80, 8, 0x15])).contains("more bits than its type"));
+        assert!(rejected(&footer(&[0x05, 0x8a, 0x80, 8, 0x15])).contains("more bits than its type"));
         // An unknown field: a list of booleans, which a reader could skip as if it had no bytes.
         let unknown = [&footer(&[0x15, 2])[..18], &[0xf9, 0x22, 1, 1, 0]].concat();
-        assert!(refused(&unknown).contains("a list holds truth values"));
+        assert!(rejected(&unknown).contains("a list holds truth values"));
         // Row groups as a text that holds a list of many.
         let mut groups = footer(&[0x15, 2]);
         groups.truncate(groups.len() - 3);
         groups.extend([0x18, 5, 0xfc, 0xff, 0xff, 0xff, 0x07, 0]);
-        assert!(refused(&groups).contains("field 4 of a structure has type 8 instead of 9"));
+        assert!(rejected(&groups).contains("field 4 of a structure has type 8 instead of 9"));
     }
 }

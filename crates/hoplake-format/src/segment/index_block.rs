@@ -354,7 +354,7 @@ mod tests {
         }
 
         #[test]
-        fn bytes_that_lie_are_refused_or_harmless(
+        fn bytes_that_lie_are_rejected_or_harmless(
             bytes in prop::collection::vec(any::<u8>(), 0..200), change in any::<(u8, u8)>(),
         ) {
             let _ = IndexBlock::parse(bytes.into(), &(8..1_000));

@@ -131,10 +131,10 @@ fn every_flipped_bit_and_cut_of_the_root_is_found() {
 }
 
 #[test]
-fn settings_that_no_reader_reads_are_refused() {
+fn settings_that_no_reader_reads_are_rejected() {
     let default = SegmentSettings::default();
     assert_eq!(default.validate(), Ok(()));
-    let refused = [
+    let rejected = [
         SegmentSettings { list_block_bytes: 63, ..default },
         SegmentSettings { key_block_bytes: 0, ..default },
         SegmentSettings { index_entries: 0, ..default },
@@ -143,7 +143,7 @@ fn settings_that_no_reader_reads_are_refused() {
         SegmentSettings { filter_items: (1 << 18) + 1, ..default },
     ];
     let names = crate::DataNames::new(0, "01JDXAAAAAAAAAAAAAAAAAAAAA", 0);
-    for settings in refused {
+    for settings in rejected {
         let writer = SegmentWriter::new(&names, VersionRange { since: 1, until: 1 }, settings);
         assert!(matches!(writer, Err(FormatError::Invalid(_))), "{settings:?}");
     }

@@ -15,7 +15,7 @@
 //!
 //! A reader takes bytes from anyone. Every length is compared with the bytes that are left before memory is taken for it, and an
 //! item takes at least two bytes, so what is decoded is at most some fifty times the message. Nesting has a bound, [`DEPTH_MAX`].
-//! Types that no traversal needs (a graph, a period, a custom type) are refused by name.
+//! Types that no traversal needs (a graph, a period, a custom type) are rejected by name.
 
 mod reader;
 #[cfg(test)]

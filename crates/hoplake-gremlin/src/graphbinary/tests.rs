@@ -109,7 +109,7 @@ fn metrics_come_back() {
 }
 
 #[test]
-fn what_no_field_holds_is_refused() {
+fn what_no_field_holds_is_rejected() {
     let write = |value: &Value| write_value(value, &mut Vec::new());
     let bulk = Value::Traverser(Box::new(Traverser { value: Value::Null, bulk: u64::MAX }));
     assert!(write(&bulk).unwrap_err().to_string().starts_with("a bulk is 18446744073709551615"));
@@ -158,7 +158,7 @@ fn piece() -> impl Strategy<Value = Vec<u8>> {
 }
 
 #[test]
-fn a_duration_that_has_no_form_is_refused() {
+fn a_duration_that_has_no_form_is_rejected() {
     let longest = Value::Duration(jiff::SignedDuration::new(i64::MIN, -1));
     assert!(matches!(write_value(&longest, &mut Vec::new()), Err(EncodeError::OutOfRange { .. })));
 }

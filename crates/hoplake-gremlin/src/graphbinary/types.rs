@@ -148,7 +148,7 @@ impl Type {
     /// # Errors
     /// Why it cannot be read.
     pub fn of(code: u8) -> Result<Self, String> {
-        BY_CODE[usize::from(code)].ok_or_else(|| refusal(code))
+        BY_CODE[usize::from(code)].ok_or_else(|| rejection(code))
     }
 
     /// The enumeration whose names it has.
@@ -172,7 +172,7 @@ impl Type {
     }
 }
 
-fn refusal(code: u8) -> String {
+fn rejection(code: u8) -> String {
     let name = match code {
         0x00 => return "custom types are not supported".into(),
         0x1d => return "lambdas are refused: they are code".into(),

@@ -25,8 +25,8 @@ use crate::{
 /// bounded by [`Work::copies`].
 const STEP_NAMES_MAX: usize = 10_000;
 
-/// Refuses a step that has more of something than a step may have.
-pub(super) fn refuse_many(step: &str, count: usize, what: &str) -> Lowered<()> {
+/// Rejects a step that has more of something than a step may have.
+pub(super) fn reject_many(step: &str, count: usize, what: &str) -> Lowered<()> {
     if count <= STEP_NAMES_MAX {
         return Ok(());
     }
@@ -111,7 +111,7 @@ impl<'a> Arguments<'a> {
 
     /// All that are left, as names.
     pub(super) fn texts(&mut self, names: &Bindings<'_>, what: &str) -> Lowered<Vec<Name>> {
-        refuse_many(&self.call.name, self.left.len(), "names")?;
+        reject_many(&self.call.name, self.left.len(), "names")?;
         let mut all = Vec::with_capacity(self.left.len());
         while self.first().is_some() {
             all.push(self.text(names, what)?);
@@ -121,7 +121,7 @@ impl<'a> Arguments<'a> {
 
     /// All that are left, as names of properties: `null` is none.
     pub(super) fn properties(&mut self, names: &Bindings<'_>) -> Lowered<Vec<Name>> {
-        refuse_many(&self.call.name, self.left.len(), "names")?;
+        reject_many(&self.call.name, self.left.len(), "names")?;
         let mut all = Vec::with_capacity(self.left.len());
         while self.first().is_some() {
             // A name that no property has: without any name, all are meant.

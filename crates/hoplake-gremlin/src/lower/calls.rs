@@ -86,7 +86,7 @@ impl Lowering<'_> {
         let mut inner = Lowering {
             names: Bindings::new(Names(&bound), self.work),
             settings: std::mem::take(&mut self.settings),
-            refuses_unlabelled: self.refuses_unlabelled,
+            rejects_unlabelled: self.rejects_unlabelled,
             reserved: std::mem::take(&mut self.reserved),
             restrictions: self.restrictions.take(),
             seen: HashSet::new(),
@@ -97,10 +97,10 @@ impl Lowering<'_> {
         self.work.borrow_mut().copies(bytes_of_values(&traversal, Names(&bound))?)?;
         traversal.source.iter().try_for_each(|call| inner.configure(call))?;
         let steps = inner.steps(&traversal.steps)?;
-        let Lowering { settings, refuses_unlabelled, reserved, restrictions, seen, collecting, .. } = inner;
+        let Lowering { settings, rejects_unlabelled, reserved, restrictions, seen, collecting, .. } = inner;
         self.collecting = collecting;
         self.settings = settings;
-        self.refuses_unlabelled = refuses_unlabelled;
+        self.rejects_unlabelled = rejects_unlabelled;
         self.reserved = reserved;
         self.restrictions = restrictions;
         self.seen = seen;
@@ -204,18 +204,18 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_cannot_be_are_refused() {
-        let refused = |query: &str| plan(query).unwrap_err().to_string();
-        assert_eq!(refused("g.call('x')"), "there is no prepared query \"x\"; the graph has add, drawn, team");
-        assert!(refused("g.call('team')").contains("needs parameter who"));
-        assert!(refused("g.call('team', [who: 7])").contains("takes a string"));
-        assert!(refused("g.call('team', [who: 'a', x: 1])").contains("has no parameter x"));
-        assert!(refused("g.call('team', [who: 'a', id: 1])").contains("has no parameter id"));
-        assert!(refused("g.call('team', 'a')").contains("takes a map"));
-        assert!(refused("g.call('team', __.V())").contains("not from a traversal"));
-        assert!(refused("g.call('--list').with('x')").contains("`verbose` alone"));
-        assert!(refused("g.V().call('team')").contains("begins a traversal"));
-        assert!(refused("g.inject(1).map(call('drawn'))").contains("begins a traversal"));
+    fn calls_that_cannot_be_are_rejected() {
+        let rejected = |query: &str| plan(query).unwrap_err().to_string();
+        assert_eq!(rejected("g.call('x')"), "there is no prepared query \"x\"; the graph has add, drawn, team");
+        assert!(rejected("g.call('team')").contains("needs parameter who"));
+        assert!(rejected("g.call('team', [who: 7])").contains("takes a string"));
+        assert!(rejected("g.call('team', [who: 'a', x: 1])").contains("has no parameter x"));
+        assert!(rejected("g.call('team', [who: 'a', id: 1])").contains("has no parameter id"));
+        assert!(rejected("g.call('team', 'a')").contains("takes a map"));
+        assert!(rejected("g.call('team', __.V())").contains("not from a traversal"));
+        assert!(rejected("g.call('--list').with('x')").contains("`verbose` alone"));
+        assert!(rejected("g.V().call('team')").contains("begins a traversal"));
+        assert!(rejected("g.inject(1).map(call('drawn'))").contains("begins a traversal"));
         let script = text::parse("g.call('team')").unwrap();
         let Statement::Traversal(traversal, _) = &script.statements[0] else { panic!() };
         assert!(lower(traversal, Names::default()).unwrap_err().to_string().contains("the graph has none"));

@@ -81,7 +81,7 @@ impl Lowering<'_> {
                 if let (Given::Value(Value::Map(sought)), Some(option)) = (&merging.sought, &merging.on_create)
                     && let Given::Value(Value::Map(create)) = &option.map
                 {
-                    option.refuse_overrides(sought, create)?;
+                    option.reject_overrides(sought, create)?;
                 }
                 match &*call.name {
                     "mergeV" => (vec![op(writes::MergeVertex { merging })], &["option"]),

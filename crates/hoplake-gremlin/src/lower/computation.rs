@@ -177,14 +177,14 @@ mod tests {
     }
 
     #[test]
-    fn other_options_are_refused() {
-        let refused = |query: &str| plan(query).unwrap_err().to_string();
-        assert!(refused("g.V().pageRank(2)").contains("from 0 to 1"));
-        assert!(refused("g.V().pageRank().with(PageRank.times, -1)").contains("from 0 on"));
-        assert!(refused("g.V().pageRank().with(PageRank.edges, outE().has('a'))").contains("no other edges"));
-        assert!(refused("g.V().connectedComponent().with(PageRank.times, 1)").contains("has no option"));
-        assert!(refused("g.V().shortestPath().with(ShortestPath.maxDistance, 'a')").contains("has no option"));
+    fn other_options_are_rejected() {
+        let rejected = |query: &str| plan(query).unwrap_err().to_string();
+        assert!(rejected("g.V().pageRank(2)").contains("from 0 to 1"));
+        assert!(rejected("g.V().pageRank().with(PageRank.times, -1)").contains("from 0 on"));
+        assert!(rejected("g.V().pageRank().with(PageRank.edges, outE().has('a'))").contains("no other edges"));
+        assert!(rejected("g.V().connectedComponent().with(PageRank.times, 1)").contains("has no option"));
+        assert!(rejected("g.V().shortestPath().with(ShortestPath.maxDistance, 'a')").contains("has no option"));
         let within = "g.withStrategies(new SubgraphStrategy(vertices: hasLabel('a'))).V().pageRank()";
-        assert!(refused(within).contains("a part"));
+        assert!(rejected(within).contains("a part"));
     }
 }

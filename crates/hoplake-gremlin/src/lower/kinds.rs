@@ -15,7 +15,7 @@ use hoplake_query::{
 };
 
 use super::{
-    arguments::{Arguments, Bindings, refuse_many},
+    arguments::{Arguments, Bindings, reject_many},
     lowering::{Lowered, Lowering, Op, op},
     modulators::Modulators,
 };
@@ -342,7 +342,7 @@ impl Lowering<'_> {
             "math" => {
                 self.needs_labels();
                 let formula = Box::new(Formula::parse(&arguments.text(&names, "a formula")?)?);
-                refuse_many(&call.name, formula.variables().len(), "variables")?;
+                reject_many(&call.name, formula.variables().len(), "variables")?;
                 (vec![op(scalars::Math { formula, by: self.bys(&modulators.by)? })], &["by"])
             }
             "asBool" => one(scalars::Convert { scope: Scope::Global, conversion: Conversion::Boolean }),

@@ -39,7 +39,7 @@ pub(super) struct Lowering<'a> {
     pub(super) names: Bindings<'a>,
     pub(super) settings: Settings,
     /// Whether hops have to name labels.
-    pub(super) refuses_unlabelled: bool,
+    pub(super) rejects_unlabelled: bool,
     /// Names that no new property may have.
     pub(super) reserved: HashSet<Name>,
     /// What strategies let the traversal see.

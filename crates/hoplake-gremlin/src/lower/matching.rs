@@ -15,7 +15,7 @@ use hoplake_query::{
 };
 
 use super::{
-    arguments::refuse_many,
+    arguments::reject_many,
     lowering::{Lowered, Lowering, Op, only, op},
     modulators::as_label,
 };
@@ -125,7 +125,7 @@ impl Lowering<'_> {
                 known.insert(name);
             }
         }
-        refuse_many("match", all.len(), "variables")?;
+        reject_many("match", all.len(), "variables")?;
         for pattern in &mut left {
             // What is only a condition on a variable binds none. What is known already is not waited for.
             pattern.needs.retain(|name| seen.contains(name) && !known.contains(name));

@@ -1,7 +1,7 @@
 //! From calls by name to operators. `names` lists the steps; `kinds` has what each does, and `compound`, `changes`, `computation` and
 //! `matching` those whose arguments have forms of their own.
 //!
-//! **Whatever is not supported is refused here, by name, before anything is read.**
+//! **Whatever is not supported is rejected here, by name, before anything is read.**
 
 mod arguments;
 mod calls;
@@ -81,7 +81,7 @@ pub fn lower_within(
     let mut lowering = Lowering {
         names: Bindings::new(names, &work),
         settings: Settings { varies: traversal.varies(), ..Settings::default() },
-        refuses_unlabelled: false,
+        rejects_unlabelled: false,
         reserved: HashSet::new(),
         restrictions: None,
         seen: HashSet::new(),
@@ -192,10 +192,10 @@ impl Lowering<'_> {
                 }
                 at += 1;
             }
-            modulators.refuse_many(&call.name)?;
+            modulators.reject_many(&call.name)?;
             if begins_with_label {
                 let labels = self.labels(&modulators.labels)?;
-                modulators.refuse_others("as", &[])?;
+                modulators.reject_others("as", &[])?;
                 self.seen.extend(labels.iter().cloned());
                 steps.push(Arc::new(PlanStep::new(traverser::Identity, labels)));
                 continue;
@@ -229,7 +229,7 @@ impl Lowering<'_> {
         self.makes(1)?;
         let (mut operators, takes) = self.kinds(call, &mut arguments, modulators)?;
         arguments.end()?;
-        modulators.refuse_others(name, takes)?;
+        modulators.reject_others(name, takes)?;
         operators.iter().try_for_each(|operator| self.check(&**operator))?;
         if let [only] = &mut operators[..]
             && let Some(compute) = only.get::<moves::Compute>()
@@ -260,7 +260,7 @@ impl Lowering<'_> {
     fn check(&mut self, operator: &dyn Operator) -> Lowered<()> {
         if let Some(moves::Hop { labels, .. }) = operator.get()
             && labels.is_empty()
-            && self.refuses_unlabelled
+            && self.rejects_unlabelled
         {
             return Err(QueryError::invalid(
                 "The provided traversal contains a vertex step without any specified edge label: name the labels",
@@ -301,7 +301,7 @@ fn is_start(call: &Call) -> bool {
     matches!(&*call.name, "V" | "E" | "addV" | "addE" | "inject" | "mergeV" | "mergeE")
 }
 
-/// Whether a traversal can begin with a call that is not a start within one; those that are not supported are refused by name later.
+/// Whether a traversal can begin with a call that is not a start within one; those that are not supported are rejected by name later.
 fn begins(call: &Call) -> bool {
     matches!(&*call.name, "union" | "call" | "io")
 }

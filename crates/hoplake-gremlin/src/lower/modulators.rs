@@ -10,7 +10,7 @@ use hoplake_query::{
 };
 
 use super::{
-    arguments::{Arguments, literal_text, refuse_many},
+    arguments::{Arguments, literal_text, reject_many},
     lowering::{Lowered, Lowering},
 };
 use crate::script::{Argument, Call};
@@ -75,14 +75,14 @@ impl<'a> Modulators<'a> {
         }
     }
 
-    /// Refuses more of them than a step may look at for each traverser.
-    pub(super) fn refuse_many(&self, name: &str) -> Lowered<()> {
-        refuse_many(name, self.by.len(), "modulators `by`")?;
-        refuse_many(name, self.with.len(), "modulators `with`")
+    /// Rejects more of them than a step may look at for each traverser.
+    pub(super) fn reject_many(&self, name: &str) -> Lowered<()> {
+        reject_many(name, self.by.len(), "modulators `by`")?;
+        reject_many(name, self.with.len(), "modulators `with`")
     }
 
-    /// Refuses those that a step does not take.
-    pub(super) fn refuse_others(&self, name: &str, taken: &[&str]) -> Lowered<()> {
+    /// Rejects those that a step does not take.
+    pub(super) fn reject_others(&self, name: &str, taken: &[&str]) -> Lowered<()> {
         let first = |calls: &[&Call]| calls.first().map(|call| call.name.to_string());
         let loops = [self.until, self.emit].into_iter().flatten().next().map(|(call, _)| call.name.to_string());
         let ends = [self.from, self.to].into_iter().flatten().next().map(|call| call.name.to_string());
@@ -222,7 +222,7 @@ impl Lowering<'_> {
             let all = arguments.texts(&self.names, "a label")?;
             labels.extend(all.into_iter().filter(|label| known.insert(label.clone())));
         }
-        refuse_many("as", labels.len(), "labels")?;
+        reject_many("as", labels.len(), "labels")?;
         Ok(labels)
     }
 

@@ -119,7 +119,7 @@ impl Lowering<'_> {
                 self.settings.productive = Some(texts_of(keys));
             }
             "EdgeLabelVerificationStrategy" => {
-                self.refuses_unlabelled = value("throwException")? == Some(true.into());
+                self.rejects_unlabelled = value("throwException")? == Some(true.into());
             }
             "ReservedKeysVerificationStrategy" => {
                 if value("throwException")? == Some(true.into()) {

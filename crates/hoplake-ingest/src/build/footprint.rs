@@ -1,7 +1,7 @@
 //! What a build takes in memory for each column, whatever the rows: the buffers of sorters, and the encoders of the table being written.
 //!
 //! Shares of the budget are divided among tables, and none of them can be less than what its columns take. So this is counted before the
-//! first row is read, and a data set that is too wide for the budget is refused with the budget that it needs.
+//! first row is read, and a data set that is too wide for the budget is rejected with the budget that it needs.
 
 use hoplake_format::Property;
 
@@ -19,7 +19,7 @@ const TABLE_BYTES: u64 = 12 << 10;
 /// The part of the budget that it may take.
 const PART: u64 = 2;
 
-/// Refuses a data set whose columns do not fit the budget.
+/// Rejects a data set whose columns do not fit the budget.
 pub(super) fn check(dataset: &Dataset, threads: usize, memory_bytes: u64) -> Result<(), IngestError> {
     let vertices = dataset.vertex_tables.iter().map(|table| (&table.label, &table.properties));
     let edges = dataset.edge_tables.iter().map(|table| (&table.label, &table.properties));

@@ -523,7 +523,7 @@ impl SpaceBuilders {
             for batch in shared.map(|(sorter, _)| sorter.finish()).transpose()?.into_iter().flatten() {
                 let batch = batch?;
                 let labels = batch.column(1).as_primitive::<UInt16Type>().values();
-                refuse_shared_keys(build, &batch, labels, &mut previous)?;
+                reject_shared_keys(build, &batch, labels, &mut previous)?;
                 table.push(batch.column(0), labels, batch.column(2).as_primitive::<UInt64Type>().values())?;
             }
             Ok((name, Arc::new(table.finish()?)))
@@ -533,7 +533,7 @@ impl SpaceBuilders {
 }
 
 /// A key of a space that two labels have would leave open which vertex an edge means.
-fn refuse_shared_keys(
+fn reject_shared_keys(
     build: &Build<'_>,
     batch: &RecordBatch,
     labels: &[u16],

@@ -2,7 +2,7 @@
 //!
 //! A stream may come from anyone, and the decoder believes what it claims: positions of buffers, counts of rows, sizes of
 //! compressed columns. So each message is checked before it is decoded: everything that it names must be within its own bytes, and no
-//! more in sum than these. Types that can be much larger in memory than in the stream are refused.
+//! more in sum than these. Types that can be much larger in memory than in the stream are rejected.
 
 use std::{fmt, sync::Arc};
 
@@ -69,7 +69,7 @@ fn checked(stream: &[u8]) -> Result<Schema, String> {
                 }
                 let found = try_fb_to_schema(found).map_err(|error| format!("its schema cannot be read: {error}"))?;
                 found.fields().iter().try_for_each(|field| allowed(field.name(), field.data_type()))?;
-                // The decoder refuses a second one.
+                // The decoder rejects a second one.
                 schema.get_or_insert(found);
             }
             MessageHeader::RecordBatch => {
@@ -109,7 +109,7 @@ fn truncated(bytes: usize) -> String {
     format!("it ends within a message, of which it has {bytes} bytes")
 }
 
-/// Refuses a batch that claims more than its bytes have.
+/// Rejects a batch that claims more than its bytes have.
 fn check_batch(batch: arrow_ipc::RecordBatch<'_>, schema: &Schema, body_bytes: usize) -> Result<(), String> {
     if batch.compression().is_some() {
         return Err("its columns are compressed; send them as they are".into());
@@ -155,7 +155,7 @@ fn widths(kind: &DataType) -> Vec<i64> {
     }
 }
 
-/// Refuses types whose values can be in memory many times and in the stream once.
+/// Rejects types whose values can be in memory many times and in the stream once.
 fn allowed(name: &str, kind: &DataType) -> Result<(), String> {
     let is_plain = |kind: &DataType| {
         kind.is_primitive() || matches!(kind, DataType::Boolean | DataType::Utf8 | DataType::LargeUtf8)
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_over_the_same_bytes_are_refused() {
+    fn columns_over_the_same_bytes_are_rejected() {
         let label: ArrayRef = Arc::new(StringArray::from(vec!["A"; 3]));
         let keys = || -> ArrayRef { Arc::new(Int32Array::from(vec![1, 2, 3])) };
         let batch = RecordBatch::try_from_iter([("label", label), ("key", keys()), ("age", keys())]).unwrap();
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_another_order_are_refused() {
+    fn numbers_of_another_order_are_rejected() {
         let mut stream = written(&[people("A")]);
         let (metadata, _) = message(&stream).unwrap().unwrap();
         let schema = root_as_message(metadata).unwrap().header_as_schema().unwrap();
@@ -244,24 +244,24 @@ mod tests {
         assert!(read(stream).unwrap_err().to_string().contains("little-endian"));
     }
 
-    /// Whatever bit is wrong, the stream is refused or read as something else.
+    /// Whatever bit is wrong, the stream is rejected or read as something else.
     #[test]
     fn no_damage_makes_the_decoder_panic() {
         let whole = written(&[people("A")]);
         for cut in 0..whole.len() {
             let _ = read(whole[..cut].to_vec());
         }
-        let mut refused = 0;
+        let mut rejected = 0;
         for bit in 0..whole.len() * 8 {
             let mut damaged = whole.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
-            refused += usize::from(read(damaged).is_err());
+            rejected += usize::from(read(damaged).is_err());
         }
-        assert!(refused > whole.len(), "{refused}");
+        assert!(rejected > whole.len(), "{rejected}");
     }
 
     #[test]
-    fn what_grows_in_memory_is_refused() {
+    fn what_grows_in_memory_is_rejected() {
         let label: DictionaryArray<Int32Type> = ["A", "A"].into_iter().collect();
         let keys: ArrayRef = Arc::new(Int32Array::from(vec![1, 2]));
         let batch = RecordBatch::try_from_iter([("label", Arc::new(label) as ArrayRef), ("key", keys)]).unwrap();

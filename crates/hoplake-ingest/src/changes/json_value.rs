@@ -277,10 +277,10 @@ mod tests {
             ("[1,", "it is not valid JSON: it ends too early"),
             ("nan", "it is not valid JSON: expected ident at byte 2"),
         ] {
-            let refused = value_from_json(text).unwrap_err();
-            assert!(refused.contains(why), "{text}: {refused}");
+            let rejected = value_from_json(text).unwrap_err();
+            assert!(rejected.contains(why), "{text}: {rejected}");
         }
-        // Depth is refused where it begins.
+        // Depth is rejected where it begins.
         let deep = "[".repeat(1 << 20) + &"]".repeat(1 << 20);
         assert_eq!(value_from_json(&deep), Err("a list cannot contain lists".into()));
     }
@@ -296,7 +296,7 @@ mod tests {
         }
 
         #[test]
-        fn an_integer_is_itself_or_refused(number in any::<i128>().prop_map(|number| number >> 62)) {
+        fn an_integer_is_itself_or_rejected(number in any::<i128>().prop_map(|number| number >> 62)) {
             let read = value_from_json(&number.to_string());
             prop_assert_eq!(read.ok(), i64::try_from(number).ok().map(Value::Int64));
         }

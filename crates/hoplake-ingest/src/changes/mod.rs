@@ -8,7 +8,7 @@
 //! ```
 //! JSON has no dates, CSV has no types at all: the graph's schema gives a value its meaning. `types` holds those
 //! of keys and properties as the graph has them, and as the file adds to them, so that a value which does not fit is
-//! refused with its file and line, before anything is sent. Only the commit can detect other mistakes, such as a
+//! rejected with its file and line, before anything is sent. Only the commit can detect other mistakes, such as a
 //! missing end of an edge: it names the number of the operation, whose location is known here. The
 //! layouts are described in `docs/changes.md`.
 

@@ -86,7 +86,7 @@ impl GraphTypes {
         let key = key.ok_or_else(|| item("has no key".into()))?;
         let vertex = self.end((label.clone(), key)).map_err(&item)?;
         if kind == ChangeOp::DeleteVertex {
-            refuse_properties(&properties).map_err(|why| format!("the {kind} of {vertex} {why}"))?;
+            reject_properties(&properties).map_err(|why| format!("the {kind} of {vertex} {why}"))?;
             return Ok(Operation::DeleteVertex { vertex });
         }
         let types = self.vertices.entry(label.clone()).or_default();
@@ -107,7 +107,7 @@ impl GraphTypes {
         let target = self.end(target).map_err(&item)?;
         let item = |why: String| format!("the {kind} of {source} -{label}-> {target} {why}");
         let types = self.edges.entry([label.clone(), source.label.clone(), target.label.clone()]).or_default();
-        let refused = |why: String| item(format!("is refused: {why}"));
+        let rejected = |why: String| item(format!("is refused: {why}"));
         let key = edge_key.map(|(property, raw)| {
             let value = value(types, &label, &property, raw)?;
             if value == Value::Null {
@@ -116,12 +116,12 @@ impl GraphTypes {
                 Ok(EdgeKey { property, value })
             }
         });
-        let key = key.transpose().map_err(refused)?;
+        let key = key.transpose().map_err(rejected)?;
         if kind == ChangeOp::DeleteEdge {
-            refuse_properties(&properties).map_err(item)?;
+            reject_properties(&properties).map_err(item)?;
             return Ok(Operation::DeleteEdge { label, source, target, key });
         }
-        let properties = meant(types, &label, properties).map_err(refused)?;
+        let properties = meant(types, &label, properties).map_err(rejected)?;
         Ok(Operation::UpsertEdge { label, source, target, key, properties, replace })
     }
 
@@ -147,7 +147,7 @@ impl GraphTypes {
     }
 }
 
-fn refuse_properties(properties: &[(Name, Raw)]) -> Result<(), String> {
+fn reject_properties(properties: &[(Name, Raw)]) -> Result<(), String> {
     match properties.first() {
         None => Ok(()),
         Some((name, _)) => Err(format!("has the property {name}, and a deletion has none")),
@@ -187,7 +187,7 @@ fn value(types: &mut Types, owner: &str, name: &Name, raw: Raw) -> Result<Value,
     // The commit checks this again for all values together; only here is the file and line of a value known.
     if value.clone().conform(*kind).is_none() {
         *kind = wider(*kind, value.property_type()).ok_or_else(|| {
-            // An integer is refused by a float64 only if that lacks it.
+            // An integer is rejected by a float64 only if that lacks it.
             let float = ScalarType::Float64;
             let int = ScalarType::Int64;
             let why = match (*kind, value.property_type()) {
@@ -292,8 +292,8 @@ mod tests {
             assert_eq!(vertex, VertexRef::new("Person", "7"));
             assert_eq!((&properties["born"], &properties["name"]), (&Value::Date(2), &Value::String("5".into())));
         }
-        let refused = graph_types.operation(upsert(text("7"), &[("born", text("soon"))])).unwrap_err();
-        assert!(refused.contains("property born of Person: \"soon\" is not a date"), "{refused}");
+        let rejected = graph_types.operation(upsert(text("7"), &[("born", text("soon"))])).unwrap_err();
+        assert!(rejected.contains("property born of Person: \"soon\" is not a date"), "{rejected}");
     }
 
     #[test]

@@ -144,7 +144,7 @@ fn strings_with_like_hashes_are_told_apart() {
 }
 
 #[test]
-fn what_is_not_a_table_is_refused() {
+fn what_is_not_a_table_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let push = |keys: ArrayRef, labels: &[u16], ordinals: &[u64]| {
         let mut builder = KeyTableBuilder::new(KeyType::Int64, 1 << 20, folder.path());

@@ -1,7 +1,7 @@
 //! Edge lists: two columns of ids, perhaps a weight, as text (SNAP, Graphalytics) or Parquet.
 //!
 //! Text has its columns separated by white space or commas; lines that begin with `#` or `%` are comments. A third
-//! column of numbers becomes the property `weight`; one that is not numbers is refused; what follows is left out. There
+//! column of numbers becomes the property `weight`; one that is not numbers is rejected; what follows is left out. There
 //! is one vertex label, `vertex`, one edge label, `edge`, and one id space. The vertices are implied by the edges
 //! unless a file `.v` lists them (its first column counts).
 //!
@@ -67,7 +67,7 @@ fn recognise_parquet(file: &SourceFile) -> Result<Option<EdgeFile>, IngestError>
     let parquet = ParquetFile::open(file)?;
     let columns = parquet.columns();
     let names: Vec<String> = columns.iter().map(|column| column.name.clone()).collect();
-    refuse_ends_twice(file, &names)?;
+    reject_ends_twice(file, &names)?;
     let ends = named_ends(&names).unwrap_or((0, 1));
     let is_key = |position: usize| columns.get(position).is_some_and(|column| column.key == Some(KeyType::Int64));
     if !is_key(ends.0) || !is_key(ends.1) {
@@ -83,8 +83,8 @@ fn recognise_parquet(file: &SourceFile) -> Result<Option<EdgeFile>, IngestError>
 /// The hint for a column that may be meant as a weight, but is not one.
 const NO_WEIGHT: &str = "which is not a weight (a number); remove the column, or write a mapping that defines it";
 
-/// Refuses a header that names an end or the weight twice: which one is meant?
-fn refuse_ends_twice(file: &SourceFile, names: &[String]) -> Result<(), IngestError> {
+/// Rejects a header that names an end or the weight twice: which one is meant?
+fn reject_ends_twice(file: &SourceFile, names: &[String]) -> Result<(), IngestError> {
     let reserved = ENDS.iter().flat_map(|(source, target)| [*source, *target]).chain(["weight"]);
     for wanted in reserved {
         if names.iter().filter(|name| name.eq_ignore_ascii_case(wanted)).count() > 1 {
@@ -127,7 +127,7 @@ fn are_integers(record: &[String]) -> bool {
 
 /// Whether most of the first records look like edges. Which rows then are none, a look at all of them finds out.
 fn recognise_text(file: &SourceFile, text_ids: bool) -> Result<Option<EdgeFile>, IngestError> {
-    foreign::refuse(file)?;
+    foreign::reject(file)?;
     let mut format = COMMAS;
     let mut sample = head(file, format, SAMPLE_RECORDS)?;
     let wide = |record: &&Vec<String>| record.len() >= 2;
@@ -243,7 +243,7 @@ struct TextEdges {
 impl TextEdges {
     fn understand(file: &SourceFile, format: TextFormat) -> Result<Self, IngestError> {
         let seen = TextProfile::look(file, format)?;
-        foreign::refuse_adjacency(file, &seen.first, seen.rows, seen.fields)?;
+        foreign::reject_adjacency(file, &seen.first, seen.rows, seen.fields)?;
         let named = named_ends(&seen.first);
         let ends = named.unwrap_or((0, 1));
         let [integers, others] =
@@ -261,7 +261,7 @@ impl TextEdges {
         // A header may name an end beyond the most frequent width: then the narrower rows are the bad ones.
         let width = width.max(ends.0.max(ends.1) + 1);
         let names: &[String] = if header { &seen.first } else { &[] };
-        refuse_ends_twice(file, names)?;
+        reject_ends_twice(file, names)?;
         let weight = weight_column(file, names, ends, width)?;
         let has_text_ids = others > 0 || first_has_text;
         let mut edges = Self { file: file.clone(), format, header, ends, weight, width, has_text_ids };

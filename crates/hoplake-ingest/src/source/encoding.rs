@@ -1,7 +1,7 @@
 //! Whether text is UTF-8, by its first bytes: all readers take it to be.
 //!
 //! Text of 16 or 32 bits has zeros between the letters of a header. Read as UTF-8, its columns would have names that nobody sees to be
-//! wrong, or no layout would be recognised; so it is refused by name, with or without a byte order mark.
+//! wrong, or no layout would be recognised; so it is rejected by name, with or without a byte order mark.
 
 use std::{error::Error, fmt, io};
 
@@ -22,8 +22,8 @@ impl fmt::Display for OtherEncoding {
 impl Error for OtherEncoding {}
 
 impl OtherEncoding {
-    /// Refuses text that begins with these bytes, if it is in another encoding.
-    pub(super) fn refuse(head: &[u8]) -> io::Result<()> {
+    /// Rejects text that begins with these bytes, if it is in another encoding.
+    pub(super) fn reject(head: &[u8]) -> io::Result<()> {
         let name = match *head {
             [0xff, 0xfe, 0, 0, ..] | [0, 0, 0xfe, 0xff, ..] => "UTF-32",
             [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "UTF-16",
@@ -64,11 +64,11 @@ mod tests {
             ("UTF-32LE ", utf_32(u32::to_le_bytes, "id,name")),
             ("UTF-32BE ", utf_32(u32::to_be_bytes, "id,name")),
         ] {
-            let error = OtherEncoding::refuse(&text).expect_err(name);
+            let error = OtherEncoding::reject(&text).expect_err(name);
             assert!(OtherEncoding::of(&error).is_some_and(|it| it.to_string().contains(name)), "{name} {error}");
         }
         for text in ["", "i", "id,name", "\u{feff}id", "a\0", "1,\0\0"] {
-            assert!(OtherEncoding::refuse(text.as_bytes()).is_ok(), "{text:?}");
+            assert!(OtherEncoding::reject(text.as_bytes()).is_ok(), "{text:?}");
         }
     }
 }

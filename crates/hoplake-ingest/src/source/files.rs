@@ -154,7 +154,7 @@ impl TextReader {
                 }
             }
             self.begun = true;
-            OtherEncoding::refuse(&buffer[..read])?;
+            OtherEncoding::reject(&buffer[..read])?;
         }
         Ok(read)
     }

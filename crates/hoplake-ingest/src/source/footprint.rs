@@ -1,7 +1,7 @@
 //! What a source takes in memory before a row is read: plans, types and buffers of each column of each table, in each file.
 //!
 //! A row is small next to it where there are thousands of labels with hundreds of columns, and none of it can be spilled. So it is counted
-//! as soon as the headers are known, before it is made; what does not fit a quarter of the budget is refused with the budget that it needs.
+//! as soon as the headers are known, before it is made; what does not fit a quarter of the budget is rejected with the budget that it needs.
 //! What sorting and writing take of each column besides, `build/footprint.rs` counts.
 
 use super::limits::ReadLimits;
@@ -32,7 +32,7 @@ impl Footprint {
         self.columns += columns as u64;
     }
 
-    /// Refuses what does not fit.
+    /// Rejects what does not fit.
     pub(crate) fn check(self, limits: &ReadLimits) -> Result<(), IngestError> {
         let Self { tables, columns } = self;
         let bytes = tables.saturating_mul(TABLE_BYTES).saturating_add(columns.saturating_mul(COLUMN_BYTES));
@@ -41,7 +41,7 @@ impl Footprint {
     }
 }
 
-/// Refuses a mapping of so many bytes.
+/// Rejects a mapping of so many bytes.
 pub(crate) fn check_mapping(bytes: u64, limits: &ReadLimits) -> Result<(), IngestError> {
     check(&format!("a mapping of {bytes} bytes takes"), bytes.saturating_mul(TEXT_GROWTH), limits)
 }

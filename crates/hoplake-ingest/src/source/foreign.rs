@@ -1,7 +1,7 @@
 //! Other formats of graphs, which would pass for lists of edges: their lines have two or three numbers, too, but some of these are sizes.
 //!
 //! Read as edges, a line of sizes would be an edge between two vertices that do not exist. So these formats are recognised by how they
-//! begin, and refused by name.
+//! begin, and rejected by name.
 
 use std::io::{BufRead, BufReader, Read};
 
@@ -11,8 +11,8 @@ use crate::IngestError;
 /// So much of a file is looked at: comments may precede what tells.
 const HEAD_BYTES: u64 = 16 << 10;
 
-/// Refuses a file that is in one of these formats.
-pub(super) fn refuse(file: &SourceFile) -> Result<(), IngestError> {
+/// Rejects a file that is in one of these formats.
+pub(super) fn reject(file: &SourceFile) -> Result<(), IngestError> {
     let head = file.open_text(Default::default(), Tabs::ToSpaces)?.take(HEAD_BYTES);
     let mut lines = Vec::new();
     for line in BufReader::new(head).split(b'\n') {
@@ -24,10 +24,10 @@ pub(super) fn refuse(file: &SourceFile) -> Result<(), IngestError> {
     }
 }
 
-/// Refuses a file whose numbers of vertices and of neighbours are those that its first line announces, as METIS has them.
+/// Rejects a file whose numbers of vertices and of neighbours are those that its first line announces, as METIS has them.
 ///
 /// The lines of such a file have the neighbours of one vertex each. If all vertices have the same number, they look like edges.
-pub(super) fn refuse_adjacency(file: &SourceFile, first: &[String], rows: u64, fields: u64) -> Result<(), IngestError> {
+pub(super) fn reject_adjacency(file: &SourceFile, first: &[String], rows: u64, fields: u64) -> Result<(), IngestError> {
     let number = |at: usize| first.get(at).and_then(|field| field.parse::<u64>().ok());
     match (number(0), number(1)) {
         (Some(vertices), Some(edges)) if rows > 0 && rows == vertices && edges.checked_mul(2) == Some(fields) => {

@@ -19,7 +19,7 @@ use super::{
     files::SourceFile,
     first_look,
     footprint::Footprint,
-    plan::{ByLabel, FeedPlan, FieldCount, FileColumn, Tables, TextPlan, occurs_twice, refuse_twice},
+    plan::{ByLabel, FeedPlan, FieldCount, FileColumn, Tables, TextPlan, occurs_twice, reject_twice},
     records::{Records, TextFormat},
     text::{TextInput, first_label},
     values::is_canonical_int64,
@@ -70,7 +70,7 @@ type KeyTypes = BTreeMap<Option<String>, KeyType>;
 
 /// Looks at all rows and plans the scans.
 pub(crate) fn open(files: Vec<LabelledFile>) -> Result<Dataset, IngestError> {
-    files.iter().try_for_each(LabelledFile::refuse_roles_twice)?;
+    files.iter().try_for_each(LabelledFile::reject_roles_twice)?;
     let limits = files.first().map(|file| file.file.limits).unwrap_or_default();
     let seen = first_look::at_all(&files, LabelledFile::look)?;
     LabelledFile::count(&files, &seen).check(&limits)?;
@@ -121,7 +121,7 @@ fn imply_vertices(files: &[LabelledFile], key_types: &KeyTypes, tables: &mut Tab
 
 impl LabelledFile {
     /// Rejects a file with two columns of labels, ids or ends, whatever they are called.
-    fn refuse_roles_twice(&self) -> Result<(), IngestError> {
+    fn reject_roles_twice(&self) -> Result<(), IngestError> {
         let reserved = |role: &Role| !matches!(role, Role::Property { .. } | Role::Ignored);
         for (position, role) in self.roles.iter().enumerate().filter(|(_, role)| reserved(role)) {
             let same = |other: &Role| discriminant(other) == discriminant(role);
@@ -242,7 +242,7 @@ impl LabelledFile {
             let column = FileColumn::new(position, &self.header[position], parse);
             columns.push(FileColumn { property: name.clone(), ..column });
         }
-        refuse_twice(&self.file, &columns)?;
+        reject_twice(&self.file, &columns)?;
         Ok(columns)
     }
 

@@ -10,7 +10,7 @@ use super::{
     column::Parse,
     files::SourceFile,
     ldbc,
-    plan::{FieldCount, FileColumn, Tables, TextPlan, end_of, refuse_twice},
+    plan::{FieldCount, FileColumn, Tables, TextPlan, end_of, reject_twice},
     records::{TextFormat, header},
     text::TextInput,
 };
@@ -135,7 +135,7 @@ impl Table {
         let columns = self.header.iter().enumerate().filter(|(position, name)| !is_key(*position, name));
         let columns: Vec<_> =
             columns.map(|(position, name)| FileColumn::new(position, name, ldbc::parse(name))).collect();
-        refuse_twice(&self.file, &columns)?;
+        reject_twice(&self.file, &columns)?;
         Ok(columns)
     }
 

@@ -14,7 +14,7 @@ use super::{
     column::Parse,
     files::SourceFile,
     ldbc,
-    plan::{FeedPlan, FieldCount, FileColumn, Tables, TextPlan, end_of, occurs_twice, refuse_twice},
+    plan::{FeedPlan, FieldCount, FileColumn, Tables, TextPlan, end_of, occurs_twice, reject_twice},
     records::{TextFormat, header},
     text::TextInput,
 };
@@ -182,7 +182,7 @@ impl PartFile {
                 None => FileColumn::new(position, name, ldbc::parse(name)),
             });
         }
-        refuse_twice(&self.file, &columns)?;
+        reject_twice(&self.file, &columns)?;
         Ok(columns)
     }
 

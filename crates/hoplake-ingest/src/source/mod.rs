@@ -11,7 +11,7 @@
 //! plan        tables and plans
 //! text        parquet        plans -> chunks, bad rows
 //! records     column         fields and lines; values
-//! files       found, opened, decompressed (gzip), refused if not UTF-8 (encoding)
+//! files       found, opened, decompressed (gzip), rejected if not UTF-8 (encoding)
 //! footprint   what tables take before there is a row, counted before it is made
 //! foreign     other formats of graphs, by name
 //! plain       files as they are, for readers with a meaning of their own

@@ -4,7 +4,7 @@
 //! A file without `:LABEL` (or `:TYPE`), and a vertex whose label is empty, takes the name of the file.
 //! An id column that has a name is also a property. `time`, `duration` and `point` are read as text.
 //! Headers stand in the first line of each file; headers in files of their own need a mapping. Options in braces are applied
-//! (`datetime{timezone:+02:00}`: of values that have no zone) or refused.
+//! (`datetime{timezone:+02:00}`: of values that have no zone) or rejected.
 
 use hoplake_format::{PropertyType, ScalarType};
 

@@ -14,7 +14,7 @@ use super::{
     column::Parse,
     files::{LineBound, SourceFile, Tabs, TextReader},
     limits::ReadLimits,
-    parquet::{ParquetFile, ParquetRows, cast, property_type, refused, shown, type_name},
+    parquet::{ParquetFile, ParquetRows, cast, property_type, rejected, shown, type_name},
     records::{Records, TextFormat},
 };
 use crate::{BadRow, IngestError};
@@ -85,7 +85,7 @@ impl PlainFile {
     pub fn batches(&self) -> Result<ParquetBatches, IngestError> {
         let parquet = ParquetFile::open(&self.0)?;
         let found = parquet.columns();
-        if let Some(why) = refused(found.iter()) {
+        if let Some(why) = rejected(found.iter()) {
             return Err(self.0.layout(format!("{why}; leave them out")));
         }
         let columns = found.iter().map(|column| column.name.clone()).collect();
@@ -116,7 +116,7 @@ impl CsvRecords {
     /// [`IngestError::Broken`] if a quote is not closed.
     pub fn advance(&mut self) -> Result<bool, IngestError> {
         let more = self.0.advance()?;
-        self.0.refuse_fault()?;
+        self.0.reject_fault()?;
         Ok(more)
     }
 

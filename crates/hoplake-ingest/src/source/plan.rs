@@ -283,7 +283,7 @@ pub(crate) fn occurs_twice(name: &str) -> String {
 }
 
 /// Rejects a file that names a column twice: the name would be ambiguous.
-pub(crate) fn refuse_twice(file: &SourceFile, columns: &[FileColumn]) -> Result<(), IngestError> {
+pub(crate) fn reject_twice(file: &SourceFile, columns: &[FileColumn]) -> Result<(), IngestError> {
     for (position, column) in columns.iter().enumerate() {
         if columns[..position].iter().any(|other| other.property == column.property) {
             return Err(file.layout(occurs_twice(&column.property)));

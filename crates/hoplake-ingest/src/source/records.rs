@@ -427,7 +427,7 @@ impl Records {
     }
 
     /// The error that this record has a fault, if it has one, for files in which no row may be left out.
-    pub(crate) fn refuse_fault(&self) -> Result<(), IngestError> {
+    pub(crate) fn reject_fault(&self) -> Result<(), IngestError> {
         let Some(why) = &self.fault else { return Ok(()) };
         let file = self.file.path.clone();
         let line = self.first_line();
@@ -560,7 +560,7 @@ pub(crate) fn head(file: &SourceFile, format: TextFormat, count: usize) -> Resul
             }
             Err(error) => return Err(error),
         }
-        let fault = records.refuse_fault().err();
+        let fault = records.reject_fault().err();
         if fault.is_none() || position == 0 {
             head.records.push(records.texts());
         }

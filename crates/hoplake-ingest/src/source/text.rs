@@ -80,7 +80,7 @@ impl Input for TextInput {
         let mut records = Records::open(&self.file, self.plan.format, Arc::clone(&bytes_read))?;
         if self.plan.header {
             records.advance()?;
-            records.refuse_fault()?;
+            records.reject_fault()?;
         }
         let row = Row::new(&self.plan, phase, self.file.limits.key());
         Ok(Box::new(Scan {

@@ -69,19 +69,19 @@ fn parquet_without_a_mapping() {
     assert_eq!(found["vertex"], ["1: 1", "2: 2", "1: 2", "2: 3"]);
 
     write_parquet(&path, vec![("a", Arc::new(StringArray::from(vec!["x"])) as ArrayRef)]);
-    assert!(refused(&[folder.path().to_owned()]).contains("[[vertices]]"));
+    assert!(rejected(&[folder.path().to_owned()]).contains("[[vertices]]"));
 }
 
 #[test]
-fn what_is_no_graph_is_refused_with_advice() {
+fn what_is_no_graph_is_rejected_with_advice() {
     let table = folder(&[("people.csv", "name,city\nBob,Paris\n")]);
     let prose = folder(&[("README.txt", "Read me.\nThis is not a graph at all, is it?\n")]);
     let empty = folder(&[("people.csv", "")]);
     for folder in [&table, &prose, &empty] {
-        let message = refused(&[folder.path().to_owned()]);
+        let message = rejected(&[folder.path().to_owned()]);
         assert!(message.contains("not recognised") && message.contains("[[edges]]"), "{message}");
     }
     let nothing = tempfile::tempdir().unwrap();
-    assert!(refused(&[nothing.path().to_owned()]).contains("there are no files"));
-    assert!(refused(&[nothing.path().join("absent")]).contains("could not read"));
+    assert!(rejected(&[nothing.path().to_owned()]).contains("there are no files"));
+    assert!(rejected(&[nothing.path().join("absent")]).contains("could not read"));
 }

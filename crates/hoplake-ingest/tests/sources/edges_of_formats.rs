@@ -1,4 +1,4 @@
-//! What files may be that is seldom: each kind of it in every place where it can be, read exactly or refused by name.
+//! What files may be that is seldom: each kind of it in every place where it can be, read exactly or rejected by name.
 
 use std::io::Write;
 
@@ -151,7 +151,7 @@ fn integers_become_floats_only_if_they_are_exact() {
 
 /// For each layout a file that has the named column twice, or two columns that mean the same.
 #[test]
-fn a_reserved_column_that_occurs_twice_is_refused_in_every_layout() {
+fn a_reserved_column_that_occurs_twice_is_rejected_in_every_layout() {
     let nodes = "~id,~label\na,P\n";
     for (files, name) in [
         (vec![("n.csv", "~id,~id,~label\na,b,P\n")], "~id"),
@@ -180,13 +180,13 @@ fn a_reserved_column_that_occurs_twice_is_refused_in_every_layout() {
         ),
     ] {
         let folder = folder(&files);
-        let why = refused(&[folder.path().to_owned()]);
+        let why = rejected(&[folder.path().to_owned()]);
         let is_told = why.contains("occurs twice") || why.contains("mean the same");
         assert!(is_told && why.contains(&format!("{name:?}")), "{files:?}: {why}");
     }
     // A mapping names a column that the file has twice; one that it leaves out may occur as often as it likes.
     let map = "[[vertices]]\nfile = \"n.csv\"\nlabel = \"V\"\nkey = \"id\"\n";
-    for (header, entry, is_refused) in [
+    for (header, entry, is_rejected) in [
         ("id,id,x", "", true),
         ("id,x,x", "ignore = [\"x\"]", false),
         ("id,x,x", "", true),
@@ -194,7 +194,7 @@ fn a_reserved_column_that_occurs_twice_is_refused_in_every_layout() {
     ] {
         let folder = folder(&[("n.csv", &format!("{header}\n1,2,3\n")), ("map.toml", &format!("{map}{entry}"))]);
         let opened = mapped(folder.path()).map(|_| ()).map_err(|error| error.to_string());
-        assert_eq!(opened.is_err(), is_refused, "{header} {entry}: {opened:?}");
+        assert_eq!(opened.is_err(), is_rejected, "{header} {entry}: {opened:?}");
         assert!(opened.err().is_none_or(|why| why.contains("occurs twice")));
     }
 }
@@ -224,7 +224,7 @@ fn text_in_another_encoding_is_named_in_every_layout() {
                 fs::write(folder.path().join("map.toml"), map).unwrap();
                 let why = match text {
                     "id,name\n1,A\n" => mapped(folder.path()).map(|_| ()).unwrap_err().to_string(),
-                    _ => refused(&[folder.path().join(name)]),
+                    _ => rejected(&[folder.path().join(name)]),
                 };
                 assert!(why.contains("is UTF-16") && why.contains("iconv"), "{text:?} {mark:?}: {why}");
             }
@@ -242,11 +242,11 @@ fn zeros_after_gzip_are_no_text() {
     assert_eq!(rows(&opened(folder.path()))["P"], ["2: a", "3: b"]);
     bytes.extend(b"more");
     let folder = bytes_of("v.csv.gz", &bytes);
-    assert!(refused(&[folder.path().to_owned()]).contains("after the zeros"));
+    assert!(rejected(&[folder.path().to_owned()]).contains("after the zeros"));
 }
 
 #[test]
-fn other_formats_of_graphs_are_refused_by_name() {
+fn other_formats_of_graphs_are_rejected_by_name() {
     // A ring: each line of METIS has two neighbours, like an edge.
     let ring = "4 4\n2 4\n1 3\n2 4\n1 3\n";
     for (name, text, format) in [
@@ -260,7 +260,7 @@ fn other_formats_of_graphs_are_refused_by_name() {
         ("e.txt", "dl n=3 format=edgelist1\ndata:\n1 2\n2 3\n", "UCINET"),
     ] {
         let folder = folder(&[(name, text)]);
-        let why = refused(&[folder.path().to_owned()]);
+        let why = rejected(&[folder.path().to_owned()]);
         assert!(why.contains(format), "{text:?}: {why}");
     }
     let map = "[csv]\ndelimiter = \" \"\nheader = false\ncolumns = [\"s\", \"t\"]\ncomments = true\n[[vertices]]\nlabel = \"V\"\n\
@@ -279,7 +279,7 @@ fn comments_with_sizes_are_comments() {
 }
 
 #[test]
-fn options_of_neo4j_headers_are_applied_or_refused() {
+fn options_of_neo4j_headers_are_applied_or_rejected() {
     let header = ":ID,at:datetime{timezone:+02:00},z:datetime{timezone:Europe/Stockholm},many:datetime[]{timezone:+02:00},:LABEL\n";
     let row = "1,2020-01-02T03:04:05,2020-07-02T03:04:05,2020-01-02T03:04:05;2020-01-02T03:04:05Z,P\n";
     let applied = folder(&[("p.csv", &format!("{header}{row}"))]);
@@ -291,7 +291,7 @@ fn options_of_neo4j_headers_are_applied_or_refused() {
         ["odd:datetime{foo:bar}", "t:time{timezone:+02:00}", "p:point{crs:WGS-84}", "x:int{a:b}", "n:string(space)"]
     {
         let folder = folder(&[("p.csv", &format!(":ID,{column},:LABEL\n1,2,P\n"))]);
-        let why = refused(&[folder.path().to_owned()]);
+        let why = rejected(&[folder.path().to_owned()]);
         assert!(why.contains(&format!("{column:?}")), "{column}: {why}");
     }
 }
@@ -320,7 +320,7 @@ fn with_memory(folder: &Path, mapping: bool, mib: u64) -> Result<(), String> {
 }
 
 #[test]
-fn what_is_too_wide_for_the_memory_is_refused_before_it_is_made() {
+fn what_is_too_wide_for_the_memory_is_rejected_before_it_is_made() {
     // Many labels with many columns each.
     let columns: String = (0..200).map(|column| format!(",p{column}:Int")).collect();
     let mut text = format!("~id,~label{columns}\n");

@@ -205,7 +205,7 @@ fn in_bounded_child(test: &str) {
 }
 
 #[test]
-fn forged_headers_of_pages_are_refused() {
+fn forged_headers_of_pages_are_rejected() {
     in_bounded_child("forged::forged_headers");
 }
 
@@ -217,7 +217,7 @@ fn forged_headers() {
         let value = i64::from(value);
         ((value << 1) ^ (value >> 63)) as u64
     });
-    let mut refused = 0;
+    let mut rejected = 0;
     for properties in properties() {
         for column in columns().into_iter().filter(|(name, _)| *name != "bytes") {
             let bytes = written(std::slice::from_ref(&column), properties.clone());
@@ -229,16 +229,16 @@ fn forged_headers() {
                 let forged = with_forged_header(&bytes, &metadata, 1, nth, value);
                 if let Some(message) = read(folder.path(), &forged) {
                     assert!(message.contains("p.parquet: is not a Parquet file that can be read: "), "{message}");
-                    refused += 1;
+                    rejected += 1;
                 }
             }
         }
     }
-    assert!(refused > 2_000, "{refused}");
+    assert!(rejected > 2_000, "{rejected}");
 }
 
 #[test]
-fn files_with_changed_bytes_are_read_or_refused() {
+fn files_with_changed_bytes_are_read_or_rejected() {
     in_bounded_child("forged::changed_bytes");
 }
 
@@ -246,7 +246,7 @@ fn files_with_changed_bytes_are_read_or_refused() {
 #[ignore = "runs in a child process"]
 fn changed_bytes() {
     let folder = folder_with_mapping(IGNORED);
-    let mut refused = 0;
+    let mut rejected = 0;
     for (number, properties) in properties().into_iter().enumerate() {
         let bytes = written(&columns(), properties);
         assert_eq!(read(folder.path(), &bytes), None);
@@ -269,15 +269,15 @@ fn changed_bytes() {
             if let Some(message) = read(folder.path(), &changed) {
                 let named = message.contains("p.parquet") || message.contains("map.toml");
                 assert!(named && !message.contains("panicked"), "{message}");
-                refused += 1;
+                rejected += 1;
             }
         }
     }
-    assert!(refused > 500, "{refused}");
+    assert!(rejected > 500, "{rejected}");
 }
 
 #[test]
-fn footers_that_lie_are_refused() {
+fn footers_that_lie_are_rejected() {
     let folder = folder_with_mapping(IGNORED);
     let bytes = written(&columns(), WriterProperties::builder().build());
     let end = bytes.len() - 8;
@@ -295,7 +295,7 @@ fn footers_that_lie_are_refused() {
 
 /// Pages that end early do not end the rows. Sums of what row groups claim may pass the numbers that count them.
 #[test]
-fn rows_that_no_page_holds_are_refused() {
+fn rows_that_no_page_holds_are_rejected() {
     let folder = folder_with_mapping("");
     let bytes = written(&columns()[..1], WriterProperties::builder().build());
     let metadata = ParquetMetaDataReader::new().parse_and_finish(&bytes::Bytes::from(bytes.clone())).unwrap();

@@ -7,7 +7,7 @@ use super::*;
 
 const NODES: &str = "~id,~label,name\n1,a,\"one\"\n2,a,\"two\n3,a,three\n4,a,four\n";
 
-fn refused_with(folder: &Path, limits: ReadLimits) -> String {
+fn rejected_with(folder: &Path, limits: ReadLimits) -> String {
     let options = SourceOptions { limits, ..SourceOptions::default() };
     let scanned = open(&[folder.to_owned()], &options).and_then(|dataset| scan(&dataset, &Arc::new(BadRows::stop())));
     scanned.unwrap_err().to_string()
@@ -16,12 +16,12 @@ fn refused_with(folder: &Path, limits: ReadLimits) -> String {
 #[test]
 fn a_quote_that_is_not_closed_is_an_error_with_the_line_where_it_opened() {
     let folder = folder(&[("nodes.csv", NODES)]);
-    let message = refused(&[folder.path().to_owned()]);
+    let message = rejected(&[folder.path().to_owned()]);
     assert!(message.contains("nodes.csv, line 3: a quote opens here and is not closed"), "{message}");
 
     // Not even a load that skips bad rows goes on.
     let folder = super::folder(&[("g.csv", "source,target\n1,2\n\"3,4\n5,6\n"), ("map.toml", "")]);
-    let message = refused(&[folder.path().join("g.csv")]);
+    let message = rejected(&[folder.path().join("g.csv")]);
     assert!(message.contains("g.csv, line 3: a quote opens here"), "{message}");
 
     let folder = super::folder(&[
@@ -48,10 +48,10 @@ fn text_behind_a_closing_quote_is_a_bad_row() {
 }
 
 #[test]
-fn lines_that_end_with_a_carriage_return_alone_are_refused() {
+fn lines_that_end_with_a_carriage_return_alone_are_rejected() {
     for (name, content) in [("nodes.csv", "~id,~label\r1,a\r2,a\r"), ("g.e", "1 2\r3 4\r"), ("g.tsv", "1\t2\r3\t4")] {
         let folder = folder(&[(name, content)]);
-        let message = refused(&[folder.path().to_owned()]);
+        let message = rejected(&[folder.path().to_owned()]);
         assert!(message.contains("line 1: has a carriage return within the line"), "{message}");
     }
     let folder = folder(&[("g.e", "1 2\r\n3 4\r5 6\n7 8\r\n9 10\r")]);
@@ -76,7 +76,7 @@ fn a_row_of_an_edge_list_fares_the_same_wherever_it_stands() {
 }
 
 #[test]
-fn a_third_column_is_a_weight_or_refused() {
+fn a_third_column_is_a_weight_or_rejected() {
     for (content, expected) in [
         ("1 2 likes\n3 4 hates\n", "a third column that is a number in 0 of 2 rows"),
         // The header is shorter than the rows.
@@ -97,7 +97,7 @@ fn a_third_column_is_a_weight_or_refused() {
 }
 
 #[test]
-fn labels_that_nothing_declares_are_refused() {
+fn labels_that_nothing_declares_are_rejected() {
     let edges = "[[edges]]\nfile = \"e.csv\"\nlabel = \"knows\"\nsource = \"a\"\nsource_label = \"Person\"\ntarget = \"b\"\ntarget_label = \"Persn\"\n";
     let person = "[[vertices]]\nlabel = \"Person\"\n";
     let folder = folder(&[("e.csv", "a,b\n1,2\n"), ("map.toml", &format!("{person}{edges}"))]);
@@ -127,12 +127,12 @@ fn fields_rows_and_their_number_are_bounded() {
     ] {
         let folder = folder(&[(name, content)]);
         let limits = if name == "g.edges" { ReadLimits::default() } else { limits };
-        let message = refused_with(folder.path(), limits);
+        let message = rejected_with(folder.path(), limits);
         assert!(message.contains(expected), "{message}");
     }
     let long = format!("1 2\n3 4{}\n5 6\n", " ".repeat(9000));
     let folder = folder(&[("g.e", &long)]);
-    let message = refused_with(folder.path(), limits);
+    let message = rejected_with(folder.path(), limits);
     assert!(message.contains("line 2: has a row of more than 8000 bytes; raise --row-bytes-max"), "{message}");
     // The budget of memory bounds rows, too, and skipping goes on behind them.
     let limits = ReadLimits { memory_bytes: Some(64_000), ..ReadLimits::default() };
@@ -143,7 +143,7 @@ fn fields_rows_and_their_number_are_bounded() {
 }
 
 #[test]
-fn an_archive_that_becomes_far_larger_is_refused() {
+fn an_archive_that_becomes_far_larger_is_rejected() {
     let line = "1 2\n".repeat(1 << 20);
     let compress = |path: &Path| {
         let file = fs::File::create(path).unwrap();
@@ -161,7 +161,7 @@ fn an_archive_that_becomes_far_larger_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         compress(&folder.path().join(name));
         let limits = ReadLimits { decompression_ratio_max: 100, ..ReadLimits::default() };
-        let message = refused_with(folder.path(), limits);
+        let message = rejected_with(folder.path(), limits);
         assert!(message.contains(name) && message.contains("raise --decompression-ratio-max"), "{message}");
     }
 }

@@ -48,7 +48,7 @@ fn mapped(folder: &Path) -> Result<Dataset, IngestError> {
     open(&[folder.to_owned()], &SourceOptions { mapping: Some(folder.join("map.toml")), ..SourceOptions::default() })
 }
 
-fn refused(from: &[PathBuf]) -> String {
+fn rejected(from: &[PathBuf]) -> String {
     open(from, &SourceOptions::default()).map(|_| ()).unwrap_err().to_string()
 }
 

@@ -151,7 +151,7 @@ fn mistakes_in_a_mapping_are_named() {
 }
 
 #[test]
-fn columns_without_a_type_are_refused_all_at_once() {
+fn columns_without_a_type_are_rejected_all_at_once() {
     let folder = folder(&[("map.toml", "[[vertices]]\nfile = \"p.parquet\"\nlabel = \"P\"\nkey = \"id\"\n")]);
     let path = folder.path().join("p.parquet");
     let numbers = || Int64Array::from(vec![1, 2]);

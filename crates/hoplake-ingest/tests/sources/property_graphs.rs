@@ -83,6 +83,6 @@ fn neo4j_spaces_types_and_file_names() {
 #[test]
 fn a_stray_csv_is_not_left_out_in_silence() {
     let folder = folder(&[("nodes.csv", "~id,~label\n1,a\n"), ("other.csv", "a,b\n1,2\n")]);
-    let message = refused(&[folder.path().to_owned()]);
+    let message = rejected(&[folder.path().to_owned()]);
     assert!(message.contains("other.csv") && message.contains("nodes.csv"), "{message}");
 }

@@ -15,11 +15,11 @@ use super::{Name, PlanStep, Predicate};
 /// A test of an element.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ElementTest {
-    /// A value of a property fulfils a predicate.
+    /// A value of a property matches a predicate.
     Property(Name, Arc<Predicate>),
     /// It has a property.
     HasProperty(Name),
-    /// Its label fulfils a predicate.
+    /// Its label matches a predicate.
     Label(Arc<Predicate>),
 }
 
@@ -38,7 +38,7 @@ impl ElementCondition {
         self.formula.tests().iter().all(|test| matches!(test, ElementTest::Label(_)))
     }
 
-    /// What the label has to fulfil, if that is the condition.
+    /// What the label has to match, if that is the condition.
     pub(crate) fn label(&self) -> Option<&Arc<Predicate>> {
         if let Some(ElementTest::Label(predicate)) = self.formula.as_test() { Some(predicate) } else { None }
     }

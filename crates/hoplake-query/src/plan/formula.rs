@@ -76,7 +76,7 @@ const FUNCTIONS: [NamedFunction; 19] = [
     ("tanh", f64::tanh),
 ];
 
-/// Functions of the library that the reference does not let through: it takes them for variables, and the library refuses those.
+/// Functions of the library that the reference does not let through: it takes them for variables, and the library rejects those.
 const RESERVED: [&str; 4] = ["cot", "expm1", "log1p", "pow"];
 
 /// Constants of the library whose names the reference does not take for variables, as it does `pi` and `e`.
@@ -388,7 +388,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_a_formula_is_refused() {
+    fn what_is_not_a_formula_is_rejected() {
         for text in [
             "",
             " ",

@@ -1,4 +1,4 @@
-//! What a query means: steps, each with an [`Operator`](crate::operators::Operator). A language is lowered to it, and refuses what is not supported.
+//! What a query means: steps, each with an [`Operator`](crate::operators::Operator). A language is lowered to it, and rejects what is not supported.
 
 mod display;
 mod element_condition;

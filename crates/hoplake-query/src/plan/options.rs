@@ -33,7 +33,7 @@ pub enum Reduction {
     Mean,
 }
 
-/// What a collection's items have to fulfil.
+/// What a collection's items have to match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each is what it is called")]
 pub enum Quantifier {

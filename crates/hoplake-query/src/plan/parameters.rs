@@ -63,7 +63,7 @@ pub enum End {
 pub enum Case {
     /// If the choice equals a value.
     Equal(Value),
-    /// If the choice fulfils a predicate.
+    /// If the choice matches a predicate.
     Test(Predicate),
     /// If a traversal gives something for the choice.
     Steps(Steps),
@@ -125,14 +125,14 @@ impl MergeMap {
         self.cardinalities.get(name).copied().or(self.otherwise)
     }
 
-    /// Refuses entries of an `onCreate` that have other values than the map that is sought: what is added would not be found, and be
+    /// Rejects entries of an `onCreate` that have other values than the map that is sought: what is added would not be found, and be
     /// added again by each merge.
     ///
     /// Directions are left out. Their vertices have several forms, and are compared once they are known.
     ///
     /// # Errors
     /// [`QueryError::Type`].
-    pub fn refuse_overrides(&self, sought: &[(Value, Value)], create: &[(Value, Value)]) -> Result<(), QueryError> {
+    pub fn reject_overrides(&self, sought: &[(Value, Value)], create: &[(Value, Value)]) -> Result<(), QueryError> {
         if create.is_empty() {
             return Ok(());
         }

@@ -87,7 +87,7 @@ pub enum Predicate {
 }
 
 impl Predicate {
-    /// Whether a value fulfils it.
+    /// Whether a value matches it.
     ///
     /// # Errors
     /// A limit, if the query's time is over; what a regular expression cannot do.
@@ -104,13 +104,13 @@ impl Predicate {
             Self::Test(Test::Without, values) => Ok(!is_within(value, values, growth)?),
             Self::Test(test, values) => {
                 growth.work(values.iter().map(|other| units(value, other)).sum())?;
-                Ok(fulfils(*test, value, values))
+                Ok(matches(*test, value, values))
             }
         }
     }
 
-    /// Whether the values of a property fulfil it. Parts that all have to hold are conditions of their own, as in the reference: of several
-    /// values one may fulfil one part, and one another.
+    /// Whether the values of a property match it. Parts that all have to hold are conditions of their own, as in the reference: of several
+    /// values one may match one part, and one another.
     ///
     /// # Errors
     /// As [`Self::test`].
@@ -126,7 +126,7 @@ impl Predicate {
         }
     }
 
-    /// Whether the values of a property fulfil that it is not so. That it is none of some is that each of them is not, which are parts.
+    /// Whether the values of a property match that it is not so. That it is none of some is that each of them is not, which are parts.
     fn test_any_not(&self, values: &[Value], growth: &Growth) -> Done<bool> {
         let any = |test: &dyn Fn(Option<Ordering>) -> bool, other| any_is(values, test, other, growth);
         match self {
@@ -205,7 +205,7 @@ fn is_greater(order: Option<Ordering>) -> bool {
     order == Some(Ordering::Greater)
 }
 
-fn fulfils(test: Test, value: &Value, values: &[Value]) -> bool {
+fn matches(test: Test, value: &Value, values: &[Value]) -> bool {
     let first = || values.first().unwrap_or(&Value::Null);
     let second = || values.get(1).unwrap_or(&Value::Null);
     let order = |other: &Value| compare(value, other);
@@ -324,9 +324,9 @@ mod tests {
 
     use super::*;
 
-    /// As the reference takes them apart: `not(outside(a, b))` is `not(lt(a))` and `not(gt(b))`, each of which one of several values may fulfil.
+    /// As the reference takes them apart: `not(outside(a, b))` is `not(lt(a))` and `not(gt(b))`, each of which one of several values may match.
     #[test]
-    fn values_of_a_property_fulfil_parts() {
+    fn values_of_a_property_match_parts() {
         let growth = Growth::new(&QueryContext::new()).unwrap();
         let test = |test, values: &[i64]| Predicate::Test(test, values.iter().map(|it| Value::from(*it)).collect());
         let not = |one| Predicate::Not(Box::new(one));

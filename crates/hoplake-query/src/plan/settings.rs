@@ -20,7 +20,7 @@ pub struct Settings {
     pub without_bulk: bool,
     /// Side effects that are there from the beginning.
     pub side_effects: Vec<SideEffect>,
-    /// Why steps that write are refused, if they are.
+    /// Why steps that write are rejected, if they are.
     pub read_only: Option<Name>,
     /// Side effects that steps collect: they are empty before the first value.
     pub collected: Vec<(Name, Collects)>,

@@ -206,7 +206,7 @@ impl Run {
     /// As [`Self::met`], the last one, for steps that cannot go on without it.
     ///
     /// `select`, `format` and others leave out what met nothing. A comparison has no answer for it: a label that is misspelt would be
-    /// a condition that nothing fulfils, or all.
+    /// a condition that nothing matches, or all.
     pub(crate) async fn needed(&mut self, label: &Name, step: &str, batch: &Batch) -> Done<Vec<Value>> {
         let met = self.met(label, Pop::Last, batch).await?;
         let value = |value: Option<Value>| {

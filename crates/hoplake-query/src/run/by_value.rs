@@ -47,7 +47,7 @@ pub(crate) struct ByValue {
     entries: Vec<(usize, Value)>,
 }
 
-/// The entries that may fulfil a condition.
+/// The entries that may match a condition.
 struct Likely<'a> {
     value: &'a Value,
     /// What one comparison is.
@@ -107,7 +107,7 @@ impl ByValue {
         Ok(())
     }
 
-    /// The places within a range that fulfil all conditions: the first ones, in their order.
+    /// The places within a range that match all conditions: the first ones, in their order.
     ///
     /// # Errors
     /// As [`Self::ask`].

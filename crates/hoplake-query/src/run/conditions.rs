@@ -13,7 +13,7 @@ use crate::{
     value::{Value, equals, to_f64, to_i64, value_bytes},
 };
 
-/// Tests of a condition, at most: the engine has a verdict of each for every row, and refuses conditions of more than a thousand. A test between
+/// Tests of a condition, at most: the engine has a verdict of each for every row, and rejects conditions of more than a thousand. A test between
 /// two numbers of a float is three of the engine.
 const TESTS_MAX: usize = 200;
 
@@ -33,7 +33,7 @@ pub(crate) struct Owner<'a> {
 /// What the engine tests of some conditions.
 #[derive(Debug)]
 pub(crate) enum Tested {
-    /// Nothing can fulfil them.
+    /// Nothing can match them.
     Never,
     /// Some or all of them.
     Some(TestedPart),
@@ -94,7 +94,7 @@ pub(crate) fn tested(
     Ok(Tested::Some(part))
 }
 
-/// Whether vertices of a label may be among those that fulfil conditions: a guess, that costs little and may be wrong where one is.
+/// Whether vertices of a label may be among those that match conditions: a guess, that costs little and may be wrong where one is.
 pub(crate) fn is_possible(label: &VertexLabel, conditions: &[ElementCondition], growth: &Growth) -> bool {
     let owner = Owner { label: &label.name, properties: &label.properties };
     let translation = Translation { of: PropertyOf::Either, owners: &[owner], is_computed: &|_| false, growth };
@@ -108,11 +108,11 @@ pub(crate) fn is_possible(label: &VertexLabel, conditions: &[ElementCondition], 
     !conditions.iter().take(GUESSED_MAX).filter(is_small).any(is_never)
 }
 
-/// Whether a label fulfils predicates.
+/// Whether a label matches predicates.
 ///
 /// # Errors
 /// A limit of the query.
-pub(crate) fn fulfils<'a>(
+pub(crate) fn matches<'a>(
     label: &str,
     predicates: impl IntoIterator<Item = &'a Predicate>,
     growth: &Growth,
@@ -131,11 +131,11 @@ fn test_count(test: &ElementTest) -> usize {
 /// What a test or a formula means to the engine.
 #[derive(Debug)]
 enum Meaning {
-    /// Nothing fulfils it.
+    /// Nothing matches it.
     Never,
     /// Everything does.
     Always,
-    /// What fulfils the condition.
+    /// What matches the condition.
     Exactly(Condition),
     /// The engine cannot say it.
     Unclear,
@@ -195,7 +195,7 @@ impl Translation<'_> {
         })
     }
 
-    /// That a property fulfils a predicate. Here what lacks the property does not, and fulfils the opposite; for the engine both are unknown.
+    /// That a property matches a predicate. Here what lacks the property does not, and matches the opposite; for the engine both are unknown.
     /// So if something is negated, the condition says that there is a value.
     fn property(&self, name: &Name, predicate: &Predicate, is_negated: bool) -> Done<Meaning> {
         let owned = self.owned(name)?;
@@ -227,19 +227,19 @@ impl Translation<'_> {
         Ok(if is_clear { Meaning::Exactly(self.is_present(name)) } else { Meaning::Unclear })
     }
 
-    /// A label is one of few: those that fulfil the predicate.
+    /// A label is one of few: those that match the predicate.
     fn label(&self, predicate: &Predicate) -> Done<Meaning> {
-        let mut fulfilling = BTreeSet::new();
+        let mut matching = BTreeSet::new();
         let mut all = BTreeSet::new();
         for owner in self.owners {
-            if all.insert(owner.label) && fulfils(owner.label, [predicate], self.growth)? {
-                fulfilling.insert(owner.label);
+            if all.insert(owner.label) && matches(owner.label, [predicate], self.growth)? {
+                matching.insert(owner.label);
             }
         }
-        if fulfilling.is_empty() || fulfilling.len() == all.len() {
-            return Ok(Meaning::known(!fulfilling.is_empty()));
+        if matching.is_empty() || matching.len() == all.len() {
+            return Ok(Meaning::known(!matching.is_empty()));
         }
-        let labels = fulfilling.into_iter().map(|label| change::Value::from(label).into()).collect();
+        let labels = matching.into_iter().map(|label| change::Value::from(label).into()).collect();
         let requirement = Requirement::OneOf(labels);
         Ok(Meaning::Exactly(match self.of {
             PropertyOf::Edge => Condition::edge_label(requirement),
@@ -273,7 +273,7 @@ fn is_of_time(kind: ScalarType) -> bool {
     matches!(kind, ScalarType::Date | ScalarType::Timestamp)
 }
 
-/// What a predicate means for the values of a property. `Always` if every value fulfils it.
+/// What a predicate means for the values of a property. `Always` if every value matches it.
 fn of_value(name: &PropertyName, property: &Property, predicate: &Predicate) -> Meaning {
     let PropertyType::Scalar(kind) = property.kind else { return Meaning::Unclear };
     let each = |all: &[Predicate], begin: Meaning, join: fn(Meaning, Meaning) -> Meaning| {

@@ -67,13 +67,13 @@ impl Run {
     /// For which rows a test is true that may be much work. Other queries have their turns between rows.
     pub(crate) async fn tested(&mut self, rows: usize, test: impl Fn(usize, &Growth) -> Done<bool>) -> Done<Vec<bool>> {
         let growth = self.growth.clone();
-        let mut fulfilled = Vec::with_capacity(rows);
+        let mut matching = Vec::with_capacity(rows);
         for at in 0..rows {
             let before = growth.done();
-            fulfilled.push(test(at, &growth)?);
+            matching.push(test(at, &growth)?);
             self.rest_since(before).await?;
         }
-        Ok(fulfilled)
+        Ok(matching)
     }
 
     /// Lets other queries run, if much work was done since.

@@ -16,7 +16,7 @@ use crate::error::{Done, QueryError};
 pub struct Graph {
     /// The version that is read.
     pub snapshot: Arc<Snapshot>,
-    /// What commits changes; without, steps that write are refused.
+    /// What commits changes; without, steps that write are rejected.
     pub committer: Option<Arc<Committer>>,
 }
 

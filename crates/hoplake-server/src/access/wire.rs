@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_that_cannot_be_are_refused() {
+    fn ranges_that_cannot_be_are_rejected() {
         assert_eq!(wanted(vec![block(5, 9), block(9, 20)]).unwrap().len(), 2);
         let unchecked = v1::BlockRange { start: 0, end: 9, check: None };
         let endless = vec![block(0, u64::MAX), block(0, u64::MAX)];

@@ -137,11 +137,11 @@ impl Call {
     /// # Errors
     /// [`Reason::Unauthenticated`].
     pub(crate) fn check_token(&self) -> Result<(), Failure> {
-        let refusal = || {
+        let rejection = || {
             let message = "this server wants a token: send the header authorization: Bearer TOKEN";
             Failure::new(Reason::Unauthenticated, message)
         };
-        self.is_authenticated.then_some(()).ok_or_else(refusal)
+        self.is_authenticated.then_some(()).ok_or_else(rejection)
     }
 
     /// Admits it and opens its graph.

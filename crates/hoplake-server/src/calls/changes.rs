@@ -123,7 +123,7 @@ async fn apply_on_newest(call: &mut Call, request: ChangesRequest) -> Result<App
     check_key(request.options.idempotency_key.as_deref())?;
     let mut open = call.graph_to_change(&GraphRef { name: request.graph.clone(), version: 0 }).await?;
     match apply_on(call, &open, &request).await {
-        // Read by the schema of an old version, changes can be refused that the newest accepts.
+        // Read by the schema of an old version, changes can be rejected that the newest accepts.
         Err(failure) if failure.reason == Reason::Invalid => {
             let catalog = call.service.catalog.clone();
             let newest = call.bounded(catalog.refresh(&request.graph)).await?;
@@ -150,7 +150,7 @@ fn check_key(key: Option<&str>) -> Result<(), Failure> {
 async fn apply_on(call: &mut Call, open: &Arc<OpenGraph>, request: &ChangesRequest) -> Result<AppliedChanges, Failure> {
     call.bound_memory(None);
     let ReadBatch { batch, locations, mut hold } = call.bounded(read(call, open.graph.schema(), request)).await?;
-    // Before anything is begun: a batch without memory for its commit is refused whole.
+    // Before anything is begun: a batch without memory for its commit is rejected whole.
     hold.resize(hold.bytes().saturating_mul(COMMIT_FACTOR))?;
     let changes = batch.changes() as u64;
     let time_ms = call.service.settings.limits.time_ms;
@@ -171,7 +171,7 @@ async fn apply_on(call: &mut Call, open: &Arc<OpenGraph>, request: &ChangesReque
             let Committed { version, counts, batches, repeated, .. } = committed;
             Ok(AppliedChanges { version, counts, changes, batches: batches as u64, repeated, cost })
         }
-        Ok(Err(error)) => Err(with_way_out(refused(&error, &locations), request)),
+        Ok(Err(error)) => Err(with_way_out(rejected(&error, &locations), request)),
         Err(failure) => Err(with_way_out(unknown_if_ended(failure, "the batch was applied"), request)),
     }
 }
@@ -190,7 +190,7 @@ async fn read(call: &Call, schema: &Schema, request: &ChangesRequest) -> Result<
     let mut changes = 0;
     let mut reader = ChangeReader::new(schema);
     for (number, change) in changes_of(&mut reader, request)?.enumerate() {
-        let ReadChange { operation, location } = change.map_err(|error| refused(&error, &[]))?;
+        let ReadChange { operation, location } = change.map_err(|error| rejected(&error, &[]))?;
         changes += operation.changes();
         if changes > most {
             let message =
@@ -269,7 +269,7 @@ fn place(location: &SourceLocation, item: Option<&str>) -> Place {
 }
 
 /// The failure of a batch, with the place of the change that is to blame.
-fn refused(error: &hoplake::Error, locations: &[SourceLocation]) -> Failure {
+fn rejected(error: &hoplake::Error, locations: &[SourceLocation]) -> Failure {
     let reason = Failure::reason_of(error);
     // A mistake that was found when it was read has its place in its sentence.
     if let Some(location) = error.location() {

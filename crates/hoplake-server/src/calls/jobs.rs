@@ -75,7 +75,7 @@ pub(crate) async fn start_job(call: &mut Call, graph: &GraphRef, request: &JobRe
         0 => bounds.memory_bytes_max,
         request => request.min(bounds.memory_bytes_max),
     };
-    let refused = |what: &str, bytes: u64, most: u64| {
+    let rejected = |what: &str, bytes: u64, most: u64| {
         let message = format!(
             "{name} of {} vertices takes at least {bytes} bytes of memory {what}, and this job may take {most}; select fewer edges \
              and labels, or raise the limit",
@@ -84,10 +84,10 @@ pub(crate) async fn start_job(call: &mut Call, graph: &GraphRef, request: &JobRe
         Err(Failure::new(Reason::Limit, message))
     };
     if needs.memory_bytes > memory_bytes_max {
-        return refused("while it runs", needs.memory_bytes, memory_bytes_max);
+        return rejected("while it runs", needs.memory_bytes, memory_bytes_max);
     }
     if needs.result_bytes > bounds.kept_bytes_max {
-        return refused("for its result", needs.result_bytes, bounds.kept_bytes_max);
+        return rejected("for its result", needs.result_bytes, bounds.kept_bytes_max);
     }
     let time_ms =
         if request.limits.time_ms == 0 { bounds.time_ms } else { request.limits.time_ms.min(bounds.time_ms_max) };

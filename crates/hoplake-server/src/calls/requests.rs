@@ -1,4 +1,4 @@
-//! Requests, as both protocols understand them. What a request may not combine is refused here, once for both.
+//! Requests, as both protocols understand them. What a request may not combine is rejected here, once for both.
 
 use std::collections::HashSet;
 

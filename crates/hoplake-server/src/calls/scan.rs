@@ -1,4 +1,4 @@
-//! Scans: the vertices of labels that fulfil a condition, and how many they are.
+//! Scans: the vertices of labels that match a condition, and how many they are.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub(crate) struct Scanned {
     pub(crate) version: u64,
 }
 
-/// The vertices that fulfil a condition, read as they are sent, or their number.
+/// The vertices that match a condition, read as they are sent, or their number.
 pub(crate) async fn scan(
     call: &mut Call,
     graph: &GraphRef,

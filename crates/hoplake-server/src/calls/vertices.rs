@@ -5,7 +5,7 @@ use hoplake::{Condition, Graph, Held, Key, LabelId, Query, StartKey, VertexId};
 use super::{Service, VertexName};
 use crate::failure::{Failure, Reason};
 
-/// A vertex that is known, or has still to be looked up; or all that fulfil a condition.
+/// A vertex that is known, or has still to be looked up; or all that match a condition.
 #[derive(Debug, Clone)]
 pub(super) enum ResolvedName {
     Vertex(VertexId),

@@ -55,7 +55,7 @@ const SEEN_FOR: Duration = Duration::from_secs(5);
 
 /// Graphs that are being opened at a time. Each reads indexes of some megabytes.
 const OPENINGS_MAX: usize = 16;
-/// Names that wait to be looked for; more are refused.
+/// Names that wait to be looked for; more are rejected.
 const OPENINGS_WAITING_MAX: usize = 256;
 /// The name of the work that may be cancelled, for messages.
 const OPENING: &str = "opening the graph";

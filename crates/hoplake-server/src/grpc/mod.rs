@@ -71,15 +71,15 @@ pub(crate) fn unless_malformed(
     }
     let id = id.and_then(|id| id.to_str().ok());
     let mut call = Call::begin(service, RequestContext::new(PROTOCOL, name, id, exchange.clone(), |_| None));
-    let refused = Failure::invalid(format!("the message is not one of this call: {}", status.message()));
-    match answer::<()>(&mut call, Err(refused)) {
+    let rejected = Failure::invalid(format!("the message is not one of this call: {}", status.message()));
+    match answer::<()>(&mut call, Err(rejected)) {
         Ok(_) => response,
         Err(status) => status.into_http(),
     }
 }
 
 /// Answers a request without the right token, of whose message nothing was read.
-pub(crate) fn refuse<T>(service: &Arc<Service>, request: &HttpRequest<T>) -> Reply {
+pub(crate) fn reject<T>(service: &Arc<Service>, request: &HttpRequest<T>) -> Reply {
     let path = request.uri().path();
     let role = service.settings.role;
     let is_served = if path.starts_with("/hoplake.v1.Blocks/") { role.has_stores() } else { role.traverses() };
@@ -89,8 +89,8 @@ pub(crate) fn refuse<T>(service: &Arc<Service>, request: &HttpRequest<T>) -> Rep
     }
     let context = Arrival::of(request.extensions()).context(PROTOCOL, call_name(path), request.headers());
     let mut call = Call::begin(service, context);
-    let refused = call.check_token();
-    match answer(&mut call, refused) {
+    let rejected = call.check_token();
+    match answer(&mut call, rejected) {
         // Not reached: the door has checked the same headers.
         Ok(_) => Status::internal("the token is right").into_http(),
         Err(status) => status.into_http(),

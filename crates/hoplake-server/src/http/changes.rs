@@ -41,7 +41,7 @@ pub(super) struct ChangesParams {
     /// Whether vertices that edges name and that are not there are made: `true` or `false`.
     #[param(required = false)]
     create_missing: bool,
-    /// Whether labels and properties that the graph does not have are refused: `true` or `false`.
+    /// Whether labels and properties that the graph does not have are rejected: `true` or `false`.
     #[param(required = false)]
     strict: bool,
     /// How long the answer may take, in milliseconds.

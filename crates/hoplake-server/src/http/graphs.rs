@@ -120,7 +120,7 @@ pub(super) async fn properties(request: HttpRequest, Path(graph): Path<String>, 
     .await
 }
 
-/// The vertices of labels that fulfil a condition.
+/// The vertices of labels that match a condition.
 #[utoipa::path(
     post, path = "/v1/graphs/{graph}/scan", tag = "graphs", params(("graph" = String, Path, example = "air-routes")),
     request_body(

@@ -58,7 +58,7 @@ pub(crate) fn router(service: &Arc<Service>, connections: &Arc<Connections>) -> 
 
 /// Makes a WebSocket of the connection of a request.
 async fn upgrade(State(state): State<HttpState>, request: Request) -> Response {
-    websocket::upgrade(&state.service, &state.websockets, request).unwrap_or_else(|failure| refuse(&failure))
+    websocket::upgrade(&state.service, &state.websockets, request).unwrap_or_else(|failure| reject(&failure))
 }
 
 fn calls() -> Router<HttpState> {
@@ -87,7 +87,7 @@ fn calls() -> Router<HttpState> {
 }
 
 /// The response to a request that no handler accepted.
-pub(crate) fn refuse(failure: &Failure) -> Response {
+pub(crate) fn reject(failure: &Failure) -> Response {
     problem::response(failure, None)
 }
 

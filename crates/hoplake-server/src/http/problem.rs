@@ -28,13 +28,13 @@ pub(crate) struct Problem {
     /// The cost of the query until then, if it had begun.
     #[serde(skip_serializing_if = "Option::is_none")]
     cost: Option<PricedCost>,
-    /// The line of a batch that was refused, from 1.
+    /// The line of a batch that was rejected, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<u64>,
-    /// The row of a batch in Arrow that was refused, from 1.
+    /// The row of a batch in Arrow that was rejected, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     row: Option<u64>,
-    /// The change that was refused, such as `upsert of vertex Person:7`.
+    /// The change that was rejected, such as `upsert of vertex Person:7`.
     #[serde(skip_serializing_if = "Option::is_none")]
     item: Option<String>,
 }

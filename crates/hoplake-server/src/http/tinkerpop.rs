@@ -90,7 +90,7 @@ impl TinkerPopFormat {
     }
 
     /// The response of a failure before the first result.
-    fn refusal(self, failure: &Failure, request_id: &str) -> Response<Body> {
+    fn rejection(self, failure: &Failure, request_id: &str) -> Response<Body> {
         let mut response = problem::response(failure, Some(request_id));
         let mut body = Vec::new();
         begin(self, false, &mut body);
@@ -188,8 +188,8 @@ pub(super) async fn query(request: HttpRequest, body: RequestBody) -> Response<B
         let outcome = run(&mut call, body, bulk_header, &mut results).instrument(span).await;
         results.finish(call, outcome).await;
     };
-    let refused = |failure: &Failure| form.refusal(failure, &id);
-    let response = deliver(work.boxed(), received, exchange, form.kind(), refused).await;
+    let rejected = |failure: &Failure| form.rejection(failure, &id);
+    let response = deliver(work.boxed(), received, exchange, form.kind(), rejected).await;
     named(response, &id)
 }
 

@@ -278,8 +278,8 @@ pub(super) async fn stream<T: Serialize + Send + 'static>(
         let outcome = work(&mut call, &mut writer).instrument(span).await;
         writer.finish(call, outcome).await;
     };
-    let refused = |failure: &Failure| problem::response(failure, Some(&id));
-    let response = deliver(work.boxed(), received, exchange, HeaderValue::from_static(form.kind()), refused).await;
+    let rejected = |failure: &Failure| problem::response(failure, Some(&id));
+    let response = deliver(work.boxed(), received, exchange, HeaderValue::from_static(form.kind()), rejected).await;
     named(response, &id)
 }
 
@@ -289,7 +289,7 @@ pub(super) async fn deliver(
     received: Receiver<Chunk<Bytes>>,
     exchange: Arc<Exchange>,
     kind: HeaderValue,
-    refused: impl FnOnce(&Failure) -> Response<Body>,
+    rejected: impl FnOnce(&Failure) -> Response<Body>,
 ) -> Response<Body> {
     // An error ends a body without its last chunk (RFC 9112, 8), or with a reset stream (RFC 9113, 5.4.2), so the client knows that
     // the response is incomplete.
@@ -299,7 +299,7 @@ pub(super) async fn deliver(
             None => Body::from_stream(chunks.into_stream()),
         },
         // The headers are not sent yet, so the status can still be that of the failure.
-        Err(failure) => return refused(&failure),
+        Err(failure) => return rejected(&failure),
     };
     ([(header::CONTENT_TYPE, kind)], body).into_response()
 }

@@ -85,9 +85,14 @@ impl Answering {
 
     /// Answers a request that needs no token, or is refused for its token: what anyone may ask for is bounded for each connection, and
     /// takes no more than its turn on the threads of the connections, which probes need as well.
-    async fn answer_openly(&self, request: Request<Body>, exchange: Arc<Exchange>, is_refused: bool) -> Response<Body> {
-        if is_refused && let Some(connection) = exchange.connection() {
-            connection.count_refused_token();
+    async fn answer_openly(
+        &self,
+        request: Request<Body>,
+        exchange: Arc<Exchange>,
+        is_rejected: bool,
+    ) -> Response<Body> {
+        if is_rejected && let Some(connection) = exchange.connection() {
+            connection.count_rejected_token();
         }
         if !exchange.count_open_response() || !self.take_room_for(request.uri().path(), &exchange) {
             return self.unread();
@@ -96,7 +101,7 @@ impl Answering {
         tokio::task::yield_now().await;
         match self.protocol {
             // The services would decode its message first.
-            Protocol::Grpc if is_refused => grpc::refuse(&self.service, &request),
+            Protocol::Grpc if is_rejected => grpc::reject(&self.service, &request),
             // The handler rejects it and leaves the body unread; hyper then closes the connection.
             _ => routed(&self.router, request).await,
         }
@@ -113,7 +118,7 @@ impl Answering {
                 let failure = Failure::broken_off("the request", &error);
                 match self.protocol {
                     Protocol::Grpc => failure.status().into_http(),
-                    Protocol::Http => http::refuse(&failure),
+                    Protocol::Http => http::reject(&failure),
                 }
             }
         }
@@ -135,7 +140,7 @@ impl Answering {
         match self.protocol {
             Protocol::Grpc => failure.status().into_http(),
             Protocol::Http => {
-                let mut response = http::refuse(&failure);
+                let mut response = http::reject(&failure);
                 *response.body_mut() = Body::empty();
                 response
             }

@@ -81,12 +81,12 @@ impl Messages {
     }
 }
 
-/// What becomes of a body that is announced as too large, whose refusal is sent at once.
+/// What becomes of a body that is announced as too large, whose rejection is sent at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rest {
     /// The client sends it without waiting for an answer: it is dropped on arrival, up to twice the maximum of a body.
     Dropped,
-    /// The client can learn of the refusal before it sends it: nothing of it is read.
+    /// The client can learn of the rejection before it sends it: nothing of it is read.
     Unread,
 }
 
@@ -102,8 +102,8 @@ pub(crate) struct Arriving {
     exchange: Arc<Exchange>,
     budget: MemoryBudget,
     messages: Messages,
-    /// Why it is refused, and how many bytes were dropped since.
-    refused: Option<(Failure, u64)>,
+    /// Why it is rejected, and how many bytes were dropped since.
+    rejected: Option<(Failure, u64)>,
     /// For a message, and between two of them.
     times: (Duration, Duration),
     /// The deadline of its message, or of the silence before one. It starts when there is first nothing to read, and no
@@ -138,7 +138,7 @@ impl Arriving {
         let times = (Duration::MAX, Duration::MAX);
         let inner = Some(inner);
         let rest = Rest::Unread;
-        Self { inner, rest, exchange, budget: budget.clone(), messages, refused: None, times, patience: None }
+        Self { inner, rest, exchange, budget: budget.clone(), messages, rejected: None, times, patience: None }
     }
 
     /// How long a message may take, and how long a client may be silent between two.
@@ -146,7 +146,7 @@ impl Arriving {
         Self { times: (message, silence), ..self }
     }
 
-    /// Refuses a body that is announced as too large, before anything of it is read.
+    /// Rejects a body that is announced as too large, before anything of it is read.
     fn announced(&mut self) -> Option<Failure> {
         let Messages::Whole { bytes: 0, bytes_max } = self.messages else { return None };
         let announced = self.inner.as_ref().map_or(0, |inner| inner.size_hint().lower());
@@ -171,16 +171,16 @@ impl Arriving {
 
     /// Takes a part, or drops it, if its rejection can be sent later.
     fn arrived(&mut self, data: &Bytes) -> Result<(), Failure> {
-        if self.refused.is_none() {
+        if self.rejected.is_none() {
             let taken = self.take(data);
             // Over HTTP/2 a client may have the whole answer before it has sent its request (RFC 9113, 8.1), so a
             // rejection over gRPC need not wait for the rest.
             let Messages::Whole { .. } = &self.messages else { return taken };
-            self.refused = taken.err().map(|failure| (failure, 0));
-        } else if let (Some((_, dropped)), Messages::Whole { bytes_max, .. }) = (&mut self.refused, &self.messages) {
+            self.rejected = taken.err().map(|failure| (failure, 0));
+        } else if let (Some((_, dropped)), Messages::Whole { bytes_max, .. }) = (&mut self.rejected, &self.messages) {
             *dropped += data.len() as u64;
             if *dropped > *bytes_max {
-                return self.refused.take().map_or(Ok(()), |(failure, _)| Err(failure));
+                return self.rejected.take().map_or(Ok(()), |(failure, _)| Err(failure));
             }
         }
         Ok(())
@@ -237,14 +237,14 @@ impl Body for Arriving {
                 Some(Err(error)) => return Poll::Ready(Some(Err(error.into()))),
                 None => {
                     this.exchange.complete();
-                    return Poll::Ready(this.refused.take().map(|(failure, _)| Err(this.error(failure))));
+                    return Poll::Ready(this.rejected.take().map(|(failure, _)| Err(this.error(failure))));
                 }
             };
             if let Err(failure) = frame.data_ref().map_or(Ok(()), |data| this.arrived(data)) {
                 return Poll::Ready(Some(Err(this.error(failure))));
             }
-            // A refused body returns no frames, so a handler buffers none of it.
-            if this.refused.is_none() {
+            // A rejected body returns no frames, so a handler buffers none of it.
+            if this.rejected.is_none() {
                 return Poll::Ready(Some(Ok(frame)));
             }
         }

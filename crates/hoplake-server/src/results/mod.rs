@@ -253,7 +253,7 @@ impl Filling<'_> {
 
     /// Keeps results, with their size in bytes.
     pub(crate) fn keep(self, results: KeptResults, bytes: u64) {
-        // Refused if the key was removed meanwhile, which does not happen.
+        // Rejected if the key was removed meanwhile, which does not happen.
         let _ = self.guard.insert(Kept::Results(results, bytes));
     }
 

@@ -53,7 +53,7 @@ impl GremlinSettings {
 pub struct JobSettings {
     /// Jobs that run at once. Default 1.
     pub running_max: usize,
-    /// Jobs that wait for one of those to end; more are refused. Default 16.
+    /// Jobs that wait for one of those to end; more are rejected. Default 16.
     pub waiting_max: usize,
     /// Threads that jobs compute on, apart from those of queries. Default: half as many as there are processors, at least 1.
     pub threads: usize,

@@ -64,11 +64,11 @@ pub struct Settings {
     pub query_threads: usize,
     /// Queries that run at once; one runs until its answer is sent. Default 64.
     pub queries_max: usize,
-    /// Queries that wait for one of those to end; more are refused. Default 256.
+    /// Queries that wait for one of those to end; more are rejected. Default 256.
     pub queue_max: usize,
-    /// How long one waits before it is refused, in milliseconds. Default 2,000.
+    /// How long one waits before it is rejected, in milliseconds. Default 2,000.
     pub queue_wait_ms: u64,
-    /// Reads for algorithm nodes that run at once; as many wait, more are refused. Default 1,024.
+    /// Reads for algorithm nodes that run at once; as many wait, more are rejected. Default 1,024.
     pub fetches_max: usize,
     /// Traversals that clients have open to steer. Default 1,000.
     pub traversals_max: usize,
@@ -83,7 +83,7 @@ pub struct Settings {
     pub refresh_ms: u64,
     /// Whether the server takes changes. Default false.
     pub writable: bool,
-    /// Batches of changes that are applied at once; as many wait, more are refused. Default 256.
+    /// Batches of changes that are applied at once; as many wait, more are rejected. Default 256.
     pub changes_max: usize,
     /// Whether the server compacts graphs after a request found a newer version. Default false.
     pub compact: bool,

@@ -126,7 +126,7 @@ impl ResponseSink {
 
     /// Sends a failure.
     pub(super) async fn fail(&mut self, failure: &Failure) {
-        if let Ok(bytes) = write(&refusal(Some(self.id), failure), self.encoding.codec) {
+        if let Ok(bytes) = write(&rejection(Some(self.id), failure), self.encoding.codec) {
             // No result: the call has its line in the log, and a client that has left needs nothing.
             let _ = self.hand(bytes, true).await;
         }
@@ -221,7 +221,7 @@ fn bare_response(id: Uuid, status: i32) -> Response {
 }
 
 /// The response to a request that failed.
-pub(super) fn refusal(id: Option<Uuid>, failure: &Failure) -> Response {
+pub(super) fn rejection(id: Option<Uuid>, failure: &Failure) -> Response {
     let (status, exception) = failure.gremlin();
     of_status(id, status, &failure.message, exception)
 }
@@ -243,11 +243,11 @@ pub(super) fn outgoing(response: &Response, encoding: Encoding) -> Option<Outgoi
 
 /// The response to a malformed request.
 pub(super) fn malformed(malformed: &Malformed) -> Option<Outgoing> {
-    refused(malformed.id, malformed.encoding, 498, &format!("this is no request: {}", malformed.why))
+    rejected(malformed.id, malformed.encoding, 498, &format!("this is no request: {}", malformed.why))
 }
 
 /// A response with the status of an error.
-pub(super) fn refused(id: Option<Uuid>, encoding: Encoding, status: i32, message: &str) -> Option<Outgoing> {
+pub(super) fn rejected(id: Option<Uuid>, encoding: Encoding, status: i32, message: &str) -> Option<Outgoing> {
     let exception = if status == 401 { "hoplake.UnauthenticatedException" } else { "hoplake.RequestException" };
     outgoing(&of_status(id, status, message, exception), encoding)
 }

@@ -41,7 +41,7 @@ use tracing::Instrument;
 use uuid::Uuid;
 
 use super::{
-    answers::{Outgoing, Queue, ResponseSink, bare, malformed, outgoing, refusal, refused},
+    answers::{Outgoing, Queue, ResponseSink, bare, malformed, outgoing, rejected, rejection},
     auth,
     requests::{Encoding, Op, head, query_of, read_binary, read_text, session_of},
     sessions::{SessionLimit, Sessions, Turn},
@@ -227,7 +227,7 @@ impl Conversation {
             Some(Err(Error::Capacity(_))) => Break(Some((CloseCode::Size, "the message is too large"))),
             Some(Err(Error::Utf8(_))) => Break(Some((CloseCode::Invalid, "the text is not UTF-8"))),
             Some(Err(Error::Protocol(_))) => Break(Some((CloseCode::Protocol, "this is not WebSocket"))),
-            Some(Err(_)) if self.watch.is_refused() => {
+            Some(Err(_)) if self.watch.is_rejected() => {
                 Break(Some((CloseCode::Again, "the server has no memory for the message now")))
             }
             Some(Err(_)) | None => Break(None),
@@ -255,7 +255,7 @@ impl Conversation {
                 let own = bytes.clone();
                 let asking = self.service.workers.begin(async move { decode(own.len(), || head(&own, is_text)) });
                 let answer = match asking.await {
-                    Ok(Ok((id, encoding))) => outgoing(&refusal(id, &Failure::no_memory(full, decoded)), encoding),
+                    Ok(Ok((id, encoding))) => outgoing(&rejection(id, &Failure::no_memory(full, decoded)), encoding),
                     Ok(Err(wrong)) => malformed(&wrong),
                     Err(error) => return decoding_broke_off(&error),
                 };
@@ -288,7 +288,7 @@ impl Conversation {
         let encoding = *encoding;
         let (op, in_session) = match Op::of(request) {
             Ok(op) => op,
-            Err((status, why)) => return self.reply(refused(Some(id), encoding, status, &why)).await,
+            Err((status, why)) => return self.reply(rejected(Some(id), encoding, status, &why)).await,
         };
         if op == Op::Authentication {
             return self.authenticate(received).await;
@@ -315,18 +315,18 @@ impl Conversation {
         let token = self.service.settings.token.as_deref();
         self.client.is_authenticated |= auth::admits(&received.request, token);
         if !self.client.is_authenticated {
-            let is_last = self.connection.count_refused_token();
+            let is_last = self.connection.count_rejected_token();
             let failure = "the password is not the token of this server";
-            self.log_refused_token(failure);
+            self.log_rejected_token(failure);
             // A client that guesses on many connections at once waits on each.
             sleep(WRONG_PASSWORD).await;
             let own = (received.request.id, received.encoding);
-            let mut refused_ones: Vec<_> = waiting.iter().map(|one| (one.request.id, one.encoding)).collect();
-            if !refused_ones.contains(&own) {
-                refused_ones.push(own);
+            let mut rejected_ones: Vec<_> = waiting.iter().map(|one| (one.request.id, one.encoding)).collect();
+            if !rejected_ones.contains(&own) {
+                rejected_ones.push(own);
             }
-            for (id, encoding) in refused_ones {
-                self.reply(refused(Some(id), encoding, 401, failure)).await?;
+            for (id, encoding) in rejected_ones {
+                self.reply(rejected(Some(id), encoding, 401, failure)).await?;
             }
             return match is_last {
                 true => Break(Some((CloseCode::Policy, "too many wrong passwords"))),
@@ -346,7 +346,7 @@ impl Conversation {
     }
 
     /// Counts and logs a wrong password.
-    fn log_refused_token(&self, message: &str) {
+    fn log_rejected_token(&self, message: &str) {
         let name = Op::Authentication.call_name();
         let context = RequestContext::new(PROTOCOL, name, None, Arc::default(), |_| None);
         let mut call = Call::begin(&self.service, context);
@@ -394,7 +394,7 @@ impl Conversation {
             // It panicked. Its driver still gets a response, and the connection stays open.
             Err(error) => {
                 let failure = Failure::broken_off("the request", &error);
-                self.reply(outgoing(&refusal(Some(id), &failure), encoding)).await
+                self.reply(outgoing(&rejection(Some(id), &failure), encoding)).await
             }
         }
     }

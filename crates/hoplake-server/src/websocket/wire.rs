@@ -35,7 +35,7 @@ struct Arriving {
     bytes: u64,
     since: Option<Instant>,
     hold: Option<MemoryHold>,
-    is_refused: bool,
+    is_rejected: bool,
 }
 
 impl Watch {
@@ -58,7 +58,7 @@ impl Watch {
             None => self.budget.hold(all).map(|hold| arriving.hold = Some(hold)),
         };
         held.map_err(|full| {
-            arriving.is_refused = true;
+            arriving.is_rejected = true;
             io::Error::other(full.to_string())
         })
     }
@@ -83,8 +83,8 @@ impl Watch {
     }
 
     /// Whether there was no memory for what arrived.
-    pub(super) fn is_refused(&self) -> bool {
-        self.arriving().is_refused
+    pub(super) fn is_rejected(&self) -> bool {
+        self.arriving().is_rejected
     }
 
     /// Bytes that the socket took.
@@ -152,7 +152,7 @@ mod tests {
         let hold = watch.complete().unwrap();
         assert_eq!((hold.bytes() >= 5_000, watch.is_late(Duration::ZERO)), (true, false));
         watch.read(6_000).unwrap_err();
-        assert!(watch.is_refused());
+        assert!(watch.is_rejected());
         drop(hold);
         assert!(watch.complete().is_none());
         // Pongs alone are no message.

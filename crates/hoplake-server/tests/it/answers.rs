@@ -367,8 +367,8 @@ async fn walks_and_shortest_paths() {
         let expected = expected.map(|path| path.walk.vertices.into_iter().map(raw).collect());
         assert_eq!(answer.path.map(|path| path.ids), expected);
         let bounded = v1::ShortestPathRequest { depth_max: 3, ..request };
-        let refused = client.shortest_path(bounded).await.unwrap_err();
-        assert!(refused.message().contains("depth_max has no effect with weight"), "{refused:?}");
+        let rejected = client.shortest_path(bounded).await.unwrap_err();
+        assert!(rejected.message().contains("depth_max has no effect with weight"), "{rejected:?}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Changes through the service: what is acknowledged is there, once, and what is refused is not.
+//! Changes through the service: what is acknowledged is there, once, and what is rejected is not.
 
 use std::{
     collections::BTreeSet,
@@ -210,12 +210,12 @@ async fn without_leave_nothing_is_written() {
     let (status, problem) = algorithm.send("", LINES, None, person(1, "x")).await;
     assert_eq!((status, &problem["reason"]), (403, &json!("READ_ONLY")), "{problem}");
     assert!(problem["detail"].as_str().unwrap().contains("access nodes"), "{problem}");
-    let refused = settings.validate().unwrap_err();
-    assert_eq!(refused.name, "writable");
+    let rejected = settings.validate().unwrap_err();
+    assert_eq!(rejected.name, "writable");
 }
 
 #[tokio::test]
-async fn what_is_refused_has_its_place() {
+async fn what_is_rejected_has_its_place() {
     let folder = sample::in_memory("g").await;
     let limits = LimitSettings { batch_max: 3, ..LimitSettings::default() };
     let server = Running::start(Settings { limits, ..writable(&folder) }).await;
@@ -310,7 +310,7 @@ async fn a_batch_with_a_key_is_applied_once() {
     }
     assert_eq!(second.names(&[1]).await, ["Ann"]);
     assert_eq!(second.metric("hoplake_batches_total{outcome=\"REPEATED\"}").await, 2.0);
-    // A batch that was refused leaves no key.
+    // A batch that was rejected leaves no key.
     assert_eq!(first.send("", LINES, Some("b"), knows(1, 7)).await.0, 400);
     first.lines(person(7, "Gil")).await;
     assert_eq!(first.send("", LINES, Some("b"), knows(1, 7)).await.1["repeated"], false);
@@ -527,7 +527,7 @@ async fn a_graph_is_made_where_it_is_looked_for() {
 
 /// None of these takes the memory or the server with it.
 #[tokio::test]
-async fn hostile_bodies_are_refused() {
+async fn hostile_bodies_are_rejected() {
     let folder = sample::in_memory("g").await;
     let budget = 64 << 20;
     let limits = LimitSettings { memory_bytes_max: 2 << 20, ..LimitSettings::default() };

@@ -214,14 +214,14 @@ async fn a_condition_names_the_vertices_to_start_from() {
         let (status, problem) = server.try_ask("POST", &format!("/v1/graphs/g/{path}"), &body).await;
         assert_eq!((status, &problem["reason"]), (400, &json!("INVALID")), "{body}: {problem}");
     }
-    // No vertex fulfils it: there is nothing to start from.
+    // No vertex matches it: there is nothing to start from.
     let nobody =
         json!({"starts": [{"label": "Person", "where": "age > 1000"}], "hops": ["out:knows"], "output": "count"});
     let (status, problem) = server.try_ask("POST", "/v1/graphs/g/traverse", &nobody).await;
     assert_eq!((status, &problem["reason"]), (404, &json!("NOT_FOUND")), "{problem}");
 }
 
-/// What a count has not is refused, by both protocols in the same words.
+/// What a count has not is rejected, by both protocols in the same words.
 #[tokio::test]
 async fn counts_have_no_keys_or_properties() {
     let (server, _) = started().await;
@@ -232,12 +232,12 @@ async fn counts_have_no_keys_or_properties() {
     for (call, body) in [("neighbors", &neighbors), ("paths", &paths), ("traverse", &paths), ("scan", &scan)] {
         let accept = "application/vnd.apache.arrow.stream";
         let path = format!("/v1/graphs/g/{call}");
-        let refused = server.request("POST", &path).header("accept", accept).json(body).send().await.unwrap();
-        assert_eq!(refused.status(), 400, "{call}");
-        let problem: Value = refused.json().await.unwrap();
+        let rejected = server.request("POST", &path).header("accept", accept).json(body).send().await.unwrap();
+        assert_eq!(rejected.status(), 400, "{call}");
+        let problem: Value = rejected.json().await.unwrap();
         assert!(problem["detail"].as_str().unwrap().contains("ask for application/json"), "{problem}");
     }
-    let mut refused = Vec::new();
+    let mut rejected = Vec::new();
     for (path, body, field, value) in [
         ("neighbors", &neighbors, "keys", json!(true)),
         ("neighbors", &neighbors, "select_edges", json!(["since"])),
@@ -249,7 +249,7 @@ async fn counts_have_no_keys_or_properties() {
         body[field] = value;
         let (status, problem) = server.try_ask("POST", &format!("/v1/graphs/g/{path}"), &body).await;
         assert_eq!((status, &problem["reason"]), (400, &json!("INVALID")), "{body}: {problem}");
-        refused.push(problem["detail"].as_str().unwrap().to_owned());
+        rejected.push(problem["detail"].as_str().unwrap().to_owned());
     }
     let request = v1::PathsRequest {
         graph: graph("g"),
@@ -263,7 +263,7 @@ async fn counts_have_no_keys_or_properties() {
         Ok(stream) => stream.get_mut().message().await.unwrap_err(),
         Err(status) => status.clone(),
     };
-    assert_eq!(status.message(), refused[2]);
+    assert_eq!(status.message(), rejected[2]);
 }
 
 /// A label that is named twice is scanned once.

@@ -73,13 +73,13 @@ async fn without_the_token_no_body_is_waited_for() {
     let answer = client.send_request(request.body(body).unwrap());
     let answer = timeout(PATIENCE, answer).await.expect("it is refused").unwrap();
     assert_eq!(answer.headers()["grpc-status"], (Code::Unauthenticated as i32).to_string());
-    let refused = "hoplake_requests_total{protocol=\"grpc\",call=\"LookUp\",status=\"UNAUTHENTICATED\"}";
-    server.until_metric(refused, 1.0).await;
+    let rejected = "hoplake_requests_total{protocol=\"grpc\",call=\"LookUp\",status=\"UNAUTHENTICATED\"}";
+    server.until_metric(rejected, 1.0).await;
 }
 
 /// A client that writes its complete request before it reads finds the rejection, and the connection stays open.
 #[tokio::test]
-async fn a_body_that_is_refused_is_answered_on_a_connection_that_goes_on() {
+async fn a_body_that_is_rejected_is_answered_on_a_connection_that_goes_on() {
     let budget = 4 << 20;
     let limits = LimitSettings { memory_bytes_max: budget, ..LimitSettings::default() };
     let server = Running::start(Settings { memory_bytes_max: budget, limits, ..settings("memory://nothing") }).await;
@@ -338,7 +338,7 @@ async fn every_limit_binds_every_call() {
 
 /// A property that is named a hundred thousand times is not a column each time.
 #[tokio::test]
-async fn names_that_are_repeated_are_refused() {
+async fn names_that_are_repeated_are_rejected() {
     let folder = sample::in_memory("g").await;
     let server = Running::start(settings(&folder)).await;
     // Towns have no age, and their edges no `since`: each column would be of nulls.
@@ -360,11 +360,11 @@ async fn names_that_are_repeated_are_refused() {
         assert!(problem["detail"].as_str().unwrap().contains("is named twice"), "{call}: {problem}");
     }
     let scan = v1::ScanRequest { graph: graph("g"), select: vec!["age".into(); 100_000], ..Default::default() };
-    let refused = match server.graphs().await.scan(scan).await {
+    let rejected = match server.graphs().await.scan(scan).await {
         Ok(mut stream) => stream.get_mut().message().await.unwrap_err(),
         Err(status) => status,
     };
-    assert_eq!(refused.code(), Code::InvalidArgument);
+    assert_eq!(rejected.code(), Code::InvalidArgument);
     let started = server.request("POST", "/v1/graphs/g/jobs").json(&json!({"algorithm": "degrees"})).send();
     let job: Value = started.await.unwrap().json().await.unwrap();
     let path = format!("/v1/jobs/{}/result?select=age,age", job["id"].as_str().unwrap());
@@ -378,13 +378,13 @@ async fn no_answer_has_more_than_the_server_allows() {
     let limits = LimitSettings { results_max: 3, ..LimitSettings::default() };
     let server = Running::start(Settings { limits, ..settings(&folder) }).await;
     let people = json!(["Person:1", "Person:2", "Person:3", "Person:4"]);
-    let refused = [
+    let rejected = [
         ("neighbors", json!({"vertices": people, "hop": "both:knows"})),
         ("properties", json!({"vertices": people})),
         ("properties", json!({"vertices": [{"label": "Person", "where": "age >= 0"}]})),
         ("look-up", json!({"vertices": people})),
     ];
-    for (call, body) in refused {
+    for (call, body) in rejected {
         let (status, problem) = server.try_ask("POST", &format!("/v1/graphs/g/{call}"), &body).await;
         assert_eq!((status, &problem["reason"]), (422, &json!("LIMIT")), "{call}");
     }

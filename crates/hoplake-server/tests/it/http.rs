@@ -102,8 +102,8 @@ async fn traversals(server: &Running, graph: &hoplake::Graph) {
     let first = &answer["paths"][0][0];
     assert_eq!((first.get("key"), first["edge"].get("properties")), (None, None), "{first}");
     let unknown = json!({"starts": ["Person:1"], "hops": ["out:knows"], "select": ["size"]});
-    let refused = server.request("POST", "/v1/graphs/social/paths").json(&unknown).send().await.unwrap();
-    assert_eq!(refused.status(), 404);
+    let rejected = server.request("POST", "/v1/graphs/social/paths").json(&unknown).send().await.unwrap();
+    assert_eq!(rejected.status(), 404);
     // Starts by a condition, wherever a vertex is named but in a look-up.
     let by_name = json!({"starts": ["Person[~key = 1]"], "hops": ["out:knows"]});
     let by_key = json!({"starts": ["Person:1"], "hops": ["out:knows"]});

@@ -281,7 +281,7 @@ async fn both_protocols_and_all_formats_have_the_same() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_computed_is_refused_at_once() {
+async fn what_cannot_be_computed_is_rejected_at_once() {
     let folder = sample::in_memory("social").await;
     let limits = LimitSettings { batch_max: 3, results_max: 100, ..LimitSettings::default() };
     let server = Running::start(Settings { limits, ..settings(&folder) }).await;
@@ -493,7 +493,7 @@ async fn results_leave_when_their_time_or_their_room_is_over() {
     let (status, _) = server.try_ask("GET", &format!("/v1/jobs/{first}"), &Value::Null).await;
     assert_eq!(status, 404);
     assert_eq!(server.ask("GET", "/v1/jobs", &Value::Null).await.as_array().unwrap().len(), 2);
-    // A result that has no room at all is refused before anything is read.
+    // A result that has no room at all is rejected before anything is read.
     let jobs = JobSettings { kept_bytes_max: 2_000, kept_ms: 30, ..JobSettings::default() };
     let server = Running::start(Settings { jobs, ..settings(&folder) }).await;
     let (status, problem) = server.try_ask("POST", JOBS, &body).await;

@@ -1,4 +1,4 @@
-//! What ends a query or refuses it, and with which status.
+//! What ends a query or rejects it, and with which status.
 
 use std::{
     sync::{
@@ -227,9 +227,9 @@ async fn the_queue_is_bounded() {
     held.until_waiting(1).await;
     let second = tokio::spawn(server.request("POST", TRAVERSE).json(&body(&json!({}))).send());
     server.until_metric("hoplake_queries_waiting", 1.0).await;
-    let refused = server.request("POST", TRAVERSE).json(&body(&json!({}))).send().await.unwrap();
-    assert_eq!((refused.status().as_u16(), &refused.headers()["retry-after"]), (429, &"1".parse().unwrap()));
-    assert_eq!(refused.json::<Value>().await.unwrap()["reason"], "BUSY");
+    let rejected = server.request("POST", TRAVERSE).json(&body(&json!({}))).send().await.unwrap();
+    assert_eq!((rejected.status().as_u16(), &rejected.headers()["retry-after"]), (429, &"1".parse().unwrap()));
+    assert_eq!(rejected.json::<Value>().await.unwrap()["reason"], "BUSY");
     let status = server.graphs().await.traverse(request(v1::Limits::default())).await.unwrap_err();
     assert_eq!(
         (status.code(), status.get_details_error_info().unwrap().reason.as_str()),

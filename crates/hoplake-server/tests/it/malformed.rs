@@ -1,4 +1,4 @@
-//! Requests that cannot be read: messages that are none, and bodies that are announced as too large. They are refused at once, as what
+//! Requests that cannot be read: messages that are none, and bodies that are announced as too large. They are rejected at once, as what
 //! they are, whatever is asked.
 
 use std::time::Duration;
@@ -132,7 +132,7 @@ async fn first_answer(stream: &mut TcpStream) -> String {
 }
 
 #[tokio::test]
-async fn a_body_that_is_announced_as_too_large_is_refused_before_it_is_sent() {
+async fn a_body_that_is_announced_as_too_large_is_rejected_before_it_is_sent() {
     let folder = sample::in_memory("g").await;
     let server = Running::start(Settings { writable: true, ..settings(&folder) }).await;
     let document = server.ask("GET", "/openapi.json", &Value::Null).await;

@@ -347,8 +347,8 @@ async fn an_access_node_gives_objects_of_graphs_and_nothing_else() {
     assert!(hint.object.is_some_and(|hint| hint.len() > 100) && hint.cost.unwrap().requests == 1);
     assert_eq!(blocks.get(get("social", "data/none", "secret")).await.unwrap().into_inner().object, None);
     for (graph, name) in [("social", "../social/hint"), ("social", "data/../hint"), ("..", "hint"), ("a/b", "hint")] {
-        let refused = blocks.get(get(graph, name, "secret")).await.unwrap_err();
-        assert_eq!(refused.code(), Code::InvalidArgument, "{graph} {name}");
+        let rejected = blocks.get(get(graph, name, "secret")).await.unwrap_err();
+        assert_eq!(rejected.code(), Code::InvalidArgument, "{graph} {name}");
     }
     // It answers no queries, and an algorithm node has no blocks.
     assert_eq!(ask(&access, "social", "Person:1", QUERIES[0]).await.unwrap_err().code(), Code::Unimplemented);
@@ -359,8 +359,8 @@ async fn an_access_node_gives_objects_of_graphs_and_nothing_else() {
     assert_eq!(request("social").await.unwrap().status(), 200);
     // What access nodes do not know is not there.
     assert_eq!(request("none").await.unwrap().status(), 404);
-    let refused = client(server.grpc).await.get(get("social", "hint", "secret")).await.unwrap_err();
-    assert_eq!(refused.code(), Code::Unimplemented);
+    let rejected = client(server.grpc).await.get(get("social", "hint", "secret")).await.unwrap_err();
+    assert_eq!(rejected.code(), Code::Unimplemented);
     // Without its token the algorithm node is rejected, and reports the cause.
     let stranger = Running::start(algorithm(&[access.grpc])).await;
     let (status, answer) = stranger.text("/v1/graphs/social").await;

@@ -13,8 +13,8 @@ async fn server() -> Running {
     Running::start(settings(&sample::in_memory("g").await)).await
 }
 
-/// The sentence with which a body is refused.
-async fn refusal(server: &Running, call: &str, body: &Value) -> String {
+/// The sentence with which a body is rejected.
+async fn rejection(server: &Running, call: &str, body: &Value) -> String {
     let (status, problem) = server.try_ask("POST", &format!("/v1/graphs/g/{call}"), body).await;
     assert_eq!((status, &problem["reason"]), (400, &json!("INVALID")), "{call} {body}: {problem}");
     let detail = problem["detail"].as_str().unwrap().to_owned();
@@ -42,12 +42,12 @@ async fn no_field_of_an_object_within_is_ignored() {
         (json!({"starts": [], "hops": [], "limits": {"time": 1}}), "limits", "time"),
     ];
     for (body, path, field) in cases {
-        let detail = refusal(&server, "traverse", &body).await;
+        let detail = rejection(&server, "traverse", &body).await;
         assert!(detail.contains(&format!(", at {path}: unknown field `{field}`, expected one of")), "{detail}");
     }
     // It is ambiguous which of both was meant.
     let both = starts(&json!({"label": "Person", "key": 5, "id": "0:7"}));
-    let detail = refusal(&server, "traverse", &both).await;
+    let detail = rejection(&server, "traverse", &both).await;
     assert!(
         detail.contains(r#", at starts[0]: write "LABEL:KEY", {"label", "key"}, {"label", "where"} or {"id"}"#),
         "{detail}"
@@ -97,7 +97,7 @@ async fn a_wrong_shape_is_rejected_with_its_path_and_what_to_write() {
         ("select[0]", "write text, not 7", with("select", json!([7]))),
     ];
     for (path, words, body) in cases {
-        let detail = refusal(&server, "traverse", &body).await;
+        let detail = rejection(&server, "traverse", &body).await;
         assert!(detail.contains(&format!(", at {path}: {words}")), "{body}: {detail}");
     }
     for (call, words) in [
@@ -109,7 +109,7 @@ async fn a_wrong_shape_is_rejected_with_its_path_and_what_to_write() {
         ("shortest-path", "write an object with version, from, to, hop,"),
         ("traversals", "write an object with version, limits, not a list"),
     ] {
-        let detail = refusal(&server, call, &json!([0, ["Person:1"]])).await;
+        let detail = rejection(&server, call, &json!([0, ["Person:1"]])).await;
         assert!(detail.contains(words), "{call}: {detail}");
     }
     let (status, _) = server.try_ask("POST", "/v1/graphs/g/look-up", &json!({"vertices": ["Person:1"]})).await;

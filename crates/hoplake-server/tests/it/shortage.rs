@@ -1,4 +1,4 @@
-//! Memory that others hold: whatever is asked meanwhile is refused as something that may be asked again, and what can never fit is not.
+//! Memory that others hold: whatever is asked meanwhile is rejected as something that may be asked again, and what can never fit is not.
 
 use std::time::Duration;
 
@@ -85,7 +85,7 @@ fn roomy() -> Settings {
 }
 
 #[tokio::test]
-async fn what_others_hold_is_never_a_permanent_refusal() {
+async fn what_others_hold_is_never_a_permanent_rejection() {
     let server = Running::start(Settings { graphs: vec![sample::in_memory("g").await], ..roomy() }).await;
     // The graph is open, and what is kept of it as well.
     server.ask("GET", "/v1/graphs/g", &Value::Null).await;
@@ -138,7 +138,7 @@ async fn what_others_hold_is_never_a_permanent_refusal() {
 }
 
 #[tokio::test]
-async fn what_can_never_fit_is_refused_for_good() {
+async fn what_can_never_fit_is_rejected_for_good() {
     let small = Settings { memory_bytes_max: 1 << 20, message_bytes_max: 4 << 20, ..roomy() };
     let server = Running::start(Settings { graphs: vec![sample::in_memory("g").await], ..small }).await;
     let limits = json!({"memory_bytes_max": 1_000});
@@ -156,26 +156,26 @@ async fn what_can_never_fit_is_refused_for_good() {
     assert_eq!(answer.status(), 422, "{}", answer.text().await.unwrap());
 }
 
-/// Writers that together need more than there is: some are refused, and all succeed when they do as they are told.
+/// Writers that together need more than there is: some are rejected, and all succeed when they do as they are told.
 #[tokio::test(flavor = "multi_thread")]
 async fn many_writers_are_asked_to_come_again() {
     let folder = sample::in_memory("g").await;
     let server = Running::start(Settings { graphs: vec![folder], memory_bytes_max: 8 << 20, ..roomy() }).await;
     let writers = (0..24).map(async |writer| {
-        let mut refused = 0;
+        let mut rejected = 0;
         loop {
             let request = server.request("POST", "/v1/graphs/g/changes").header("content-type", "application/x-ndjson");
             let people = writer * 2_000..(writer + 1) * 2_000;
             let answer = request.body(lines(people)).send().await.unwrap();
             if answer.status() == 200 {
-                return refused;
+                return rejected;
             }
             let after = answer.headers().get("retry-after").cloned();
             assert_eq!((answer.status().as_u16(), after), (429, Some("1".parse().unwrap())));
-            refused += 1;
+            rejected += 1;
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     });
-    let refused: u64 = timeout(PATIENCE, join_all(writers)).await.unwrap().into_iter().sum();
-    assert!(refused > 0, "there was memory for all of them");
+    let rejected: u64 = timeout(PATIENCE, join_all(writers)).await.unwrap().into_iter().sum();
+    assert!(rejected > 0, "there was memory for all of them");
 }

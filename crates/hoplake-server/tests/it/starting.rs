@@ -17,12 +17,12 @@ use crate::{
     sample,
 };
 
-async fn refused(settings: Settings) -> ServerError {
+async fn rejected(settings: Settings) -> ServerError {
     ServerBuilder::new(settings).bind().await.err().unwrap()
 }
 
 #[tokio::test]
-async fn what_can_never_be_opened_is_refused() {
+async fn what_can_never_be_opened_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let missing = folder.path().join("missing").to_str().unwrap().to_owned();
     for (url, reason, words) in [
@@ -31,12 +31,12 @@ async fn what_can_never_be_opened_is_refused() {
         (&missing, Reason::NotFound, "there is no folder"),
         (&format!("x={missing}"), Reason::NotFound, "there is no folder"),
     ] {
-        let error = refused(settings(url)).await;
+        let error = rejected(settings(url)).await;
         let ServerError::Source(failure) = &error else { panic!("{url}: {error}") };
         assert!(failure.reason == reason && failure.message.contains(words), "{url}: {failure}");
     }
     let twice = Settings { graphs: vec!["x=memory://a".into(), "x=memory://b".into()], ..settings("") };
-    assert!(refused(twice).await.to_string().contains("x is the name of memory://a and of memory://b"));
+    assert!(rejected(twice).await.to_string().contains("x is the name of memory://a and of memory://b"));
     // Graphs may come.
     ServerBuilder::new(settings("memory://starting/nothing/yet")).bind().await.unwrap();
     ServerBuilder::new(settings(folder.path().to_str().unwrap())).bind().await.unwrap();
@@ -46,7 +46,7 @@ async fn what_can_never_be_opened_is_refused() {
 async fn a_port_that_is_taken_is_said_in_plain_words() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let http = taken.local_addr().unwrap();
-    let error = refused(Settings { http, ..settings("memory://x") }).await;
+    let error = rejected(Settings { http, ..settings("memory://x") }).await;
     assert_eq!(error.to_string(), format!("cannot listen on {http}: another program listens there"));
 }
 

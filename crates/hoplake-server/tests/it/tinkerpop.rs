@@ -51,7 +51,7 @@ async fn a_text_is_answered_with_results_and_a_status() {
     assert_eq!(answer.bytes().await.unwrap(), expected);
 }
 
-/// What values of names take when they are read is counted before, and a server that has not as much refuses them.
+/// What values of names take when they are read is counted before, and a server that has not as much rejects them.
 #[tokio::test]
 async fn parameters_as_text_count_before_they_are_read() {
     let folder = sample::in_memory("social").await;
@@ -63,8 +63,8 @@ async fn parameters_as_text_count_before_they_are_read() {
     };
     assert_eq!(asked(10_000).await.0, 200);
     // 400 KB take 13 MB as a body, and 40 MB as values.
-    let (status, refusal) = asked(100_000).await;
-    assert_eq!(status, 413, "{refusal}");
+    let (status, rejection) = asked(100_000).await;
+    assert_eq!(status, 413, "{rejection}");
 }
 
 /// The plans of all statements of a text are made before the first of them runs.
@@ -79,8 +79,8 @@ async fn plans_of_many_statements_count() {
     };
     assert_eq!(asked(1_000).await.0, 200);
     // 120 KB take 4 MB as a body, and the plans 10 MB.
-    let (status, refusal) = asked(10_000).await;
-    assert_eq!(status, 422, "{refusal}");
+    let (status, rejection) = asked(10_000).await;
+    assert_eq!(status, 422, "{rejection}");
 }
 
 /// A text that takes long to read, to plan or to make values of has no answer after its deadline, whatever it is made of.

@@ -35,26 +35,26 @@ async fn a_driver_has_a_few_passwords() {
     let server = server().await;
     let request = format!("ws://{}/gremlin", server.http).into_client_request().unwrap();
     let (mut socket, _) = client_async(request, TcpStream::connect(server.http).await.unwrap()).await.unwrap();
-    let mut refused = 0;
+    let mut rejected = 0;
     let closed = loop {
-        let sasl = STANDARD.encode(format!("\0ann\0guess {refused}"));
+        let sasl = STANDARD.encode(format!("\0ann\0guess {rejected}"));
         let message = json!({"requestId": "41d2e28a-20a4-4ab0-b379-d810dede3786", "op": "authentication",
             "processor": "", "args": {"sasl": sasl}});
         let _ = socket.send(Message::text(message.to_string())).await;
         match timeout(PATIENCE, socket.next()).await.expect("it is answered") {
             Some(Ok(Message::Text(answer))) => {
                 assert!(answer.contains("401"), "{answer}");
-                refused += 1;
-                assert!(refused < MOST);
+                rejected += 1;
+                assert!(rejected < MOST);
             }
             Some(Ok(Message::Close(Some(close)))) => break close.code,
             other => panic!("{other:?}"),
         }
     };
     assert_eq!(closed, CloseCode::Policy);
-    assert!(refused > 2);
+    assert!(rejected > 2);
     let counted = "hoplake_requests_total{protocol=\"gremlin\",call=\"Authentication\",status=\"UNAUTHENTICATED\"}";
-    assert_eq!(server.metric(counted).await, refused as f64);
+    assert_eq!(server.metric(counted).await, rejected as f64);
 }
 
 /// Over HTTP/1.1, one after the other and all at once, and with the schemes that are read.
@@ -70,8 +70,8 @@ async fn a_connection_of_http_has_a_few_tokens() {
             let mut answers = Vec::new();
             let _ =
                 timeout(PATIENCE, stream.read_to_end(&mut answers)).await.expect("the server closes the connection");
-            let refused = String::from_utf8_lossy(&answers).matches("HTTP/1.1 401").count();
-            assert!((2..MOST).contains(&refused), "{request} {scheme}: {refused}");
+            let rejected = String::from_utf8_lossy(&answers).matches("HTTP/1.1 401").count();
+            assert!((2..MOST).contains(&rejected), "{request} {scheme}: {rejected}");
         }
     }
 }

@@ -217,7 +217,7 @@ async fn open_paths(server: SocketAddr) -> Vec<String> {
         .map(|(path, _)| path.clone())
         .collect();
     assert!(paths.len() >= 4, "{paths:?}");
-    // What is not there, and what is refused for its token.
+    // What is not there, and what is rejected for its token.
     paths.extend(["/nothing".into(), "/v1/graphs".into(), "/v1/graphs/g".into()]);
     paths
 }

@@ -182,7 +182,7 @@ pub(super) fn hold(seen: &VersionBatches, version: u64, ledger: &Ledger) -> anyh
                 Outcome::Acknowledged(since) if since <= version && last < attempt.batch => {
                     bail!("{attempt} was acknowledged for version {since}; version {version} ends with batch {last}")
                 }
-                Outcome::Refused if is_there => bail!("{attempt} was refused; in version {version} it is there"),
+                Outcome::Rejected if is_there => bail!("{attempt} was rejected; in version {version} it is there"),
                 _ => {}
             }
         }

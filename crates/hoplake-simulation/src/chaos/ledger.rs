@@ -17,7 +17,7 @@ pub(super) enum Outcome {
     /// The writer got `Unknown`.
     Unknown,
     /// It is in no version, and never will be.
-    Refused,
+    Rejected,
 }
 
 /// Steps of one kind.
@@ -73,7 +73,7 @@ impl Ledger {
                 self.begin(role, role.commits_by()?);
             }
             "unknown" => self.decide(role, rest, |_| Some(Outcome::Unknown))?,
-            "refused" => self.decide(role, rest, |_| Some(Outcome::Refused))?,
+            "rejected" => self.decide(role, rest, |_| Some(Outcome::Rejected))?,
             "acknowledged" => {
                 self.decide(role, rest, |version| Some(Outcome::Acknowledged(version?.parse().ok()?)))?;
             }

@@ -22,9 +22,9 @@ impl Run {
         let mut lines = vec![
             format!("seed {seed}: {time_s:.0} s, {writers} writers, {appliers} appliers, {servers} servers"),
             format!(
-                "commits acknowledged: {}; refused, and not there: {}",
+                "commits acknowledged: {}; rejected, and not there: {}",
                 ledger.count(|_, outcome| matches!(outcome, Outcome::Acknowledged(_))),
-                ledger.count(|_, outcome| outcome == Outcome::Refused)
+                ledger.count(|_, outcome| outcome == Outcome::Rejected)
             ),
             self.turned_out(ledger, Outcome::Unknown, "commits with an unknown outcome"),
             self.turned_out(ledger, Outcome::Began, "commits whose writer was killed"),

@@ -221,7 +221,7 @@ async fn write(store: &Store, number: u32, mut random: SplitMix64, by: &Committi
             }
             Applied::Failed(ErrorKind::Unknown, _) => say(format!("unknown {}", attempt.position())),
             Applied::Failed(kind, text) => {
-                say(format!("refused {}", attempt.position()));
+                say(format!("rejected {}", attempt.position()));
                 say(failure(by.step(), kind, &text));
             }
         }

@@ -163,7 +163,7 @@ impl Client {
             sleep(self.delay()).await;
         }
         match fault {
-            Some(Fault::Refused) => return self.answer(&request, Err(failed("503 Slow Down"))).await,
+            Some(Fault::Rejected) => return self.answer(&request, Err(failed("503 Slow Down"))).await,
             Some(Fault::ConflictForNothing) => return self.answer(&request, Err(exists(&request.name))).await,
             // Before the effect, which then finds no such upload.
             Some(Fault::UploadGone) => request.upload.into_iter().for_each(|upload| world.uploads().forget(upload)),

@@ -180,7 +180,7 @@ impl Dice<'_> {
     }
 }
 
-/// A random statement, which the database may refuse.
+/// A random statement, which the database may reject.
 fn statement(work: &mut Work, random: &mut SplitMix64) {
     let what = random.below(40);
     let mut dice = Dice(random, work.kind);

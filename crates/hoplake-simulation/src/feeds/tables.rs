@@ -294,7 +294,7 @@ pub struct Work {
 }
 
 /// A statement that the database does not allow; it changes nothing.
-pub struct Refused;
+pub struct Rejected;
 
 impl Work {
     /// Begins with the tables as they are.
@@ -302,8 +302,8 @@ impl Work {
         Self { tables, changes: Vec::new(), kind }
     }
 
-    /// Runs a statement; one that is refused changes nothing.
-    pub fn run(&mut self, statement: impl FnOnce(&mut Self) -> Result<(), Refused>) {
+    /// Runs a statement; one that is rejected changes nothing.
+    pub fn run(&mut self, statement: impl FnOnce(&mut Self) -> Result<(), Rejected>) {
         let tables = self.tables.clone();
         let logged = self.changes.len();
         if statement(self).is_err() {
@@ -313,15 +313,15 @@ impl Work {
     }
 
     /// The row of a key.
-    pub fn row(&self, table: usize, key: &[Datum]) -> Result<Row, Refused> {
-        self.tables.0[table].get(key).cloned().ok_or(Refused)
+    pub fn row(&self, table: usize, key: &[Datum]) -> Result<Row, Rejected> {
+        self.tables.0[table].get(key).cloned().ok_or(Rejected)
     }
 
     /// Adds a row.
-    pub fn insert(&mut self, table: usize, row: Row) -> Result<(), Refused> {
+    pub fn insert(&mut self, table: usize, row: Row) -> Result<(), Rejected> {
         let key = TABLES[table].key_of(&row);
         if self.tables.0[table].contains_key(&key) || !self.names_rows(table, &row) {
-            return Err(Refused);
+            return Err(Rejected);
         }
         self.log(table, Images::Insert(cells(&row)));
         self.tables.0[table].insert(key, row);
@@ -329,12 +329,12 @@ impl Work {
     }
 
     /// Puts a row in the place of that of a key.
-    pub fn update(&mut self, table: usize, key: &[Datum], row: Row) -> Result<(), Refused> {
+    pub fn update(&mut self, table: usize, key: &[Datum], row: Row) -> Result<(), Rejected> {
         self.change(table, key, row, true)
     }
 
     /// Removes the row of a key.
-    pub fn delete(&mut self, table: usize, key: &[Datum]) -> Result<(), Refused> {
+    pub fn delete(&mut self, table: usize, key: &[Datum]) -> Result<(), Rejected> {
         self.remove(table, key, true)
     }
 
@@ -364,12 +364,12 @@ impl Work {
         children
     }
 
-    fn change(&mut self, table: usize, key: &[Datum], row: Row, is_logged: bool) -> Result<(), Refused> {
+    fn change(&mut self, table: usize, key: &[Datum], row: Row, is_logged: bool) -> Result<(), Rejected> {
         let before = self.row(table, key)?;
         let new_key = TABLES[table].key_of(&row);
         let moves = new_key != key;
         if (moves && self.tables.0[table].contains_key(&new_key)) || before == row {
-            return Err(Refused);
+            return Err(Rejected);
         }
         if is_logged {
             let image = match self.kind.is_complete(table) {
@@ -383,17 +383,17 @@ impl Work {
         self.tables.0[table].insert(new_key.clone(), row.clone());
         for (child, foreign, child_key) in children {
             if foreign.on_update != Rule::Cascade {
-                return Err(Refused);
+                return Err(Rejected);
             }
             let mut row = self.row(child, &child_key)?;
             row[foreign.column] = new_key[0].clone();
             self.change(child, &child_key, row, self.kind == RowImages::Keys)?;
         }
-        if self.names_rows(table, &row) { Ok(()) } else { Err(Refused) }
+        if self.names_rows(table, &row) { Ok(()) } else { Err(Rejected) }
     }
 
-    fn remove(&mut self, table: usize, key: &[Datum], is_logged: bool) -> Result<(), Refused> {
-        let before = self.tables.0[table].remove(key).ok_or(Refused)?;
+    fn remove(&mut self, table: usize, key: &[Datum], is_logged: bool) -> Result<(), Rejected> {
+        let before = self.tables.0[table].remove(key).ok_or(Rejected)?;
         if is_logged {
             let image = if self.kind.is_complete(table) { cells(&before) } else { key_image(table, &before) };
             self.log(table, Images::Delete(image));

@@ -5,7 +5,7 @@
 //! gives the bytes back when it is dropped: a hold lives in the same value as the memory it stands for.
 //!
 //! Counting is by estimate, of what grows with the data: elements times their size, the capacity of a vector, the
-//! buffers of a column. An allocator that counts would be exact, but it can only abort, not refuse; and it cannot
+//! buffers of a column. An allocator that counts would be exact, but it can only abort, not reject; and it cannot
 //! distinguish one query from another.
 //!
 //! The allocator may keep freed memory for the thread that freed it, while another thread allocates as much again; the process then exceeds the
@@ -168,7 +168,7 @@ impl MemoryBudget {
         if let Some(outer) = within
             && let Err(full) = outer.take(bytes)
         {
-            // The inner budget had room and the outer one has not: a refusal holds nothing.
+            // The inner budget had room and the outer one has not: a rejection holds nothing.
             used.fetch_sub(bytes, Relaxed);
             return Err(full);
         }
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hold_too_large_for_a_number_is_refused() {
+    fn a_hold_too_large_for_a_number_is_rejected() {
         let budget = MemoryBudget::unlimited("the query");
         let _held = budget.hold(1).unwrap();
         assert!(budget.hold(u64::MAX).is_err());

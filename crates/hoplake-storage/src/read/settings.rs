@@ -137,7 +137,7 @@ impl ReadSettings {
             Self { retry: RetrySettings { attempt_timeout_ms: 0, .. }, .. } => {
                 wrong("retry.attempt_timeout_ms is 0; no request could be answered in time")
             }
-            // Written so that a NaN is refused, too.
+            // Written so that a NaN is rejected, too.
             Self { hedge, .. } if !(0.0..1.0).contains(&hedge.quantile) => {
                 wrong("hedge.quantile is not between 0 and 1")
             }
@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_that_cannot_work_are_refused_by_name() {
+    fn settings_that_cannot_work_are_rejected_by_name() {
         assert!(ReadSettings::default().validate().is_ok());
         let settings = ReadSettings { parallel_requests_max: 0, ..Default::default() };
         assert!(settings.validate().unwrap_err().to_string().contains("parallel_requests_max"));

@@ -5,7 +5,7 @@
 //! The second of them silently replaces a version that was acknowledged.
 //!
 //! So several creates of one name, with different bytes, are sent at once. If more than one of them succeeds, the store
-//! is refused; but if they took long, it is tried again: a vacuum may have removed what the first created. A store that
+//! is rejected; but if they took long, it is tried again: a vacuum may have removed what the first created. A store that
 //! passes is taken for good; one that could not be tried, because requests failed, is not: what is created there is
 //! read back, and it is tried again next time.
 
@@ -33,7 +33,7 @@ const RIVALS: usize = 2;
 /// Within this time no vacuum removes the object of a create: it spares trial objects for five times as long.
 const QUICK: Duration = Duration::from_secs(2);
 
-/// Slow trials that must all have several winners before a store is refused.
+/// Slow trials that must all have several winners before a store is rejected.
 const SLOW_TRIALS: usize = 3;
 
 /// The length of the trial objects. Stores that look first and write later do so when the complete body has arrived:
@@ -107,7 +107,7 @@ impl Store {
     async fn trial(&self, name: &str) -> Result<Option<BoxFuture<'static, ()>>, StorageError> {
         let created = join_all((0..RIVALS).map(|rival| self.rival(name, rival))).await;
         let winners = created.iter().filter(|created| created.is_ok()).count();
-        let refusal = created.iter().find_map(|created| match created {
+        let rejection = created.iter().find_map(|created| match created {
             Err(error @ (Error::NotImplemented { .. } | Error::NotSupported { .. })) => Some(error.to_string()),
             _ => None,
         });
@@ -120,11 +120,11 @@ impl Store {
         let removal = async move {
             let _ = store.in_time(async { Ok(store.inner.delete(&path).await) }).await;
         };
-        // A refusal of the request itself is as final as two winners: the store does not have the header.
-        if winners > 1 || refusal.is_some() {
+        // A rejection of the request itself is as final as two winners: the store does not have the header.
+        if winners > 1 || rejection.is_some() {
             removal.await;
             let twice = || format!("{winners} of {RIVALS} creates of one object succeeded at once");
-            let why = refusal.filter(|_| winners < 2).unwrap_or_else(twice);
+            let why = rejection.filter(|_| winners < 2).unwrap_or_else(twice);
             return Err(StorageError::Unfit { store: self.url().to_owned(), why });
         }
         // Only if every rival was answered: a failed one could have won as well.

@@ -7,10 +7,10 @@ use crate::RequestCounts;
 /// Counts of requests to a simulated store since the last reset.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SimCounts {
-    /// Requests sent, those among them that were refused or cancelled.
+    /// Requests sent, those among them that were rejected or cancelled.
     pub requests: RequestCounts,
     /// Those that were answered with 503.
-    pub refused: RequestCounts,
+    pub rejected: RequestCounts,
     /// Those that were dropped before their last byte.
     pub cancelled: u64,
     /// Bytes of content that reached the client; of a cancelled request those that were there by then.
@@ -25,9 +25,9 @@ impl SimCounts {
     /// The cost: requests that were not rejected, and bytes. A deletion is free.
     pub fn usd(&self, prices: &PriceList) -> f64 {
         let all = &self.requests;
-        let refused = &self.refused;
-        let gets = all.get + all.head - refused.get - refused.head;
-        let puts = all.put + all.list - refused.put - refused.list;
+        let rejected = &self.rejected;
+        let gets = all.get + all.head - rejected.get - rejected.head;
+        let puts = all.put + all.list - rejected.put - rejected.list;
         prices.reads_usd(gets, self.bytes_read) + prices.writes_usd(puts, self.bytes_written)
     }
 }

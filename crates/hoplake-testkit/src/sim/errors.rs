@@ -26,7 +26,7 @@ pub(super) const SLOW_DOWN: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n
 #[derive(Debug, Clone, Copy)]
 enum Connection {
     /// It is answered with 503.
-    Refuses,
+    Rejects,
     /// It breaks before the answer.
     Breaks,
 }
@@ -35,7 +35,7 @@ enum Connection {
 impl HttpService for Connection {
     async fn call(&self, _: HttpRequest) -> Result<HttpResponse, HttpError> {
         match self {
-            Self::Refuses => {
+            Self::Rejects => {
                 let mut response = HttpResponse::new(SLOW_DOWN.to_owned().into());
                 *response.status_mut() = 503.try_into().expect("503 is a status");
                 Ok(response)
@@ -69,8 +69,8 @@ fn broken() -> HttpError {
 }
 
 /// The error of a request that was answered with 503.
-pub(super) async fn refused(kind: RequestKind, path: &str) -> Error {
-    static CLIENT: LazyLock<AmazonS3> = LazyLock::new(|| client(Connection::Refuses));
+pub(super) async fn rejected(kind: RequestKind, path: &str) -> Error {
+    static CLIENT: LazyLock<AmazonS3> = LazyLock::new(|| client(Connection::Rejects));
     failed(&CLIENT, kind, path).await
 }
 

@@ -6,7 +6,7 @@ use crate::{RequestKind, generate::SplitMix64};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FaultKind {
     /// The request is answered with 503, and nothing is done.
-    Refuse,
+    Reject,
     /// No answer ever arrives, and the request has no effect.
     Hang,
     /// The connection breaks when this many bytes of a get's content have arrived, or all of them. Of other

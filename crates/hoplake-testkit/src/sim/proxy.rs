@@ -122,7 +122,7 @@ async fn answer(request: http::Request<Incoming>, server: Arc<str>, sim: Sim) ->
     let content = body.collect().await?.to_bytes();
     simulated.upload(content.len() as u64).await;
     if simulated.first_byte().await.is_err() {
-        return Ok(refusal());
+        return Ok(rejection());
     }
     let (head, content) = pass_on(head, content, &server).await?.into_parts();
     let mut body = if head.status.is_success() && kind == RequestKind::Get {
@@ -159,7 +159,7 @@ pub(crate) async fn pass_on(
     Ok(Response::from_parts(head, content))
 }
 
-fn refusal() -> Response<Body> {
+fn rejection() -> Response<Body> {
     let body = Full::new(Bytes::from_static(SLOW_DOWN.as_bytes())).map_err(Failure::from).boxed_unsync();
     let response = Response::builder().status(StatusCode::SERVICE_UNAVAILABLE).header(CONTENT_TYPE, "application/xml");
     response.body(body).expect("status and header are valid")
@@ -209,21 +209,21 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_clients_own_retries_get_over_what_the_proxy_refuses_and_breaks() {
+    async fn a_clients_own_retries_get_over_what_the_proxy_rejects_and_breaks() {
         let server = S3Server::start().unwrap();
         let proxy = SimProxy::start(&server.endpoint(), StoreProfile::s3_express(), 7).await.unwrap();
         let store = server.store_at(&proxy.endpoint());
         let path = Path::from("object");
         store.put(&path, vec![3; 100_000].into()).await.unwrap();
-        for kind in [FaultKind::Refuse, FaultKind::Reset { after_bytes: 1_000 }] {
+        for kind in [FaultKind::Reject, FaultKind::Reset { after_bytes: 1_000 }] {
             proxy.sim().reset_counts();
             proxy.sim().set_faults([Fault::new(kind).on(RequestKind::Get).first_attempts(1)]);
             // Another range each time: the first attempt at it fails, the second does not.
-            let end = if kind == FaultKind::Refuse { 90_000 } else { 99_000 };
+            let end = if kind == FaultKind::Reject { 90_000 } else { 99_000 };
             assert_eq!(store.get_range(&path, 0..end).await.unwrap(), vec![3; end as usize]);
             let counts = proxy.sim().counts();
             assert!(counts.requests.get >= 2, "{kind:?}: {counts:?}");
-            assert_eq!(counts.refused.get, u64::from(kind == FaultKind::Refuse));
+            assert_eq!(counts.rejected.get, u64::from(kind == FaultKind::Reject));
         }
     }
 }

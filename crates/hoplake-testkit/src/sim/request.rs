@@ -70,15 +70,15 @@ impl Request {
     /// Waits for the first byte of the answer.
     ///
     /// # Errors
-    /// That of a 503 if the request is refused.
+    /// That of a 503 if the request is rejected.
     pub(super) async fn first_byte(&mut self) -> Result<()> {
         if self.fault == Some(FaultKind::Hang) {
             return std::future::pending().await;
         }
         sleep_until_nearest(self.begun + self.latency).await;
         match self.fault {
-            Some(FaultKind::Refuse) => {
-                let error = errors::refused(self.kind, &self.path).await;
+            Some(FaultKind::Reject) => {
+                let error = errors::rejected(self.kind, &self.path).await;
                 self.ended = true;
                 Err(error)
             }

@@ -137,10 +137,10 @@ impl Sim {
         // All rules draw, so that what is drawn later does not depend on which of them fit.
         let fault = faults.fold(None, |first, fault| first.or(fault));
         let admitted = state.buckets.take(kind, path, state.profile.gets_per_second, state.profile.puts_per_second);
-        let fault = if admitted { fault } else { Some(FaultKind::Refuse) };
+        let fault = if admitted { fault } else { Some(FaultKind::Reject) };
         *of_kind(&mut state.counts.requests, kind) += 1;
-        if fault == Some(FaultKind::Refuse) {
-            *of_kind(&mut state.counts.refused, kind) += 1;
+        if fault == Some(FaultKind::Reject) {
+            *of_kind(&mut state.counts.rejected, kind) += 1;
         }
         if kind == RequestKind::Get {
             *state.gets.entry(path.to_owned()).or_default() += 1;

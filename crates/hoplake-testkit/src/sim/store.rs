@@ -184,7 +184,7 @@ fn list_pages(
 }
 
 /// An upload in parts. They are kept here, because an inner store may keep a part from the moment when it is
-/// given, and this one may yet be refused.
+/// given, and this one may yet be rejected.
 #[derive(Debug)]
 struct SimUpload {
     inner: Arc<dyn ObjectStore>,

@@ -52,7 +52,7 @@ async fn first_bytes_have_the_published_quantiles() {
         // 100 at once of each of 50 objects.
         drawn.extend(join_all((0..5_000).map(|get| get_ms(&store, get % 50, 0..1))).await);
     }
-    assert_eq!((drawn.len(), store.sim().counts().refused.total()), (100_000, 0));
+    assert_eq!((drawn.len(), store.sim().counts().rejected.total()), (100_000, 0));
     drawn.sort_unstable();
     for (permille, expected) in [(500, 25.0), (900, 41.0), (990, 75.0)] {
         let found = drawn[drawn.len() * permille / 1000] as f64;
@@ -88,7 +88,7 @@ async fn equal_seeds_give_equal_times_in_any_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_exceeds_the_limits_is_refused_until_time_passes() {
+async fn what_exceeds_the_limits_is_rejected_until_time_passes() {
     let store = store_of(&[100, 100], constant(), 1).await;
     let gets = |number, count| {
         join_all((0..count).map(move |_| path(number)).map(|path| {
@@ -96,20 +96,20 @@ async fn what_exceeds_the_limits_is_refused_until_time_passes() {
             async move { store.get_range(&path, 0..10).await }
         }))
     };
-    let refused = |answers: &[Result<bytes::Bytes, Error>]| answers.iter().filter(|answer| answer.is_err()).count();
+    let rejected = |answers: &[Result<bytes::Bytes, Error>]| answers.iter().filter(|answer| answer.is_err()).count();
     let answers = gets(0, 6_000).await;
-    assert_eq!(refused(&answers), 500);
+    assert_eq!(rejected(&answers), 500);
     // What object_store's S3 client makes of a 503.
     let error = answers.into_iter().find_map(Result::err).unwrap();
     assert!(matches!(error, Error::Generic { store: "S3", .. }), "{error:?}");
     assert!(error.to_string().contains("503 Service Unavailable") && error.to_string().contains("SlowDown"), "{error}");
-    assert_eq!(refused(&gets(1, 5_000).await), 0, "another prefix has limits of its own");
+    assert_eq!(rejected(&gets(1, 5_000).await), 0, "another prefix has limits of its own");
     // 20 ms have passed since the first: 110 may pass, and the 111th may not.
-    assert_eq!(refused(&gets(0, 200).await), 90);
+    assert_eq!(rejected(&gets(0, 200).await), 90);
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert_eq!(refused(&gets(0, 5_500).await), 0);
+    assert_eq!(rejected(&gets(0, 5_500).await), 0);
     let counts = store.sim().counts();
-    assert_eq!((counts.requests.get, counts.refused.get), (16_700, 590));
+    assert_eq!((counts.requests.get, counts.rejected.get), (16_700, 590));
     let usd = (16_700.0 - 590.0) * 0.0004 / 1e3;
     assert!((store.sim().usd() - usd).abs() < 1e-12, "what is refused is not billed");
 }
@@ -186,7 +186,7 @@ async fn faults_come_as_they_are_ordered() {
     let only = |kind| store.sim().set_faults([Fault::new(kind).on(RequestKind::Get).below("1/")]);
     let good = get(1).await.unwrap();
 
-    only(FaultKind::Refuse);
+    only(FaultKind::Reject);
     assert!(get(1).await.unwrap_err().to_string().contains("SlowDown"));
     only(FaultKind::Hang);
     assert!(timeout(Duration::from_secs(3_600), get(1)).await.is_err());
@@ -202,13 +202,13 @@ async fn faults_come_as_they_are_ordered() {
     assert!(matches!(body.next().await, Some(Err(Error::Generic { store: "S3", .. }))));
     assert_eq!(get(0).await.unwrap(), good, "another object is as it was");
 
-    store.sim().set_faults([Fault::new(FaultKind::Refuse).first_attempts(1)]);
+    store.sim().set_faults([Fault::new(FaultKind::Reject).first_attempts(1)]);
     assert!(store.get_range(&path(1), 5..6).await.is_err());
     assert!(store.get_range(&path(1), 5..6).await.is_ok());
-    store.sim().set_faults([Fault::new(FaultKind::Refuse).share(0.25)]);
+    store.sim().set_faults([Fault::new(FaultKind::Reject).share(0.25)]);
     let answers = join_all((0..1_000).map(|_| get(0))).await;
-    let refused = answers.iter().filter(|answer| answer.is_err()).count();
-    assert!((200..300).contains(&refused), "{refused}");
+    let rejected = answers.iter().filter(|answer| answer.is_err()).count();
+    assert!((200..300).contains(&rejected), "{rejected}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -237,10 +237,10 @@ async fn parts_that_arrived_make_the_object() {
     let whole = store.get(&Path::from("whole")).await.unwrap().bytes().await.unwrap();
     assert_eq!((whole.len(), whole[0], whole[4 * MIB]), (4 * MIB + 10, 1, 2));
     assert_eq!(store.sim().counts().requests.put, 4);
-    store.sim().set_faults([Fault::new(FaultKind::Refuse).below("torn").share(0.999)]);
+    store.sim().set_faults([Fault::new(FaultKind::Reject).below("torn").share(0.999)]);
     assert!(upload("torn").await.is_err());
     let mut torn = store.put_multipart(&Path::from("other")).await.unwrap();
-    store.sim().set_faults([Fault::new(FaultKind::Refuse).first_attempts(1)]);
+    store.sim().set_faults([Fault::new(FaultKind::Reject).first_attempts(1)]);
     torn.put_part("lost".into()).await.unwrap_err();
     store.sim().set_faults([]);
     torn.put_part("kept".into()).await.unwrap();

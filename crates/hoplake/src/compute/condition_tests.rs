@@ -1,4 +1,4 @@
-//! Edges that do not fulfil a condition take part as little as those that were never loaded.
+//! Edges that do not match a condition take part as little as those that were never loaded.
 
 use std::fmt::Write as _;
 
@@ -30,7 +30,7 @@ fn rows() -> Vec<Row> {
         let label = if random.below(4) == 0 { "river" } else { "road" };
         rows.push((from, to, label, (random.below(5) > 0).then(|| 1 + random.below(9))));
     }
-    // Loops and parallel edges, of which one fulfils conditions.
+    // Loops and parallel edges, of which one matches conditions.
     rows.extend([(7, 7, "road", Some(2)), (7, 7, "road", Some(9)), (7, 8, "road", Some(2)), (7, 8, "road", None)]);
     rows.extend((0..30).map(|at| (random.below(PEOPLE - 8), 100 + random.below(TOWNS), "road", Some(at % 10))));
     rows
@@ -70,11 +70,11 @@ async fn graph(name: &str, rows: &[Row]) -> Graph {
     graph
 }
 
-/// A name, a hop with a condition, the same hop without it, and whether an edge fulfils the condition.
+/// A name, a hop with a condition, the same hop without it, and whether an edge matches the condition.
 type Case = (&'static str, &'static str, &'static str, fn(&Row) -> bool);
 
 #[tokio::test(flavor = "multi_thread")]
-async fn edges_with_a_condition_are_the_edges_that_fulfil_it() {
+async fn edges_with_a_condition_are_the_edges_that_match_it() {
     let whole = graph("whole", &rows()).await;
     let cases: [Case; 5] = [
         ("out", "out:road[km < 5]", "out:road", |row| row.3.is_some_and(|km| km < 5)),
@@ -85,8 +85,8 @@ async fn edges_with_a_condition_are_the_edges_that_fulfil_it() {
             size(row.0).is_some_and(|size| size > 4) && row.3.is_some()
         }),
     ];
-    for (name, conditional, bare, fulfils) in cases {
-        let kept: Vec<Row> = rows().into_iter().filter(fulfils).collect();
+    for (name, conditional, bare, matches) in cases {
+        let kept: Vec<Row> = rows().into_iter().filter(matches).collect();
         let only = graph(name, &kept).await;
         let selected = |hop: &str, placement| ComputeOptions {
             selection: Selection { hop: hop.parse().unwrap(), labels: vec!["Town".into()], ..Selection::default() },

@@ -83,7 +83,7 @@ pub struct ComputeOptions {
 }
 
 /// A file into which a computation writes its states now and then. If it is there, the computation goes on from it, to the same
-/// result; a file of another computation, another selection or another version of a graph is refused. It stays: remove it when the
+/// result; a file of another computation, another selection or another version of a graph is rejected. It stays: remove it when the
 /// result is safe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckpointFile {
@@ -130,8 +130,8 @@ impl From<RunError> for Error {
         match error {
             RunError::Graph(error) => error.into(),
             RunError::States(error) => error.into(),
-            refused @ (RunError::Checkpoint { .. } | RunError::Part(_)) => {
-                Self::new(ErrorKind::Invalid, refused.to_string())
+            rejected @ (RunError::Checkpoint { .. } | RunError::Part(_)) => {
+                Self::new(ErrorKind::Invalid, rejected.to_string())
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What a batch is refused for, which operation the refusal names, and numbers that must not change on the way.
+//! What a batch is rejected for, which operation the rejection names, and numbers that must not change on the way.
 
 use std::{
     path::PathBuf,
@@ -36,7 +36,7 @@ async fn apply(graph: &mut Graph, operations: impl IntoIterator<Item = Operation
     Ok(graph.begin())
 }
 
-async fn refused(graph: &mut Graph, operations: Vec<Operation>) -> (Option<usize>, Option<Reason>, String) {
+async fn rejected(graph: &mut Graph, operations: Vec<Operation>) -> (Option<usize>, Option<Reason>, String) {
     let error = apply(graph, operations).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
     (error.operation(), error.reason(), error.to_string())
@@ -50,20 +50,20 @@ async fn property(graph: &Graph, key: i64, name: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_refusal_names_the_operation_even_if_another_is_equal() {
+async fn a_rejection_names_the_operation_even_if_another_is_equal() {
     let mut graph = loaded("memory://batches/numbers").await;
     let missing = || edge("edge", VertexRef::new("vertex", 99), None);
     let (number, reason, message) =
-        refused(&mut graph, vec![edge("edge", VertexRef::new("vertex", 2), None), missing()]).await;
+        rejected(&mut graph, vec![edge("edge", VertexRef::new("vertex", 2), None), missing()]).await;
     assert_eq!((number, reason), (Some(1), Some(Reason::MissingEnd)));
     assert_eq!(message, "upsert of edge vertex:1 -edge-> vertex:99 is refused: there is no vertex vertex:99");
     // A key and a value of a wrong type are of an operation, too.
     let (number, ..) =
-        refused(&mut graph, vec![vertex("vertex", 3, Properties::new()), vertex("vertex", "x", Properties::new())])
+        rejected(&mut graph, vec![vertex("vertex", 3, Properties::new()), vertex("vertex", "x", Properties::new())])
             .await;
     assert_eq!(number, Some(1));
     let wrong = vec![vertex("vertex", 3, [("p", 1)].into()), vertex("vertex", 4, [("p", "x")].into())];
-    let (number, _, message) = refused(&mut graph, wrong).await;
+    let (number, _, message) = rejected(&mut graph, wrong).await;
     assert_eq!(number, Some(1), "{message}");
 }
 
@@ -111,7 +111,7 @@ async fn int64_becomes_float64_only_if_every_value_stays_exact() {
     let half = |key| vertex("vertex", key, [("score", 0.5)].into());
     // Beyond what float64 holds, in a version before.
     apply(&mut graph, [vertex("vertex", 1, [("score", INEXACT), ("other", 1 << 53)].into())]).await.unwrap();
-    let (number, reason, message) = refused(&mut graph, vec![vertex("vertex", 3, Properties::new()), half(2)]).await;
+    let (number, reason, message) = rejected(&mut graph, vec![vertex("vertex", 3, Properties::new()), half(2)]).await;
     assert_eq!((number, reason), (Some(1), Some(Reason::Inexact)));
     assert!(message.contains("property score of vertex is int64 with values such as 9007199254740993"), "{message}");
     assert_eq!(property(&graph, 1, "score").await, Value::Int64(INEXACT));
@@ -120,7 +120,7 @@ async fn int64_becomes_float64_only_if_every_value_stays_exact() {
     {
         let operations =
             vec![vertex("vertex", 2, [("new", first)].into()), vertex("vertex", 3, [("new", second)].into())];
-        let (number, reason, message) = refused(&mut graph, operations).await;
+        let (number, reason, message) = rejected(&mut graph, operations).await;
         assert_eq!(reason, Some(Reason::Inexact), "{message}");
         assert!(message.ends_with("which cannot hold 9007199254740993 exactly"), "{message}");
         assert!(number.is_some());
@@ -138,7 +138,7 @@ async fn int64_becomes_float64_only_if_every_value_stays_exact() {
     assert!((usual..=usual + 1).contains(&widening), "{usual} waves, and {widening} to widen");
     graph.refresh().await.unwrap();
     assert_eq!(property(&graph, 1, "other").await, Value::Float64((1_i64 << 53) as f64));
-    let (_, reason, _) = refused(&mut graph, vec![vertex("vertex", 1, [("other", INEXACT)].into())]).await;
+    let (_, reason, _) = rejected(&mut graph, vec![vertex("vertex", 1, [("other", INEXACT)].into())]).await;
     assert_eq!(reason, Some(Reason::Inexact));
 }
 
@@ -150,7 +150,7 @@ async fn batches_that_share_a_version_do_not_round_each_others_integers() {
         ..Batch::default()
     };
     graph.apply(batch(1, Value::Int64(1))).await.unwrap();
-    // Whichever comes first, a float64 that would round the other's integer is refused, or the integer is.
+    // Whichever comes first, a float64 that would round the other's integer is rejected, or the integer is.
     let (a, b) = tokio::join!(graph.apply(batch(1, Value::Int64(INEXACT))), graph.apply(batch(2, Value::Float64(0.5))));
     assert!(a.is_ok() != b.is_ok(), "{a:?}, {b:?}");
     let mut graph = graph.clone();

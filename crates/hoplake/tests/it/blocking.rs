@@ -83,7 +83,7 @@ fn versions_are_named_restored_cloned_merged_and_let_go() {
 }
 
 #[test]
-fn what_is_refused_says_which_operation_it_was() {
+fn what_is_rejected_says_which_operation_it_was() {
     let (_, graph) = loaded("memory://blocking/refused");
     let mut commit = graph.begin();
     commit.delete_vertex("vertex", 3).upsert_edge("edge", ("vertex", 1), ("vertex", 9), [("n", 1)]);

@@ -115,23 +115,23 @@ async fn every_step_ends_at_the_budget_and_gives_its_memory_back() {
     let everyone: Vec<VertexId> = all.vertices().collect();
     assert_eq!(everyone.len() as u64, RING);
     let limited = |query: &mut Query| query.limit(&memory(8 << 10));
-    let refused = |what: &str, error: hoplake::Error| {
+    let rejected = |what: &str, error: hoplake::Error| {
         assert_eq!(error.kind(), ErrorKind::Limit, "{what}: {error}");
         assert!(error.to_string().contains("8192 bytes of memory for the query; until then"), "{what}: {error}");
     };
     limited(&mut query);
-    refused("traverse", query.traverse(traversal.clone()).await.unwrap_err());
-    refused("neighbors", query.neighbors(&everyone, &hops(1)[0]).await.unwrap_err());
-    refused("degrees", query.degrees(&everyone, &hops(1)[0]).await.unwrap_err());
-    refused("keys", query.keys(&all).await.unwrap_err());
-    refused("properties", query.properties(&all, &[]).await.unwrap_err());
-    refused("count", query.count_walks(traversal.clone()).await.unwrap_err());
-    refused("neighborhood", query.neighborhood(&everyone[..1], &hops(1)[0], 5).await.unwrap_err());
+    rejected("traverse", query.traverse(traversal.clone()).await.unwrap_err());
+    rejected("neighbors", query.neighbors(&everyone, &hops(1)[0]).await.unwrap_err());
+    rejected("degrees", query.degrees(&everyone, &hops(1)[0]).await.unwrap_err());
+    rejected("keys", query.keys(&all).await.unwrap_err());
+    rejected("properties", query.properties(&all, &[]).await.unwrap_err());
+    rejected("count", query.count_walks(traversal.clone()).await.unwrap_err());
+    rejected("neighborhood", query.neighborhood(&everyone[..1], &hops(1)[0], 5).await.unwrap_err());
     let from = everyone[0];
     let to = everyone[990];
     let hop = hops(1)[0].clone();
     let path = PathQuery { from, to, hop, depth_max: 30, edges: true, limits: Limits::default() };
-    refused("path", query.shortest_path(path).await.unwrap_err());
+    rejected("path", query.shortest_path(path).await.unwrap_err());
     assert_eq!(query.memory().used(), 0, "what was refused holds nothing");
     assert!(query.memory().used() <= query.memory().peak());
 }
@@ -144,23 +144,23 @@ async fn starts_count_before_they_are_copied() {
     let start = query.vertex("vertex", 7).await.unwrap().unwrap();
     let traversal = Traversal { starts: vec![start; 100_000], ..Traversal::default() };
     query.limit(&memory(512 << 10));
-    let refused = |what: &str, error: Option<hoplake::Error>| {
+    let rejected = |what: &str, error: Option<hoplake::Error>| {
         let error = error.unwrap_or_else(|| panic!("{what} copied them"));
         assert_eq!(error.kind(), ErrorKind::Limit, "{what}: {error}");
     };
     let along = &hops(1)[0];
-    refused("neighbors", query.neighbors(&traversal.starts, along).await.err());
-    refused("the first neighbors", query.first_neighbors(&traversal.starts, along, 1).await.err());
-    refused("degrees", query.degrees(&traversal.starts, along).await.err());
-    refused("neighborhood", query.neighborhood(&traversal.starts, along, 0).await.err());
-    refused("paths", query.paths(traversal.clone(), Some(1)).await.err());
-    refused("count", query.count_walks(traversal.clone()).await.err());
+    rejected("neighbors", query.neighbors(&traversal.starts, along).await.err());
+    rejected("the first neighbors", query.first_neighbors(&traversal.starts, along, 1).await.err());
+    rejected("degrees", query.degrees(&traversal.starts, along).await.err());
+    rejected("neighborhood", query.neighborhood(&traversal.starts, along, 0).await.err());
+    rejected("paths", query.paths(traversal.clone(), Some(1)).await.err());
+    rejected("count", query.count_walks(traversal.clone()).await.err());
     for strategy in [Strategy::Bfs, Strategy::BfsPipelined, Strategy::Dfs] {
         let traversal = Traversal { strategy, ..traversal.clone() };
-        refused(&format!("{strategy:?}"), query.traverse(traversal).await.err());
+        rejected(&format!("{strategy:?}"), query.traverse(traversal).await.err());
     }
     let request = TraversalRequest { traversal: traversal.clone(), ..TraversalRequest::default() };
-    refused("run", query.run(&request).await.err());
+    rejected("run", query.run(&request).await.err());
     assert_eq!(query.memory().used(), 0);
     // What is walked is counted as long as it is walked.
     query.limit(&memory(4 << 20));

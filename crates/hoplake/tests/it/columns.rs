@@ -44,7 +44,7 @@ async fn columns_are_what_their_rows_are() {
                 _ => sorted(batch),
             };
             if seed % 2 == 1 {
-                if model.refusal(&batch).is_some() {
+                if model.rejection(&batch).is_some() {
                     continue;
                 }
                 after = model.clone();
@@ -234,7 +234,7 @@ async fn batches_of_one_pair_share_a_version_and_the_last_wins() {
 }
 
 #[tokio::test]
-async fn a_refusal_names_the_row() {
+async fn a_rejection_names_the_row() {
     let graph = loaded("memory://columns/refused").await;
     let floats: ArrayRef = Arc::new(Float64Array::from(vec![Some(1.5), None, Some(2.5)]));
     let texts: ArrayRef = Arc::new(StringArray::from(vec![None, Some("x"), None]));
@@ -300,7 +300,7 @@ async fn columns_take_the_types_of_a_load_and_widen_as_rows_do() {
     let rows = query.properties(&found.into_iter().flatten().collect(), &["a".to_owned()]).await.unwrap();
     let values: Vec<_> = (0..2).map(|row| Value::at(rows[0].batch.column_by_name("a").unwrap(), row)).collect();
     assert_eq!(values, [0.5, 7.0].map(Value::Float64));
-    // An integer that a float64 lacks is refused, wherever it is.
+    // An integer that a float64 lacks is rejected, wherever it is.
     let error = graph
         .begin()
         .upsert_vertices("vertex", &batch([("key", ints(&[1, 2])), ("a", ints(&[1, (1 << 53) + 1]))]))
@@ -382,8 +382,8 @@ async fn a_condition_is_about_the_batches_before_in_the_same_version() {
     assert_eq!(versions, [2, 3, 4]);
     let again = again.unwrap_err();
     assert_eq!(again.kind(), ErrorKind::Conflict, "{again}");
-    let refused = graph.check(&of(Some("b"), "c", 4)).await.unwrap_err();
-    assert!(refused.to_string().contains("the graph has \"c\", and the batch goes on from \"b\""), "{refused}");
+    let rejected = graph.check(&of(Some("b"), "c", 4)).await.unwrap_err();
+    assert!(rejected.to_string().contains("the graph has \"c\", and the batch goes on from \"b\""), "{rejected}");
     graph.refresh().await.unwrap();
     assert_eq!(graph.source_position("stream"), Some("c"));
 }

@@ -148,7 +148,7 @@ enum Outcome {
     /// All answers are right, and whether `verify` found it.
     Right(Result<(), Error>),
     /// Something failed as it must.
-    Refused,
+    Rejected,
 }
 
 fn assert_damage(error: &Error, case: &str) {
@@ -162,10 +162,10 @@ async fn outcome(store: &Store, version: Option<u64>, expected: &[String], case:
             Ok(graph) => graph,
             Err(error) => {
                 assert_damage(&error, case);
-                return Outcome::Refused;
+                return Outcome::Rejected;
             }
         };
-        let mut refused = false;
+        let mut rejected = false;
         let found = answers(&graph).await;
         let mut rest = expected.iter();
         for answer in found {
@@ -174,7 +174,7 @@ async fn outcome(store: &Store, version: Option<u64>, expected: &[String], case:
                 Ok(answer) => assert!(rest.any(|expected| *expected == answer), "{case}: {answer} is another answer"),
                 Err(error) => {
                     assert_damage(&error, case);
-                    refused = true;
+                    rejected = true;
                 }
             }
         }
@@ -182,9 +182,9 @@ async fn outcome(store: &Store, version: Option<u64>, expected: &[String], case:
         if let Err(error) = &verified {
             assert_damage(error, case);
         }
-        if refused {
+        if rejected {
             assert!(verified.is_err(), "{case}: verify finds what a query finds");
-            return Outcome::Refused;
+            return Outcome::Rejected;
         }
         Outcome::Right(verified)
     };
@@ -279,18 +279,18 @@ async fn a_damaged_hint_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_damaged_manifest_is_refused_by_whoever_reads_it() {
+async fn a_damaged_manifest_is_rejected_by_whoever_reads_it() {
     let mut objects = tiny().await;
     let expected = expected_of(&objects).await;
     let name = objects.keys().find(|name| name.starts_with("g/manifest/")).unwrap().clone();
-    let refused = |outcome: Outcome, case: &str| assert!(matches!(outcome, Outcome::Refused), "{case}");
+    let rejected = |outcome: Outcome, case: &str| assert!(matches!(outcome, Outcome::Rejected), "{case}");
     let damages = damages(objects[&name].len());
-    each_damage(&objects, &name, Some(1), &expected, damages.iter().copied(), refused).await;
+    each_damage(&objects, &name, Some(1), &expected, damages.iter().copied(), rejected).await;
     // The hint is a copy: with it, no reader needs the manifest.
     let whole = |outcome: Outcome, case: &str| assert!(matches!(outcome, Outcome::Right(Ok(()))), "{case}");
     each_damage(&objects, &name, None, &expected, damages.iter().copied().step_by(50), whole).await;
     objects.remove("g/hint");
-    each_damage(&objects, &name, None, &expected, damages.into_iter(), refused).await;
+    each_damage(&objects, &name, None, &expected, damages.into_iter(), rejected).await;
 }
 
 #[tokio::test]

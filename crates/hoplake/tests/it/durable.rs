@@ -122,7 +122,7 @@ fn of_manifests(path: &str, fate: Fate) -> Fate {
 async fn unknown_is_said_only_of_what_is_not_known() {
     let inner = loaded().await;
     let known_good = |fate| spoilt(&inner, fate).with_proof();
-    // Refused, and so it is not there.
+    // Rejected, and so it is not there.
     let denied = commit(known_good(|path| of_manifests(path, Fate::Denied))).await.unwrap_err();
     assert_eq!((denied.kind(), versions(&inner).await), (ErrorKind::Unavailable, 1), "{denied}");
     // Its outcome is unknown.
@@ -135,12 +135,12 @@ async fn unknown_is_said_only_of_what_is_not_known() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_does_not_decide_is_refused() {
+async fn a_store_that_does_not_decide_is_rejected() {
     for fate in [|_: &str| Fate::Late, |_: &str| Fate::Overwritten] {
         let inner = loaded().await;
-        let refused = commit(spoilt(&inner, fate)).await.unwrap_err();
-        assert_eq!((refused.kind(), versions(&inner).await), (ErrorKind::Invalid, 1), "{refused}");
-        assert!(refused.to_string().contains("conditional create (If-None-Match: *)"), "{refused}");
+        let rejected = commit(spoilt(&inner, fate)).await.unwrap_err();
+        assert_eq!((rejected.kind(), versions(&inner).await), (ErrorKind::Invalid, 1), "{rejected}");
+        assert!(rejected.to_string().contains("conditional create (If-None-Match: *)"), "{rejected}");
     }
 }
 
@@ -185,12 +185,12 @@ impl Alteration for Removed {
 
 #[tokio::test]
 async fn what_two_slow_creates_say_may_be_a_vacuums_doing() {
-    for (create_ms, refused) in [(0, true), (5_000, false)] {
+    for (create_ms, rejected) in [(0, true), (5_000, false)] {
         let inner = loaded().await;
         let clock = Arc::new(SlowClock::default());
         let removed = AlteredStore(Removed { inner, clock: clock.clone(), create_ms });
         let committed = commit(on_s3(Arc::new(removed)).with_clock(clock)).await;
-        assert_eq!(committed.is_err(), refused, "{create_ms}: {committed:?}");
+        assert_eq!(committed.is_err(), rejected, "{create_ms}: {committed:?}");
     }
 }
 
@@ -247,11 +247,11 @@ async fn no_commit_waits_for_the_removal_of_what_a_trial_made() {
 }
 
 #[tokio::test]
-async fn a_load_into_a_store_that_does_not_decide_is_refused_before_it_begins() {
+async fn a_load_into_a_store_that_does_not_decide_is_rejected_before_it_begins() {
     let inner: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
     let store = spoilt(&inner, |_| Fate::Late);
-    let refused = load_into(&store, edges().1).await.unwrap_err();
-    assert!(refused.to_string().contains("conditional create (If-None-Match: *)"), "{refused}");
+    let rejected = load_into(&store, edges().1).await.unwrap_err();
+    assert!(rejected.to_string().contains("conditional create (If-None-Match: *)"), "{rejected}");
     assert_eq!(store.list("").await.unwrap(), []);
 }
 
@@ -376,11 +376,11 @@ impl Alteration for Stuck {
 
     fn delete(&self, paths: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
         let fails = self.fails;
-        let refused = move |path: Path| match fails(path.as_ref(), true) {
+        let rejected = move |path: Path| match fails(path.as_ref(), true) {
             true => Err(object_store::Error::PermissionDenied { path: path.to_string(), source: "403".into() }),
             false => Ok(path),
         };
-        self.inner.delete_stream(paths.map(move |path| path.and_then(refused)).boxed())
+        self.inner.delete_stream(paths.map(move |path| path.and_then(rejected)).boxed())
     }
 }
 

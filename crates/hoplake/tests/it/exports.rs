@@ -109,7 +109,7 @@ enum Lists {
 
 fn list_of(mut items: Vec<Value>, lists: Lists) -> Value {
     if lists == Lists::OfText {
-        // What formats with items as text refuse.
+        // What formats with items as text reject.
         items.retain(|item| !matches!(item, Value::String(text) if text.ends_with('\\')));
         if items == [Value::String(String::new())] {
             items.clear();
@@ -217,7 +217,7 @@ async fn odd_graph(name: &str, lists: Lists, seed: u64) -> Graph {
             operations.push(edge(label, source, target, random.below(3) as i64, properties));
         }
         graph.apply(Batch { operations, create_missing: true, ..Default::default() }).await.unwrap();
-        // Not of the same batch: edges to deleted vertices would be refused.
+        // Not of the same batch: edges to deleted vertices would be rejected.
         let delete = |number: u64| Operation::DeleteVertex { vertex: vertex(LABELS[number as usize % 3], number) };
         operations = vec![delete(round), delete(round + 5)];
         graph.apply(Batch { operations, ..Default::default() }).await.unwrap();
@@ -340,9 +340,9 @@ async fn a_destination_with_something_in_it_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let csv = ExportOptions::new(ExportFormat::Csv);
     export(&graph, folder.path(), &csv).await.unwrap();
-    let refused = export(&graph, folder.path(), &csv).await.unwrap_err();
-    assert_eq!(refused.kind(), ErrorKind::Conflict);
-    assert!(refused.to_string().contains("is not empty"), "{refused}");
+    let rejected = export(&graph, folder.path(), &csv).await.unwrap_err();
+    assert_eq!(rejected.kind(), ErrorKind::Conflict);
+    assert!(rejected.to_string().contains("is not empty"), "{rejected}");
     // What an earlier export wrote goes, what is somebody else's stays.
     fs::write(folder.path().join("vertices/notes.txt"), "mine").unwrap();
     let files = || -> BTreeSet<String> {
@@ -361,11 +361,11 @@ async fn a_destination_with_something_in_it_is_left_alone() {
     assert_eq!(failed.kind(), ErrorKind::Limit);
     assert!(!folder.path().join("mapping.toml").exists());
     let own = Store::open("memory://exports/destination").unwrap();
-    let refused = graph.query().export(&own, &ExportOptions { overwrite: true, ..csv.clone() }, &|_| ()).await;
-    assert!(refused.unwrap_err().to_string().contains("has a graph"));
+    let rejected = graph.query().export(&own, &ExportOptions { overwrite: true, ..csv.clone() }, &|_| ()).await;
+    assert!(rejected.unwrap_err().to_string().contains("has a graph"));
     let unknown = ExportOptions { labels: vec!["Nobody".into()], ..csv };
-    let refused = export(&graph, &folder.path().join("new"), &unknown).await.unwrap_err();
-    assert_eq!(refused.kind(), ErrorKind::NotFound);
+    let rejected = export(&graph, &folder.path().join("new"), &unknown).await.unwrap_err();
+    assert_eq!(rejected.kind(), ErrorKind::NotFound);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -336,19 +336,19 @@ async fn changes_of_the_same_element_are_a_conflict() {
 async fn mistakes_say_what_they_are() {
     let graph = empty("memory://gremlin-mistakes").await;
     let mut transaction = graph.gremlin();
-    let mut refused = async |query: &str| {
+    let mut rejected = async |query: &str| {
         let error = transaction.query(query).await.unwrap_err();
         (error.kind(), error.reason(), error.to_string())
     };
     let of = |reason: Reason, message: &str| (ErrorKind::Invalid, Some(reason), message.to_owned());
-    assert_eq!(refused("g.V(").await.1, Some(Reason::Syntax));
-    assert_eq!(refused("g.V().outX()").await, of(Reason::Step, "`outX` is not a step of Gremlin"));
-    assert_eq!(refused("g.V().program()").await, of(Reason::Step, "the step `program` is not supported"));
-    assert_eq!(refused("g.inject('a').sum()").await.1, Some(Reason::Query));
+    assert_eq!(rejected("g.V(").await.1, Some(Reason::Syntax));
+    assert_eq!(rejected("g.V().outX()").await, of(Reason::Step, "`outX` is not a step of Gremlin"));
+    assert_eq!(rejected("g.V().program()").await, of(Reason::Step, "the step `program` is not supported"));
+    assert_eq!(rejected("g.inject('a').sum()").await.1, Some(Reason::Query));
     for labels in ["as('a').as('b')", "as('a').out().as('b').as('c')"] {
-        assert_eq!(refused(&format!("g.V().as('a').out().as('b').where(__.{labels})")).await.0, ErrorKind::Invalid);
+        assert_eq!(rejected(&format!("g.V().as('a').out().as('b').where(__.{labels})")).await.0, ErrorKind::Invalid);
     }
-    assert_eq!(refused("g.inject(1).fail('no')").await, of(Reason::Fail, "no"));
+    assert_eq!(rejected("g.inject(1).fail('no')").await, of(Reason::Fail, "no"));
     let error = graph.gremlin_read_only().query("g.addV('a')").await.unwrap_err();
     assert_eq!(error.reason(), Some(Reason::ReadOnly));
 }
@@ -556,7 +556,7 @@ async fn answers_are_those_of_the_reference_server() {
         ("g.withSack(1, sum).V().both().barrier().sack()", "1 1"),
         ("g.withSack(2).V().local(both('e').barrier(normSack)).sack()", "1.0 1.0"),
         ("g.V().outE().subgraph('g').cap('g')", "graph[vertices:2 edges:1]"),
-        // Of several values one fulfils one part of a condition, and one another.
+        // Of several values one matches one part of a condition, and one another.
         ("g.V().has('y', between('q', 'q')).count()", "1"),
         ("g.V(2).has('y', gt('p').and(lt('q'))).count()", "1"),
         ("g.V(2).values('y').is(between('q', 'q')).count()", "0"),
@@ -577,7 +577,7 @@ async fn answers_are_those_of_the_reference_server() {
         let answer: Vec<String> = answer.iter().map(Value::to_string).collect();
         assert_eq!(answer.join(" "), expected, "{query}");
     }
-    for refused in [
+    for rejected in [
         "g.order()",
         "g.V().label().has('x')",
         "g.V().label().hasNot('x')",
@@ -591,7 +591,7 @@ async fn answers_are_those_of_the_reference_server() {
         "g.V().choose(label()).option(out())",
         "g.V().where(eq('none'))",
     ] {
-        assert!(transaction.query(refused).await.is_err(), "{refused}");
+        assert!(transaction.query(rejected).await.is_err(), "{rejected}");
     }
 }
 

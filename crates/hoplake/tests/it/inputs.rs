@@ -97,8 +97,8 @@ async fn nothing_is_copied_for_a_load_that_cannot_be() {
     let bytes = people.len() as u64;
     let bound = |bytes| LoadOptions { copied_bytes_max: Some(bytes), ..LoadOptions::from_paths([url]) };
     assert_eq!(load(bound(bytes)).await.unwrap().vertices, 1);
-    let refused = load(bound(bytes - 1)).await.unwrap_err();
-    assert!(refused.to_string().contains("copied_bytes_max"), "{refused}");
+    let rejected = load(bound(bytes - 1)).await.unwrap_err();
+    assert!(rejected.to_string().contains("copied_bytes_max"), "{rejected}");
     // Before inputs are looked for: the graph is there, or the file of rejects is somebody's.
     let none = LoadOptions::from_paths(["memory://inputs/bounds/none.csv"]);
     let (_, store) = in_memory();
@@ -107,6 +107,6 @@ async fn nothing_is_copied_for_a_load_that_cannot_be() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("mine.csv");
     fs::write(&file, "mine\n").unwrap();
-    let refused = load(LoadOptions { bad_rows: BadRowPolicy::Skip(file), ..none }).await.unwrap_err();
-    assert!(refused.to_string().contains("it would be overwritten"), "{refused}");
+    let rejected = load(LoadOptions { bad_rows: BadRowPolicy::Skip(file), ..none }).await.unwrap_err();
+    assert!(rejected.to_string().contains("it would be overwritten"), "{rejected}");
 }

@@ -147,7 +147,7 @@ async fn a_row_that_is_left_out_takes_the_edges_of_its_foreign_keys_along() {
 /// What a store does from a write on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Failure {
-    /// It refuses writes.
+    /// It rejects writes.
     Writes,
     /// It fails: nothing works.
     All,

@@ -475,12 +475,12 @@ impl Pair {
                     };
                     let told = format!("{starts:?} {} {strategy:?} {visit:?} {parallelism}", shown(&steps));
                     let found = self.query().traverse(traversal).await;
-                    let refused = match (strategy, visit) {
+                    let rejected = match (strategy, visit) {
                         (Search::Dfs, VisitPolicy::Global) => Some(ErrorKind::Invalid),
                         _ => known.contains(&false).then_some(ErrorKind::NotFound),
                     };
-                    if refused.is_some() {
-                        prop_assert_eq!(found.map_err(|error| error.kind()).err(), refused, "{}", told);
+                    if rejected.is_some() {
+                        prop_assert_eq!(found.map_err(|error| error.kind()).err(), rejected, "{}", told);
                         continue;
                     }
                     let found: Vec<_> = found.unwrap().depths.iter().map(|depth| self.set(depth)).collect();
@@ -620,7 +620,7 @@ fn every_answer_on_random_graphs_is_the_oracles() {
 }
 
 #[test]
-fn what_contradicts_the_graph_is_refused() {
+fn what_contradicts_the_graph_is_rejected() {
     let case = Case {
         limits: LabelledLimits::default(),
         seed: 1,

@@ -223,8 +223,8 @@ async fn exports_what_it_has(graph: &Graph) {
     assert!(found.is_empty(), "{found:?}");
 }
 
-/// Refuses a batch, and leaves the graph as it is.
-async fn refused(graph: &Graph, batch: Batch, why: &str) -> ErrorKind {
+/// Rejects a batch, and leaves the graph as it is.
+async fn rejected(graph: &Graph, batch: Batch, why: &str) -> ErrorKind {
     let before = Graph::newest(graph.store()).await.unwrap().version;
     let error = graph.apply(batch).await.unwrap_err();
     assert!(error.to_string().contains(why), "{error}");
@@ -266,7 +266,7 @@ async fn a_property_with_a_value_keeps_its_type() {
         vec![delete(3), delete(4), upsert(5, number()), upsert(6, [("p", true)].into())],
         vec![delete(3), delete(4), edge(1, 2, number()), edge(2, 1, text())],
     ] {
-        let kind = refused(&graph, batch(operations.clone()), "property p of").await;
+        let kind = rejected(&graph, batch(operations.clone()), "property p of").await;
         assert_eq!(kind, ErrorKind::Invalid, "{operations:?}");
     }
     apply(&graph, vec![unlink(3, 4), unlink(4, 3), edge(1, 2, number())]).await.unwrap();
@@ -282,7 +282,7 @@ async fn an_empty_list_takes_the_type_of_another_value() {
     for keys in [[5, 6], [6, 5]] {
         apply(&graph, vec![upsert(3, [("p", 1)].into())]).await.unwrap();
         let delete = || Operation::DeleteVertex { vertex: vertex(3) };
-        let kind = refused(&graph, batch(vec![delete(), upsert(5, list(&[]))]), "property p of").await;
+        let kind = rejected(&graph, batch(vec![delete(), upsert(5, list(&[]))]), "property p of").await;
         assert_eq!(kind, ErrorKind::Invalid);
         let [empty, full] = keys.map(|key| upsert(key, list(if key == keys[0] { &[] } else { &["a"] })));
         apply(&graph, vec![delete(), empty, full]).await.unwrap();
@@ -324,7 +324,7 @@ async fn integers_become_float64_beside_deleted_values() {
     }
     let graph = loaded("memory://retyped/inexact/kept").await;
     apply(&graph, vec![upsert(3, [("p", large)].into())]).await.unwrap();
-    refused(&graph, batch(vec![float()]), "which float64 might not hold exactly").await;
+    rejected(&graph, batch(vec![float()]), "which float64 might not hold exactly").await;
 }
 
 #[tokio::test]
@@ -334,7 +334,7 @@ async fn a_property_with_an_index_keeps_its_type() {
     apply(&graph, vec![upsert(3, [("p", "text")].into())]).await.unwrap();
     Graph::create_index(&store, "vertex.p", &IndexSettings::default()).await.unwrap();
     let writes = || batch(vec![Operation::DeleteVertex { vertex: vertex(3) }, upsert(4, [("p", 1)].into())]);
-    let kind = refused(&graph, writes(), "drop the index vertex.p").await;
+    let kind = rejected(&graph, writes(), "drop the index vertex.p").await;
     assert_eq!(kind, ErrorKind::Invalid);
     Graph::drop_index(&store, "vertex.p").await.unwrap();
     graph.apply(writes()).await.unwrap();
@@ -358,12 +358,12 @@ async fn a_value_of_another_writer_is_never_lost() {
             0 => {
                 apply(&other, vec![text(8)]).await.unwrap();
                 let based = Batch { base: Some(base), ..batch(vec![number(9)]) };
-                assert_eq!(refused(&graph, based, "property p of vertex is string").await, ErrorKind::Invalid);
+                assert_eq!(rejected(&graph, based, "property p of vertex is string").await, ErrorKind::Invalid);
             }
             1 => {
                 apply(&other, vec![number(8)]).await.unwrap();
                 let based = Batch { base: Some(base), ..batch(vec![text(9)]) };
-                assert_eq!(refused(&graph, based, "property p of vertex is int64").await, ErrorKind::Invalid);
+                assert_eq!(rejected(&graph, based, "property p of vertex is int64").await, ErrorKind::Invalid);
             }
             _ => {
                 // Some of them share a delta, and both processes build on one version.

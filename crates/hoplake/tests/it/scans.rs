@@ -198,14 +198,14 @@ async fn a_scan_stays_within_its_memory() {
         assert!(query.memory().peak() <= 2 << 20, "{}", query.memory().peak());
         assert_eq!(query.memory().used(), 0);
     }
-    // What does not fit is refused, and gives back what it had.
+    // What does not fit is rejected, and gives back what it had.
     let (_, graph) = open(&inner, &in_parts()).await;
     let mut query = graph.query();
     query.limit(&Limits { memory_bytes_max: Some(2 << 20), ..Default::default() });
     let all_sorted = ScanRequest { select: vec!["text".into()], order_by: vec!["text".parse().unwrap()], ..scan("") };
     let mut sorted = query.scan(&all_sorted).unwrap();
-    let refused = query.next_rows(&mut sorted).await.unwrap_err();
-    assert_eq!(refused.kind(), ErrorKind::Limit, "{refused}");
+    let rejected = query.next_rows(&mut sorted).await.unwrap_err();
+    assert_eq!(rejected.kind(), ErrorKind::Limit, "{rejected}");
     drop(sorted);
     assert_eq!(query.memory().used(), 0);
 }
@@ -302,8 +302,8 @@ async fn labels_and_vertices_are_tested_like_properties() {
         condition: Some(Condition::vertex_label(Requirement::Compare(Comparison::Equal, Value::from(3).into()))),
         ..ScanRequest::default()
     };
-    let refused = query.count_found(&wrong).await.unwrap_err();
-    assert!(refused.to_string().contains("3 is not a value of string"), "{refused}");
+    let rejected = query.count_found(&wrong).await.unwrap_err();
+    assert!(rejected.to_string().contains("3 is not a value of string"), "{rejected}");
 }
 
 #[tokio::test]
@@ -314,8 +314,8 @@ async fn a_list_forbids_sorting_only_where_it_is_scanned() {
         ScanRequest { labels: vec![label.into()], order_by, ..ScanRequest::default() }
     };
     assert_eq!(rows(&mut graph.query(), &by_n("Thing")).await, 10);
-    let Err(refused) = graph.query().scan(&by_n("Shelf")) else { panic!("lists were sorted") };
-    assert!(refused.to_string().contains("n is a list"), "{refused}");
+    let Err(rejected) = graph.query().scan(&by_n("Shelf")) else { panic!("lists were sorted") };
+    assert!(rejected.to_string().contains("n is a list"), "{rejected}");
 }
 
 /// The loaded rows have a number each; the changed ones, a text of some KiB.
@@ -332,7 +332,7 @@ async fn changed_rows_that_grew_stay_within_the_memory_of_the_query() {
     }
     commit.commit().await.unwrap();
     let graph = Graph::open(url).await.unwrap();
-    // All of the row group; and its changed vertices alone, since none of the loaded ones fulfils the condition.
+    // All of the row group; and its changed vertices alone, since none of the loaded ones matches the condition.
     for condition in ["n > 0", "n = 2"] {
         let mut query = graph.query();
         query.limit(&Limits { memory_bytes_max: Some(16 << 20), ..Default::default() });

@@ -101,10 +101,10 @@ async fn only_replaced_on_request(server: &Server) {
     let second = star(&folder, &[3, 4, 5]);
     assert_eq!(load(&store, first).await.unwrap(), 1);
     let before = store.list("").await.unwrap().len();
-    let refused = load(&store, second.clone()).await.unwrap_err();
-    assert_eq!(refused.kind(), ErrorKind::Conflict);
+    let rejected = load(&store, second.clone()).await.unwrap_err();
+    assert_eq!(rejected.kind(), ErrorKind::Conflict);
     let why = format!("there is a graph at {} already, in version 1", store.url());
-    assert!(refused.to_string().contains(&why), "{refused}");
+    assert!(rejected.to_string().contains(&why), "{rejected}");
     assert_eq!(store.list("").await.unwrap().len(), before, "a refused load writes nothing");
     let opened_before = Graph::open_with(store.clone(), &OpenSettings::default()).await.unwrap();
     let replacing = LoadOptions { replace: true, order: VertexOrder::Locality, ..second };
@@ -243,17 +243,17 @@ async fn commits_are_compacted_and_old_versions_removed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_does_not_decide_who_creates_is_refused() {
+async fn a_server_that_does_not_decide_who_creates_is_rejected() {
     let server = S3Server::start_negative_control().unwrap();
     let folder = tempfile::tempdir().unwrap();
     let mut taken = 0;
     for number in 0..8 {
         let store = at(&server, &format!("graph-{number}"));
         match load(&store, star(&folder, &[2, 3])).await {
-            Err(refused) => {
-                assert_eq!(refused.kind(), ErrorKind::Invalid, "{refused}");
-                assert!(refused.to_string().contains("conditional create (If-None-Match: *)"), "{refused}");
-                assert!(!refused.to_string().contains('\n'), "{refused}");
+            Err(rejected) => {
+                assert_eq!(rejected.kind(), ErrorKind::Invalid, "{rejected}");
+                assert!(rejected.to_string().contains("conditional create (If-None-Match: *)"), "{rejected}");
+                assert!(!rejected.to_string().contains('\n'), "{rejected}");
                 assert_eq!(store.list("").await.unwrap(), []);
             }
             // On a busy machine it may get the creates of one proof one after the other, and then it answers as it should.

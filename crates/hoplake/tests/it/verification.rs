@@ -262,7 +262,7 @@ async fn a_manifest_that_claims_more_versions_than_memory_holds_is_damaged() {
 }
 
 #[tokio::test]
-async fn writers_and_tags_that_cannot_be_are_refused() {
+async fn writers_and_tags_that_cannot_be_are_rejected() {
     let (_, store) = grown().await;
     let settings = VacuumSettings { abort: vec!["nobody".into()], ..VacuumSettings::default() };
     let error = Graph::vacuum(&store, &settings).await.unwrap_err();

@@ -125,7 +125,7 @@ impl Network {
         self.targets.shrink_to_fit();
         self.weights.shrink_to_fit();
         let bytes = self.offsets.len() as u64 * NODE_BYTES + self.targets.len() as u64 * ENTRY_BYTES;
-        // Less than before: that is never refused.
+        // Less than before: that is never rejected.
         let _ = context.resize(&mut self._memory, bytes);
         self
     }

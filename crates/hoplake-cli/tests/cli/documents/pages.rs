@@ -31,7 +31,7 @@ const MARCH: &str = r#"{"op": "upsert_vertex", "label": "Person", "key": 5, "pro
 {"op": "upsert_vertex", "label": "Person", "key": 1, "properties": {"age": 32}}
 {"op": "upsert_edge", "label": "knows", "source": ["Person", 5], "target": ["Person", 1]}
 "#;
-const REFUSED: &str = r#"{"op": "upsert_vertex", "label": "Person", "key": 6, "properties": {"name": "Flo"}}
+const REJECTED: &str = r#"{"op": "upsert_vertex", "label": "Person", "key": 6, "properties": {"name": "Flo"}}
 {"op": "upsert_edge", "label": "knows", "source": ["Person", 1], "target": ["Person", 99]}
 "#;
 
@@ -102,7 +102,7 @@ fn changes() {
     session.shell.write("social/people.csv", "~id,~label,name:String,age:Int\n1,Person,Ann,31\n2,Person,Ben,42\n");
     session.shell.write("social/friends.csv", "~from,~to,~label\n1,2,knows\n");
     session.shell.write("march.jsonl", MARCH);
-    session.shell.write("refused.jsonl", REFUSED);
+    session.shell.write("refused.jsonl", REJECTED);
     session.run("docs/changes.md", &read("docs/changes.md"));
 }
 

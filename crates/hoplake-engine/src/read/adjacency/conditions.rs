@@ -48,19 +48,19 @@ impl<'a> EdgeConditions<'a> {
         Self { snapshot, end }
     }
 
-    /// The edges that fulfil a condition. The properties of all its tests are one wave.
-    pub(super) async fn keep_fulfilling(
+    /// The edges that match a condition. The properties of all its tests are one wave.
+    pub(super) async fn keep_matching(
         self,
         edges: Held<Edges>,
         condition: Option<&Condition>,
         branch: &mut Branch,
     ) -> Result<Held<Edges>, EngineError> {
-        let Some(fulfilled) = self.fulfilled(&edges, condition, branch).await? else { return Ok(edges) };
+        let Some(matching) = self.matching(&edges, condition, branch).await? else { return Ok(edges) };
         let context = branch.context().clone();
         let mut kept = EdgesBuilder::new(&context)?;
         let mut pace = context.pace();
         // Edges move in stretches: a list of which all edges pass stays one list.
-        for (from, end) in fulfilled.set_slices() {
+        for (from, end) in matching.set_slices() {
             for from in (from..end).step_by(STEP) {
                 let stretch = from..end.min(from + STEP);
                 let edges_of_it = stretch.len() as u64;
@@ -71,8 +71,8 @@ impl<'a> EdgeConditions<'a> {
         Ok(kept.finish())
     }
 
-    /// Which edges fulfil a condition; `None` without one. The properties of all its tests are one wave.
-    pub(super) async fn fulfilled(
+    /// Which edges match a condition; `None` without one. The properties of all its tests are one wave.
+    pub(super) async fn matching(
         self,
         edges: &Edges,
         condition: Option<&Condition>,
@@ -101,7 +101,7 @@ impl<'a> EdgeConditions<'a> {
         verdicts.extend(of_property.values().flatten().map(|(number, _)| *number).zip(of_columns));
         verdicts.sort_by_key(|(number, _)| *number);
         let verdicts = verdicts.into_iter().map(|(_, verdicts)| verdicts).collect();
-        Ok(Some(condition.combine(verdicts).fulfilled()))
+        Ok(Some(condition.combine(verdicts).matching()))
     }
 
     /// Starts to read what the condition of a hop needs to know of tables.
@@ -277,7 +277,7 @@ pub(crate) fn vertex_property(schema: &Schema, label: LabelId, name: &str) -> Op
     label.properties.iter().find(|property| property.name == name).map(|property| property.kind)
 }
 
-/// Refuses a hop along labels that the graph does not have, or with a condition that cannot be.
+/// Rejects a hop along labels that the graph does not have, or with a condition that cannot be.
 pub(crate) fn check_hop(schema: &Schema, hop: &Hop) -> Result<(), EngineError> {
     for label in &hop.labels {
         if !schema.edge_types.iter().any(|edge| edge.label == *label) {
@@ -291,7 +291,7 @@ pub(crate) fn check_hop(schema: &Schema, hop: &Hop) -> Result<(), EngineError> {
     check_condition(schema, hop)
 }
 
-/// Refuses a condition that nothing along the hop could ever fulfil for want of a property.
+/// Rejects a condition that nothing along the hop could ever match for want of a property.
 ///
 /// # Errors
 /// [`EngineError::NotFound`] if nothing has a property; [`EngineError::Invalid`] if a value is none of its type.

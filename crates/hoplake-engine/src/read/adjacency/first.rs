@@ -94,7 +94,7 @@ impl<'a> Adjacency<'a> {
             drop(read);
             self.check_ends(found.targets(), &context).await?;
             found.number_parallel(&mut last, &mut pace).await?;
-            let found = conditions.keep_fulfilling(found.finish(), hop.condition.as_ref(), branch).await?;
+            let found = conditions.keep_matching(found.finish(), hop.condition.as_ref(), branch).await?;
             first.append(found.slice(0..found.len().min(limit - first.len())), &mut pace).await?;
             bytes_max = bytes_max.saturating_mul(2);
         }

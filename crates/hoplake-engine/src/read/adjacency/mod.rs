@@ -89,11 +89,11 @@ impl<'a> Adjacency<'a> {
         let edges = all_edges(sinks, &context).await?;
         // Before the rows of a vertex that is not there are looked for.
         self.check_ends(edges.targets(), &context).await?;
-        let edges = conditions.keep_fulfilling(edges.finish(), hop.condition.as_ref(), branch).await?;
+        let edges = conditions.keep_matching(edges.finish(), hop.condition.as_ref(), branch).await?;
         Ok((self.set_of(edges.targets(), &context).await?, edges.len() as u64))
     }
 
-    /// Refuses edges to vertices that the graph does not have.
+    /// Rejects edges to vertices that the graph does not have.
     async fn check_ends(self, ends: &[VertexId], context: &QueryContext) -> Result<(), EngineError> {
         let mut pace = context.pace();
         for step in ends.chunks(STEP) {
@@ -129,7 +129,7 @@ impl<'a> Adjacency<'a> {
         union(std::iter::once(sets), context).await.map_err(failed)
     }
 
-    /// The edges of a hop from `frontier` that fulfil the hop's condition, in the order of vertex left,
+    /// The edges of a hop from `frontier` that match the hop's condition, in the order of vertex left,
     /// edge type, direction, vertex reached and position. One wave, and one for properties in conditions.
     ///
     /// # Errors
@@ -178,7 +178,7 @@ impl<'a> Adjacency<'a> {
             let mut edges = self.edges_of(frontier, hop, conditions, branch).await?;
             // Before conditions remove edges: the number is part of an edge's id, and counts all edges between the two vertices.
             edges.number_parallel(&mut None, &mut branch.context().pace()).await?;
-            conditions.keep_fulfilling(edges.finish(), hop.condition.as_ref(), branch).await
+            conditions.keep_matching(edges.finish(), hop.condition.as_ref(), branch).await
         })
     }
 
@@ -278,14 +278,14 @@ impl<'a> Adjacency<'a> {
                 check_hop(self.snapshot.schema(), hop)?;
                 let conditions = EdgeConditions::new(self.snapshot, End::Far);
                 let edges = self.edges_of(frontier, hop, conditions, branch).await?.finish();
-                let fulfilled = conditions.fulfilled(&edges, hop.condition.as_ref(), branch).await?;
+                let matching = conditions.matching(&edges, hop.condition.as_ref(), branch).await?;
                 let mut at = 0;
                 let mut begin = 0;
                 let mut pace = branch.context().pace();
                 for list in edges.lists() {
                     let length = list.targets.len();
-                    let count = match &fulfilled {
-                        Some(fulfilled) => fulfilled.slice(begin, length).count_set_bits(),
+                    let count = match &matching {
+                        Some(matching) => matching.slice(begin, length).count_set_bits(),
                         None => length,
                     };
                     begin += length;

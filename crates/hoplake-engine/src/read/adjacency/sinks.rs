@@ -88,7 +88,7 @@ impl Sink for SetSink {
         if let Some((queue, hop)) = &self.next {
             queue.offer(*hop, lists.targets.iter().filter_map(|target| VertexId::new(of.far, *target)));
         }
-        // The collector refuses ordinals beyond this count, so a damaged block cannot grow the bitmap.
+        // The collector rejects ordinals beyond this count, so a damaged block cannot grow the bitmap.
         let universe = self.snapshot.ordinal_count(of.far);
         collector(&mut self.sets, of.far, universe, &self.context)?.extend(&lists.targets)
     }

@@ -282,8 +282,8 @@ async fn conditions_are_on_the_edge_or_else_on_the_vertex_reached() {
         ("out:edge[since=soon]", "soon"),
     ] {
         let hop = hop.parse().unwrap();
-        let refused =
+        let rejected =
             snapshot.adjacency().neighbours(&frontier, &hop, &mut QueryContext::new().branch()).await.unwrap_err();
-        assert!(refused.to_string().contains(why), "{refused}");
+        assert!(rejected.to_string().contains(why), "{rejected}");
     }
 }

@@ -1,4 +1,4 @@
-//! What a property index knows of a condition: the items of the vertices that may fulfil it.
+//! What a property index knows of a condition: the items of the vertices that may match it.
 //!
 //! Items are compared byte by byte ([`hoplake_format::property_index`]), so ranges of them end with bytes that are no text: behind all
 //! that begin with a value comes the value and a byte that no UTF-8 has.
@@ -18,7 +18,7 @@ const BEHIND_ALL: u8 = 0xff;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ItemRanges {
     pub(crate) ranges: Vec<Range<Vec<u8>>>,
-    /// Whether all vertices with these items fulfil the test.
+    /// Whether all vertices with these items match the test.
     pub(crate) exact: bool,
 }
 
@@ -66,7 +66,7 @@ impl ItemRanges {
 }
 
 impl Condition {
-    /// The tests that all rows fulfil which fulfil the condition, and whether these are all of it.
+    /// The tests that all rows match which match the condition, and whether these are all of it.
     pub(crate) fn required(&self) -> (Vec<&Test>, bool) {
         match &self.0.0 {
             Node::Test(test) => (vec![test], true),
@@ -81,7 +81,7 @@ impl Condition {
 }
 
 impl TypedTest {
-    /// The items of the values that may fulfil it; `None` if an index does not help.
+    /// The items of the values that may match it; `None` if an index does not help.
     pub(crate) fn item_ranges(&self) -> Option<ItemRanges> {
         match self {
             Self::Compare(comparison, value) => compared(*comparison, &value_of(value)?),
@@ -144,7 +144,7 @@ mod tests {
 
     use super::{super::tests::typed, *};
 
-    /// Every range has the items of all values that fulfil the test, and unless it says so of no others.
+    /// Every range has the items of all values that match the test, and unless it says so of no others.
     fn check(text: &str, kind: ScalarType, column: &ArrayRef) {
         let condition: Condition = text.parse().unwrap();
         let (tests, whole) = condition.required();
@@ -152,7 +152,7 @@ mod tests {
         let tests: Vec<_> = tests.iter().map(|test| typed(test, PropertyType::Scalar(kind)).unwrap()).collect();
         let ranges = tests.iter().map(|test| test.item_ranges().unwrap());
         let ranges = ranges.reduce(|a, b| a.and(&b)).unwrap();
-        let verdicts = condition.combine(tests.iter().map(|test| test.evaluate(column).unwrap()).collect()).fulfilled();
+        let verdicts = condition.combine(tests.iter().map(|test| test.evaluate(column).unwrap()).collect()).matching();
         let values = ValueColumn::of(column).unwrap();
         for row in 0..column.len() {
             let Some(value) = values.value(row) else {
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_have_the_items_of_what_fulfils_a_test() {
+    fn ranges_have_the_items_of_what_matches_a_test() {
         let long = "x".repeat(TEXT_CHARACTERS_MAX);
         let texts = ["", "A", "AUS", "AUSTIN", "B", "a\0", "a", "a\u{10ffff}", &long];
         let texts = texts.iter().map(|it| (*it).to_owned()).chain([format!("{long}a"), format!("{long}b")]);

@@ -11,7 +11,7 @@
 //! type on each label. Typed values are converted then, if that is exact, and are never written as text ([`Operand`]).
 //!
 //! **Absent values.** As in SQL a test of an absent value is neither true nor false but *unknown*, but for `is null`; `not` leaves
-//! unknown as it is, and what is not true is not fulfilled. So `not (age = 3)` does not match a vertex without an age.
+//! unknown as it is, and what is not true does not match. So `not (age = 3)` does not match a vertex without an age.
 
 mod indexed;
 mod logic;
@@ -128,7 +128,7 @@ impl Condition {
         verdicts.unwrap_or_else(|never| match never {})
     }
 
-    /// Refuses a condition of more tests than are allowed: each has a verdict on every row.
+    /// Rejects a condition of more tests than are allowed: each has a verdict on every row.
     pub(crate) fn check_size(&self) -> Result<(), EngineError> {
         let tests = self.tests().len();
         match tests > TESTS_MAX {
@@ -193,7 +193,7 @@ pub(crate) mod tests {
         }
 
         #[test]
-        fn any_text_is_read_or_refused(text in "([ab=<>!,()\"' ]|and|or|not|in|is|null|between){0,30}") {
+        fn any_text_is_read_or_rejected(text in "([ab=<>!,()\"' ]|and|or|not|in|is|null|between){0,30}") {
             let _ = text.parse::<Condition>();
         }
     }
@@ -262,7 +262,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn hostile_conditions_are_refused_before_they_are_built() {
+    fn hostile_conditions_are_rejected_before_they_are_built() {
         let nested = format!("{}a=1{}", "(".repeat(100_000), ")".repeat(100_000));
         let negated = format!("{}a=1", "not ".repeat(100_000));
         let long = format!("a='{}'", "x".repeat(2 << 20));
@@ -286,7 +286,7 @@ pub(crate) mod tests {
         let of = |condition: &Condition| {
             let tests = condition.tests();
             let each = tests.iter().map(|test| typed(test, kind).unwrap().evaluate(column).unwrap());
-            condition.combine(each.collect()).fulfilled()
+            condition.combine(each.collect()).matching()
         };
         let yes = of(&condition);
         let no = of(&condition.clone().negated());

@@ -18,7 +18,7 @@ pub enum Operand {
 }
 
 impl Operand {
-    /// Itself as a value of a type. A value that the type lacks is refused: rounded, it would be another one.
+    /// Itself as a value of a type. A value that the type lacks is rejected: rounded, it would be another one.
     ///
     /// # Errors
     /// Why it is not one, as the end of a sentence.

@@ -105,8 +105,8 @@ fn take(text: &str) -> Result<(Condition, &str), String> {
 }
 
 impl Condition {
-    /// Reads conditions in brackets up to the end of a text, as behind a hop or a label: `[age > 30][name = Ann]`. Several have to be
-    /// fulfilled all; `None` without any.
+    /// Reads conditions in brackets up to the end of a text, as behind a hop or a label: `[age > 30][name = Ann]`. With several, all have to
+    /// match; `None` without any.
     ///
     /// # Errors
     /// As the end of a sentence.

@@ -313,7 +313,7 @@ pub(super) fn search(values: usize, compare: impl Fn(usize) -> Ordering) -> Resu
     Err(low)
 }
 
-fn each_text(values: &ArrayRef, fulfils: impl Fn(&str) -> bool) -> BooleanArray {
+fn each_text(values: &ArrayRef, matches: impl Fn(&str) -> bool) -> BooleanArray {
     let texts = values.as_bytes::<GenericStringType<i32>>();
-    BooleanArray::new((0..texts.len()).map(|row| fulfils(texts.value(row))).collect(), texts.nulls().cloned())
+    BooleanArray::new((0..texts.len()).map(|row| matches(texts.value(row))).collect(), texts.nulls().cloned())
 }

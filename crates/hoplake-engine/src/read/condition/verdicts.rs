@@ -48,8 +48,8 @@ impl Verdicts {
         }
     }
 
-    /// The rows that fulfil the condition.
-    pub(crate) fn fulfilled(self) -> BooleanBuffer {
+    /// The rows that match the condition.
+    pub(crate) fn matching(self) -> BooleanBuffer {
         self.yes
     }
 }

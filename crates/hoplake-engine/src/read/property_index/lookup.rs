@@ -20,12 +20,12 @@ use crate::{
     read::condition::ItemRanges,
 };
 
-/// Vertices that may fulfil a condition: all others do not.
+/// Vertices that may match a condition: all others do not.
 #[derive(Debug)]
 pub(crate) struct Candidates {
     /// Ascending.
     pub(crate) ordinals: Held<Vec<u64>>,
-    /// Whether all of them fulfil it.
+    /// Whether all of them match it.
     pub(crate) exact: bool,
 }
 

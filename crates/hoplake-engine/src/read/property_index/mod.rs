@@ -1,7 +1,7 @@
 //! Property indexes: from values of a property to the vertices that have them.
 //!
 //! ```text
-//! condition ── tests that all rows fulfil ──▶ ranges of items ── index blocks, in memory ──▶ blocks of every run, one wave
+//! condition ── tests that all rows match ──▶ ranges of items ── index blocks, in memory ──▶ blocks of every run, one wave
 //!     ──▶ of each item the newest run's entry ──▶ ordinals, ascending ──▶ rows, for what the index does not decide
 //! ```
 //! An index is sections of text keys ([`hoplake_format::property_index`]): a sorted run has the items that its versions added and those

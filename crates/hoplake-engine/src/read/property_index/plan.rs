@@ -19,7 +19,7 @@ use crate::{
 /// A look-up takes at most this part of the memory that is left: its result stays while rows are read.
 const MEMORY_SHARE: u64 = 4;
 
-/// Where one vertex in this many fulfils a condition, a scan meets a few of them sooner than an index lists all.
+/// Where one vertex in this many matches a condition, a scan meets a few of them sooner than an index lists all.
 const DENSE: u64 = 64;
 
 /// Items that are listed in as much time as the first part of a scan takes.
@@ -36,7 +36,7 @@ const ORDINAL_BYTES: u64 = 24;
 pub(crate) struct Question {
     pub(super) index: IndexId,
     pub(super) ranges: ItemRanges,
-    /// Whether vertices that it finds fulfil all of the condition.
+    /// Whether vertices that it finds match all of the condition.
     pub(crate) whole: bool,
     _memory: MemoryHold,
 }

@@ -466,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn forged_tables_are_decoded_or_refused() {
+    fn forged_tables_are_decoded_or_rejected() {
         // Without the name of the crate, as tests are called.
         let (_, module) = module_path!().split_once("::").unwrap();
         let output = Command::new("sh")
@@ -488,7 +488,7 @@ mod tests {
         let layout = Layout::parse(&tail, &reference, "table").unwrap();
         let starts: Vec<usize> =
             layout.pages.iter().flatten().flatten().map(|page| page.range.start as usize).collect();
-        let mut refused = 0;
+        let mut rejected = 0;
         let mut seed = 1u64;
         let mut below = |bound: usize| {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -511,8 +511,8 @@ mod tests {
                         .for_each(|(place, byte)| *byte = [0xfe, 0xff, 0xff, 0xff, 0x0f][place]),
                 }
             }
-            refused += u32::from(cells(&forged, &reference, &fields, &rows).iter().any(Result::is_err));
+            rejected += u32::from(cells(&forged, &reference, &fields, &rows).iter().any(Result::is_err));
         }
-        assert!(refused > 1000, "{refused}");
+        assert!(rejected > 1000, "{rejected}");
     }
 }

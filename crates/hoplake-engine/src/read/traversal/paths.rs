@@ -515,7 +515,7 @@ impl Paths {
             dropped |= !layer.lists.is_empty();
             layer.lists = on_walk.into_iter().collect();
             let bytes = layer.lists.values().map(Steps::bytes).sum();
-            // Less than before: that is never refused.
+            // Less than before: that is never rejected.
             let _ = layer.lists_memory.resize(bytes);
         }
         dropped

@@ -60,7 +60,7 @@ const EXPORTED: [&str; 5] = ["", DATA_FOLDER, MANIFEST_FOLDER, "vertices", "edge
 const DAMAGES_TOLD: usize = 8;
 
 /// Trial objects of a writer are spared for so long, whatever version their name has: if it went between two
-/// creates, both would succeed, and the writer would refuse the store.
+/// creates, both would succeed, and the writer would reject the store.
 const PROBE_AGE_MS: i64 = 10_000;
 
 /// The settings of a vacuum.
@@ -154,7 +154,7 @@ pub fn vacuum<'a>(
             if !damages.is_empty() && before.replace(newest.version) != Some(newest.version) {
                 continue;
             }
-            refuse(store, &damages)?;
+            reject(store, &damages)?;
             // Their versions are unknown, and they occupy space that is needed now.
             let folders = folders_of(store).await?;
             remove_staged(store, folders, settings.written_before_unix_ms, &mut staged).await?;
@@ -165,7 +165,7 @@ pub fn vacuum<'a>(
 }
 
 /// Fails if an object of a version that stays is damaged.
-fn refuse(store: &Store, damages: &[String]) -> Result<(), EngineError> {
+fn reject(store: &Store, damages: &[String]) -> Result<(), EngineError> {
     if damages.is_empty() {
         return Ok(());
     }

@@ -47,7 +47,7 @@ impl<'a> Assembled<'a> {
     /// edges of one pair, if the later one does not build on what there was: it decides.
     ///
     /// # Errors
-    /// [`EngineError::Refused`] if a value is of a wrong type, [`EngineError::Invalid`] if numbers run out.
+    /// [`EngineError::Rejected`] if a value is of a wrong type, [`EngineError::Invalid`] if numbers run out.
     pub(crate) fn of(manifest: &Manifest, batches: &'a [Resolved]) -> Result<Self, EngineError> {
         let mut assembled = Self::nothing(manifest);
         // The schema first: rows are encoded with the types that it has in the end.
@@ -74,7 +74,7 @@ impl<'a> Assembled<'a> {
     /// How the schema has to be widened so that a batch fits, and which properties become float64 by that.
     ///
     /// # Errors
-    /// [`EngineError::Refused`] if it does not fit even then.
+    /// [`EngineError::Rejected`] if it does not fit even then.
     pub(super) fn widens(
         manifest: &Manifest,
         batch: &Resolved,

@@ -273,8 +273,8 @@ mod tests {
         };
         // In place of the one before, and next to it.
         with("a", POSITIONS_BYTES_MAX - 1).check_lengths(&before).unwrap();
-        let refused = with("b", 0).check_lengths(&before).unwrap_err().to_string();
-        assert!(refused.contains("would take 65537 bytes, more than 65536"), "{refused}");
+        let rejected = with("b", 0).check_lengths(&before).unwrap_err().to_string();
+        assert!(rejected.contains("would take 65537 bytes, more than 65536"), "{rejected}");
         assert!(with("a", POSITIONS_BYTES_MAX).check_lengths(&BTreeMap::new()).is_err());
         let message = |bytes: usize| Batch { message: "m".repeat(bytes), ..Batch::default() };
         message(MESSAGE_BYTES_MAX).check_lengths(&before).unwrap();

@@ -97,10 +97,10 @@ impl Columns {
 
     fn of(label: Name, ends: Option<[Name; 2]>, of_keys: &[&str], rows: &RecordBatch) -> Result<Self, EngineError> {
         let what = if ends.is_some() { "edges" } else { "vertices" };
-        let refused = |why: String| EngineError::Invalid(format!("columns of {what} {label} {why}"));
+        let rejected = |why: String| EngineError::Invalid(format!("columns of {what} {label} {why}"));
         let keys = of_keys.iter().map(|name| match rows.column_by_name(name) {
-            None => Err(refused(format!("lack the column {name}"))),
-            Some(column) => KeyColumn::of(name, column).map_err(&refused),
+            None => Err(rejected(format!("lack the column {name}"))),
+            Some(column) => KeyColumn::of(name, column).map_err(&rejected),
         });
         let keys = keys.collect::<Result<Vec<_>, _>>()?;
         let mut properties: Vec<PropertyColumn> = Vec::new();
@@ -113,21 +113,21 @@ impl Columns {
             }
             let name = field.name().strip_prefix('.').unwrap_or(field.name());
             if name.is_empty() {
-                return Err(refused("have a column without a name".into()));
+                return Err(rejected("have a column without a name".into()));
             }
             if properties.iter().any(|column| column.name == name) {
-                return Err(refused(format!("have the property {name} twice")));
+                return Err(rejected(format!("have the property {name} twice")));
             }
             let kind = property_type(values.data_type());
             let kind = kind.ok_or_else(|| {
-                refused(format!("have column {name} of type {}, which no property has", values.data_type()))
+                rejected(format!("have column {name} of type {}, which no property has", values.data_type()))
             })?;
             // An Arrow array shares its buffers, so no value is copied.
             properties.push(PropertyColumn { name: name.into(), kind, values: values.clone() });
         }
         // Of two columns with one name, only the first was found above: the second would be ignored.
         if keys_seen > of_keys.len() {
-            return Err(refused(format!("have one of the columns {} twice", of_keys.join(", "))));
+            return Err(rejected(format!("have one of the columns {} twice", of_keys.join(", "))));
         }
         // In the order of a single operation's properties.
         properties.sort_unstable_by(|a, b| a.name.cmp(&b.name));
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_shapes_are_refused() {
+    fn bad_shapes_are_rejected() {
         let one = || ints(&[Some(1)]);
         let day: ArrayRef = Arc::new(Date64Array::from(vec![0]));
         for (columns, why) in [

@@ -512,7 +512,7 @@ pub(super) async fn resolve_on(
     // A mistake in one batch is its own error, not that of the delta.
     let fits = async {
         let mut free = OfOwners::new();
-        let mut refusals = Vec::new();
+        let mut rejections = Vec::new();
         let (widening, converted) = loop {
             let Unfit { error, property } = match Assembled::widens(newest.manifest(), &resolved, &free) {
                 Ok(widened) => break widened,
@@ -521,14 +521,14 @@ pub(super) async fn resolve_on(
             let Some(property) = property.map(|property| *property) else { return Err(error) };
             if free.contains(&property) {
                 // The batch itself keeps values of the old type: the mistake is the value of another one.
-                let first = refusals.into_iter().find(|(of, _)| *of == property);
+                let first = rejections.into_iter().find(|(of, _)| *of == property);
                 return Err(first.map_or(error, |(_, first)| first));
             }
             if !is_free(&property, &resolved, newest, branch).await? {
                 return Err(error);
             }
             free.insert(property.clone());
-            refusals.push((property, error));
+            rejections.push((property, error));
         };
         widen::check_exact(&resolved, &converted, newest, branch).await?;
         Ok::<_, EngineError>((widening, free))

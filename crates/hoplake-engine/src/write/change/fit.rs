@@ -13,14 +13,14 @@ use super::{
     resolved::{Pair, Resolved, Vertex},
     retype::Free,
 };
-use crate::{EngineError, Refusal};
+use crate::{EngineError, Rejection};
 
 /// A value that a property cannot hold.
 #[derive(Debug)]
 pub(super) struct Misfit {
     pub(super) property: Name,
     value: Value,
-    refusal: Refusal,
+    rejection: Rejection,
     why: String,
 }
 
@@ -41,7 +41,7 @@ impl PropertyPositions {
 
 /// Extends properties for values: adds new ones, widens int64 to float64, and gives another type to those that are free. Returns whether
 /// all values have to be looked at again, because a type has changed, or because a list that is empty waits for another value to show the
-/// type of its property. In the last pass such a list is refused.
+/// type of its property. In the last pass such a list is rejected.
 pub(super) fn fit(
     owner: &str,
     known: &mut Vec<Property>,
@@ -105,7 +105,7 @@ fn fit_value(
     declared: Option<&OfProperties>,
     free: &mut Free<'_>,
 ) -> Result<bool, Misfit> {
-    let misfit = |refusal, why| Misfit { property: name.clone(), value: value.clone(), refusal, why };
+    let misfit = |rejection, why| Misfit { property: name.clone(), value: value.clone(), rejection, why };
     let Some(property) = position.map(|position| &mut known[position]) else {
         match value.property_type() {
             Some(kind) => {
@@ -117,7 +117,7 @@ fn fit_value(
             None if *value == Value::Null => {}
             None => {
                 let why = format!("{owner} has no property {name}, and {value} does not show its type");
-                return Err(misfit(Refusal::Other, why));
+                return Err(misfit(Rejection::Other, why));
             }
         }
         return Ok(false);
@@ -134,40 +134,40 @@ fn fit_value(
             kind
         }
         (Err(_), None) if free.waits(name) => return Ok(true),
-        (Err(refusal), _) => {
-            let why = match refusal {
-                Refusal::Inexact => format!("which cannot hold {value} exactly"),
+        (Err(rejection), _) => {
+            let why = match rejection {
+                Rejection::Inexact => format!("which cannot hold {value} exactly"),
                 _ => format!("which {value} is not"),
             };
-            return Err(misfit(refusal, format!("property {name} of {owner} is {}, {why}", property.kind)));
+            return Err(misfit(rejection, format!("property {name} of {owner} is {}, {why}", property.kind)));
         }
     };
     Ok(true)
 }
 
-/// A property more than an owner may have is refused where it comes up: a batch could name a million.
+/// A property more than an owner may have is rejected where it comes up: a batch could name a million.
 fn check_count(owner: &str, known: &[Property], name: &Name, value: &Value) -> Result<(), Misfit> {
     if known.len() < PROPERTIES_MAX {
         return Ok(());
     }
     let why = format!("{owner} has {PROPERTIES_MAX} properties, and there are no more; {name} would be another one");
-    Err(Misfit { property: name.clone(), value: value.clone(), refusal: Refusal::Other, why })
+    Err(Misfit { property: name.clone(), value: value.clone(), rejection: Rejection::Other, why })
 }
 
 /// The type that a property gets for a value that it does not hold.
-fn wider(kind: PropertyType, value: &Value) -> Result<PropertyType, Refusal> {
+fn wider(kind: PropertyType, value: &Value) -> Result<PropertyType, Rejection> {
     use {PropertyType::List, PropertyType::Scalar, ScalarType::Float64, ScalarType::Int64};
     match (kind, value.property_type()) {
         (Scalar(Int64), Some(wider @ Scalar(Float64))) | (List(Int64), Some(wider @ List(Float64))) => Ok(wider),
-        (Scalar(Float64), Some(Scalar(Int64))) | (List(Float64), Some(List(Int64))) => Err(Refusal::Inexact),
-        _ => Err(Refusal::Other),
+        (Scalar(Float64), Some(Scalar(Int64))) | (List(Float64), Some(List(Int64))) => Err(Rejection::Inexact),
+        _ => Err(Rejection::Other),
     }
 }
 
 impl Resolved {
     /// The error for a value that does not fit, with the change that has it among those of its item.
     pub(super) fn misfits(&self, misfit: Misfit, of_item: impl Fn(u32, At<'_>) -> bool) -> EngineError {
-        let Misfit { property, value, refusal, why } = misfit;
+        let Misfit { property, value, rejection, why } = misfit;
         let is_key = |key: &Option<EdgeKey>| {
             key.as_ref().is_some_and(|key| key.property == property && key.value.is_same(&value))
         };
@@ -178,7 +178,7 @@ impl Resolved {
         let of_item = || self.names.all(&self.batch).filter(|(number, at)| of_item(*number, *at)).map(|(_, at)| at);
         // The value may stem from the row before, which a change of this item kept; then the first change is named.
         match of_item().find(has).or_else(|| of_item().next()) {
-            Some(at) => at.refusal(refusal, why),
+            Some(at) => at.rejection(rejection, why),
             None => EngineError::Invalid(why),
         }
     }
@@ -191,7 +191,7 @@ impl Resolved {
         (row, misfit): (usize, Misfit),
     ) -> EngineError {
         let at = At { operation, change: Single::Row(columns, row) };
-        at.refusal(misfit.refusal, misfit.why)
+        at.rejection(misfit.rejection, misfit.why)
     }
 
     /// Whether a change is an upsert of edges between these two vertices.
@@ -241,8 +241,8 @@ mod tests {
         assert_eq!(fitted(int, Value::Float64(0.5)), Ok(float));
         assert_eq!(fitted(float, Value::Int64(3)), Ok(float));
         assert_eq!(fitted(int, Value::Null), Ok(int));
-        let refused = fitted(int, Value::String("x".into())).unwrap_err();
-        assert_eq!(refused, "property p of Person is int64, which \"x\" is not");
+        let rejected = fitted(int, Value::String("x".into())).unwrap_err();
+        assert_eq!(rejected, "property p of Person is int64, which \"x\" is not");
         let list = Value::List(vec![Value::Int64(1), Value::Float64(2.0)]);
         assert!(fitted(PropertyType::List(ScalarType::Float64), list.clone()).is_ok());
         assert!(fitted(PropertyType::List(ScalarType::Int64), list).is_err());
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn an_integer_that_float64_lacks_is_refused() {
+    fn an_integer_that_float64_lacks_is_rejected() {
         let float = PropertyType::Scalar(ScalarType::Float64);
         for exact in [0, -1, 1 << 53, -(1 << 53), i64::MIN, (1 << 53) + 2] {
             assert_eq!(fitted(float, Value::Int64(exact)), Ok(float), "{exact}");

@@ -7,7 +7,7 @@ use hoplake_format::{KeyType, LABELS_MAX, LabelId, VertexId};
 use hoplake_storage::Branch;
 
 use super::{Batch, Columns, Name, Operation, VertexRef, columns::KeyRef};
-use crate::{EngineError, Refusal, Snapshot};
+use crate::{EngineError, Rejection, Snapshot};
 
 /// A change of a batch: an operation, or a row of columns.
 #[derive(Debug, Clone, Copy)]
@@ -93,15 +93,15 @@ impl<'a> At<'a> {
     }
 
     /// That it is not allowed.
-    pub(super) fn refused<T>(self, refusal: Refusal, why: String) -> Result<T, EngineError> {
-        Err(self.refusal(refusal, why))
+    pub(super) fn rejected<T>(self, rejection: Rejection, why: String) -> Result<T, EngineError> {
+        Err(self.rejection(rejection, why))
     }
 
     /// The error that it is not allowed.
-    pub(super) fn refusal(self, refusal: Refusal, why: String) -> EngineError {
+    pub(super) fn rejection(self, rejection: Rejection, why: String) -> EngineError {
         // A row becomes an operation only here: an error shows it as the caller could have written it.
         let operation = Box::new(self.single());
-        EngineError::Refused { operation, number: self.operation, row: self.row(), refusal, why }
+        EngineError::Rejected { operation, number: self.operation, row: self.row(), rejection, why }
     }
 }
 
@@ -209,7 +209,7 @@ impl Names {
     /// Numbers what a batch names.
     ///
     /// # Errors
-    /// [`EngineError::Invalid`] if there is more than can be numbered; [`EngineError::Refused`] if there are more labels than a
+    /// [`EngineError::Invalid`] if there is more than can be numbered; [`EngineError::Rejected`] if there are more labels than a
     /// graph can have.
     pub(super) fn of(batch: &Batch) -> Result<Self, EngineError> {
         let count = batch.changes();
@@ -236,7 +236,7 @@ impl Names {
             if vertex_labels.len().max(edge_labels.len()) > LABELS_MAX {
                 let why = format!("with it the batch names more labels than the {LABELS_MAX} that a graph can have");
                 let at = At { operation: number, change: Single::One(operation) };
-                return at.refused(Refusal::Other, why);
+                return at.rejected(Rejection::Other, why);
             }
         }
         Ok(numbering.names)
@@ -337,7 +337,7 @@ impl Names {
     /// that may be added, by the number of this. One wave.
     ///
     /// # Errors
-    /// [`EngineError::Refused`] if a key is not of its label's type; the store's.
+    /// [`EngineError::Rejected`] if a key is not of its label's type; the store's.
     pub(super) async fn look_up(
         &self,
         batch: &Batch,
@@ -373,7 +373,7 @@ impl Names {
             let Some((id, key_type)) = own else { continue };
             if found != key_type {
                 let why = format!("keys of {} are {key_type}, and {} is {found}", end.label, end.key);
-                return self.change(batch, named.change).refused(Refusal::Other, why);
+                return self.change(batch, named.change).rejected(Rejection::Other, why);
             }
             numbers.push(number);
             keys.push((id, end.key));

@@ -25,13 +25,13 @@ use super::{
     resolved::{ChangedVertex, Edges, Group, Pair, Resolved, Vertex, VertexRow, Widening},
     strict::check_declared,
 };
-use crate::{EngineError, Refusal, Snapshot, read::property_index::Items};
+use crate::{EngineError, Rejection, Snapshot, read::property_index::Items};
 
 impl Resolved {
     /// Resolves a batch.
     ///
     /// # Errors
-    /// [`EngineError::Refused`] with the operation that is not valid; the store's error.
+    /// [`EngineError::Rejected`] with the operation that is not valid; the store's error.
     pub(crate) async fn of(
         batch: &Arc<Batch>,
         snapshot: &Arc<Snapshot>,
@@ -166,12 +166,12 @@ impl Resolved {
             self.shares_key = shared.is_some();
             return Ok(());
         }
-        let refused =
-            |number: u32, why: String| self.change(self.names.first_change(number)).refused(Refusal::Other, why);
+        let rejected =
+            |number: u32, why: String| self.change(self.names.first_change(number)).rejected(Rejection::Other, why);
         if let Some((number, other)) = shared {
             let label = snapshot.schema().label(other.label()).map_or("?", |label| &label.name);
             let key = self.end(number).key;
-            return refused(
+            return rejected(
                 number,
                 format!("{key} is the key of {label}:{key} already, and the keys of the graph are unique"),
             );
@@ -194,11 +194,11 @@ impl Resolved {
                 let why = format!(
                     "the keys of the graph are unique and {expected}, and {key}, which is {found}, would be a key of {label}"
                 );
-                return refused(number, why);
+                return rejected(number, why);
             }
             if *labels.entry(key.clone()).or_insert_with(|| label.clone()) != label {
                 let why = format!("{key} would be a key of two labels, and the keys of the graph are unique");
-                return refused(number, why);
+                return rejected(number, why);
             }
         }
         Ok(())
@@ -341,21 +341,21 @@ impl Resolved {
     fn end_to_be(&mut self, number: u32, at: At<'_>, snapshot: &Snapshot) -> Result<Vertex, EngineError> {
         if let Some(known) = self.known[number as usize] {
             return match self.gone.contains_key(&known) {
-                true => at.refused(Refusal::Other, format!("the same batch deletes {}", self.end(number))),
+                true => at.rejected(Rejection::Other, format!("the same batch deletes {}", self.end(number))),
                 false => Ok(Vertex::Known(known)),
             };
         }
         let end = self.end(number);
         if !self.added.contains_key(&end) {
             if self.withdrawn.contains(&number) {
-                return at.refused(Refusal::Other, format!("the same batch deletes {end}"));
+                return at.rejected(Rejection::Other, format!("the same batch deletes {end}"));
             }
             if !self.batch.create_missing {
-                return at.refused(Refusal::MissingEnd, format!("there is no vertex {end}"));
+                return at.rejected(Rejection::MissingEnd, format!("there is no vertex {end}"));
             }
             let declared = snapshot.schema().label_id(&end.label).is_some() || self.introduced.contains(&end.label);
             if !declared {
-                return at.refused(Refusal::Other, no_label(&end.label));
+                return at.rejected(Rejection::Other, no_label(&end.label));
             }
             self.added.insert(end, VertexRow::Made(Properties::new()));
         }
@@ -447,11 +447,11 @@ impl<'a> UpsertedTypes<'a> {
 fn check_key(at: At<'_>, key: Option<&EdgeKey>, properties: &Properties) -> Result<(), EngineError> {
     let Some(EdgeKey { property, value }) = key else { return Ok(()) };
     if *value == Value::Null {
-        return at.refused(Refusal::Other, format!("its key {property} is null"));
+        return at.rejected(Rejection::Other, format!("its key {property} is null"));
     }
     match properties.get(property) {
         Some(other) if other != value => {
-            at.refused(Refusal::Other, format!("its key {property} is also given as {other}"))
+            at.rejected(Rejection::Other, format!("its key {property} is also given as {other}"))
         }
         _ => Ok(()),
     }
@@ -471,10 +471,10 @@ fn check_edge_type(
     let Some(of) = of else {
         let source = &source.label;
         let target = &target.label;
-        return at.refused(Refusal::Other, format!("the graph has no edges {label} from {source} to {target}"));
+        return at.rejected(Rejection::Other, format!("the graph has no edges {label} from {source} to {target}"));
     };
     match key.filter(|key| of.properties.iter().all(|property| property.name != key.property)) {
-        Some(key) => at.refused(Refusal::Other, format!("edges {label} have no property {}", key.property)),
+        Some(key) => at.rejected(Rejection::Other, format!("edges {label} have no property {}", key.property)),
         None => Ok(()),
     }
 }
@@ -483,7 +483,7 @@ fn check_edge_type(
 fn label_of(end: &VertexRef, at: At<'_>, snapshot: &Snapshot) -> Result<LabelId, EngineError> {
     match snapshot.schema().label_id(&end.label) {
         Some(label) => Ok(label),
-        None => at.refused(Refusal::Other, no_label(&end.label)),
+        None => at.rejected(Rejection::Other, no_label(&end.label)),
     }
 }
 

@@ -9,7 +9,7 @@ use super::{
     Batch, EdgeKey, Operation, Properties,
     names::{At, Single},
 };
-use crate::{EngineError, Refusal};
+use crate::{EngineError, Rejection};
 
 /// Rejects the first upsert of a strict batch with a label, an edge type or a property that the graph does not have.
 /// Deletions of what is not declared are errors anyway.
@@ -91,5 +91,5 @@ fn check_properties(
 }
 
 fn undeclared<T>(at: At<'_>, why: String) -> Result<T, EngineError> {
-    at.refused(Refusal::Undeclared, why)
+    at.rejected(Rejection::Undeclared, why)
 }

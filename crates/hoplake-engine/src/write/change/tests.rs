@@ -76,11 +76,11 @@ async fn a_batch_that_names_what_another_writes_waits_for_the_next_delta() {
 }
 
 #[tokio::test]
-async fn a_batch_that_is_refused_stops_no_other() {
+async fn a_batch_that_is_rejected_stops_no_other() {
     let committer = committer().await;
     let commits = commit_all(&committer, vec![upsert(20, &[]), edge(1, 99), edge(1, 3)]).await;
-    let refused = commits[1].as_ref().unwrap_err().to_string();
-    assert!(refused.contains("there is no vertex vertex:99"), "{refused}");
+    let rejected = commits[1].as_ref().unwrap_err().to_string();
+    assert!(rejected.contains("there is no vertex vertex:99"), "{rejected}");
     assert_eq!([versions(&commits)[0], versions(&commits)[2]], [(10, 2); 2]);
 }
 

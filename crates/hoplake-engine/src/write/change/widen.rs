@@ -18,7 +18,7 @@ use super::{
     retype::is_without_values,
     rows::widens,
 };
-use crate::{EngineError, Refusal, Snapshot, owner::Owner};
+use crate::{EngineError, Rejection, Snapshot, owner::Owner};
 
 /// Up to here every integer is a float64.
 const EXACT_MAX: i64 = 1 << 53;
@@ -105,7 +105,7 @@ pub(super) async fn check_exact(
             }
         };
         return match resolved.names.all(&resolved.batch).map(|(_, at)| at).find(gives) {
-            Some(at) => at.refused(Refusal::Inexact, why),
+            Some(at) => at.rejected(Rejection::Inexact, why),
             None => Err(EngineError::Invalid(why)),
         };
     }

@@ -30,7 +30,7 @@ use crate::{
 enum Leaves {
     /// Its row is gone.
     Deleted,
-    /// Its row is there, and does not fulfil the condition.
+    /// Its row is there, and does not match the condition.
     Hidden,
 }
 
@@ -68,7 +68,7 @@ impl<'a> Fold<'a> {
         }
     }
 
-    /// The row of a vertex no longer fulfils its condition.
+    /// The row of a vertex no longer matches its condition.
     pub(super) fn hide_vertex(&mut self, vertex: &VertexRef) {
         self.leave(vertex, Leaves::Hidden);
     }

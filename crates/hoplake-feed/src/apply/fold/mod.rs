@@ -227,7 +227,7 @@ struct Fold<'a> {
 
 /// What a row was.
 enum Before {
-    /// Nothing: it is new, or did not fulfil the condition.
+    /// Nothing: it is new, or did not match the condition.
     Nothing,
     /// The log does not say; what it is now has the same key.
     Unsaid,
@@ -482,7 +482,7 @@ impl<'a> Fold<'a> {
     }
 }
 
-/// The vertex that a row is, or would be if it fulfilled the condition: others may name it, and go with it.
+/// The vertex that a row is, or would be if it matched the condition: others may name it, and go with it.
 fn vertex_of(image: &Image) -> Option<&VertexRef> {
     match image {
         Image::Vertex(it) => Some(&it.vertex),
@@ -491,7 +491,7 @@ fn vertex_of(image: &Image) -> Option<&VertexRef> {
     }
 }
 
-/// The edge that a row is, or would be if it fulfilled the condition.
+/// The edge that a row is, or would be if it matched the condition.
 fn edge_of(image: &Image) -> Option<&EdgeImage> {
     match image {
         Image::Edge(it) => Some(it),

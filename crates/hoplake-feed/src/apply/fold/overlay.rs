@@ -142,7 +142,7 @@ impl Overlay {
         self.put_vertex(vertex, properties, |before| origin.or(before));
     }
 
-    /// The same by a rule of the database: a refusal is still about the vertex's own row, if the batch has it.
+    /// The same by a rule of the database: a rejection is still about the vertex's own row, if the batch has it.
     pub(super) fn amend_vertex(&mut self, vertex: &VertexRef, properties: Properties) {
         let origin = self.origin;
         self.put_vertex(vertex, properties, |before| before.or(origin));

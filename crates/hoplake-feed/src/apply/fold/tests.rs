@@ -240,7 +240,7 @@ fn a_row_that_cannot_be_applied_is_said() {
     );
 }
 
-/// A commit that the graph refuses is blamed on the row whose operation it refuses, and on no row that only shares its name.
+/// A commit that the graph rejects is blamed on the row whose operation it rejects, and on no row that only shares its name.
 #[test]
 fn an_operation_keeps_the_row_that_it_comes_from() {
     let transactions = [

@@ -1,7 +1,7 @@
 //! Edges that wait for a vertex that is not there yet.
 //!
 //! The tables have a row that names a row which the graph does not have: because nothing in the database forbids it, or because
-//! that row does not fulfil its condition. When the vertex comes, the edge does.
+//! that row does not match its condition. When the vertex comes, the edge does.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_catalog_is_refused() {
+    fn a_damaged_catalog_is_rejected() {
         let text = file().to_json();
         for (from, to, expected) in [
             ("\"hoplake_catalog\": 1", "\"hoplake_catalog\": 2", "has version 2"),

@@ -161,7 +161,7 @@ impl KafkaAddress {
         within(timeout, &what, builder.build()).await
     }
 
-    /// Refuses topics that are not there.
+    /// Rejects topics that are not there.
     pub(super) async fn check(&self, bytes_max: u64, timeout: Duration) -> Result<(), FeedError> {
         self.partitions(&self.connect(bytes_max, timeout).await?, timeout).await.map(drop)
     }
@@ -394,8 +394,8 @@ mod tests {
             ("u@a:1/t?sasl=gssapi", "has to be plain"),
             ("a:1/t?ssl=true", "ssl is not one of"),
         ] {
-            let refused = read(text).unwrap_err();
-            assert!(refused.contains(why), "{text}: {refused}");
+            let rejected = read(text).unwrap_err();
+            assert!(rejected.contains(why), "{text}: {rejected}");
         }
         assert!(KafkaAddress::parse("u@a:1/t?sasl=plain", None).unwrap_err().contains("needs a password"));
     }

@@ -165,7 +165,7 @@ impl KinesisAddress {
         Client::new(&config.load().await)
     }
 
-    /// Refuses streams that are not there.
+    /// Rejects streams that are not there.
     pub(super) async fn check(&self, timeout: Duration) -> Result<(), FeedError> {
         let client = self.client(timeout).await;
         for stream in &self.streams {

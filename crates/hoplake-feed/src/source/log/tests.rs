@@ -316,11 +316,11 @@ fn a_transaction_that_is_begun_again_is_counted_anew() {
 }
 
 #[test]
-fn what_cannot_be_followed_is_refused() {
+fn what_cannot_be_followed_is_rejected() {
     let mariadb = style(LogFormat::Debezium, Database::MariaDb);
     let maxwell = style(LogFormat::Maxwell, Database::MariaDb);
     let plain = samples().remove(1).2;
-    let refused = |style: Style, is_split: bool, lines: &[&str]| {
+    let rejected = |style: Style, is_split: bool, lines: &[&str]| {
         let mut reader = Reader::new(style, ";start", is_split);
         let mut taken = lines.iter().enumerate().map(|(offset, line)| reader.take("log", offset, line));
         let error = taken.find_map(Result::err).expect("it is refused");
@@ -351,7 +351,7 @@ fn what_cannot_be_followed_is_refused() {
         (maxwell, false, vec![commit(7, of_visit).replace("\"insert\"", "\"other\"")], "unknown type other"),
     ] {
         let lines: Vec<_> = lines.iter().map(String::as_str).collect();
-        let why = refused(style, is_split, &lines);
+        let why = rejected(style, is_split, &lines);
         assert!(why.contains(expected), "{why} | {expected}");
     }
     // A column that may be null and has no default is none of these.
@@ -408,7 +408,7 @@ fn int(number: i64) -> Cell {
 }
 
 #[test]
-fn damaged_records_are_refused_and_never_panic() {
+fn damaged_records_are_rejected_and_never_panic() {
     for (name, style, sample) in [
         ("mariadb", style(LogFormat::Debezium, Database::MariaDb), MARIADB),
         ("postgres", style(LogFormat::Debezium, Database::Postgres), POSTGRES),

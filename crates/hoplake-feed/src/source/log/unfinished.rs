@@ -114,7 +114,7 @@ impl LoggedTransaction {
         self.numbers = numbers;
     }
 
-    /// Counts a change, and refuses one before which others are missing, as their numbers say.
+    /// Counts a change, and rejects one before which others are missing, as their numbers say.
     pub(super) fn count(&mut self, named: &Named, written_ms: i64) -> Result<(), FeedError> {
         match named.order {
             Order::Counted(_) if self.is_of_earlier_run(written_ms) => {}

@@ -24,7 +24,7 @@ pub(super) async fn flavour(conn: &mut Conn) -> Result<Flavour, FeedError> {
     Ok(if is_mariadb { Flavour::MariaDb } else { Flavour::MySql })
 }
 
-/// Refuses a server whose binlog does not have what a feed needs.
+/// Rejects a server whose binlog does not have what a feed needs.
 pub(super) async fn check(conn: &mut Conn) -> Result<(), FeedError> {
     let flavour = flavour(conn).await?;
     let mut needed = vec![
@@ -92,19 +92,19 @@ pub(super) async fn details(conn: &mut Conn, table: &TableName) -> Result<Vec<Co
     Ok(columns.into_iter().map(detail).collect())
 }
 
-/// Refuses tables whose rows in the log cannot be read, whatever of them is mapped.
+/// Rejects tables whose rows in the log cannot be read, whatever of them is mapped.
 pub(super) async fn check_tables(conn: &mut Conn, tables: &[TableName]) -> Result<(), FeedError> {
     for table in tables {
         for column in details(conn, table).await? {
             let ColumnDetail { name, declared, .. } = &column;
-            let refused = |why: &str| FeedError::invalid(format!("table {table}: column {name} ({declared}) {why}"));
+            let rejected = |why: &str| FeedError::invalid(format!("table {table}: column {name} ({declared}) {why}"));
             if declared.contains("mariadb-5.3") && declared.contains('(') {
-                return Err(refused("cannot be read from the log").hint(OLD_FRACTIONS));
+                return Err(rejected("cannot be read from the log").hint(OLD_FRACTIONS));
             }
             if column.is_row_end() && !declared.starts_with("timestamp") {
                 let hint = "leave the table out, or give it a period of timestamps";
                 return Err(
-                    refused("ends a period of transactions, and which rows are current is not known").hint(hint)
+                    rejected("ends a period of transactions, and which rows are current is not known").hint(hint)
                 );
             }
         }

@@ -5,7 +5,7 @@
 //! table with such a column is read. No library has the same tables: Microsoft's, the web's and the server's `sjis`, `big5`, `greek` or
 //! `tis620` differ in some hundred characters, and of `hp8`, `keybcs2`, `geostd8` and others there is no library at all.
 //!
-//! A charset that cannot be read is refused by name before the first copy ([`is_readable`]).
+//! A charset that cannot be read is rejected by name before the first copy ([`is_readable`]).
 
 use std::{
     collections::HashMap,

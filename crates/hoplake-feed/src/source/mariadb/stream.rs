@@ -281,7 +281,7 @@ impl Binlog {
         Ok(())
     }
 
-    /// Refuses a table that has other columns than it had, which no statement in the log explains.
+    /// Rejects a table that has other columns than it had, which no statement in the log explains.
     fn compare(&mut self, table: &TableName, names: &[Name]) -> Result<(), FeedError> {
         let was = self.following.shapes.get(table).cloned().unwrap_or_default();
         let kept = |name: &Name| ColumnShape {

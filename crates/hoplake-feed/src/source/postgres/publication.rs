@@ -2,9 +2,9 @@
 //!
 //! What a publication leaves out never arrives, and nothing in the log says that it is missing: the columns of a list, the rows of a
 //! filter, kinds of changes, partitions that are published under their own names, partitions that log less of a row than their table says.
-//! So each of these is refused before anything is read, and again at each start, with the statements that correct it.
+//! So each of these is rejected before anything is read, and again at each start, with the statements that correct it.
 //!
-//! **A hint is SQL as it is.** What follows `run: ` can be run in one piece, and leads to a feed that works, or to the next refusal. What is
+//! **A hint is SQL as it is.** What follows `run: ` can be run in one piece, and leads to a feed that works, or to the next rejection. What is
 //! not SQL is a comment in it.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -50,7 +50,7 @@ struct Partition {
     identity: String,
 }
 
-/// Refuses a server that does not log logically, and a publication that leaves out something of the tables.
+/// Rejects a server that does not log logically, and a publication that leaves out something of the tables.
 pub(super) async fn check(
     connection: &mut Connection,
     publication: &str,
@@ -74,8 +74,8 @@ pub(super) async fn check(
     Ok(())
 }
 
-/// Refuses a table with `why`, and says which statements to run.
-fn refused(why: String, statements: impl std::fmt::Display) -> Result<(), FeedError> {
+/// Rejects a table with `why`, and says which statements to run.
+fn rejected(why: String, statements: impl std::fmt::Display) -> Result<(), FeedError> {
     Err(FeedError::invalid(why).hint(format!("run: {statements}")))
 }
 
@@ -144,7 +144,7 @@ async fn partitions(
     Ok(rows.iter().map(partition).collect())
 }
 
-/// Refuses tables and partitions whose changes are not in the server's log, or not as their table says.
+/// Rejects tables and partitions whose changes are not in the server's log, or not as their table says.
 fn are_logged(tables: &[Followed], partitions: &[Partition]) -> Result<(), FeedError> {
     if let Some(foreign) = partitions.iter().find(|partition| partition.is_foreign) {
         let why = format!(
@@ -153,12 +153,12 @@ fn are_logged(tables: &[Followed], partitions: &[Partition]) -> Result<(), FeedE
         );
         let parent = foreign.parent.quoted('"');
         let name = foreign.name.quoted('"');
-        return refused(why, format!("ALTER TABLE {parent} DETACH PARTITION {name}"));
+        return rejected(why, format!("ALTER TABLE {parent} DETACH PARTITION {name}"));
     }
     let unlogged = tables.iter().filter(|table| !table.is_partitioned).map(|table| (&table.name, table.is_logged));
     let unlogged = unlogged.chain(partitions.iter().map(|partition| (&partition.name, partition.is_logged)));
     if let Some((name, _)) = unlogged.into_iter().find(|(_, is_logged)| !is_logged) {
-        return refused(
+        return rejected(
             format!("table {name} is unlogged: its changes are not in the log"),
             format!("ALTER TABLE {} SET LOGGED {THEN}", name.quoted('"')),
         );
@@ -183,10 +183,10 @@ fn are_logged(tables: &[Followed], partitions: &[Partition]) -> Result<(), FeedE
         "the partition {} of table {} logs less of a row than its table says: a table's REPLICA IDENTITY is not that of its partitions",
         first.name, first.of
     );
-    refused(why, format!("{} {THEN}", statements.join(" ")))
+    rejected(why, format!("{} {THEN}", statements.join(" ")))
 }
 
-/// Refuses a publication that is not there, leaves out kinds of changes, or publishes partitions under their own names.
+/// Rejects a publication that is not there, leaves out kinds of changes, or publishes partitions under their own names.
 async fn is_complete(connection: &mut Connection, publication: &str, tables: &[Followed]) -> Result<(), FeedError> {
     let has_roots = tables.iter().any(|table| table.is_partitioned);
     // Servers before 13 do not know the second.
@@ -202,20 +202,20 @@ async fn is_complete(connection: &mut Connection, publication: &str, tables: &[F
     if known.is_empty() {
         let all: Vec<_> = tables.iter().map(Followed::alone).collect();
         let with = if has_roots { " WITH (publish_via_partition_root = true)" } else { "" };
-        return refused(
+        return rejected(
             format!("the database has no publication {publication}"),
             format!("CREATE PUBLICATION {name} FOR TABLE {}{with}", all.join(", ")),
         );
     }
     if !is(0) {
-        return refused(
+        return rejected(
             format!("the publication {publication} leaves out inserts, updates, deletions or truncations"),
             format!("ALTER PUBLICATION {name} SET (publish = 'insert, update, delete, truncate') {THEN}"),
         );
     }
     if !is(1) {
         let first = tables.iter().find(|table| table.is_partitioned).map(|table| table.name.to_string());
-        return refused(
+        return rejected(
             format!(
                 "the publication {publication} has the partitions of {} in place of the table",
                 first.unwrap_or_default()
@@ -226,7 +226,7 @@ async fn is_complete(connection: &mut Connection, publication: &str, tables: &[F
     Ok(())
 }
 
-/// Refuses a publication that does not have all of the tables.
+/// Rejects a publication that does not have all of the tables.
 async fn has_tables(connection: &mut Connection, publication: &str, tables: &[Followed]) -> Result<(), FeedError> {
     let published =
         format!("SELECT schemaname, tablename FROM pg_publication_tables WHERE pubname = {}", quoted(publication));
@@ -239,13 +239,13 @@ async fn has_tables(connection: &mut Connection, publication: &str, tables: &[Fo
     }
     let names: Vec<_> = missing.iter().map(|table| table.name.to_string()).collect();
     let tables: Vec<_> = missing.iter().map(|table| table.alone()).collect();
-    refused(
+    rejected(
         format!("the publication {publication} does not have {}", names.join(", ")),
         format!("ALTER PUBLICATION {} ADD TABLE {} {THEN}", identifier(publication), tables.join(", ")),
     )
 }
 
-/// Refuses a publication that leaves out rows or columns of the tables. A row that it no longer has looks as if it were deleted, and stays
+/// Rejects a publication that leaves out rows or columns of the tables. A row that it no longer has looks as if it were deleted, and stays
 /// in the first copy; a column keeps what the first copy had.
 async fn has_whole_tables(
     connection: &mut Connection,
@@ -277,7 +277,7 @@ async fn has_whole_tables(
         };
         let publication_name = identifier(publication);
         let table = table.alone();
-        return refused(
+        return rejected(
             format!("the publication {publication} has only the {what}"),
             // At once: what is changed while the table is not published would be lost.
             format!(

@@ -35,7 +35,7 @@ const IDLE_BYTES: u64 = 16 << 20;
 /// How often tables are compared with the catalog while nothing comes.
 const COMPARE_EVERY: Duration = Duration::from_secs(10);
 
-/// Refuses a slot that no longer has what follows a position.
+/// Rejects a slot that no longer has what follows a position.
 pub(super) async fn check_slot(connection: &mut Connection, slot: &str, from: Lsn) -> Result<(), FeedError> {
     let purged = |why: String| Err(FeedError::new(FeedErrorKind::Purged, why).hint(COPY_ANEW));
     let asked =
@@ -231,7 +231,7 @@ impl Messages {
         }
     }
 
-    /// Refuses a partition that logs less of a row than its table says: nulls stand in the log for what it does not have. A new partition
+    /// Rejects a partition that logs less of a row than its table says: nulls stand in the log for what it does not have. A new partition
     /// has the default, whatever its table has.
     async fn check_partition(&mut self, id: u32, partition: &TableName, of: &TableName) -> Result<(), FeedError> {
         let position = self.from.to_pg_string();

@@ -72,7 +72,7 @@ use super::{
     foreign,
     limits::ReadLimits,
     parquet::{self, ParquetColumn, ParquetFile},
-    plan::{FeedPlan, FieldCount, FileColumn, Tables, TextPlan, occurs_twice, refuse_twice},
+    plan::{FeedPlan, FieldCount, FileColumn, Tables, TextPlan, occurs_twice, reject_twice},
     records::{TextFormat, header},
     text::TextInput,
 };
@@ -278,7 +278,7 @@ impl Mapped<'_> {
             return Ok(mapped);
         }
         if mapped.csv.comments {
-            foreign::refuse(&mapped.file)?;
+            foreign::reject(&mapped.file)?;
         }
         let names = match &mapped.csv.columns {
             Some(names) => names.clone(),
@@ -441,9 +441,9 @@ impl Mapped<'_> {
         }
         // Typed columns came by name, the others by position. Properties are numbered in the order of the file.
         columns.sort_by_key(|column| column.position);
-        self.refuse_types(&columns)?;
+        self.reject_types(&columns)?;
         columns.iter_mut().for_each(|column| column.parse.list = list);
-        refuse_twice(&self.file, &columns)?;
+        reject_twice(&self.file, &columns)?;
         Ok(columns)
     }
 
@@ -452,9 +452,9 @@ impl Mapped<'_> {
     }
 
     /// Rejects columns of Parquet that cannot be cast to their types, all at once.
-    fn refuse_types(&self, columns: &[FileColumn]) -> Result<(), IngestError> {
+    fn reject_types(&self, columns: &[FileColumn]) -> Result<(), IngestError> {
         let typed = || columns.iter().filter_map(|column| Some((self.typed.get(column.position)?, column.parse)));
-        if let Some(why) = parquet::refused(typed().map(|(column, _)| column)) {
+        if let Some(why) = parquet::rejected(typed().map(|(column, _)| column)) {
             return Err(self.file.layout(format!("{why}; name them under ignore")));
         }
         let other: Vec<_> = typed().filter(|(column, parse)| !column.can_be(*parse)).collect();

@@ -19,7 +19,7 @@ use parquet::{
     file::metadata::ParquetMetaData,
 };
 
-pub(crate) use self::types::{ParquetColumn, cast, property_type, refused, shown, type_name};
+pub(crate) use self::types::{ParquetColumn, cast, property_type, rejected, shown, type_name};
 use super::{files::SourceFile, plan::FeedPlan};
 use crate::{
     BadRow, BadRows, Chunk, Feed, IngestError, Input, Phase, RowTexts,
@@ -386,7 +386,7 @@ impl Batches {
             };
             let values = cast(array, column.parse)?;
             if column.required {
-                self.refuse_long_keys(&values, &column.header, faults);
+                self.reject_long_keys(&values, &column.header, faults);
             }
             // A look at single rows only if there is a null that the file did not have, or any in a key.
             if values.null_count() > if column.required { 0 } else { array.null_count() } {
@@ -411,7 +411,7 @@ impl Batches {
         Ok(columns)
     }
 
-    fn refuse_long_keys(&self, keys: &ArrayRef, header: &str, faults: &mut Vec<Fault>) {
+    fn reject_long_keys(&self, keys: &ArrayRef, header: &str, faults: &mut Vec<Fault>) {
         let bound = self.file.limits.key();
         let Some(keys) = keys.as_string_opt::<i32>() else { return };
         for row in (0..keys.len()).filter(|row| keys.value_length(*row) as usize > bound.bytes) {

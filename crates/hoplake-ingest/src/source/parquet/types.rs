@@ -104,9 +104,9 @@ impl ParquetColumn {
 }
 
 /// The names and types of columns that cannot become properties, if any.
-pub(crate) fn refused<'a>(columns: impl Iterator<Item = &'a ParquetColumn>) -> Option<String> {
-    let refused: Vec<_> = columns.filter(|column| column.property.is_none()).map(ParquetColumn::shown).collect();
-    match &refused[..] {
+pub(crate) fn rejected<'a>(columns: impl Iterator<Item = &'a ParquetColumn>) -> Option<String> {
+    let rejected: Vec<_> = columns.filter(|column| column.property.is_none()).map(ParquetColumn::shown).collect();
+    match &rejected[..] {
         [] => None,
         [one] => Some(format!("has column {one}, a type that no property has")),
         many => Some(format!("has columns {}, types that no property has", many.join(", "))),

@@ -8,14 +8,14 @@ use crate::{
     value::equals,
 };
 
-/// The traversals of the cases that a choice fulfils.
+/// The traversals of the cases that a choice matches.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Choose {
     /// What decides.
     pub choice: Choice,
     /// When a traversal is taken, and the traversal.
     pub cases: Vec<(Case, Steps)>,
-    /// Whether all cases count that are fulfilled, and not the first alone.
+    /// Whether all matching cases count, and not the first alone.
     pub all: bool,
 }
 
@@ -89,8 +89,8 @@ impl Choose {
             }
             Choice::Test(predicate) => {
                 let test = |at: usize, growth: &Growth| predicate.test(&batch.items.get(at), growth);
-                let fulfilled = run.tested(batch.len(), test).await?;
-                fulfilled.into_iter().map(|it| Some(it.into())).collect()
+                let matching = run.tested(batch.len(), test).await?;
+                matching.into_iter().map(|it| Some(it.into())).collect()
             }
             Choice::By(by) => run.by(by, batch).await?,
         };
@@ -103,7 +103,7 @@ impl Choose {
         for (number, (case, _)) in self.cases.iter().enumerate() {
             // There may be tens of thousands of them.
             run.pace.rest(1 + batch.len() as u64).await?;
-            let fulfilled: Vec<bool> = match case {
+            let matching: Vec<bool> = match case {
                 Case::Equal(value) => {
                     let equals = |at: usize, growth: &Growth| match &choices[at] {
                         Some(choice) => growth.work(units(choice, value)).map(|()| equals(choice, value)),
@@ -126,7 +126,7 @@ impl Choose {
                 Case::Pick(_) => continue,
             };
             for at in 0..batch.len() {
-                if fulfilled[at] && (self.all || !taken[at]) {
+                if matching[at] && (self.all || !taken[at]) {
                     parts[number].push(at as u32);
                     // `any` is taken besides others, and does not keep `none` from being taken.
                     taken[at] |= !matches!(case, Case::Pick(_));

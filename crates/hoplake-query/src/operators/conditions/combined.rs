@@ -65,13 +65,13 @@ impl Each for Or {
         if let Some(exist) = run.exists_all(&self.any, &batch).await? {
             return Ok(keep(batch, |at| exist.iter().any(|exists| exists[at])));
         }
-        let mut fulfilled = vec![false; batch.len()];
+        let mut matching = vec![false; batch.len()];
         for steps in &self.any {
-            let open: Vec<u32> = (0..batch.len() as u32).filter(|at| !fulfilled[*at as usize]).collect();
+            let open: Vec<u32> = (0..batch.len() as u32).filter(|at| !matching[*at as usize]).collect();
             let rows = batch.take(&open, &run.growth)?;
             let exists = run.exists(steps, &rows).await?;
-            open.iter().zip(exists).for_each(|(at, exists)| fulfilled[*at as usize] = exists);
+            open.iter().zip(exists).for_each(|(at, exists)| matching[*at as usize] = exists);
         }
-        Ok(keep(batch, |at| fulfilled[at]))
+        Ok(keep(batch, |at| matching[at]))
     }
 }

@@ -1,4 +1,4 @@
-//! Elements whose property, id or label fulfils a predicate.
+//! Elements whose property, id or label matches a predicate.
 
 use std::collections::HashSet;
 
@@ -15,12 +15,12 @@ use crate::{
     value::Unread,
 };
 
-/// Rows whose property, id or label fulfils a predicate.
+/// Rows whose property, id or label matches a predicate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Has {
     /// What is tested.
     pub by: By,
-    /// What it has to fulfil.
+    /// What it has to match.
     pub predicate: Arc<Predicate>,
 }
 
@@ -63,11 +63,11 @@ impl Run {
     async fn has(&mut self, batch: Batch, name: &Name, predicate: &Predicate) -> Done<Output> {
         let batch = without_edge_properties(batch);
         let read = self.read(elements(&batch), Wanted::Named(std::slice::from_ref(name))).await?;
-        let fulfils = |at: usize, growth: &Growth| match has_properties(&batch, at)? {
+        let matches = |at: usize, growth: &Growth| match has_properties(&batch, at)? {
             Some(element) => predicate.test_any(&read.values(element, name), growth),
             None => Ok(false),
         };
-        let kept = self.tested(batch.len(), fulfils).await?;
+        let kept = self.tested(batch.len(), matches).await?;
         Ok(keep(batch, |at| kept[at]))
     }
 
@@ -99,7 +99,7 @@ impl Run {
     }
 }
 
-/// The rows that are not on a property of an edge, which fulfils no condition on a property or an id.
+/// The rows that are not on a property of an edge, which matches no condition on a property or an id.
 fn without_edge_properties(batch: Batch) -> Batch {
     let Items::Values(values) = &batch.items else { return batch };
     let is_one = |value: &Value| matches!(value, Value::Unread(unread) if matches!(**unread, Unread::Property(_)));

@@ -1,4 +1,4 @@
-//! Properties whose name or value fulfils a predicate.
+//! Properties whose name or value matches a predicate.
 
 use crate::{
     operators::prelude::*,
@@ -6,14 +6,14 @@ use crate::{
     value::{Unread, UnreadProperty},
 };
 
-/// Properties whose name fulfils a predicate.
+/// Properties whose name matches a predicate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HasKey {
     /// The predicate.
     pub predicate: Predicate,
 }
 
-/// Properties whose value fulfils a predicate.
+/// Properties whose value matches a predicate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HasValue {
     /// The predicate.
@@ -53,7 +53,7 @@ impl Each for HasValue {
 }
 
 impl Run {
-    /// The properties whose name, or value, fulfils a predicate.
+    /// The properties whose name, or value, matches a predicate.
     async fn keep_parts(&mut self, batch: Batch, part: T, predicate: &Predicate) -> Done<Output> {
         let test = |value: &Value, growth: &Growth| match property_part(value, part) {
             Some(part) => predicate.test(&part, growth),

@@ -1,10 +1,10 @@
-//! Values that fulfil a predicate.
+//! Values that match a predicate.
 
 use std::borrow::Cow;
 
 use crate::operators::prelude::*;
 
-/// Rows whose item fulfils a predicate.
+/// Rows whose item matches a predicate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Is {
     /// The predicate.

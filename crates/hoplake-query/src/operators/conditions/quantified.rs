@@ -1,9 +1,9 @@
-//! Collections whose items fulfil a predicate.
+//! Collections whose items match a predicate.
 
 use super::keep;
 use crate::{operators::prelude::*, plan::Quantifier};
 
-/// Collections of whose items all, some or none fulfil a predicate.
+/// Collections of whose items all, some or none match a predicate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Quantified {
     /// How many of the items.
@@ -29,7 +29,7 @@ impl Each for Quantified {
 }
 
 impl Run {
-    /// Whether all, some or none of the items of a collection fulfil a predicate.
+    /// Whether all, some or none of the items of a collection match a predicate.
     async fn quantified(&mut self, quantifier: Quantifier, predicate: &Predicate, value: &Value) -> Done<bool> {
         let items: Box<dyn Iterator<Item = &Value> + Send> = match value {
             Value::List(items) | Value::Set(items) => Box::new(items.iter()),

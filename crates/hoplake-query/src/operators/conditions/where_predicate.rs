@@ -3,7 +3,7 @@
 use super::keep;
 use crate::{operators::prelude::*, plan::Test, run::reduce::items_of, value::kind_of};
 
-/// Rows whose item, or what they met under a name, fulfils a predicate whose values are names.
+/// Rows whose item, or what they met under a name, matches a predicate whose values are names.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WherePredicate {
     /// What is compared; the item without.
@@ -35,8 +35,8 @@ impl Operator for WherePredicate {
 
 impl Each for WherePredicate {
     async fn each(&self, run: &mut Run, batch: Batch) -> Done<Output> {
-        let fulfilled = run.where_predicate(&batch, self.start.as_ref(), &self.predicate, &self.by).await?;
-        Ok(keep(batch, |at| fulfilled[at]))
+        let matching = run.where_predicate(&batch, self.start.as_ref(), &self.predicate, &self.by).await?;
+        Ok(keep(batch, |at| matching[at]))
     }
 }
 
@@ -71,10 +71,10 @@ impl Run {
             columns.push(self.by_of(nth(number + 1), batch, met).await?);
         }
         let growth = self.growth.clone();
-        let mut fulfilled = growth.column(batch.len())?;
+        let mut matching = growth.column(batch.len())?;
         for (at, own) in own.iter().enumerate() {
             let Some(own) = own else {
-                fulfilled.push(false);
+                matching.push(false);
                 continue;
             };
             let mut number = 0;
@@ -83,13 +83,13 @@ impl Run {
                 columns[number - 1][at].take().ok_or(())
             };
             let before = growth.done();
-            fulfilled.push(match predicate.map(&mut next) {
+            matching.push(match predicate.map(&mut next) {
                 Ok(predicate) => spread(predicate, &growth)?.test(own, &growth)?,
                 Err(()) => false,
             });
             self.rest_since(before).await?;
         }
-        Ok(fulfilled)
+        Ok(matching)
     }
 }
 

@@ -15,7 +15,7 @@ use crate::{
     plan::Reduction,
 };
 
-/// The number of all edges of the vertices that come: of those that fulfil conditions, and lead to vertices that do.
+/// The number of all edges of the vertices that come: of those that match conditions, and lead to vertices that do.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CountEdges {
     /// How edges would be followed.

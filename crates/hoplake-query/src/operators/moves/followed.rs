@@ -124,7 +124,7 @@ impl Run {
         tested(of, &owners, conditions, |name| self.is_computed(name), &self.growth)
     }
 
-    /// Leaves out the labels of edges of which the labels of edges, or of the vertices that they lead to, fulfil no condition: their lists are not
+    /// Leaves out the labels of edges of which the labels of edges, or of the vertices that they lead to, match no condition: their lists are not
     /// read. Returns whether some are left.
     fn keep_labels(&self, along: &mut traversal::Hop, conditions: &HopConditions) -> Done<bool> {
         let of_labels = |conditions: &[ElementCondition]| -> Vec<ElementCondition> {

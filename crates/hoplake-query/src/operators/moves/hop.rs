@@ -99,7 +99,7 @@ pub(crate) struct Expansion {
 }
 
 impl Expansion {
-    /// Those of the next rows that fulfil the conditions, perhaps none; `None` when all were given.
+    /// Those of the next rows that match the conditions, perhaps none; `None` when all were given.
     pub(crate) async fn next(&mut self, run: &mut Run) -> Done<Option<Batch>> {
         match self.next_followed(run)? {
             Some(batch) => run.after(&self.followed.left, batch).await.map(Some),

@@ -6,7 +6,7 @@ use crate::{
     plan::{ElementCondition, Reaches},
 };
 
-/// A hop along edges that fulfil conditions, and to vertices that do.
+/// A hop along edges that match conditions, and to vertices that do.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HopWhere {
     /// Which edges, before any condition, and whether it ends at them or at vertices.

@@ -36,7 +36,7 @@ use crate::{
 /// The shortest paths from the vertices that come.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ShortestPaths {
-    /// What a vertex has to fulfil at which a path ends.
+    /// What a vertex has to match at which a path ends.
     pub target: Option<Steps>,
     /// The edges of a vertex that paths take.
     pub edges: Steps,

@@ -2,7 +2,7 @@
 
 use crate::{
     operators::prelude::*,
-    run::{Pipe, conditions::fulfils},
+    run::{Pipe, conditions::matches},
 };
 
 /// How many vertices or edges the graph has.
@@ -10,7 +10,7 @@ use crate::{
 pub struct Counted {
     /// Of edges, and not of vertices.
     pub edges: bool,
-    /// What their labels fulfil.
+    /// What their labels match.
     pub labels: Vec<Arc<Predicate>>,
     /// A map of labels to numbers, and not their sum.
     pub by_label: bool,
@@ -48,7 +48,7 @@ impl Each for Counted {
 impl Run {
     /// Numbers that the statistics have; `None` if they are not exact.
     pub(crate) fn counted(&self, counted: &Counted) -> Done<Option<Value>> {
-        let fulfils = |label: &str| fulfils(label, counted.labels.iter().map(|it| &**it), &self.growth);
+        let matches = |label: &str| matches(label, counted.labels.iter().map(|it| &**it), &self.growth);
         let manifest = self.snapshot.manifest();
         let mut counts: Vec<(&str, u64)> = Vec::new();
         let mut add = |label, count| match counts.iter_mut().find(|(other, _)| *other == label) {
@@ -57,7 +57,7 @@ impl Run {
         };
         if counted.edges {
             for ((number, edge), count) in manifest.schema.edge_types().zip(&manifest.edge_counts) {
-                if fulfils(&edge.label)? {
+                if matches(&edge.label)? {
                     if !self.snapshot.is_edge_count_exact(number) {
                         return Ok(None);
                     }
@@ -66,7 +66,7 @@ impl Run {
             }
         } else {
             for (label, count) in manifest.schema.vertex_labels.iter().zip(&manifest.vertex_counts) {
-                if fulfils(&label.name)? {
+                if matches(&label.name)? {
                     add(label.name.as_str(), count.live());
                 }
             }

@@ -1,9 +1,9 @@
-//! Edges that fulfil conditions.
+//! Edges that match conditions.
 
 use super::scan::{Scan, Scanned};
 use crate::{operators::prelude::*, plan::ElementCondition};
 
-/// Edges that fulfil conditions, for each row.
+/// Edges that match conditions, for each row.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct FindEdges {
     /// All have to hold. Those that the engine cannot test run as steps.

@@ -1,9 +1,9 @@
-//! Vertices that fulfil conditions.
+//! Vertices that match conditions.
 
 use super::scan::{Scan, Scanned};
 use crate::{operators::prelude::*, plan::ElementCondition, run::conditions};
 
-/// Vertices that fulfil conditions, for each row.
+/// Vertices that match conditions, for each row.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct FindVertices {
     /// All have to hold. Those that the engine cannot test run as steps.

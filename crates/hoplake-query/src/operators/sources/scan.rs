@@ -61,7 +61,7 @@ impl<F: FnMut(&Run, Batch) -> Done<Scan> + Send> Stage for Scanned<F> {
 #[derive(Debug)]
 pub(crate) struct Scan {
     batch: Batch,
-    /// What the vertices have to fulfil.
+    /// What the vertices have to match.
     conditions: Vec<ElementCondition>,
     /// The hop from vertices to the edges that are scanned, if edges are.
     edges: Option<EdgeHop>,
@@ -108,7 +108,7 @@ impl Scan {
         Self::new(batch, conditions, None, labels.map(|label| LabelId(label as u16)).collect())
     }
 
-    /// Of edges that fulfil conditions.
+    /// Of edges that match conditions.
     pub(crate) fn of_edges(run: &Run, batch: Batch, conditions: &[ElementCondition]) -> Done<Self> {
         let hop = Hop { direction: Direction::Out, labels: Vec::new(), reaches: Reaches::Edges };
         let conditions = HopConditions { on_edges: conditions.to_vec(), on_vertices: Vec::new() };

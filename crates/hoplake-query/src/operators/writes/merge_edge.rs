@@ -80,7 +80,7 @@ impl Run {
                 None => Sought::default(),
             };
             if let (Some(maps), Some(option)) = (on_create, &merging.on_create) {
-                option.refuse_overrides(&entries, &maps[at])?;
+                option.reject_overrides(&entries, &maps[at])?;
             }
             let conflict = |what: &str| {
                 QueryError::wrong_type(format!("option(onCreate) cannot override values from merge() argument: {what}"))
@@ -207,7 +207,7 @@ impl Run {
             for edge in edges {
                 let all = read.all(Element::Edge(edge), &None);
                 self.pace.rest(1 + all.len() as u64).await?;
-                if sought.is_fulfilled(&all, &self.growth)? {
+                if sought.matches(&all, &self.growth)? {
                     like.push(edge);
                 }
             }

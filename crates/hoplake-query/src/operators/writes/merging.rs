@@ -135,7 +135,7 @@ impl Sought {
     }
 
     /// Whether an element with some properties, which are by name, is what is sought.
-    pub(super) fn is_fulfilled(&self, properties: &[(&str, Vec<Value>)], growth: &Growth) -> Done<bool> {
+    pub(super) fn matches(&self, properties: &[(&str, Vec<Value>)], growth: &Growth) -> Done<bool> {
         let by_name: HashMap<&str, &Vec<Value>> = properties.iter().map(|(name, values)| (*name, values)).collect();
         for (name, _, value) in &self.values {
             let known = by_name.get(&**name).map_or(&[][..], |values| values);
@@ -165,7 +165,7 @@ impl Sought {
         option: Option<&MergeMap>,
         growth: &Growth,
     ) -> Done<NewVertex> {
-        option.map_or(Ok(()), |option| option.refuse_overrides(sought, on_create))?;
+        option.map_or(Ok(()), |option| option.reject_overrides(sought, on_create))?;
         let more = Self::of_vertex(on_create, "option(onCreate)", growth)?;
         let mut values = self.values_besides(&more.values, growth)?;
         let cardinality = |name: &Name| option.and_then(|option| option.cardinality(name));
@@ -218,7 +218,7 @@ pub(super) fn match_values(entries: Entries, map: &MergeMap) -> Done<NewValues> 
     entries.into_iter().map(value).collect()
 }
 
-/// Refuses a map that could not be set, whether something is found or not.
+/// Rejects a map that could not be set, whether something is found or not.
 pub(super) fn check_match(map: Option<&MergeMap>) -> Done<()> {
     match map {
         Some(MergeMap { map: Given::Value(Value::Map(entries)), .. }) => {

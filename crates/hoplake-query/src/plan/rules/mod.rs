@@ -4,7 +4,7 @@
 //! | --- | --- | --- |
 //! | [`starts`] | `V().hasLabel(l).hasId(x)`, `V().has(label, key, value)` | a look-up of keys; a scan with the conditions, which an index may answer |
 //! | [`counts`] | `V().hasLabel(x).count()`, `out().count()` | the statistics of the graph; lengths of lists |
-//! | [`edges`] | `E().hasId(x)`, `E().hasLabel(x)` | a look-up of ids; a scan of the edges that fulfil conditions |
+//! | [`edges`] | `E().hasId(x)`, `E().hasLabel(x)` | a look-up of ids; a scan of the edges that match conditions |
 //! | [`walks`] | `out().out().dedup()` | a traversal of the engine, which keeps sets and not traversers |
 //! | [`conditions`] | `outE().has("km", lt(9)).inV().hasNot("age").count()` | a hop with conditions, which the engine tests on columns |
 //! | [`together`] | `has("age", gt(30)).values("name")` | one read of both properties |

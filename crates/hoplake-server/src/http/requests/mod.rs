@@ -43,7 +43,7 @@ pub(crate) struct LabelKeyBody {
     pub(super) key: KeyBody,
 }
 
-/// All vertices of a label that fulfil a condition, such as `code = AUS`; where one vertex is wanted, this is an error.
+/// All vertices of a label that match a condition, such as `code = AUS`; where one vertex is wanted, this is an error.
 #[derive(Debug, Clone, PartialEq, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FoundBody {

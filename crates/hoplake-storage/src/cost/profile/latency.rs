@@ -69,7 +69,7 @@ impl TryFrom<Settings> for Latency {
             return Err("no latency is below 0: with this sigma, p50_ms is too far below p99_ms".into());
         }
         let [from, to] = straggler_ms;
-        // Written so that a NaN is refused, too.
+        // Written so that a NaN is rejected, too.
         if !((0.0..=1.0).contains(&straggler_share) && from >= 0.0 && from <= to && to.is_finite()) {
             return Err("straggler_share is from 0 to 1, and straggler_ms two numbers in order".into());
         }

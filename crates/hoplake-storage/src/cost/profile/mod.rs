@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_with_its_place() {
+    fn what_cannot_be_is_rejected_with_its_place() {
         let shipped = include_str!("../../../profiles.toml");
         for (from, to, words) in [
             ("gets_per_second = 5_500", "gets_per_second = 0", "above 0"),

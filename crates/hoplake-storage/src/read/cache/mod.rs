@@ -16,7 +16,7 @@
 //!   difference.
 //! - *Budget by shard*: a shard is 8 MiB or more, so that it holds the largest block there is, and hundreds of
 //!   usual ones: the shares are uneven by a few per cent. Budgets below 16 MiB have one shard.
-//! - *Nothing oversized*: a block larger than a shard is handed back and counted as refused. It would
+//! - *Nothing oversized*: a block larger than a shard is handed back and counted as rejected. It would
 //!   empty the shard for one use.
 //! - *A seedless hash*: a writer of the graph's objects could make keys collide, and slow down reads of what they
 //!   wrote. In exchange, the same accesses evict the same blocks, in a test and in the simulator.

@@ -14,7 +14,7 @@ use crate::{
 };
 
 impl Snapshot {
-    /// The vertices of some labels that fulfil a condition, or all of them; `most` at most, those of the first label first.
+    /// The vertices of some labels that match a condition, or all of them; `most` at most, those of the first label first.
     ///
     /// # Errors
     /// As [`Self::scan_vertices`] and [`VertexScan::next`](super::VertexScan::next).

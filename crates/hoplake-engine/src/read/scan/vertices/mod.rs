@@ -1,8 +1,8 @@
-//! Vertices of a label that fulfil a condition, as a stream of rows in the order of their ordinals.
+//! Vertices of a label that match a condition, as a stream of rows in the order of their ordinals.
 //!
 //! ```text
-//! row groups ── bounds say that none can fulfil it? skipped ──▶ parts of some 8 MiB ──▶ columns of the condition
-//!     ──▶ rows that fulfil it ──▶ the other columns, of these alone
+//! row groups ── bounds say that none can match it? skipped ──▶ parts of some 8 MiB ──▶ columns of the condition
+//!     ──▶ rows that match it ──▶ the other columns, of these alone
 //! ```
 //! A part is read by a task of its own, and several at a time, so that the network and both the processors have something to do;
 //! they are handed out in order. What is read goes past the caches ([`Through::Extents`]).
@@ -198,7 +198,7 @@ impl VertexScan {
             let of_changed = if changed.is_empty() { 0 } else { self.plan.changed_row_bytes };
             let row_bytes = of_changed.max(group.row_bytes);
             let rows = (self.part_bytes / row_bytes).clamp(1, self.part_rows);
-            let end = match group.may_fulfil {
+            let end = match group.may_match {
                 true => group.rows.end.min(start + rows),
                 false => match changed.get(rows as usize) {
                     Some(behind) => behind.ordinal,
@@ -206,9 +206,9 @@ impl VertexScan {
                 },
             };
             group.rows.start = end;
-            let count = if group.may_fulfil { end - start } else { rows.min(changed.len() as u64) };
+            let count = if group.may_match { end - start } else { rows.min(changed.len() as u64) };
             if count > 0 {
-                let vertices = match group.may_fulfil {
+                let vertices = match group.may_match {
                     true => PartVertices::Vertices(Vertices::Stretch(start..end)),
                     false => PartVertices::Changed(start..end),
                 };

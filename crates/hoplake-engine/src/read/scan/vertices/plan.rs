@@ -40,8 +40,8 @@ pub(super) struct Group {
     pub(super) rows: Range<u64>,
     /// What a row takes, its columns decompressed.
     pub(super) row_bytes: u64,
-    /// Whether one of the rows may fulfil the condition.
-    pub(super) may_fulfil: bool,
+    /// Whether one of the rows may match the condition.
+    pub(super) may_match: bool,
 }
 
 /// What the rows of some vertices take, of which few may be next to each other.
@@ -140,11 +140,11 @@ impl Plan {
             changed_layouts.iter().flat_map(|layout| layout.groups(&names)).map(|group| row_bytes(&group)).max();
         let mut pace = branch.context().pace();
         for (table, layout) in tables.iter().zip(layouts) {
-            let may = tested.as_ref().map(|tested| tested.may_fulfil(snapshot, label, table, layout)).transpose()?;
+            let may = tested.as_ref().map(|tested| tested.may_match(snapshot, label, table, layout)).transpose()?;
             let of_table = layout.groups(&names).into_iter().enumerate().map(|(number, group)| Group {
                 row_bytes: row_bytes(&group),
                 rows: table.reference.first_row + group.rows.start..table.reference.first_row + group.rows.end,
-                may_fulfil: may.as_ref().is_none_or(|may| may.value(number)),
+                may_match: may.as_ref().is_none_or(|may| may.value(number)),
             });
             groups.extend(of_table);
             let tests = tested.as_ref().map_or(1, |tested| tested.tests.len());
@@ -295,9 +295,9 @@ impl Tested {
         self.tests.iter().any(|test| matches!(test, LabelTest::OneOf(_)))
     }
 
-    /// The rows that fulfil the condition, of a batch with its columns. `ordinals` are those of the rows, if it [has](Self::has_ordinals)
+    /// The rows that match the condition, of a batch with its columns. `ordinals` are those of the rows, if it [has](Self::has_ordinals)
     /// any.
-    pub(super) async fn fulfilled(
+    pub(super) async fn matching(
         &self,
         batch: &RecordBatch,
         ordinals: &[u64],
@@ -316,11 +316,11 @@ impl Tested {
                 }
             });
         }
-        Ok(self.condition.combine(of_tests).fulfilled())
+        Ok(self.condition.combine(of_tests).matching())
     }
 
-    /// Which row groups of a table may have rows that fulfil the condition.
-    fn may_fulfil(
+    /// Which row groups of a table may have rows that match the condition.
+    fn may_match(
         &self,
         snapshot: &Snapshot,
         label: LabelId,
@@ -339,7 +339,7 @@ impl Tested {
             LabelTest::OfLabel(verdict) => Ok(Verdicts::all(groups, *verdict)),
             LabelTest::OneOf(_) => Ok(Verdicts::any(groups)),
         });
-        Ok(self.condition.combine(of_tests.collect::<Result<_, _>>()?).fulfilled())
+        Ok(self.condition.combine(of_tests.collect::<Result<_, _>>()?).matching())
     }
 }
 
@@ -349,7 +349,7 @@ impl Snapshot {
         (name.of != PropertyOf::Edge).then(|| vertex_property(self.schema(), label, &name.name))?
     }
 
-    /// Refuses a condition that names a property which none of some labels has, or that cannot be one on all of those that have it.
+    /// Rejects a condition that names a property which none of some labels has, or that cannot be one on all of those that have it.
     ///
     /// # Errors
     /// [`EngineError::NotFound`]; [`EngineError::Invalid`] if a value is none of its property's type.

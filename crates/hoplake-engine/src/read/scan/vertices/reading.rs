@@ -1,4 +1,4 @@
-//! Reads a part: the columns of the condition, and then of the rows that fulfil it the others.
+//! Reads a part: the columns of the condition, and then of the rows that match it the others.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{EngineError, Held, memory::bytes_of, read::tables::Gathering};
 
-/// The vertices of a part that fulfil the condition.
+/// The vertices of a part that match the condition.
 pub(super) async fn read(
     plan: Arc<Plan>,
     part: ScanPart,
@@ -55,9 +55,9 @@ pub(super) async fn read(
         while let Some(batch) = rows.next().await? {
             let _memory = context.hold(test.verdict_bytes(batch.num_rows()))?;
             let of_batch = ordinals.split_off(..batch.num_rows().min(ordinals.len())).unwrap_or_default();
-            let fulfilled = test.fulfilled(&batch, of_batch, &mut pace).await?;
-            mask.append_buffer(&fulfilled);
-            kept.push(filter_record_batch(&batch.project(&returned)?, &BooleanArray::new(fulfilled, None))?)?;
+            let matching = test.matching(&batch, of_batch, &mut pace).await?;
+            mask.append_buffer(&matching);
+            kept.push(filter_record_batch(&batch.project(&returned)?, &BooleanArray::new(matching, None))?)?;
         }
         vertices = vertices.filtered(mask.finish());
         tested = Some(kept.finish()?);

@@ -92,7 +92,7 @@ impl FromStr for Policy {
             "w-tiny-lfu" => Ok(Self::WTinyLfu),
             _ => {
                 let lambda = text.strip_prefix("lrfu:").ok_or_else(wrong)?.parse().map_err(|_| wrong())?;
-                // NaN is in no range, so it is refused, too.
+                // NaN is in no range, so it is rejected, too.
                 if (0.0..=1.0).contains(&lambda) { Ok(Self::Lrfu { lambda }) } else { Err(wrong()) }
             }
         }

@@ -7,11 +7,10 @@
 //! * `subject`, `queries`: the graphs and the seven queries. `baseline`: the study's own way, rebuilt.
 //! * `recorder`, `run`: what the store was asked, one run of the workload.
 //! * `workload`, `latency`, `waves`, `hindsight`, `caches`, `tradeoff`, `warm`, `nodes`: the parts.
-//! * `report`, `charts`: the document and its plots.
+//! * `report`: the document and its plots.
 
 mod baseline;
 mod caches;
-mod charts;
 mod hindsight;
 mod latency;
 mod nodes;

@@ -24,11 +24,12 @@ use hoplake_analytics::{
     Adjacency, Advised, Advisor, AdvisorSettings, Cursor, Packed, PackedCursor, Passing, Selection, Topology, Visiting,
     Workers,
 };
+use hoplake_charts::{Axis, Chart, write_svg};
 use hoplake_engine::Snapshot;
 use hoplake_storage::{AccessPattern, QueryContext, ReadSettings};
 use hoplake_testkit::{clock::median, generate::SplitMix64};
 
-use crate::{chart::Bars, kronecker};
+use crate::kronecker;
 
 /// What to measure.
 #[derive(Debug, Clone, Args)]
@@ -98,8 +99,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     rows.push(bench.measure("a pass of PageRank", &PageRank, arguments)?);
     rows.push(bench.measure("triangles", &Triangles { count: arguments.triangles }, arguments)?);
     let title = format!("Reading ahead of mapped files: scale {}, {} deltas", arguments.scale, arguments.deltas);
-    let bars = Bars { title: &title, unit: "s, cold", names: &WAYS, groups: &rows };
-    arguments.plot.as_deref().map_or(Ok(()), |file| bars.draw(file))
+    let chart = Chart::bars(title, Axis::logarithmic("s, cold"), &WAYS, &rows);
+    let Some(file) = &arguments.plot else { return Ok(()) };
+    write_svg(file, &[chart]).with_context(|| format!("could not write {}", file.display()))
 }
 
 async fn generate(arguments: &Arguments) -> Result<()> {

@@ -2,7 +2,6 @@
 //!
 //! Everything is seeded, so that a table can be had again; times depend on the machine.
 
-mod chart;
 mod client;
 mod commits;
 mod computations;

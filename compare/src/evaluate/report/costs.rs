@@ -2,13 +2,11 @@
 
 use anyhow::Result;
 use hoplake::StoreProfile;
+use hoplake_charts::Series;
 use hoplake_costs::{CostModel, InstanceTable, Offer, Workload};
 
 use super::{Numbers, Page, count, percent, row};
-use crate::evaluate::{
-    charts::{Chart, Line},
-    run::Run,
-};
+use crate::evaluate::run::Run;
 
 /// What the study calls 5 TB.
 const STUDY_BYTES: u64 = 5 << 40;
@@ -66,7 +64,8 @@ pub fn write(page: &mut Page<'_>, graphs: &[Numbers]) -> Result<()> {
             rows.push(cells(&model, words, workload));
         }
         page.table(&rows);
-        page.plot(&format!("costs-{slug}"), &chart(&model, &workloads, words))?;
+        let axes = ["accesses a second", "US dollars an hour"];
+        page.plot(&format!("costs-{slug}"), words, axes, lines(&model, &workloads))?;
     }
     page.say(
         "In short: with the study's instances the bucket is cheaper up to thousands of accesses per second even \
@@ -95,17 +94,14 @@ fn cells(model: &CostModel, words: &str, workload: &Workload) -> Vec<String> {
     cells
 }
 
-fn chart<'a>(model: &CostModel, workloads: &[(String, Workload)], title: &'a str) -> Chart<'a> {
+fn lines(model: &CostModel, workloads: &[(String, Workload)]) -> Vec<Series> {
     let rates: Vec<f64> = (0..=100).map(|step| 10f64.powf(f64::from(step) / 20.0)).collect();
-    let stored = |(words, workload): &(String, Workload)| Line {
-        name: format!("bucket, {words}"),
-        points: rates
-            .iter()
-            .filter_map(|rate| Some((*rate, model.object_storage(&workload.at(*rate))?.usd_per_hour())))
-            .collect(),
+    let stored = |(words, workload): &(String, Workload)| {
+        let usd = |rate: &f64| Some((*rate, model.object_storage(&workload.at(*rate))?.usd_per_hour()));
+        Series::line(format!("bucket, {words}"), rates.iter().filter_map(usd).collect())
     };
-    let mut lines: Vec<Line> = workloads.iter().map(stored).collect();
+    let mut lines: Vec<Series> = workloads.iter().map(stored).collect();
     let disks = |rate: &f64| Some((*rate, model.local_disks(&workloads[0].1.at(*rate))?.usd_per_hour()));
-    lines.push(Line { name: "instances with local disks".into(), points: rates.iter().filter_map(disks).collect() });
-    Chart { title, x: "accesses a second", y: "US dollars an hour", lines }
+    lines.push(Series::line("instances with local disks", rates.iter().filter_map(disks).collect()));
+    lines
 }

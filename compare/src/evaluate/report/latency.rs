@@ -1,12 +1,10 @@
 //! Cold queries, waves, and dollars against hindsight, in tables.
 
 use anyhow::Result;
+use hoplake_charts::Series;
 
 use super::{Numbers, Page, bytes, count, percent, row};
-use crate::evaluate::{
-    charts::{Chart, Line},
-    latency::{Cold, Figures},
-};
+use crate::evaluate::latency::{Cold, Figures};
 
 /// All of it.
 pub fn write(page: &mut Page<'_>, graphs: &[Numbers]) -> Result<()> {
@@ -103,14 +101,13 @@ fn deciles(page: &mut Page<'_>, numbers: &Numbers, figures: &Figures) -> Result<
         }
         page.say(&format!("*{kind}*"));
         page.table(&rows);
-        let line = |cold: &&&Cold| Line {
-            name: format!("{} hops, p99", cold.hops),
-            points: (1..).zip(&cold.deciles).map(|(at, of)| (f64::from(at), of.store_ms.p99)).collect(),
+        let line = |cold: &&&Cold| {
+            let points = (1..).zip(&cold.deciles).map(|(at, of)| (f64::from(at), of.store_ms.p99)).collect();
+            Series::line(format!("{} hops, p99", cold.hops), points)
         };
         let title = format!("Cold queries, {kind}, {}", numbers.facts.name);
-        let chart =
-            Chart { title: &title, x: "decile of degree", y: "ms of store time", lines: of.iter().map(line).collect() };
-        page.plot(&format!("cold-{kind}-{}", numbers.facts.size.name()), &chart)?;
+        let name = format!("cold-{kind}-{}", numbers.facts.size.name());
+        page.plot(&name, &title, ["decile of degree", "ms of store time"], of.iter().map(line).collect())?;
     }
     Ok(())
 }

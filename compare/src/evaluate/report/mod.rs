@@ -9,6 +9,7 @@ mod workload;
 use std::{fmt::Write, fs, path::Path};
 
 use anyhow::{Context, Result};
+use hoplake_charts::{Axis, Chart, Series, write_svg};
 
 use super::{
     caches, hindsight, latency as cold, nodes as through, saved,
@@ -59,9 +60,12 @@ impl Page<'_> {
         self.text.push('\n');
     }
 
-    fn plot(&mut self, name: &str, chart: &super::charts::Chart<'_>) -> Result<()> {
-        chart.draw(&self.plots.join(format!("{name}.svg")))?;
-        let title = chart.title;
+    /// Lines over axes with these descriptions.
+    fn plot(&mut self, name: &str, title: &str, axes: [&str; 2], lines: Vec<Series>) -> Result<()> {
+        let lines = lines.into_iter().map(|line| Series { markers: line.points.clone(), ..line }).collect();
+        let file = self.plots.join(format!("{name}.svg"));
+        write_svg(&file, &[Chart::lines(title, axes.map(Axis::logarithmic), lines)])
+            .with_context(|| format!("could not write {}", file.display()))?;
         let link = &self.link;
         let _ = writeln!(self.text, "![{title}]({link}/{name}.svg)\n");
         Ok(())

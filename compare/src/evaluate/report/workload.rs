@@ -1,10 +1,10 @@
 //! The workload in tables: against the baseline, and under other conditions.
 
 use anyhow::Result;
+use hoplake_charts::Series;
 
 use super::{Numbers, Page, bytes, count, percent, row};
 use crate::evaluate::{
-    charts::{Chart, Line},
     run::Run,
     workload::{Figures, Labelled},
 };
@@ -158,15 +158,11 @@ fn parallel(page: &mut Page<'_>, graphs: &[Numbers]) -> Result<()> {
             ("DFS, traversals at once", "traversals at once", "DFS"),
             ("DFS, vertices at a time", "vertices at a time", "DFS"),
         ];
-        let line = |(name, condition, strategy): (&str, &str, &str)| Line {
-            name: name.to_owned(),
-            points: points(
-                figures,
-                |run| run.condition == condition && run.run.manner.starts_with(strategy),
-                |run| run.took.store_ms / 1e3,
-            ),
+        let line = |(name, condition, strategy): (&str, &str, &str)| {
+            let is_meant = |run: &Labelled| run.condition == condition && run.run.manner.starts_with(strategy);
+            Series::line(name, points(figures, is_meant, |run| run.took.store_ms / 1e3))
         };
-        let lines: Vec<Line> = kinds.into_iter().map(line).collect();
+        let lines: Vec<Series> = kinds.into_iter().map(line).collect();
         let mut rows = vec![row(["parallelism", kinds[0].0, kinds[1].0, kinds[2].0])];
         for (at, (number, _)) in lines[0].points.iter().enumerate() {
             let mut cells = vec![number.to_string()];
@@ -178,8 +174,8 @@ fn parallel(page: &mut Page<'_>, graphs: &[Numbers]) -> Result<()> {
         page.say(&format!("### {}", numbers.facts.name));
         page.table(&rows);
         let title = format!("140 queries, {}", numbers.facts.name);
-        let chart = Chart { title: &title, x: "parallelism", y: "seconds of store time", lines };
-        page.plot(&format!("parallelism-{}", numbers.facts.size.name()), &chart)?;
+        let name = format!("parallelism-{}", numbers.facts.size.name());
+        page.plot(&name, &title, ["parallelism", "seconds of store time"], lines)?;
     }
     Ok(())
 }
@@ -225,14 +221,12 @@ fn blocks(page: &mut Page<'_>, graphs: &[Numbers]) -> Result<()> {
             ]);
         }
         page.table(&rows);
-        let line = |store: &str| Line {
-            name: store.to_owned(),
-            points: points(figures, |run| run.run.store == store, |run| run.took.store_ms / 1e3),
+        let line = |store: &str| {
+            Series::line(store, points(figures, |run| run.run.store == store, |run| run.took.store_ms / 1e3))
         };
         let lines = ["s3-standard", "s3-express"].map(line).into_iter().collect();
         let title = format!("140 queries breadth-first, {}", numbers.facts.name);
-        let chart = Chart { title: &title, x: "KiB of a block", y: "seconds of store time", lines };
-        page.plot("blocks", &chart)?;
+        page.plot("blocks", &title, ["KiB of a block", "seconds of store time"], lines)?;
     }
     Ok(())
 }
@@ -242,9 +236,9 @@ fn partitions(page: &mut Page<'_>, graphs: &[Numbers]) -> Result<()> {
     page.command("--part partitions");
     for numbers in graphs {
         let Some(figures) = &numbers.partitions else { continue };
-        let line = |at_once: usize| Line {
-            name: format!("{at_once} at once"),
-            points: points(figures, |run| run.run.at_once == at_once, Run::total_s),
+        let line = |at_once: usize| {
+            let points = points(figures, |run| run.run.at_once == at_once, Run::total_s);
+            Series::line(format!("{at_once} at once"), points)
         };
         let lines = vec![line(1), line(10)];
         page.say(&format!("{}, 256 MiB, breadth-first, total seconds:", numbers.facts.name));
@@ -254,8 +248,8 @@ fn partitions(page: &mut Page<'_>, graphs: &[Numbers]) -> Result<()> {
         }
         page.table(&rows);
         let title = format!("The baseline's 140 queries, {}", numbers.facts.name);
-        let chart = Chart { title: &title, x: "MB of a partition", y: "seconds in total", lines };
-        page.plot(&format!("partitions-{}", numbers.facts.size.name()), &chart)?;
+        let name = format!("partitions-{}", numbers.facts.size.name());
+        page.plot(&name, &title, ["MB of a partition", "seconds in total"], lines)?;
     }
     Ok(())
 }
@@ -277,12 +271,12 @@ fn caches(page: &mut Page<'_>, graphs: &[Numbers]) -> Result<()> {
             count(figures.accesses),
             bytes(figures.distinct_bytes as f64)
         ));
-        let mut lines: Vec<Line> = Vec::new();
+        let mut lines: Vec<Series> = Vec::new();
         for outcome in &figures.outcomes {
             let point = (outcome.cache_bytes_max as f64 / 1e6, outcome.hit_ratio);
             match lines.iter_mut().find(|line| line.name == outcome.policy) {
                 Some(line) => line.points.push(point),
-                None => lines.push(Line { name: outcome.policy.clone(), points: vec![point] }),
+                None => lines.push(Series::line(&outcome.policy, vec![point])),
             }
         }
         let mut head = row(["policy"]);
@@ -299,8 +293,8 @@ fn caches(page: &mut Page<'_>, graphs: &[Numbers]) -> Result<()> {
         page.say(&format!("λ with {}: {}.", bytes(budget), lambda.collect::<Vec<_>>().join(", ")));
         lines.retain(|line| !line.name.contains("retention-cost"));
         let title = format!("Accesses served, {}", numbers.facts.name);
-        let chart = Chart { title: &title, x: "MB of cache", y: "share of accesses", lines };
-        page.plot(&format!("policies-{}", numbers.facts.size.name()), &chart)?;
+        let name = format!("policies-{}", numbers.facts.size.name());
+        page.plot(&name, &title, ["MB of cache", "share of accesses"], lines)?;
     }
     Ok(())
 }

@@ -5,10 +5,9 @@
 
 use std::{
     fs,
-    io::{BufRead, BufReader},
     net::SocketAddr,
     path::{Path, PathBuf},
-    process::{Child, ChildStdout, Command, Stdio},
+    process::{Child, Command, Stdio},
     sync::{
         Arc, Mutex,
         atomic::{AtomicU64, Ordering},
@@ -19,7 +18,7 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use hoplake_storage::StoreProfile;
-use hoplake_testkit::{MariaDbServer, S3Server, SimProxy};
+use hoplake_testkit::{HoplakeServer, MariaDbServer, S3Server, SimProxy};
 use mysql_async::{Conn, Opts, prelude::Queryable};
 use serde_json::Value;
 use tokio::time::{sleep, sleep_until};
@@ -307,25 +306,21 @@ impl Bench {
         self.feed(&["--once"])?;
         let mut feed =
             self.command(&["feed", "run", "feed.toml"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
-        let graph = format!("hr={}", self.graph);
-        let serve = ["serve", &graph, "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0", "--refresh", "250ms"];
-        let mut server = self.command(&serve).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
         let measured = async {
-            let address = address_of(&mut server)?;
+            let mut serve = self.command(&["serve", &format!("hr={}", self.graph), "--refresh", "250ms"]);
+            let server = HoplakeServer::start(serve.stderr(Stdio::null()))?;
             let written = Arc::new(Mutex::new(Vec::new()));
             let seen = Arc::new(AtomicU64::new(0));
             let until = Instant::now() + Duration::from_secs(arguments.seconds);
             let load = self.load(arguments.rate, until);
             let marks = self.mark(&written, until);
-            let (lags, ..) = tokio::try_join!(watch(address, &written, &seen, until), load, marks)?;
+            let (lags, ..) = tokio::try_join!(watch(server.http(), &written, &seen, until), load, marks)?;
             Ok::<_, anyhow::Error>(lags)
         }
         .await;
         let peak = peak_bytes(&feed);
-        for child in [&mut feed, &mut server] {
-            child.kill()?;
-            child.wait()?;
-        }
+        feed.kill()?;
+        feed.wait()?;
         let mut lags: Vec<Duration> = measured?;
         lags.sort_unstable();
         let at = |share: f64| lags[((lags.len() - 1) as f64 * share) as usize].as_millis();
@@ -429,16 +424,4 @@ fn peak_bytes(child: &Child) -> u64 {
     let status = fs::read_to_string(Path::new("/proc").join(child.id().to_string()).join("status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"));
     line.and_then(|number| number.parse::<u64>().ok()).unwrap_or_default() << 10
-}
-
-/// Where a server listens for HTTP, as it prints it.
-fn address_of(server: &mut Child) -> Result<SocketAddr> {
-    let stdout: ChildStdout = server.stdout.take().context("the server says nothing")?;
-    for line in BufReader::new(stdout).lines() {
-        let line = line?;
-        if let Some(address) = line.split(' ').find_map(|word| word.strip_prefix("http=")) {
-            return Ok(address.parse()?);
-        }
-    }
-    bail!("the server does not say where it listens")
 }

@@ -10,6 +10,7 @@
 //! - [`AzuriteServer`]: a real server of Azure Blob Storage's protocol, likewise.
 //! - [`MariaDbServer`] and [`PostgresServer`]: databases whose changes can be followed; [`Debezium`] and [`Maxwell`]: others that follow
 //!   them, and write to a file or to a [`KafkaServer`]; [`KinesisServer`]: streams.
+//! - [`HoplakeServer`]: `hoplake serve` as a process of its own.
 //! - [`ReservedPort`]: a port for a program that has to be told its port.
 //! - [`DuckDb`]: another database, to hold answers against.
 //! - [`GremlinServer`]: TinkerPop's own server on a loopback port; [`gremlin_python`], [`gremlin_javascript`] and [`gremlin_java`]:
@@ -27,6 +28,7 @@ mod duckdb;
 pub mod generate;
 mod gremlin_drivers;
 mod gremlin_server;
+mod hoplake_server;
 mod java;
 mod kafka;
 mod kinesis;
@@ -52,6 +54,7 @@ pub use debezium::{ChangeOutput, Debezium};
 pub use duckdb::DuckDb;
 pub use gremlin_drivers::{gremlin_java, gremlin_javascript, gremlin_python, gremlin_python_4};
 pub use gremlin_server::GremlinServer;
+pub use hoplake_server::HoplakeServer;
 pub use kafka::{KafkaKeys, KafkaServer};
 pub use kinesis::KinesisServer;
 pub use mariadb::MariaDbServer;

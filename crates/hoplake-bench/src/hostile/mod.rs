@@ -16,10 +16,10 @@ use std::{
     collections::BTreeMap,
     fmt::Write as _,
     fs,
-    io::{self, BufRead, BufReader, Read as _, Write as _},
+    io::{self, Read as _, Write as _},
     net::{SocketAddr, TcpStream},
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::Command,
     sync::{Arc, Mutex},
     thread,
     time::{Duration, Instant},
@@ -29,8 +29,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use hoplake::LoadOptions;
 use hoplake_server::Settings;
-use hoplake_testkit::generate::kronecker;
-use rustix::process::{Pid, Signal, kill_process};
+use hoplake_testkit::{HoplakeServer, generate::kronecker};
 use tokio::time::sleep;
 
 use clients::Kind;
@@ -82,7 +81,7 @@ async fn attack(arguments: &Arguments) -> Result<()> {
     load(arguments).await?;
     let mut server = Server::start(arguments)?;
     let outcomes = Outcomes::default();
-    let target = Target { http: server.http, grpc: server.grpc, vertices: 1 << arguments.scale };
+    let target = Target { http: server.process.http(), grpc: server.process.grpc(), vertices: 1 << arguments.scale };
     let kinds: Vec<_> = Kind::ALL
         .into_iter()
         .filter(|kind| arguments.only.as_ref().is_none_or(|only| kind.name().contains(only.as_str())))
@@ -91,20 +90,23 @@ async fn attack(arguments: &Arguments) -> Result<()> {
     let clients: Vec<_> = (0..arguments.clients)
         .map(|number| tokio::spawn(at_it(kinds[number % kinds.len()], target, number as u64, outcomes.clone())))
         .collect();
-    let http = server.http;
+    let http = server.process.http();
     let time = Duration::from_secs(arguments.seconds);
     let probing = tokio::task::spawn_blocking(move || probe(http, time));
     let begun = Instant::now();
     let mut samples = Vec::new();
-    while begun.elapsed() < time && server.process.try_wait()?.is_none() {
+    while begun.elapsed() < time && server.process.status()?.is_none() {
         samples.push(server.memory("VmRSS:").unwrap_or(0));
         sleep(Duration::from_millis(200)).await;
     }
     let peak = server.memory("VmHWM:").unwrap_or_else(|_| samples.iter().copied().max().unwrap_or(0));
     let probes = probing.await?;
-    let (ended, time) = server.stop().await?;
+    // It blocks this thread; clients run on others.
+    let asked = Instant::now();
+    let status = server.process.terminate(Duration::from_secs(120))?;
+    let ended = (status.is_some_and(|status| status.success()), asked.elapsed());
     clients.iter().for_each(tokio::task::JoinHandle::abort);
-    report(&server.settings, peak, &samples, probes, (ended, time), &outcomes);
+    report(&server.settings, peak, &samples, probes, ended, &outcomes);
     Ok(())
 }
 
@@ -178,9 +180,7 @@ fn write_input(arguments: &Arguments, input: &Path) -> Result<()> {
 
 /// A `hoplake serve` that was started for this.
 struct Server {
-    process: Child,
-    grpc: SocketAddr,
-    http: SocketAddr,
+    process: HoplakeServer,
     settings: Settings,
 }
 
@@ -199,51 +199,19 @@ impl Server {
         let settings: Settings = toml::from_str(&nested(&sets))?;
         let graph = arguments.folder.join(graph_name(arguments));
         let mut command = Command::new(hoplake);
-        command.arg("serve").arg(format!("g={}", graph.display()));
-        command.args(["--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0", "--log", "error"]);
+        command.arg("serve").arg(format!("g={}", graph.display())).args(["--log", "error"]);
         for set in &sets {
             command.args(["--set", set]);
         }
-        command.env("HOPLAKE_TOKEN", TOKEN);
-        let mut process = command.stdout(Stdio::piped()).spawn()?;
-        let mut line = String::new();
-        BufReader::new(process.stdout.take().context("it has an output")?).read_line(&mut line)?;
-        let address = |name: &str| {
-            let word = line.split_whitespace().find_map(|word| word.strip_prefix(name));
-            Ok::<SocketAddr, anyhow::Error>(word.context("the server did not begin")?.parse()?)
-        };
-        Ok(Self { grpc: address("grpc=")?, http: address("http=")?, process, settings })
+        let process = HoplakeServer::start(command.env("HOPLAKE_TOKEN", TOKEN))?;
+        Ok(Self { process, settings })
     }
 
     /// A line of its status, in bytes.
     fn memory(&self, name: &str) -> Result<u64> {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.process.id()))?;
+        let status = fs::read_to_string(format!("/proc/{}/status", self.process.process_id()))?;
         let line = status.lines().find_map(|line| line.strip_prefix(name)).context("no such line")?;
         Ok(line.trim().trim_end_matches(" kB").parse::<u64>()? << 10)
-    }
-
-    /// Sends SIGTERM; whether it ended well, and after how long.
-    async fn stop(&mut self) -> Result<(bool, Duration)> {
-        let asked = Instant::now();
-        let pid = Pid::from_raw(i32::try_from(self.process.id())?).context("a process has a number")?;
-        kill_process(pid, Signal::TERM)?;
-        loop {
-            if let Some(status) = self.process.try_wait()? {
-                return Ok((status.success(), asked.elapsed()));
-            }
-            if asked.elapsed() > Duration::from_secs(120) {
-                self.process.kill()?;
-                return Ok((false, asked.elapsed()));
-            }
-            sleep(Duration::from_millis(10)).await;
-        }
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }
 

@@ -1,12 +1,13 @@
 //! `hoplake serve`: it prints its addresses, answers, traces, and ends with status 0 on a signal.
 
 use std::{
-    io::{BufRead, BufReader, Read, Write},
-    net::TcpListener,
-    process::{Child, Command, Stdio},
+    io::{Read, Write},
+    net::{TcpListener, TcpStream},
+    process::{Command, Stdio},
     time::Duration,
 };
 
+use hoplake_testkit::HoplakeServer;
 use opentelemetry_proto::tonic::{
     collector::trace::v1::ExportTraceServiceRequest, common::v1::any_value, trace::v1::span,
 };
@@ -15,26 +16,17 @@ use serde_json::{Value, json};
 
 use crate::{collector::Collector, hoplake::Shell};
 
-/// A server that is ended with the test.
-struct Serving {
-    child: Child,
-    grpc: String,
-    http: String,
-}
+/// A server that ends with the test.
+struct Serving(HoplakeServer);
 
 impl Serving {
     fn start(command: &mut Command) -> Self {
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-        let http = line.trim().split_once("http=").unwrap_or_else(|| panic!("{line:?} has no address")).1.to_owned();
-        let grpc = line.strip_prefix("listening grpc=").and_then(|line| line.split(' ').next());
-        let grpc = grpc.unwrap_or_else(|| panic!("{line:?} has no address")).to_owned();
-        Self { child, grpc, http }
+        // Short, since every test waits for its end.
+        Self(HoplakeServer::start(command.args(["--set", "notice_ms=10"]).stderr(Stdio::piped())).unwrap())
     }
 
     fn post(&self, path: &str, body: &Value) -> (u16, Value) {
-        let mut stream = std::net::TcpStream::connect(&self.http).unwrap();
+        let mut stream = TcpStream::connect(self.0.http()).unwrap();
         let body = body.to_string();
         write!(
             stream,
@@ -48,30 +40,18 @@ impl Serving {
         (head.split(' ').nth(1).unwrap().parse().unwrap(), serde_json::from_str(body).unwrap())
     }
 
-    /// Sends SIGTERM, as an orchestrator does; returns status and log.
+    /// Asks it to end; returns status and log.
     fn terminate(mut self) -> (Option<i32>, String) {
-        let id = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
-        let mut log = String::new();
-        self.child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
-        (self.child.wait().unwrap().code(), log)
+        let status = self.0.terminate(Duration::from_secs(60)).unwrap();
+        (status.and_then(|status| status.code()), self.0.into_log().unwrap())
     }
 }
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-    }
-}
-
-const LOCAL: [&str; 6] = ["--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0", "--set", "notice_ms=10"];
 
 #[test]
 fn it_serves_until_it_is_told_to_end() {
     let shell = Shell::with_graph();
     let collector = Collector::start();
-    let mut command =
-        shell.command(&[&["serve", ".", "--log-format", "json", "--set", "limits.hops_max=2"], &LOCAL[..]].concat());
+    let mut command = shell.command(&["serve", ".", "--log-format", "json", "--set", "limits.hops_max=2"]);
     command.env("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.url);
     let server = Serving::start(&mut command);
     let body = json!({"starts": ["Person:1"], "hops": ["out:knows", "out:knows"], "select": ["name"]});
@@ -115,9 +95,9 @@ fn it_serves_until_it_is_told_to_end() {
 #[test]
 fn queries_and_their_blocks_are_served_by_two_processes() {
     let shell = Shell::with_graph();
-    let access = Serving::start(&mut shell.command(&[&["serve", ".", "--role", "access"], &LOCAL[..]].concat()));
-    let nodes = format!("http://{}", access.grpc);
-    let algorithm = [&["serve", "--role", "algorithm", "--access-nodes", &nodes], &LOCAL[..]].concat();
+    let access = Serving::start(&mut shell.command(&["serve", ".", "--role", "access"]));
+    let nodes = format!("http://{}", access.0.grpc());
+    let algorithm = ["serve", "--role", "algorithm", "--access-nodes", &nodes];
     let algorithm = Serving::start(&mut shell.command(&algorithm));
     let body = json!({"starts": ["Person:1"], "hops": ["out:knows", "out:knows"], "select": ["name"]});
     let (status, answer) = algorithm.post("/v1/graphs/graph/traverse", &body);
@@ -137,7 +117,7 @@ fn queries_and_their_blocks_are_served_by_two_processes() {
 fn a_server_follows_what_is_applied_and_compacts_it() {
     let shell = Shell::with_graph();
     let args = ["serve", ".", "--refresh", "1ms", "--compact", "--compact-memory", "64MiB"];
-    let server = Serving::start(&mut shell.command(&[&args, &LOCAL[..]].concat()));
+    let server = Serving::start(&mut shell.command(&args));
     let seen = || {
         let (status, answer) = server.post("/v1/graphs/graph/look-up", &json!({"vertices": ["Person:1"]}));
         assert_eq!(status, 200, "{answer}");
@@ -157,7 +137,6 @@ fn a_server_follows_what_is_applied_and_compacts_it() {
     let begun = std::time::Instant::now();
     while !(seen() > applied && compacted()) {
         assert!(begun.elapsed() < Duration::from_secs(60), "it never follows and compacts: {:?}", kinds());
-        // Seldom enough that what it logs of it until then fits the pipe.
         std::thread::sleep(Duration::from_millis(400));
     }
     let (status, log) = server.terminate();
@@ -174,7 +153,7 @@ fn a_server_follows_what_is_applied_and_compacts_it() {
 fn settings_come_from_a_file_and_wrong_ones_are_rejected() {
     let shell = Shell::with_graph();
     shell.write("serve.toml", "graphs = ['people=graph']\ntoken = 'x'\n[limits]\nvertices_max = 1\n");
-    let mut command = shell.command(&[&["serve", "--config", "serve.toml"], &LOCAL[..]].concat());
+    let mut command = shell.command(&["serve", "--config", "serve.toml"]);
     let server = Serving::start(&mut command);
     assert_eq!(server.post("/v1/graphs/people/look-up", &json!({"vertices": []})).0, 401);
     assert_eq!(server.terminate().0, Some(0));

@@ -11,7 +11,7 @@ use anyhow::{Context, ensure};
 use hoplake::{
     CompactionSettings, Graph, LoadOptions, OpenSettings, ReadPool, Reader, Store, VacuumSettings, load_with,
 };
-use hoplake_testkit::{TcpFault, TcpProxy, generate::SplitMix64};
+use hoplake_testkit::{HoplakeServer, TcpFault, TcpProxy, generate::SplitMix64};
 use tokio::task::JoinSet;
 
 use super::{
@@ -22,7 +22,7 @@ use super::{
     memory::Watch,
     roles::{Role, TIMEOUT},
     script::Attempt,
-    server::Server,
+    server,
 };
 
 /// Past versions that are read at the end.
@@ -83,7 +83,7 @@ pub(super) struct Run {
 /// Which processes there are.
 struct Crew {
     workers: Vec<Worker>,
-    servers: Vec<Server>,
+    servers: Vec<HoplakeServer>,
 }
 
 impl Run {
@@ -142,7 +142,7 @@ impl Run {
         for number in 1..=servers {
             let server = self.start_server(number)?;
             let asked = ServerClient::new(number, self.chaos.committers(), self.orders.ledger.clone());
-            asked.is_up(server.http);
+            asked.is_up(server.http());
             self.asked.push(asked);
             crew.servers.push(server);
         }
@@ -155,8 +155,8 @@ impl Run {
         Ok(worker)
     }
 
-    fn start_server(&self, number: u32) -> anyhow::Result<Server> {
-        let server = Server::start(number, &self.orders)?;
+    fn start_server(&self, number: u32) -> anyhow::Result<HoplakeServer> {
+        let server = server::start(&self.orders)?;
         self.watch.name(format!("server {number}"), server.process_id());
         Ok(server)
     }
@@ -195,7 +195,8 @@ impl Run {
         clients.shutdown().await;
         self.asked.iter().try_for_each(ServerClient::check)?;
         self.asked.iter().for_each(ServerClient::goes_down);
-        crew.servers.iter_mut().try_for_each(Server::kill)
+        let mut servers = (1..).zip(&mut crew.servers);
+        servers.try_for_each(|(number, server)| kill_server(number, server))
     }
 
     /// Kills one after the other, and reads the newest version after each death.
@@ -224,10 +225,10 @@ impl Run {
             self.server_kills += 1;
             let victim = 1 + self.random.below(mortal_servers) as usize;
             self.asked[victim].goes_down();
-            crew.servers[victim].kill()?;
-            let number = crew.servers[victim].number;
+            let number = victim as u32 + 1;
+            kill_server(number, &mut crew.servers[victim])?;
             crew.servers[victim] = self.start_server(number)?;
-            self.asked[victim].is_up(crew.servers[victim].http);
+            self.asked[victim].is_up(crew.servers[victim].http());
             return Ok(format!("server {number}"));
         }
         let victim = 1 + self.random.below(crew.workers.len() as u64 - 1) as usize;
@@ -250,7 +251,7 @@ impl Run {
     async fn recover(&mut self, crew: &Crew) -> anyhow::Result<()> {
         for (asked, server) in self.asked.iter().zip(&crew.servers) {
             let newest = Graph::newest(&self.store).await?.version;
-            let took = asked.recovers(RECOVERY, newest).await.with_context(|| format!("at {}", server.http))?;
+            let took = asked.recovers(RECOVERY, newest).await.with_context(|| format!("at {}", server.http()))?;
             self.recovered = self.recovered.max(took);
         }
         Ok(())
@@ -371,6 +372,11 @@ fn may_take(step: &str) -> Duration {
             "compaction" => TIMEOUT + WITHDRAWAL,
             _ => TRIES,
         }
+}
+
+/// Kills a server; an error if it had ended by itself.
+fn kill_server(number: u32, server: &mut HoplakeServer) -> anyhow::Result<()> {
+    server.kill().with_context(|| format!("server {number}"))
 }
 
 /// The most sorted runs that a version has of a section: what a reader merges.

@@ -1,10 +1,11 @@
-//! A real `hoplake serve`, and the clients that ask it.
+//! How servers are started.
 
-use std::{io::BufRead, net::SocketAddr, process::Command, time::Duration};
+use std::{process::Command, time::Duration};
 
 use anyhow::Context;
+use hoplake_testkit::HoplakeServer;
 
-use super::crew::{Orders, Process};
+use super::crew::Orders;
 
 /// The name of the graph at the server.
 pub(super) const GRAPH: &str = "tormented";
@@ -27,37 +28,13 @@ fn settings() -> Vec<String> {
     own.iter().map(|(name, value)| format!("{name}={value}")).collect()
 }
 
-/// A server that runs.
-pub(super) struct Server {
-    pub(super) number: u32,
-    process: Process,
-    pub(super) http: SocketAddr,
-}
-
-impl Server {
-    /// Starts the command, and returns when it listens.
-    pub(super) fn start(number: u32, orders: &Orders) -> anyhow::Result<Self> {
-        let hoplake = orders.hoplake.as_ref().context("a server needs the hoplake command")?;
-        let mut command = Command::new(hoplake);
-        command.arg("serve").arg(format!("{GRAPH}={}", orders.url));
-        command.args(["--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0", "--log", "off"]);
-        for set in settings() {
-            command.args(["--set", &set]);
-        }
-        command.envs(orders.environment.iter().cloned());
-        let mut process = Process::start(command)?;
-        let mut line = String::new();
-        process.output()?.read_line(&mut line)?;
-        let http = line.split("http=").nth(1).with_context(|| format!("a server began with {line:?}"))?;
-        Ok(Self { number, http: http.trim().parse()?, process })
+/// Starts the command, and returns when it listens.
+pub(super) fn start(orders: &Orders) -> anyhow::Result<HoplakeServer> {
+    let hoplake = orders.hoplake.as_ref().context("a server needs the hoplake command")?;
+    let mut command = Command::new(hoplake);
+    command.arg("serve").arg(format!("{GRAPH}={}", orders.url)).args(["--log", "off"]);
+    for set in settings() {
+        command.args(["--set", &set]);
     }
-
-    pub(super) fn process_id(&self) -> u32 {
-        self.process.id()
-    }
-
-    /// Kills it; an error if it had ended by itself.
-    pub(super) fn kill(&mut self) -> anyhow::Result<()> {
-        self.process.kill().with_context(|| format!("server {}", self.number))
-    }
+    Ok(HoplakeServer::start(command.envs(orders.environment.iter().cloned()))?)
 }

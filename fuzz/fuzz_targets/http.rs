@@ -23,7 +23,7 @@ use tokio::{
     runtime::{Builder, Runtime},
 };
 
-const ROUTES: [(&str, &str); 17] = [
+const ROUTES: &[(&str, &str)] = &[
     ("POST", "/v1/graphs/g/look-up"),
     ("POST", "/v1/graphs/g/neighbors"),
     ("POST", "/v1/graphs/g/properties"),

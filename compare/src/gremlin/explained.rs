@@ -11,7 +11,7 @@ use super::{
 type Reason = (&'static str, fn(&[StepCall], &Answers) -> bool);
 
 /// All of them. Each is as narrow as it can be said.
-const REASONS: [Reason; 47] = [
+const REASONS: &[Reason] = &[
     ("a text of several items has them in the order of a hash table, or of `V` and `E`", |steps, answers| {
         both_answer(answers)
             && has_step(steps, &["conjoin", "asString", "concat", "format"])

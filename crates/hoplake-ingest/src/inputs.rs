@@ -39,7 +39,7 @@ const PIECES: usize = 4;
 const STDIN: &str = "-";
 
 /// Schemes of stores.
-const STORES: [&str; 8] = ["s3", "s3a", "gs", "az", "abfs", "abfss", "azure", "memory"];
+const STORES: &[&str] = &["s3", "s3a", "gs", "az", "abfs", "abfss", "azure", "memory"];
 
 /// What is to be read, and how it may be copied.
 #[derive(Debug, Clone, Copy)]

@@ -521,7 +521,7 @@ fn a_small_query_does_not_wait_for_large_ones() {
     // On steps that have 5,000 each.
     let step = |number| if number % 5_000 == 0 { ".identity()" } else { "" };
     let labels: String = (0..40_000).map(|number| format!("{}.as('l{number}')", step(number))).collect();
-    let mut large: Vec<String> = STEPS.into_iter().map(|step| amplifying(step, 256 * MIB).query()).collect();
+    let mut large: Vec<String> = STEPS.iter().map(|step| amplifying(step, 256 * MIB).query()).collect();
     large.extend([
         format!("g.V(){}", ".identity()".repeat(100_000)),
         format!("g.V(){}", ".has('thing', 'number', 1)".repeat(50_000)),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use hoplake::{Graph, gremlin::STEPS};
 
 /// What stands elsewhere.
-const OTHERS: [&str; 30] = [
+const OTHERS: &[&str] = &[
     "g",
     "__",
     "P",
@@ -38,7 +38,7 @@ const OTHERS: [&str; 30] = [
     "last",
 ];
 
-const COMMANDS: [&str; 9] = ["explain", "profile", "bind", "limit", "commit", "rollback", "refresh", "help", "quit"];
+const COMMANDS: &[&str] = &["explain", "profile", "bind", "limit", "commit", "rollback", "refresh", "help", "quit"];
 
 /// Names of a graph: labels, properties, prepared queries.
 pub struct Words(BTreeSet<String>);
@@ -74,11 +74,11 @@ pub fn candidates(words: &Words, before: &str) -> (usize, Vec<String>) {
         let found = words.0.iter().filter(|candidate| candidate.starts_with(word)).cloned().collect();
         return (begin, found);
     } else if rest == ":" {
-        matching(&mut COMMANDS.into_iter())
+        matching(&mut COMMANDS.iter().copied())
     } else if rest.ends_with('.') {
-        matching(&mut STEPS.into_iter())
+        matching(&mut STEPS.iter().copied())
     } else {
-        matching(&mut OTHERS.into_iter().chain(STEPS))
+        matching(&mut OTHERS.iter().chain(STEPS).copied())
     };
     (begin, found)
 }

@@ -31,7 +31,7 @@ pub(crate) enum Unanswered {
 }
 
 /// Stores by the schemes of their URLs, with the feature that has their client.
-const FEATURES: [(&[&str], &str, bool); 3] = [
+const FEATURES: &[(&[&str], &str, bool)] = &[
     (&["s3", "s3a"], "s3", cfg!(feature = "s3")),
     (&["gs"], "gcs", cfg!(feature = "gcs")),
     (&["az", "abfs", "abfss", "azure"], "azure", cfg!(feature = "azure")),
@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn a_store_without_its_client_names_the_feature() {
         for (schemes, feature, built) in FEATURES {
-            for scheme in schemes {
+            for scheme in *schemes {
                 assert_eq!(missing_feature(scheme), (!built).then(|| why_missing(scheme, feature)));
                 assert!(why_missing(scheme, feature).contains(&format!("the feature `{feature}`")));
             }

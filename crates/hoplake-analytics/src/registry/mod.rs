@@ -1,8 +1,9 @@
 //! The algorithms that come with Hoplake: names, options, what they compute, and how they run. The command line, both protocols of the
 //! service, the facade and the documentation read them here.
 //!
-//! Each algorithm is described by a constant in the file of its kernel. To add one, write its file and its line in [`ALGORITHMS`]; the wire
-//! format needs a number for its name (`jobs.proto`), which a test of the server demands.
+//! Each algorithm is described by a constant in the file of its kernel. To add one, write its file, export it in `kernels/mod.rs`, and add
+//! a line to [`ALGORITHMS`]. The wire format needs a number for its name (`jobs.proto`), which a test of the server demands.
+//! `ARCHITECTURE.md`, *Where would I add something?*, lists all files.
 
 mod algorithm;
 mod options;

@@ -14,9 +14,10 @@
 //! | [`side_effects`] | collects under names, and reads what was collected |
 //! | [`writes`] | changes the graph |
 //!
-//! To add one: a file with a type, which implements [`Operator`] and, if it makes one batch of another, `Each`. See
-//! [`constant`](maps::Constant) for a small one, [`barrier`](reductions::Barrier) for one that needs all its input, and
-//! [`range`](reductions::Range) for one that keeps something between batches.
+//! To add one, write a file with a type that implements [`Operator`] and, if it turns each batch into another, `Each`. Examples:
+//! [`constant`](maps::Constant) is small, [`barrier`](reductions::Barrier) needs all its input, and [`range`](reductions::Range) keeps a
+//! state between batches. Then the step needs a name, an arm that builds it from a call, tests and documentation: `ARCHITECTURE.md`,
+//! *Where would I add something?*, lists the files.
 
 mod adapters;
 pub mod branches;

@@ -1,4 +1,4 @@
-//! Errors of stores and of reads from them.
+//! Errors of stores and of the reader.
 
 use std::{io, sync::Arc};
 
@@ -7,62 +7,62 @@ use thiserror::Error;
 
 use crate::{Cost, StoreFault, store::fault};
 
-/// Why the store did not give or take what was asked.
+/// Why an operation on a store failed.
 #[derive(Debug, Clone, Error)]
 pub enum StorageError {
-    /// The URL is not one of a store.
+    /// The URL does not name a store.
     #[error("{url:?} is not a valid location of a graph: {why}")]
     Url {
-        /// As the caller gave it.
+        /// The URL as the caller passed it.
         url: String,
         /// The mistake, and what to write instead.
         why: String,
     },
-    /// The object is not there.
+    /// The object does not exist.
     #[error("{object} does not exist")]
     NotFound {
         /// Its URL.
         object: String,
     },
-    /// The store rejected, failed or could not be reached, after retries.
+    /// The store rejected the request, failed or could not be reached, after retries.
     #[error("could not {action} {object}: {}", fault::explain(source).1)]
     Unavailable {
         /// The operation: `read`, `write`, `list`.
         action: &'static str,
-        /// On which object.
+        /// The object.
         object: String,
         /// The store's answer.
         #[source]
         source: Arc<object_store::Error>,
     },
-    /// The store did not say whether it created an object: it may be there, now or later.
+    /// The outcome of a create is unknown: the object may exist already, or appear later.
     #[error("it is not known whether {object} was created: {}", fault::explain(source).1)]
     Unanswered {
         /// The object.
         object: String,
-        /// The error instead of an answer.
+        /// The error that was returned instead of an answer.
         #[source]
         source: Arc<object_store::Error>,
     },
-    /// The store does not decide which of several creates of one name succeeds.
+    /// The store lets several creates of one name succeed.
     #[error(
         "{store} cannot hold a graph: its conditional create (If-None-Match: *) does not work, and commits would be lost \
         ({why}); use a store that has it"
     )]
     Unfit {
-        /// Where the store is.
+        /// The store's URL.
         store: String,
-        /// How that was found.
+        /// The evidence.
         why: String,
     },
-    /// A node in front of the store did not bring it.
+    /// A request to an access node failed.
     #[error("{message}")]
     Node {
-        /// Its meaning.
+        /// The cause.
         fault: NodeFault,
-        /// The request and the answer, with its sender.
+        /// The request, the answer, and the node that sent it.
         message: String,
-        /// Whether the same request may succeed when it is sent again, to another node if there is one.
+        /// Whether a retry may succeed, at another node if there is one.
         may_pass: bool,
     },
     /// The store did not answer in time.
@@ -70,28 +70,28 @@ pub enum StorageError {
     TimedOut {
         /// The object.
         object: String,
-        /// How long it had.
+        /// The timeout.
         timeout_ms: u64,
     },
-    /// The query reached a limit that was set for it.
+    /// The query reached one of its limits.
     #[error("the query was ended at its limit of {limit}; until then it took {} waves, {} requests and {} bytes",
         cost.waves, cost.requests, cost.store_bytes)]
     Limit {
         /// The limit, with its number and unit.
         limit: String,
-        /// Whether it is memory that others hold now, so that the same may succeed later.
+        /// Whether the limit is on memory that other queries share, so that a retry may succeed.
         is_shared: bool,
-        /// The cost until then.
+        /// The query's cost so far.
         cost: Box<Cost>,
     },
-    /// Work ended early, since nobody waits for it any more.
+    /// The caller cancelled the work.
     #[error("the computation was cancelled")]
     Cancelled,
-    /// Settings that cannot work.
-    #[error("wrong settings: {0}")]
+    /// The settings are invalid.
+    #[error("invalid settings: {0}")]
     Settings(String),
-    /// The store gave another number of bytes than asked.
-    #[error("could not read {object}: the store gave {found} bytes where {expected} were due")]
+    /// The store returned more or fewer bytes than requested.
+    #[error("could not read {object}: the store returned {found} bytes instead of {expected}")]
     Length {
         /// The object.
         object: String,
@@ -100,7 +100,7 @@ pub enum StorageError {
         /// The length received.
         found: u64,
     },
-    /// The bytes are not what was written there.
+    /// The bytes differ from those that were written.
     #[error("{object}, bytes {start} to {end}: {source}")]
     Corrupt {
         /// The object.
@@ -115,21 +115,21 @@ pub enum StorageError {
     },
 }
 
-/// The meaning of a failure of a node in front of a store.
+/// Why a request to an access node failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NodeFault {
     /// The request was invalid.
     Invalid,
-    /// It does not answer, rejects the request, or cannot reach its store.
+    /// The node does not answer, rejects the request, or cannot reach its store.
     Unavailable,
-    /// A stored object is damaged, or missing.
+    /// A stored object is damaged or missing.
     Corrupt,
-    /// It, or what asks it, has a mistake.
+    /// A bug in the node or in its client.
     Internal,
 }
 
 impl StorageError {
-    /// The class of the store's failure, if it is one.
+    /// The class of the failure, if the store is its cause.
     pub fn fault(&self) -> Option<StoreFault> {
         match self {
             Self::Unavailable { source, .. } => Some(fault::explain(source).0),
@@ -138,9 +138,9 @@ impl StorageError {
         }
     }
 
-    /// Whether the store is full: then nothing was written.
+    /// Whether the store was full; nothing was written then.
     pub fn is_full(&self) -> bool {
-        // The system's error is below several of the client's, at a depth that depends on the operation.
+        // The client wraps the system's error, in a number of layers that depends on the operation.
         let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(self);
         while let Some(error) = cause {
             if error.downcast_ref().is_some_and(is_full) {
@@ -151,16 +151,15 @@ impl StorageError {
         false
     }
 
-    /// Whether the same request may succeed when it is sent again: the store was busy or away, or the
-    /// answer was damaged on its way.
-    pub(crate) fn may_pass(&self) -> bool {
+    /// Whether a retry may succeed: the store was busy or unreachable, or the answer was damaged in transit.
+    pub(crate) fn is_retryable(&self) -> bool {
         match self {
             Self::Unavailable { source, .. } => {
-                // The other kinds are decisions of the store: not found, denied, not supported. Asking again does not change them.
+                // The other kinds are decisions of the store: not found, denied, not supported. A retry does not change them.
                 matches!(**source, object_store::Error::Generic { .. } | object_store::Error::JoinError { .. })
             }
             Self::Node { may_pass, .. } => *may_pass,
-            // A short or damaged answer may have been damaged on its way, while the stored bytes are intact.
+            // The answer may have been truncated or damaged in transit, while the stored bytes are intact.
             Self::TimedOut { .. } | Self::Length { .. } | Self::Corrupt { .. } => true,
             Self::Url { .. }
             | Self::NotFound { .. }

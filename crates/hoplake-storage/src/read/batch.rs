@@ -13,7 +13,7 @@ use crate::{
     Background, Branch, Object, QueryContext, ReadPool, Reader, StorageError, Tier, Wave,
     read::{
         ahead::Ahead,
-        block::{BlockRequest, Check, open},
+        block::{BlockRequest, Check, verified_payload},
         cache::BlockKey,
         disk::DiskCache,
         fetch::Fetcher,
@@ -234,8 +234,8 @@ impl<'a> Batch<'a> {
         let mut arrived = Arrived::default();
         for (index, block) in indices.into_iter().zip(blocks) {
             let request = &self.requests[index];
-            let opened = block.and_then(|block| open(request.object, request.range.start, request.check, &block).ok());
-            let Some(payload) = opened else {
+            let verified = |block| verified_payload(request.object, request.range.start, request.check, &block).ok();
+            let Some(payload) = block.and_then(verified) else {
                 arrived.lost.push(index);
                 continue;
             };

@@ -1,4 +1,4 @@
-//! Blocks, the objects they are in, and how they prove that they are intact.
+//! Blocks, the objects that contain them, and how a block's integrity is checked.
 
 use std::{ops::Range, sync::Arc};
 
@@ -10,14 +10,14 @@ use hoplake_format::{
 };
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// An immutable object, as a reader knows it.
+/// An immutable object with the numbers by which a reader identifies it.
 #[derive(Debug, Clone)]
 pub struct Object {
     /// Its name below the prefix.
     pub name: Arc<str>,
     /// Identifies the object in memory caches; unique within a pool.
     pub(crate) number: u32,
-    /// Identifies the object in disk caches, in every process.
+    /// Identifies the object in disk caches; the same in every process.
     pub(crate) identity: u64,
     pub(crate) seed: ObjectSeed,
 }
@@ -29,19 +29,19 @@ impl Object {
     }
 }
 
-/// How a block proves that it is intact.
+/// How a block's integrity is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Check {
-    /// It ends with its own checksum, which is taken off.
+    /// By the checksum at its end, which is not part of the payload.
     Sealed,
-    /// Its CRC-32C is known.
+    /// By this CRC-32C, which the caller knows.
     Known(u32),
-    /// No check here: the caller checks the bytes, and they are not cached.
+    /// Not by the reader: the caller checks the bytes, and they are not cached.
     Later,
 }
 
 impl Check {
-    /// What a stored block has without its checksum, if that is with it.
+    /// The stored block without its checksum, if it ends with one.
     pub(crate) fn payload(self, stored: &Bytes) -> Bytes {
         match self {
             Self::Sealed => stored.slice(..stored.len().saturating_sub(CHECKSUM_BYTES)),
@@ -53,16 +53,21 @@ impl Check {
 /// A block to read.
 #[derive(Debug, Clone)]
 pub struct BlockRequest<'a> {
-    /// The object it is in.
+    /// The object that contains it.
     pub object: &'a Object,
-    /// Its bytes, with checksum if sealed.
+    /// Its position in the object, including its checksum if it is sealed.
     pub range: Range<u64>,
     /// How it is checked.
     pub check: Check,
 }
 
 /// A block's payload, if it is intact.
-pub(crate) fn open(object: &Object, position: u64, check: Check, block: &Bytes) -> Result<Bytes, FormatError> {
+pub(crate) fn verified_payload(
+    object: &Object,
+    position: u64,
+    check: Check,
+    block: &Bytes,
+) -> Result<Bytes, FormatError> {
     match check {
         Check::Sealed => {
             open_block(object.seed, position, block)?;
@@ -79,8 +84,8 @@ pub(crate) fn open(object: &Object, position: u64, check: Check, block: &Bytes) 
     Ok(check.payload(block))
 }
 
-/// A block as it is stored, from its payload.
-pub(crate) fn close(request: &BlockRequest<'_>, payload: Bytes) -> Bytes {
+/// The stored form of a block: its payload, and its checksum if it is sealed.
+pub(crate) fn stored_form(request: &BlockRequest<'_>, payload: Bytes) -> Bytes {
     match request.check {
         Check::Sealed => {
             let mut stored = Vec::with_capacity(payload.len() + CHECKSUM_BYTES);

@@ -22,7 +22,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::{
     Branch, Object, ObjectSource, QueryContext, ReadPool, StorageError, Store,
-    read::{block::open, plan::Planner, pool::IN_FLIGHT_UNIT_BYTES, source::Wanted},
+    read::{block::verified_payload, plan::Planner, pool::IN_FLIGHT_UNIT_BYTES, source::Wanted},
 };
 
 /// How a graph's objects are reached.
@@ -66,8 +66,8 @@ impl Fetcher {
         };
         let check = |blocks: Vec<Bytes>| {
             let opened = wanted.iter().zip(blocks).map(|(block, bytes)| {
-                let opened = open(object, block.range.start, block.check, &bytes);
-                let payload = opened.map_err(|source| StorageError::Corrupt {
+                let payload = verified_payload(object, block.range.start, block.check, &bytes);
+                let payload = payload.map_err(|source| StorageError::Corrupt {
                     object: self.store.location(name),
                     start: block.range.start,
                     end: block.range.end,
@@ -146,7 +146,7 @@ impl Fetcher {
                 Ok(value) => return Ok((value, rounds)),
                 Err(error) => error,
             };
-            let is_last = !error.may_pass() || rounds >= retry.attempts_max;
+            let is_last = !error.is_retryable() || rounds >= retry.attempts_max;
             if is_last || !context.meter().retry(retry.query_retries_max) {
                 return Err(error);
             }

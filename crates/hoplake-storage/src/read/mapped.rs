@@ -16,7 +16,7 @@ use hoplake_mapping::{AccessPattern, MappedFile};
 
 use crate::{
     Check, Store,
-    read::block::{BlockRequest, open},
+    read::block::{BlockRequest, verified_payload},
 };
 
 /// The mapped files of a graph's objects.
@@ -73,7 +73,7 @@ impl Mapped {
         if is_checked {
             return Some(check.payload(&stored));
         }
-        let payload = open(object, range.start, *check, &stored).ok()?;
+        let payload = verified_payload(object, range.start, *check, &stored).ok()?;
         self.checked.write().unwrap_or_else(PoisonError::into_inner).insert(key);
         Some(payload)
     }

@@ -7,7 +7,7 @@ use crate::{
     Store, Tier,
     read::{
         batch::{Batch, land_all},
-        block::{BlockRequest, close, open},
+        block::{BlockRequest, stored_form, verified_payload},
         fetch::Fetcher,
         in_flight::InFlightRequests,
         mapped::{Mapped, MappedFolder},
@@ -257,7 +257,7 @@ impl Reader {
     /// [`StorageError::Corrupt`] if it fails its check.
     pub fn open(&self, block: &BlockRequest<'_>, stored: &Bytes) -> Result<Bytes, StorageError> {
         let BlockRequest { object, range, check } = block;
-        open(object, range.start, *check, stored).map_err(|source| StorageError::Corrupt {
+        verified_payload(object, range.start, *check, stored).map_err(|source| StorageError::Corrupt {
             object: self.store().location(&object.name),
             start: range.start,
             end: range.end,
@@ -293,8 +293,8 @@ impl Reader {
         settings.full_read_bytes_max.min(settings.cache_bytes_max / 16).min(by_price)
     }
 
-    /// Blocks of an object as they are stored, for a reader elsewhere that checks them itself: from the
-    /// caches, or read and kept there. `object` is one of this reader's.
+    /// Blocks of an object in their stored form, for a remote reader that checks them itself. They come from the caches, or are read
+    /// and cached. `object` is one of this reader's.
     ///
     /// # Errors
     /// As [`Self::read`].
@@ -307,6 +307,6 @@ impl Reader {
         let request = |block: &Wanted| BlockRequest { object, range: block.range.clone(), check: block.check };
         let requests: Vec<_> = wanted.iter().map(request).collect();
         let payloads = self.read(&requests, &mut Branch::new(context)).await?;
-        Ok(payloads.into_iter().zip(&requests).map(|(payload, request)| close(request, payload)).collect())
+        Ok(payloads.into_iter().zip(&requests).map(|(payload, request)| stored_form(request, payload)).collect())
     }
 }

@@ -55,7 +55,7 @@ pub(crate) async fn repeated<T, F: Future<Output = Result<T>>>(
         let judged = judge(&error);
         // It never goes back: a later rejection says nothing about a request before it, which may still arrive.
         perhaps |= judged.perhaps;
-        if !judged.may_pass || repetition == REPETITIONS_MAX || begun.elapsed() > REPEATED_WITHIN {
+        if !judged.is_retryable || repetition == REPETITIONS_MAX || begun.elapsed() > REPEATED_WITHIN {
             return Err(Failure { error, perhaps });
         }
         sleep(pause).await;
@@ -69,39 +69,39 @@ struct Judged {
     /// Whether the request may have taken effect, or may yet.
     perhaps: bool,
     /// Whether it can be sent again without looking first.
-    may_pass: bool,
+    is_retryable: bool,
 }
 
 /// The possible effect of one failed request: unknown, unless the error excludes it.
 fn judge(error: &Error) -> Judged {
     let source = match error {
         Error::Generic { source, .. } => source.as_ref(),
-        Error::JoinError { .. } => return Judged { perhaps: true, may_pass: false },
+        Error::JoinError { .. } => return Judged { perhaps: true, is_retryable: false },
         // Rejected, by the store or before sending: 401, 403, 404, an invalid name.
-        _ => return Judged { perhaps: false, may_pass: false },
+        _ => return Judged { perhaps: false, is_retryable: false },
     };
     // A folder knows what it did: only a name that was given and not flushed is uncertain.
     if let Some(error) = source.downcast_ref::<WriteError>() {
-        return Judged { perhaps: matches!(error, WriteError::Unflushed(_)), may_pass: false };
+        return Judged { perhaps: matches!(error, WriteError::Unflushed(_)), is_retryable: false };
     }
     let mut cause = Some(source as &(dyn std::error::Error + 'static));
     while let Some(error) = cause {
         if let Some(how) = unanswered(error) {
             let unsent = how == Unanswered::Unsent;
-            return Judged { perhaps: !unsent, may_pass: unsent };
+            return Judged { perhaps: !unsent, is_retryable: unsent };
         }
         if error.downcast_ref().is_some_and(is_full) {
-            return Judged { perhaps: false, may_pass: false };
+            return Judged { perhaps: false, is_retryable: false };
         }
         cause = error.source();
     }
     match status(&source.to_string()) {
         // Too many requests: the store has read the request and turned it down.
-        Some(429) => Judged { perhaps: false, may_pass: true },
-        Some(400..=499) => Judged { perhaps: false, may_pass: false },
+        Some(429) => Judged { perhaps: false, is_retryable: true },
+        Some(400..=499) => Judged { perhaps: false, is_retryable: false },
         // A proxy in front of the store may answer so after it has forwarded the request.
-        Some(500..=599) => Judged { perhaps: true, may_pass: true },
-        _ => Judged { perhaps: true, may_pass: false },
+        Some(500..=599) => Judged { perhaps: true, is_retryable: true },
+        _ => Judged { perhaps: true, is_retryable: false },
     }
 }
 
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_may_pass_is_sent_again_and_remembered() {
+    async fn retryable_failures_are_retried_and_remembered() {
         let busy = || of_status("503 Service Unavailable");
         assert_eq!(tried(vec![busy(), of_status("429 Too Many Requests"), busy()]).await, (Ok(true), 4));
         let away = || of_connection(HttpErrorKind::Connect);

@@ -48,7 +48,7 @@ impl FetchCost {
     pub fn retention_cost(&self, bytes: u64, weight: u64) -> f32 {
         let per_byte = self.fetch_ms(bytes) / weight.max(1) as f64;
         let usual = self.fetch_ms(Self::USUAL_BYTES) / Self::USUAL_BYTES as f64;
-        // In a profile of zeros nothing costs anything: then all blocks have the same retention cost.
+        // With an all-zero profile, the quotient is not a number: all blocks have the same retention cost.
         let retention_cost = (per_byte / usual) as f32;
         if retention_cost.is_finite() && retention_cost > 0.0 { retention_cost } else { 1.0 }
     }
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_small_block_is_worth_more_for_each_byte() {
+    fn a_small_block_costs_more_per_byte() {
         let retention_cost = |bytes: u64| FetchCost::STANDARD.retention_cost(bytes, bytes);
         assert_eq!(retention_cost(16 << 10), 1.0);
         // 25.005 ms for 300 bytes against 25.284 ms for 16,384: nearly the ratio of the sizes.
@@ -73,7 +73,7 @@ mod tests {
         assert!((retention_cost(256 << 10) - 0.073).abs() < 0.001, "{}", retention_cost(256 << 10));
         let shipped = FetchCost::of(&StoreProfile::s3_standard());
         assert!((shipped.retention_cost(300, 300) / retention_cost(300) - 1.0).abs() < 1e-3, "{shipped:?}");
-        // Without a first byte to wait for, a byte is a byte.
+        // Without a first-byte latency, the cost per byte does not depend on the length.
         let stream = FetchCost { first_byte_ms: 0.0, stream_bytes_per_second: 1e6 };
         assert_eq!((stream.retention_cost(300, 300), stream.retention_cost(1 << 20, 1 << 20)), (1.0, 1.0));
         let free = FetchCost { first_byte_ms: 0.0, stream_bytes_per_second: f64::INFINITY };

@@ -148,12 +148,12 @@ fn check(policy: Policy, fetch_cost: Option<FetchCost>, steps: &[Step]) {
 
 proptest! {
     #[test]
-    fn every_policy_does_as_its_model(steps in steps(), policy in 0usize..5, by_retention_cost: bool) {
+    fn every_policy_agrees_with_its_model(steps in steps(), policy in 0usize..5, by_retention_cost: bool) {
         check(Policy::ALL[policy], by_retention_cost.then_some(FetchCost::STANDARD), &steps);
     }
 
     #[test]
-    fn lrfu_does_as_the_sum_of_its_definition(steps in steps(), lambda in prop_oneof![0.0..=1.0, 0.0..0.01], by_retention_cost: bool) {
+    fn lrfu_agrees_with_the_sum_of_its_definition(steps in steps(), lambda in prop_oneof![0.0..=1.0, 0.0..0.01], by_retention_cost: bool) {
         check(Policy::Lrfu { lambda }, by_retention_cost.then_some(FetchCost::STANDARD), &steps);
     }
 }
@@ -179,7 +179,7 @@ fn lambda_0_is_lfu_and_lambda_1_is_lru() {
 }
 
 #[test]
-fn worth_keeps_a_small_block_that_is_used_as_often() {
+fn retention_cost_keeps_the_smaller_of_equally_used_blocks() {
     let survivors = |fetch_cost| {
         let settings = CacheSettings { cache_bytes_max: 70_000, policy: Policy::Lrfu { lambda: 0.001 }, fetch_cost };
         let cache = MemoryCache::new(settings);

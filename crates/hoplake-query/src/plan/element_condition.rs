@@ -1,7 +1,7 @@
-//! Conditions on elements, as rules find them in steps: what the engine may test on columns.
+//! Conditions on elements that rules extract from steps, so that the engine can test them on columns.
 //!
-//! The engine's [`Formula`] joins the tests, here with two truth values: an element without the property fails every test of it and passes
-//! the negation. `run::conditions` translates this into a condition of the engine, whose tests have three.
+//! The engine's [`Formula`] combines the tests, here with two truth values: an element without the property fails every test of it, and
+//! passes the negation. `run::conditions` translates the formula into a condition of the engine, whose tests have three truth values.
 
 use std::{
     fmt::{self, Display, Formatter},
@@ -23,27 +23,27 @@ pub enum ElementTest {
     Label(Arc<Predicate>),
 }
 
-/// A condition on elements, and the step that does the same.
+/// A condition on elements, and the equivalent step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ElementCondition {
-    /// What the engine may test instead of the step.
+    /// The condition that the engine can test instead of the step.
     pub formula: Formula<ElementTest>,
     /// The step, without labels. It runs where the engine cannot test the condition.
     pub step: Arc<PlanStep>,
 }
 
 impl ElementCondition {
-    /// Whether it looks at labels alone, which are known without a read.
+    /// Whether it tests only labels, which are known without a read.
     pub(crate) fn is_of_labels(&self) -> bool {
         self.formula.tests().iter().all(|test| matches!(test, ElementTest::Label(_)))
     }
 
-    /// What the label has to match, if that is the condition.
+    /// The predicate on the label, if the condition has no other test.
     pub(crate) fn label(&self) -> Option<&Arc<Predicate>> {
         if let Some(ElementTest::Label(predicate)) = self.formula.as_test() { Some(predicate) } else { None }
     }
 
-    /// The properties that it reads.
+    /// The names of the properties that it reads.
     pub(crate) fn names(&self) -> impl Iterator<Item = &Name> {
         self.formula.tests().into_iter().filter_map(|test| match test {
             ElementTest::Property(name, _) | ElementTest::HasProperty(name) => Some(name),
@@ -51,7 +51,7 @@ impl ElementCondition {
         })
     }
 
-    /// Some conditions that all have to hold, as `explain` shows them.
+    /// Writes the conjunction of conditions in the form that `explain` shows.
     pub(crate) fn write_all(f: &mut Formatter<'_>, conditions: &[Self]) -> fmt::Result {
         match Formula::all(conditions.iter().map(|condition| condition.formula.clone())) {
             Some(all) => write!(f, " {all}"),

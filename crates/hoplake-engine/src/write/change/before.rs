@@ -1,7 +1,7 @@
-//! What a batch reads from the version before it: rows that it changes in part, groups of edges of which something
-//! stays, those that go with a vertex, and the values that property indexes have of vertices that it changes or deletes.
+//! Reads what a batch needs from the version before it: rows and groups of edges that it changes partly, edges that are deleted with a
+//! vertex, and the items of property indexes for vertices that it changes or deletes.
 //!
-//! What is replaced completely is not read, but for indexed values.
+//! Rows and groups that are replaced completely are not read; their indexed values are.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -111,7 +111,7 @@ impl Resolved {
         Ok(rows)
     }
 
-    /// The items that property indexes have of vertices that are changed or deleted.
+    /// The items of property indexes for the vertices that are changed or deleted.
     pub(super) async fn items_of_existing(
         &self,
         snapshot: &Snapshot,
@@ -137,7 +137,7 @@ impl Resolved {
         Ok(items)
     }
 
-    /// The groups that keep something, in their current state.
+    /// The current edges of the groups that are changed partly.
     pub(super) async fn groups_to_change(
         &self,
         edits: &[(Pair, u32)],
@@ -150,7 +150,7 @@ impl Resolved {
         for (edits, _) in edited {
             let (pair, first) = edits[0];
             let (Vertex::Known(source), Vertex::Known(target)) = (pair.source, pair.target) else { continue };
-            // Later changes then begin with no edges: the first one removes them all, or the deleted vertex took them along.
+            // Otherwise the changes start without edges: the first one deletes them all, or the deletion of a vertex did.
             if !self.resets(first) && !self.is_cleared(&pair) {
                 wanted.entry(pair.label).or_default().entry(source).or_default().insert(target);
             }
@@ -164,7 +164,7 @@ impl Resolved {
             }
             let frontier: Frontier = sources.keys().copied().collect();
             let hop = Hop::along(HopDirection::Out, label);
-            // Lists are found by source, so all targets of a source come, and those of other pairs are dropped.
+            // Lists are read by source, with all targets; the edges of other pairs are dropped.
             let mut near: Vec<_> = sources.keys().map(|source| source.label()).collect();
             near.dedup();
             // Their properties are read next.
@@ -197,8 +197,8 @@ impl Resolved {
         Ok(groups)
     }
 
-    /// The pairs that lose their edges because one of the two goes, and the edge labels with theirs.
-    pub(super) async fn edges_of_gone(
+    /// The pairs that lose their edges because one of the two vertices is deleted, and the batch's edge labels with those of the pairs added.
+    pub(super) async fn edges_of_deleted(
         &self,
         snapshot: &Arc<Snapshot>,
         branch: &mut Branch,
@@ -228,7 +228,7 @@ impl Resolved {
     }
 }
 
-/// The number of a label, which is added if it is not there.
+/// The number of a label, which is added if it is new.
 fn number_of(labels: &mut Vec<Name>, label: &Name) -> u32 {
     let at = labels.iter().position(|known| known == label).unwrap_or_else(|| {
         labels.push(label.clone());

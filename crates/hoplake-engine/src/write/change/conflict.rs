@@ -217,7 +217,7 @@ pub(super) async fn check_conflicts(
 fn pairs_by_type(resolved: &Resolved, schema: &Schema) -> BTreeMap<EdgeTypeId, Vec<(VertexId, VertexId)>> {
     let mut types: BTreeMap<_, Option<EdgeTypeId>> = BTreeMap::new();
     let mut pairs: BTreeMap<_, Vec<_>> = BTreeMap::new();
-    for pair in resolved.pairs().filter(|pair| !resolved.goes_along(pair)) {
+    for pair in resolved.pairs().filter(|pair| !resolved.is_deleted_with_vertex(pair)) {
         // No other writer can have changed edges of a vertex that does not exist; that it still does not is checked by its key.
         let (Vertex::Known(source), Vertex::Known(target)) = (pair.source, pair.target) else { continue };
         let ends = (source.label(), target.label());

@@ -1,11 +1,11 @@
-//! Resolves a batch on a version of a graph: which vertices exist, rows as they will be, which edges go with a vertex
-//! that is deleted; and whether the batch is valid.
+//! Resolves a batch on a version of a graph: looks up which vertices exist, computes the new rows of vertices and edges, finds the edges
+//! that are deleted with a vertex, and checks that the batch is valid.
 //!
-//! Reading takes one wave for the keys, and one more for the rows and lists of what is changed in part or
-//! deleted. Nothing is numbered yet: new vertices get their ordinals when it is known which batches go into a delta.
+//! It reads in two waves: first the keys, then the rows and lists that the batch changes partly or deletes. New vertices get their ordinals
+//! later, when the leader of the group commit has chosen the batches of a delta.
 //!
-//! A batch may have a million edges, most of them upserted blindly. So names are replaced by numbers first ([`Names`]),
-//! and properties stay where the batch has them unless something is to be added to them.
+//! A batch may have a million edges, most of them blind upserts. Therefore names are replaced by numbers first ([`Names`]), and properties
+//! stay in the batch, uncopied, unless others have to be added to them.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, btree_map::Entry},
@@ -59,20 +59,20 @@ impl Resolved {
         };
         // Changes of vertices take effect first, so that an edge can name a vertex that a later change adds.
         resolved.take_vertices(snapshot)?;
-        resolved.take_keys(&others, snapshot)?;
+        resolved.check_key_uniqueness(&others, snapshot)?;
         let edits = resolved.edits(snapshot)?;
         let changes = resolved.changes(&edits, snapshot);
         // Rows, groups, edges of deleted vertices and indexed values do not depend on each other: their reads are one wave.
-        let mut lines = [branch.clone(), branch.clone(), branch.clone(), branch.clone()];
-        let [of_rows, of_groups, of_gone, of_items] = &mut lines;
-        let partial_rows = resolved.complete_rows(snapshot, of_rows);
-        let groups = resolved.groups_to_change(&edits, &changes, snapshot, of_groups);
-        let deleted = resolved.edges_of_gone(snapshot, of_gone);
-        let items = resolved.items_of_existing(snapshot, of_items);
+        let mut branches = [branch.clone(), branch.clone(), branch.clone(), branch.clone()];
+        let [for_rows, for_groups, for_deleted, for_items] = &mut branches;
+        let partial_rows = resolved.complete_rows(snapshot, for_rows);
+        let groups = resolved.groups_to_change(&edits, &changes, snapshot, for_groups);
+        let deleted = resolved.edges_of_deleted(snapshot, for_deleted);
+        let items = resolved.items_of_existing(snapshot, for_items);
         let (rows, groups, (removed, labels), items) = try_join4(partial_rows, groups, deleted, items).await?;
-        branch.join(&lines);
-        // Only now the reads have ended that borrowed `resolved`; edges of deleted vertices come last, since they
-        // yield to edges that the batch itself writes.
+        branch.join(&branches);
+        // The reads, which borrowed `resolved`, have ended. Edges of deleted vertices come last, since edges that the batch
+        // writes take precedence over them.
         rows.into_iter().for_each(|(vertex, before)| resolved.complete(vertex, before));
         resolved.groups = resolved.groups_of(&edits, &changes, groups);
         resolved.names.edge_labels = labels;
@@ -81,14 +81,14 @@ impl Resolved {
         Ok(resolved)
     }
 
-    /// Adds the old properties that a partly changed row keeps.
+    /// Adds the properties that a partly changed row keeps from before.
     fn complete(&mut self, vertex: VertexId, mut before: Properties) {
         let Some(changed) = self.changed.get_mut(&vertex) else { return };
-        before.extend(made(&self.names, &self.batch, &mut changed.row));
+        before.extend(take_properties(&self.names, &self.batch, &mut changed.row));
         changed.row = VertexRow::Made(before);
     }
 
-    /// The edges of each pair, from those there were where something of them stays.
+    /// The new edges of each pair. A pair that is changed partly starts from the edges that it had `before`.
     fn groups_of(&self, edits: &[(Pair, u32)], changes: &[Change], mut before: Groups) -> Vec<Group> {
         let mut groups = Vec::with_capacity(edits.len());
         for (edits, change) in edits.chunk_by(|a, b| a.0 == b.0).zip(changes) {
@@ -111,23 +111,23 @@ impl Resolved {
         groups
     }
 
-    /// Adds the pairs that lose their edges because one of the two vertices is deleted; a vertex that returned may have
+    /// Adds the pairs that lose their edges because one of the two vertices is deleted. A vertex that is deleted and upserted again may have
     /// new edges.
     fn remove(&mut self, mut removed: BTreeSet<Pair>) {
         if removed.is_empty() {
             return;
         }
         let mut groups = std::mem::take(&mut self.groups);
-        // The deletion of the vertex decides on these pairs, whatever else the batch says of their edges.
-        groups.retain(|group| !(removed.contains(&group.pair) && self.goes_along(&group.pair)));
-        // Edges that the batch writes to a vertex that returned replace the old ones, so their pair needs no tombstone.
+        // A deleted vertex has no edges, whatever else the batch does with them.
+        groups.retain(|group| !(removed.contains(&group.pair) && self.is_deleted_with_vertex(&group.pair)));
+        // If the vertex was upserted again, the edges that the batch writes replace the old ones: their pair needs no tombstone.
         removed.retain(|pair| groups.binary_search_by_key(pair, |group| group.pair).is_err());
         groups.extend(removed.into_iter().map(|pair| Group { pair, edges: Edges::Made(Vec::new()), alone: true }));
         groups.sort_unstable_by_key(|group| group.pair);
         self.groups = groups;
     }
 
-    /// Applies the changes of vertices, one after the other.
+    /// Applies the changes of vertices in order.
     fn take_vertices(&mut self, snapshot: &Snapshot) -> Result<(), EngineError> {
         let batch = self.batch.clone();
         let mut first = 0;
@@ -151,9 +151,9 @@ impl Resolved {
         Ok(())
     }
 
-    /// Decides whether the keys of the graph stay unique with the vertices that it adds and deletes. `others` have the keys of some that it
-    /// names.
-    fn take_keys(&mut self, others: &[(u32, VertexId)], snapshot: &Snapshot) -> Result<(), EngineError> {
+    /// Checks that keys stay unique across labels, if the graph requires it. `others` are vertices of other labels that have the key of a
+    /// vertex of the batch, given by its number.
+    fn check_key_uniqueness(&mut self, others: &[(u32, VertexId)], snapshot: &Snapshot) -> Result<(), EngineError> {
         let manifest = snapshot.manifest();
         if !manifest.unique_keys || self.added.is_empty() {
             return Ok(());
@@ -173,7 +173,7 @@ impl Resolved {
             let key = self.end(number).key;
             return rejected(
                 number,
-                format!("{key} is the key of {label}:{key} already, and the keys of the graph are unique"),
+                format!("{label}:{key} already has the key {key}, and the keys of the graph are unique"),
             );
         }
         let mut gone: HashMap<LabelId, u64> = HashMap::new();
@@ -192,13 +192,13 @@ impl Resolved {
             let expected = *key_type.get_or_insert(found);
             if found != expected {
                 let why = format!(
-                    "the keys of the graph are unique and {expected}, and {key}, which is {found}, would be a key of {label}"
+                    "{label}:{key} has a key of type {found}, and the keys of the graph are unique and of type {expected}"
                 );
                 return rejected(number, why);
             }
             if *labels.entry(key.clone()).or_insert_with(|| label.clone()) != label {
-                let why = format!("{key} would be a key of two labels, and the keys of the graph are unique");
-                return rejected(number, why);
+                let why = format!("two labels of the batch have the key {key}, and the keys of the graph are unique");
+                return refused(number, why);
             }
         }
         Ok(())
@@ -209,7 +209,7 @@ impl Resolved {
         let vertex = self.names.changes[number as usize].ends[0];
         let end = self.end(vertex);
         if let Some(known) = self.known[vertex as usize] {
-            // A vertex that is deleted and upserted again keeps its ordinal, but neither its row nor its edges.
+            // A vertex that is deleted and upserted again keeps its ordinal, and loses its row and its edges.
             let returns = self.gone.remove(&known).is_some();
             if returns {
                 self.cleared.insert(known);
@@ -219,13 +219,13 @@ impl Resolved {
                 Entry::Occupied(changed) => {
                     let changed = changed.into_mut();
                     changed.replace |= replace;
-                    changed.row = then(&self.names, &self.batch, &mut changed.row, row, replace);
+                    changed.row = merge_upsert(&self.names, &self.batch, &mut changed.row, row, replace);
                 }
             }
             return;
         }
         self.withdrawn.remove(&vertex);
-        // Looked up before the insert, which would clone the name for each vertex.
+        // Checked first, since an insert needs a clone of the name.
         if !self.introduced.contains(&end.label) {
             self.introduced.insert(end.label.clone());
         }
@@ -233,7 +233,7 @@ impl Resolved {
             Entry::Vacant(free) => drop(free.insert(row)),
             Entry::Occupied(added) => {
                 let added = added.into_mut();
-                *added = then(&self.names, &self.batch, added, row, replace);
+                *added = merge_upsert(&self.names, &self.batch, added, row, replace);
             }
         }
     }
@@ -256,15 +256,15 @@ impl Resolved {
                 self.cleared.remove(&known);
                 self.gone.insert(known, end.clone());
             }
-            // Remembered, so that an edge to it is an error even if the batch creates missing ends.
+            // An edge to it is an error even if the batch creates missing ends.
             None if self.added.remove(end).is_some() => drop(self.withdrawn.insert(vertex)),
             None => {}
         }
         Ok(())
     }
 
-    /// Which change is of which pair, by pair and in the order of the batch, without those after which all edges of the
-    /// pair were replaced.
+    /// The changes of edges with their pairs, sorted by pair and in the order of the batch, without those that a later change of the
+    /// entire pair overwrites.
     fn edits(&mut self, snapshot: &Snapshot) -> Result<Vec<(Pair, u32)>, EngineError> {
         let batch = self.batch.clone();
         let mut edits = Vec::with_capacity(self.names.changes.len());
@@ -311,7 +311,7 @@ impl Resolved {
         Ok((Pair { label: named.edge_label, source, target }, number))
     }
 
-    /// Without its ends there is no edge.
+    /// The pair of a deletion; `None` if one of its ends does not exist, since then it has no edges.
     fn deleted_pair(&self, number: u32) -> Option<(Pair, u32)> {
         let named = self.names.changes[number as usize];
         let vertex = |end: u32| match self.known[end as usize] {
@@ -323,10 +323,10 @@ impl Resolved {
         Some((Pair { label: named.edge_label, source, target }, number))
     }
 
-    /// The last change of the entire pair decides, and the changes after it.
+    /// Drops the changes of each pair that its last change of the entire pair overwrites.
     fn drop_overwritten(&self, edits: &mut Vec<(Pair, u32)>) {
-        let same = |edits: &[(Pair, u32)]| edits[0].0 == edits[1].0;
-        if !edits.windows(2).any(same) {
+        let have_one_pair = |edits: &[(Pair, u32)]| edits[0].0 == edits[1].0;
+        if !edits.windows(2).any(have_one_pair) {
             return;
         }
         let mut kept = Vec::with_capacity(edits.len());
@@ -337,7 +337,7 @@ impl Resolved {
         *edits = kept;
     }
 
-    /// The end of an edge that is to be there.
+    /// The vertex at the end of an upserted edge, which is created if the batch allows it.
     fn end_to_be(&mut self, number: u32, at: At<'_>, snapshot: &Snapshot) -> Result<Vertex, EngineError> {
         if let Some(known) = self.known[number as usize] {
             return match self.gone.contains_key(&known) {
@@ -382,19 +382,19 @@ impl Resolved {
     }
 }
 
-/// The row of a vertex that is upserted once more.
-fn then(names: &Names, batch: &Batch, before: &mut VertexRow, row: VertexRow, replace: bool) -> VertexRow {
+/// The row of a vertex that the batch upserts again.
+fn merge_upsert(names: &Names, batch: &Batch, before: &mut VertexRow, row: VertexRow, replace: bool) -> VertexRow {
     if replace {
         return row;
     }
     let mut row = row;
-    let mut properties = made(names, batch, before);
-    properties.extend(made(names, batch, &mut row));
+    let mut properties = take_properties(names, batch, before);
+    properties.extend(take_properties(names, batch, &mut row));
     VertexRow::Made(properties)
 }
 
-/// A row by itself; what is left of it is not needed any more.
-fn made(names: &Names, batch: &Batch, row: &mut VertexRow) -> Properties {
+/// The properties of a row. They are moved out of a row of its own, and copied from one of the batch.
+fn take_properties(names: &Names, batch: &Batch, row: &mut VertexRow) -> Properties {
     match row {
         VertexRow::Made(properties) => std::mem::take(properties),
         VertexRow::Of(number) => match names.change(batch, *number).change {
@@ -407,16 +407,16 @@ fn made(names: &Names, batch: &Batch, row: &mut VertexRow) -> Properties {
 /// Edge types that the operations of a batch upsert before one of them deletes edges.
 #[derive(Default)]
 struct UpsertedTypes<'a> {
-    /// The first operation that was not looked at.
+    /// The first operation that was not examined yet.
     next: usize,
-    /// Edge label and labels of the ends, with the names of edge keys.
+    /// Edge label and labels of the ends, with the names of properties.
     types: BTreeMap<[&'a Name; 3], BTreeSet<&'a Name>>,
 }
 
 impl<'a> UpsertedTypes<'a> {
-    /// Whether there are such edges by then, with such a key if the deletion names one.
+    /// Whether an earlier operation upserts edges of the deletion's type, with the deletion's key property if it names one.
     fn has_before(&mut self, batch: &'a Batch, operation: usize, deletion: &Operation) -> bool {
-        // From where the last deletion stopped: each operation is looked at once, however many deletions there are.
+        // Continues where the last deletion stopped, so that each operation is examined once, however many deletions there are.
         for earlier in &batch.operations[self.next..operation] {
             match earlier {
                 Operation::EditEdge { label, source, target, properties: Some(properties), .. } => {
@@ -443,7 +443,7 @@ impl<'a> UpsertedTypes<'a> {
     }
 }
 
-/// Checks that an edge's key has a value, and that its properties do not contradict it.
+/// Checks that an edge's key is not null, and that its properties do not contradict it.
 fn check_key(at: At<'_>, key: Option<&EdgeKey>, properties: &Properties) -> Result<(), EngineError> {
     let Some(EdgeKey { property, value }) = key else { return Ok(()) };
     if *value == Value::Null {
@@ -457,7 +457,7 @@ fn check_key(at: At<'_>, key: Option<&EdgeKey>, properties: &Properties) -> Resu
     }
 }
 
-/// It is an error if such edges, or edges with such a key, do not exist.
+/// Checks that the edge type exists, and that it has the key property if one is named.
 fn check_edge_type(
     at: At<'_>,
     label: &str,
@@ -479,7 +479,7 @@ fn check_edge_type(
     }
 }
 
-/// The label of a vertex; that there is none is an error.
+/// The id of a vertex's label, which must exist.
 fn label_of(end: &VertexRef, at: At<'_>, snapshot: &Snapshot) -> Result<LabelId, EngineError> {
     match snapshot.schema().label_id(&end.label) {
         Some(label) => Ok(label),

@@ -1,7 +1,6 @@
-//! A batch that was resolved on a version of a graph: the vertices that it adds, changes and deletes, and the edges that there
-//! are from now on between the pairs that it names.
+//! A batch, resolved on a version of a graph: the vertices that it adds, changes and deletes, and the new edges of the pairs that it names.
 //!
-//! [`super::resolve`] makes it; conflicts, the fit of properties and deltas are found from it.
+//! [`super::resolve`] creates it. Conflicts, new properties and the delta are computed from it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,7 +17,7 @@ use super::{
     retype::OfOwners,
 };
 
-/// A vertex that exists, or by its number among those that the batch names, one that it adds.
+/// A vertex that exists, or one that the batch adds, by its number among the vertices that the batch names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Vertex {
     Known(VertexId),
@@ -33,13 +32,13 @@ pub(crate) struct Pair {
     pub(crate) target: Vertex,
 }
 
-/// The edges between two vertices from now on.
+/// The new edges between two vertices.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Edges {
-    /// One, as a change of the batch has it.
-    // A million blind upserts allocate no properties: the batch has them, and this number finds them.
+    /// One edge, from the change of the batch with this number.
+    // A million blind upserts copy no properties: they stay in the batch.
     Of(u32),
-    /// One for each of these properties, which do not come from an operation.
+    /// An edge for each of these properties.
     Made(Vec<Properties>),
 }
 
@@ -48,7 +47,7 @@ pub(super) enum Edges {
 pub(super) struct Group {
     pub(super) pair: Pair,
     pub(super) edges: Edges,
-    /// Whether they are the same whatever there was before.
+    /// Whether they do not depend on the edges before.
     pub(super) alone: bool,
 }
 
@@ -61,11 +60,12 @@ pub(crate) enum PropertySource<'a> {
     Single(&'a Properties),
 }
 
-/// The row of a vertex from now on.
+/// The new row of a vertex.
 #[derive(Debug)]
 pub(super) enum VertexRow {
-    /// The row of a change of the batch, which keeps the only copy.
+    /// The row of the change with this number; the only copy stays in the batch.
     Of(u32),
+    /// A row of its own.
     Made(Properties),
 }
 
@@ -74,49 +74,49 @@ pub(super) enum VertexRow {
 pub(super) struct ChangedVertex {
     pub(super) end: VertexRef,
     pub(super) row: VertexRow,
-    /// Whether nothing of the row before stays.
+    /// Whether the row before is dropped completely.
     pub(super) replace: bool,
 }
 
 /// The change of the schema that a batch needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Widening {
-    /// It fits as it is.
+    /// None: the batch fits the schema.
     None,
     /// New labels, edge types or properties.
     Adds,
-    /// Also another type of an existing property.
+    /// Also a new type for an existing property.
     Converts,
 }
 
-/// A batch on a version of a graph.
+/// A batch, resolved on a version of a graph.
 #[derive(Debug)]
 pub(crate) struct Resolved {
     pub(super) batch: Arc<Batch>,
     pub(super) names: Names,
-    /// The vertices that it names, by their numbers there; those that exist.
+    /// The ids of the vertices that the batch names, by number; `None` for those that do not exist.
     pub(super) known: Vec<Option<VertexId>>,
-    /// Whether one that it may add has the key of a vertex of another label.
+    /// Whether a vertex that it may add has the key of a vertex of another label.
     pub(super) shares_key: bool,
     /// Vertices that it adds.
     pub(super) added: BTreeMap<VertexRef, VertexRow>,
-    /// Rows that it writes completely.
+    /// Vertices that exist and whose rows it writes.
     pub(super) changed: BTreeMap<VertexId, ChangedVertex>,
-    /// Vertices that go.
+    /// Vertices that it deletes.
     pub(crate) gone: BTreeMap<VertexId, VertexRef>,
-    /// Vertices that it deletes and upserts again: their edges go.
+    /// Vertices that it deletes and upserts again; they lose their edges.
     pub(super) cleared: BTreeSet<VertexId>,
-    /// Vertices that it upserts and deletes again, by number: they are as missing as before.
+    /// Vertices that it upserts and deletes again, by number; they do not exist, as before.
     pub(super) withdrawn: BTreeSet<u32>,
-    /// Labels of vertices that it upserts, and which the graph may not have yet.
+    /// Labels of vertices that it upserts; the graph may not have them yet.
     pub(super) introduced: BTreeSet<Name>,
-    /// All edges that there are from now on, ascending by pair.
+    /// The new edges of all pairs that it writes, sorted by pair.
     pub(super) groups: Vec<Group>,
-    /// The items of property indexes that the vertices which it changes and deletes had.
+    /// The items of property indexes, in the version before, for the vertices that it changes or deletes.
     pub(crate) items_before: Items,
     /// How the schema has to be widened for it.
     pub(crate) widens: Widening,
-    /// Properties without values that take another type with it.
+    /// Properties without values whose type it changes.
     pub(super) retyped: OfOwners,
 }
 
@@ -126,7 +126,7 @@ impl Resolved {
         self.added.keys().chain(self.existing().map(|(_, end)| end))
     }
 
-    /// Of these, those that exist.
+    /// Existing vertices that it changes or deletes.
     pub(crate) fn existing(&self) -> impl Iterator<Item = (VertexId, &VertexRef)> {
         let changed = self.changed.iter().map(|(vertex, changed)| (*vertex, &changed.end));
         changed.chain(self.gone.iter().map(|(vertex, end)| (*vertex, end)))
@@ -142,14 +142,14 @@ impl Resolved {
         self.changed.iter().map(|(vertex, changed)| (*vertex, &changed.end, self.written_row(&changed.row)))
     }
 
-    /// The vertices that it names, by number: those that exist.
+    /// The ids of the vertices that it names, by number; `None` for those that do not exist.
     pub(crate) fn known(&self) -> &[Option<VertexId>] {
         &self.known
     }
 
-    /// The vertices that it names and that are missing: the batch depends on their absence.
+    /// The vertices that it names and that do not exist: the batch depends on their absence.
     pub(crate) fn missing(&self) -> impl Iterator<Item = VertexRef> {
-        // If another batch of the delta added one of these, this batch would mean something else: `Items` compares them.
+        // If another batch of the delta added one of these, this batch would have another effect: `Items` compares them.
         let missing = self.known.iter().enumerate().filter(|(_, known)| known.is_none());
         missing.map(|(number, _)| self.end(number as u32))
     }
@@ -190,8 +190,8 @@ impl Resolved {
         self.groups.iter().filter(|group| !group.alone).map(|group| group.pair)
     }
 
-    /// The pairs whose edges it writes, each with the properties of all edges that there are from now on.
-    pub(crate) fn groups(&self) -> impl Iterator<Item = (Pair, impl Iterator<Item = PropertySource<'_>>)> {
+    /// The pairs whose edges it writes, each with the properties of all its new edges.
+    pub(crate) fn groups(&self) -> impl Iterator<Item = (Pair, impl Iterator<Item = Written<'_>>)> {
         self.groups.iter().map(|group| {
             let (one, many) = match &group.edges {
                 Edges::Of(number) => (self.written_by(*number), &[][..]),
@@ -201,7 +201,7 @@ impl Resolved {
         })
     }
 
-    /// Vertices whose rows keep something, each with whether it is given a property.
+    /// Vertices whose rows it changes partly, each with a test whether the batch sets a property.
     pub(super) fn partial_rows(&self) -> impl Iterator<Item = (VertexId, impl Fn(&str) -> bool)> {
         let partial = self.changed.iter().filter(|(_, changed)| !changed.replace);
         partial.map(|(vertex, changed)| {
@@ -214,7 +214,7 @@ impl Resolved {
         })
     }
 
-    /// Vertices that lose all edges they had.
+    /// Vertices that lose all their edges.
     pub(super) fn without_edges(&self) -> impl Iterator<Item = VertexId> {
         self.gone.keys().chain(&self.cleared).copied()
     }
@@ -232,8 +232,8 @@ impl Resolved {
         }
     }
 
-    /// The properties that an upsert has.
-    fn written_by(&self, number: u32) -> Option<PropertySource<'_>> {
+    /// The properties of an upsert.
+    fn written_by(&self, number: u32) -> Option<Written<'_>> {
         let At { operation, change } = self.change(number);
         match change {
             Single::One(one) => one.properties().map(PropertySource::Single),
@@ -247,17 +247,17 @@ impl Resolved {
     }
 
     /// Whether a pair loses its edges because one of its vertices is deleted, not by an operation on its edges.
-    pub(crate) fn goes_along(&self, pair: &Pair) -> bool {
-        let goes = |vertex: &Vertex| matches!(vertex, Vertex::Known(vertex) if self.gone.contains_key(vertex));
-        goes(&pair.source) || goes(&pair.target)
+    pub(crate) fn is_deleted_with_vertex(&self, pair: &Pair) -> bool {
+        let is_deleted = |vertex: &Vertex| matches!(vertex, Vertex::Known(vertex) if self.gone.contains_key(vertex));
+        is_deleted(&pair.source) || is_deleted(&pair.target)
     }
 
-    /// Whether nothing stays of the edges that there were between two vertices.
+    /// Whether a change replaces or deletes all edges between two vertices.
     pub(super) fn resets(&self, number: u32) -> bool {
         match self.change(number).change {
             Single::Row(columns, _) => columns.replaces(),
-            // Without `replace`, properties that are not named stay. That an upsert names all of them is not enough here: another batch of
-            // the same delta may add a property.
+            // Without `replace`, an edge keeps the properties that the upsert does not name. An upsert that names all of them does not count:
+            // another batch of the same delta may add a property.
             Single::One(Operation::UpsertEdge { key, replace, .. }) => key.is_none() && *replace,
             Single::One(Operation::DeleteEdge { key, .. }) => key.is_none(),
             Single::One(_) => false,

@@ -129,13 +129,13 @@ impl<'a> Fold<'a> {
         let mapping = self.mapping;
         for (id, edge) in self.waiting.at(vertex) {
             let is_own = edge.owner(&id) == Some(vertex);
-            let goes_along = why == Leaves::Deleted
+            let is_deleted_with_vertex = why == Leaves::Deleted
                 && match self.whose(mapping.vertices(&vertex.label).map(|(_, map)| map), &id, vertex) {
                     EdgeRow::Others(_, _, key) => self.rules(key.rules).is_some(),
                     EdgeRow::Row(edge, number) => self.rules(edge.ends[number].rules).is_some(),
                     EdgeRow::Own | EdgeRow::Unowned => false,
                 };
-            if is_own || goes_along {
+            if is_own || is_deleted_with_vertex {
                 self.waiting.remove(&id);
             }
         }

@@ -1,16 +1,16 @@
-//! Rows for which a traversal gives something, or nothing.
+//! Conditions that a traversal has a result, or none.
 
 use super::keep;
 use crate::operators::prelude::*;
 
-/// Rows for which a traversal gives something; its ends may be bindings.
+/// Keeps the rows for which a traversal has a result; the traversal may begin and end at bindings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Where {
     /// The traversal.
     pub steps: Steps,
 }
 
-/// Rows for which a traversal gives nothing.
+/// Keeps the rows for which a traversal has no result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Not {
     /// The traversal.

@@ -1,20 +1,21 @@
-//! Steps that take the place of others, wherever these stand in a traversal.
+//! Replacement of steps at every position of a traversal.
 
 use std::sync::Arc;
 
 use crate::plan::{PlanStep, Steps};
 
-/// What takes the place of the first of some steps.
+/// The replacement for the first `count` of some steps.
 #[derive(Debug)]
 pub(super) struct Replaced {
-    pub(super) steps: Vec<Arc<PlanStep>>,
-    /// How many steps it replaces.
+    /// The new steps.
+    pub(super) steps: Vec<Arc<Step>>,
+    /// How many steps they replace.
     pub(super) count: usize,
 }
 
-/// The traversal in which `with` had a look at the steps from each place on, and replaced the first of them; `None` if it never did.
-pub(super) fn replace_each(steps: &Steps, with: impl Fn(&[Arc<PlanStep>]) -> Option<Replaced>) -> Option<Steps> {
-    let mut changed: Option<Vec<Arc<PlanStep>>> = None;
+/// Applies `with` to the steps from each position on and replaces those that it matches; `None` if nothing matched.
+pub(super) fn replace_each(steps: &Steps, with: impl Fn(&[Arc<Step>]) -> Option<Replaced>) -> Option<Steps> {
+    let mut changed: Option<Vec<Arc<Step>>> = None;
     let mut at = 0;
     while at < steps.len() {
         match with(&steps[at..]) {

@@ -18,7 +18,7 @@ use crate::{
 pub(crate) const BETWEENNESS: AlgorithmSpec = AlgorithmSpec {
     name: "betweenness",
     value: Some("betweenness"),
-    help: "the number of pairs of vertices whose shortest path leads through the vertex, in parts where they have several",
+    help: "betweenness centrality: the number of vertex pairs whose shortest path contains the vertex; a pair with several shortest paths counts the fraction of them that do",
     options: &[SAMPLE, SEED],
     neighbours: Neighbours::Out,
     kernel: Some(Kernel { decoded: run, packed: run }),

@@ -24,7 +24,7 @@ use crate::{
 pub(crate) const LEVELS: AlgorithmSpec = AlgorithmSpec {
     name: "levels",
     value: Some("level"),
-    help: "the number of edges of a shortest path from `--from`; null where there is none",
+    help: "the number of edges of a shortest path from `--from`; null if there is none",
     value_type: ValueType::Integer,
     options: &[FROM],
     program: Some(ProgramSpec { make: program, streamed_bytes: 14, synchronous: None }),

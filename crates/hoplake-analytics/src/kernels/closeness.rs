@@ -21,7 +21,7 @@ use crate::{
 pub(crate) const CLOSENESS: AlgorithmSpec = AlgorithmSpec {
     name: "closeness",
     value: Some("closeness"),
-    help: "from 0 to 1, by distances to the vertex",
+    help: "closeness centrality, from 0 to 1, by the distances to the vertex",
     options: &[SAMPLE, SEED],
     neighbours: Neighbours::In,
     kernel: Some(Kernel { decoded: run, packed: run }),

@@ -29,7 +29,7 @@ use crate::{
 pub(crate) const COMPONENTS: AlgorithmSpec = AlgorithmSpec {
     name: "components",
     value: Some("component"),
-    help: "a number that all vertices of a component have, whichever way edges point",
+    help: "a number that is the same for all vertices of a connected component; the direction of edges is ignored",
     value_type: ValueType::Integer,
     neighbours: Neighbours::Undirected,
     key_order: KeyOrder::Named,

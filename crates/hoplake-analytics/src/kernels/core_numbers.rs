@@ -18,7 +18,7 @@ use crate::{
 pub(crate) const CORES: AlgorithmSpec = AlgorithmSpec {
     name: "cores",
     value: Some("core"),
-    help: "the greatest k of a k-core that has the vertex, whichever way edges point",
+    help: "the core number: the greatest k of a k-core that contains the vertex; the direction of edges is ignored",
     value_type: ValueType::Integer,
     direction: HopDirection::Both,
     neighbours: Neighbours::Undirected,

@@ -33,7 +33,7 @@ use crate::{
 pub(crate) const PATHS: AlgorithmSpec = AlgorithmSpec {
     name: "paths",
     value: Some("length"),
-    help: "the length of a shortest path from `--from`, by a property of edges; null where there is none",
+    help: "the length of a shortest path from `--from`, with a property of edges as weight; null if there is none",
     options: &[FROM, WEIGHT],
     program: Some(ProgramSpec { make: program, streamed_bytes: 26, synchronous: None }),
     kernel: Some(Kernel { decoded: run, packed: run }),

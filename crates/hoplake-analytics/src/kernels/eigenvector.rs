@@ -22,7 +22,7 @@ use crate::{
 pub(crate) const EIGENVECTOR: AlgorithmSpec = AlgorithmSpec {
     name: "eigenvector",
     value: Some("centrality"),
-    help: "eigenvector centrality, by the centrality of those that link to the vertex; squares add up to 1",
+    help: "eigenvector centrality, from the centrality of the in-neighbours; squares add up to 1",
     neighbours: Neighbours::In,
     options: &[OptionSpec::iterations(ITERATIONS), OptionSpec::tolerance(TOLERANCE)],
     kernel: Some(Kernel { decoded: run, packed: run }),

@@ -20,7 +20,7 @@ use crate::{
 pub(crate) const HUBS: AlgorithmSpec = AlgorithmSpec {
     name: "hubs",
     value: Some("hub"),
-    help: "the hub score of HITS, by the authorities that the vertex links to; scores add up to 1",
+    help: "the hub score of HITS, from the authority scores of the out-neighbours; scores add up to 1",
     options: &OPTIONS,
     kernel: Some(Kernel { decoded: hubs, packed: hubs }),
     ..AlgorithmSpec::USUAL
@@ -30,7 +30,7 @@ pub(crate) const HUBS: AlgorithmSpec = AlgorithmSpec {
 pub(crate) const AUTHORITIES: AlgorithmSpec = AlgorithmSpec {
     name: "authorities",
     value: Some("authority"),
-    help: "the authority score of HITS, by the hubs that link to the vertex; scores add up to 1",
+    help: "the authority score of HITS, from the hub scores of the in-neighbours; scores add up to 1",
     options: &OPTIONS,
     kernel: Some(Kernel { decoded: authorities, packed: authorities }),
     ..AlgorithmSpec::USUAL

@@ -22,7 +22,7 @@ use crate::{
 pub(crate) const COMMUNITIES: AlgorithmSpec = AlgorithmSpec {
     name: "communities",
     value: Some("community"),
-    help: "a number that all vertices of a community have, by label propagation",
+    help: "a number that is the same for all vertices of a community, found by label propagation",
     value_type: ValueType::Integer,
     direction: HopDirection::Both,
     options: &[OptionSpec::iterations(10)],

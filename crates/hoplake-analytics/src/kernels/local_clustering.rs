@@ -18,7 +18,7 @@ use crate::{
 pub(crate) const CLUSTERING: AlgorithmSpec = AlgorithmSpec {
     name: "clustering",
     value: Some("clustering"),
-    help: "the part of the pairs of neighbours that have an edge, from 0 to 1",
+    help: "the local clustering coefficient: the fraction of neighbour pairs that are adjacent, from 0 to 1",
     kernel: Some(Kernel { decoded: run, packed: run }),
     ..AlgorithmSpec::USUAL
 };

@@ -32,12 +32,12 @@ use crate::{
 pub(crate) const PAGE_RANK: AlgorithmSpec = AlgorithmSpec {
     name: "pagerank",
     value: Some("rank"),
-    help: "ranks add up to 1; with `--from`, which may be repeated, as seen from these vertices",
+    help: "PageRank; ranks add up to 1. With `--from`, which may be repeated, personalised PageRank from these vertices",
     options: &[
         OptionSpec {
             name: "damping",
             kind: OptionKind::Part,
-            help: "The part of a rank that is passed on along edges",
+            help: "The fraction of a rank that is passed on along edges",
             default: Some(PageRankSettings::USUAL.damping),
             ..OptionSpec::USUAL
         },
@@ -46,10 +46,10 @@ pub(crate) const PAGE_RANK: AlgorithmSpec = AlgorithmSpec {
         OptionSpec {
             name: FROM_OPTION,
             kind: OptionKind::Vertices,
-            help: "The vertices from which ranks are seen; may be repeated",
+            help: "The source vertices of personalised PageRank; may be repeated",
             ..OptionSpec::USUAL
         },
-        OptionSpec::weight("The property of edges by which a vertex divides its rank among them: a number, 0 or more"),
+        OptionSpec::weight("The weight property of edges, in proportion to which a vertex divides its rank: a number, 0 or more"),
     ],
     kernel: Some(Kernel { decoded: run, packed: run }),
     program: Some(ProgramSpec { make: program, streamed_bytes: 30, synchronous: None }),
@@ -81,7 +81,7 @@ fn program(input: ProgramInput<'_>) -> Result<Box<dyn Program>, EngineError> {
 /// How PageRank is computed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PageRankSettings {
-    /// The part of a rank that is passed on along edges; the rest is spread evenly, over the sources if there are any. From 0 to 1.
+    /// The fraction of a rank that is passed on along edges; the rest is spread evenly, over the sources if there are any. From 0 to 1.
     pub damping: f64,
     /// The most iterations.
     pub iterations_max: usize,

@@ -27,7 +27,7 @@ use crate::{
 pub(crate) const SIMILARITY: AlgorithmSpec = AlgorithmSpec {
     name: "similarity",
     value: Some("similarity"),
-    help: "the Jaccard similarity to `--from` by sets of neighbours; null for those that share none",
+    help: "the Jaccard similarity of the neighbour sets of the vertex and `--from`; null if they share no neighbour",
     options: &[FROM],
     kernel: Some(Kernel { decoded: run, packed: run }),
     ..AlgorithmSpec::USUAL

@@ -20,7 +20,7 @@ use crate::{
 pub(crate) const STRONG_COMPONENTS: AlgorithmSpec = AlgorithmSpec {
     name: "strong-components",
     value: Some("component"),
-    help: "the same for vertices that reach each other",
+    help: "a number that is the same for all vertices of a strongly connected component",
     value_type: ValueType::Integer,
     key_order: KeyOrder::Named,
     kernel: Some(Kernel { decoded: run, packed: run }),

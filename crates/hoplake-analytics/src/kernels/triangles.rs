@@ -23,7 +23,7 @@ use hoplake_engine::{EngineError, Held, traversal::HopDirection};
 pub(crate) const TRIANGLES: AlgorithmSpec = AlgorithmSpec {
     name: "triangles",
     value: None,
-    help: "one row: how many there are, whichever way edges point",
+    help: "one row: the number of triangles in the graph; the direction of edges is ignored",
     value_type: ValueType::Integer,
     direction: HopDirection::Both,
     neighbours: Neighbours::Undirected,

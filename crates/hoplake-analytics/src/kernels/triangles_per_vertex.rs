@@ -19,7 +19,7 @@ pub(crate) const TRIANGLES_PER_VERTEX: AlgorithmSpec = AlgorithmSpec {
     name: "triangles-per-vertex",
     value: Some("triangles"),
     value_type: ValueType::Integer,
-    help: "the number of triangles that have the vertex, whichever way edges point",
+    help: "the number of triangles that contain the vertex; the direction of edges is ignored",
     direction: HopDirection::Both,
     neighbours: Neighbours::Undirected,
     kernel: Some(Kernel { decoded: run, packed: run }),

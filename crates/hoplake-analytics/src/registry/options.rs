@@ -83,28 +83,28 @@ pub const FROM_OPTION: &str = "from";
 pub const WEIGHT_OPTION: &str = "weight";
 /// The number of vertices drawn, at which a kernel begins.
 pub const SAMPLE_OPTION: &str = "sample";
-/// What decides which are drawn.
+/// The seed of the sample.
 pub const SEED_OPTION: &str = "seed";
 
 /// Where a search begins.
 pub(crate) const FROM: OptionSpec = OptionSpec {
     name: FROM_OPTION,
     kind: OptionKind::Vertex,
-    help: "The vertex at which it begins, or with which others are compared",
+    help: "The start vertex, or the vertex with which the others are compared",
     ..OptionSpec::USUAL
 };
-/// How many vertices are drawn.
+/// The size of the sample.
 pub(crate) const SAMPLE: OptionSpec = OptionSpec {
     name: SAMPLE_OPTION,
     kind: OptionKind::Count,
-    help: "Search from this many vertices, drawn at random, instead of all",
+    help: "Search from a random sample of this many vertices instead of from all",
     ..OptionSpec::USUAL
 };
-/// The seed by which they are drawn.
+/// The seed of the sample.
 pub(crate) const SEED: OptionSpec = OptionSpec {
     name: SEED_OPTION,
     kind: OptionKind::Seed,
-    help: "The seed of the sample: the same one draws the same vertices",
+    help: "The seed of the sample: the same seed draws the same vertices",
     default: Some(0.0),
     requires: Some(SAMPLE_OPTION),
 };
@@ -114,15 +114,15 @@ impl OptionSpec {
     pub(crate) const USUAL: Self =
         Self { name: "", kind: OptionKind::NotNegative, help: "", default: None, requires: None };
 
-    /// The most iterations of an algorithm that ends when little changes.
+    /// The maximum number of iterations of an algorithm that ends when it converges.
     pub(crate) const fn iterations(default: usize) -> Self {
-        let help = "The most iterations";
+        let help = "The maximum number of iterations";
         Self { name: "iterations", kind: OptionKind::Count, help, default: Some(default as f64), requires: None }
     }
 
-    /// By how much values still change when iterations end.
+    /// The sum of changes at which iterations end.
     pub(crate) const fn tolerance(default: f64) -> Self {
-        let help = "End when values have changed by no more than this in sum";
+        let help = "End when the sum of all changes in an iteration is at most this";
         Self { name: "tolerance", kind: OptionKind::NotNegative, help, default: Some(default), requires: None }
     }
 

@@ -439,10 +439,10 @@ fn help_has_all_algorithms_and_their_options() {
     let help = Shell::empty().run(&["run", "--help"]).ok().out;
     let words = help.split_whitespace().collect::<Vec<_>>().join(" ");
     for expected in [
-        "- triangles-per-vertex: triangles: the number of triangles that have the vertex",
-        "--damping <PART> The part of a rank that is passed on along edges (pagerank: default 0.85)",
-        "--resolution <NUMBER> How small communities are: the greater, the smaller (leiden: default 1)",
-        "The most iterations (pagerank, eigenvector, hubs, authorities: default 100; communities, leiden: default 10)",
+        "- triangles-per-vertex: triangles: the number of triangles that contain the vertex",
+        "--damping <PART> The fraction of a rank that is passed on along edges (pagerank: default 0.85)",
+        "--resolution <NUMBER> The resolution of the modularity: a higher one yields smaller communities (leiden: default 1)",
+        "The maximum number of iterations (pagerank, eigenvector, hubs, authorities: default 100; communities, leiden: default 10)",
     ] {
         assert!(words.contains(expected), "{expected}: {words}");
     }

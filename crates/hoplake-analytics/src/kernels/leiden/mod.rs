@@ -46,24 +46,24 @@ pub(crate) const LEIDEN: AlgorithmSpec = AlgorithmSpec {
     name: "leiden",
     value: Some("community"),
     value_type: ValueType::Integer,
-    help: "a number that all vertices of a community have, by modularity, which is reported; communities are connected, whichever way \
-           edges point",
+    help: "a number that is the same for all vertices of a community, found by maximising the modularity, which is reported; communities \
+           are connected, and the direction of edges is ignored",
     direction: HopDirection::Both,
     neighbours: Neighbours::Undirected,
     options: &[
         OptionSpec {
             name: "resolution",
             kind: OptionKind::NotNegative,
-            help: "How small communities are: the greater, the smaller",
+            help: "The resolution of the modularity: a higher one yields smaller communities",
             default: Some(LeidenSettings::USUAL.resolution),
             ..OptionSpec::USUAL
         },
         OptionSpec::iterations(LeidenSettings::USUAL.iterations_max),
-        OptionSpec::weight("The property of edges by which they hold communities together: a number, 0 or more"),
+        OptionSpec::weight("The weight property of edges: a number, 0 or more"),
         OptionSpec {
             name: SEED_OPTION,
             kind: OptionKind::Seed,
-            help: "The seed of the order in which vertices move: the same one finds the same communities",
+            help: "The seed of the order in which vertices move: the same seed yields the same communities",
             default: Some(LeidenSettings::USUAL.seed as f64),
             ..OptionSpec::USUAL
         },

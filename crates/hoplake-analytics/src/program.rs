@@ -1,4 +1,4 @@
-//! Vertex programs: computations that are written for one vertex, and run for all.
+//! Vertex programs: computations that are written for one vertex and run for all.
 //!
 //! The model is Signal/Collect (Stutz, Bernstein, Cohen: *Signal/Collect: graph algorithms for the (semantic) web*, 2010). A
 //! vertex has a *state*. In a superstep each vertex *signals* along its edges, and *collects* what arrives into its state.
@@ -10,9 +10,9 @@ use crate::Value;
 pub struct Vertex {
     /// Its dense id.
     pub id: u32,
-    /// How many edges it signals along; 0 unless [`VertexProgram::NEEDS_DEGREES`].
+    /// The number of edges along which it signals; 0 unless [`VertexProgram::NEEDS_DEGREES`].
     pub degree: u32,
-    /// How many vertices take part, itself included.
+    /// The number of vertices in the computation, itself included.
     pub vertices: u64,
 }
 
@@ -20,18 +20,18 @@ pub struct Vertex {
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Edge {
-    /// The value of the property that was chosen as weight; 1 if none was.
+    /// The value of the weight property; 1 if there is none.
     pub weight: f64,
 }
 
-/// What is known of all vertices when a superstep begins, or a step of an asynchronous run.
+/// The global state at the beginning of a superstep, or of a step of an asynchronous run.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Step<A> {
     /// Its number, from 1 on.
     pub number: usize,
-    /// What the states before it add up to.
+    /// The aggregate of the states before it.
     pub aggregate: A,
-    /// Whether the run is asynchronous: some vertices collect, and signals are the latest, of this step or of those before.
+    /// Whether the run is asynchronous: only some vertices collect, and each signal is the latest, of this step or an earlier one.
     pub is_asynchronous: bool,
 }
 
@@ -64,25 +64,25 @@ pub struct Step<A> {
 /// }
 /// ```
 pub trait VertexProgram: Send + Sync + 'static {
-    /// What a vertex keeps from one superstep to the next.
+    /// The state that a vertex keeps from one superstep to the next.
     type State: Value;
-    /// What it sends along its edges.
+    /// The signal that it sends along its edges.
     type Signal: Value;
-    /// What is added up over all vertices: `()` if nothing is.
+    /// The value that is added up over all vertices; `()` if there is none.
     type Aggregate: Clone + Default + Send + Sync + 'static;
 
-    /// Whether it asks for [`Vertex::degree`]. If lists are streamed, that is a scan more, once.
+    /// Whether it uses [`Vertex::degree`]. With streamed lists, that takes one more scan.
     const NEEDS_DEGREES: bool = false;
 
-    /// Whether it makes no sense unless all vertices see the signals of the same superstep: then it is not run asynchronously.
+    /// Whether all vertices must see the signals of the same superstep. Then asynchronous runs are rejected.
     const NEEDS_SUPERSTEPS: bool = false;
 
-    /// Whether a vertex that no signal reaches keeps its state. Then it need not collect in an asynchronous run, in which otherwise
-    /// all vertices do once.
+    /// Whether a vertex without incoming signals keeps its state. Then an asynchronous run skips it; otherwise all vertices collect at
+    /// least once.
     const WAITS_FOR_SIGNALS: bool = false;
 
-    /// What tells a run of this program from one of another, or with other parameters: a run goes on from a
-    /// [`Checkpoint`](crate::Checkpoint) with the same name only. By default the name of its type.
+    /// Identifies the program with its parameters: a run resumes only from a [`Checkpoint`](crate::Checkpoint) with the same name. By
+    /// default the name of its type.
     fn name(&self) -> String {
         std::any::type_name::<Self>().into()
     }
@@ -90,26 +90,26 @@ pub trait VertexProgram: Send + Sync + 'static {
     /// The state of a vertex before the first superstep.
     fn initial(&self, vertex: &Vertex) -> Self::State;
 
-    /// What a vertex in this state sends along each of its edges; `None` if nothing. It depends on nothing else, so that a run
-    /// that was stopped can go on from its states.
+    /// The signal that a vertex in this state sends along each of its edges; `None` for no signal. It must depend on nothing else, so that
+    /// a stopped run can resume from its states.
     fn signal(&self, vertex: &Vertex, state: &Self::State) -> Option<Self::Signal>;
 
-    /// What arrives of a signal at the other end of an edge.
+    /// The signal as it arrives at the other end of an edge.
     fn along(&self, signal: Self::Signal, edge: &Edge) -> Self::Signal {
         let _ = edge;
         signal
     }
 
-    /// How much it matters to a vertex at the other end of an edge that a signal has changed, from 0 on; for asynchronous runs.
-    /// Scores add up to that vertex's reason to collect, and the greatest go first. With a score of 0 or less, or NaN, the signal that was
-    /// there stays, and is the `before` of the next change. By default all changes matter the same.
+    /// The importance of a changed signal for the vertex at the other end of an edge, 0 or more; for asynchronous runs. The scores of a
+    /// vertex's changed signals add up, and the vertices with the highest sums collect first. If the score is 0 or less, or NaN, the old
+    /// signal stays, and is the `before` of the next change. By default all changes score the same.
     fn score(&self, before: Option<Self::Signal>, after: Option<Self::Signal>) -> f64 {
         if before == after { 0.0 } else { 1.0 }
     }
 
-    /// Takes the signals of a superstep into the state, and returns whether that changed it. They come in the order of the
-    /// vertices that sent them, once for each edge; there may be none. In an asynchronous run signals are what the others send
-    /// now, also if the vertex has collected them before.
+    /// Updates the state from the signals of a superstep, and returns whether it changed. The signals are in the order of the vertices that
+    /// sent them, one for each edge; there may be none. In an asynchronous run they are the latest signals of the neighbours, including
+    /// signals that the vertex has collected before.
     fn collect(
         &self,
         vertex: &Vertex,
@@ -118,31 +118,31 @@ pub trait VertexProgram: Send + Sync + 'static {
         step: &Step<Self::Aggregate>,
     ) -> bool;
 
-    /// Adds a vertex's part to the aggregate, after a superstep; before the first, both states are the same.
+    /// Adds a vertex's contribution to the aggregate, after a superstep; before the first superstep, both states are the same.
     fn aggregate(&self, vertex: &Vertex, before: &Self::State, after: &Self::State, into: &mut Self::Aggregate) {
         let _ = (vertex, before, after, into);
     }
 
-    /// Adds the aggregate of some vertices to that of those before them.
+    /// Adds the aggregate of some vertices to that of the vertices before them.
     fn merge(&self, into: &mut Self::Aggregate, other: Self::Aggregate) {
         let _ = (into, other);
     }
 
-    /// Whether the computation is over, though states still change: by default it goes on until none does.
+    /// Whether the computation has converged although states still change. By default it runs until no state changes.
     fn is_converged(&self, aggregate: &Self::Aggregate) -> bool {
         let _ = aggregate;
         false
     }
 
-    /// Whether an asynchronous run is over, though vertices wait to collect whose scores add up to `waiting`: by default it goes on
-    /// until none does.
+    /// Whether an asynchronous run has converged although the scores of pending vertices add up to `waiting`. By default it runs until no
+    /// vertex is pending.
     fn is_settled(&self, waiting: f64, aggregate: &Self::Aggregate) -> bool {
         let _ = (waiting, aggregate);
         false
     }
 
-    /// Turns the state at the end of an asynchronous run into the result, when all states add up to `aggregate`: by default it is
-    /// the result.
+    /// Converts the state at the end of an asynchronous run into the result, given the aggregate of all states. By default the state is the
+    /// result.
     fn settle(&self, vertex: &Vertex, state: &mut Self::State, aggregate: &Self::Aggregate) {
         let _ = (vertex, state, aggregate);
     }

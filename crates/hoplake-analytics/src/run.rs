@@ -5,16 +5,16 @@
 //! lists, range by range ───┼─▶ collect ─▶ states ─▶ signals of the next superstep
 //! states of the range ─────┘   in parallel, by range
 //! ```
-//! A vertex *pulls*: its list names those that signal along an edge to it, and their signals are looked up in a column. So
-//! nothing is sent, buffered or sorted, no two threads write to one place, and signals are collected in the order of the list,
-//! whatever the number of threads. What is random access is the column alone, which is in memory; lists and states come in
-//! order, from the bucket and from a store on disk if need be.
+//! A vertex *pulls*: its list contains its in-neighbours, whose signals it looks up in a column. So nothing is sent, buffered or sorted,
+//! no two threads write to one place, and signals are collected in the order of the list, whatever the number of threads. Only the
+//! column is accessed at random, and it is in memory; lists and states are read in order, and may be in the bucket and in a store on
+//! disk.
 //!
 //! A [`RangeRun`] does so for a range of vertices. Runs of other ranges need its signals, and nothing else.
 //!
-//! Lists are those *against* the direction of the edges. They are in memory (a [`Topology`]), or streamed from the bucket in each
-//! superstep. Then a run takes memory for the lists that are on their way and those that workers have open, and twice the signals,
-//! however many edges there are; the next lists are read while workers compute.
+//! Lists follow the edges *against* their direction. They are in memory (a [`Topology`]), or streamed from the bucket in each superstep.
+//! A streamed run needs memory for the lists in flight, for those that workers have decoded, and for twice the signals, however many
+//! edges there are. The next lists are read while workers compute.
 
 use std::{fmt, ops::Range, path::PathBuf, sync::Arc, time::Instant};
 
@@ -34,51 +34,51 @@ use crate::{
 /// How a program runs.
 #[derive(Debug, Clone, Default)]
 pub struct RunSettings {
-    /// The most supersteps; no bound if there is none.
+    /// The maximum number of supersteps; `None` sets no limit.
     pub supersteps_max: Option<usize>,
     /// The threads that compute.
     pub workers: Workers,
-    /// Where the run writes its states now and then, and goes on from if they are there; nowhere without it.
+    /// The checkpoint that the run writes periodically, and resumes from if it exists; `None` for a run without checkpoints.
     pub checkpoint: Option<Checkpoint>,
 }
 
-/// How far a run has come.
+/// The progress of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Progress<A> {
     /// The superstep that has just ended, from 1 on; a step, in an asynchronous run.
     pub superstep: usize,
     /// How many states it changed.
     pub changed: u64,
-    /// What all states add up to now.
+    /// The aggregate of all states.
     pub aggregate: A,
-    /// How many times vertices have collected; in a run that goes on from a checkpoint, since then.
+    /// The number of collections so far; in a run that resumed from a checkpoint, since then.
     pub collections: u64,
-    /// What waits to collect, in an asynchronous run.
+    /// The pending vertices of an asynchronous run.
     pub waiting: Option<Waiting>,
 }
 
-/// What waits to collect in an asynchronous run.
+/// The pending vertices of an asynchronous run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Waiting {
-    /// How many vertices have reason to collect; with streamed lists all of the ranges in which some may have.
+    /// The number of vertices that have to collect; with streamed lists, all vertices of the ranges that may contain one.
     pub count: u64,
-    /// The greatest reason of a vertex, or of a range.
+    /// The highest score of a vertex, or of a range.
     pub greatest_score: f64,
 }
 
 /// Why a run ended without a result.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The graph, or a limit.
+    /// The graph could not be read, or a limit was reached.
     #[error(transparent)]
     Graph(#[from] EngineError),
-    /// The store of states, or a file of a checkpoint.
+    /// The store of states or the file of a checkpoint failed.
     #[error(transparent)]
     States(#[from] StoreError),
-    /// A part of another range does not belong to the run.
+    /// A part from another range does not belong to the run.
     #[error("part of a run: {0}")]
     Part(String),
-    /// The checkpoint that is there is damaged, or of another run.
+    /// The existing checkpoint is damaged, or of another run.
     #[error("checkpoint {}: {why}", path.display())]
     Checkpoint {
         /// The file.
@@ -94,14 +94,14 @@ impl From<StorageError> for RunError {
     }
 }
 
-/// What all workers share in a superstep.
+/// The data that all workers share in a superstep.
 struct Shared<P: VertexProgram> {
     program: Arc<P>,
     /// The states of the range.
     store: Arc<dyn StateStore<P::State>>,
     /// The vertices that this run computes.
     range: Range<u32>,
-    /// Of the range; none unless the program asks for them.
+    /// The degrees of the range; none unless the program needs them.
     degrees: Vec<u32>,
     deleted: Arc<Vec<u32>>,
     /// Vertices that are not deleted.
@@ -109,7 +109,7 @@ struct Shared<P: VertexProgram> {
     context: QueryContext,
 }
 
-/// What a piece came to.
+/// The result of a piece.
 struct Done<P: VertexProgram> {
     signals: Signals<P::Signal>,
     aggregate: P::Aggregate,
@@ -206,16 +206,16 @@ impl<P: VertexProgram> Shared<P> {
     }
 }
 
-/// Runs a program until no state changes, until it says that it has converged, or for as many supersteps as it may take, and returns
-/// how far it came. States are then in `store`, those of deleted vertices as they were. A run goes on from its checkpoint to the same
-/// states, bit for bit.
+/// Runs a program until no state changes, until the program has converged, or up to the maximum number of supersteps, and returns its
+/// progress. `store` then contains the states; those of deleted vertices are unchanged. A run that resumes from its checkpoint computes
+/// the same states, bit for bit.
 ///
-/// Answers do not depend on the number of threads; floats differ in their last bits between lists in memory and streamed ones.
+/// Results do not depend on the number of threads. Floats differ in their last bits between lists in memory and streamed lists.
 ///
 /// # Errors
 /// [`RunError::Graph`] if the graph cannot be read, or at a limit of time or memory; [`RunError::States`] if the store or the file of a
-/// checkpoint fails; [`RunError::Checkpoint`] if that file is of another run, before anything is computed. States are then of several
-/// supersteps.
+/// checkpoint fails; [`RunError::Checkpoint`] if that file is of another run, before anything is computed. After an error, `store` contains
+/// states of several supersteps.
 pub async fn run<P: VertexProgram>(
     program: &Arc<P>,
     lists: &Lists,
@@ -242,15 +242,14 @@ pub async fn run<P: VertexProgram>(
     Ok(run.progress)
 }
 
-/// A run on a range of vertices. Runs on the other ranges, on other machines, hand out what their vertices signal, and get what these
-/// do:
+/// A run on a range of vertices. Runs on different ranges, on different machines, exchange the signals of their vertices:
 ///
 /// ```text
 /// begin ─▶ part ─┬─▶ to all others            ┌─▶ join ─▶ superstep ─▶ part ─▶ …
 ///                └─▶ parts of all ranges ─────┘
 /// ```
-/// All join the same parts, so that all know when the computation is over. States stay where they are computed. Results are those
-/// of one run, but for the last bits of floats, which are added up range by range.
+/// All join the same parts, so that each detects the end of the computation. States stay where they are computed. Results are those of
+/// a single run, except for the last bits of floats, which are added up range by range.
 pub struct RangeRun<'a, P: VertexProgram> {
     shared: Arc<Shared<P>>,
     lists: &'a Lists,
@@ -258,7 +257,7 @@ pub struct RangeRun<'a, P: VertexProgram> {
     progress: Progress<P::Aggregate>,
     /// Of all vertices.
     signals: Arc<Signals<P::Signal>>,
-    /// A column for those of the next superstep: that of the last one, without its signals.
+    /// The column for the next superstep: that of the last one, cleared.
     spare: Signals<P::Signal>,
     has_begun: bool,
     _memory: MemoryHold,
@@ -326,16 +325,16 @@ impl<'a, P: VertexProgram> RangeRun<'a, P> {
         Ok((Self { shared, lists, settings, progress, signals, spare, has_begun, _memory: memory }, part))
     }
 
-    /// How far all ranges have come.
+    /// The progress of all ranges.
     pub fn progress(&self) -> &Progress<P::Aggregate> {
         &self.progress
     }
 
-    /// Takes what all ranges came to, this one included, in any order, and returns whether there is another superstep.
+    /// Merges the parts of all ranges, this one included, in any order, and returns whether there is another superstep.
     ///
     /// # Errors
-    /// [`RunError::Part`] if the parts are not of all vertices, each once, after the same superstep.
-    pub fn join(&mut self, mut parts: Vec<RangeResult<P>>) -> Result<bool, RunError> {
+    /// [`RunError::Part`] unless the parts contain each vertex once, after the same superstep.
+    pub fn join(&mut self, mut parts: Vec<Part<P>>) -> Result<bool, RunError> {
         let superstep = self.progress.superstep + usize::from(self.has_begun);
         parts.sort_by_key(|part| part.vertices.start);
         let mut next = 0;
@@ -349,7 +348,7 @@ impl<'a, P: VertexProgram> RangeRun<'a, P> {
         if next != self.lists.vertices() {
             return Err(RunError::Part(format!("vertices from {next} on are missing")));
         }
-        // Those of the superstep before go first, so that there are never more than two columns of signals.
+        // The signals of the superstep before are dropped first, so that there are never more than two columns of signals.
         let before = std::mem::replace(&mut self.signals, Arc::new(Signals::with_capacity(0)));
         self.spare = Arc::into_inner(before).unwrap_or_else(|| Signals::with_capacity(0));
         let collections = self.progress.collections + if self.has_begun { self.shared.count } else { 0 };
@@ -418,8 +417,8 @@ impl<'a, P: VertexProgram> RangeRun<'a, P> {
     }
 }
 
-/// The result of a superstep for a range of vertices: their signals, and the aggregate of their states.
-pub struct RangeResult<P: VertexProgram> {
+/// The result of a superstep for the vertices of a range: their signals, and the aggregate of their states.
+pub struct Part<P: VertexProgram> {
     vertices: Range<u32>,
     /// The last one that its states have been through: 0 at the beginning, unless the run goes on from a checkpoint.
     superstep: usize,
@@ -447,7 +446,7 @@ impl<P: VertexProgram> RangeResult<P> {
         Self { vertices: shared.range.clone(), superstep, signals, aggregate: P::Aggregate::default(), changed: 0 }
     }
 
-    /// Adds what the next vertices came to, in their order: sums of floats depend on it.
+    /// Adds the result of the next vertices, in order, since sums of floats depend on the order.
     fn add(&mut self, program: &P, pieces: Vec<Done<P>>) {
         for done in pieces {
             self.signals.append(&done.signals);
@@ -479,7 +478,7 @@ where
     /// A part from its bytes.
     ///
     /// # Errors
-    /// [`RunError::Part`] if they are not those of a part of this program.
+    /// [`RunError::Part`] if they are not a part of this program.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, RunError> {
         let damaged = |why: &str| RunError::Part(format!("its bytes are damaged: {why}"));
         let sent: SentPart<P::Aggregate> = postcard::from_bytes(bytes).map_err(|error| damaged(&error.to_string()))?;

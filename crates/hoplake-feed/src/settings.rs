@@ -1,6 +1,6 @@
-//! `feed.toml`: which source, which graph, and the mapping between them.
+//! `feed.toml`: the source, the graph, and the mapping between them.
 //!
-//! Plain data, as written. What needs the database to be judged is checked where a [`Mapping`](crate::Mapping) is made of it.
+//! Plain data, as in the file. Checks that need the database run later, when a [`Mapping`](crate::Mapping) is built from it.
 
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
@@ -26,9 +26,9 @@ use crate::FeedError;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// Where the graph is.
+    /// The URL of the graph.
     pub graph: String,
-    /// Where the tables are.
+    /// The database or change log that has the tables.
     pub source: SourceSettings,
     /// How changes become commits.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -39,15 +39,15 @@ pub struct Settings {
     /// When the running feed compares all rows with the graph.
     #[serde(default, skip_serializing_if = "is_default")]
     pub reconcile: ReconcileSettings,
-    /// Where a feed that runs can be seen.
+    /// Probes and metrics of a running feed.
     #[serde(default, skip_serializing_if = "is_default")]
     pub http: HttpSettings,
-    /// Which tables become what.
+    /// The tables, and what their rows become.
     #[serde(default, rename = "table")]
     pub tables: Vec<TableEntry>,
 }
 
-/// Where the tables are.
+/// The database or change log that has the tables.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a table with a name and a url")]
 pub struct SourceSettings {
@@ -56,26 +56,25 @@ pub struct SourceSettings {
     /// `mysql://user@host:port/database`, or several addresses of one database, which are tried in turn; or the log that another program
     /// writes of the database's changes: `file:/path`, `-`, `kafka://host:port/topic`, `kinesis://region/stream`.
     pub url: OneOrMore,
-    /// The name of an environment variable that has the password.
+    /// The environment variable that contains the password.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub password_env: Option<String>,
-    /// How long a connection may take to be made, and then to say nothing, in milliseconds.
+    /// The timeout of connecting, and then of silence on the connection, in milliseconds.
     #[serde(default = "default_timeout_ms")]
     pub timeout_ms: u64,
-    /// The number by which a server of MariaDB or MySQL knows the feed as a replica; of two with one number the older is cut off. By
-    /// default it is chosen at random.
+    /// The feed's replica id at a server of MariaDB or MySQL, which disconnects the older of two replicas with one id. Random by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_id: Option<u32>,
-    /// The replication slot of PostgreSQL; by default `hoplake_`, the source's name and a number of the graph's place.
+    /// The replication slot of PostgreSQL; by default `hoplake_`, the source's name and a hash of the graph's location.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slot: Option<String>,
     /// The publication of PostgreSQL; `hoplake_` and the source's name by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub publication: Option<String>,
-    /// What writes the log.
+    /// The program that writes the log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_format: Option<LogFormat>,
-    /// The tables of which a log has the changes: a file that `hoplake feed catalog` wrote, or the URL of the database.
+    /// The schema of the tables in a log: a file that `hoplake feed catalog` wrote, or the URL of the database.
     #[serde(default, alias = "catalogue", skip_serializing_if = "Option::is_none")]
     pub catalog: Option<String>,
     /// Debezium's setting of the same name.
@@ -84,16 +83,15 @@ pub struct SourceSettings {
     /// Debezium's setting of the same name.
     #[serde(default, skip_serializing_if = "is_default")]
     pub decimal_handling_mode: DecimalHandling,
-    /// After how long without a record a transaction of a log is over that does not say itself where its transactions end, in
-    /// milliseconds.
+    /// In a log that does not mark the ends of transactions, a transaction ends after this many milliseconds without a record.
     #[serde(default = "default_quiet_ms", skip_serializing_if = "is_default_quiet_ms")]
     pub quiet_ms: u64,
-    /// Whether errors have all columns of a row, in place of those that identify it. They go to logs and to `/status`.
+    /// Whether errors show all columns of a row instead of only those that identify it. Errors appear in logs and in `/status`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub show_rows: bool,
 }
 
-/// What writes a log of changes.
+/// The program that writes a change log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LogFormat {
@@ -103,7 +101,7 @@ pub enum LogFormat {
     Maxwell,
 }
 
-/// In which units Debezium writes times: its `time.precision.mode`.
+/// The units in which Debezium writes times: its `time.precision.mode`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TimePrecision {
@@ -135,7 +133,7 @@ pub enum DecimalHandling {
 }
 
 impl SourceSettings {
-    /// A source with everything else as it is by default.
+    /// A source with defaults for all other settings.
     pub fn new(name: impl Into<String>, url: OneOrMore) -> Self {
         Self {
             name: name.into(),
@@ -154,7 +152,7 @@ impl SourceSettings {
         }
     }
 
-    /// The password, if an environment variable is named that has it.
+    /// The password, if `password_env` is set.
     ///
     /// # Errors
     /// [`Invalid`](crate::FeedErrorKind::Invalid) if it is not set.
@@ -171,24 +169,23 @@ impl SourceSettings {
 pub struct StreamSettings {
     /// How long a transaction waits for others to share its commit, in milliseconds.
     pub linger_ms: u64,
-    /// Row changes of a commit, unless one transaction has more.
+    /// The maximum number of row changes in a commit, unless a single transaction has more.
     pub rows_max: usize,
-    /// Bytes of the row changes of a commit, unless one transaction has more.
+    /// The maximum bytes of row changes in a commit, unless a single transaction has more.
     pub bytes_max: u64,
-    /// Bytes of row changes of a change log that are not a whole transaction yet, and of one record or message; the feed stops at more.
+    /// The maximum bytes of an incomplete transaction of a change log, and of one record or message. The feed stops if one is larger.
     pub transaction_bytes_max: u64,
-    /// Bytes of the row changes of one transaction of a database; the feed stops at a larger one. What of it is more than `bytes_max` is
-    /// kept in a file.
+    /// The maximum bytes of one transaction of a database. The feed stops at a larger one. Row changes beyond `bytes_max` spill to a file.
     pub spill_bytes_max: u64,
-    /// Bytes that are read ahead while a commit is under way.
+    /// The maximum bytes that are read ahead during a commit.
     pub ahead_bytes_max: u64,
-    /// How often a commit that the graph rejects is tried before one of its rows is taken to be the reason.
+    /// How many attempts of a commit the graph rejects before the feed blames one of its rows.
     pub attempts: u32,
-    /// After how long a position is committed although none of the mapped tables changed, in milliseconds.
+    /// How often the position is committed while no mapped table changes, in milliseconds.
     pub position_every_ms: u64,
-    /// How long a commit that is under way may take once the feed is to stop, in milliseconds.
+    /// How long a running commit may take after the feed was asked to stop, in milliseconds.
     pub grace_ms: u64,
-    /// Whether the feed merges sorted runs when that is due.
+    /// Whether the feed compacts the graph when a compaction is due.
     pub compact: bool,
 }
 
@@ -196,15 +193,15 @@ pub struct StreamSettings {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "a table")]
 pub struct CopySettings {
-    /// Budget of memory of the load, in bytes.
+    /// The memory budget of the load, in bytes.
     pub memory_bytes: u64,
-    /// Where the rows are kept until they are loaded, and transactions that are too large for memory until they are committed; the system's
-    /// folder by default.
+    /// The folder for rows until they are loaded, and for transactions that exceed memory until they are committed; by default the system's
+    /// temporary folder.
     pub temp_dir: Option<std::path::PathBuf>,
 }
 
 impl CopySettings {
-    /// The folder of temporary folders.
+    /// The folder for temporary files.
     pub(crate) fn place(&self) -> std::path::PathBuf {
         self.temp_dir.clone().unwrap_or_else(std::env::temp_dir)
     }
@@ -216,17 +213,17 @@ impl CopySettings {
 pub struct ReconcileSettings {
     /// How often, such as `24h`; never by default.
     pub every: Option<String>,
-    /// Whether what differs is written to the graph.
+    /// Whether differences are repaired in the graph.
     pub repair: bool,
-    /// The folder for the differences of the last time.
+    /// The folder for the report of the last reconciliation.
     pub report: Option<std::path::PathBuf>,
 }
 
 impl ReconcileSettings {
-    /// How often.
+    /// The interval.
     ///
     /// # Errors
-    /// [`Invalid`](crate::FeedErrorKind::Invalid) if it is no time, or less than a second.
+    /// [`Invalid`](crate::FeedErrorKind::Invalid) if it is not a duration, or less than a second.
     pub fn every(&self) -> Result<Option<Duration>, FeedError> {
         let Some(text) = &self.every else { return Ok(None) };
         let every = text.parse::<jiff::SignedDuration>().ok().and_then(|it| Duration::try_from(it).ok());
@@ -236,19 +233,19 @@ impl ReconcileSettings {
     }
 }
 
-/// Where a feed that runs can be seen.
+/// Probes and metrics of a running feed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "a table")]
 pub struct HttpSettings {
     /// An address to listen on, such as `127.0.0.1:9464`; by default the feed does not listen.
     pub listen: Option<String>,
-    /// How far behind the graph may be, in milliseconds, for the feed to be ready.
+    /// The maximum lag of the graph, in milliseconds, at which the feed is ready.
     pub ready_lag_ms: u64,
-    /// After how long without a sign of it the feed is taken to be stuck, in milliseconds.
+    /// After how long without an event the feed counts as stuck, in milliseconds.
     pub stuck_ms: u64,
 }
 
-/// Rows of a table that become vertices or edges.
+/// A table whose rows become vertices or edges.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a table with the name of a table")]
 pub struct TableEntry {
@@ -269,10 +266,10 @@ pub struct TableEntry {
     /// Types of properties, by column: `bool`, `int64`, `float64`, `string`, `date`, `timestamp`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub types: BTreeMap<String, String>,
-    /// What becomes of a row that cannot be applied.
+    /// What happens to a row that cannot be applied.
     #[serde(default, skip_serializing_if = "is_default")]
     pub on_error: OnError,
-    /// Whether to do what the database's own cascades do, where its log does not have it.
+    /// Whether the feed applies the database's cascades, where the log does not contain their row changes.
     #[serde(default, skip_serializing_if = "is_default")]
     pub cascades: Cascades,
     /// A row is a vertex.
@@ -311,7 +308,8 @@ pub struct ForeignKeyEntry {
     /// The label of the vertex that it names, if the edge comes from there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// What to do if there is no such vertex. Without it there is one where the database says so, and elsewhere the edge waits.
+    /// What to do if the vertex does not exist. By default, the feed relies on a constraint of the database if there is one, and else the
+    /// edge waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing: Option<Missing>,
     /// Columns that become properties of the edge.
@@ -332,7 +330,7 @@ pub struct EdgeEntry {
     /// The columns that distinguish it from other edges between the two; the rest of the primary key by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<OneOrMore>,
-    /// What to do if one of the two is not there, as for a foreign key.
+    /// What to do if one of the two vertices does not exist, as for a foreign key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing: Option<Missing>,
 }
@@ -347,38 +345,38 @@ pub struct EndEntry {
     pub columns: OneOrMore,
 }
 
-/// What becomes of a row that cannot be applied.
+/// What happens to a row that cannot be applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnError {
     /// The feed stops before its transaction.
     #[default]
     Stop,
-    /// It goes to the dead letters with all later changes of its key, and the feed goes on.
+    /// The row and all later changes of its key go to the dead letters, and the feed continues.
     DeadLetter,
 }
 
-/// What to do if a vertex that a row names is not there.
+/// What to do if a vertex that a row names does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Missing {
-    /// The edge waits until it comes.
+    /// The edge waits until the vertex exists.
     #[default]
     Wait,
-    /// A vertex without properties is made.
+    /// A vertex without properties is created.
     Stub,
     /// The row cannot be applied.
     Error,
 }
 
-/// Whether to do what the database's own cascades do, where its log does not have it.
+/// Whether the feed applies the database's cascades, where the log does not contain their row changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cascades {
-    /// Yes; a mapping that cannot is rejected.
+    /// Yes; a mapping for which this is impossible is rejected.
     #[default]
     Follow,
-    /// No: what they change is missing until a reconciliation.
+    /// No: the changes of cascades are missing until a reconciliation.
     Ignore,
 }
 
@@ -441,13 +439,13 @@ impl Default for HttpSettings {
 }
 
 impl Settings {
-    /// Settings with everything else as it is by default, and no tables.
+    /// Settings without tables, and with defaults for the rest.
     pub fn new(graph: impl Into<String>, source: SourceSettings) -> Self {
         let (stream, copy, reconcile, http) = Default::default();
         Self { graph: graph.into(), source, stream, copy, reconcile, http, tables: Vec::new() }
     }
 
-    /// Reads `feed.toml`. A relative path of a graph is one from where the program runs.
+    /// Reads `feed.toml`. A relative path of a graph is relative to the process's working directory.
     ///
     /// # Errors
     /// [`Invalid`](crate::FeedErrorKind::Invalid) with the line and what is wrong there.
@@ -472,7 +470,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Checks what needs no database.
+    /// Runs the checks that need no database.
     ///
     /// # Errors
     /// [`Invalid`](crate::FeedErrorKind::Invalid) with the setting.
@@ -490,7 +488,7 @@ impl Settings {
         }
         let StreamSettings { rows_max, bytes_max, transaction_bytes_max, spill_bytes_max, ahead_bytes_max, .. } =
             self.stream;
-        // A batch of the engine has a million operations at most, and a row may be several.
+        // A batch of the engine has at most a million operations, and a row may be several.
         if !(1..=200_000).contains(&rows_max) {
             return invalid(format!("stream.rows_max is {rows_max} and has to be 1 to 200000"));
         }
@@ -505,7 +503,7 @@ impl Settings {
             }
         }
         self.reconcile.every()?;
-        // A source that is away says nothing for the timeout of each address, and then for a pause.
+        // An unreachable source is silent for the timeout of each address, and then for a pause.
         let addresses = self.source.url.all().len() as u64;
         let stuck_ms = self.http.stuck_ms;
         let silent_ms = addresses.saturating_mul(self.source.timeout_ms).saturating_add(60_000);

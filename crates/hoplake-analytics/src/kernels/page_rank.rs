@@ -49,7 +49,9 @@ pub(crate) const PAGE_RANK: AlgorithmSpec = AlgorithmSpec {
             help: "The source vertices of personalised PageRank; may be repeated",
             ..OptionSpec::USUAL
         },
-        OptionSpec::weight("The weight property of edges, in proportion to which a vertex divides its rank: a number, 0 or more"),
+        OptionSpec::weight(
+            "The weight property of edges, in proportion to which a vertex divides its rank: a number, 0 or more",
+        ),
     ],
     kernel: Some(Kernel { decoded: run, packed: run }),
     program: Some(ProgramSpec { make: program, streamed_bytes: 30, synchronous: None }),

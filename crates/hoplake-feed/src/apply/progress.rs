@@ -1,4 +1,4 @@
-//! What a feed reports while it runs.
+//! The events that a running feed reports.
 
 use std::time::Duration;
 
@@ -7,9 +7,9 @@ use serde::Serialize;
 use super::{position::Position, state::FeedState};
 use crate::{FeedError, source::Backlog};
 
-/// Receives the events of a feed: between its steps, and from the task that reads ahead. It must not block.
+/// Receives the events of a feed, from the feed itself and from its task that reads ahead. It must not block.
 pub trait Progress: Send + Sync {
-    /// Something has happened.
+    /// Receives an event.
     fn report(&self, event: &Event<'_>);
 }
 
@@ -18,72 +18,72 @@ impl Progress for () {
     fn report(&self, _: &Event<'_>) {}
 }
 
-/// What has happened.
+/// An event of a feed.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// The first copy has read more rows, and so many by now.
+    /// The first copy has read this many rows so far.
     Copying(u64),
-    /// The first copy was made.
+    /// The first copy is complete.
     Copied(&'a Copied),
-    /// The feed begins to follow the source from where the graph is.
+    /// The feed starts to follow the source, from the graph's position.
     Following(At<'a>),
-    /// The connection that reads the log is there.
+    /// The connection that reads the log was established.
     Connected,
     /// A transaction was read.
     Read {
-        /// Its changes of tables that are mapped.
+        /// The number of its changes of mapped tables.
         rows: u64,
-        /// About the memory that they take.
+        /// The approximate memory of these changes.
         bytes: u64,
-        /// When it was committed, in milliseconds since 1970, as the source says.
+        /// The time of its commit by the source's clock, in milliseconds since 1970.
         committed_unix_ms: i64,
     },
-    /// The source has no more for now.
+    /// The source has no more transactions for now.
     CaughtUp,
-    /// What the source says of its log and of its open transactions, every some seconds.
+    /// The backlog at the source, every few seconds.
     Backlog(Backlog),
     /// Transactions are about to be applied.
     Applying,
-    /// The graph was asked for what a fold has to know.
+    /// The graph answered the look-ups that a fold needs.
     LookedUp,
-    /// Transactions were applied, and the graph is there now.
+    /// Transactions were applied, and the graph has reached this position.
     Applied(&'a Applied, At<'a>),
-    /// Something is tried again after a pause.
+    /// An operation failed and is retried after a pause.
     Retried {
-        /// What of.
+        /// What caused it.
         cause: Cause,
-        /// Why.
+        /// The error.
         error: &'a FeedError,
-        /// When.
+        /// The pause until the retry.
         pause: Duration,
     },
-    /// Sorted runs were merged, if the merge did not fail.
+    /// A compaction ended; whether it succeeded.
     Compacted(bool),
-    /// Graph and tables were compared.
+    /// A reconciliation compared the graph with the tables.
     Reconciled(&'a Reconciled),
     /// The feed was asked to stop.
     Stopping,
-    /// The feed has stopped, with an error or without.
+    /// The feed has stopped, with or without an error.
     Stopped(Option<&'a FeedError>),
 }
 
-/// Where a graph is.
+/// The state of a graph that follows a source.
 #[derive(Debug, Clone, Copy)]
 pub struct At<'a> {
     /// The position up to which it has followed the source.
     pub position: &'a Position,
     /// Its version.
     pub version: u64,
-    /// What the feed has to remember there.
-    pub state: &'a FeedState,
+    /// The feed's own state at this position.
+    pub state: &'a State,
 }
 
-/// What has to be tried again.
+/// The cause of a retry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Cause {
-    /// The source is away.
+    /// The source is unreachable.
     Source,
-    /// The store is away.
+    /// The store is unreachable.
     Store,
     /// The graph rejects a commit.
     Refused,
@@ -92,7 +92,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// Why a graph is not changed.
+    /// The cause for an error of the graph.
     pub(crate) fn of_graph(error: &FeedError) -> Self {
         match error.graph().map(hoplake::Error::kind) {
             Some(hoplake::ErrorKind::Invalid) => Self::Refused,
@@ -119,9 +119,9 @@ pub struct Applied {
     pub rows: u64,
     /// Operations of the commit.
     pub operations: u64,
-    /// The version that has them.
+    /// The version that contains them.
     pub version: u64,
-    /// How often the commit was tried.
+    /// The number of attempts of the commit.
     pub attempts: u64,
     /// Changes that were set aside.
     pub set_aside: u64,
@@ -136,7 +136,7 @@ pub struct Applied {
 /// What a first copy did.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Copied {
-    /// The version that has it.
+    /// The version that contains it.
     pub version: u64,
     /// The position of the rows.
     pub position: Position,
@@ -148,9 +148,9 @@ pub struct Copied {
     pub edges: u64,
     /// Edges that wait for a vertex.
     pub waiting: usize,
-    /// How long it took to read the rows, and then to load them, in milliseconds.
+    /// How long it took to read the rows, in milliseconds.
     pub read_ms: u64,
-    /// See above.
+    /// How long it took to load them, in milliseconds.
     pub load_ms: u64,
 }
 
@@ -163,27 +163,27 @@ pub struct Reconciled {
     pub version: u64,
     /// Rows that were read, each time.
     pub rows: u64,
-    /// Vertices and edges that they are.
+    /// Vertices and edges that these rows define.
     pub elements: u64,
     /// How often the tables were read.
     pub scans: u32,
-    /// Those that the graph lacks.
+    /// Elements that the graph lacks.
     pub missing: u64,
-    /// Those that the graph has and no row is.
+    /// Elements of the graph that no row defines.
     pub left_over: u64,
-    /// Those that have other properties in the graph.
+    /// Elements with other properties in the graph.
     pub different: u64,
-    /// Those of which a change was set aside; they are not counted as differences.
+    /// Elements with a change that was set aside; these do not count as differences.
     pub held: u64,
-    /// Rows that cannot be read by the mapping.
+    /// Rows that the mapping cannot convert.
     pub unreadable: u64,
     /// Differences that were repaired, or would be.
     pub repaired: u64,
-    /// Differences that were left alone, since the log has changed them meanwhile.
+    /// Differences that were not repaired, since the log has changed these elements meanwhile.
     pub changed_meanwhile: u64,
-    /// Differences that cannot be repaired: an end of an edge is not there.
+    /// Differences that cannot be repaired, since an end of an edge does not exist.
     pub not_repairable: u64,
-    /// The version that has the last repair.
+    /// The version of the last repair.
     pub repaired_in: Option<u64>,
     /// How long it took, in milliseconds.
     pub ms: u64,
@@ -195,7 +195,7 @@ impl Reconciled {
         self.missing + self.left_over + self.different
     }
 
-    /// Whether the graph is what the tables say.
+    /// Whether the graph equals the tables.
     pub fn is_equal(&self) -> bool {
         self.differences() == 0
     }

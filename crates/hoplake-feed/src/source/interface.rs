@@ -1,4 +1,4 @@
-//! What a source has to do: a catalog, a consistent snapshot, and the transactions after it.
+//! The contract of sources: a catalog, a consistent snapshot, and the transactions after it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,13 +23,13 @@ pub trait Source: Send + Sync {
     /// The schema of tables that are named without one.
     fn default_schema(&self) -> &str;
 
-    /// The tables of some schemas.
+    /// The catalog of the tables in some schemas.
     ///
     /// # Errors
     /// [`Unavailable`](crate::FeedErrorKind::Unavailable), or [`Invalid`](crate::FeedErrorKind::Invalid) with what to set.
     async fn catalog(&self, schemas: &BTreeSet<String>) -> Result<Catalog, FeedError>;
 
-    /// What the tables of a catalog are, to be compared with what they become.
+    /// The shapes of tables of a catalog, to detect later changes of them.
     ///
     /// # Errors
     /// As [`Self::catalog`].
@@ -41,13 +41,13 @@ pub trait Source: Send + Sync {
         Ok(shapes_of(catalog, tables))
     }
 
-    /// Rejects a database that is not set up to be followed in these tables.
+    /// Checks that the database is set up so that a feed can follow these tables.
     ///
     /// # Errors
     /// As [`Self::catalog`].
     async fn prepare(&self, tables: &[TableName]) -> Result<(), FeedError>;
 
-    /// Of columns that a table was given while no feed ran: one whose rows have a value that no row change shows.
+    /// A column that was added to a table while no feed ran, and whose existing rows have a value that no row change contains.
     ///
     /// # Errors
     /// As [`Self::catalog`].
@@ -55,7 +55,7 @@ pub trait Source: Send + Sync {
         Ok(None)
     }
 
-    /// A row whose foreign key the database takes as equal to a key that has another text.
+    /// A row whose foreign key the database considers equal to a key with another text.
     ///
     /// # Errors
     /// As [`Self::catalog`].
@@ -63,19 +63,19 @@ pub trait Source: Send + Sync {
         Ok(None)
     }
 
-    /// All rows as they are at one position, without stopping writers.
+    /// A consistent snapshot of all rows, at one position, which does not block writers.
     ///
     /// # Errors
     /// As [`Self::catalog`]; [`Invalid`](crate::FeedErrorKind::Invalid) if the source has no rows for this purpose.
     async fn snapshot<'a>(&'a self, purpose: Purpose) -> Result<Box<dyn Snapshot + 'a>, FeedError>;
 
-    /// The transactions after a position, with their changes of the tables that are followed.
+    /// The transactions after a position, with their changes of the mapped tables.
     ///
     /// # Errors
     /// As [`Self::catalog`]; [`Purged`](crate::FeedErrorKind::Purged) if the source no longer has them.
     async fn stream(&self, from: &str, following: Following) -> Result<Box<dyn TransactionStream>, FeedError>;
 
-    /// The same for a second reader, whether the feed reads at the time or not.
+    /// A stream for a second reader, while the feed may read its own.
     ///
     /// # Errors
     /// As [`Self::stream`].
@@ -83,10 +83,10 @@ pub trait Source: Send + Sync {
         self.stream(from, following).await
     }
 
-    /// Whether the position `b` is at or after `a`: all that comes before `a` comes before `b`.
+    /// Whether position `b` is at or after `a`: every transaction before `a` is before `b`.
     ///
     /// # Errors
-    /// [`Invalid`](crate::FeedErrorKind::Invalid) if one of them is no position of such a source.
+    /// [`Invalid`](crate::FeedErrorKind::Invalid) if one of them is not a valid position of this source.
     fn is_within(&self, _a: &str, _b: &str) -> Result<bool, FeedError> {
         Err(FeedError::invalid("positions of this source cannot be compared"))
     }
@@ -97,7 +97,7 @@ pub trait Source: Send + Sync {
     /// As [`Self::catalog`].
     async fn position(&self) -> Result<String, FeedError>;
 
-    /// What of the database holds up a feed, or is held up by it; nothing of a source that cannot say it.
+    /// The backlog at the database; empty if the source does not report one.
     ///
     /// # Errors
     /// As [`Self::catalog`].
@@ -106,28 +106,28 @@ pub trait Source: Send + Sync {
     }
 }
 
-/// What of a database holds up a feed, or is held up by it.
+/// What the feed waits for at the database, and what the database keeps for the feed.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Backlog {
-    /// Bytes of the log between what the feed has confirmed to the server and the log's end.
+    /// Bytes of the log between the position that the feed has confirmed to the server and the end of the log.
     pub unconfirmed_bytes: Option<u64>,
     /// Bytes of the log that the server keeps for the feed.
     pub kept_bytes: Option<u64>,
-    /// The age of the oldest transaction that is open: nothing of it is in the log before its end, and the server keeps its log from its
-    /// beginning on.
+    /// The age of the oldest open transaction. Its changes reach the log only when it ends, and the server keeps the log from its beginning
+    /// on.
     pub oldest_transaction: Option<Duration>,
 }
 
-/// A foreign key whose rows the database finds by a collation, and the graph by the same text.
+/// A foreign key that the database compares by a collation, whereas the graph compares texts byte by byte.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ComparedKey {
-    /// The table that has it.
+    /// The table with the foreign key.
     pub table: TableName,
     /// The columns that identify a row there.
     pub row: Vec<Name>,
     /// Its columns.
     pub columns: Vec<Name>,
-    /// The table that it names rows of.
+    /// The referenced table.
     pub target: TableName,
     /// The columns there.
     pub target_columns: Vec<Name>,
@@ -135,32 +135,32 @@ pub struct ComparedKey {
     pub compared_by: Name,
 }
 
-/// A foreign key and what it names, which are equal only for the database.
+/// A foreign key whose text differs from that of the referenced key, although the database considers them equal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnequalKey {
     /// The row that has it, such as `id=1`.
     pub row: String,
     /// Its text.
     pub names: String,
-    /// The text of the key that it names.
+    /// The text of the referenced key.
     pub target: String,
 }
 
-/// What a snapshot is for.
+/// The purpose of a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// Rows are read once, and a stream goes on from there: the source keeps what comes after them.
+    /// Rows are read once, and a stream continues from there: the source keeps the log after the snapshot.
     Copy,
-    /// The same, and rows may be read again.
+    /// As before, but rows may be read again.
     Renew,
-    /// Nothing is left of it at the source.
+    /// Nothing remains at the source afterwards.
     Compare,
 }
 
-/// All rows as they are at one position.
+/// All rows at one position.
 #[async_trait]
 pub trait Snapshot: Send {
-    /// The position. A log that has rows before changes knows it when they were read.
+    /// The position. A log that contains the rows before the changes knows it only after they were read.
     fn position(&self) -> &str;
 
     /// Reads all rows of tables.
@@ -170,10 +170,10 @@ pub trait Snapshot: Send {
     async fn rows(&mut self, tables: &[TableName], rows: &mut dyn RowSink) -> Result<(), FeedError>;
 }
 
-/// What takes the rows of a snapshot.
+/// Receives the rows of a snapshot.
 #[async_trait]
 pub trait RowSink: Send {
-    /// Takes some rows of a table.
+    /// Receives some rows of a table.
     ///
     /// # Errors
     /// Ends the copy.
@@ -183,10 +183,10 @@ pub trait RowSink: Send {
 /// Transactions in the order of their commits.
 #[async_trait]
 pub trait TransactionStream: Send {
-    /// The next one, also if it changes none of the tables; `None` if the source says that there is none for now.
+    /// The next transaction, also if it changes no mapped table; `None` if the source has none for now.
     ///
     /// # Errors
-    /// [`Unavailable`](crate::FeedErrorKind::Unavailable) if the connection is lost: another stream goes on from the last position.
-    /// [`Invalid`](crate::FeedErrorKind::Invalid) if what comes next cannot be followed.
+    /// [`Unavailable`](crate::FeedErrorKind::Unavailable) if the connection is lost: a new stream continues from the last position.
+    /// [`Invalid`](crate::FeedErrorKind::Invalid) if the feed cannot follow the next change.
     async fn next(&mut self) -> Result<Option<Transaction>, FeedError>;
 }

@@ -1,22 +1,21 @@
-//! The graphs that are open, and how others become so.
+//! The open graphs, and how graphs are opened, refreshed and closed.
 //!
-//! A graph is opened by its first use. Concurrent requests wait for that one opening; it is a task of its own, so that
-//! it continues if the first client disconnects. All waiting requests get its failure, which is then forgotten.
+//! The first request for a graph opens it. Concurrent requests wait for the same opening, which runs in a task of its own, so that it
+//! continues if the first client disconnects. If it fails, all waiting requests get the error, which is not remembered.
 //!
-//! A name takes a slot when its graph is open, and not before: names that lead nowhere close no graph. They are
-//! remembered for a few seconds, and the number of concurrent look-ups is bounded, so that requests for them cost the
-//! store little. A refresh looks in the store again.
+//! A graph takes a slot only once it is open, so that requests for unknown names close no graph. Unknown names are remembered for a few
+//! seconds, and the number of concurrent look-ups is bounded, so that such requests cost the store little. A refresh asks the store
+//! again.
 //!
-//! All read through one pool: one budget of memory, one cache on disk, one bound on bytes in flight.
+//! All graphs share one pool: one memory budget, one disk cache, one limit on bytes in flight.
 //!
-//! The newest version of a graph is *followed* only while it is in use: the first request that arrives an interval
-//! after the last look starts one look for a newer version, in parallel. If that was due for twice as long, the request
-//! waits for it, for at most half a second, since what is served is not to be older than that. A look takes one request
-//! to the store if there is nothing new, and one more to see that the graph is still there. A client may also ask for a
-//! look, and then waits for it.
+//! The server *follows* the newest version of a graph only while the graph is in use. The first request that arrives an interval after the
+//! last look starts a look for a newer version, in parallel. If two intervals have passed, the request waits for the look, for at most
+//! half a second, so that it does not serve older data. A look takes one request to the store if there is no new version, and another to
+//! check that the graph still exists. A client that asks for a refresh waits for it.
 //!
-//! A graph is *in use* while a call holds its [`OpenGraph`]. Others are closed when they were not used for a
-//! while, or when the room is needed.
+//! A graph is *in use* while a call holds its [`OpenGraph`]. Other graphs are closed after an idle time, or when another graph needs the
+//! slot.
 
 mod origin;
 mod slots;
@@ -41,23 +40,22 @@ use crate::{
     telemetry::metrics::Metrics,
 };
 
-/// The longest that a request waits for a look at what it did not ask for.
+/// The maximum time that a request waits for a look that it did not ask for.
 const LOOK_WAIT: Duration = Duration::from_millis(500);
 
-/// A look asks for the next version, which is one request. Every n-th look also asks whether the open version is
-/// still there: another process may have removed the graph, or loaded another one there. The next look after a query
-/// that met damage does, too.
+/// A look asks for the next version, which is one request. Every n-th look, and the first one after a query found damage, also checks that
+/// the open version still exists: another process may have deleted the graph, or loaded another one at its URL.
 const LOOKS_PER_THOROUGH: u32 = 10;
 
-/// How long a graph that was seen may be taken to be there, before a batch is written to it: a version that is written where the
-/// graph was deleted is lost, and can hide one that is loaded there.
+/// For how long after the last look a batch is written without another one. A version that is written after the graph was deleted is
+/// lost, and can hide a graph that is loaded at the same URL.
 const SEEN_FOR: Duration = Duration::from_secs(5);
 
-/// Graphs that are being opened at a time. Each reads indexes of some megabytes.
+/// The maximum number of concurrent openings. Each reads indexes of some megabytes.
 const OPENINGS_MAX: usize = 16;
-/// Names that wait to be looked for; more are rejected.
+/// The maximum number of openings that wait; further ones are rejected.
 const OPENINGS_WAITING_MAX: usize = 256;
-/// The name of the work that may be cancelled, for messages.
+/// The names of cancellable work, for messages.
 const OPENING: &str = "opening the graph";
 const LOOK: &str = "the look for a newer version";
 
@@ -69,7 +67,7 @@ pub(crate) struct Catalog {
     idle: Duration,
     refresh: Option<Duration>,
     slots: Mutex<Slots>,
-    /// How many are opened at a time.
+    /// Limits concurrent openings.
     turns: Semaphore,
     metrics: Arc<Metrics>,
     /// The compactor of graphs in stores, if the server compacts.
@@ -107,7 +105,7 @@ impl Catalog {
         self.slots.lock().expect("no thread panics with the slots")
     }
 
-    /// The graph of this name, opened if need be; `version` 0 is the newest.
+    /// The graph of this name, which is opened if necessary; `version` 0 is the newest.
     ///
     /// # Errors
     /// [`Reason::Invalid`] if it is not a valid name, [`Reason::NotFound`] if the graph does not exist,
@@ -118,11 +116,10 @@ impl Catalog {
             SlotState::Opening(opening) => return opening.await,
             SlotState::Old(graph, key, look) => (graph, key, look),
         };
-        // If it takes long or fails, what is open is as good as it was.
-        // The look continues in its own task when this stops waiting, and the next request gets its result.
+        // After a timeout or a failure, the open version is served. The look continues in its own task, and the next request gets its result.
         let _ = timeout(LOOK_WAIT, look).await;
-        // Asks the slot and not the look: the slot has the newest version whether the look ended, failed or is still running.
-        // It may be closed meanwhile; the request then continues with the graph that it holds.
+        // The slot has the newest version, whether the look ended, failed or is still running. If the slot was closed meanwhile, the request
+        // continues with the graph that it holds.
         let newest = self.slots().open.get(&key).map(|slot| slot.graph.clone());
         Ok(newest.unwrap_or(graph))
     }
@@ -143,7 +140,7 @@ impl Catalog {
         Ok(look.map_or(SlotState::Open(graph.clone()), |look| SlotState::Old(graph, key, look)))
     }
 
-    /// The newest version of this graph, as of now: what was published before is in it.
+    /// The newest version of this graph, which includes everything that was published before this call.
     ///
     /// # Errors
     /// As [`Self::acquire`].
@@ -165,7 +162,7 @@ impl Catalog {
         self.acquire(name, 0).await
     }
 
-    /// A graph that was opened, for a batch to be written to it: looked for again, if it was not seen for a while.
+    /// An open graph to which a batch can be written. Looks for it in the store again if the last look is too long ago.
     ///
     /// # Errors
     /// As [`Self::acquire`].
@@ -179,8 +176,8 @@ impl Catalog {
         self.refresh(&open.name).await
     }
 
-    /// Moves the slot of a graph on to what was committed through it, before the commit is acknowledged. No request. Returns whether
-    /// readers find the version: otherwise they need a refresh.
+    /// Moves the slot of a graph on to a version that was committed through it, before the commit is acknowledged, without a request.
+    /// Returns whether readers find the version; otherwise they need a refresh.
     pub(crate) fn advance(&self, committed: &OpenGraph, version: u64) -> bool {
         let mut slots = self.slots();
         let key = (committed.name.clone(), 0);
@@ -200,8 +197,8 @@ impl Catalog {
         reached
     }
 
-    /// Makes an empty graph of this name, which was not found, and returns whether it did: at its own URL if it has one, or else below the first URL
-    /// that is not a graph itself.
+    /// Creates an empty graph of this name, which was not found, at its own URL if it has one, or else below the first URL that is not a graph
+    /// itself. Returns whether it created one.
     ///
     /// # Errors
     /// [`Reason::Invalid`] if no graph can be made, [`Reason::Conflict`] if one with content appeared; the store's.
@@ -227,7 +224,7 @@ impl Catalog {
     }
 
     /// A look in progress when a refresh begins may have started too early, so the refresh waits for it. A graph that
-    /// is not open is opened now.
+    /// is not open is opened.
     fn before_refresh(self: &Arc<Self>, key: &SlotKey) -> Result<RefreshState, Failure> {
         let mut slots = self.slots();
         if let Some(slot) = slots.open.get(key) {
@@ -241,17 +238,17 @@ impl Catalog {
         Ok(RefreshState::Begun(self.opening(&mut slots, key.clone())?))
     }
 
-    /// The opening of a graph that is not open, under way or begun now.
+    /// The opening of a graph that is not open: the one in progress, or a new one.
     fn opening(self: &Arc<Self>, slots: &mut Slots, key: SlotKey) -> Result<Opening, Failure> {
         if let Some(opening) = slots.openings.get(&key) {
             return Ok(opening.clone());
         }
-        // Before anything is remembered or asked: a name becomes a part of a URL.
+        // Validated first, since the name becomes part of a URL.
         check_name(&key.0)?;
         if slots.is_absent(&key) {
             return Err(nothing_there(&key));
         }
-        // Without a bound, a client that invents names would queue up requests to the store without end.
+        // Without a limit, a client with invented names would queue requests to the store without end.
         if slots.openings.len() >= OPENINGS_MAX + OPENINGS_WAITING_MAX {
             let message = format!("{} graphs are being opened; try again later", slots.openings.len());
             return Err(Failure::new(Reason::Busy, message));
@@ -264,9 +261,9 @@ impl Catalog {
     /// Opens in a task of its own. Only an existing graph takes a slot.
     fn begin_opening(self: Arc<Self>, key: SlotKey) -> Opening {
         let opening = tokio::spawn(async move {
-            // In a task, so that an opening ends for all who wait for it, even if the request that began it is given up.
+            // In a task, so that the opening completes for all waiting requests, even if the request that started it is dropped.
             let turn = self.turns.acquire().await;
-            // If this panics the opening still ends, and the next request begins another.
+            // If this panics, the opening ends nevertheless, and the next request starts another.
             let catalog = self.clone();
             let wanted = key.clone();
             let opened = tokio::spawn(async move { catalog.open(&wanted).await }).await;
@@ -289,9 +286,9 @@ impl Catalog {
         opening.map(|joined| joined.unwrap_or_else(|error| Err(Failure::broken_off(OPENING, &error)))).boxed().shared()
     }
 
-    /// Gives a graph that was opened a slot.
+    /// Puts an opened graph into a slot.
     fn keep(&self, slots: &mut Slots, key: SlotKey, graph: Arc<OpenGraph>) -> Result<Arc<OpenGraph>, Failure> {
-        // Fails after the graph was read, which is the price of giving unknown names no slot.
+        // Fails only after the graph was read: the price of reserving no slot for unknown names.
         self.make_room(&mut slots.open)?;
         self.metrics.graph_opened();
         slots.absent.remove(&key);
@@ -301,7 +298,7 @@ impl Catalog {
 
     async fn open(&self, (name, version): &SlotKey) -> Result<Arc<OpenGraph>, Failure> {
         let settings = OpenSettings { version: (*version > 0).then_some(*version), ..OpenSettings::default() };
-        // One after the other, the most likely first: in parallel, each opening would pay for every location.
+        // In sequence, the most likely first: in parallel, each opening would pay for every location.
         for url in self.origin.urls(name) {
             let begun = Instant::now();
             let reader = self.origin.reader(name, &url, self.pool.clone()).await?;
@@ -322,7 +319,7 @@ impl Catalog {
         Err(nothing_there(&(name.clone(), *version)))
     }
 
-    /// Closes the graph that was not used for longest, if the maximum number of graphs is open.
+    /// Closes the least recently used graph if the maximum number of graphs is open.
     fn make_room(&self, slots: &mut HashMap<SlotKey, Slot>) -> Result<(), Failure> {
         if slots.len() < self.open_max {
             return Ok(());

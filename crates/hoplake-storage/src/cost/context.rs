@@ -17,7 +17,7 @@ use crate::{
 /// The limits of a query's reads. `None` sets no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct ReadLimits {
-    /// When it must be done, and the milliseconds that it had, for the message.
+    /// The deadline, and the timeout in milliseconds, for the message.
     pub deadline: Option<(Instant, u64)>,
     /// Requests to the store.
     pub requests_max: Option<u64>,
@@ -33,7 +33,7 @@ pub struct ReadLimits {
 #[derive(Debug, Clone, Default)]
 pub struct QueryContext {
     inner: Arc<Inner>,
-    /// Set when nobody waits any more for the work that has this clone.
+    /// Set when the work that has this clone is cancelled.
     cancelled: Option<Arc<AtomicBool>>,
 }
 
@@ -44,7 +44,7 @@ pub struct CancelOnDrop(Arc<AtomicBool>);
 
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
-        // Relaxed: the work looks again and again, and reads nothing else that was written before.
+        // Relaxed: the work polls the flag, and reads no other data that was written before it.
         self.0.store(true, Relaxed);
     }
 }
@@ -60,7 +60,7 @@ struct Inner {
     batches: AtomicU32,
 }
 
-/// Whose budget it is, in messages.
+/// The name of the budget, for messages.
 const OWNER: &str = "the query";
 
 impl Default for Inner {
@@ -84,7 +84,7 @@ impl Inner {
 }
 
 impl QueryContext {
-    /// A query without cost so far, and without limits.
+    /// A query without cost and without limits.
     pub fn new() -> Self {
         Self::default()
     }
@@ -108,8 +108,8 @@ impl QueryContext {
         &self.inner.meter
     }
 
-    /// Lets [`Reader::read_ahead`](crate::Reader::read_ahead) keep blocks for this query, up to a budget in
-    /// bytes; the first budget that is set stays.
+    /// Lets [`Reader::read_ahead`](crate::Reader::read_ahead) keep blocks for this query, up to a budget in bytes. Later calls have no
+    /// effect.
     pub fn keep_ahead(&self, bytes_max: u64) {
         self.inner.ahead.get_or_init(|| Arc::new(Ahead::new(bytes_max)));
     }
@@ -123,8 +123,8 @@ impl QueryContext {
         self.inner.meter.cost()
     }
 
-    /// Notes round trips that were waited for although nothing depends on them, as an order in which vertices are
-    /// expanded brings about ([`Cost::waits`]).
+    /// Counts round trips that the query waited for although nothing depends on them, because of the order in which vertices are expanded
+    /// ([`Cost::waits`]).
     pub fn waited(&self, waits: u32) {
         self.inner.meter.waited(waits);
     }
@@ -135,7 +135,7 @@ impl QueryContext {
         requests_max.is_some() || bytes_max.is_some() || usd_max.is_some()
     }
 
-    /// Sets its limits from now on; the cost so far counts.
+    /// Sets its limits; the cost so far counts against them.
     pub fn limit(&self, limits: ReadLimits) {
         // The budget has its bound in an atomic of its own: it is read at every hold, the other limits once a request.
         self.inner.memory.set_bytes_max(limits.memory_bytes_max.unwrap_or(u64::MAX));
@@ -144,7 +144,7 @@ impl QueryContext {
 
     /// Sets its deadline to `timeout_ms` from now; `None` removes it. Its other limits stay.
     pub fn give_time(&self, timeout_ms: Option<u64>) {
-        // A time beyond what the clock can count means that there is no deadline.
+        // A timeout beyond the clock's range sets no deadline.
         let until = |given: u64| Some((Instant::now().checked_add(Duration::from_millis(given))?, given));
         self.limit(ReadLimits { deadline: timeout_ms.and_then(until), ..self.limits() });
     }
@@ -174,7 +174,7 @@ impl QueryContext {
         work: impl Future<Output = Result<T, E>>,
     ) -> Result<T, E> {
         match self.deadline() {
-            // Dropping `work` drops its requests. What runs without an await, such as decoding, checks the time by its `Pace`.
+            // Dropping `work` drops its requests. Code without an await, such as decoding, checks the deadline through its `Pace`.
             Some(deadline) => timeout_at(deadline, work).await.unwrap_or_else(|_| Err(self.too_late().into())),
             None => work.await,
         }
@@ -189,15 +189,15 @@ impl QueryContext {
         self.admit(0, 0, prices)
     }
 
-    /// The same query for work on other threads, which no dropped future ends: [`check_time`](Self::check_time) of this clone fails
-    /// once the guard is dropped. The query itself goes on.
+    /// The same query for work on other threads, which dropping a future does not stop: [`check_time`](Self::check_time) of this clone fails
+    /// once the guard is dropped. The query itself continues.
     pub fn cancellable(&self) -> (Self, CancelOnDrop) {
-        // Of this work alone: after one computation is dropped, its query may begin another.
+        // Only this work is cancelled: the query may start another computation afterwards.
         let cancelled = Arc::new(AtomicBool::new(false));
         (Self { inner: self.inner.clone(), cancelled: Some(cancelled.clone()) }, CancelOnDrop(cancelled))
     }
 
-    /// Whether it is within its time, and somebody waits for its work.
+    /// Checks that the deadline has not passed and that the work was not cancelled.
     ///
     /// # Errors
     /// [`StorageError::Limit`] with the cost so far, or [`StorageError::Cancelled`].
@@ -211,7 +211,7 @@ impl QueryContext {
         }
     }
 
-    /// A line of its work that has waited for nothing yet.
+    /// A branch of its work, without round trips so far.
     pub fn branch(&self) -> Branch {
         Branch::new(self)
     }
@@ -221,7 +221,7 @@ impl QueryContext {
         Pace::new(self)
     }
 
-    /// The memory that it may take.
+    /// Its memory budget.
     pub fn memory(&self) -> &MemoryBudget {
         &self.inner.memory
     }
@@ -234,7 +234,7 @@ impl QueryContext {
         self.inner.memory.hold(bytes).map_err(|full| self.out_of_memory(full))
     }
 
-    /// Makes a hold fit what it stands for.
+    /// Changes the size of a hold.
     ///
     /// # Errors
     /// As [`Self::hold`].
@@ -246,7 +246,7 @@ impl QueryContext {
         StorageError::Limit { limit: full.to_string(), is_shared: full.is_shared, cost: Box::new(self.cost()) }
     }
 
-    /// The error for a query whose time is over.
+    /// The error for a query whose deadline has passed.
     pub(crate) fn too_late(&self) -> StorageError {
         let given = self.limits().deadline.map_or(0, |(_, given)| given);
         self.over(format!("{given} ms"))
@@ -263,7 +263,7 @@ impl QueryContext {
             return Ok(());
         }
         let cost = self.cost();
-        // With what is about to be sent: a limit that is checked afterwards would be overrun by a wave of a hundred requests.
+        // Includes the requests about to be sent: a wave of a hundred requests would overrun a limit that is checked afterwards.
         let requests = cost.requests + requests;
         let bytes = cost.store_bytes + bytes;
         if let Some(limit) = limits.requests_max.filter(|limit| requests > *limit) {

@@ -5,8 +5,8 @@
 //! such chain, whatever ran in parallel.
 //!
 //! Waves express dependence. A query can *wait* more often: a depth-first traversal expands one vertex after the other
-//! although none depends on the one before, and more requests than may be in flight at once go in several rounds. Such
-//! waits beyond the waves are noted where they arise ([`QueryContext::waited`](crate::QueryContext::waited)).
+//! although none depends on the one before, and requests beyond the in-flight limit are sent in several rounds. These additional
+//! waits are counted where they occur ([`QueryContext::waited`](crate::QueryContext::waited)).
 //!
 //! Writes pass through a [`Store`](crate::Store) with a meter, which counts them; a writer that waits for a write
 //! advances its branch ([`Branch::then`](crate::Branch::then)).
@@ -41,7 +41,7 @@ impl Wave {
 /// Blocks that a tier served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Served {
-    /// How many.
+    /// The number of blocks.
     pub blocks: u64,
     /// Their bytes.
     pub bytes: u64,
@@ -61,9 +61,9 @@ pub struct Background {
 pub struct Cost {
     /// Dependent round trips to the store; parallel requests count once.
     pub waves: u64,
-    /// Round trips that were waited for one after the other: the waves, and what schedules and bounds added to them.
-    /// Breadth-first it is the waves, unless a hop needs more requests than may be in flight at once; depth-first it is
-    /// the longest sequence of expansions in which each began when the one before ended.
+    /// Round trips that the query waited for in sequence: the waves, and those that the traversal order and the in-flight limit added.
+    /// Breadth-first, it equals the waves unless a hop exceeds the in-flight limit; depth-first, it is the longest sequence of expansions
+    /// in which each began when the one before ended.
     pub waits: u64,
     /// Requests that read from the store, with hedges, retries and those that read ahead; without those in the
     /// background.
@@ -76,11 +76,10 @@ pub struct Cost {
     pub prefetches: u64,
     /// Bytes read from the store; without those in the background.
     pub store_bytes: u64,
-    /// The reads that this caused in the background, in addition. No query waits for them, so they count when they
-    /// begin, as far as they are planned by then.
+    /// Additional reads that the query started in the background. No query waits for them, so they count as planned when they begin.
     pub background: Background,
-    /// Requests that write to the store, or that a writer lists its objects with: what stores charge as PUT.
-    /// Repetitions by the store's client do not count, and deletions are free.
+    /// Requests that stores charge as PUT: writes, and a writer's listings. Retries by the store's client do not count, and deletions are
+    /// free.
     pub puts: u64,
     /// Bytes written to the store.
     pub put_bytes: u64,
@@ -116,9 +115,9 @@ impl Tally {
 #[derive(Debug, Default)]
 pub struct Meter {
     waves: AtomicU64,
-    /// Waits beyond the waves, of schedules.
+    /// Waits beyond the waves that the traversal order adds.
     waited: AtomicU64,
-    /// By wave, the rounds beyond the first in which its requests went.
+    /// By wave, the rounds of its requests beyond the first.
     rounds: Mutex<BTreeMap<u32, u64>>,
     requests: AtomicU64,
     hedges: AtomicU64,
@@ -135,12 +134,12 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Notes that `wave` was reached.
+    /// Records that `wave` was reached.
     pub(crate) fn reached(&self, wave: Wave) {
         self.waves.fetch_max(wave.0.into(), Relaxed);
     }
 
-    /// Notes waits beyond the waves.
+    /// Counts waits beyond the waves.
     pub(crate) fn waited(&self, waits: u32) {
         self.waited.fetch_add(waits.into(), Relaxed);
     }
@@ -149,56 +148,56 @@ impl Meter {
     pub(crate) fn went_in_rounds(&self, wave: Wave, rounds: u64) {
         if rounds > 1 {
             let mut all = self.rounds.lock().expect("no thread panics with the rounds");
-            // Branches of one wave wait at the same time: the wave takes as many rounds as the worst of them, not their sum.
+            // Branches of one wave wait at the same time: the wave takes as many rounds as its slowest branch, not their sum.
             let most = all.entry(wave.0).or_default();
             *most = (*most).max(rounds - 1);
         }
     }
 
-    /// Notes background reads for later queries.
+    /// Counts background reads for later queries.
     pub(crate) fn in_background(&self, read: Background) {
         self.background.add(read.requests, read.bytes);
     }
 
-    /// Notes requests that were sent.
+    /// Counts requests that were sent.
     pub(crate) fn requested(&self, requests: u64) {
         self.requests.fetch_add(requests, Relaxed);
     }
 
-    /// Notes that a request just noted is a hedge.
+    /// Counts the last request as a hedge.
     pub(crate) fn hedged(&self) {
         self.hedges.fetch_add(1, Relaxed);
     }
 
-    /// Notes that the next request repeats a failed one, if there were fewer than `max` repetitions; whether it may.
+    /// Counts a retry, if there were fewer than `max`, and returns whether the caller may send it.
     pub(crate) fn retry(&self, max: u64) -> bool {
         self.retries.fetch_update(Relaxed, Relaxed, |retries| (retries < max).then_some(retries + 1)).is_ok()
     }
 
-    /// Notes that a request just noted reads ahead.
+    /// Counts the last request as one that reads ahead.
     pub(crate) fn read_ahead(&self) {
         self.prefetches.fetch_add(1, Relaxed);
     }
 
-    /// Notes bytes that arrived from the store.
+    /// Counts bytes that arrived from the store.
     pub(crate) fn received(&self, bytes: u64) {
         self.store_bytes.fetch_add(bytes, Relaxed);
     }
 
-    /// Notes requests that write, and what they bring there.
+    /// Counts requests that write, and their bytes.
     pub(crate) fn wrote(&self, puts: u64, bytes: u64) {
         self.puts.fetch_add(puts, Relaxed);
         self.put_bytes.fetch_add(bytes, Relaxed);
     }
 
-    /// Notes blocks that a tier served.
+    /// Counts blocks that a tier served.
     pub(crate) fn served(&self, tier: Tier, blocks: u64, bytes: u64) {
         match tier {
             Tier::Memory => self.memory.add(blocks, bytes),
             Tier::Prefetch => self.prefetched.add(blocks, bytes),
             Tier::Disk => self.disk.add(blocks, bytes),
             Tier::Shared => self.shared.add(blocks, bytes),
-            // Its requests and their bytes are noted where they are sent.
+            // Its requests and their bytes are counted where they are sent.
             Tier::Store => {}
         }
     }

@@ -130,7 +130,9 @@ impl ReadSettings {
         let invalid = |why: &str| Err(StorageError::Settings(why.to_owned()));
         match self {
             Self { parallel_requests_max: 0, .. } => invalid("parallel_requests_max is 0, but must be at least 1"),
-            Self { retry: RetrySettings { attempts_max: 0, .. }, .. } => invalid("retry.attempts_max is 0, but must be at least 1"),
+            Self { retry: RetrySettings { attempts_max: 0, .. }, .. } => {
+                invalid("retry.attempts_max is 0, but must be at least 1")
+            }
             Self { retry: RetrySettings { attempt_timeout_ms: 0, .. }, .. } => {
                 invalid("retry.attempt_timeout_ms is 0, but must be at least 1")
             }

@@ -1,12 +1,11 @@
-//! Commits: batches put together, written as one delta, and published as the next version.
+//! Commits: combines batches, writes them as one delta, and publishes it as the next version.
 //!
-//! A committer has one delta under way. Batches that arrive meanwhile wait, and enter the next delta together if they
-//! name different items: all batches that wait share one write and its answer (*group commit*). A batch that finds no
-//! delta under way leads the next group commit, in a task of its own, so that dropping its future stops no other batch.
-//! It waits a moment for the callers whose batches the last delta had.
+//! A committer writes one delta at a time. Batches that arrive meanwhile wait, and share the next delta and its result if they name
+//! different items (*group commit*). If no delta is in progress, the next batch leads a group commit, in a task of its own, so that
+//! dropping its future stops no other batch. The leader waits briefly for the callers of the last delta.
 //!
-//! If another writer was faster, its version becomes the base, and the delta is built anew on it. A batch that is based
-//! on a version is in conflict with later changes of one of its items.
+//! If another writer was faster, its version becomes the base, and the delta is rebuilt on it. A batch with a base version conflicts with
+//! later changes of any of its items.
 
 use std::{
     collections::VecDeque,
@@ -45,34 +44,34 @@ use crate::{
     write::publish::{self, Published},
 };
 
-/// How long a commit may take, in milliseconds, if no other time is set: as long as a batch of a million changes takes
-/// through a narrow network, and not as long as one waits for a store that is away.
+/// The default timeout of a commit, in milliseconds: enough for a batch of a million changes over a slow network, and not as long as the
+/// client waits for an unreachable store.
 pub const COMMIT_TIMEOUT_MS: u64 = 120_000;
 
-/// Changes of one delta, at most: it is built in memory.
+/// The maximum number of changes of a delta, which is built in memory.
 const LEVEL_OPERATIONS_MAX: usize = 1 << 20;
 
-/// The share of a delta's time that the next one waits for its callers, at most: 15 ms on S3 Standard. A service has to read what they
-/// sent by then.
+/// The maximum wait for the callers of the last delta, as a share of that delta's time: 15 ms on S3 Standard. Meanwhile, a service has to
+/// receive their next batches.
 const GATHER_SHARE: u32 = 4;
 
-/// How long a delta waits for the callers of the one before, at most, however slow the store is.
+/// The maximum wait for the callers of the last delta, however slow the store is.
 const GATHER_MAX: Duration = Duration::from_millis(20);
 
 /// The result of a commit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Committed {
-    /// The version that has the changes.
+    /// The version that contains the changes.
     pub version: u64,
-    /// The changes of the version: this batch and those that were committed with it.
+    /// The changes of the version, including those of the other batches in it.
     pub counts: ChangeCounts,
-    /// How many batches went into it.
+    /// The number of batches in the version.
     pub batches: usize,
-    /// Which of them this one is, from 0.
+    /// The index of this batch among them, from 0.
     pub place: usize,
-    /// Whether it was applied before, as its idempotency key shows, and not now.
+    /// Whether an earlier commit applied it already, as its idempotency key shows.
     pub repeated: bool,
-    /// Its cost, publication included; of a repeated batch nothing.
+    /// Its cost, publication included; zero for a repeated batch.
     pub cost: Cost,
 }
 
@@ -81,22 +80,22 @@ pub struct Committed {
 pub struct Committer {
     waiting: Mutex<VecDeque<QueuedBatch>>,
     timeout_ms: AtomicU64,
-    /// The newest version it knows. Apart from `leading`: who reads it does not wait for the delta under way.
+    /// The newest version that it knows. Not behind the lock `leading`, so that readers do not wait for the delta in progress.
     newest: Mutex<Arc<Snapshot>>,
-    /// Whose batch leads the delta under way.
+    /// Held by the leader of the delta in progress.
     leading: Arc<AsyncMutex<LastDelta>>,
-    /// A batch is waiting that was not a moment ago.
+    /// Notified when a batch begins to wait.
     arrived: Notify,
-    /// Each hint that is being written holds a receiver.
+    /// Each write of a hint holds a receiver.
     hinting: watch::Sender<()>,
 }
 
-/// What the leader of a delta needs to know of the one before.
+/// The previous delta, as far as the next leader needs it.
 #[derive(Debug, Default)]
 struct LastDelta {
-    /// Its batches, and those that waited when it was done: as many may be in the next one.
+    /// The number of its batches and of those that waited when it was done: the next delta may have as many.
     batches: usize,
-    /// When its callers have had time to send their next batches.
+    /// The time until which the next leader waits for its callers.
     gathered: Option<Instant>,
 }
 
@@ -123,25 +122,25 @@ impl Committer {
         Self { waiting: Mutex::default(), timeout_ms, newest, leading: Arc::default(), arrived: Notify::new(), hinting }
     }
 
-    /// How long a delta may take from then on, from looking up what it names until it is published.
+    /// Sets the timeout of later deltas, from the look-up of their names to the publication.
     pub fn set_timeout_ms(&self, timeout_ms: u64) {
         self.timeout_ms.store(timeout_ms, Relaxed);
     }
 
-    /// Waits until the hints of its commits are written. A commit does not wait for its own: a process that ends
-    /// without leaves the next opening a round trip more.
+    /// Waits until the hints of its commits are written. A commit does not wait for its own hint; if the process ends before, the next
+    /// open takes one more round trip.
     pub fn settled<'a>(&'a self) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             self.hinting.closed().await;
         })
     }
 
-    /// The newest version that it knows: one that it published is known before its batches are acknowledged.
+    /// The newest version that it knows. It knows a version that it published before it acknowledges the batches.
     pub fn newest(&self) -> Arc<Snapshot> {
         self.newest.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Notes a newer version: a caller that has read it may build on its content.
+    /// Moves on to a newer version, so that batches of a caller that has read it are based on it.
     pub fn move_on(&self, snapshot: &Arc<Snapshot>) {
         let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
         if newest.manifest().version < snapshot.manifest().version {
@@ -149,12 +148,12 @@ impl Committer {
         }
     }
 
-    /// Applies a batch, all of it or nothing.
+    /// Applies a batch atomically.
     ///
     /// # Errors
-    /// [`EngineError::Invalid`] that names the operation which is not allowed; [`EngineError::Conflict`] that names an
-    /// item which another writer changed since the batch's base; [`EngineError::Unknown`] if the store does not answer
-    /// whether it was published; the store's, and then nothing was.
+    /// [`EngineError::Invalid`] that names the invalid operation; [`EngineError::Conflict`] that names an
+    /// item which another writer changed since the batch's base; [`EngineError::Unknown`] if it is unknown whether the version was
+    /// published; the store's error, if nothing was published.
     pub fn commit<'a>(
         self: &'a Arc<Self>,
         batch: impl Into<Arc<Batch>>,
@@ -183,7 +182,7 @@ impl Committer {
                     let done_with = committer.carry(group, &mut newest).await;
                     committer.move_on(&newest);
                     *turn = LastDelta::of(batches + committer.waiting().len(), begun);
-                    // The next delta need not wait until the memory of this one is free.
+                    // The next delta does not wait until this one's memory is freed.
                     drop(turn);
                     drop(done_with);
                 });
@@ -192,7 +191,7 @@ impl Committer {
         })
     }
 
-    /// The result that a batch would have on the newest version, if it were committed now. Writes nothing.
+    /// The result of a commit of the batch on the newest version, without writing anything.
     ///
     /// # Errors
     /// As [`Self::commit`], without the errors of a publication.
@@ -215,9 +214,8 @@ impl Committer {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits a moment for the callers of the last delta, who send their next batches now. If the first of them went ahead
-    /// alone, the others would wait for a whole version, and from then on two groups would take turns: half of the
-    /// commits in the same time. A caller who is alone waits for nobody.
+    /// Waits briefly for the callers of the last delta to send their next batches. If the first of them committed alone, the others would
+    /// wait for a whole version, and from then on two groups would alternate, at half the rate of commits. A single caller does not wait.
     async fn gather(&self, last: &LastDelta) {
         let Some(gathered) = last.gathered else { return };
         while self.waiting().len() < last.batches {
@@ -239,11 +237,11 @@ impl Committer {
                 return resolved;
             }
             match self.write(&carried, &resolved, newest, attempt, &mut branch).await {
-                Ok(PublishOutcome::Published { version, snapshot, counts }) => {
-                    // Without it the next delta meets this one, as it would another writer's.
+                Ok(Written::Published { version, snapshot, counts }) => {
+                    // If this fails, the next delta finds this version as it would find another writer's.
                     if let Some(snapshot) = snapshot {
                         *newest = snapshot;
-                        // Before anyone is answered, so that who reads through this process then finds it.
+                        // Before the answers, so that later reads through this process find it.
                         self.move_on(newest);
                     }
                     let batches = carried.len();
@@ -282,8 +280,8 @@ impl Committer {
         group
     }
 
-    /// Resolves batches on the newest version. Batches that are not allowed get their answer; those that name what
-    /// another of them writes wait for the next delta.
+    /// Resolves batches on the newest version. Invalid batches get their error; batches that name an item which another one writes wait for
+    /// the next delta.
     async fn resolve(
         &self,
         group: Vec<QueuedBatch>,
@@ -310,21 +308,21 @@ impl Committer {
         let mut positions = Positions::of(&newest.manifest().source_positions);
         let mut requests = Requests::of(&newest.manifest().applied);
         for ((waiting, batch), result) in group.into_iter().zip(&batches).zip(results) {
-            // Its caller no longer waits: drop it as if it had never been sent.
+            // Its caller cancelled it: drop it as if it had never been sent.
             if waiting.done.is_closed() {
                 continue;
             }
             let condition = match requests.look(batch) {
-                // Before anything else: it may be in conflict with itself.
-                RequestStatus::Applied(version, counts) => {
+                // First, since a repeated batch may conflict with its own changes.
+                Seen::Applied(version, counts) => {
                     let cost = Cost::default();
                     let committed = Committed { version, counts, batches: 1, place: 0, repeated: true, cost };
                     drop(waiting.done.send(Ok(committed)));
                     continue;
                 }
-                // Whether that one is applied is known only in the next version.
-                RequestStatus::InDelta => Condition::Waits,
-                RequestStatus::New => positions.check(batch),
+                // Only the next version shows whether the other one was applied.
+                Seen::InDelta => Condition::Waits,
+                Seen::New => positions.check(batch),
             };
             match (result, condition) {
                 // A changed source takes precedence over all other errors of the batch.
@@ -369,8 +367,8 @@ impl Committer {
         let writer = store.clock().ulid();
         let delta = delta::build(&assembled.changes, &assembled.schema, &base.indexes, &writer, base.version + 1)?;
         let put = try_join_all(delta.objects.iter().map(|(name, bytes)| store.put(name, bytes.clone())));
-        // The first commit of a process tries the store, in the same wave, and removes what it tried alongside the
-        // next.
+        // The first commit of a process probes the store's conditional create, in the same wave, and removes the probe alongside the next
+        // wave.
         let (_, removal) = try_join(put, publish::prove(store, base.version)).await?;
         branch.then(1);
         let counts = assembled.counts;
@@ -381,7 +379,7 @@ impl Committer {
                 let store = store.clone();
                 let hinted = manifest.clone();
                 let mut hinting = Box::pin(async move { publish::hint(&store, &hinted).await });
-                // The commit does not wait for it, but returns the cost of its PUT.
+                // The commit does not wait for the hint, but includes the cost of its PUT.
                 if poll!(hinting.as_mut()).is_pending() {
                     let under_way = self.hinting.subscribe();
                     tokio::spawn(async move {
@@ -391,19 +389,17 @@ impl Committer {
                 }
                 let own = delta.objects.into_iter().collect();
                 let version = manifest.version;
-                // It is published and acknowledged, whether this process can read it in what is left of its time or
-                // not.
+                // It is published, and therefore acknowledged, even if this process cannot read it before the deadline.
                 let snapshot = newest.advance(manifest, &own, branch).await.map(Arc::new).ok();
                 Ok(PublishOutcome::Published { version, snapshot, counts })
             }
             Published::Taken(by) => {
                 let names: Vec<_> = delta.objects.into_iter().map(|(name, _)| name).collect();
                 let overtaken_by = async {
-                    // Mostly no later version exists, so a request for it would be wasted. A writer that is overtaken
-                    // again is far behind.
+                    // Usually no later version exists, so a request for it would be wasted. A writer that is overtaken again is far behind.
                     if let (Slot::Version(manifest), 0) = (by, attempt) {
                         match newest.at(*manifest, branch).await {
-                            // A vacuum has let that one go since.
+                            // A vacuum has deleted that version since.
                             Err(error) if error.is_missing_object() => {}
                             snapshot => return snapshot,
                         }
@@ -432,8 +428,8 @@ async fn alongside<T>(work: impl Future<Output = T>, removal: Option<BoxFuture<'
     }
 }
 
-/// Whether a batch goes on from other positions of its sources than a version has, or those before it leave.
-fn any_is_elsewhere(group: &[QueuedBatch], version: &Snapshot) -> bool {
+/// Whether any batch expects other source positions than those of a version, or those that the batches before it set.
+fn any_is_elsewhere(group: &[Waiting], version: &Snapshot) -> bool {
     let mut positions = Positions::of(&version.manifest().source_positions);
     group.iter().any(|waiting| {
         let fails = matches!(positions.check(&waiting.batch), Condition::Fails(_));
@@ -470,7 +466,7 @@ enum PublishOutcome {
     Overtaken(Arc<Snapshot>),
 }
 
-/// The limit of a commit is its time: the store, or the way to it, was too slow, and nothing was published.
+/// The error of a commit that timed out: the store or the network was too slow, and nothing was published.
 fn in_time(error: EngineError, timeout_ms: u64, newest: &Snapshot) -> EngineError {
     match error {
         EngineError::Limit { .. } => {
@@ -481,8 +477,8 @@ fn in_time(error: EngineError, timeout_ms: u64, newest: &Snapshot) -> EngineErro
     }
 }
 
-/// Gives everybody the same error.
-fn answer_all(carried: Vec<QueuedBatch>, error: EngineError) {
+/// Returns the same error to all callers.
+fn answer_all(carried: Vec<Waiting>, error: EngineError) {
     let error = Arc::new(error);
     carried.into_iter().for_each(|waiting| drop(waiting.done.send(Err(EngineError::Shared(error.clone())))));
 }
@@ -509,7 +505,7 @@ pub(super) async fn resolve_on(
             None => Ok(()),
         }
     };
-    // A mistake in one batch is its own error, not that of the delta.
+    // An error in one batch does not fail the delta.
     let fits = async {
         let mut free = OfOwners::new();
         let mut rejections = Vec::new();
@@ -520,8 +516,8 @@ pub(super) async fn resolve_on(
             };
             let Some(property) = property.map(|property| *property) else { return Err(error) };
             if free.contains(&property) {
-                // The batch itself keeps values of the old type: the mistake is the value of another one.
-                let first = rejections.into_iter().find(|(of, _)| *of == property);
+                // The batch itself has values of the old type only: the error is that of a value in another batch.
+                let first = refusals.into_iter().find(|(of, _)| *of == property);
                 return Err(first.map_or(error, |(_, first)| first));
             }
             if !is_free(&property, &resolved, newest, branch).await? {
@@ -533,8 +529,8 @@ pub(super) async fn resolve_on(
         widen::check_exact(&resolved, &converted, newest, branch).await?;
         Ok::<_, EngineError>((widening, free))
     };
-    // Neither depends on the other, so both are read in one wave, or in as many as a scan for values takes. If both fail, the caller gets
-    // the conflict: on the newest version the batch may be valid.
+    // The two are independent, so they are read in one wave, or in as many as a scan for values takes. If both fail, the caller gets the
+    // conflict: on the newest version the batch may be valid.
     let (conflicts, widening) = join(conflicts, fits).await;
     conflicts?;
     branch.join([&line]);
@@ -542,7 +538,7 @@ pub(super) async fn resolve_on(
     Ok(resolved)
 }
 
-/// The manifest of the version after `base`, with a delta more.
+/// The manifest of the version after `base`, with an additional delta.
 pub(super) fn next_manifest(
     base: &Manifest,
     assembled: Assembled<'_>,

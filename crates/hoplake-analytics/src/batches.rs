@@ -1,13 +1,12 @@
-//! The lists of a selection as a stream of batches, in the order of dense ids: what topologies are filled with, and what programs
-//! stream.
+//! The lists of a selection as a stream of batches, in the order of dense ids. Topologies are loaded from it, and streamed programs read it.
 //!
 //! ```text
 //! one scan   ─ stored blocks ─▶ group ─ decoded by workers, several groups at once ─▶ batches
 //! many scans ─ each so ─▶ batches ─ merged by workers, range by range ──────────────▶ batches
 //! hops with a condition ─ edges that match it ([`ConditionalLists`]) ──────────────▶ batches
 //! ```
-//! A caller that computes with each batch by itself takes [`Parcel`]s, and has its workers decode or merge them: lists are then in the
-//! processor's caches when they are read, and the memory of one batch is used for the next.
+//! A caller that computes with one batch at a time takes [`Parcel`]s, which its workers decode or merge: lists are then in the processor's
+//! caches when they are read, and the memory of one batch is reused for the next.
 
 use std::{
     cmp::Reverse,
@@ -24,18 +23,17 @@ use rayon::prelude::*;
 
 use crate::{Workers, batch::Batch, conditional::ConditionalLists, selection::Selected};
 
-/// Edges of a batch, from which on no list is added to it: enough that handing it to a worker costs nothing, and so few that it stays
-/// in a processor's cache.
+/// The number of edges at which a batch is complete: so many that handing it to a worker costs nothing, and so few that it stays in a
+/// processor's cache.
 const BATCH_EDGES: usize = 1 << 16;
 
-/// What an edge of a batch takes, with its part of the block that it is decoded from and of the list's bounds; its weight comes on
-/// top.
+/// The memory of an edge of a batch, including its share of the stored block and of the list's bounds, and without its weight.
 const EDGE_BYTES: u64 = 8;
 
-/// Groups that are handed out at once, for each worker: the slowest of them is waited for.
+/// Groups that are handed out at once, per worker; the caller waits for the slowest.
 const GROUPS_A_WORKER: usize = 4;
 
-/// The same of groups that workers decode one after the other, which take the memory of one each.
+/// The same for groups that each worker decodes one after the other, with the memory of one.
 const PARCELS_A_WORKER: usize = 16;
 
 /// A stream of batches. Each vertex of a range is in one of them, in the order of dense ids.
@@ -46,28 +44,28 @@ pub(crate) struct Batches {
     /// The property that is the weight of edges.
     weight: Option<String>,
     workers: Workers,
-    /// Labels to come, the first id of each, and the ids of it that are in the range.
+    /// The remaining labels, with their first ids and their ids in the range.
     labels: VecDeque<(hoplake_format::LabelId, u64, Range<u64>)>,
     current: Option<Label>,
-    /// Reads the lists instead, if edges have to match a condition; then no label is to come here.
+    /// Reads the lists instead if the selection has a condition; then there are no remaining labels.
     conditional: Option<ConditionalLists>,
-    /// What the batches that were handed out last take, until the next are asked for.
+    /// The memory of the batches that were handed out last, until the next are requested.
     memory: MemoryHold,
     spares: Arc<Spares>,
     /// What those take.
     spare_memory: MemoryHold,
     ahead_bytes: u64,
-    /// What is read ahead.
+    /// The memory for reading ahead.
     _ahead: MemoryHold,
 }
 
-/// The label that is being read.
+/// The label in progress.
 struct Label {
     /// The id of its first vertex.
     base: u64,
     /// The first id that is not in the range.
     end: u64,
-    /// The first vertex that was in no batch yet.
+    /// The first vertex that was not in a batch yet.
     next: u64,
     parts: Vec<EdgeTypeScan>,
     /// Batches of parts, of which parcels that were handed out are merged.
@@ -77,7 +75,7 @@ struct Label {
 }
 
 impl Batches {
-    /// The lists that a range of vertices has of edges of a selection, in its direction or against it.
+    /// The lists of a range of vertices for the edges of a selection, in its direction or against it.
     pub(crate) fn new(
         snapshot: &Arc<Snapshot>,
         selected: &Selected,
@@ -89,7 +87,7 @@ impl Batches {
         Self::within(snapshot, selected, edges, vertices, workers, snapshot.ahead_bytes(context), context)
     }
 
-    /// As [`Self::new`], with a bound on the bytes that are read ahead.
+    /// As [`Self::new`], with a limit on the bytes that are read ahead.
     pub(crate) fn within(
         snapshot: &Arc<Snapshot>,
         selected: &Selected,
@@ -125,7 +123,7 @@ impl Batches {
         })
     }
 
-    /// Asks for what is read ahead, and does not wait for it.
+    /// Requests the lists to read ahead, without waiting for them.
     pub(crate) async fn ask(&mut self, branch: &mut Branch) -> Result<(), EngineError> {
         if self.current.is_none() {
             self.begin(branch).await?;
@@ -133,7 +131,7 @@ impl Batches {
         Ok(())
     }
 
-    /// The next batches; none behind the last.
+    /// The next batches; none after the last.
     pub(crate) fn next<'a>(&'a mut self, branch: &'a mut Branch) -> BoxFuture<'a, Result<Vec<Batch>, EngineError>> {
         Box::pin(async move {
             branch.context().resize(&mut self.memory, 0)?;
@@ -144,8 +142,8 @@ impl Batches {
         })
     }
 
-    /// The next batches, as parcels of which each worker opens one at a time, and what it takes to open them; none behind the last.
-    /// They may be asked for before all of the last are open.
+    /// The next batches, as parcels of which each worker opens one at a time, and the memory to open them; none after the last. They may be
+    /// requested before all parcels of the last call are open.
     pub(crate) fn next_parcels<'a>(
         &'a mut self,
         branch: &'a mut Branch,
@@ -188,7 +186,7 @@ impl Batches {
             if !parcels.is_empty() {
                 return Ok((parcels, memory));
             }
-            // Those behind the last list.
+            // The vertices after the last list.
             let rest = label.next as u32..label.end as u32;
             self.current = None;
             if !rest.is_empty() {
@@ -197,7 +195,7 @@ impl Batches {
         }
     }
 
-    /// Goes on to the next label; `false` behind the last.
+    /// Moves on to the next label; `false` after the last.
     async fn begin(&mut self, branch: &mut Branch) -> Result<bool, EngineError> {
         let Some((label, base, ids)) = self.labels.pop_front() else { return Ok(false) };
         let of_label = self.edges.iter().filter(|of| of.near == label);
@@ -210,7 +208,7 @@ impl Batches {
         };
         let parts = of_label.filter_map(part);
         let mut parts: Vec<_> = parts.collect::<Result<_, EngineError>>()?;
-        // All ask before the first is waited for: else each edge type would take a wave of its own.
+        // All requests are sent before the first wait; otherwise each edge type would take a wave of its own.
         for part in &mut parts {
             part.scan.ask(branch).await?;
         }
@@ -220,11 +218,11 @@ impl Batches {
     }
 }
 
-/// Lists of consecutive vertices that a worker makes a batch of.
+/// The lists of consecutive vertices, from which a worker builds a batch.
 pub(crate) enum Parcel {
     /// Blocks to decode.
     Group(Group),
-    /// What several scans have of some vertices, to merge.
+    /// The lists of some vertices in several scans, to merge.
     Merge(Range<u32>, Vec<Arc<Batch>>),
     /// A batch that was read as one.
     Batch(Batch),
@@ -247,7 +245,7 @@ impl Parcel {
         }
     }
 
-    /// Its batch. To be given back to the spares.
+    /// Its batch, which the caller returns to the spares.
     pub(crate) fn open(self, spares: &Spares) -> Result<Batch, EngineError> {
         let mut batch = spares.take();
         self.open_into(&mut batch)?;
@@ -273,8 +271,8 @@ async fn open_all(
     workers.run(branch.context(), open).await?
 }
 
-/// Batches whose memory the next ones are read into: the system would clear each page of new memory first, which costs as much as
-/// decoding lists.
+/// Batches whose memory is reused for the next ones: the system clears each page of new memory first, which costs as much as decoding
+/// lists.
 #[derive(Debug, Default)]
 pub(crate) struct Spares(Mutex<Vec<Batch>>);
 
@@ -283,20 +281,20 @@ impl Spares {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
     }
 
-    /// Gives a batch back. One with the list of a hub is not kept.
+    /// Returns a batch. A batch with the list of a hub is not kept.
     pub(crate) fn put(&self, batch: Batch) {
         if batch.targets.capacity() <= 2 * BATCH_EDGES {
             self.0.lock().unwrap_or_else(PoisonError::into_inner).push(batch);
         }
     }
 
-    /// What those that nobody has now take.
+    /// The memory of the spares that are not in use.
     fn bytes(&self) -> u64 {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().map(Batch::bytes).sum()
     }
 }
 
-/// Groups of blocks of a scan, at most `groups_max`; none behind the last. Memory for `open_max` batches of them counts.
+/// Groups of blocks of a scan, at most `groups_max`; none after the last. Memory for `open_max` batches of them counts.
 async fn read_groups(
     part: &mut EdgeTypeScan,
     base: u64,
@@ -334,7 +332,7 @@ async fn read_groups(
     Ok(groups)
 }
 
-/// Blocks that make a batch.
+/// The blocks of one batch.
 pub(crate) struct Group {
     blocks: Vec<ListBlock>,
     vertices: Range<u32>,
@@ -355,7 +353,7 @@ impl Group {
                     return Err(self.reach.damaged("its sources are not those that its header says"));
                 }
                 batch.targets.extend(self.reach.ids_of(targets)?);
-                // A hub's list goes on from the block before.
+                // A hub's list continues from the block before.
                 if batch.with_lists.last() == Some(&vertex) {
                     batch.offsets.pop();
                 } else {
@@ -368,8 +366,8 @@ impl Group {
     }
 }
 
-/// Parcels of a label with several scans, or none. Each scan is decoded by itself, as far ahead as the others need; what all have is
-/// merged, range by range.
+/// Parcels of a label with several scans, or none. Each scan is decoded separately, as far ahead as the others need. Vertices that all scans
+/// have reached are merged, range by range.
 async fn merge_parts(
     label: &mut Label,
     open_max: usize,
@@ -393,7 +391,7 @@ async fn merge_parts(
             part.decoded.extend(decoded.into_iter().map(Arc::new));
         }
     }
-    // Of what one scan has not read yet, nothing can be merged.
+    // Vertices that one scan has not reached yet cannot be merged.
     let going_on = parts.iter().filter(|part| !part.is_ended).map(|part| part.next).min();
     let bound = going_on.or_else(|| parts.iter().map(|part| part.next).max()).unwrap_or(*next);
     let ends = parts.iter().flat_map(|part| &part.decoded).map(|batch| u64::from(batch.vertices.end));
@@ -455,7 +453,7 @@ struct EdgeTypeScan {
     edge_bytes: u64,
     /// The first vertex that was not decoded yet.
     next: u64,
-    /// What was decoded, and has to be merged with other parts.
+    /// The decoded lists that have to be merged with other parts.
     decoded: VecDeque<Arc<Batch>>,
     /// What that takes.
     memory: MemoryHold,
@@ -487,7 +485,7 @@ impl EdgeTypeScan {
     }
 }
 
-/// The label that lists reach.
+/// The target label of lists.
 #[derive(Clone)]
 pub(crate) struct Reach {
     ids: Range<u64>,

@@ -1,11 +1,11 @@
-//! Adjacency as it is stored: compressed blocks in memory, or in mapped files, of which lists are decoded when they are read.
+//! Adjacency in its stored form: compressed blocks, in memory or in mapped files, whose lists are decoded on each read.
 //!
 //! ```text
 //! vertex ─ offsets ─▶ position of the first edge ─▶ block ─▶ chunks of 16 targets
 //! ```
-//! 8 bytes a vertex for the positions, and 1.4 to 2 an edge, where a [`Csr`](crate::Csr) takes 4; blocks of a mapped file take no memory
-//! of the process. All blocks are decoded once when they are loaded, which finds the degrees and what is damaged. Lists
-//! that several runs have, or that a commit has changed, are merged and encoded again.
+//! It takes 8 bytes per vertex for the positions, and 1.4 to 2 per edge, where a [`Csr`](crate::Csr) takes 4. Blocks of a mapped file take
+//! no memory of the process. The load decodes all blocks once, to compute degrees and detect damage. Lists that are in several runs, or
+//! that a commit has changed, are merged and encoded again.
 
 use std::{
     ops::Range,
@@ -32,31 +32,31 @@ use crate::{
     selection::Selected,
 };
 
-/// Blocks that are decoded at once, for each worker, while they are loaded.
+/// Blocks that a load decodes at once, per worker.
 const BLOCKS_A_WORKER: usize = 64;
 
 /// The lists of all vertices, as stored blocks.
 #[derive(Debug)]
 pub struct Packed {
-    /// In the order of labels; the parts of a label, which have its edge types and directions, are next to each other.
-    parts: Vec<PackedLists>,
+    /// The parts, sorted by label; a label has one for each edge type and direction.
+    parts: Vec<Part>,
     /// The vertices of each label, and its parts.
     labels: Vec<(Range<u32>, Range<usize>)>,
     edges: u64,
-    /// Whether blocks are of mapped files, whose pages have to be asked for.
+    /// Whether blocks are in mapped files, whose pages have to be requested.
     is_mapped: bool,
     /// Whether lists are read in the order of vertices, so that the system reads ahead.
     in_order: AtomicBool,
-    /// What was wrong with a block when a list was read: its file has changed since it was loaded.
+    /// The damage of a block that a read found, since its file changed after the load.
     damage: OnceLock<FormatError>,
-    /// What it takes, until it is dropped.
+    /// Its memory, until it is dropped.
     _memory: MemoryHold,
 }
 
 /// The lists of an edge type in one direction.
 #[derive(Debug)]
-struct PackedLists {
-    /// Of each vertex of the label the position of its first edge, and at the end the number of edges.
+struct Part {
+    /// The position of the first edge of each vertex of the label, and the number of edges at the end.
     offsets: Vec<u64>,
     blocks: Vec<Stored>,
     /// The first vertex of the label that lists reach.
@@ -99,8 +99,8 @@ impl Packed {
         Ok(Self { parts, labels, edges, is_mapped, in_order, damage, _memory: memory })
     }
 
-    /// Says whether all lists were read as they were loaded. To be asked when a computation is over: a list whose file has changed
-    /// meanwhile is taken for empty.
+    /// Checks that all lists were read as they were loaded. Call it at the end of a computation: a list whose file has changed meanwhile is
+    /// read as empty.
     ///
     /// # Errors
     /// [`EngineError::Format`] if one was damaged.
@@ -110,7 +110,7 @@ impl Packed {
         self.damage.get().map_or(Ok(()), |source| Err(failed(source)))
     }
 
-    /// The parts that have lists of a vertex, and its place in them.
+    /// The parts with lists of a vertex, and its index in them.
     #[inline]
     fn parts_of(&self, vertex: u32) -> (Range<usize>, usize) {
         let at = if self.labels.len() == 1 { 0 } else { self.labels.partition_point(|(ids, _)| ids.end <= vertex) };
@@ -118,7 +118,7 @@ impl Packed {
         (parts.clone(), (vertex - ids.start) as usize)
     }
 
-    /// The stored blocks that have a vertex's list.
+    /// The stored blocks of a vertex's list.
     pub fn blocks_of(&self, vertex: u32) -> impl Iterator<Item = &Bytes> {
         let (parts, place) = self.parts_of(vertex);
         self.parts[parts].iter().flat_map(move |part| {
@@ -129,7 +129,7 @@ impl Packed {
         })
     }
 
-    /// The stored blocks from the one that has a vertex's list on, through the lists of its label.
+    /// The stored blocks from that of a vertex's list to the end of its label.
     pub fn blocks_from(&self, vertex: u32) -> impl Iterator<Item = &Bytes> {
         let (parts, place) = self.parts_of(vertex);
         self.parts[parts].iter().flat_map(move |part| {
@@ -146,7 +146,7 @@ impl PackedLists {
         self.offsets[place]..self.offsets[place + 1]
     }
 
-    /// The block that has an edge.
+    /// The block of an edge.
     fn block_of(&self, edge: u64) -> usize {
         self.blocks.partition_point(|block| block.first_edge <= edge) - 1
     }
@@ -188,7 +188,7 @@ impl Adjacency for Packed {
 #[derive(Debug)]
 pub struct PackedCursor<'a> {
     packed: &'a Packed,
-    /// Of each part, the block that is open.
+    /// The open block of each part.
     open: Vec<Open<'a>>,
     /// The last list that was read.
     list: Vec<u32>,
@@ -196,18 +196,18 @@ pub struct PackedCursor<'a> {
     merged: Vec<u32>,
 }
 
-/// Lists that follow each other, after which the rest of their block is unpacked at once: that costs less than chunk by chunk, and more
-/// if only some lists are read.
+/// After this many consecutive lists, the rest of their block is unpacked at once. That costs less than chunk by chunk, but more if only some
+/// lists are read.
 const IN_ORDER: u32 = 8;
 
 /// Blocks of a mapped file that are read ahead of one that follows the one before.
 const BLOCKS_AHEAD: usize = 32;
 
-/// The block of a part that is open.
+/// The open block of a part.
 #[derive(Debug, Default)]
 struct Open<'a> {
     block: usize,
-    /// If the blocks of a mapped file have to be asked for, the first that was not.
+    /// The first block of a mapped file that was not requested yet, if blocks have to be requested.
     ahead: Option<usize>,
     /// Its edges.
     edges: Range<u64>,
@@ -215,13 +215,13 @@ struct Open<'a> {
     /// Its slots, if lists are read in their order.
     slots: Vec<u64>,
     is_unpacked: bool,
-    /// The edge behind the list that was read last, and how many lists were read in their order up to there.
+    /// The edge after the last list, and how many lists were read in order up to there.
     next: u64,
     in_order: u32,
 }
 
 impl<'a> Open<'a> {
-    /// Opens the block that has an edge of a part.
+    /// Opens the block of an edge of a part.
     #[inline]
     fn seek(&mut self, part: &'a PackedLists, edge: u64) -> Result<&mut ListReader<'a>, FormatError> {
         if self.reader.is_none() || !self.edges.contains(&edge) {
@@ -237,7 +237,7 @@ impl<'a> Open<'a> {
         self.block = if is_next { next } else { part.block_of(edge) };
         (self.reader, self.is_unpacked) = (None, false);
         if let Some(ahead) = &mut self.ahead {
-            // The system reads nothing ahead by itself. One block has several pages, which come together if they are asked for.
+            // The system does not read ahead. A block has several pages, which are read together if they are requested.
             let wanted =
                 if is_next { (*ahead).max(self.block)..self.block + BLOCKS_AHEAD } else { self.block..self.block + 1 };
             *ahead = wanted.end.min(part.blocks.len());
@@ -281,7 +281,7 @@ impl<'a> Open<'a> {
         Ok(())
     }
 
-    /// Looks at the targets of a list until one is wanted.
+    /// Searches the targets of a list until one matches.
     #[inline]
     fn any(
         &mut self,
@@ -342,7 +342,7 @@ impl PackedCursor<'_> {
         std::mem::swap(&mut self.list, &mut self.merged);
     }
 
-    /// Notes damage. Nothing is read of a list that has some.
+    /// Records damage. A damaged list is read as empty.
     #[cold]
     fn damaged(&mut self, number: usize, error: FormatError) {
         self.open[number].reader = None;
@@ -389,11 +389,11 @@ impl Cursor for PackedCursor<'_> {
 /// A part that is being loaded.
 struct Loading<'a> {
     reach: Reach,
-    /// Of each vertex the number of its edges, and one more place.
+    /// The number of edges of each vertex, and one more entry.
     degrees: Vec<u64>,
     blocks: Vec<Stored>,
     edges: u64,
-    /// The last source so far, and whether its list may go on.
+    /// The last source so far, and whether its list may continue.
     last: Option<(u64, bool)>,
     memory: &'a mut MemoryHold,
 }
@@ -414,7 +414,7 @@ impl<'a> Loading<'a> {
         branch: &mut Branch,
     ) -> Result<PackedLists, EngineError> {
         let mut scan = snapshot.scan_lists(range, snapshot.ahead_bytes(branch.context()));
-        // Of a mapped file, stored blocks are slices.
+        // Stored blocks of a mapped file are slices.
         let stored_takes = if snapshot.reader().is_mapped() { 0 } else { 1 };
         let reach = self.reach.clone();
         let mut encoder = Encoder::new(&reach)?;
@@ -497,7 +497,7 @@ struct Degrees {
 }
 
 impl Degrees {
-    /// Decodes a block to see that all of it can be.
+    /// Decodes a block, to check that it is not damaged.
     fn of(bytes: Bytes, reach: &Reach) -> Result<(Bytes, Self), EngineError> {
         let mut lists = Lists::default();
         let block = Block::parse(&bytes).map_err(|error| reach.failed(error))?;
@@ -513,10 +513,10 @@ impl Degrees {
     }
 }
 
-/// Encodes lists that are not as they are stored.
+/// Encodes lists whose content differs from the stored blocks.
 struct Encoder<'a> {
     encoder: BlockEncoder,
-    /// The list that may go on.
+    /// The list that may continue.
     open: Option<(u64, Vec<u64>)>,
     lists: Lists,
     /// What the lists reach, for errors.

@@ -1,4 +1,4 @@
-//! Where the states of a program are kept. A program runs the same over any of them.
+//! Stores for the states of a program. A program computes the same with any of them.
 //!
 //! A superstep reads and writes states in the order of vertices, a range at a time, from several threads. So a store on a disk
 //! costs two passes over it, however little memory there is.
@@ -9,9 +9,11 @@
 //! | [`CompressedStore`] | what zstd leaves of it | – | if states are alike: levels, components, ranks that most vertices share |
 //! | [`SlotStore`] | the page cache's | the state | if memory is for the graph |
 //! | [`KeyValueStore`] | a cache of its own | the state and its B-tree | next to a run that has one open anyway |
-//! | [`CachedStore`] above one of them | what it is given | what is below | if the one below is slow |
+//! | [`CachedStore`] above one of them | its budget | the store below | if the store below is slow |
 //!
-//! Stores that keep bytes take a [`Serialiser`]; slots are of a fixed width by their nature.
+//! [`States`] selects one by text or value. It does not include the compressed store, which callers of [`run()`](crate::run()) can pass.
+//!
+//! Stores of bytes take a [`Serialiser`]; slots have a fixed width.
 
 mod cached;
 mod chunks;
@@ -39,11 +41,11 @@ pub use place::{States, StatesCache};
 pub use serialise::{Compressed, FixedWidth, Generic, SerialiseError, Serialiser};
 pub use slots::SlotStore;
 
-/// Why states could not be read or written: where, and what the system said.
+/// Why states could not be read or written: the location and the system's message.
 #[derive(Debug, thiserror::Error)]
 #[error("{location}: {why}")]
 pub struct StoreError {
-    /// The file, or what else has the states.
+    /// The file, or another name of the store.
     pub location: String,
     /// The reason.
     pub why: String,
@@ -63,7 +65,7 @@ pub trait StateStore<S: Value>: Send + Sync {
     /// [`StoreError`] if they cannot be read, or are damaged.
     fn read(&self, vertices: Range<u32>) -> Result<Vec<S>, StoreError>;
 
-    /// Takes the states of a range out to change them. They are written back before anyone else asks for them: a store in memory has
+    /// Takes the states of a range out to change them. The caller writes them back before the next read of the range: a store in memory has
     /// no copy.
     ///
     /// # Errors
@@ -72,28 +74,28 @@ pub trait StateStore<S: Value>: Send + Sync {
         self.read(vertices)
     }
 
-    /// Writes states, of a vertex and those after it.
+    /// Writes the states of consecutive vertices from `first` on.
     ///
     /// # Errors
     /// [`StoreError`] if they cannot be written, as on a full disk.
     fn put(&self, first: u32, states: Vec<S>) -> Result<(), StoreError>;
 
-    /// Writes what a cache has into the store below it. A run does so when it ends.
+    /// Writes the changes in a cache into the store below it. A run does so at its end.
     ///
     /// # Errors
-    /// As [`Self::put`]. What could not be written stays in the cache.
+    /// As [`Self::put`]. States that could not be written stay in the cache.
     fn flush(&self) -> Result<(), StoreError> {
         Ok(())
     }
 
-    /// What the store takes now, in memory and on disk; for tables.
+    /// The current size of the store, in memory and on disk; for tables.
     fn bytes(&self) -> StoreBytes;
 }
 
-/// What a store takes.
+/// The size of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StoreBytes {
-    /// In memory that is its own, without the system's caches.
+    /// In its own memory, without the system's caches.
     pub memory: u64,
     /// On disk.
     pub disk: u64,

@@ -1,9 +1,9 @@
-//! Records of a text file with the lines they begin on.
+//! Records of a text file, with the lines on which they begin.
 //!
-//! `csv-core` takes records apart, and prefers any reading to none: it takes a quote that never closes to the end of
-//! the file, and appends text after a closing quote to the field. The bytes that it consumes for each record are known,
-//! so a small automaton reads the same bytes and detects such records. It counts lines, too. White-space columns,
-//! comments and carriage returns at the ends of lines are dealt with here; so are the bounds on fields and rows.
+//! `csv-core` splits records into fields, and never fails: it extends a quote that never closes to the end of the file, and appends text
+//! after a closing quote to the field. The bytes that it consumes for each record are known, so a small automaton reads the same bytes,
+//! detects such records, and counts lines. This module also handles white-space columns, comments, carriage returns at the ends of
+//! lines, and the limits on fields and rows.
 
 use std::{
     io::{self, Read},
@@ -99,17 +99,17 @@ enum State {
     Between,
     /// Before the first byte of a field.
     Start,
-    /// In a field that is not quoted.
+    /// In an unquoted field.
     Plain,
-    /// In a field that is.
+    /// In a quoted field.
     Quoted,
-    /// After a quote within such a field: one that closes it, or the first of two.
+    /// After a quote within a quoted field: the closing quote, or the first of two.
     Closing,
-    /// In a line that is left out.
+    /// In a line that is skipped.
     Comment,
 }
 
-/// The automaton that goes over what `csv-core` consumes.
+/// The automaton that reads the bytes that `csv-core` consumes.
 struct Shape {
     format: TextFormat,
     state: State,
@@ -152,7 +152,7 @@ impl Shape {
         self.quoted.clear();
     }
 
-    /// Goes over bytes that belong to one record, or stand before it.
+    /// Reads bytes that belong to one record or precede it.
     fn pass(&mut self, mut bytes: &[u8]) {
         if self.state == State::Between {
             let blank = bytes.iter().take_while(|&&byte| byte == b'\n').count();
@@ -173,7 +173,7 @@ impl Shape {
                     self.end_line();
                 }
                 Some(last) => {
-                    // The record goes on in the next buffer, and may have quotes there.
+                    // The record continues in the next buffer, and may have quotes there.
                     self.field += memchr::memchr_iter(self.format.delimiter, bytes).count();
                     self.state = if *last == self.format.delimiter { State::Start } else { State::Plain };
                 }
@@ -184,7 +184,8 @@ impl Shape {
         bytes.iter().for_each(|byte| self.step(*byte));
     }
 
-    /// Whether there is nothing in these bytes that needs a closer look. They end with the record, or within its line.
+    /// Whether the automaton can skip these bytes, which end with the record or within its line: they contain no quotes that count, and a
+    /// carriage return only at the end.
     fn is_plain(&self, bytes: &[u8]) -> bool {
         let line = bytes.strip_suffix(b"\r\n").unwrap_or(bytes);
         match self.format.quoting {
@@ -201,7 +202,7 @@ impl Shape {
 
     fn step(&mut self, byte: u8) {
         let returned = std::mem::take(&mut self.returned);
-        // Old Macintosh line ends would otherwise make one record of many, without an error.
+        // Otherwise, old Macintosh line ends would turn many records into one without an error.
         if returned && byte != b'\n' {
             self.fault
                 .get_or_insert_with(|| "has a carriage return within the line; lines end with \\n or \\r\\n".into());
@@ -313,7 +314,7 @@ impl Records {
         self.fields.checked_sub(1).map_or(0, |last| self.ends[last])
     }
 
-    /// Leaves out lines that are comments, before quotes in them could mean anything; false at the end.
+    /// Skips comment lines before quotes in them take effect; false at the end.
     fn skip_comments(&mut self) -> Result<bool, IngestError> {
         loop {
             let comment = self.shape.state == State::Comment;
@@ -333,7 +334,7 @@ impl Records {
         }
     }
 
-    /// Reads one record whatever is in it.
+    /// Reads one record, valid or not.
     fn read_record(&mut self) -> Result<bool, IngestError> {
         let row = self.file.limits.row();
         let field = self.file.limits.field();
@@ -353,7 +354,7 @@ impl Records {
                 self.core.read_record(at_hand, &mut self.text[written..], &mut self.ends[fields..]);
             self.shape.pass(&at_hand[..read]);
             if let Some(raw) = &mut self.raw {
-                // No more than a row may have, and the end of its line.
+                // At most as many bytes as a row may have, and the end of its line.
                 raw.extend_from_slice(&at_hand[..read.min((row.bytes + 2).saturating_sub(raw.len()))]);
             }
             self.input.from += read;
@@ -365,7 +366,7 @@ impl Records {
                 consumed = 0;
                 self.raw.iter_mut().for_each(Vec::clear);
             }
-            // By what is consumed: quotes that the parser drops count as well.
+            // Measured by the consumed bytes: quotes that the parser drops count as well.
             if consumed > row.bytes && fault.is_none() {
                 fault = Some(self.too_long(row.exceeded("row")));
             }
@@ -376,7 +377,7 @@ impl Records {
                 // A record that is known to be bad is skipped, not kept.
                 ReadRecordResult::OutputFull if fault.is_some() => written = 0,
                 ReadRecordResult::OutputEndsFull if fault.is_some() => fields = 0,
-                // One byte beyond the bound is enough: a record that fills it has consumed more than the bound, and is bad.
+                // One byte beyond the limit is enough: a record that fills it has exceeded the limit.
                 ReadRecordResult::OutputFull => self.text.resize((self.text.len() * 2).min(row.bytes.max(2048) + 1), 0),
                 ReadRecordResult::OutputEndsFull if fields >= FIELDS_MAX => {
                     fault = Some(format!("has more than {FIELDS_MAX} fields"));
@@ -426,8 +427,8 @@ impl Records {
         self.fault.as_deref()
     }
 
-    /// The error that this record has a fault, if it has one, for files in which no row may be left out.
-    pub(crate) fn reject_fault(&self) -> Result<(), IngestError> {
+    /// The error for a record with a fault, in files in which no row may be skipped.
+    pub(crate) fn refuse_fault(&self) -> Result<(), IngestError> {
         let Some(why) = &self.fault else { return Ok(()) };
         let file = self.file.path.clone();
         let line = self.first_line();
@@ -538,9 +539,9 @@ pub(crate) fn header(file: &SourceFile, format: TextFormat) -> Result<Option<Vec
     Ok(head.records.into_iter().next())
 }
 
-/// The beginning of a file, in a format that may not be its own.
+/// The beginning of a file, read in a format that may not be the file's.
 pub(crate) struct Head {
-    /// The records as text; without those that have a fault, unless it is the first.
+    /// The records as text, without those that have a fault, unless it is the first.
     pub(crate) records: Vec<Vec<String>>,
     /// The first fault.
     pub(crate) fault: Option<IngestError>,

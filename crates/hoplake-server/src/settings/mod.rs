@@ -1,4 +1,4 @@
-//! All settings, with their defaults, and one check of them.
+//! All settings, with their defaults and their validation.
 //!
 //! Plain data: the command line fills it from a TOML file and its flags. Live components (stores, listeners) are
 //! handed to the [`ServerBuilder`](crate::ServerBuilder).
@@ -46,11 +46,11 @@ pub struct Settings {
     pub role: Role,
     /// For an algorithm node: its access nodes, as `http://HOST:PORT`. All addresses of a host are nodes.
     pub access_nodes: Vec<String>,
-    /// The token that every query must bring as `authorization: Bearer …`. Default none.
+    /// The token that every request must have, as `authorization: Bearer …`. Default none.
     pub token: Option<String>,
-    /// Bounds of each query.
+    /// The limits of each query.
     pub limits: LimitSettings,
-    /// Jobs: computations over whole graphs, which outlast their request.
+    /// Settings of jobs: computations over whole graphs, which outlast their request.
     pub jobs: JobSettings,
     /// Gremlin over WebSocket, at `/gremlin` of the HTTP port.
     pub gremlin: GremlinSettings,
@@ -62,28 +62,27 @@ pub struct Settings {
     /// Threads that queries run on. Default: four for each processor, so that the system gives a small query its share next to large ones,
     /// of which a single value may take a tenth of a second.
     pub query_threads: usize,
-    /// Queries that run at once; one runs until its answer is sent. Default 64.
+    /// The maximum number of concurrent queries. A query runs until its answer is sent. Default 64.
     pub queries_max: usize,
-    /// Queries that wait for one of those to end; more are rejected. Default 256.
+    /// The maximum number of waiting queries; further ones are rejected. Default 256.
     pub queue_max: usize,
-    /// How long one waits before it is rejected, in milliseconds. Default 2,000.
+    /// How long a query waits before it is rejected, in milliseconds. Default 2,000.
     pub queue_wait_ms: u64,
-    /// Reads for algorithm nodes that run at once; as many wait, more are rejected. Default 1,024.
+    /// The maximum number of concurrent reads for algorithm nodes. As many wait; further ones are rejected. Default 1,024.
     pub fetches_max: usize,
-    /// Traversals that clients have open to steer. Default 1,000.
+    /// The maximum number of open client-driven traversals. Default 1,000.
     pub traversals_max: usize,
     /// A cursor that is idle for this long is closed, in milliseconds. Default 60,000.
     pub traversal_idle_ms: u64,
-    /// Graphs that are open at once. Default 16.
+    /// The maximum number of open graphs. Default 16.
     pub graphs_open_max: usize,
     /// A graph that is idle for this long is closed, in milliseconds. Default 600,000.
     pub graph_idle_ms: u64,
-    /// A graph in use is looked at for a newer version this long after the last look, in milliseconds; 0 is
-    /// never. Default 60,000.
+    /// The interval between looks for a newer version of a graph in use, in milliseconds; 0 disables them. Default 60,000.
     pub refresh_ms: u64,
     /// Whether the server takes changes. Default false.
     pub writable: bool,
-    /// Batches of changes that are applied at once; as many wait, more are rejected. Default 256.
+    /// The maximum number of batches of changes that are applied concurrently. As many wait; further ones are rejected. Default 256.
     pub changes_max: usize,
     /// Whether the server compacts graphs after a request found a newer version. Default false.
     pub compact: bool,
@@ -93,27 +92,26 @@ pub struct Settings {
     pub read: ReadSettings,
     /// The largest request, in bytes. Default 4 MiB.
     pub message_bytes_max: usize,
-    /// Connections that are open, over both ports; beyond, the oldest that is idle or half-open is closed. Default
-    /// 1,000.
+    /// The maximum number of connections, over both ports. Beyond it, the oldest idle or half-open connection is closed. Default 1,000.
     pub connections_max: usize,
-    /// Of these, connections without a complete request yet; beyond that number the oldest is closed. Default 256.
+    /// The maximum number of half-open connections, without a complete request yet. Beyond it, the oldest is closed. Default 256.
     pub half_open_max: usize,
-    /// Streams of a connection of HTTP/2 at once. Default 128.
+    /// The maximum number of concurrent streams of an HTTP/2 connection. Default 128.
     pub streams_max: u32,
-    /// The headers of a request, in bytes; at least 8 KiB. Default 32 KiB.
+    /// The maximum length of a request's headers, in bytes; at least 8 KiB. Default 32 KiB.
     pub header_bytes_max: usize,
-    /// The time for the first headers of a connection, in milliseconds. Default 10,000.
+    /// The timeout of the first headers of a connection, in milliseconds. Default 10,000.
     pub header_timeout_ms: u64,
-    /// The time for the body of a request, or a message of a stream that has begun, in milliseconds. Default 30,000.
+    /// The timeout of the body of a request, or of a message of a stream once it has begun, in milliseconds. Default 30,000.
     pub body_timeout_ms: u64,
     /// A connection without a request, or a stream without a query, is closed after this, in milliseconds. Default
     /// 300,000.
     pub idle_timeout_ms: u64,
     /// A connection whose client reads nothing of an answer for this long is closed, in milliseconds. Default 30,000.
     pub send_timeout_ms: u64,
-    /// Between failing the readiness probe and accepting no more connections, in milliseconds. Default 1,000.
+    /// The time between failing the readiness probe and refusing connections, in milliseconds. Default 1,000.
     pub notice_ms: u64,
-    /// For running queries to end after that, in milliseconds. Default 20,000.
+    /// The time that running queries have to end after that, in milliseconds. Default 20,000.
     pub grace_ms: u64,
 }
 
@@ -186,7 +184,7 @@ impl Default for Settings {
     }
 }
 
-/// Any shape is taken in, so that a wrong one is answered with the words of `AddressVisitor`.
+/// Accepts any type, so that `AddressVisitor` writes the error for a wrong one.
 fn address<'de, D: Deserializer<'de>>(from: D) -> Result<SocketAddr, D::Error> {
     from.deserialize_any(AddressVisitor)
 }
@@ -206,13 +204,13 @@ impl Visitor<'_> for AddressVisitor {
     }
 }
 
-/// Settings in TOML that cannot be read.
+/// The error of settings in TOML that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
 pub struct UnreadableSettings {
-    /// The line it is about, from 1 on, where one is known.
+    /// The line of the error, from 1 on, if it is known.
     pub line: Option<usize>,
-    /// The key, its mistake, and what to write instead.
+    /// The key, the error, and what to write instead.
     pub why: String,
 }
 
@@ -223,7 +221,7 @@ impl Settings {
     /// The first line that cannot be read, with what to write there.
     pub fn from_toml(text: &str) -> Result<Self, UnreadableSettings> {
         let at = |error: &toml::de::Error, why: String| {
-            // The parser knows bytes; people count lines.
+            // The parser reports a byte position; people count lines.
             let line = error.span().map(|span| text.bytes().take(span.start).filter(|byte| *byte == b'\n').count() + 1);
             UnreadableSettings { line, why }
         };
@@ -235,10 +233,10 @@ impl Settings {
         })
     }
 
-    /// Checks that a server can run with them.
+    /// Checks the settings.
     ///
     /// # Errors
-    /// The first setting that cannot be.
+    /// The first invalid setting.
     pub fn validate(&self) -> Result<(), InvalidSetting> {
         // 0 has no meaning for these. `queue_max` is not among them: with 0 no query waits.
         let at_least_one = [
@@ -293,7 +291,7 @@ impl Settings {
         if self.token.as_ref().is_some_and(String::is_empty) {
             return Err(InvalidSetting { name: "token", why: "is empty; leave it out to serve without one".into() });
         }
-        // A header has no other characters, so no request could have the token.
+        // A header cannot contain other characters, so no request could have the token.
         if self.token.as_ref().is_some_and(|token| !token.bytes().all(|byte| byte.is_ascii_graphic())) {
             let why = "has a space or another character that is not visible ASCII".into();
             return Err(InvalidSetting { name: "token", why });
@@ -306,7 +304,7 @@ impl Settings {
         self.validate_role()
     }
 
-    /// A query, or the headers of a request, must fit at all.
+    /// A query, and the headers of a request, must fit the memory.
     fn validate_memory(&self) -> Result<(), InvalidSetting> {
         if self.header_bytes_max < HEADER_BYTES_MIN {
             let why = format!("is {}; it must be at least {HEADER_BYTES_MIN}", self.header_bytes_max);
@@ -354,7 +352,7 @@ impl Settings {
         }
     }
 
-    /// What one request may take of the memory of all: never more than there is.
+    /// The memory that one request may take, at most the memory of all.
     pub(crate) fn query_memory(&self) -> u64 {
         match self.limits.memory_bytes_max {
             0 => self.memory_bytes_max,

@@ -1,8 +1,8 @@
 //! Edges as columns, in the lists in which they are stored.
 //!
-//! A list is what one run has of a vertex, an edge type and a direction: its edges have positions that follow each other, and
-//! differ only in the vertex reached. So an edge takes the 8 bytes of that vertex, and a list 32 for the rest. Numbers of parallel
-//! edges are a column of their own, which most graphs do not need.
+//! A list contains the edges of a vertex in one run, of one edge type and direction. They have consecutive positions, and differ only in the
+//! vertex reached. So an edge takes the 8 bytes of that vertex, and a list 32 for the rest. Numbers of parallel edges are a column of
+//! their own, which most graphs do not need.
 
 mod build;
 #[cfg(test)]
@@ -26,11 +26,11 @@ pub struct Neighbour {
     pub edge_type: EdgeTypeId,
     /// The direction in which it was followed.
     pub direction: Direction,
-    /// Which run holds it: the newest version whose changes the run has.
+    /// Its run, by the newest version whose changes the run contains.
     pub run: u64,
     /// Its position in the run's adjacency of that direction.
     pub position: u64,
-    /// Which of the edges of its type from its source to its target, from 0.
+    /// Its number among the edges of its type from its source to its target, from 0.
     pub parallel: u32,
 }
 
@@ -66,7 +66,7 @@ struct List {
 
 /// Edges of a hop, in an order.
 ///
-/// [`Self::iter`] has them one by one, [`Self::lists`] by the vertex that was left.
+/// [`Self::iter`] returns them one by one, [`Self::lists`] by the vertex that was left.
 #[derive(Clone, Default)]
 pub struct Edges {
     lists: Vec<List>,
@@ -148,11 +148,11 @@ impl Edges {
         &self.targets
     }
 
-    /// Keeps the first.
+    /// Keeps the first edges.
     pub fn truncate(&mut self, count: usize) {
         self.targets.truncate(count);
         self.parallel.truncate(count);
-        // The first list that reaches `count` is cut; those after it go.
+        // The list that reaches `count` is cut; those after it are dropped.
         let lists = self.lists.partition_point(|list| list.end < count);
         self.lists.truncate(lists + 1);
         if let Some(last) = self.lists.last_mut() {
@@ -230,7 +230,7 @@ impl Numbers {
     }
 }
 
-/// Whether an edge follows the last one of these lists where it is stored.
+/// Whether an edge is stored directly after the last one of these lists.
 fn follows(lists: &[List], from: VertexId, stored: u32, position: u64) -> bool {
     let begin = lists.len().checked_sub(2).map_or(0, |before| lists[before].end);
     lists.last().is_some_and(|last| {
@@ -247,7 +247,7 @@ impl<'a> IntoIterator for &'a Edges {
     }
 }
 
-/// Some of the edges of [`Edges`], which follow each other.
+/// A range of the edges of [`Edges`].
 #[derive(Debug, Clone, Copy)]
 pub struct EdgeSlice<'a> {
     edges: &'a Edges,

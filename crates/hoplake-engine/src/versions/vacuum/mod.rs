@@ -7,9 +7,9 @@
 //! that they cannot be tagged or restored. The version also fills the slot that a stalled writer was about to take.
 //! Only then does the vacuum delete objects that a version could still have named.
 //!
-//! **What is garbage.** The name of a data object has the version from which its writer began, and the writer.
-//! Unpublished, it could only have become part of the version after that one; once that slot is filled the object is
-//! garbage for ever, unless its writer holds a lease (`lease`). This needs no clock.
+//! **What is garbage.** The name of a data object contains the version from which its writer began, and the writer.
+//! An unpublished object could only have become part of the next version. Once that slot is taken, the object is permanently
+//! garbage, unless its writer holds a lease (`lease`). This needs no clock.
 //!
 //! **Nothing to do.** A vacuum publishes only if it deletes something, and leaves no work for the next one: on a graph
 //! without changes, a second vacuum only reads. With versions kept by time, the version that a vacuum published itself
@@ -23,8 +23,7 @@
 //! writes. If the disk is still full, it deletes the hint: the hint decides nothing, and is as large as the manifest to
 //! be written.
 //!
-//! **What stays of a version.** A version tombstone in its slot, since a writer that believes that it comes next could
-//! take an empty slot.
+//! **What remains of a version.** A version tombstone in its slot, since a writer with an old version could take an empty slot.
 
 mod proof;
 
@@ -49,43 +48,41 @@ use crate::{
 };
 use proof::Past;
 
-/// Manifests that are read or overwritten at the same time.
+/// The maximum number of manifests that are read or overwritten concurrently.
 const PARALLEL: usize = 32;
 
-/// Where a place without a graph may have files that were not finished: of a first load, or of an export that was killed. Not in all that is
-/// below, since it could be any folder.
+/// The folders in which a location without a graph may have unfinished files, of a first load or of a killed export. No other folders below
+/// it are searched, since it could be any folder.
 const EXPORTED: [&str; 5] = ["", DATA_FOLDER, MANIFEST_FOLDER, "vertices", "edges"];
 
 /// The maximum number of damaged or missing objects that an error names.
 const DAMAGES_TOLD: usize = 8;
 
-/// Trial objects of a writer are spared for so long, whatever version their name has: if it went between two
-/// creates, both would succeed, and the writer would reject the store.
+/// The minimum age of a writer's probe objects before they are deleted. If one was deleted between two creates, both would succeed, and the
+/// writer would reject the store.
 const PROBE_AGE_MS: i64 = 10_000;
 
 /// The settings of a vacuum.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VacuumSettings {
-    /// Of past versions, this many of the newest stay; `None` keeps all, unless `keep_since_unix_ms` is set.
+    /// How many of the newest past versions are kept; `None` keeps all, unless `keep_since_unix_ms` is set.
     pub keep_versions: Option<u64>,
-    /// Of past versions, those that were the newest at this time or later stay; `None` keeps all, unless
-    /// `keep_versions` is set. If both are set, a version stays if either keeps it. Tagged versions always stay.
+    /// Past versions that were the newest at this time or later are kept; `None` keeps all, unless
+    /// `keep_versions` is set. If both are set, a version is kept if either setting keeps it. Tagged versions are always kept.
     pub keep_since_unix_ms: Option<u64>,
-    /// Objects that may belong to a writer at work on the newest version, or to the first load, are deleted only if
-    /// they was last written before this time; such a writer has to begin again. In a folder so are the files of
-    /// objects that were not finished, and a writer at work on one fails. By the store's clock.
+    /// Objects that may belong to a current writer or to the first load are deleted only if they were last written before this time, by
+    /// the store's clock; such a writer has to start again. In a folder, the same holds for unfinished files, whose writer fails.
     pub written_before_unix_ms: i64,
-    /// Writers that announced themselves are taken for dead if they did so before this time.
+    /// Writers whose lease is older than this time count as dead.
     pub announced_before_unix_ms: u64,
-    /// Writers that are dead.
+    /// Further writers that count as dead.
     pub abort: Vec<String>,
-    /// How long it may take, in milliseconds; what it did not remove until then, the next removes. Without one, the
-    /// default, as long as it takes.
+    /// The timeout, in milliseconds; the next vacuum deletes what this one did not. By default there is none.
     pub timeout_ms: Option<u64>,
 }
 
 impl Default for VacuumSettings {
-    /// Removes nothing but garbage that is certain.
+    /// Settings that delete only what is certainly garbage.
     fn default() -> Self {
         Self {
             keep_versions: None,
@@ -101,23 +98,23 @@ impl Default for VacuumSettings {
 /// The deletions of a vacuum.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Vacuumed {
-    /// Versions that can no longer be opened.
+    /// Deleted versions.
     pub versions: u64,
-    /// Objects.
+    /// Deleted objects.
     pub objects: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Writers that cannot publish any more.
+    /// Writers that can no longer publish.
     pub aborted: Vec<WriterLease>,
-    /// Writers that have announced themselves and are not done, whose objects stay.
+    /// Writers with a lease, whose objects are kept.
     pub spared: Vec<WriterLease>,
 }
 
-/// Removes versions that are not to stay, and data objects that no version names.
+/// Deletes versions that the settings do not keep, and data objects that no version names.
 ///
 /// # Errors
-/// [`EngineError::NotFound`] if there is neither a graph nor what a first load left; [`EngineError::Format`] that lists
-/// the damaged or missing objects of versions that stay, and then nothing is deleted; the store's error.
+/// [`EngineError::NotFound`] if there is neither a graph nor the remains of a first load; [`EngineError::Format`] that lists
+/// the damaged or missing objects of versions that are kept, if there are any, and then nothing is deleted; the store's error.
 pub fn vacuum<'a>(
     reader: &'a Reader,
     settings: &'a VacuumSettings,
@@ -150,7 +147,7 @@ pub fn vacuum<'a>(
             let since = settings.keep_since_unix_ms.map(|since| past.newest_at(&newest, since));
             let stays = kept(&newest, &newest.history, settings.keep_versions, since);
             let damages = past.damages(store, &newest, &stays, &listed).await?;
-            // Another vacuum may have let go what this one takes for damaged: then there is a newer version.
+            // Another vacuum may have deleted the objects that seem to be missing: then there is a newer version.
             if !damages.is_empty() && before.replace(newest.version) != Some(newest.version) {
                 continue;
             }
@@ -164,8 +161,8 @@ pub fn vacuum<'a>(
     })
 }
 
-/// Fails if an object of a version that stays is damaged.
-fn reject(store: &Store, damages: &[String]) -> Result<(), EngineError> {
+/// Fails if an object of a version that is kept is damaged.
+fn refuse(store: &Store, damages: &[String]) -> Result<(), EngineError> {
     if damages.is_empty() {
         return Ok(());
     }
@@ -188,7 +185,7 @@ struct Vacuum<'a> {
     /// Versions whose slots have no version tombstone yet.
     present: Vec<u64>,
     past: Past,
-    /// The first version that stays for its time.
+    /// The first version that is kept because of its time.
     since: Option<u64>,
 }
 
@@ -210,7 +207,7 @@ impl Vacuum<'_> {
             decided => decided?,
         };
         if decided.version > known {
-            // It may delete versions that others published meanwhile.
+            // It may delete versions that other writers published meanwhile.
             self.present = versions_present(self.reader.store()).await?;
         }
         // Deletions are final, so the decision must not be lost, also if another vacuum published it a moment ago.
@@ -231,7 +228,7 @@ impl Vacuum<'_> {
         }
         self.remove_garbage(decided, vacuumed).await?;
         if full {
-            // The deletions have made room.
+            // The deletions have freed space.
             vacuumed.versions += self.write_tombstones(decided).await?;
         }
         Ok(())
@@ -275,7 +272,7 @@ impl Vacuum<'_> {
             }
             let change = change(reader.store(), ChangeKind::Fence, "vacuum");
             let mut next = newest.next(change, reader.store().clock().unix_ms());
-            // Nobody completes the index of a writer that is dead.
+            // No other writer completes the index of a dead one.
             next.drop_unfinished_indexes(|writer| !aborted.iter().any(|lease| lease.writer == writer));
             // The version it builds on is a past one then, and counts as one: the next vacuum finds nothing to do.
             let history = kept(newest, &next.history);
@@ -285,7 +282,7 @@ impl Vacuum<'_> {
         Ok((decided.unwrap_or(newest), aborted))
     }
 
-    /// Whether there is something old that is the newest version's alone, or a writer's at work on it.
+    /// Whether there are old objects that only a writer on the newest version could still publish.
     fn is_stale(&self, newest: &Manifest) -> bool {
         let named = newest.objects();
         self.listed.iter().any(|object| {
@@ -296,7 +293,7 @@ impl Vacuum<'_> {
         })
     }
 
-    /// Removes what no version can name that a version knows, nor any after it.
+    /// Deletes objects that neither a known version nor any later one can name.
     async fn remove_garbage(&mut self, newest: &Manifest, vacuumed: &mut Vacuumed) -> Result<(), EngineError> {
         let named = self.past.named(newest);
         let spared: HashSet<_> = newest.leases.iter().map(|lease| lease.writer.as_str()).collect();
@@ -335,7 +332,7 @@ async fn folders_of(store: &Store) -> Result<Vec<String>, EngineError> {
     Ok(folders)
 }
 
-/// Removes the files of objects that were never finished, which no listing of objects shows.
+/// Deletes unfinished files, which listings of objects do not show.
 async fn remove_staged(
     store: &Store,
     folders: impl IntoIterator<Item = String>,
@@ -351,8 +348,7 @@ async fn remove_staged(
     Ok(())
 }
 
-/// Publishes a first version with nothing in it, for a load that never ended: if it resumes, it cannot publish
-/// what is removed now.
+/// Publishes an empty first version, for a load that never ended: if it resumes, it cannot publish the objects that are deleted now.
 async fn close_first(reader: &Reader, branch: &mut Branch) -> Result<Manifest, EngineError> {
     let change = change(reader.store(), ChangeKind::Fence, "vacuum of a load that was not done");
     let created_unix_ms = reader.store().clock().unix_ms();
@@ -369,7 +365,7 @@ async fn close_first(reader: &Reader, branch: &mut Branch) -> Result<Manifest, E
     }
 }
 
-/// The past versions that stay: the newest `count`, those from `since` on, and those with a tag.
+/// The past versions that are kept: the newest `count`, those from `since` on, and those with a tag.
 fn kept(newest: &Manifest, past: &[VersionRange], count: Option<u64>, since: Option<u64>) -> Vec<VersionRange> {
     if count.is_none() && since.is_none() {
         return past.to_vec();
@@ -398,7 +394,7 @@ fn extend(history: &mut Vec<VersionRange>, range: VersionRange) {
     }
 }
 
-/// The writers that are to be aborted: named, or announced too long ago.
+/// The writers to abort: those named in the settings, and those whose lease is too old.
 async fn dead(
     reader: &Reader,
     newest: &Manifest,
@@ -414,7 +410,7 @@ async fn dead(
     for lease in &newest.leases {
         let announced = match versions::slot(reader, lease.since, branch).await? {
             Some(Slot::Version(manifest)) => manifest.created_unix_ms,
-            // That version was removed, which does not show its age: many commits may have followed in a moment.
+            // That version was deleted. That says nothing about its age: many commits may have followed in a moment.
             _ => Ulid::from_string(&lease.writer).map_or(0, |name| name.timestamp_ms()),
         };
         if announced < settings.announced_before_unix_ms {

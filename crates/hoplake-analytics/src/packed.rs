@@ -39,7 +39,7 @@ const BLOCKS_A_WORKER: usize = 64;
 #[derive(Debug)]
 pub struct Packed {
     /// The parts, sorted by label; a label has one for each edge type and direction.
-    parts: Vec<Part>,
+    parts: Vec<PackedLists>,
     /// The vertices of each label, and its parts.
     labels: Vec<(Range<u32>, Range<usize>)>,
     edges: u64,
@@ -55,7 +55,7 @@ pub struct Packed {
 
 /// The lists of an edge type in one direction.
 #[derive(Debug)]
-struct Part {
+struct PackedLists {
     /// The position of the first edge of each vertex of the label, and the number of edges at the end.
     offsets: Vec<u64>,
     blocks: Vec<Stored>,

@@ -334,7 +334,7 @@ impl<'a, P: VertexProgram> RangeRun<'a, P> {
     ///
     /// # Errors
     /// [`RunError::Part`] unless the parts contain each vertex once, after the same superstep.
-    pub fn join(&mut self, mut parts: Vec<Part<P>>) -> Result<bool, RunError> {
+    pub fn join(&mut self, mut parts: Vec<RangeResult<P>>) -> Result<bool, RunError> {
         let superstep = self.progress.superstep + usize::from(self.has_begun);
         parts.sort_by_key(|part| part.vertices.start);
         let mut next = 0;
@@ -418,7 +418,7 @@ impl<'a, P: VertexProgram> RangeRun<'a, P> {
 }
 
 /// The result of a superstep for the vertices of a range: their signals, and the aggregate of their states.
-pub struct Part<P: VertexProgram> {
+pub struct RangeResult<P: VertexProgram> {
     vertices: Range<u32>,
     /// The last one that its states have been through: 0 at the beginning, unless the run goes on from a checkpoint.
     superstep: usize,

@@ -75,7 +75,7 @@ pub struct At<'a> {
     /// Its version.
     pub version: u64,
     /// The feed's own state at this position.
-    pub state: &'a State,
+    pub state: &'a FeedState,
 }
 
 /// The cause of a retry.

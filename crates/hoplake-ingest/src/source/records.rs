@@ -428,7 +428,7 @@ impl Records {
     }
 
     /// The error for a record with a fault, in files in which no row may be skipped.
-    pub(crate) fn refuse_fault(&self) -> Result<(), IngestError> {
+    pub(crate) fn reject_fault(&self) -> Result<(), IngestError> {
         let Some(why) = &self.fault else { return Ok(()) };
         let file = self.file.path.clone();
         let line = self.first_line();

@@ -162,7 +162,7 @@ pub fn vacuum<'a>(
 }
 
 /// Fails if an object of a version that is kept is damaged.
-fn refuse(store: &Store, damages: &[String]) -> Result<(), EngineError> {
+fn reject(store: &Store, damages: &[String]) -> Result<(), EngineError> {
     if damages.is_empty() {
         return Ok(());
     }

@@ -237,7 +237,7 @@ impl Committer {
                 return resolved;
             }
             match self.write(&carried, &resolved, newest, attempt, &mut branch).await {
-                Ok(Written::Published { version, snapshot, counts }) => {
+                Ok(PublishOutcome::Published { version, snapshot, counts }) => {
                     // If this fails, the next delta finds this version as it would find another writer's.
                     if let Some(snapshot) = snapshot {
                         *newest = snapshot;
@@ -314,15 +314,15 @@ impl Committer {
             }
             let condition = match requests.look(batch) {
                 // First, since a repeated batch may conflict with its own changes.
-                Seen::Applied(version, counts) => {
+                RequestStatus::Applied(version, counts) => {
                     let cost = Cost::default();
                     let committed = Committed { version, counts, batches: 1, place: 0, repeated: true, cost };
                     drop(waiting.done.send(Ok(committed)));
                     continue;
                 }
                 // Only the next version shows whether the other one was applied.
-                Seen::InDelta => Condition::Waits,
-                Seen::New => positions.check(batch),
+                RequestStatus::InDelta => Condition::Waits,
+                RequestStatus::New => positions.check(batch),
             };
             match (result, condition) {
                 // A changed source takes precedence over all other errors of the batch.
@@ -429,7 +429,7 @@ async fn alongside<T>(work: impl Future<Output = T>, removal: Option<BoxFuture<'
 }
 
 /// Whether any batch expects other source positions than those of a version, or those that the batches before it set.
-fn any_is_elsewhere(group: &[Waiting], version: &Snapshot) -> bool {
+fn any_is_elsewhere(group: &[QueuedBatch], version: &Snapshot) -> bool {
     let mut positions = Positions::of(&version.manifest().source_positions);
     group.iter().any(|waiting| {
         let fails = matches!(positions.check(&waiting.batch), Condition::Fails(_));
@@ -478,7 +478,7 @@ fn in_time(error: EngineError, timeout_ms: u64, newest: &Snapshot) -> EngineErro
 }
 
 /// Returns the same error to all callers.
-fn answer_all(carried: Vec<Waiting>, error: EngineError) {
+fn answer_all(carried: Vec<QueuedBatch>, error: EngineError) {
     let error = Arc::new(error);
     carried.into_iter().for_each(|waiting| drop(waiting.done.send(Err(EngineError::Shared(error.clone())))));
 }
@@ -517,7 +517,7 @@ pub(super) async fn resolve_on(
             let Some(property) = property.map(|property| *property) else { return Err(error) };
             if free.contains(&property) {
                 // The batch itself has values of the old type only: the error is that of a value in another batch.
-                let first = refusals.into_iter().find(|(of, _)| *of == property);
+                let first = rejections.into_iter().find(|(of, _)| *of == property);
                 return Err(first.map_or(error, |(_, first)| first));
             }
             if !is_free(&property, &resolved, newest, branch).await? {

@@ -198,7 +198,7 @@ impl Resolved {
             }
             if *labels.entry(key.clone()).or_insert_with(|| label.clone()) != label {
                 let why = format!("two labels of the batch have the key {key}, and the keys of the graph are unique");
-                return refused(number, why);
+                return rejected(number, why);
             }
         }
         Ok(())

@@ -191,7 +191,7 @@ impl Resolved {
     }
 
     /// The pairs whose edges it writes, each with the properties of all its new edges.
-    pub(crate) fn groups(&self) -> impl Iterator<Item = (Pair, impl Iterator<Item = Written<'_>>)> {
+    pub(crate) fn groups(&self) -> impl Iterator<Item = (Pair, impl Iterator<Item = PropertySource<'_>>)> {
         self.groups.iter().map(|group| {
             let (one, many) = match &group.edges {
                 Edges::Of(number) => (self.written_by(*number), &[][..]),
@@ -233,7 +233,7 @@ impl Resolved {
     }
 
     /// The properties of an upsert.
-    fn written_by(&self, number: u32) -> Option<Written<'_>> {
+    fn written_by(&self, number: u32) -> Option<PropertySource<'_>> {
         let At { operation, change } = self.change(number);
         match change {
             Single::One(one) => one.properties().map(PropertySource::Single),

@@ -8,14 +8,14 @@ use crate::plan::{PlanStep, Steps};
 #[derive(Debug)]
 pub(super) struct Replaced {
     /// The new steps.
-    pub(super) steps: Vec<Arc<Step>>,
+    pub(super) steps: Vec<Arc<PlanStep>>,
     /// How many steps they replace.
     pub(super) count: usize,
 }
 
 /// Applies `with` to the steps from each position on and replaces those that it matches; `None` if nothing matched.
-pub(super) fn replace_each(steps: &Steps, with: impl Fn(&[Arc<Step>]) -> Option<Replaced>) -> Option<Steps> {
-    let mut changed: Option<Vec<Arc<Step>>> = None;
+pub(super) fn replace_each(steps: &Steps, with: impl Fn(&[Arc<PlanStep>]) -> Option<Replaced>) -> Option<Steps> {
+    let mut changed: Option<Vec<Arc<PlanStep>>> = None;
     let mut at = 0;
     while at < steps.len() {
         match with(&steps[at..]) {

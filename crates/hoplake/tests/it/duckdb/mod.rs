@@ -25,7 +25,7 @@ use questions::Question;
 
 const SEEDS: u64 = 4;
 /// Questions at each of the states of a seed's graph.
-const QUESTIONS: usize = 420;
+const QUESTIONS: usize = 140;
 const STATES: usize = 6;
 
 /// Graphs of this seed and later ones have an index of each property that can have one; no answer may be another for it.

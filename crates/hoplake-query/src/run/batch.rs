@@ -167,7 +167,7 @@ impl Items {
     }
 
     /// Those at some places, in their order.
-    fn take(&self, places: &[u32], growth: &Growth) -> Done<Self> {
+    pub(crate) fn take(&self, places: &[u32], growth: &Growth) -> Done<Self> {
         fn taken<T: Copy>(items: &[T], places: &[u32], growth: &Growth) -> Done<Vec<T>> {
             let mut taken = growth.column(places.len())?;
             taken.extend(places.iter().map(|place| items[*place as usize]));
@@ -241,7 +241,7 @@ impl Items {
         Ok(())
     }
 
-    pub(super) fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         let bytes = match self {
             Self::Nowhere(_) => 0,
             Self::Vertices(vertices) => size_of_val(&vertices[..]),

@@ -72,7 +72,10 @@ pub(crate) fn tested(
         }
         let mut copied_bytes = 0;
         for test in formula.tests() {
-            if let ElementTest::Property(_, predicate) = test {
+            // Nothing is copied of values for a property that the elements do not have.
+            if let ElementTest::Property(name, predicate) = test
+                && !translation.owned(name)?.is_empty()
+            {
                 predicate.values(&mut |value| copied_bytes += VALUE_COPIES * value_bytes(value));
             }
         }

@@ -1,6 +1,9 @@
 //! Edges, all or by id.
 
-use super::scan::{Scan, Scanned, crossed};
+use super::{
+    by_id::{ById, LookedUp},
+    scan::{Scan, Scanned},
+};
 use crate::{operators::prelude::*, plan::write_values};
 
 /// Edges, for each row.
@@ -17,18 +20,15 @@ impl Operator for Edges {
 
     fn start(self: Arc<Self>) -> Running {
         match self.ids {
-            Some(_) => PerBatch::source(self),
+            Some(_) => LookedUp::running(self),
             None => Scanned::running(|run, batch| Scan::of_edges(run, batch, &[])),
         }
     }
 }
 
-impl Each for Edges {
-    async fn each(&self, run: &mut Run, batch: Batch) -> Done<Output> {
-        let ids = self.ids.as_deref().unwrap_or_default();
-        let found: Vec<_> = run.edges_of(ids).await?.into_iter().flatten().collect();
-        let (parents, places) = crossed(batch.len(), found.len(), &run.growth)?;
-        let items = Items::Edges(places.into_iter().map(|place| found[place]).collect());
-        run.derived(&batch, &parents, items).map(Output::Next)
+impl ById for Edges {
+    async fn found(&self, run: &mut Run) -> Done<Items> {
+        let found = run.edges_of(self.ids.as_deref().unwrap_or_default()).await?;
+        Ok(Items::Edges(found.into_iter().flatten().collect()))
     }
 }

@@ -1,5 +1,6 @@
 //! Operators that begin with elements or values.
 
+mod by_id;
 mod counted;
 mod edges;
 mod find_edges;

@@ -134,7 +134,8 @@ impl Scan {
         Self { batch, conditions, edges, all_labels, row: 0, labels, scan: None, expansion: None }
     }
 
-    /// The next vertices or edges, perhaps none; `None` when all were given.
+    /// The next vertices or edges; `None` when all were given. After each label, and after each part of the edges, there is a batch without rows
+    /// if there is no other: what these took is given back before the next ones are read.
     pub(crate) async fn next(&mut self, run: &mut Run) -> Done<Option<Batch>> {
         loop {
             if let Some(expansion) = &mut self.expansion {
@@ -142,7 +143,6 @@ impl Scan {
                 if batch.is_none() {
                     self.expansion = None;
                 }
-                // Without a row, too: what these edges took is given back before the next ones are read.
                 return Ok(Some(batch.unwrap_or_default()));
             }
             if self.row == self.batch.len() {
@@ -157,7 +157,9 @@ impl Scan {
                         let owner = Owner { label: &described.name, properties: &described.properties };
                         let verdict = tested(PropertyOf::Either, &[owner], &self.conditions, is_computed, &run.growth)?;
                         run.pace.rest(1).await?;
-                        let Tested::Some(TestedPart { condition, bytes, left }) = verdict else { continue };
+                        let Tested::Some(TestedPart { condition, bytes, left }) = verdict else {
+                            return Ok(Some(Batch::default()));
+                        };
                         let left = read_together(left.into());
                         let hold = run.branch.context().hold(bytes)?;
                         let query = VertexQuery { label, condition, columns: Vec::new(), wanted: None };
@@ -178,7 +180,7 @@ impl Scan {
             let next = async |_: &Arc<Snapshot>, branch: &mut Branch| scan.next(branch).await;
             let Some(found) = expected.alongside(&snapshot, &mut run.branch, next).await? else {
                 self.scan = None;
-                continue;
+                return Ok(Some(Batch::default()));
             };
             let vertices: Vec<VertexId> =
                 found.ordinals().filter_map(|ordinal| VertexId::new(label, ordinal)).collect();
@@ -195,14 +197,3 @@ impl Scan {
         }
     }
 }
-
-/// Each of some rows with each of some others.
-pub(super) fn crossed(rows: usize, others: usize, growth: &Growth) -> Done<(Vec<u32>, Vec<usize>)> {
-    // For both lists, which grow by halves, and the items that are made of them.
-    growth.take(rows.saturating_mul(others).saturating_mul(CROSSED_BYTES))?;
-    let pairs = (0..rows).flat_map(|row| (0..others).map(move |other| (row as u32, other)));
-    Ok(pairs.unzip())
-}
-
-/// What a pair of a row and another takes.
-const CROSSED_BYTES: usize = 2 * (size_of::<u32>() + size_of::<usize>()) + size_of::<hoplake_engine::Neighbour>();

@@ -1,9 +1,12 @@
 //! Vertices, all or by id.
 
 use hoplake_engine::split_vertex;
-use hoplake_format::{Key, KeyType, VertexId};
+use hoplake_format::{Key, KeyType};
 
-use super::scan::{Scan, Scanned, crossed};
+use super::{
+    by_id::{ById, LookedUp},
+    scan::{Scan, Scanned},
+};
 use crate::{operators::prelude::*, plan::write_values};
 
 /// Vertices, for each row.
@@ -27,19 +30,16 @@ impl Operator for Vertices {
 
     fn start(self: Arc<Self>) -> Running {
         match self.ids {
-            Some(_) => PerBatch::source(self),
+            Some(_) => LookedUp::running(self),
             None => Scanned::running(|run, batch| Ok(Scan::of_vertices(run, batch, Vec::new()))),
         }
     }
 }
 
-impl Each for Vertices {
-    async fn each(&self, run: &mut Run, batch: Batch) -> Done<Output> {
-        let ids = self.ids.as_deref().unwrap_or_default();
-        let found: Vec<VertexId> = run.vertices_of(ids).await?.into_iter().flatten().collect();
-        let (parents, places) = crossed(batch.len(), found.len(), &run.growth)?;
-        let items = Items::Vertices(places.into_iter().map(|place| found[place]).collect());
-        run.derived(&batch, &parents, items).map(Output::Next)
+impl ById for Vertices {
+    async fn found(&self, run: &mut Run) -> Done<Items> {
+        let found = run.vertices_of(self.ids.as_deref().unwrap_or_default()).await?;
+        Ok(Items::Vertices(found.into_iter().flatten().collect()))
     }
 }
 

@@ -31,7 +31,7 @@ impl Lowering<'_> {
     ) -> Lowered<(Vec<Op>, &'static [&'static str])> {
         let names = self.names;
         Ok(match &*call.name {
-            "V" => one(sources::Vertices { ids: ids(arguments, &names)? }),
+            "V" => one(sources::Vertices { ids: ids(arguments, &names)?, labels: Vec::new() }),
             "E" => one(sources::Edges { ids: ids(arguments, &names)? }),
             "inject" => {
                 let values = arguments.rest().iter().map(|it| names.value(it)).collect::<Lowered<_>>()?;

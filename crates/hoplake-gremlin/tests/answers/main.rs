@@ -64,6 +64,13 @@ const DIFFERS: &[(&str, &str)] = &[
     ("g.inject(NaN,1.5f).mean()", "double:NaN"),
     ("g.V().has('name','nobody').math('foo(')", "error"),
     ("g.inject(datetime('2024-02-30T00:00:00Z'))", "error"),
+    ("g.V().where(__.out()).hasId(1,1)", "v[1]"),
+    ("g.V().where(__.hasId(1)).hasId(1,1)", "v[1]"),
+    ("g.V().and(__.hasLabel('person'),__.hasId(1,2)).where(__.hasId(2,2)).count()", "long:1"),
+    ("g.V().where(__.id().is(1)).hasId(1,1)", "v[1]"),
+    ("g.V().dedup().has(T.id,[1,2])", ""),
+    ("g.V(1,2).V().hasNot('p').hasId(3).sideEffect(__.property('p',1)).count()", "long:2"),
+    ("g.V(1,2).V(3).hasNot('p').sideEffect(__.property('p',1)).count()", "long:2"),
 ];
 
 #[tokio::test]

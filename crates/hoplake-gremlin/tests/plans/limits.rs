@@ -1,8 +1,10 @@
 //! What many names, ids and equal traversers take.
 
 use hoplake_query::{
+    plan::{Work, apply_rules},
     run::{Results, Transaction, Wanted},
     testing::steps_left_to_follow,
+    value::Value,
 };
 use hoplake_storage::{MemoryBudget, QueryContext};
 
@@ -82,4 +84,34 @@ async fn ids_that_are_looked_up_count() {
     let query = format!("g.{labels}V({ids}1).count()");
     assert!(count(&query, 16 << 20).await.unwrap_err().contains("bytes of memory"));
     assert_eq!(count(&query, 512 << 20).await.unwrap(), 1);
+}
+
+/// The condition of a strategy stands behind each source and each hop: no rule looks at all of it each time.
+#[test]
+fn a_rule_looks_at_a_bounded_part_of_a_condition() {
+    let looked = |joined: &str, conditions: usize, sources: &str| {
+        let each: Vec<_> = (0..conditions).map(|number| format!("has('a{number}')")).collect();
+        let vertices = format!("__.{joined}({})", each.join(", "));
+        let query = format!("g.withStrategies(SubgraphStrategy(vertices: {vertices})).V(){}", sources.repeat(30));
+        let plan = plan(&query);
+        let mut work = Work::new(&QueryContext::new()).unwrap();
+        apply_rules(plan.steps, &plan.settings, &mut work).unwrap();
+        work.looked()
+    };
+    for joined in ["and", "or"] {
+        for sources in [".V()", ".out()", ".outE().inV()", ".V().where(__.out())"] {
+            let more = looked(joined, 4_000, sources) - looked(joined, 2_000, sources);
+            // Each of the six rules goes through the condition once.
+            assert!(more < 20_000, "{joined} {sources}: {more}");
+        }
+    }
+}
+
+/// Ids of a strategy's condition are copied into each source.
+#[test]
+fn ids_that_a_plan_repeats_count() {
+    let ids = "1, ".repeat(2_000);
+    let query = format!("g.withStrategies(SubgraphStrategy(vertices: __.hasId({ids}1))).V(){}", ".V()".repeat(100));
+    let bytes = plan(&query).settings.plan_bytes;
+    assert!(bytes > 100 * 2_000 * size_of::<Value>() as u64, "{bytes}");
 }

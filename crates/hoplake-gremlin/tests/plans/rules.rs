@@ -76,6 +76,17 @@ mod conditions {
             ("outE().has('w', 1).inV().has('x', 2).count()", "CountEdges out [edges: w eq 1] [vertices: x eq 2]"),
             ("out('l').hasNot('x').count().is(0)", "CountEdges out l [vertices: x is null]"),
             ("out().has('x', 1).as('a').count()", "HopWhere out to vertices [vertices: x eq 1] as a"),
+            // Labels stand at the hop: a row that fails a condition goes with them.
+            ("out().as('a').has('x', 1).in()", "HopWhere out to vertices [vertices: x eq 1] as a"),
+            (
+                "out().as('a').has('x', 1).as('b').has('y').as('a').in()",
+                "HopWhere out to vertices [vertices: x eq 1 and y is not null] as a, b",
+            ),
+            (
+                "outE().has('w', 1).inV().as('a').has('x', 2).in()",
+                "HopWhere out to vertices [edges: w eq 1] [vertices: x eq 2] as a",
+            ),
+            ("outE().as('e').has('w', 1).inV().in()", "HopWhere out to edges [edges: w eq 1] as e"),
         ] {
             assert_eq!(shown(&format!("g.V('a').{query}"), 1), expected, "{query}");
         }
@@ -93,7 +104,6 @@ mod conditions {
             "out().where(__.values('x', 'y').is(1)).in()",
             "out().where(__.values('x').as('a')).in()",
             "out().or(has('x', 1), out()).in()",
-            "out().as('a').has('x', 1).in()",
         ] {
             assert_eq!(names(&format!("g.V('a').{query}"))[1], "Hop", "{query}");
         }
@@ -109,7 +119,6 @@ mod conditions {
             "g.V('a').out().has('x', 1).values('y')",
             "g.V('a').out().hasNot('x').values('y')",
             "g.V('a').out().has('x', 1).order().by('y').count()",
-            "g.V('a').out().has('x', 1).as('b').has('y', 1).count()",
         ] {
             assert!(!names(query).contains(&"HopWhere"), "{query}");
         }
@@ -178,14 +187,14 @@ mod edges {
             (found.conditions.len(), steps.len() - 1)
         };
         assert_eq!(found("g.E().hasLabel('a').values('x')"), (1, 1));
-        assert_eq!(found("g.E().hasLabel('a', 'b').hasLabel(neq('b')).as('e').hasLabel('a')"), (2, 1));
+        assert_eq!(found("g.E().hasLabel('a', 'b').hasLabel(neq('b')).as('e').hasLabel('a')"), (3, 0));
         // What reads properties is tested with what else reads them.
         assert_eq!(found("g.E().has('a', 'x', 1)"), (1, 1));
         assert_eq!(found("g.E().has('a', 'x', 1).hasNot('y').count()"), (3, 1));
         assert_eq!(found("g.E().has('x', 1).hasLabel('a').inV()"), (2, 1));
+        assert_eq!(found("g.E().as('e').hasLabel('a')"), (1, 0));
         for query in [
             "g.E().has('x', 1)",
-            "g.E().as('e').hasLabel('a')",
             "g.E('0/1:0/1:0/0').hasLabel('a')",
             "g.E().where(__.hasLabel('a').count())",
             "g.E().where(__.hasLabel('a').fold())",
@@ -211,7 +220,8 @@ mod starts {
         assert_eq!(found("g.V().hasLabel('a').has('x', gt(1)).has('y', 2).has('z')"), (3, 1));
         assert_eq!(found("g.V().hasLabel('a').has('x', gt(1)).has('y', 2).has('z').out()"), (4, 1));
         assert_eq!(found("g.V().or(has('x', 1), hasNot('y')).count()"), (1, 1));
-        assert_eq!(found("g.V().hasLabel('a').as('b').has('x', 1)"), (1, 1));
+        assert_eq!(found("g.V().hasLabel('a').as('b').has('x', 1)"), (2, 0));
+        assert_eq!(found("g.V().as('a').has('x', 1)"), (1, 0));
         // They share the wave of what follows.
         assert_eq!(names("g.V().hasNot('x').values('y')"), ["Vertices", "HasNot", "Values"]);
     }
@@ -221,8 +231,17 @@ mod starts {
     fn ids_are_looked_up() {
         for (query, others) in [
             ("g.V().hasId('a', 'b')", &[][..]),
-            ("g.V().hasLabel('p').hasId('a', 'b')", &["Has"]),
-            ("g.V().hasLabel('p').hasNot('x').hasId(within('a', 'b')).out()", &["Has", "HasNot", "Hop"]),
+            ("g.V().hasLabel('p').hasId('a', 'b')", &[]),
+            ("g.V().hasLabel('p').hasNot('x').hasId(within('a', 'b')).out()", &["HasNot", "Hop"]),
+            ("g.V().has('p', T.id, within('a', 'b'))", &[]),
+            ("g.V().has(T.id, ['a', 'b'])", &[]),
+            ("g.V().where(__.hasId('a', 'b'))", &[]),
+            ("g.V().filter(__.hasId('a', 'b').has('x', 1)).out()", &["Has", "Hop"]),
+            ("g.V().and(hasLabel('p'), has('x', 1), hasId('a', 'b'), has('y')).out()", &["Has", "HasProperty", "Hop"]),
+            ("g.V().hasId(neq('c')).hasId('a', 'b')", &["Has"]),
+            ("g.V().not(hasId('c')).hasId('a', 'b').hasId('a')", &["Not", "Has"]),
+            ("g.V().as('x').hasId('a', 'b')", &[]),
+            ("g.V().hasLabel('p').as('x').has('z').as('y').hasId('a', 'b').as('x')", &["HasProperty"]),
             ("g.V().or(has('x', 1), has('y')).has(T.id, within('a', 'b')).as('c').has('z')", &["Or", "HasProperty"]),
         ] {
             assert_eq!(names(query)[1..], *others, "{query}");
@@ -230,32 +249,40 @@ mod starts {
             let first: &Vertices = steps[0].get().expect(query);
             assert_eq!(first.ids.as_ref().map(Vec::len), Some(2), "{query}");
         }
-        for query in
-            ["g.E().hasId('a')", "g.E().hasLabel('l').hasId('a')", "g.E().has('x', 1).hasId('a').hasLabel('l')"]
-        {
+        for query in [
+            "g.E().hasId('a')",
+            "g.E().hasLabel('l').hasId('a')",
+            "g.E().has('x', 1).hasId('a').hasLabel('l')",
+            "g.E().as('e').and(hasLabel('l'), hasId('a'))",
+        ] {
             assert!(steps(query)[0].get::<Edges>().expect(query).ids.is_some(), "{query}");
         }
-        for query in
-            ["g.V().out().hasId('a')", "g.V().as('b').hasId('a')", "g.V().hasId(neq('a'))", "g.V().hasId(P.gt('a'))"]
-        {
+        for query in [
+            "g.V().out().hasId('a')",
+            "g.V().or(hasId('a'), has('x'))",
+            "g.V().where(__.hasId('a').out())",
+            "g.V().hasId(neq('a'))",
+            "g.V().hasId(P.gt('a'))",
+        ] {
             assert_eq!(steps(query)[0].get::<Vertices>().expect(query).ids, None, "{query}");
         }
+        let labelled = steps("g.V().as('a').hasLabel('p').as('b').hasId('i').as('a').has('x').as('c')");
+        let labels: Vec<Vec<&str>> = labelled.iter().map(|step| step.labels.iter().map(|it| &**it).collect()).collect();
+        assert_eq!(labels, [vec!["a", "b"], vec!["c"]]);
+        let source: &Vertices = labelled[0].get().unwrap();
+        assert_eq!(source.labels.len(), 1);
     }
 
     /// A source may stand anywhere.
     #[test]
     fn sources_within_a_query_have_conditions() {
         assert_eq!(names("g.V('s').as('a').V().hasLabel('p').has('x', 1).out()"), ["Vertices", "Find", "Hop"]);
-        assert_eq!(
-            names("g.V('s').V().hasLabel('p').hasId('a').V().has('x', 1)"),
-            ["Vertices", "Vertices", "Has", "Find"]
-        );
+        assert_eq!(names("g.V('s').V().hasLabel('p').hasId('a').V().has('x', 1)"), ["Vertices", "Vertices", "Find"]);
         assert_eq!(names("g.V('s').E().hasLabel('l').count()"), ["Vertices", "FindEdges", "Reduce"]);
     }
 
     #[test]
     fn other_starts_stay_as_they_are() {
-        assert_eq!(names("g.V().as('a').has('x', 1)"), ["Vertices", "Has"]);
         let ids = |query: &str| steps(query)[0].get::<Vertices>().expect(query).ids.is_some();
         assert!(!ids("g.V().out().has('x', 1)"));
         assert!(ids("g.V('a').has('x', 1)"));

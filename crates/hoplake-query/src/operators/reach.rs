@@ -66,6 +66,8 @@ pub(crate) struct Reads {
     pub(crate) count: usize,
     /// Whether the elements come out of the last step.
     pub(crate) come_out: bool,
+    /// How many steps were followed.
+    pub(crate) followed: usize,
 }
 
 impl Reads {
@@ -73,7 +75,7 @@ impl Reads {
     pub(crate) fn of(steps: &[Arc<PlanStep>]) -> Self {
         let mut reach = Reach::new(None);
         let end = reach.steps(steps, Elements { are_input: true, ..Elements::default() });
-        Self { come_out: end.are_input, ..reach.reads }
+        Self { come_out: end.are_input, followed: STEPS_MAX - reach.left, ..reach.reads }
     }
 }
 
@@ -120,14 +122,14 @@ impl<'a> Reach<'a> {
             all: Elements::default(),
             expected: Expected::default(),
             reads: Reads::default(),
-            left: if graph.is_some() { STEPS_MAX } else { usize::MAX },
+            left: STEPS_MAX,
         }
     }
 
     /// What is there after some steps.
     pub(crate) fn steps(&mut self, steps: &[Arc<PlanStep>], mut at: Elements) -> Elements {
         for (number, step) in steps.iter().enumerate() {
-            let Some(left) = self.left.checked_sub(1) else { return at };
+            let Some(left) = self.left.checked_sub(1) else { return at.others() };
             if self.graph.is_none() && (number == AHEAD || !at.are_input) {
                 return at.others();
             }
@@ -144,7 +146,12 @@ impl<'a> Reach<'a> {
     /// What is there after one of some traversals.
     pub(crate) fn branches<'s>(&mut self, branches: impl Iterator<Item = &'s Steps>, at: &Elements) -> Elements {
         let mut after = Elements::default();
-        branches.for_each(|steps| after.join(self.steps(steps, at.clone())));
+        for steps in branches {
+            if self.left == 0 {
+                break;
+            }
+            after.join(self.steps(steps, at.clone()));
+        }
         after
     }
 

@@ -21,6 +21,8 @@ pub enum ElementTest {
     HasProperty(Name),
     /// Its label matches a predicate.
     Label(Arc<Predicate>),
+    /// Its id fulfils a predicate. The engine does not test it; a source may look it up.
+    Id(Arc<Predicate>),
 }
 
 /// A condition on elements, and the equivalent step.
@@ -38,7 +40,12 @@ impl ElementCondition {
         self.formula.tests().iter().all(|test| matches!(test, ElementTest::Label(_)))
     }
 
-    /// The predicate on the label, if the condition has no other test.
+    /// Whether it looks at an id.
+    pub(crate) fn has_id(&self) -> bool {
+        self.formula.tests().iter().any(|test| matches!(test, ElementTest::Id(_)))
+    }
+
+    /// What the label has to fulfil, if that is the condition.
     pub(crate) fn label(&self) -> Option<&Arc<Predicate>> {
         if let Some(ElementTest::Label(predicate)) = self.formula.as_test() { Some(predicate) } else { None }
     }
@@ -47,7 +54,7 @@ impl ElementCondition {
     pub(crate) fn names(&self) -> impl Iterator<Item = &Name> {
         self.formula.tests().into_iter().filter_map(|test| match test {
             ElementTest::Property(name, _) | ElementTest::HasProperty(name) => Some(name),
-            ElementTest::Label(_) => None,
+            ElementTest::Label(_) | ElementTest::Id(_) => None,
         })
     }
 
@@ -66,6 +73,7 @@ impl Display for ElementTest {
             Self::Property(name, predicate) => write_test(f, name, predicate),
             Self::HasProperty(name) => write!(f, "{name} is not null"),
             Self::Label(predicate) => write_test(f, "label", predicate),
+            Self::Id(predicate) => write_test(f, "id", predicate),
         }
     }
 }

@@ -6,10 +6,17 @@
 use hoplake_storage::{MemoryHold, PIECE_UNITS, Pace, QueryContext};
 
 use super::pattern::{self, Failure, Pattern};
-use crate::{deep::block_in_place_if, error::QueryError};
+use crate::{
+    deep::block_in_place_if,
+    error::QueryError,
+    value::{Value, value_bytes},
+};
 
 /// What a step takes: its call, itself, and what runs it.
 pub const STEP_BYTES: u64 = 1 << 10;
+
+/// What a test of a condition takes, with its part of the formula.
+const TEST_BYTES: u64 = 128;
 
 /// How many times a value is there while its step is made: those of sets and maps are in a table, too, which finds equal ones.
 const VALUE_COPIES: u64 = 2;
@@ -32,6 +39,8 @@ pub struct Work {
     context: QueryContext,
     hold: MemoryHold,
     pace: Pace,
+    /// Steps that were looked at.
+    looked: u64,
     /// Regular expressions that were compiled.
     patterns: usize,
     /// Why there is no more of it.
@@ -44,7 +53,9 @@ impl Work {
     /// # Errors
     /// The query has no memory left.
     pub fn new(context: &QueryContext) -> Result<Self, QueryError> {
-        Ok(Self { context: context.clone(), hold: context.hold(0)?, pace: context.pace(), patterns: 0, failure: None })
+        let hold = context.hold(0)?;
+        let pace = context.pace();
+        Ok(Self { context: context.clone(), hold, pace, looked: 0, patterns: 0, failure: None })
     }
 
     /// Brings the deadline forward.
@@ -57,9 +68,27 @@ impl Work {
 
     /// Notes steps that are looked at. After a failure there is nothing more to do.
     pub fn looks_at(&mut self, steps: usize) -> bool {
+        self.looked += steps as u64;
         if self.failure.is_none() {
             self.failure = self.pace.check(1 + steps as u64 * STEP_UNITS).err().map(Into::into);
         }
+        self.failure.is_none()
+    }
+
+    /// Notes steps that are looked at, and tests that were found in them. After a failure there is nothing more to do.
+    pub(super) fn finds(&mut self, steps: usize, tests: usize) -> bool {
+        self.looks_at(steps) && self.grows(tests as u64 * TEST_BYTES)
+    }
+
+    /// Notes values that are copied within a plan, before they are. After a failure there is nothing more to do.
+    pub(super) fn repeats(&mut self, values: &[Value]) -> bool {
+        let bytes: usize = values.iter().map(value_bytes).sum();
+        self.looks_at(values.len()) && self.grows(bytes as u64)
+    }
+
+    fn grows(&mut self, bytes: u64) -> bool {
+        let bytes = self.hold.bytes().saturating_add(bytes);
+        self.failure = self.context.resize(&mut self.hold, bytes).err().map(Into::into);
         self.failure.is_none()
     }
 
@@ -106,11 +135,7 @@ impl Work {
 
     /// Notes steps that are made, before they are. After a failure there is nothing more to do.
     pub fn makes(&mut self, steps: usize) -> bool {
-        if self.looks_at(steps) {
-            let bytes = self.hold.bytes().saturating_add(steps as u64 * STEP_BYTES);
-            self.failure = self.context.resize(&mut self.hold, bytes).err().map(Into::into);
-        }
-        self.failure.is_none()
+        self.looks_at(steps) && self.grows(steps as u64 * STEP_BYTES)
     }
 
     /// Notes bytes that a plan takes, before it does.
@@ -137,6 +162,11 @@ impl Work {
     /// A limit, if the query's memory or time is used up.
     pub fn check(&mut self) -> Result<(), QueryError> {
         self.failure.take().map_or(Ok(()), Err)
+    }
+
+    /// How many steps were looked at, each as often as it was.
+    pub fn looked(&self) -> u64 {
+        self.looked
     }
 
     /// What the plan takes.

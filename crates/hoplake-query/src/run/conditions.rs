@@ -104,7 +104,7 @@ pub(crate) fn is_possible(label: &VertexLabel, conditions: &[ElementCondition], 
     let is_small = |condition: &&ElementCondition| {
         condition.formula.tests().iter().all(|test| match test {
             ElementTest::Property(_, predicate) | ElementTest::Label(predicate) => predicate.has_at_most(GUESSED_MAX),
-            ElementTest::HasProperty(_) => true,
+            ElementTest::HasProperty(_) | ElementTest::Id(_) => true,
         })
     };
     let is_never = |condition: &ElementCondition| matches!(translation.formula(&condition.formula), Ok(Meaning::Never));
@@ -127,7 +127,7 @@ pub(crate) fn matches<'a>(
 fn test_count(test: &ElementTest) -> usize {
     match test {
         ElementTest::Property(_, predicate) => predicate.tests(),
-        ElementTest::HasProperty(_) | ElementTest::Label(_) => 1,
+        ElementTest::HasProperty(_) | ElementTest::Label(_) | ElementTest::Id(_) => 1,
     }
 }
 
@@ -195,6 +195,7 @@ impl Translation<'_> {
             ElementTest::Property(name, predicate) => self.property(name, predicate, is_negated),
             ElementTest::HasProperty(name) => self.has_property(name),
             ElementTest::Label(predicate) => self.label(predicate),
+            ElementTest::Id(_) => Ok(Meaning::Unclear),
         })
     }
 

@@ -19,8 +19,11 @@ use super::{
 use crate::{
     error::{Done, QueryError},
     literal::Number,
-    plan::Name,
-    run::properties::{Logical, Properties, Wanted, key_at},
+    plan::{Name, Predicate},
+    run::{
+        conditions::fulfils,
+        properties::{Logical, Properties, Wanted, key_at},
+    },
     value::{Edge, Graph, Path, Property, Tree, Unread, UnreadProperty, Value, Vertex, VertexProperty, kind_of},
 };
 
@@ -181,8 +184,23 @@ impl Run {
 
     /// The vertices of ids, for each those that it may name.
     pub(crate) async fn vertices_of(&mut self, ids: &[Value]) -> Done<Vec<Vec<VertexId>>> {
+        self.vertices_with(ids, &[]).await
+    }
+
+    /// As [`Run::vertices_of`], those of labels that fulfil predicates. No key of another label is looked up.
+    pub(crate) async fn vertices_with(
+        &mut self,
+        ids: &[Value],
+        predicates: &[Arc<Predicate>],
+    ) -> Done<Vec<Vec<VertexId>>> {
         let snapshot = self.snapshot.clone();
         let schema = snapshot.schema();
+        let mut wanted: BTreeSet<LabelId> = BTreeSet::new();
+        for (number, label) in (0u16..).map(LabelId).zip(&schema.vertex_labels) {
+            if fulfils(&label.name, predicates.iter().map(|it| &**it), &self.growth)? {
+                wanted.insert(number);
+            }
+        }
         let mut keys: Vec<(LabelId, Key)> = Vec::new();
         let mut owners: Vec<usize> = Vec::new();
         let growth = self.growth.clone();
@@ -192,7 +210,9 @@ impl Run {
             let id = match id {
                 Value::Vertex(vertex) => &vertex.id,
                 Value::Unread(_) => {
-                    if let Some(Element::Vertex(vertex)) = element_of(id) {
+                    if let Some(Element::Vertex(vertex)) = element_of(id)
+                        && wanted.contains(&vertex.label())
+                    {
                         found[at].push(vertex);
                     }
                     continue;
@@ -200,6 +220,9 @@ impl Run {
                 id => id,
             };
             let mut seek = |label: LabelId, key: Key| {
+                if !wanted.contains(&label) {
+                    return Ok(());
+                }
                 let bytes = if let Key::String(text) = &key { text.len() } else { 0 };
                 growth.take(SOUGHT_BYTES + bytes)?;
                 keys.push((label, key));

@@ -410,7 +410,7 @@ async fn a_condition_takes_no_more_waves() {
 }
 
 /// As many waves and requests as where the id is the source's own, whatever other conditions stand before or after it, and wherever
-/// the source stands; with an index on one of the conditions, too, which is not asked then.
+/// the source stands; with an index on one of the conditions, too, which is not asked then. No key of another label is looked up.
 #[tokio::test(start_paused = true)]
 async fn an_id_among_conditions_costs_a_look_up() {
     let inner = people();
@@ -442,7 +442,22 @@ async fn an_id_among_conditions_costs_a_look_up() {
                 "V('P:5').has('age', gte(0)).values('name')",
                 (2, 3),
             ),
-            ("V().hasLabel('C').hasId('P:5').values('name')", "V('P:5').hasLabel('C').values('name')", (1, 2)),
+            ("V().hasLabel('C').hasId('P:5').values('name')", "inject(1).discard().values('name')", (0, 0)),
+            ("V().hasLabel('nope').hasId('P:5').values('name')", "inject(1).discard().values('name')", (0, 0)),
+            ("V().has('P', T.id, 'P:5').values('name')", "V('P:5').hasLabel('P').values('name')", (2, 3)),
+            ("V().and(hasLabel('P'), hasId('P:5')).values('name')", "V('P:5').hasLabel('P').values('name')", (2, 3)),
+            ("V().where(hasId('P:5')).values('name')", "V('P:5').values('name')", (2, 3)),
+            ("V().hasId(neq('P:6')).hasId('P:5').out().count()", "V('P:5').hasId(neq('P:6')).out().count()", (2, 4)),
+            (
+                "V().as('a').hasId('P:5').out().select('a').by('name')",
+                "V('P:5').as('a').out().select('a').by('name')",
+                (3, 5),
+            ),
+            (
+                "V().hasLabel('P').as('a').hasId('P:5').out().select('a').by('name')",
+                "V('P:5').as('a').hasLabel('P').out().select('a').by('name')",
+                (3, 5),
+            ),
             (
                 "V().hasLabel('P').hasId('P:5', 'C:7').out().count()",
                 "V('P:5', 'C:7').hasLabel('P').out().count()",

@@ -18,7 +18,7 @@ pub struct Or {
 }
 
 fn reach(reach: &mut Reach<'_>, all: &[Steps], input: Elements) -> Elements {
-    all.iter().for_each(|steps| drop(reach.steps(steps, input.clone())));
+    reach.branches(all.iter(), &input);
     input
 }
 

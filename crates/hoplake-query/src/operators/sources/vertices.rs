@@ -7,23 +7,26 @@ use super::{
     by_id::{ById, LookedUp},
     scan::{Scan, Scanned},
 };
-use crate::{operators::prelude::*, plan::write_values};
+use crate::{operators::prelude::*, plan::write_values, run::conditions::fulfils};
 
 /// Vertices, for each row.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Vertices {
     /// Their ids; all without.
     pub ids: Option<Vec<Value>>,
+    /// What the labels of those with ids fulfil.
+    pub labels: Vec<Arc<Predicate>>,
 }
 
 impl Operator for Vertices {
     fn parameters(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write_values(f, self.ids.as_deref().unwrap_or_default())
+        write_values(f, self.ids.as_deref().unwrap_or_default())?;
+        self.labels.iter().try_for_each(|predicate| write!(f, " label {predicate}"))
     }
 
     fn reach(&self, reach: &mut Reach<'_>, _: Elements) -> Elements {
         match &self.ids {
-            Some(ids) => of_ids(ids, reach),
+            Some(ids) => of_ids(ids, reach, &self.labels),
             None => reach.vertices_if(|_, _| true),
         }
     }
@@ -38,13 +41,13 @@ impl Operator for Vertices {
 
 impl ById for Vertices {
     async fn found(&self, run: &mut Run) -> Done<Items> {
-        let found = run.vertices_of(self.ids.as_deref().unwrap_or_default()).await?;
+        let found = run.vertices_with(self.ids.as_deref().unwrap_or_default(), &self.labels).await?;
         Ok(Items::Vertices(found.into_iter().flatten().collect()))
     }
 }
 
-/// The labels that vertices of some ids may have.
-fn of_ids(ids: &[Value], reach: &Reach<'_>) -> Elements {
+/// Those of the labels that vertices of some ids may have that fulfil predicates.
+fn of_ids(ids: &[Value], reach: &Reach<'_>, labels: &[Arc<Predicate>]) -> Elements {
     let Some(schema) = reach.schema() else { return Elements::default() };
     let mut found = Elements::default();
     for id in ids {
@@ -63,6 +66,11 @@ fn of_ids(ids: &[Value], reach: &Reach<'_>) -> Elements {
             }
             _ => found.join(reach.vertices_if(|label, _| label.key_type == KeyType::Int64)),
         }
+    }
+    if !labels.is_empty() {
+        let is_one = |name: &str, growth: &Growth| fulfils(name, labels.iter().map(|it| &**it), growth);
+        let fulfilling = reach.vertices_if(|label, growth| is_one(&label.name, growth).unwrap_or(true));
+        found.vertices.retain(|label| fulfilling.vertices.contains(label));
     }
     found
 }

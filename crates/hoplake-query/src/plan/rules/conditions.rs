@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::{
     counts::is_count,
-    element_conditions::{leading, step_count},
+    element_conditions::{Leading, labels_of, step_count},
     place::{Place, is_plain},
     reads::reads_elements,
     replaced::{Replaced, replace_each},
@@ -17,55 +17,53 @@ use super::{
 };
 use crate::{
     operators::moves::{CountEdges, Ends, Hop, HopConditions, HopWhere, OtherEnd},
-    plan::{Name, PlanStep, Reaches, Steps},
+    plan::{Reaches, Step, Steps, work::Work},
     tokens::Direction,
 };
 
-pub(super) fn apply(steps: &Steps, place: Place) -> Option<Steps> {
-    replace_each(steps, |steps| fused(steps, place))
+pub(super) fn apply(steps: &Steps, place: Place, work: &mut Work) -> Option<Steps> {
+    replace_each(steps, |steps| fused(steps, place, work))
 }
 
 /// What a hop at the beginning of some steps becomes with the conditions after it.
-fn fused(steps: &[Arc<PlanStep>], place: Place) -> Option<Replaced> {
+fn fused(steps: &[Arc<Step>], place: Place, work: &mut Work) -> Option<Replaced> {
     let (first, rest) = steps.split_first()?;
     let hop = first.get::<Hop>()?;
-    if !is_plain(first) {
-        return None;
-    }
     let mut hop = hop.clone();
-    let mut labels: Vec<Name> = Vec::new();
     let mut left = Vec::new();
     let mut conditions = HopConditions::default();
     let mut count = 1;
-    let found = leading(rest);
+    // The step that leads to the elements that the hop reaches.
+    let mut last_move = 0;
     if hop.reaches == Reaches::Edges {
-        let is_free = !reads_elements(&rest[step_count(&found)..], place.is_root);
-        if let Some(taken) = take(rest, found, is_free) {
+        let found = Leading::of(rest, work).conditions();
+        let is_free = !reads_elements(&rest[step_count(&found)..], place.is_root, work);
+        if let Some(taken) = take(found, is_free) {
             count += taken.count;
-            Taken { conditions: conditions.on_edges, labels, left, .. } = taken;
+            Taken { conditions: conditions.on_edges, left, .. } = taken;
         }
-        // A path would have the edge, too.
-        let ends = steps.get(count).filter(|step| leads_on(step, hop.direction) && labels.is_empty() && !place.carries);
-        if let Some(ends) = ends
-            && left.is_empty()
-        {
+        // A path or a label would have the edge, too.
+        let is_edge_kept = place.carries || !steps[..count].iter().all(|step| is_plain(step));
+        let leads_on = steps.get(count).is_some_and(|step| leads_on(step, hop.direction));
+        if leads_on && left.is_empty() && !is_edge_kept {
             hop.reaches = Reaches::Vertices;
-            labels.clone_from(&ends.labels);
+            last_move = count;
             count += 1;
         }
     }
-    if hop.reaches == Reaches::Vertices && labels.is_empty() {
+    if hop.reaches == Reaches::Vertices {
         let rest = &steps[count..];
-        let found = leading(rest);
-        let is_free = !reads_elements(&rest[step_count(&found)..], place.is_root);
-        if let Some(taken) = take(rest, found, is_free) {
+        let found = Leading::of(rest, work).conditions();
+        let is_free = !reads_elements(&rest[step_count(&found)..], place.is_root, work);
+        if let Some(taken) = take(found, is_free) {
             count += taken.count;
-            Taken { conditions: conditions.on_vertices, labels, left, .. } = taken;
+            Taken { conditions: conditions.on_vertices, left, .. } = taken;
         }
     }
     if conditions.is_empty() {
         return None;
     }
+    let labels = labels_of(&steps[last_move..count]);
     let mut operators = Vec::new();
     match steps.get(count) {
         Some(next) if is_count(next) && labels.is_empty() && left.is_empty() => {

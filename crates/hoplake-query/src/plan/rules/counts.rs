@@ -11,11 +11,11 @@ use crate::{
         reductions::{GroupCount, Reduce},
         sources::{Counted, Edges, FindVertices, Vertices},
     },
-    plan::{By, PlanStep, Predicate, Reduction, Steps},
+    plan::{By, Predicate, Reduction, Step, Steps, work::Work},
     tokens::T,
 };
 
-pub(super) fn apply(steps: &Steps, place: Place) -> Option<Steps> {
+pub(super) fn apply(steps: &Steps, place: Place, _: &mut Work) -> Option<Steps> {
     // Within another traversal they would be counted for each of its traversers.
     if place.is_root
         && let Some(counted) = of_statistics(steps)
@@ -52,7 +52,7 @@ pub(super) fn is_count(step: &PlanStep) -> bool {
 /// All vertices or edges of some labels, which are counted.
 fn of_statistics(steps: &Steps) -> Option<Steps> {
     let (first, rest) = steps.split_first()?;
-    let (edges, mut labels) = if let Some(Vertices { ids: None }) = first.get() {
+    let (edges, mut labels) = if let Some(Vertices { ids: None, .. }) = first.get() {
         (false, Vec::new())
     } else if let Some(FindVertices { conditions }) = first.get() {
         let labels = conditions.iter().map(|condition| condition.label().cloned());

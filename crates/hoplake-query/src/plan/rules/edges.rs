@@ -1,35 +1,37 @@
 //! Conditions right after `E()` become a part of it: edges of other labels are not read, and the engine tests properties on columns.
 
-use std::sync::Arc;
+use std::{iter, sync::Arc};
 
 use super::{
-    element_conditions::{leading, looked_up, step_count},
-    place::{Place, is_plain},
+    element_conditions::{Leading, LookUp, labels_of, step_count},
+    place::Place,
     reads::reads_elements,
     replaced::{Replaced, replace_each},
     taken::{Taken, take},
 };
 use crate::{
     operators::sources::{Edges, FindEdges},
-    plan::{PlanStep, Steps},
+    plan::{Step, Steps, work::Work},
 };
 
-pub(super) fn apply(steps: &Steps, place: Place) -> Option<Steps> {
-    replace_each(steps, |steps| found(steps, place))
+pub(super) fn apply(steps: &Steps, place: Place, work: &mut Work) -> Option<Steps> {
+    replace_each(steps, |steps| found(steps, place, work))
 }
 
-fn found(steps: &[Arc<PlanStep>], place: Place) -> Option<Replaced> {
+fn found(steps: &[Arc<Step>], place: Place, work: &mut Work) -> Option<Replaced> {
     let (first, rest) = steps.split_first()?;
-    if !matches!(first.get(), Some(Edges { ids: None })) || !is_plain(first) {
+    if !matches!(first.get(), Some(Edges { ids: None })) {
         return None;
     }
-    let by_id = looked_up(rest, |ids| Arc::new(Edges { ids: Some(ids) }));
-    if by_id.is_some() {
-        return by_id;
+    let leading = Leading::of(rest, work);
+    if let Some(LookUp { ids, others, count }) = leading.look_up(work) {
+        let source = Step::new(Edges { ids: Some(ids) }, labels_of(&steps[..=count]));
+        let others = others.into_iter().map(|other| other.step);
+        return Some(Replaced { steps: iter::once(Arc::new(source)).chain(others).collect(), count: 1 + count });
     }
-    let found = leading(rest);
-    let is_free = !reads_elements(&rest[step_count(&found)..], place.is_root);
-    let Taken { conditions, labels, left, count } = take(rest, found, is_free)?;
-    let first = Arc::new(PlanStep::new(FindEdges { conditions }, labels));
-    Some(Replaced { steps: std::iter::once(first).chain(left).collect(), count: 1 + count })
+    let found = leading.conditions();
+    let is_free = !reads_elements(&rest[step_count(&found)..], place.is_root, work);
+    let Taken { conditions, left, count } = take(found, is_free)?;
+    let first = Arc::new(Step::new(FindEdges { conditions }, labels_of(&steps[..=count])));
+    Some(Replaced { steps: iter::once(first).chain(left).collect(), count: 1 + count })
 }

@@ -2,7 +2,7 @@
 //!
 //! | rule | from | to |
 //! | --- | --- | --- |
-//! | [`starts`] | `V().hasLabel(l).hasId(x)`, `V().has(label, key, value)` | a look-up of keys; a scan with the conditions, which an index may answer |
+//! | [`starts`] | `V().hasLabel(l).hasId(x)`, `V().has(label, key, value)` | a look-up of the keys of a label; a scan with the conditions, which an index may answer |
 //! | [`counts`] | `V().hasLabel(x).count()`, `out().count()` | the statistics of the graph; lengths of lists |
 //! | [`edges`] | `E().hasId(x)`, `E().hasLabel(x)` | a look-up of ids; a scan of the edges that match conditions |
 //! | [`walks`] | `out().out().dedup()` | a traversal of the engine, which keeps sets and not traversers |
@@ -33,7 +33,7 @@ use crate::{error::QueryError, operators::Operator};
 pub(super) struct Rule {
     /// What it is called.
     pub(super) name: &'static str,
-    apply: fn(&Steps, Place) -> Option<Steps>,
+    apply: fn(&Steps, Place, &mut Work) -> Option<Steps>,
 }
 
 /// All rules, in their order: each sees what those before it made.
@@ -77,7 +77,7 @@ impl Applied<'_> {
             }
         }
         let changed: Option<Steps> = changed.map(Into::into);
-        let changed = (self.rule.apply)(changed.as_ref().unwrap_or(steps), place).or(changed)?;
+        let changed = (self.rule.apply)(changed.as_ref().unwrap_or(steps), place, self.work).or(changed)?;
         // Of the query itself they take the place of those before.
         (place.is_root || self.work.makes(changed.len())).then_some(changed)
     }

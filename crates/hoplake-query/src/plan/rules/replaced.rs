@@ -13,9 +13,9 @@ pub(super) struct Replaced {
     pub(super) count: usize,
 }
 
-/// Applies `with` to the steps from each position on and replaces those that it matches; `None` if nothing matched.
-pub(super) fn replace_each(steps: &Steps, with: impl Fn(&[Arc<PlanStep>]) -> Option<Replaced>) -> Option<Steps> {
-    let mut changed: Option<Vec<Arc<PlanStep>>> = None;
+/// The traversal in which `with` had a look at the steps from each place on, and replaced the first of them; `None` if it never did.
+pub(super) fn replace_each(steps: &Steps, mut with: impl FnMut(&[Arc<Step>]) -> Option<Replaced>) -> Option<Steps> {
+    let mut changed: Option<Vec<Arc<Step>>> = None;
     let mut at = 0;
     while at < steps.len() {
         match with(&steps[at..]) {

@@ -1,10 +1,10 @@
 //! Conditions right after `V()` become a part of it, wherever it stands.
 
-use std::sync::Arc;
+use std::{iter, sync::Arc};
 
 use super::{
-    element_conditions::{leading, looked_up, step_count},
-    place::{Place, is_plain},
+    element_conditions::{Leading, LookUp, labels_of, step_count},
+    place::Place,
     reads::reads_elements,
     replaced::{Replaced, replace_each},
 };
@@ -13,33 +13,38 @@ use crate::{
         conditions::{Has, Where},
         sources::{FindVertices, Vertices},
     },
-    plan::{By, PlanStep, Steps},
+    plan::{By, Step, Steps, work::Work},
     tokens::T,
 };
 
-pub(super) fn apply(steps: &Steps, place: Place) -> Option<Steps> {
-    replace_each(steps, |steps| found(steps, place))
+pub(super) fn apply(steps: &Steps, place: Place, work: &mut Work) -> Option<Steps> {
+    replace_each(steps, |steps| found(steps, place, work))
 }
 
-fn found(steps: &[Arc<PlanStep>], place: Place) -> Option<Replaced> {
+fn found(steps: &[Arc<Step>], place: Place, work: &mut Work) -> Option<Replaced> {
     let (first, rest) = steps.split_first()?;
-    if !matches!(first.get(), Some(Vertices { ids: None })) || !is_plain(first) {
+    if !matches!(first.get(), Some(Vertices { ids: None, .. })) {
         return None;
     }
-    let by_id = looked_up(rest, |ids| Arc::new(Vertices { ids: Some(ids) }));
-    if by_id.is_some() {
-        return by_id;
+    let leading = Leading::of(rest, work);
+    if let Some(LookUp { ids, others, count }) = leading.look_up(work) {
+        let labels = others.iter().filter_map(|other| other.label().cloned()).collect();
+        let source = Step::new(Vertices { ids: Some(ids), labels }, labels_of(&steps[..=count]));
+        let others = others.into_iter().filter(|other| other.label().is_none()).map(|other| other.step);
+        return Some(Replaced { steps: iter::once(Arc::new(source)).chain(others).collect(), count: 1 + count });
     }
-    let mut found = leading(rest);
-    if reads_elements(&rest[step_count(&found)..], place.is_root) {
+    let mut found = leading.conditions();
+    if reads_elements(&rest[step_count(&found)..], place.is_root, work) {
         // An index may answer a comparison. Other conditions share the wave of the steps that read the same vertices.
         let steps = rest.iter().take_while(|step| is_comparison(step)).count();
         found.retain(|found| found.step < steps);
     }
+    if found.is_empty() {
+        return None;
+    }
     let count = step_count(&found);
-    let labels = rest[count.checked_sub(1)?].labels.clone();
     let conditions = found.into_iter().map(|found| found.condition).collect();
-    let first = Arc::new(PlanStep::new(FindVertices { conditions }, labels));
+    let first = Arc::new(Step::new(FindVertices { conditions }, labels_of(&steps[..=count])));
     Some(Replaced { steps: vec![first], count: 1 + count })
 }
 

@@ -9,11 +9,11 @@ use crate::{
         moves::{Hop, Walk},
         reductions::Dedup,
     },
-    plan::{By, Name, PlanStep, Reaches, Steps},
+    plan::{By, Name, Reaches, Step, Steps, work::Work},
     tokens::Direction,
 };
 
-pub(super) fn apply(steps: &Steps, place: Place) -> Option<Steps> {
+pub(super) fn apply(steps: &Steps, place: Place, _: &mut Work) -> Option<Steps> {
     // A path tells apart traversers at the same vertex; and traversers of other frames are not the same, either.
     if place.carries || !place.is_root {
         return None;

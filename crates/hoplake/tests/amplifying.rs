@@ -614,7 +614,7 @@ fn a_scan_that_finds_nothing_keeps_nothing() {
     write_graph(folder.path());
     let budget = MemoryBudget::new("all queries", 64 * MIB);
     let names: Vec<String> = (0..3_000).map(|number| format!("'no such name {number}'")).collect();
-    let ids: Vec<String> = (0..200).map(|number| format!("'v{number}'")).collect();
+    let ids: Vec<String> = (0..400).map(|number| format!("'v{number}'")).collect();
     for query in [
         "g.V().limit(200).E().has('weight', gt(100))".to_owned(),
         "g.V().limit(200).V().outE().has('weight', gt(100))".to_owned(),

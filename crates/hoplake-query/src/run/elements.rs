@@ -21,7 +21,7 @@ use crate::{
     literal::Number,
     plan::{Name, Predicate},
     run::{
-        conditions::fulfils,
+        conditions::matches,
         properties::{Logical, Properties, Wanted, key_at},
     },
     value::{Edge, Graph, Path, Property, Tree, Unread, UnreadProperty, Value, Vertex, VertexProperty, kind_of},
@@ -197,7 +197,7 @@ impl Run {
         let schema = snapshot.schema();
         let mut wanted: BTreeSet<LabelId> = BTreeSet::new();
         for (number, label) in (0u16..).map(LabelId).zip(&schema.vertex_labels) {
-            if fulfils(&label.name, predicates.iter().map(|it| &**it), &self.growth)? {
+            if matches(&label.name, predicates.iter().map(|it| &**it), &self.growth)? {
                 wanted.insert(number);
             }
         }

@@ -7,7 +7,7 @@ use super::{
     by_id::{ById, LookedUp},
     scan::{Scan, Scanned},
 };
-use crate::{operators::prelude::*, plan::write_values, run::conditions::fulfils};
+use crate::{operators::prelude::*, plan::write_values, run::conditions::matches};
 
 /// Vertices, for each row.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -68,7 +68,7 @@ fn of_ids(ids: &[Value], reach: &Reach<'_>, labels: &[Arc<Predicate>]) -> Elemen
         }
     }
     if !labels.is_empty() {
-        let is_one = |name: &str, growth: &Growth| fulfils(name, labels.iter().map(|it| &**it), growth);
+        let is_one = |name: &str, growth: &Growth| matches(name, labels.iter().map(|it| &**it), growth);
         let fulfilling = reach.vertices_if(|label, growth| is_one(&label.name, growth).unwrap_or(true));
         found.vertices.retain(|label| fulfilling.vertices.contains(label));
     }

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     operators::moves::{CountEdges, Ends, Hop, HopConditions, HopWhere, OtherEnd},
-    plan::{Reaches, Step, Steps, work::Work},
+    plan::{Reaches, PlanStep, Steps, work::Work},
     tokens::Direction,
 };
 
@@ -26,7 +26,7 @@ pub(super) fn apply(steps: &Steps, place: Place, work: &mut Work) -> Option<Step
 }
 
 /// What a hop at the beginning of some steps becomes with the conditions after it.
-fn fused(steps: &[Arc<Step>], place: Place, work: &mut Work) -> Option<Replaced> {
+fn fused(steps: &[Arc<PlanStep>], place: Place, work: &mut Work) -> Option<Replaced> {
     let (first, rest) = steps.split_first()?;
     let hop = first.get::<Hop>()?;
     let mut hop = hop.clone();

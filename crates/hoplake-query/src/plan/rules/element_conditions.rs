@@ -10,7 +10,7 @@ use crate::{
         conditions::{And, Has, HasNot, HasProperty, Is, Not, Or, Where},
         maps::{Properties, Token, Values},
     },
-    plan::{By, ElementCondition, ElementTest, Name, Predicate, Step, Steps, Test, work::Work},
+    plan::{By, ElementCondition, ElementTest, Name, Predicate, PlanStep, Steps, Test, work::Work},
     tokens::T,
     value::Value,
 };
@@ -40,7 +40,7 @@ pub(super) struct LeadingCondition {
 
 /// The conditions that some steps begin with, in their order. Parts of an `and` are conditions of their own.
 #[derive(Debug)]
-pub(super) struct Leading(Vec<Found>);
+pub(super) struct Leading(Vec<LeadingCondition>);
 
 /// A look-up of ids, in place of steps that are conditions.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ pub(super) struct LookUp {
 }
 
 impl Leading {
-    pub(super) fn of(steps: &[Arc<Step>], work: &mut Work) -> Self {
+    pub(super) fn of(steps: &[Arc<PlanStep>], work: &mut Work) -> Self {
         let mut left = LOOKED_MAX;
         let mut found = Vec::new();
         for (number, step) in steps.iter().enumerate() {
@@ -61,14 +61,14 @@ impl Leading {
             if found.len() + parts.len() > TAKEN_MAX {
                 break;
             }
-            found.extend(parts.into_iter().map(|condition| Found { condition, step: number }));
+            found.extend(parts.into_iter().map(|condition| LeadingCondition { condition, step: number }));
         }
         let tests: usize = found.iter().map(|found| found.condition.formula.tests().len()).sum();
         Self(if work.finds(LOOKED_MAX - left, tests) { found } else { Vec::new() })
     }
 
     /// Those that the engine may test: the ones before an id.
-    pub(super) fn conditions(mut self) -> Vec<Found> {
+    pub(super) fn conditions(mut self) -> Vec<LeadingCondition> {
         if let Some(at) = self.0.iter().position(|found| found.condition.has_id()) {
             let step = self.0[at].step;
             self.0.retain(|found| found.step < step);
@@ -109,13 +109,13 @@ pub(super) fn step_count(found: &[LeadingCondition]) -> usize {
 
 /// The labels of some steps, each once. They may stand at the first of these if the others are conditions on elements: a row that fails
 /// one of them goes, and its labels with it.
-pub(super) fn labels_of(steps: &[Arc<Step>]) -> Vec<Name> {
+pub(super) fn labels_of(steps: &[Arc<PlanStep>]) -> Vec<Name> {
     let mut seen = HashSet::new();
     steps.iter().flat_map(|step| &step.labels).filter(|label| seen.insert(*label)).cloned().collect()
 }
 
 /// The conditions that a step is made of; `None` if it is another step, or if no more steps may be looked at.
-fn parts(step: &Arc<Step>, depth: usize, left: &mut usize) -> Option<Vec<ElementCondition>> {
+fn parts(step: &Arc<PlanStep>, depth: usize, left: &mut usize) -> Option<Vec<ElementCondition>> {
     let depth = depth.checked_sub(1)?;
     let joined = if let Some(And { all }) = step.get() {
         &all[..]
@@ -153,7 +153,7 @@ fn without_labels(step: &Arc<PlanStep>) -> Arc<PlanStep> {
     if is_plain(step) { step.clone() } else { Arc::new(PlanStep::of(step.operator.clone(), Vec::new())) }
 }
 
-fn of_step(step: &Step, depth: usize, left: &mut usize) -> Option<Tests> {
+fn of_step(step: &PlanStep, depth: usize, left: &mut usize) -> Option<Tests> {
     let depth = depth.checked_sub(1)?;
     *left = left.checked_sub(1)?;
     let mut each = |all: &[Steps]| match all.len() {

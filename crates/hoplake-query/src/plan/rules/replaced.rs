@@ -14,8 +14,8 @@ pub(super) struct Replaced {
 }
 
 /// The traversal in which `with` had a look at the steps from each place on, and replaced the first of them; `None` if it never did.
-pub(super) fn replace_each(steps: &Steps, mut with: impl FnMut(&[Arc<Step>]) -> Option<Replaced>) -> Option<Steps> {
-    let mut changed: Option<Vec<Arc<Step>>> = None;
+pub(super) fn replace_each(steps: &Steps, mut with: impl FnMut(&[Arc<PlanStep>]) -> Option<Replaced>) -> Option<Steps> {
+    let mut changed: Option<Vec<Arc<PlanStep>>> = None;
     let mut at = 0;
     while at < steps.len() {
         match with(&steps[at..]) {

@@ -13,7 +13,7 @@ use crate::{
         conditions::{Has, Where},
         sources::{FindVertices, Vertices},
     },
-    plan::{By, Step, Steps, work::Work},
+    plan::{By, PlanStep, Steps, work::Work},
     tokens::T,
 };
 
@@ -21,7 +21,7 @@ pub(super) fn apply(steps: &Steps, place: Place, work: &mut Work) -> Option<Step
     replace_each(steps, |steps| found(steps, place, work))
 }
 
-fn found(steps: &[Arc<Step>], place: Place, work: &mut Work) -> Option<Replaced> {
+fn found(steps: &[Arc<PlanStep>], place: Place, work: &mut Work) -> Option<Replaced> {
     let (first, rest) = steps.split_first()?;
     if !matches!(first.get(), Some(Vertices { ids: None, .. })) {
         return None;
@@ -29,7 +29,7 @@ fn found(steps: &[Arc<Step>], place: Place, work: &mut Work) -> Option<Replaced>
     let leading = Leading::of(rest, work);
     if let Some(LookUp { ids, others, count }) = leading.look_up(work) {
         let labels = others.iter().filter_map(|other| other.label().cloned()).collect();
-        let source = Step::new(Vertices { ids: Some(ids), labels }, labels_of(&steps[..=count]));
+        let source = PlanStep::new(Vertices { ids: Some(ids), labels }, labels_of(&steps[..=count]));
         let others = others.into_iter().filter(|other| other.label().is_none()).map(|other| other.step);
         return Some(Replaced { steps: iter::once(Arc::new(source)).chain(others).collect(), count: 1 + count });
     }
@@ -44,7 +44,7 @@ fn found(steps: &[Arc<Step>], place: Place, work: &mut Work) -> Option<Replaced>
     }
     let count = step_count(&found);
     let conditions = found.into_iter().map(|found| found.condition).collect();
-    let first = Arc::new(Step::new(FindVertices { conditions }, labels_of(&steps[..=count])));
+    let first = Arc::new(PlanStep::new(FindVertices { conditions }, labels_of(&steps[..=count])));
     Some(Replaced { steps: vec![first], count: 1 + count })
 }
 

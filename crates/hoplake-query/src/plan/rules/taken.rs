@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::element_conditions::Found;
-use crate::plan::{ElementCondition, Step};
+use super::element_conditions::LeadingCondition;
+use crate::plan::{ElementCondition, PlanStep};
 
 /// Conditions that become a part of the step before them.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub(super) struct Taken {
 
 /// Takes all conditions that `steps` begin with; or those on labels alone, if the wave of the others `is_free` of use: steps after them
 /// read other properties of the same elements, and would share it. `None` if there is nothing to take.
-pub(super) fn take(found: Vec<Found>, is_free: bool) -> Option<Taken> {
+pub(super) fn take(found: Vec<LeadingCondition>, is_free: bool) -> Option<Taken> {
     let of_labels = || found.iter().take_while(|found| found.condition.is_of_labels()).count();
     let taken = if is_free { found.len() } else { of_labels() };
     let last = found.get(taken.checked_sub(1)?)?.step;

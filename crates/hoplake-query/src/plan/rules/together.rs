@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::place::Place;
 use crate::{
     operators::{Reads, maps::Project},
-    plan::{Step, Steps, Together, work::Work},
+    plan::{PlanStep, Steps, Together, work::Work},
 };
 
 /// Names that are read together, at most: each step has a list of its own.
@@ -22,7 +22,7 @@ pub(super) fn apply(steps: &Steps, place: Place, work: &mut Work) -> Option<Step
 
 /// Follows the steps as long as `may_follow` says so.
 fn together(steps: &Steps, is_root: bool, mut may_follow: impl FnMut(usize) -> bool) -> Option<Steps> {
-    let mut changed: Option<Vec<Arc<Step>>> = None;
+    let mut changed: Option<Vec<Arc<PlanStep>>> = None;
     for (at, step) in steps.iter().enumerate() {
         // `project` reads what it needs together already, while it does other work.
         let own = Reads::of(std::slice::from_ref(step));

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     operators::moves::{CountEdges, Ends, Hop, HopConditions, HopWhere, OtherEnd},
-    plan::{Reaches, PlanStep, Steps, work::Work},
+    plan::{PlanStep, Reaches, Steps, work::Work},
     tokens::Direction,
 };
 

@@ -11,7 +11,7 @@ use crate::{
         reductions::{GroupCount, Reduce},
         sources::{Counted, Edges, FindVertices, Vertices},
     },
-    plan::{By, Predicate, Reduction, PlanStep, Steps, work::Work},
+    plan::{By, PlanStep, Predicate, Reduction, Steps, work::Work},
     tokens::T,
 };
 

@@ -10,7 +10,7 @@ use crate::{
         conditions::{And, Has, HasNot, HasProperty, Is, Not, Or, Where},
         maps::{Properties, Token, Values},
     },
-    plan::{By, ElementCondition, ElementTest, Name, Predicate, PlanStep, Steps, Test, work::Work},
+    plan::{By, ElementCondition, ElementTest, Name, PlanStep, Predicate, Steps, Test, work::Work},
     tokens::T,
     value::Value,
 };

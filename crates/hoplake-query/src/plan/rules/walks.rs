@@ -9,7 +9,7 @@ use crate::{
         moves::{Hop, Walk},
         reductions::Dedup,
     },
-    plan::{By, Name, Reaches, PlanStep, Steps, work::Work},
+    plan::{By, Name, PlanStep, Reaches, Steps, work::Work},
     tokens::Direction,
 };
 

@@ -13,7 +13,7 @@ pub(super) struct Replaced {
     pub(super) count: usize,
 }
 
-/// The traversal in which `with` had a look at the steps from each place on, and replaced the first of them; `None` if it never did.
+/// Applies `with` to the steps from each position on and replaces those that it matches; `None` if nothing matched.
 pub(super) fn replace_each(steps: &Steps, mut with: impl FnMut(&[Arc<PlanStep>]) -> Option<Replaced>) -> Option<Steps> {
     let mut changed: Option<Vec<Arc<PlanStep>>> = None;
     let mut at = 0;

@@ -23,7 +23,7 @@ use rayon::prelude::*;
 
 use crate::{Workers, batch::Batch, conditional::ConditionalLists, selection::Selected};
 
-/// The number of edges at which a batch is complete: so many that handing it to a worker costs nothing, and so few that it stays in a
+/// The number of edges at which a batch is complete: enough that the cost of handing it to a worker does not show, and few enough for a
 /// processor's cache.
 const BATCH_EDGES: usize = 1 << 16;
 

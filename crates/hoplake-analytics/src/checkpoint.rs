@@ -119,7 +119,7 @@ impl Checkpoint {
         File::open(folder.unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all()).map_err(failed)
     }
 
-    /// Reads states into a store, and returns the superstep after which they were written; `None` if there is no file. They are rejected
+    /// Reads states into a store, and returns the superstep after which they were written; `None` without a file. They are rejected
     /// if they are of a superstep after the last one of the run.
     pub(crate) fn read<S: Value>(
         &self,

@@ -656,7 +656,7 @@ async fn rows_that_were_deleted_without_rules_and_come_back_have_their_edges() {
     {
         server.sql("test", &statements).unwrap_or_else(|error| panic!("{statements}: {error}"));
         once(&settings, RunOptions::default()).await.unwrap_or_else(|error| panic!("{statements}: {error}"));
-        // A copy that names nothing is rejected, so it is told to wait.
+        // A first copy would reject rows that name none, so its edges wait for them.
         let mut fresh = of(&format!("fresh_{number}"));
         for table in &mut fresh.tables {
             table.edges.iter_mut().for_each(|edge| edge.missing = Some(hoplake_feed::Missing::Wait));

@@ -41,7 +41,7 @@ impl Footprint {
     }
 }
 
-/// Rejects a mapping of so many bytes.
+/// Rejects a mapping that takes more memory than a part of the budget.
 pub(crate) fn check_mapping(bytes: u64, limits: &ReadLimits) -> Result<(), IngestError> {
     check(&format!("a mapping of {bytes} bytes takes"), bytes.saturating_mul(TEXT_GROWTH), limits)
 }

@@ -134,8 +134,8 @@ impl Scan {
         Self { batch, conditions, edges, all_labels, row: 0, labels, scan: None, expansion: None }
     }
 
-    /// The next vertices or edges; `None` when all were given. After each label, and after each part of the edges, there is a batch without rows
-    /// if there is no other: what these took is given back before the next ones are read.
+    /// The next vertices or edges; `None` when all were given. A label or a part of the edges that
+    /// has none gives a batch without rows, so that its memory is released before the next is read.
     pub(crate) async fn next(&mut self, run: &mut Run) -> Done<Option<Batch>> {
         loop {
             if let Some(expansion) = &mut self.expansion {

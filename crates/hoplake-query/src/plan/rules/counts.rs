@@ -52,13 +52,11 @@ pub(super) fn is_count(step: &PlanStep) -> bool {
 /// All vertices or edges of some labels, which are counted.
 fn of_statistics(steps: &Steps) -> Option<Steps> {
     let (first, rest) = steps.split_first()?;
-    let (edges, mut labels) = if let Some(Vertices { ids: None, .. }) = first.get() {
-        (false, Vec::new())
-    } else if let Some(FindVertices { conditions }) = first.get() {
-        let labels = conditions.iter().map(|condition| condition.label().cloned());
-        (false, labels.collect::<Option<Vec<_>>>()?)
-    } else if let Some(Edges { ids: None }) = first.get() {
-        (true, Vec::new())
+    let edges = matches!(first.get(), Some(Edges { ids: None }));
+    let mut labels = if let Some(FindVertices { conditions }) = first.get() {
+        conditions.iter().map(|condition| condition.label().cloned()).collect::<Option<Vec<_>>>()?
+    } else if edges || matches!(first.get(), Some(Vertices { ids: None, .. })) {
+        Vec::new()
     } else {
         return None;
     };

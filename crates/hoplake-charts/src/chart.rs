@@ -178,5 +178,9 @@ mod tests {
         // The line, its two markers, two bars, and an entry of either legend; two bars and an entry.
         let counts = ["<circle", "#D55E00", "#0072B2"].map(|of| svg.matches(of).count());
         assert_eq!(counts, [2, 7, 3], "{svg}");
+        // The line and its entry of the legend lead from one point to another.
+        let polylines = svg.lines().filter(|it| it.contains("<polyline") && it.contains("#D55E00"));
+        let corners: Vec<_> = polylines.map(|it| it.split_once("points=\"").unwrap().1.matches(',').count()).collect();
+        assert_eq!(corners, [2, 2], "{svg}");
     }
 }

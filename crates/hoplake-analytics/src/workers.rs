@@ -4,10 +4,14 @@ use std::sync::Arc;
 
 use futures::channel::oneshot;
 use hoplake_engine::EngineError;
-use hoplake_storage::QueryContext;
-use rayon::ThreadPool;
+use hoplake_storage::{PerProcess, QueryContext};
+use rayon::{ThreadPool, ThreadPoolBuilder};
 
-/// Threads for processor work, which async code waits for without being blocked: rayon's global pool, or one of one's own.
+/// The threads of [`Workers::default`], one for each processor. Not rayon's global pool, whose threads a child of this process would wait for.
+static SHARED: PerProcess<ThreadPool> = PerProcess::new();
+
+/// Threads for processor work, which async code waits for without being blocked: those that all computations of the process share, or a
+/// pool of one's own.
 #[derive(Debug, Clone, Default)]
 pub struct Workers(Option<Arc<ThreadPool>>);
 
@@ -19,7 +23,16 @@ impl Workers {
 
     /// How many there are.
     pub fn threads(&self) -> usize {
-        self.0.as_ref().map_or_else(rayon::current_num_threads, |pool| pool.current_num_threads())
+        self.pool().map_or(1, ThreadPool::current_num_threads)
+    }
+
+    fn pool(&self) -> Result<&ThreadPool, EngineError> {
+        if let Some(pool) = &self.0 {
+            return Ok(pool);
+        }
+        let failed = |error| EngineError::Internal(format!("could not start the threads of computations: {error}"));
+        let build = || ThreadPoolBuilder::new().thread_name(|_| "hoplake-compute".into()).build();
+        SHARED.get_or_try_init(build).map_err(failed)
     }
 
     /// Runs work of a query on them; parallel iterators within it use all of them. The work gets the context of the query, whose
@@ -27,7 +40,7 @@ impl Workers {
     /// also ends with its caller.
     ///
     /// # Errors
-    /// [`EngineError::Internal`] if it panics.
+    /// [`EngineError::Internal`] if it panics, or if its threads cannot be started.
     pub async fn run<T: Send + 'static>(
         &self,
         context: &QueryContext,
@@ -44,10 +57,7 @@ impl Workers {
             // Nobody waits any more if the computation was dropped.
             let _ = answer.send(std::panic::catch_unwind(work));
         };
-        match &self.0 {
-            Some(pool) => pool.spawn(work),
-            None => rayon::spawn(work),
-        }
+        self.pool()?.spawn(work);
         match answered.await {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(_)) | Err(_) => Err(EngineError::Internal("a computation panicked".into())),

@@ -10,8 +10,8 @@ use std::{
 
 use bytesize::ByteSize;
 use hoplake::{
-    DiskSettings, ErrorKind, Graph, Hop, OpenSettings, QueryContext, ReadPool, ReadSettings, Reader, Schema, StepCost,
-    Store,
+    DiskSettings, ErrorKind, Graph, Hop, OpenSettings, QueryContext, ReadPool, ReadSettings, Reader, Reason, Schema,
+    StepCost, Store,
     caching::{Trace, TraceError},
 };
 use tokio::time::timeout;
@@ -57,14 +57,12 @@ impl VersionArg {
             Self::Number(version) => return Ok(*version),
             Self::Tag(name) => name,
         };
-        match Graph::tagged(store, name).await? {
-            Some(version) => Ok(version),
-            None => {
-                let message = format!("{} has no tag {name}", store.url());
-                let hint = format!("hoplake tag {} shows the tags there are", store.url());
-                Err(Failure::new(ErrorKind::NotFound, message, hint).into())
+        Graph::tagged(store, name).await.map_err(|error| match error.reason() {
+            Some(Reason::NoVersion) => {
+                Failure::of(&error, format!("hoplake tag {} shows the tags there are", store.url())).into()
             }
-        }
+            _ => error.into(),
+        })
     }
 }
 

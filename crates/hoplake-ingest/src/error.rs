@@ -79,7 +79,7 @@ pub enum IngestError {
     #[error("{0}")]
     Internal(String),
     /// The work does not fit the memory budget.
-    #[error("{what} needs {needed_bytes} bytes of memory and the budget leaves {left_bytes}; raise --memory")]
+    #[error("{what} needs {needed_bytes} bytes of memory and the budget leaves {left_bytes}; raise the memory budget")]
     Memory {
         /// The step that needs it.
         what: &'static str,

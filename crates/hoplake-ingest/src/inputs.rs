@@ -232,7 +232,7 @@ impl Copying {
         let Some(left) = &mut self.left else { return Ok(()) };
         let rest = left.checked_sub(bytes);
         *left = rest.ok_or_else(|| {
-            invalid("the inputs to be copied have more bytes than --copied-bytes-max (copied_bytes_max); raise it, or load less")
+            invalid("the inputs to be copied have more bytes than copied_bytes_max; raise it, or load less")
         })?;
         Ok(())
     }

@@ -21,6 +21,7 @@ pub mod order;
 pub mod resolve;
 pub mod sort;
 pub mod source;
+pub mod staged;
 
 pub use bad_rows::{BadRow, BadRows, RowTexts};
 pub use dataset::{Chunk, Dataset, EdgeTable, Endpoint, Feed, Input, Phase, VertexTable};

@@ -29,6 +29,7 @@
 mod clock;
 mod cost;
 mod error;
+mod per_process;
 mod read;
 mod store;
 pub mod trace;
@@ -41,6 +42,7 @@ pub use cost::{
 };
 pub use error::{NodeFault, StorageError};
 pub use hoplake_mapping::AccessPattern;
+pub use per_process::PerProcess;
 pub use read::{
     BlockRequest, Check, Disk, DiskFile, DiskSettings, Fetched, FetchedObject, HedgeSettings, Object, ObjectSource,
     ReadPool, ReadSettings, Reader, RetrySettings, Tier, Wanted, cache,

@@ -8,6 +8,7 @@ use std::{
     path::Path,
 };
 
+use arrow_array::RecordBatchReader;
 use hoplake_format::Schema;
 use hoplake_ingest::changes;
 pub use hoplake_ingest::changes::{
@@ -83,6 +84,15 @@ impl ChangeReader {
     /// or if its columns are not those of changes.
     pub fn arrow(&mut self, name: &str, stream: Vec<u8>) -> Result<Changes<'_>, Error> {
         Ok(Changes(self.0.arrow(name, stream)?))
+    }
+
+    /// Changes as record batches, with the columns that Parquet has; `name` stands for the file in messages.
+    ///
+    /// # Errors
+    /// [`Invalid`](crate::ErrorKind::Invalid) if it has columns of a type that changes do not have, or its columns are not those of
+    /// changes.
+    pub fn batches(&mut self, name: &str, batches: Box<dyn RecordBatchReader + Send>) -> Result<Changes<'_>, Error> {
+        Ok(Changes(self.0.batches(name, batches)?))
     }
 }
 

@@ -5,10 +5,9 @@ use std::{sync::Arc, time::Duration};
 use arrow_array::RecordBatch;
 use hoplake_engine::change::{Batch, Columns, Committed, EdgeKey, Name, Operation, Value, VertexRef};
 use hoplake_format::{ChangeCounts, Key};
-use hoplake_ingest::source::plain::in_property_types;
 use hoplake_storage::QueryContext;
 
-use crate::{Error, ErrorKind, Graph};
+use crate::{Error, ErrorKind, Graph, tables};
 
 /// A batch of changes to a graph. Nothing happens before [`Commit::commit`].
 ///
@@ -174,7 +173,7 @@ impl Commit {
     /// [`Invalid`](crate::ErrorKind::Invalid) if a column lacks, is of a wrong type, or has a value that its type of
     /// property does not hold. Whether the rows fit the graph is found out by the commit.
     pub fn upsert_vertices(&mut self, label: &str, rows: &RecordBatch) -> Result<&mut Self, Error> {
-        Ok(self.upsert_columns(Columns::vertices(label, &typed(rows)?)?))
+        Ok(self.upsert_columns(tables::vertex_columns(label, rows)?))
     }
 
     /// Upserts of edges of a label from vertices of one label to vertices of another, a row each: the keys of their
@@ -212,7 +211,7 @@ impl Commit {
         (source, target): (&str, &str),
         rows: &RecordBatch,
     ) -> Result<&mut Self, Error> {
-        Ok(self.upsert_columns(Columns::edges(label, source, target, &typed(rows)?)?))
+        Ok(self.upsert_columns(tables::edge_columns(label, (source, target), rows)?))
     }
 
     /// Upserts as columns, such as [replacing](Columns::replacing) ones.
@@ -302,9 +301,4 @@ impl Commit {
         // Copied only if a commit of it was given up while it was under way.
         Arc::make_mut(&mut self.batch)
     }
-}
-
-/// Rows with the types that properties have.
-fn typed(rows: &RecordBatch) -> Result<RecordBatch, Error> {
-    in_property_types(rows).map_err(|why| Error::new(ErrorKind::Invalid, why))
 }

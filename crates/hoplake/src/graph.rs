@@ -249,9 +249,11 @@ impl Graph {
     /// The version that has a name.
     ///
     /// # Errors
-    /// [`NotFound`](crate::ErrorKind::NotFound) if the graph does not exist, or the store's error.
-    pub async fn tagged(store: &Store, name: &str) -> Result<Option<u64>, Error> {
-        Ok(Self::newest(store).await?.tags.get(name).copied())
+    /// [`NotFound`](crate::ErrorKind::NotFound) if the graph does not exist, or none of its versions has this name; the store's error.
+    pub async fn tagged(store: &Store, name: &str) -> Result<u64, Error> {
+        let version = Self::newest(store).await?.tags.get(name).copied();
+        let missing = || Error::new(crate::ErrorKind::NotFound, format!("{} has no tag {name}", store.url()));
+        version.ok_or_else(|| missing().with_reason(crate::Reason::NoVersion))
     }
 
     /// Publishes the content of an older version as the newest version, and returns its number.

@@ -65,6 +65,7 @@ mod results;
 mod scan;
 mod starts;
 mod steps;
+pub mod tables;
 mod walks;
 
 pub use commit::Commit;
@@ -102,13 +103,14 @@ pub use hoplake_format::{
     segment::{SectionKind, SegmentSettings},
 };
 pub use hoplake_storage::{
-    Background, Cost, DiskSettings, HedgeSettings, MemoryBudget, MemoryFull, MemoryHold, PriceList, ProfileError,
-    Profiles, QueryContext, ReadPool, ReadSettings, Reader, RetrySettings, Served, Store, StoreProfile, system_text,
+    Background, Cost, DiskSettings, HedgeSettings, MemoryBudget, MemoryFull, MemoryHold, PerProcess, PriceList,
+    ProfileError, Profiles, QueryContext, ReadPool, ReadSettings, Reader, RetrySettings, Served, Store, StoreProfile,
+    system_text,
 };
 pub use info::{GraphInfo, SectionSize};
 pub use load::{
-    BadRowPolicy, LoadOptions, LoadPhase, LoadProgress, LoadReport, ReadLimits, VertexOrder, load, load_until,
-    load_with,
+    BadRowPolicy, LoadOptions, LoadPhase, LoadProgress, LoadReport, ReadLimits, StagedEnd, StagedTables, VertexOrder,
+    load, load_until, load_with,
 };
 pub use log::{Log, parse_time};
 pub use prepared::SavedQuery;

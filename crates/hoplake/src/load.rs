@@ -25,6 +25,7 @@ use tokio::runtime::Handle;
 pub use hoplake_ingest::{
     build::{LoadPhase, Progress as LoadProgress, VertexOrder},
     source::ReadLimits,
+    staged::{StagedEnd, StagedTables},
 };
 
 use crate::{Error, ErrorKind};

@@ -5,20 +5,24 @@ use std::{io::Write, sync::Arc};
 use arrow_array::{Array, RecordBatch, StringArray, cast::AsArray};
 use arrow_json::{Encoder, EncoderFactory, EncoderOptions, writer::NullableEncoder};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, SchemaRef};
-use hoplake::{Value, changes::plain_json};
+use hoplake::{
+    Value,
+    changes::plain_json,
+    tables::{as_text, fit, schema_of_all},
+};
 use parquet::{
     arrow::ArrowWriter,
     basic::{Compression, ZstdLevel},
     file::properties::WriterProperties,
 };
 
-use super::{Format, OutputArgs, Sink, rows, tables::table};
+use super::{Format, OutputArgs, Sink, tables::table};
 
 /// Writes batches as asked. In JSON each batch keeps its own columns; elsewhere all get the same.
 /// `empty` has the columns of a result without rows.
 pub fn write(output: &OutputArgs, batches: &[RecordBatch], empty: RecordBatch) -> anyhow::Result<()> {
     // A result without rows still has a header in CSV, and columns in Parquet.
-    let schema = if batches.is_empty() { empty.schema() } else { rows::schema_of_all(batches) };
+    let schema = if batches.is_empty() { empty.schema() } else { schema_of_all(batches) };
     let mut writer = RowWriter::new(output, schema)?;
     batches.iter().try_for_each(|batch| writer.write(batch))?;
     writer.finish()
@@ -65,10 +69,10 @@ impl RowWriter {
     pub fn write(&mut self, batch: &RecordBatch) -> anyhow::Result<()> {
         match &mut self.form {
             FormatWriter::Json(sink) => write_json(batch, sink),
-            FormatWriter::Csv(sink) => write_csv(&rows::fit(batch, &self.schema)?, sink),
-            FormatWriter::Parquet(writer) => Ok(writer.write(&rows::fit(batch, &self.schema)?)?),
+            FormatWriter::Csv(sink) => write_csv(&fit(batch, &self.schema)?, sink),
+            FormatWriter::Parquet(writer) => Ok(writer.write(&fit(batch, &self.schema)?)?),
             FormatWriter::Table(_, batches, _) => {
-                batches.push(rows::fit(batch, &self.schema)?);
+                batches.push(fit(batch, &self.schema)?);
                 Ok(())
             }
         }
@@ -122,7 +126,7 @@ impl Encoder for PlainColumn<'_> {
 }
 
 fn write_csv(batch: &RecordBatch, sink: &mut Sink) -> anyhow::Result<()> {
-    let columns: Vec<_> = batch.columns().iter().map(rows::as_text).collect();
+    let columns: Vec<_> = batch.columns().iter().map(as_text).collect();
     let columns: Vec<_> = columns.iter().map(|column| column.as_string::<i32>()).collect();
     for row in 0..batch.num_rows() {
         write_record(columns.iter().map(|column| column.is_valid(row).then(|| column.value(row))), sink)?;
@@ -182,7 +186,7 @@ fn write_table(schema: &Schema, batches: &[RecordBatch], width: Option<u16>, sin
     let numbers = schema.fields().iter().enumerate().filter(|(_, field)| field.data_type().is_numeric());
     let mut text = table(&header, &numbers.map(|(column, _)| column).collect::<Vec<_>>());
     for batch in batches {
-        let columns: Vec<_> = batch.columns().iter().map(rows::as_text).collect();
+        let columns: Vec<_> = batch.columns().iter().map(as_text).collect();
         let columns: Vec<_> = columns.iter().map(|column| column.as_string::<i32>()).collect();
         for row in 0..batch.num_rows() {
             let cell = |column: &&StringArray| if column.is_valid(row) { column.value(row) } else { "" }.to_owned();

@@ -6,7 +6,6 @@ pub mod numbers;
 pub mod pipe;
 pub mod profile;
 pub mod progress;
-pub mod rows;
 pub mod tables;
 
 use std::{

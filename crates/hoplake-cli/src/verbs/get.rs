@@ -1,18 +1,13 @@
 //! `hoplake get`: vertices by key, or edges by id, with their properties.
 
-use std::{collections::BTreeSet, sync::Arc};
+use hoplake::{EdgeId, Edges, ErrorKind, Query, StartKey, tables};
 
-use arrow_array::{ArrayRef, RecordBatch, StringArray};
-use hoplake::{EdgeId, Edges, ErrorKind, Graph, Query, Rows, StartKey};
-
-use super::neighbors::edge_columns;
 use crate::{
     failure::Failure,
     opening::GraphArgs,
     output::{
         OutputArgs, formats,
         profile::{Profile, ProfileArgs, Stopwatch},
-        rows,
     },
 };
 
@@ -55,7 +50,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
         let edges = found_edges(&mut query, &args.edges).await?;
         let profile = Profile::default().look_up(stopwatch.stop(&query));
         let stopwatch = Stopwatch::start(&query);
-        let batch = edge_rows(&opened.graph, &mut query, &edges, &args.select).await?;
+        let batch = query.full_edge_table(&edges, select(args)).await?;
         let empty = batch.slice(0, 0);
         formats::write(&args.output, &[batch], empty)?;
         let profile = profile.properties(stopwatch.stop(&query));
@@ -68,17 +63,17 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     let stopwatch = Stopwatch::start(&query);
     let found = query.start_vertices(&args.vertices).await?;
     let profile = Profile::default().look_up(stopwatch.stop(&query));
-    let names = if args.select.is_empty() { all_properties(&opened.graph, args) } else { args.select.clone() };
     let stopwatch = Stopwatch::start(&query);
-    let mut read = query.properties(&found.iter().copied().collect(), &names).await?.into_inner();
+    let batches = query.vertex_tables(&found.iter().copied().collect(), select(args)).await?;
     let profile = profile.properties(stopwatch.stop(&query));
-    if args.select.is_empty() {
-        read = read.into_iter().map(|rows| own_properties(&opened.graph, rows)).collect::<anyhow::Result<_>>()?;
-    }
-    let batches = read.iter().map(rows::with_label).collect::<anyhow::Result<Vec<_>>>()?;
-    formats::write(&args.output, &batches, rows::empty(&opened.graph, &names))?;
+    formats::write(&args.output, &batches, tables::empty(opened.graph.schema(), &args.select))?;
     args.profile.end(&opened, &query, profile).await;
     Ok(())
+}
+
+/// The properties that were named; all without.
+fn select(args: &Args) -> Option<&[String]> {
+    (!args.select.is_empty()).then_some(&args.select[..])
 }
 
 /// The edges with these ids.
@@ -90,58 +85,4 @@ async fn found_edges(query: &mut Query, ids: &[EdgeId]) -> anyhow::Result<Edges>
         return Err(Failure::new(ErrorKind::NotFound, format!("there is no edge {id}"), hint).into());
     }
     Ok(found.into_iter().flatten().collect())
-}
-
-/// One row an edge: its id and label, both ends, and its properties; all of them if none is selected.
-async fn edge_rows(graph: &Graph, query: &mut Query, edges: &Edges, select: &[String]) -> anyhow::Result<RecordBatch> {
-    // Only of the edges that were named: a property that some other edge type has is a mistake here.
-    let edge_types: BTreeSet<_> = edges.iter().map(|edge| edge.edge_type).collect();
-    let properties = edge_types.iter().filter_map(|id| graph.schema().edge_type(*id)).flat_map(|it| &it.properties);
-    let known: BTreeSet<&str> = properties.map(|property| property.name.as_str()).collect();
-    if let Some(missing) = select.iter().find(|name| !known.contains(name.as_str())) {
-        let known: Vec<_> = known.into_iter().collect();
-        let message = format!("these edges have no property {missing:?}");
-        return Err(Failure::new(ErrorKind::NotFound, message, format!("they have {}", known.join(", "))).into());
-    }
-    let all = || known.iter().map(|name| (*name).to_owned()).collect();
-    let names: Vec<String> = if select.is_empty() { all() } else { select.to_vec() };
-    let sources: Vec<_> = edges.iter().map(|edge| edge.from).collect();
-    let source_labels: StringArray = sources.iter().map(|vertex| Some(query.label_of(*vertex))).collect();
-    let source_keys = rows::keys(&query.keys_of(&sources).await?);
-    let mut columns = edge_columns(graph, query, edges, [&names, &[]], true).await?;
-    // All edges are seen from their source, so the direction is redundant.
-    columns.retain(|(name, _)| name != "direction");
-    // By the names that changes have, so that `hoplake apply` reads them.
-    for (column, name) in columns[1..].iter_mut().zip(["label", "target_label", "target"]) {
-        column.0 = name.into();
-    }
-    let source: [(String, ArrayRef); 2] =
-        [("source_label".into(), Arc::new(source_labels)), ("source".into(), source_keys)];
-    columns.splice(2..2, source);
-    Ok(RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, column)| (name, column, true)))?)
-}
-
-/// The requested properties of the labels, in the order of the schema.
-fn all_properties(graph: &Graph, args: &Args) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    let asked = |name: &str| args.vertices.iter().any(|vertex| vertex.label() == name);
-    for property in
-        graph.schema().vertex_labels.iter().filter(|label| asked(&label.name)).flat_map(|label| &label.properties)
-    {
-        if !names.contains(&property.name) {
-            names.push(property.name.clone());
-        }
-    }
-    names
-}
-
-/// Drops the columns that only other labels have.
-fn own_properties(graph: &Graph, rows: Rows) -> anyhow::Result<Rows> {
-    let label = graph.schema().vertex_labels.iter().find(|label| label.name == rows.label);
-    let own = |name: &str| label.is_some_and(|label| label.properties.iter().any(|property| property.name == name));
-    let fields = rows.batch.schema();
-    let columns = fields.fields().iter().enumerate();
-    // The key is first.
-    let kept = columns.filter(|(column, field)| *column == 0 || own(field.name())).map(|(column, _)| column);
-    Ok(Rows { batch: rows.batch.project(&kept.collect::<Vec<_>>())?, label: rows.label })
 }

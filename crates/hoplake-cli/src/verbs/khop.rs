@@ -1,10 +1,6 @@
 //! `hoplake khop`: all vertices within some hops of one, each with its distance.
 
-use std::sync::Arc;
-
-use arrow_array::{ArrayRef, RecordBatch, UInt64Array};
-use arrow_schema::{DataType, Field, Schema};
-use hoplake::{Frontier, Hop, Query, Reached, StartKey, Traversal, VisitPolicy};
+use hoplake::{Hop, Reached, StartKey, Traversal, VisitPolicy, tables};
 use serde_json::json;
 
 use super::{
@@ -18,7 +14,6 @@ use crate::{
     output::{
         Format, formats, print_line,
         profile::{Profile, Stopwatch},
-        rows,
     },
 };
 
@@ -81,8 +76,12 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     if args.count {
         count(args, &reached)?;
     } else {
-        let batches = read_rows(args, &mut query, &reached).await?;
-        formats::write(&args.shared.output, &batches, with_distance(&rows::empty(&opened.graph, &args.select), 0)?)?;
+        let batches = query.distance_tables(&reached, &args.select, args.limit).await?;
+        formats::write(
+            &args.shared.output,
+            &batches,
+            tables::with_distance(&tables::empty(opened.graph.schema(), &args.select), 0)?,
+        )?;
     }
     let profile = Profile::default().look_up(look_up).hops(&hops, &reached.profile).properties(stopwatch.stop(&query));
     args.shared.end(&opened, &query, profile).await;
@@ -101,32 +100,4 @@ fn count(args: &Args, reached: &Reached) -> anyhow::Result<()> {
             .map_err(Into::into)
             .and_then(|()| print_count(Some(count.into()), &args.shared.output)),
     }
-}
-
-async fn read_rows(args: &Args, query: &mut Query, reached: &Reached) -> anyhow::Result<Vec<RecordBatch>> {
-    let mut left = args.limit.unwrap_or(usize::MAX);
-    let cut = |depth: &Frontier| {
-        let wanted: Frontier = depth.vertices().take(left).collect();
-        left -= wanted.len();
-        wanted
-    };
-    let wanted: Vec<_> = reached.depths.iter().skip(1).map(cut).collect();
-    let mut batches = Vec::new();
-    for (distance, rows) in (1u64..).zip(query.properties_of_each(&wanted, &args.select).await?) {
-        for labelled in &rows {
-            batches.push(with_distance(&rows::with_label(labelled)?, distance)?);
-        }
-    }
-    Ok(batches)
-}
-
-fn with_distance(batch: &RecordBatch, distance: u64) -> anyhow::Result<RecordBatch> {
-    let taken = batch.column_by_name("distance").is_some();
-    let distances: ArrayRef = Arc::new(UInt64Array::from(vec![distance; batch.num_rows()]));
-    // A batch with two columns of one name could not be read by that name.
-    let name = if taken { "khop.distance" } else { "distance" };
-    let mut fields = vec![Arc::new(Field::new(name, DataType::UInt64, false))];
-    fields.extend(batch.schema().fields().iter().cloned());
-    let columns = [distances].into_iter().chain(batch.columns().iter().cloned()).collect();
-    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
 }

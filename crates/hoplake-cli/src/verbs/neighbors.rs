@@ -1,16 +1,6 @@
 //! `hoplake neighbors`: the edges of a vertex, with properties of the edge or of the vertex at its other end.
 
-use std::{
-    collections::{BTreeSet, HashMap},
-    sync::Arc,
-};
-
-use arrow_array::{Array, ArrayRef, RecordBatch, new_null_array};
-use arrow_schema::{DataType, Field, Schema as ArrowSchema};
-use arrow_select::interleave::interleave;
-use hoplake::{
-    DepthProfile, Described, Edges, Frontier, Graph, Hop, Query, StartKey, StepCost, VertexId, changes::property_column,
-};
+use hoplake::{DepthProfile, Frontier, Hop, Query, StartKey, StepCost};
 
 use super::{query_args::QueryArgs, traverse::print_count};
 use crate::{
@@ -19,7 +9,6 @@ use crate::{
     output::{
         formats,
         profile::{Profile, Stopwatch},
-        rows,
     },
 };
 
@@ -89,7 +78,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     let reached: Frontier = edges.targets().iter().copied().collect();
     let profile = profile.hop(&args.hop, depth(edges.len() as u64, reached.len() as u64, stopwatch.stop(&query)));
     let stopwatch = Stopwatch::start(&query);
-    let batch = read_rows(graph, &mut query, &edges, &args.select, args.ids).await?;
+    let batch = query.edge_table(&edges, &args.select, args.ids).await?;
     let profile = profile.properties(stopwatch.stop(&query));
     let empty = batch.slice(0, 0);
     formats::write(&args.shared.output, &[batch], empty)?;
@@ -111,100 +100,4 @@ fn expect(query: &mut Query, args: &Args) {
 
 fn depth(edges: u64, vertices: u64, StepCost { cost, time_us }: StepCost) -> DepthProfile {
     DepthProfile { edges, vertices, cost, time_us }
-}
-
-/// One row an edge, perhaps with its id: its label and direction, the vertex at its other end, and what was selected.
-async fn read_rows(
-    graph: &Graph,
-    query: &mut Query,
-    edges: &Edges,
-    select: &[String],
-    with_ids: bool,
-) -> anyhow::Result<RecordBatch> {
-    let columns = edge_columns(graph, query, edges, [select, select], with_ids).await?;
-    let fields = columns.iter().map(|(name, column)| Field::new(name, column.data_type().clone(), true));
-    let schema = Arc::new(ArrowSchema::new(fields.collect::<Vec<_>>()));
-    Ok(RecordBatch::try_new(schema, columns.into_iter().map(|(_, column)| column).collect())?)
-}
-
-/// The columns of [`read_rows`]: of the edges themselves, and of the vertices at their other ends where an edge does not have a
-/// property.
-pub(super) async fn edge_columns(
-    graph: &Graph,
-    query: &mut Query,
-    edges: &Edges,
-    [of_edges, of_vertices]: [&[String]; 2],
-    with_ids: bool,
-) -> anyhow::Result<Vec<(String, ArrayRef)>> {
-    let select = of_edges;
-    let of_edges = if has_edge_property(graph, of_edges) { of_edges } else { &[] };
-    let of_vertices: Vec<_> = of_vertices.iter().filter(|name| has_vertex_property(graph, name)).cloned().collect();
-    let described = query.describe(edges, of_edges, &of_vertices).await?;
-    let batch = graph.edge_batch(edges.all())?;
-    let own = [("edge_id", "id"), ("edge", "label"), ("direction", "direction"), ("label", "to_label")];
-    let own = own.iter().filter(|(name, _)| with_ids || *name != "edge_id");
-    let mut columns: Vec<(String, ArrayRef)> = own
-        .filter_map(|(name, column)| Some(((*name).to_owned(), batch.column_by_name(column)?.clone())))
-        .chain([("key".to_owned(), rows::keys(&described.keys))])
-        .collect();
-    let cells = Cells::of(graph, edges, described.into_inner());
-    for name in select {
-        columns.push((property_column(name), cells.column(name, edges.len())?));
-    }
-    Ok(columns)
-}
-
-/// Batches of properties, and for each of their rows the edges that it belongs to. Earlier batches win.
-struct Cells(Vec<(RecordBatch, Vec<(usize, usize)>)>);
-
-impl Cells {
-    fn of(graph: &Graph, edges: &Edges, described: Described) -> Self {
-        let mut batches = Vec::new();
-        for rows in described.edges {
-            let positions = rows.positions.iter().enumerate().map(|(row, edge)| (*edge, row)).collect();
-            batches.push((rows.batch, positions));
-        }
-        let ends: BTreeSet<VertexId> = edges.targets().iter().copied().collect();
-        for rows in described.vertices {
-            let label = graph.schema().label_id(&rows.label);
-            let mine = ends.iter().filter(|end| Some(end.label()) == label);
-            let row_of: HashMap<_, _> = mine.zip(0..).collect();
-            let positions = edges.targets().iter().enumerate();
-            let positions = positions.filter_map(|(at, end)| Some((at, *row_of.get(end)?)));
-            batches.push((rows.batch, positions.collect()));
-        }
-        Self(batches)
-    }
-
-    /// The values of one property, one an edge; null where neither edge nor vertex has it.
-    fn column(&self, name: &str, edges: usize) -> anyhow::Result<ArrayRef> {
-        let mut sources: Vec<ArrayRef> = Vec::new();
-        let mut positions: Vec<Option<(usize, usize)>> = vec![None; edges];
-        for (batch, rows) in &self.0 {
-            let Some(values) = batch.column_by_name(name) else { continue };
-            for (edge, row) in rows {
-                // 0 is the column of nulls that stands before all others.
-                positions[*edge].get_or_insert((sources.len() + 1, *row));
-            }
-            sources.push(values.clone());
-        }
-        // A property can have one type on edges and another on vertices; a column has one, and text holds both.
-        let first = sources.first().map_or(DataType::Utf8, |column| column.data_type().clone());
-        let kind = if sources.iter().all(|column| *column.data_type() == first) { first } else { DataType::Utf8 };
-        let texts =
-            sources.into_iter().map(|column| if *column.data_type() == kind { column } else { rows::as_text(&column) });
-        let mut arrays = vec![new_null_array(&kind, 1)];
-        arrays.extend(texts);
-        let arrays: Vec<&dyn Array> = arrays.iter().map(AsRef::as_ref).collect();
-        let positions: Vec<_> = positions.into_iter().map(|position| position.unwrap_or((0, 0))).collect();
-        Ok(interleave(&arrays, &positions)?)
-    }
-}
-
-fn has_edge_property(graph: &Graph, names: &[String]) -> bool {
-    graph.schema().edge_types.iter().any(|edge| edge.properties.iter().any(|property| names.contains(&property.name)))
-}
-
-fn has_vertex_property(graph: &Graph, name: &str) -> bool {
-    graph.schema().vertex_labels.iter().any(|label| label.properties.iter().any(|property| property.name == name))
 }

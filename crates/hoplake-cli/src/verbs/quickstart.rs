@@ -8,14 +8,14 @@ use std::{
 
 use hoplake::{
     ErrorKind, Graph, Hop, LoadOptions, StartKey, StoreProfile, Traversal, TraversalAnswer, TraversalRequest,
-    VisitPolicy,
+    VisitPolicy, tables,
 };
 
 use super::{info, limits::processors, load};
 use crate::{
     failure::Failure,
     opening::GraphArgs,
-    output::{Format, OutputArgs, Pipe, formats, numbers, profile::Profile, rows, tables::table},
+    output::{Format, OutputArgs, Pipe, formats, numbers, profile::Profile, tables::table},
 };
 
 /// The sample: airports, countries and routes of the world.
@@ -130,8 +130,8 @@ fn print_answer(graph: &Graph, answer: &TraversalAnswer, out: &mut Pipe) -> anyh
     }
     let last = numbers::count(answer.reached.last().len() as u64);
     writeln!(out, "{text}\n\nTen of the {last} that take three flights:\n")?;
-    let batches = answer.rows.iter().map(rows::with_label).collect::<anyhow::Result<Vec<_>>>()?;
-    formats::write(&OutputArgs::stdout(Format::Table), &batches, rows::empty(graph, &[]))?;
+    let batches = answer.rows.iter().map(tables::with_label).collect::<Result<Vec<_>, _>>()?;
+    formats::write(&OutputArgs::stdout(Format::Table), &batches, tables::empty(graph.schema(), &[]))?;
     Ok(writeln!(out)?)
 }
 

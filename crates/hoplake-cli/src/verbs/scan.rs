@@ -1,6 +1,6 @@
 //! `hoplake scan`: the vertices that match a condition.
 
-use hoplake::{Condition, Graph, Query, ScanRequest, SortBy};
+use hoplake::{Condition, Graph, Query, ScanRequest, SortBy, tables};
 
 use super::{limits::VertexLimitArgs, query_args::QueryArgs, traverse::print_count};
 use crate::{
@@ -11,7 +11,6 @@ use crate::{
         formats::RowWriter,
         numbers,
         profile::{Profile, Stopwatch},
-        rows,
     },
 };
 
@@ -110,11 +109,11 @@ async fn print_rows(args: &Args, graph: &Graph, query: &mut Query, mut request: 
     request.limit = request.limit.or(shown.map(|rows| rows + 1));
     // Before the destination is emptied: the scan may be rejected.
     let mut scan = query.scan(&request)?;
-    let schemas: Vec<_> = labels(args, graph).map(|label| rows::schema_of_label(label, &request.select)).collect();
-    let mut writer = RowWriter::new(&args.shared.output, rows::schema_of_each(&schemas))?;
+    let schemas: Vec<_> = labels(args, graph).map(|label| tables::schema_of_label(label, &request.select)).collect();
+    let mut writer = RowWriter::new(&args.shared.output, tables::schema_of_each(&schemas))?;
     let mut printed = 0;
     while let Some(found) = query.next_rows(&mut scan).await? {
-        let batch = rows::with_label(&found)?;
+        let batch = tables::with_label(&found)?;
         let left = shown.unwrap_or(usize::MAX) - printed;
         writer.write(&batch.slice(0, batch.num_rows().min(left)))?;
         printed += batch.num_rows().min(left);

@@ -4,6 +4,7 @@ use anyhow::bail;
 use clap::ValueEnum;
 use hoplake::{
     ErrorKind, Hop, Query, StartKey, StepCost, Strategy, Traversal, TraversalAnswer, TraversalRequest, VisitPolicy,
+    tables,
 };
 
 use super::{
@@ -18,7 +19,6 @@ use crate::{
     output::{
         Format, OutputArgs, Pipe, formats, numbers, print_line,
         profile::{Profile, Stopwatch},
-        rows,
     },
 };
 
@@ -151,8 +151,8 @@ fn print_answer(args: &Args, opened: &Opened, answer: &TraversalAnswer) -> anyho
     if args.count {
         return print_count(Some(reached as u128), &args.shared.output);
     }
-    let batches = answer.rows.iter().map(rows::with_label).collect::<anyhow::Result<Vec<_>>>()?;
-    formats::write(&args.shared.output, &batches, rows::empty(&opened.graph, &args.path.select))?;
+    let batches = answer.rows.iter().map(tables::with_label).collect::<Result<Vec<_>, _>>()?;
+    formats::write(&args.shared.output, &batches, tables::empty(opened.graph.schema(), &args.path.select))?;
     if let Some(limit) = args.limit.filter(|limit| *limit < reached) {
         eprintln!(
             "{} of {}; --limit shows more",

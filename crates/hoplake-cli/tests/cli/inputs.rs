@@ -57,7 +57,7 @@ fn standard_input_is_loaded() {
     let report = load(&["load", "d", "--from", "-", "stdin.csv", "--json"], "people.csv").ok().json().remove(0);
     assert_eq!((&report["vertices"], &report["edges"]), (&5.into(), &6.into()));
     let bound = ["load", "e", "--from", "-", "--copied-bytes-max", "20"];
-    load(&bound, "people.csv").fails(2, "more bytes than --copied-bytes-max", "");
+    load(&bound, "people.csv").fails(2, "more bytes than copied_bytes_max", "");
     shell.write("standard input", EDGES);
     load(&["load", "e", "--from", "-", "standard input"], "people.csv").fails(2, "two inputs are called", "");
 }
@@ -150,7 +150,7 @@ fn a_web_server_is_loaded_from_and_not_trusted() {
     shell.run(&["info", "b"]).fails(3, "there is no graph", "");
     let bound = PEOPLE.len().to_string();
     let both = ["load", "b", "--from", &at("people.csv"), &at("edges.csv"), "--copied-bytes-max", &bound];
-    shell.run(&both).fails(2, "more bytes than --copied-bytes-max", "");
+    shell.run(&both).fails(2, "more bytes than copied_bytes_max", "");
     shell.run(&[&both[..4], &both[5..]].concat()).ok();
     let moved = ["load", "c", "--from", &at("moved.csv?token=secret"), &at("edges.csv"), "--json"];
     assert_eq!(shell.run(&moved).ok().json().remove(0)["edges"], 6);

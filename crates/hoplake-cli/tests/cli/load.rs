@@ -155,12 +155,12 @@ fn a_field_beyond_the_bound_is_rejected_within_the_budget() {
     shell.write("data/people.csv", &format!("~id,~label,name\n1,Person,{}\n", "x".repeat(9 << 20)));
     let run = shell.run(&["load", "graph", "--from", "data", "--memory", "64MiB"]);
     assert!(
-        run.err.contains("people.csv, line 2: has a row of more than 4194304 bytes; raise --memory"),
+        run.err.contains("people.csv, line 2: has a row of more than 4194304 bytes; raise the memory budget"),
         "{}",
         run.err
     );
     let run = shell.run(&["load", "graph", "--from", "data", "--field-bytes-max", "1MiB"]);
-    assert!(run.err.contains("line 2: has a field of more than 1048576 bytes; raise --field-bytes-max"), "{}", run.err);
+    assert!(run.err.contains("line 2: has a field of more than 1048576 bytes; raise field_bytes_max"), "{}", run.err);
     shell.run(&["info", "graph"]).fails(3, "graph", "load");
 }
 

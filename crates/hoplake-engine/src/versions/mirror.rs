@@ -11,12 +11,14 @@
 //! own: a mirror that was written to, or a folder with another graph, is rejected and stays as it is.
 
 use std::{
+    cmp::Ordering as Relation,
     collections::{HashMap, HashSet},
     ops::Range,
+    sync::atomic::{AtomicU64, Ordering},
 };
 
 use bytes::Bytes;
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use hoplake_format::{
     FormatError, Manifest, Slot, VersionRange,
     constants::{
@@ -115,9 +117,9 @@ async fn check_target(
     }
     let Some(before) = before else { return Ok(()) };
     let is_same = match before.version.cmp(&newest.version) {
-        std::cmp::Ordering::Equal => before.change.writer == newest.change.writer,
-        std::cmp::Ordering::Greater => false,
-        std::cmp::Ordering::Less => match versions::slot(source, before.version, branch).await? {
+        Relation::Equal => before.change.writer == newest.change.writer,
+        Relation::Greater => false,
+        Relation::Less => match versions::slot(source, before.version, branch).await? {
             Some(Slot::Version(there)) => there.change.writer == before.change.writer,
             // A tombstone names the writer of what it removed.
             Some(Slot::Removed { writer }) => writer == before.change.writer,
@@ -150,21 +152,13 @@ async fn mirror_version(
         let missing = missing(source.store(), target.store(), newest).await?;
         mirrored.kept = (newest.objects().len() - missing.len()) as u64;
         let all = missing.iter().map(|(_, bytes)| bytes).sum();
-        let copied = std::sync::atomic::AtomicU64::new(0);
+        let copied = AtomicU64::new(0);
+        let added = |bytes| progress(copied.fetch_add(bytes, Ordering::Relaxed) + bytes, all);
+        // Boxed and collected, so that callers can run it on any thread: of an iterator the compiler cannot see that it may, for all lifetimes.
         let copies = missing.iter().map(|(name, bytes)| {
-            let added = |bytes| {
-                progress(copied.fetch_add(bytes, std::sync::atomic::Ordering::Relaxed) + bytes, all);
-            };
-            async move {
-                match copy(source.store(), target.store(), newest, name, *bytes, &added).await {
-                    // Once more: the answer may have been damaged on its way.
-                    Err(EngineError::Format { .. }) => {
-                        copy(source.store(), target.store(), newest, name, *bytes, |_| ()).await
-                    }
-                    copied => copied,
-                }
-            }
+            copy_again_if_damaged(source.store(), target.store(), newest, name, *bytes, &added).boxed()
         });
+        let copies: Vec<_> = copies.collect();
         stream::iter(copies).buffer_unordered(OBJECTS_AT_ONCE).try_collect::<()>().await?;
         (mirrored.objects, mirrored.bytes) = (missing.len() as u64, all);
         // Before the version, which must not be taken for one that may be changed.
@@ -219,6 +213,21 @@ fn parts(newest: &Manifest, name: &str, bytes: u64) -> Vec<(Range<u64>, Option<u
     parts.push((end..bytes, None));
     parts.retain(|(range, _)| !range.is_empty());
     parts
+}
+
+/// Copies an object, twice if it does not fit its checksum: the answer may have been damaged on its way.
+async fn copy_again_if_damaged(
+    source: &Store,
+    target: &Store,
+    newest: &Manifest,
+    name: &str,
+    bytes: u64,
+    added: &(dyn Fn(u64) + Sync),
+) -> Result<(), EngineError> {
+    match copy(source, target, newest, name, bytes, added).await {
+        Err(EngineError::Format { .. }) => copy(source, target, newest, name, bytes, |_| ()).await,
+        copied => copied,
+    }
 }
 
 /// Copies an object. It gets its name when all of it has been checked.

@@ -222,7 +222,7 @@ impl<R: ChunkReader> ChunkPages<R> {
         if !self.limits.allows(body.len(), expected) {
             let bytes = body.len();
             return Err(corrupt(format!(
-                "a page of {bytes} bytes would become {expected} bytes; raise --page-bytes-max or --decompression-ratio-max"
+                "a page of {bytes} bytes would become {expected} bytes; raise page_bytes_max or decompression_ratio_max"
             )));
         }
         if expected == 0 {

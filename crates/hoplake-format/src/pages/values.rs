@@ -68,7 +68,7 @@ fn check_shared(data: &[u8], values: usize, limits: &PageLimits) -> Result<(), P
         return Ok(());
     }
     Err(corrupt(format!(
-        "the texts of a page of {} bytes would take {decoded} bytes; raise --page-bytes-max",
+        "the texts of a page of {} bytes would take {decoded} bytes; raise page_bytes_max",
         data.len()
     )))
 }

@@ -39,8 +39,8 @@ pub(super) fn check(dataset: &Dataset, threads: usize, memory_bytes: u64) -> Res
     }
     let [needed, wanted] = [bytes, bytes.saturating_mul(PART)].map(|bytes| bytes.div_ceil(1 << 20));
     Err(IngestError::Invalid(format!(
-        "{all} columns of all tables ({tables}), up to {} of {label:?}, take about {needed} MiB whatever their rows are; set --memory {wanted}MiB or \
-         more, use fewer threads (--threads), or load fewer columns or labels at a time",
+        "{all} columns of all tables ({tables}), up to {} of {label:?}, take about {needed} MiB whatever their rows are; set a memory budget of {wanted} MiB or \
+         more, use fewer threads, or load fewer columns or labels at a time",
         columns(properties)
     )))
 }

@@ -105,7 +105,8 @@ pub fn build(
     progress: &dyn Progress,
 ) -> Result<BuiltGraph, IngestError> {
     if settings.memory_bytes < MEMORY_BYTES_MIN {
-        let message = format!("a load needs at least {} MiB of memory; raise --memory", MEMORY_BYTES_MIN >> 20);
+        let message =
+            format!("a load needs at least {} MiB of memory; raise the memory budget", MEMORY_BYTES_MIN >> 20);
         return Err(IngestError::Invalid(message));
     }
     footprint::check(dataset, settings.threads.max(1), settings.memory_bytes)?;

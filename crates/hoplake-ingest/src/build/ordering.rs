@@ -138,7 +138,7 @@ impl Build<'_> {
         let left_bytes = self.share(44) as u64;
         let fits = u32::try_from(vertices).ok().filter(|_| needed_bytes <= left_bytes);
         if vertices > u64::from(u32::MAX) {
-            let message = "a locality order numbers at most 4,294,967,295 vertices; use --order keys";
+            let message = "a locality order numbers at most 4,294,967,295 vertices; use the order of keys";
             return Err(IngestError::Invalid(message.into()));
         }
         let count = fits.ok_or(IngestError::Memory { what: "a locality order", needed_bytes, left_bytes })?;

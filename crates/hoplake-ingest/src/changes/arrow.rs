@@ -6,9 +6,10 @@
 
 use std::{fmt, sync::Arc};
 
+use arrow_array::RecordBatch;
 use arrow_buffer::Buffer;
 use arrow_ipc::{Endianness, MessageHeader, convert::try_fb_to_schema, reader::StreamDecoder, root_as_message};
-use arrow_schema::{DataType, Schema};
+use arrow_schema::{ArrowError, DataType, Schema};
 
 use super::{
     batch_rows::{BatchRows, ChangeInput, Source},
@@ -26,17 +27,26 @@ const CONTINUATION: u32 = u32::MAX;
 pub(super) fn stream(name: &str, bytes: Vec<u8>) -> Result<Source, IngestError> {
     let invalid = |why: String| IngestError::Invalid(format!("{name}: {why}"));
     let schema = checked(&bytes).map_err(invalid)?;
+    let mut buffer = Buffer::from_vec(bytes);
+    let mut decoder = StreamDecoder::new();
+    batches(name, &schema, std::iter::from_fn(move || decoder.decode(&mut buffer).transpose()))
+}
+
+/// The changes of record batches, which have this schema.
+pub(super) fn batches(
+    name: &str,
+    schema: &Schema,
+    mut batches: impl Iterator<Item = Result<RecordBatch, ArrowError>> + Send + 'static,
+) -> Result<Source, IngestError> {
     let headers: Vec<_> = schema.fields().iter().map(|field| field.name().clone()).collect();
     let file = PlainFile::named(name);
     let columns = named(&file, &headers)?;
     let name: Arc<str> = name.into();
-    let mut buffer = Buffer::from_vec(bytes);
-    let mut decoder = StreamDecoder::new();
     let mut first = 1;
     Ok(Box::new(std::iter::from_fn(move || {
         let invalid = |why: &dyn fmt::Display| IngestError::Invalid(format!("{name}: {why}"));
-        let batch = match decoder.decode(&mut buffer) {
-            Ok(batch) => batch?,
+        let batch = match batches.next()? {
+            Ok(batch) => batch,
             Err(error) => {
                 return Some(Err(invalid(&format_args!("row {first} and those after it are damaged: {error}"))));
             }

@@ -27,6 +27,7 @@ use std::{
     path::Path,
 };
 
+use arrow_array::RecordBatchReader;
 use hoplake_engine::change::Operation;
 use hoplake_format::Schema;
 
@@ -138,6 +139,19 @@ impl ChangeReader {
     /// columns are not those of changes.
     pub fn arrow(&mut self, name: &str, stream: Vec<u8>) -> Result<ChangeIter<'_>, IngestError> {
         let source = arrow::stream(name, stream)?;
+        Ok(self.changes(source))
+    }
+
+    /// Changes as record batches, with the columns that Parquet has; `name` stands for the file in messages.
+    ///
+    /// # Errors
+    /// [`IngestError`] if it has columns of a type that changes do not have, or its columns are not those of changes.
+    pub fn batches(
+        &mut self,
+        name: &str,
+        batches: Box<dyn RecordBatchReader + Send>,
+    ) -> Result<ChangeIter<'_>, IngestError> {
+        let source = arrow::batches(name, &batches.schema(), batches)?;
         Ok(self.changes(source))
     }
 

@@ -51,7 +51,7 @@ fn check(what: &str, bytes: u64, limits: &ReadLimits) -> Result<(), IngestError>
         Some(memory) if bytes > memory / PART => {
             let [needed, wanted] = [bytes, bytes.saturating_mul(PART)].map(|bytes| bytes.div_ceil(1 << 20));
             Err(IngestError::Invalid(format!(
-                "{what} about {needed} MiB before a row is read; set --memory {wanted}MiB or more, or load fewer at a time"
+                "{what} about {needed} MiB before a row is read; set a memory budget of {wanted} MiB or more, or load fewer at a time"
             )))
         }
         _ => Ok(()),

@@ -58,22 +58,22 @@ impl Bound {
 impl ReadLimits {
     /// The bound on a field.
     pub(crate) fn field(&self) -> Bound {
-        self.bound(self.field_bytes_max, "--field-bytes-max", 16)
+        self.bound(self.field_bytes_max, "field_bytes_max", 16)
     }
 
     /// The bound on a row.
     pub(crate) fn row(&self) -> Bound {
-        self.bound(self.row_bytes_max, "--row-bytes-max", 16)
+        self.bound(self.row_bytes_max, "row_bytes_max", 16)
     }
 
     /// The bound on a page of Parquet.
     pub(crate) fn page(&self) -> Bound {
-        self.bound(self.page_bytes_max, "--page-bytes-max", 4)
+        self.bound(self.page_bytes_max, "page_bytes_max", 4)
     }
 
     /// The bound on a key: indexes and filters hold keys in memory, several of each block.
     pub(crate) fn key(&self) -> Bound {
-        self.bound(self.field_bytes_max, "--field-bytes-max", 256)
+        self.bound(self.field_bytes_max, "field_bytes_max", 256)
     }
 
     /// The bytes of a chunk of rows, about. Every thread has one in its hands and one or two on their way.
@@ -85,7 +85,7 @@ impl ReadLimits {
 
     fn bound(&self, setting: u64, raise: &'static str, share: u64) -> Bound {
         let of_memory = self.memory_bytes.map_or(u64::MAX, |bytes| bytes / share);
-        let (bytes, raise) = if of_memory < setting { (of_memory, "--memory") } else { (setting, raise) };
+        let (bytes, raise) = if of_memory < setting { (of_memory, "the memory budget") } else { (setting, raise) };
         Bound { bytes: usize::try_from(bytes).unwrap_or(usize::MAX), raise }
     }
 

@@ -329,7 +329,7 @@ fn what_is_too_wide_for_the_memory_is_rejected_before_it_is_made() {
     }
     let labels = folder(&[("v.csv", &text)]);
     let why = with_memory(labels.path(), false, 64).unwrap_err();
-    assert!(why.contains("3000 tables with 609000 columns") && why.contains("--memory"), "{why}");
+    assert!(why.contains("3000 tables with 609000 columns") && why.contains("the memory budget"), "{why}");
     // A mapping with many entries.
     let mut map = String::new();
     for entry in 0..60_000 {
@@ -337,7 +337,7 @@ fn what_is_too_wide_for_the_memory_is_rejected_before_it_is_made() {
     }
     let entries = folder(&[("v.csv", "id\n1\n"), ("map.toml", &map)]);
     let why = with_memory(entries.path(), true, 64).unwrap_err();
-    assert!(why.contains("a mapping of") && why.contains("--memory"), "{why}");
+    assert!(why.contains("a mapping of") && why.contains("the memory budget"), "{why}");
     // A column of labels that is none.
     let mut text = String::from("~id,~label\n");
     (0..70_000).for_each(|label| text.push_str(&format!("{label},L{label}\n")));
@@ -354,7 +354,7 @@ fn long_keys_are_bad_rows() {
     let dataset = open(&[folder.path().to_owned()], &SourceOptions { limits, ..Default::default() }).unwrap();
     let (rows, rejects) = skipping(&dataset);
     assert_eq!(rows["P"], ["3: b"]);
-    assert!(rejects.len() == 1 && rejects[0].contains("has a key of more than 262144 bytes; raise --memory"));
+    assert!(rejects.len() == 1 && rejects[0].contains("has a key of more than 262144 bytes; raise the memory budget"));
     // In Parquet, too.
     let folder = folder_of_keys(&["b".to_owned(), long]);
     let options = SourceOptions { limits, mapping: Some(folder.path().join("map.toml")), ..Default::default() };

@@ -120,8 +120,8 @@ fn fields_rows_and_their_number_are_bounded() {
     let fields = format!("1,2\n3,4{}\n", ",".repeat(70_000));
     let limits = ReadLimits { field_bytes_max: 4000, row_bytes_max: 8000, ..ReadLimits::default() };
     for (name, content, expected) in [
-        ("nodes.csv", &field, "line 2: has a field of more than 4000 bytes; raise --field-bytes-max"),
-        ("nodes.csv", &row, "line 2: has a row of more than 8000 bytes; raise --row-bytes-max"),
+        ("nodes.csv", &field, "line 2: has a field of more than 4000 bytes; raise field_bytes_max"),
+        ("nodes.csv", &row, "line 2: has a row of more than 8000 bytes; raise row_bytes_max"),
         ("nodes.csv", &quoted, "line 2: a quote opens here and is not closed"),
         ("g.edges", &fields, "line 2: has more than 65536 fields"),
     ] {
@@ -133,12 +133,12 @@ fn fields_rows_and_their_number_are_bounded() {
     let long = format!("1 2\n3 4{}\n5 6\n", " ".repeat(9000));
     let folder = folder(&[("g.e", &long)]);
     let message = rejected_with(folder.path(), limits);
-    assert!(message.contains("line 2: has a row of more than 8000 bytes; raise --row-bytes-max"), "{message}");
+    assert!(message.contains("line 2: has a row of more than 8000 bytes; raise row_bytes_max"), "{message}");
     // The budget of memory bounds rows, too, and skipping goes on behind them.
     let limits = ReadLimits { memory_bytes: Some(64_000), ..ReadLimits::default() };
     let options = SourceOptions { limits, key_type: Some(KeyType::Int64), ..SourceOptions::default() };
     let (rows, rejects) = skipping(&open(&[folder.path().to_owned()], &options).unwrap());
-    assert_eq!(rejects, ["2,,,has a row of more than 4000 bytes; raise --memory"]);
+    assert_eq!(rejects, ["2,,,has a row of more than 4000 bytes; raise the memory budget"]);
     assert_eq!(rows["vertex-edge->vertex"], ["1: 1|2", "3: 5|6"]);
 }
 
@@ -162,6 +162,6 @@ fn an_archive_that_becomes_far_larger_is_rejected() {
         compress(&folder.path().join(name));
         let limits = ReadLimits { decompression_ratio_max: 100, ..ReadLimits::default() };
         let message = rejected_with(folder.path(), limits);
-        assert!(message.contains(name) && message.contains("raise --decompression-ratio-max"), "{message}");
+        assert!(message.contains(name) && message.contains("raise decompression_ratio_max"), "{message}");
     }
 }

@@ -120,7 +120,7 @@ impl Graph {
         async fn version_as_of(store: &Store, unix_ms: u64) -> Result<u64, Error>;
         async fn tag(store: &Store, name: &str, version: Option<u64>) -> Result<Option<u64>, Error>;
         async fn newest(store: &Store) -> Result<Manifest, Error>;
-        async fn tagged(store: &Store, name: &str) -> Result<Option<u64>, Error>;
+        async fn tagged(store: &Store, name: &str) -> Result<u64, Error>;
         async fn restore(store: &Store, version: u64, message: &str) -> Result<u64, Error>;
         async fn clone_to(store: &Store, version: Option<u64>, target: &Store) -> Result<String, Error>;
         async fn compact(store: &Store, settings: &CompactionSettings) -> Result<Compacted, Error>;

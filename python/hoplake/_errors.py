@@ -72,7 +72,7 @@ _BY_REASON: dict[str, str] = {
     "url": "write a folder, or s3://bucket/prefix, gs://bucket/prefix, az://container/prefix",
     "no_graph": "check the address, or make a graph with hoplake.load or hoplake.create",
     "no_version": "graph.log() lists the versions and their tags",
-    "exists": "pass replace=True to load over it, or choose a target that is empty",
+    "exists": "choose a target that is empty; load(replace=True) loads over a graph, and export(overwrite=True) over files",
     "overtaken": "graph.log() shows what the other writer did; then try again",
     "credentials": "set the environment variables of the store, such as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
     "denied": "these credentials have to be allowed to list, read, write and delete objects there",
@@ -85,14 +85,14 @@ _BY_REASON: dict[str, str] = {
     "undeclared": "correct the name, or leave out strict=True to add it to the graph",
     "bad_row": "correct the row, or pass rejects=PATH to load the rest and put such rows aside",
     "memory_in_use": "try again when other calls are done",
-    "call": "graph.queries() lists the prepared queries, and what each takes",
+    "call": "graph.queries() lists the prepared queries of this version, and what each takes; graph.refresh() moves on to the newest version",
     "read_only": "pass commit=True to let the query change the graph",
     "format_version": "use the version of hoplake that wrote it, or load the graph again with this one",
 }
 
 _BY_KIND: dict[str, str] = {
-    "not_found": "graph.schema lists the labels, edge labels and properties",
-    "conflict": "look at graph.log(), then try again",
+    "not_found": "check the name; graph.schema lists labels, edge labels and properties",
+    "conflict": "look at the graph, and at graph.log(), then decide anew",
     "unknown": "graph.log() shows whether the version exists; try again only if not",
     "unavailable": "try again later; if it persists, ask the operator of the store",
     "limit": "raise the limit with graph.within(…), or ask for less",
@@ -110,9 +110,10 @@ def make(
     row: int | None = None,
     item: str | None = None,
     location: str | None = None,
+    hint: str | None = None,
 ) -> Error:
     """The exception of a kind, with its note."""
-    hint = _BY_REASON.get(reason or "") or _BY_KIND.get(kind)
+    hint = hint or _BY_REASON.get(reason or "") or _BY_KIND.get(kind)
     has_notes = sys.version_info >= (3, 11)
     # Before 3.11 no traceback shows notes.
     text = message if hint is None or has_notes else f"{message}\nhint: {hint}"

@@ -21,8 +21,8 @@ class EdgeType:
     """Edges of a label between vertices of two labels. After commits ``edges`` is an upper bound, unless ``is_exact``."""
 
     label: str
-    source: str
-    target: str
+    source_label: str
+    target_label: str
     properties: dict[str, str]
     edges: int
     is_exact: bool
@@ -43,7 +43,7 @@ class Schema:
             f"<tr><td>{escape(it.name)}</td><td>{it.vertices:,}</td><td>{properties(it.properties)}</td></tr>"
             for it in self.labels
         ] + [
-            f"<tr><td>{escape(it.source)} –{escape(it.label)}→ {escape(it.target)}</td>"
+            f"<tr><td>{escape(it.source_label)} –{escape(it.label)}→ {escape(it.target_label)}</td>"
             f"<td>{it.edges:,}</td><td>{properties(it.properties)}</td></tr>"
             for it in self.edge_types
         ]

@@ -8,6 +8,7 @@ from os import PathLike, fspath
 from types import TracebackType
 
 from . import _hoplake
+from ._waiting import wait_sync
 
 
 class Server:
@@ -25,7 +26,7 @@ class Server:
 
     def stop(self) -> None:
         """Ends it, once the requests under way are answered."""
-        self._core.stop()
+        wait_sync(self._core.stop())
 
     def __enter__(self) -> Server:
         return self
@@ -37,6 +38,11 @@ class Server:
 
     def __repr__(self) -> str:
         return f"<hoplake.Server at {self.http}>"
+
+
+def _toml(text: str) -> str:
+    """A text of TOML: one of JSON, in which it has no surrogates and no delete character."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def serve(
@@ -67,13 +73,12 @@ def serve(
         sources = [f"{name}={fspath(url)}" for name, url in graphs.items()]
     else:
         sources = [fspath(graphs)]
-    # Texts of JSON are texts of TOML.
     settings = [
-        f"graphs = {json.dumps(sources)}",
+        f"graphs = [{', '.join(map(_toml, sources))}]",
         f'http = "127.0.0.1:{int(port)}"',
         f'grpc = "127.0.0.1:{int(grpc_port)}"',
-        f"writable = {json.dumps(bool(writable))}",
+        f"writable = {str(bool(writable)).lower()}",
     ]
     if token is not None:
-        settings.append(f"token = {json.dumps(token)}")
+        settings.append(f"token = {_toml(token)}")
     return Server(_hoplake.serve("\n".join(settings)))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Union
 
 from . import _hoplake
 from ._cost import Cost
+from ._walks import add_edge
 
 if TYPE_CHECKING:
     import networkx
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 _HTML_ROWS = 20
+_REPR_ROWS = 5
 _ROWS = 1_000
 
 
@@ -25,14 +27,18 @@ class ArrowStream(Protocol):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
+#: Rows as input: a data frame or table, or a dict of lists, of which each is a column.
+Rows = Union[ArrowStream, "Mapping[str, Sequence[Any]]"]
+
+
 class Table:
     """Rows of a result: a table of Arrow that pandas, polars, pyarrow and DuckDB read without copying.
 
     It iterates over its rows as dicts, and has a length. Its columns are ``label`` and ``key``, then what was asked for; a property that is called
     like one of the columns has a dot before its name.
 
-    >>> import hoplake, pyarrow
-    >>> people = pyarrow.table({"key": [1, 2], "name": ["Ann", "Bo"]})
+    >>> import hoplake
+    >>> people = {"key": [1, 2], "name": ["Ann", "Bo"]}
     >>> _ = hoplake.load("memory://docs/table", vertices={"Person": people})
     >>> table = hoplake.open("memory://docs/table").get(["Person:1", "Person:2"])
     >>> table.columns
@@ -94,17 +100,35 @@ class Table:
         return self.to_arrow().to_pandas()  # pyright: ignore[reportUnknownMemberType]
 
     def to_networkx(self) -> networkx.MultiDiGraph[tuple[str, int | str]]:
-        """Its vertices as nodes ``(label, key)`` of a networkx graph, with the other columns as attributes."""
+        """As a graph of networkx, whose nodes are pairs of label and key: edges of rows that are edges, nodes of rows that are vertices.
+
+        The other columns are attributes; a null is none.
+        """
         import networkx
 
         graph: networkx.MultiDiGraph[tuple[str, int | str]] = networkx.MultiDiGraph()
+        columns = self.columns
         for row in self:
-            node = (row.pop("label"), row.pop("key"))
-            graph.add_node(node, **row)
+            rest = {name: value for name, value in row.items() if value is not None}
+            if "source_label" in columns and "target_label" in columns:
+                source = (rest.pop("source_label"), rest.pop("source"))
+                target = (rest.pop("target_label"), rest.pop("target"))
+                add_edge(graph, source, target, rest.pop("label"), rest)
+            elif "from_label" in columns:
+                near, far = (rest.pop("from_label"), rest.pop("from_key")), (rest.pop("label"), rest.pop("key"))
+                source, target = (near, far) if rest.pop("direction") == "out" else (far, near)
+                add_edge(graph, source, target, rest.pop("edge"), rest)
+            else:
+                node = (rest.pop("label"), rest.pop("key"))
+                graph.add_node(node)
+                graph.nodes[node].update(rest)
         return graph
 
     def __repr__(self) -> str:
-        return f"<hoplake.Table: {len(self):,} rows of {', '.join(self.columns)}>"
+        rows = "row" if len(self) == 1 else "rows"
+        lines = [", ".join(f"{name}={value!r}" for name, value in row.items()) for row in self._table.rows(0, _REPR_ROWS)]
+        more = ["…"] if len(self) > _REPR_ROWS else []
+        return "\n".join([f"<hoplake.Table: {len(self):,} {rows} of {', '.join(self.columns)}>", *lines, *more])
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{escape(name)}</th>" for name in self.columns)

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar, Union
 
+from ._errors import make
 from ._hoplake import Task
 
 _T = TypeVar("_T")
@@ -22,7 +23,7 @@ Progress = Union[bool, ProgressCallback]
 
 _STEP_SECONDS = 0.05
 #: How long a cancelled call may take to put things in order, such as to take a load's name out of the graph.
-_CANCEL_SECONDS = 5.0
+_ORDER_SECONDS = 5.0
 
 
 class _Bar:
@@ -54,6 +55,8 @@ class _Reporter:
     """Passes on what a call reports, when it has changed."""
 
     def __init__(self, progress: Progress) -> None:
+        if not isinstance(progress, bool) and not callable(progress):
+            raise make("invalid", f"progress is True, False or a function, not {progress!r}")
         self._bar = _Bar() if progress is True else None
         self._callback: ProgressCallback | None = self._bar if progress is True else progress or None
         self._last: tuple[str, int, int | None] | None = None
@@ -80,8 +83,8 @@ def wait_sync(task: Task[_T], progress: Progress = False) -> _T:
         reporter.look(task)
         return task.result()
     except BaseException:
-        task.cancel()
-        task.wait(_CANCEL_SECONDS)
+        if task.cancel():
+            task.wait(_ORDER_SECONDS)
         raise
     finally:
         reporter.close()

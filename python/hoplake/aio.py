@@ -8,13 +8,15 @@ from __future__ import annotations
 from ._async.commit import Commit
 from ._async.computation import Computation, algorithms
 from ._async.graph import Graph, create, load, open
-from ._async.results import Results, Scan, Walks
+from ._async.results import Plan, Profile, Results, Scan, Walks
 from ._async.traversal import Traversal
 
 __all__ = [
     "Commit",
     "Computation",
     "Graph",
+    "Plan",
+    "Profile",
     "Results",
     "Scan",
     "Traversal",

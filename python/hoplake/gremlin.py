@@ -41,8 +41,8 @@ class Property:
 class Path:
     """What a traverser has met, and the labels of the steps where it did."""
 
-    objects: list[Any]
-    labels: list[frozenset[str]]
+    objects: tuple[Any, ...]
+    labels: tuple[frozenset[str], ...]
 
     def __len__(self) -> int:
         return len(self.objects)
@@ -55,5 +55,5 @@ class Path:
 class Subgraph:
     """Some vertices and edges of the graph."""
 
-    vertices: list[Vertex]
-    edges: list[Edge]
+    vertices: tuple[Vertex, ...]
+    edges: tuple[Edge, ...]

@@ -19,7 +19,7 @@ def test_the_same_calls_are_awaited(url: str) -> None:
         graph = await hoplake.aio.open(url)
         first, second = await asyncio.gather(graph.get("Person:1"), graph.traverse("Person:1").out("knows").rows("name"))
         assert (first["name"], second["name"]) == (["Ann"], ["Bo"])
-        assert [len(table) async for table in await graph.scan("Person")] == [2]
+        assert [len(table) async for table in graph.scan("Person").batches()] == [2]
         assert await graph.query("g.V().count()") == [2]
         ranks = await graph.run("pagerank", progress=True)
         assert len(await ranks.top(1)) == 1

@@ -73,7 +73,7 @@ def test_tables_are_changes(social: hoplake.Graph) -> None:
 def test_apply_takes_tables_files_and_texts(social: hoplake.Graph, tmp_path: Path) -> None:
     lines = [{"op": "upsert_vertex", "label": "Person", "key": 8, "properties": {"name": "Gil"}}]
     text = "\n".join(json.dumps(line) for line in lines)
-    assert social.apply(text).vertices_added == 1
+    assert social.apply(json_lines=text).vertices_added == 1
     file = tmp_path / "changes.jsonl"
     file.write_text(text.replace("8", "9"))
     assert social.apply(file, message="from a file").vertices_added == 1
@@ -81,10 +81,10 @@ def test_apply_takes_tables_files_and_texts(social: hoplake.Graph, tmp_path: Pat
     applied = social.apply(table)
     assert (applied.vertices_added, applied.vertices_removed) == (1, 1)
     with pytest.raises(hoplake.InvalidError) as wrong:
-        social.apply('{"op": "upsert_vertex", "label": "Person"}')
+        social.apply(json_lines='{"op": "upsert_vertex", "label": "Person"}')
     assert wrong.value.location is not None
     with pytest.raises(hoplake.InvalidError) as missing:
-        social.apply('{"op": "upsert_edge", "label": "knows", "source": ["Person", 1], "target": ["Person", 99]}')
+        social.apply(json_lines='{"op": "upsert_edge", "label": "knows", "source": ["Person", 1], "target": ["Person", 99]}')
     assert missing.value.reason == "missing_end"
 
 
@@ -122,3 +122,47 @@ def test_an_empty_graph_is_filled(url: str) -> None:
     assert graph.get("Town:x")["size"] == [3]
     with pytest.raises(hoplake.ConflictError):
         hoplake.create(url)
+
+
+def test_a_batch_is_committed_once_whoever_asks(social: hoplake.Graph) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    commit = social.begin(on_newest=True)
+    commit.upsert_vertex("Person", 50, name="x")
+
+    def ask(_: int) -> bool:
+        try:
+            commit.commit()
+        except hoplake.InvalidError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(4) as threads:
+        assert sum(threads.map(ask, range(4))) == 1
+    social.refresh()
+    assert social.version == 2
+
+
+def test_a_pickled_graph_takes_changes(social: hoplake.Graph) -> None:
+    import pickle
+
+    copy = pickle.loads(pickle.dumps(social))
+    assert copy.apply(json_lines='{"op": "delete_vertex", "label": "Person", "key": 1}').vertices_removed == 1
+
+
+def test_numbers_of_numpy_and_pandas_are_what_they_are(social: hoplake.Graph) -> None:
+    numpy = pytest.importorskip("numpy")
+    pandas = pytest.importorskip("pandas")
+    with social.begin() as commit:
+        commit.upsert_vertex(
+            "Thing", 1, flag=numpy.True_, count=numpy.int32(7), share=numpy.float32(0.5), many=numpy.array([1, 2]), none=pandas.NA
+        )
+    social.refresh()
+    assert social.get("Thing:1").to_pylist()[0] == {
+        "label": "Thing", "key": 1, "flag": True, "count": 7, "share": 0.5, "many": [1, 2]
+    }
+    for wrong in (numpy.complex64(1 + 2j), pandas.Timestamp("2020-01-01T00:00:00.123456789Z")):
+        with pytest.raises(hoplake.InvalidError):
+            social.begin().upsert_vertex("Thing", 1, x=wrong)
+    with pytest.raises(hoplake.InvalidError, match="seconds"):
+        social.begin(seconds=float("nan")).commit()

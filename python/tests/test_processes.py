@@ -147,7 +147,7 @@ SLOW_CALLS: dict[str, str] = {
     "export": "[hoplake.open(url).export(target, overwrite=True) for _ in range(1000)]",
     "verify": "[hoplake.open(url).verify() for _ in range(1000)]",
     "mirror": "[hoplake.open(url).mirror(target + str(n)) for n in range(1000)]",
-    "commit": "[hoplake.open(target0).apply(text) for _ in range(10000)]",
+    "commit": "[hoplake.open(target0).apply(json_lines=text) for _ in range(10000)]",
     "load": "[hoplake.load(target + str(n), edges=edges) for n in range(1000)]",
     "silent": "hoplake.open('s3://bucket/graph')",
 }
@@ -228,7 +228,7 @@ LEAKING: dict[str, Callable[[hoplake.Graph], Any]] = {
     "error": lambda graph: pytest.raises(hoplake.NotFoundError, graph.get, "Person:99"),
     "query": lambda graph: graph.query("g.V().path().by(valueMap())"),
     "walks": lambda graph: graph.traverse("Person:1").out().walks(),
-    "scan": lambda graph: next(iter(graph.scan("Person"))),
+    "scan": lambda graph: next(iter(graph.scan("Person").batches())),
     "commit": lambda graph: graph.begin().upsert_vertex("Person", 1, name="x", tags=["a"]),
     "run": lambda graph: graph.run("components").top(1).to_pylist(),
 }

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import hoplake
@@ -17,15 +19,17 @@ def test_get_reads_all_properties_or_those_that_are_named(social: hoplake.Graph)
 
 
 def test_scans_are_streams(social: hoplake.Graph) -> None:
-    assert [row["key"] for table in social.scan("Person", where="age >= 30") for row in table] == [1, 2]
+    assert [row["key"] for row in social.scan("Person", where="age >= 30")] == [1, 2]
     ordered = social.scan("Person", order_by="age desc", select="age").table()
     assert ordered["age"] == [41, 30, 7, None]
     assert social.scan(limit=2).table()["key"] == [1, 2]
     assert social.scan("Person", where="age > 1000").to_pylist() == []
-    scan = social.scan("Person")
+    scan = hoplake.open(social.url).scan("Person", select=[])
     assert scan.cost.waves == 0
-    scan.table()
-    assert scan.table().to_pylist() == []
+    # Each time that rows are taken it begins anew.
+    assert [len(table) for table in scan.batches()] == [4]
+    assert scan.cost.waves > 0
+    assert len(scan.table()) == len(scan.table()) == 4
 
 
 def test_counts(social: hoplake.Graph) -> None:
@@ -34,7 +38,7 @@ def test_counts(social: hoplake.Graph) -> None:
 
 def test_neighbors(social: hoplake.Graph) -> None:
     table = social.neighbors("Person:1", "out:knows", select=["since", "name"])
-    assert table.columns == ["edge", "direction", "label", "key", "since", "name"]
+    assert table.columns == ["from_label", "from_key", "edge", "direction", "label", "key", "since", "name"]
     assert [(row["key"], row["since"], row["name"]) for row in table] == [(2, 2019, "Bo"), (3, 2020, "Cy")]
     assert social.neighbors("Person:1", limit=1)["key"] == [2]
     assert social.neighbors(["Person:1", "Person:2"], "out:knows[since > 2019]")["key"] == [3, 3]
@@ -80,7 +84,7 @@ def test_walks_and_paths(social: hoplake.Graph) -> None:
 
 
 def test_neighborhood(social: hoplake.Graph) -> None:
-    table = social.neighborhood("Person:1", 2, "out:knows", select="name")
+    table = social.neighborhood("Person:1", "out:knows", depth=2, select="name")
     assert [(row["distance"], row["key"]) for row in table] == [(1, 2), (1, 3), (2, 4)]
 
 
@@ -138,3 +142,103 @@ def test_pictures_of_results_are_escaped(url: str) -> None:
     for html in [graph._repr_html_(), graph.get('"<b>":<script>')._repr_html_(), graph.schema._repr_html_()]:
         assert "<script>" not in html
         assert "<b>&lt;" not in html
+
+
+def test_edges_are_scanned(social: hoplake.Graph) -> None:
+    scan = social.scan_edges("knows")
+    assert scan.columns == ["label", "source_label", "source", "target_label", "target", "since"]
+    assert [(row["source"], row["target"], row["since"]) for row in scan] == [
+        (1, 2, 2019),
+        (1, 3, 2020),
+        (2, 3, 2021),
+        (3, 4, 2022),
+    ]
+    assert social.scan_edges(source_label="Person", select=[], limit=2).table()["target"] == [2, 3]
+    with pytest.raises(hoplake.NotFoundError, match="likes"):
+        social.scan_edges("likes").table()
+    with pytest.raises(hoplake.NotFoundError, match="height"):
+        social.scan_edges("knows", select="height").table()
+
+
+def test_results_become_graphs_of_networkx(social: hoplake.Graph) -> None:
+    pytest.importorskip("networkx")
+    graph = social.to_networkx()
+    assert (graph.number_of_nodes(), graph.number_of_edges()) == (4, 4)
+    assert graph.nodes[("Person", 1)] == {"name": "Ann", "age": 30}
+    assert graph.edges[("Person", 2), ("Person", 3), 0] == {"label": "knows", "since": 2021}
+    near: Any = social.neighbors(["Person:3"], "both:knows", select="since").to_networkx()
+    assert sorted(near.edges(data="since")) == [
+        (("Person", 1), ("Person", 3), 2020),
+        (("Person", 2), ("Person", 3), 2021),
+        (("Person", 3), ("Person", 4), 2022),
+    ]
+    walks = social.traverse("Person:1").out("knows").out("knows").walks(select="name").to_networkx()
+    assert (walks.number_of_nodes(), walks.number_of_edges()) == (4, 4)
+    assert walks.nodes[("Person", 2)] == {"name": "Bo"}
+
+
+def test_a_neighbourhood_is_drawn(social: hoplake.Graph) -> None:
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("agg")
+    axes = social.plot("Person:1", "out:knows", depth=2, caption="name")
+    texts = {text.get_text() for text in axes.texts}
+    assert {"Ann", "Bo", "Cy"} <= texts
+    assert len(axes.collections) >= 2
+    assert len(social.plot("Person:4", "out:knows").texts) == 0
+
+
+def test_labels_and_conditions_are_what_they_say(url: str) -> None:
+    """Whatever characters they have."""
+    labels = ["a,b", "x[y]", "*", " sp ", 'quo"te', "a"]
+    tables = {("v", label, "v"): {"source": [1], "target": [number], "w": [number]} for number, label in enumerate(labels, 2)}
+    hoplake.load(url, edges=tables)
+    graph = hoplake.open(url)
+    for number, label in enumerate(labels, 2):
+        assert graph.traverse("v:1").out(label).keys()["key"] == [number]
+    every = graph.traverse("v:1").out(where="w > 2")
+    assert every.where("w < 4").keys()["key"] == [3]
+    assert graph.traverse("v:1").hop('out:"x[y]"').where("w = 3").count() == 1
+    with pytest.raises(hoplake.InvalidError):
+        every.where("w > 1) or (w > 0").count()
+    name = "Paris or w > 0"
+    assert graph.count("v", where=f"~key = {hoplake.quote(2)}") == 1
+    with pytest.raises(hoplake.InvalidError):
+        graph.count("v", where=f"~key = {hoplake.quote(name)}")
+
+
+def test_limits_stay(social: hoplake.Graph) -> None:
+    with pytest.raises(hoplake.LimitError):
+        social.within(vertices=1).within(seconds=60).scan().table()
+    with pytest.raises(hoplake.LimitError):
+        social.within(vertices=1).at(1).scan().table()
+    scan = social.within(vertices=1).scan()
+    for _ in range(2):
+        with pytest.raises(hoplake.LimitError):
+            scan.table()
+    with pytest.raises(hoplake.InvalidError, match="depth"):
+        social.neighborhood("Person:1", depth=2**40)
+    with pytest.raises(hoplake.LimitError):
+        social.within(memory=1 << 20).query("g.V().repeat(both()).times(30)")
+
+
+def test_a_graph_knows_what_its_calls_have_cost(social: hoplake.Graph) -> None:
+    graph = hoplake.open(social.url)
+    assert graph.cost.requests == 0
+    graph.count("Person", where="age > 3")
+    first = graph.cost.requests
+    assert first > 0
+    graph.within(seconds=5).neighbors("Person:1")
+    assert graph.cost.requests > first
+    with hoplake.open(social.url) as other:
+        assert other.count() == 4
+    # Closed, it is opened again.
+    assert other.count() == 4
+
+
+def test_vertices_of_results_are_vertices(social: hoplake.Graph) -> None:
+    walk = social.traverse("Person:1").out("knows").walks()[0]
+    assert walk
+    assert social.get(walk.vertices[1])["name"] == ["Bo"]
+    assert social.neighbors(social.get(["Person:2", "Person:3"]), "out:knows")["from_key"] == [2, 3]
+    assert hash(walk) == hash(social.traverse("Person:1").out("knows").walks()[0])
+    assert social.traverse("Person:1").out("knows").walks(1).has_more

@@ -215,7 +215,7 @@ impl From<String> for Value {
 }
 
 /// A column of values that fit its type, as [`Value::conform`] has them; others are null.
-pub(crate) fn column<'a>(values: impl Iterator<Item = &'a Value>, kind: PropertyType) -> Result<ArrayRef, ArrowError> {
+pub fn column<'a>(values: impl Iterator<Item = &'a Value>, kind: PropertyType) -> Result<ArrayRef, ArrowError> {
     let scalar = match kind {
         PropertyType::Scalar(scalar) => return Ok(scalars(values, scalar)),
         PropertyType::List(scalar) => scalar,

@@ -1,5 +1,7 @@
 //! Arrow's PyCapsule interface, in both directions. Buffers are shared, not copied.
 //!
+//! What comes from outside is checked before it is used: the interface hands over pointers, and Arrow's arrays believe their offsets and texts.
+//!
 //! <https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html>
 
 #![expect(unsafe_code, reason = "Arrow's C interface")]
@@ -7,21 +9,24 @@
 use std::ffi::CStr;
 
 use arrow_array::{
-    RecordBatch, RecordBatchIterator, RecordBatchReader, StructArray,
+    Array, RecordBatch, RecordBatchIterator, RecordBatchReader, StructArray,
     ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi},
     ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader},
 };
-use arrow_schema::{ArrowError, Schema};
+use arrow_schema::{ArrowError, DataType, Schema, SchemaRef};
 use pyo3::{
     prelude::*,
-    types::{PyCapsule, PyTuple},
+    types::{PyCapsule, PyDict, PyTuple},
 };
 
-use crate::errors;
+use crate::{errors, values};
 
 const STREAM: &CStr = c"arrow_array_stream";
 const SCHEMA: &CStr = c"arrow_schema";
 const ARRAY: &CStr = c"arrow_array";
+
+/// Columns in which pandas puts the index of a data frame that is not a plain count of rows.
+const PANDAS_INDEX: &str = "__index_level_";
 
 /// A stream of record batches as a capsule. What a consumer leaves is dropped with the capsule.
 pub fn stream<'py>(py: Python<'py>, reader: Box<dyn RecordBatchReader + Send>) -> PyResult<Bound<'py, PyCapsule>> {
@@ -34,34 +39,106 @@ pub fn schema<'py>(py: Python<'py>, schema: &Schema) -> PyResult<Bound<'py, PyCa
     PyCapsule::new_with_value(py, schema, SCHEMA)
 }
 
-/// A reader of whatever has `__arrow_c_stream__`, such as a data frame, or `__arrow_c_array__`, such as a record batch.
+/// A reader of whatever has `__arrow_c_stream__`, such as a data frame, or `__arrow_c_array__`, such as a record batch; or of a dict of lists.
 pub fn reader(data: &Bound<'_, PyAny>, what: &str) -> PyResult<Box<dyn RecordBatchReader + Send>> {
     let py = data.py();
-    if data.hasattr("__arrow_c_stream__")? {
-        let capsule = data.call_method0("__arrow_c_stream__")?.cast_into::<PyCapsule>()?;
-        let pointer = capsule.pointer_checked(Some(STREAM))?.cast::<FFI_ArrowArrayStream>().as_ptr();
-        // SAFETY: a capsule of this name has an initialised stream. `from_raw` takes it out and marks it as released, as the interface asks
-        // of a consumer, and the interpreter lock is held meanwhile.
-        let reader = unsafe { RecordBatchStreamReader::from_raw(pointer) };
-        return Ok(Box::new(reader.map_err(|error| failed(py, what, &error))?));
-    }
-    if data.hasattr("__arrow_c_array__")? {
-        let capsules = data.call_method0("__arrow_c_array__")?.cast_into::<PyTuple>()?;
-        let [schema, array] = [capsules.get_item(0)?, capsules.get_item(1)?];
-        let schema = schema.cast_into::<PyCapsule>()?.pointer_checked(Some(SCHEMA))?.cast::<FFI_ArrowSchema>();
-        let array = array.cast_into::<PyCapsule>()?.pointer_checked(Some(ARRAY))?.cast::<FFI_ArrowArray>();
-        // SAFETY: capsules of these names have an initialised array and its schema. `from_raw` takes the array out and marks it as
-        // released; the schema is only read. `capsules` keeps both alive.
-        let data = unsafe { from_ffi(FFI_ArrowArray::from_raw(array.as_ptr()), schema.as_ref()) };
-        let data = data.map_err(|error| failed(py, what, &error))?;
-        let batch = RecordBatch::from(StructArray::from(data));
+    if let Ok(columns) = data.cast::<PyDict>() {
+        let batch = values::batch(columns, what)?;
         let schema = batch.schema();
         return Ok(Box::new(RecordBatchIterator::new([Ok(batch)], schema)));
     }
-    let kind = data.get_type().name()?;
-    let message =
-        format!("{what} is a {kind}; give a data frame, a table or a record batch of Arrow (__arrow_c_stream__)");
-    Err(errors::invalid(py, message))
+    let reader: Box<dyn RecordBatchReader + Send> = if data.hasattr("__arrow_c_stream__")? {
+        Box::new(streamed(&data.call_method0("__arrow_c_stream__")?, what)?)
+    } else if data.hasattr("__arrow_c_array__")? {
+        let batch = whole(&data.call_method0("__arrow_c_array__")?, what)?;
+        let schema = batch.schema();
+        Box::new(RecordBatchIterator::new([Ok(batch)], schema))
+    } else {
+        let kind = data.get_type().fully_qualified_name()?;
+        let message =
+            format!("{what} is a {kind}; give a dict of lists, or a data frame, a table or a record batch of Arrow");
+        return Err(errors::invalid(py, message));
+    };
+    let schema = reader.schema();
+    let fields = schema.fields().iter().enumerate();
+    let kept =
+        fields.filter(|(_, field)| !field.name().starts_with(PANDAS_INDEX)).map(|(at, _)| at).collect::<Vec<_>>();
+    let schema = schema.project(&kept).map_err(|error| failed(py, what, &error))?.into();
+    Ok(Box::new(Checked { reader, kept, schema }))
+}
+
+fn streamed(capsule: &Bound<'_, PyAny>, what: &str) -> PyResult<RecordBatchStreamReader> {
+    let py = capsule.py();
+    let capsule = capsule.cast::<PyCapsule>().map_err(|_| not_arrow(py, what))?;
+    let pointer = capsule.pointer_checked(Some(STREAM)).map_err(|_| not_arrow(py, what))?;
+    // SAFETY: a capsule of this name has an initialised stream. `from_raw` takes it out and marks it as released, as the interface asks of a
+    // consumer, and the interpreter lock is held meanwhile. A stream that was taken before is released, which is an error.
+    let reader = unsafe { RecordBatchStreamReader::from_raw(pointer.cast::<FFI_ArrowArrayStream>().as_ptr()) };
+    reader.map_err(|error| failed(py, what, &error))
+}
+
+fn whole(capsules: &Bound<'_, PyAny>, what: &str) -> PyResult<RecordBatch> {
+    let py = capsules.py();
+    let capsules = capsules.cast::<PyTuple>().map_err(|_| not_arrow(py, what))?;
+    let capsule = |at: usize, name: &'static CStr| {
+        let item = capsules.get_item(at).map_err(|_| not_arrow(py, what))?;
+        let capsule = item.cast_into::<PyCapsule>().map_err(|_| not_arrow(py, what))?;
+        capsule.pointer_checked(Some(name)).map_err(|_| not_arrow(py, what))
+    };
+    let schema = capsule(0, SCHEMA)?.cast::<FFI_ArrowSchema>();
+    let array = capsule(1, ARRAY)?.cast::<FFI_ArrowArray>();
+    // SAFETY: capsules of these names have an initialised array and its schema. `from_raw` takes the array out and marks it as released; the
+    // schema is only read. `capsules` keeps both alive.
+    let data = unsafe {
+        if array.as_ref().is_released() {
+            return Err(errors::invalid(py, format!("{what} was read already")));
+        }
+        from_ffi(FFI_ArrowArray::from_raw(array.as_ptr()), schema.as_ref())
+    };
+    let data = data.map_err(|error| failed(py, what, &error))?;
+    if !matches!(data.data_type(), DataType::Struct(_)) {
+        let message = format!("{what} is an array of Arrow without columns; give a table or a record batch");
+        return Err(errors::invalid(py, message));
+    }
+    data.validate_full().map_err(|error| failed(py, what, &error))?;
+    if data.null_count() > 0 {
+        return Err(errors::invalid(
+            py,
+            format!("{what} is an array of Arrow in which rows are null; give a table or a record batch"),
+        ));
+    }
+    Ok(RecordBatch::from(StructArray::from(data)))
+}
+
+/// A reader whose batches are checked, and which leaves out the index of pandas.
+struct Checked {
+    reader: Box<dyn RecordBatchReader + Send>,
+    kept: Vec<usize>,
+    schema: SchemaRef,
+}
+
+impl RecordBatchReader for Checked {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+}
+
+impl Iterator for Checked {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let batch = self.reader.next()?.and_then(|batch| {
+            let batch = batch.project(&self.kept)?;
+            // Offsets and texts: others take them as they are.
+            batch.columns().iter().try_for_each(|column| column.to_data().validate_full())?;
+            Ok(batch)
+        });
+        Some(batch)
+    }
+}
+
+fn not_arrow(py: Python<'_>, what: &str) -> PyErr {
+    errors::invalid(py, format!("{what} does not keep to Arrow's PyCapsule interface"))
 }
 
 /// The exception of data that cannot be taken over.

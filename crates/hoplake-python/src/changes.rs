@@ -4,6 +4,7 @@ use std::{
     io::Cursor,
     path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use hoplake::{
@@ -18,12 +19,18 @@ use pyo3::{
 
 use crate::{
     arrow, errors,
-    graph::{Graph, object},
+    graph::{self, Graph, object},
     opened::Opened,
     table::Priced,
     task::Task,
     values,
 };
+
+/// Why rows are no changes.
+enum Unread {
+    Arrow(arrow_schema::ArrowError),
+    Rows(Error),
+}
 
 /// A batch of changes.
 #[pyclass(frozen, module = "hoplake._hoplake")]
@@ -101,15 +108,23 @@ impl Commit {
         &self,
         rows: &Bound<'_, PyAny>,
         what: &str,
-        columns: impl Fn(&arrow_array::RecordBatch) -> Result<Columns, Error>,
+        columns: impl Fn(&arrow_array::RecordBatch) -> Result<Columns, Error> + Send + Sync,
     ) -> PyResult<()> {
         let py = rows.py();
-        let mut operations = Vec::new();
-        for batch in arrow::reader(rows, what)? {
-            let batch = batch.map_err(|error| arrow::failed(py, what, &error))?;
-            let columns = columns(&batch).map_err(|error| errors::raised(py, &error))?;
-            operations.push(Operation::UpsertColumns(Arc::new(columns)));
-        }
+        let reader = arrow::reader(rows, what)?;
+        // Without the interpreter lock: the rows may come from threads that need it.
+        let operations = py.detach(|| {
+            let mut operations = Vec::new();
+            for batch in reader {
+                let columns = columns(&batch.map_err(Unread::Arrow)?).map_err(Unread::Rows)?;
+                operations.push(Operation::UpsertColumns(Arc::new(columns)));
+            }
+            Ok(operations)
+        });
+        let operations = operations.map_err(|unread| match unread {
+            Unread::Arrow(error) => arrow::failed(py, what, &error),
+            Unread::Rows(error) => errors::raised(py, &error),
+        })?;
         self.batch().operations.extend(operations);
         Ok(())
     }
@@ -180,11 +195,10 @@ impl Commit {
     /// Changes of a file, a text in JSON Lines, or a table with the columns of changes.
     fn add(&self, changes: &Bound<'_, PyAny>, is_path: bool) -> PyResult<()> {
         let py = changes.py();
-        let schema = match self.opened.known() {
-            Some(graph) => graph.schema().clone(),
-            None => return Err(errors::invalid(py, "the graph is not open")),
+        let Some(graph) = self.opened.known() else {
+            return Err(errors::panicked(py, "the graph was to be opened first"));
         };
-        let mut reader = ChangeReader::new(&schema);
+        let mut reader = ChangeReader::new(graph.schema());
         let raise = |error: Error| errors::raised(py, &error);
         let operations = if is_path {
             let path: PathBuf = changes.extract()?;
@@ -204,6 +218,7 @@ impl Commit {
     #[pyo3(signature = (message, base, strict, create_missing, idempotency_key, positions, if_positions, seconds))]
     fn commit(
         &self,
+        py: Python<'_>,
         message: String,
         base: Option<u64>,
         strict: bool,
@@ -213,6 +228,7 @@ impl Commit {
         if_positions: std::collections::BTreeMap<String, Option<String>>,
         seconds: Option<f64>,
     ) -> PyResult<Task> {
+        let timeout = seconds.map(|seconds| graph::seconds(py, seconds)).transpose()?;
         let batch = Batch {
             base,
             message,
@@ -227,9 +243,7 @@ impl Commit {
         let call = async move {
             let begun = std::time::Instant::now();
             let graph = graph.await?;
-            let usual = std::time::Duration::from_millis(COMMIT_TIMEOUT_MS);
-            let timeout = seconds.and_then(|seconds| std::time::Duration::try_from_secs_f64(seconds).ok());
-            graph.set_commit_timeout(timeout.unwrap_or(usual));
+            graph.set_commit_timeout(timeout.unwrap_or(Duration::from_millis(COMMIT_TIMEOUT_MS)));
             let committed = graph.apply(batch).await?;
             // The hint for the next open, for which no commit waits, would end with the process.
             graph.settled().await;

@@ -13,13 +13,16 @@ use hoplake::{
     },
     tables,
 };
-use pyo3::{prelude::*, types::PyDict};
+use pyo3::{
+    prelude::*,
+    types::{PyDict, PyString, PyTuple},
+};
 
 use crate::{
     errors,
     graph::{Graph, TableParts, object, parsed},
     opened::Opened,
-    table::Priced,
+    table::{Priced, Spent},
     task::Task,
     values,
 };
@@ -32,6 +35,7 @@ const CHECKPOINT_EVERY: Duration = Duration::from_secs(60);
 pub struct Computation {
     opened: Arc<Opened>,
     limits: hoplake::Limits,
+    spent: Spent,
     computed: Arc<Computed>,
     priced: Priced,
 }
@@ -62,11 +66,16 @@ fn algorithm(py: Python<'_>, name: &str, given: &Bound<'_, PyDict>) -> PyResult<
         let Some(option) = spec.option(&key) else {
             let known: Vec<_> = spec.options.iter().map(|option| option.name).collect();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            let (key, known) = (as_argument(&key), as_argument(&known));
             return Err(errors::invalid(py, format!("{name} has no option {key}; it has {known}")));
         };
-        let wrong = || errors::invalid(py, format!("{key} has to be {}", option.kind.range()));
+        let wrong = || errors::invalid(py, format!("{} has to be {}", as_argument(&key), option.kind.range()));
         let value = match option.kind {
             OptionKind::Vertex => {
+                starts.push(values::start(&value)?);
+                continue;
+            }
+            OptionKind::Vertices if value.is_instance_of::<PyString>() || value.is_instance_of::<PyTuple>() => {
                 starts.push(values::start(&value)?);
                 continue;
             }
@@ -85,6 +94,12 @@ fn algorithm(py: Python<'_>, name: &str, given: &Bound<'_, PyDict>) -> PyResult<
     let made = Algorithm::from_starts(name, starts);
     let made = options.into_iter().fold(made, |made, (option, value)| made?.with(option, value));
     made.map_err(|error| errors::raised(py, &error))
+}
+
+/// Names of options as keyword arguments of Python.
+fn as_argument(names: &str) -> String {
+    let renamed = |name: &str| if name == "from" { "from_".to_owned() } else { name.replace('-', "_") };
+    names.split(", ").map(renamed).collect::<Vec<_>>().join(", ")
 }
 
 fn describe(progress: &ComputeProgress) -> String {
@@ -133,7 +148,7 @@ impl Graph {
         };
         let graph = self.opened.graph();
         let location = self.opened.location();
-        let limits = self.limits;
+        let (limits, spent) = (self.limits, self.spent.clone());
         Task::stoppable(
             move |progress, stop| async move {
                 let begun = std::time::Instant::now();
@@ -149,12 +164,13 @@ impl Graph {
                     }
                 };
                 let priced = Priced::new(query.cost(), graph.prices(), begun.elapsed().as_secs_f64());
-                Ok(Some((graph, Arc::new(computed), priced, limits)))
+                spent.add(&priced);
+                Ok(Some((graph, Arc::new(computed), priced, limits, spent)))
             },
-            move |py, (graph, computed, priced, limits)| {
+            move |py, (graph, computed, priced, limits, spent)| {
                 // Its own: the values are of this version, whatever the graph moves on to.
                 let opened = Arc::new(Opened::now(location, graph));
-                Ok(Bound::new(py, Computation { opened, limits, computed, priced })?.into_any())
+                Ok(Bound::new(py, Computation { opened, limits, spent, computed, priced })?.into_any())
             },
         )
     }
@@ -251,6 +267,6 @@ impl Computation {
 
 impl Computation {
     fn graph(&self) -> Graph {
-        Graph { opened: self.opened.clone(), limits: self.limits }
+        Graph { opened: self.opened.clone(), limits: self.limits, spent: self.spent.clone() }
     }
 }

@@ -16,7 +16,7 @@ use pyo3::{IntoPyObjectExt, prelude::*};
 use crate::{
     errors,
     opened::{Location, Opened},
-    table::{Priced, Table},
+    table::{Priced, Spent, Table},
     task::Task,
     values,
 };
@@ -26,6 +26,8 @@ use crate::{
 pub struct Graph {
     pub opened: Arc<Opened>,
     pub limits: Limits,
+    /// What its calls have cost, and those of graphs that differ in limits alone.
+    pub spent: Spent,
 }
 
 /// A parsed argument, or the exception of a text that is wrong.
@@ -49,7 +51,7 @@ impl Graph {
         A: Future<Output = Result<(T, Query), Error>> + Send,
     {
         let graph = self.opened.graph();
-        let limits = self.limits;
+        let (limits, spent) = (self.limits, self.spent.clone());
         let call = async move {
             let begun = Instant::now();
             let graph = graph.await?;
@@ -58,6 +60,7 @@ impl Graph {
             let prices = graph.prices().clone();
             let (answer, query) = ask(graph, query).await?;
             let priced = Priced::new(query.cost(), &prices, begun.elapsed().as_secs_f64());
+            spent.add(&priced);
             Ok((answer, priced))
         };
         Task::spawn(call, |py, (answer, priced)| finish(py, answer, priced))
@@ -112,7 +115,7 @@ impl Graph {
         mapped: bool,
     ) -> Self {
         let location = Location { url, version, cache_bytes, disk_folder, disk_bytes, mapped };
-        Self { opened: Arc::new(Opened::later(location)), limits: Limits::default() }
+        Self { opened: Arc::new(Opened::later(location)), limits: Limits::default(), spent: Spent::default() }
     }
 
     /// Opens the graph at a version, or at one that is named by its tag or its time.
@@ -144,7 +147,7 @@ impl Graph {
             Ok(Opened::now(location, graph))
         };
         Task::spawn(call, |py, opened| {
-            let graph = Self { opened: Arc::new(opened), limits: Limits::default() };
+            let graph = Self { opened: Arc::new(opened), limits: Limits::default(), spent: Spent::default() };
             Ok(Bound::new(py, graph)?.into_any())
         })
     }
@@ -185,20 +188,20 @@ impl Graph {
         dollars: Option<f64>,
         memory: Option<u64>,
     ) -> PyResult<Self> {
-        let timeout = seconds.map(Duration::try_from_secs_f64).transpose();
-        let timeout = timeout.map_err(|_| errors::invalid(py, "seconds has to be a number, 0 or more"))?;
+        let timeout = seconds.map(|time| self::seconds(py, time)).transpose()?;
         if dollars.is_some_and(|dollars| dollars.is_nan() || dollars < 0.0) {
             return Err(errors::invalid(py, "dollars has to be a number, 0 or more"));
         }
+        let known = &self.limits;
         let limits = Limits {
-            timeout,
-            vertices_max: vertices,
-            requests_max: requests,
-            bytes_max: bytes,
-            usd_max: dollars,
-            memory_bytes_max: memory,
+            timeout: timeout.or(known.timeout),
+            vertices_max: vertices.or(known.vertices_max),
+            requests_max: requests.or(known.requests_max),
+            bytes_max: bytes.or(known.bytes_max),
+            usd_max: dollars.or(known.usd_max),
+            memory_bytes_max: memory.or(known.memory_bytes_max),
         };
-        Ok(Self { opened: self.opened.clone(), limits })
+        Ok(Self { opened: self.opened.clone(), limits, spent: self.spent.clone() })
     }
 
     /// The limits of its calls, as [`Self::within`] takes them.
@@ -206,6 +209,17 @@ impl Graph {
         let Limits { timeout, vertices_max, requests_max, bytes_max, usd_max, memory_bytes_max } = &self.limits;
         let seconds = timeout.map(|timeout| timeout.as_secs_f64());
         (seconds, *vertices_max, *requests_max, *bytes_max, *usd_max, *memory_bytes_max)
+    }
+
+    /// What its calls have cost.
+    #[getter]
+    fn cost<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.spent.priced().object(py)
+    }
+
+    /// Lets go of the open graph; the next call opens it again.
+    fn close(&self) {
+        self.opened.close();
     }
 
     /// Opens the graph if it is not open.
@@ -285,7 +299,7 @@ impl Graph {
                 Some(limit) => query.first_neighbors(&vertices, &hop, limit).await?,
             };
             edges.truncate(limit.unwrap_or(usize::MAX));
-            let table = query.edge_table(&edges, &select, ids).await?;
+            let table = query.edge_table_with_sources(&edges, &select, ids).await?;
             let empty = table.slice(0, 0);
             Ok(((vec![table], empty), query))
         })
@@ -367,6 +381,9 @@ impl Graph {
     ) -> PyResult<Task> {
         let start = values::start(vertex)?;
         let hop: Hop = parsed(py, hop)?;
+        if depth > HOPS_MAX {
+            return Err(errors::invalid(py, format!("depth is {depth}; {HOPS_MAX} is the most")));
+        }
         let limits = self.vertex_limit();
         self.ask_table(move |graph, mut query| async move {
             let hops = vec![hop; depth];
@@ -388,6 +405,14 @@ impl Graph {
         })
     }
 }
+
+/// A time in seconds.
+pub fn seconds(py: Python<'_>, seconds: f64) -> PyResult<Duration> {
+    Duration::try_from_secs_f64(seconds).map_err(|_| errors::invalid(py, "seconds has to be a number, 0 or more"))
+}
+
+/// Hops of a traversal, at most: each is a set of vertices in memory.
+const HOPS_MAX: usize = 10_000;
 
 fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)

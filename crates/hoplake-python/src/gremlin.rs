@@ -61,8 +61,11 @@ async fn run(
             if next.is_empty() {
                 break;
             }
-            let bytes: u64 = next.iter().map(|(value, _)| value_bytes(value) as u64).sum();
-            let all = memory.bytes() + bytes;
+            // Python has an object for each result, a reference for each time that it stands there.
+            let bytes =
+                |(value, bulk): &(Value, u64)| (value_bytes(value) as u64).saturating_add(bulk.saturating_mul(8));
+            let bytes = next.iter().map(bytes).fold(0u64, u64::saturating_add);
+            let all = memory.bytes().saturating_add(bytes);
             context.resize(&mut memory, all)?;
             last.extend(next);
         }

@@ -172,7 +172,12 @@ fn set(py: Python<'_>, load: &mut LoadOptions, options: &Bound<'_, PyDict>) -> P
         let name: String = name.extract()?;
         match &*name {
             "memory" => load.memory_bytes = value.extract()?,
-            "threads" => load.threads = value.extract()?,
+            "threads" => {
+                load.threads = value.extract()?;
+                if load.threads == 0 {
+                    return Err(errors::invalid(py, "threads has to be 1 or more"));
+                }
+            }
             "temp_dir" => load.temp_dir = Some(value.extract()?),
             "indexes" => load.indexes = value.extract()?,
             "replace" => load.replace = value.extract()?,

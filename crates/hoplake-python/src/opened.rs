@@ -111,6 +111,11 @@ impl Opened {
         open.cell = OfProcess::new(Arc::new(OnceCell::new_with(Some(graph))));
     }
 
+    /// Has the next call open the graph again, at the same version.
+    pub fn close(&self) {
+        self.lock().cell = OfProcess::new(Arc::new(OnceCell::new()));
+    }
+
     /// The graph, if it is open in this process.
     pub fn known(&self) -> Option<Graph> {
         self.lock().cell.get().and_then(|cell| cell.get().cloned())

@@ -46,7 +46,7 @@ fn walk<'py>(py: Python<'py>, walk: &Walk, described: &DescribedWalks) -> PyResu
         let is_out = walk.direction(at) == Some(Direction::Out);
         edges.append(edge_class.call1((label, if is_out { "out" } else { "in" }, properties(py, &row)?))?)?;
     }
-    classes.getattr("Walk")?.call1((vertices, edges))
+    classes.getattr("Walk")?.call1((vertices.to_tuple(), edges.to_tuple()))
 }
 
 fn list<'py>(py: Python<'py>, walks: &Walks) -> PyResult<Bound<'py, PyList>> {

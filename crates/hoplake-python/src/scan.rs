@@ -1,6 +1,7 @@
 //! Scans, which read on while they are consumed.
 
 use std::{
+    collections::VecDeque,
     sync::{Arc, Mutex, PoisonError},
     time::Instant,
 };
@@ -22,15 +23,67 @@ use crate::{
 /// A scan under way and the query that it belongs to.
 struct Reading {
     query: Query,
-    scan: hoplake::Scan,
+    rows: Rows,
     begun: Instant,
     schema: SchemaRef,
 }
 
+/// What is scanned.
+enum Rows {
+    Vertices(hoplake::Scan),
+    Edges(Edges),
+}
+
+/// Edges of some types, one type after the other.
+struct Edges {
+    types: VecDeque<EdgeName>,
+    current: Option<(EdgeName, hoplake::EdgeScan)>,
+    left: usize,
+}
+
+/// The label of edges, those of their ends, and the properties to read.
+struct EdgeName {
+    label: String,
+    ends: [String; 2],
+    select: Vec<String>,
+}
+
+impl Edges {
+    async fn next(&mut self, query: &mut Query) -> Result<Option<RecordBatch>, Error> {
+        while self.left > 0 {
+            let Some((name, scan)) = &mut self.current else {
+                let Some(name) = self.types.pop_front() else { return Ok(None) };
+                let [source, target] = &name.ends;
+                let scan = query.scan_edges(&name.label, (source, target), &name.select).await?;
+                self.current = Some((name, scan));
+                continue;
+            };
+            let Some(batch) = query.next_edges(scan).await? else {
+                self.current = None;
+                continue;
+            };
+            let batch = batch.slice(0, batch.num_rows().min(self.left));
+            self.left -= batch.num_rows();
+            let [source, target] = &name.ends;
+            return tables::with_ends(&name.label, [source, target], &batch).map(Some);
+        }
+        Ok(None)
+    }
+}
+
 impl Reading {
     async fn next(&mut self) -> Result<Option<RecordBatch>, Error> {
-        let Some(rows) = self.query.next_rows(&mut self.scan).await? else { return Ok(None) };
-        tables::fit(&tables::with_label(&rows)?, &self.schema).map(Some)
+        let batch = match &mut self.rows {
+            Rows::Vertices(scan) => match self.query.next_rows(scan).await? {
+                Some(rows) => tables::with_label(&rows)?,
+                None => return Ok(None),
+            },
+            Rows::Edges(edges) => match edges.next(&mut self.query).await? {
+                Some(batch) => batch,
+                None => return Ok(None),
+            },
+        };
+        tables::fit(&batch, &self.schema).map(Some)
     }
 }
 
@@ -150,6 +203,14 @@ impl Iterator for Stream {
     }
 }
 
+/// A scan that was begun.
+fn started<'py>(py: Python<'py>, (reading, prices): (Reading, hoplake::PriceList)) -> PyResult<Bound<'py, PyAny>> {
+    let schema = reading.schema.clone();
+    let cost = Arc::new(Mutex::new((Cost::default(), 0.0)));
+    let scan = Scan { schema, reading: Arc::new(AsyncMutex::new(reading)), prices, cost };
+    Ok(Bound::new(py, scan)?.into_any())
+}
+
 #[pymethods]
 impl Graph {
     /// Begins a scan.
@@ -183,13 +244,61 @@ impl Graph {
             query.limit(&limits);
             let scan = query.scan(&ScanRequest { labels, condition, select, order_by, limit })?;
             let prices = graph.prices().clone();
-            Ok((Reading { query, scan, begun, schema }, prices))
+            Ok((Reading { query, rows: Rows::Vertices(scan), begun, schema }, prices))
         };
-        Task::spawn(call, |py, (reading, prices)| {
-            let schema = reading.schema.clone();
-            let cost = Arc::new(Mutex::new((Cost::default(), 0.0)));
-            let scan = Scan { schema, reading: Arc::new(AsyncMutex::new(reading)), prices, cost };
-            Ok(Bound::new(py, scan)?.into_any())
-        })
+        Task::spawn(call, started)
+    }
+
+    /// Begins a scan of edges: of a label, between vertices of these labels, or of all.
+    #[pyo3(signature = (label, source, target, select, limit))]
+    fn scan_edges(
+        &self,
+        label: Option<String>,
+        source: Option<String>,
+        target: Option<String>,
+        select: Option<Vec<String>>,
+        limit: Option<usize>,
+    ) -> PyResult<Task> {
+        let graph = self.opened.graph();
+        let limits = self.limits;
+        let call = async move {
+            let begun = Instant::now();
+            let graph = graph.await?;
+            let schema = graph.schema();
+            let name = |label| schema.label(label).map_or("", |label| label.name.as_str());
+            let is = |wanted: &Option<String>, name: &str| wanted.as_deref().is_none_or(|wanted| wanted == name);
+            let of_scan: Vec<_> = schema
+                .edge_types()
+                .map(|(_, edge)| edge)
+                .filter(|edge| {
+                    is(&label, &edge.label) && is(&source, name(edge.source)) && is(&target, name(edge.target))
+                })
+                .collect();
+            tables::check_edge_scan(
+                schema,
+                &of_scan,
+                [&label, &source, &target],
+                select.as_deref().unwrap_or_default(),
+            )?;
+            let mut types = VecDeque::new();
+            let mut schemas = Vec::new();
+            for edge in of_scan {
+                let own = edge.properties.iter().map(|property| property.name.clone());
+                let select: Vec<String> = match &select {
+                    Some(select) => own.filter(|name| select.contains(name)).collect(),
+                    None => own.collect(),
+                };
+                schemas.push(tables::schema_of_edge_type(schema, edge, &select));
+                let ends = [edge.source, edge.target].map(|label| name(label).to_owned());
+                types.push_back(EdgeName { label: edge.label.clone(), ends, select });
+            }
+            let columns = tables::schema_of_each(&schemas);
+            let mut query = graph.query();
+            query.limit(&limits);
+            let prices = graph.prices().clone();
+            let rows = Rows::Edges(Edges { types, current: None, left: limit.unwrap_or(usize::MAX) });
+            Ok((Reading { query, rows, begun, schema: columns }, prices))
+        };
+        Task::spawn(call, started)
     }
 }

@@ -6,14 +6,17 @@ use hoplake_server::{ServerBuilder, ServerError, Settings};
 use pyo3::{exceptions::PyRuntimeError, prelude::*};
 use tokio::{sync::oneshot, task::JoinHandle};
 
-use crate::{errors, process};
+use crate::{errors, opened::OfProcess, process, task::Task};
+
+/// What ends a server, and its end.
+type Running = (oneshot::Sender<()>, JoinHandle<Result<(), ServerError>>);
 
 /// A server that runs until it is stopped, or the process ends.
 #[pyclass(frozen, module = "hoplake._hoplake")]
 pub struct Server {
     http: String,
     grpc: String,
-    running: Mutex<Option<(oneshot::Sender<()>, JoinHandle<Result<(), ServerError>>)>>,
+    running: OfProcess<Mutex<Option<Running>>>,
 }
 
 /// Serves graphs by settings in TOML.
@@ -29,7 +32,7 @@ pub fn serve(py: Python<'_>, settings: &str) -> PyResult<Server> {
     let running = runtime.spawn(server.run(async move {
         let _ = stopped.await;
     }));
-    Ok(Server { http, grpc, running: Mutex::new(Some((stop, running))) })
+    Ok(Server { http, grpc, running: OfProcess::new(Mutex::new(Some((stop, running)))) })
 }
 
 #[pymethods]
@@ -46,16 +49,26 @@ impl Server {
         &self.grpc
     }
 
-    /// Ends the server once the requests under way are answered.
-    fn stop(&self, py: Python<'_>) -> PyResult<()> {
-        let running = self.running.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
-        let Some((stop, running)) = running else { return Ok(()) };
-        let _ = stop.send(());
-        let runtime = process::runtime().map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
-        match py.detach(|| runtime.block_on(running)) {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(error)) => Err(PyRuntimeError::new_err(error.to_string())),
-            Err(_) => Err(errors::panicked(py, "the server stopped")),
-        }
+    /// Ends the server once the requests under way are answered. In a child of the process that has it, nothing.
+    fn stop(&self) -> PyResult<Task> {
+        let running = match self.running.get() {
+            Some(running) => running.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take(),
+            None => None,
+        };
+        let ended = async move {
+            if let Some((stop, running)) = running {
+                let _ = stop.send(());
+                match running.await {
+                    Ok(Ok(())) => {}
+                    Ok(Err(error)) => return Ok(Some(error.to_string())),
+                    Err(_) => return Ok(Some("a bug in Hoplake: the server stopped".to_owned())),
+                }
+            }
+            Ok(None)
+        };
+        Task::spawn(ended, |py, failed| match failed {
+            None => Ok(py.None().into_bound(py)),
+            Some(message) => Err(PyRuntimeError::new_err(message)),
+        })
     }
 }

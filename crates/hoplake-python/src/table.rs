@@ -1,5 +1,7 @@
 //! Results as tables.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use arrow_array::{RecordBatch, RecordBatchIterator};
 use arrow_schema::{ArrowError, SchemaRef};
 use hoplake::{Cost, Error, PriceList, tables};
@@ -10,8 +12,23 @@ use pyo3::{
 
 use crate::{arrow, errors, values};
 
+/// A sum of costs.
+#[derive(Clone, Default)]
+pub struct Spent(Arc<Mutex<Priced>>);
+
+impl Spent {
+    pub fn add(&self, priced: &Priced) {
+        let mut sum = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *sum = sum.and(priced);
+    }
+
+    pub fn priced(&self) -> Priced {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// What a result cost.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub struct Priced {
     cost: Cost,
     usd: f64,
@@ -21,6 +38,10 @@ pub struct Priced {
 impl Priced {
     pub fn new(cost: Cost, prices: &PriceList, seconds: f64) -> Self {
         Self { cost, usd: cost.usd(prices), seconds }
+    }
+
+    fn and(&self, other: &Self) -> Self {
+        Self { cost: self.cost + other.cost, usd: self.usd + other.usd, seconds: self.seconds + other.seconds }
     }
 
     /// As `hoplake.Cost`.

@@ -73,6 +73,8 @@ impl Stop {
 pub struct Task {
     shared: Arc<Shared>,
     stop: watch::Sender<bool>,
+    /// Whether the call puts things in order when it is cancelled.
+    is_graceful: bool,
 }
 
 impl Task {
@@ -81,7 +83,7 @@ impl Task {
         call: impl Future<Output = Result<T, Error>> + Send + 'static,
         finish: impl for<'py> FnOnce(Python<'py>, T) -> PyResult<Bound<'py, PyAny>> + Send + 'static,
     ) -> PyResult<Self> {
-        Self::stoppable(
+        let mut task = Self::stoppable(
             |_, stop| async move {
                 tokio::select! {
                     answer = call => answer.map(Some),
@@ -89,7 +91,9 @@ impl Task {
                 }
             },
             finish,
-        )
+        )?;
+        task.is_graceful = false;
+        Ok(task)
     }
 
     /// Runs a call that reports its progress, and ends by itself when the task is cancelled: then it returns `None`.
@@ -118,7 +122,7 @@ impl Task {
             };
             end.finish(state);
         });
-        Ok(Self { shared, stop })
+        Ok(Self { shared, stop, is_graceful: true })
     }
 }
 
@@ -135,14 +139,18 @@ impl Shared {
         if callbacks.is_empty() {
             return;
         }
-        // None if the interpreter is ending; then there is no loop left to tell.
-        Python::try_attach(|py| {
-            for callback in callbacks {
-                if let Err(error) = callback.call0(py) {
-                    error.write_unraisable(py, None);
+        let tell = move || {
+            // None if the interpreter is ending; then there is no loop left to tell.
+            Python::try_attach(|py| {
+                for callback in callbacks {
+                    if let Err(error) = callback.call0(py) {
+                        error.write_unraisable(py, None);
+                    }
                 }
-            }
-        });
+            });
+        };
+        // Not on a thread that runs calls: whoever has the interpreter lock may be waiting for one of them.
+        tokio::task::spawn_blocking(tell);
     }
 
     fn is_running(&self) -> bool {
@@ -181,9 +189,10 @@ impl Task {
         }
     }
 
-    /// Ends the call. What it holds is released soon after.
-    fn cancel(&self) {
+    /// Ends the call, and returns whether it puts things in order first. What it holds is released soon after.
+    fn cancel(&self) -> bool {
         let _ = self.stop.send(true);
+        self.is_graceful
     }
 
     /// The step that the call is in, how much of it is done, and of how much, if it reports that.

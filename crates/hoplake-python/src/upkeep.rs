@@ -171,7 +171,7 @@ impl Graph {
             |py, mirrored| {
                 let fields = PyDict::new(py);
                 fields.set_item("version", mirrored.version)?;
-                fields.set_item("is_current", mirrored.is_current)?;
+                fields.set_item("was_current", mirrored.is_current)?;
                 fields.set_item("objects", mirrored.objects)?;
                 fields.set_item("bytes", mirrored.bytes)?;
                 fields.set_item("kept", mirrored.kept)?;

@@ -171,7 +171,7 @@ pub fn result<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>
         Value::Path(path) => self::path(py, path)?,
         Value::Tree(tree) => self::tree(py, tree)?,
         Value::Graph(graph) => {
-            let parts = (list(py, &graph.vertices)?, list(py, &graph.edges)?);
+            let parts = (list(py, &graph.vertices)?.to_tuple(), list(py, &graph.edges)?.to_tuple());
             class(py, "Subgraph")?.call1(parts)?
         }
         Value::Token(token) => PyString::new(py, token.name()).into_any(),
@@ -284,7 +284,7 @@ fn path<'py>(py: Python<'py>, path: &Path) -> PyResult<Bound<'py, PyAny>> {
         objects.append(result(py, value)?)?;
         labels.append(PyFrozenSet::new(py, names.iter().map(|name| &**name))?)?;
     }
-    class(py, "Path")?.call1((objects, labels))
+    class(py, "Path")?.call1((objects.to_tuple(), labels.to_tuple()))
 }
 
 fn tree<'py>(py: Python<'py>, tree: &Tree) -> PyResult<Bound<'py, PyAny>> {
@@ -347,8 +347,12 @@ fn parameter_at(value: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
         return Ok(Value::Set(items.collect::<PyResult<_>>()?));
     }
     if let Ok(map) = value.cast::<PyDict>() {
-        let entries =
-            map.iter().map(|(key, value)| Ok((parameter_at(&key, depth + 1)?, parameter_at(&value, depth + 1)?)));
+        // A copy: reading a value may run code that changes the map.
+        let entries: Vec<_> = map.copy()?.iter().collect();
+        let entry = |(key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
+            Ok((parameter_at(&key, depth + 1)?, parameter_at(&value, depth + 1)?))
+        };
+        let entries = entries.into_iter().map(entry);
         return Ok(Value::Map(entries.collect::<PyResult<_>>()?));
     }
     if value.is_instance(&class(py, "Vertex")?)? {
@@ -369,9 +373,10 @@ fn parameter_at(value: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
             let parsed = value.str()?.to_string().parse();
             Ok(Value::Uuid(parsed.map_err(|_| errors::invalid(py, "a UUID could not be read"))?))
         }
+        "numpy.bool" | "numpy.bool_" => Ok(Value::Boolean(value.is_truthy()?)),
         // Numbers of NumPy and others.
         _ if value.hasattr("__index__")? => integer(&value.call_method0("__index__")?),
-        _ if value.hasattr("__float__")? => Ok(Value::Number(Number::Double(value.extract()?))),
+        _ if is_numpy_float(&name) => Ok(Value::Number(Number::Double(value.extract()?))),
         _ => Err(errors::invalid(py, format!("a {name} cannot be a value of a query"))),
     }
 }
@@ -414,6 +419,15 @@ fn moment(value: &Bound<'_, PyAny>) -> PyResult<Moment> {
     if offset.is_none() {
         let message = "a datetime has no time zone; give one, as in datetime.now(timezone.utc)";
         return Err(errors::invalid(py, message));
+    }
+    // pandas has nanoseconds, which a graph has not.
+    if let Ok(nanos) = value.getattr(intern!(py, "nanosecond"))
+        && nanos.extract::<i64>().is_ok_and(|nanos| nanos != 0)
+    {
+        return Err(errors::invalid(
+            py,
+            "a timestamp has nanoseconds; round it to microseconds, as with .floor(\"us\")",
+        ));
     }
     let seconds: f64 = offset.call_method0("total_seconds")?.extract()?;
     let date = civil_date(value)?;
@@ -472,20 +486,61 @@ pub fn property_value(value: &Bound<'_, PyAny>) -> PyResult<PropertyValue> {
         let days = civil_date(value)?.since(jiff::civil::date(1970, 1, 1)).map(|span| span.get_days());
         return Ok(PropertyValue::Date(days.map_err(|_| errors::invalid(py, "a date is out of range"))?));
     }
-    if value.hasattr("__index__")? {
-        return Ok(PropertyValue::Int64(int64(&value.call_method0("__index__")?)?));
+    let kind = value.get_type().fully_qualified_name()?.to_string();
+    match &*kind {
+        "numpy.bool" | "numpy.bool_" => return Ok(PropertyValue::Bool(value.is_truthy()?)),
+        "numpy.ndarray" => return property_value(&value.call_method0("tolist")?),
+        // What pandas has in place of None.
+        "pandas._libs.missing.NAType" | "pandas.api.typing.NAType" | "pandas._libs.tslibs.nattype.NaTType" => {
+            return Ok(PropertyValue::Null);
+        }
+        _ if value.hasattr("__index__")? => {
+            return Ok(PropertyValue::Int64(int64(&value.call_method0("__index__")?)?));
+        }
+        _ if is_numpy_float(&kind) => return Ok(PropertyValue::Float64(value.extract()?)),
+        _ => {}
     }
-    if value.hasattr("__float__")? && !value.get_type().fully_qualified_name()?.to_string().starts_with("decimal") {
-        return Ok(PropertyValue::Float64(value.extract()?));
-    }
-    let kind = value.get_type().fully_qualified_name()?;
     Err(errors::invalid(
         py,
         format!("a {kind} cannot be a property; there are bool, int, float, str, date, datetime and lists of these"),
     ))
 }
 
+/// Columns as lists of values, one for each name.
+pub fn batch(columns: &Bound<'_, PyDict>, what: &str) -> PyResult<RecordBatch> {
+    let py = columns.py();
+    let mut arrays: Vec<(String, ArrayRef)> = Vec::new();
+    for (name, values) in columns {
+        let Ok(name) = name.cast::<PyString>() else {
+            return Err(errors::invalid(py, format!("{what} has a column whose name is not a str")));
+        };
+        let name = text(name)?;
+        let items = values
+            .try_iter()
+            .map_err(|_| errors::invalid(py, format!("{what}, column {name}: a column is a list of values")))?;
+        let items = items.map(|item| property_value(&item?)).collect::<PyResult<Vec<_>>>()?;
+        let rows = arrays.first().map_or(items.len(), |(_, first)| first.len());
+        if items.len() != rows {
+            let message = format!("{what}: column {name} has {} values, and the first column {rows}", items.len());
+            return Err(errors::invalid(py, message));
+        }
+        let column = hoplake::tables::column(&items)
+            .map_err(|why| errors::invalid(py, format!("{what}, column {name}: {why}")))?;
+        arrays.push((name, column));
+    }
+    let batch = RecordBatch::try_from_iter_with_nullable(arrays.into_iter().map(|(name, column)| (name, column, true)));
+    batch.map_err(|error| errors::invalid(py, format!("{what}: {error}")))
+}
+
+/// Floating-point numbers that are not Python's own. Others, such as fractions, are not exactly one.
+fn is_numpy_float(kind: &str) -> bool {
+    matches!(kind, "numpy.float16" | "numpy.float32" | "numpy.float64")
+}
+
 fn int64(value: &Bound<'_, PyAny>) -> PyResult<i64> {
+    if !value.is_instance_of::<PyInt>() {
+        return Err(errors::invalid(value.py(), "__index__ did not return an integer"));
+    }
     value.extract::<i64>().map_err(|_| {
         errors::invalid(
             value.py(),

@@ -8,9 +8,9 @@ from typing import Any
 
 from .. import _hoplake
 from .._changes import Committed
-from .._errors import InvalidError
-from .._table import ArrowStream
-from .._waiting import wait_async
+from .._errors import Error, InvalidError, make
+from .._table import Rows
+from .._waiting import wait_async, wait_sync
 
 #: A vertex of a change: its label and key.
 VertexKey = tuple[str, "int | str"]
@@ -30,11 +30,13 @@ class Commit:
     2
     """
 
-    def __init__(self, core: _hoplake.Commit, **settings: Any) -> None:
-        self._core = core
+    def __init__(self, graph: _hoplake.Graph, **settings: Any) -> None:
+        self._graph = graph
+        self._core = graph.begin()
         self._settings = settings
         #: What it did, once it was committed.
         self.committed: Committed | None = None
+        self._is_under_way = False
 
     def __len__(self) -> int:
         """How many changes it has."""
@@ -67,23 +69,33 @@ class Commit:
         """Deletes all edges of a label between two vertices, or the one with this property and value."""
         self._core.delete_edge(label, source, target, _key)
 
-    def upsert_vertices(self, label: str, rows: ArrowStream) -> None:
+    def upsert_vertices(self, label: str, rows: Rows) -> None:
         """Upserts of vertices, a row each: the column ``key`` has their keys, and every other one is a property. A null keeps the value."""
         self._core.upsert_vertices(label, rows)
 
-    def upsert_edges(self, label: str, source: str, target: str, rows: ArrowStream) -> None:
+    def upsert_edges(self, label: str, source_label: str, target_label: str, rows: Rows) -> None:
         """Upserts of edges between vertices of two labels, a row each: the columns ``source`` and ``target`` have the keys of their ends."""
-        self._core.upsert_edges(label, source, target, rows)
+        self._core.upsert_edges(label, source_label, target_label, rows)
 
-    def add(self, changes: ArrowStream | PathLike[str] | str) -> None:
-        """Adds changes: a table with the columns of changes, a file (``pathlib.Path``), or a text of JSON Lines."""
-        is_path = isinstance(changes, PathLike)
-        self._core.add(fspath(changes) if isinstance(changes, PathLike) else changes, is_path)
+    def add(self, changes: Rows | PathLike[str] | str | None = None, *, json_lines: str | None = None) -> None:
+        """Adds changes: a table with the columns of changes, a file of them, or a text with a JSON object a line."""
+        if (changes is None) == (json_lines is None):
+            raise make("invalid", "give changes as a table or file, or as json_lines")
+        # Their types are those of the graph, which may not be open in this process.
+        wait_sync(self._graph.ready())
+        if json_lines is not None:
+            self._core.add(json_lines, False)
+        elif isinstance(changes, (str, PathLike)):
+            self._core.add(fspath(changes), True)
+        else:
+            self._core.add(changes, False)
 
     async def commit(self) -> Committed:
         """Applies the changes, all or none."""
         if self.committed is not None:
             raise InvalidError(f"this batch was committed as version {self.committed.version}; begin another one")
+        if self._is_under_way:
+            raise InvalidError("this batch is being committed; wait for that, or begin another one")
         settings = self._settings
         task = self._core.commit(
             settings["message"],
@@ -93,11 +105,22 @@ class Commit:
             settings["idempotency_key"],
             settings["positions"],
             settings["if_positions"],
-            settings["timeout"],
+            settings["seconds"],
         )
-        committed = await wait_async(task)
-        self.committed = committed
-        return committed
+        self._is_under_way = True
+        try:
+            self.committed = await wait_async(task)
+        except Error:
+            raise
+        except BaseException as error:
+            # Ctrl-C, or a task of asyncio that was cancelled.
+            note = "it is not known whether the changes were published: graph.log() shows it, and an idempotency key makes it safe to send them again"
+            if hasattr(error, "add_note"):
+                error.add_note(note)
+            raise
+        finally:
+            self._is_under_way = False
+        return self.committed
 
     async def check(self) -> dict[str, int]:
         """What the changes would do, in numbers. Writes nothing."""

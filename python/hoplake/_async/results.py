@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+import json
+from collections import abc
+from collections.abc import AsyncIterator, Callable, Sequence
+from html import escape
 from typing import TYPE_CHECKING, Any, overload
 
 from .. import _hoplake
 from .._cost import Cost
 from .._table import Table
-from .._waiting import wait_async
-from .._walks import Walk
+from .._waiting import wait_async, wait_sync
+from .._walks import Walk, networkx_of
 
 if TYPE_CHECKING:
+    import networkx
     import pandas
     import polars
     import pyarrow
+
+
+_HTML_ITEMS = 20
+
+
+def _list_html(items: Sequence[Any], cost: Cost) -> str:
+    rows = "".join(f"<li>{escape(str(item))}</li>" for item in items[:_HTML_ITEMS])
+    return f"<ol>{rows}</ol><p>{len(items):,} results. {escape(str(cost))}</p>"
 
 
 class Results(Sequence[Any]):
@@ -40,7 +52,7 @@ class Results(Sequence[Any]):
     def __getitem__(self, at: int | slice) -> Any:
         return self._results[at]
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> abc.Iterator[Any]:
         return iter(self._results)
 
     def __eq__(self, other: object) -> bool:
@@ -55,13 +67,22 @@ class Results(Sequence[Any]):
     def __repr__(self) -> str:
         return repr(self._results)
 
+    def _repr_html_(self) -> str:
+        return _list_html(self._results, self.cost)
+
 
 class Walks(Sequence[Walk]):
-    """Walks of a traversal, and what they cost."""
+    """Walks of a traversal.
 
-    def __init__(self, walks: list[Walk], cost: Cost) -> None:
+    Attributes:
+        cost: what they cost.
+        has_more: whether the traversal has more walks than these.
+    """
+
+    def __init__(self, walks: list[Walk], cost: Cost, has_more: bool = False) -> None:
         self._walks = walks
         self.cost = cost
+        self.has_more = has_more
 
     def __len__(self) -> int:
         return len(self._walks)
@@ -73,61 +94,101 @@ class Walks(Sequence[Walk]):
     def __getitem__(self, at: int | slice) -> Any:
         return self._walks[at]
 
+    def to_networkx(self) -> networkx.MultiDiGraph[tuple[str, int | str]]:
+        """Their vertices as nodes ``(label, key)`` of a networkx graph, and their edges in their own direction, each once."""
+        return networkx_of(self._walks)
+
     def __repr__(self) -> str:
         return repr([str(walk) for walk in self._walks])
 
+    def _repr_html_(self) -> str:
+        return _list_html(self._walks, self.cost)
+
 
 class Scan:
-    """Rows of a scan, which are read while they are consumed, once.
+    """Rows that are read while they are taken. Each time that they are taken, the scan begins anew.
 
-    It iterates over tables, a part of the result each. ``pyarrow.RecordBatchReader.from_stream(scan)``, polars and DuckDB read it as a stream.
+    It iterates over its rows as dicts, and :meth:`batches` over tables. pandas, polars, pyarrow and DuckDB read it as a stream of Arrow.
     """
 
-    def __init__(self, core: _hoplake.Scan) -> None:
-        self._core = core
+    def __init__(self, begin: Callable[[], _hoplake.Task[_hoplake.Scan]]) -> None:
+        self._begin = begin
+        self._begun: _hoplake.Scan | None = None
+
+    async def _start(self) -> _hoplake.Scan:
+        self._begun = await wait_async(self._begin())
+        return self._begun
+
+    @property
+    def cost(self) -> Cost:
+        """What was spent the last time that rows were taken, so far."""
+        return Cost() if self._begun is None else self._begun.cost
 
     @property
     def columns(self) -> list[str]:
         """The names of its columns."""
-        return self._core.columns
+        begun = self._begun if self._begun is not None else wait_sync(self._begin())
+        return begun.columns
 
-    @property
-    def cost(self) -> Cost:
-        """What was spent so far."""
-        return self._core.cost
-
-    async def __aiter__(self) -> AsyncIterator[Table]:
+    async def batches(self) -> AsyncIterator[Table]:
+        """Parts of the result, one after the other."""
+        scan = await self._start()
         while True:
-            table = await wait_async(self._core.next())
+            table = await wait_async(scan.next())
             if table is None:
                 return
             yield Table(table)
 
+    async def __aiter__(self) -> AsyncIterator[dict[str, Any]]:
+        async for table in self.batches():
+            for row in table:
+                yield row
+
     async def table(self) -> Table:
-        """All rows that are left as a table."""
-        return Table(await wait_async(self._core.rest()))
+        """All rows as a table."""
+        return Table(await wait_async((await self._start()).rest()))
 
     async def to_pylist(self) -> list[dict[str, Any]]:
-        """All rows that are left as dicts."""
+        """All rows as dicts."""
         return (await self.table()).to_pylist()
 
     async def to_arrow(self) -> pyarrow.Table:
-        """All rows that are left as a table of pyarrow."""
+        """All rows as a table of pyarrow."""
         return (await self.table()).to_arrow()
 
     async def to_polars(self) -> polars.DataFrame:
-        """All rows that are left as a data frame of polars."""
+        """All rows as a data frame of polars."""
         return (await self.table()).to_polars()
 
     async def to_pandas(self) -> pandas.DataFrame:
-        """All rows that are left as a data frame of pandas."""
+        """All rows as a data frame of pandas."""
         return (await self.table()).to_pandas()
 
+    async def to_networkx(self) -> networkx.MultiDiGraph[tuple[str, int | str]]:
+        """All rows as a graph of networkx, as :meth:`Table.to_networkx` makes it."""
+        return (await self.table()).to_networkx()
+
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        return self._core.__arrow_c_stream__(requested_schema)
+        self._begun = wait_sync(self._begin())
+        return self._begun.__arrow_c_stream__(requested_schema)
 
     def __arrow_c_schema__(self) -> object:
-        return self._core.__arrow_c_schema__()
+        begun = self._begun if self._begun is not None else wait_sync(self._begin())
+        return begun.__arrow_c_schema__()
 
     def __repr__(self) -> str:
         return f"<hoplake.Scan of {', '.join(self.columns)}>"
+
+
+class Plan(str):
+    """How a query of Gremlin would run, as text."""
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(self)}</pre>"
+
+
+class Profile(dict[str, Any]):
+    """What each step of a query of Gremlin took: the duration of all, and metrics of each step."""
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(json.dumps(self, indent=2, default=str))}</pre>"

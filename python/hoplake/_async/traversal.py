@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from .. import _hoplake
+from .._errors import make
+from .._quote import quote
 from .._table import Table
 from .._waiting import wait_async
 from .results import Walks
@@ -14,8 +16,8 @@ from .results import Walks
 class Traversal:
     """A traversal under construction. It is not changed by its steps: each returns another one.
 
-    >>> import hoplake, pyarrow
-    >>> routes = pyarrow.table({"source": ["a", "b", "b"], "target": ["b", "c", "d"], "dist": [800, 300, 900]})
+    >>> import hoplake
+    >>> routes = {"source": ["a", "b", "b"], "target": ["b", "c", "d"], "dist": [800, 300, 900]}
     >>> _ = hoplake.load("memory://docs/traversal", edges={("airport", "route", "airport"): routes})
     >>> graph = hoplake.open("memory://docs/traversal")
     >>> two_hops = graph.traverse("airport:a").out("route").out("route")
@@ -53,12 +55,10 @@ class Traversal:
     def where(self, condition: str) -> Traversal:
         """Follows only edges that match a condition, on the edge or the vertex reached, in the last hop so far."""
         if not self._hops:
-            from .._errors import make
-
             raise make("invalid", "a condition is on a hop: write one before it, or the condition into the start")
         *before, last = self._hops
-        head, bracket, rest = last.partition("[")
-        joined = f"{head}[({rest[:-1]}) and ({condition})]" if bracket else f"{last}[{condition}]"
+        # Several conditions in a row are all to hold.
+        joined = f"{last.rstrip()}[{condition}]"
         return Traversal(self._core, self._starts, [*before, joined], self._once)
 
     def once(self) -> Traversal:
@@ -80,10 +80,10 @@ class Traversal:
         return await wait_async(self._core.count_reached(self._starts, self._hops, self._once))
 
     async def walks(self, limit: int = 1_000, *, select: str | Iterable[str] | None = None) -> Walks:
-        """The first walks, vertex by vertex and edge by edge."""
+        """The first walks, vertex by vertex and edge by edge; ``walks.has_more`` says whether there are others."""
         names = [] if select is None else [select] if isinstance(select, str) else list(select)
-        walks, cost = await wait_async(self._core.walks(self._starts, self._hops, names, limit, self._once))
-        return Walks(walks, cost)
+        walks, cost = await wait_async(self._core.walks(self._starts, self._hops, names, limit + 1, self._once))
+        return Walks(walks[:limit], cost, len(walks) > limit)
 
     async def count_walks(self) -> int | None:
         """How many walks there are; ``None`` if there are more than 2¹²⁸."""
@@ -94,5 +94,7 @@ class Traversal:
 
 
 def _hop(direction: str, labels: Sequence[str], where: str | None) -> str:
-    hop = direction if not labels else f"{direction}:{','.join(labels)}"
+    # In quotes a label may have any characters.
+    quoted = ",".join(quote(label) for label in labels)
+    hop = f"{direction}:{quoted}" if labels else direction
     return hop if where is None else f"{hop}[{where}]"

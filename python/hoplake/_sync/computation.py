@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from .. import _hoplake
 from .._cost import Cost
 from .._table import Table
-from .._waiting import Progress, wait_sync
+from .._waiting import wait_sync
 
 if TYPE_CHECKING:
     import pandas
@@ -73,9 +74,9 @@ class Computation:
         """All values as a data frame of pandas."""
         return (self.table()).to_pandas()
 
-    def write(self, property: str, *, progress: Progress = False) -> int:
+    def write(self, property: str) -> int:
         """Writes the values as a property, in one commit on the version that they are of, and returns the new version."""
-        version, _ = wait_sync(self._core.write(property), progress)
+        version, _ = wait_sync(self._core.write(property))
         return int(version)
 
     def __repr__(self) -> str:
@@ -92,15 +93,20 @@ def _names(names: str | Iterable[str] | None) -> list[str]:
     return [names] if isinstance(names, str) else list(names)
 
 
+def _names_of_options(help: str) -> str:
+    """A text about options with their names as keyword arguments have them."""
+    return re.sub(r"--([a-z-]+)", lambda option: option[1].replace("-", "_"), help).replace("`from`", "`from_`")
+
+
 def algorithms() -> list[dict[str, Any]]:
     """The algorithms that :meth:`Graph.run` computes: name, value, help, and options with kind, help and default."""
     return [
         {
             "name": name,
             "value": value,
-            "help": help,
+            "help": _names_of_options(help),
             "options": {
-                option.replace("-", "_"): {"kind": kind, "help": text, "default": default, "requires": requires}
+                option.replace("-", "_"): {"kind": kind, "help": _names_of_options(text), "default": default, "requires": requires}
                 for option, kind, text, default, requires in options
             },
         }

@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from operator import index
 from os import PathLike, fspath
-from typing import Any, Union
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Union
 
 from .. import _hoplake
 from .._changes import (
@@ -22,26 +25,50 @@ from .._changes import (
     Verified,
     Version,
 )
-from .._errors import InvalidError, make
+from .._cost import Cost
+from .._errors import Error, InvalidError, make
+from .._plot import plot
 from .._schema import Info, Schema
-from .._table import ArrowStream, Table
+from .._table import Rows, Table
 from .._waiting import Progress, wait_sync
-from .._walks import Path
+from .._walks import Path, Vertex, Walk
 from .commit import Commit
 from .computation import Computation
-from .results import Results, Scan
+from .results import Plan, Profile, Results, Scan
 from .traversal import Traversal
 
-#: A vertex: ``"Person:933"``, ``"airport[code = AUS]"`` or ``("Person", 933)``.
-VertexName = Union[str, "tuple[str, int | str]"]
+if TYPE_CHECKING:
+    import networkx
+    from matplotlib.axes import Axes
+
+#: A vertex: ``"Person:933"``, ``"airport[code = AUS]"``, ``("Person", 933)``, or a vertex of a walk.
+VertexName = Union[str, "tuple[str, int | str]", Vertex]
 
 #: A location: a folder, or a URL such as ``s3://bucket/prefix``.
 Location = Union[str, "PathLike[str]"]
 
 
-def _several(vertices: VertexName | Iterable[VertexName]) -> list[Any]:
+def _one(vertex: Any) -> Any:
+    """A vertex as the extension takes it."""
+    return (vertex.label, vertex.key) if isinstance(vertex, Vertex) else vertex
+
+
+def _several(vertices: Any) -> list[Any]:
     """Vertices of one or several. A tuple is one: a label and a key."""
-    return [vertices] if isinstance(vertices, (str, tuple)) else list(vertices)
+    items: Any = vertices
+    if isinstance(vertices, Table):
+        return list(zip(vertices["label"], vertices["key"]))
+    if isinstance(vertices, (str, tuple, Vertex)):
+        return [_one(vertices)]
+    if not isinstance(vertices, Iterable):
+        raise make("invalid", f"{vertices!r} does not name a vertex; write \"Person:933\" or (\"Person\", 933)")
+    return [_one(vertex) for vertex in items]
+
+
+def _start(value: Any) -> Any:
+    """An option of an algorithm; vertices as the extension takes them."""
+    items: Any = value
+    return [_one(vertex) for vertex in items] if isinstance(value, list) else _one(value)
 
 
 def _names(names: str | Iterable[str] | None) -> list[str]:
@@ -65,9 +92,9 @@ class Graph:
     threads, can be pickled (its location and version, never credentials), and works in processes that were forked or spawned, which open it
     again. It keeps its version until :meth:`refresh`.
 
-    >>> import hoplake, pyarrow
-    >>> people = pyarrow.table({"key": [1, 2, 3], "name": ["Ann", "Bo", "Cy"]})
-    >>> knows = pyarrow.table({"source": [1, 2], "target": [2, 3], "since": [2020, 2021]})
+    >>> import hoplake
+    >>> people = {"key": [1, 2, 3], "name": ["Ann", "Bo", "Cy"]}
+    >>> knows = {"source": [1, 2], "target": [2, 3], "since": [2020, 2021]}
     >>> edges = {("Person", "knows", "Person"): knows}
     >>> loaded = hoplake.load("memory://docs/graph", vertices={"Person": people}, edges=edges)
     >>> graph = hoplake.open("memory://docs/graph")
@@ -133,17 +160,27 @@ class Graph:
         return moved
 
     def at(self, version: int | str | datetime) -> Graph:
-        """Another version of the graph: by its number, its tag, or the time at which it was the newest."""
+        """Another version of the graph, with the same limits: by its number, its tag, or the time (``datetime``) at which it was the newest."""
         url, _, cache, folder, disk, mapped = self._core.location()
-        number = version if isinstance(version, int) else None
         tag = version if isinstance(version, str) else None
         as_of = _time(version) if isinstance(version, datetime) else None
-        return Graph(wait_sync(_hoplake.Graph.open(url, number, tag, as_of, cache, folder, disk, mapped)))
+        number = None if isinstance(version, (str, datetime)) else index(version)
+        core = wait_sync(_hoplake.Graph.open(url, number, tag, as_of, cache, folder, disk, mapped))
+        return Graph(core.within(*self._core.limits()))
+
+    @property
+    def cost(self) -> Cost:
+        """What all calls of this graph so far have cost, with those of graphs that :meth:`within` made of it."""
+        return self._core.cost
+
+    def close(self) -> None:
+        """Releases its caches and connections. The next call opens it again, at the same version."""
+        self._core.close()
 
     # Reading
 
     def get(
-        self, vertices: VertexName | Iterable[VertexName], *, select: str | Iterable[str] | None = None
+        self, vertices: VertexName | Iterable[VertexName] | Table, *, select: str | Iterable[str] | None = None
     ) -> Table:
         """Vertices by key or condition, with these properties, or all that they have.
 
@@ -161,17 +198,40 @@ class Graph:
         order_by: str | Iterable[str] | None = None,
         limit: int | None = None,
     ) -> Scan:
-        """Vertices of these labels, or of all, that match a condition. Rows are read while they are consumed.
+        """Vertices of these labels, or of all, that match a condition. Nothing is read before rows are taken, and then as they are taken.
 
         Args:
             labels: labels of vertices.
-            where: a condition, such as ``"age > 30 and city = Austin"``.
+            where: a condition, such as ``"age > 30 and city = Austin"``; ``~key`` is the key. :func:`hoplake.quote` makes any value a part of one.
             select: properties to read; all by default, and none with ``[]``.
-            order_by: properties of one label to sort by, such as ``"age desc"``.
+            order_by: properties of one label to sort by, such as ``"age desc"``; ``~key`` is the key.
             limit: the most vertices to return.
         """
-        task = self._core.scan(_names(labels), where, _names_or_all(select), _names(order_by), limit)
-        return Scan(wait_sync(task))
+        core, arguments = self._core, (_names(labels), where, _names_or_all(select), _names(order_by), limit)
+        return Scan(lambda: core.scan(*arguments))
+
+    def scan_edges(
+        self,
+        label: str | None = None,
+        *,
+        source_label: str | None = None,
+        target_label: str | None = None,
+        select: str | Iterable[str] | None = None,
+        limit: int | None = None,
+    ) -> Scan:
+        """Edges of a label, or of all, between vertices of these labels, a row each. Nothing is read before rows are taken.
+
+        The columns are ``label``, ``source_label``, ``source``, ``target_label``, ``target``, then properties.
+        """
+        core, arguments = self._core, (label, source_label, target_label, _names_or_all(select), limit)
+        return Scan(lambda: core.scan_edges(*arguments))
+
+    def to_networkx(self) -> networkx.MultiDiGraph[tuple[str, int | str]]:
+        """All of it as a graph of networkx, whose nodes are pairs of label and key, with properties as attributes."""
+        vertices, edges = self.scan().table(), self.scan_edges().table()
+        graph = vertices.to_networkx()
+        graph.update(edges.to_networkx())
+        return graph
 
     def count(self, labels: str | Iterable[str] | None = None, *, where: str | None = None) -> int:
         """How many vertices there are, of these labels and with this condition. Without a condition nothing is read."""
@@ -179,14 +239,17 @@ class Graph:
 
     def neighbors(
         self,
-        vertices: VertexName | Iterable[VertexName],
+        vertices: VertexName | Iterable[VertexName] | Table,
         hop: str = "out",
         *,
         select: str | Iterable[str] | None = None,
         limit: int | None = None,
         ids: bool = False,
     ) -> Table:
-        """The edges of a hop from vertices, a row each: ``edge`` is its label, ``label`` and ``key`` are of the vertex at its other end.
+        """The edges of a hop from vertices, a row each.
+
+        ``from_label`` and ``from_key`` are label and key of the vertex that the edge was followed from, ``edge`` is its label, ``direction`` is ``out``
+        or ``in``, ``label`` and ``key`` are of the vertex at its other end.
 
         Args:
             vertices: where the hop begins.
@@ -197,7 +260,7 @@ class Graph:
         """
         return Table(wait_sync(self._core.neighbors(_several(vertices), hop, _names(select), limit, ids)))
 
-    def degrees(self, vertices: VertexName | Iterable[VertexName], hop: str = "both") -> list[int]:
+    def degrees(self, vertices: VertexName | Iterable[VertexName] | Table, hop: str = "both") -> list[int]:
         """How many edges of a hop each of some vertices has, in the order given."""
         return wait_sync(self._core.degrees(_several(vertices), hop))
 
@@ -231,51 +294,97 @@ class Graph:
         Raises:
             LimitError: there is no path of at most ``max_edges`` edges, but there may be a longer one.
         """
-        task = self._core.path(source, target, hop, weight, max_edges, _names(select))
+        task = self._core.path(_one(source), _one(target), hop, weight, max_edges, _names(select))
         walk, length, is_exhausted, _ = wait_sync(task)
         if walk is not None:
             return Path(walk.vertices, walk.edges, length if length is not None else len(walk.edges))
         if is_exhausted:
             return None
-        raise make("limit", f"there is no path of at most {max_edges} edges, but there may be a longer one; raise max_edges")
+        message = f"there is no path of at most {max_edges} edges, but there may be a longer one"
+        raise make("limit", message, hint="raise max_edges")
 
     def neighborhood(
         self,
         vertex: VertexName,
-        depth: int,
         hop: str = "both",
         *,
+        depth: int = 1,
         select: str | Iterable[str] | None = None,
         limit: int | None = None,
     ) -> Table:
-        """What is within some hops of a vertex, nearest first, with the column ``distance``."""
-        return Table(wait_sync(self._core.neighborhood(vertex, hop, depth, _names(select), limit)))
+        """The vertices that are at most ``depth`` hops away from a vertex, nearest first, with the column ``distance``. Without itself."""
+        return Table(wait_sync(self._core.neighborhood(_one(vertex), hop, depth, _names(select), limit)))
+
+    def plot(
+        self,
+        vertex: VertexName,
+        hop: str = "both",
+        *,
+        depth: int = 1,
+        limit: int = 60,
+        caption: str | None = None,
+        axes: Axes | None = None,
+    ) -> Axes:
+        """Draws what is within some hops of a vertex with matplotlib, and returns the axes.
+
+        Args:
+            vertex: the middle, which has a black ring.
+            hop: which edges are followed, such as ``"out:route[dist < 500]"``.
+            depth: how many hops.
+            limit: the most walks of each length that are drawn.
+            caption: a property that names vertices in the picture; their keys do without.
+            axes: where it is drawn; a new figure by default.
+        """
+        select = [] if caption is None else [caption]
+        walks: list[Walk] = []
+        for length in range(1, depth + 1):
+            task = self._core.walks([_one(vertex)], [hop] * length, select, limit, False)
+            found, _ = wait_sync(task)
+            walks.extend(found)
+        start = (walks[0].vertices[0].label, walks[0].vertices[0].key) if walks else None
+        return plot(walks, start, caption, axes)
 
     # Gremlin
 
-    def query(self, text: str, *, commit: bool = False, **parameters: Any) -> Results:
+    def query(
+        self, text: str, parameters: Mapping[str, Any] | None = None, /, *, commit: bool = False, **values: Any
+    ) -> Results:
         """Runs a query of Gremlin, such as ``"g.V().has('code', code).out().values('name')"``, with values for its names.
 
         Args:
             text: the query; of several statements the results of the last.
-            commit: lets it change the graph: all changes are one version, and a failure is none.
             parameters: values of names in the text, which is safe whatever they are.
+            commit: lets it change the graph: all changes are one version, and a failure is none. The graph stays at its version until
+                :meth:`refresh`.
+            values: the same as keyword arguments.
         """
-        results, version, cost = wait_sync(self._core.query(text, parameters, commit))
-        return Results(results, version, cost)
+        task = self._core.query(text, {**(parameters or {}), **values}, commit)
+        return Results(*wait_sync(task))
+
+    def explain(self, text: str, parameters: Mapping[str, Any] | None = None, /, **values: Any) -> Plan:
+        """How a query of Gremlin would run: the steps of its plan, and what each reads. Nothing is read."""
+        (plan,) = self.query(f"{text.rstrip().rstrip(';')}.explain()", parameters, **values)
+        return Plan(plan)
+
+    def profile(self, text: str, parameters: Mapping[str, Any] | None = None, /, **values: Any) -> Profile:
+        """Runs a query of Gremlin, and returns what each of its steps took in place of its results."""
+        (metrics,) = self.query(f"{text.rstrip().rstrip(';')}.profile()", parameters, **values)
+        return Profile(metrics)
 
     def call(self, name: str, /, **parameters: Any) -> Results:
         """Calls a prepared query, ``name`` or ``name@number``."""
-        results, version, cost = wait_sync(self._core.call(name, parameters))
-        return Results(results, version, cost)
+        return Results(*wait_sync(self._core.call(name, parameters)))
 
     def queries(self) -> list[PreparedQuery]:
         """The prepared queries of the version."""
         return [PreparedQuery(*fields) for fields in wait_sync(self._core.queries())]
 
-    def save_query(self, name: str, text: str, parameters: Sequence[str] = (), *, description: str = "") -> int:
-        """Saves a query of Gremlin under a name, and returns the number of this edition. ``parameters`` are such as ``"most:int64=10"``."""
-        number, _ = wait_sync(self._core.save_query(name, text, list(parameters), description))
+    def save_query(self, name: str, text: str, parameters: str | Iterable[str] = (), *, description: str = "") -> int:
+        """Saves a query of Gremlin under a name, and returns the number of this edition. ``parameters`` are such as ``"most:int64=10"``.
+
+        The graph has it after :meth:`refresh`.
+        """
+        number, _ = wait_sync(self._core.save_query(name, text, _names(parameters), description))
         return int(number)
 
     def delete_query(self, name: str) -> int:
@@ -290,7 +399,7 @@ class Graph:
         *,
         edges: str | None = None,
         labels: str | Iterable[str] | None = None,
-        lists: str = "automatic",
+        lists: Literal["automatic", "memory", "packed", "streamed"] = "automatic",
         threads: int | None = None,
         checkpoint: Location | None = None,
         asynchronous: bool = False,
@@ -309,13 +418,14 @@ class Graph:
             threads: how many compute; all processors by default.
             checkpoint: a file from which a computation that was killed goes on.
             asynchronous: whether the vertices that have most to do go first, instead of supersteps.
-            progress: ``True`` for a bar, or a function.
-            options: options of the algorithm, such as ``damping``; vertices are written as everywhere.
+            progress: ``True`` for a bar of tqdm, or a function that is called with a step, how much of it is done, and of how much or ``None``.
+            options: options of the algorithm, such as ``damping``. Vertices to begin at are ``from_``, since Python has ``from`` for itself:
+                one, or a list where the algorithm takes several.
         """
         file = None if checkpoint is None else fspath(checkpoint)
         # A word that Python has for itself.
-        options = {name.rstrip("_").replace("_", "-"): value for name, value in options.items()}
-        task = self._core.run(algorithm, options, edges, _names(labels), lists, threads, file, asynchronous)
+        options = {name.rstrip("_").replace("_", "-"): _start(value) for name, value in options.items()}
+        task = self._core.run(algorithm.replace("_", "-"), options, edges, _names(labels), lists, threads, file, asynchronous)
         return Computation(wait_sync(task, progress))
 
     # Changing
@@ -330,11 +440,12 @@ class Graph:
         idempotency_key: str | None = None,
         positions: Mapping[str, str] | None = None,
         if_positions: Mapping[str, str | None] | None = None,
-        timeout: float | timedelta | None = None,
+        seconds: float | timedelta | None = None,
     ) -> Commit:
         """A batch of changes, based on this version: it is applied as a whole by :meth:`Commit.commit`, or at the end of a ``with`` block.
 
-        What another writer changes of the same vertices and edges until then is a :class:`hoplake.ConflictError`.
+        What another writer changes of the same vertices and edges until then is a :class:`hoplake.ConflictError`. The graph itself stays at its
+        version until :meth:`refresh`.
 
         Args:
             message: kept with the version.
@@ -344,10 +455,10 @@ class Graph:
             idempotency_key: a name for the batch; if one of the last batches had it, it is not applied again.
             positions: up to where sources were read once this is applied.
             if_positions: apply only if sources were read up to here, or not at all (``None``).
-            timeout: seconds that the commit may take; 2 minutes by default.
+            seconds: what the commit may take; 2 minutes by default.
         """
         return Commit(
-            self._core.begin(),
+            self._core,
             message=message,
             base=None if on_newest else self.version,
             strict=strict,
@@ -355,22 +466,29 @@ class Graph:
             idempotency_key=idempotency_key,
             positions=dict(positions or {}),
             if_positions=dict(if_positions or {}),
-            timeout=_seconds(timeout),
+            seconds=_seconds(seconds),
         )
 
     def apply(
-        self, changes: ArrowStream | PathLike[str] | str, *, message: str = "", strict: bool = False, create_missing: bool = False
+        self,
+        changes: Rows | Location | None = None,
+        *,
+        json_lines: str | None = None,
+        message: str = "",
+        strict: bool = False,
+        create_missing: bool = False,
     ) -> Committed:
-        """Applies changes to the newest version, all or none.
+        """Applies changes to the newest version, all or none. The graph itself stays at its version until :meth:`refresh`.
 
         Args:
-            changes: a table with the columns of changes, a file (``pathlib.Path``: JSON Lines, CSV or Parquet), or a text of JSON Lines.
+            changes: a table with the columns of changes, or a file of them: JSON Lines, CSV or Parquet.
+            json_lines: changes as text, a JSON object a line.
             message: kept with the version.
             strict: reject labels, edge types and properties that the graph does not have.
             create_missing: make ends of edges that are not there.
         """
         commit = self.begin(message, on_newest=True, strict=strict, create_missing=create_missing)
-        commit.add(changes)
+        commit.add(changes, json_lines=json_lines)
         return commit.commit()
 
     # Versions and copies
@@ -385,19 +503,22 @@ class Graph:
         after: int | str | datetime | None = None,
         *,
         labels: str | Iterable[str] | None = None,
-        limit: int = 1_000_000,
+        limit: int | None = None,
     ) -> list[Difference]:
-        """What is different between two versions, of which the second is this one by default."""
+        """What is different between two versions, of which the second is this one by default. ``limit`` takes the first so many."""
         first = self.at(before)
         second = self if after is None else self.at(after)
-        return wait_sync(first._core.diff(second._core, _names(labels), limit))
+        return wait_sync(first._core.diff(second._core, _names(labels), _ALL if limit is None else limit))
 
     def tag(self, name: str, version: int | None = None) -> int | None:
-        """Names a version, this one by default, which no vacuum removes from then on. Returns the version that has the name."""
+        """Names a version, this one by default, which no vacuum removes from then on.
+
+        Returns the number of the new version that has this change, or ``None`` if nothing was to change.
+        """
         return wait_sync(self._core.tag(name, self.version if version is None else version))
 
     def untag(self, name: str) -> int | None:
-        """Removes a tag."""
+        """Removes a tag. Returns the number of the new version that has this change, or ``None`` if there was no such tag."""
         return wait_sync(self._core.tag(name, None))
 
     def restore(self, version: int, message: str = "") -> int:
@@ -416,7 +537,7 @@ class Graph:
         self,
         target: Location,
         *,
-        format: str = "parquet",
+        format: Literal["parquet", "csv", "neo4j", "gremlin", "graphml"] = "parquet",
         labels: str | Iterable[str] | None = None,
         overwrite: bool = False,
         progress: Progress = False,
@@ -452,7 +573,17 @@ class Graph:
         """The indexes of the version."""
         return [Index(*fields) for fields in wait_sync(self._core.indexes())]
 
+    def __enter__(self) -> Graph:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
     def __reduce__(self) -> Any:
+        if self.url.startswith("memory:"):
+            raise TypeError(f"{self.url} is in the memory of this process, and cannot be pickled for another one")
         limits = self._core.limits()
         return _graph_at, (type(self), self._core.location(), limits)
 
@@ -468,6 +599,10 @@ class Graph:
 def _graph_at(kind: type[Graph], location: tuple[Any, ...], limits: tuple[Any, ...]) -> Graph:
     """A graph that was pickled."""
     return kind(_hoplake.Graph(*location).within(*limits))
+
+
+#: More than there can be.
+_ALL = 2**63 - 1
 
 
 def _time(time: datetime) -> str:
@@ -517,13 +652,13 @@ def create(url: Location) -> bool:
 
 
 #: Tables of vertices by label.
-VertexTables = Mapping[str, ArrowStream]
+VertexTables = Mapping[str, Rows]
 
 #: Labels of source, edge and target.
 EdgeName = tuple[str, str, str]
 
 #: Tables of edges: ``{("Person", "knows", "Person"): table}``, or a list of pairs, in which several may be alike.
-EdgeTables = Union["Mapping[EdgeName, ArrowStream]", "Sequence[tuple[EdgeName, ArrowStream]]"]
+EdgeTables = Union["Mapping[EdgeName, Rows]", "Sequence[tuple[EdgeName, Rows]]"]
 
 
 def load(
@@ -534,11 +669,11 @@ def load(
     vertices: VertexTables | None = None,
     edges: EdgeTables | None = None,
     keys: Mapping[str, str] | None = None,
-    ends: tuple[str, str] | None = None,
+    ends: tuple[str, str] | Mapping[EdgeName, tuple[str, str]] | None = None,
     memory: int | None = None,
     threads: int | None = None,
     temp_dir: Location | None = None,
-    order: str | None = None,
+    order: Literal["keys", "locality"] | None = None,
     indexes: Iterable[str] | None = None,
     replace: bool = False,
     message: str = "",
@@ -556,7 +691,7 @@ def load(
         edges: tables of edges by labels of source, edge and target. The columns ``source`` and ``target`` (or ``from`` and ``to``, ``src`` and
             ``dst``) have the keys of their ends. Without any table of vertices, the vertices are those that edges name.
         keys: the columns of keys by label, if they are called otherwise.
-        ends: the columns of the ends of edges, if they are called otherwise.
+        ends: the columns of the ends of edges, if they are called otherwise: of all tables, or by labels of source, edge and target.
         memory: bytes of memory; what does not fit is sorted in temporary files. 1 GiB by default.
         threads: all processors by default.
         temp_dir: where temporary files go.
@@ -571,12 +706,18 @@ def load(
         ConflictError: there is a graph, and ``replace`` is not set.
         InvalidError: a row cannot be loaded; the message names it.
     """
+    if (vertices or edges) and (mapping is not None or files):
+        raise make("invalid", "a load reads either files or tables in memory; load one, and apply the other as changes")
+    if not (vertices or edges or mapping is not None or files):
+        raise make("invalid", "there is nothing to load; give files, a mapping, or tables of vertices and edges")
     paths: list[Location] = [files] if isinstance(files, (str, PathLike)) else list(files)
     of_labels = dict(keys or {})
+    for label in of_labels:
+        if label not in (vertices or {}):
+            raise make("invalid", f"keys names the label {label!r}, of which there is no table of vertices")
     of_vertices = [(label, of_labels.get(label), rows) for label, rows in (vertices or {}).items()]
-    source, target = ends if ends is not None else (None, None)
-    pairs: list[tuple[EdgeName, ArrowStream]] = list(edges.items() if isinstance(edges, Mapping) else edges or ())
-    of_edges = [(label, (first, source), (last, target), rows) for (first, label, last), rows in pairs]
+    pairs: list[tuple[EdgeName, Rows]] = list(edges.items() if isinstance(edges, Mapping) else edges or ())
+    of_edges = [_edges(name, rows, ends) for name, rows in pairs]
     given: dict[str, Any] = {
         "memory": memory,
         "threads": threads,
@@ -592,5 +733,25 @@ def load(
     task = _hoplake.load(
         fspath(url), [fspath(path) for path in paths], map_file, of_vertices, of_edges, not of_vertices, options
     )
-    return wait_sync(task, progress)
+    try:
+        return wait_sync(task, progress)
+    except Error as error:
+        # Tables in memory become files of a temporary folder, whose name says nothing.
+        error.args = tuple(_FOLDER.sub("", str(part)) for part in error.args)
+        raise
 
+
+_FOLDER = re.compile(r"\S*hoplake-tables-[^/\\]*[/\\]")
+
+
+def _edges(
+    name: EdgeName, rows: Rows, ends: tuple[str, str] | Mapping[EdgeName, tuple[str, str]] | None
+) -> tuple[str, tuple[str, str | None], tuple[str, str | None], Rows]:
+    """A table of edges, and the columns of its ends if they were named."""
+    parts: Any = name
+    if isinstance(parts, str) or len(name) != 3:
+        message = f'edges are named by labels of source, edge and target, as in ("Person", "knows", "Person"), not {name!r}'
+        raise make("invalid", message)
+    first, label, last = name
+    source, target = (ends.get(name) if isinstance(ends, Mapping) else ends) or (None, None)
+    return label, (first, source), (last, target), rows

@@ -91,7 +91,11 @@ fn an_edge_has_one_id_from_either_end() {
     let wrong = shell.run(&["get", "graph", "--edge", "knows"]);
     assert_eq!((wrong.status, wrong.out.as_str()), (2, ""));
     assert!(wrong.err.contains("is not a valid id of an edge"), "{}", wrong.err);
-    shell.run(&["get", "graph", "--edge", id, "--select", "size"]).fails(3, "no property \"size\"", "since");
+    shell.run(&["get", "graph", "--edge", id, "--select", "size"]).fails(
+        3,
+        "no property \"size\"; they have id, since",
+        "hoplake info",
+    );
 }
 
 #[test]

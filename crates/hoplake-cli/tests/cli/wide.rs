@@ -53,7 +53,7 @@ fn columns(count: usize) -> String {
 
 #[test]
 fn labels_with_many_columns_hold() {
-    holds("labels of 200 columns", &[3_000, 100, 30], "--memory", |shell, labels| {
+    holds("labels of 200 columns", &[3_000, 100, 30], "memory budget", |shell, labels| {
         let mut text = format!("~id,~label{}\n", columns(200));
         for label in 0..labels {
             let _ = writeln!(text, "{label},L{label}{}", ",x".repeat(200));
@@ -65,7 +65,7 @@ fn labels_with_many_columns_hold() {
 
 #[test]
 fn a_row_of_many_columns_holds() {
-    holds("columns", &[8_000, 1_000], "--memory", |shell, count| {
+    holds("columns", &[8_000, 1_000], "memory budget", |shell, count| {
         shell.write("wide.csv", &format!("~id,~label{}\n1,P{}\n", columns(count), ",x".repeat(count)));
         vec!["--from", "wide.csv"]
     });
@@ -73,7 +73,7 @@ fn a_row_of_many_columns_holds() {
 
 #[test]
 fn long_keys_hold() {
-    holds("bytes of a key", &[4_000_000, 250_000], "--memory", |shell, bytes| {
+    holds("bytes of a key", &[4_000_000, 250_000], "memory budget", |shell, bytes| {
         let mut text = "~id,~label\n".to_owned();
         for key in 0..12_000_000 / bytes {
             let _ = writeln!(text, "{key}{},P", "x".repeat(bytes));
@@ -85,7 +85,7 @@ fn long_keys_hold() {
 
 #[test]
 fn a_mapping_of_many_tables_holds() {
-    holds("tables of a mapping", &[300_000, 8_000, 200], "--memory", |shell, tables| {
+    holds("tables of a mapping", &[300_000, 8_000, 200], "memory budget", |shell, tables| {
         let mut text = String::new();
         for table in 0..tables {
             let _ = writeln!(text, "[[vertices]]\nfile = \"people.csv\"\nlabel = \"L{table}\"\nkey = \"id\"");

@@ -210,7 +210,7 @@ impl Ratio {
         }
         let why = format!(
             "{compressed} bytes of it become more than {} bytes, {} times as many; if that is meant, raise \
-             --decompression-ratio-max",
+             decompression_ratio_max",
             self.decompressed, self.limits.decompression_ratio_max
         );
         Err(io::Error::new(io::ErrorKind::FileTooLarge, why))

@@ -329,7 +329,7 @@ fn what_is_too_wide_for_the_memory_is_rejected_before_it_is_made() {
     }
     let labels = folder(&[("v.csv", &text)]);
     let why = with_memory(labels.path(), false, 64).unwrap_err();
-    assert!(why.contains("3000 tables with 609000 columns") && why.contains("the memory budget"), "{why}");
+    assert!(why.contains("3000 tables with 609000 columns") && why.contains("memory budget"), "{why}");
     // A mapping with many entries.
     let mut map = String::new();
     for entry in 0..60_000 {
@@ -337,7 +337,7 @@ fn what_is_too_wide_for_the_memory_is_rejected_before_it_is_made() {
     }
     let entries = folder(&[("v.csv", "id\n1\n"), ("map.toml", &map)]);
     let why = with_memory(entries.path(), true, 64).unwrap_err();
-    assert!(why.contains("a mapping of") && why.contains("the memory budget"), "{why}");
+    assert!(why.contains("a mapping of") && why.contains("memory budget"), "{why}");
     // A column of labels that is none.
     let mut text = String::from("~id,~label\n");
     (0..70_000).for_each(|label| text.push_str(&format!("{label},L{label}\n")));

@@ -6,10 +6,10 @@ use std::{
 };
 
 use arrow_array::{Array, ArrayRef, RecordBatch, StringArray, new_null_array};
-use arrow_schema::{DataType, Field};
+use arrow_schema::{DataType, Field, Schema as ArrowSchema, SchemaRef};
 use arrow_select::interleave::interleave;
 use hoplake_engine::{Edges, EngineError};
-use hoplake_format::{Schema, VertexId};
+use hoplake_format::{EdgeType, Schema, VertexId};
 
 use super::{as_text, batch_of, keys};
 use crate::{Described, Error, ErrorKind, Query, changes::property_column, edge_batch::edge_batch};
@@ -29,6 +29,33 @@ impl Query {
         table_of(self.edge_columns(edges, [select, select], with_ids).await?)
     }
 
+    /// As [`Self::edge_table`], of edges that leave several vertices: the columns `from_label` and `from_key`, after `edge_id`, are label and
+    /// key of the vertex that each edge was followed from.
+    ///
+    /// # Errors
+    /// As [`Self::edge_table`].
+    pub async fn edge_table_with_sources(
+        &mut self,
+        edges: &Edges,
+        select: &[String],
+        with_ids: bool,
+    ) -> Result<RecordBatch, Error> {
+        self.check_select(select)?;
+        let sources = self.source_columns(edges, ["from_label", "from_key"]).await?;
+        let mut columns = self.edge_columns(edges, [select, select], with_ids).await?;
+        let at = usize::from(with_ids);
+        columns.splice(at..at, sources);
+        table_of(columns)
+    }
+
+    /// Labels and keys of the vertices that edges were followed from.
+    async fn source_columns(&mut self, edges: &Edges, names: [&str; 2]) -> Result<[Named; 2], Error> {
+        let sources: Vec<_> = edges.iter().map(|edge| edge.from).collect();
+        let labels: StringArray = sources.iter().map(|vertex| Some(self.label_of(*vertex))).collect();
+        let keys = keys(&self.keys_of(&sources).await?);
+        Ok([(names[0].into(), Arc::new(labels)), (names[1].into(), keys)])
+    }
+
     /// Edges as a table with the columns that [changes](crate::changes) have: `edge_id`, `label`, `source_label`, `source`, `target_label`,
     /// `target`, and these properties of the edges, or all that they have. One wave for the keys of sources, and one for the rest.
     ///
@@ -46,17 +73,14 @@ impl Query {
             return Err(Error::new(ErrorKind::NotFound, message));
         }
         let names: Vec<String> = select.map_or_else(|| known.into_iter().collect(), <[String]>::to_vec);
-        let sources: Vec<_> = edges.iter().map(|edge| edge.from).collect();
-        let source_labels: StringArray = sources.iter().map(|vertex| Some(self.label_of(*vertex))).collect();
-        let source_keys = keys(&self.keys_of(&sources).await?);
+        let sources = self.source_columns(edges, ["source_label", "source"]).await?;
         let mut columns = self.edge_columns(edges, [&names, &[]], true).await?;
         // All edges are seen from their source, so the direction is redundant.
         columns.retain(|(name, _)| name != "direction");
         for (column, name) in columns[1..].iter_mut().zip(["label", "target_label", "target"]) {
             column.0 = name.into();
         }
-        let source: [Named; 2] = [("source_label".into(), Arc::new(source_labels)), ("source".into(), source_keys)];
-        columns.splice(2..2, source);
+        columns.splice(2..2, sources);
         table_of(columns)
     }
 
@@ -87,6 +111,71 @@ impl Query {
         }
         Ok(columns)
     }
+}
+
+/// Edges of a scan as a table with the columns that [changes](crate::changes) have, before their properties.
+///
+/// # Errors
+/// [`Internal`](ErrorKind::Internal) if Arrow rejects the columns.
+pub fn with_ends(label: &str, [source, target]: [&str; 2], batch: &RecordBatch) -> Result<RecordBatch, Error> {
+    let named = |name: &str| -> ArrayRef { Arc::new(StringArray::from(vec![name; batch.num_rows()])) };
+    let mut columns: Vec<Named> = vec![
+        ("label".into(), named(label)),
+        ("source_label".into(), named(source)),
+        ("source".into(), batch.column(0).clone()),
+        ("target_label".into(), named(target)),
+        ("target".into(), batch.column(1).clone()),
+    ];
+    for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()).skip(2) {
+        columns.push((property_column(field.name()), column.clone()));
+    }
+    table_of(columns)
+}
+
+/// Rejects a scan of edges of which there are none of that label between those labels, or no type with a property of a name.
+///
+/// # Errors
+/// [`NotFound`](ErrorKind::NotFound).
+pub fn check_edge_scan(
+    schema: &Schema,
+    found: &[&EdgeType],
+    [label, source, target]: [&Option<String>; 3],
+    select: &[String],
+) -> Result<(), Error> {
+    if found.is_empty() && [label, source, target].iter().any(|wanted| wanted.is_some()) {
+        let part = |wanted: &Option<String>| wanted.as_deref().unwrap_or("*").to_owned();
+        let mut known: Vec<_> = schema.edge_types.iter().map(|edge| edge.label.as_str()).collect();
+        known.sort_unstable();
+        known.dedup();
+        let asked = format!("{} -{}-> {}", part(source), part(label), part(target));
+        let message = format!("the graph has no edges {asked}; its edge labels are {}", known.join(", "));
+        return Err(Error::new(ErrorKind::NotFound, message));
+    }
+    let has = |name: &&String| found.iter().any(|edge| edge.properties.iter().any(|property| property.name == **name));
+    match select.iter().find(|name| !has(name)) {
+        None => Ok(()),
+        Some(missing) => {
+            Err(Error::new(ErrorKind::NotFound, format!("no edge of the scan has a property {missing:?}")))
+        }
+    }
+}
+
+/// The columns of a type of edges, as [`with_ends`] names them.
+pub fn schema_of_edge_type(schema: &Schema, edge_type: &EdgeType, select: &[String]) -> SchemaRef {
+    let key = |label| schema.label(label).map_or(DataType::Utf8, |label| label.key_type.arrow());
+    let text = |name| Field::new(name, DataType::Utf8, true);
+    let mut fields = vec![
+        text("label"),
+        text("source_label"),
+        Field::new("source", key(edge_type.source), true),
+        text("target_label"),
+        Field::new("target", key(edge_type.target), true),
+    ];
+    for name in select {
+        let property = edge_type.properties.iter().find(|property| property.name == *name);
+        fields.extend(property.map(|property| Field::new(property_column(name), property.kind.arrow(), true)));
+    }
+    Arc::new(ArrowSchema::new(fields))
 }
 
 fn table_of(columns: Vec<Named>) -> Result<RecordBatch, Error> {

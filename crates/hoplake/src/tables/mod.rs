@@ -32,13 +32,14 @@ use arrow_array::{
 use arrow_schema::{DataType, Field, Schema as ArrowSchema, SchemaRef};
 use hoplake_engine::{
     EngineError,
-    change::{Columns, Value},
+    change::{self, Columns, Value},
 };
-use hoplake_format::{Key, KeyType, Schema, VertexLabel, constants::KEY_COLUMN};
+use hoplake_format::{Key, KeyType, PropertyType, ScalarType, Schema, VertexLabel, constants::KEY_COLUMN};
 
 use hoplake_ingest::source::plain::in_property_types;
 
 pub use computed::Written;
+pub use edges::{check_edge_scan, schema_of_edge_type, with_ends};
 pub use vertices::{all_properties, with_distance};
 
 use crate::{
@@ -178,6 +179,49 @@ pub fn edge_columns(label: &str, (source, target): (&str, &str), rows: &RecordBa
 /// Rows with the types that properties have.
 fn typed(rows: &RecordBatch) -> Result<RecordBatch, Error> {
     in_property_types(rows).map_err(|why| Error::new(ErrorKind::Invalid, why))
+}
+
+/// Values of a property as a column: of the type that holds all of them, or of no type if all are null. The error is a sentence about them.
+///
+/// # Errors
+/// If no type holds all of them.
+pub fn column(values: &[Value]) -> Result<ArrayRef, String> {
+    let mut kind: Option<PropertyType> = None;
+    for value in values.iter().filter(|value| **value != Value::Null) {
+        let own = match value {
+            // It fits any list.
+            Value::List(items) if items.iter().all(|item| *item == Value::Null) => continue,
+            value => value.property_type().ok_or_else(|| format!("{value} has values of several types"))?,
+        };
+        kind = match kind {
+            None => Some(own),
+            Some(known) if known == own => Some(known),
+            Some(known) => Some(wider(known, own).ok_or_else(|| format!("it has values of {known} and of {own}"))?),
+        };
+    }
+    let is_list = values.iter().any(|value| matches!(value, Value::List(_)));
+    let kind = match kind {
+        Some(kind) => kind,
+        None if is_list => PropertyType::List(ScalarType::String),
+        None => return Ok(new_null_array(&DataType::Null, values.len())),
+    };
+    let conformed = values.iter().map(|value| {
+        let fitted = value.clone().conform(kind);
+        fitted.ok_or_else(|| format!("{value} does not fit {kind}, which other values have"))
+    });
+    let conformed = conformed.collect::<Result<Vec<_>, _>>()?;
+    change::column(conformed.iter(), kind).map_err(|error| error.to_string())
+}
+
+/// The type that holds values of both.
+fn wider(a: PropertyType, b: PropertyType) -> Option<PropertyType> {
+    use PropertyType::{List, Scalar};
+    use ScalarType::{Float64, Int64};
+    match (a, b) {
+        (Scalar(Int64), Scalar(Float64)) | (Scalar(Float64), Scalar(Int64)) => Some(Scalar(Float64)),
+        (List(Int64), List(Float64)) | (List(Float64), List(Int64)) => Some(List(Float64)),
+        _ => None,
+    }
 }
 
 /// Keys as a column: integers if all are, else text.

@@ -31,7 +31,7 @@ mod strict;
 mod tests;
 mod widen;
 
-pub use crate::value::{Value, date_text, timestamp_text};
+pub use crate::value::{Value, column, date_text, timestamp_text};
 pub use batch::{Batch, EdgeKey, MESSAGE_BYTES_MAX, Operation, POSITIONS_BYTES_MAX, VertexRef};
 pub use columns::Columns;
 pub use commit::{COMMIT_TIMEOUT_MS, Committed, Committer};

@@ -1,7 +1,7 @@
 //! The extension module of Hoplake's Python package, `hoplake._hoplake`.
 //!
 //! The package is `python/hoplake`, which has what users see: signatures, documentation, waiting and progress. Here is what needs Rust: calls
-//! of the facade as [`task::Task`]s, tables of Arrow, and values ([RFC 0014](../../docs/rfcs/0014-python.md)).
+//! of the facade as tasks, tables of Arrow, and values: RFC 0014.
 
 mod arrow;
 mod changes;

@@ -179,3 +179,11 @@ def test_a_server_answers(social: hoplake.Graph) -> None:
     server.stop()
     with pytest.raises(hoplake.InvalidError):
         hoplake.serve({"a b/c": social.url})
+
+
+def test_the_stub_of_a_scan_is_cheap(social: hoplake.Graph) -> None:
+    """Nothing is read before rows are taken."""
+    graph = hoplake.open(social.url)
+    graph.scan("Person", where="age > 3")
+    graph.traverse("Person:1").out("knows")
+    assert graph.cost.requests == 0

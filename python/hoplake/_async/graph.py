@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     import networkx
     from matplotlib.axes import Axes
 
+    from ..nx import Graph as NxGraph
+
 #: A vertex: ``"Person:933"``, ``"airport[code = AUS]"``, ``("Person", 933)``, or a vertex of a walk.
 VertexName = Union[str, "tuple[str, int | str]", Vertex]
 
@@ -426,6 +428,16 @@ class Graph:
         options = {name.rstrip("_").replace("_", "-"): _start(value) for name, value in options.items()}
         task = self._core.run(algorithm.replace("_", "-"), options, edges, _names(labels), lists, threads, file, asynchronous)
         return Computation(await wait_async(task, progress))
+
+    def nx(self, *edge_labels: str, directed: bool = True) -> NxGraph:
+        """The vertices and edges of these labels, or of all, for functions of networkx: ``networkx.pagerank(graph.nx("knows"))``.
+
+        They are computed on the bucket, without a conversion (:mod:`hoplake.nx`).
+        """
+        from .._sync.graph import Graph as SyncGraph
+        from ..nx import Graph as NxGraph
+
+        return NxGraph(SyncGraph(self._core), edge_labels, directed=directed)
 
     # Changing
 

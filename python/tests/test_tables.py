@@ -224,3 +224,14 @@ def test_the_index_of_pandas_is_not_a_property(url: str) -> None:
     frame = pandas.DataFrame({"key": [1, 2, 3], "x": [1, 2, 3]})
     hoplake.load(url, vertices={"P": frame[frame.x > 1]})
     assert list(hoplake.open(url).schema.labels[0].properties) == ["x"]
+
+
+@pytest.mark.parametrize("days", [2_932_897, -4_371_588, 2**31 - 1])
+def test_days_beyond_the_calendar_are_refused(url: str, days: int) -> None:
+    hoplake.create(url)
+    column: Any = pa.array([days], pa.int32())
+    table = pa.table({"key": [1], "day": column.cast(pa.date32())})
+    with pytest.raises(hoplake.InvalidError, match="day"):
+        hoplake.open(url).begin().upsert_vertices("P", table)
+    with pytest.raises(hoplake.InvalidError, match="day"):
+        hoplake.load(url, vertices={"P": table}, replace=True)

@@ -9,6 +9,7 @@ use std::{
 
 use arrow_array::{Array, RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, Field, Schema};
+use hoplake_format::{PropertyType, ScalarType};
 
 use super::{
     column::Parse,
@@ -206,7 +207,10 @@ pub fn in_property_types(batch: &RecordBatch) -> Result<RecordBatch, String> {
         let kind = property_type(column.data_type()).ok_or_else(|| {
             format!("column {name} is of type {}, which no property has", type_name(column.data_type()))
         })?;
-        let values = match kind.arrow() == *column.data_type() {
+        let (PropertyType::Scalar(scalar) | PropertyType::List(scalar)) = kind;
+        // Days and moments of Arrow may be beyond the calendar.
+        let has_range = matches!(scalar, ScalarType::Date | ScalarType::Timestamp);
+        let values = match !has_range && kind.arrow() == *column.data_type() {
             true => column.clone(),
             false => cast(column, Parse::new(kind)).map_err(|error| format!("column {name}: {error}"))?,
         };

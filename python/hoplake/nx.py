@@ -374,7 +374,7 @@ def eigenvector_centrality(
 def _refuse_betweenness(
     G: Any, k: Any = None, normalized: bool = True, weight: Any = None, endpoints: bool = False, seed: Any = None
 ) -> str | None:
-    if weight is not None or endpoints or k is not None and k < len(G):
+    if weight is not None or endpoints or (k is not None and k != len(G)):
         return "paths are by the number of edges, from all nodes, and without their ends"
     return _parallel(G)
 

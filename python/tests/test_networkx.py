@@ -51,7 +51,8 @@ def graphs() -> list[Any]:
     for graph in (connected, directed, strong):
         for _, _, data in graph.edges(data=True):
             data["weight"] = rng.randint(1, 9)
-    return [connected, sparse, directed, strong, named, networkx.path_graph(4), networkx.star_graph(5)]
+    plain = [networkx.gnp_random_graph(20, 0.2, seed=seed, directed=True) for seed in (4, 5)]
+    return [connected, sparse, directed, strong, named, networkx.path_graph(4), networkx.star_graph(5), *plain]
 
 
 def _plain(value: Any) -> Any:
@@ -103,6 +104,8 @@ def test_results_are_those_of_networkx(name: str) -> None:
     if name in {"pagerank", "hits"}:
         pytest.importorskip("scipy")
     function = getattr(networkx, name, None) or getattr(networkx.community, name)
+    if not hasattr(function, "backends"):
+        pytest.skip("this version of networkx asks no backend for it")
     compared = 0
     for graph in graphs():
         arguments = _arguments(name, graph)
@@ -120,6 +123,8 @@ def test_there_are_sixty() -> None:
 
 
 def test_communities_are_partitions() -> None:
+    if not hasattr(networkx.community, "leiden_communities"):
+        pytest.skip("this version of networkx does not have it")
     graph = networkx.karate_club_graph()
     found = networkx.community.leiden_communities(graph, backend="hoplake", seed=1)
     assert networkx.community.is_partition(graph, found)

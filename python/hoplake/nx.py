@@ -9,11 +9,13 @@ Where a result could differ from networkx's by more than the last bits of floats
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -238,8 +240,34 @@ def _refuses(reason: Callable[..., str | None]) -> Callable[[_F], _F]:
 
 
 def _backed(function: _F) -> _F:
-    _FUNCTIONS[function.__name__] = function
-    return function
+    """A function of the backend. Arguments that a newer networkx has added may have their defaults."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        known, reason = _known(function.__name__, kwargs)
+        if reason is not None:
+            raise NotImplementedError(f"{function.__name__} is not computed by Hoplake with these arguments: {reason}")
+        return function(*args, **known)
+
+    _FUNCTIONS[function.__name__] = call
+    return call  # type: ignore[return-value]
+
+
+def _known(name: str, kwargs: dict[str, Any]) -> tuple[dict[str, Any], str | None]:
+    """Arguments that the backend knows, and why others cannot be left out: networkx passes those of newer versions, too, with their defaults."""
+    known = inspect.signature(_FUNCTIONS[name]).parameters
+    unknown = kwargs.keys() - known.keys()
+    if unknown:
+        import networkx
+
+        function = getattr(networkx, name, None) or getattr(networkx.community, name, None)
+        defaults: Mapping[str, inspect.Parameter] = {} if function is None else inspect.signature(function).parameters
+        for argument in sorted(unknown):
+            default = defaults[argument].default if argument in defaults else inspect.Parameter.empty
+            value = kwargs[argument]
+            if not (value is default or (isinstance(value, (str, int, float)) and value == default)):
+                return kwargs, f"it does not know the argument {argument}"
+    return {argument: value for argument, value in kwargs.items() if argument in known}, None
 
 
 def can_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | str:
@@ -249,8 +277,10 @@ def can_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | 
     graph = args[0] if args else kwargs.get("G")
     if not isinstance(graph, Graph) and graph is not None and (len(graph) == 0 or graph.number_of_edges() == 0):
         return "a graph without nodes or edges is answered by networkx"
+    kwargs, reason = _known(name, kwargs)
     refusal = _REFUSALS.get(name)
-    reason = None if refusal is None else refusal(*args, **kwargs)
+    if reason is None and refusal is not None:
+        reason = refusal(*args, **kwargs)
     return True if reason is None else reason
 
 
@@ -709,13 +739,13 @@ def periphery(G: Graph, e: Any = None, usebounds: bool = False, weight: Any = No
     return [node for node, value in found.items() if value == most]
 
 
-def _refuse_barycenter(G: Any, weight: Any = None, attr: Any = None, sp: Any = None) -> str | None:
+def _refuse_centroid(G: Any, weight: Any = None, attr: Any = None, sp: Any = None) -> str | None:
     return None if weight is None and attr is None and sp is None else "distances are numbers of edges, and computed"
 
 
 @_backed
-@_refuses(_refuse_barycenter)
-def barycenter(G: Graph, weight: Any = None, attr: Any = None, sp: Any = None) -> list[Hashable]:
+@_refuses(_refuse_centroid)
+def centroid(G: Graph, weight: Any = None, attr: Any = None, sp: Any = None) -> list[Hashable]:
     import networkx
 
     sums: dict[Hashable, int] = {}
@@ -726,6 +756,13 @@ def barycenter(G: Graph, weight: Any = None, attr: Any = None, sp: Any = None) -
         sums[node] = sum(levels.values())
     least = min(sums.values())
     return [node for node, value in sums.items() if value == least]
+
+
+@_backed
+@_refuses(_refuse_centroid)
+def barycenter(G: Graph, weight: Any = None, attr: Any = None, sp: Any = None) -> list[Hashable]:
+    # As networkx calls it before 3.7.
+    return centroid(G)
 
 
 def _refuse_average(G: Any, weight: Any = None, method: Any = None) -> str | None:
@@ -989,14 +1026,33 @@ def is_branching(G: Graph) -> bool:
 # Communities
 
 
-def _refuse_leiden(G: Any, weight: Any = "weight", resolution: float = 1, max_level: Any = None, seed: Any = None) -> str | None:
+def _refuse_leiden(
+    G: Any,
+    weight: Any = "weight",
+    resolution: float = 1,
+    max_level: Any = None,
+    seed: Any = None,
+    metric: str = "modularity",
+    theta: float = 0.01,
+) -> str | None:
+    # Before 3.7, networkx had neither; its default is "cpm" since.
+    if metric != "modularity" or theta != 0.01:
+        return "it maximizes modularity, and takes the best of neighbouring communities"
+    if G.is_directed():
+        return "directions of edges count in networkx's modularity"
     return None if max_level is None else "all levels are computed"
 
 
 @_backed
 @_refuses(_refuse_leiden)
 def leiden_communities(
-    G: Graph, weight: Any = "weight", resolution: float = 1, max_level: Any = None, seed: Any = None
+    G: Graph,
+    weight: Any = "weight",
+    resolution: float = 1,
+    max_level: Any = None,
+    seed: Any = None,
+    metric: str = "modularity",
+    theta: float = 0.01,
 ) -> list[set[Hashable]]:
     options: dict[str, Any] = {"resolution": resolution}
     if weight is not None and weight in G._weights:

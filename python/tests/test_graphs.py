@@ -55,6 +55,7 @@ def test_computations(social: hoplake.Graph) -> None:
     assert top["key"][0] == 4
     frame = ranks.to_pandas()
     assert frame["rank"].sum() == pytest.approx(1.0)
+    assert pa.table(ranks).to_pylist() == ranks.table().to_pylist() == list(ranks)
     assert social.run("components").groups == (1, 4)
     assert social.run("triangles").figures == {"triangles": 1}
     assert social.run("triangles").table().to_pylist() == [{"triangles": 1}]

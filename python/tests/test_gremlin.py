@@ -30,6 +30,22 @@ def test_results_are_values_of_python(social: hoplake.Graph) -> None:
     assert (len(subgraph.vertices), len(subgraph.edges)) == (2, 1)
 
 
+def test_results_are_tables(social: hoplake.Graph) -> None:
+    ages = social.query("g.V().has('name').project('name', 'age').by('name').by('age')")
+    assert ages.to_arrow().to_pydict() == {"name": ["Ann", "Bo", "Cy"], "age": [30, 41, None]}
+    assert ages.to_polars().columns == list(ages.to_pandas().columns) == ["name", "age"]
+    people = social.query("g.V().has('name', within('Ann', 'Bo'))").to_pandas()
+    assert list(people.columns) == ["id", "label", "name", "age"]
+    assert list(people["name"]) == ["Ann", "Bo"]
+    knows = social.query("g.E()").to_arrow()
+    assert knows.column_names == ["id", "label", "source", "target", "since"]
+    assert social.query("g.V().values('name')").to_arrow().to_pydict()["value"] == ["Ann", "Bo", "Cy"]
+    # Columns are those of all results, and maps whose keys are no texts are values.
+    assert social.query("g.inject(['a': 1], ['b': 2])").to_arrow().to_pydict() == {"a": [1, None], "b": [None, 2]}
+    assert social.query("g.V().groupCount().by('age').unfold().limit(1).fold()").to_pandas().columns == ["value"]
+    assert social.query("g.V().limit(0)").to_arrow().num_rows == 0
+
+
 def test_plans_and_profiles(social: hoplake.Graph) -> None:
     plan = social.explain("g.V().has('name', who).out()", who="Ann")
     assert "out" in plan

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import math
 import random
 import warnings
@@ -103,7 +104,7 @@ def _call(function: Any, graph: Any, arguments: list[Any], **options: Any) -> An
 def test_results_are_those_of_networkx(name: str) -> None:
     if name in {"pagerank", "hits"}:
         pytest.importorskip("scipy")
-    function = getattr(networkx, name, None) or getattr(networkx.community, name)
+    function = getattr(networkx, name, None) or getattr(networkx.community, name, None)
     if not hasattr(function, "backends"):
         pytest.skip("this version of networkx asks no backend for it")
     compared = 0
@@ -126,9 +127,26 @@ def test_communities_are_partitions() -> None:
     if not hasattr(networkx.community, "leiden_communities"):
         pytest.skip("this version of networkx does not have it")
     graph = networkx.karate_club_graph()
-    found = networkx.community.leiden_communities(graph, backend="hoplake", seed=1)
+    is_old = "metric" not in inspect.signature(networkx.community.leiden_communities).parameters
+    options: dict[str, Any] = {} if is_old else {"metric": "modularity"}
+    found = networkx.community.leiden_communities(graph, backend="hoplake", seed=1, **options)
     assert networkx.community.is_partition(graph, found)
     assert networkx.community.modularity(graph, found) > 0.4
+    assert "directions" in str(backend.can_run("leiden_communities", (networkx.DiGraph([(0, 1)]),), {}))
+
+
+def test_arguments_of_a_newer_networkx_are_taken_with_their_defaults_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    def newer(G: Any, *, way: str = "short", times: int = 1) -> None: ...
+
+    monkeypatch.setattr(networkx, "transitivity", newer)
+    graph = networkx.karate_club_graph()
+    assert backend.can_run("transitivity", (graph,), {"way": "short", "times": 1}) is True
+    assert backend._FUNCTIONS["transitivity"](backend.convert_from_nx(graph), way="short", times=1) > 0
+    refused: list[dict[str, Any]] = [{"way": "long"}, {"times": 2}, {"other": None}, {"way": [1]}]
+    for kwargs in refused:
+        assert "does not know the argument" in str(backend.can_run("transitivity", (graph,), kwargs))
+        with pytest.raises(NotImplementedError, match="does not know the argument"):
+            backend._FUNCTIONS["transitivity"](backend.convert_from_nx(graph), **kwargs)
 
 
 def test_a_stored_graph_is_not_converted(social: hoplake.Graph) -> None:

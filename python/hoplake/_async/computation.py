@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 from .. import _hoplake
 from .._cost import Cost
 from .._table import Table
-from .._waiting import wait_async
+from .._waiting import wait_async, wait_sync
 
 if TYPE_CHECKING:
     import pandas
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 
 class Computation:
-    """A value for each vertex of a version, or figures for the whole graph."""
+    """A value for each vertex of a version, or figures for the whole graph.
+
+    It iterates over vertices and their values as dicts, and pandas, polars, pyarrow and DuckDB read it as a stream of Arrow.
+    """
 
     def __init__(self, core: _hoplake.Computation) -> None:
         self._core = core
@@ -60,6 +63,13 @@ class Computation:
     async def table(self, *, select: str | Iterable[str] | None = None) -> Table:
         """All vertices with their values: the columns ``label``, ``key``, the value, and these properties."""
         return Table(await wait_async(self._core.table(None, _names(select))))
+
+    async def __aiter__(self) -> AsyncIterator[dict[str, Any]]:
+        for row in await self.table():
+            yield row
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return wait_sync(self._core.table(None, [])).__arrow_c_stream__(requested_schema)
 
     async def to_arrow(self) -> pyarrow.Table:
         """All values as a table of pyarrow."""

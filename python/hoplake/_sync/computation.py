@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterator, Iterable
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 
 class Computation:
-    """A value for each vertex of a version, or figures for the whole graph."""
+    """A value for each vertex of a version, or figures for the whole graph.
+
+    It iterates over vertices and their values as dicts, and pandas, polars, pyarrow and DuckDB read it as a stream of Arrow.
+    """
 
     def __init__(self, core: _hoplake.Computation) -> None:
         self._core = core
@@ -61,6 +64,13 @@ class Computation:
     def table(self, *, select: str | Iterable[str] | None = None) -> Table:
         """All vertices with their values: the columns ``label``, ``key``, the value, and these properties."""
         return Table(wait_sync(self._core.table(None, _names(select))))
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for row in self.table():
+            yield row
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return wait_sync(self._core.table(None, [])).__arrow_c_stream__(requested_schema)
 
     def to_arrow(self) -> pyarrow.Table:
         """All values as a table of pyarrow."""

@@ -7,13 +7,14 @@ import json
 from collections import abc
 from collections.abc import Iterator, Callable, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, cast, overload
 
 from .. import _hoplake
 from .._cost import Cost
 from .._table import Table
 from .._waiting import wait_sync
 from .._walks import Walk, networkx_of
+from ..gremlin import Edge, Vertex
 
 if TYPE_CHECKING:
     import networkx
@@ -28,6 +29,20 @@ _HTML_ITEMS = 20
 def _list_html(items: Sequence[Any], cost: Cost) -> str:
     rows = "".join(f"<li>{escape(str(item))}</li>" for item in items[:_HTML_ITEMS])
     return f"<ol>{rows}</ol><p>{len(items):,} results. {escape(str(cost))}</p>"
+
+
+def _row_of(result: Any) -> dict[str, Any]:
+    """A result as a row of a table."""
+    if isinstance(result, (Vertex, Edge)):
+        row: dict[str, Any] = {"id": result.id, "label": result.label}
+        if isinstance(result, Edge):
+            row.update(source=result.source.id, target=result.target.id)
+        properties = result.properties or {}
+        return {**row, **{f".{name}" if name in row else name: value for name, value in properties.items()}}
+    if isinstance(result, dict):
+        if all(isinstance(name, str) for name in cast("dict[object, Any]", result)):
+            return cast("dict[str, Any]", result)
+    return {"value": result}
 
 
 class Results(Sequence[Any]):
@@ -64,6 +79,33 @@ class Results(Sequence[Any]):
     def to_pylist(self) -> list[Any]:
         """As a list."""
         return list(self._results)
+
+    def _columns(self) -> dict[str, list[Any]]:
+        rows = [_row_of(result) for result in self._results]
+        names = dict.fromkeys(name for row in rows for name in row)
+        return {name: [row.get(name) for row in rows] for name in names}
+
+    def to_arrow(self) -> pyarrow.Table:
+        """As a table of pyarrow.
+
+        Maps become rows with a column for each key, and vertices and edges rows with their id, label and properties, of which one that is called
+        like these has a dot before its name; other results are in the column ``value``.
+        """
+        import pyarrow
+
+        return pyarrow.table(self._columns())
+
+    def to_polars(self) -> polars.DataFrame:
+        """As a data frame of polars, with the columns of :meth:`to_arrow`."""
+        import polars
+
+        return polars.DataFrame(self._columns())
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """As a data frame of pandas, with the columns of :meth:`to_arrow`."""
+        import pandas
+
+        return pandas.DataFrame(self._columns())
 
     def __repr__(self) -> str:
         return repr(self._results)

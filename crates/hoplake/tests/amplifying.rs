@@ -10,7 +10,7 @@
 use std::{
     env, fs,
     path::Path,
-    process::{Child, Command, Stdio},
+    process::Command,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering::Relaxed},
@@ -141,13 +141,15 @@ fn queries_of_a_process_that_is_measured() {
             }
         }
     });
+    println!("peak: {}", peak_bytes());
 }
 
-/// The most memory that a process has had so far, as the system counts it.
-fn peak_bytes(child: &Child) -> Option<u64> {
-    let status = fs::read_to_string(format!("/proc/{}/status", child.id())).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    Some(line.trim().strip_suffix(" kB")?.parse::<u64>().ok()? << 10)
+/// The most memory that this process has had so far, as the system counts it. Another process cannot ask for it: until a child has
+/// replaced its image, the system names the peak of its parent.
+fn peak_bytes() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() << 10
 }
 
 /// Runs queries in another process, and returns how they ended and its peak.
@@ -161,18 +163,17 @@ fn measured(folder: &Path, queries: &[String], budget: u64) -> (Vec<String>, u64
     fs::write(folder.join("budget"), budget.to_string()).unwrap();
     let mut command = Command::new(env::current_exe().unwrap());
     command.args(["--exact", "queries_of_a_process_that_is_measured", "--nocapture"]).env(FOLDER, folder);
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    let mut peak = 0;
-    // What it prints fits the pipe.
-    while child.try_wait().unwrap().is_none() {
-        peak = peak.max(peak_bytes(&child).unwrap_or(0));
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    let output = child.wait_with_output().unwrap();
+    let output = command.output().unwrap();
     let printed = String::from_utf8(output.stdout).unwrap();
     let ended: Vec<String> =
         printed.lines().filter_map(|line| Some(line.split_once("ended: ")?.1.to_owned())).collect();
-    (ended, peak)
+    let peak = printed.lines().find_map(|line| line.strip_prefix("peak: ")?.parse().ok());
+    (
+        ended,
+        peak.unwrap_or_else(|| {
+            panic!("the process has ended early: {printed}{}", String::from_utf8_lossy(&output.stderr))
+        }),
+    )
 }
 
 /// How a query ends.

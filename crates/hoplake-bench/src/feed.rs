@@ -247,7 +247,8 @@ impl Bench {
         let mut child = self.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
         let mut peak = 0;
         while child.try_wait()?.is_none() {
-            peak = peak.max(peak_bytes(&child));
+            // The last figure and not the largest: before the child has replaced its image, the system names the peak of its parent.
+            peak = peak_bytes(&child).unwrap_or(peak);
             std::thread::sleep(Duration::from_millis(5));
         }
         let time = begun.elapsed();
@@ -318,7 +319,7 @@ impl Bench {
             Ok::<_, anyhow::Error>(lags)
         }
         .await;
-        let peak = peak_bytes(&feed);
+        let peak = peak_bytes(&feed).unwrap_or_default();
         feed.kill()?;
         feed.wait()?;
         let mut lags: Vec<Duration> = measured?;
@@ -419,9 +420,9 @@ struct Ended {
     status: i32,
 }
 
-/// The most resident memory that a process has had so far.
-fn peak_bytes(child: &Child) -> u64 {
-    let status = fs::read_to_string(Path::new("/proc").join(child.id().to_string()).join("status")).unwrap_or_default();
+/// The most resident memory that a process has had so far; none when it has ended.
+fn peak_bytes(child: &Child) -> Option<u64> {
+    let status = fs::read_to_string(Path::new("/proc").join(child.id().to_string()).join("status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"));
-    line.and_then(|number| number.parse::<u64>().ok()).unwrap_or_default() << 10
+    Some(line?.parse::<u64>().ok()? << 10)
 }

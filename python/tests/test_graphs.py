@@ -108,7 +108,7 @@ def test_values_become_a_property(social: hoplake.Graph) -> None:
 
 def test_versions(social: hoplake.Graph) -> None:
     assert social.tag("first") is not None
-    with hoplake.open(social.url).begin("Ann is gone") as commit:
+    with hoplake.open(social.url).begin("delete Ann") as commit:
         commit.delete_vertex("Person", 1)
     social.refresh()
     before = social.at("first")
@@ -123,7 +123,7 @@ def test_versions(social: hoplake.Graph) -> None:
     assert [(it.kind, it.source, it.target) for it in differences if it.target is None] == [("removed", ("Person", 1), None)]
     assert {it.target for it in differences if it.target} == {("Person", 2), ("Person", 3)}
     newest = social.log(1)[0]
-    assert (newest.message, newest.kind) == ("Ann is gone", "commit")
+    assert (newest.message, newest.kind) == ("delete Ann", "commit")
     assert social.at(newest.created + timedelta(seconds=1)).count() == 3
     assert social.restore(1) > 3
     social.refresh()

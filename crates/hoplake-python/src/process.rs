@@ -20,7 +20,7 @@ pub fn runtime() -> io::Result<&'static Runtime> {
     RUNTIME.get_or_try_init(|| Builder::new_multi_thread().thread_name("hoplake").enable_all().build())
 }
 
-/// The threads that compute: those that all computations share, or so many. The error is a sentence.
+/// The threads for a computation: the pool that all computations share, or a given number of threads. The error is a sentence.
 pub fn workers(threads: Option<usize>) -> Result<Workers, String> {
     let Some(threads) = threads else { return Ok(Workers::default()) };
     if threads == 0 {

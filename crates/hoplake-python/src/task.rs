@@ -140,7 +140,7 @@ impl Shared {
             return;
         }
         let tell = move || {
-            // None if the interpreter is ending; then there is no loop left to tell.
+            // None while the interpreter shuts down: nothing waits for the task any more.
             Python::try_attach(|py| {
                 for callback in callbacks {
                     if let Err(error) = callback.call0(py) {
@@ -160,7 +160,7 @@ impl Shared {
 
 #[pymethods]
 impl Task {
-    /// Waits for the end of the call, at most so many seconds, and returns whether it has ended.
+    /// Waits up to a number of seconds for the call to end, and returns whether it has ended.
     fn wait(&self, py: Python<'_>, seconds: f64) -> bool {
         let timeout = Duration::try_from_secs_f64(seconds).unwrap_or_default();
         py.detach(|| {

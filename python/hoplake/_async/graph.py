@@ -293,7 +293,7 @@ class Graph:
             select: properties of vertices and edges to read.
 
         Raises:
-            LimitError: there is no path of at most ``max_edges`` edges, but there may be a longer one.
+            LimitError: no path of up to ``max_edges`` edges was found; longer paths were not searched.
         """
         task = self._core.path(_one(source), _one(target), hop, weight, max_edges, _names(select))
         walk, length, is_exhausted, _ = await wait_async(task)
@@ -301,7 +301,7 @@ class Graph:
             return Path(walk.vertices, walk.edges, length if length is not None else len(walk.edges))
         if is_exhausted:
             return None
-        message = f"there is no path of at most {max_edges} edges, but there may be a longer one"
+        message = f"no path of up to {max_edges} edges was found; longer paths were not searched"
         raise make("limit", message, hint="raise max_edges")
 
     async def neighborhood(
@@ -516,7 +516,7 @@ class Graph:
         labels: str | Iterable[str] | None = None,
         limit: int | None = None,
     ) -> list[Difference]:
-        """What is different between two versions, of which the second is this one by default. ``limit`` takes the first so many."""
+        """The differences between two versions; the second is this one by default. ``limit`` is the most differences to return."""
         first = await self.at(before)
         second = self if after is None else await self.at(after)
         return await wait_async(first._core.diff(second._core, _names(labels), _ALL if limit is None else limit))
@@ -646,7 +646,7 @@ async def open(
         mapped: map the files of a graph in a folder into memory: the system's page cache is the cache.
 
     Raises:
-        NotFoundError: there is no graph, or not this version.
+        NotFoundError: the graph or the version does not exist.
         UnavailableError: the store cannot be reached, or rejects the credentials.
     """
     if sum(given is not None for given in (version, tag, as_of)) > 1:
@@ -725,7 +725,7 @@ async def load(
     of_labels = dict(keys or {})
     for label in of_labels:
         if label not in (vertices or {}):
-            raise make("invalid", f"keys names the label {label!r}, of which there is no table of vertices")
+            raise make("invalid", f"keys names the label {label!r}, but vertices has no table for it")
     of_vertices = [(label, of_labels.get(label), rows) for label, rows in (vertices or {}).items()]
     pairs: list[tuple[EdgeName, Rows]] = list(edges.items() if isinstance(edges, Mapping) else edges or ())
     of_edges = [_edges(name, rows, ends) for name, rows in pairs]

@@ -149,7 +149,7 @@ class Walks(Sequence[Walk]):
 
 
 class Scan:
-    """Rows that are read while they are taken. Each time that they are taken, the scan begins anew.
+    """Rows of a scan, read while you iterate over them. Iterating a second time scans a second time.
 
     It iterates over its rows as dicts, and :meth:`batches` over tables. pandas, polars, pyarrow and DuckDB read it as a stream of Arrow.
     """

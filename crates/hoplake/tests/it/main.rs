@@ -23,6 +23,7 @@ mod gremlin;
 mod gremlin_computations;
 mod gremlin_conditions;
 mod gremlin_dates;
+mod gremlin_transactions;
 mod indexes;
 mod inputs;
 mod loads;

@@ -62,6 +62,7 @@ mod log;
 mod prepared;
 mod query;
 mod results;
+pub mod sampling;
 mod scan;
 mod starts;
 mod steps;

@@ -34,6 +34,7 @@ mod overtaken;
 mod past;
 mod removed_below;
 mod retyped;
+mod samples;
 mod scans;
 mod simulated;
 mod snb;

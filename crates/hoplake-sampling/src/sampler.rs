@@ -1,0 +1,306 @@
+//! Samples hop by hop.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use hoplake_analytics::Workers;
+use hoplake_engine::{EdgesOf, EngineError, Held, Snapshot};
+use hoplake_format::{LabelId, VertexId};
+use hoplake_storage::{Branch, MemoryHold, QueryContext};
+use rayon::prelude::*;
+
+use crate::{
+    Sample, SampledEdges, SamplerSettings,
+    choose::Choice,
+    lists::{InMemory, Lists, Read},
+    random::Randomness,
+    sample::{EDGE_BYTES, Numbering},
+    settings::FanOut,
+};
+
+/// What an edge of an induced sample takes, with the pairs that it is made of.
+const INDUCED_BYTES: u64 = 4 * 8;
+
+/// Vertices whose lists a thread samples at a time.
+const CHUNK: usize = 256;
+
+/// Samples neighbourhoods of a version.
+#[derive(Debug, Clone)]
+pub struct Sampler {
+    snapshot: Arc<Snapshot>,
+    settings: Arc<SamplerSettings>,
+    workers: Workers,
+    /// `None` if lists are read from the bucket in each hop.
+    in_memory: Option<Arc<InMemory>>,
+}
+
+impl Sampler {
+    /// A sampler that reads lists from the bucket, through the caches: one wave a hop, and one more if edges have weights.
+    ///
+    /// # Errors
+    /// [`EngineError::Invalid`] if there is no fan-out, two for the same edges, or too many hops.
+    pub fn on_bucket(
+        snapshot: &Arc<Snapshot>,
+        settings: SamplerSettings,
+        workers: Workers,
+    ) -> Result<Self, EngineError> {
+        settings.check(snapshot)?;
+        Ok(Self { snapshot: snapshot.clone(), settings: Arc::new(settings), workers, in_memory: None })
+    }
+
+    /// A sampler that loads all lists into memory, once: 8 bytes a vertex and 4 an edge, 12 with a weight. Its samples are those of
+    /// [`Self::on_bucket`].
+    ///
+    /// # Errors
+    /// As [`Self::on_bucket`]; [`EngineError::Limit`] if the budget is too small, before anything is read; the store's.
+    pub async fn in_memory(
+        snapshot: &Arc<Snapshot>,
+        settings: SamplerSettings,
+        workers: Workers,
+        branch: &mut Branch,
+    ) -> Result<Self, EngineError> {
+        let sampler = Self::on_bucket(snapshot, settings, workers)?;
+        let SamplerSettings { fan_outs, weight, .. } = &*sampler.settings;
+        let lists = InMemory::load(snapshot, fan_outs, weight.as_deref(), &sampler.workers, branch).await?;
+        Ok(Self { in_memory: Some(Arc::new(lists)), ..sampler })
+    }
+
+    /// What it samples, and how.
+    pub fn settings(&self) -> &SamplerSettings {
+        &self.settings
+    }
+
+    /// The sample of some seeds. A batch of the same number and seeds is always the same; of another number, other neighbours are chosen.
+    ///
+    /// # Errors
+    /// [`EngineError::NotFound`] if a seed is not a vertex of the version; [`EngineError::Invalid`] if a weight cannot be one;
+    /// [`EngineError::Limit`] at a limit of the query; the store's.
+    pub async fn sample(
+        &self,
+        seeds: &[VertexId],
+        batch: u64,
+        branch: &mut Branch,
+    ) -> Result<Held<Sample>, EngineError> {
+        if let Some(at) = seeds.iter().position(|seed| !self.snapshot.has_vertex(*seed)) {
+            let message = format!("seed {at} ({}) is not a vertex of the graph", seeds[at]);
+            return Err(EngineError::NotFound(message));
+        }
+        let memory = branch.context().hold(seeds.len() as u64 * EDGE_BYTES)?;
+        let mut growing = Growing::new(self.settings.clone(), batch, seeds, memory);
+        for hop in 0..self.settings.hops() {
+            let wanted = growing.frontiers(hop);
+            let lists = self.lists(wanted, branch).await?;
+            growing = self.work(branch, growing, move |growing, context| growing.grow(hop, &lists, context)).await?;
+        }
+        if self.settings.induced {
+            let lists = self.lists(growing.all(), branch).await?;
+            growing = self.work(branch, growing, move |growing, context| growing.induce(&lists, context)).await?;
+        }
+        Ok(growing.finish())
+    }
+
+    /// The lists of some vertices.
+    async fn lists(
+        &self,
+        wanted: Vec<(usize, EdgesOf, Vec<VertexId>)>,
+        branch: &mut Branch,
+    ) -> Result<Lists, EngineError> {
+        match &self.in_memory {
+            Some(lists) => Ok(Lists::InMemory(lists.clone())),
+            None => {
+                let weight = self.settings.weight.as_deref();
+                let _wanted = branch.context().hold(wanted.iter().map(|(.., all)| all.len() as u64 * 16).sum())?;
+                Ok(Lists::Read(Arc::new(Read::read(&self.snapshot, &wanted, weight, branch).await?)))
+            }
+        }
+    }
+
+    /// Goes on with a sample on the threads that compute.
+    async fn work(
+        &self,
+        branch: &Branch,
+        mut growing: Growing,
+        step: impl FnOnce(&mut Growing, &QueryContext) -> Result<(), EngineError> + Send + 'static,
+    ) -> Result<Growing, EngineError> {
+        let work = move |context: &QueryContext| step(&mut growing, context).map(|()| growing);
+        self.workers.run(branch.context(), work).await?
+    }
+}
+
+/// A sample that grows.
+struct Growing {
+    settings: Arc<SamplerSettings>,
+    batch: u64,
+    labels: Vec<Numbering>,
+    edges: Vec<SampledEdges>,
+    memory: MemoryHold,
+}
+
+/// What was chosen of the lists of some vertices.
+#[derive(Default)]
+struct Chosen {
+    counts: Vec<u32>,
+    ordinals: Vec<u64>,
+}
+
+impl Growing {
+    fn new(settings: Arc<SamplerSettings>, batch: u64, seeds: &[VertexId], memory: MemoryHold) -> Self {
+        let ends = settings.fan_outs.iter().flat_map(|fan_out| [fan_out.edges.near, fan_out.edges.far]);
+        let labels: BTreeSet<LabelId> = ends.chain(seeds.iter().map(|seed| seed.label())).collect();
+        let edges = settings.fan_outs.iter().map(|fan_out| SampledEdges {
+            edges: fan_out.edges,
+            near: Vec::new(),
+            far: Vec::new(),
+            per_hop: Vec::new(),
+        });
+        let mut growing = Self {
+            edges: edges.collect(),
+            labels: labels.into_iter().map(Numbering::new).collect(),
+            settings,
+            batch,
+            memory,
+        };
+        for (tree, seed) in seeds.iter().enumerate() {
+            let tree = if growing.settings.disjoint { tree as u32 } else { 0 };
+            let at = growing.place(seed.label());
+            growing.labels[at].number(*seed, tree);
+        }
+        growing.labels.iter_mut().for_each(Numbering::end_hop);
+        growing
+    }
+
+    /// Which of the labels it is.
+    fn place(&self, label: LabelId) -> usize {
+        self.labels.partition_point(|numbering| numbering.label < label)
+    }
+
+    /// The vertices whose lists a hop reads, for each fan-out that has the hop.
+    fn frontiers(&self, hop: usize) -> Vec<(usize, EdgesOf, Vec<VertexId>)> {
+        let with_count = self.settings.fan_outs.iter().enumerate().filter(|(_, fan_out)| fan_out.count(hop).is_some());
+        let frontier = |(number, fan_out): (usize, &FanOut)| {
+            let near = &self.labels[self.place(fan_out.edges.near)];
+            let vertices = near.vertices(near.frontier()).iter().map(|(vertex, _)| *vertex).collect();
+            (number, fan_out.edges, vertices)
+        };
+        with_count.map(frontier).collect()
+    }
+
+    /// The same of all vertices.
+    fn all(&self) -> Vec<(usize, EdgesOf, Vec<VertexId>)> {
+        let of = |(number, fan_out): (usize, &FanOut)| {
+            let near = &self.labels[self.place(fan_out.edges.near)];
+            (number, fan_out.edges, near.vertices(0..near.len()).iter().map(|(vertex, _)| *vertex).collect())
+        };
+        self.settings.fan_outs.iter().enumerate().map(of).collect()
+    }
+
+    /// Samples a hop.
+    fn grow(&mut self, hop: usize, lists: &Lists, context: &QueryContext) -> Result<(), EngineError> {
+        let settings = self.settings.clone();
+        for (number, fan_out) in settings.fan_outs.iter().enumerate() {
+            let Some(count) = fan_out.count(hop) else {
+                self.edges[number].per_hop.push(0);
+                continue;
+            };
+            let choice = Choice { count, replace: settings.replace };
+            let randomness = Randomness::new(settings.seed, self.batch, hop, fan_out.edges);
+            let near = self.place(fan_out.edges.near);
+            let frontier = self.labels[near].frontier();
+            let vertices = self.labels[near].vertices(frontier.clone());
+            let most: u64 = vertices
+                .par_iter()
+                .with_min_len(CHUNK)
+                .map(|(vertex, _)| choice.most(lists.list(number, *vertex).len()) as u64)
+                .sum();
+            let bytes = most.saturating_mul(EDGE_BYTES).saturating_add(vertices.len() as u64 * 4);
+            let bytes = self.memory.bytes().saturating_add(bytes);
+            context.resize(&mut self.memory, bytes)?;
+            let chosen: Result<Vec<Chosen>, EngineError> = vertices
+                .par_chunks(CHUNK)
+                .map(|vertices| {
+                    context.check_time()?;
+                    let mut chosen = Chosen::default();
+                    let mut positions = Vec::new();
+                    for (vertex, tree) in vertices {
+                        let list = lists.list(number, *vertex);
+                        let random = || randomness.of_list(*vertex, *tree);
+                        choice.choose(list.len(), list.weights, random, &mut positions)?;
+                        chosen.counts.push(positions.len() as u32);
+                        chosen.ordinals.extend(positions.iter().map(|at| list.ordinal(*at)));
+                    }
+                    Ok(chosen)
+                })
+                .collect();
+            self.number(number, frontier.start, &chosen?, context)?;
+        }
+        self.labels.iter_mut().for_each(Numbering::end_hop);
+        Ok(())
+    }
+
+    /// Numbers the chosen neighbours of consecutive vertices, in their order, and adds the edges to them.
+    fn number(
+        &mut self,
+        fan_out: usize,
+        first: usize,
+        chosen: &[Chosen],
+        context: &QueryContext,
+    ) -> Result<(), EngineError> {
+        let EdgesOf { near, far, .. } = self.edges[fan_out].edges;
+        let (near, far_at) = (self.place(near), self.place(far));
+        let edges = &mut self.edges[fan_out];
+        let before = edges.near.len();
+        let mut at = first;
+        for chosen in chosen {
+            context.check_time()?;
+            let mut ordinals = chosen.ordinals.iter();
+            for count in &chosen.counts {
+                let tree = self.labels[near].vertices(at..at + 1)[0].1;
+                for ordinal in ordinals.by_ref().take(*count as usize) {
+                    let outside = || EngineError::Internal("an ordinal has more than 48 bits".into());
+                    let vertex = VertexId::new(far, *ordinal).ok_or_else(outside)?;
+                    edges.near.push(at as i64);
+                    edges.far.push(self.labels[far_at].number(vertex, tree).into());
+                }
+                at += 1;
+            }
+        }
+        edges.per_hop.push(edges.near.len() - before);
+        Ok(())
+    }
+
+    /// Replaces the chosen edges by all between the vertices.
+    fn induce(&mut self, lists: &Lists, context: &QueryContext) -> Result<(), EngineError> {
+        for number in 0..self.edges.len() {
+            let EdgesOf { near, far, .. } = self.edges[number].edges;
+            let near = &self.labels[self.place(near)];
+            let far_numbers = &self.labels[self.place(far)];
+            let found = |context: &QueryContext, first: usize, vertices: &[(VertexId, u32)]| {
+                context.check_time()?;
+                let mut edges = Vec::new();
+                for (at, (vertex, tree)) in vertices.iter().enumerate() {
+                    let list = lists.list(number, *vertex);
+                    let known = (0..list.len()).filter_map(|position| VertexId::new(far, list.ordinal(position)));
+                    let known = known.filter_map(|vertex| far_numbers.known(vertex, *tree));
+                    edges.extend(known.map(|known| ((first + at) as i64, i64::from(known))));
+                }
+                Ok::<_, EngineError>(edges)
+            };
+            let chunks = near.vertices(0..near.len()).par_chunks(CHUNK).enumerate();
+            let most: u64 =
+                near.vertices(0..near.len()).iter().map(|(vertex, _)| lists.list(number, *vertex).len() as u64).sum();
+            let bytes = self.memory.bytes().saturating_add(most.saturating_mul(INDUCED_BYTES));
+            context.resize(&mut self.memory, bytes)?;
+            let all: Result<Vec<Vec<(i64, i64)>>, EngineError> =
+                chunks.map(|(chunk, vertices)| found(context, chunk * CHUNK, vertices)).collect();
+            let edges = &mut self.edges[number];
+            (edges.near, edges.far) = all?.into_iter().flatten().unzip();
+            edges.per_hop = vec![edges.near.len()];
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Held<Sample> {
+        let Self { settings, labels, edges, memory, .. } = self;
+        let vertices = labels.into_iter().filter(|label| label.len() > 0).map(|label| label.finish(settings.disjoint));
+        Held::new(Sample { vertices: vertices.collect(), edges }, memory)
+    }
+}

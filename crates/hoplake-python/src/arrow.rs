@@ -6,12 +6,13 @@
 
 #![expect(unsafe_code, reason = "Arrow's C interface")]
 
-use std::ffi::CStr;
+use std::{ffi::CStr, sync::Arc};
 
 use arrow_array::{
-    Array, RecordBatch, RecordBatchIterator, RecordBatchReader, StructArray,
+    Array, ArrayReader, RecordBatch, RecordBatchIterator, RecordBatchReader, StructArray,
+    cast::AsArray,
     ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi},
-    ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader},
+    ffi_stream::{ArrayStreamReader, FFI_ArrowArrayStream},
 };
 use arrow_schema::{ArrowError, DataType, Schema, SchemaRef};
 use pyo3::{
@@ -67,15 +68,47 @@ pub fn reader(data: &Bound<'_, PyAny>, what: &str) -> PyResult<Box<dyn RecordBat
     Ok(Box::new(Checked { reader, kept, schema }))
 }
 
-fn streamed(capsule: &Bound<'_, PyAny>, what: &str) -> PyResult<RecordBatchStreamReader> {
+fn streamed(capsule: &Bound<'_, PyAny>, what: &str) -> PyResult<Streamed> {
     let py = capsule.py();
     let capsule = capsule.cast::<PyCapsule>().map_err(|_| not_arrow(py, what))?;
     let pointer = capsule.pointer_checked(Some(STREAM)).map_err(|_| not_arrow(py, what))?;
     // SAFETY: a capsule of this name has an initialised stream. `from_raw` takes it out and marks it as released, as the interface asks of a
     // consumer, and the interpreter lock is held meanwhile. A stream that was taken before is released, which is an error.
-    let reader = unsafe { RecordBatchStreamReader::from_raw(pointer.cast::<FFI_ArrowArrayStream>().as_ptr()) };
-    reader.map_err(|error| failed(py, what, &error))
+    let arrays = unsafe { ArrayStreamReader::from_raw(pointer.cast::<FFI_ArrowArrayStream>().as_ptr()) };
+    let arrays = arrays.map_err(|error| failed(py, what, &error))?;
+    let DataType::Struct(fields) = arrays.field().data_type() else {
+        return Err(errors::invalid(py, format!("{what} {WITHOUT_COLUMNS}")));
+    };
+    Ok(Streamed { schema: Arc::new(Schema::new(fields.clone())), arrays })
 }
+
+/// A stream of rows. Arrow's own reader of record batches takes rows that are null for rows.
+struct Streamed {
+    arrays: ArrayStreamReader,
+    schema: SchemaRef,
+}
+
+impl RecordBatchReader for Streamed {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+}
+
+impl Iterator for Streamed {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        Some(self.arrays.next()?.and_then(|array| match array.as_struct_opt() {
+            Some(rows) if rows.null_count() == 0 => Ok(RecordBatch::from(rows)),
+            Some(_) => Err(ArrowError::InvalidArgumentError(NULL_ROWS.into())),
+            None => Err(ArrowError::InvalidArgumentError(WITHOUT_COLUMNS.into())),
+        }))
+    }
+}
+
+const WITHOUT_COLUMNS: &str = "is an array of Arrow without columns; give a table or a record batch";
+
+const NULL_ROWS: &str = "is an array of Arrow in which rows are null; give a table or a record batch";
 
 fn whole(capsules: &Bound<'_, PyAny>, what: &str) -> PyResult<RecordBatch> {
     let py = capsules.py();
@@ -97,15 +130,11 @@ fn whole(capsules: &Bound<'_, PyAny>, what: &str) -> PyResult<RecordBatch> {
     };
     let data = data.map_err(|error| failed(py, what, &error))?;
     if !matches!(data.data_type(), DataType::Struct(_)) {
-        let message = format!("{what} is an array of Arrow without columns; give a table or a record batch");
-        return Err(errors::invalid(py, message));
+        return Err(errors::invalid(py, format!("{what} {WITHOUT_COLUMNS}")));
     }
     data.validate_full().map_err(|error| failed(py, what, &error))?;
     if data.null_count() > 0 {
-        return Err(errors::invalid(
-            py,
-            format!("{what} is an array of Arrow in which rows are null; give a table or a record batch"),
-        ));
+        return Err(errors::invalid(py, format!("{what} {NULL_ROWS}")));
     }
     Ok(RecordBatch::from(StructArray::from(data)))
 }

@@ -65,7 +65,8 @@ fn properties(given: &Bound<'_, PyDict>) -> PyResult<Properties> {
         };
         Ok((name_of(&values::text(name)?), values::property_value(&value)?))
     };
-    given.iter().map(one).collect()
+    // A copy: reading a value may run code that changes it.
+    given.copy()?.iter().map(one).collect()
 }
 
 fn edge_key(key: Option<(String, Bound<'_, PyAny>)>) -> PyResult<Option<EdgeKey>> {

@@ -164,10 +164,10 @@ impl Graph {
                     }
                 };
                 let priced = Priced::new(query.cost(), graph.prices(), begun.elapsed().as_secs_f64());
-                spent.add(&priced);
                 Ok(Some((graph, Arc::new(computed), priced, limits, spent)))
             },
             move |py, (graph, computed, priced, limits, spent)| {
+                spent.add(py, &priced);
                 // Its own: the values are of this version, whatever the graph moves on to.
                 let opened = Arc::new(Opened::now(location, graph));
                 Ok(Bound::new(py, Computation { opened, limits, spent, computed, priced })?.into_any())

@@ -60,10 +60,12 @@ impl Graph {
             let prices = graph.prices().clone();
             let (answer, query) = ask(graph, query).await?;
             let priced = Priced::new(query.cost(), &prices, begun.elapsed().as_secs_f64());
-            spent.add(&priced);
             Ok((answer, priced))
         };
-        Task::spawn(call, |py, (answer, priced)| finish(py, answer, priced))
+        Task::spawn(call, move |py, (answer, priced)| {
+            spent.add(py, &priced);
+            finish(py, answer, priced)
+        })
     }
 
     /// As [`Self::ask`], with a table as its answer: its batches, and one with the columns of an empty one.
@@ -214,7 +216,7 @@ impl Graph {
     /// What its calls have cost.
     #[getter]
     fn cost<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.spent.priced().object(py)
+        self.spent.priced(py).object(py)
     }
 
     /// Lets go of the open graph; the next call opens it again.

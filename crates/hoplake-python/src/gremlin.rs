@@ -30,7 +30,8 @@ fn named(parameters: &Bound<'_, PyDict>) -> PyResult<Vec<gremlin::Named>> {
     let one = |(name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
         Ok((values::text(name.cast()?)?.into(), values::parameter(&value)?))
     };
-    parameters.iter().map(one).collect()
+    // A copy: reading a value may run code that changes it.
+    parameters.copy()?.iter().map(one).collect()
 }
 
 fn context(limits: &Limits) -> QueryContext {
@@ -152,7 +153,15 @@ impl Graph {
                 Ok((answer, query))
             },
             |py, (results, version): (Results, Option<u64>), priced| {
-                object(py, (list(py, &results)?, version, priced.object(py)?))
+                let results = list(py, &results).map_err(|error| match version {
+                    None => error,
+                    // What was published is not a failure of the query: it would be repeated.
+                    Some(version) => errors::invalid(
+                        py,
+                        format!("the changes are published as version {version}, but a result is no value of Python: {error}"),
+                    ),
+                })?;
+                object(py, (results, version, priced.object(py)?))
             },
         )
     }

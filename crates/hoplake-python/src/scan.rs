@@ -15,6 +15,7 @@ use tokio::sync::Mutex as AsyncMutex;
 use crate::{
     arrow, errors,
     graph::{Graph, parsed},
+    opened::OfProcess,
     process,
     table::{Priced, Table},
     task::Task,
@@ -27,6 +28,8 @@ struct Reading {
     begun: Instant,
     schema: SchemaRef,
 }
+
+const ELSEWHERE: &str = "the scan was begun in another process; begin it again in this one";
 
 /// What is scanned.
 enum Rows {
@@ -91,12 +94,21 @@ impl Reading {
 #[pyclass(frozen, module = "hoplake._hoplake")]
 pub struct Scan {
     schema: SchemaRef,
-    reading: Arc<AsyncMutex<Reading>>,
+    // A child of the process has neither the connections nor the threads of what is being read.
+    reading: OfProcess<Arc<AsyncMutex<Reading>>>,
     prices: hoplake::PriceList,
-    cost: Arc<Mutex<(Cost, f64)>>,
+    cost: OfProcess<Arc<Mutex<(Cost, f64)>>>,
 }
 
 impl Scan {
+    /// What is being read, and where its cost is noted.
+    fn parts(&self) -> PyResult<(Arc<AsyncMutex<Reading>>, Arc<Mutex<(Cost, f64)>>)> {
+        match (self.reading.get(), self.cost.get()) {
+            (Some(reading), Some(cost)) => Ok((reading.clone(), cost.clone())),
+            _ => Python::attach(|py| Err(errors::invalid(py, ELSEWHERE))),
+        }
+    }
+
     fn note(cost: &Mutex<(Cost, f64)>, reading: &Reading) {
         let spent = (reading.query.cost(), reading.begun.elapsed().as_secs_f64());
         *cost.lock().unwrap_or_else(PoisonError::into_inner) = spent;
@@ -114,14 +126,15 @@ impl Scan {
     /// What was spent so far.
     #[getter]
     fn cost<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let (cost, seconds) = *self.cost.lock().unwrap_or_else(PoisonError::into_inner);
+        let (_, cost) = self.parts()?;
+        let (cost, seconds) = *cost.lock().unwrap_or_else(PoisonError::into_inner);
         Priced::new(cost, &self.prices, seconds).object(py)
     }
 
     /// The next rows as a table, or None at the end.
     fn next(&self) -> PyResult<Task> {
-        let reading = self.reading.clone();
-        let (prices, spent) = (self.prices.clone(), self.cost.clone());
+        let (reading, spent) = self.parts()?;
+        let prices = self.prices.clone();
         let call = async move {
             let mut reading = reading.lock().await;
             let batch = reading.next().await?;
@@ -137,8 +150,8 @@ impl Scan {
 
     /// All rows that are left as a table.
     fn rest(&self) -> PyResult<Task> {
-        let reading = self.reading.clone();
-        let (prices, spent, schema) = (self.prices.clone(), self.cost.clone(), self.schema.clone());
+        let (reading, spent) = self.parts()?;
+        let (prices, schema) = (self.prices.clone(), self.schema.clone());
         let call = async move {
             let mut reading = reading.lock().await;
             let mut batches = Vec::new();
@@ -160,7 +173,8 @@ impl Scan {
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         drop(requested_schema);
-        let (schema, reading, cost) = (self.schema.clone(), self.reading.clone(), self.cost.clone());
+        let (reading, cost) = self.parts()?;
+        let (schema, reading) = (self.schema.clone(), OfProcess::new(reading));
         arrow::stream(py, Box::new(Stream { schema, reading, cost, failed: false }))
     }
 
@@ -172,7 +186,7 @@ impl Scan {
 /// The rest of a scan as a reader, which any thread may consume. It waits in short steps, between which the main thread looks for signals.
 struct Stream {
     schema: SchemaRef,
-    reading: Arc<AsyncMutex<Reading>>,
+    reading: OfProcess<Arc<AsyncMutex<Reading>>>,
     cost: Arc<Mutex<(Cost, f64)>>,
     failed: bool,
 }
@@ -190,7 +204,11 @@ impl Iterator for Stream {
         if self.failed {
             return None;
         }
-        let (reading, cost) = (self.reading.clone(), self.cost.clone());
+        let Some(reading) = self.reading.get().cloned() else {
+            self.failed = true;
+            return Some(Err(ArrowError::ExternalError(ELSEWHERE.into())));
+        };
+        let cost = self.cost.clone();
         let call = async move {
             let mut reading = reading.lock().await;
             let batch = reading.next().await;
@@ -206,8 +224,8 @@ impl Iterator for Stream {
 /// A scan that was begun.
 fn started<'py>(py: Python<'py>, (reading, prices): (Reading, hoplake::PriceList)) -> PyResult<Bound<'py, PyAny>> {
     let schema = reading.schema.clone();
-    let cost = Arc::new(Mutex::new((Cost::default(), 0.0)));
-    let scan = Scan { schema, reading: Arc::new(AsyncMutex::new(reading)), prices, cost };
+    let cost = OfProcess::new(Arc::new(Mutex::new((Cost::default(), 0.0))));
+    let scan = Scan { schema, reading: OfProcess::new(Arc::new(AsyncMutex::new(reading))), prices, cost };
     Ok(Bound::new(py, scan)?.into_any())
 }
 

@@ -30,7 +30,10 @@ pub fn serve(py: Python<'_>, settings: &str) -> PyResult<Server> {
     let (http, grpc) = (format!("http://{}", server.http()), format!("http://{}", server.grpc()));
     let (stop, stopped) = oneshot::channel();
     let running = runtime.spawn(server.run(async move {
-        let _ = stopped.await;
+        // An object that is gone does not stop its server.
+        if stopped.await.is_err() {
+            std::future::pending::<()>().await;
+        }
     }));
     Ok(Server { http, grpc, running: OfProcess::new(Mutex::new(Some((stop, running)))) })
 }

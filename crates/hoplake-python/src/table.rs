@@ -12,17 +12,17 @@ use pyo3::{
 
 use crate::{arrow, errors, values};
 
-/// A sum of costs.
+/// A sum of costs. Its lock is held only with the interpreter lock, as a `fork` is: a child never finds it held.
 #[derive(Clone, Default)]
 pub struct Spent(Arc<Mutex<Priced>>);
 
 impl Spent {
-    pub fn add(&self, priced: &Priced) {
+    pub fn add(&self, _: Python<'_>, priced: &Priced) {
         let mut sum = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *sum = sum.and(priced);
     }
 
-    pub fn priced(&self) -> Priced {
+    pub fn priced(&self, _: Python<'_>) -> Priced {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -147,7 +147,7 @@ pub fn result<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>
             }
         }
         Value::BulkSet(items) => {
-            let count: u64 = items.iter().map(|(_, count)| count).sum();
+            let count = items.iter().fold(0u64, |sum, (_, count)| sum.saturating_add(*count));
             if count > BULK_MAX {
                 let message =
                     format!("a bulk set has {count} items, more than {BULK_MAX}; count them with groupCount()");
@@ -224,18 +224,26 @@ fn hashable<'py>(key: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
 
 fn dict<'py, 'a>(
     py: Python<'py>,
-    entries: impl ExactSizeIterator<Item = (&'a Value, &'a Value)>,
+    entries: impl Iterator<Item = (&'a Value, &'a Value)>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let count = entries.len();
+    of_entries(py, entries.map(|(key, value)| Ok((result(py, key)?, result(py, value)?))))
+}
+
+/// Entries as a dict, or as a list of pairs if two of them have keys such as 1, 1.0 and true, which are different in Gremlin and one in
+/// Python.
+fn of_entries<'py>(
+    py: Python<'py>,
+    entries: impl Iterator<Item = PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)>>,
+) -> PyResult<Bound<'py, PyAny>> {
     let dict = PyDict::new(py);
     let pairs = PyList::empty(py);
-    for (key, value) in entries {
-        let (key, value) = (hashable(result(py, key)?)?, result(py, value)?);
+    for entry in entries {
+        let (key, value) = entry?;
+        let key = hashable(key)?;
         dict.set_item(&key, &value)?;
         pairs.append((key, value))?;
     }
-    // Keys such as 1, 1.0 and true are different in Gremlin and one in Python: then both stay, as pairs.
-    Ok(if dict.len() == count { dict.into_any() } else { pairs.into_any() })
+    Ok(if dict.len() == pairs.len() { dict.into_any() } else { pairs.into_any() })
 }
 
 fn vertex<'py>(py: Python<'py>, vertex: &Vertex) -> PyResult<Bound<'py, PyAny>> {
@@ -288,11 +296,7 @@ fn path<'py>(py: Python<'py>, path: &Path) -> PyResult<Bound<'py, PyAny>> {
 }
 
 fn tree<'py>(py: Python<'py>, tree: &Tree) -> PyResult<Bound<'py, PyAny>> {
-    let branches = PyDict::new(py);
-    for (value, below) in &tree.branches {
-        branches.set_item(hashable(result(py, value)?)?, self::tree(py, below)?)?;
-    }
-    Ok(branches.into_any())
+    of_entries(py, tree.branches.iter().map(|(value, below)| Ok((result(py, value)?, self::tree(py, below)?))))
 }
 
 /// A parameter of a query of Gremlin.
@@ -335,8 +339,11 @@ fn parameter_at(value: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
         let days: i64 = value.getattr(intern!(py, "days"))?.extract()?;
         let seconds: i64 = value.getattr(intern!(py, "seconds"))?.extract()?;
         let micros: i64 = value.getattr(intern!(py, "microseconds"))?.extract()?;
-        let duration = SignedDuration::from_secs(days * 86_400 + seconds) + SignedDuration::from_micros(micros);
-        return Ok(Value::Duration(duration));
+        let duration = days
+            .checked_mul(86_400)
+            .and_then(|secs| secs.checked_add(seconds))
+            .and_then(|secs| SignedDuration::from_secs(secs).checked_add(SignedDuration::from_micros(micros)));
+        return duration.map(Value::Duration).ok_or_else(|| errors::invalid(py, "a duration is out of range"));
     }
     if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
         let items = value.try_iter()?.map(|item| parameter_at(&item?, depth + 1));
@@ -441,7 +448,7 @@ fn moment(value: &Bound<'_, PyAny>) -> PyResult<Moment> {
         part("hour")?,
         part("minute")?,
         part("second")?,
-        micros * 1_000,
+        micros.checked_mul(1_000).ok_or_else(out_of_range)?,
     );
     let local = local.map_err(|_| out_of_range())?;
     if seconds.fract() != 0.0 {
@@ -453,20 +460,49 @@ fn moment(value: &Bound<'_, PyAny>) -> PyResult<Moment> {
 
 /// A value of a property.
 pub fn property_value(value: &Bound<'_, PyAny>) -> PyResult<PropertyValue> {
+    if is_list(value) {
+        return list_value(value);
+    }
+    if kind_of(value)? == "numpy.ndarray" {
+        // Its moments become integers, without their unit.
+        let kind: String = value.getattr("dtype")?.getattr("kind")?.extract()?;
+        if matches!(&*kind, "M" | "m") {
+            let message = "an array of NumPy with dates or durations cannot be a property; give a list of datetime";
+            return Err(errors::invalid(value.py(), message));
+        }
+        let items = value.call_method0("tolist")?;
+        return if is_list(&items) { list_value(&items) } else { scalar_value(&items) };
+    }
+    scalar_value(value)
+}
+
+fn is_list(value: &Bound<'_, PyAny>) -> bool {
+    value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>()
+}
+
+fn list_value(value: &Bound<'_, PyAny>) -> PyResult<PropertyValue> {
+    let items = value.try_iter()?.map(|item| scalar_value(&item?)).collect::<PyResult<_>>()?;
+    Ok(PropertyValue::List(items))
+}
+
+fn kind_of(value: &Bound<'_, PyAny>) -> PyResult<String> {
+    Ok(value.get_type().fully_qualified_name()?.to_string())
+}
+
+/// Whether it is None, or what pandas has in its place.
+fn is_missing(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let is_of_pandas = |kind: &str| {
+        matches!(
+            kind,
+            "pandas._libs.missing.NAType" | "pandas.api.typing.NAType" | "pandas._libs.tslibs.nattype.NaTType"
+        )
+    };
+    Ok(value.is_none() || is_of_pandas(&kind_of(value)?))
+}
+
+/// A value of a property that is not a list.
+fn scalar_value(value: &Bound<'_, PyAny>) -> PyResult<PropertyValue> {
     let py = value.py();
-    if value.is_none() {
-        return Ok(PropertyValue::Null);
-    }
-    if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
-        let items = value.try_iter()?.map(|item| {
-            let item = item?;
-            match item.is_instance_of::<PyList>() || item.is_instance_of::<PyTuple>() {
-                true => Err(errors::invalid(py, "a list within a list cannot be a property")),
-                false => property_value(&item),
-            }
-        });
-        return Ok(PropertyValue::List(items.collect::<PyResult<_>>()?));
-    }
     if let Ok(value) = value.cast::<PyBool>() {
         return Ok(PropertyValue::Bool(value.is_true()));
     }
@@ -479,6 +515,13 @@ pub fn property_value(value: &Bound<'_, PyAny>) -> PyResult<PropertyValue> {
     if let Ok(value) = value.cast::<PyString>() {
         return Ok(PropertyValue::String(text(value)?));
     }
+    // One of them is a datetime.
+    if is_missing(value)? {
+        return Ok(PropertyValue::Null);
+    }
+    if is_list(value) {
+        return Err(errors::invalid(py, "a list within a list cannot be a property"));
+    }
     if value.is_instance_of::<PyDateTime>() {
         return Ok(PropertyValue::Timestamp(moment(value)?.micros()));
     }
@@ -486,14 +529,10 @@ pub fn property_value(value: &Bound<'_, PyAny>) -> PyResult<PropertyValue> {
         let days = civil_date(value)?.since(jiff::civil::date(1970, 1, 1)).map(|span| span.get_days());
         return Ok(PropertyValue::Date(days.map_err(|_| errors::invalid(py, "a date is out of range"))?));
     }
-    let kind = value.get_type().fully_qualified_name()?.to_string();
+    let kind = kind_of(value)?;
     match &*kind {
         "numpy.bool" | "numpy.bool_" => return Ok(PropertyValue::Bool(value.is_truthy()?)),
-        "numpy.ndarray" => return property_value(&value.call_method0("tolist")?),
-        // What pandas has in place of None.
-        "pandas._libs.missing.NAType" | "pandas.api.typing.NAType" | "pandas._libs.tslibs.nattype.NaTType" => {
-            return Ok(PropertyValue::Null);
-        }
+        "numpy.ndarray" => return Err(errors::invalid(py, "a list within a list cannot be a property")),
         _ if value.hasattr("__index__")? => {
             return Ok(PropertyValue::Int64(int64(&value.call_method0("__index__")?)?));
         }
@@ -510,7 +549,8 @@ pub fn property_value(value: &Bound<'_, PyAny>) -> PyResult<PropertyValue> {
 pub fn batch(columns: &Bound<'_, PyDict>, what: &str) -> PyResult<RecordBatch> {
     let py = columns.py();
     let mut arrays: Vec<(String, ArrayRef)> = Vec::new();
-    for (name, values) in columns {
+    // A copy: reading a value may run code that changes the columns.
+    for (name, values) in columns.copy()? {
         let Ok(name) = name.cast::<PyString>() else {
             return Err(errors::invalid(py, format!("{what} has a column whose name is not a str")));
         };

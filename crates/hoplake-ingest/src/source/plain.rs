@@ -214,8 +214,11 @@ pub fn in_property_types(batch: &RecordBatch) -> Result<RecordBatch, String> {
             true => column.clone(),
             false => cast(column, Parse::new(kind)).map_err(|error| format!("column {name}: {error}"))?,
         };
-        let lost = |row: &usize| values.is_null(*row) && !column.is_null(*row);
-        if values.null_count() > column.null_count()
+        // Of a dictionary, nulls are also those of its values.
+        let nulls = column.logical_nulls();
+        let is_null = |row: usize| nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
+        let lost = |row: &usize| values.is_null(*row) && !is_null(*row);
+        if values.null_count() > column.logical_null_count()
             && let Some(row) = (0..column.len()).find(lost)
         {
             return Err(format!("row {row}, column {name}: {} does not fit {kind}", shown(column, row)));

@@ -9,12 +9,17 @@
 >>> ranks.top(1, select="name")["name"]
 ['Bo']
 
-The same with ``async`` and ``await`` is :mod:`hoplake.aio`.
+:mod:`hoplake.aio` has the same calls with ``async`` and ``await``, :mod:`hoplake.nx` is a backend of networkx, and :mod:`hoplake.gremlin` has the
+classes of Gremlin results.
 """
 
 from __future__ import annotations
 
+# Annotations of the classes below are evaluated in this module, the one that they name as theirs.
+from typing import TYPE_CHECKING, Any
+
 from . import gremlin as gremlin
+from ._arguments import own_as
 from ._changes import (
     Committed,
     Compacted,
@@ -104,3 +109,22 @@ __all__ = [
     "quote",
     "serve",
 ]
+
+own_as(__name__, globals(), __all__)
+
+if TYPE_CHECKING:
+    from . import aio as aio
+    from . import nx as nx
+else:
+
+    def __getattr__(name: str) -> Any:
+        """Modules that are imported when they are first used."""
+        if name in ("aio", "nx"):
+            from importlib import import_module
+
+            return import_module(f"{__name__}.{name}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), "aio", "nx"})

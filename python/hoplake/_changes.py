@@ -1,4 +1,4 @@
-"""What changes, loads and copies did."""
+"""Results of changes, loads and copies."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class Committed:
     """A batch of changes that was applied.
 
     Attributes:
-        version: the version that has it.
-        repeated: whether an earlier commit had applied it already, as its idempotency key shows.
-        pairs_removed: pairs of vertices without edges from then on.
+        version: the version that contains the changes; the version they would be based on if there were none, since nothing is published then.
+        repeated: whether an earlier commit with the same idempotency key had already applied them.
+        pairs_removed: how many pairs of vertices have no edge left after the changes.
     """
 
     version: int
@@ -43,7 +43,7 @@ class Loaded:
 
 @dataclass(frozen=True)
 class Version:
-    """A version of a graph: what made it, when, and why."""
+    """A version of a graph: what created it, when, and why."""
 
     version: int
     created_ms: int
@@ -55,18 +55,18 @@ class Version:
 
     @property
     def created(self) -> datetime:
-        """When it was made, in UTC."""
+        """When it was created, in UTC."""
         return datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(milliseconds=self.created_ms)
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A vertex or an edge that two versions do not share.
+    """A vertex or an edge that differs between two versions.
 
     Attributes:
-        label: of the vertex or of the edge.
-        source: the vertex, or the one that the edge leaves, as a pair of label and key.
-        target: the vertex that the edge reaches; ``None`` of a vertex.
+        label: the label of the vertex or the edge.
+        source: the vertex, or the source of the edge, as a pair of label and key.
+        target: the target of the edge; ``None`` for a vertex.
         before: its properties in the first version; ``None`` if it was added.
         after: its properties in the second version; ``None`` if it was removed.
     """
@@ -87,7 +87,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Mirrored:
-    """A copy that has a version now; ``was_current`` if it had it before."""
+    """A copy that now has the version; ``was_current`` is True if the copy already had it."""
 
     version: int
     was_current: bool
@@ -109,7 +109,7 @@ class Exported:
 
 @dataclass(frozen=True)
 class Compacted:
-    """Sorted runs that were merged."""
+    """The result of merging sorted runs."""
 
     version: int
     merges: int
@@ -120,7 +120,7 @@ class Compacted:
 
 @dataclass(frozen=True)
 class Verified:
-    """What was read and checked, and all damage: the version that has it (``None`` if no version does) and a sentence."""
+    """What was read and checked, and each damage found: the version it belongs to (``None`` if to none) and a description."""
 
     objects: int
     bytes: int
@@ -153,7 +153,7 @@ class Index:
 
 @dataclass(frozen=True)
 class PreparedQuery:
-    """An edition of a prepared query: ``parameters`` as they are written, such as ``"name:string, most:int64=10"``."""
+    """An edition of a prepared query. ``parameters`` is their declaration, such as ``"name:string, most:int64=10"``."""
 
     name: str
     number: int

@@ -1,4 +1,4 @@
-"""What results cost."""
+"""Costs of calls."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Cost:
-    """What a call cost at its store.
+    """What a call cost at the store.
 
     Attributes:
-        waves: round trips that depend on each other; parallel requests count once.
-        requests: requests that read, with retries.
+        waves: successive round trips; requests in parallel count once.
+        requests: read requests, including retries.
         bytes: bytes read from the store.
         writes: requests that write or list.
         written_bytes: bytes written to the store.
-        background_requests: reads in the background that the call caused and did not wait for.
-        background_bytes: their bytes.
+        background_requests: reads that the call started in the background without waiting for them.
+        background_bytes: bytes read in the background.
         dollars: US dollars for all of it, at the store's prices.
         seconds: how long the call took.
     """

@@ -1,4 +1,4 @@
-"""Exceptions: a class for each thing that a caller can do about an error."""
+"""Exceptions, one class for each way in which a caller can react."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import sys
 
 
 class Error(Exception):
-    """Something did not work: a sentence that says what and where, and a note that says what to do.
+    """A call failed. The message says what failed and where; a note says what to do.
 
     Attributes:
-        reason: the exact cause where a class has several, such as ``"no_graph"`` or ``"credentials"``; otherwise ``None``.
-        operation: which operation of a batch it is about, from 0.
-        row: which row of the columns of that operation, from 0.
-        item: the change that it is about, as text.
-        location: where that change is written, such as ``"changes.jsonl, line 7"``.
+        reason: the exact cause, where a class has several, such as ``"no_graph"`` or ``"credentials"``; otherwise ``None``.
+        operation: the operation of a batch that failed, counted from 0.
+        row: the row of that operation's table, or of a table that was loaded, counted from 0.
+        item: the change that failed, as text.
+        location: where that change was read from, such as ``"changes.jsonl, line 7"``.
         hint: what to do about it.
     """
 
@@ -26,35 +26,35 @@ class Error(Exception):
 
 
 class InvalidError(Error, ValueError):
-    """The request or the input is wrong: change it."""
+    """An argument or the input is wrong."""
 
 
 class NotFoundError(Error, LookupError):
-    """What was named is not there: check the name."""
+    """The named object does not exist."""
 
 
 class ConflictError(Error):
-    """Another writer was faster, or the target exists already: look at it and try again."""
+    """Another writer changed the graph first, or the target already exists."""
 
 
 class OutcomeUnknownError(Error):
-    """It is not known whether a change was published: look at the graph before you try again, or send it again with its idempotency key."""
+    """It is unknown whether a change was published. Check :meth:`Graph.log` before trying again, or repeat it with its idempotency key."""
 
 
 class UnavailableError(Error, OSError):
-    """A store or a file cannot be reached, read or written: check address and credentials, or try again later."""
+    """A store or a file cannot be reached, read or written."""
 
 
 class LimitError(Error):
-    """A limit was reached: raise it or ask for less."""
+    """A call exceeded a limit."""
 
 
 class CorruptError(Error):
-    """Stored bytes are damaged: verify, and restore from a copy."""
+    """Stored bytes are damaged. :meth:`Graph.verify` lists the damage."""
 
 
 class InternalError(Error):
-    """A bug in Hoplake: report it."""
+    """A bug in Hoplake; please report it."""
 
 
 _CLASSES: dict[str, type[Error]] = {
@@ -70,29 +70,29 @@ _CLASSES: dict[str, type[Error]] = {
 
 _BY_REASON: dict[str, str] = {
     "url": "write a folder, or s3://bucket/prefix, gs://bucket/prefix, az://container/prefix",
-    "no_graph": "check the address, or make a graph with hoplake.load or hoplake.create",
+    "no_graph": "check the address, or create a graph with hoplake.load or hoplake.create",
     "no_version": "graph.log() lists the versions and their tags",
     "exists": "choose a target that is empty; load(replace=True) loads over a graph, and export(overwrite=True) over files",
-    "overtaken": "graph.log() shows what the other writer did; then try again",
+    "overtaken": "graph.log() shows what the other writer changed; then try again",
     "credentials": "set the environment variables of the store, such as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
-    "denied": "these credentials have to be allowed to list, read, write and delete objects there",
-    "no_bucket": "make the bucket first, or check its name",
+    "denied": "these credentials need permission to list, read, write and delete objects there",
+    "no_bucket": "create the bucket first, or check its name",
     "region": "set AWS_REGION to the region of the bucket",
     "unreachable": "check the address and the network, or try again later",
-    "full": "make room; graph.vacuum(keep_versions=1) removes what only older versions need",
+    "full": "free some space; graph.vacuum(keep_versions=1) removes objects that only older versions need",
     "file": "check that it exists and that you may read it",
     "missing_end": "pass create_missing=True, or add the vertex to the changes",
     "undeclared": "correct the name, or leave out strict=True to add it to the graph",
     "bad_row": "correct the row, or pass rejects=PATH to load the rest and put such rows aside",
-    "memory_in_use": "try again when other calls are done",
-    "call": "graph.queries() lists the prepared queries of this version, and what each takes; graph.refresh() moves on to the newest version",
+    "memory_in_use": "try again when other calls have ended",
+    "call": "graph.queries() lists the prepared queries of this version, and their parameters; graph.refresh() moves on to the newest version",
     "read_only": "pass commit=True to let the query change the graph",
     "format_version": "use the version of hoplake that wrote it, or load the graph again with this one",
 }
 
 _BY_KIND: dict[str, str] = {
     "not_found": "check the name; graph.schema lists labels, edge labels and properties",
-    "conflict": "look at the graph, and at graph.log(), then decide anew",
+    "conflict": "look at the graph, and at graph.log(), then decide whether to retry",
     "unknown": "graph.log() shows whether the version exists; try again only if not",
     "unavailable": "try again later; if it persists, ask the operator of the store",
     "limit": "raise the limit with graph.within(…), or ask for less",

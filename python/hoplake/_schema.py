@@ -1,4 +1,4 @@
-"""What a graph has."""
+"""Labels, edge types and sizes of a graph."""
 
 from __future__ import annotations
 

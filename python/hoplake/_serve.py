@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from os import PathLike, fspath
+from os import PathLike
 from types import TracebackType
 
 from . import _hoplake
+from ._arguments import location, whole
 from ._waiting import wait_sync
 
 
 class Server:
-    """A server that runs until it is stopped, or the process ends.
+    """A server that runs until it is stopped or the process ends.
 
     Attributes:
-        http: where HTTP and Gremlin's WebSocket are.
-        grpc: where gRPC is.
+        http: the address of HTTP and of Gremlin's WebSocket.
+        grpc: the address of gRPC.
     """
 
     def __init__(self, core: _hoplake.Server) -> None:
@@ -25,7 +26,7 @@ class Server:
         self.grpc = core.grpc
 
     def stop(self) -> None:
-        """Ends it, once the requests under way are answered."""
+        """Stops the server after it has answered the requests in flight."""
         wait_sync(self._core.stop())
 
     def __enter__(self) -> Server:
@@ -53,7 +54,7 @@ def serve(
     writable: bool = False,
     token: str | None = None,
 ) -> Server:
-    """Serves graphs over HTTP, gRPC and Gremlin's WebSocket on the loopback, for notebooks and tests.
+    """Serves graphs over HTTP, gRPC and Gremlin's WebSocket on the loopback interface, for notebooks and tests.
 
     >>> import hoplake
     >>> from urllib.request import urlopen
@@ -63,20 +64,20 @@ def serve(
     200
 
     Args:
-        graphs: graphs by name, or a folder of graphs.
-        port: of HTTP; 0 takes a free one.
-        grpc_port: of gRPC.
-        writable: whether it takes changes.
-        token: what requests have to bring.
+        graphs: locations of graphs by name, or a folder of graphs.
+        port: the port for HTTP; 0 takes a free one.
+        grpc_port: the port for gRPC; 0 takes a free one.
+        writable: whether clients may change the graphs.
+        token: the bearer token that requests must send; none by default.
     """
     if isinstance(graphs, Mapping):
-        sources = [f"{name}={fspath(url)}" for name, url in graphs.items()]
+        sources = [f"{name}={location(url, 'a graph')}" for name, url in graphs.items()]
     else:
-        sources = [fspath(graphs)]
+        sources = [location(graphs, "graphs")]
     settings = [
         f"graphs = [{', '.join(map(_toml, sources))}]",
-        f'http = "127.0.0.1:{int(port)}"',
-        f'grpc = "127.0.0.1:{int(grpc_port)}"',
+        f'http = "127.0.0.1:{whole('port', port)}"',
+        f'grpc = "127.0.0.1:{whole('grpc_port', grpc_port)}"',
         f"writable = {str(bool(writable)).lower()}",
     ]
     if token is not None:

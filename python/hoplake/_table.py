@@ -22,20 +22,20 @@ _ROWS = 1_000
 
 
 class ArrowStream(Protocol):
-    """Whatever can hand out its rows through Arrow, such as a data frame of pandas or polars, or a table of pyarrow or DuckDB."""
+    """An object that exports its rows through Arrow, such as a data frame of pandas or polars, or a table of pyarrow or DuckDB."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
-#: Rows as input: a data frame or table, or a dict of lists, of which each is a column.
+#: Rows as input: a data frame, a table, or a dict of columns, each a list.
 Rows = Union[ArrowStream, "Mapping[str, Sequence[Any]]"]
 
 
 class Table:
     """Rows of a result: a table of Arrow that pandas, polars, pyarrow and DuckDB read without copying.
 
-    It iterates over its rows as dicts, and has a length. Its columns are ``label`` and ``key``, then what was asked for; a property that is called
-    like one of the columns has a dot before its name.
+    Iterating yields its rows as dicts; ``table["name"]`` is a column as a list, and ``"name" in table`` tells whether there is one. The columns are
+    ``label`` and ``key``, then the selected properties. A property with the name of another column has a dot before its name.
 
     >>> import hoplake
     >>> people = {"key": [1, 2], "name": ["Ann", "Bo"]}
@@ -59,7 +59,7 @@ class Table:
 
     @property
     def cost(self) -> Cost:
-        """What it cost to read."""
+        """What reading it cost."""
         return self._table.cost
 
     def __len__(self) -> int:
@@ -71,7 +71,14 @@ class Table:
 
     def __getitem__(self, name: str) -> list[Any]:
         """The values of a column."""
+        key: Any = name
+        if not isinstance(key, str):
+            raise TypeError(f"a table is indexed by the name of a column, not by {key!r}; table.to_pylist() is a list of its rows")
         return self._table.column(name)
+
+    def __contains__(self, item: object) -> bool:
+        """For a ``str``, whether there is a column of this name, as in pandas and polars; otherwise whether a row equals it."""
+        return item in self.columns if isinstance(item, str) else any(row == item for row in self)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self._table.__arrow_c_stream__(requested_schema)
@@ -80,7 +87,7 @@ class Table:
         return self._table.__arrow_c_schema__()
 
     def to_pylist(self) -> list[dict[str, Any]]:
-        """Its rows as dicts."""
+        """The rows as a list of dicts."""
         return list(self)
 
     def to_arrow(self) -> pyarrow.Table:
@@ -100,9 +107,10 @@ class Table:
         return self.to_arrow().to_pandas()  # pyright: ignore[reportUnknownMemberType]
 
     def to_networkx(self) -> networkx.MultiDiGraph[tuple[str, int | str]]:
-        """As a graph of networkx, whose nodes are pairs of label and key: edges of rows that are edges, nodes of rows that are vertices.
+        """As a graph of networkx, whose nodes are pairs of label and key: rows of edges become edges, and rows of vertices become
+        nodes.
 
-        The other columns are attributes; a null is none.
+        The other columns become attributes; nulls are left out.
         """
         import networkx
 

@@ -1,7 +1,7 @@
 """Waiting for calls of the extension, with and without asyncio.
 
-A call is a task on the threads of the extension. Both ways look at it in short steps: between two of them the interpreter handles signals, so
-that Ctrl-C ends every call, and progress is reported on the caller's own thread, so that an exception of a callback ends the call, too.
+A call is a task on threads of the extension. Both ways wait for it in short steps. Between two steps the interpreter handles signals, so that Ctrl-C
+ends every call, and progress is reported on the caller's thread, so that an exception raised by a callback ends the call, too.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar, Union
 
-from ._errors import make
+from ._errors import InvalidError
 from ._hoplake import Task
 
 _T = TypeVar("_T")
@@ -22,7 +22,7 @@ ProgressCallback = Callable[[str, int, "int | None"], None]
 Progress = Union[bool, ProgressCallback]
 
 _STEP_SECONDS = 0.05
-#: How long a cancelled call may take to put things in order, such as to take a load's name out of the graph.
+#: How long a cancelled call may take to clean up, such as to remove a load's lease from the graph.
 _ORDER_SECONDS = 5.0
 
 
@@ -56,7 +56,7 @@ class _Reporter:
 
     def __init__(self, progress: Progress) -> None:
         if not isinstance(progress, bool) and not callable(progress):
-            raise make("invalid", f"progress is True, False or a function, not {progress!r}")
+            raise InvalidError(f"progress is True, False or a function, not {progress!r}")
         self._bar = _Bar() if progress is True else None
         self._callback: ProgressCallback | None = self._bar if progress is True else progress or None
         self._last: tuple[str, int, int | None] | None = None
@@ -99,7 +99,7 @@ async def wait_async(task: Task[_T], progress: Progress = False) -> _T:
         try:
             loop.call_soon_threadsafe(done.set)
         except RuntimeError:
-            # The loop is closed, and nobody waits.
+            # The loop is closed: no task waits any more.
             pass
 
     reporter = _Reporter(progress)

@@ -33,17 +33,17 @@ class Edge:
 
 @dataclass(frozen=True)
 class Walk:
-    """Vertices one after the other, and the edges between them."""
+    """A sequence of vertices and the edges between them."""
 
     vertices: tuple[Vertex, ...]
     edges: tuple[Edge, ...]
 
     def __len__(self) -> int:
-        """How many edges it has."""
+        """The number of edges."""
         return len(self.edges)
 
     def __bool__(self) -> bool:
-        """Whether it is one, also without edges: from a vertex to itself."""
+        """Always true, also for a walk without edges."""
         return True
 
     def __str__(self) -> str:
@@ -83,6 +83,6 @@ def networkx_of(walks: Iterable[Walk]) -> networkx.MultiDiGraph[tuple[str, int |
 
 @dataclass(frozen=True)
 class Path(Walk):
-    """A shortest path, and its length: the sum of weights, or the number of edges."""
+    """A shortest path. ``length`` is the sum of the weights, or the number of edges."""
 
     length: float = 0

@@ -1,10 +1,11 @@
 """The same calls with ``async`` and ``await``.
 
-``graph = await hoplake.aio.open(url)``. Exceptions, tables and other results are those of :mod:`hoplake`. A call whose task is cancelled ends.
+``graph = await hoplake.aio.open(url)``. Exceptions, tables and other results are those of :mod:`hoplake`. Cancelling the task that awaits a call ends the call.
 """
 
 from __future__ import annotations
 
+from ._arguments import own_as
 from ._async.commit import Commit
 from ._async.computation import Computation, algorithms
 from ._async.graph import Graph, create, load, open
@@ -26,3 +27,5 @@ __all__ = [
     "load",
     "open",
 ]
+
+own_as(__name__, globals(), __all__)

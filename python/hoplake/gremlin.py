@@ -1,6 +1,6 @@
-"""What queries of Gremlin return: elements of the graph as Python has them.
+"""Graph elements that Gremlin queries return.
 
-Numbers, texts, dates, lists, sets and maps are Python's own.
+Numbers, strings, dates, lists, sets and maps are the types of Python.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Vertex:
-    """A vertex. Two with the same id are equal. Its properties are ``None`` where a query did not ask for them."""
+    """A vertex. Vertices with the same id are equal. ``properties`` is ``None`` if the query did not request them."""
 
     id: Any
     label: str = field(compare=False)
@@ -20,7 +20,7 @@ class Vertex:
 
 @dataclass(frozen=True)
 class Edge:
-    """An edge, and the vertices that it leaves and reaches. Two with the same id are equal."""
+    """An edge with its source and its target. Edges with the same id are equal."""
 
     id: Any
     label: str = field(compare=False)
@@ -39,7 +39,7 @@ class Property:
 
 @dataclass(frozen=True)
 class Path:
-    """What a traverser has met, and the labels of the steps where it did."""
+    """The objects that a traverser visited, and the labels of the steps where it did."""
 
     objects: tuple[Any, ...]
     labels: tuple[frozenset[str], ...]
@@ -53,7 +53,7 @@ class Path:
 
 @dataclass(frozen=True)
 class Subgraph:
-    """Some vertices and edges of the graph."""
+    """A part of the graph: some vertices and edges."""
 
     vertices: tuple[Vertex, ...]
     edges: tuple[Edge, ...]

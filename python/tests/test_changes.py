@@ -164,5 +164,7 @@ def test_numbers_of_numpy_and_pandas_are_what_they_are(social: hoplake.Graph) ->
     for wrong in (numpy.complex64(1 + 2j), pandas.Timestamp("2020-01-01T00:00:00.123456789Z")):
         with pytest.raises(hoplake.InvalidError):
             social.begin().upsert_vertex("Thing", 1, x=wrong)
+    late = social.begin(seconds=float("nan"), on_newest=True)
+    late.upsert_vertex("Thing", 2)
     with pytest.raises(hoplake.InvalidError, match="seconds"):
-        social.begin(seconds=float("nan")).commit()
+        late.commit()

@@ -6,6 +6,7 @@ import json
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pyarrow as pa
@@ -41,7 +42,7 @@ def test_options_are_checked(url: str) -> None:
     table = {("v", "e", "v"): pa.table({"source": [1], "target": [2]})}
     with pytest.raises(hoplake.InvalidError, match="order"):
         hoplake.load(url, edges=table, order="random")  # type: ignore[arg-type]
-    with pytest.raises((OverflowError, hoplake.InvalidError, TypeError)):
+    with pytest.raises(hoplake.InvalidError, match="memory has to be"):
         hoplake.load(url, edges=table, memory=-1)
     with pytest.raises(hoplake.InvalidError, match="a memory budget of"):
         hoplake.load(url, edges=table, memory=1)
@@ -84,12 +85,12 @@ def test_mistakes_of_computations(social: hoplake.Graph) -> None:
 def test_every_algorithm_is_described_and_runs(social: hoplake.Graph) -> None:
     for algorithm in hoplake.algorithms():
         options: dict[str, Any] = {}
-        if algorithm["options"].get("from", {}).get("kind") == "vertex":
+        if algorithm["options"].get("from_", {}).get("kind") == "vertex":
             options["from_"] = "Person:1"
         if algorithm["name"] == "paths":
             options["weight"] = "since"
         result = social.run(algorithm["name"], **options)
-        assert result.cost.seconds >= 0
+        assert result.cost.seconds > 0
         assert algorithm["help"]
 
 
@@ -172,9 +173,17 @@ def test_damage_is_found(social: hoplake.Graph) -> None:
 
 def test_a_server_answers(social: hoplake.Graph) -> None:
     with hoplake.serve({"social": social.url}, token="secret") as server:
-        request = Request(f"{server.http}/v1/graphs/social/look-up", headers={"authorization": "Bearer secret", "content-type": "application/json"})
-        with urlopen(request, json.dumps({"vertices": ["Person:1"]}).encode()) as response:
+        address, body = f"{server.http}/v1/graphs/social/look-up", json.dumps({"vertices": ["Person:1"]}).encode()
+
+        def headers(**more: str) -> dict[str, str]:
+            return {"content-type": "application/json", **more}
+
+        with urlopen(Request(address, headers=headers(authorization="Bearer secret")), body) as response:
             assert response.status == 200
+        for wrong in (headers(authorization="Bearer wrong"), headers()):
+            with pytest.raises(HTTPError) as rejected:
+                urlopen(Request(address, headers=wrong), body)
+            assert rejected.value.code == 401
     with pytest.raises(OSError):
         urlopen(f"{server.http}/healthz", timeout=5)
     server.stop()
@@ -182,7 +191,7 @@ def test_a_server_answers(social: hoplake.Graph) -> None:
         hoplake.serve({"a b/c": social.url})
 
 
-def test_the_stub_of_a_scan_is_cheap(social: hoplake.Graph) -> None:
+def test_building_a_scan_reads_nothing(social: hoplake.Graph) -> None:
     """Nothing is read before rows are taken."""
     graph = hoplake.open(social.url)
     graph.scan("Person", where="age > 3")

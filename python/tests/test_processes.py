@@ -193,8 +193,8 @@ def test_ctrl_c_ends_every_call_promptly(name: str, large: str, tmp_path: Path) 
             raise
         took = time.monotonic() - begun
     assert (out, process.returncode) == ("interrupted 150000\n", 0), err
-    # A second is what a loaded machine may need for the 50 ms between two looks; a load has a lease to take out, too.
-    assert took < 10, took
+    # 50 ms between two steps, the clean-up of a load, and the end of the interpreter, on a machine that is busy with other tests.
+    assert took < 2, took
 
 
 def test_an_exception_of_a_callback_ends_the_call(large: str) -> None:

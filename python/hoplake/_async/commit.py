@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from os import PathLike, fspath
+from os import PathLike
 from types import TracebackType
 from typing import Any
 
-from .. import _hoplake
+from .. import _hoplake, _rows
+from .._arguments import file
 from .._changes import Committed
-from .._errors import Error, InvalidError, make
+from .._cost import Cost
+from .._errors import Error, InvalidError
 from .._table import Rows
 from .._waiting import wait_async, wait_sync
 
@@ -17,7 +19,7 @@ VertexKey = tuple[str, "int | str"]
 
 
 class Commit:
-    """A batch of changes. Nothing happens before :meth:`commit`, or the end of a ``with`` block without an exception.
+    """A batch of changes. They are applied by :meth:`commit`, or at the end of a ``with`` block that raises no exception.
 
     >>> import hoplake
     >>> _ = hoplake.create("memory://docs/commit")
@@ -34,20 +36,20 @@ class Commit:
         self._graph = graph
         self._core = graph.begin()
         self._settings = settings
-        #: What it did, once it was committed.
+        #: The result, once the batch was committed.
         self.committed: Committed | None = None
         self._is_under_way = False
 
     def __len__(self) -> int:
-        """How many changes it has."""
+        """The number of changes."""
         return len(self._core)
 
     def upsert_vertex(self, label: str, key: int | str, /, **properties: Any) -> None:
-        """Adds or changes a vertex: it gets these properties, and keeps others. ``None`` takes a property away."""
+        """Adds or updates a vertex. Properties that are not given keep their values; ``None`` removes a property."""
         self._core.upsert_vertex(label, key, properties, False)
 
     def replace_vertex(self, label: str, key: int | str, /, **properties: Any) -> None:
-        """Adds or replaces a vertex: it has these properties and no others."""
+        """Adds or replaces a vertex, which then has these properties and no others."""
         self._core.upsert_vertex(label, key, properties, True)
 
     def delete_vertex(self, label: str, key: int | str, /) -> None:
@@ -57,46 +59,72 @@ class Commit:
     def upsert_edge(
         self, label: str, source: VertexKey, target: VertexKey, /, *, _key: tuple[str, Any] | None = None, **properties: Any
     ) -> None:
-        """Has one edge of a label be between two vertices, with these properties; others it keeps.
+        """Adds or updates one edge of a label between two vertices. Properties that are not given keep their values.
 
-        ``_key`` is a property and its value that tell this edge from others of the label between the two.
+        ``_key`` is a pair of a property and its value, which tells parallel edges of the label apart.
         """
         self._core.upsert_edge(label, source, target, properties, _key, False)
 
     def delete_edge(
         self, label: str, source: VertexKey, target: VertexKey, /, *, _key: tuple[str, Any] | None = None
     ) -> None:
-        """Deletes all edges of a label between two vertices, or the one with this property and value."""
+        """Deletes all edges of a label between two vertices, or the one whose property has the value of ``_key``."""
         self._core.delete_edge(label, source, target, _key)
 
     def upsert_vertices(self, label: str, rows: Rows) -> None:
-        """Upserts of vertices, a row each: the column ``key`` has their keys, and every other one is a property. A null keeps the value."""
-        self._core.upsert_vertices(label, rows)
+        """Adds or updates vertices, one for each row.
+
+        The column ``key`` (or ``id``) has their keys, and every other column is a property. A null leaves the value as it is.
+        """
+        what = f"the table of vertices {_rows.quoted(label)}"
+        _rows.check(rows, what)
+        try:
+            self._core.upsert_vertices(label, _rows.with_usual_names(rows, _rows.KEYS))
+        except InvalidError as error:
+            raise _rows.explained(error, "lack the column", rows)
 
     def upsert_edges(self, label: str, source_label: str, target_label: str, rows: Rows) -> None:
-        """Upserts of edges between vertices of two labels, a row each: the columns ``source`` and ``target`` have the keys of their ends."""
-        self._core.upsert_edges(label, source_label, target_label, rows)
+        """Adds or updates edges between vertices of two labels, one for each row.
+
+        The columns ``source`` and ``target`` (or ``from`` and ``to``, ``src`` and ``dst``) have the keys of their ends, and every other column is a
+        property. A null leaves the value as it is.
+        """
+        what = f"the table of edges {_rows.quoted(label)}"
+        _rows.check(rows, what)
+        try:
+            self._core.upsert_edges(label, source_label, target_label, _rows.with_usual_names(rows, _rows.ENDS))
+        except InvalidError as error:
+            raise _rows.explained(error, "lack the column", rows)
 
     def add(self, changes: Rows | PathLike[str] | str | None = None, *, json_lines: str | None = None) -> None:
-        """Adds changes: a table with the columns of changes, a file of them, or a text with a JSON object a line."""
+        """Adds changes from a table, from a file (JSON Lines, CSV or Parquet), or from text with one JSON object per line."""
         if (changes is None) == (json_lines is None):
-            raise make("invalid", "give changes as a table or file, or as json_lines")
-        # Their types are those of the graph, which may not be open in this process.
+            raise InvalidError("give changes as a table or file, or as json_lines")
+        # Reading them takes the schema of the graph, which may not be open in this process.
         wait_sync(self._graph.ready())
         if json_lines is not None:
             self._core.add(json_lines, False)
         elif isinstance(changes, (str, PathLike)):
-            self._core.add(fspath(changes), True)
+            self._core.add(file(changes, "changes"), True)
         else:
             self._core.add(changes, False)
 
     async def commit(self) -> Committed:
-        """Applies the changes, all or none."""
+        """Applies the changes, all or none.
+
+        Without any change, and without ``positions`` and ``if_positions``, nothing is published: the result has no changes, and its version is the
+        one that they would have been based on.
+        """
         if self.committed is not None:
-            raise InvalidError(f"this batch was committed as version {self.committed.version}; begin another one")
+            raise InvalidError(f"this batch was already committed, as version {self.committed.version}; begin another one")
         if self._is_under_way:
             raise InvalidError("this batch is being committed; wait for that, or begin another one")
         settings = self._settings
+        if len(self) == 0 and not settings["positions"] and not settings["if_positions"]:
+            base = settings["base"]
+            version = base if base is not None else await wait_async(self._graph.newest())
+            self.committed = Committed(version, 0, 0, 0, 0, 0, repeated=False, cost=Cost())
+            return self.committed
         task = self._core.commit(
             settings["message"],
             settings["base"],
@@ -114,7 +142,7 @@ class Commit:
             raise
         except BaseException as error:
             # Ctrl-C, or a task of asyncio that was cancelled.
-            note = "it is not known whether the changes were published: graph.log() shows it, and an idempotency key makes it safe to send them again"
+            note = "it is unknown whether the changes were published: graph.log() shows it, and an idempotency key makes it safe to commit them again"
             if hasattr(error, "add_note"):
                 error.add_note(note)
             raise
@@ -123,7 +151,7 @@ class Commit:
         return self.committed
 
     async def check(self) -> dict[str, int]:
-        """What the changes would do, in numbers. Writes nothing."""
+        """Counts what the changes would do, without applying them."""
         settings = self._settings
         task = self._core.check(settings["base"], settings["strict"], settings["create_missing"])
         return await wait_async(task)
@@ -134,5 +162,10 @@ class Commit:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if kind is None and self.committed is None and len(self) > 0:
+        if kind is None and self.committed is None:
             await self.commit()
+
+    def __repr__(self) -> str:
+        changes = "change" if len(self) == 1 else "changes"
+        state = "" if self.committed is None else f", committed as version {self.committed.version}"
+        return f"<hoplake.Commit of {len(self):,} {changes} to {self._graph.url}{state}>"

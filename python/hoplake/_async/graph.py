@@ -1,16 +1,16 @@
-"""A graph and its calls."""
+"""Graphs: open, create, load, and everything that is read from or written to them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from operator import index
-from os import PathLike, fspath
+from os import PathLike
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Union
 
-from .. import _hoplake
+from .. import _hoplake, _rows
+from .._arguments import MOST, Location, file, in_seconds, is_a, location, names, names_or_all, whole, whole_or_none, zoned
 from .._changes import (
     Committed,
     Compacted,
@@ -45,9 +45,6 @@ if TYPE_CHECKING:
 #: A vertex: ``"Person:933"``, ``"airport[code = AUS]"``, ``("Person", 933)``, or a vertex of a walk.
 VertexName = Union[str, "tuple[str, int | str]", Vertex]
 
-#: A location: a folder, or a URL such as ``s3://bucket/prefix``.
-Location = Union[str, "PathLike[str]"]
-
 
 def _one(vertex: Any) -> Any:
     """A vertex as the extension takes it."""
@@ -62,36 +59,39 @@ def _several(vertices: Any) -> list[Any]:
     if isinstance(vertices, (str, tuple, Vertex)):
         return [_one(vertices)]
     if not isinstance(vertices, Iterable):
-        raise make("invalid", f"{vertices!r} does not name a vertex; write \"Person:933\" or (\"Person\", 933)")
+        raise InvalidError(f"{vertices!r} does not name a vertex; write \"Person:933\" or (\"Person\", 933)")
     return [_one(vertex) for vertex in items]
 
 
-def _start(value: Any) -> Any:
+def _option(algorithm: str, name: str, value: Any) -> Any:
     """An option of an algorithm; vertices as the extension takes them."""
-    items: Any = value
-    return [_one(vertex) for vertex in items] if isinstance(value, list) else _one(value)
+    if name != "from":
+        return value
+    starts = _several(value)
+    if len(starts) == 1:
+        return starts[0]
+    for known, _, _, options in _hoplake.algorithms():
+        if known == algorithm and any(option == "from" and kind == "vertex" for option, kind, *_ in options):
+            raise InvalidError(f"{algorithm} begins at one vertex, but from_ has {len(starts)}")
+    return starts
 
 
-def _names(names: str | Iterable[str] | None) -> list[str]:
-    if names is None:
-        return []
-    return [names] if isinstance(names, str) else list(names)
+#: Strings, comments, and what is between them.
+_TOKEN = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|//[^\r\n]*|[^'"/]+|.""", re.DOTALL)
 
 
-def _names_or_all(names: str | Iterable[str] | None) -> list[str] | None:
-    return None if names is None else _names(names)
-
-
-def _seconds(time: float | timedelta | None) -> float | None:
-    return time.total_seconds() if isinstance(time, timedelta) else time
+def _with_step(text: str, step: str) -> str:
+    """A query with one more step at its end, whatever comments are there."""
+    bare = "".join(token for token in _TOKEN.findall(text) if not token.startswith("//"))
+    return f"{bare.rstrip().rstrip(';').rstrip()}\n.{step}()"
 
 
 class Graph:
     """One version of a graph, open for reading.
 
-    Every call runs on threads of its own with the interpreter lock released, and ends promptly with Ctrl-C. A graph may be used from several
-    threads, can be pickled (its location and version, never credentials), and works in processes that were forked or spawned, which open it
-    again. It keeps its version until :meth:`refresh`.
+    Calls run on background threads with the interpreter lock released, and end promptly on Ctrl-C. A graph may be used from several threads, can be
+    pickled (its location and version, never credentials), and works in forked and spawned processes, which open it again. It stays at its version
+    until :meth:`refresh`.
 
     >>> import hoplake
     >>> people = {"key": [1, 2, 3], "name": ["Ann", "Bo", "Cy"]}
@@ -111,24 +111,24 @@ class Graph:
 
     @property
     def url(self) -> str:
-        """Where it is."""
+        """The location of the graph. A folder is an absolute path."""
         return self._core.url
 
     @property
     def version(self) -> int:
-        """The version that is open."""
+        """The number of the version that is open."""
         version = self._core.version
         return version if version is not None else wait_sync(self._core.ready())
 
     @property
     def schema(self) -> Schema:
-        """Labels, edge types and properties. In a process where the graph is not open yet, this opens it."""
+        """Labels, edge types and properties. If the graph is not open in this process yet, this opens it."""
         if self._schema is None:
             self._schema = wait_sync(self._core.schema())
         return self._schema
 
     async def info(self) -> Info:
-        """Counts and sizes."""
+        """Counts and sizes of the version."""
         return await wait_async(self._core.info())
 
     def within(
@@ -141,41 +141,53 @@ class Graph:
         dollars: float | None = None,
         memory: int | None = None,
     ) -> Graph:
-        """The same graph, each of whose calls ends with a :class:`hoplake.LimitError` beyond these limits.
+        """A view of this graph whose calls raise :class:`hoplake.LimitError` when they exceed these limits.
 
         Args:
-            seconds: time.
+            seconds: the duration of a call.
             vertices: vertices that a traversal visits or a scan finds.
             requests: requests to the store.
-            bytes: bytes from the store.
+            bytes: bytes read from the store.
             dollars: US dollars for requests and bytes.
-            memory: bytes of memory for what a call builds; caches do not count.
+            memory: bytes of memory that a call uses for its results; caches do not count.
         """
-        return Graph(self._core.within(_seconds(seconds), vertices, requests, bytes, dollars, memory))
+        given = {"vertices": vertices, "requests": requests, "bytes": bytes, "memory": memory}
+        counts = {name: whole_or_none(name, value) for name, value in given.items()}
+        core = self._core.within(
+            in_seconds(seconds), counts["vertices"], counts["requests"], counts["bytes"], dollars, counts["memory"]
+        )
+        return Graph(core)
 
     async def refresh(self) -> bool:
-        """Moves on to the newest version, and returns whether there was a newer one. Calls under way stay where they are."""
+        """Switches to the newest version, and returns whether there was a newer one. Calls in progress keep their version."""
         moved = await wait_async(self._core.refresh())
         if moved:
             self._schema = None
         return moved
 
     async def at(self, version: int | str | datetime) -> Graph:
-        """Another version of the graph, with the same limits: by its number, its tag, or the time (``datetime``) at which it was the newest."""
+        """Opens another version of the graph, with the same limits.
+
+        Args:
+            version: its number, its tag, or a ``datetime`` at which it was the newest version.
+
+        Raises:
+            NotFoundError: there is no such version or tag.
+        """
         url, _, cache, folder, disk, mapped = self._core.location()
         tag = version if isinstance(version, str) else None
-        as_of = _time(version) if isinstance(version, datetime) else None
-        number = None if isinstance(version, (str, datetime)) else index(version)
+        as_of = zoned(version) if isinstance(version, datetime) else None
+        number = None if isinstance(version, (str, datetime)) else whole("version", version)
         core = await wait_async(_hoplake.Graph.open(url, number, tag, as_of, cache, folder, disk, mapped))
         return Graph(core.within(*self._core.limits()))
 
     @property
     def cost(self) -> Cost:
-        """What all calls of this graph so far have cost, with those of graphs that :meth:`within` made of it."""
+        """What all calls of this graph have cost so far, including calls through :meth:`within`."""
         return self._core.cost
 
     def close(self) -> None:
-        """Releases its caches and connections. The next call opens it again, at the same version."""
+        """Releases caches and connections. The next call opens the graph again, at the same version."""
         self._core.close()
 
     # Reading
@@ -183,12 +195,16 @@ class Graph:
     async def get(
         self, vertices: VertexName | Iterable[VertexName] | Table, *, select: str | Iterable[str] | None = None
     ) -> Table:
-        """Vertices by key or condition, with these properties, or all that they have.
+        """Reads vertices by key or condition, one row each.
+
+        Args:
+            vertices: the vertices.
+            select: properties to read; all by default, and none with ``[]``.
 
         Raises:
-            NotFoundError: a vertex, label or property is not there.
+            NotFoundError: a vertex, label or property does not exist.
         """
-        return Table(await wait_async(self._core.get(_several(vertices), _names_or_all(select))))
+        return Table(await wait_async(self._core.get(_several(vertices), names_or_all(select))))
 
     def scan(
         self,
@@ -199,17 +215,19 @@ class Graph:
         order_by: str | Iterable[str] | None = None,
         limit: int | None = None,
     ) -> Scan:
-        """Vertices of these labels, or of all, that match a condition. Nothing is read before rows are taken, and then as they are taken.
+        """Scans vertices that match a condition. Nothing is read until the caller takes rows, and then only as far as they are taken.
 
         Args:
-            labels: labels of vertices.
-            where: a condition, such as ``"age > 30 and city = Austin"``; ``~key`` is the key. :func:`hoplake.quote` makes any value a part of one.
+            labels: labels of vertices; all by default.
+            where: a condition, such as ``"age > 30 and city = Austin"``; ``~key`` is the key. :func:`hoplake.quote` quotes a value for it.
             select: properties to read; all by default, and none with ``[]``.
             order_by: properties of one label to sort by, such as ``"age desc"``; ``~key`` is the key.
             limit: the most vertices to return.
         """
-        core, arguments = self._core, (_names(labels), where, _names_or_all(select), _names(order_by), limit)
-        return Scan(lambda: core.scan(*arguments))
+        core, limit = self._core, whole_or_none("limit", limit)
+        arguments = (names(labels), where, names_or_all(select), names(order_by), limit)
+        shown = {"labels": labels, "where": where, "select": select, "order_by": order_by, "limit": limit}
+        return Scan(lambda: core.scan(*arguments), shown)
 
     def scan_edges(
         self,
@@ -220,23 +238,32 @@ class Graph:
         select: str | Iterable[str] | None = None,
         limit: int | None = None,
     ) -> Scan:
-        """Edges of a label, or of all, between vertices of these labels, a row each. Nothing is read before rows are taken.
+        """Scans edges, one row each. Nothing is read until the caller takes rows.
 
         The columns are ``label``, ``source_label``, ``source``, ``target_label``, ``target``, then properties.
+
+        Args:
+            label: the label of the edges; all by default.
+            source_label: the label of their sources; all by default.
+            target_label: the label of their targets; all by default.
+            select: properties to read; all by default, and none with ``[]``.
+            limit: the most edges to return.
         """
-        core, arguments = self._core, (label, source_label, target_label, _names_or_all(select), limit)
-        return Scan(lambda: core.scan_edges(*arguments))
+        core, limit = self._core, whole_or_none("limit", limit)
+        arguments = (label, source_label, target_label, names_or_all(select), limit)
+        shown = {"label": label, "source_label": source_label, "target_label": target_label, "select": select, "limit": limit}
+        return Scan(lambda: core.scan_edges(*arguments), shown)
 
     async def to_networkx(self) -> networkx.MultiDiGraph[tuple[str, int | str]]:
-        """All of it as a graph of networkx, whose nodes are pairs of label and key, with properties as attributes."""
+        """Copies the whole graph to networkx. Nodes are pairs of label and key; properties become attributes."""
         vertices, edges = await self.scan().table(), await self.scan_edges().table()
         graph = vertices.to_networkx()
         graph.update(edges.to_networkx())
         return graph
 
     async def count(self, labels: str | Iterable[str] | None = None, *, where: str | None = None) -> int:
-        """How many vertices there are, of these labels and with this condition. Without a condition nothing is read."""
-        return await wait_async(self._core.count(_names(labels), where))
+        """The number of vertices with these labels that match a condition. Without a condition nothing is read."""
+        return await wait_async(self._core.count(names(labels), where))
 
     async def neighbors(
         self,
@@ -247,26 +274,26 @@ class Graph:
         limit: int | None = None,
         ids: bool = False,
     ) -> Table:
-        """The edges of a hop from vertices, a row each.
+        """Follows one hop, and returns its edges, one row each.
 
-        ``from_label`` and ``from_key`` are label and key of the vertex that the edge was followed from, ``edge`` is its label, ``direction`` is ``out``
-        or ``in``, ``label`` and ``key`` are of the vertex at its other end.
+        ``from_label`` and ``from_key`` are the label and key of the vertex where the hop begins, ``edge`` is the label of the edge, ``direction`` is
+        ``out`` or ``in``, and ``label`` and ``key`` are those of the vertex at the other end.
 
         Args:
-            vertices: where the hop begins.
+            vertices: the vertices where the hop begins.
             hop: a direction, edge labels and a condition, such as ``"both:knows[since > 2020]"``.
-            select: properties of the edge or, where its type does not have them, of the vertex at the other end.
+            select: properties of the edge or, if its type does not have them, of the vertex at the other end; none by default.
             limit: the most edges to return.
-            ids: whether the column ``edge_id`` comes first.
+            ids: whether to return the ids of edges, in a first column ``edge_id``.
         """
-        return Table(await wait_async(self._core.neighbors(_several(vertices), hop, _names(select), limit, ids)))
+        return Table(await wait_async(self._core.neighbors(_several(vertices), hop, names(select), whole_or_none("limit", limit), ids)))
 
     async def degrees(self, vertices: VertexName | Iterable[VertexName] | Table, hop: str = "both") -> list[int]:
-        """How many edges of a hop each of some vertices has, in the order given."""
+        """The number of edges that a hop follows from each vertex, in the order of the vertices."""
         return await wait_async(self._core.degrees(_several(vertices), hop))
 
-    def traverse(self, vertices: VertexName | Iterable[VertexName]) -> Traversal:
-        """Begins a traversal, which is built hop by hop. Nothing is read before its last step.
+    def traverse(self, vertices: VertexName | Iterable[VertexName] | Table) -> Traversal:
+        """Begins a traversal, which is built hop by hop. Nothing is read until a method such as :meth:`Traversal.rows` asks for results.
 
         ``graph.traverse("airport:3").out("route", where="dist > 500").out("route").rows("code")``
         """
@@ -282,20 +309,21 @@ class Graph:
         max_edges: int = 16,
         select: str | Iterable[str] | None = None,
     ) -> Path | None:
-        """A shortest path between two vertices, or ``None`` if there is none.
+        """Finds a shortest path between two vertices. Returns ``None`` if there is none.
 
         Args:
-            source: where it begins.
-            target: where it ends.
-            hop: which edges it may take, and in which direction.
-            weight: a property of edges, 0 or more, whose sum is to be least; otherwise their number is.
-            max_edges: the longest path that is looked for, without ``weight``.
-            select: properties of vertices and edges to read.
+            source: the first vertex of the path.
+            target: the last vertex of the path.
+            hop: the edges that it may follow, and their direction.
+            weight: a property of edges, 0 or more, whose sum is minimised; by default the number of edges is.
+            max_edges: the most edges of a path; not used with ``weight``.
+            select: properties of vertices and edges to read; none by default.
 
         Raises:
             LimitError: no path of up to ``max_edges`` edges was found; longer paths were not searched.
         """
-        task = self._core.path(_one(source), _one(target), hop, weight, max_edges, _names(select))
+        most = whole("max_edges", max_edges)
+        task = self._core.path(_one(source), _one(target), hop, weight, most, names(select))
         walk, length, is_exhausted, _ = await wait_async(task)
         if walk is not None:
             return Path(walk.vertices, walk.edges, length if length is not None else len(walk.edges))
@@ -313,8 +341,10 @@ class Graph:
         select: str | Iterable[str] | None = None,
         limit: int | None = None,
     ) -> Table:
-        """The vertices that are at most ``depth`` hops away from a vertex, nearest first, with the column ``distance``. Without itself."""
-        return Table(await wait_async(self._core.neighborhood(_one(vertex), hop, depth, _names(select), limit)))
+        """The vertices at most ``depth`` hops away from a vertex, nearest first, with the column ``distance``. The vertex itself is not included."""
+        most = whole_or_none("limit", limit)
+        task = self._core.neighborhood(_one(vertex), hop, whole("depth", depth), names(select), most)
+        return Table(await wait_async(task))
 
     async def plot(
         self,
@@ -326,19 +356,20 @@ class Graph:
         caption: str | None = None,
         axes: Axes | None = None,
     ) -> Axes:
-        """Draws what is within some hops of a vertex with matplotlib, and returns the axes.
+        """Draws the neighbourhood of a vertex with matplotlib, and returns the axes.
 
         Args:
-            vertex: the middle, which has a black ring.
-            hop: which edges are followed, such as ``"out:route[dist < 500]"``.
-            depth: how many hops.
-            limit: the most walks of each length that are drawn.
-            caption: a property that names vertices in the picture; their keys do without.
-            axes: where it is drawn; a new figure by default.
+            vertex: the vertex in the middle, which is drawn with a black ring.
+            hop: the edges to follow, such as ``"out:route[dist < 500]"``.
+            depth: the number of hops.
+            limit: the most walks of each length to draw.
+            caption: a property whose values label the vertices; their keys do by default.
+            axes: the axes to draw on; those of a new figure by default.
         """
         select = [] if caption is None else [caption]
         walks: list[Walk] = []
-        for length in range(1, depth + 1):
+        limit = whole("limit", limit)
+        for length in range(1, whole("depth", depth) + 1):
             task = self._core.walks([_one(vertex)], [hop] * length, select, limit, False)
             found, _ = await wait_async(task)
             walks.extend(found)
@@ -350,30 +381,30 @@ class Graph:
     async def query(
         self, text: str, parameters: Mapping[str, Any] | None = None, /, *, commit: bool = False, **values: Any
     ) -> Results:
-        """Runs a query of Gremlin, such as ``"g.V().has('code', code).out().values('name')"``, with values for its names.
+        """Runs a Gremlin query, such as ``"g.V().has('code', code).out().values('name')"``, with values for its parameters.
 
         Args:
-            text: the query; of several statements the results of the last.
-            parameters: values of names in the text, which is safe whatever they are.
-            commit: lets it change the graph: all changes are one version, and a failure is none. The graph stays at its version until
-                :meth:`refresh`.
-            values: the same as keyword arguments.
+            text: the query. Of several statements, the results are those of the last.
+            parameters: values of names in the text. A value is never parsed, so any value is safe.
+            commit: lets the query change the graph. All changes become one version, or none if the query fails. The graph stays at its version
+                until :meth:`refresh`.
+            values: parameters as keyword arguments.
         """
         task = self._core.query(text, {**(parameters or {}), **values}, commit)
         return Results(*await wait_async(task))
 
     async def explain(self, text: str, parameters: Mapping[str, Any] | None = None, /, **values: Any) -> Plan:
-        """How a query of Gremlin would run: the steps of its plan, and what each reads. Nothing is read."""
-        (plan,) = await self.query(f"{text.rstrip().rstrip(';')}.explain()", parameters, **values)
+        """The plan of a Gremlin query: its steps, and what each reads. Nothing is read."""
+        (plan,) = await self.query(_with_step(text, "explain"), {**(parameters or {}), **values})
         return Plan(plan)
 
     async def profile(self, text: str, parameters: Mapping[str, Any] | None = None, /, **values: Any) -> Profile:
-        """Runs a query of Gremlin, and returns what each of its steps took in place of its results."""
-        (metrics,) = await self.query(f"{text.rstrip().rstrip(';')}.profile()", parameters, **values)
+        """Runs a Gremlin query, and returns the metrics of its steps instead of its results."""
+        (metrics,) = await self.query(_with_step(text, "profile"), {**(parameters or {}), **values})
         return Profile(metrics)
 
     async def call(self, name: str, /, **parameters: Any) -> Results:
-        """Calls a prepared query, ``name`` or ``name@number``."""
+        """Calls a prepared query: its newest edition with ``name``, or another with ``name@number``."""
         return Results(*await wait_async(self._core.call(name, parameters)))
 
     async def queries(self) -> list[PreparedQuery]:
@@ -381,15 +412,15 @@ class Graph:
         return [PreparedQuery(*fields) for fields in await wait_async(self._core.queries())]
 
     async def save_query(self, name: str, text: str, parameters: str | Iterable[str] = (), *, description: str = "") -> int:
-        """Saves a query of Gremlin under a name, and returns the number of this edition. ``parameters`` are such as ``"most:int64=10"``.
+        """Saves a Gremlin query under a name, and returns the number of this edition. A parameter is declared as in ``"most:int64=10"``.
 
-        The graph has it after :meth:`refresh`.
+        It can be called after :meth:`refresh`.
         """
-        number, _ = await wait_async(self._core.save_query(name, text, _names(parameters), description))
+        number, _ = await wait_async(self._core.save_query(name, text, names(parameters), description))
         return int(number)
 
     async def delete_query(self, name: str) -> int:
-        """Deletes a prepared query, or with ``name@number`` one edition, and returns the version without it."""
+        """Deletes a prepared query, or one edition with ``name@number``, and returns the number of the new version."""
         return await wait_async(self._core.delete_query(name))
 
     # Whole graphs
@@ -407,32 +438,33 @@ class Graph:
         progress: Progress = False,
         **options: Any,
     ) -> Computation:
-        """Computes an algorithm over the whole graph; :func:`hoplake.algorithms` lists them with their options.
+        """Runs an algorithm over the whole graph; :func:`hoplake.algorithms` lists them with their options.
 
         ``graph.run("pagerank", edges="out:knows", damping=0.9).top(20)``
 
         Args:
-            algorithm: its name.
-            edges: which edges take part: a direction, edge labels and a condition; all by default.
-            labels: vertices with these labels take part, with or without such edges.
-            lists: where lists of edges are: ``automatic``, ``memory``, ``packed`` or ``streamed``.
-            threads: how many compute; all processors by default.
-            checkpoint: a file from which a computation that was killed goes on.
-            asynchronous: whether the vertices that have most to do go first, instead of supersteps.
-            progress: ``True`` for a bar of tqdm, or a function that is called with a step, how much of it is done, and of how much or ``None``.
-            options: options of the algorithm, such as ``damping``. Vertices to begin at are ``from_``, since Python has ``from`` for itself:
-                one, or a list where the algorithm takes several.
+            algorithm: the name of the algorithm.
+            edges: the edges that take part, as a direction, edge labels and a condition; all by default.
+            labels: labels whose vertices take part even if they have no such edges.
+            lists: where the lists of edges are kept: ``automatic``, ``memory``, ``packed`` or ``streamed``.
+            threads: the number of threads; one for each processor by default.
+            checkpoint: a file from which the same call resumes if its process was killed.
+            asynchronous: compute without supersteps: vertices with the most pending work are processed first.
+            progress: ``True`` for a bar of tqdm, or a function that is called with the step, how much of it is done, and its total or ``None``.
+            options: options of the algorithm, such as ``damping``. The start vertices are ``from_``, because ``from`` is a Python keyword:
+                one, or several if the algorithm takes several.
         """
-        file = None if checkpoint is None else fspath(checkpoint)
-        # A word that Python has for itself.
-        options = {name.rstrip("_").replace("_", "-"): _start(value) for name, value in options.items()}
-        task = self._core.run(algorithm.replace("_", "-"), options, edges, _names(labels), lists, threads, file, asynchronous)
+        resumed = None if checkpoint is None else location(checkpoint, "checkpoint")
+        algorithm, threads = algorithm.replace("_", "-"), whole_or_none("threads", threads, 1)
+        of_names = {name.rstrip("_").replace("_", "-"): value for name, value in options.items()}
+        given = {name: _option(algorithm, name, value) for name, value in of_names.items()}
+        task = self._core.run(algorithm, given, edges, names(labels), lists, threads, resumed, asynchronous)
         return Computation(await wait_async(task, progress))
 
     def nx(self, *edge_labels: str, directed: bool = True) -> NxGraph:
-        """The vertices and edges of these labels, or of all, for functions of networkx: ``networkx.pagerank(graph.nx("knows"))``.
+        """A view of the edges with these labels, or of all, for functions of networkx: ``networkx.pagerank(graph.nx("knows"))``.
 
-        They are computed on the bucket, without a conversion (:mod:`hoplake.nx`).
+        The functions compute on the stored graph, without a conversion (:mod:`hoplake.nx`).
         """
         from .._sync.graph import Graph as SyncGraph
         from ..nx import Graph as NxGraph
@@ -453,20 +485,20 @@ class Graph:
         if_positions: Mapping[str, str | None] | None = None,
         seconds: float | timedelta | None = None,
     ) -> Commit:
-        """A batch of changes, based on this version: it is applied as a whole by :meth:`Commit.commit`, or at the end of a ``with`` block.
+        """Begins a batch of changes based on this version. It is applied as a whole by :meth:`Commit.commit`, or at the end of a ``with`` block.
 
-        What another writer changes of the same vertices and edges until then is a :class:`hoplake.ConflictError`. The graph itself stays at its
-        version until :meth:`refresh`.
+        If another writer has changed the same vertices or edges by then, the commit fails with :class:`hoplake.ConflictError`. The graph itself stays
+        at its version until :meth:`refresh`.
 
         Args:
-            message: kept with the version.
-            on_newest: base it on the newest version at the time of the commit: what others changed is then changed again.
+            message: a message that is stored with the version.
+            on_newest: base the batch on the newest version at the time of the commit, so that it overwrites what others have changed.
             strict: reject labels, edge types and properties that the graph does not have.
-            create_missing: make ends of edges that are not there.
-            idempotency_key: a name for the batch; if one of the last batches had it, it is not applied again.
-            positions: up to where sources were read once this is applied.
-            if_positions: apply only if sources were read up to here, or not at all (``None``).
-            seconds: what the commit may take; 2 minutes by default.
+            create_missing: create vertices that edges refer to and that do not exist.
+            idempotency_key: a name for the batch. If one of the last batches had the same name, this one is not applied again.
+            positions: positions of sources, by name, that are stored with the version: how far each was read for these changes.
+            if_positions: apply the batch only if the graph has these positions; ``None`` means that it has none for the source.
+            seconds: the most time that the commit may take; 2 minutes by default.
         """
         return Commit(
             self._core,
@@ -477,7 +509,7 @@ class Graph:
             idempotency_key=idempotency_key,
             positions=dict(positions or {}),
             if_positions=dict(if_positions or {}),
-            seconds=_seconds(seconds),
+            seconds=in_seconds(seconds),
         )
 
     async def apply(
@@ -491,12 +523,14 @@ class Graph:
     ) -> Committed:
         """Applies changes to the newest version, all or none. The graph itself stays at its version until :meth:`refresh`.
 
+        Without any change no version is published.
+
         Args:
-            changes: a table with the columns of changes, or a file of them: JSON Lines, CSV or Parquet.
-            json_lines: changes as text, a JSON object a line.
-            message: kept with the version.
+            changes: a table with the columns of changes, or a file: JSON Lines, CSV or Parquet.
+            json_lines: changes as text, with one JSON object per line.
+            message: a message that is stored with the version.
             strict: reject labels, edge types and properties that the graph does not have.
-            create_missing: make ends of edges that are not there.
+            create_missing: create vertices that edges refer to and that do not exist.
         """
         commit = self.begin(message, on_newest=True, strict=strict, create_missing=create_missing)
         commit.add(changes, json_lines=json_lines)
@@ -505,8 +539,8 @@ class Graph:
     # Versions and copies
 
     async def log(self, limit: int = 20) -> list[Version]:
-        """The newest versions, newest first: what made each, when, and why."""
-        return await wait_async(self._core.log(limit))
+        """The latest versions, newest first: what created each, when, and why."""
+        return await wait_async(self._core.log(whole("limit", limit)))
 
     async def diff(
         self,
@@ -516,33 +550,51 @@ class Graph:
         labels: str | Iterable[str] | None = None,
         limit: int | None = None,
     ) -> list[Difference]:
-        """The differences between two versions; the second is this one by default. ``limit`` is the most differences to return."""
+        """The differences between two versions.
+
+        Args:
+            before: the first version, as in :meth:`at`.
+            after: the second version; this one by default.
+            labels: labels of vertices and edges to compare; all by default.
+            limit: the most differences to return.
+        """
+        most = MOST if limit is None else whole("limit", limit)
         first = await self.at(before)
         second = self if after is None else await self.at(after)
-        return await wait_async(first._core.diff(second._core, _names(labels), _ALL if limit is None else limit))
+        return await wait_async(first._core.diff(second._core, names(labels), most))
 
     async def tag(self, name: str, version: int | None = None) -> int | None:
-        """Names a version, this one by default, which no vacuum removes from then on.
+        """Gives a version a tag, this one by default. A vacuum keeps versions with tags.
 
-        Returns the number of the new version that has this change, or ``None`` if nothing was to change.
+        Returns the number of the new version with this change, or ``None`` if the version already had the tag.
         """
-        return await wait_async(self._core.tag(name, self.version if version is None else version))
+        return await wait_async(self._core.tag(name, self._number(version)))
 
     async def untag(self, name: str) -> int | None:
-        """Removes a tag. Returns the number of the new version that has this change, or ``None`` if there was no such tag."""
+        """Removes a tag, and returns the number of the new version with this change.
+
+        Raises:
+            NotFoundError: no version has the tag.
+        """
         return await wait_async(self._core.tag(name, None))
 
     async def restore(self, version: int, message: str = "") -> int:
-        """Publishes the content of an older version as the newest version, and returns its number."""
-        return await wait_async(self._core.restore(version, message))
+        """Publishes the content of an older version as a new version, and returns its number."""
+        return await wait_async(self._core.restore(whole("version", version), message))
 
     async def clone(self, target: Location, version: int | None = None) -> str:
-        """Makes a graph elsewhere in the bucket with the content of this version, without copying. Returns the tag that keeps it here."""
-        return await wait_async(self._core.clone_to(fspath(target), self.version if version is None else version))
+        """Creates a graph elsewhere in the same bucket that shares the content of this version, without copying it.
+
+        Returns the tag that protects the version from a vacuum of this graph.
+        """
+        return await wait_async(self._core.clone_to(location(target, "target"), self._number(version)))
+
+    def _number(self, version: int | None) -> int:
+        return self.version if version is None else whole("version", version)
 
     async def mirror(self, target: Location, *, progress: Progress = False) -> Mirrored:
-        """Copies the newest version to another store, usually a folder, or brings that copy up to date."""
-        return await wait_async(self._core.mirror(fspath(target)), progress)
+        """Copies the newest version to another store, usually a folder, or updates such a copy."""
+        return await wait_async(self._core.mirror(location(target, "target")), progress)
 
     async def export(
         self,
@@ -553,31 +605,45 @@ class Graph:
         overwrite: bool = False,
         progress: Progress = False,
     ) -> Exported:
-        """Writes the version as files below a folder or URL: ``parquet``, ``csv``, ``neo4j``, ``gremlin`` or ``graphml``."""
-        task = self._core.export(fspath(target), format, _names(labels), overwrite)
+        """Writes the version as files to a folder or URL.
+
+        Args:
+            target: the folder or URL.
+            format: the format of the files.
+            labels: labels of vertices and edges to write; all by default.
+            overwrite: whether existing files may be overwritten.
+            progress: ``True`` for a bar, or a function.
+        """
+        task = self._core.export(location(target, "target"), format, names(labels), overwrite)
         return await wait_async(task, progress)
 
     # Upkeep
 
     async def compact(self, *, memory: int | None = None, everything: bool = False) -> Compacted:
-        """Merges sorted runs that are due, or all. No answer changes."""
-        return await wait_async(self._core.compact(memory, everything))
+        """Merges the sorted runs that are due, or all of them with ``everything``. The content of the graph does not change."""
+        return await wait_async(self._core.compact(whole_or_none("memory", memory), everything))
 
     async def vacuum(self, *, keep_versions: int | None = None, keep: float | timedelta | None = None) -> Vacuumed:
-        """Removes versions that are not kept, and what no version names. Without arguments all versions are kept."""
-        return Vacuumed(*await wait_async(self._core.vacuum(keep_versions, _seconds(keep))))
+        """Removes old versions, and objects that no version refers to. Without arguments all versions are kept.
+
+        Args:
+            keep_versions: the number of versions to keep.
+            keep: the time in seconds for which a version is kept.
+        """
+        task = self._core.vacuum(whole_or_none("keep_versions", keep_versions), in_seconds(keep))
+        return Vacuumed(*await wait_async(task))
 
     async def verify(self, *, progress: Progress = False) -> Verified:
-        """Reads all versions and checks them."""
+        """Reads all versions and checks them for damage."""
         return Verified(*await wait_async(self._core.verify(), progress))
 
     async def create_index(self, name: str, *, memory: int | None = None) -> int:
-        """Builds an index of a property of vertices, ``"airport.code"``, and returns the version that has it."""
-        version, _, _ = await wait_async(self._core.create_index(name, memory))
+        """Builds an index of a property of vertices, such as ``"airport.code"``, and returns the number of the new version."""
+        version, _, _ = await wait_async(self._core.create_index(name, whole_or_none("memory", memory)))
         return int(version)
 
     async def drop_index(self, name: str) -> int:
-        """Takes an index out, and returns the version without it."""
+        """Removes an index, and returns the number of the new version."""
         return await wait_async(self._core.drop_index(name))
 
     async def indexes(self) -> list[Index]:
@@ -608,18 +674,8 @@ class Graph:
 
 
 def _graph_at(kind: type[Graph], location: tuple[Any, ...], limits: tuple[Any, ...]) -> Graph:
-    """A graph that was pickled."""
+    """A graph from its pickle."""
     return kind(_hoplake.Graph(*location).within(*limits))
-
-
-#: More than there can be.
-_ALL = 2**63 - 1
-
-
-def _time(time: datetime) -> str:
-    if time.tzinfo is None:
-        raise InvalidError("a datetime has no time zone; give one, as in datetime.now(timezone.utc)")
-    return time.isoformat()
 
 
 async def open(
@@ -633,33 +689,40 @@ async def open(
     disk_cache_size: int | None = None,
     mapped: bool = False,
 ) -> Graph:
-    """Opens the newest version of a graph, or another, in two round trips.
+    """Opens the newest version of a graph, or another version, in two round trips.
 
     Args:
-        url: a folder, or ``s3://bucket/prefix``, ``gs://``, ``az://``, ``memory://``. Credentials are those of the environment.
+        url: a folder, or ``s3://bucket/prefix``, ``gs://``, ``az://``, ``memory://``. Credentials come from the environment. A relative folder is made
+            absolute, and ``~`` is the home directory.
         version: the number of another version.
         tag: the tag of another version.
-        as_of: the time at which another version was the newest.
+        as_of: a time at which another version was the newest.
         cache: bytes of memory for blocks of the graph; 256 MiB by default.
-        disk_cache: a folder that keeps blocks for the next time, and which several processes may share.
-        disk_cache_size: its bytes; 8 GiB by default.
-        mapped: map the files of a graph in a folder into memory: the system's page cache is the cache.
+        disk_cache: a folder that keeps blocks between runs. Several processes may share it.
+        disk_cache_size: bytes of the disk cache; 8 GiB by default.
+        mapped: map the files of a graph in a folder into memory, with the system's page cache as the cache.
 
     Raises:
         NotFoundError: the graph or the version does not exist.
         UnavailableError: the store cannot be reached, or rejects the credentials.
     """
     if sum(given is not None for given in (version, tag, as_of)) > 1:
-        raise InvalidError("version, tag and as_of name one version in three ways; give one of them")
-    time = _time(as_of) if isinstance(as_of, datetime) else as_of
-    folder = None if disk_cache is None else fspath(disk_cache)
-    task = _hoplake.Graph.open(fspath(url), version, tag, time, cache, folder, disk_cache_size, mapped)
+        raise InvalidError("version, tag and as_of are three ways to choose a version; give one of them")
+    time = zoned(as_of) if isinstance(as_of, datetime) else as_of
+    folder = None if disk_cache is None else location(disk_cache, "disk_cache")
+    number, memory = whole_or_none("version", version), whole_or_none("cache", cache)
+    disk = whole_or_none("disk_cache_size", disk_cache_size)
+    task = _hoplake.Graph.open(location(url, "url"), number, tag, time, memory, folder, disk, mapped)
     return Graph(await wait_async(task))
 
 
 async def create(url: Location) -> bool:
-    """Makes a graph without labels, for commits to fill, and returns whether it did: an empty graph that is there stays."""
-    return await wait_async(_hoplake.Graph.create(fspath(url)))
+    """Creates an empty graph, to be filled by commits. Returns ``False`` if an empty graph already exists there.
+
+    Raises:
+        ConflictError: there is a graph that is not empty.
+    """
+    return await wait_async(_hoplake.Graph.create(location(url, "url")))
 
 
 #: Tables of vertices by label.
@@ -668,7 +731,7 @@ VertexTables = Mapping[str, Rows]
 #: Labels of source, edge and target.
 EdgeName = tuple[str, str, str]
 
-#: Tables of edges: ``{("Person", "knows", "Person"): table}``, or a list of pairs, in which several may be alike.
+#: Tables of edges: ``{("Person", "knows", "Person"): table}``, or a list of such pairs, which may repeat a name.
 EdgeTables = Union["Mapping[EdgeName, Rows]", "Sequence[tuple[EdgeName, Rows]]"]
 
 
@@ -691,78 +754,153 @@ async def load(
     rejects: Location | None = None,
     progress: Progress = False,
 ) -> Loaded:
-    """Loads a graph from files, from URLs, or from tables in memory. Nothing of it is visible until all of it is.
+    """Loads a graph from files, from URLs, or from tables in memory. Readers see the graph only when all of it is loaded.
 
     Args:
-        url: where the graph is to be.
-        files: files and folders, URLs of objects and folders in stores, or of files on web servers. The layout is recognised: LDBC SNB, Gremlin or
+        url: the location of the new graph.
+        files: files and folders, URLs of objects and folders in stores, or URLs of files on web servers. The layout is detected: LDBC SNB, Gremlin or
             neo4j-admin CSV, edge lists, or the files of a mapping.
         mapping: a TOML file that assigns columns of files to the graph.
-        vertices: tables of vertices by label. The column ``key`` or ``id`` has their keys; every other one is a property.
+        vertices: tables of vertices by label. The column ``key`` or ``id`` has their keys; every other column is a property.
         edges: tables of edges by labels of source, edge and target. The columns ``source`` and ``target`` (or ``from`` and ``to``, ``src`` and
-            ``dst``) have the keys of their ends. Without any table of vertices, the vertices are those that edges name.
-        keys: the columns of keys by label, if they are called otherwise.
-        ends: the columns of the ends of edges, if they are called otherwise: of all tables, or by labels of source, edge and target.
-        memory: bytes of memory; what does not fit is sorted in temporary files. 1 GiB by default.
-        threads: all processors by default.
-        temp_dir: where temporary files go.
-        order: the order of vertices: ``"keys"``, or ``"locality"`` for neighbours close to each other.
+            ``dst``) have the keys of their ends. Without any table of vertices, the vertices are those that edges refer to.
+        keys: the columns of keys by label, if they have other names.
+        ends: the columns of the ends of edges, if they have other names: one pair for all tables, or pairs by labels of source, edge and target.
+        memory: bytes of memory; data that does not fit is sorted in temporary files. 1 GiB by default.
+        threads: the number of threads; one for each processor by default.
+        temp_dir: the folder for temporary files.
+        order: the order of vertices: by ``"keys"``, or by ``"locality"``, which puts neighbours close to each other.
         indexes: properties of vertices that get an index, such as ``"airport.code"``.
-        replace: whether a graph that is there may be replaced; its versions stay readable.
-        message: kept with the version.
-        rejects: load what can be loaded, and write other rows to this CSV file; otherwise the first ends the load.
+        replace: whether an existing graph may be replaced; its versions stay readable.
+        message: a message that is stored with the version.
+        rejects: a CSV file for rows that cannot be loaded; the others are loaded. Without it the first such row ends the load.
         progress: ``True`` for a bar, or a function.
 
     Raises:
-        ConflictError: there is a graph, and ``replace`` is not set.
-        InvalidError: a row cannot be loaded; the message names it.
+        ConflictError: a graph exists there, and ``replace`` is not set.
+        InvalidError: a row cannot be loaded; the message says which. Rows of tables count from 0, also in the attribute ``row``.
     """
-    if (vertices or edges) and (mapping is not None or files):
-        raise make("invalid", "a load reads either files or tables in memory; load one, and apply the other as changes")
-    if not (vertices or edges or mapping is not None or files):
-        raise make("invalid", "there is nothing to load; give files, a mapping, or tables of vertices and edges")
-    paths: list[Location] = [files] if isinstance(files, (str, PathLike)) else list(files)
-    of_labels = dict(keys or {})
-    for label in of_labels:
-        if label not in (vertices or {}):
-            raise make("invalid", f"keys names the label {label!r}, but vertices has no table for it")
-    of_vertices = [(label, of_labels.get(label), rows) for label, rows in (vertices or {}).items()]
-    pairs: list[tuple[EdgeName, Rows]] = list(edges.items() if isinstance(edges, Mapping) else edges or ())
-    of_edges = [_edges(name, rows, ends) for name, rows in pairs]
+    paths = _paths(files)
+    of_vertices = _vertices(vertices, keys)
+    pairs = _pairs(edges)
+    of_edges = _edges(pairs, ends)
+    has_tables = bool(of_vertices or of_edges)
+    if has_tables and (mapping is not None or paths):
+        raise InvalidError("a load reads either files or tables in memory; load one, and apply the other as changes")
+    if not has_tables and mapping is None and not paths:
+        raise InvalidError("there is nothing to load; give files, a mapping, or tables of vertices and edges")
     given: dict[str, Any] = {
-        "memory": memory,
-        "threads": threads,
-        "temp_dir": None if temp_dir is None else fspath(temp_dir),
+        "memory": whole_or_none("memory", memory),
+        "threads": whole_or_none("threads", threads, 1),
+        "temp_dir": None if temp_dir is None else location(temp_dir, "temp_dir"),
         "order": order,
-        "indexes": None if indexes is None else _names(indexes),
+        "indexes": None if indexes is None else names(indexes),
         "replace": replace,
         "message": message,
-        "rejects": None if rejects is None else fspath(rejects),
+        "rejects": None if rejects is None else file(rejects, "rejects"),
     }
     options = {name: value for name, value in given.items() if value is not None}
-    map_file = None if mapping is None else fspath(mapping)
-    task = _hoplake.load(
-        fspath(url), [fspath(path) for path in paths], map_file, of_vertices, of_edges, not of_vertices, options
-    )
+    map_file = None if mapping is None else file(mapping, "mapping")
+    task = _hoplake.load(location(url, "url"), paths, map_file, of_vertices, of_edges, not of_vertices, options)
     try:
         return await wait_async(task, progress)
     except Error as error:
-        # Tables in memory become files of a temporary folder, whose name says nothing.
-        error.args = tuple(_FOLDER.sub("", str(part)) for part in error.args)
+        if has_tables:
+            repeats = not isinstance(edges, Mapping)
+            shown = [f"vertices {label!r}" for label in vertices or ()]
+            shown += [f"edges[{at}] {name!r}" if repeats else f"edges {name!r}" for at, (name, _) in enumerate(pairs)]
+            _in_tables(error, shown)
+            for label, _, rows in of_vertices:
+                if str(error).startswith(f"the table of vertices {_rows.quoted(label)} has no column"):
+                    raise _rows.explained(error, "has no column", rows)
         raise
 
 
-_FOLDER = re.compile(r"\S*hoplake-tables-[^/\\]*[/\\]")
+def _paths(files: Location | Iterable[Location]) -> list[str]:
+    given: Any = files
+    if is_a(given, str, PathLike):
+        return [file(given, "files")]
+    if _rows.is_frame(given) or is_a(given, Mapping) or not is_a(given, Iterable):
+        message = "files has to be paths or URLs; give tables by label, as in vertices={\"Person\": frame}"
+        raise InvalidError(message)
+    return [file(path, "each of files") for path in given]
+
+
+def _vertices(vertices: VertexTables | None, keys: Mapping[str, str] | None) -> list[tuple[str, str | None, Rows]]:
+    """Tables of vertices, with the columns of their keys if they were given."""
+    tables: Any = {} if vertices is None else vertices
+    if not is_a(tables, Mapping):
+        raise InvalidError('vertices has to be a dict of tables by label, as in vertices={"Person": frame}')
+    columns: Any = {} if keys is None else keys
+    if not is_a(columns, Mapping):
+        raise InvalidError('keys has to be a dict of columns by label, as in keys={"airport": "code"}')
+    of_labels: dict[str, str] = dict(columns)
+    for label in of_labels:
+        if label not in tables:
+            raise InvalidError(f"keys names the label {label!r}, but vertices has no table for it")
+    given: dict[str, Rows] = dict(tables)
+    for label, rows in given.items():
+        _rows.check(rows, f"the table of vertices {label!r}")
+    return [(label, of_labels.get(label), rows) for label, rows in given.items()]
+
+
+def _pairs(edges: EdgeTables | None) -> list[tuple[EdgeName, Rows]]:
+    """Names of edges and their tables."""
+    given: Any = () if edges is None else edges
+    wrong = InvalidError(f"edges has to be a dict of tables by labels, as in edges={{{_EXAMPLE}: frame}}, or a list of such pairs")
+    if not is_a(given, Mapping) and (is_a(given, str) or _rows.is_frame(given) or not is_a(given, Iterable)):
+        raise wrong
+    pairs: list[Any] = list(given.items() if is_a(given, Mapping) else given)
+    for pair in pairs:
+        if not is_a(pair, tuple, list) or len(pair) != 2:
+            raise wrong
+        name, rows = pair
+        if not is_a(name, tuple) or len(name) != 3:
+            raise InvalidError(f"edges are named by labels of source, edge and target, as in {_EXAMPLE}, not {name!r}")
+        _rows.check(rows, f"the table of edges {name!r}")
+    return [(name, rows) for name, rows in pairs]
+
+
+#: The name of a table of edges.
+_EXAMPLE = '("Person", "knows", "Person")'
 
 
 def _edges(
-    name: EdgeName, rows: Rows, ends: tuple[str, str] | Mapping[EdgeName, tuple[str, str]] | None
-) -> tuple[str, tuple[str, str | None], tuple[str, str | None], Rows]:
-    """A table of edges, and the columns of its ends if they were named."""
-    parts: Any = name
-    if isinstance(parts, str) or len(name) != 3:
-        message = f'edges are named by labels of source, edge and target, as in ("Person", "knows", "Person"), not {name!r}'
-        raise make("invalid", message)
-    first, label, last = name
-    source, target = (ends.get(name) if isinstance(ends, Mapping) else ends) or (None, None)
-    return label, (first, source), (last, target), rows
+    pairs: list[tuple[EdgeName, Rows]], ends: tuple[str, str] | Mapping[EdgeName, tuple[str, str]] | None
+) -> list[tuple[str, tuple[str, str | None], tuple[str, str | None], Rows]]:
+    """Tables of edges, with the columns of their ends if they were given."""
+    known = {name for name, _ in pairs}
+    by_name: dict[EdgeName, Any] = dict(ends) if isinstance(ends, Mapping) else {} if ends is None else dict.fromkeys(known, ends)
+    for name, columns in by_name.items():
+        if name not in known:
+            raise InvalidError(f"ends names the edges {name!r}, but edges has no table for them")
+        if not is_a(columns, tuple, list) or len(columns) != 2:
+            raise InvalidError(f'ends has to be the columns of source and target, as in ("from", "to"), not {columns!r}')
+    found: list[tuple[str, tuple[str, str | None], tuple[str, str | None], Rows]] = []
+    for name, rows in pairs:
+        source, target = by_name.get(name, (None, None))
+        found.append((name[1], (name[0], source), (name[2], target), rows))
+    return found
+
+
+#: A load reads tables in memory from temporary files, ``0.parquet`` and so on, below a temporary folder.
+_STAGED = re.compile(
+    r"(?:^(?:(?:.*[/\\])?mapping\.toml: )?|(?<= in )|\S*hoplake-tables-[^/\\]*[/\\])(\d+)\.parquet(?:, line (\d+))?(?=[:,]|$)", re.MULTILINE
+)
+
+
+def _in_tables(error: Error, shown: list[str]) -> None:
+    """Has an error be about rows of tables, not about lines of temporary files."""
+
+    def table(found: re.Match[str]) -> str:
+        number, line = int(found[1]), found[2]
+        if number >= len(shown):
+            return found[0]
+        if line is None:
+            return shown[number]
+        row = int(line) - 1
+        if error.row is None:
+            error.row = row
+        return f"{shown[number]}, row {row}"
+
+    error.args = tuple(_STAGED.sub(table, str(part)) for part in error.args)

@@ -9,6 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from .. import _hoplake
+from .._arguments import names, whole
 from .._cost import Cost
 from .._table import Table
 from .._waiting import wait_sync
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 class Computation:
     """A value for each vertex of a version, or figures for the whole graph.
 
-    It iterates over vertices and their values as dicts, and pandas, polars, pyarrow and DuckDB read it as a stream of Arrow.
+    Iterating yields vertices and their values as dicts; pandas, polars, pyarrow and DuckDB read it as an Arrow stream.
     """
 
     def __init__(self, core: _hoplake.Computation) -> None:
@@ -30,12 +31,12 @@ class Computation:
 
     @property
     def name(self) -> str:
-        """What its values are called, such as ``"rank"``."""
+        """The name of the values, such as ``"rank"``."""
         return self._core.name
 
     @property
     def iterations(self) -> int | None:
-        """How many supersteps or iterations it took, if it took any."""
+        """The number of supersteps or iterations; ``None`` if the algorithm has none."""
         return self._core.iterations
 
     @property
@@ -45,7 +46,7 @@ class Computation:
 
     @property
     def groups(self) -> tuple[int, int] | None:
-        """How many components or communities there are, and how many vertices the largest has."""
+        """The number of components or communities, and the size of the largest; ``None`` for other algorithms."""
         return self._core.groups
 
     @property
@@ -54,16 +55,16 @@ class Computation:
         return self._core.cost
 
     def __len__(self) -> int:
-        """How many vertices were computed."""
+        """The number of vertices that took part."""
         return len(self._core)
 
     def top(self, count: int = 20, *, select: str | Iterable[str] | None = None) -> Table:
-        """The vertices that come first: those with the greatest values, or the least of components, communities, levels and lengths."""
-        return Table(wait_sync(self._core.table(count, _names(select))))
+        """The first vertices by value: those with the greatest values, or with the least for components, communities, levels and lengths."""
+        return Table(wait_sync(self._core.table(whole("count", count), names(select))))
 
     def table(self, *, select: str | Iterable[str] | None = None) -> Table:
-        """All vertices with their values: the columns ``label``, ``key``, the value, and these properties."""
-        return Table(wait_sync(self._core.table(None, _names(select))))
+        """All vertices with their values. The columns are ``label``, ``key``, the value, and the selected properties."""
+        return Table(wait_sync(self._core.table(None, names(select))))
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for row in self.table():
@@ -85,7 +86,7 @@ class Computation:
         return (self.table()).to_pandas()
 
     def write(self, property: str) -> int:
-        """Writes the values as a property, in one commit on the version that they are of, and returns the new version."""
+        """Writes the values as a property, in one commit based on the version that was computed, and returns the new version."""
         version, _ = wait_sync(self._core.write(property))
         return int(version)
 
@@ -97,26 +98,38 @@ class Computation:
         return f"<p>{escape(repr(self)[1:-1])}<br>{escape(str(self.cost))}</p>"
 
 
-def _names(names: str | Iterable[str] | None) -> list[str]:
-    if names is None:
-        return []
-    return [names] if isinstance(names, str) else list(names)
-
-
 def _names_of_options(help: str) -> str:
-    """A text about options with their names as keyword arguments have them."""
+    """A text about options, with their names as keyword arguments."""
     return re.sub(r"--([a-z-]+)", lambda option: option[1].replace("-", "_"), help).replace("`from`", "`from_`")
 
 
+def _keyword(option: str) -> str:
+    """The name of an option as a keyword argument; ``from`` is a keyword of Python."""
+    return "from_" if option == "from" else option.replace("-", "_")
+
+
+#: Kinds of options whose name in the extension is not a description.
+_KINDS = {"part": "fraction", "notnegative": "non-negative number"}
+
+
 def algorithms() -> list[dict[str, Any]]:
-    """The algorithms that :meth:`Graph.run` computes: name, value, help, and options with kind, help and default."""
+    """The algorithms that :meth:`Graph.run` computes, each with its name, the name of its values, help, and options.
+
+    An option has a kind, such as ``"vertex"``, ``"count"``, ``"fraction"`` or ``"non-negative number"``, a help text, a default, and ``requires``, the
+    option without which it has no effect.
+    """
     return [
         {
             "name": name,
             "value": value,
             "help": _names_of_options(help),
             "options": {
-                option.replace("-", "_"): {"kind": kind, "help": _names_of_options(text), "default": default, "requires": requires}
+                _keyword(option): {
+                    "kind": _KINDS.get(kind, kind),
+                    "help": _names_of_options(text),
+                    "default": default,
+                    "requires": None if requires is None else _keyword(requires),
+                }
                 for option, kind, text, default, requires in options
             },
         }

@@ -1,5 +1,5 @@
 # Generated from hoplake/_async by generate_sync.py: change it there.
-"""Results that are lists, and results that are read while they are consumed."""
+"""Results that are lists, and results that are read while the caller consumes them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast, overload
 
 from .. import _hoplake
 from .._cost import Cost
+from .._errors import InvalidError
 from .._table import Table
 from .._waiting import wait_sync
 from .._walks import Walk, networkx_of
@@ -46,11 +47,11 @@ def _row_of(result: Any) -> dict[str, Any]:
 
 
 class Results(Sequence[Any]):
-    """Results of a query of Gremlin: values of Python and of :mod:`hoplake.gremlin`.
+    """Results of a Gremlin query: values of Python and of :mod:`hoplake.gremlin`.
 
     Attributes:
-        version: the version that the query's changes are, if it changed something.
-        cost: what it cost.
+        version: the version that contains the query's changes; ``None`` if it changed nothing.
+        cost: what the query cost.
     """
 
     def __init__(self, results: list[Any], version: int | None, cost: Cost) -> None:
@@ -85,24 +86,39 @@ class Results(Sequence[Any]):
         names = dict.fromkeys(name for row in rows for name in row)
         return {name: [row.get(name) for row in rows] for name in names}
 
+    def _typed(self, column: Callable[[str, list[Any]], Any]) -> dict[str, Any]:
+        """The columns of a library that has a type for each."""
+        columns: dict[str, Any] = {}
+        for name, values in self._columns().items():
+            try:
+                columns[name] = column(name, values)
+            except Exception as error:
+                first = str(error).splitlines()[0] if str(error) else type(error).__name__
+                message = f"the values of {name!r} have no type in common, or one that no table has ({first}); use to_pylist()"
+                raise InvalidError(message) from error
+        return columns
+
     def to_arrow(self) -> pyarrow.Table:
         """As a table of pyarrow.
 
-        Maps become rows with a column for each key, and vertices and edges rows with their id, label and properties, of which one that is called
-        like these has a dot before its name; other results are in the column ``value``.
+        Maps become rows with a column for each key. Vertices and edges become rows with their id, label and properties; a property with the name of
+        another column has a dot before its name. Other results are in the column ``value``.
+
+        Raises:
+            InvalidError: a column has values of several types; :meth:`to_pylist` returns them.
         """
         import pyarrow
 
-        return pyarrow.table(self._columns())
+        return pyarrow.table(self._typed(lambda _, values: pyarrow.array(values)))
 
     def to_polars(self) -> polars.DataFrame:
-        """As a data frame of polars, with the columns of :meth:`to_arrow`."""
+        """As a data frame of polars, with the columns and exceptions of :meth:`to_arrow`."""
         import polars
 
-        return polars.DataFrame(self._columns())
+        return polars.DataFrame(self._typed(polars.Series))
 
     def to_pandas(self) -> pandas.DataFrame:
-        """As a data frame of pandas, with the columns of :meth:`to_arrow`."""
+        """As a data frame of pandas, with the columns of :meth:`to_arrow`; one with values of several types is of type ``object``."""
         import pandas
 
         return pandas.DataFrame(self._columns())
@@ -118,8 +134,8 @@ class Walks(Sequence[Walk]):
     """Walks of a traversal.
 
     Attributes:
-        cost: what they cost.
-        has_more: whether the traversal has more walks than these.
+        cost: what the call cost.
+        has_more: whether the traversal has walks beyond these.
     """
 
     def __init__(self, walks: list[Walk], cost: Cost, has_more: bool = False) -> None:
@@ -138,7 +154,7 @@ class Walks(Sequence[Walk]):
         return self._walks[at]
 
     def to_networkx(self) -> networkx.MultiDiGraph[tuple[str, int | str]]:
-        """Their vertices as nodes ``(label, key)`` of a networkx graph, and their edges in their own direction, each once."""
+        """As a networkx graph: nodes are pairs ``(label, key)``, and each edge appears once, from its source to its target."""
         return networkx_of(self._walks)
 
     def __repr__(self) -> str:
@@ -151,11 +167,12 @@ class Walks(Sequence[Walk]):
 class Scan:
     """Rows of a scan, read while you iterate over them. Iterating a second time scans a second time.
 
-    It iterates over its rows as dicts, and :meth:`batches` over tables. pandas, polars, pyarrow and DuckDB read it as a stream of Arrow.
+    Iterating yields rows as dicts; :meth:`batches` yields tables. pandas, polars, pyarrow and DuckDB read it as an Arrow stream.
     """
 
-    def __init__(self, begin: Callable[[], _hoplake.Task[_hoplake.Scan]]) -> None:
+    def __init__(self, begin: Callable[[], _hoplake.Task[_hoplake.Scan]], arguments: abc.Mapping[str, Any]) -> None:
         self._begin = begin
+        self._arguments = dict(arguments)
         self._begun: _hoplake.Scan | None = None
 
     def _start(self) -> _hoplake.Scan:
@@ -164,17 +181,17 @@ class Scan:
 
     @property
     def cost(self) -> Cost:
-        """What was spent the last time that rows were taken, so far."""
+        """What the most recent iteration has cost so far."""
         return Cost() if self._begun is None else self._begun.cost
 
     @property
     def columns(self) -> list[str]:
-        """The names of its columns."""
+        """The names of the columns. This starts a scan, if none was started yet."""
         begun = self._begun if self._begun is not None else wait_sync(self._begin())
         return begun.columns
 
     def batches(self) -> Iterator[Table]:
-        """Parts of the result, one after the other."""
+        """Yields the rows in batches, each a table."""
         scan = self._start()
         while True:
             table = wait_sync(scan.next())
@@ -192,7 +209,7 @@ class Scan:
         return Table(wait_sync((self._start()).rest()))
 
     def to_pylist(self) -> list[dict[str, Any]]:
-        """All rows as dicts."""
+        """All rows as a list of dicts."""
         return (self.table()).to_pylist()
 
     def to_arrow(self) -> pyarrow.Table:
@@ -220,18 +237,20 @@ class Scan:
         return begun.__arrow_c_schema__()
 
     def __repr__(self) -> str:
-        return f"<hoplake.Scan of {', '.join(self.columns)}>"
+        # Not the columns: finding them starts the scan.
+        given = ", ".join(f"{name}={value!r}" for name, value in self._arguments.items() if value is not None)
+        return f"<hoplake.Scan({given})>"
 
 
 class Plan(str):
-    """How a query of Gremlin would run, as text."""
+    """The plan of a Gremlin query, as text."""
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(self)}</pre>"
 
 
 class Profile(dict[str, Any]):
-    """What each step of a query of Gremlin took: the duration of all, and metrics of each step."""
+    """The profile of a Gremlin query: its total duration, and metrics of each step."""
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(json.dumps(self, indent=2, default=str))}</pre>"

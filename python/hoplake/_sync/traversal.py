@@ -4,18 +4,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import _hoplake
-from .._errors import make
+from .._arguments import names, whole, whole_or_none
+from .._errors import InvalidError
 from .._quote import quote
 from .._table import Table
 from .._waiting import wait_sync
 from .results import Walks
 
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+
 
 class Traversal:
-    """A traversal under construction. It is not changed by its steps: each returns another one.
+    """A traversal, built hop by hop. Its methods do not modify it: each step returns a new traversal.
 
     >>> import hoplake
     >>> routes = {"source": ["a", "b", "b"], "target": ["b", "c", "d"], "dist": [800, 300, 900]}
@@ -38,56 +44,82 @@ class Traversal:
         return Traversal(self._core, self._starts, [*self._hops, hop], self._once)
 
     def out(self, *labels: str, where: str | None = None) -> Traversal:
-        """Follows edges of these labels, or of all, from source to target. ``where`` is on the edge or the vertex reached."""
+        """Follows edges of these labels, or of all labels, from source to target.
+
+        ``where`` is a condition on properties of the edge or of the vertex that it reaches, such as ``"dist > 500"``.
+        """
         return self._with(_hop("out", labels, where))
 
-    def against(self, *labels: str, where: str | None = None) -> Traversal:
-        """Follows edges from target to source."""
+    def in_(self, *labels: str, where: str | None = None) -> Traversal:
+        """Follows edges from target to source; the underscore is there because ``in`` is a Python keyword."""
         return self._with(_hop("in", labels, where))
 
     def both(self, *labels: str, where: str | None = None) -> Traversal:
-        """Follows edges both ways."""
+        """Follows edges in both directions."""
         return self._with(_hop("both", labels, where))
 
     def hop(self, text: str) -> Traversal:
-        """Follows a hop that is written as text: ``"out:knows,likes[since > 2020]"``."""
+        """Follows a hop given as text, such as ``"out:knows,likes[since > 2020]"``."""
         return self._with(text)
 
     def where(self, condition: str) -> Traversal:
-        """Follows only edges that match a condition, on the edge or the vertex reached, in the last hop so far."""
+        """Restricts the last hop to edges that match a condition, on properties of the edge or of the vertex that it reaches."""
         if not self._hops:
-            raise make("invalid", "a condition is on a hop: write one before it, or the condition into the start")
+            raise InvalidError("where() applies to a hop; call out(), in_() or both() first, or put the condition in the start vertex")
         *before, last = self._hops
-        # Several conditions in a row are all to hold.
+        # Several conditions in a row must all hold.
         joined = f"{last.rstrip()}[{condition}]"
         return Traversal(self._core, self._starts, [*before, joined], self._once)
 
     def once(self) -> Traversal:
-        """Has each vertex appear only at the first depth that reaches it; otherwise once at each depth."""
+        """Counts each vertex only at the first depth that reaches it; otherwise it appears once at every depth that reaches it."""
         return Traversal(self._core, self._starts, self._hops, True)
 
-    def rows(self, *select: str, limit: int | None = None) -> Table:
-        """The vertices that the last hop reaches, with these properties, or all that they have."""
-        names = list(select) or None
-        task = self._core.traverse(self._starts, self._hops, names, limit, self._once)
+    def rows(self, *select: str | Iterable[str], limit: int | None = None) -> Table:
+        """The vertices that the last hop reaches.
+
+        Args:
+            select: properties to read, as names or as one list: ``rows("code", "city")`` or ``rows(["code", "city"])``. All by default, and none with
+                ``[]``, as in :meth:`Graph.scan`.
+            limit: the most vertices to return.
+        """
+        selected = [name for given in select for name in names(given)] if select else None
+        task = self._core.traverse(self._starts, self._hops, selected, whole_or_none("limit", limit), self._once)
         return Table(wait_sync(task))
 
+    def to_arrow(self) -> pyarrow.Table:
+        """The vertices that the last hop reaches, with all their properties, as a table of pyarrow."""
+        return (self.rows()).to_arrow()
+
+    def to_polars(self) -> polars.DataFrame:
+        """The vertices that the last hop reaches, with all their properties, as a data frame of polars."""
+        return (self.rows()).to_polars()
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The vertices that the last hop reaches, with all their properties, as a data frame of pandas."""
+        return (self.rows()).to_pandas()
+
     def keys(self, *, limit: int | None = None) -> Table:
-        """The vertices that the last hop reaches, by label and key alone."""
-        return Table(wait_sync(self._core.traverse(self._starts, self._hops, [], limit, self._once)))
+        """The labels and keys of the vertices that the last hop reaches."""
+        return Table(wait_sync(self._core.traverse(self._starts, self._hops, [], whole_or_none("limit", limit), self._once)))
 
     def count(self) -> int:
-        """How many vertices the last hop reaches."""
+        """The number of vertices that the last hop reaches."""
         return wait_sync(self._core.count_reached(self._starts, self._hops, self._once))
 
     def walks(self, limit: int = 1_000, *, select: str | Iterable[str] | None = None) -> Walks:
-        """The first walks, vertex by vertex and edge by edge; ``walks.has_more`` says whether there are others."""
-        names = [] if select is None else [select] if isinstance(select, str) else list(select)
-        walks, cost = wait_sync(self._core.walks(self._starts, self._hops, names, limit + 1, self._once))
+        """The first walks, each with its vertices and edges; ``walks.has_more`` tells whether there are more.
+
+        Args:
+            limit: the most walks to return.
+            select: properties of vertices and edges to read; none by default.
+        """
+        most = whole("limit", limit) + 1
+        walks, cost = wait_sync(self._core.walks(self._starts, self._hops, names(select), most, self._once))
         return Walks(walks[:limit], cost, len(walks) > limit)
 
     def count_walks(self) -> int | None:
-        """How many walks there are; ``None`` if there are more than 2¹²⁸."""
+        """The number of walks; ``None`` if there are more than 2¹²⁸."""
         return wait_sync(self._core.count_walks(self._starts, self._hops, self._once))
 
     def __repr__(self) -> str:
@@ -95,7 +127,11 @@ class Traversal:
 
 
 def _hop(direction: str, labels: Sequence[str], where: str | None) -> str:
-    # In quotes a label may have any characters.
+    for label in labels:
+        given: Any = label
+        if not isinstance(given, str):
+            raise InvalidError(f"the label of an edge is a str, not {given!r}; several are several arguments, as in out(\"knows\", \"likes\")")
+    # Within quotes a label may contain any characters.
     quoted = ",".join(quote(label) for label in labels)
     hop = f"{direction}:{quoted}" if labels else direction
     return hop if where is None else f"{hop}[{where}]"

@@ -49,12 +49,14 @@ def _columns(rows: Any) -> list[str]:
     """The names of its columns; none if it does not say."""
     if is_a(rows, Mapping):
         return list(rows)
-    found: Any = getattr(rows, "column_names", None)
-    if found is None and hasattr(rows, "schema"):
-        found = getattr(rows.schema, "names", None)
-    if found is None:
-        found = [*getattr(rows, "columns", ()), *getattr(getattr(rows, "index", None), "names", ())]
-    return [name for name in found if isinstance(name, str)]
+    if _is_of(rows, "pandas", "DataFrame"):
+        # An index with a name is a column of what pandas exports.
+        found: Any = [*rows.columns, *rows.index.names]
+    elif isinstance(getattr(rows, "columns", None), list) and not hasattr(rows, "column_names"):
+        found = rows.columns
+    else:
+        found = getattr(getattr(rows, "schema", None), "names", ())
+    return [name for name in found if isinstance(name, str)] if is_a(found, list) else []
 
 
 def with_usual_names(rows: Any, usual: Mapping[str, tuple[str, ...]]) -> Any:

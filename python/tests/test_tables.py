@@ -68,23 +68,23 @@ def test_pandas_polars_and_duckdb_read_results(graph: hoplake.Graph) -> None:
 
 def test_buffers_are_shared(graph: hoplake.Graph) -> None:
     table = graph.get(["Thing:a", "Thing:b"])
-    def address() -> int:
-        column: Any = pa.table(table)["count"].chunk(0)
-        return int(column.buffers()[1].address)
-
-    assert address() == address()
+    # Both are alive: a copy would have another address.
+    columns: list[Any] = [pa.table(table)["count"].chunk(0) for _ in range(2)]
+    first, second = [int(column.buffers()[1].address) for column in columns]
+    assert first == second
 
 
 def test_a_stream_is_read_while_it_is_consumed(large: str) -> None:
     scan = hoplake.open(large).scan("v")
     reader = pa.RecordBatchReader.from_stream(scan)
-    before = scan.cost.requests
-    batches = 0
+    rows = reader.read_next_batch().num_rows
+    # Nothing else was taken, so the stream has more.
+    assert 0 < rows < 150_000
     for batch in reader:
-        batches += 1
         assert batch.num_columns == 2
-    assert batches > 1
-    assert scan.cost.requests >= before
+        rows += batch.num_rows
+    assert rows == 150_000
+    assert scan.cost.seconds > 0
 
 
 def test_tables_of_any_library_are_loaded(url: str) -> None:

@@ -886,7 +886,7 @@ def _edges(
 
 #: A load reads tables in memory from temporary files, ``0.parquet`` and so on, below a temporary folder.
 _STAGED = re.compile(
-    r"(?:^(?:(?:.*[/\\])?mapping\.toml: )?|(?<= in )|\S*hoplake-tables-[^/\\]*[/\\])(\d+)\.parquet(?:, line (\d+))?(?=[:,]|$)", re.MULTILINE
+    r"(?:^(?:.*mapping\.toml: )?|(?<= in ))(?:\S*hoplake-tables-[^/\\]*[/\\])?(\d+)\.parquet(?:, line (\d+))?(?=[:,]|$)", re.MULTILINE
 )
 
 

@@ -74,10 +74,11 @@ def serve(
         sources = [f"{name}={location(url, 'a graph')}" for name, url in graphs.items()]
     else:
         sources = [location(graphs, "graphs")]
+    ports = whole("port", port), whole("grpc_port", grpc_port)
     settings = [
         f"graphs = [{', '.join(map(_toml, sources))}]",
-        f'http = "127.0.0.1:{whole('port', port)}"',
-        f'grpc = "127.0.0.1:{whole('grpc_port', grpc_port)}"',
+        f'http = "127.0.0.1:{ports[0]}"',
+        f'grpc = "127.0.0.1:{ports[1]}"',
         f"writable = {str(bool(writable)).lower()}",
     ]
     if token is not None:

@@ -327,7 +327,10 @@ fn parameter_at(value: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
     if let Ok(value) = value.cast::<PyBytes>() {
         return Ok(Value::Bytes(value.as_bytes().into()));
     }
-    // Before the date, which a datetime is, too.
+    // One of them is a datetime, which is a date, too.
+    if is_missing(value)? {
+        return Ok(Value::Null);
+    }
     if value.is_instance_of::<PyDateTime>() {
         return Ok(Value::DateTime(moment(value)?));
     }
@@ -494,7 +497,10 @@ fn is_missing(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     let is_of_pandas = |kind: &str| {
         matches!(
             kind,
-            "pandas._libs.missing.NAType" | "pandas.api.typing.NAType" | "pandas._libs.tslibs.nattype.NaTType"
+            "pandas._libs.missing.NAType"
+                | "pandas.api.typing.NAType"
+                | "pandas._libs.tslibs.nattype.NaTType"
+                | "pandas.api.typing.NaTType"
         )
     };
     Ok(value.is_none() || is_of_pandas(&kind_of(value)?))

@@ -117,12 +117,21 @@ pub(crate) struct Read(Vec<ReadOf>);
 struct ReadOf {
     edges: Held<Edges>,
     weights: Option<Held<Vec<f64>>>,
-    /// For each fan-out of this label and direction the vertices that have neighbours, ascending, and where their lists are.
-    of_fan_outs: Vec<(usize, Held<Vec<(VertexId, Range<usize>)>>)>,
+    of_fan_outs: Vec<(usize, Held<Vec<Place>>)>,
+}
+
+/// A vertex that has neighbours, and where its list is among the edges. Places of a fan-out ascend.
+type Place = (VertexId, Range<usize>);
+
+/// What is read along one edge label in one direction: for which fan-outs, and of which vertices.
+struct Reading {
+    hop: Hop,
+    fan_outs: Vec<(usize, EdgesOf)>,
+    vertices: Vec<VertexId>,
 }
 
 /// What an entry of `ReadOf::of_fan_outs` takes, in a list that is doubled as it grows.
-const ENTRY_BYTES: u64 = 2 * size_of::<(VertexId, Range<usize>)>() as u64;
+const ENTRY_BYTES: u64 = 2 * size_of::<Place>() as u64;
 
 impl Read {
     /// Reads the lists of some vertices for each fan-out. One wave, and with weights one more.
@@ -132,18 +141,20 @@ impl Read {
         weight: Option<&str>,
         branch: &mut Branch,
     ) -> Result<Self, EngineError> {
-        let mut hops: Vec<(Hop, Vec<(usize, EdgesOf)>, Vec<VertexId>)> = Vec::new();
+        let mut readings: Vec<Reading> = Vec::new();
         for (fan_out, edges, vertices) in wanted {
             let hop = hop_along(snapshot, *edges)?;
-            match hops.iter_mut().find(|(other, ..)| *other == hop) {
-                Some((_, fan_outs, all)) => {
-                    fan_outs.push((*fan_out, *edges));
-                    all.extend(vertices);
+            match readings.iter_mut().find(|reading| reading.hop == hop) {
+                Some(reading) => {
+                    reading.fan_outs.push((*fan_out, *edges));
+                    reading.vertices.extend(vertices);
                 }
-                None => hops.push((hop, vec![(*fan_out, *edges)], vertices.clone())),
+                None => {
+                    readings.push(Reading { hop, fan_outs: vec![(*fan_out, *edges)], vertices: vertices.clone() });
+                }
             }
         }
-        let read = branch.each(&hops, |(hop, fan_outs, vertices), mut branch| async move {
+        let read = branch.each(&readings, |Reading { hop, fan_outs, vertices }, mut branch| async move {
             let frontier = Frontier::held(vertices, branch.context()).await?;
             let edges = snapshot.adjacency().neighbours(&frontier, hop, &mut branch).await?;
             let weights = match weight {

@@ -36,7 +36,7 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setitem(registry.backends, "hoplake", EntryPoint())
     monkeypatch.setitem(registry.backend_info, "hoplake", backend.get_info())
     for function in registry._registered_algorithms.values():
-        if function.name in backend._FUNCTIONS:
+        if function.name in backend.FUNCTIONS:
             function.backends.add("hoplake")
     yield
 
@@ -100,7 +100,7 @@ def _call(function: Any, graph: Any, arguments: list[Any], **options: Any) -> An
         return type(error)
 
 
-@pytest.mark.parametrize("name", sorted(set(backend._FUNCTIONS) - {"leiden_communities"}))
+@pytest.mark.parametrize("name", sorted(set(backend.FUNCTIONS) - {"leiden_communities"}))
 def test_results_are_those_of_networkx(name: str) -> None:
     if name in {"pagerank", "hits"}:
         pytest.importorskip("scipy")
@@ -120,7 +120,7 @@ def test_results_are_those_of_networkx(name: str) -> None:
 
 
 def test_there_are_sixty() -> None:
-    assert len(backend._FUNCTIONS) >= 60
+    assert len(backend.FUNCTIONS) >= 60
 
 
 def test_communities_are_partitions() -> None:
@@ -141,12 +141,12 @@ def test_arguments_of_a_newer_networkx_are_taken_with_their_defaults_only(monkey
     monkeypatch.setattr(networkx, "transitivity", newer)
     graph = networkx.karate_club_graph()
     assert backend.can_run("transitivity", (graph,), {"way": "short", "times": 1}) is True
-    assert backend._FUNCTIONS["transitivity"](backend.convert_from_nx(graph), way="short", times=1) > 0
+    assert backend.backend.transitivity(backend.convert_from_nx(graph), way="short", times=1) > 0
     refused: list[dict[str, Any]] = [{"way": "long"}, {"times": 2}, {"other": None}, {"way": [1]}]
     for kwargs in refused:
         assert "does not know the argument" in str(backend.can_run("transitivity", (graph,), kwargs))
         with pytest.raises(NotImplementedError, match="does not know the argument"):
-            backend._FUNCTIONS["transitivity"](backend.convert_from_nx(graph), **kwargs)
+            backend.backend.transitivity(backend.convert_from_nx(graph), **kwargs)
 
 
 def test_a_stored_graph_is_not_converted(social: hoplake.Graph) -> None:

@@ -461,15 +461,23 @@ class Graph:
         task = self._core.run(algorithm, given, edges, names(labels), lists, threads, resumed, asynchronous)
         return Computation(await wait_async(task, progress))
 
-    def nx(self, *edge_labels: str, directed: bool = True) -> NxGraph:
+    def nx(self, *edge_labels: str, directed: bool = True, multigraph: bool = True) -> NxGraph:
         """A view of the edges with these labels, or of all, for functions of networkx: ``networkx.pagerank(graph.nx("knows"))``.
 
-        The functions compute on the stored graph, without a conversion (:mod:`hoplake.nx`).
+        The functions compute on the stored graph, without a conversion (:mod:`hoplake.nx`). Use ``graph.nx(…).to_networkx()`` for all others.
+
+        Args:
+            edge_labels: labels of edges.
+            directed: whether edges have a direction.
+            multigraph: whether networkx is to expect parallel edges. Some of its functions, such as ``core_number``, do not take them.
+
+        Raises:
+            NotFoundError: the graph does not have an edge label.
         """
         from .._sync.graph import Graph as SyncGraph
         from ..nx import Graph as NxGraph
 
-        return NxGraph(SyncGraph(self._core), edge_labels, directed=directed)
+        return NxGraph(SyncGraph(self._core), edge_labels, directed=directed, multigraph=multigraph)
 
     # Changing
 

@@ -5,8 +5,9 @@ one of its functions is called with ``backend="hoplake"``, or when networkx is c
 the graph. :data:`FUNCTIONS` lists the functions; ``graph.nx(…).to_networkx()`` is for all others.
 
 Where a result could differ from networkx's by more than the last bits of floats, ``can_run`` says no, and networkx computes it itself if it may. It
-does not convert a stored graph unasked: there the call fails with the reason. A weight is a property of all edges or of none, where each counts 1; that it
-is null or negative is found out by the computation, which fails with ``NotImplementedError``. Of a stored graph, betweenness, eigenvector centrality,
+does not convert a stored graph unasked: there the call fails with the reason. A weight is a property of all edges or of none, where each counts 1; that one
+is null or negative is found out by the computation, which fails with :class:`hoplake.InvalidError`. ``hits`` computes up to 1,000 iterations, also where
+networkx gives up after ``max_iter``. Of a stored graph, betweenness, eigenvector centrality,
 cores, clustering, reciprocity and scores of pairs look for parallel edges first, and fail if there are some.
 
 >>> import hoplake.nx

@@ -76,15 +76,19 @@ def has_path(G: Graph, source: Hashable, target: Hashable) -> bool:
     return _path_length(G, source, target) is not None
 
 
+def _kind(G: Graph) -> str:
+    return "digraph" if G.is_directed() else "graph"
+
+
 @backed()
 def descendants(G: Graph, source: Hashable) -> set[Hashable]:
-    check_has(G, source)
+    check_has(G, source, _kind(G))
     return set(levels(G, source)) - {source}
 
 
 @backed()
 def ancestors(G: Graph, source: Hashable) -> set[Hashable]:
-    check_has(G, source)
+    check_has(G, source, _kind(G))
     return set(levels(G, source, "in")) - {source}
 
 

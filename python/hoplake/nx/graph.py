@@ -139,16 +139,19 @@ class Graph:
         if self.is_converted:
             number = self.numbers().get(node)
             return None if number is None else (LABEL, number)
-        label, key = self.labels[0], node
+        label: str = self.labels[0]
+        key: Any = node
         if len(self.labels) != 1:
-            if not isinstance(node, tuple) or len(node) != 2 or node[0] not in self.labels:  # pyright: ignore[reportUnknownArgumentType]
+            pair: Any = node
+            if not isinstance(node, tuple) or len(pair) != 2 or pair[0] not in self.labels:
                 return None
-            label, key = node  # pyright: ignore[reportUnknownVariableType]
+            label, key = pair
         if self._key_types[label] != "int64":
             return (label, key) if isinstance(key, str) else None
         try:
             # Numbers of numpy and floats without a fraction equal integers, and dicts of networkx find them.
-            number = int(key) if isinstance(key, float) and key.is_integer() else index(key)
+            whole: Any = int(key) if isinstance(key, float) and key.is_integer() else key
+            number = index(whole)
         except TypeError:
             return None
         return (label, number) if -(2**63) <= number < 2**63 else None
@@ -213,11 +216,13 @@ class Graph:
         column = None if weight is None else self.column(weight)
         run: Any = self.hoplake.run
         if column is None:
-            return run(algorithm, edges=self.hop(direction), labels=self.labels, **options)
+            computed: Computation = run(algorithm, edges=self.hop(direction), labels=self.labels, **options)
+            return computed
         try:
-            return run(algorithm, edges=self.hop(direction), labels=self.labels, weight=column, **options)
+            computed = run(algorithm, edges=self.hop(direction), labels=self.labels, weight=column, **options)
+            return computed
         except InvalidError as error:
-            raise _unusable(error) from error
+            raise self._unusable(error) from error
 
     def values(self, algorithm: str, direction: str | None = None, **options: Any) -> dict[Hashable, Any]:
         """The values of an algorithm by node, in the order of nodes; nodes without one are left out."""
@@ -238,7 +243,7 @@ class Graph:
         except InvalidError as error:
             if column is None:
                 raise
-            raise _unusable(error) from error
+            raise self._unusable(error) from error
         return None if path is None else path.length
 
     def to_networkx(self) -> networkx.Graph[Any]:
@@ -265,14 +270,21 @@ class Graph:
                     graph.add_edges_from([(source, target, attributes)])
         return graph
 
+    def _unusable(self, error: InvalidError) -> Exception:
+        """Some edge has no weight, or one below 0, which only a computation finds out. networkx computes what it converted itself."""
+        if self.is_converted:
+            return NotImplementedError(str(error))
+        hint = "networkx computes with such weights after graph.nx(…).to_networkx()"
+        return make("invalid", f"Hoplake does not compute with these weights: {error}", hint=hint)
+
+    def __str__(self) -> str:
+        # As networkx has it in messages.
+        kind = ("Multi" if self._multigraph else "") + ("DiGraph" if self._directed else "Graph")
+        return f"{kind} with {len(self)} nodes and {self.number_of_edges()} edges"
+
     def __repr__(self) -> str:
         return f"<hoplake.nx.Graph of {self.hoplake.url}: {self.hop()}>"
 
 
 def _type(it: EdgeType) -> str:
     return f"{it.source_label} -{it.label}-> {it.target_label}"
-
-
-def _unusable(error: InvalidError) -> NotImplementedError:
-    """Some edge has no weight, or one below 0: only the computation sees it."""
-    return NotImplementedError(f"Hoplake does not compute with these weights: {error}")

@@ -16,12 +16,12 @@ def check_node(G: Graph, node: Hashable, message: str) -> None:
         raise networkx.NodeNotFound(message)
 
 
-def check_has(G: Graph, node: Hashable) -> None:
+def check_has(G: Graph, node: Hashable, kind: str = "graph") -> None:
     """Raises networkx.NetworkXError if there is no such node."""
     import networkx
 
     if node not in G:
-        raise networkx.NetworkXError(f"The node {node} is not in the graph.")
+        raise networkx.NetworkXError(f"The node {node} is not in the {kind}.")
 
 
 def nodes_of(G: Graph, nbunch: Any) -> list[Hashable]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 
 from .components import number_of_components
 from .dispatch import backed, directed, no_parallel_edges
@@ -28,6 +28,9 @@ def is_isolate(G: Graph, n: Hashable) -> bool:
     import networkx
 
     if n not in G:
+        if isinstance(n, Iterable):
+            # networkx takes it for a collection of nodes.
+            return False
         raise networkx.NetworkXError(f"Node {n} is not in the graph.")
     return G.degree(n) == 0
 

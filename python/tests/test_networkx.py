@@ -19,6 +19,7 @@ import hoplake
 
 networkx: Any = pytest.importorskip("networkx")
 backend: Any = pytest.importorskip("hoplake.nx")
+_is_old = tuple(map(int, networkx.__version__.split(".")[:2])) < (3, 6)
 
 
 @pytest.fixture(autouse=True)
@@ -363,6 +364,9 @@ def _compare(name: str, options: dict[str, Any], ours: Any, theirs: Any, what: s
         # It has more iterations.
         return False
     found = _call(function, ours, [], backend="hoplake", **options)
+    if _is_old and isinstance(expected, tuple) and isinstance(expected[0], type):
+        # Texts of exceptions are those of newer versions.
+        expected, found = expected[0], found[0]
     assert _same(found, expected), (what, name, options, found, expected)
     return True
 

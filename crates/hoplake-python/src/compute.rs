@@ -137,7 +137,7 @@ impl Graph {
                 return Err(errors::invalid(py, message));
             }
         };
-        let workers = crate::process::workers(threads).map_err(|error| errors::invalid(py, error))?;
+        let workers = py.detach(|| crate::process::workers(threads)).map_err(|error| errors::invalid(py, error))?;
         let computing = ComputeOptions {
             selection: Selection { hop, labels, ..Selection::default() },
             placement,

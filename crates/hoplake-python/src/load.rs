@@ -10,7 +10,7 @@ use pyo3::{prelude::*, types::PyDict};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::{
-    arrow, errors,
+    arrow, errors, process,
     table::Priced,
     task::{Progress, Stop, Task},
 };
@@ -173,10 +173,8 @@ fn set(py: Python<'_>, load: &mut LoadOptions, options: &Bound<'_, PyDict>) -> P
         match &*name {
             "memory" => load.memory_bytes = value.extract()?,
             "threads" => {
-                load.threads = value.extract()?;
-                if load.threads == 0 {
-                    return Err(errors::invalid(py, "threads has to be 1 or more"));
-                }
+                load.threads =
+                    process::checked_threads(value.extract()?).map_err(|error| errors::invalid(py, error))?;
             }
             "temp_dir" => load.temp_dir = Some(value.extract()?),
             "indexes" => load.indexes = value.extract()?,

@@ -20,12 +20,21 @@ pub fn runtime() -> io::Result<&'static Runtime> {
     RUNTIME.get_or_try_init(|| Builder::new_multi_thread().thread_name("hoplake").enable_all().build())
 }
 
+/// The most threads that a call may ask for: more than any machine has processors, and few enough to start in a moment.
+const THREADS_MAX: usize = 1_024;
+
+/// A number of threads. The error is a sentence.
+pub fn checked_threads(threads: usize) -> Result<usize, String> {
+    match threads {
+        1..=THREADS_MAX => Ok(threads),
+        _ => Err(format!("threads has to be between 1 and {THREADS_MAX}")),
+    }
+}
+
 /// The threads for a computation: the pool that all computations share, or a given number of threads. The error is a sentence.
 pub fn workers(threads: Option<usize>) -> Result<Workers, String> {
     let Some(threads) = threads else { return Ok(Workers::default()) };
-    if threads == 0 {
-        return Err("threads has to be 1 or more".into());
-    }
+    let threads = checked_threads(threads)?;
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(|_| "hoplake-compute".into()).build();
     pool.map(|pool| Workers::new(Arc::new(pool))).map_err(|error| format!("could not start {threads} threads: {error}"))
 }

@@ -74,8 +74,9 @@ impl Limits {
             return;
         }
         // Rounded up, so that a short time does not become 0.
-        let given = |timeout: Duration| timeout.as_nanos().div_ceil(1_000_000) as u64;
-        let deadline = self.timeout.map(|timeout| (Instant::now() + timeout, given(timeout)));
+        let given = |timeout: Duration| timeout.as_nanos().div_ceil(1_000_000).try_into().unwrap_or(u64::MAX);
+        // A time that ends behind all that a clock shows is no limit.
+        let deadline = self.timeout.and_then(|timeout| Some((Instant::now().checked_add(timeout)?, given(timeout))));
         let Self { requests_max, bytes_max, usd_max, memory_bytes_max, .. } = *self;
         context.limit(ReadLimits { deadline, requests_max, bytes_max, usd_max, memory_bytes_max });
     }

@@ -32,4 +32,4 @@ own_as(__name__, globals(), __all__)
 
 for _kind in (Commit, Graph, Traversal):
     # Examples at the end of docstrings are those of the calls without await.
-    _kind.__doc__ = (_kind.__doc__ or "").partition("\n    >>> ")[0]
+    _kind.__doc__ = (_kind.__doc__ or "").partition(">>> ")[0].rstrip()

@@ -1,9 +1,17 @@
-"""Writes ``airports.ipynb``: ``python make_notebook.py``. A notebook is JSON, which is no way to write text; this is its source."""
+"""Writes ``airports.ipynb``, with its outputs: ``python make_notebook.py``. A notebook is JSON, which is no way to write text; this is its source.
+
+It runs the cells, for which it needs the package and what its tests use. GitHub and the documentation site show the outputs as they are stored.
+"""
 
 from __future__ import annotations
 
 import json
+import os
+import tempfile
 from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
 
 CELLS: list[tuple[str, str]] = [
     (
@@ -128,13 +136,38 @@ def cell(number: int, kind: str, text: str) -> dict[str, object]:
     return common if kind == "markdown" else {**common, "execution_count": None, "outputs": []}
 
 
-def notebook() -> str:
-    """The text of the notebook, without outputs."""
+def notebook() -> dict[str, Any]:
+    """The notebook without outputs."""
     cells = [cell(number, kind, text) for number, (kind, text) in enumerate(CELLS)]
     metadata = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
-    document = {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
-    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+    return {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
+
+
+def without_outputs(document: dict[str, Any]) -> dict[str, Any]:
+    """A notebook as it was before it was run."""
+    fresh: dict[str, Any] = {"execution_count": None, "outputs": []}
+    cells = [{**it, **fresh} if it["cell_type"] == "code" else it for it in document["cells"]]
+    return {**document, "cells": cells}
+
+
+def executed(document: dict[str, Any]) -> dict[str, Any]:
+    """The notebook with the outputs of its cells, run in a folder of its own, whose name they do not contain."""
+    import nbclient
+    import nbformat
+
+    node: Any = nbformat.reads(json.dumps(document), as_version=4)
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ.update(BUCKET="bucket", SAMPLE=str(HERE.parent.parent / "samples/air-routes"))
+        client = nbclient.NotebookClient(
+            node, kernel_name="python3", record_timing=False, resources={"metadata": {"path": folder}}
+        )
+        client.execute()
+    for it, ran in zip(document["cells"], node.cells):
+        if it["cell_type"] == "code":
+            it["execution_count"], it["outputs"] = ran.execution_count, ran.outputs
+    return document
 
 
 if __name__ == "__main__":
-    (Path(__file__).parent / "airports.ipynb").write_text(notebook())
+    text = json.dumps(executed(notebook()), indent=1, ensure_ascii=False)
+    (HERE / "airports.ipynb").write_text(text + "\n")

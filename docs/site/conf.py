@@ -39,7 +39,7 @@ nitpicky = True
 # Types of other packages: their documentation is not fetched.
 nitpick_ignore_regex = [
     ("py:.*", r"(collections|datetime|matplotlib|networkx|os|pandas|polars|pyarrow|typing)\..*"),
-    ("py:class", r"(bool|bytes|datetime|dict|float|int|list|object|set|str|timedelta|tuple|Any|Axes|NxGraph|PathLike|date)"),
+    ("py:class", r"(bool|bytes|datetime|dict|float|int|list|object|set|str|timedelta|tuple|Any|Axes|Decimal|NxGraph|PathLike|date)"),
 ]
 
 # The slugs that GitHub gives to headings.

@@ -9,5 +9,6 @@ EXTENSION = "hoplake._hoplake"
 with mock([EXTENSION]):
     import hoplake
     from hoplake import _errors, aio, nx
+    from hoplake.nx.dispatch import IMPLEMENTED
 
-__all__ = ["EXTENSION", "_errors", "aio", "hoplake", "nx"]
+__all__ = ["EXTENSION", "IMPLEMENTED", "_errors", "aio", "hoplake", "nx"]

@@ -13,6 +13,7 @@
 //! * [`VertexProgram`]: a computation that is written for one vertex, and [`run()`] for all, over a topology or over lists that are
 //!   streamed in each superstep. [`run_asynchronously`] has those vertices collect that have reason to. [`programs`] come with the
 //!   crate.
+//! * [`columns`]: supersteps of a program that the caller writes over whole columns, as Python does.
 //! * [`registry`]: all algorithms with their options, from which help, checks of requests and documentation are derived.
 //! * [`stores`]: where the states of a program are kept. A [`Checkpoint`] has them after a superstep, for a run that was killed.
 //!
@@ -24,6 +25,7 @@ mod asynchronous;
 mod batch;
 mod batches;
 mod checkpoint;
+pub mod columns;
 mod conditional;
 mod csr;
 pub mod kernels;

@@ -226,6 +226,25 @@ impl Portion {
     }
 }
 
+impl Portion {
+    /// Does some work with each piece in the order of vertices, on this thread.
+    pub(crate) fn in_order(
+        self,
+        mut work: impl FnMut(&AdjacencySlice) -> Result<(), EngineError>,
+    ) -> Result<(), EngineError> {
+        let (parcels, spares, _memory) = match self {
+            Self::Pieces(pieces) => return pieces.iter().try_for_each(work),
+            Self::Parcels(parcels, spares, memory) => (parcels, spares, memory),
+        };
+        for parcel in parcels {
+            let batch = Arc::new(parcel.open(&spares)?);
+            pieces_of(batch.clone()).try_for_each(|piece| work(&piece))?;
+            Arc::into_inner(batch).into_iter().for_each(|batch| spares.put(batch));
+        }
+        Ok(())
+    }
+}
+
 /// Consecutive vertices and their lists.
 pub(crate) struct AdjacencySlice {
     pub(crate) vertices: Range<u32>,

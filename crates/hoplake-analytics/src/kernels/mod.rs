@@ -88,7 +88,7 @@ pub(crate) use leiden::LEIDEN;
 pub use leiden::{Communities, LeidenSettings, leiden};
 pub(crate) use local_clustering::CLUSTERING;
 pub use local_clustering::local_clustering;
-pub(crate) use page_rank::PAGE_RANK;
+pub(crate) use page_rank::{PAGE_RANK, pulled};
 pub use page_rank::{PageRank, PageRankSettings, page_rank, personalised_page_rank};
 pub use sample::sample_vertices;
 pub(crate) use similar_vertices::SIMILARITY;

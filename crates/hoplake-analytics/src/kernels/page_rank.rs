@@ -215,7 +215,7 @@ fn inverse_sums(out: &Csr, context: &QueryContext) -> Result<Vec<f64>, EngineErr
 const FINE: f64 = 1e-6;
 
 /// What each edge of a vertex passes on.
-pub(super) trait Share: Copy + Default + Into<f64> + Send + Sync {
+pub(crate) trait Share: Copy + Default + Into<f64> + Send + Sync {
     fn of(share: f64) -> Self;
 }
 
@@ -350,7 +350,7 @@ impl Ranking {
 }
 
 /// The sum of the shares of a list. Four sums, which the processor adds to at once.
-pub(super) fn pulled<S: Share>(list: &[u32], shares: &[S]) -> f64 {
+pub(crate) fn pulled<S: Share>(list: &[u32], shares: &[S]) -> f64 {
     let mut sums = [0.0; 4];
     let (fours, rest) = list.as_chunks::<4>();
     for four in fours {

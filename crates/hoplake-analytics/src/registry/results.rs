@@ -66,6 +66,8 @@ pub enum Values {
     Integers(Vec<u32>),
     /// The greatest first.
     Counts(Vec<u64>),
+    /// The greatest first, and numbers below 0, too.
+    Numbers(Vec<i64>),
     /// The greatest first; NaN stands for no value.
     Floats(Vec<f64>),
     /// The least first; infinity stands for no value.

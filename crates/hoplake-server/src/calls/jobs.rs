@@ -44,7 +44,7 @@ pub(crate) struct JobResultRequest {
 #[derive(Debug, Clone)]
 pub(crate) struct ResultSummary {
     pub(crate) graph: JobGraph,
-    pub(crate) value: &'static str,
+    pub(crate) value: String,
     /// Vertices that have a row in the whole result.
     pub(crate) vertices: u64,
 }
@@ -187,7 +187,7 @@ pub(crate) async fn job_result(
     };
     let outcome = call.bounded(work).await;
     call.settle(&query, &open.graph, outcome).await?;
-    Ok(ResultSummary { graph: job.graph.clone(), value: computed.name(), vertices: computed.len() as u64 })
+    Ok(ResultSummary { graph: job.graph.clone(), value: computed.name().to_owned(), vertices: computed.len() as u64 })
 }
 
 /// How many rows the answer has.

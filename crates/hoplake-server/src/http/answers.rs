@@ -291,7 +291,7 @@ pub(crate) struct JobResultAnswer {
     /// The top by value, or all in the order of label and position.
     rows: Vec<ValueRow>,
     /// What the values are called.
-    value: &'static str,
+    value: String,
     /// Vertices that have a row in the whole result.
     vertices: u64,
     graph: String,

@@ -1,6 +1,6 @@
 //! What a computation leaves: a value for each vertex.
 
-use std::{cmp::Ordering, sync::Arc};
+use std::{borrow::Cow, cmp::Ordering, sync::Arc};
 
 use arrow_array::{ArrayRef, Float64Array, Int64Array, new_null_array};
 use arrow_schema::DataType;
@@ -11,7 +11,10 @@ use hoplake_format::VertexId;
 /// A value for each vertex, or figures for the whole graph.
 #[derive(Debug)]
 pub struct Computed {
-    pub(super) spec: &'static AlgorithmSpec,
+    /// What its values are called.
+    pub(super) name: Cow<'static, str>,
+    /// Whether vertices with the same value are a group.
+    pub(super) has_groups: bool,
     /// How many supersteps, iterations or steps it took, if it took any.
     pub supersteps: Option<usize>,
     /// How many times vertices have collected, in an asynchronous computation.
@@ -25,6 +28,8 @@ pub struct Computed {
     pub(super) deleted: Held<Vec<u32>>,
     /// `None` if the result is a figure.
     pub(super) values: Option<Held<Values>>,
+    /// Further values of each vertex, which a program may have, with their names.
+    pub(super) others: Vec<(String, Held<Values>)>,
 }
 
 impl Computed {
@@ -35,12 +40,14 @@ impl Computed {
         found: KernelResult,
     ) -> Self {
         let KernelResult { iterations: supersteps, values, figures } = found;
-        Self { spec, supersteps, collections: None, streamed: false, figures, ids, deleted, values }
+        let (name, has_groups) = (spec.value_name().into(), spec.has_groups());
+        let (collections, streamed, others) = (None, false, Vec::new());
+        Self { name, has_groups, supersteps, collections, streamed, figures, ids, deleted, values, others }
     }
 
-    /// What its values are called: [`Algorithm::name`](super::Algorithm::name).
-    pub fn name(&self) -> &'static str {
-        self.spec.value_name()
+    /// What its values are called: [`Algorithm::name`](super::Algorithm::name), or what a program calls them.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// Whether each vertex has a row; otherwise all that there is are [`Self::figures`].
@@ -95,7 +102,7 @@ impl Computed {
 
     /// How many components or communities there are, and how many vertices the largest has; `None` of other values.
     pub fn groups(&self) -> Option<(u64, u64)> {
-        let Some(Values::Integers(values)) = self.values.as_deref().filter(|_| self.spec.has_groups()) else {
+        let Some(Values::Integers(values)) = self.values.as_deref().filter(|_| self.has_groups) else {
             return None;
         };
         let mut sizes = vec![0u32; values.len()];
@@ -106,12 +113,22 @@ impl Computed {
 
     /// The values of some vertices, as a column of int64 or float64; null where there is none.
     pub fn column(&self, vertices: &[VertexId]) -> ArrayRef {
+        self.column_of(self.values.as_deref(), vertices)
+    }
+
+    /// Further values of some vertices, each with its name.
+    pub fn other_columns(&self, vertices: &[VertexId]) -> Vec<(&str, ArrayRef)> {
+        let others = self.others.iter();
+        others.map(|(name, values)| (name.as_str(), self.column_of(Some(values), vertices))).collect()
+    }
+
+    fn column_of(&self, values: Option<&Values>, vertices: &[VertexId]) -> ArrayRef {
         let number = |vertex: &VertexId| {
             let id = self.ids.of_vertex(*vertex)? as u32;
             self.deleted.binary_search(&id).is_err().then_some(id as usize)
         };
         let numbers = vertices.iter().map(number);
-        match self.values.as_deref() {
+        match values {
             None => new_null_array(&DataType::Null, vertices.len()),
             Some(Values::Integers(values)) => {
                 let value = |number: Option<usize>| number.map(|at| values[at]).filter(|value| *value != u32::MAX);
@@ -120,6 +137,9 @@ impl Computed {
             Some(Values::Lengths(values)) => {
                 let value = |number: Option<usize>| number.map(|at| values[at]).filter(|value| value.is_finite());
                 Arc::new(numbers.map(value).collect::<Float64Array>())
+            }
+            Some(Values::Numbers(values)) => {
+                Arc::new(numbers.map(|number| number.map(|at| values[at])).collect::<Int64Array>())
             }
             Some(Values::Counts(values)) => {
                 Arc::new(numbers.map(|number| number.map(|at| values[at] as i64)).collect::<Int64Array>())
@@ -142,6 +162,7 @@ impl Computed {
             None => Ordering::Equal,
             Some(Values::Integers(values)) => values[a as usize].cmp(&values[b as usize]),
             Some(Values::Counts(values)) => values[b as usize].cmp(&values[a as usize]),
+            Some(Values::Numbers(values)) => values[b as usize].cmp(&values[a as usize]),
             // Of numbers, the least is not below minus infinity.
             Some(Values::Floats(values)) => {
                 let [a, b] = [a, b].map(|id| values[id as usize]).map(|value| value.max(f64::NEG_INFINITY));
@@ -164,7 +185,8 @@ mod tests {
         let hold = || QueryContext::new().hold(0).unwrap();
         let scattered: Vec<f64> = (0..1000u32).map(|id| f64::from(id.wrapping_mul(2_654_435_761) % 97)).collect();
         let computed = Computed {
-            spec: hoplake_analytics::registry::find("pagerank").unwrap(),
+            name: "rank".into(),
+            has_groups: false,
             supersteps: None,
             collections: None,
             streamed: false,
@@ -172,6 +194,7 @@ mod tests {
             ids: Arc::new(DenseIds::new([(LabelId(0), 1000)])),
             deleted: Held::new(vec![3, 500], hold()),
             values: Some(Held::new(Values::Floats(scattered.clone()), hold())),
+            others: Vec::new(),
         };
         let mut expected: Vec<u32> = (0..1000).filter(|id| ![3, 500].contains(id)).collect();
         expected.sort_by(|a, b| scattered[*b as usize].total_cmp(&scattered[*a as usize]));

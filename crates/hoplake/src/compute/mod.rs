@@ -19,6 +19,7 @@
 //! ```
 
 mod algorithm;
+mod columns;
 mod computed;
 #[cfg(test)]
 mod condition_tests;
@@ -38,9 +39,11 @@ use hoplake_format::{LabelId, VertexId};
 use hoplake_storage::{MemoryHold, QueryContext};
 
 pub use algorithm::{Algorithm, usual_hop};
+pub use columns::ColumnRun;
 pub use computed::Computed;
 pub use hoplake_analytics::{
     Asynchronous, Edge, Selection, Step, Value as StateValue, Vertex, VertexProgram, Waiting, Workers,
+    columns::{Along, Column, Combination, Combine, Number, SignalColumn},
     registry::{self, ComputeProgress, Figure},
     stores::{CachePolicy, StateStore, States, StatesCache, StoreBytes, StoreError},
 };
@@ -421,7 +424,8 @@ impl Query {
         let deleted = lists.deleted().to_vec();
         let bytes = deleted.len() as u64 * 4;
         Ok(Computed {
-            spec,
+            name: spec.value_name().into(),
+            has_groups: spec.has_groups(),
             supersteps: Some(supersteps),
             // In supersteps all vertices collect each time.
             collections: options.asynchronous.map(|_| collections),
@@ -430,6 +434,7 @@ impl Query {
             ids: lists.ids().clone(),
             deleted: Held::counted(deleted, bytes, self.branch.context()).map_err(EngineError::from)?,
             values: Some(values),
+            others: Vec::new(),
         })
     }
 }

@@ -102,7 +102,11 @@ impl Query {
             let vertices: Vec<_> = ordinals.iter().filter_map(|ordinal| VertexId::new(label, ordinal)).collect();
             let values = computed.column(&vertices);
             // Behind label and key.
-            tables.push((vertices, with_column(&with_label(labelled)?, 2, computed.name(), "run", values)?));
+            let mut table = with_column(&with_label(labelled)?, 2, computed.name(), "run", values)?;
+            for (at, (name, values)) in (3..).zip(computed.other_columns(&vertices)) {
+                table = with_column(&table, at, name, "run", values)?;
+            }
+            tables.push((vertices, table));
         }
         Ok(tables)
     }

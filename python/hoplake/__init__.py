@@ -33,6 +33,7 @@ from ._changes import (
     Verified,
     Version,
 )
+from ._columns import Vertices
 from ._cost import Cost
 from ._errors import (
     ConflictError,
@@ -99,6 +100,7 @@ __all__ = [
     "Verified",
     "Version",
     "Vertex",
+    "Vertices",
     "Walk",
     "Walks",
     "__version__",

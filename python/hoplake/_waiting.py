@@ -51,7 +51,7 @@ class _Bar:
             self._bar = None
 
 
-class _Reporter:
+class Reporter:
     """Passes on what a call reports, when it has changed."""
 
     def __init__(self, progress: Progress) -> None:
@@ -65,7 +65,12 @@ class _Reporter:
         if self._callback is None:
             return
         report = task.progress()
-        if report is not None and report != self._last:
+        if report is not None:
+            self.report(report)
+
+    def report(self, report: tuple[str, int, int | None]) -> None:
+        """Passes on a step, how much of it is done, and of how much."""
+        if self._callback is not None and report != self._last:
             self._last = report
             self._callback(*report)
 
@@ -76,7 +81,7 @@ class _Reporter:
 
 def wait_sync(task: Task[_T], progress: Progress = False) -> _T:
     """The result of a call, once it has ended."""
-    reporter = _Reporter(progress)
+    reporter = Reporter(progress)
     try:
         while not task.wait(_STEP_SECONDS):
             reporter.look(task)
@@ -102,7 +107,7 @@ async def wait_async(task: Task[_T], progress: Progress = False) -> _T:
             # The loop is closed: no task waits any more.
             pass
 
-    reporter = _Reporter(progress)
+    reporter = Reporter(progress)
     try:
         task.on_done(tell)
         while not done.is_set():

@@ -140,6 +140,9 @@ def test_threads_share_a_graph(social: hoplake.Graph) -> None:
 
 SLOW_CALLS: dict[str, str] = {
     "run": "hoplake.open(url).run('betweenness', edges='both')",
+    "pregel": "hoplake.open(url).pregel(initial=0, signal=lambda state, v: state, apply=lambda state, received, v: state + 1)",
+    "pregel streamed": "hoplake.open(url).pregel(initial=0, signal=lambda *_: 1, apply=lambda s, *_: (s, True), lists='streamed')",
+    "callback": "hoplake.open(url).pregel(initial=0, signal=lambda *_: [1 for _ in range(10**10)], apply=lambda s, *_: s)",
     "query": "hoplake.open(url).within(memory=1 << 40).query('g.V().repeat(both()).times(9).count()')",
     "traverse": "[hoplake.open(url).traverse('v[~key < 150000]').both().both().both().count() for _ in range(1000)]",
     "scan": "[hoplake.open(url).scan('v').to_pylist() for _ in range(1000)]",
@@ -223,6 +226,10 @@ def _resident() -> int:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
+def _three_times(_: Any, received: Any, vertices: hoplake.Vertices) -> Any:
+    return received, vertices.superstep < 3
+
+
 LEAKING: dict[str, Callable[[hoplake.Graph], Any]] = {
     "get": lambda graph: graph.get("Person:1").to_arrow(),
     "error": lambda graph: pytest.raises(hoplake.NotFoundError, graph.get, "Person:99"),
@@ -231,6 +238,7 @@ LEAKING: dict[str, Callable[[hoplake.Graph], Any]] = {
     "scan": lambda graph: next(iter(graph.scan("Person").batches())),
     "commit": lambda graph: graph.begin().upsert_vertex("Person", 1, name="x", tags=["a"]),
     "run": lambda graph: graph.run("components").top(1).to_pylist(),
+    "pregel": lambda graph: graph.pregel(initial=1, signal=lambda _, __: 2.5, apply=_three_times).to_arrow(),
 }
 
 

@@ -108,6 +108,32 @@ fn describe(progress: &ComputeProgress) -> String {
     format!("superstep {superstep}: {changed} vertices changed{residual}")
 }
 
+/// Which part of the graph is computed, where its lists are, and on how many threads.
+pub fn computing(
+    py: Python<'_>,
+    hop: Hop,
+    labels: Vec<String>,
+    lists: &str,
+    threads: Option<usize>,
+) -> PyResult<ComputeOptions> {
+    let placement = match lists {
+        "automatic" => Placement::Automatic,
+        "memory" => Placement::Memory,
+        "packed" => Placement::Packed,
+        "streamed" => Placement::Streamed,
+        other => {
+            let message = format!("lists is {other:?}; write automatic, memory, packed or streamed");
+            return Err(errors::invalid(py, message));
+        }
+    };
+    Ok(ComputeOptions {
+        selection: Selection { hop, labels, ..Selection::default() },
+        placement,
+        workers: py.detach(|| crate::process::workers(threads)).map_err(|error| errors::invalid(py, error))?,
+        ..ComputeOptions::default()
+    })
+}
+
 #[pymethods]
 impl Graph {
     /// Computes an algorithm.
@@ -127,24 +153,10 @@ impl Graph {
         let algorithm = algorithm(py, name, options)?;
         let hop: Option<Hop> = edges.map(|hop| parsed(py, hop)).transpose()?;
         let hop = hop.unwrap_or_else(|| usual_hop(algorithm.spec()));
-        let placement = match lists {
-            "automatic" => Placement::Automatic,
-            "memory" => Placement::Memory,
-            "packed" => Placement::Packed,
-            "streamed" => Placement::Streamed,
-            other => {
-                let message = format!("lists is {other:?}; write automatic, memory, packed or streamed");
-                return Err(errors::invalid(py, message));
-            }
-        };
-        let workers = py.detach(|| crate::process::workers(threads)).map_err(|error| errors::invalid(py, error))?;
         let computing = ComputeOptions {
-            selection: Selection { hop, labels, ..Selection::default() },
-            placement,
-            workers,
             checkpoint: checkpoint.map(|path| CheckpointFile { path, every: CHECKPOINT_EVERY }),
             asynchronous: asynchronous.then(Asynchronous::default),
-            ..ComputeOptions::default()
+            ..computing(py, hop, labels, lists, threads)?
         };
         let graph = self.opened.graph();
         let location = self.opened.location();
@@ -180,7 +192,7 @@ impl Graph {
 impl Computation {
     /// What its values are called.
     #[getter]
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         self.computed.name()
     }
 
@@ -266,6 +278,11 @@ impl Computation {
 }
 
 impl Computation {
+    /// What was computed on a version of a graph.
+    pub fn new(opened: Arc<Opened>, limits: hoplake::Limits, spent: Spent, computed: Computed, priced: Priced) -> Self {
+        Self { opened, limits, spent, computed: Arc::new(computed), priced }
+    }
+
     fn graph(&self) -> Graph {
         Graph { opened: self.opened.clone(), limits: self.limits, spent: self.spent.clone() }
     }

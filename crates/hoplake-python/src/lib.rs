@@ -5,6 +5,7 @@
 
 mod arrow;
 mod changes;
+mod columns;
 mod compute;
 mod describe;
 mod errors;
@@ -31,6 +32,7 @@ mod _hoplake {
     #[pymodule_export]
     use crate::{
         changes::Commit,
+        columns::Program,
         compute::{Computation, algorithms},
         graph::Graph,
         load::load,

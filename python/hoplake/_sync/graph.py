@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from os import PathLike
 from types import TracebackType
@@ -25,6 +25,7 @@ from .._changes import (
     Verified,
     Version,
 )
+from .._columns import Vertices
 from .._cost import Cost
 from .._errors import Error, InvalidError, make
 from .._plot import plot
@@ -34,6 +35,7 @@ from .._waiting import Progress, wait_sync
 from .._walks import Path, Vertex, Walk
 from .commit import Commit
 from .computation import Computation
+from .program import Combine, Initial, run_program
 from .results import Plan, Profile, Results, Scan
 from .traversal import Traversal
 
@@ -461,6 +463,79 @@ class Graph:
         given = {name: _option(algorithm, name, value) for name, value in of_names.items()}
         task = self._core.run(algorithm, given, edges, names(labels), lists, threads, resumed, asynchronous)
         return Computation(wait_sync(task, progress))
+
+    def pregel(
+        self,
+        *,
+        initial: Initial,
+        signal: Callable[[Any, Vertices], Any],
+        apply: Callable[[Any, Any, Vertices], Any],
+        combine: Combine = "sum",
+        edges: str | None = None,
+        labels: str | Iterable[str] | None = None,
+        weight: str | None = None,
+        along: Literal["times", "plus"] = "times",
+        default: float | None = None,
+        max_supersteps: int | None = None,
+        tolerance: float | None = None,
+        name: str = "value",
+        result: str | Iterable[str] | None = None,
+        lists: Literal["automatic", "memory", "streamed"] = "automatic",
+        threads: int | None = None,
+        progress: Progress = False,
+    ) -> Computation:
+        """Runs a vertex program over columns of NumPy, superstep by superstep, until its state does not change any more.
+
+        In a superstep ``signal`` computes a number for each vertex, all at once. It travels along the vertex's edges; ``combine`` makes one number of those
+        that arrive at a vertex; and ``apply`` computes the next state. The walk over edges is done by threads of Rust, with the interpreter lock
+        released; functions get whole columns and run on the thread of the caller.
+
+        >>> import hoplake, numpy as np
+        >>> links = {"source": [1, 2, 3, 3], "target": [2, 3, 2, 1]}
+        >>> loaded = hoplake.load("memory://docs/links", edges={("Page", "links", "Page"): links})
+        >>> graph = hoplake.open("memory://docs/links")
+        >>> def follow(rank, received, pages):
+        ...     stuck = rank[pages.degree == 0].sum()
+        ...     return (0.15 + 0.85 * stuck) / pages.count + 0.85 * received
+        >>> ranks = graph.pregel(
+        ...     initial=lambda pages: 1 / pages.count,
+        ...     signal=lambda rank, pages: rank / np.maximum(pages.degree, 1),
+        ...     combine="sum",
+        ...     apply=follow,
+        ...     tolerance=1e-6,
+        ...     name="rank",
+        ... )
+        >>> ranks.top(1)["key"], round(ranks.top(1)["rank"][0], 2)
+        ([2], 0.4)
+
+        Args:
+            initial: the first state: a number, an array, a dict of such columns by name, or a function of the :class:`Vertices` that returns one of them.
+            signal: ``signal(state, vertices)`` returns what each vertex sends. NaN is no signal.
+            apply: ``apply(state, received, vertices)`` returns the next state, or that and who goes on: a bool, or one for each vertex. The
+                program ends when none does; those that do not go on send nothing in the next superstep. Arguments may be kept, and ``received`` changed.
+            combine: ``sum``, ``min``, ``max``, ``mean``, ``count`` or ``mode`` (the most frequent, and the least of these). Without a signal that is
+                0, infinity (the greatest int64), minus infinity (the least), NaN, 0, and what the vertex itself signals.
+            edges: which edges take part, and in which direction signals travel, as in :meth:`run`: ``"both:knows[since > 2020]"``.
+            labels: vertices with these labels take part, with or without such edges.
+            weight: a numeric property of edges, which every signal is multiplied by.
+            along: ``plus`` to have the weight added to the signal.
+            default: what a vertex has received if no signal arrives, instead of the above.
+            max_supersteps: the most supersteps; without it, a program whose state goes on changing does not end.
+            tolerance: ends the program when its state has changed by no more than this in sum.
+            name: what the values are called, if the state is one array.
+            result: which columns the result has, if the state is a dict; all by default. Its value is the first.
+            lists: where lists of edges are: ``automatic``, ``memory`` or ``streamed``.
+            threads: how many walk over edges; all processors by default.
+            progress: ``True`` for a bar of tqdm, or a function that is called after each superstep.
+
+        Raises:
+            InvalidError: a function returned something else than numbers for all vertices.
+            LimitError: a limit of :meth:`within` was reached; its seconds include the functions.
+        """
+        selection = (edges, _names(labels), lists, threads)
+        options: dict[str, Any] = {"weight": weight, "along": along, "default": default, "max_supersteps": max_supersteps}
+        options.update(tolerance=tolerance, name=name, result=result, progress=progress)
+        return run_program(self._core, initial, signal, combine, apply, selection=selection, **options)
 
     def nx(self, *edge_labels: str, directed: bool = True, multigraph: bool = True) -> NxGraph:
         """A view of the edges with these labels, or of all, for functions of networkx: ``networkx.pagerank(graph.nx("knows"))``.

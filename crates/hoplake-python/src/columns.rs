@@ -224,7 +224,7 @@ impl Program {
             Ok((computed, running.graph.clone(), running.priced()))
         };
         self.ask(py, finish, move |py, (computed, graph, priced)| {
-            spent.add(&priced);
+            spent.add(py, &priced);
             // Its own: the values are of this version, whatever the graph moves on to.
             let opened = Arc::new(Opened::now(location, graph));
             Ok(Bound::new(py, Computation::new(opened, limits, spent, computed, priced))?.into_any())

@@ -531,8 +531,9 @@ class Graph:
             InvalidError: a function returned something else than numbers for all vertices.
             LimitError: a limit of :meth:`within` was reached; its seconds include the functions.
         """
-        selection = (edges, _names(labels), lists, threads)
-        options: dict[str, Any] = {"weight": weight, "along": along, "default": default, "max_supersteps": max_supersteps}
+        selection = (edges, names(labels), lists, whole_or_none("threads", threads, 1))
+        most = whole_or_none("max_supersteps", max_supersteps)
+        options: dict[str, Any] = {"weight": weight, "along": along, "default": default, "max_supersteps": most}
         options.update(tolerance=tolerance, name=name, result=result, progress=progress)
         return await run_program(self._core, initial, signal, combine, apply, selection=selection, **options)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Literal, Union
 
 from .. import _hoplake
+from .._arguments import names_or_all
 from .._columns import Exchange, Vertices, numpy
 from .._errors import make
 from .._waiting import Progress, Reporter, wait_async
@@ -133,24 +134,22 @@ async def run_program(
     for what, callback in (("signal", signal), ("apply", apply)):
         if not callable(callback):
             raise make("invalid", f"{what} has to be a function, not {callback!r}")
-    if max_supersteps is not None and max_supersteps < 0:
-        raise make("invalid", f"max_supersteps is {max_supersteps}; it has to be 0 or more")
     if tolerance is not None and not tolerance >= 0:
         raise make("invalid", f"tolerance is {tolerance}; it has to be a number, 0 or more")
     number: Any = default
     if isinstance(number, bool) or not (number is None or isinstance(number, (int, float))):
         raise make("invalid", f"default is {default!r}; it has to be a number")
-    names = [result] if isinstance(result, str) else None if result is None else list(result)
-    if names is not None and (not names or len(set(names)) < len(names)):
+    columns = names_or_all(result)
+    if columns is not None and (not columns or len(set(columns)) < len(columns)):
         raise make("invalid", "result has to name at least one column, and each once")
     reporter = Reporter(progress)
     try:
         program = await wait_async(core.program(*selection, weight, along))
         program.check(combine)
         steps = _Supersteps(program, Exchange(program, np, name), signal, combine, apply, default, tolerance)
-        await steps.begin(initial, names or [name])
+        await steps.begin(initial, columns or [name])
         while not steps.is_converged and (max_supersteps is None or steps.superstep < max_supersteps):
             reporter.report((await steps.next(), steps.superstep, max_supersteps))
-        return await steps.end(names)
+        return await steps.end(columns)
     finally:
         reporter.close()

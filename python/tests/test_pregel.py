@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import builtins
 import collections
+import doctest
 import math
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -676,9 +678,14 @@ def test_without_numpy_an_error_says_what_to_install(social: hoplake.Graph, monk
     assert found.value.hint == "pip install numpy"
 
 
-def test_the_package_does_not_import_numpy(tmp_path: Path) -> None:
-    import subprocess
-    import sys
+def test_the_example_of_the_documentation_runs() -> None:
+    """Collected here, because pytest does not look at methods of a class that says it is of another module."""
+    text = hoplake.Graph.pregel.__doc__ or ""
+    example = doctest.DocTestParser().get_doctest(text, {}, "pregel", None, None)
+    assert len(example.examples) == 7
+    assert doctest.DocTestRunner().run(example).failed == 0
 
+
+def test_the_package_does_not_import_numpy() -> None:
     program = "import hoplake, hoplake.aio, sys; assert 'numpy' not in sys.modules"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

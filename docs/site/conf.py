@@ -38,7 +38,7 @@ exclude_patterns = ["target", "crates", "compare", "fuzz", "samples", "bench-dat
 nitpicky = True
 # Types of other packages: their documentation is not fetched.
 nitpick_ignore_regex = [
-    ("py:.*", r"(collections|datetime|matplotlib|networkx|os|pandas|polars|pyarrow|typing)\..*"),
+    ("py:.*", r"(collections|datetime|matplotlib|networkx|numpy|os|pandas|polars|pyarrow|typing)\..*"),
     ("py:class", r"(bool|bytes|datetime|dict|float|int|list|object|set|str|timedelta|tuple|Any|Axes|Decimal|NxGraph|PathLike|date)"),
 ]
 

@@ -64,7 +64,7 @@ class Vertices:
 
     @property
     def order(self) -> Column:
-        """The place of each vertex by label and key, from 0 on: numbers that do not depend on how the graph was loaded. It reads all keys."""
+        """The place of each vertex in the order of labels and keys, from 0. It does not depend on how the graph was loaded. Reads all keys."""
         return self._column("order")
 
     def __getitem__(self, name: str) -> Column:

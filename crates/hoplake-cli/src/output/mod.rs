@@ -10,7 +10,7 @@ pub mod tables;
 
 use std::{
     fs::File,
-    io::{BufWriter, IsTerminal, Write, stdout},
+    io::{BufWriter, ErrorKind, IsTerminal, Write, stdout},
     path::{Path, PathBuf},
 };
 
@@ -120,7 +120,16 @@ pub fn check_writable(path: &Path) -> Result<(), Failure> {
         // A pipe would wait for its reader.
         Ok(there) if !there.is_file() && !there.is_dir() => return Ok(()),
         Ok(_) => File::options().append(true).open(path).map(drop),
-        Err(_) => File::create_new(path).and_then(|_| std::fs::remove_file(path)),
+        // By another name: killed between the two, it must not leave an empty file that is then taken for an output or a checkpoint.
+        Err(_) => {
+            let mut probe = path.as_os_str().to_owned();
+            probe.push(".partial");
+            match File::create_new(&probe) {
+                Ok(_) => std::fs::remove_file(&probe),
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+                Err(error) => Err(error),
+            }
+        }
     };
     opened.map_err(|error| Failure::file(format!("create {}", path.display()), &error))
 }

@@ -4,9 +4,12 @@ use std::{ops::Range, path::Path, sync::Arc, time::Duration};
 
 use hoplake::{Graph, OpenSettings, Store};
 use hoplake_feed::{Feed, FeedError, RunOptions, Settings};
-use tokio::{sync::oneshot, task::JoinSet};
+use tokio::{
+    sync::{Notify, oneshot},
+    task::JoinSet,
+};
 
-use crate::model::Model;
+use crate::{model::Model, reconciling::names_what_was_deleted};
 
 /// The seed and the number of transactions of a random run.
 pub fn from_environment(transactions: u64) -> (u64, u64) {
@@ -40,9 +43,38 @@ pub async fn content(settings: &Settings) -> Model {
     Model::of_graph(&Graph::open(&settings.graph).await.unwrap()).await
 }
 
+/// A feed that is open, as soon as it can be.
+async fn opened(settings: &Settings, options: RunOptions) -> Feed {
+    loop {
+        match Feed::open(settings.clone(), options.clone(), Arc::new(())).await {
+            Err(error) if error.is_transient() => tokio::time::sleep(Duration::from_millis(100)).await,
+            opened => return opened.unwrap(),
+        }
+    }
+}
+
+/// Runs a feed until it is stopped. One that stops at a row which names a vertex that was damaged does as its error says.
+pub async fn run_through_damage(mut feed: Feed, settings: &Settings, stop: &Notify) {
+    loop {
+        let Err(error) = feed.run(stop.notified()).await else { return };
+        assert!(names_what_was_deleted(&error), "{error}");
+        drop(feed);
+        feed = opened(settings, RunOptions { resnapshot: true, ..RunOptions::default() }).await;
+    }
+}
+
 /// Runs a feed that is killed at random, again and again, after it was open for so many milliseconds; of four times once within these of its
 /// start, when it may not be open yet.
 pub async fn followed_with_kills(settings: Settings, seed: u64, alive_ms: Range<u64>) {
+    followed_and_killed(settings, seed, alive_ms, false).await;
+}
+
+/// The same of a feed whose graph is damaged meanwhile.
+pub async fn followed_with_kills_and_damage(settings: Settings, seed: u64, alive_ms: Range<u64>) {
+    followed_and_killed(settings, seed, alive_ms, true).await;
+}
+
+async fn followed_and_killed(settings: Settings, seed: u64, alive_ms: Range<u64>, is_damaged: bool) {
     let mut dice = fastrand::Rng::with_seed(seed);
     loop {
         let settings = settings.clone();
@@ -50,14 +82,12 @@ pub async fn followed_with_kills(settings: Settings, seed: u64, alive_ms: Range<
         let mut feed = JoinSet::new();
         let (is_open, open) = oneshot::channel();
         feed.spawn(async move {
-            let mut feed = loop {
-                match Feed::open(settings.clone(), RunOptions::default(), Arc::new(())).await {
-                    Err(error) if error.is_transient() => tokio::time::sleep(Duration::from_millis(100)).await,
-                    opened => break opened.unwrap(),
-                }
-            };
+            let mut feed = opened(&settings, RunOptions::default()).await;
             let _ = is_open.send(());
-            feed.run(std::future::pending()).await.unwrap();
+            match is_damaged {
+                true => run_through_damage(feed, &settings, &Notify::new()).await,
+                false => feed.run(std::future::pending()).await.unwrap(),
+            }
         });
         if dice.u8(..4) > 0 {
             let _ = open.await;

@@ -10,7 +10,10 @@ use hoplake_testkit::MariaDbServer;
 use mysql_async::{Conn, Opts, Row, prelude::Queryable};
 
 use crate::{
-    following::{caught_up, check_versions, followed_with_kills, from_environment, has_versions, settings_of},
+    following::{
+        caught_up, check_versions, followed_with_kills, followed_with_kills_and_damage, from_environment, has_versions,
+        settings_of,
+    },
     model::Model,
     reconciling::{caught_up_with_damage, damage, differences, repaired, reported, without_keys},
     workload::{self, Dice},
@@ -362,7 +365,7 @@ async fn both_go_on_while_they_are_compared_and_repaired() {
         workload::transaction(&mut conn, &mut dice).await.unwrap();
     }
     caught_up(&settings).await;
-    let running = tokio::spawn(followed_with_kills(settings.clone(), 1, 200..1_500));
+    let running = tokio::spawn(followed_with_kills_and_damage(settings.clone(), 1, 200..1_500));
     let writing = tokio::spawn(async move {
         loop {
             workload::transaction(&mut conn, &mut dice).await.unwrap();

@@ -310,7 +310,7 @@ def test_a_graph_without_vertices_calls_nothing(url: str) -> None:
 
 
 def test_a_state_of_several_columns(social: hoplake.Graph) -> None:
-    """Hops and the sum of signals; integers and floats; nulls where there is no value."""
+    """Hops and the sum of signals; integers and floats; nulls for missing values."""
 
     def apply(state: Any, received: Any, people: hoplake.Vertices) -> Any:
         reached: Any = (received < np.inf) & (state["hops"] < 0)

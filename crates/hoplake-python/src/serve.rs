@@ -30,7 +30,7 @@ pub fn serve(py: Python<'_>, settings: &str) -> PyResult<Server> {
     let (http, grpc) = (format!("http://{}", server.http()), format!("http://{}", server.grpc()));
     let (stop, stopped) = oneshot::channel();
     let running = runtime.spawn(server.run(async move {
-        // An object that is gone does not stop its server.
+        // Dropping the Python object does not stop the server: only `stop` does.
         if stopped.await.is_err() {
             std::future::pending::<()>().await;
         }

@@ -37,7 +37,7 @@ impl Sampler {
     /// A sampler that reads lists from the bucket, through the caches: one wave a hop, and one more if edges have weights.
     ///
     /// # Errors
-    /// [`EngineError::Invalid`] if there is no fan-out, two for the same edges, or too many hops.
+    /// [`EngineError::Invalid`] for settings without a fan-out, with two for the same edges, or with too many hops.
     pub fn on_bucket(
         snapshot: &Arc<Snapshot>,
         settings: SamplerSettings,

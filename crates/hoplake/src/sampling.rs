@@ -35,7 +35,7 @@ impl Query {
     /// A sampler of the query's version that reads lists from the bucket, through the caches. Reads nothing.
     ///
     /// # Errors
-    /// [`Invalid`](crate::ErrorKind::Invalid) if there is no fan-out, two for the same edges, or too many hops.
+    /// [`Invalid`](crate::ErrorKind::Invalid) for settings without a fan-out, with two for the same edges, or with too many hops.
     pub fn sampler(&self, settings: SamplerSettings) -> Result<Sampler, Error> {
         Ok(Sampler::on_bucket(&self.snapshot, settings, Workers::default())?)
     }

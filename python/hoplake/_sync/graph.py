@@ -175,7 +175,7 @@ class Graph:
             version: its number, its tag, or a ``datetime`` at which it was the newest version.
 
         Raises:
-            NotFoundError: there is no such version or tag.
+            NotFoundError: the version or tag does not exist.
         """
         url, _, cache, folder, disk, mapped = self._core.location()
         tag = version if isinstance(version, str) else None
@@ -510,7 +510,7 @@ class Graph:
 
         Args:
             initial: the first state: a number, an array, a dict of such columns by name, or a function of the :class:`Vertices` that returns one of them.
-            signal: ``signal(state, vertices)`` returns what each vertex sends. NaN is no signal.
+            signal: ``signal(state, vertices)`` returns what each vertex sends. A vertex whose value is NaN sends nothing.
             apply: ``apply(state, received, vertices)`` returns the next state, or that and who goes on: a bool, or one for each vertex. The
                 program ends when none does; those that do not go on send nothing in the next superstep. Arguments may be kept, and ``received`` changed.
             combine: ``sum``, ``min``, ``max``, ``mean``, ``count`` or ``mode`` (the most frequent, and the least of these). Without a signal that is

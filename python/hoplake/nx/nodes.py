@@ -9,7 +9,7 @@ from .graph import Graph
 
 
 def check_node(G: Graph, node: Hashable, message: str) -> None:
-    """Raises networkx.NodeNotFound if there is no such node."""
+    """Raises networkx.NodeNotFound for a node that the graph does not have."""
     import networkx
 
     if node not in G:
@@ -17,7 +17,7 @@ def check_node(G: Graph, node: Hashable, message: str) -> None:
 
 
 def check_has(G: Graph, node: Hashable, kind: str = "graph") -> None:
-    """Raises networkx.NetworkXError if there is no such node."""
+    """Raises networkx.NetworkXError for a node that the graph does not have."""
     import networkx
 
     if node not in G:

@@ -90,7 +90,7 @@ class Calls:
             elif len(positional) == 1 + function.parameters.index(parameter):
                 positional.append(value)
         what = f"{function.name}({', '.join(names)})"
-        if any(not hostile.is_called(f"{function.name}({name}") for name in names):
+        if not all(map(hostile.is_called, [what, *(f"{function.name}({name}" for name in names)])):
             return
         wrong = hostile.call(self.place, function, positional, named, names)
         if wrong is not None and not any(known.matches(f"{function.name}({name}): {wrong}") for known in hostile.KNOWN for name in names or [""]):

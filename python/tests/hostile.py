@@ -257,7 +257,8 @@ class Known:
 
 
 KNOWN: list[Known] = [
-    Known(r"(aio\.)?(Graph\.run|load)\(threads=(int|uint)", "starts so many threads, with the interpreter lock held", is_fatal=True),
+    Known(r"(aio\.)?Graph\.run\(threads=(int|uint)", "starts so many threads, with the interpreter lock held", is_fatal=True),
+    Known(r"(aio\.)?load\(.*memory=.*threads=", "a memory budget without bound allows threads without bound, whose buffers abort", is_fatal=True),
     Known(r"(aio\.)?load\(.*=(long_|opening|brackets|negations|nested_)", "a pattern takes quadratic time on long messages", is_fatal=True),
     Known(r"(aio\.)?Graph\.plot\(depth=(int|uint)", "draws walks of every length up to depth", is_fatal=True),
     Known(r".*PanicException: dictionary changed size", "a dict that changes while its columns are read is a panic"),

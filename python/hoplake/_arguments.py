@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import reprlib
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from operator import index
@@ -33,6 +34,13 @@ def names_or_all(given: str | Iterable[str] | None) -> list[str] | None:
     return None if given is None else names(given)
 
 
+def as_text(name: str, value: Any) -> str:
+    """The argument ``name``, which has to be a ``str``."""
+    if not isinstance(value, str):
+        raise InvalidError(f"{name} has to be a str, not {_kind(value)}")
+    return value
+
+
 def whole(name: str, value: Any, least: int = 0) -> int:
     """The argument ``name`` as a whole number, which must not be less than ``least``."""
     try:
@@ -41,7 +49,7 @@ def whole(name: str, value: Any, least: int = 0) -> int:
         number = None
     if number is None or not least <= number <= MOST:
         range = f"of {least} or more" if number is None or number < least else "of at most 2⁶³ - 1"
-        raise InvalidError(f"{name} has to be a whole number {range}, not {value!r}")
+        raise InvalidError(f"{name} has to be a whole number {range}, not {shown(value)}")
     return number
 
 
@@ -78,6 +86,14 @@ def location(path: Location, name: str) -> str:
     text = file(path, name)
     # An empty text is an error of the store, not the working directory.
     return text if not text or _URL.match(text) else abspath(text)
+
+
+def shown(value: object) -> str:
+    """A value as a message shows it: of what is long, deep or not to be shown, its beginning or its type."""
+    try:
+        return reprlib.repr(value)
+    except Exception:  # whatever a class of the caller raises
+        return _kind(value)
 
 
 def is_a(value: object, *kinds: type[Any]) -> bool:

@@ -6,7 +6,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
-from ._arguments import zoned
+from ._arguments import shown, zoned
 from ._errors import InvalidError
 
 
@@ -52,4 +52,4 @@ def _text(value: Any) -> str:
         return zoned(value)
     if isinstance(value, date):
         return value.isoformat()
-    raise InvalidError(f"{value!r} cannot be part of a condition; give a str, a number, a bool, a date or a datetime")
+    raise InvalidError(f"{shown(value)} cannot be part of a condition; give a str, a number, a bool, a date or a datetime")

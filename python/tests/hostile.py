@@ -257,22 +257,7 @@ class Known:
 
 
 KNOWN: list[Known] = [
-    Known(r"(aio\.)?Graph\.run\(threads=(int|uint)", "starts so many threads, with the interpreter lock held", is_fatal=True),
-    Known(r"(aio\.)?load\(.*memory=.*threads=", "a memory budget without bound allows threads without bound, whose buffers abort", is_fatal=True),
-    Known(r"(aio\.)?load\(.*=(long_|opening|brackets|negations|nested_)", "a pattern takes quadratic time on long messages", is_fatal=True),
-    Known(r"(aio\.)?Graph\.plot\(depth=(int|uint)", "draws walks of every length up to depth", is_fatal=True),
-    Known(r".*PanicException: dictionary changed size", "a dict that changes while its columns are read is a panic"),
-    Known(r".*InternalError: .*overflow when adding duration", "a time that no clock reaches is a panic"),
-    Known(r"(aio\.)?load\((vertices|edges|keys|ends|files)=.*AttributeError", "tables and names are not checked to be some"),
-    Known(r"nx\.Graph\.(values|figure)\(algorithm=.*'replace'", "a name is not checked to be one"),
-    Known(r"nx\.convert_from_nx\(graph=.*AttributeError", "a graph is not checked to be one"),
-    Known(r"pickle\..*Scan\(\): AttributeError", "a scan has a function of its own, which cannot be pickled"),
-    Known(r".*'bit_length'", "what __index__ returns is not checked"),
     Known(r".*RecursionError", "messages contain the repr of any value"),
-    Known(r"(aio\.)?Graph\.(explain|profile)\(text=.*(rstrip|TypeError)", "a text is not checked to be one"),
-    Known(r"(aio\.)?Graph\.run\(algorithm=.*'replace'", "a name is not checked to be one"),
-    Known(r"((aio\.)?Graph\.nx\(edge_labels|(aio\.)?Traversal\.(out|against|both)\(labels|quote\(value)=.*'replace'", "quote() takes any type"),
-    Known(r"(aio\.)?Traversal\.walks\(limit=(decimal|arrow)", "a limit is added to before it is checked"),
 ]
 
 

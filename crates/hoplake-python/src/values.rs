@@ -392,6 +392,9 @@ fn parameter_at(value: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
 }
 
 fn integer(value: &Bound<'_, PyAny>) -> PyResult<Value> {
+    if !value.is_instance_of::<PyInt>() {
+        return Err(errors::invalid(value.py(), "__index__ did not return an integer"));
+    }
     if let Ok(value) = value.extract::<i32>() {
         return Ok(Value::Number(Number::Int(value)));
     }

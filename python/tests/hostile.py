@@ -30,6 +30,7 @@ from collections import abc
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import networkx
 import pyarrow as pa
 from hostile_values import SOCIAL, VALUES, Own, always, with_methods
 
@@ -137,11 +138,9 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "Commit.__exit__": {"kind": None, "error": None, "traceback": None},
     "Server.__exit__": {"kind": None, "error": None, "traceback": None},
     "Results.__eq__": {"other": []},
+    "Table.__contains__": {"item": {}},
     "nx.Graph.__contains__": {"node": 1},
-    "nx.Graph.node": {"label": "Person", "key": 1},
-    "nx.Graph.vertex": {"node": 1},
-    "nx.Graph.values": {"algorithm": "pagerank"},
-    "nx.Graph.figure": {"algorithm": "triangles", "name": "triangles"},
+    "nx.Graph.degree": {"node": 1},
     "nx.convert_from_nx": {"graph": lambda place: place.graph.nx()},
     "nx.convert_to_nx": {"result": lambda place: place.graph.nx()},
     "open": {"url": lambda place: place.url},
@@ -218,9 +217,8 @@ ALSO: dict[str, tuple[type[BaseException], ...]] = {
     "Walks.__getitem__": (IndexError,),
     "aio.Results.__getitem__": (IndexError,),
     "aio.Walks.__getitem__": (IndexError,),
-    # Names of nodes and figures.
-    "nx.Graph.vertex": (KeyError, IndexError),
-    "nx.Graph.figure": (KeyError,),
+    # As networkx has it, of what is not a node.
+    "nx.Graph.degree": (KeyError, networkx.NetworkXError),
 }
 
 #: Exceptions of the values themselves.
@@ -304,6 +302,22 @@ class Function:
     parameters: list[inspect.Parameter]
 
 
+#: What networkx calls of a graph, and users; the rest is for the functions of the backend.
+NETWORKX_GRAPH = (
+    "__contains__",
+    "__iter__",
+    "__len__",
+    "__repr__",
+    "__str__",
+    "degree",
+    "is_directed",
+    "is_multigraph",
+    "number_of_edges",
+    "number_of_nodes",
+    "to_networkx",
+)
+
+
 def _has_call(name: str, member: Any) -> bool:
     """Whether a member is public: without an underscore, or a special method that was written and that a program calls by an operator."""
     if name in ("__init__", "__hash__", "__subclasshook__", "__class_getitem__"):
@@ -325,7 +339,7 @@ def functions() -> dict[str, Function]:
                 found[prefix + name] = Function(prefix + name, item, None, parameters)
             elif _TARGETS.get(prefix + name):
                 for member, call in vars(item).items():
-                    if not _has_call(member, call):
+                    if not _has_call(member, call) or prefix == "nx." and member not in NETWORKX_GRAPH:
                         continue
                     full = f"{prefix}{name}.{member}"
                     if isinstance(call, property):

@@ -28,7 +28,7 @@ class ArrowStream(Protocol):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
-#: Rows as input: a data frame, a table, or a dict of columns, each a list.
+#: Rows as input: a data frame, a table, or a dict of columns, each a list. They are read on another thread than the caller's.
 Rows = Union[ArrowStream, "Mapping[str, Sequence[Any]]"]
 
 

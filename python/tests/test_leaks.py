@@ -69,7 +69,13 @@ GROUPS: dict[str, list[str]] = {
         "raised(graph.run, 'pagerank', damping='x')",
         "raised(hoplake.open, 'memory://nothing/here')",
     ],
-    "computations": ["graph.run('degrees').top(1)", "graph.info()", "graph.log(1)", "graph.refresh()"],
+    "computations": [
+        "graph.run('degrees').top(1)",
+        "graph.pregel(initial=1, signal=lambda *_: 2.5, apply=lambda _, received, v: (received, v.superstep < 3)).to_arrow()",
+        "graph.info()",
+        "graph.log(1)",
+        "graph.refresh()",
+    ],
     "asyncio": ["loop.run_until_complete(asynchronous.count())", "loop.run_until_complete(asynchronous.get('Person:1'))"],
 }
 

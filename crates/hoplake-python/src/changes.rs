@@ -9,7 +9,7 @@ use std::{
 
 use hoplake::{
     Batch, COMMIT_TIMEOUT_MS, ChangeCounts, Columns, Committed, EdgeKey, Error, Name, Operation, Properties, VertexRef,
-    changes::{ChangeReader, Changes},
+    changes::{ChangeReader, ReadChange},
     tables,
 };
 use pyo3::{
@@ -18,25 +18,20 @@ use pyo3::{
 };
 
 use crate::{
-    arrow, errors,
+    arrow::{self, Raised},
+    errors,
     graph::{self, Graph, object},
     opened::Opened,
     table::Priced,
-    task::Task,
+    task::{Stop, Task},
     values,
 };
-
-/// Why rows are no changes.
-enum Unread {
-    Arrow(arrow_schema::ArrowError),
-    Rows(Error),
-}
 
 /// A batch of changes.
 #[pyclass(frozen, module = "hoplake._hoplake")]
 pub struct Commit {
     opened: Arc<Opened>,
-    batch: Mutex<Batch>,
+    batch: Arc<Mutex<Batch>>,
 }
 
 fn name_of(text: &str) -> Name {
@@ -104,30 +99,33 @@ impl Commit {
         self.batch().operations.push(operation);
     }
 
-    /// Upserts of all rows of a table. Nothing is added if one of its batches is wrong.
+    /// Reads changes on another thread, and adds them once all are read: none if one is wrong, or if the call is cancelled.
+    fn read(&self, read: impl FnOnce(&Stop) -> PyResult<Vec<Operation>> + Send + 'static) -> PyResult<Task> {
+        let batch = self.batch.clone();
+        Task::blocking(read, move |py, operations| {
+            batch.lock().unwrap_or_else(PoisonError::into_inner).operations.extend(operations);
+            Ok(py.None().into_bound(py))
+        })
+    }
+
+    /// Upserts of all rows of a table.
     fn push_columns(
         &self,
-        rows: &Bound<'_, PyAny>,
-        what: &str,
-        columns: impl Fn(&arrow_array::RecordBatch) -> Result<Columns, Error> + Send + Sync,
-    ) -> PyResult<()> {
-        let py = rows.py();
-        let reader = arrow::reader(rows, what)?;
-        // Without the interpreter lock: the rows may come from threads that need it.
-        let operations = py.detach(|| {
+        rows: Py<PyAny>,
+        what: &'static str,
+        columns: impl Fn(&arrow_array::RecordBatch) -> Result<Columns, Error> + Send + 'static,
+    ) -> PyResult<Task> {
+        self.read(move |stop| {
+            let raised = Raised::default();
             let mut operations = Vec::new();
-            for batch in reader {
-                let columns = columns(&batch.map_err(Unread::Arrow)?).map_err(Unread::Rows)?;
+            for batch in Python::attach(|py| arrow::reader(rows.bind(py), what, &raised, stop))? {
+                stop.check()?;
+                let batch = batch.map_err(|error| raised.or_else(|py| arrow::failed(py, what, &error)))?;
+                let columns = columns(&batch).map_err(|error| Python::attach(|py| errors::raised(py, &error)))?;
                 operations.push(Operation::UpsertColumns(Arc::new(columns)));
             }
             Ok(operations)
-        });
-        let operations = operations.map_err(|unread| match unread {
-            Unread::Arrow(error) => arrow::failed(py, what, &error),
-            Unread::Rows(error) => errors::raised(py, &error),
-        })?;
-        self.batch().operations.extend(operations);
-        Ok(())
+        })
     }
 }
 
@@ -184,35 +182,49 @@ impl Commit {
     }
 
     /// Upserts of vertices, a row each, with their keys in the column `key`.
-    fn upsert_vertices(&self, label: &str, rows: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.push_columns(rows, "the table of vertices", |rows| tables::vertex_columns(label, rows))
+    fn upsert_vertices(&self, label: String, rows: Py<PyAny>) -> PyResult<Task> {
+        self.push_columns(rows, "the table of vertices", move |rows| tables::vertex_columns(&label, rows))
     }
 
     /// Upserts of edges, a row each, with the keys of their ends in the columns `source` and `target`.
-    fn upsert_edges(&self, label: &str, source: &str, target: &str, rows: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.push_columns(rows, "the table of edges", |rows| tables::edge_columns(label, (source, target), rows))
+    fn upsert_edges(&self, label: String, source: String, target: String, rows: Py<PyAny>) -> PyResult<Task> {
+        self.push_columns(rows, "the table of edges", move |rows| {
+            tables::edge_columns(&label, (&source, &target), rows)
+        })
     }
 
     /// Changes of a file, a text in JSON Lines, or a table with the columns of changes.
-    fn add(&self, changes: &Bound<'_, PyAny>, is_path: bool) -> PyResult<()> {
+    fn add(&self, changes: &Bound<'_, PyAny>, is_path: bool) -> PyResult<Task> {
         let py = changes.py();
         let Some(graph) = self.opened.known() else {
             return Err(errors::panicked(py, "the graph was to be opened first"));
         };
-        let mut reader = ChangeReader::new(graph.schema());
-        let raise = |error: Error| errors::raised(py, &error);
-        let operations = if is_path {
-            let path: PathBuf = changes.extract()?;
-            py.detach(|| collect(reader.read(&path)?)).map_err(raise)?
+        let source = if is_path {
+            Source::Path(changes.extract()?)
         } else if let Ok(text) = changes.cast::<PyString>() {
-            let text = values::text(text)?;
-            py.detach(|| collect(reader.lines("the text", Cursor::new(text.into_bytes())))).map_err(raise)?
+            Source::Text(values::text(text)?)
         } else {
-            let batches = arrow::reader(changes, "the table of changes")?;
-            py.detach(|| collect(reader.batches("the table", batches)?)).map_err(raise)?
+            Source::Table(changes.clone().unbind())
         };
-        self.batch().operations.extend(operations);
-        Ok(())
+        self.read(move |stop| {
+            let raised = Raised::default();
+            let mut reader = ChangeReader::new(graph.schema());
+            let changes = match source {
+                Source::Path(path) => reader.read(&path),
+                Source::Text(text) => Ok(reader.lines("the text", Cursor::new(text.into_bytes()))),
+                Source::Table(table) => {
+                    let batches =
+                        Python::attach(|py| arrow::reader(table.bind(py), "the table of changes", &raised, stop))?;
+                    reader.batches("the table", batches)
+                }
+            };
+            let failed = |error: Error| raised.or_else(|py| errors::raised(py, &error));
+            let operation = |change: Result<ReadChange, Error>| {
+                stop.check()?;
+                Ok(change.map_err(failed)?.operation)
+            };
+            changes.map_err(failed)?.map(operation).collect()
+        })
     }
 
     /// Applies the changes, all or none. The batch stays as it is: an idempotency key lets it be sent again.
@@ -264,15 +276,18 @@ impl Commit {
     }
 }
 
-fn collect(changes: Changes<'_>) -> Result<Vec<Operation>, Error> {
-    changes.map(|change| Ok(change?.operation)).collect()
+/// Where changes are read from.
+enum Source {
+    Path(PathBuf),
+    Text(String),
+    Table(Py<PyAny>),
 }
 
 #[pymethods]
 impl Graph {
     /// A batch of changes to this graph.
     fn begin(&self) -> Commit {
-        Commit { opened: self.opened.clone(), batch: Mutex::new(Batch::default()) }
+        Commit { opened: self.opened.clone(), batch: Arc::default() }
     }
 
     /// Whether changes to the graph are all of the newest version.

@@ -28,7 +28,7 @@ use pyo3::{
     },
 };
 
-use crate::errors;
+use crate::{errors, task::Stop};
 
 /// Values within values, at most. A list that contains itself has more.
 const DEPTH_MAX: usize = 64;
@@ -554,8 +554,11 @@ fn scalar_value(value: &Bound<'_, PyAny>) -> PyResult<PropertyValue> {
     ))
 }
 
-/// Columns as lists of values, one for each name.
-pub fn batch(columns: &Bound<'_, PyDict>, what: &str) -> PyResult<RecordBatch> {
+/// Values of a column that are read before other threads get the interpreter lock, such as the one that waits for this one.
+const ITEMS: usize = 1 << 12;
+
+/// Columns as lists of values, one for each name. It ends early if the task is cancelled.
+pub fn batch(columns: &Bound<'_, PyDict>, what: &str, stop: &Stop) -> PyResult<RecordBatch> {
     let py = columns.py();
     let mut arrays: Vec<(String, ArrayRef)> = Vec::new();
     // A copy: reading a value may run code that changes the columns.
@@ -567,13 +570,22 @@ pub fn batch(columns: &Bound<'_, PyDict>, what: &str) -> PyResult<RecordBatch> {
         let items = values
             .try_iter()
             .map_err(|_| errors::invalid(py, format!("{what}, column {name}: a column is a list of values")))?;
-        let items = items.map(|item| property_value(&item?)).collect::<PyResult<Vec<_>>>()?;
+        let mut read = Vec::new();
+        for item in items {
+            if read.len() % ITEMS == 0 {
+                py.detach(|| ());
+                stop.check()?;
+            }
+            read.push(property_value(&item?)?);
+        }
+        let items = read;
         let rows = arrays.first().map_or(items.len(), |(_, first)| first.len());
         if items.len() != rows {
             let message = format!("{what}: column {name} has {} values, and the first column {rows}", items.len());
             return Err(errors::invalid(py, message));
         }
-        let column = hoplake::tables::column(&items)
+        let column = py
+            .detach(|| hoplake::tables::column(&items))
             .map_err(|why| errors::invalid(py, format!("{what}, column {name}: {why}")))?;
         arrays.push((name, column));
     }

@@ -7,12 +7,12 @@ from types import TracebackType
 from typing import Any
 
 from .. import _hoplake, _rows
-from .._arguments import file
+from .._arguments import as_text, file
 from .._changes import Committed
 from .._cost import Cost
 from .._errors import Error, InvalidError
 from .._table import Rows
-from .._waiting import wait_async, wait_sync
+from .._waiting import wait_async
 
 #: A vertex of a change: its label and key.
 VertexKey = tuple[str, "int | str"]
@@ -71,43 +71,45 @@ class Commit:
         """Deletes all edges of a label between two vertices, or the one whose property has the value of ``_key``."""
         self._core.delete_edge(label, source, target, _key)
 
-    def upsert_vertices(self, label: str, rows: Rows) -> None:
+    async def upsert_vertices(self, label: str, rows: Rows) -> None:
         """Adds or updates vertices, one for each row.
 
         The column ``key`` (or ``id``) has their keys, and every other column is a property. A null leaves the value as it is.
         """
-        what = f"the table of vertices {_rows.quoted(label)}"
+        what = f"the table of vertices {_rows.quoted(as_text('label', label))}"
         _rows.check(rows, what)
         try:
-            self._core.upsert_vertices(label, _rows.with_usual_names(rows, _rows.KEYS))
+            await wait_async(self._core.upsert_vertices(label, _rows.with_usual_names(rows, _rows.KEYS)))
         except InvalidError as error:
             raise _rows.explained(error, "lack the column", rows)
 
-    def upsert_edges(self, label: str, source_label: str, target_label: str, rows: Rows) -> None:
+    async def upsert_edges(self, label: str, source_label: str, target_label: str, rows: Rows) -> None:
         """Adds or updates edges between vertices of two labels, one for each row.
 
         The columns ``source`` and ``target`` (or ``from`` and ``to``, ``src`` and ``dst``) have the keys of their ends, and every other column is a
         property. A null leaves the value as it is.
         """
-        what = f"the table of edges {_rows.quoted(label)}"
+        what = f"the table of edges {_rows.quoted(as_text('label', label))}"
         _rows.check(rows, what)
         try:
-            self._core.upsert_edges(label, source_label, target_label, _rows.with_usual_names(rows, _rows.ENDS))
+            named = _rows.with_usual_names(rows, _rows.ENDS)
+            await wait_async(self._core.upsert_edges(label, source_label, target_label, named))
         except InvalidError as error:
             raise _rows.explained(error, "lack the column", rows)
 
-    def add(self, changes: Rows | PathLike[str] | str | None = None, *, json_lines: str | None = None) -> None:
+    async def add(self, changes: Rows | PathLike[str] | str | None = None, *, json_lines: str | None = None) -> None:
         """Adds changes from a table, from a file (JSON Lines, CSV or Parquet), or from text with one JSON object per line."""
         if (changes is None) == (json_lines is None):
             raise InvalidError("give changes as a table or file, or as json_lines")
         # Reading them takes the schema of the graph, which may not be open in this process.
-        wait_sync(self._graph.ready())
+        await wait_async(self._graph.ready())
         if json_lines is not None:
-            self._core.add(json_lines, False)
+            task = self._core.add(json_lines, False)
         elif isinstance(changes, (str, PathLike)):
-            self._core.add(file(changes, "changes"), True)
+            task = self._core.add(file(changes, "changes"), True)
         else:
-            self._core.add(changes, False)
+            task = self._core.add(changes, False)
+        await wait_async(task)
 
     async def commit(self) -> Committed:
         """Applies the changes, all or none.

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from .. import _hoplake, _rows
-from .._arguments import file
+from .._arguments import as_text, file
 from .._changes import Committed
 from .._cost import Cost
 from .._errors import Error, InvalidError
@@ -77,10 +77,10 @@ class Commit:
 
         The column ``key`` (or ``id``) has their keys, and every other column is a property. A null leaves the value as it is.
         """
-        what = f"the table of vertices {_rows.quoted(label)}"
+        what = f"the table of vertices {_rows.quoted(as_text('label', label))}"
         _rows.check(rows, what)
         try:
-            self._core.upsert_vertices(label, _rows.with_usual_names(rows, _rows.KEYS))
+            wait_sync(self._core.upsert_vertices(label, _rows.with_usual_names(rows, _rows.KEYS)))
         except InvalidError as error:
             raise _rows.explained(error, "lack the column", rows)
 
@@ -90,10 +90,11 @@ class Commit:
         The columns ``source`` and ``target`` (or ``from`` and ``to``, ``src`` and ``dst``) have the keys of their ends, and every other column is a
         property. A null leaves the value as it is.
         """
-        what = f"the table of edges {_rows.quoted(label)}"
+        what = f"the table of edges {_rows.quoted(as_text('label', label))}"
         _rows.check(rows, what)
         try:
-            self._core.upsert_edges(label, source_label, target_label, _rows.with_usual_names(rows, _rows.ENDS))
+            named = _rows.with_usual_names(rows, _rows.ENDS)
+            wait_sync(self._core.upsert_edges(label, source_label, target_label, named))
         except InvalidError as error:
             raise _rows.explained(error, "lack the column", rows)
 
@@ -104,11 +105,12 @@ class Commit:
         # Reading them takes the schema of the graph, which may not be open in this process.
         wait_sync(self._graph.ready())
         if json_lines is not None:
-            self._core.add(json_lines, False)
+            task = self._core.add(json_lines, False)
         elif isinstance(changes, (str, PathLike)):
-            self._core.add(file(changes, "changes"), True)
+            task = self._core.add(file(changes, "changes"), True)
         else:
-            self._core.add(changes, False)
+            task = self._core.add(changes, False)
+        wait_sync(task)
 
     def commit(self) -> Committed:
         """Applies the changes, all or none.

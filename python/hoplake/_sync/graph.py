@@ -88,6 +88,7 @@ def _with_step(text: str, step: str) -> str:
     bare = "".join(token for token in _TOKEN.findall(text) if not token.startswith("//"))
     return f"{bare.rstrip().rstrip(';').rstrip()}\n.{step}()"
 
+
 #: The most hops of a picture: each is a query, and nobody sees more.
 _DRAWN_DEPTH_MAX = 32
 
@@ -930,7 +931,7 @@ def _vertices(vertices: VertexTables | None, keys: Mapping[str, str] | None) -> 
             raise InvalidError(f"keys names the label {shown(label)}, but vertices has no table for it")
     given: dict[str, Rows] = dict(tables)
     for label, rows in given.items():
-        _rows.check(rows, f"the table of vertices {label!r}")
+        _rows.check(rows, f"the table of vertices {as_text('each label of vertices', label)!r}")
     return [(label, of_labels.get(label), rows) for label, rows in given.items()]
 
 
@@ -945,7 +946,7 @@ def _pairs(edges: EdgeTables | None) -> list[tuple[EdgeName, Rows]]:
         if not is_a(pair, tuple, list) or len(pair) != 2:
             raise wrong
         name, rows = pair
-        if not is_a(name, tuple) or len(name) != 3:
+        if not is_a(name, tuple) or len(name) != 3 or not all(is_a(label, str) for label in name):
             raise InvalidError(f"edges are named by labels of source, edge and target, as in {_EXAMPLE}, not {shown(name)}")
         _rows.check(rows, f"the table of edges {name!r}")
     return [(name, rows) for name, rows in pairs]

@@ -82,5 +82,5 @@ def serve(
         f"writable = {str(bool(writable)).lower()}",
     ]
     if token is not None:
-        settings.append(f"token = {_toml(as_text("token", token))}")
+        settings.append(f"token = {_toml(as_text('token', token))}")
     return Server(_hoplake.serve("\n".join(settings)))

@@ -134,4 +134,4 @@ def _hop(direction: str, labels: Sequence[str], where: str | None) -> str:
     # Within quotes a label may contain any characters.
     quoted = ",".join(quote(label) for label in labels)
     hop = f"{direction}:{quoted}" if labels else direction
-    return hop if where is None else f"{hop}[{where}]"
+    return hop if where is None else f"{hop}[{as_text('where', where)}]"

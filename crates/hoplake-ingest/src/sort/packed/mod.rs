@@ -98,7 +98,9 @@ impl<T: Record> PackedSorter<T> {
         let room = self.plan.buffer_len - self.buffer.len();
         self.buffer.try_reserve_exact(room).map_err(|_| {
             let bytes = self.plan.buffer_len as u64 * size_of::<T>() as u64;
-            IngestError::Invalid(format!("the system has no {bytes} bytes for sorting edges; give the load less memory"))
+            IngestError::Invalid(format!(
+                "the system has no {bytes} bytes for sorting edges; give the load less memory"
+            ))
         })?;
         while !records.is_empty() {
             let filled = self.buffer.len() - self.sorted_len();

@@ -224,3 +224,30 @@ def test_an_exception_of_a_callback_ends_the_call(large: str) -> None:
     with pytest.raises(Enough):
         for _ in range(1000):
             hoplake.open(large).verify(progress=progress)
+
+
+HANDLER = """
+import signal, sys, time
+import pyarrow, hoplake
+class Enough(Exception):
+    pass
+def handler(*_):
+    raise Enough
+signal.signal(signal.SIGALRM, handler)
+try:
+    signal.setitimer(signal.ITIMER_REAL, 0.5)
+    while True:
+        pyarrow.table(hoplake.open(sys.argv[1]).scan("v"))
+except Enough:
+    print("its own", flush=True)
+# No other is left over.
+for _ in range(1000):
+    pass
+print(hoplake.open(sys.argv[1]).count())
+"""
+
+
+def test_the_exception_of_a_handler_is_raised_within_a_stream(large: str) -> None:
+    for _ in range(3):
+        done = subprocess.run([sys.executable, "-c", HANDLER, large], capture_output=True, text=True, timeout=60, check=False)
+        assert done.stdout == "its own\n150000\n", done.stderr

@@ -8,7 +8,7 @@
 
 use std::{
     ffi::CStr,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use arrow_array::{
@@ -24,7 +24,7 @@ use pyo3::{
     types::{PyCapsule, PyDict, PyTuple},
 };
 
-use crate::{errors, task::Stop, values};
+use crate::{errors, process::lock, task::Stop, values};
 
 const STREAM: &CStr = c"arrow_array_stream";
 const SCHEMA: &CStr = c"arrow_schema";
@@ -51,13 +51,13 @@ pub struct Raised(Arc<Mutex<Option<PyErr>>>);
 impl Raised {
     fn note(&self, exception: PyErr) -> ArrowError {
         let text = exception.to_string();
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(exception);
+        *lock(&self.0) = Some(exception);
         ArrowError::ExternalError(text.into())
     }
 
     /// The exception of a reader, if one ended it; otherwise the one that is made.
     pub fn or_else(&self, error: impl FnOnce(Python<'_>) -> PyErr) -> PyErr {
-        let raised = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let raised = lock(&self.0).take();
         raised.unwrap_or_else(|| Python::attach(error))
     }
 }

@@ -3,12 +3,13 @@
 use std::{
     io::Cursor,
     path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
 use hoplake::{
-    Batch, COMMIT_TIMEOUT_MS, ChangeCounts, Columns, Committed, EdgeKey, Error, Name, Operation, Properties, VertexRef,
+    Batch, COMMIT_TIMEOUT_MS, ChangeCounts, Columns, Committed, EdgeKey, Error, Name, Operation, Properties,
+    QueryContext, VertexRef,
     changes::{ChangeReader, ReadChange},
     tables,
 };
@@ -20,9 +21,10 @@ use pyo3::{
 use crate::{
     arrow::{self, Raised},
     errors,
-    graph::{self, Graph, object},
+    graph::{self, Graph},
     opened::Opened,
-    table::Priced,
+    process::lock,
+    table::{Priced, Spent},
     task::{Stop, Task},
     values,
 };
@@ -31,7 +33,25 @@ use crate::{
 #[pyclass(frozen, module = "hoplake._hoplake")]
 pub struct Commit {
     opened: Arc<Opened>,
-    batch: Arc<Mutex<Batch>>,
+    spent: Spent,
+    changes: Arc<Changes>,
+}
+
+/// The batch, which is shared with a call that commits or checks it, and not copied unless it is changed meanwhile.
+#[derive(Default)]
+struct Changes(Mutex<Arc<Batch>>);
+
+impl Changes {
+    fn extend(&self, operations: impl IntoIterator<Item = Operation>) {
+        Arc::make_mut(&mut *lock(&self.0)).operations.extend(operations);
+    }
+
+    /// The batch with other settings.
+    fn with(&self, set: impl FnOnce(&mut Batch)) -> Arc<Batch> {
+        let mut batch = lock(&self.0);
+        set(Arc::make_mut(&mut batch));
+        batch.clone()
+    }
 }
 
 fn name_of(text: &str) -> Name {
@@ -91,19 +111,15 @@ fn counts<'py>(py: Python<'py>, counts: &ChangeCounts) -> PyResult<Bound<'py, Py
 }
 
 impl Commit {
-    fn batch(&self) -> MutexGuard<'_, Batch> {
-        self.batch.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn push(&self, operation: Operation) {
-        self.batch().operations.push(operation);
+        self.changes.extend([operation]);
     }
 
     /// Reads changes on another thread, and adds them once all are read: none if one is wrong, or if the call is cancelled.
     fn read(&self, read: impl FnOnce(&Stop) -> PyResult<Vec<Operation>> + Send + 'static) -> PyResult<Task> {
-        let batch = self.batch.clone();
+        let changes = self.changes.clone();
         Task::blocking(read, move |py, operations| {
-            batch.lock().unwrap_or_else(PoisonError::into_inner).operations.extend(operations);
+            changes.extend(operations);
             Ok(py.None().into_bound(py))
         })
     }
@@ -132,7 +148,7 @@ impl Commit {
 #[pymethods]
 impl Commit {
     fn __len__(&self) -> usize {
-        self.batch().operations.iter().map(Operation::changes).sum()
+        lock(&self.changes.0).operations.iter().map(Operation::changes).sum()
     }
 
     fn upsert_vertex(
@@ -242,36 +258,45 @@ impl Commit {
         seconds: Option<f64>,
     ) -> PyResult<Task> {
         let timeout = seconds.map(|seconds| graph::seconds(py, seconds)).transpose()?;
-        let batch = Batch {
-            base,
-            message,
-            strict,
-            create_missing,
-            idempotency_key,
-            source_positions: positions,
-            if_positions,
-            ..self.batch().clone()
-        };
+        let batch = self.changes.with(|batch| {
+            let settings = Batch {
+                base,
+                message,
+                strict,
+                create_missing,
+                idempotency_key,
+                source_positions: positions,
+                if_positions,
+                ..std::mem::take(batch)
+            };
+            *batch = settings;
+        });
         let graph = self.opened.graph();
+        let meter = self.spent.meter(py);
         let call = async move {
-            let begun = std::time::Instant::now();
             let graph = graph.await?;
+            meter.measure(&QueryContext::new(), graph.prices());
             graph.set_commit_timeout(timeout.unwrap_or(Duration::from_millis(COMMIT_TIMEOUT_MS)));
             let committed = graph.apply(batch).await?;
             // The hint for the next open, for which no commit waits, would end with the process.
             graph.settled().await;
-            let priced = Priced::new(committed.cost, graph.prices(), begun.elapsed().as_secs_f64());
-            Ok((committed, priced))
+            meter.set_other(committed.cost);
+            Ok((committed, meter.priced()))
         };
         Task::spawn(call, |py, (done, priced)| committed(py, &done, priced))
     }
 
     /// What the changes would do on the newest version. Writes nothing.
     #[pyo3(signature = (base, strict, create_missing))]
-    fn check(&self, base: Option<u64>, strict: bool, create_missing: bool) -> PyResult<Task> {
-        let batch = Batch { base, strict, create_missing, ..self.batch().clone() };
+    fn check(&self, py: Python<'_>, base: Option<u64>, strict: bool, create_missing: bool) -> PyResult<Task> {
+        let batch = self.changes.with(|batch| {
+            batch.base = base;
+            batch.strict = strict;
+            batch.create_missing = create_missing;
+        });
         let graph = self.opened.graph();
-        let call = async move { graph.await?.check(&batch).await };
+        let meter = self.spent.meter(py);
+        let call = async move { meter.graph(&graph.await?).check(batch).await };
         Task::spawn(call, |py, changes| Ok(counts(py, &changes)?.into_any()))
     }
 }
@@ -287,13 +312,6 @@ enum Source {
 impl Graph {
     /// A batch of changes to this graph.
     fn begin(&self) -> Commit {
-        Commit { opened: self.opened.clone(), batch: Arc::default() }
-    }
-
-    /// Whether changes to the graph are all of the newest version.
-    fn newest(&self) -> PyResult<Task> {
-        let url = self.opened.location().url;
-        let call = async move { Ok(hoplake::Graph::newest(&hoplake::Store::open(&url)?).await?.version) };
-        Task::spawn(call, |py, version| object(py, version))
+        Commit { opened: self.opened.clone(), spent: self.spent.clone(), changes: Arc::default() }
     }
 }

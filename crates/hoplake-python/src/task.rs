@@ -4,7 +4,7 @@
 
 use std::{
     panic::AssertUnwindSafe,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Condvar, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -13,7 +13,10 @@ use hoplake::Error;
 use pyo3::{exceptions::PyRuntimeError, prelude::*};
 use tokio::sync::watch;
 
-use crate::{errors, process};
+use crate::{
+    errors,
+    process::{self, lock},
+};
 
 /// Makes the answer an object of Python.
 type Finish = Box<dyn for<'py> FnOnce(Python<'py>) -> PyResult<Bound<'py, PyAny>> + Send>;
@@ -47,11 +50,6 @@ impl Progress {
     pub fn report(&self, step: impl Into<String>, done: u64, of: Option<u64>) {
         *lock(&self.0) = Some((step.into(), done, of));
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What it guards is replaced as a whole, so a panic elsewhere leaves it valid.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Whether a call is to end early: ready once its task is cancelled.

@@ -1,6 +1,7 @@
 //! Values between Python and Hoplake, in both directions.
 //!
-//! A value that the other side cannot hold is an exception that says which it was; nothing is truncated or rounded.
+//! A value that the other side cannot hold is an exception that says which it was. What is rounded is what columns and files round, too:
+//! decimals with a fraction, and moments with nanoseconds.
 
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use hoplake::{
@@ -425,24 +426,14 @@ fn civil_date(value: &Bound<'_, PyAny>) -> PyResult<Date> {
     date.map_err(|_| errors::invalid(py, "a date is out of range"))
 }
 
-/// A moment of a `datetime`, which has to say its time zone: without, it is another moment on each machine.
+/// A moment of a `datetime`: without a time zone it is of UTC, and what is finer than a microsecond is rounded down, as in columns and files.
 fn moment(value: &Bound<'_, PyAny>) -> PyResult<Moment> {
     let py = value.py();
     let offset = value.call_method0(intern!(py, "utcoffset"))?;
-    if offset.is_none() {
-        let message = "a datetime has no time zone; give one, as in datetime.now(timezone.utc)";
-        return Err(errors::invalid(py, message));
-    }
-    // pandas has nanoseconds, which a graph has not.
-    if let Ok(nanos) = value.getattr(intern!(py, "nanosecond"))
-        && nanos.extract::<i64>().is_ok_and(|nanos| nanos != 0)
-    {
-        return Err(errors::invalid(
-            py,
-            "a timestamp has nanoseconds; round it to microseconds, as with .floor(\"us\")",
-        ));
-    }
-    let seconds: f64 = offset.call_method0("total_seconds")?.extract()?;
+    let seconds: f64 = match offset.is_none() {
+        true => 0.0,
+        false => offset.call_method0("total_seconds")?.extract()?,
+    };
     let date = civil_date(value)?;
     let part = |name: &str| value.getattr(name)?.extract::<i8>();
     let micros: i32 = value.getattr("microsecond")?.extract()?;
@@ -546,16 +537,29 @@ fn scalar_value(value: &Bound<'_, PyAny>) -> PyResult<PropertyValue> {
             return Ok(PropertyValue::Int64(int64(&value.call_method0("__index__")?)?));
         }
         _ if is_numpy_float(&kind) => return Ok(PropertyValue::Float64(value.extract()?)),
+        "decimal.Decimal" => return decimal(value),
         _ => {}
     }
     Err(errors::invalid(
         py,
-        format!("a {kind} cannot be a property; there are bool, int, float, str, date, datetime and lists of these"),
+        format!(
+            "a {kind} cannot be a property; there are bool, int, float, str, date, datetime, Decimal and lists of these"
+        ),
     ))
 }
 
 /// Values of a column that are read before other threads get the interpreter lock, such as the one that waits for this one.
 const ITEMS: usize = 1 << 12;
+
+/// A `Decimal` as columns and files have it: an integer if it has no digits after the point, and otherwise the nearest float.
+fn decimal(value: &Bound<'_, PyAny>) -> PyResult<PropertyValue> {
+    let exponent = value.call_method0("as_tuple")?.getattr("exponent")?;
+    match exponent.extract::<i64>() {
+        Ok(0) => Ok(PropertyValue::Int64(int64(&value.call_method0("__int__")?)?)),
+        Ok(_) => Ok(PropertyValue::Float64(value.call_method0("__float__")?.extract()?)),
+        Err(_) => Err(errors::invalid(value.py(), format!("{} is a Decimal without a finite value", value.str()?))),
+    }
+}
 
 /// Columns as lists of values, one for each name. It ends early if the task is cancelled.
 pub fn batch(columns: &Bound<'_, PyDict>, what: &str, stop: &Stop) -> PyResult<RecordBatch> {

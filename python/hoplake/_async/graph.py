@@ -10,7 +10,22 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Union
 
 from .. import _hoplake, _rows
-from .._arguments import MOST, Location, as_text, file, in_seconds, is_a, location, names, names_or_all, shown, whole, whole_or_none, zoned
+from .._arguments import (
+    MOST,
+    Location,
+    as_text,
+    file,
+    in_seconds,
+    is_a,
+    location,
+    names,
+    names_or_all,
+    shown,
+    text_or_none,
+    whole,
+    whole_or_none,
+    zoned,
+)
 from .._changes import (
     Committed,
     Compacted,
@@ -256,7 +271,8 @@ class Graph:
             limit: the most edges to return.
         """
         core, limit = self._core, whole_or_none("limit", limit)
-        arguments = (label, source_label, target_label, names_or_all(select), limit)
+        source, target = text_or_none("source_label", source_label), text_or_none("target_label", target_label)
+        arguments = (text_or_none("label", label), source, target, names_or_all(select), limit)
         shown = {"label": label, "source_label": source_label, "target_label": target_label, "select": select, "limit": limit}
         return Scan(lambda: core.scan_edges(*arguments), shown)
 
@@ -651,7 +667,7 @@ class Graph:
         most = MOST if limit is None else whole("limit", limit)
         first = await self.at(before)
         second = self if after is None else await self.at(after)
-        return await wait_async(first._core.diff(second._core, names(labels), most))
+        return await wait_async(self._core.diff(first._core, second._core, names(labels), most))
 
     async def tag(self, name: str, version: int | None = None) -> int | None:
         """Gives a version a tag, this one by default. A vacuum keeps versions with tags.
@@ -947,6 +963,8 @@ def _pairs(edges: EdgeTables | None) -> list[tuple[EdgeName, Rows]]:
         name, rows = pair
         if not is_a(name, tuple) or len(name) != 3 or not all(is_a(label, str) for label in name):
             raise InvalidError(f"edges are named by labels of source, edge and target, as in {_EXAMPLE}, not {shown(name)}")
+        for label in name:
+            as_text("each label of edges", label)
         _rows.check(rows, f"the table of edges {name!r}")
     return [(name, rows) for name, rows in pairs]
 

@@ -26,7 +26,7 @@ def names(given: str | Iterable[str] | None) -> list[str]:
     """Names as a list; one name may be a ``str``."""
     if given is None:
         return []
-    return [given] if isinstance(given, str) else list(given)
+    return [as_text("a name", name) for name in ([given] if isinstance(given, str) else given)]
 
 
 def names_or_all(given: str | Iterable[str] | None) -> list[str] | None:
@@ -35,10 +35,19 @@ def names_or_all(given: str | Iterable[str] | None) -> list[str] | None:
 
 
 def as_text(name: str, value: Any) -> str:
-    """The argument ``name``, which has to be a ``str``."""
+    """The argument ``name``, which has to be a ``str`` of whole characters."""
     if not isinstance(value, str):
         raise InvalidError(f"{name} has to be a str, not {_kind(value)}")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise InvalidError(f"{name} has half of a character (a lone surrogate), which cannot be stored or compared") from None
     return value
+
+
+def text_or_none(name: str, value: Any) -> str | None:
+    """The same for an argument that may be left out."""
+    return None if value is None else as_text(name, value)
 
 
 def whole(name: str, value: Any, least: int = 0) -> int:

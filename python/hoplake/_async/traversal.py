@@ -131,6 +131,6 @@ def _hop(direction: str, labels: Sequence[str], where: str | None) -> str:
         if not isinstance(given, str):
             raise InvalidError(f"the label of an edge is a str, not {shown(given)}; several are several arguments, as in out(\"knows\", \"likes\")")
     # Within quotes a label may contain any characters.
-    quoted = ",".join(quote(label) for label in labels)
+    quoted = ",".join(quote(as_text("an edge label", label)) for label in labels)
     hop = f"{direction}:{quoted}" if labels else direction
     return hop if where is None else f"{hop}[{as_text('where', where)}]"

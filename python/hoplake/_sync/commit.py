@@ -46,16 +46,20 @@ class Commit:
         return len(self._core)
 
     def upsert_vertex(self, label: str, key: int | str, /, **properties: Any) -> None:
-        """Adds or updates a vertex. Properties that are not given keep their values; ``None`` removes a property."""
-        self._core.upsert_vertex(label, key, properties, False)
+        """Adds or updates a vertex. Properties that are not given keep their values; ``None`` removes a property.
+
+        Here, in tables and in files, a ``datetime`` without a time zone is one of UTC, what is finer than a microsecond is rounded down, and a
+        ``Decimal`` is an integer if it has no digits after the point, and otherwise the nearest float.
+        """
+        self._core.upsert_vertex(as_text("label", label), key, properties, False)
 
     def replace_vertex(self, label: str, key: int | str, /, **properties: Any) -> None:
         """Adds or replaces a vertex, which then has these properties and no others."""
-        self._core.upsert_vertex(label, key, properties, True)
+        self._core.upsert_vertex(as_text("label", label), key, properties, True)
 
     def delete_vertex(self, label: str, key: int | str, /) -> None:
         """Deletes a vertex and all its edges."""
-        self._core.delete_vertex(label, key)
+        self._core.delete_vertex(as_text("label", label), key)
 
     def upsert_edge(
         self, label: str, source: VertexKey, target: VertexKey, /, *, _key: tuple[str, Any] | None = None, **properties: Any
@@ -64,13 +68,13 @@ class Commit:
 
         ``_key`` is a pair of a property and its value, which tells parallel edges of the label apart.
         """
-        self._core.upsert_edge(label, source, target, properties, _key, False)
+        self._core.upsert_edge(as_text("label", label), source, target, properties, _key, False)
 
     def delete_edge(
         self, label: str, source: VertexKey, target: VertexKey, /, *, _key: tuple[str, Any] | None = None
     ) -> None:
         """Deletes all edges of a label between two vertices, or the one whose property has the value of ``_key``."""
-        self._core.delete_edge(label, source, target, _key)
+        self._core.delete_edge(as_text("label", label), source, target, _key)
 
     def upsert_vertices(self, label: str, rows: Rows) -> None:
         """Adds or updates vertices, one for each row.
@@ -94,7 +98,8 @@ class Commit:
         _rows.check(rows, what)
         try:
             named = _rows.with_usual_names(rows, _rows.ENDS)
-            wait_sync(self._core.upsert_edges(label, source_label, target_label, named))
+            ends = as_text("source_label", source_label), as_text("target_label", target_label)
+            wait_sync(self._core.upsert_edges(label, *ends, named))
         except InvalidError as error:
             raise _rows.explained(error, "lack the column", rows)
 

@@ -8,7 +8,7 @@ from numbers import Real
 from typing import Any, Literal, Union
 
 from .. import _hoplake
-from .._arguments import as_text, is_a, names, shown
+from .._arguments import as_text, is_a, names_or_all, shown
 from .._columns import Exchange, Vertices, numpy
 from .._errors import make
 from .._waiting import Progress, Reporter, wait_sync
@@ -142,7 +142,7 @@ def run_program(
     if isinstance(number, bool) or not (number is None or isinstance(number, (int, float))):
         raise make("invalid", f"default is {shown(default)}; it has to be a number")
     name = as_text("name", name)
-    columns = None if result is None else [as_text("each of result", column) for column in names(result)]
+    columns = names_or_all(result)
     if columns is not None and (not columns or len(set(columns)) < len(columns)):
         raise make("invalid", "result has to name at least one column, and each once")
     reporter = Reporter(progress)

@@ -93,7 +93,8 @@ class Calls:
         if not all(map(hostile.is_called, [what, *(f"{function.name}({name}" for name in names)])):
             return
         wrong = hostile.call(self.place, function, positional, named, names)
-        if wrong is not None and not any(known.matches(f"{function.name}({name}): {wrong}") for known in hostile.KNOWN for name in names or [""]):
+        found = [f"{function.name}({name}): {wrong}" for name in names or [""]]
+        if wrong is not None and not any(known.matches(it) for known in hostile.KNOWN for it in found):
             raise AssertionError(f"{what}: {wrong}")
 
     def value(self, provider: Any, parameter: str, depth: int = 0) -> tuple[str, Any]:

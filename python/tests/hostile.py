@@ -174,10 +174,16 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
         "limits": lambda place: place.graph._core.limits(),
     },
 }
-ARGUMENTS.update({f"aio.{name}": given for name, given in list(ARGUMENTS.items()) if name.split(".")[0] in ("Graph", "Commit", "Computation", "Traversal", "Results", "Walks", "open", "create", "load")})
+_IN_AIO = ("Graph", "Commit", "Computation", "Traversal", "Results", "Walks", "open", "create", "load")
+ARGUMENTS.update({f"aio.{name}": given for name, given in list(ARGUMENTS.items()) if name.split(".")[0] in _IN_AIO})
 ARGUMENTS.update({f"aio.{name}": {"kind": None, "error": None, "traceback": None} for name in ("Graph.__aexit__", "Commit.__aexit__")})
 
-_VERTEX: list[Callable[[Any], Any]] = [lambda value: ("Person", value), lambda value: (value, 1), lambda value: [value], lambda value: hoplake.Vertex(value, value)]
+_VERTEX: list[Callable[[Any], Any]] = [
+    lambda value: ("Person", value),
+    lambda value: (value, 1),
+    lambda value: [value],
+    lambda value: hoplake.Vertex(value, value),
+]
 _NAMES: list[Callable[[Any], Any]] = [lambda value: [value], lambda value: ("name", value)]
 _ROWS: list[Callable[[Any], Any]] = [
     lambda value: {"key": [value], "source": [value], "target": [value]},
@@ -205,7 +211,13 @@ WITHIN: dict[str, list[Callable[[Any], Any]]] = {
     "properties": [lambda value: [value]],
     **dict.fromkeys(["initial", "signal"], [always, lambda value: {"x": value}]),
     "apply": [always, lambda value: always((value, True)), lambda value: always((0, value))],
-    "values": [lambda value: [value], lambda value: {"k": value}, lambda value: {value: 1}, lambda value: {value}, lambda value: gremlin.Vertex(value, value)],
+    "values": [
+        lambda value: [value],
+        lambda value: {"k": value},
+        lambda value: {value: 1},
+        lambda value: {value},
+        lambda value: gremlin.Vertex(value, value),
+    ],
 }
 #: Of a load, where the names of its parameters have another meaning.
 WITHIN_LOAD: dict[str, list[Callable[[Any], Any]]] = {

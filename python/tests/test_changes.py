@@ -132,7 +132,8 @@ def test_values_and_columns_are_rounded_alike(url: str) -> None:
             commit.upsert_vertices(f"C{number}", pa.table({"key": [1], "x": column}))
             commit.upsert_vertices(f"L{number}", pa.table({"key": [1], "x": pa.array([[column[0].as_py()]], pa.list_(column.type))}))
     graph = hoplake.open(url)
-    hoplake.load("memory://changes/rounded", vertices={f"C{number}": pa.table({"key": [1], "x": it[1]}) for number, it in enumerate(values)})
+    columns = {f"C{number}": pa.table({"key": [1], "x": column}) for number, (_, column, _) in enumerate(values)}
+    hoplake.load("memory://changes/rounded", vertices=columns)
     loaded = hoplake.open("memory://changes/rounded")
     for number, (value, _, expected) in enumerate(values):
         found = [graph.get(f"{how}{number}:1")["x"][0] for how in "VDC"] + [loaded.get(f"C{number}:1")["x"][0]]

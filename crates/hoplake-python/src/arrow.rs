@@ -114,8 +114,8 @@ fn streamed(capsule: &Bound<'_, PyAny>, what: &str) -> PyResult<Streamed> {
 /// A reader of pyarrow, such as one of a generator.
 const PYARROW_READER: &str = "pyarrow.lib.RecordBatchReader";
 
-/// The batches of a reader of pyarrow. They are taken one by one, and not as a stream of Arrow, in which an exception of the user's generator
-/// would be a text.
+/// The batches of a reader of pyarrow. They are taken one by one, and not as a stream of Arrow, in which an exception of the user's
+/// generator would be a text.
 struct OfPyarrow {
     reader: Py<PyAny>,
     schema: SchemaRef,

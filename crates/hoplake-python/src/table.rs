@@ -22,7 +22,8 @@ use crate::{
     values,
 };
 
-/// What calls have cost, those under way included. Its lock is held only with the interpreter lock, as a `fork` is: a child never finds it held.
+/// What calls have cost, those under way included. Its lock is held only with the interpreter lock, as a `fork` is: a child never finds it
+/// held.
 #[derive(Clone, Default)]
 pub struct Spent(Arc<Mutex<Sum>>);
 

@@ -107,8 +107,8 @@ impl Task {
         Ok(task)
     }
 
-    /// Runs work on a thread that may block and may take the interpreter lock. Work that takes long asks from time to time whether the task was
-    /// cancelled; its caller waits no longer then, whatever the work does.
+    /// Runs work on a thread that may block and may take the interpreter lock. Work that takes long asks from time to time whether the task
+    /// was cancelled; its caller waits no longer then, whatever the work does.
     pub fn blocking<T: Send + 'static>(
         work: impl FnOnce(&Stop) -> PyResult<T> + Send + 'static,
         finish: impl for<'py> FnOnce(Python<'py>, T) -> PyResult<Bound<'py, PyAny>> + Send + 'static,

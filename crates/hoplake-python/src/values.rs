@@ -426,7 +426,8 @@ fn civil_date(value: &Bound<'_, PyAny>) -> PyResult<Date> {
     date.map_err(|_| errors::invalid(py, "a date is out of range"))
 }
 
-/// A moment of a `datetime`: without a time zone it is of UTC, and what is finer than a microsecond is rounded down, as in columns and files.
+/// A moment of a `datetime`: without a time zone it is of UTC, and what is finer than a microsecond is rounded down, as in columns and
+/// files.
 fn moment(value: &Bound<'_, PyAny>) -> PyResult<Moment> {
     let py = value.py();
     let offset = value.call_method0(intern!(py, "utcoffset"))?;

@@ -114,8 +114,8 @@ impl Graph {
         moves
     }
 
-    /// The same graph, which meters in `context` what it reads outside of queries, as [`Self::refresh`], [`Self::info`], [`Self::indexes`] and
-    /// [`Self::check`] do.
+    /// The same graph, which meters in `context` what it reads outside of queries, as [`Self::refresh`], [`Self::info`], [`Self::indexes`]
+    /// and [`Self::check`] do.
     #[must_use]
     pub fn metered_by(&self, context: &QueryContext) -> Self {
         Self { context: Some(context.clone()), ..self.clone() }

@@ -47,8 +47,8 @@ class Commit:
     def upsert_vertex(self, label: str, key: int | str, /, **properties: Any) -> None:
         """Adds or updates a vertex. Properties that are not given keep their values; ``None`` removes a property.
 
-        Here, in tables and in files, a ``datetime`` without a time zone is one of UTC, what is finer than a microsecond is rounded down, and a
-        ``Decimal`` is an integer if it has no digits after the point, and otherwise the nearest float.
+        Here, in tables and in files, a ``datetime`` without a time zone is one of UTC, what is finer than a microsecond is rounded down, and
+        a ``Decimal`` is an integer if it has no digits after the point, and otherwise the nearest float.
         """
         self._core.upsert_vertex(as_text("label", label), key, properties, False)
 

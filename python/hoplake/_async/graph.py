@@ -204,7 +204,10 @@ class Graph:
 
     @property
     def cost(self) -> Cost:
-        """What all calls of this graph have cost so far, including calls through :meth:`within`."""
+        """What all calls of this graph have cost so far, including calls through :meth:`within`, those that failed, and those under way.
+
+        A commit that failed counts without what it read and wrote. Opening the graph does not count.
+        """
         return self._core.cost
 
     def close(self) -> None:

@@ -130,7 +130,8 @@ def _hop(direction: str, labels: Sequence[str], where: str | None) -> str:
     for label in labels:
         given: Any = label
         if not isinstance(given, str):
-            raise InvalidError(f"the label of an edge is a str, not {shown(given)}; several are several arguments, as in out(\"knows\", \"likes\")")
+            many = 'several are several arguments, as in out("knows", "likes")'
+            raise InvalidError(f"the label of an edge is a str, not {shown(given)}; {many}")
     # Within quotes a label may contain any characters.
     quoted = ",".join(quote(as_text("an edge label", label)) for label in labels)
     hop = f"{direction}:{quoted}" if labels else direction

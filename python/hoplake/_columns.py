@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Union
 
 from . import _hoplake
+from ._arguments import as_text
 from ._errors import make
 from ._waiting import wait_sync
 
@@ -68,7 +69,7 @@ class Vertices:
         return self._column("order")
 
     def __getitem__(self, name: str) -> Column:
-        return self._column(name, is_property=True)
+        return self._column(as_text("the name of a property", name), is_property=True)
 
     def _column(self, name: str, *, is_property: bool = False) -> Column:
         known = self._columns.get((is_property, name))

@@ -10,7 +10,22 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Union
 
 from .. import _hoplake, _rows
-from .._arguments import MOST, Location, file, in_seconds, is_a, location, names, names_or_all, whole, whole_or_none, zoned
+from .._arguments import (
+    MOST,
+    Location,
+    as_text,
+    file,
+    in_seconds,
+    is_a,
+    location,
+    names,
+    names_or_all,
+    shown,
+    text_or_none,
+    whole,
+    whole_or_none,
+    zoned,
+)
 from .._changes import (
     Committed,
     Compacted,
@@ -61,7 +76,7 @@ def _several(vertices: Any) -> list[Any]:
     if isinstance(vertices, (str, tuple, Vertex)):
         return [_one(vertices)]
     if not isinstance(vertices, Iterable):
-        raise InvalidError(f"{vertices!r} does not name a vertex; write \"Person:933\" or (\"Person\", 933)")
+        raise InvalidError(f"{shown(vertices)} does not name a vertex; write \"Person:933\" or (\"Person\", 933)")
     return [_one(vertex) for vertex in items]
 
 
@@ -86,6 +101,10 @@ def _with_step(text: str, step: str) -> str:
     """A query with one more step at its end, whatever comments are there."""
     bare = "".join(token for token in _TOKEN.findall(text) if not token.startswith("//"))
     return f"{bare.rstrip().rstrip(';').rstrip()}\n.{step}()"
+
+
+#: The most hops of a picture: each is a query, and nobody sees more.
+_DRAWN_DEPTH_MAX = 32
 
 
 class Graph:
@@ -185,7 +204,10 @@ class Graph:
 
     @property
     def cost(self) -> Cost:
-        """What all calls of this graph have cost so far, including calls through :meth:`within`."""
+        """What all calls of this graph have cost so far, including calls through :meth:`within`, those that failed, and those under way.
+
+        A commit that failed counts without what it read and wrote. Opening the graph does not count.
+        """
         return self._core.cost
 
     def close(self) -> None:
@@ -252,7 +274,8 @@ class Graph:
             limit: the most edges to return.
         """
         core, limit = self._core, whole_or_none("limit", limit)
-        arguments = (label, source_label, target_label, names_or_all(select), limit)
+        source, target = text_or_none("source_label", source_label), text_or_none("target_label", target_label)
+        arguments = (text_or_none("label", label), source, target, names_or_all(select), limit)
         shown = {"label": label, "source_label": source_label, "target_label": target_label, "select": select, "limit": limit}
         return Scan(lambda: core.scan_edges(*arguments), shown)
 
@@ -370,8 +393,10 @@ class Graph:
         """
         select = [] if caption is None else [caption]
         walks: list[Walk] = []
-        limit = whole("limit", limit)
-        for length in range(1, whole("depth", depth) + 1):
+        limit, depth = whole("limit", limit), whole("depth", depth)
+        if depth > _DRAWN_DEPTH_MAX:
+            raise InvalidError(f"depth has to be at most {_DRAWN_DEPTH_MAX} in a picture, not {depth}")
+        for length in range(1, depth + 1):
             task = self._core.walks([_one(vertex)], [hop] * length, select, limit, False)
             found, _ = await wait_async(task)
             walks.extend(found)
@@ -457,7 +482,7 @@ class Graph:
                 one, or several if the algorithm takes several.
         """
         resumed = None if checkpoint is None else location(checkpoint, "checkpoint")
-        algorithm, threads = algorithm.replace("_", "-"), whole_or_none("threads", threads, 1)
+        algorithm, threads = as_text("algorithm", algorithm).replace("_", "-"), whole_or_none("threads", threads, 1)
         of_names = {name.rstrip("_").replace("_", "-"): value for name, value in options.items()}
         given = {name: _option(algorithm, name, value) for name, value in of_names.items()}
         task = self._core.run(algorithm, given, edges, names(labels), lists, threads, resumed, asynchronous)
@@ -617,7 +642,7 @@ class Graph:
             create_missing: create vertices that edges refer to and that do not exist.
         """
         commit = self.begin(message, on_newest=True, strict=strict, create_missing=create_missing)
-        commit.add(changes, json_lines=json_lines)
+        await commit.add(changes, json_lines=json_lines)
         return await commit.commit()
 
     # Versions and copies
@@ -645,7 +670,7 @@ class Graph:
         most = MOST if limit is None else whole("limit", limit)
         first = await self.at(before)
         second = self if after is None else await self.at(after)
-        return await wait_async(first._core.diff(second._core, names(labels), most))
+        return await wait_async(self._core.diff(first._core, second._core, names(labels), most))
 
     async def tag(self, name: str, version: int | None = None) -> int | None:
         """Gives a version a tag, this one by default. A vacuum keeps versions with tags.
@@ -921,10 +946,10 @@ def _vertices(vertices: VertexTables | None, keys: Mapping[str, str] | None) -> 
     of_labels: dict[str, str] = dict(columns)
     for label in of_labels:
         if label not in tables:
-            raise InvalidError(f"keys names the label {label!r}, but vertices has no table for it")
+            raise InvalidError(f"keys names the label {shown(label)}, but vertices has no table for it")
     given: dict[str, Rows] = dict(tables)
     for label, rows in given.items():
-        _rows.check(rows, f"the table of vertices {label!r}")
+        _rows.check(rows, f"the table of vertices {as_text('each label of vertices', label)!r}")
     return [(label, of_labels.get(label), rows) for label, rows in given.items()]
 
 
@@ -939,8 +964,10 @@ def _pairs(edges: EdgeTables | None) -> list[tuple[EdgeName, Rows]]:
         if not is_a(pair, tuple, list) or len(pair) != 2:
             raise wrong
         name, rows = pair
-        if not is_a(name, tuple) or len(name) != 3:
-            raise InvalidError(f"edges are named by labels of source, edge and target, as in {_EXAMPLE}, not {name!r}")
+        if not is_a(name, tuple) or len(name) != 3 or not all(is_a(label, str) for label in name):
+            raise InvalidError(f"edges are named by labels of source, edge and target, as in {_EXAMPLE}, not {shown(name)}")
+        for label in name:
+            as_text("each label of edges", label)
         _rows.check(rows, f"the table of edges {name!r}")
     return [(name, rows) for name, rows in pairs]
 
@@ -957,9 +984,9 @@ def _edges(
     by_name: dict[EdgeName, Any] = dict(ends) if isinstance(ends, Mapping) else {} if ends is None else dict.fromkeys(known, ends)
     for name, columns in by_name.items():
         if name not in known:
-            raise InvalidError(f"ends names the edges {name!r}, but edges has no table for them")
+            raise InvalidError(f"ends names the edges {shown(name)}, but edges has no table for them")
         if not is_a(columns, tuple, list) or len(columns) != 2:
-            raise InvalidError(f'ends has to be the columns of source and target, as in ("from", "to"), not {columns!r}')
+            raise InvalidError(f'ends has to be the columns of source and target, as in ("from", "to"), not {shown(columns)}')
     found: list[tuple[str, tuple[str, str | None], tuple[str, str | None], Rows]] = []
     for name, rows in pairs:
         source, target = by_name.get(name, (None, None))

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from numbers import Real
 from typing import Any, Literal, Union
 
 from .. import _hoplake
-from .._arguments import names_or_all
+from .._arguments import as_text, is_a, names_or_all, shown
 from .._columns import Exchange, Vertices, numpy
 from .._errors import make
 from .._waiting import Progress, Reporter, wait_sync
@@ -134,12 +135,13 @@ def run_program(
     np = numpy()
     for what, callback in (("signal", signal), ("apply", apply)):
         if not callable(callback):
-            raise make("invalid", f"{what} has to be a function, not {callback!r}")
-    if tolerance is not None and not tolerance >= 0:
-        raise make("invalid", f"tolerance is {tolerance}; it has to be a number, 0 or more")
+            raise make("invalid", f"{what} has to be a function, not {shown(callback)}")
+    if tolerance is not None and (not is_a(tolerance, Real) or not tolerance >= 0):
+        raise make("invalid", f"tolerance is {shown(tolerance)}; it has to be a number, 0 or more")
     number: Any = default
     if isinstance(number, bool) or not (number is None or isinstance(number, (int, float))):
-        raise make("invalid", f"default is {default!r}; it has to be a number")
+        raise make("invalid", f"default is {shown(default)}; it has to be a number")
+    name = as_text("name", name)
     columns = names_or_all(result)
     if columns is not None and (not columns or len(set(columns)) < len(columns)):
         raise make("invalid", "result has to name at least one column, and each once")

@@ -6,6 +6,7 @@ from collections.abc import Collection, Hashable, Iterator
 from operator import index
 from typing import TYPE_CHECKING, Any
 
+from .._arguments import as_text
 from .._errors import InvalidError, NotFoundError, make
 from .._schema import EdgeType
 from .._sync.computation import Computation
@@ -43,7 +44,7 @@ class Graph:
         schema = graph.schema
         known = dict.fromkeys(it.label for it in schema.edge_types)
         for label in edge_labels:
-            if label not in known:
+            if as_text("an edge label", label) not in known:
                 raise make("not_found", f'the graph has no edge label "{label}"; it has {", ".join(known) or "none"}')
         self.hoplake = graph
         self.is_converted = nodes is not None

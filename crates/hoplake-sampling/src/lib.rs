@@ -12,12 +12,16 @@
 //! RFC 0016 has the design.
 
 mod choose;
+mod features;
 mod lists;
 mod random;
 mod sample;
 mod sampler;
 mod settings;
+mod vertices;
 
+pub use features::{Feature, FeatureSettings, Features, Numbers};
 pub use sample::{Sample, SampledEdges, SampledVertices};
 pub use sampler::Sampler;
 pub use settings::{FanOut, SamplerSettings};
+pub use vertices::existing;

@@ -64,6 +64,11 @@ impl Sampler {
         Ok(Self { in_memory: Some(Arc::new(lists)), ..sampler })
     }
 
+    /// The same sampler on other threads.
+    pub fn with_workers(self, workers: Workers) -> Self {
+        Self { workers, ..self }
+    }
+
     /// What it samples, and how.
     pub fn settings(&self) -> &SamplerSettings {
         &self.settings
@@ -130,6 +135,7 @@ impl Sampler {
 struct Growing {
     settings: Arc<SamplerSettings>,
     batch: u64,
+    seeds: Vec<i64>,
     labels: Vec<Numbering>,
     edges: Vec<SampledEdges>,
     memory: MemoryHold,
@@ -155,6 +161,7 @@ impl Growing {
         let mut growing = Self {
             edges: edges.collect(),
             labels: labels.into_iter().map(Numbering::new).collect(),
+            seeds: Vec::with_capacity(seeds.len()),
             settings,
             batch,
             memory,
@@ -162,7 +169,8 @@ impl Growing {
         for (tree, seed) in seeds.iter().enumerate() {
             let tree = if growing.settings.disjoint { tree as u32 } else { 0 };
             let at = growing.place(seed.label());
-            growing.labels[at].number(*seed, tree);
+            let number = growing.labels[at].number(*seed, tree);
+            growing.seeds.push(number.into());
         }
         growing.labels.iter_mut().for_each(Numbering::end_hop);
         growing
@@ -299,8 +307,11 @@ impl Growing {
     }
 
     fn finish(self) -> Held<Sample> {
-        let Self { settings, labels, edges, memory, .. } = self;
+        let Self { settings, seeds, labels, edges, mut memory, .. } = self;
         let vertices = labels.into_iter().filter(|label| label.len() > 0).map(|label| label.finish(settings.disjoint));
-        Held::new(Sample { vertices: vertices.collect(), edges }, memory)
+        let sample = Sample { seeds, vertices: vertices.collect(), edges };
+        // Tables and lists are dropped; less can always be had.
+        let _ = memory.resize(sample.bytes().min(memory.bytes()));
+        Held::new(sample, memory)
     }
 }

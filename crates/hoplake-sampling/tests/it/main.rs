@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers outside of #[test] functions are test code, too")]
 
 mod distribution;
+mod features;
 mod samples;
 
 use std::{fs, sync::Arc};

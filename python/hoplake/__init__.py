@@ -55,7 +55,7 @@ from ._sync.computation import Computation, algorithms
 from ._sync.graph import Graph, create, load
 from ._sync.graph import open as open
 from ._quote import quote
-from ._samples import Sample
+from ._samples import LinkSample, Sample
 from ._sync.results import Plan, Profile, Results, Scan, Walks
 from ._sync.sampler import Sampler
 from ._sync.traversal import Traversal
@@ -83,6 +83,7 @@ __all__ = [
     "InvalidError",
     "Label",
     "LimitError",
+    "LinkSample",
     "Loaded",
     "Mirrored",
     "NotFoundError",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import ceil
 from typing import TYPE_CHECKING, Any, Union
 
 
@@ -65,6 +66,38 @@ class Sample:
         vertices = sum(map(len, self.vertices.values()))
         edges = sum(len(near) for near, _ in self.edges.values())
         return f"<hoplake.Sample {self.batch}: {len(self.seeds):,} seeds, {vertices:,} vertices, {edges:,} edges>"
+
+
+class LinkSample(Sample):
+    """A sampled neighbourhood of the ends of links.
+
+    Attributes:
+        links: where each link begins and ends among the vertices of these labels, two arrays of int64.
+        negatives: the same of pairs that are not edges. With ``"triplet"``, those of link *i* are row *i*, and begin where it does.
+    """
+
+    def __init__(self, parts: Any, batch: int, count: int, per_link: int, np: Any) -> None:
+        super().__init__(parts, batch, np)
+        near_count = count if per_link else len(self.seeds) // 2
+        near, far = self.seeds[:near_count], self.seeds[near_count:]
+        self.links: tuple[Numbers, Numbers] = (near[:count], far[:count])
+        of_links = (np.repeat(near, per_link).reshape(count, per_link), far[count:].reshape(count, per_link))
+        self.negatives: tuple[Numbers, Numbers] = of_links if per_link else (near[count:], far[count:])
+
+
+def link_numbers(negatives: Any, ratio: Any, count: int) -> tuple[int, int]:
+    """How many negatives begin anywhere, and how many where each link does."""
+    if negatives is None:
+        return 0, 0
+    if negatives not in ("binary", "triplet"):
+        raise InvalidError(f"negatives is {negatives!r}; write binary or triplet")
+    if isinstance(ratio, bool) or not isinstance(ratio, (int, float)) or not 0 < ratio <= 1_000_000:
+        raise InvalidError(f"ratio is {ratio!r}; it has to be a number above 0, and at most 1,000,000")
+    if negatives == "binary":
+        return ceil(count * ratio), 0
+    if ratio != int(ratio):
+        raise InvalidError(f"ratio is {ratio!r}; it has to be a whole number for triplets")
+    return 0, int(ratio)
 
 
 def fan_outs(given: Any) -> list[tuple[str | None, str, str | None, list[int | None]]]:

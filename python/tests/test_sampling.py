@@ -216,6 +216,7 @@ def test_what_cannot_be_sampled_is_an_exception(graph: hoplake.Graph) -> None:
         (dict(fan_out=[2**32]), "less than 2³²"),
         (dict(fan_out={("Person", "out:knows"): [1]}), "write a hop"),
         (dict(fan_out={"out:knows": [1], "both": [1]}), "two fan-outs"),
+        (dict(fan_out={"out:knows[weight > 1]": [1]}), "has a condition"),
         (dict(fan_out=[1], features={"Person": ["age"]}), "by label and name"),
         (dict(fan_out=[1], features={"Person": {"x": "name"}}), "is text"),
         (dict(fan_out=[1], dtype="int8"), "write float32 or float64"),

@@ -12,7 +12,9 @@ use std::{
 use hoplake::{
     Direction, Error, Graph as Opening, Held, Hop, LabelId, MemoryBudget, Query, Schema, StartKey, VertexId,
     compute::{COMPUTE_MEMORY_BYTES, Workers},
-    sampling::{Feature, FeatureSettings, Features, Numbers, Sample, Sampler as Sampling, SamplerSettings},
+    sampling::{
+        Feature, FeatureSettings, Features, NegativesFrom, Numbers, Sample, Sampler as Sampling, SamplerSettings,
+    },
 };
 use pyo3::{
     prelude::*,
@@ -49,11 +51,22 @@ struct Recipe {
 /// A sampler that was made in this process.
 struct Made {
     graph: Opening,
-    sampler: Sampling,
+    /// None without fan-outs: it reads features alone.
+    sampler: Option<Sampling>,
     features: Features,
     /// What its lists take, if they are in memory, and what batches take.
     budget: MemoryBudget,
     _lists: Query,
+}
+
+impl Made {
+    /// The sampler; without fan-outs, the error that says so.
+    fn sampler(&self, query: &Query) -> Result<Sampling, Error> {
+        match &self.sampler {
+            Some(sampler) => Ok(sampler.clone()),
+            None => query.sampler(SamplerSettings::default()),
+        }
+    }
 }
 
 type Cell = Arc<OnceCell<Arc<Made>>>;
@@ -88,9 +101,10 @@ impl Recipe {
         });
         let features = features.collect::<Result<Vec<_>, Error>>()?;
         let features = query.features(features, Workers::default()).await?;
-        let sampler = match self.in_memory {
-            true => query.sampler_in_memory(settings, Workers::default()).await?,
-            false => query.sampler(settings)?,
+        let sampler = match (settings.fan_outs.is_empty(), self.in_memory) {
+            (true, _) => None,
+            (false, true) => Some(query.sampler_in_memory(settings, Workers::default()).await?),
+            (false, false) => Some(query.sampler(settings)?),
         };
         Ok(Made { graph, sampler, features, budget, _lists: query })
     }
@@ -289,15 +303,16 @@ impl Sampler {
         })
     }
 
-    /// The ordinals of the vertices of a label that exist.
+    /// The ordinals of the vertices of a label that exist, and how many ordinals there are.
     fn ordinals(&self, label: String) -> PyResult<Task> {
-        let ask = move |_: Arc<Made>, mut query: Query| async move {
+        let ask = move |made: Arc<Made>, mut query: Query| async move {
             let label = query.label_id(&label)?;
-            Ok((query.ordinals(label).await?, query))
+            let count = made.graph.manifest().vertex_counts.get(usize::from(label.0)).map_or(0, |it| it.ordinals);
+            Ok(((query.ordinals(label).await?, count), query))
         };
-        self.ask(ask, |py, ordinals, _| {
+        self.ask(ask, |py, (ordinals, count), _| {
             let (ordinals, memory) = ordinals.into_parts();
-            Ok(Bound::new(py, Array::integers(ordinals, &memory))?.into_any())
+            object(py, (Bound::new(py, Array::integers(ordinals, &memory))?, count))
         })
     }
 
@@ -314,48 +329,90 @@ impl Sampler {
         })
     }
 
+    /// The sample of the ends of links and of negatives, as seeds: first the vertices where links begin, then those where negatives do, then the
+    /// other ends of links and of negatives. A negative begins anywhere, or `per_link` begin where each link does.
+    #[pyo3(signature = (kind, near, far, anywhere, per_link, batch))]
+    fn sample_links(
+        &self,
+        py: Python<'_>,
+        kind: (String, String, String),
+        near: PyBackedBytes,
+        far: PyBackedBytes,
+        anywhere: usize,
+        per_link: usize,
+        batch: u64,
+    ) -> PyResult<Task> {
+        let hop: Hop = parsed(py, &kind.1)?;
+        let ask = move |made: Arc<Made>, mut query: Query| async move {
+            let (from, _, to) = kind;
+            let edges = query.fan_outs_between(Some(&from), &hop, Some(&to), &[])?;
+            let edges = edges.first().map(|it| it.edges);
+            let [near, far] = [(&from, near), (&to, far)]
+                .map(|(label, ordinals)| query.vertices_at(query.label_id(label)?, &numbers(&ordinals)));
+            let (near, far) = (near?, far?);
+            let sampler = made.sampler(&query)?;
+            let starts = if per_link > 0 { NegativesFrom::Each(&near, per_link) } else { NegativesFrom::Any(anywhere) };
+            let seeds = match edges {
+                Some(edges) if anywhere + per_link > 0 => {
+                    let negatives = query.negatives(&sampler, edges, starts, batch).await?;
+                    // Those of a link begin where it does.
+                    let begins = if per_link > 0 { &[][..] } else { &negatives.near };
+                    [&near, begins, &far, &negatives.far].concat()
+                }
+                _ => [near, far].concat(),
+            };
+            let sample = query.sample(&sampler, &seeds, batch).await?;
+            let features = query.features_of(&made.features, &sample).await?;
+            Ok(((made, sample, features), query))
+        };
+        self.ask(ask, sampled)
+    }
+
     /// The sample of some seeds, with its features.
     fn sample(&self, given: GivenSeeds, batch: u64) -> PyResult<Task> {
         let ask = move |made: Arc<Made>, mut query: Query| async move {
             let seeds = seeds(&query, &given)?;
-            let sample = query.sample(&made.sampler, &seeds, batch).await?;
+            let sampler = made.sampler(&query)?;
+            let sample = query.sample(&sampler, &seeds, batch).await?;
             let features = query.features_of(&made.features, &sample).await?;
             Ok(((made, sample, features), query))
         };
-        self.ask(ask, |py, (made, sample, features), priced| {
-            let schema = made.graph.schema();
-            let (sample, memory) = sample.into_parts();
-            let Sample { seeds, vertices, edges } = sample;
-            let array = |numbers| Bound::new(py, Array::integers(numbers, &memory));
-            let mut of_labels = Vec::new();
-            for vertices in vertices {
-                let trees = (!vertices.trees.is_empty()).then(|| array(vertices.trees)).transpose()?;
-                of_labels.push((
-                    label_name(schema, vertices.label),
-                    array(vertices.ordinals)?,
-                    trees,
-                    vertices.per_hop,
-                ));
-            }
-            let mut of_types = Vec::new();
-            for edges in edges {
-                let kind = edges.edges;
-                let label = schema.edge_type(kind.edge_type).map(|kind| kind.label.as_str()).unwrap_or_default();
-                let direction = match kind.direction {
-                    Direction::Out => "out",
-                    Direction::In => "in",
-                };
-                let hop = format!("{direction}:{label}");
-                let name = (label_name(schema, kind.near), hop, label_name(schema, kind.far));
-                of_types.push((name, array(edges.near)?, array(edges.far)?, edges.per_hop));
-            }
-            let (features, memory) = features.into_parts();
-            let mut of_names = Vec::new();
-            for feature in features {
-                let (label, name) = (label_name(schema, feature.label), feature.name.clone());
-                of_names.push((label, name, Bound::new(py, Array::feature(feature, &memory))?));
-            }
-            object(py, (array(seeds)?, of_labels, of_types, of_names, priced.object(py)?))
-        })
+        self.ask(ask, sampled)
     }
+}
+
+/// A sample and its features as Python has them.
+fn sampled<'py>(
+    py: Python<'py>,
+    (made, sample, features): (Arc<Made>, Held<Sample>, Held<Vec<Feature>>),
+    priced: Priced,
+) -> PyResult<Bound<'py, PyAny>> {
+    let schema = made.graph.schema();
+    let (sample, memory) = sample.into_parts();
+    let Sample { seeds, vertices, edges } = sample;
+    let array = |numbers| Bound::new(py, Array::integers(numbers, &memory));
+    let mut of_labels = Vec::new();
+    for vertices in vertices {
+        let trees = (!vertices.trees.is_empty()).then(|| array(vertices.trees)).transpose()?;
+        of_labels.push((label_name(schema, vertices.label), array(vertices.ordinals)?, trees, vertices.per_hop));
+    }
+    let mut of_types = Vec::new();
+    for edges in edges {
+        let kind = edges.edges;
+        let label = schema.edge_type(kind.edge_type).map(|kind| kind.label.as_str()).unwrap_or_default();
+        let direction = match kind.direction {
+            Direction::Out => "out",
+            Direction::In => "in",
+        };
+        let hop = format!("{direction}:{label}");
+        let name = (label_name(schema, kind.near), hop, label_name(schema, kind.far));
+        of_types.push((name, array(edges.near)?, array(edges.far)?, edges.per_hop));
+    }
+    let (features, memory) = features.into_parts();
+    let mut of_names = Vec::new();
+    for feature in features {
+        let (label, name) = (label_name(schema, feature.label), feature.name.clone());
+        of_names.push((label, name, Bound::new(py, Array::feature(feature, &memory))?));
+    }
+    object(py, (array(seeds)?, of_labels, of_types, of_names, priced.object(py)?))
 }

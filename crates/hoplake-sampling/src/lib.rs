@@ -13,6 +13,7 @@
 
 mod choose;
 mod features;
+mod links;
 mod lists;
 mod random;
 mod sample;
@@ -21,6 +22,7 @@ mod settings;
 mod vertices;
 
 pub use features::{Feature, FeatureSettings, Features, Numbers};
+pub use links::{Negatives, NegativesFrom};
 pub use sample::{Sample, SampledEdges, SampledVertices};
 pub use sampler::Sampler;
 pub use settings::{FanOut, SamplerSettings};

@@ -34,6 +34,14 @@ impl List<'_> {
         }
     }
 
+    /// Whether a vertex of the label that the edges lead to is among them.
+    pub(crate) fn has(&self, vertex: VertexId) -> bool {
+        match self.targets {
+            Targets::Dense(ids, base) => ids.binary_search_by(|id| u64::from(id - base).cmp(&vertex.ordinal())).is_ok(),
+            Targets::Vertices(vertices) => vertices.binary_search(&vertex).is_ok(),
+        }
+    }
+
     /// The ordinal of a neighbour.
     #[inline]
     pub(crate) fn ordinal(&self, at: usize) -> u64 {

@@ -11,6 +11,7 @@ use rayon::prelude::*;
 use crate::{
     Sample, SampledEdges, SamplerSettings,
     choose::Choice,
+    links::Existing,
     lists::{InMemory, Lists, Read},
     random::Randomness,
     sample::{EDGE_BYTES, Numbering},
@@ -31,6 +32,7 @@ pub struct Sampler {
     workers: Workers,
     /// `None` if lists are read from the bucket in each hop.
     in_memory: Option<Arc<InMemory>>,
+    existing: Existing,
 }
 
 impl Sampler {
@@ -44,7 +46,8 @@ impl Sampler {
         workers: Workers,
     ) -> Result<Self, EngineError> {
         settings.check(snapshot)?;
-        Ok(Self { snapshot: snapshot.clone(), settings: Arc::new(settings), workers, in_memory: None })
+        let (snapshot, settings) = (snapshot.clone(), Arc::new(settings));
+        Ok(Self { snapshot, settings, workers, in_memory: None, existing: Existing::default() })
     }
 
     /// A sampler that loads all lists into memory, once: 8 bytes a vertex and 4 an edge, 12 with a weight. Its samples are those of
@@ -85,10 +88,7 @@ impl Sampler {
         batch: u64,
         branch: &mut Branch,
     ) -> Result<Held<Sample>, EngineError> {
-        if let Some(at) = seeds.iter().position(|seed| !self.snapshot.has_vertex(*seed)) {
-            let message = format!("seed {at} ({}) is not a vertex of the graph", seeds[at]);
-            return Err(EngineError::NotFound(message));
-        }
+        self.check(seeds)?;
         let memory = branch.context().hold(seeds.len() as u64 * EDGE_BYTES)?;
         let mut growing = Growing::new(self.settings.clone(), batch, seeds, memory);
         for hop in 0..self.settings.hops() {
@@ -101,6 +101,33 @@ impl Sampler {
             growing = self.work(branch, growing, move |growing, context| growing.induce(&lists, context)).await?;
         }
         Ok(growing.finish())
+    }
+
+    pub(crate) fn snapshot(&self) -> &Arc<Snapshot> {
+        &self.snapshot
+    }
+
+    pub(crate) fn workers(&self) -> &Workers {
+        &self.workers
+    }
+
+    pub(crate) fn in_memory_lists(&self) -> Option<&Arc<InMemory>> {
+        self.in_memory.as_ref()
+    }
+
+    pub(crate) fn known_existing(&self) -> &Existing {
+        &self.existing
+    }
+
+    /// Rejects seeds that are not vertices.
+    pub(crate) fn check(&self, seeds: &[VertexId]) -> Result<(), EngineError> {
+        match seeds.iter().position(|seed| !self.snapshot.has_vertex(*seed)) {
+            None => Ok(()),
+            Some(at) => {
+                let message = format!("seed {at} ({}) is not a vertex of the graph", seeds[at]);
+                Err(EngineError::NotFound(message))
+            }
+        }
     }
 
     /// The lists of some vertices.

@@ -22,8 +22,11 @@ impl FanOut {
     /// The fan-outs of all edge types that a hop follows, each with these counts.
     ///
     /// # Errors
-    /// [`EngineError::NotFound`] if the graph has no edge label of that name.
+    /// [`EngineError::NotFound`] if the graph has no edge label of that name; [`EngineError::Invalid`] if the hop has a condition.
     pub fn of_hop(snapshot: &Snapshot, hop: &Hop, counts: &[Option<u32>]) -> Result<Vec<Self>, EngineError> {
+        if hop.condition.is_some() {
+            return Err(EngineError::Invalid(format!("{hop} has a condition, which a sampler does not take")));
+        }
         let edges = snapshot.edges_of(hop)?;
         Ok(edges.into_iter().map(|edges| Self { edges, counts: counts.to_vec() }).collect())
     }

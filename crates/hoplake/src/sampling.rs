@@ -16,11 +16,12 @@
 //! ```
 
 use hoplake_analytics::Workers;
+pub use hoplake_engine::EdgesOf;
 use hoplake_engine::{Held, traversal::Hop};
 use hoplake_format::{LabelId, VertexId};
 pub use hoplake_sampling::{
-    FanOut, Feature, FeatureSettings, Features, Numbers, Sample, SampledEdges, SampledVertices, Sampler,
-    SamplerSettings,
+    FanOut, Feature, FeatureSettings, Features, Negatives, NegativesFrom, Numbers, Sample, SampledEdges,
+    SampledVertices, Sampler, SamplerSettings,
 };
 
 use crate::{Error, ErrorKind, Query};
@@ -109,6 +110,22 @@ impl Query {
     /// [`Limit`](crate::ErrorKind::Limit) at a limit of the query; the store's.
     pub async fn ordinals(&mut self, label: LabelId) -> Result<Held<Vec<i64>>, Error> {
         Ok(hoplake_sampling::existing(&self.snapshot, label, &mut self.branch).await?)
+    }
+
+    /// Random pairs of vertices that are not edges of a type, for a model that learns to tell edges. One wave, which reads the lists of the
+    /// vertices where they begin; none if these are in memory.
+    ///
+    /// # Errors
+    /// [`NotFound`](crate::ErrorKind::NotFound) if a vertex does not exist; [`Invalid`](crate::ErrorKind::Invalid) if a label has no vertices;
+    /// [`Limit`](crate::ErrorKind::Limit) at a limit of the query; the store's.
+    pub async fn negatives(
+        &mut self,
+        sampler: &Sampler,
+        edges: EdgesOf,
+        from: NegativesFrom<'_>,
+        batch: u64,
+    ) -> Result<Held<Negatives>, Error> {
+        Ok(sampler.negatives(edges, from, batch, &mut self.branch).await?)
     }
 
     /// Features of vertices: properties as columns and matrices of numbers. Reads nothing, or one wave to find out how long lists are.

@@ -573,7 +573,10 @@ class Graph:
             if value not in known:
                 raise InvalidError(f"{name} is {value!r}; write {known[0]} or {known[1]}")
         choice = (bool(replace), weight, bool(disjoint), bool(induced), whole("seed", seed))
-        arguments = (fan_outs(fan_out), *choice, feature_names(features), dtype == "float64", missing, lists == "memory")
+        edges = fan_outs(fan_out)
+        if not edges:
+            raise InvalidError("a sampler needs a fan-out: edges, and how many of each vertex")
+        arguments = (edges, *choice, feature_names(features), dtype == "float64", missing, lists == "memory")
         await wait_async(self._core.ready())
         core = self._core.sampler(*arguments)
         await wait_async(core.ready())

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any, Literal, Union
 
 from .. import _hoplake
 from .._arguments import whole, whole_or_none
+from .._errors import InvalidError
 from .._named import several
-from .._samples import Sample, Schedule, Seeds, ordinals_of
+from .._samples import LinkSample, Sample, Schedule, Seeds, link_numbers, ordinals_of
 from .._waiting import wait_sync
 from .._walks import Vertex
 
@@ -55,6 +56,40 @@ class Sampler:
         number = whole("batch", batch)
         given = self._seeds(seeds)
         return Sample(wait_sync(self._core.sample(given.sent(), number)), number, self._np)
+
+    def sample_links(
+        self,
+        kind: tuple[str, str, str],
+        near: Any,
+        far: Any,
+        *,
+        negatives: Literal["binary", "triplet"] | None = None,
+        ratio: float = 1,
+        batch: int = 0,
+    ) -> LinkSample:
+        """Samples the neighbourhoods of the ends of links, next to pairs that are not edges, as one batch.
+
+        Each end of a negative is drawn from all vertices of its label with the same chance. A pair that is an edge is drawn again, up to 5 times.
+
+        Args:
+            kind: the label where links begin, the hop, and the label where they end: ``("Person", "out:knows", "Person")``.
+            near: the ordinals of the vertices where links begin.
+            far: the ordinals of those where they end, as many.
+            negatives: ``"binary"`` for pairs of random vertices, ``"triplet"`` for random ends of pairs that begin where links do.
+            ratio: how many negatives there are for each link.
+            batch: the number of the batch.
+
+        Raises:
+            NotFoundError: the graph does not have these edges, or an ordinal is not one of its label.
+            LimitError: a limit of the graph was reached, such as its memory.
+        """
+        begins, ends = ordinals_of(self._np, near, "near"), ordinals_of(self._np, far, "far")
+        if len(begins) != len(ends):
+            raise InvalidError(f"near has {len(begins)} ordinals, and far {len(ends)}; a link has two ends")
+        anywhere, per_link = link_numbers(negatives, ratio, len(begins))
+        number = whole("batch", batch)
+        task = self._core.sample_links(kind, begins.tobytes(), ends.tobytes(), anywhere, per_link, number)
+        return LinkSample(wait_sync(task), number, len(begins), per_link, self._np)
 
     def batches(
         self,
@@ -111,7 +146,8 @@ class Sampler:
             NotFoundError: a vertex or label does not exist.
         """
         if isinstance(vertices, str) and ":" not in vertices and "[" not in vertices:
-            return {vertices: self._np.asarray(wait_sync(self._core.ordinals(vertices)))}
+            existing, _ = wait_sync(self._core.ordinals(vertices))
+            return {vertices: self._np.asarray(existing)}
         found: dict[str, list[int]] = {}
         for label, ordinal in wait_sync(self._core.look_up(several(vertices))):
             found.setdefault(label, []).append(ordinal)
@@ -132,7 +168,8 @@ class Sampler:
             NotFoundError: the sampler does not have the feature, or an ordinal is not one of the label.
         """
         if ordinals is None:
-            ordinals = self._np.asarray(wait_sync(self._core.ordinals(label)))
+            existing, _ = wait_sync(self._core.ordinals(label))
+            ordinals = self._np.asarray(existing)
         given = ordinals_of(self._np, ordinals, "ordinals")
         return self._np.asarray(wait_sync(self._core.feature(label, name, given.tobytes())))  # type: ignore[no-any-return]
 

@@ -96,7 +96,7 @@ async fn features_are_the_properties_of_sampled_vertices_in_their_order() {
                 "{key} {mixed:?}"
             );
             assert!(matches!(&found[3].numbers, Numbers::Float64(all) if all[row] == or(at as f64 + 0.5)), "{key}");
-            let integers = if is_empty { [-1; 3] } else { [at, 2 * at, 10_957 + at % 28] };
+            let integers = if is_empty { [-1; 3] } else { [at, 2 * at, (10_957 + at % 28) * 86_400_000_000] };
             assert!(matches!(&found[4].numbers, Numbers::Int64(all) if all[row * 3..][..3] == integers), "{key}");
         }
     }

@@ -81,8 +81,10 @@ class LinkSample(Sample):
         near_count = count if per_link else len(self.seeds) // 2
         near, far = self.seeds[:near_count], self.seeds[near_count:]
         self.links: tuple[Numbers, Numbers] = (near[:count], far[:count])
-        of_links = (np.repeat(near, per_link).reshape(count, per_link), far[count:].reshape(count, per_link))
-        self.negatives: tuple[Numbers, Numbers] = of_links if per_link else (near[count:], far[count:])
+        negatives = (near[count:], far[count:])
+        if per_link:
+            negatives = (np.repeat(near, per_link).reshape(count, per_link), far[count:].reshape(count, per_link))
+        self.negatives: tuple[Numbers, Numbers] = negatives
 
 
 def link_numbers(negatives: Any, ratio: Any, count: int) -> tuple[int, int]:

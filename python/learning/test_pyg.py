@@ -242,10 +242,13 @@ def test_negatives_of_triplets_begin_where_links_do(url: str) -> None:
     rates = {tuple(pair) for pair in torch.stack(edges.get_edge_index(edge_type=kind, layout="coo")).t().tolist()}
     batches = {}
     for disjoint in (False, True):
-        loader = LinkNeighborLoader(
-            (features, edges), [2, 2], (kind, None), neg_sampling=NegativeSampling("triplet", 3), batch_size=100, disjoint=disjoint, seed=3
+        negatives = NegativeSampling("triplet", 3)
+        options: Any = dict(neg_sampling=negatives, batch_size=100, disjoint=disjoint, seed=3)
+        loader, other = (
+            LinkNeighborLoader((features, edges), [2, 2], (kind, None), num_workers=workers, **options) for workers in (0, 1)
         )
-        batch = batches[disjoint] = next(iter(loader))
+        found = list(loader)
+        batch = batches[disjoint] = found[0]
         source = batch["Node"].n_id[batch["Node"].src_index]
         target = batch["Film"].n_id[batch["Film"].dst_pos_index]
         others = batch["Film"].n_id[batch["Film"].dst_neg_index]
@@ -253,7 +256,7 @@ def test_negatives_of_triplets_begin_where_links_do(url: str) -> None:
         assert all(pair in rates for pair in zip(source.tolist(), target.tolist()))
         for begin, ends in zip(source.tolist(), others.tolist()):
             assert not any((begin, end) in rates for end in ends)
-        assert [digest_of(again) for again in loader] == [digest_of(again) for again in loader]
+        assert [digest_of(again) for again in found] == [digest_of(again) for again in other]
     numbers = batches[True]["Film"].batch[batches[True]["Film"].dst_pos_index]
     assert numbers.tolist() == list(range(100))
 

@@ -4,6 +4,7 @@
 
 mod distribution;
 mod features;
+mod links;
 mod samples;
 
 use std::{fs, sync::Arc};

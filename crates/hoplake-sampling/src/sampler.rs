@@ -12,7 +12,7 @@ use crate::{
     Sample, SampledEdges, SamplerSettings,
     choose::Choice,
     links::Existing,
-    lists::{InMemory, Lists, Read},
+    lists::{InMemory, List, Lists, Read},
     random::Randomness,
     sample::{EDGE_BYTES, Numbering},
     settings::FanOut,
@@ -241,22 +241,23 @@ impl Growing {
             let near = self.place(fan_out.edges.near);
             let frontier = self.labels[near].frontier();
             let vertices = self.labels[near].vertices(frontier.clone());
-            let most: u64 = vertices
-                .par_iter()
-                .with_min_len(CHUNK)
-                .map(|(vertex, _)| choice.most(lists.list(number, *vertex).len()) as u64)
-                .sum();
-            let bytes = most.saturating_mul(EDGE_BYTES).saturating_add(vertices.len() as u64 * 4);
+            let bytes = vertices.len() as u64 * (4 + size_of::<List<'_>>() as u64);
             let bytes = self.memory.bytes().saturating_add(bytes);
+            context.resize(&mut self.memory, bytes)?;
+            // Looked up once: in memory, each look-up waits for memory that no cache has.
+            let found: Vec<List<'_>> =
+                vertices.par_iter().with_min_len(CHUNK).map(|(vertex, _)| lists.list(number, *vertex)).collect();
+            let most: u64 = found.iter().map(|list| choice.most(list.len()) as u64).sum();
+            let bytes = self.memory.bytes().saturating_add(most.saturating_mul(EDGE_BYTES));
             context.resize(&mut self.memory, bytes)?;
             let chosen: Result<Vec<Chosen>, EngineError> = vertices
                 .par_chunks(CHUNK)
-                .map(|vertices| {
+                .zip(found.par_chunks(CHUNK))
+                .map(|(vertices, found)| {
                     context.check_time()?;
                     let mut chosen = Chosen::default();
                     let mut positions = Vec::new();
-                    for (vertex, tree) in vertices {
-                        let list = lists.list(number, *vertex);
+                    for ((vertex, tree), list) in vertices.iter().zip(found) {
                         let random = || randomness.of_list(*vertex, *tree);
                         choice.choose(list.len(), list.weights, random, &mut positions)?;
                         chosen.counts.push(positions.len() as u32);
@@ -282,6 +283,9 @@ impl Growing {
         let EdgesOf { near, far, .. } = self.edges[fan_out].edges;
         let (near, far_at) = (self.place(near), self.place(far));
         let edges = &mut self.edges[fan_out];
+        let more = chosen.iter().map(|chosen| chosen.ordinals.len()).sum();
+        edges.near.reserve(more);
+        edges.far.reserve(more);
         let before = edges.near.len();
         let mut at = first;
         for chosen in chosen {

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use hoplake::{
-    ErrorKind, VertexId,
+    ErrorKind, MemoryBudget, VertexId,
     sampling::{NegativesFrom, SamplerSettings},
 };
 
-use crate::{changed, fan_outs, in_memory, vertices};
+use crate::{assert_empty, changed, fan_outs, in_memory, vertices};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn negatives_are_no_edges_and_the_same_from_everywhere() {
@@ -46,8 +46,12 @@ async fn negatives_are_no_edges_and_the_same_from_everywhere() {
     let nobody = VertexId::new(edges.near, 1 << 40).unwrap();
     let error = graph.query().negatives(&on_bucket, edges, NegativesFrom::Each(&[nobody], 1), 0).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
-    let error = graph.query().negatives(&on_bucket, edges, NegativesFrom::Any(usize::MAX), 0).await.unwrap_err();
+    // Pairs are counted before they are made.
+    let budget = MemoryBudget::new("the batch", 64 << 20);
+    let many = NegativesFrom::Any(usize::MAX);
+    let error = graph.query_within(&budget).negatives(&on_bucket, edges, many, 0).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
+    assert_empty(&budget);
 }
 
 #[tokio::test(flavor = "multi_thread")]

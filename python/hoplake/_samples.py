@@ -7,7 +7,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Any, Union
 
 
-from ._arguments import names, whole
+from ._arguments import is_a, names, whole
 from ._cost import Cost
 from ._errors import InvalidError
 
@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 
     #: Numbers that are shared with the extension, not copied.
     Numbers = NDArray[Any]
-
-#: The edges that neighbours are sampled along: a hop, or the label where it begins, the hop, and the label that it leads to.
-EdgeKind = Union[str, "tuple[str, str, str]"]
 
 #: How many neighbours of each vertex, hop by hop; ``None`` takes all.
 Counts = Sequence[Union[int, None]]
@@ -104,16 +101,15 @@ def link_numbers(negatives: Any, ratio: Any, count: int) -> tuple[int, int]:
 
 def fan_outs(given: Any) -> list[tuple[str | None, str, str | None, list[int | None]]]:
     """Fan-outs as the extension takes them: numbers alone are for all edges in both directions."""
-    if not isinstance(given, Mapping):
-        given = {"both": given}
+    of_kinds: dict[Any, Any] = dict(given) if is_a(given, Mapping) else {"both": given}
     made: list[tuple[str | None, str, str | None, list[int | None]]] = []
-    for kind, counts in given.items():
-        if isinstance(counts, (str, bytes)) or not isinstance(counts, Iterable):
+    for kind, counts in of_kinds.items():
+        if is_a(counts, str, bytes) or not is_a(counts, Iterable):
             raise InvalidError(f"fan_out has to be a list of numbers, one for each hop, not {counts!r}")
         numbers = [None if count is None else _count(count) for count in counts]
-        if isinstance(kind, str):
+        if is_a(kind, str):
             made.append((None, kind, None, numbers))
-        elif isinstance(kind, tuple) and len(kind) == 3 and all(isinstance(part, str) for part in kind):
+        elif is_a(kind, tuple) and len(kind) == 3 and all(is_a(part, str) for part in kind):
             near, hop, far = kind
             made.append((near, hop, far, numbers))
         else:
@@ -132,13 +128,13 @@ def _count(count: Any) -> int:
 def feature_names(given: Any) -> list[tuple[str, str, list[str], bool]]:
     """Features as the extension takes them."""
     made: list[tuple[str, str, list[str], bool]] = []
-    of_labels = given or {}
-    if not isinstance(of_labels, Mapping) or not all(isinstance(of_names, Mapping) for of_names in of_labels.values()):
+    of_labels: Any = given or {}
+    if not is_a(of_labels, Mapping) or not all(is_a(of_names, Mapping) for of_names in of_labels.values()):
         message = f"features are properties by label and name, such as {{\"Person\": {{\"x\": [\"age\", \"height\"]}}}}, not {given!r}"
         raise InvalidError(message)
     for label, of_names in of_labels.items():
         for name, properties in of_names.items():
-            made.append((label, name, names(properties), not isinstance(properties, str)))
+            made.append((label, name, names(properties), not is_a(properties, str)))
     return made
 
 
@@ -220,7 +216,8 @@ class Schedule:
             number += 1
 
     def __iter__(self) -> Iterator[tuple[int, list[tuple[str, bytes]]]]:
-        order, of_epoch = None, -1
+        order: Any = None
+        of_epoch = -1
         for number in self._numbers:
             epoch, at = divmod(number, self.per_epoch)
             if epoch != of_epoch:

@@ -79,7 +79,7 @@ class HoplakeFeatureStore(FeatureStore):
         if dtype not in ("float32", "float64"):
             raise InvalidError(f"dtype is {dtype!r}; write float32 or float64")
         named = feature_names(features)
-        arguments = ([], False, None, False, False, 0, named, dtype == "float64", missing, False)
+        arguments: tuple[Any, ...] = ([], False, None, False, False, 0, named, dtype == "float64", missing, False)
         wait_sync(graph._core.ready())
         core = graph._core.sampler(*arguments)
         wait_sync(core.ready())

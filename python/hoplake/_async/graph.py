@@ -29,11 +29,11 @@ from .._cost import Cost
 from .._errors import Error, InvalidError, make
 from .._named import VertexName, one, several
 from .._plot import plot
-from .._samples import Counts, EdgeKind, FeatureNames, fan_outs, feature_names
+from .._samples import Counts, FeatureNames, fan_outs, feature_names
 from .._schema import Info, Schema
 from .._table import Rows, Table
 from .._waiting import Progress, wait_async, wait_sync
-from .._walks import Path, Vertex, Walk
+from .._walks import Path, Walk
 from .commit import Commit
 from .computation import Computation
 from .program import Combine, Initial, run_program
@@ -521,7 +521,7 @@ class Graph:
 
     async def sampler(
         self,
-        fan_out: Counts | Mapping[EdgeKind, Counts],
+        fan_out: Counts | Mapping[Any, Counts],
         *,
         replace: bool = False,
         weight: str | None = None,

@@ -174,9 +174,10 @@ class Sampler:
         return self._np.asarray(wait_sync(self._core.feature(label, name, given.tobytes())))  # type: ignore[no-any-return]
 
     def _seeds(self, seeds: SeedVertices) -> Seeds:
+        given: Any = seeds
         if isinstance(seeds, Mapping):
-            return Seeds.given(self._np, seeds)
-        return Seeds.found(self._np, wait_sync(self._core.look_up(several(seeds))))
+            return Seeds.given(self._np, given)
+        return Seeds.found(self._np, wait_sync(self._core.look_up(several(given))))
 
     def __reduce__(self) -> Any:
         if self._core.url.startswith("memory:"):

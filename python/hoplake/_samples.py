@@ -198,14 +198,30 @@ def ordinals_of(np: Any, given: Any, what: str) -> Numbers:
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidError(f"{what} is not an array: {error}") from error
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise InvalidError(f"{what} has to be ordinals, one whole number for each vertex, not {array.dtype} of shape {array.shape}")
+        raise InvalidError(f"{what} has to be whole numbers, one for each vertex, not {array.dtype} of shape {array.shape}")
     return np.ascontiguousarray(array, dtype=np.int64)  # type: ignore[no-any-return]
+
+
+def times_of(np: Any, given: Any, count: int) -> Numbers | None:
+    """Times of seeds as an array of int64; those of datetime64 in microseconds since 1970."""
+    if given is None:
+        return None
+    array = np.asarray(given)
+    if array.dtype.kind == "M":
+        array = array.astype("datetime64[us]").astype(np.int64)
+    times = ordinals_of(np, array, "times")
+    if len(times) != count:
+        raise InvalidError(f"there are {len(times)} times for {count} seeds; each seed needs one")
+    return times
 
 
 class Schedule:
     """Which seeds each batch has, and its number: batch *n* is the same in a run that begins there."""
 
-    def __init__(self, np: Any, seeds: Seeds, size: int, *, epochs: int | None, shuffle: bool, start: int, seed: int) -> None:
+    def __init__(
+        self, np: Any, seeds: Seeds, times: Numbers | None, size: int, *, epochs: int | None, shuffle: bool, start: int, seed: int
+    ) -> None:
+        self._times = times
         self._np, self._seeds, self._size, self._shuffle, self._seed = np, seeds, size, shuffle, seed
         self.per_epoch = -(-len(seeds) // size)
         self._numbers = self._count(start, epochs)
@@ -215,7 +231,7 @@ class Schedule:
             yield number
             number += 1
 
-    def __iter__(self) -> Iterator[tuple[int, list[tuple[str, bytes]]]]:
+    def __iter__(self) -> Iterator[tuple[int, list[tuple[str, bytes]], bytes | None]]:
         order: Any = None
         of_epoch = -1
         for number in self._numbers:
@@ -224,6 +240,8 @@ class Schedule:
                 of_epoch = epoch
                 count = len(self._seeds)
                 order = shuffled(self._np, count, self._seed, epoch) if self._shuffle else self._np.arange(count)
-            yield number, self._seeds.sent(order[at * self._size : (at + 1) * self._size])
+            positions = order[at * self._size : (at + 1) * self._size]
+            times = None if self._times is None else self._times[positions].tobytes()
+            yield number, self._seeds.sent(positions), times
 
 

@@ -79,7 +79,7 @@ class HoplakeFeatureStore(FeatureStore):
         if dtype not in ("float32", "float64"):
             raise InvalidError(f"dtype is {dtype!r}; write float32 or float64")
         named = feature_names(features)
-        arguments: tuple[Any, ...] = ([], False, None, False, False, 0, named, dtype == "float64", missing, False)
+        arguments: tuple[Any, ...] = ([], False, None, False, False, 0, named, dtype == "float64", missing, False, None)
         wait_sync(graph._core.ready())
         core = graph._core.sampler(*arguments)
         wait_sync(core.ready())
@@ -225,6 +225,9 @@ class HoplakeSampler(BaseSampler):
         seed: what the random choices follow from.
         lists: ``"memory"`` loads all lists once, in each process.
         homogeneous: whether it returns a graph with one kind of nodes and edges.
+        time_attr: a property that lets a seed see nothing later than its own time. It needs ``disjoint``.
+        time_of: whether it is a property of nodes or of edges.
+        temporal_strategy: ``"last"`` for the latest neighbours, in place of random ones.
 
     Raises:
         InvalidError: numbers of neighbours are not those of the edge types.
@@ -242,6 +245,9 @@ class HoplakeSampler(BaseSampler):
         seed: int = 0,
         lists: Literal["bucket", "memory"] = "bucket",
         homogeneous: bool = False,
+        time_attr: str | None = None,
+        time_of: Literal["edge", "vertex"] = "vertex",
+        temporal_strategy: Literal["uniform", "last"] = "uniform",
     ) -> None:
         if subgraph_type not in ("directional", "induced"):
             raise InvalidError(f"subgraph_type is {subgraph_type!r}; write directional or induced")
@@ -264,13 +270,16 @@ class HoplakeSampler(BaseSampler):
             induced=subgraph_type == "induced",
             seed=seed,
             lists=lists,
+            time=time_attr,
+            time_of=time_of,
+            strategy=_strategy(temporal_strategy),
         )
 
     def sample_from_nodes(self, index: Any, number: int | None = None) -> Any:
         """Samples the neighbourhoods of nodes."""
         label = index.input_type or self._edges._labels[0]
         seeds = index.node.numpy().astype(np.int64, copy=False)
-        sample = self._sampler.sample({label: seeds}, _of_seeds(seeds) if number is None else number)
+        sample = self._sampler.sample({label: seeds}, _of_seeds(seeds) if number is None else number, times=_times(index))
         if not self._disjoint and sample.vertices_per_hop.get(label, [0])[0] != len(seeds):
             raise InvalidError("a batch has a seed twice; give each node once, or set disjoint")
         out = self._output(sample)
@@ -294,7 +303,9 @@ class HoplakeSampler(BaseSampler):
                 raise InvalidError("negatives have no weights: each vertex has the same chance")
             mode, ratio = neg_sampling.mode.value, neg_sampling.amount
         number = _of_seeds(np.concatenate([sources, targets])) if number is None else number
-        sample = self._sampler.sample_links(links, sources, targets, negatives=mode, ratio=ratio, batch=number)
+        sample = self._sampler.sample_links(
+            links, sources, targets, times=_times(index), negatives=mode, ratio=ratio, batch=number
+        )
         out = self._output(sample)
         (near, far), (near_not, far_not) = (map(torch.from_numpy, ends) for ends in (sample.links, sample.negatives))
         if mode == "triplet":
@@ -346,6 +357,16 @@ class HoplakeSampler(BaseSampler):
             num_sampled_nodes=nodes[label],
             num_sampled_edges=[sum(edges[kind][hop] for kind in edges) for hop in range(hops)],
         )
+
+
+def _strategy(given: str) -> Literal["random", "last"]:
+    if given not in ("uniform", "last"):
+        raise InvalidError(f"temporal_strategy is {given!r}; write uniform or last")
+    return "last" if given == "last" else "random"
+
+
+def _times(index: Any) -> Any:
+    return None if index.time is None else index.time.numpy()
 
 
 def _other(hop: str) -> str:
@@ -462,6 +483,7 @@ class NeighborLoader(_Loader):
         num_neighbors: how many neighbours in each hop, also by edge type; -1 takes all.
         input_nodes: the seeds: a label for all of its nodes, or a label and a tensor of their numbers; the tensor alone, or nothing, for a graph with one
             label, whose batches are ``Data``, not ``HeteroData``.
+        input_time: a time for each seed, int64, if there is a ``time_attr``.
         batch_size: how many seeds a batch has.
         shuffle: whether each epoch has an order of its own.
         drop_last: whether a last batch with fewer seeds is left out.
@@ -473,6 +495,9 @@ class NeighborLoader(_Loader):
         disjoint: whether each seed has nodes of its own.
         subgraph_type: ``"induced"`` for all edges between the sampled nodes.
         lists: ``"memory"`` loads all lists once, in each process.
+        time_attr: a property that lets a seed see nothing later than its own time: an int64, a date or a timestamp. It needs ``disjoint``.
+        time_of: whether it is a property of nodes or of edges.
+        temporal_strategy: ``"last"`` for the latest neighbours, in place of random ones.
         transform: a function of each batch.
         arguments: others of torch's ``DataLoader``, such as ``num_workers``.
 
@@ -486,6 +511,7 @@ class NeighborLoader(_Loader):
         data: tuple[HoplakeFeatureStore, HoplakeGraphStore],
         num_neighbors: NumNeighbors,
         input_nodes: Any = None,
+        input_time: Any = None,
         *,
         batch_size: int = 1024,
         shuffle: bool = False,
@@ -498,6 +524,9 @@ class NeighborLoader(_Loader):
         disjoint: bool = False,
         subgraph_type: Literal["directional", "induced"] = "directional",
         lists: Literal["bucket", "memory"] = "bucket",
+        time_attr: str | None = None,
+        time_of: Literal["edge", "vertex"] = "vertex",
+        temporal_strategy: Literal["uniform", "last"] = "uniform",
         transform: Any = None,
         **arguments: Any,
     ) -> None:
@@ -513,10 +542,13 @@ class NeighborLoader(_Loader):
             seed=seed,
             lists=lists,
             homogeneous=label is None,
+            time_attr=time_attr,
+            time_of=time_of,
+            temporal_strategy=temporal_strategy,
         )
         given = nodes if label is None else (label, nodes)
         self._joiner = NodeLoader(data, self.node_sampler, given, transform=transform)
-        self._input = NodeSamplerInput(None, nodes, None, label)
+        self._input = NodeSamplerInput(None, nodes, input_time, label)
         super().__init__(len(nodes), batch_size, shuffle, drop_last, seed, start, ahead, arguments)
 
     def _batch(self, number: int, positions: Any) -> Any:
@@ -537,6 +569,7 @@ class LinkNeighborLoader(_Loader):
         edge_label_index: the links: an edge type for all of its edges, or an edge type and a tensor of two rows, the numbers of sources and targets; the
             tensor alone for a graph with one label, whose batches are ``Data``.
         edge_label: a label of each link.
+        edge_label_time: a time for each link, int64, if there is a ``time_attr``.
         neg_sampling: ``"binary"`` or ``"triplet"``, or PyTorch Geometric's ``NegativeSampling``, without weights. A pair that is an edge is drawn again, up
             to 5 times.
         neg_sampling_ratio: how many binary negatives there are for each link.
@@ -552,6 +585,7 @@ class LinkNeighborLoader(_Loader):
         num_neighbors: NumNeighbors,
         edge_label_index: Any,
         edge_label: Any = None,
+        edge_label_time: Any = None,
         *,
         neg_sampling: Any = None,
         neg_sampling_ratio: float | None = None,
@@ -566,6 +600,9 @@ class LinkNeighborLoader(_Loader):
         disjoint: bool = False,
         subgraph_type: Literal["directional", "induced"] = "directional",
         lists: Literal["bucket", "memory"] = "bucket",
+        time_attr: str | None = None,
+        time_of: Literal["edge", "vertex"] = "vertex",
+        temporal_strategy: Literal["uniform", "last"] = "uniform",
         transform: Any = None,
         **arguments: Any,
     ) -> None:
@@ -581,12 +618,16 @@ class LinkNeighborLoader(_Loader):
             seed=seed,
             lists=lists,
             homogeneous=is_tensor,
+            time_attr=time_attr,
+            time_of=time_of,
+            temporal_strategy=temporal_strategy,
         )
         self._joiner = LinkLoader(
             data,
             self.link_sampler,
             (None, edge_label_index) if is_tensor else edge_label_index,
             edge_label=edge_label,
+            edge_label_time=edge_label_time,
             neg_sampling=neg_sampling,
             neg_sampling_ratio=neg_sampling_ratio,
             transform=transform,

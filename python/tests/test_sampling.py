@@ -222,6 +222,8 @@ def test_what_cannot_be_sampled_is_an_exception(graph: hoplake.Graph) -> None:
         (dict(fan_out=[1], dtype="int8"), "write float32 or float64"),
         (dict(fan_out=[1], lists="disk"), "write bucket or memory"),
         (dict(fan_out=[1], seed=-1), "seed has to be"),
+        (dict(fan_out=[1], time="age", time_of="vertex"), "keep seeds apart"),
+        (dict(fan_out=[1], strategy="last"), "needs a time"),
     ]
     for arguments, message in invalid:
         with pytest.raises(hoplake.InvalidError, match=message):
@@ -240,7 +242,7 @@ def test_what_cannot_be_sampled_is_an_exception(graph: hoplake.Graph) -> None:
         sampler.sample("Person:p4")
     with pytest.raises(hoplake.NotFoundError, match="300 is not the ordinal of a Person"):
         sampler.sample({"Person": [1, 300]})
-    with pytest.raises(hoplake.InvalidError, match="one whole number for each vertex"):
+    with pytest.raises(hoplake.InvalidError, match="whole numbers, one for each vertex"):
         sampler.sample({"Person": [1.5]})
     with pytest.raises(hoplake.NotFoundError, match="no feature"):
         sampler.feature("Person", "y")
@@ -278,6 +280,34 @@ def test_links_have_neighbourhoods_and_negatives(graph: hoplake.Graph) -> None:
         sampler.sample_links(kind, [1], [1], negatives="triplet", ratio=1.5)
     with pytest.raises(hoplake.NotFoundError, match="40 is not the ordinal of a Film"):
         sampler.sample_links(kind, [1], [40])
+
+
+def test_nothing_is_later_than_its_seed(graph: hoplake.Graph) -> None:
+    kind = ("Person", "out:knows", "Person")
+    for lists in ("bucket", "memory"):
+        options: Any = dict(disjoint=True, time="age", time_of="vertex", lists=lists, features={"Person": {"age": "age"}})
+        sampler = graph.sampler({kind: [4, 4]}, seed=1, **options)
+        seeds = sampler.ordinals("Person")
+        times = np.arange(SIZE) + 20
+        counts = []
+        for sample in sampler.batches(seeds, 100, times=times, shuffle=False):
+            _, far = sample.edges[kind]
+            now = times[sample.batch * 100 + sample.trees["Person"][far]]
+            assert len(far) > 100 and (sample.features["Person"]["age"][far] <= now).all()
+            counts.append(len(far))
+        assert counts == sorted(counts)
+        latest = graph.sampler({kind: [2]}, strategy="last", **options).sample("Person:p3", times=[250])
+        ages = sorted(int(key[1:]) for key in graph.neighbors("Person:p3", "out:knows")["key"])
+        found = latest.features["Person"]["age"][latest.edges[kind][1]].tolist()
+        assert sorted(found) == [age for age in ages if age <= 250][-2:]
+        links = sampler.sample_links(kind, [1, 2], [3, 4], times=[10, 200], negatives="triplet", ratio=2)
+        now = np.array([10, 200, 10, 200, 10, 10, 200, 200])[links.trees["Person"]]
+        far = links.edges[kind][1]
+        assert (links.features["Person"]["age"][far] <= now[far]).all()
+        with pytest.raises(hoplake.InvalidError, match="1 times for 2 seeds"):
+            sampler.sample(["Person:p1", "Person:p2"], times=[1])
+        with pytest.raises(hoplake.InvalidError, match="0 times for 1 seeds"):
+            sampler.sample("Person:p1")
 
 
 def test_no_seeds_make_no_vertices(graph: hoplake.Graph) -> None:

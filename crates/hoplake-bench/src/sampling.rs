@@ -96,7 +96,10 @@ async fn open(store: Store) -> Result<Arc<Snapshot>> {
 }
 
 async fn from_memory(arguments: &Arguments) -> Result<()> {
-    println!("| lists | threads | batches | edges a batch | vertices a batch | p50, ms | M edges/s |\n|{}", " --- |".repeat(7));
+    println!(
+        "| lists | threads | batches | edges a batch | vertices a batch | p50, ms | M edges/s |\n|{}",
+        " --- |".repeat(7)
+    );
     let snapshot = open(Store::open(&arguments.graph.to_string_lossy())?).await?;
     let batches = arguments.batches(&snapshot)?;
     for threads in [1, std::thread::available_parallelism().map_or(1, usize::from)] {
@@ -161,7 +164,8 @@ fn from_bucket(arguments: &Arguments) -> Result<()> {
         let profile = StoreProfile::s3_standard();
         let name = profile.name;
         let row = in_virtual_time(async {
-            let (sim, store) = SimStore::before(objects(&arguments.graph).await?, profile, arguments.seed, "s3://bench");
+            let (sim, store) =
+                SimStore::before(objects(&arguments.graph).await?, profile, arguments.seed, "s3://bench");
             let snapshot = open(store).await?;
             let sampler = Sampler::on_bucket(&snapshot, arguments.settings(&snapshot)?, Workers::default())?;
             let mut branch = QueryContext::new().branch();

@@ -14,6 +14,7 @@ use hoplake::{
     compute::{COMPUTE_MEMORY_BYTES, Workers},
     sampling::{
         Feature, FeatureSettings, Features, NegativesFrom, Numbers, Sample, Sampler as Sampling, SamplerSettings,
+        TimeSettings,
     },
 };
 use pyo3::{
@@ -179,7 +180,7 @@ fn seeds(query: &Query, given: &GivenSeeds) -> Result<Vec<VertexId>, Error> {
 #[pymethods]
 impl Graph {
     /// A sampler of the version, which its first call makes.
-    #[pyo3(signature = (fan_outs, replace, weight, disjoint, induced, seed, features, is_double, missing, in_memory))]
+    #[pyo3(signature = (fan_outs, replace, weight, disjoint, induced, seed, features, is_double, missing, in_memory, time))]
     fn sampler(
         &self,
         py: Python<'_>,
@@ -193,12 +194,14 @@ impl Graph {
         is_double: bool,
         missing: Option<f64>,
         in_memory: bool,
+        time: Option<(String, bool, bool)>,
     ) -> PyResult<Sampler> {
         let fan_outs = fan_outs
             .into_iter()
             .map(|(near, hop, far, counts)| Ok((near, parsed::<Hop>(py, &hop)?, far, counts)))
             .collect::<PyResult<_>>()?;
-        let settings = SamplerSettings { replace, weight, disjoint, induced, seed, ..SamplerSettings::default() };
+        let time = time.map(|(property, of_vertices, last)| TimeSettings { property, of_vertices, last });
+        let settings = SamplerSettings { fan_outs: Vec::new(), replace, weight, disjoint, induced, seed, time };
         let recipe = Arc::new(Recipe { fan_outs, settings, features, is_double, missing, in_memory });
         // Its own: it stays at its version, whatever the graph moves on to.
         let location = self.opened.location();
@@ -331,13 +334,14 @@ impl Sampler {
 
     /// The sample of the ends of links and of negatives, as seeds: first the vertices where links begin, then those where negatives do, then the
     /// other ends of links and of negatives. A negative begins anywhere, or `per_link` begin where each link does.
-    #[pyo3(signature = (kind, near, far, anywhere, per_link, batch))]
+    #[pyo3(signature = (kind, near, far, times, anywhere, per_link, batch))]
     fn sample_links(
         &self,
         py: Python<'_>,
         kind: (String, String, String),
         near: PyBackedBytes,
         far: PyBackedBytes,
+        times: Option<PyBackedBytes>,
         anywhere: usize,
         per_link: usize,
         batch: u64,
@@ -352,16 +356,22 @@ impl Sampler {
             let (near, far) = (near?, far?);
             let sampler = made.sampler(&query)?;
             let starts = if per_link > 0 { NegativesFrom::Each(&near, per_link) } else { NegativesFrom::Any(anywhere) };
-            let seeds = match edges {
-                Some(edges) if anywhere + per_link > 0 => {
-                    let negatives = query.negatives(&sampler, edges, starts, batch).await?;
-                    // Those of a link begin where it does.
-                    let begins = if per_link > 0 { &[][..] } else { &negatives.near };
-                    [&near, begins, &far, &negatives.far].concat()
-                }
-                _ => [near, far].concat(),
+            let negatives = match edges {
+                Some(edges) if anywhere + per_link > 0 => query.negatives(&sampler, edges, starts, batch).await?,
+                _ => Held::default(),
             };
-            let sample = query.sample(&sampler, &seeds, batch).await?;
+            // Those of a link begin where it does.
+            let begins = if per_link > 0 { &[][..] } else { &negatives.near };
+            let seeds = [&near, begins, &far, &negatives.far].concat();
+            let times = times.map(|times| numbers(&times)).unwrap_or_default();
+            // Negatives have the times of links: those that begin anywhere of one after the other.
+            let of = |count: usize| {
+                (0..count).filter_map(|at| times.get(at.checked_div(per_link).unwrap_or(at) % times.len().max(1)))
+            };
+            let of_negatives =
+                [begins.len(), negatives.far.len()].map(|count| of(count).copied().collect::<Vec<i64>>());
+            let times = [&*times, &of_negatives[0], &times, &of_negatives[1]].concat();
+            let sample = query.sample_at(&sampler, &seeds, &times, batch).await?;
             let features = query.features_of(&made.features, &sample).await?;
             Ok(((made, sample, features), query))
         };
@@ -369,11 +379,13 @@ impl Sampler {
     }
 
     /// The sample of some seeds, with its features.
-    fn sample(&self, given: GivenSeeds, batch: u64) -> PyResult<Task> {
+    #[pyo3(signature = (given, times, batch))]
+    fn sample(&self, given: GivenSeeds, times: Option<PyBackedBytes>, batch: u64) -> PyResult<Task> {
         let ask = move |made: Arc<Made>, mut query: Query| async move {
             let seeds = seeds(&query, &given)?;
+            let times = times.map(|times| numbers(&times)).unwrap_or_default();
             let sampler = made.sampler(&query)?;
-            let sample = query.sample(&sampler, &seeds, batch).await?;
+            let sample = query.sample_at(&sampler, &seeds, &times, batch).await?;
             let features = query.features_of(&made.features, &sample).await?;
             Ok(((made, sample, features), query))
         };

@@ -138,9 +138,9 @@ impl Sampler {
     ) -> Result<(usize, Lists), EngineError> {
         let known = self.settings().fan_outs.iter().position(|fan_out| fan_out.edges == edges);
         match (known, self.in_memory_lists()) {
-            (Some(fan_out), Some(lists)) => Ok((fan_out, Lists::InMemory(lists.clone()))),
+            (Some(fan_out), Some(lists)) => Ok((fan_out, lists.clone())),
             _ => {
-                let read = Read::read(self.snapshot(), &[(0, edges, wanted)], None, branch).await?;
+                let read = Read::read(self.snapshot(), &[(0, edges, wanted)], None, None, branch).await?;
                 Ok((0, Lists::Read(Arc::new(read))))
             }
         }

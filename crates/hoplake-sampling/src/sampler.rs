@@ -10,12 +10,13 @@ use rayon::prelude::*;
 
 use crate::{
     Sample, SampledEdges, SamplerSettings,
-    choose::Choice,
+    choose::{Choice, Seen},
     links::Existing,
     lists::{InMemory, List, Lists, Read},
     random::Randomness,
     sample::{EDGE_BYTES, Numbering},
     settings::FanOut,
+    times,
 };
 
 /// What an edge of an induced sample takes, with the pairs that it is made of.
@@ -31,7 +32,7 @@ pub struct Sampler {
     settings: Arc<SamplerSettings>,
     workers: Workers,
     /// `None` if lists are read from the bucket in each hop.
-    in_memory: Option<Arc<InMemory>>,
+    in_memory: Option<Lists>,
     existing: Existing,
 }
 
@@ -46,6 +47,7 @@ impl Sampler {
         workers: Workers,
     ) -> Result<Self, EngineError> {
         settings.check(snapshot)?;
+        settings.time.as_ref().map_or(Ok(()), |time| times::check(snapshot, time))?;
         let (snapshot, settings) = (snapshot.clone(), Arc::new(settings));
         Ok(Self { snapshot, settings, workers, in_memory: None, existing: Existing::default() })
     }
@@ -62,9 +64,23 @@ impl Sampler {
         branch: &mut Branch,
     ) -> Result<Self, EngineError> {
         let sampler = Self::on_bucket(snapshot, settings, workers)?;
-        let SamplerSettings { fan_outs, weight, .. } = &*sampler.settings;
-        let lists = InMemory::load(snapshot, fan_outs, weight.as_deref(), &sampler.workers, branch).await?;
-        Ok(Self { in_memory: Some(Arc::new(lists)), ..sampler })
+        let SamplerSettings { fan_outs, weight, time, .. } = &*sampler.settings;
+        let weight = weight.as_deref();
+        let lists = match time {
+            None => {
+                Lists::InMemory(Arc::new(InMemory::load(snapshot, fan_outs, weight, &sampler.workers, branch).await?))
+            }
+            Some(_) => {
+                let all = |label| (0..snapshot.ordinal_count(label)).filter_map(move |at| VertexId::new(label, at));
+                let count = |fan_out: &FanOut| snapshot.ordinal_count(fan_out.edges.near);
+                let _wanted = branch.context().hold(fan_outs.iter().map(count).sum::<u64>().saturating_mul(16))?;
+                let wanted = fan_outs.iter().enumerate();
+                let wanted: Vec<_> =
+                    wanted.map(|(at, fan_out)| (at, fan_out.edges, all(fan_out.edges.near).collect())).collect();
+                Lists::Read(Arc::new(Read::read(snapshot, &wanted, weight, time.as_ref(), branch).await?))
+            }
+        };
+        Ok(Self { in_memory: Some(lists), ..sampler })
     }
 
     /// The same sampler on other threads.
@@ -88,9 +104,31 @@ impl Sampler {
         batch: u64,
         branch: &mut Branch,
     ) -> Result<Held<Sample>, EngineError> {
+        self.sample_at(seeds, &[], batch, branch).await
+    }
+
+    /// The sample of some seeds, each with its time, of a sampler with a time: nothing in it is later than its seed.
+    ///
+    /// # Errors
+    /// As [`Self::sample`]; [`EngineError::Invalid`] if there is not one time for each seed, or if the sampler has no time.
+    pub async fn sample_at(
+        &self,
+        seeds: &[VertexId],
+        times: &[i64],
+        batch: u64,
+        branch: &mut Branch,
+    ) -> Result<Held<Sample>, EngineError> {
         self.check(seeds)?;
-        let memory = branch.context().hold(seeds.len() as u64 * EDGE_BYTES)?;
-        let mut growing = Growing::new(self.settings.clone(), batch, seeds, memory);
+        let expected = if self.settings.time.is_some() { seeds.len() } else { 0 };
+        if times.len() != expected {
+            let message = match self.settings.time {
+                Some(_) => format!("{} times for {} seeds; each seed needs one", times.len(), seeds.len()),
+                None => "seeds have times, but the sampler does not have one of edges or vertices".into(),
+            };
+            return Err(EngineError::Invalid(message));
+        }
+        let memory = branch.context().hold(seeds.len() as u64 * (EDGE_BYTES + 8))?;
+        let mut growing = Growing::new(self.settings.clone(), batch, seeds, times.to_vec(), memory);
         for hop in 0..self.settings.hops() {
             let wanted = growing.frontiers(hop);
             let lists = self.lists(wanted, branch).await?;
@@ -111,7 +149,7 @@ impl Sampler {
         &self.workers
     }
 
-    pub(crate) fn in_memory_lists(&self) -> Option<&Arc<InMemory>> {
+    pub(crate) fn in_memory_lists(&self) -> Option<&Lists> {
         self.in_memory.as_ref()
     }
 
@@ -137,11 +175,13 @@ impl Sampler {
         branch: &mut Branch,
     ) -> Result<Lists, EngineError> {
         match &self.in_memory {
-            Some(lists) => Ok(Lists::InMemory(lists.clone())),
+            Some(lists) => Ok(lists.clone()),
             None => {
                 let weight = self.settings.weight.as_deref();
                 let _wanted = branch.context().hold(wanted.iter().map(|(.., all)| all.len() as u64 * 16).sum())?;
-                Ok(Lists::Read(Arc::new(Read::read(&self.snapshot, &wanted, weight, branch).await?)))
+                Ok(Lists::Read(Arc::new(
+                    Read::read(&self.snapshot, &wanted, weight, self.settings.time.as_ref(), branch).await?,
+                )))
             }
         }
     }
@@ -163,6 +203,8 @@ struct Growing {
     settings: Arc<SamplerSettings>,
     batch: u64,
     seeds: Vec<i64>,
+    /// The times of the seeds, if the sampler has one.
+    times: Vec<i64>,
     labels: Vec<Numbering>,
     edges: Vec<SampledEdges>,
     memory: MemoryHold,
@@ -176,7 +218,13 @@ struct Chosen {
 }
 
 impl Growing {
-    fn new(settings: Arc<SamplerSettings>, batch: u64, seeds: &[VertexId], memory: MemoryHold) -> Self {
+    fn new(
+        settings: Arc<SamplerSettings>,
+        batch: u64,
+        seeds: &[VertexId],
+        times: Vec<i64>,
+        memory: MemoryHold,
+    ) -> Self {
         let ends = settings.fan_outs.iter().flat_map(|fan_out| [fan_out.edges.near, fan_out.edges.far]);
         let labels: BTreeSet<LabelId> = ends.chain(seeds.iter().map(|seed| seed.label())).collect();
         let edges = settings.fan_outs.iter().map(|fan_out| SampledEdges {
@@ -189,6 +237,7 @@ impl Growing {
             edges: edges.collect(),
             labels: labels.into_iter().map(Numbering::new).collect(),
             seeds: Vec::with_capacity(seeds.len()),
+            times,
             settings,
             batch,
             memory,
@@ -231,6 +280,8 @@ impl Growing {
     /// Samples a hop.
     fn grow(&mut self, hop: usize, lists: &Lists, context: &QueryContext) -> Result<(), EngineError> {
         let settings = self.settings.clone();
+        let is_last = settings.time.as_ref().is_some_and(|time| time.last);
+        let seed_times = self.times.clone();
         for (number, fan_out) in settings.fan_outs.iter().enumerate() {
             let Some(count) = fan_out.count(hop) else {
                 self.edges[number].per_hop.push(0);
@@ -256,10 +307,22 @@ impl Growing {
                 .map(|(vertices, found)| {
                     context.check_time()?;
                     let mut chosen = Chosen::default();
-                    let mut positions = Vec::new();
+                    let (mut positions, mut seen) = (Vec::new(), Seen::default());
                     for ((vertex, tree), list) in vertices.iter().zip(found) {
                         let random = || randomness.of_list(*vertex, *tree);
-                        choice.choose(list.len(), list.weights, random, &mut positions)?;
+                        match list.times {
+                            None => choice.choose(list.len(), list.weights, random, &mut positions)?,
+                            Some(times) => {
+                                let times = (times, seed_times[*tree as usize]);
+                                choice.choose_seen(
+                                    times,
+                                    is_last,
+                                    list.weights,
+                                    random,
+                                    (&mut seen, &mut positions),
+                                )?;
+                            }
+                        }
                         chosen.counts.push(positions.len() as u32);
                         chosen.ordinals.extend(positions.iter().map(|at| list.ordinal(*at)));
                     }
@@ -308,6 +371,7 @@ impl Growing {
 
     /// Replaces the chosen edges by all between the vertices.
     fn induce(&mut self, lists: &Lists, context: &QueryContext) -> Result<(), EngineError> {
+        let seed_times = self.times.clone();
         for number in 0..self.edges.len() {
             let EdgesOf { near, far, .. } = self.edges[number].edges;
             let near = &self.labels[self.place(near)];
@@ -317,7 +381,9 @@ impl Growing {
                 let mut edges = Vec::new();
                 for (at, (vertex, tree)) in vertices.iter().enumerate() {
                     let list = lists.list(number, *vertex);
-                    let known = (0..list.len()).filter_map(|position| VertexId::new(far, list.ordinal(position)));
+                    let is_seen = |at: &usize| list.times.is_none_or(|times| times[*at] <= seed_times[*tree as usize]);
+                    let seen = (0..list.len()).filter(is_seen);
+                    let known = seen.filter_map(|position| VertexId::new(far, list.ordinal(position)));
                     let known = known.filter_map(|vertex| far_numbers.known(vertex, *tree));
                     edges.extend(known.map(|known| ((first + at) as i64, i64::from(known))));
                 }

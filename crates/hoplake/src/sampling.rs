@@ -21,7 +21,7 @@ use hoplake_engine::{Held, traversal::Hop};
 use hoplake_format::{LabelId, VertexId};
 pub use hoplake_sampling::{
     FanOut, Feature, FeatureSettings, Features, Negatives, NegativesFrom, Numbers, Sample, SampledEdges,
-    SampledVertices, Sampler, SamplerSettings,
+    SampledVertices, Sampler, SamplerSettings, TimeSettings,
 };
 
 use crate::{Error, ErrorKind, Query};
@@ -110,6 +110,20 @@ impl Query {
     /// [`Limit`](crate::ErrorKind::Limit) at a limit of the query; the store's.
     pub async fn ordinals(&mut self, label: LabelId) -> Result<Held<Vec<i64>>, Error> {
         Ok(hoplake_sampling::existing(&self.snapshot, label, &mut self.branch).await?)
+    }
+
+    /// As [`Self::sample`], of seeds with times: nothing in the sample is later than its seed.
+    ///
+    /// # Errors
+    /// As [`Self::sample`]; [`Invalid`](crate::ErrorKind::Invalid) if there is not one time for each seed, or if the sampler has no time.
+    pub async fn sample_at(
+        &mut self,
+        sampler: &Sampler,
+        seeds: &[VertexId],
+        times: &[i64],
+        batch: u64,
+    ) -> Result<Held<Sample>, Error> {
+        Ok(sampler.sample_at(seeds, times, batch, &mut self.branch).await?)
     }
 
     /// Random pairs of vertices that are not edges of a type, for a model that learns to tell edges. One wave, which reads the lists of the

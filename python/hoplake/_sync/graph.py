@@ -533,6 +533,9 @@ class Graph:
         dtype: Literal["float32", "float64"] = "float32",
         missing: float | None = None,
         lists: Literal["bucket", "memory"] = "bucket",
+        time: str | None = None,
+        time_of: Literal["edge", "vertex"] = "edge",
+        strategy: Literal["random", "last"] = "random",
     ) -> Sampler:
         """A sampler of neighbourhoods, on which graph neural networks are trained in batches. It stays at the version of the graph.
 
@@ -563,6 +566,10 @@ class Graph:
             missing: what stands for a value that a vertex does not have. Without it, such a vertex is an error.
             lists: ``"memory"`` loads all lists once, which takes 8 bytes a vertex and 4 an edge, or 12 with a weight. ``"bucket"`` reads those
                 of each hop, through the caches.
+            time: a property that lets a seed see nothing later than its own time: an int64, a date or a timestamp. Types that do not have it are always
+                seen. It needs ``disjoint``.
+            time_of: whether it is a property of edges or of the vertices that they lead to.
+            strategy: ``"last"`` for the latest neighbours that a seed sees, in place of random ones.
 
         Raises:
             NotFoundError: the graph does not have these edges, a label or a property.
@@ -570,14 +577,23 @@ class Graph:
             LimitError: lists in memory, or what a limit of :meth:`within` counts, exceed it.
         """
         np = numpy("a sampler")
-        for name, value, known in (("dtype", dtype, ("float32", "float64")), ("lists", lists, ("bucket", "memory"))):
+        choices = (
+            ("dtype", dtype, ("float32", "float64")),
+            ("lists", lists, ("bucket", "memory")),
+            ("time_of", time_of, ("edge", "vertex")),
+            ("strategy", strategy, ("random", "last")),
+        )
+        for name, value, known in choices:
             if value not in known:
                 raise InvalidError(f"{name} is {value!r}; write {known[0]} or {known[1]}")
         choice = (bool(replace), weight, bool(disjoint), bool(induced), whole("seed", seed))
+        if strategy == "last" and time is None:
+            raise InvalidError("strategy is 'last', which needs a time")
         edges = fan_outs(fan_out)
         if not edges:
             raise InvalidError("a sampler needs a fan-out: edges, and how many of each vertex")
         arguments = (edges, *choice, feature_names(features), dtype == "float64", missing, lists == "memory")
+        arguments += (None if time is None else (time, time_of == "vertex", strategy == "last"),)
         wait_sync(self._core.ready())
         core = self._core.sampler(*arguments)
         wait_sync(core.ready())

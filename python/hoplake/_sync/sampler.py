@@ -11,7 +11,7 @@ from .. import _hoplake
 from .._arguments import whole, whole_or_none
 from .._errors import InvalidError
 from .._named import several
-from .._samples import LinkSample, Sample, Schedule, Seeds, link_numbers, ordinals_of
+from .._samples import LinkSample, Sample, Schedule, Seeds, link_numbers, ordinals_of, times_of
 from .._waiting import wait_sync
 from .._walks import Vertex
 
@@ -41,12 +41,13 @@ class Sampler:
         """What the random choices follow from."""
         return self._arguments[5]  # type: ignore[no-any-return]
 
-    def sample(self, seeds: SeedVertices, batch: int = 0) -> Sample:
+    def sample(self, seeds: SeedVertices, batch: int = 0, *, times: Any = None) -> Sample:
         """Samples the neighbourhoods of seeds, as one batch.
 
         Args:
             seeds: vertices by key, or a dict of ordinals by label, as :meth:`ordinals` returns them. One may be given twice.
             batch: the number of the batch. With another number, other neighbours are chosen.
+            times: a time for each seed, if the sampler has one: whole numbers, or NumPy's ``datetime64``. Dates and timestamps are in microseconds since 1970.
 
         Raises:
             NotFoundError: a seed does not exist.
@@ -55,7 +56,9 @@ class Sampler:
         """
         number = whole("batch", batch)
         given = self._seeds(seeds)
-        return Sample(wait_sync(self._core.sample(given.sent(), number)), number, self._np)
+        at = times_of(self._np, times, len(given))
+        task = self._core.sample(given.sent(), None if at is None else at.tobytes(), number)
+        return Sample(wait_sync(task), number, self._np)
 
     def sample_links(
         self,
@@ -63,6 +66,7 @@ class Sampler:
         near: Any,
         far: Any,
         *,
+        times: Any = None,
         negatives: Literal["binary", "triplet"] | None = None,
         ratio: float = 1,
         batch: int = 0,
@@ -75,6 +79,7 @@ class Sampler:
             kind: the label where links begin, the hop, and the label where they end: ``("Person", "out:knows", "Person")``.
             near: the ordinals of the vertices where links begin.
             far: the ordinals of those where they end, as many.
+            times: a time for each link, as in :meth:`sample`. Negatives have those of links.
             negatives: ``"binary"`` for pairs of random vertices, ``"triplet"`` for random ends of pairs that begin where links do.
             ratio: how many negatives there are for each link.
             batch: the number of the batch.
@@ -88,7 +93,9 @@ class Sampler:
             raise InvalidError(f"near has {len(begins)} ordinals, and far {len(ends)}; a link has two ends")
         anywhere, per_link = link_numbers(negatives, ratio, len(begins))
         number = whole("batch", batch)
-        task = self._core.sample_links(kind, begins.tobytes(), ends.tobytes(), anywhere, per_link, number)
+        at = times_of(self._np, times, len(begins))
+        sent = None if at is None else at.tobytes()
+        task = self._core.sample_links(kind, begins.tobytes(), ends.tobytes(), sent, anywhere, per_link, number)
         return LinkSample(wait_sync(task), number, len(begins), per_link, self._np)
 
     def batches(
@@ -96,6 +103,7 @@ class Sampler:
         seeds: SeedVertices,
         size: int = 1024,
         *,
+        times: Any = None,
         epochs: int | None = 1,
         shuffle: bool = True,
         start: int = 0,
@@ -109,6 +117,7 @@ class Sampler:
         Args:
             seeds: as in :meth:`sample`.
             size: how many seeds a batch has; the last of an epoch may have fewer.
+            times: a time for each seed, as in :meth:`sample`.
             epochs: how often each seed is used; ``None`` does not end.
             shuffle: whether each epoch has an order of its own.
             start: the number of the first batch; batches of the second epoch go on from those of the first.
@@ -120,7 +129,8 @@ class Sampler:
         size, start, ahead = whole("size", size, 1), whole("start", start), whole("ahead", ahead)
         epochs = whole_or_none("epochs", epochs)
         given = self._seeds(seeds)
-        order = Schedule(self._np, given, size, epochs=epochs, shuffle=bool(shuffle), start=start, seed=self.seed)
+        at = times_of(self._np, times, len(given))
+        order = Schedule(self._np, given, at, size, epochs=epochs, shuffle=bool(shuffle), start=start, seed=self.seed)
         schedule = iter(order)
         tasks: deque[tuple[int, _hoplake.Task[Any]]] = deque()
         try:
@@ -129,8 +139,8 @@ class Sampler:
                     following = next(schedule, None)
                     if following is None:
                         break
-                    number, of_batch = following
-                    tasks.append((number, self._core.sample(of_batch, number)))
+                    number, of_batch, of_times = following
+                    tasks.append((number, self._core.sample(of_batch, of_times, number)))
                 if not tasks:
                     return
                 number, task = tasks.popleft()

@@ -13,7 +13,8 @@ use crate::{assert_empty, changed, fan_outs, in_memory, vertices};
 async fn negatives_are_no_edges_and_the_same_from_everywhere() {
     let graph = changed("negatives").await;
     let hop = "out:rates";
-    let settings = SamplerSettings { fan_outs: fan_outs(&graph, hop, &[Some(2)]), seed: 4, ..SamplerSettings::default() };
+    let settings =
+        SamplerSettings { fan_outs: fan_outs(&graph, hop, &[Some(2)]), seed: 4, ..SamplerSettings::default() };
     let edges = settings.fan_outs[0].edges;
     let people = vertices(&graph, (0..40).map(|at| ("person", format!("p{at}")))).await;
     let on_bucket = graph.query().sampler(settings.clone()).unwrap();
@@ -57,7 +58,8 @@ async fn negatives_are_no_edges_and_the_same_from_everywhere() {
 #[tokio::test(flavor = "multi_thread")]
 async fn ends_of_negatives_have_the_same_chance() {
     let graph = changed("even-negatives").await;
-    let settings = SamplerSettings { fan_outs: fan_outs(&graph, "out:rates", &[Some(2)]), ..SamplerSettings::default() };
+    let settings =
+        SamplerSettings { fan_outs: fan_outs(&graph, "out:rates", &[Some(2)]), ..SamplerSettings::default() };
     let edges = settings.fan_outs[0].edges;
     let sampler = in_memory(&graph, &settings, 1).await;
     // It rates no films, so that all 50 are as likely.

@@ -6,6 +6,7 @@ mod distribution;
 mod features;
 mod links;
 mod samples;
+mod times;
 
 use std::{fs, sync::Arc};
 

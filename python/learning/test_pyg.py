@@ -265,6 +265,24 @@ def digest_of(batch: Any) -> tuple[Any, ...]:
     return (batch["Node"].n_id.tolist(), batch["Film"].dst_neg_index.tolist())
 
 
+def test_a_batch_has_nothing_later_than_its_seed(url: str) -> None:
+    graph = hoplake.open(url)
+    features = HoplakeFeatureStore(graph, {"Node": {"y": "group"}})
+    edges = HoplakeGraphStore(graph, [("Node", "to", "Node")], reverse=True)
+    # The group stands for a time.
+    times = torch.arange(400) % GROUPS
+    for strategy in ("uniform", "last"):
+        loader = NeighborLoader(
+            (features, edges), [4, 4], torch.arange(400), times, batch_size=100, disjoint=True, time_attr="group", temporal_strategy=strategy
+        )
+        for batch in loader:
+            now = times[batch.input_id]
+            assert (batch.seed_time == now).all()
+            later = batch.y > now[batch.batch]
+            # A seed itself may be later than what it sees.
+            assert not later[batch.batch_size :].any() and batch.num_nodes > 500
+
+
 def test_what_cannot_be_loaded_is_an_exception(url: str) -> None:
     data = stores(url)
     graph = hoplake.open(url)

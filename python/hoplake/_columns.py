@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     State = Union[Column, dict[str, Column]]
 
 
-def numpy() -> Any:
-    """NumPy, or an exception that says how to install it."""
+def numpy(what: str = "a vertex program") -> Any:
+    """NumPy, or an exception that says how to install it. ``what`` needs it."""
     try:
         import numpy
     except ImportError:
-        message = "a vertex program computes with columns of NumPy, which is not installed"
+        message = f"{what} computes with columns of NumPy, which is not installed"
         raise make("invalid", message, hint="pip install numpy") from None
     return numpy
 

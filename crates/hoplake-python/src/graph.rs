@@ -174,7 +174,7 @@ impl Graph {
     }
 
     /// What a graph is made of again in another process.
-    fn location(&self) -> (String, Option<u64>, Option<u64>, Option<PathBuf>, Option<u64>, bool) {
+    pub fn location(&self) -> (String, Option<u64>, Option<u64>, Option<PathBuf>, Option<u64>, bool) {
         let Location { url, version, cache_bytes, disk_folder, disk_bytes, mapped } = self.opened.location();
         (url, version, cache_bytes, disk_folder, disk_bytes, mapped)
     }
@@ -208,7 +208,7 @@ impl Graph {
     }
 
     /// The limits of its calls, as [`Self::within`] takes them.
-    fn limits(&self) -> (Option<f64>, Option<u64>, Option<u64>, Option<u64>, Option<f64>, Option<u64>) {
+    pub fn limits(&self) -> (Option<f64>, Option<u64>, Option<u64>, Option<u64>, Option<f64>, Option<u64>) {
         let Limits { timeout, vertices_max, requests_max, bytes_max, usd_max, memory_bytes_max } = &self.limits;
         let seconds = timeout.map(|timeout| timeout.as_secs_f64());
         (seconds, *vertices_max, *requests_max, *bytes_max, *usd_max, *memory_bytes_max)

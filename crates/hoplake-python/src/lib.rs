@@ -15,6 +15,7 @@ mod load;
 mod opened;
 mod paths;
 mod process;
+mod sampling;
 mod scan;
 mod serve;
 mod table;
@@ -36,6 +37,7 @@ mod _hoplake {
         compute::{Computation, algorithms},
         graph::Graph,
         load::load,
+        sampling::{Array, Sampler},
         scan::Scan,
         serve::{Server, serve},
         table::Table,

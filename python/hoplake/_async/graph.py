@@ -20,7 +20,6 @@ from .._arguments import (
     location,
     names,
     names_or_all,
-    shown,
     text_or_none,
     whole,
     whole_or_none,
@@ -39,18 +38,21 @@ from .._changes import (
     Verified,
     Version,
 )
-from .._columns import Vertices
+from .._columns import Vertices, numpy
 from .._cost import Cost
 from .._errors import Error, InvalidError, make
+from .._named import VertexName, one, several
 from .._plot import plot
+from .._samples import Counts, FeatureNames, fan_outs, feature_names
 from .._schema import Info, Schema
 from .._table import Rows, Table
 from .._waiting import Progress, wait_async, wait_sync
-from .._walks import Path, Vertex, Walk
+from .._walks import Path, Walk
 from .commit import Commit
 from .computation import Computation
 from .program import Combine, Initial, run_program
 from .results import Plan, Profile, Results, Scan
+from .sampler import Sampler
 from .traversal import Traversal
 
 if TYPE_CHECKING:
@@ -59,32 +61,12 @@ if TYPE_CHECKING:
 
     from ..nx import Graph as NxGraph
 
-#: A vertex: ``"Person:933"``, ``"airport[code = AUS]"``, ``("Person", 933)``, or a vertex of a walk.
-VertexName = Union[str, "tuple[str, int | str]", Vertex]
-
-
-def _one(vertex: Any) -> Any:
-    """A vertex as the extension takes it."""
-    return (vertex.label, vertex.key) if isinstance(vertex, Vertex) else vertex
-
-
-def _several(vertices: Any) -> list[Any]:
-    """Vertices of one or several. A tuple is one: a label and a key."""
-    items: Any = vertices
-    if isinstance(vertices, Table):
-        return list(zip(vertices["label"], vertices["key"]))
-    if isinstance(vertices, (str, tuple, Vertex)):
-        return [_one(vertices)]
-    if not isinstance(vertices, Iterable):
-        raise InvalidError(f"{shown(vertices)} does not name a vertex; write \"Person:933\" or (\"Person\", 933)")
-    return [_one(vertex) for vertex in items]
-
 
 def _option(algorithm: str, name: str, value: Any) -> Any:
     """An option of an algorithm; vertices as the extension takes them."""
     if name != "from":
         return value
-    starts = _several(value)
+    starts = several(value)
     if len(starts) == 1:
         return starts[0]
     for known, _, _, options in _hoplake.algorithms():
@@ -228,7 +210,7 @@ class Graph:
         Raises:
             NotFoundError: a vertex, label or property does not exist.
         """
-        return Table(await wait_async(self._core.get(_several(vertices), names_or_all(select))))
+        return Table(await wait_async(self._core.get(several(vertices), names_or_all(select))))
 
     def scan(
         self,
@@ -311,18 +293,18 @@ class Graph:
             limit: the most edges to return.
             ids: whether to return the ids of edges, in a first column ``edge_id``.
         """
-        return Table(await wait_async(self._core.neighbors(_several(vertices), hop, names(select), whole_or_none("limit", limit), ids)))
+        return Table(await wait_async(self._core.neighbors(several(vertices), hop, names(select), whole_or_none("limit", limit), ids)))
 
     async def degrees(self, vertices: VertexName | Iterable[VertexName] | Table, hop: str = "both") -> list[int]:
         """The number of edges that a hop follows from each vertex, in the order of the vertices."""
-        return await wait_async(self._core.degrees(_several(vertices), hop))
+        return await wait_async(self._core.degrees(several(vertices), hop))
 
     def traverse(self, vertices: VertexName | Iterable[VertexName] | Table) -> Traversal:
         """Begins a traversal, which is built hop by hop. Nothing is read until a method such as :meth:`Traversal.rows` asks for results.
 
         ``graph.traverse("airport:3").out("route", where="dist > 500").out("route").rows("code")``
         """
-        return Traversal(self._core, _several(vertices))
+        return Traversal(self._core, several(vertices))
 
     async def path(
         self,
@@ -348,7 +330,7 @@ class Graph:
             LimitError: no path of up to ``max_edges`` edges was found; longer paths were not searched.
         """
         most = whole("max_edges", max_edges)
-        task = self._core.path(_one(source), _one(target), hop, weight, most, names(select))
+        task = self._core.path(one(source), one(target), hop, weight, most, names(select))
         walk, length, is_exhausted, _ = await wait_async(task)
         if walk is not None:
             return Path(walk.vertices, walk.edges, length if length is not None else len(walk.edges))
@@ -368,7 +350,7 @@ class Graph:
     ) -> Table:
         """The vertices at most ``depth`` hops away from a vertex, nearest first, with the column ``distance``. The vertex itself is not included."""
         most = whole_or_none("limit", limit)
-        task = self._core.neighborhood(_one(vertex), hop, whole("depth", depth), names(select), most)
+        task = self._core.neighborhood(one(vertex), hop, whole("depth", depth), names(select), most)
         return Table(await wait_async(task))
 
     async def plot(
@@ -397,7 +379,7 @@ class Graph:
         if depth > _DRAWN_DEPTH_MAX:
             raise InvalidError(f"depth has to be at most {_DRAWN_DEPTH_MAX} in a picture, not {depth}")
         for length in range(1, depth + 1):
-            task = self._core.walks([_one(vertex)], [hop] * length, select, limit, False)
+            task = self._core.walks([one(vertex)], [hop] * length, select, limit, False)
             found, _ = await wait_async(task)
             walks.extend(found)
         start = (walks[0].vertices[0].label, walks[0].vertices[0].key) if walks else None
@@ -561,6 +543,85 @@ class Graph:
         options: dict[str, Any] = {"weight": weight, "along": along, "default": default, "max_supersteps": most}
         options.update(tolerance=tolerance, name=name, result=result, progress=progress)
         return await run_program(self._core, initial, signal, combine, apply, selection=selection, **options)
+
+    async def sampler(
+        self,
+        fan_out: Counts | Mapping[Any, Counts],
+        *,
+        replace: bool = False,
+        weight: str | None = None,
+        induced: bool = False,
+        disjoint: bool = False,
+        seed: int = 0,
+        features: FeatureNames | None = None,
+        dtype: Literal["float32", "float64"] = "float32",
+        missing: float | None = None,
+        lists: Literal["bucket", "memory"] = "bucket",
+        time: str | None = None,
+        time_of: Literal["edge", "vertex"] = "edge",
+        strategy: Literal["random", "last"] = "random",
+    ) -> Sampler:
+        """A sampler of neighbourhoods, on which graph neural networks are trained in batches. It stays at the version of the graph.
+
+        >>> import hoplake
+        >>> people = {"key": [1, 2, 3, 4], "age": [31, 45, 27, 60]}
+        >>> knows = {"source": [1, 1, 1, 2], "target": [2, 3, 4, 3]}
+        >>> tables = {"vertices": {"Person": people}, "edges": {("Person", "knows", "Person"): knows}}
+        >>> loaded = hoplake.load("memory://docs/sampled", **tables)
+        >>> graph = hoplake.open("memory://docs/sampled")
+        >>> sampler = graph.sampler({"out:knows": [2, 1]}, seed=7, features={"Person": {"x": "age"}})
+        >>> sample = sampler.sample("Person:1")
+        >>> sample.edges_per_hop
+        {('Person', 'out:knows', 'Person'): [2, 1]}
+        >>> sample.features["Person"]["x"].tolist() == [people["age"][key - 1] for key in sampler.keys("Person", sample.vertices["Person"])]
+        True
+
+        Args:
+            fan_out: how many neighbours of each vertex, hop by hop, such as ``[15, 10]``; ``None`` takes all. A dict has such numbers for each
+                kind of edges: a hop, such as ``"out:knows"``, or also the labels at its ends, as in ``("Person", "out:knows", "Person")``.
+            replace: whether an edge may be chosen more than once.
+            weight: a numeric property of edges, 0 or more, that their chances are proportional to.
+            induced: whether a sample has all edges between its vertices, in place of the chosen ones.
+            disjoint: whether each seed has vertices of its own, so that one near two seeds is in the sample twice.
+            seed: what the random choices follow from.
+            features: properties that are read with each sample, by label and name: ``{"Person": {"x": ["age", "height"], "y": "group"}}``. Numbers,
+                bools, dates and timestamps, and lists of one length. Several, or a list, become a matrix; one alone becomes a column.
+            dtype: the type of features that are not all integers; those are int64.
+            missing: what stands for a value that a vertex does not have. Without it, such a vertex is an error.
+            lists: ``"memory"`` loads all lists once, which takes 8 bytes a vertex and 4 an edge, or 12 with a weight. ``"bucket"`` reads those
+                of each hop, through the caches.
+            time: a property that lets a seed see nothing later than its own time: an int64, a date or a timestamp. Types that do not have it are always
+                seen. It needs ``disjoint``.
+            time_of: whether it is a property of edges or of the vertices that they lead to.
+            strategy: ``"last"`` for the latest neighbours that a seed sees, in place of random ones.
+
+        Raises:
+            NotFoundError: the graph does not have these edges, a label or a property.
+            InvalidError: two fan-outs are of the same edges, a property is text, or no vertex has a list whose length could be counted.
+            LimitError: lists in memory, or what a limit of :meth:`within` counts, exceed it.
+        """
+        np = numpy("a sampler")
+        choices = (
+            ("dtype", dtype, ("float32", "float64")),
+            ("lists", lists, ("bucket", "memory")),
+            ("time_of", time_of, ("edge", "vertex")),
+            ("strategy", strategy, ("random", "last")),
+        )
+        for name, value, known in choices:
+            if value not in known:
+                raise InvalidError(f"{name} is {value!r}; write {known[0]} or {known[1]}")
+        choice = (bool(replace), weight, bool(disjoint), bool(induced), whole("seed", seed))
+        if strategy == "last" and time is None:
+            raise InvalidError("strategy is 'last', which needs a time")
+        edges = fan_outs(fan_out)
+        if not edges:
+            raise InvalidError("a sampler needs a fan-out: edges, and how many of each vertex")
+        arguments = (edges, *choice, feature_names(features), dtype == "float64", missing, lists == "memory")
+        arguments += (None if time is None else (time, time_of == "vertex", strategy == "last"),)
+        await wait_async(self._core.ready())
+        core = self._core.sampler(*arguments)
+        await wait_async(core.ready())
+        return Sampler(core, arguments, np)
 
     def nx(self, *edge_labels: str, directed: bool = True, multigraph: bool = True) -> NxGraph:
         """A view of the edges with these labels, or of all, for functions of networkx: ``networkx.pagerank(graph.nx("knows"))``.

@@ -289,7 +289,7 @@ def test_nothing_is_later_than_its_seed(graph: hoplake.Graph) -> None:
         sampler = graph.sampler({kind: [4, 4]}, seed=1, **options)
         seeds = sampler.ordinals("Person")
         times = np.arange(SIZE) + 20
-        counts = []
+        counts: list[int] = []
         for sample in sampler.batches(seeds, 100, times=times, shuffle=False):
             _, far = sample.edges[kind]
             now = times[sample.batch * 100 + sample.trees["Person"][far]]

@@ -616,8 +616,8 @@ class Graph:
         edges = fan_outs(fan_out)
         if not edges:
             raise InvalidError("a sampler needs a fan-out: edges, and how many of each vertex")
-        arguments = (edges, *choice, feature_names(features), dtype == "float64", missing, lists == "memory")
-        arguments += (None if time is None else (time, time_of == "vertex", strategy == "last"),)
+        of_time = None if time is None else (time, time_of == "vertex", strategy == "last")
+        arguments = (edges, *choice, feature_names(features), dtype == "float64", missing, lists == "memory", of_time)
         await wait_async(self._core.ready())
         core = self._core.sampler(*arguments)
         await wait_async(core.ready())

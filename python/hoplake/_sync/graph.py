@@ -617,8 +617,8 @@ class Graph:
         edges = fan_outs(fan_out)
         if not edges:
             raise InvalidError("a sampler needs a fan-out: edges, and how many of each vertex")
-        arguments = (edges, *choice, feature_names(features), dtype == "float64", missing, lists == "memory")
-        arguments += (None if time is None else (time, time_of == "vertex", strategy == "last"),)
+        of_time = None if time is None else (time, time_of == "vertex", strategy == "last")
+        arguments = (edges, *choice, feature_names(features), dtype == "float64", missing, lists == "memory", of_time)
         wait_sync(self._core.ready())
         core = self._core.sampler(*arguments)
         wait_sync(core.ready())

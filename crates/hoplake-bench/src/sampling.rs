@@ -29,7 +29,7 @@ pub struct Arguments {
     #[arg(long, default_value = "bench-data/social-network-0.05.hoplake")]
     graph: PathBuf,
     /// The label of seeds.
-    #[arg(long, default_value = "person")]
+    #[arg(long, default_value = "Person")]
     label: String,
     /// The edges.
     #[arg(long, default_value = "both:knows")]
@@ -43,7 +43,7 @@ pub struct Arguments {
     /// How many batches.
     #[arg(long, default_value_t = 100)]
     batches: u64,
-    /// Properties that are read as features of seeds' labels.
+    /// Properties that are read as features of vertices with the label of seeds.
     #[arg(long, value_delimiter = ',')]
     features: Vec<String>,
     /// The seed of everything random.
@@ -162,7 +162,7 @@ fn from_bucket(arguments: &Arguments) -> Result<()> {
             continue;
         }
         let profile = StoreProfile::s3_standard();
-        let name = profile.name;
+        let name = profile.name.clone();
         let row = in_virtual_time(async {
             let (sim, store) =
                 SimStore::before(objects(&arguments.graph).await?, profile, arguments.seed, "s3://bench");

@@ -87,6 +87,14 @@ def _vertices_of(graph: hoplake.Graph) -> hoplake.Vertices:
 #: Functions of a program whose state stays as it is.
 _PROGRAM: dict[str, Any] = {"signal": lambda *_: 1, "apply": lambda state, *_: state}
 
+
+def _sampler_of(graph: Any) -> Any:
+    """A sampler, or what is awaited for one."""
+    return graph.sampler({"out:knows": [2]}, features={"Person": {"x": "age"}}, missing=0)
+
+
+_LINKS: dict[str, Any] = {"kind": ("Person", "out:knows", "Person"), "near": [0], "far": [1]}
+
 #: Makes what the function is a method of.
 Target = Callable[[Place], Any]
 
@@ -99,12 +107,16 @@ _TARGETS: dict[str, Target] = {
     "Server": lambda place: hoplake.serve({"x": place.url}),
     "Table": lambda place: place.graph.get("Person:1"),
     "Traversal": lambda place: place.graph.traverse("Person:1").out(),
+    "Sampler": lambda place: _sampler_of(place.graph),
+    "Sample": lambda place: _sampler_of(place.graph).sample("Person:1"),
+    "LinkSample": lambda place: _sampler_of(place.graph).sample_links(**_LINKS),
     "Vertices": lambda place: place.vertices,
     "Walks": lambda place: place.graph.traverse("Person:1").out().walks(),
     "nx.Graph": lambda place: place.graph.nx(),
     "aio.Graph": lambda place: place.aio_graph,
     "aio.Commit": lambda place: place.now(place.aio_graph.begin(on_newest=True)),
     "aio.Computation": lambda place: place.aio_computation,
+    "aio.Sampler": lambda place: place.now(_sampler_of(place.aio_graph)),
     "aio.Scan": lambda place: place.aio_graph.scan(),
     "aio.Traversal": lambda place: place.aio_graph.traverse("Person:1").out(),
     "aio.Results": lambda place: place.now(place.aio_graph.query("g.V()")),
@@ -130,6 +142,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "Graph.run": {"algorithm": "pagerank"},
     # Two supersteps: what is returned may say that the program goes on.
     "Graph.pregel": {"initial": 0, "max_supersteps": 2, **{name: always(function) for name, function in _PROGRAM.items()}},
+    "Graph.sampler": {"fan_out": [2]},
     "Graph.apply": {"json_lines": '{"op":"upsert_vertex","label":"Person","key":1}'},
     "Graph.diff": {"before": 1},
     "Graph.tag": {"name": "t"},
@@ -148,6 +161,12 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "Commit.upsert_vertices": {"label": "Person", "rows": people()},
     "Commit.upsert_edges": {"label": "knows", "source_label": "Person", "target_label": "Person", "rows": knows()},
     "Computation.write": {"property": "rank"},
+    "Sampler.sample": {"seeds": "Person:1"},
+    "Sampler.sample_links": _LINKS,
+    "Sampler.batches": {"seeds": "Person:1"},
+    "Sampler.ordinals": {"vertices": "Person"},
+    "Sampler.keys": {"label": "Person", "ordinals": [0]},
+    "Sampler.feature": {"label": "Person", "name": "x"},
     "Traversal.hop": {"text": "out"},
     "Traversal.where": {"condition": "~key = 3"},
     "Results.__getitem__": {"at": 0},
@@ -174,7 +193,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
         "limits": lambda place: place.graph._core.limits(),
     },
 }
-_IN_AIO = ("Graph", "Commit", "Computation", "Traversal", "Results", "Walks", "open", "create", "load")
+_IN_AIO = ("Graph", "Commit", "Computation", "Sampler", "Traversal", "Results", "Walks", "open", "create", "load")
 ARGUMENTS.update({f"aio.{name}": given for name, given in list(ARGUMENTS.items()) if name.split(".")[0] in _IN_AIO})
 ARGUMENTS.update({f"aio.{name}": {"kind": None, "error": None, "traceback": None} for name in ("Graph.__aexit__", "Commit.__aexit__")})
 

@@ -5,8 +5,7 @@
 
 use std::{
     path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
-    time::Instant,
+    sync::{Arc, Mutex},
 };
 
 use hoplake::{
@@ -26,7 +25,8 @@ use tokio::sync::OnceCell;
 
 use crate::{
     graph::{Graph, object, parsed, starts},
-    opened::{OfProcess, Opened},
+    opened::Opened,
+    process::{OfProcess, lock},
     table::{Priced, Spent},
     task::Task,
     values,
@@ -217,7 +217,7 @@ impl Graph {
 impl Sampler {
     /// The sampler of this process, which is made if it is not there.
     fn made(&self) -> impl Future<Output = Result<Arc<Made>, Error>> + Send + 'static + use<> {
-        let mut own = self.cell.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut own = lock(&self.cell);
         if own.get().is_none() {
             *own = OfProcess::new(Arc::new(OnceCell::new()));
         }
@@ -243,20 +243,16 @@ impl Sampler {
         T: Send + 'static,
         A: Future<Output = Result<(T, Query), Error>> + Send,
     {
-        let (made, limits, spent) = (self.made(), self.limits, self.spent.clone());
+        let (made, limits, meter) = (self.made(), self.limits, self.graph().meter());
         let call = async move {
-            let begun = Instant::now();
             let made = made.await?;
-            let prices = made.graph.prices().clone();
             let mut query = made.graph.query_within(&made.budget);
             query.limit(&limits);
-            let (answer, query) = ask(made, query).await?;
-            Ok((answer, Priced::new(query.cost(), &prices, begun.elapsed().as_secs_f64())))
+            meter.measure(query.context(), made.graph.prices());
+            let (answer, _query) = ask(made, query).await?;
+            Ok((answer, meter.priced()))
         };
-        Task::spawn(call, move |py, (answer, priced)| {
-            spent.add(py, &priced);
-            finish(py, answer, priced)
-        })
+        Task::spawn(call, move |py, (answer, priced)| finish(py, answer, priced))
     }
 }
 

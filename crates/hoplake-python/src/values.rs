@@ -3,6 +3,8 @@
 //! A value that the other side cannot hold is an exception that says which it was. What is rounded is what columns and files round, too:
 //! decimals with a fraction, and moments with nanoseconds.
 
+use std::time::{Duration, Instant};
+
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use hoplake::{
     Key, StartKey, Value as PropertyValue,
@@ -549,8 +551,11 @@ fn scalar_value(value: &Bound<'_, PyAny>) -> PyResult<PropertyValue> {
     ))
 }
 
-/// Values of a column that are read before other threads get the interpreter lock, such as the one that waits for this one.
-const ITEMS: usize = 1 << 12;
+/// Values of a column between two looks at the time.
+const ITEMS: usize = 1 << 10;
+/// How long values are read before other threads get the interpreter lock, such as the one that waits for this one. A thread that waits
+/// demands the lock after 5 ms without a release: shorter turns would keep it waiting, since this thread takes the lock back at once.
+const TURN: Duration = Duration::from_millis(10);
 
 /// A `Decimal` as columns and files have it: an integer if it has no digits after the point, and otherwise the nearest float.
 fn decimal(value: &Bound<'_, PyAny>) -> PyResult<PropertyValue> {
@@ -576,10 +581,12 @@ pub fn batch(columns: &Bound<'_, PyDict>, what: &str, stop: &Stop) -> PyResult<R
             .try_iter()
             .map_err(|_| errors::invalid(py, format!("{what}, column {name}: a column is a list of values")))?;
         let mut read = Vec::new();
+        let mut turn = Instant::now();
         for item in items {
-            if read.len() % ITEMS == 0 {
+            if read.len() % ITEMS == 0 && turn.elapsed() >= TURN {
                 py.detach(|| ());
                 stop.check()?;
+                turn = Instant::now();
             }
             read.push(property_value(&item?)?);
         }

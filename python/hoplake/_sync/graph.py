@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, Union
 
 from .. import _hoplake, _rows
 from .._arguments import (
-    MOST,
     Location,
+    MOST,
     as_text,
     file,
     in_seconds,
@@ -21,6 +21,7 @@ from .._arguments import (
     location,
     names,
     names_or_all,
+    shown,
     text_or_none,
     whole,
     whole_or_none,
@@ -233,8 +234,8 @@ class Graph:
         """
         core, limit = self._core, whole_or_none("limit", limit)
         arguments = (names(labels), where, names_or_all(select), names(order_by), limit)
-        shown = {"labels": labels, "where": where, "select": select, "order_by": order_by, "limit": limit}
-        return Scan(lambda: core.scan(*arguments), shown)
+        given = {"labels": labels, "where": where, "select": select, "order_by": order_by, "limit": limit}
+        return Scan(lambda: core.scan(*arguments), given)
 
     def scan_edges(
         self,
@@ -259,8 +260,8 @@ class Graph:
         core, limit = self._core, whole_or_none("limit", limit)
         source, target = text_or_none("source_label", source_label), text_or_none("target_label", target_label)
         arguments = (text_or_none("label", label), source, target, names_or_all(select), limit)
-        shown = {"label": label, "source_label": source_label, "target_label": target_label, "select": select, "limit": limit}
-        return Scan(lambda: core.scan_edges(*arguments), shown)
+        given = {"label": label, "source_label": source_label, "target_label": target_label, "select": select, "limit": limit}
+        return Scan(lambda: core.scan_edges(*arguments), given)
 
     def to_networkx(self) -> networkx.MultiDiGraph[tuple[str, int | str]]:
         """Copies the whole graph to networkx. Nodes are pairs of label and key; properties become attributes."""

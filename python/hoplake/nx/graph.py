@@ -56,7 +56,7 @@ class Graph:
         # Of a converted graph: the node of each key.
         self._nodes = nodes
         self._numbers: dict[Hashable, int] | None = None
-        self._found_multiplicity: dict[str, Any] | None = None
+        self._found_multiplicity: dict[str, int | float] | None = None
         #: Types of edges that take part.
         self.edge_types = [it for it in schema.edge_types if not self._edge_labels or it.label in self._edge_labels]
         ends = {label for it in self.edge_types for label in (it.source_label, it.target_label)}
@@ -200,7 +200,7 @@ class Graph:
         """Whether several edges lead from one node to another or, without directions, are between two nodes. Reads edges, once."""
         return self._multiplicity()["parallel_edges"] > 0
 
-    def _multiplicity(self) -> dict[str, Any]:
+    def _multiplicity(self) -> dict[str, int | float]:
         if self._found_multiplicity is None:
             self._found_multiplicity = self.run("multiplicity").figures
         return self._found_multiplicity

@@ -102,7 +102,7 @@ def _samples_as_known(call: Call) -> str | None:
 def betweenness_centrality(
     G: Graph, k: Any = None, normalized: bool = True, weight: Any = None, endpoints: bool = False, seed: Any = None
 ) -> dict[Hashable, float]:
-    from networkx.utils import create_py_random_state
+    import networkx
 
     nodes = G.nodes()
     count, direction = len(nodes), 1 if G.is_directed() else 2
@@ -110,7 +110,8 @@ def betweenness_centrality(
         values = G.values("betweenness")
         pairs = (count - 1) * (count - 2) / direction if normalized else 1
         return {node: value / pairs if pairs > 0 else value for node, value in values.items()}
-    sources = create_py_random_state(seed).sample(nodes, k)
+    utils: Any = networkx.utils
+    sources: list[Hashable] = utils.create_py_random_state(seed).sample(nodes, k)
     if count < 3:
         return dict.fromkeys(nodes, 0.0)
     # Estimated for pairs of all nodes; no path from a source has it in between, so networkx takes each source for one less.

@@ -611,7 +611,7 @@ class Graph:
         )
         for name, value, known in choices:
             if value not in known:
-                raise InvalidError(f"{name} is {value!r}; write {known[0]} or {known[1]}")
+                raise InvalidError(f"{name} is {shown(value)}; write {known[0]} or {known[1]}")
         choice = (bool(replace), weight, bool(disjoint), bool(induced), whole("seed", seed))
         if strategy == "last" and time is None:
             raise InvalidError("strategy is 'last', which needs a time")

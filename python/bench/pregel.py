@@ -58,7 +58,7 @@ def main() -> None:
     given = arguments.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         source, target = kronecker(given.scale)
-        hoplake.load(folder, edges={("v", "e", "v"): {"source": pa.array(source), "target": pa.array(target)}})
+        hoplake.load(folder, edges={("v", "e", "v"): pa.table({"source": source, "target": target})})
         graph = hoplake.open(folder)
         edges = sum(kind.edges for kind in graph.schema.edge_types)
         print(f"{graph.count():,} vertices, {edges:,} edges, {SUPERSTEPS} supersteps of ranks and 10 of communities, fastest of {given.rounds} rounds, ms")

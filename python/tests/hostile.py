@@ -319,7 +319,7 @@ def is_called(what: str) -> bool:
     return not any(known.is_fatal and known.matches(what) for known in KNOWN)
 
 
-#: Functions that take so long that they are called with every so many values.
+#: Slow functions: each parameter is tried with one in this many of the values.
 SPARSE: dict[str, int] = {
     "serve": 60,
     "Server.__exit__": 150,

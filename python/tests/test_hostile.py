@@ -81,7 +81,7 @@ def test_every_public_function_is_called_with_what_it_needs() -> None:
 
 
 def test_every_value_is_given_to_some_function() -> None:
-    """Functions that are called with every so many values are called with others for each parameter."""
+    """A slow function is tried with a part of the values for each parameter: together the parts are all values."""
     parameters = len(inspect.signature(hoplake.load).parameters)
     assert hostile.SPARSE["load"] <= parameters
     seen = {name for number in range(hostile.SPARSE["load"]) for name, _ in hostile.values("load", number, False)}

@@ -110,9 +110,12 @@ async fn from_memory(arguments: &Arguments) -> Result<()> {
         let in_memory = Sampler::in_memory(&snapshot, settings.clone(), workers.clone(), &mut branch).await?;
         let cached = Sampler::on_bucket(&snapshot, settings, workers)?;
         for (lists, sampler) in [("in memory", in_memory), ("in the caches", cached)] {
-            let (mut edges, mut vertices, mut micros) = (0, 0, Vec::new());
+            let mut edges = 0;
+            let mut vertices = 0;
+            let mut micros = Vec::new();
             for round in 0..2 {
-                (edges, vertices) = (0, 0);
+                edges = 0;
+                vertices = 0;
                 micros.clear();
                 for (number, seeds) in batches.iter().enumerate() {
                     let begun = Instant::now();
@@ -175,7 +178,8 @@ fn from_bucket(arguments: &Arguments) -> Result<()> {
             };
             let features = if with_features { vec![feature] } else { Vec::new() };
             let features = Features::open(&snapshot, features, Workers::default(), &mut branch).await?;
-            let (mut millis, mut waves) = (Vec::new(), 0);
+            let mut millis = Vec::new();
+            let mut waves = 0;
             let before = sim.counts();
             let mut first = before;
             for (number, seeds) in arguments.batches(&snapshot)?.iter().enumerate() {

@@ -14,7 +14,7 @@ use crate::{
     vertices::existing,
 };
 
-/// How often a pair that is an edge is drawn again. Then it is taken as it is: of a vertex with edges to all others there is no other.
+/// How often a pair that is an edge is drawn again. Then it is taken as it is: a vertex may have edges to all others.
 const DRAWN_AGAIN: usize = 5;
 
 /// The hop of negatives in the words that random numbers follow from, and that before it; no sample has as many.

@@ -172,7 +172,8 @@ impl Read {
         let read = branch.each(&readings, |Reading { hop, fan_outs, vertices }, mut branch| async move {
             let frontier = Frontier::held(vertices, branch.context()).await?;
             let edges = snapshot.adjacency().neighbours(&frontier, hop, &mut branch).await?;
-            let (mut for_weights, mut for_times) = (branch.clone(), branch.clone());
+            let mut for_weights = branch.clone();
+            let mut for_times = branch.clone();
             let weights = async {
                 match weight {
                     Some(weight) => snapshot.edge_weights(&edges, weight, &mut for_weights).await.map(Some),

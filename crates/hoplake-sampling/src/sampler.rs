@@ -307,7 +307,8 @@ impl Growing {
                 .map(|(vertices, found)| {
                     context.check_time()?;
                     let mut chosen = Chosen::default();
-                    let (mut positions, mut seen) = (Vec::new(), Seen::default());
+                    let mut positions = Vec::new();
+                    let mut seen = Seen::default();
                     for ((vertex, tree), list) in vertices.iter().zip(found) {
                         let random = || randomness.of_list(*vertex, *tree);
                         match list.times {

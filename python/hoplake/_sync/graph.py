@@ -87,7 +87,7 @@ def _with_step(text: str, step: str) -> str:
     return f"{bare.rstrip().rstrip(';').rstrip()}\n.{step}()"
 
 
-#: The most hops of a picture: each is a query, and nobody sees more.
+#: The most hops of a picture: each is a query of its own, and more cannot be told apart.
 _DRAWN_DEPTH_MAX = 32
 
 

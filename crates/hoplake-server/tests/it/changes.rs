@@ -405,7 +405,7 @@ async fn a_graph_that_was_deleted_takes_no_batch() {
     let server = Running::start(Settings { refresh_ms: 50, ..writable(&url) }).await;
     server.make("g").await;
     server.lines(person(1, "Ann")).await;
-    // A commit is acknowledged before its hint is written, and a hint that is written to a folder that is gone makes it again.
+    // A commit is acknowledged before its hint is written. Written after the folder was moved, the hint would make the folder again.
     let read = |name: &str| std::fs::read(folder.path().join("g").join(name)).ok();
     until(|| read("hint") == read("manifest/00000000000000000002.hlm")).await;
     let elsewhere = tempfile::tempdir().unwrap();

@@ -247,7 +247,8 @@ fn kind(snapshot: &Snapshot, label: LabelId, name: &str) -> Result<PropertyType,
     let label = snapshot.schema().label(label).ok_or_else(unknown)?;
     let property = label.properties.iter().find(|property| property.name == name).ok_or_else(|| {
         let known: Vec<_> = label.properties.iter().map(|property| property.name.as_str()).collect();
-        EngineError::NotFound(format!("{} has no property {name:?}; it has {}", label.name, known.join(", ")))
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        EngineError::NotFound(format!("{} has no property {name:?}; it has {known}", label.name))
     })?;
     match property.kind {
         PropertyType::Scalar(ScalarType::String) | PropertyType::List(ScalarType::String) => {

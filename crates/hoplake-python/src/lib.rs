@@ -13,6 +13,7 @@ mod graph;
 mod gremlin;
 mod load;
 mod opened;
+mod parts;
 mod paths;
 mod process;
 mod scan;
@@ -36,6 +37,7 @@ mod _hoplake {
         compute::{Computation, algorithms},
         graph::Graph,
         load::load,
+        parts::{Objects, Part},
         scan::Scan,
         serve::{Server, serve},
         table::Table,

@@ -42,6 +42,7 @@ struct Edges {
     types: VecDeque<EdgeName>,
     current: Option<(EdgeName, hoplake::EdgeScan)>,
     left: usize,
+    piece: (u64, u64),
 }
 
 /// The label of edges, those of their ends, and the properties to read.
@@ -58,6 +59,7 @@ impl Edges {
                 let Some(name) = self.types.pop_front() else { return Ok(None) };
                 let [source, target] = &name.ends;
                 let scan = query.scan_edges(&name.label, (source, target), &name.select).await?;
+                let scan = scan.piece(self.piece.0, self.piece.1);
                 self.current = Some((name, scan));
                 continue;
             };
@@ -232,7 +234,7 @@ fn started<'py>(py: Python<'py>, (reading, prices): (Reading, hoplake::PriceList
 #[pymethods]
 impl Graph {
     /// Begins a scan.
-    #[pyo3(signature = (labels, condition, select, order_by, limit))]
+    #[pyo3(signature = (labels, condition, select, order_by, limit, piece=(0, 1)))]
     fn scan(
         &self,
         py: Python<'_>,
@@ -241,6 +243,7 @@ impl Graph {
         select: Option<Vec<String>>,
         order_by: Vec<String>,
         limit: Option<usize>,
+        piece: (u64, u64),
     ) -> PyResult<Task> {
         let condition = condition.map(|text| parsed::<Condition>(py, &text)).transpose()?;
         let order_by = order_by.iter().map(|text| text.parse::<SortBy>()).collect::<Result<_, _>>();
@@ -260,7 +263,7 @@ impl Graph {
             };
             let mut query = graph.query();
             query.limit(&limits);
-            let scan = query.scan(&ScanRequest { labels, condition, select, order_by, limit })?;
+            let scan = query.scan(&ScanRequest { labels, condition, select, order_by, limit })?.piece(piece.0, piece.1);
             let prices = graph.prices().clone();
             Ok((Reading { query, rows: Rows::Vertices(scan), begun, schema }, prices))
         };
@@ -268,7 +271,7 @@ impl Graph {
     }
 
     /// Begins a scan of edges: of a label, between vertices of these labels, or of all.
-    #[pyo3(signature = (label, source, target, select, limit))]
+    #[pyo3(signature = (label, source, target, select, limit, piece=(0, 1)))]
     fn scan_edges(
         &self,
         label: Option<String>,
@@ -276,6 +279,7 @@ impl Graph {
         target: Option<String>,
         select: Option<Vec<String>>,
         limit: Option<usize>,
+        piece: (u64, u64),
     ) -> PyResult<Task> {
         let graph = self.opened.graph();
         let limits = self.limits;
@@ -314,7 +318,7 @@ impl Graph {
             let mut query = graph.query();
             query.limit(&limits);
             let prices = graph.prices().clone();
-            let rows = Rows::Edges(Edges { types, current: None, left: limit.unwrap_or(usize::MAX) });
+            let rows = Rows::Edges(Edges { types, current: None, left: limit.unwrap_or(usize::MAX), piece });
             Ok((Reading { query, rows, begun, schema: columns }, prices))
         };
         Task::spawn(call, started)

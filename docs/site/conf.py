@@ -46,7 +46,7 @@ nitpick_ignore_regex = [
 myst_heading_anchors = 6
 
 # The compiled extension is not needed: signatures and docstrings are in the sources.
-autodoc_mock_imports = [package.EXTENSION, "numpy", "pyarrow", "ray"]
+autodoc_mock_imports = package.MISSING
 autodoc_member_order = "bysource"
 autodoc_inherit_docstrings = False
 autodoc_typehints_format = "short"

@@ -6,9 +6,12 @@ from sphinx.ext.autodoc.mock import mock
 
 EXTENSION = "hoplake._hoplake"
 
-with mock([EXTENSION]):
+#: What is not installed with Sphinx: the extension, and what hoplake.pyg imports.
+MISSING = [EXTENSION, "numpy", "pyarrow", "ray", "torch", "torch_geometric"]
+
+with mock(MISSING):
     import hoplake
-    from hoplake import _errors, aio, nx
+    from hoplake import _errors, aio, nx, pyg
     from hoplake.nx.dispatch import IMPLEMENTED
 
-__all__ = ["EXTENSION", "IMPLEMENTED", "_errors", "aio", "hoplake", "nx"]
+__all__ = ["IMPLEMENTED", "MISSING", "_errors", "aio", "hoplake", "nx", "pyg"]

@@ -14,24 +14,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from kronecker import kronecker
 
 import hoplake
 
 SUPERSTEPS = 20
-
-
-def kronecker(scale: int, seed: int = 42) -> dict[str, Any]:
-    """Edges whose ends are drawn bit by bit."""
-    random = np.random.default_rng(seed)
-    count = 8 << scale
-    ends = np.zeros((2, count), np.int64)
-    for bit in range(scale):
-        quarter = random.choice(4, count, p=[0.57, 0.19, 0.19, 0.05])
-        ends[0] += (quarter >> 1) << bit
-        ends[1] += (quarter & 1) << bit
-    # So that the widest lists are not next to each other.
-    ends = random.permutation(1 << scale)[ends]
-    return {"source": pa.array(ends[0]), "target": pa.array(ends[1])}
 
 
 def follow(rank: Any, received: Any, pages: hoplake.Vertices) -> Any:
@@ -70,7 +57,8 @@ def main() -> None:
     arguments.add_argument("--rounds", type=int, default=7)
     given = arguments.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        hoplake.load(folder, edges={("v", "e", "v"): kronecker(given.scale)})
+        source, target = kronecker(given.scale)
+        hoplake.load(folder, edges={("v", "e", "v"): {"source": pa.array(source), "target": pa.array(target)}})
         graph = hoplake.open(folder)
         edges = sum(kind.edges for kind in graph.schema.edge_types)
         print(f"{graph.count():,} vertices, {edges:,} edges, {SUPERSTEPS} supersteps of ranks and 10 of communities, fastest of {given.rounds} rounds, ms")

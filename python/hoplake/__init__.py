@@ -9,7 +9,8 @@
 >>> ranks.top(1, select="name")["name"]
 ['Bo']
 
-:mod:`hoplake.aio` has the same calls with ``async`` and ``await``, :mod:`hoplake.nx` is a backend of networkx, and :mod:`hoplake.gremlin` has the
+:mod:`hoplake.aio` has the same calls with ``async`` and ``await``, :mod:`hoplake.nx` is a backend of networkx,
+:mod:`hoplake.pyg` has loaders of PyTorch Geometric, and :mod:`hoplake.gremlin` has the
 classes of Gremlin results.
 """
 
@@ -54,7 +55,9 @@ from ._sync.computation import Computation, algorithms
 from ._sync.graph import Graph, create, load
 from ._sync.graph import open as open
 from ._quote import quote
+from ._samples import LinkSample, Sample
 from ._sync.results import Plan, Profile, Results, Scan, Walks
+from ._sync.sampler import Sampler
 from ._sync.traversal import Traversal
 from ._table import ArrowStream, Rows, Table
 from ._walks import Edge, Path, Vertex, Walk
@@ -80,6 +83,7 @@ __all__ = [
     "InvalidError",
     "Label",
     "LimitError",
+    "LinkSample",
     "Loaded",
     "Mirrored",
     "NotFoundError",
@@ -90,6 +94,8 @@ __all__ = [
     "Profile",
     "Results",
     "Rows",
+    "Sample",
+    "Sampler",
     "Scan",
     "Schema",
     "Server",
@@ -117,11 +123,12 @@ own_as(__name__, globals(), __all__)
 if TYPE_CHECKING:
     from . import aio as aio
     from . import nx as nx
+    from . import pyg as pyg
 else:
 
     def __getattr__(name: str) -> Any:
         """Modules that are imported when they are first used."""
-        if name in ("aio", "nx"):
+        if name in ("aio", "nx", "pyg"):
             from importlib import import_module
 
             return import_module(f"{__name__}.{name}")
@@ -129,4 +136,4 @@ else:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), "aio", "nx"})
+    return sorted({*globals(), "aio", "nx", "pyg"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import reprlib
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from operator import index
@@ -25,12 +26,28 @@ def names(given: str | Iterable[str] | None) -> list[str]:
     """Names as a list; one name may be a ``str``."""
     if given is None:
         return []
-    return [given] if isinstance(given, str) else list(given)
+    return [as_text("a name", name) for name in ([given] if isinstance(given, str) else given)]
 
 
 def names_or_all(given: str | Iterable[str] | None) -> list[str] | None:
     """Names as a list; ``None`` stands for all."""
     return None if given is None else names(given)
+
+
+def as_text(name: str, value: Any) -> str:
+    """The argument ``name``, which has to be a ``str`` of whole characters."""
+    if not isinstance(value, str):
+        raise InvalidError(f"{name} has to be a str, not {_kind(value)}")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise InvalidError(f"{name} has half of a character (a lone surrogate), which cannot be stored or compared") from None
+    return value
+
+
+def text_or_none(name: str, value: Any) -> str | None:
+    """The same for an argument that may be left out."""
+    return None if value is None else as_text(name, value)
 
 
 def whole(name: str, value: Any, least: int = 0) -> int:
@@ -41,7 +58,7 @@ def whole(name: str, value: Any, least: int = 0) -> int:
         number = None
     if number is None or not least <= number <= MOST:
         range = f"of {least} or more" if number is None or number < least else "of at most 2⁶³ - 1"
-        raise InvalidError(f"{name} has to be a whole number {range}, not {value!r}")
+        raise InvalidError(f"{name} has to be a whole number {range}, not {shown(value)}")
     return number
 
 
@@ -78,6 +95,14 @@ def location(path: Location, name: str) -> str:
     text = file(path, name)
     # An empty text is an error of the store, not the working directory.
     return text if not text or _URL.match(text) else abspath(text)
+
+
+def shown(value: object) -> str:
+    """A value as a message shows it: of what is long, deep or not to be shown, its beginning or its type."""
+    try:
+        return reprlib.repr(value)
+    except Exception:  # whatever a class of the caller raises
+        return _kind(value)
 
 
 def is_a(value: object, *kinds: type[Any]) -> bool:

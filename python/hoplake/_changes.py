@@ -153,10 +153,11 @@ class Index:
 
 @dataclass(frozen=True)
 class PreparedQuery:
-    """An edition of a prepared query. ``parameters`` is their declaration, such as ``"name:string, most:int64=10"``."""
+    """An edition of a prepared query. ``parameters`` has its parameters as :meth:`Graph.save_query` takes them, such as
+    ``["name:string", "most:int64=10"]``."""
 
     name: str
     number: int
     text: str
-    parameters: str
+    parameters: list[str]
     description: str

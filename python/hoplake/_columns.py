@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Union
 
 from . import _hoplake
+from ._arguments import as_text
 from ._errors import make
 from ._waiting import wait_sync
 
@@ -19,12 +20,12 @@ if TYPE_CHECKING:
     State = Union[Column, dict[str, Column]]
 
 
-def numpy() -> Any:
-    """NumPy, or an exception that says how to install it."""
+def numpy(what: str = "a vertex program") -> Any:
+    """NumPy, or an exception that says how to install it. ``what`` needs it."""
     try:
         import numpy
     except ImportError:
-        message = "a vertex program computes with columns of NumPy, which is not installed"
+        message = f"{what} computes with columns of NumPy, which is not installed"
         raise make("invalid", message, hint="pip install numpy") from None
     return numpy
 
@@ -72,7 +73,7 @@ class Vertices:
         return self._column("order")
 
     def __getitem__(self, name: str) -> Column:
-        return self._column(name, is_property=True)
+        return self._column(as_text("the name of a property", name), is_property=True)
 
     def _column(self, name: str, *, is_property: bool = False) -> Column:
         known = self._columns.get((is_property, name))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 
@@ -74,7 +75,6 @@ _BY_REASON: dict[str, str] = {
     "no_version": "graph.log() lists the versions and their tags",
     "exists": "choose a target that is empty; load(replace=True) loads over a graph, and export(overwrite=True) over files",
     "overtaken": "graph.log() shows what the other writer changed; then try again",
-    "credentials": "set the environment variables of the store, such as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
     "denied": "these credentials need permission to list, read, write and delete objects there",
     "no_bucket": "create the bucket first, or check its name",
     "region": "set AWS_REGION to the region of the bucket",
@@ -88,6 +88,16 @@ _BY_REASON: dict[str, str] = {
     "call": "graph.queries() lists the prepared queries of this version, and their parameters; graph.refresh() moves on to the newest version",
     "read_only": "pass commit=True to let the query change the graph",
     "format_version": "use the version of hoplake that wrote it, or load the graph again with this one",
+}
+
+#: What sets the credentials of a store, by the scheme of its URLs.
+_CREDENTIALS: dict[str, str] = {
+    **dict.fromkeys(("s3", "s3a"), "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and AWS_SESSION_TOKEN if they are temporary"),
+    "gs": "set GOOGLE_APPLICATION_CREDENTIALS to the file of a key",
+    **dict.fromkeys(
+        ("az", "azure", "abfs", "abfss"),
+        "set AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY, or those of an Entra ID client",
+    ),
 }
 
 _BY_KIND: dict[str, str] = {
@@ -113,6 +123,8 @@ def make(
     hint: str | None = None,
 ) -> Error:
     """The exception of a kind, with its note."""
+    if hint is None and reason == "credentials" and (store := re.search(r"\b([a-z0-9]+)://", message)):
+        hint = _CREDENTIALS.get(store[1])
     hint = hint or _BY_REASON.get(reason or "") or _BY_KIND.get(kind)
     has_notes = sys.version_info >= (3, 11)
     # Before 3.11 no traceback shows notes.

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import date, datetime, timezone
 from decimal import Decimal
 from typing import Any
 
-from ._arguments import zoned
+from ._arguments import shown
 from ._errors import InvalidError
 
 
 def quote(value: str | int | float | bool | Decimal | date) -> str:
     """A value as a part of a condition, with the quotes that keep it one value.
 
-    Scalars of NumPy are taken as the values of Python that they hold, and a ``Decimal`` with all its digits.
+    Scalars of NumPy are taken as the values of Python that they hold, and a ``Decimal`` with all its digits. A
+    ``datetime`` without a time zone is one of UTC.
 
     >>> import hoplake
     >>> f"city = {hoplake.quote('Paris or runways > 0')}"
@@ -49,7 +50,7 @@ def _text(value: Any) -> str:
     if isinstance(value, Decimal) and value.is_finite():
         return str(value)
     if isinstance(value, datetime):
-        return zoned(value)
+        return (value if value.tzinfo is not None else value.replace(tzinfo=timezone.utc)).isoformat()
     if isinstance(value, date):
         return value.isoformat()
-    raise InvalidError(f"{value!r} cannot be part of a condition; give a str, a number, a bool, a date or a datetime")
+    raise InvalidError(f"{shown(value)} cannot be part of a condition; give a str, a number, a bool, a date or a datetime")

@@ -8,7 +8,7 @@ from os import PathLike
 from types import TracebackType
 
 from . import _hoplake
-from ._arguments import location, whole
+from ._arguments import as_text, location, whole
 from ._waiting import wait_sync
 
 
@@ -82,5 +82,5 @@ def serve(
         f"writable = {str(bool(writable)).lower()}",
     ]
     if token is not None:
-        settings.append(f"token = {_toml(token)}")
+        settings.append(f"token = {_toml(as_text('token', token))}")
     return Server(_hoplake.serve("\n".join(settings)))

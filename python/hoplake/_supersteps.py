@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, Union
 
-from ._arguments import is_a, names_or_all
+from ._arguments import as_text, is_a, names_or_all, shown
 from ._columns import Exchange, Vertices
 from ._errors import make
 
@@ -44,13 +45,14 @@ class Functions:
         """The functions of a program, with arguments of :meth:`Graph.pregel`."""
         for what in ("signal", "apply"):
             if not callable(rest[what]):
-                raise make("invalid", f"{what} has to be a function, not {rest[what]!r}")
+                raise make("invalid", f"{what} has to be a function, not {shown(rest[what])}")
         if rest["aggregate"] is not None and not callable(rest["aggregate"]):
-            raise make("invalid", f"aggregate has to be a function, not {rest['aggregate']!r}")
-        if tolerance is not None and not tolerance >= 0:
-            raise make("invalid", f"tolerance is {tolerance}; it has to be a number, 0 or more")
+            raise make("invalid", f"aggregate has to be a function, not {shown(rest['aggregate'])}")
+        if tolerance is not None and (not is_a(tolerance, Real) or not tolerance >= 0):
+            raise make("invalid", f"tolerance is {shown(tolerance)}; it has to be a number, 0 or more")
         if isinstance(default, bool) or not (default is None or isinstance(default, (int, float))):
-            raise make("invalid", f"default is {default!r}; it has to be a number")
+            raise make("invalid", f"default is {shown(default)}; it has to be a number")
+        as_text("name", rest["name"])
         columns = names_or_all(result)
         if columns is not None and (not columns or len(set(columns)) < len(columns)):
             raise make("invalid", "result has to name at least one column, and each once")
@@ -181,7 +183,7 @@ class Steps:
             return {}
         found: Any = self._functions.aggregate(self.state, self.vertices)
         if not is_a(found, Mapping):
-            raise make("invalid", f"aggregate returned {found!r}; it has to return a dict of numbers by name")
+            raise make("invalid", f"aggregate returned {shown(found)}; it has to return a dict of numbers by name")
         return {str(name): self._exchange.number(value, f"aggregate[{name!r}]") for name, value in found.items()}
 
 

@@ -7,6 +7,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Protocol, Union
 
 from . import _hoplake
+from ._arguments import shown
 from ._cost import Cost
 from ._walks import add_edge
 
@@ -27,7 +28,7 @@ class ArrowStream(Protocol):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
-#: Rows as input: a data frame, a table, or a dict of columns, each a list.
+#: Rows as input: a data frame, a table, or a dict of columns, each a list. They are read on another thread than the caller's.
 Rows = Union[ArrowStream, "Mapping[str, Sequence[Any]]"]
 
 
@@ -73,7 +74,7 @@ class Table:
         """The values of a column."""
         key: Any = name
         if not isinstance(key, str):
-            raise TypeError(f"a table is indexed by the name of a column, not by {key!r}; table.to_pylist() is a list of its rows")
+            raise TypeError(f"a table is indexed by the name of a column, not by {shown(key)}; table.to_pylist() is a list of its rows")
         return self._table.column(name)
 
     def __contains__(self, item: object) -> bool:

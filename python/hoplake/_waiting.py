@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar, Union
 
+from ._arguments import shown
 from ._errors import InvalidError
 from ._hoplake import Task
 
@@ -56,7 +57,7 @@ class Reporter:
 
     def __init__(self, progress: Progress) -> None:
         if not isinstance(progress, bool) and not callable(progress):
-            raise InvalidError(f"progress is True, False or a function, not {progress!r}")
+            raise InvalidError(f"progress is True, False or a function, not {shown(progress)}")
         self._bar = _Bar() if progress is True else None
         self._callback: ProgressCallback | None = self._bar if progress is True else progress or None
         self._last: tuple[str, int, int | None] | None = None

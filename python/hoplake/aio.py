@@ -10,6 +10,7 @@ from ._async.commit import Commit
 from ._async.computation import Computation, algorithms
 from ._async.graph import Graph, create, load, open
 from ._async.results import Plan, Profile, Results, Scan, Walks
+from ._async.sampler import Sampler
 from ._async.traversal import Traversal
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "Plan",
     "Profile",
     "Results",
+    "Sampler",
     "Scan",
     "Traversal",
     "Walks",

@@ -2,6 +2,10 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import itertools
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -44,6 +48,34 @@ def test_a_cancelled_task_ends_its_call(large: str) -> None:
         with pytest.raises(asyncio.TimeoutError):
             await asyncio.wait_for(graph.run("betweenness", edges="both"), 0.2)
         assert await graph.count() == 150_000
+
+    asyncio.run(calls())
+
+
+def test_the_loop_goes_on_while_changes_are_read(url: str) -> None:
+    def endless() -> pa.RecordBatchReader:
+        batch = pa.record_batch({"key": [1]})
+        return pa.RecordBatchReader.from_batches(batch.schema, itertools.repeat(batch))
+
+    async def calls() -> None:
+        await hoplake.aio.create(url)
+        commit = (await hoplake.aio.open(url)).begin()
+        numbers: Any = {"key": itertools.count()}
+        endless_calls: list[Callable[[], Coroutine[Any, Any, Any]]] = [
+            lambda: commit.upsert_vertices("v", numbers),
+            lambda: commit.upsert_vertices("v", endless()),
+            lambda: commit.add(json_lines='{"op": "upsert_vertex", "label": "v", "key": 1}\n' * 1_000_000),
+            lambda: hoplake.aio.load(url, vertices={"v": numbers}, replace=True),
+        ]
+        for call in endless_calls:
+            begun = time.monotonic()
+            with pytest.raises(asyncio.TimeoutError):
+                await asyncio.wait_for(call(), 0.2)
+            assert time.monotonic() - begun < 2
+        # None of it is half there.
+        assert len(commit) == 0
+        await commit.upsert_vertices("v", {"key": [1, 2]})
+        assert (await commit.commit()).vertices_added == 2
 
     asyncio.run(calls())
 

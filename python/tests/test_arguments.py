@@ -7,9 +7,11 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from datetime import date, datetime, timezone
 from decimal import Decimal
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -17,6 +19,7 @@ import pyarrow as pa
 import pytest
 
 import hoplake
+from hoplake import _errors
 
 
 class Colour(enum.IntEnum):
@@ -379,3 +382,85 @@ def test_representations_read_nothing(social: hoplake.Graph) -> None:
     assert repr(commit) == f"<hoplake.Commit of 1 change to {graph.url}>"
     commit.commit()
     assert repr(commit).endswith("committed as version 2>")
+
+
+HALF = "\ud800"
+NAMES: list[Callable[[hoplake.Graph], Any]] = [
+    lambda graph: graph.begin().upsert_vertex(HALF, 1),
+    lambda graph: graph.begin().delete_vertex(HALF, 1),
+    lambda graph: graph.begin().upsert_edge(HALF, ("Person", 1), ("Person", 2)),
+    lambda graph: graph.begin().upsert_edge("knows", (HALF, 1), ("Person", 2)),
+    lambda graph: graph.begin().delete_edge(HALF, ("Person", 1), ("Person", 2)),
+    lambda graph: graph.begin().upsert_vertices(HALF, {"key": [1]}),
+    lambda graph: graph.begin().upsert_edges("knows", HALF, "Person", {"source": [1], "target": [1]}),
+    lambda graph: graph.begin().upsert_vertex("Person", 1, **{HALF: 1}),
+    lambda graph: hoplake.load("memory://half/graph", vertices={HALF: {"key": [1]}}),
+    lambda graph: hoplake.load("memory://half/graph", edges={("A", HALF, "A"): {"source": [1], "target": [1]}}),
+    lambda graph: graph.count(HALF),
+    lambda graph: graph.scan([HALF]).table(),
+    lambda graph: graph.scan_edges(HALF).table(),
+    lambda graph: graph.scan(select=HALF).table(),
+    lambda graph: graph.traverse("Person:1").out(HALF).count(),
+    lambda graph: graph.get((HALF, 1)),
+    lambda graph: graph.get(f"{HALF}:1"),
+    lambda graph: graph.diff(1, labels=HALF),
+]
+
+
+@pytest.mark.parametrize("call", NAMES)
+def test_names_with_half_of_a_character_are_refused(social: hoplake.Graph, call: Callable[[hoplake.Graph], Any]) -> None:
+    with pytest.raises(hoplake.InvalidError, match="lone surrogate"):
+        call(social)
+
+
+class _Refuses(BaseHTTPRequestHandler):
+    """A store that knows no access key."""
+
+    def do_GET(self) -> None:
+        text = b"<Error><Code>InvalidAccessKeyId</Code></Error>"
+        self.send_response(403)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    do_PUT = do_HEAD = do_GET
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+def test_credentials_that_are_refused_are_those_of_the_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Refuses)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    address = f"http://127.0.0.1:{server.server_port}"
+    settings = {"ENDPOINT_URL": address, "ALLOW_HTTP": "true", "REGION": "r", "ACCESS_KEY_ID": "k", "SECRET_ACCESS_KEY": "s"}
+    for name, value in settings.items():
+        monkeypatch.setenv(f"AWS_{name}", value)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    calls: list[Callable[[], Any]] = [
+        lambda: hoplake.open("s3://bucket/some/graph"),
+        lambda: hoplake.create("s3://bucket/some/graph"),
+        lambda: hoplake.load("s3://bucket/some/graph", vertices={"P": {"key": [1]}}),
+    ]
+    try:
+        for call in calls:
+            with pytest.raises(hoplake.UnavailableError, match="s3://bucket/some/graph: it does not know the access key") as refused:
+                call()
+            assert refused.value.reason == "credentials"
+            assert "AWS_ACCESS_KEY_ID" in str(refused.value.hint)
+    finally:
+        server.shutdown()
+        server.server_close()
+    # Without their other half.
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", "")
+    for name in settings:
+        monkeypatch.delenv(f"AWS_{name}")
+    with pytest.raises(hoplake.Error) as azure:
+        hoplake.open("az://container/graph")
+    assert "AWS" not in str(azure.value.hint)
+
+
+def test_hints_about_credentials_name_those_of_the_store() -> None:
+    for scheme, setting in [("s3", "AWS_"), ("gs", "GOOGLE_"), ("az", "AZURE_"), ("abfss", "AZURE_")]:
+        error = _errors.make("unavailable", f"could not read {scheme}://b/graph: there are no credentials for it", reason="credentials")
+        assert error.hint is not None and setting in error.hint

@@ -79,7 +79,7 @@ def _same(ours: Any, theirs: Any) -> bool:
     if isinstance(theirs, (list, tuple)):
         return len(ours) == len(theirs) and all(map(_same, ours, theirs))
     if isinstance(theirs, float) or isinstance(ours, float):
-        return math.isclose(ours, theirs, rel_tol=1e-5, abs_tol=1e-6)
+        return math.isclose(ours, theirs, rel_tol=1e-5, abs_tol=1e-6) or (math.isnan(ours) and math.isnan(theirs))
     return bool(ours == theirs)
 
 
@@ -101,7 +101,7 @@ def _call(function: Any, graph: Any, arguments: list[Any], **options: Any) -> An
     """What a function returns, or what it raises."""
     try:
         return _plain(function(graph, *arguments, **options))
-    except (networkx.NetworkXException, KeyError, ZeroDivisionError) as error:
+    except (networkx.NetworkXException, KeyError, ValueError, ZeroDivisionError) as error:
         return type(error), str(error)
 
 
@@ -268,6 +268,11 @@ def _options() -> list[tuple[str, Any]]:
         ("eigenvector_centrality", lambda n: {"max_iter": 1}),
         ("betweenness_centrality", lambda n: {"normalized": False}),
         ("betweenness_centrality", lambda n: {"normalized": False, "k": len(n)}),
+        *[
+            ("betweenness_centrality", lambda n, k=k, normalized=normalized: {"k": k, "seed": 3, "normalized": normalized})
+            for k in (0, 1, 4, 99)
+            for normalized in (True, False)
+        ],
         ("closeness_centrality", lambda n: {"u": n[1]}),
         ("closeness_centrality", lambda n: {"u": n[-1]}),
         ("closeness_centrality", lambda n: {"u": 999}),

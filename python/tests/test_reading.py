@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import hoplake
@@ -243,3 +244,55 @@ def test_vertices_of_results_are_vertices(social: hoplake.Graph) -> None:
     assert social.neighbors(social.get(["Person:2", "Person:3"]), "out:knows")["from_key"] == [2, 3]
     assert hash(walk) == hash(social.traverse("Person:1").out("knows").walks()[0])
     assert social.traverse("Person:1").out("knows").walks(1).has_more
+
+
+def _schemas(graph: hoplake.Graph) -> list[tuple[str, Any, Any]]:
+    """Results without and with rows."""
+    empty, full = graph.traverse("Person:1").out(where="since > 9999"), graph.traverse("Person:1").out()
+    ranks = graph.run("pagerank")
+    return [
+        ("get", graph.get([]), graph.get("Person:1")),
+        ("get, selected", graph.get([], select="age"), graph.get("Person:1", select="age")),
+        ("get, keys", graph.get([], select=[]), graph.get("Person:1", select=[])),
+        ("rows", empty.rows(), full.rows()),
+        ("rows, selected", empty.rows("age"), full.rows("age")),
+        ("rows, none", empty.rows(limit=0), full.rows(limit=1)),
+        ("keys", empty.keys(), full.keys()),
+        ("neighborhood", graph.neighborhood("Person:1", limit=0), graph.neighborhood("Person:1")),
+        ("neighborhood, selected", graph.neighborhood("Person:1", select="age", limit=0), graph.neighborhood("Person:1", select="age")),
+        ("top", ranks.top(0), ranks.top(1)),
+        ("top, selected", ranks.top(0, select="age"), ranks.top(1, select="age")),
+        ("scan", graph.scan(where="~key = 77").table(), graph.scan().table()),
+    ]
+
+
+def test_results_without_rows_have_the_same_schema(social: hoplake.Graph) -> None:
+    for what, empty, full in _schemas(social):
+        assert (len(empty), len(full) > 0) == (0, True), what
+        assert pa.table(empty).schema == pa.table(full).schema, what
+
+
+def test_results_without_rows_have_columns_of_all_labels(url: str) -> None:
+    tables: Any = {"A": {"key": [1], "x": [1], "y": [2]}, "B": {"key": ["b"], "x": ["text"]}}
+    ends = {"source": [1], "target": [1]}
+    hoplake.load(url, vertices=tables, edges={("A", "e", "A"): ends, ("A", "f", "B"): {"source": [1], "target": ["b"]}})
+    graph = hoplake.open(url)
+    both = graph.traverse("A:1").out("e", "f").rows()
+    none = graph.traverse("A:1").out("e", "f").rows(limit=0)
+    assert pa.table(both).schema == pa.table(none).schema
+    assert pa.table(graph.run("components").top(0)).schema == pa.table(graph.run("components").table()).schema
+    assert pa.table(graph.traverse("A:1").out("f").rows(limit=0)).schema == pa.table(graph.get("B:b")).schema
+
+
+def test_properties_called_as_columns_of_edges_are_kept(url: str) -> None:
+    edges: Any = {"source": [1], "target": [2], "from_label": ["x"], "from_key": [7], "edge": ["y"], "direction": ["z"]}
+    hoplake.load(url, edges={("P", "e", "P"): edges})
+    names = ["from_label", "from_key", "edge", "direction"]
+    [row] = hoplake.open(url).neighbors("P:1", select=names)
+    assert [row[name] for name in names] == ["P", 1, "e", "out"]
+    assert [row[f".{name}"] for name in names] == ["x", 7, "y", "z"]
+    with hoplake.open(url).begin() as commit:
+        table = hoplake.open(url).scan_edges().table()
+        commit.add(pa.table({**{name: table[name] for name in table.columns}, "op": ["upsert_edge"], ".from_key": [8]}))
+    [row] = hoplake.open(url).neighbors("P:1", select=names)
+    assert (row[".from_label"], row[".from_key"]) == ("x", 8)

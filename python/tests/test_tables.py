@@ -124,10 +124,25 @@ def test_an_exception_of_a_generator_ends_the_load(url: str) -> None:
         yield pa.record_batch({"source": [1], "target": [2]}, schema=schema)
         raise RuntimeError("the source is gone")
 
-    with pytest.raises(hoplake.InvalidError, match="the source is gone"):
-        hoplake.load(url, edges=[(("v", "e", "v"), pa.RecordBatchReader.from_batches(schema, batches()))])
+    class Numbers:
+        def __iter__(self) -> Iterator[int]:
+            yield 1
+            raise RuntimeError("the source is gone")
+
+    tables: list[Any] = [pa.RecordBatchReader.from_batches(schema, batches()), {"source": Numbers(), "target": [2]}]
+    for rows in tables:
+        # As itself, and not as what a stream of Arrow makes of it.
+        with pytest.raises(RuntimeError, match="the source is gone"):
+            hoplake.load(url, edges=[(("v", "e", "v"), rows)])
     with pytest.raises(hoplake.NotFoundError):
         hoplake.open(url)
+    hoplake.create(url)
+    commit = hoplake.open(url).begin()
+    tables = [pa.RecordBatchReader.from_batches(schema, batches()), {"source": Numbers(), "target": [2]}]
+    for rows in tables:
+        with pytest.raises(RuntimeError, match="the source is gone"):
+            commit.upsert_edges("e", "v", "v", rows)
+    assert len(commit) == 0
 
 
 def test_what_cannot_be_loaded_is_named(url: str) -> None:

@@ -15,6 +15,7 @@ mod load;
 mod local;
 mod organisation;
 mod parquet_pairs;
+mod sampling;
 mod serve_load;
 mod snb;
 mod social_network;
@@ -59,6 +60,8 @@ enum Verb {
     Streamed(streamed::Arguments),
     /// Walks and passes over a graph in mapped files that is larger than its memory, with and without advice.
     Local(local::Arguments),
+    /// Samples of neighbourhoods: edges a second from memory, and batches of an epoch before the simulated bucket.
+    Sampling(sampling::Arguments),
     /// Memory of a server with idle connections of Gremlin drivers.
     IdleConnections(idle_connections::Arguments),
     /// Property indexes: sizes, times, and look-ups next to scans.
@@ -87,6 +90,7 @@ fn main() -> anyhow::Result<()> {
         Verb::Computations(arguments) => computations::run(&arguments),
         Verb::Conditions(arguments) => conditions::run(&arguments),
         Verb::Streamed(arguments) => streamed::run(&arguments),
+        Verb::Sampling(arguments) => sampling::run(&arguments),
         Verb::Local(arguments) => local::run(&arguments),
         Verb::IdleConnections(arguments) => idle_connections::run(&arguments),
         Verb::Index(arguments) => index::run(&arguments),

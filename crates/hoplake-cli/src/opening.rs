@@ -67,7 +67,7 @@ impl VersionArg {
 }
 
 const CACHE: ByteSize = ByteSize::mib(256);
-const DISK_CACHE: ByteSize = ByteSize::gib(8);
+const DISK_CACHE: ByteSize = ByteSize::b(hoplake::DISK_CACHE_BYTES);
 
 /// How it is read.
 #[derive(Debug, clap::Args)]

@@ -42,6 +42,11 @@ impl<T> Held<T> {
         Held { value: change(self.value), memory: self.memory }
     }
 
+    /// The value, and apart from it the memory that counts for it.
+    pub fn into_parts(self) -> (T, Held<()>) {
+        (self.value, Held { value: (), memory: self.memory })
+    }
+
     /// Lets the memory of another value count for this one, which took it in.
     pub(crate) fn absorb<U>(&mut self, other: Held<U>) -> U {
         self.hold_also(other.memory);

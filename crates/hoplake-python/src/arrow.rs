@@ -6,7 +6,10 @@
 
 #![expect(unsafe_code, reason = "Arrow's C interface")]
 
-use std::{ffi::CStr, sync::Arc};
+use std::{
+    ffi::CStr,
+    sync::{Arc, Mutex},
+};
 
 use arrow_array::{
     Array, ArrayReader, RecordBatch, RecordBatchIterator, RecordBatchReader, StructArray,
@@ -16,11 +19,12 @@ use arrow_array::{
 };
 use arrow_schema::{ArrowError, DataType, Schema, SchemaRef};
 use pyo3::{
+    exceptions::PyStopIteration,
     prelude::*,
     types::{PyCapsule, PyDict, PyTuple},
 };
 
-use crate::{errors, values};
+use crate::{errors, process::lock, task::Stop, values};
 
 const STREAM: &CStr = c"arrow_array_stream";
 const SCHEMA: &CStr = c"arrow_schema";
@@ -40,15 +44,45 @@ pub fn schema<'py>(py: Python<'py>, schema: &Schema) -> PyResult<Bound<'py, PyCa
     PyCapsule::new_with_value(py, schema, SCHEMA)
 }
 
+/// The exception that ended a reader. Its error is a text: Arrow's interfaces have no other.
+#[derive(Clone, Default)]
+pub struct Raised(Arc<Mutex<Option<PyErr>>>);
+
+impl Raised {
+    fn note(&self, exception: PyErr) -> ArrowError {
+        let text = exception.to_string();
+        *lock(&self.0) = Some(exception);
+        ArrowError::ExternalError(text.into())
+    }
+
+    /// The exception of a reader, if one ended it; otherwise the one that is made.
+    pub fn or_else(&self, error: impl FnOnce(Python<'_>) -> PyErr) -> PyErr {
+        let raised = lock(&self.0).take();
+        raised.unwrap_or_else(|| Python::attach(error))
+    }
+}
+
+/// A record batch of whatever has `__arrow_c_array__`.
+pub fn record_batch(data: &Bound<'_, PyAny>, what: &str) -> PyResult<RecordBatch> {
+    whole(&data.call_method0("__arrow_c_array__")?, what)
+}
+
 /// A reader of whatever has `__arrow_c_stream__`, such as a data frame, or `__arrow_c_array__`, such as a record batch; or of a dict of lists.
-pub fn reader(data: &Bound<'_, PyAny>, what: &str) -> PyResult<Box<dyn RecordBatchReader + Send>> {
+pub fn reader(
+    data: &Bound<'_, PyAny>,
+    what: &str,
+    raised: &Raised,
+    stop: &Stop,
+) -> PyResult<Box<dyn RecordBatchReader + Send>> {
     let py = data.py();
     if let Ok(columns) = data.cast::<PyDict>() {
-        let batch = values::batch(columns, what)?;
+        let batch = values::batch(columns, what, stop)?;
         let schema = batch.schema();
         return Ok(Box::new(RecordBatchIterator::new([Ok(batch)], schema)));
     }
-    let reader: Box<dyn RecordBatchReader + Send> = if data.hasattr("__arrow_c_stream__")? {
+    let reader: Box<dyn RecordBatchReader + Send> = if data.get_type().fully_qualified_name()? == PYARROW_READER {
+        Box::new(OfPyarrow::new(data, what, raised)?)
+    } else if data.hasattr("__arrow_c_stream__")? {
         Box::new(streamed(&data.call_method0("__arrow_c_stream__")?, what)?)
     } else if data.hasattr("__arrow_c_array__")? {
         let batch = whole(&data.call_method0("__arrow_c_array__")?, what)?;
@@ -80,6 +114,55 @@ fn streamed(capsule: &Bound<'_, PyAny>, what: &str) -> PyResult<Streamed> {
         return Err(errors::invalid(py, format!("{what} {WITHOUT_COLUMNS}")));
     };
     Ok(Streamed { schema: Arc::new(Schema::new(fields.clone())), arrays })
+}
+
+/// A reader of pyarrow, such as one of a generator.
+const PYARROW_READER: &str = "pyarrow.lib.RecordBatchReader";
+
+/// The batches of a reader of pyarrow. They are taken one by one, and not as a stream of Arrow, in which an exception of the user's
+/// generator would be a text.
+struct OfPyarrow {
+    reader: Py<PyAny>,
+    schema: SchemaRef,
+    what: String,
+    raised: Raised,
+}
+
+impl OfPyarrow {
+    fn new(reader: &Bound<'_, PyAny>, what: &str, raised: &Raised) -> PyResult<Self> {
+        let py = reader.py();
+        let capsule = reader.getattr("schema")?.call_method0("__arrow_c_schema__")?;
+        let capsule = capsule.cast::<PyCapsule>().map_err(|_| not_arrow(py, what))?;
+        let pointer = capsule.pointer_checked(Some(SCHEMA)).map_err(|_| not_arrow(py, what))?;
+        // SAFETY: a capsule of this name has an initialised schema, which is only read, and `capsule` keeps it alive.
+        let schema = unsafe { Schema::try_from(pointer.cast::<FFI_ArrowSchema>().as_ref()) };
+        let schema = schema.map_err(|error| failed(py, what, &error))?.into();
+        Ok(Self { reader: reader.clone().unbind(), schema, what: what.to_owned(), raised: raised.clone() })
+    }
+
+    fn next_batch(&self, py: Python<'_>) -> PyResult<Option<RecordBatch>> {
+        match self.reader.bind(py).call_method0("read_next_batch") {
+            Ok(batch) => whole(&batch.call_method0("__arrow_c_array__")?, &self.what).map(Some),
+            Err(end) if end.is_instance_of::<PyStopIteration>(py) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl RecordBatchReader for OfPyarrow {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+}
+
+impl Iterator for OfPyarrow {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        // None while the interpreter shuts down.
+        let batch = Python::try_attach(|py| self.next_batch(py))?;
+        batch.map_err(|exception| self.raised.note(exception)).transpose()
+    }
 }
 
 /// A stream of rows. Arrow's own reader of record batches takes rows that are null for rows.

@@ -3,13 +3,14 @@
 use std::{
     io::Cursor,
     path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
 use hoplake::{
-    Batch, COMMIT_TIMEOUT_MS, ChangeCounts, Columns, Committed, EdgeKey, Error, Name, Operation, Properties, VertexRef,
-    changes::{ChangeReader, Changes},
+    Batch, COMMIT_TIMEOUT_MS, ChangeCounts, Columns, Committed, EdgeKey, Error, Name, Operation, Properties,
+    QueryContext, VertexRef,
+    changes::{ChangeReader, ReadChange},
     tables,
 };
 use pyo3::{
@@ -18,25 +19,39 @@ use pyo3::{
 };
 
 use crate::{
-    arrow, errors,
-    graph::{self, Graph, object},
+    arrow::{self, Raised},
+    errors,
+    graph::{self, Graph},
     opened::Opened,
-    table::Priced,
-    task::Task,
+    process::lock,
+    table::{Priced, Spent},
+    task::{Stop, Task},
     values,
 };
-
-/// Why rows are no changes.
-enum Unread {
-    Arrow(arrow_schema::ArrowError),
-    Rows(Error),
-}
 
 /// A batch of changes.
 #[pyclass(frozen, module = "hoplake._hoplake")]
 pub struct Commit {
     opened: Arc<Opened>,
-    batch: Mutex<Batch>,
+    spent: Spent,
+    changes: Arc<Changes>,
+}
+
+/// The batch, which is shared with a call that commits or checks it, and not copied unless it is changed meanwhile.
+#[derive(Default)]
+struct Changes(Mutex<Arc<Batch>>);
+
+impl Changes {
+    fn extend(&self, operations: impl IntoIterator<Item = Operation>) {
+        Arc::make_mut(&mut *lock(&self.0)).operations.extend(operations);
+    }
+
+    /// The batch with other settings.
+    fn with(&self, set: impl FnOnce(&mut Batch)) -> Arc<Batch> {
+        let mut batch = lock(&self.0);
+        set(Arc::make_mut(&mut batch));
+        batch.clone()
+    }
 }
 
 fn name_of(text: &str) -> Name {
@@ -96,45 +111,44 @@ fn counts<'py>(py: Python<'py>, counts: &ChangeCounts) -> PyResult<Bound<'py, Py
 }
 
 impl Commit {
-    fn batch(&self) -> MutexGuard<'_, Batch> {
-        self.batch.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn push(&self, operation: Operation) {
-        self.batch().operations.push(operation);
+        self.changes.extend([operation]);
     }
 
-    /// Upserts of all rows of a table. Nothing is added if one of its batches is wrong.
+    /// Reads changes on another thread, and adds them once all are read: none if one is wrong, or if the call is cancelled.
+    fn read(&self, read: impl FnOnce(&Stop) -> PyResult<Vec<Operation>> + Send + 'static) -> PyResult<Task> {
+        let changes = self.changes.clone();
+        Task::blocking(read, move |py, operations| {
+            changes.extend(operations);
+            Ok(py.None().into_bound(py))
+        })
+    }
+
+    /// Upserts of all rows of a table.
     fn push_columns(
         &self,
-        rows: &Bound<'_, PyAny>,
-        what: &str,
-        columns: impl Fn(&arrow_array::RecordBatch) -> Result<Columns, Error> + Send + Sync,
-    ) -> PyResult<()> {
-        let py = rows.py();
-        let reader = arrow::reader(rows, what)?;
-        // Without the interpreter lock: the rows may come from threads that need it.
-        let operations = py.detach(|| {
+        rows: Py<PyAny>,
+        what: &'static str,
+        columns: impl Fn(&arrow_array::RecordBatch) -> Result<Columns, Error> + Send + 'static,
+    ) -> PyResult<Task> {
+        self.read(move |stop| {
+            let raised = Raised::default();
             let mut operations = Vec::new();
-            for batch in reader {
-                let columns = columns(&batch.map_err(Unread::Arrow)?).map_err(Unread::Rows)?;
+            for batch in Python::attach(|py| arrow::reader(rows.bind(py), what, &raised, stop))? {
+                stop.check()?;
+                let batch = batch.map_err(|error| raised.or_else(|py| arrow::failed(py, what, &error)))?;
+                let columns = columns(&batch).map_err(|error| Python::attach(|py| errors::raised(py, &error)))?;
                 operations.push(Operation::UpsertColumns(Arc::new(columns)));
             }
             Ok(operations)
-        });
-        let operations = operations.map_err(|unread| match unread {
-            Unread::Arrow(error) => arrow::failed(py, what, &error),
-            Unread::Rows(error) => errors::raised(py, &error),
-        })?;
-        self.batch().operations.extend(operations);
-        Ok(())
+        })
     }
 }
 
 #[pymethods]
 impl Commit {
     fn __len__(&self) -> usize {
-        self.batch().operations.iter().map(Operation::changes).sum()
+        lock(&self.changes.0).operations.iter().map(Operation::changes).sum()
     }
 
     fn upsert_vertex(
@@ -184,35 +198,49 @@ impl Commit {
     }
 
     /// Upserts of vertices, a row each, with their keys in the column `key`.
-    fn upsert_vertices(&self, label: &str, rows: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.push_columns(rows, "the table of vertices", |rows| tables::vertex_columns(label, rows))
+    fn upsert_vertices(&self, label: String, rows: Py<PyAny>) -> PyResult<Task> {
+        self.push_columns(rows, "the table of vertices", move |rows| tables::vertex_columns(&label, rows))
     }
 
     /// Upserts of edges, a row each, with the keys of their ends in the columns `source` and `target`.
-    fn upsert_edges(&self, label: &str, source: &str, target: &str, rows: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.push_columns(rows, "the table of edges", |rows| tables::edge_columns(label, (source, target), rows))
+    fn upsert_edges(&self, label: String, source: String, target: String, rows: Py<PyAny>) -> PyResult<Task> {
+        self.push_columns(rows, "the table of edges", move |rows| {
+            tables::edge_columns(&label, (&source, &target), rows)
+        })
     }
 
     /// Changes of a file, a text in JSON Lines, or a table with the columns of changes.
-    fn add(&self, changes: &Bound<'_, PyAny>, is_path: bool) -> PyResult<()> {
+    fn add(&self, changes: &Bound<'_, PyAny>, is_path: bool) -> PyResult<Task> {
         let py = changes.py();
         let Some(graph) = self.opened.known() else {
             return Err(errors::panicked(py, "the graph was to be opened first"));
         };
-        let mut reader = ChangeReader::new(graph.schema());
-        let raise = |error: Error| errors::raised(py, &error);
-        let operations = if is_path {
-            let path: PathBuf = changes.extract()?;
-            py.detach(|| collect(reader.read(&path)?)).map_err(raise)?
+        let source = if is_path {
+            Source::Path(changes.extract()?)
         } else if let Ok(text) = changes.cast::<PyString>() {
-            let text = values::text(text)?;
-            py.detach(|| collect(reader.lines("the text", Cursor::new(text.into_bytes())))).map_err(raise)?
+            Source::Text(values::text(text)?)
         } else {
-            let batches = arrow::reader(changes, "the table of changes")?;
-            py.detach(|| collect(reader.batches("the table", batches)?)).map_err(raise)?
+            Source::Table(changes.clone().unbind())
         };
-        self.batch().operations.extend(operations);
-        Ok(())
+        self.read(move |stop| {
+            let raised = Raised::default();
+            let mut reader = ChangeReader::new(graph.schema());
+            let changes = match source {
+                Source::Path(path) => reader.read(&path),
+                Source::Text(text) => Ok(reader.lines("the text", Cursor::new(text.into_bytes()))),
+                Source::Table(table) => {
+                    let batches =
+                        Python::attach(|py| arrow::reader(table.bind(py), "the table of changes", &raised, stop))?;
+                    reader.batches("the table", batches)
+                }
+            };
+            let failed = |error: Error| raised.or_else(|py| errors::raised(py, &error));
+            let operation = |change: Result<ReadChange, Error>| {
+                stop.check()?;
+                Ok(change.map_err(failed)?.operation)
+            };
+            changes.map_err(failed)?.map(operation).collect()
+        })
     }
 
     /// Applies the changes, all or none. The batch stays as it is: an idempotency key lets it be sent again.
@@ -230,55 +258,60 @@ impl Commit {
         seconds: Option<f64>,
     ) -> PyResult<Task> {
         let timeout = seconds.map(|seconds| graph::seconds(py, seconds)).transpose()?;
-        let batch = Batch {
-            base,
-            message,
-            strict,
-            create_missing,
-            idempotency_key,
-            source_positions: positions,
-            if_positions,
-            ..self.batch().clone()
-        };
+        let batch = self.changes.with(|batch| {
+            let settings = Batch {
+                base,
+                message,
+                strict,
+                create_missing,
+                idempotency_key,
+                source_positions: positions,
+                if_positions,
+                ..std::mem::take(batch)
+            };
+            *batch = settings;
+        });
         let graph = self.opened.graph();
+        let meter = self.spent.meter(py);
         let call = async move {
-            let begun = std::time::Instant::now();
             let graph = graph.await?;
+            meter.measure(&QueryContext::new(), graph.prices());
             graph.set_commit_timeout(timeout.unwrap_or(Duration::from_millis(COMMIT_TIMEOUT_MS)));
             let committed = graph.apply(batch).await?;
             // The hint for the next open, for which no commit waits, would end with the process.
             graph.settled().await;
-            let priced = Priced::new(committed.cost, graph.prices(), begun.elapsed().as_secs_f64());
-            Ok((committed, priced))
+            meter.set_other(committed.cost);
+            Ok((committed, meter.priced()))
         };
         Task::spawn(call, |py, (done, priced)| committed(py, &done, priced))
     }
 
     /// What the changes would do on the newest version. Writes nothing.
     #[pyo3(signature = (base, strict, create_missing))]
-    fn check(&self, base: Option<u64>, strict: bool, create_missing: bool) -> PyResult<Task> {
-        let batch = Batch { base, strict, create_missing, ..self.batch().clone() };
+    fn check(&self, py: Python<'_>, base: Option<u64>, strict: bool, create_missing: bool) -> PyResult<Task> {
+        let batch = self.changes.with(|batch| {
+            batch.base = base;
+            batch.strict = strict;
+            batch.create_missing = create_missing;
+        });
         let graph = self.opened.graph();
-        let call = async move { graph.await?.check(&batch).await };
+        let meter = self.spent.meter(py);
+        let call = async move { meter.graph(&graph.await?).check(batch).await };
         Task::spawn(call, |py, changes| Ok(counts(py, &changes)?.into_any()))
     }
 }
 
-fn collect(changes: Changes<'_>) -> Result<Vec<Operation>, Error> {
-    changes.map(|change| Ok(change?.operation)).collect()
+/// Where changes are read from.
+enum Source {
+    Path(PathBuf),
+    Text(String),
+    Table(Py<PyAny>),
 }
 
 #[pymethods]
 impl Graph {
     /// A batch of changes to this graph.
     fn begin(&self) -> Commit {
-        Commit { opened: self.opened.clone(), batch: Mutex::new(Batch::default()) }
-    }
-
-    /// Whether changes to the graph are all of the newest version.
-    fn newest(&self) -> PyResult<Task> {
-        let url = self.opened.location().url;
-        let call = async move { Ok(hoplake::Graph::newest(&hoplake::Store::open(&url)?).await?.version) };
-        Task::spawn(call, |py, version| object(py, version))
+        Commit { opened: self.opened.clone(), spent: self.spent.clone(), changes: Arc::default() }
     }
 }

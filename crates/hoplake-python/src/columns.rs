@@ -4,7 +4,7 @@
 //! the thread of the caller, whose signals and exceptions end the run, and no thread of Rust ever calls them. Columns are bytes in both
 //! directions: Python's buffer protocol is not part of the stable interface of CPython 3.10, and a copy is short next to a walk over edges.
 
-use std::{sync::Arc, time::Instant};
+use std::sync::Arc;
 
 use hoplake::{
     Error, Graph as Opening, Hop,
@@ -16,9 +16,10 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 use crate::{
     compute::{Computation, computing},
     errors,
-    graph::{Graph, object, parsed},
-    opened::{Location, OfProcess, Opened},
-    table::{Priced, Spent},
+    graph::{Graph, metered, object, parsed},
+    opened::{Location, Opened},
+    process::OfProcess,
+    table::{Meter, Spent},
     task::Task,
 };
 
@@ -38,18 +39,11 @@ pub struct Program {
 struct Running {
     graph: Opening,
     run: ColumnRun,
-    begun: Instant,
+    meter: Meter,
 }
 
 /// A call's turn among those of a program.
 type Turn = OwnedMutexGuard<Running>;
-
-impl Running {
-    fn priced(&self) -> Priced {
-        let Self { graph, run, begun } = self;
-        Priced::new(run.query().cost(), graph.prices(), begun.elapsed().as_secs_f64())
-    }
-}
 
 /// Numbers of a column as bytes of native order, as NumPy has them.
 fn numbers<T, const WIDTH: usize>(bytes: &[u8], number: fn([u8; WIDTH]) -> T) -> Vec<T> {
@@ -98,13 +92,11 @@ impl Graph {
         let graph = self.opened.graph();
         let location = self.opened.location();
         let (limits, spent) = (self.limits, self.spent.clone());
+        let meter = self.meter();
         let call = async move {
-            let begun = Instant::now();
             let graph = graph.await?;
-            let mut query = graph.query();
-            query.limit(&limits);
-            let run = query.column_run(&options).await?;
-            Ok(Running { graph, run, begun })
+            let run = metered(&graph, &limits, &meter).column_run(&options).await?;
+            Ok(Running { graph, run, meter })
         };
         Task::spawn(call, move |py, running| {
             let vertices = running.run.len();
@@ -117,10 +109,10 @@ impl Graph {
 
 impl Program {
     /// Runs a call of it, and makes a result of its answer.
-    fn ask<T, A>(
+    fn step<T, A>(
         &self,
         py: Python<'_>,
-        ask: impl FnOnce(Turn) -> A + Send + 'static,
+        step: impl FnOnce(Turn) -> A + Send + 'static,
         finish: impl for<'py> FnOnce(Python<'py>, T) -> PyResult<Bound<'py, PyAny>> + Send + 'static,
     ) -> PyResult<Task>
     where
@@ -130,7 +122,7 @@ impl Program {
         let Some(running) = self.running.get().cloned() else {
             return Err(errors::invalid(py, "a program goes on only in the process that began it"));
         };
-        Task::spawn(async move { ask(running.lock_owned().await).await }, finish)
+        Task::spawn(async move { step(running.lock_owned().await).await }, finish)
     }
 }
 
@@ -148,7 +140,7 @@ impl Program {
     /// Counts columns that Python keeps from now on.
     fn keep(&self, py: Python<'_>, columns: usize) -> PyResult<Task> {
         let keep = move |mut running: Turn| async move { running.run.keep(columns) };
-        self.ask(py, keep, |py, ()| Ok(py.None().into_bound(py)))
+        self.step(py, keep, |py, ()| Ok(py.None().into_bound(py)))
     }
 
     /// Numbers of the vertices: `degree`, `weight` or `order`.
@@ -161,13 +153,13 @@ impl Program {
                 _ => running.run.places().await,
             }
         };
-        self.ask(py, read, |py, column| buffer(py, &column))
+        self.step(py, read, |py, column| buffer(py, &column))
     }
 
     /// A property of the vertices.
     fn property(&self, py: Python<'_>, name: String) -> PyResult<Task> {
         let read = move |mut running: Turn| async move { running.run.property(&name).await };
-        self.ask(py, read, |py, column| buffer(py, &column))
+        self.step(py, read, |py, column| buffer(py, &column))
     }
 
     /// Rejects a combinator that there is not, or that does not suit weights.
@@ -193,7 +185,7 @@ impl Program {
             drop(signals);
             running.run.combine(SignalColumn { values, is_sent }, &how).await
         };
-        self.ask(py, work, |py, column| buffer(py, &column))
+        self.step(py, work, |py, column| buffer(py, &column))
     }
 
     /// Ends the program with columns, each with its name, its bytes and whether it is of floats.
@@ -211,10 +203,9 @@ impl Program {
             let mut figures = vec![("converged", Figure::Count(converged.into()))];
             figures.extend(residual.map(|residual| ("residual", Figure::Number(residual))));
             let computed = running.run.finish(columns, supersteps, figures)?;
-            Ok((computed, running.graph.clone(), running.priced()))
+            Ok((computed, running.graph.clone(), running.meter.priced()))
         };
-        self.ask(py, finish, move |py, (computed, graph, priced)| {
-            spent.add(py, &priced);
+        self.step(py, finish, move |py, (computed, graph, priced)| {
             // Its own: the values are of this version, whatever the graph moves on to.
             let opened = Arc::new(Opened::now(location, graph));
             Ok(Bound::new(py, Computation::new(opened, limits, spent, computed, priced))?.into_any())

@@ -1,17 +1,17 @@
 //! Computations over the whole graph.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc};
 
 use arrow_array::RecordBatch;
 use hoplake::{
     Error, Hop,
     compute::{
-        Algorithm, Asynchronous, CheckpointFile, ComputeOptions, ComputeProgress, Computed, Figure, Placement,
-        Selection,
+        Algorithm, Asynchronous, CHECKPOINT_EVERY, CheckpointFile, ComputeOptions, ComputeProgress, Computed, Figure,
+        Placement, Selection,
         registry::{self, OptionKind, OptionValue},
         usual_hop,
     },
-    tables,
+    tables::Written,
 };
 use pyo3::{
     prelude::*,
@@ -20,15 +20,12 @@ use pyo3::{
 
 use crate::{
     errors,
-    graph::{Graph, TableParts, object, parsed},
+    graph::{Graph, TableParts, metered, object, parsed},
     opened::Opened,
     table::{Priced, Spent},
     task::Task,
     values,
 };
-
-/// The least time between two checkpoints, as the command line has it.
-const CHECKPOINT_EVERY: Duration = Duration::from_secs(60);
 
 /// A value for each vertex, or figures for the whole graph.
 #[pyclass(frozen, module = "hoplake._hoplake")]
@@ -161,12 +158,11 @@ impl Graph {
         let graph = self.opened.graph();
         let location = self.opened.location();
         let (limits, spent) = (self.limits, self.spent.clone());
+        let meter = self.meter();
         Task::stoppable(
             move |progress, stop| async move {
-                let begun = std::time::Instant::now();
                 let graph = graph.await?;
-                let mut query = graph.query();
-                query.limit(&limits);
+                let mut query = metered(&graph, &limits, &meter);
                 let computed = {
                     let observe = |step: &ComputeProgress| progress.report(describe(step), step.superstep as u64, None);
                     let computed = query.compute(&algorithm, &computing, observe);
@@ -175,11 +171,9 @@ impl Graph {
                         () = stop.requested() => return Ok(None),
                     }
                 };
-                let priced = Priced::new(query.cost(), graph.prices(), begun.elapsed().as_secs_f64());
-                Ok(Some((graph, Arc::new(computed), priced, limits, spent)))
+                Ok(Some((graph, Arc::new(computed), meter.priced(), limits, spent)))
             },
             move |py, (graph, computed, priced, limits, spent)| {
-                spent.add(py, &priced);
                 // Its own: the values are of this version, whatever the graph moves on to.
                 let opened = Arc::new(Opened::now(location, graph));
                 Ok(Bound::new(py, Computation { opened, limits, spent, computed, priced })?.into_any())
@@ -259,7 +253,7 @@ impl Computation {
                     query.value_tables(&computed, &vertices, &select).await?
                 }
             };
-            let parts: TableParts = (batches, tables::empty(graph.schema(), &select));
+            let parts: TableParts = (batches, computed.empty_table(graph.schema(), &select)?);
             Ok::<_, Error>((parts, query))
         })
     }
@@ -272,7 +266,7 @@ impl Computation {
                 let written = query.write_values(&graph, &computed, &property).await?;
                 Ok((written, query))
             },
-            |py, written: tables::Written, _| object(py, (written.committed.version, written.vertices)),
+            |py, written: Written, _| object(py, (written.committed.version, written.vertices)),
         )
     }
 }

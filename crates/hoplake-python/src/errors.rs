@@ -39,7 +39,7 @@ fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
         ErrorKind::Internal => "internal",
     };
     let details = PyDict::new(py);
-    details.set_item("reason", error.reason().map(reason))?;
+    details.set_item("reason", error.reason().map(Reason::name))?;
     details.set_item("operation", error.operation())?;
     details.set_item("row", error.row())?;
     details.set_item("item", error.item())?;
@@ -47,16 +47,4 @@ fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     let errors = py.import("hoplake._errors")?;
     let arguments = (kind, error.to_string());
     Ok(PyErr::from_value(errors.getattr("make")?.call(arguments, Some(&details))?))
-}
-
-/// The name of a reason, as the attribute `reason` of an exception has it: `no_graph`.
-fn reason(reason: Reason) -> String {
-    let mut name = String::new();
-    for letter in format!("{reason:?}").chars() {
-        if letter.is_uppercase() && !name.is_empty() {
-            name.push('_');
-        }
-        name.extend(letter.to_lowercase());
-    }
-    name
 }

@@ -1,11 +1,6 @@
 //! The calls of a graph. `python/hoplake` has their documentation.
 
-use std::{
-    future::Future,
-    path::PathBuf,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeSet, future::Future, path::PathBuf, sync::Arc, time::Duration};
 
 use hoplake::{
     Condition, Error, Frontier, Hop, Limits, Query, ScanRequest, StartKey, Store, Traversal, TraversalRequest,
@@ -16,7 +11,7 @@ use pyo3::{IntoPyObjectExt, prelude::*};
 use crate::{
     errors,
     opened::{Location, Opened},
-    table::{Priced, Spent, Table},
+    table::{Meter, Priced, Spent, Table},
     task::Task,
     values,
 };
@@ -39,7 +34,20 @@ pub fn starts(vertices: &[Bound<'_, PyAny>]) -> PyResult<Vec<StartKey>> {
     vertices.iter().map(values::start).collect()
 }
 
+/// A query of a graph within limits, whose cost is measured.
+pub fn metered(graph: &hoplake::Graph, limits: &Limits, meter: &Meter) -> Query {
+    let mut query = graph.query();
+    query.limit(limits);
+    meter.measure(query.context(), graph.prices());
+    query
+}
+
 impl Graph {
+    /// The meter of a call that begins.
+    pub fn meter(&self) -> Meter {
+        Python::attach(|py| self.spent.meter(py))
+    }
+
     /// Runs a query of this graph within its limits, and makes a result of its answer and its cost.
     pub fn ask<T, A>(
         &self,
@@ -50,22 +58,15 @@ impl Graph {
         T: Send + 'static,
         A: Future<Output = Result<(T, Query), Error>> + Send,
     {
-        let graph = self.opened.graph();
-        let (limits, spent) = (self.limits, self.spent.clone());
+        let (graph, limits) = (self.opened.graph(), self.limits);
+        let meter = self.meter();
         let call = async move {
-            let begun = Instant::now();
             let graph = graph.await?;
-            let mut query = graph.query();
-            query.limit(&limits);
-            let prices = graph.prices().clone();
-            let (answer, query) = ask(graph, query).await?;
-            let priced = Priced::new(query.cost(), &prices, begun.elapsed().as_secs_f64());
-            Ok((answer, priced))
+            let query = metered(&graph, &limits, &meter);
+            let (answer, _) = ask(graph, query).await?;
+            Ok((answer, meter.priced()))
         };
-        Task::spawn(call, move |py, (answer, priced)| {
-            spent.add(py, &priced);
-            finish(py, answer, priced)
-        })
+        Task::spawn(call, |py, (answer, priced)| finish(py, answer, priced))
     }
 
     /// As [`Self::ask`], with a table as its answer: its batches, and one with the columns of an empty one.
@@ -173,7 +174,7 @@ impl Graph {
     }
 
     /// What a graph is made of again in another process.
-    fn location(&self) -> (String, Option<u64>, Option<u64>, Option<PathBuf>, Option<u64>, bool) {
+    pub fn location(&self) -> (String, Option<u64>, Option<u64>, Option<PathBuf>, Option<u64>, bool) {
         let Location { url, version, cache_bytes, disk_folder, disk_bytes, mapped } = self.opened.location();
         (url, version, cache_bytes, disk_folder, disk_bytes, mapped)
     }
@@ -207,7 +208,7 @@ impl Graph {
     }
 
     /// The limits of its calls, as [`Self::within`] takes them.
-    fn limits(&self) -> (Option<f64>, Option<u64>, Option<u64>, Option<u64>, Option<f64>, Option<u64>) {
+    pub fn limits(&self) -> (Option<f64>, Option<u64>, Option<u64>, Option<u64>, Option<f64>, Option<u64>) {
         let Limits { timeout, vertices_max, requests_max, bytes_max, usd_max, memory_bytes_max } = &self.limits;
         let seconds = timeout.map(|timeout| timeout.as_secs_f64());
         (seconds, *vertices_max, *requests_max, *bytes_max, *usd_max, *memory_bytes_max)
@@ -234,9 +235,13 @@ impl Graph {
     fn refresh(&self) -> PyResult<Task> {
         let graph = self.opened.graph();
         let opened = self.opened.clone();
+        let meter = self.meter();
         let call = async move {
             let mut graph = graph.await?;
-            let moved = graph.refresh().await?;
+            // What it reads later is not metered by this call.
+            let mut metered = meter.graph(&graph);
+            let moved = metered.refresh().await?;
+            graph.advance();
             Ok((graph, moved))
         };
         Task::spawn(call, move |py, (graph, moved)| {
@@ -257,11 +262,11 @@ impl Graph {
         let starts = starts(&vertices)?;
         self.ask_table(|graph, mut query| async move {
             let labels = query.label_ids(starts.iter().map(StartKey::label));
-            query.expect_rows(labels);
+            query.expect_rows(labels.iter().copied());
             let found = query.start_vertices(&starts).await?;
             let found: Frontier = found.iter().copied().collect();
             let batches = query.vertex_tables(&found, select.as_deref()).await?;
-            let empty = tables::empty(graph.schema(), select.as_deref().unwrap_or_default());
+            let empty = tables::empty_of(graph.schema(), &labels, select.as_deref());
             Ok(((batches, empty), query))
         })
     }
@@ -339,8 +344,9 @@ impl Graph {
             limit,
         };
         self.ask_table(move |graph, mut query| async move {
+            let labels = query.label_ids(request.starts.iter().map(StartKey::label));
+            let ends = query.labels_at_end(&labels, &request.traversal.hops);
             if select.is_none() {
-                let labels = query.label_ids(request.starts.iter().map(StartKey::label));
                 query.expect_rows_at_end(&labels, &request.traversal.hops);
             }
             let answer = query.run(&request).await?;
@@ -352,7 +358,7 @@ impl Graph {
                     query.vertex_tables(&found, None).await?
                 }
             };
-            Ok(((batches, tables::empty(graph.schema(), &select.unwrap_or_default())), query))
+            Ok(((batches, tables::empty_of(graph.schema(), &ends, select.as_deref())), query))
         })
     }
 
@@ -391,6 +397,9 @@ impl Graph {
             let hops = vec![hop; depth];
             let labels = query.label_ids([start.label()]);
             query.expect_rows_on_the_way(&labels, &hops);
+            let near = (0..=hops.len().min(LABELS_FAR)).flat_map(|far| query.labels_at_end(&labels, &hops[..far]));
+            let near: BTreeSet<_> = near.collect();
+            let near: Vec<_> = near.into_iter().collect();
             let starts = query.named(std::slice::from_ref(&start)).await?;
             let reached = query.traverse(Traversal {
                 starts,
@@ -402,7 +411,7 @@ impl Graph {
             });
             let reached = reached.await?;
             let batches = query.distance_tables(&reached, &select, limit).await?;
-            let empty = tables::with_distance(&tables::empty(graph.schema(), &select), 0)?;
+            let empty = tables::with_distance(&tables::empty_of(graph.schema(), &near, Some(&select)), 0)?;
             Ok(((batches, empty), query))
         })
     }
@@ -415,6 +424,8 @@ pub fn seconds(py: Python<'_>, seconds: f64) -> PyResult<Duration> {
 
 /// Hops of a traversal, at most: each is a set of vertices in memory.
 const HOPS_MAX: usize = 10_000;
+/// After this many hops no label is met for the first time, in any schema that we know.
+pub const LABELS_FAR: usize = 64;
 
 fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)

@@ -116,26 +116,28 @@ impl Graph {
         let parameters = parameters.iter().map(|parameter| gremlin::parameter(parameter)).collect::<Result<_, _>>();
         let parameters = parameters.map_err(|error| errors::raised(py, &error))?;
         let edition = QueryEdition { text, parameters, description, ..QueryEdition::default() };
-        let url = self.opened.location().url;
-        let call = async move { hoplake::Graph::save_query(&Store::open(&url)?, &name, &edition).await };
-        Task::spawn(call, |py, saved| object(py, (saved.number, saved.version)))
+        let save = move |store: Store| async move { hoplake::Graph::save_query(&store, &name, &edition).await };
+        self.at_store(save, |py, saved| object(py, (saved.number, saved.version)))
     }
 
     /// Deletes a prepared query or one of its editions, and returns the version without it.
     fn delete_query(&self, name: String) -> PyResult<Task> {
-        let url = self.opened.location().url;
-        let call = async move { hoplake::Graph::delete_query(&Store::open(&url)?, &name).await };
-        Task::spawn(call, |py, version| object(py, version))
+        let delete = move |store: Store| async move { hoplake::Graph::delete_query(&store, &name).await };
+        self.at_store(delete, |py, version| object(py, version))
     }
 
-    /// The prepared queries: name, number, text, parameters as they are written, description.
+    /// The prepared queries: name, number, text, parameters as `save_query` takes them, description.
     fn queries(&self) -> PyResult<Task> {
         Task::spawn(self.opened.graph(), |py, graph| {
             let list = PyList::empty(py);
             for (name, query) in &graph.queries().0 {
                 for edition in &query.editions {
-                    let signature = gremlin::signature(edition);
-                    list.append((name, edition.number, &edition.text, signature, &edition.description))?;
+                    let parameters = edition.parameters.iter().map(|it| match &it.default {
+                        Some(default) => format!("{}:{}={default}", it.name, it.kind),
+                        None => format!("{}:{}", it.name, it.kind),
+                    });
+                    let parameters: Vec<String> = parameters.collect();
+                    list.append((name, edition.number, &edition.text, parameters, &edition.description))?;
                 }
             }
             Ok(list.into_any())

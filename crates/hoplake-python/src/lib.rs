@@ -16,6 +16,7 @@ mod opened;
 mod parts;
 mod paths;
 mod process;
+mod sampling;
 mod scan;
 mod serve;
 mod table;
@@ -38,6 +39,7 @@ mod _hoplake {
         graph::Graph,
         load::load,
         parts::{Objects, Part},
+        sampling::{Array, Sampler},
         scan::Scan,
         serve::{Server, serve},
         table::Table,

@@ -1,22 +1,29 @@
 //! Loading: files, URLs, and tables in memory.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use arrow_array::RecordBatchReader;
 use hoplake::{
     BadRowPolicy, Error, LoadOptions, LoadPhase, LoadProgress, StagedEnd, StagedTables, Store, VertexOrder, load_until,
 };
 use pyo3::{prelude::*, types::PyDict};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::{
-    arrow, errors, process,
+    arrow::{self, Raised},
+    errors, process,
     table::Priced,
     task::{Progress, Stop, Task},
 };
 
 /// A table of vertices: label, column of keys, rows.
-type VertexRows = (String, String, Box<dyn RecordBatchReader + Send>);
+type VertexRows = (String, Option<String>, Py<PyAny>);
 
 /// The column of keys, unless the user names another.
 const KEYS: &[&str] = &["key", "id"];
@@ -32,7 +39,7 @@ fn column(named: Option<String>, usual: &[&str], rows: &dyn RecordBatchReader) -
 }
 
 /// A table of edges: label, and label and column of each end, and rows.
-type EdgeRows = (String, [(String, String); 2], Box<dyn RecordBatchReader + Send>);
+type EdgeRows = (String, (String, Option<String>), (String, Option<String>), Py<PyAny>);
 
 /// Reports the steps of a load.
 struct Reported {
@@ -67,41 +74,35 @@ impl LoadProgress for Reported {
     }
 }
 
-/// Writes tables to files that a load reads; `None` if it was stopped meanwhile.
-async fn staged(
-    temp_dir: Option<PathBuf>,
+/// Writes tables to files that a load reads.
+fn staged(
+    temp_dir: Option<&Path>,
     vertices: Vec<VertexRows>,
     edges: Vec<EdgeRows>,
     implies_labels: bool,
-    stop: Stop,
-) -> Result<Option<StagedTables>, Error> {
-    let stopped = Arc::new(AtomicBool::new(false));
-    let goes_on = stopped.clone();
-    let writing = tokio::task::spawn_blocking(move || {
-        let goes_on = || !goes_on.load(Ordering::Relaxed);
-        let mut tables = StagedTables::new(temp_dir.as_deref())?;
-        if implies_labels {
-            tables.imply_labels();
-        }
-        for (label, key, rows) in vertices {
-            tables.add_vertices(&label, &key, rows, &goes_on)?;
-        }
-        for (label, [source, target], rows) in edges {
-            let ends = [&source, &target].map(|(label, column)| StagedEnd { label, column });
-            tables.add_edges(&label, ends, rows, &goes_on)?;
-        }
-        Ok::<_, Error>(tables)
-    });
-    tokio::select! {
-        written = writing => match written {
-            Ok(tables) => tables.map(Some),
-            Err(panic) => std::panic::resume_unwind(panic.into_panic()),
-        },
-        () = stop.requested() => {
-            stopped.store(true, Ordering::Relaxed);
-            Ok(None)
-        }
+    stop: &Stop,
+) -> PyResult<StagedTables> {
+    let raised = Raised::default();
+    let failed = |error: Error| raised.or_else(|py| errors::raised(py, &error));
+    let reader = |rows: &Py<PyAny>, what: &str| Python::attach(|py| arrow::reader(rows.bind(py), what, &raised, stop));
+    let goes_on = || !stop.is_requested();
+    let mut tables = StagedTables::new(temp_dir).map_err(|error| failed(error.into()))?;
+    if implies_labels {
+        tables.imply_labels();
     }
+    for (label, key, rows) in vertices {
+        let rows = reader(&rows, &format!("the table of vertices {label:?}"))?;
+        let key = column(key, KEYS, &*rows);
+        tables.add_vertices(&label, &key, rows, &goes_on).map_err(|error| failed(error.into()))?;
+    }
+    for (label, source, target, rows) in edges {
+        let rows = reader(&rows, &format!("the table of edges {label:?}"))?;
+        let [source, target] =
+            [(source, SOURCES), (target, TARGETS)].map(|((label, named), usual)| (label, column(named, usual, &*rows)));
+        let ends = [&source, &target].map(|(label, column)| StagedEnd { label, column });
+        tables.add_edges(&label, ends, rows, &goes_on).map_err(|error| failed(error.into()))?;
+    }
+    Ok(tables)
 }
 
 /// Loads a graph.
@@ -112,24 +113,11 @@ pub fn load(
     url: String,
     from_paths: Vec<PathBuf>,
     mapping: Option<PathBuf>,
-    vertices: Vec<(String, Option<String>, Bound<'_, PyAny>)>,
-    edges: Vec<(String, (String, Option<String>), (String, Option<String>), Bound<'_, PyAny>)>,
+    vertices: Vec<VertexRows>,
+    edges: Vec<EdgeRows>,
     imply_labels: bool,
     options: &Bound<'_, PyDict>,
 ) -> PyResult<Task> {
-    let vertices = vertices.into_iter().map(|(label, key, rows)| {
-        let rows = arrow::reader(&rows, &format!("the table of vertices {label:?}"))?;
-        let key = column(key, KEYS, &*rows);
-        Ok((label, key, rows))
-    });
-    let vertices: Vec<VertexRows> = vertices.collect::<PyResult<_>>()?;
-    let edges = edges.into_iter().map(|(label, source, target, rows)| {
-        let rows = arrow::reader(&rows, &format!("the table of edges {label:?}"))?;
-        let source = (source.0, column(source.1, SOURCES, &*rows));
-        let target = (target.0, column(target.1, TARGETS, &*rows));
-        Ok((label, [source, target], rows))
-    });
-    let edges: Vec<EdgeRows> = edges.collect::<PyResult<_>>()?;
     let mut load = LoadOptions { mapping, ..LoadOptions::from_paths(from_paths) };
     set(py, &mut load, options)?;
     Task::stoppable(
@@ -139,21 +127,31 @@ pub fn load(
             if !vertices.is_empty() || !edges.is_empty() {
                 progress.report("tables", 0, None);
                 let folder = load.temp_dir.clone();
-                let Some(staged) = staged(folder, vertices, edges, imply_labels, stop.clone()).await? else {
-                    return Ok(None);
+                let for_tables = stop.clone();
+                let stage = move || staged(folder.as_deref(), vertices, edges, imply_labels, &for_tables);
+                let staged = tokio::select! {
+                    staged = tokio::task::spawn_blocking(stage) => staged,
+                    () = stop.clone().requested() => return Ok(None),
                 };
-                load.mapping = Some(staged.mapping()?);
-                // Until the load has ended.
-                tables = Some(staged);
+                match staged {
+                    Ok(Ok(staged)) => {
+                        load.mapping = Some(staged.mapping()?);
+                        // Until the load has ended.
+                        tables = Some(staged);
+                    }
+                    Ok(Err(exception)) => return Ok(Some(Err(exception))),
+                    Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+                }
             }
             let prices = store.prices().clone();
             let [step, done, total] = [0, 0, 0].map(AtomicU64::new);
             let reported = Arc::new(Reported { progress, step, done, total });
             let report = load_until(store, load, reported, stop.requested()).await?;
             drop(tables);
-            Ok(report.map(|report| (report, prices)))
+            Ok(report.map(|report| Ok((report, prices))))
         },
-        |py, (report, prices)| {
+        |py, loaded: PyResult<_>| {
+            let (report, prices) = loaded?;
             let fields = PyDict::new(py);
             fields.set_item("version", report.version)?;
             fields.set_item("vertices", report.vertices)?;

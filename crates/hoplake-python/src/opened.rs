@@ -4,13 +4,14 @@
 //! version, with the first call. The lock is held only with the interpreter lock, as a `fork` is: no other thread can hold it then.
 
 use std::{
-    mem::ManuallyDrop,
     path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
-use hoplake::{DiskSettings, Error, Graph, OpenSettings, ReadSettings, Store};
+use hoplake::{DISK_CACHE_BYTES, DiskSettings, Error, Graph, OpenSettings, ReadSettings, Store};
 use tokio::sync::OnceCell;
+
+use crate::process::{self, OfProcess};
 
 /// How a graph is opened.
 #[derive(Clone)]
@@ -22,9 +23,6 @@ pub struct Location {
     pub disk_bytes: Option<u64>,
     pub mapped: bool,
 }
-
-/// Space on a local disk unless the user says how much, as the command line has it.
-const DISK_CACHE_BYTES: u64 = 8 << 30;
 
 impl Location {
     /// Opens the graph.
@@ -39,35 +37,6 @@ impl Location {
         };
         let settings = OpenSettings { version: self.version, read, ..OpenSettings::default() };
         Graph::open_with(Store::open(&self.url)?, &settings).await
-    }
-}
-
-/// A value that is dropped only in the process that made it. In a child the locks within may be held by threads that are not there.
-pub struct OfProcess<T> {
-    value: ManuallyDrop<T>,
-    process: u32,
-}
-
-impl<T> OfProcess<T> {
-    pub fn new(value: T) -> Self {
-        Self { value: ManuallyDrop::new(value), process: std::process::id() }
-    }
-
-    /// The value, in the process that made it.
-    pub fn get(&self) -> Option<&T> {
-        (self.process == std::process::id()).then_some(&*self.value)
-    }
-}
-
-impl<T> Drop for OfProcess<T> {
-    fn drop(&mut self) {
-        if self.process == std::process::id() {
-            // SAFETY: it is dropped here, once.
-            #[expect(unsafe_code, reason = "a value that is not always dropped")]
-            unsafe {
-                ManuallyDrop::drop(&mut self.value)
-            };
-        }
     }
 }
 
@@ -96,7 +65,7 @@ impl Opened {
     }
 
     fn lock(&self) -> MutexGuard<'_, Open> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        process::lock(&self.0)
     }
 
     /// Where it is, and its version.

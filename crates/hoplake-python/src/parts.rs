@@ -3,7 +3,7 @@
 //! Signals come in through Arrow's interface, without a copy: they are in memory that processes of a machine share. What goes out is copied once, into bytes
 //! that NumPy may write to (see [`crate::columns`]).
 
-use std::{collections::HashMap, sync::Arc, time::Instant};
+use std::{collections::HashMap, sync::Arc};
 
 use arrow_array::{ArrayRef, RecordBatch};
 use hoplake::{
@@ -23,9 +23,9 @@ use crate::{
     columns::{along_of, buffer, combination, combinator},
     compute::{algorithm, computing},
     errors,
-    graph::{Graph, object, parsed},
-    opened::OfProcess,
-    table::{Priced, Table},
+    graph::{Graph, metered, object, parsed},
+    process::OfProcess,
+    table::{Meter, Table},
     task::Task,
 };
 
@@ -45,7 +45,7 @@ pub struct Part {
 struct Running {
     graph: Opening,
     run: PartRun,
-    begun: Instant,
+    meter: Meter,
 }
 
 type Turn = OwnedMutexGuard<Running>;
@@ -57,12 +57,7 @@ fn signals(batch: &Bound<'_, PyAny>) -> PyResult<PartSignals> {
 }
 
 fn batch_of(batch: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
-    let py = batch.py();
-    let mut reader = arrow::reader(batch, "a column of a part")?;
-    match (reader.next(), reader.next()) {
-        (Some(batch), None) => batch.map_err(|error| arrow::failed(py, "a column of a part", &error)),
-        _ => Err(errors::invalid(py, "a column of a part is one record batch")),
-    }
+    arrow::record_batch(batch, "a column of a part")
 }
 
 #[pymethods]
@@ -113,15 +108,13 @@ impl Graph {
         let along = along_of(py, along, weight.is_some())?;
         computing.selection.weight = weight;
         let graph = self.opened.graph();
-        let limits = self.limits;
+        let (limits, meter) = (self.limits, self.meter());
         let own = algorithm.clone();
         let call = async move {
-            let begun = Instant::now();
             let graph = graph.await?;
-            let mut query = graph.query();
-            query.limit(&limits);
+            let query = metered(&graph, &limits, &meter);
             let run = query.part_run(algorithm.as_ref(), &computing, &bounds, number).await?;
-            Ok(Running { graph, run, begun })
+            Ok(Running { graph, run, meter })
         };
         Task::spawn(call, move |py, running| {
             let (rows, count) = (running.run.len(), running.run.count());
@@ -278,9 +271,7 @@ impl Part {
             schema.fields().iter().map(|field| field.name().clone()).zip(batch.columns().iter().cloned()).collect();
         let call = move |mut running: Turn| async move {
             let batches = running.run.tables(&columns).await?;
-            let Running { graph, run, begun } = &*running;
-            let priced = Priced::new(run.query().cost(), graph.prices(), begun.elapsed().as_secs_f64());
-            Ok((batches, tables::empty(graph.schema(), &[]), priced))
+            Ok((batches, tables::empty(running.graph.schema(), &[]), running.meter.priced()))
         };
         self.ask(py, call, |py, (batches, empty, priced)| {
             let table = Table::new(&batches, &empty, priced).map_err(|error| errors::raised(py, &error))?;

@@ -1,7 +1,7 @@
 //! Walks and paths.
 
 use hoplake::{
-    DescribedWalks, Direction, Error, FoundPath, Hop, PathQuery, Query, StartKey, Walk, WalkEdge, WalkVertex,
+    DescribedWalks, Direction, Error, FoundPath, Held, Hop, PathQuery, Query, StartKey, Walk, WalkEdge, WalkVertex,
     WeightedPathQuery, changes::property_column,
 };
 use pyo3::{
@@ -10,18 +10,15 @@ use pyo3::{
 };
 
 use crate::{
-    graph::{Graph, object, parsed, starts},
+    graph::{Graph, LABELS_FAR, object, parsed, starts},
     task::Task,
     values,
 };
 
 /// Walks that are described at a time.
 const WALKS: usize = 1_000;
-/// After this many hops no label is met for the first time, in any schema that we know.
-const LABELS_FAR: usize = 64;
-
-/// Walks, each with what was read of it.
-type Walks = Vec<(Vec<Walk>, DescribedWalks)>;
+/// Walks, each with what was read of it. They count against the memory of the query until they are objects of Python.
+type Walks = Vec<(Held<Vec<Walk>>, Held<DescribedWalks>)>;
 
 fn properties<'py>(py: Python<'py>, row: &hoplake::PropertyRow<'_>) -> PyResult<Bound<'py, PyDict>> {
     let properties = PyDict::new(py);
@@ -52,7 +49,7 @@ fn walk<'py>(py: Python<'py>, walk: &Walk, described: &DescribedWalks) -> PyResu
 fn list<'py>(py: Python<'py>, walks: &Walks) -> PyResult<Bound<'py, PyList>> {
     let list = PyList::empty(py);
     for (part, described) in walks {
-        for one in part {
+        for one in part.iter() {
             list.append(walk(py, one, described)?)?;
         }
     }
@@ -87,8 +84,8 @@ impl Graph {
                     break;
                 }
                 left -= next.len();
-                let described = query.describe_walks(&next, &select).await?.into_inner();
-                walks.push((next.into_inner(), described));
+                let described = query.describe_walks(&next, &select).await?;
+                walks.push((next, described));
             }
             Ok((walks, query))
         };
@@ -152,8 +149,9 @@ impl Graph {
             let is_exhausted = found == FoundPath::None;
             let mut walks: Walks = Vec::new();
             if let Some(path) = found.into_path() {
-                let described = query.describe_walks(std::slice::from_ref(&path), &select).await?.into_inner();
-                walks.push((vec![path], described));
+                let described = query.describe_walks(std::slice::from_ref(&path), &select).await?;
+                let path = Held::counted(vec![path.clone()], path.bytes(), query.context())?;
+                walks.push((path, described));
             }
             Ok::<_, Error>(((walks, length, is_exhausted), query))
         };

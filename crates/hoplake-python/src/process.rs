@@ -1,7 +1,9 @@
 //! The threads of this process, which a child of it does not have.
 
 use std::{
+    ffi::{c_int, c_void},
     io,
+    mem::ManuallyDrop,
     panic::AssertUnwindSafe,
     sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError},
     thread::ThreadId,
@@ -40,7 +42,7 @@ pub fn workers(threads: Option<usize>) -> Result<Workers, String> {
 }
 
 /// Waits for a call, in short steps between which the main thread looks for signals, as Python does between its instructions. The error is a
-/// sentence; an interrupt is raised by the interpreter once the caller has returned to it.
+/// sentence; the exception of a signal's handler is raised by the interpreter once the caller has returned to it.
 pub fn wait_with_signals<T: Send + 'static>(call: impl Future<Output = T> + Send + 'static) -> Result<T, String> {
     let runtime = runtime().map_err(|error| format!("could not start the threads of a runtime: {error}"))?;
     let done = Arc::new(Answer { value: Mutex::new(None), changed: Condvar::new() });
@@ -62,16 +64,31 @@ pub fn wait_with_signals<T: Send + 'static>(call: impl Future<Output = T> + Send
             let value = lock(&done.value).take().and_then(Result::ok);
             return value.ok_or_else(|| "a bug in Hoplake: a call panicked".into());
         }
-        if on_main_thread && Python::try_attach(|py| py.check_signals().is_err()) == Some(true) {
+        if on_main_thread && let Some(Err(exception)) = Python::try_attach(|py| py.check_signals()) {
             task.abort();
-            // SAFETY: it may be called from any thread, and needs nothing.
-            #[expect(unsafe_code, reason = "a function of the interpreter's C interface")]
-            unsafe {
-                pyo3::ffi::PyErr_SetInterrupt();
-            }
+            raise_later(exception);
             return Err("interrupted".into());
         }
     }
+}
+
+/// The exception of a signal's handler, until the interpreter raises it.
+static HANDLED: Mutex<Option<PyErr>> = Mutex::new(None);
+
+/// Has the main thread raise an exception as soon as it interprets code again. Consumers of Arrow's streams know errors only as texts.
+fn raise_later(exception: PyErr) {
+    *lock(&HANDLED) = Some(exception);
+    // SAFETY: it may be called from any thread, and the function that it schedules is run with the interpreter lock, as that asks for.
+    #[expect(unsafe_code, reason = "a function of the interpreter's C interface")]
+    unsafe {
+        pyo3::ffi::Py_AddPendingCall(Some(raise_handled), std::ptr::null_mut());
+    }
+}
+
+extern "C" fn raise_handled(_: *mut c_void) -> c_int {
+    let Some(exception) = lock(&HANDLED).take() else { return 0 };
+    Python::attach(|py| exception.restore(py));
+    -1
 }
 
 /// The answer of a call, once it is there; an error if the call panicked.
@@ -89,8 +106,38 @@ impl<T> Answer<T> {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+/// Locks what is replaced as a whole, so that a panic elsewhere leaves it valid.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A value that is dropped only in the process that made it. In a child the locks within may be held by threads that are not there.
+pub struct OfProcess<T> {
+    value: ManuallyDrop<T>,
+    process: u32,
+}
+
+impl<T> OfProcess<T> {
+    pub fn new(value: T) -> Self {
+        Self { value: ManuallyDrop::new(value), process: std::process::id() }
+    }
+
+    /// The value, in the process that made it.
+    pub fn get(&self) -> Option<&T> {
+        (self.process == std::process::id()).then_some(&*self.value)
+    }
+}
+
+impl<T> Drop for OfProcess<T> {
+    fn drop(&mut self) {
+        if self.process == std::process::id() {
+            // SAFETY: it is dropped here, once.
+            #[expect(unsafe_code, reason = "a value that is not always dropped")]
+            unsafe {
+                ManuallyDrop::drop(&mut self.value)
+            };
+        }
+    }
 }
 
 static MAIN_THREAD: OnceLock<ThreadId> = OnceLock::new();

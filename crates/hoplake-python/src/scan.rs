@@ -1,23 +1,18 @@
 //! Scans, which read on while they are consumed.
 
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex, PoisonError},
-    time::Instant,
-};
+use std::{collections::VecDeque, sync::Arc};
 
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
-use hoplake::{Condition, Cost, Error, Query, ScanRequest, SortBy, tables};
+use hoplake::{Condition, Error, Query, ScanRequest, SortBy, tables};
 use pyo3::{prelude::*, types::PyCapsule};
 use tokio::sync::Mutex as AsyncMutex;
 
 use crate::{
     arrow, errors,
-    graph::{Graph, parsed},
-    opened::OfProcess,
-    process,
-    table::{Priced, Table},
+    graph::{Graph, metered, parsed},
+    process::{self, OfProcess},
+    table::{Meter, Table},
     task::Task,
 };
 
@@ -25,8 +20,8 @@ use crate::{
 struct Reading {
     query: Query,
     rows: Rows,
-    begun: Instant,
     schema: SchemaRef,
+    meter: Arc<Meter>,
 }
 
 const ELSEWHERE: &str = "the scan was begun in another process; begin it again in this one";
@@ -56,11 +51,12 @@ impl Edges {
     async fn next(&mut self, query: &mut Query) -> Result<Option<RecordBatch>, Error> {
         while self.left > 0 {
             let Some((name, scan)) = &mut self.current else {
-                let Some(name) = self.types.pop_front() else { return Ok(None) };
+                let Some(name) = self.types.front() else { return Ok(None) };
                 let [source, target] = &name.ends;
                 let scan = query.scan_edges(&name.label, (source, target), &name.select).await?;
                 let scan = scan.piece(self.piece.0, self.piece.1);
-                self.current = Some((name, scan));
+                // After that: what failed or was cancelled is begun again.
+                self.current = self.types.pop_front().map(|name| (name, scan));
                 continue;
             };
             let Some(batch) = query.next_edges(scan).await? else {
@@ -78,6 +74,12 @@ impl Edges {
 
 impl Reading {
     async fn next(&mut self) -> Result<Option<RecordBatch>, Error> {
+        let batch = self.read().await;
+        self.meter.priced();
+        batch
+    }
+
+    async fn read(&mut self) -> Result<Option<RecordBatch>, Error> {
         let batch = match &mut self.rows {
             Rows::Vertices(scan) => match self.query.next_rows(scan).await? {
                 Some(rows) => tables::with_label(&rows)?,
@@ -98,22 +100,14 @@ pub struct Scan {
     schema: SchemaRef,
     // A child of the process has neither the connections nor the threads of what is being read.
     reading: OfProcess<Arc<AsyncMutex<Reading>>>,
-    prices: hoplake::PriceList,
-    cost: OfProcess<Arc<Mutex<(Cost, f64)>>>,
+    meter: OfProcess<Arc<Meter>>,
 }
 
 impl Scan {
-    /// What is being read, and where its cost is noted.
-    fn parts(&self) -> PyResult<(Arc<AsyncMutex<Reading>>, Arc<Mutex<(Cost, f64)>>)> {
-        match (self.reading.get(), self.cost.get()) {
-            (Some(reading), Some(cost)) => Ok((reading.clone(), cost.clone())),
-            _ => Python::attach(|py| Err(errors::invalid(py, ELSEWHERE))),
-        }
-    }
-
-    fn note(cost: &Mutex<(Cost, f64)>, reading: &Reading) {
-        let spent = (reading.query.cost(), reading.begun.elapsed().as_secs_f64());
-        *cost.lock().unwrap_or_else(PoisonError::into_inner) = spent;
+    /// What is being read.
+    fn reading(&self) -> PyResult<Arc<AsyncMutex<Reading>>> {
+        let reading = self.reading.get().cloned();
+        reading.ok_or_else(|| Python::attach(|py| errors::invalid(py, ELSEWHERE)))
     }
 }
 
@@ -128,20 +122,19 @@ impl Scan {
     /// What was spent so far.
     #[getter]
     fn cost<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let (_, cost) = self.parts()?;
-        let (cost, seconds) = *cost.lock().unwrap_or_else(PoisonError::into_inner);
-        Priced::new(cost, &self.prices, seconds).object(py)
+        match self.meter.get() {
+            Some(meter) => meter.noted().object(py),
+            None => Err(errors::invalid(py, ELSEWHERE)),
+        }
     }
 
     /// The next rows as a table, or None at the end.
     fn next(&self) -> PyResult<Task> {
-        let (reading, spent) = self.parts()?;
-        let prices = self.prices.clone();
+        let reading = self.reading()?;
         let call = async move {
             let mut reading = reading.lock().await;
             let batch = reading.next().await?;
-            Self::note(&spent, &reading);
-            let priced = Priced::new(reading.query.cost(), &prices, reading.begun.elapsed().as_secs_f64());
+            let priced = reading.meter.priced();
             batch.map(|batch| Table::new(std::slice::from_ref(&batch), &batch, priced)).transpose()
         };
         Task::spawn(call, |py, table| match table {
@@ -152,17 +145,18 @@ impl Scan {
 
     /// All rows that are left as a table.
     fn rest(&self) -> PyResult<Task> {
-        let (reading, spent) = self.parts()?;
-        let (prices, schema) = (self.prices.clone(), self.schema.clone());
+        let reading = self.reading()?;
+        let schema = self.schema.clone();
         let call = async move {
             let mut reading = reading.lock().await;
             let mut batches = Vec::new();
+            let mut memory = reading.query.context().hold(0)?;
             while let Some(batch) = reading.next().await? {
+                let bytes = memory.bytes().saturating_add(batch.get_array_memory_size() as u64);
+                reading.query.context().resize(&mut memory, bytes)?;
                 batches.push(batch);
             }
-            Self::note(&spent, &reading);
-            let priced = Priced::new(reading.query.cost(), &prices, reading.begun.elapsed().as_secs_f64());
-            Table::new(&batches, &RecordBatch::new_empty(schema), priced)
+            Table::new(&batches, &RecordBatch::new_empty(schema), reading.meter.priced())
         };
         Task::spawn(call, |py, table| Ok(Bound::new(py, table)?.into_any()))
     }
@@ -175,9 +169,8 @@ impl Scan {
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         drop(requested_schema);
-        let (reading, cost) = self.parts()?;
-        let (schema, reading) = (self.schema.clone(), OfProcess::new(reading));
-        arrow::stream(py, Box::new(Stream { schema, reading, cost, failed: false }))
+        let (schema, reading) = (self.schema.clone(), OfProcess::new(self.reading()?));
+        arrow::stream(py, Box::new(Stream { schema, reading, failed: false }))
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
@@ -189,7 +182,6 @@ impl Scan {
 struct Stream {
     schema: SchemaRef,
     reading: OfProcess<Arc<AsyncMutex<Reading>>>,
-    cost: Arc<Mutex<(Cost, f64)>>,
     failed: bool,
 }
 
@@ -210,13 +202,7 @@ impl Iterator for Stream {
             self.failed = true;
             return Some(Err(ArrowError::ExternalError(ELSEWHERE.into())));
         };
-        let cost = self.cost.clone();
-        let call = async move {
-            let mut reading = reading.lock().await;
-            let batch = reading.next().await;
-            Scan::note(&cost, &reading);
-            batch
-        };
+        let call = async move { reading.lock().await.next().await };
         let next = process::wait_with_signals(call).and_then(|next| next.map_err(|error| error.to_string()));
         self.failed = !matches!(next, Ok(Some(_)));
         next.map_err(|message| ArrowError::ExternalError(message.into())).transpose()
@@ -224,10 +210,9 @@ impl Iterator for Stream {
 }
 
 /// A scan that was begun.
-fn started<'py>(py: Python<'py>, (reading, prices): (Reading, hoplake::PriceList)) -> PyResult<Bound<'py, PyAny>> {
-    let schema = reading.schema.clone();
-    let cost = OfProcess::new(Arc::new(Mutex::new((Cost::default(), 0.0))));
-    let scan = Scan { schema, reading: OfProcess::new(Arc::new(AsyncMutex::new(reading))), prices, cost };
+fn started(py: Python<'_>, reading: Reading) -> PyResult<Bound<'_, PyAny>> {
+    let (schema, meter) = (reading.schema.clone(), OfProcess::new(reading.meter.clone()));
+    let scan = Scan { schema, reading: OfProcess::new(Arc::new(AsyncMutex::new(reading))), meter };
     Ok(Bound::new(py, scan)?.into_any())
 }
 
@@ -249,9 +234,8 @@ impl Graph {
         let order_by = order_by.iter().map(|text| text.parse::<SortBy>()).collect::<Result<_, _>>();
         let order_by = order_by.map_err(|error| errors::raised(py, &error))?;
         let graph = self.opened.graph();
-        let limits = self.limits;
+        let (limits, meter) = (self.limits, self.meter());
         let call = async move {
-            let begun = Instant::now();
             let graph = graph.await?;
             let of_scan = graph.schema().vertex_labels.iter();
             let of_scan: Vec<_> = of_scan.filter(|label| labels.is_empty() || labels.contains(&label.name)).collect();
@@ -261,11 +245,9 @@ impl Graph {
                 true => tables::empty(graph.schema(), &select).schema(),
                 false => tables::schema_of_each(&schemas),
             };
-            let mut query = graph.query();
-            query.limit(&limits);
+            let query = metered(&graph, &limits, &meter);
             let scan = query.scan(&ScanRequest { labels, condition, select, order_by, limit })?.piece(piece.0, piece.1);
-            let prices = graph.prices().clone();
-            Ok((Reading { query, rows: Rows::Vertices(scan), begun, schema }, prices))
+            Ok(Reading { query, rows: Rows::Vertices(scan), schema, meter: Arc::new(meter) })
         };
         Task::spawn(call, started)
     }
@@ -282,9 +264,8 @@ impl Graph {
         piece: (u64, u64),
     ) -> PyResult<Task> {
         let graph = self.opened.graph();
-        let limits = self.limits;
+        let (limits, meter) = (self.limits, self.meter());
         let call = async move {
-            let begun = Instant::now();
             let graph = graph.await?;
             let schema = graph.schema();
             let name = |label| schema.label(label).map_or("", |label| label.name.as_str());
@@ -315,11 +296,9 @@ impl Graph {
                 types.push_back(EdgeName { label: edge.label.clone(), ends, select });
             }
             let columns = tables::schema_of_each(&schemas);
-            let mut query = graph.query();
-            query.limit(&limits);
-            let prices = graph.prices().clone();
+            let query = metered(&graph, &limits, &meter);
             let rows = Rows::Edges(Edges { types, current: None, left: limit.unwrap_or(usize::MAX), piece });
-            Ok((Reading { query, rows, begun, schema: columns }, prices))
+            Ok(Reading { query, rows, schema: columns, meter: Arc::new(meter) })
         };
         Task::spawn(call, started)
     }

@@ -6,7 +6,11 @@ use hoplake_server::{ServerBuilder, ServerError, Settings};
 use pyo3::{exceptions::PyRuntimeError, prelude::*};
 use tokio::{sync::oneshot, task::JoinHandle};
 
-use crate::{errors, opened::OfProcess, process, task::Task};
+use crate::{
+    errors,
+    process::{self, OfProcess},
+    task::Task,
+};
 
 /// What ends a server, and its end.
 type Running = (oneshot::Sender<()>, JoinHandle<Result<(), ServerError>>);

@@ -1,29 +1,144 @@
 //! Results as tables.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    sync::{
+        Arc, Mutex, OnceLock,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::Instant,
+};
 
 use arrow_array::{RecordBatch, RecordBatchIterator};
 use arrow_schema::{ArrowError, SchemaRef};
-use hoplake::{Cost, Error, PriceList, tables};
+use hoplake::{Cost, Error, Graph, PriceList, QueryContext, Store, tables};
 use pyo3::{
     prelude::*,
     types::{PyCapsule, PyDict, PyList},
 };
 
-use crate::{arrow, errors, values};
+use crate::{
+    arrow, errors,
+    process::{OfProcess, lock},
+    values,
+};
 
-/// A sum of costs. Its lock is held only with the interpreter lock, as a `fork` is: a child never finds it held.
+/// What calls have cost, those under way included. Its lock is held only with the interpreter lock, as a `fork` is: a child never finds it
+/// held.
 #[derive(Clone, Default)]
-pub struct Spent(Arc<Mutex<Priced>>);
+pub struct Spent(Arc<Mutex<Sum>>);
+
+#[derive(Default)]
+struct Sum {
+    over: Priced,
+    under_way: Vec<Arc<OfProcess<Measured>>>,
+}
+
+impl Sum {
+    /// Adds up calls that are over.
+    fn fold(&mut self) {
+        let over = &mut self.over;
+        self.under_way.retain(|call| {
+            // The other is the meter's.
+            let is_over = Arc::strong_count(call) == 1;
+            if is_over && let Some(call) = call.get() {
+                *over = over.and(&call.priced());
+            }
+            !is_over
+        });
+    }
+}
 
 impl Spent {
-    pub fn add(&self, _: Python<'_>, priced: &Priced) {
-        let mut sum = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *sum = sum.and(priced);
+    /// The meter of a call that begins.
+    pub fn meter(&self, _: Python<'_>) -> Meter {
+        let mut sum = lock(&self.0);
+        sum.fold();
+        let measured = Arc::new(OfProcess::new(Measured::default()));
+        sum.under_way.push(measured.clone());
+        Meter { measured, begun: Instant::now() }
     }
 
     pub fn priced(&self, _: Python<'_>) -> Priced {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut sum = lock(&self.0);
+        sum.fold();
+        let under_way = sum.under_way.iter().filter_map(|call| call.get());
+        under_way.fold(sum.over, |all, call| all.and(&call.priced()))
+    }
+}
+
+/// What one call costs. It counts also if the call fails or is cancelled.
+pub struct Meter {
+    measured: Arc<OfProcess<Measured>>,
+    begun: Instant,
+}
+
+#[derive(Default)]
+struct Measured {
+    /// The query that the call is, once it has begun, and the prices of its store.
+    query: OnceLock<(QueryContext, PriceList)>,
+    /// What was counted elsewhere.
+    other: Mutex<Cost>,
+    /// Microseconds.
+    time: AtomicU64,
+}
+
+impl Measured {
+    fn priced(&self) -> Priced {
+        let Some((context, prices)) = self.query.get() else { return Priced::default() };
+        let cost = context.cost() + *lock(&self.other);
+        Priced::new(cost, prices, self.time.load(Relaxed) as f64 / 1e6)
+    }
+}
+
+impl Meter {
+    /// Measures a query from now on. Once.
+    pub fn measure(&self, context: &QueryContext, prices: &PriceList) {
+        if let Some(measured) = self.measured.get() {
+            let _ = measured.query.set((context.clone(), prices.clone()));
+        }
+    }
+
+    /// A store whose requests are measured.
+    pub fn store(&self, url: &str) -> Result<Store, Error> {
+        let context = QueryContext::new();
+        let store = Store::open(url)?.metered_by(&context);
+        self.measure(&context, store.prices());
+        Ok(store)
+    }
+
+    /// A graph whose requests outside of queries are measured.
+    pub fn graph(&self, graph: &Graph) -> Graph {
+        let context = QueryContext::new();
+        self.measure(&context, graph.prices());
+        graph.metered_by(&context)
+    }
+
+    /// What was counted elsewhere, instead of what was before.
+    pub fn set_other(&self, cost: Cost) {
+        if let Some(measured) = self.measured.get() {
+            *lock(&measured.other) = cost;
+        }
+    }
+
+    /// The cost until now.
+    pub fn priced(&self) -> Priced {
+        let Some(measured) = self.measured.get() else { return Priced::default() };
+        measured.time.store(self.begun.elapsed().as_micros() as u64, Relaxed);
+        measured.priced()
+    }
+
+    /// The cost when it was last asked for.
+    pub fn noted(&self) -> Priced {
+        self.measured.get().map(Measured::priced).unwrap_or_default()
+    }
+}
+
+impl Drop for Meter {
+    fn drop(&mut self) {
+        // A call that did not ask failed or was cancelled.
+        if self.noted().seconds == 0.0 {
+            self.priced();
+        }
     }
 }
 

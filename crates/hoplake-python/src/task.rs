@@ -1,10 +1,10 @@
 //! Calls under way.
 //!
-//! Python waits for a call in short steps, between which the interpreter handles signals: see `python/hoplake/_wait.py`.
+//! Python waits for a call in short steps, between which the interpreter handles signals: see `python/hoplake/_waiting.py`.
 
 use std::{
     panic::AssertUnwindSafe,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Condvar, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -13,7 +13,10 @@ use hoplake::Error;
 use pyo3::{exceptions::PyRuntimeError, prelude::*};
 use tokio::sync::watch;
 
-use crate::{errors, process};
+use crate::{
+    errors,
+    process::{self, lock},
+};
 
 /// Makes the answer an object of Python.
 type Finish = Box<dyn for<'py> FnOnce(Python<'py>) -> PyResult<Bound<'py, PyAny>> + Send>;
@@ -49,16 +52,24 @@ impl Progress {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What it guards is replaced as a whole, so a panic elsewhere leaves it valid.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Whether a call is to end early: ready once its task is cancelled.
 #[derive(Clone)]
 pub struct Stop(watch::Receiver<bool>);
 
 impl Stop {
+    /// Whether the task was cancelled.
+    pub fn is_requested(&self) -> bool {
+        *self.0.borrow()
+    }
+
+    /// Ends work that was cancelled, with an exception that no one gets.
+    pub fn check(&self) -> PyResult<()> {
+        if self.is_requested() {
+            return Err(PyRuntimeError::new_err("the call was cancelled"));
+        }
+        Ok(())
+    }
+
     /// Waits until the task is cancelled.
     pub async fn requested(mut self) {
         if self.0.wait_for(|stop| *stop).await.is_err() {
@@ -91,6 +102,30 @@ impl Task {
                 }
             },
             finish,
+        )?;
+        task.is_graceful = false;
+        Ok(task)
+    }
+
+    /// Runs work on a thread that may block and may take the interpreter lock. Work that takes long asks from time to time whether the task
+    /// was cancelled; its caller waits no longer then, whatever the work does.
+    pub fn blocking<T: Send + 'static>(
+        work: impl FnOnce(&Stop) -> PyResult<T> + Send + 'static,
+        finish: impl for<'py> FnOnce(Python<'py>, T) -> PyResult<Bound<'py, PyAny>> + Send + 'static,
+    ) -> PyResult<Self> {
+        let mut task = Self::stoppable(
+            |_, stop| async move {
+                let for_work = stop.clone();
+                let work = tokio::task::spawn_blocking(move || work(&for_work));
+                tokio::select! {
+                    done = work => match done {
+                        Ok(done) => Ok(Some(done)),
+                        Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+                    },
+                    () = stop.requested() => Ok(None),
+                }
+            },
+            |py, done: PyResult<T>| finish(py, done?),
         )?;
         task.is_graceful = false;
         Ok(task)

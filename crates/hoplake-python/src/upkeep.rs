@@ -16,7 +16,7 @@ use pyo3::{
 
 use crate::{
     describe, errors,
-    graph::{Graph, object},
+    graph::{Graph, metered, object},
     task::Task,
     values,
 };
@@ -26,13 +26,13 @@ const VERSIONS: usize = 1_000;
 
 impl Graph {
     /// Runs a call that needs the store alone.
-    fn at_store<T: Send + 'static, A: Future<Output = Result<T, Error>> + Send>(
+    pub fn at_store<T: Send + 'static, A: Future<Output = Result<T, Error>> + Send>(
         &self,
         call: impl FnOnce(Store) -> A + Send + 'static,
         finish: impl for<'py> FnOnce(Python<'py>, T) -> PyResult<Bound<'py, PyAny>> + Send + 'static,
     ) -> PyResult<Task> {
-        let url = self.opened.location().url;
-        Task::spawn(async move { call(Store::open(&url)?).await }, finish)
+        let (url, meter) = (self.opened.location().url, self.meter());
+        Task::spawn(async move { call(meter.store(&url)?).await }, finish)
     }
 }
 
@@ -81,27 +81,47 @@ fn difference<'py>(py: Python<'py>, difference: &Difference) -> PyResult<Bound<'
     }
 }
 
+/// The memory of a difference.
+fn difference_bytes(difference: &Difference) -> u64 {
+    let (before, after) = match difference {
+        Difference::Vertex { before, after, .. } | Difference::Edge { before, after, .. } => (before, after),
+    };
+    let properties = before.iter().chain(after).map(|properties| properties.bytes() as u64).sum::<u64>();
+    size_of::<Difference>() as u64 + properties
+}
+
 #[pymethods]
 impl Graph {
     /// Counts and sizes.
     fn info(&self) -> PyResult<Task> {
-        let graph = self.opened.graph();
-        Task::spawn(async move { graph.await?.info().await }, |py, info| describe::info(py, &info))
+        let (graph, meter) = (self.opened.graph(), self.meter());
+        Task::spawn(async move { meter.graph(&graph.await?).info().await }, |py, info| describe::info(py, &info))
+    }
+
+    /// The number of the newest version.
+    fn newest(&self) -> PyResult<Task> {
+        let newest = |store: Store| async move { Ok(hoplake::Graph::newest(&store).await?.version) };
+        self.at_store(newest, |py, version| object(py, version))
     }
 
     /// The newest versions, newest first.
     fn log(&self, limit: usize) -> PyResult<Task> {
-        let read = move |store: Store| async move {
+        let (url, meter) = (self.opened.location().url, self.meter());
+        let read = async move {
+            let store = meter.store(&url)?;
             let mut log = hoplake::Graph::log(&store).await?;
             let mut entries = Vec::with_capacity(limit.min(VERSIONS));
-            while entries.len() < limit
-                && let Some(entry) = log.next().await?
-            {
-                entries.push(entry);
+            while entries.len() < limit {
+                let entry = log.next().await;
+                meter.set_other(log.cost());
+                match entry? {
+                    Some(entry) => entries.push(entry),
+                    None => break,
+                }
             }
             Ok(entries)
         };
-        self.at_store(read, |py, entries| {
+        Task::spawn(read, |py, entries| {
             let list = PyList::empty(py);
             for one in &entries {
                 list.append(entry(py, one)?)?;
@@ -110,22 +130,30 @@ impl Graph {
         })
     }
 
-    /// The differences of another version from this one, `most` of them at most.
-    fn diff(&self, other: &Self, labels: Vec<String>, most: usize) -> PyResult<Task> {
-        let (before, after) = (self.opened.graph(), other.opened.graph());
+    /// The differences between two versions, `most` of them at most. They cost this graph, and are within its limits.
+    fn diff(&self, before: &Self, after: &Self, labels: Vec<String>, most: usize) -> PyResult<Task> {
+        let (before, after) = (before.opened.graph(), after.opened.graph());
+        let (limits, meter) = (self.limits, self.meter());
         let call = async move {
             let (before, after) = (before.await?, after.await?);
+            let query = metered(&before, &limits, &meter);
+            let context = query.context();
+            let mut memory = context.hold(0)?;
             let mut diff = before.diff(&after, &labels)?;
             let mut differences = Vec::new();
-            while differences.len() < most
-                && let Some(page) = diff.next_page().await?
-            {
+            while differences.len() < most {
+                let page = diff.next_page().await;
+                meter.set_other(diff.cost());
+                let Some(page) = page? else { break };
+                let bytes = page.iter().map(difference_bytes).fold(memory.bytes(), u64::saturating_add);
+                context.resize(&mut memory, bytes)?;
                 differences.extend(page);
             }
             differences.truncate(most);
-            Ok(differences)
+            Ok((differences, memory))
         };
-        Task::spawn(call, |py, differences| {
+        // What is built counts until it is objects of Python.
+        Task::spawn(call, |py, (differences, _memory)| {
             let list = PyList::empty(py);
             for one in &differences {
                 list.append(difference(py, one)?)?;
@@ -157,10 +185,10 @@ impl Graph {
 
     /// Copies the newest version to another store, which becomes or is a mirror of this one.
     fn mirror(&self, target: String) -> PyResult<Task> {
-        let url = self.opened.location().url;
+        let (url, meter) = (self.opened.location().url, self.meter());
         Task::stoppable(
             move |progress, stop| async move {
-                let (source, target) = (Store::open(&url)?, Store::open(&target)?);
+                let (source, target) = (meter.store(&url)?, Store::open(&target)?);
                 let report: Box<dyn Fn(u64, u64) + Send + Sync> =
                     Box::new(move |copied, all| progress.report("copying", copied, Some(all)));
                 tokio::select! {
@@ -204,13 +232,12 @@ impl Graph {
         };
         let options = ExportOptions { labels, overwrite, ..ExportOptions::new(format) };
         let graph = self.opened.graph();
-        let limits = self.limits;
+        let (limits, meter) = (self.limits, self.meter());
         Task::stoppable(
             move |progress, stop| async move {
                 let graph = graph.await?;
                 let target = Store::open(&target)?;
-                let mut query = graph.query();
-                query.limit(&limits);
+                let mut query = metered(&graph, &limits, &meter);
                 let all = graph.manifest().vertex_counts.iter().map(hoplake::VertexCount::live).sum::<u64>()
                     + graph.manifest().edge_counts.iter().sum::<u64>();
                 let written = AtomicU64::new(0);
@@ -236,13 +263,13 @@ impl Graph {
     /// Merges sorted runs that are due, or all.
     #[pyo3(signature = (memory, everything))]
     fn compact(&self, memory: Option<u64>, everything: bool) -> PyResult<Task> {
-        let url = self.opened.location().url;
+        let (url, meter) = (self.opened.location().url, self.meter());
         let usual = CompactionSettings::default();
         let memory_bytes = memory.unwrap_or(usual.memory_bytes);
         let settings = CompactionSettings { memory_bytes, everything, ..usual };
         Task::stoppable(
             move |_, stop| async move {
-                let store = Store::open(&url)?;
+                let store = meter.store(&url)?;
                 hoplake::Graph::compact_until(&store, &settings, stop.requested()).await.map(Some)
             },
             |py, compacted| {
@@ -275,10 +302,10 @@ impl Graph {
 
     /// Reads everything and checks it. Returns counts of objects, and their bytes, and all damage as pairs of a version and a sentence.
     fn verify(&self) -> PyResult<Task> {
-        let url = self.opened.location().url;
+        let (url, meter) = (self.opened.location().url, self.meter());
         Task::stoppable(
             move |progress, stop| async move {
-                let store = Store::open(&url)?;
+                let store = meter.store(&url)?;
                 let report = |bytes| progress.report("reading", bytes, None);
                 tokio::select! {
                     verification = hoplake::Graph::verify_all(&store, report) => verification.map(Some),
@@ -295,12 +322,12 @@ impl Graph {
     /// Builds an index of a property of vertices, and returns the version that has it.
     #[pyo3(signature = (name, memory))]
     fn create_index(&self, name: String, memory: Option<u64>) -> PyResult<Task> {
-        let url = self.opened.location().url;
+        let (url, meter) = (self.opened.location().url, self.meter());
         let usual = IndexSettings::default();
         let settings = IndexSettings { memory_bytes: memory.unwrap_or(usual.memory_bytes), ..usual };
         Task::stoppable(
             move |_, stop| async move {
-                let store = Store::open(&url)?;
+                let store = meter.store(&url)?;
                 hoplake::Graph::create_index_until(&store, &name, &settings, stop.requested()).await
             },
             |py, built| object(py, (built.version, built.entries, built.bytes)),
@@ -315,9 +342,9 @@ impl Graph {
 
     /// The indexes: label, property, entries, bytes.
     fn indexes(&self) -> PyResult<Task> {
-        let graph = self.opened.graph();
+        let (graph, meter) = (self.opened.graph(), self.meter());
         let call = async move {
-            let graph = graph.await?;
+            let graph = meter.graph(&graph.await?);
             let label = |id| graph.schema().label(id).map_or_else(String::new, |label| label.name.clone());
             let indexes = graph.indexes().await?;
             Ok(indexes.into_iter().map(|it| (label(it.index.label), it.index.property, it.entries, it.bytes)).collect())

@@ -1,6 +1,9 @@
 //! Values between Python and Hoplake, in both directions.
 //!
-//! A value that the other side cannot hold is an exception that says which it was; nothing is truncated or rounded.
+//! A value that the other side cannot hold is an exception that says which it was. What is rounded is what columns and files round, too:
+//! decimals with a fraction, and moments with nanoseconds.
+
+use std::time::{Duration, Instant};
 
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use hoplake::{
@@ -28,7 +31,7 @@ use pyo3::{
     },
 };
 
-use crate::errors;
+use crate::{errors, task::Stop};
 
 /// Values within values, at most. A list that contains itself has more.
 const DEPTH_MAX: usize = 64;
@@ -392,6 +395,9 @@ fn parameter_at(value: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
 }
 
 fn integer(value: &Bound<'_, PyAny>) -> PyResult<Value> {
+    if !value.is_instance_of::<PyInt>() {
+        return Err(errors::invalid(value.py(), "__index__ did not return an integer"));
+    }
     if let Ok(value) = value.extract::<i32>() {
         return Ok(Value::Number(Number::Int(value)));
     }
@@ -422,24 +428,15 @@ fn civil_date(value: &Bound<'_, PyAny>) -> PyResult<Date> {
     date.map_err(|_| errors::invalid(py, "a date is out of range"))
 }
 
-/// A moment of a `datetime`, which has to say its time zone: without, it is another moment on each machine.
+/// A moment of a `datetime`: without a time zone it is of UTC, and what is finer than a microsecond is rounded down, as in columns and
+/// files.
 fn moment(value: &Bound<'_, PyAny>) -> PyResult<Moment> {
     let py = value.py();
     let offset = value.call_method0(intern!(py, "utcoffset"))?;
-    if offset.is_none() {
-        let message = "a datetime has no time zone; give one, as in datetime.now(timezone.utc)";
-        return Err(errors::invalid(py, message));
-    }
-    // pandas has nanoseconds, which a graph has not.
-    if let Ok(nanos) = value.getattr(intern!(py, "nanosecond"))
-        && nanos.extract::<i64>().is_ok_and(|nanos| nanos != 0)
-    {
-        return Err(errors::invalid(
-            py,
-            "a timestamp has nanoseconds; round it to microseconds, as with .floor(\"us\")",
-        ));
-    }
-    let seconds: f64 = offset.call_method0("total_seconds")?.extract()?;
+    let seconds: f64 = match offset.is_none() {
+        true => 0.0,
+        false => offset.call_method0("total_seconds")?.extract()?,
+    };
     let date = civil_date(value)?;
     let part = |name: &str| value.getattr(name)?.extract::<i8>();
     let micros: i32 = value.getattr("microsecond")?.extract()?;
@@ -543,16 +540,35 @@ fn scalar_value(value: &Bound<'_, PyAny>) -> PyResult<PropertyValue> {
             return Ok(PropertyValue::Int64(int64(&value.call_method0("__index__")?)?));
         }
         _ if is_numpy_float(&kind) => return Ok(PropertyValue::Float64(value.extract()?)),
+        "decimal.Decimal" => return decimal(value),
         _ => {}
     }
     Err(errors::invalid(
         py,
-        format!("a {kind} cannot be a property; there are bool, int, float, str, date, datetime and lists of these"),
+        format!(
+            "a {kind} cannot be a property; there are bool, int, float, str, date, datetime, Decimal and lists of these"
+        ),
     ))
 }
 
-/// Columns as lists of values, one for each name.
-pub fn batch(columns: &Bound<'_, PyDict>, what: &str) -> PyResult<RecordBatch> {
+/// Values of a column between two looks at the time.
+const ITEMS: usize = 1 << 10;
+/// How long values are read before other threads get the interpreter lock, such as the one that waits for this one. A thread that waits
+/// demands the lock after 5 ms without a release: shorter turns would keep it waiting, since this thread takes the lock back at once.
+const TURN: Duration = Duration::from_millis(10);
+
+/// A `Decimal` as columns and files have it: an integer if it has no digits after the point, and otherwise the nearest float.
+fn decimal(value: &Bound<'_, PyAny>) -> PyResult<PropertyValue> {
+    let exponent = value.call_method0("as_tuple")?.getattr("exponent")?;
+    match exponent.extract::<i64>() {
+        Ok(0) => Ok(PropertyValue::Int64(int64(&value.call_method0("__int__")?)?)),
+        Ok(_) => Ok(PropertyValue::Float64(value.call_method0("__float__")?.extract()?)),
+        Err(_) => Err(errors::invalid(value.py(), format!("{} is a Decimal without a finite value", value.str()?))),
+    }
+}
+
+/// Columns as lists of values, one for each name. It ends early if the task is cancelled.
+pub fn batch(columns: &Bound<'_, PyDict>, what: &str, stop: &Stop) -> PyResult<RecordBatch> {
     let py = columns.py();
     let mut arrays: Vec<(String, ArrayRef)> = Vec::new();
     // A copy: reading a value may run code that changes the columns.
@@ -564,13 +580,24 @@ pub fn batch(columns: &Bound<'_, PyDict>, what: &str) -> PyResult<RecordBatch> {
         let items = values
             .try_iter()
             .map_err(|_| errors::invalid(py, format!("{what}, column {name}: a column is a list of values")))?;
-        let items = items.map(|item| property_value(&item?)).collect::<PyResult<Vec<_>>>()?;
+        let mut read = Vec::new();
+        let mut turn = Instant::now();
+        for item in items {
+            if read.len() % ITEMS == 0 && turn.elapsed() >= TURN {
+                py.detach(|| ());
+                stop.check()?;
+                turn = Instant::now();
+            }
+            read.push(property_value(&item?)?);
+        }
+        let items = read;
         let rows = arrays.first().map_or(items.len(), |(_, first)| first.len());
         if items.len() != rows {
             let message = format!("{what}: column {name} has {} values, and the first column {rows}", items.len());
             return Err(errors::invalid(py, message));
         }
-        let column = hoplake::tables::column(&items)
+        let column = py
+            .detach(|| hoplake::tables::column(&items))
             .map_err(|why| errors::invalid(py, format!("{what}, column {name}: {why}")))?;
         arrays.push((name, column));
     }

@@ -58,6 +58,48 @@ impl Choice {
     }
 }
 
+/// The positions of edges that are not later than a seed, and their weights.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    positions: Vec<usize>,
+    weights: Vec<f64>,
+}
+
+impl Choice {
+    /// As [`Self::choose`], among the edges that are not later than `now`; or the latest of them.
+    pub(crate) fn choose_seen(
+        self,
+        (times, now): (&[i64], i64),
+        is_last: bool,
+        weights: Option<&[f64]>,
+        random: impl FnOnce() -> Xoshiro,
+        (seen, chosen): (&mut Seen, &mut Vec<usize>),
+    ) -> Result<(), EngineError> {
+        seen.positions.clear();
+        seen.positions.extend((0..times.len()).filter(|at| times[*at] <= now));
+        match self.count {
+            Some(count) if is_last && seen.positions.len() > count as usize => {
+                // Of edges of one time those that come last in the list.
+                let count = count as usize;
+                seen.positions.select_nth_unstable_by_key(count, |at| std::cmp::Reverse((times[*at], *at)));
+                chosen.clear();
+                chosen.extend(&seen.positions[..count]);
+                chosen.sort_unstable();
+                return Ok(());
+            }
+            _ => {}
+        }
+        let weights = weights.map(|weights| {
+            seen.weights.clear();
+            seen.weights.extend(seen.positions.iter().map(|at| weights[*at]));
+            &*seen.weights
+        });
+        self.choose(seen.positions.len(), weights, random, chosen)?;
+        chosen.iter_mut().for_each(|at| *at = seen.positions[*at]);
+        Ok(())
+    }
+}
+
 pub(crate) use rand::rngs::Xoshiro256PlusPlus as Xoshiro;
 
 /// With replacement by a search in the sums of weights, and without by the keys of Efraimidis and Spirakis (2006).

@@ -12,12 +12,19 @@
 //! RFC 0016 has the design.
 
 mod choose;
+mod features;
+mod links;
 mod lists;
 mod random;
 mod sample;
 mod sampler;
 mod settings;
+mod times;
+mod vertices;
 
+pub use features::{Feature, FeatureSettings, Features, Numbers};
+pub use links::{Negatives, NegativesFrom};
 pub use sample::{Sample, SampledEdges, SampledVertices};
 pub use sampler::Sampler;
-pub use settings::{FanOut, SamplerSettings};
+pub use settings::{FanOut, SamplerSettings, TimeSettings};
+pub use vertices::existing;

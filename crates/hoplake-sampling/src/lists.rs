@@ -2,18 +2,23 @@
 
 use std::{ops::Range, sync::Arc};
 
+use futures::future::try_join;
 use hoplake_analytics::{Csr, Selection, Topology, Workers};
 use hoplake_engine::{Edges, EdgesOf, EngineError, Frontier, Held, Snapshot, traversal::Hop};
 use hoplake_format::VertexId;
 use hoplake_storage::Branch;
 
-use crate::settings::{FanOut, hop_along};
+use crate::{
+    settings::{FanOut, TimeSettings, hop_along},
+    times::times,
+};
 
 /// The neighbours of a vertex along the edges of a type, ascending, and the weights of the edges.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct List<'a> {
     pub(crate) targets: Targets<'a>,
     pub(crate) weights: Option<&'a [f64]>,
+    pub(crate) times: Option<&'a [i64]>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -24,13 +29,21 @@ pub(crate) enum Targets<'a> {
 }
 
 impl List<'_> {
-    const EMPTY: Self = Self { targets: Targets::Vertices(&[]), weights: None };
+    const EMPTY: Self = Self { targets: Targets::Vertices(&[]), weights: None, times: None };
 
     #[inline]
     pub(crate) fn len(&self) -> usize {
         match self.targets {
             Targets::Dense(ids, _) => ids.len(),
             Targets::Vertices(vertices) => vertices.len(),
+        }
+    }
+
+    /// Whether a vertex of the label that the edges lead to is among them.
+    pub(crate) fn has(&self, vertex: VertexId) -> bool {
+        match self.targets {
+            Targets::Dense(ids, base) => ids.binary_search_by(|id| u64::from(id - base).cmp(&vertex.ordinal())).is_ok(),
+            Targets::Vertices(vertices) => vertices.binary_search(&vertex).is_ok(),
         }
     }
 
@@ -104,7 +117,7 @@ impl InMemory {
         };
         let weights = csr.weights_of(id as u32).get(within.clone());
         let weights = weights.filter(|_| !csr.weights().is_empty());
-        List { targets: Targets::Dense(&all[within], far.start as u32), weights }
+        List { targets: Targets::Dense(&all[within], far.start as u32), weights, times: None }
     }
 }
 
@@ -117,6 +130,7 @@ pub(crate) struct Read(Vec<ReadOf>);
 struct ReadOf {
     edges: Held<Edges>,
     weights: Option<Held<Vec<f64>>>,
+    times: Option<Held<Vec<i64>>>,
     of_fan_outs: Vec<(usize, Held<Vec<Place>>)>,
 }
 
@@ -134,11 +148,12 @@ struct Reading {
 const ENTRY_BYTES: u64 = 2 * size_of::<Place>() as u64;
 
 impl Read {
-    /// Reads the lists of some vertices for each fan-out. One wave, and with weights one more.
+    /// Reads the lists of some vertices for each fan-out. One wave, and with weights or times one more.
     pub(crate) async fn read(
         snapshot: &Arc<Snapshot>,
         wanted: &[(usize, EdgesOf, Vec<VertexId>)],
         weight: Option<&str>,
+        time: Option<&TimeSettings>,
         branch: &mut Branch,
     ) -> Result<Self, EngineError> {
         let mut readings: Vec<Reading> = Vec::new();
@@ -157,11 +172,22 @@ impl Read {
         let read = branch.each(&readings, |Reading { hop, fan_outs, vertices }, mut branch| async move {
             let frontier = Frontier::held(vertices, branch.context()).await?;
             let edges = snapshot.adjacency().neighbours(&frontier, hop, &mut branch).await?;
-            let weights = match weight {
-                Some(weight) => Some(snapshot.edge_weights(&edges, weight, &mut branch).await?),
-                None => None,
+            let (mut for_weights, mut for_times) = (branch.clone(), branch.clone());
+            let weights = async {
+                match weight {
+                    Some(weight) => snapshot.edge_weights(&edges, weight, &mut for_weights).await.map(Some),
+                    None => Ok(None),
+                }
             };
-            Ok::<_, EngineError>((ReadOf::new(edges, weights, fan_outs, &branch).await?, branch))
+            let times = async {
+                match time {
+                    Some(time) => times(snapshot, &edges, time, &mut for_times).await.map(Some),
+                    None => Ok(None),
+                }
+            };
+            let (weights, times) = try_join(weights, times).await?;
+            branch.join(&[for_weights, for_times]);
+            Ok::<_, EngineError>((ReadOf::new(edges, weights, times, fan_outs, &branch).await?, branch))
         });
         Ok(Self(read.await?))
     }
@@ -173,7 +199,8 @@ impl Read {
             let at = lists.binary_search_by_key(&vertex, |(vertex, _)| *vertex).ok()?;
             let range = lists[at].1.clone();
             let weights = read.weights.as_ref().map(|weights| &weights[range.clone()]);
-            Some(List { targets: Targets::Vertices(&read.edges.targets()[range]), weights })
+            let times = read.times.as_ref().map(|times| &times[range.clone()]);
+            Some(List { targets: Targets::Vertices(&read.edges.targets()[range]), weights, times })
         });
         found.unwrap_or(List::EMPTY)
     }
@@ -183,6 +210,7 @@ impl ReadOf {
     async fn new(
         edges: Held<Edges>,
         weights: Option<Held<Vec<f64>>>,
+        times: Option<Held<Vec<i64>>>,
         fan_outs: &[(usize, EdgesOf)],
         branch: &Branch,
     ) -> Result<Self, EngineError> {
@@ -206,7 +234,7 @@ impl ReadOf {
             }
             of_fan_outs.push((*fan_out, Held::new(lists, memory)));
         }
-        Ok(Self { edges, weights, of_fan_outs })
+        Ok(Self { edges, weights, times, of_fan_outs })
     }
 }
 

@@ -11,6 +11,8 @@ use hoplake_format::{LabelId, VertexId};
 /// Numbers are 64-bit integers with a sign, as tensors of indices are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sample {
+    /// Where each seed is among the vertices of its label, in the order given.
+    pub seeds: Vec<i64>,
     /// The vertices of each label that has any, by label.
     pub vertices: Vec<SampledVertices>,
     /// The edges of each fan-out, in their order.
@@ -47,6 +49,13 @@ impl Sample {
     /// The vertices of a label.
     pub fn of_label(&self, label: LabelId) -> Option<&SampledVertices> {
         self.vertices.iter().find(|vertices| vertices.label == label)
+    }
+
+    /// What its numbers take.
+    pub(crate) fn bytes(&self) -> u64 {
+        let of_vertices = self.vertices.iter().map(|it| it.ordinals.capacity() + it.trees.capacity()).sum::<usize>();
+        let of_edges = self.edges.iter().map(|it| it.near.capacity() + it.far.capacity()).sum::<usize>();
+        8 * (self.seeds.capacity() + of_vertices + of_edges) as u64
     }
 }
 

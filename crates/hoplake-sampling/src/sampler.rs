@@ -10,11 +10,13 @@ use rayon::prelude::*;
 
 use crate::{
     Sample, SampledEdges, SamplerSettings,
-    choose::Choice,
-    lists::{InMemory, Lists, Read},
+    choose::{Choice, Seen},
+    links::Existing,
+    lists::{InMemory, List, Lists, Read},
     random::Randomness,
     sample::{EDGE_BYTES, Numbering},
     settings::FanOut,
+    times,
 };
 
 /// What an edge of an induced sample takes, with the pairs that it is made of.
@@ -30,7 +32,8 @@ pub struct Sampler {
     settings: Arc<SamplerSettings>,
     workers: Workers,
     /// `None` if lists are read from the bucket in each hop.
-    in_memory: Option<Arc<InMemory>>,
+    in_memory: Option<Lists>,
+    existing: Existing,
 }
 
 impl Sampler {
@@ -44,7 +47,9 @@ impl Sampler {
         workers: Workers,
     ) -> Result<Self, EngineError> {
         settings.check(snapshot)?;
-        Ok(Self { snapshot: snapshot.clone(), settings: Arc::new(settings), workers, in_memory: None })
+        settings.time.as_ref().map_or(Ok(()), |time| times::check(snapshot, time))?;
+        let (snapshot, settings) = (snapshot.clone(), Arc::new(settings));
+        Ok(Self { snapshot, settings, workers, in_memory: None, existing: Existing::default() })
     }
 
     /// A sampler that loads all lists into memory, once: 8 bytes a vertex and 4 an edge, 12 with a weight. Its samples are those of
@@ -59,9 +64,28 @@ impl Sampler {
         branch: &mut Branch,
     ) -> Result<Self, EngineError> {
         let sampler = Self::on_bucket(snapshot, settings, workers)?;
-        let SamplerSettings { fan_outs, weight, .. } = &*sampler.settings;
-        let lists = InMemory::load(snapshot, fan_outs, weight.as_deref(), &sampler.workers, branch).await?;
-        Ok(Self { in_memory: Some(Arc::new(lists)), ..sampler })
+        let SamplerSettings { fan_outs, weight, time, .. } = &*sampler.settings;
+        let weight = weight.as_deref();
+        let lists = match time {
+            None => {
+                Lists::InMemory(Arc::new(InMemory::load(snapshot, fan_outs, weight, &sampler.workers, branch).await?))
+            }
+            Some(_) => {
+                let all = |label| (0..snapshot.ordinal_count(label)).filter_map(move |at| VertexId::new(label, at));
+                let count = |fan_out: &FanOut| snapshot.ordinal_count(fan_out.edges.near);
+                let _wanted = branch.context().hold(fan_outs.iter().map(count).sum::<u64>().saturating_mul(16))?;
+                let wanted = fan_outs.iter().enumerate();
+                let wanted: Vec<_> =
+                    wanted.map(|(at, fan_out)| (at, fan_out.edges, all(fan_out.edges.near).collect())).collect();
+                Lists::Read(Arc::new(Read::read(snapshot, &wanted, weight, time.as_ref(), branch).await?))
+            }
+        };
+        Ok(Self { in_memory: Some(lists), ..sampler })
+    }
+
+    /// The same sampler on other threads.
+    pub fn with_workers(self, workers: Workers) -> Self {
+        Self { workers, ..self }
     }
 
     /// What it samples, and how.
@@ -80,12 +104,31 @@ impl Sampler {
         batch: u64,
         branch: &mut Branch,
     ) -> Result<Held<Sample>, EngineError> {
-        if let Some(at) = seeds.iter().position(|seed| !self.snapshot.has_vertex(*seed)) {
-            let message = format!("seed {at} ({}) is not a vertex of the graph", seeds[at]);
-            return Err(EngineError::NotFound(message));
+        self.sample_at(seeds, &[], batch, branch).await
+    }
+
+    /// The sample of some seeds, each with its time, of a sampler with a time: nothing in it is later than its seed.
+    ///
+    /// # Errors
+    /// As [`Self::sample`]; [`EngineError::Invalid`] if there is not one time for each seed, or if the sampler has no time.
+    pub async fn sample_at(
+        &self,
+        seeds: &[VertexId],
+        times: &[i64],
+        batch: u64,
+        branch: &mut Branch,
+    ) -> Result<Held<Sample>, EngineError> {
+        self.check(seeds)?;
+        let expected = if self.settings.time.is_some() { seeds.len() } else { 0 };
+        if times.len() != expected {
+            let message = match self.settings.time {
+                Some(_) => format!("{} times for {} seeds; each seed needs one", times.len(), seeds.len()),
+                None => "seeds have times, but the sampler does not have one of edges or vertices".into(),
+            };
+            return Err(EngineError::Invalid(message));
         }
-        let memory = branch.context().hold(seeds.len() as u64 * EDGE_BYTES)?;
-        let mut growing = Growing::new(self.settings.clone(), batch, seeds, memory);
+        let memory = branch.context().hold(seeds.len() as u64 * (EDGE_BYTES + 8))?;
+        let mut growing = Growing::new(self.settings.clone(), batch, seeds, times.to_vec(), memory);
         for hop in 0..self.settings.hops() {
             let wanted = growing.frontiers(hop);
             let lists = self.lists(wanted, branch).await?;
@@ -98,6 +141,33 @@ impl Sampler {
         Ok(growing.finish())
     }
 
+    pub(crate) fn snapshot(&self) -> &Arc<Snapshot> {
+        &self.snapshot
+    }
+
+    pub(crate) fn workers(&self) -> &Workers {
+        &self.workers
+    }
+
+    pub(crate) fn in_memory_lists(&self) -> Option<&Lists> {
+        self.in_memory.as_ref()
+    }
+
+    pub(crate) fn known_existing(&self) -> &Existing {
+        &self.existing
+    }
+
+    /// Rejects seeds that are not vertices.
+    pub(crate) fn check(&self, seeds: &[VertexId]) -> Result<(), EngineError> {
+        match seeds.iter().position(|seed| !self.snapshot.has_vertex(*seed)) {
+            None => Ok(()),
+            Some(at) => {
+                let message = format!("seed {at} ({}) is not a vertex of the graph", seeds[at]);
+                Err(EngineError::NotFound(message))
+            }
+        }
+    }
+
     /// The lists of some vertices.
     async fn lists(
         &self,
@@ -105,11 +175,13 @@ impl Sampler {
         branch: &mut Branch,
     ) -> Result<Lists, EngineError> {
         match &self.in_memory {
-            Some(lists) => Ok(Lists::InMemory(lists.clone())),
+            Some(lists) => Ok(lists.clone()),
             None => {
                 let weight = self.settings.weight.as_deref();
                 let _wanted = branch.context().hold(wanted.iter().map(|(.., all)| all.len() as u64 * 16).sum())?;
-                Ok(Lists::Read(Arc::new(Read::read(&self.snapshot, &wanted, weight, branch).await?)))
+                Ok(Lists::Read(Arc::new(
+                    Read::read(&self.snapshot, &wanted, weight, self.settings.time.as_ref(), branch).await?,
+                )))
             }
         }
     }
@@ -130,6 +202,9 @@ impl Sampler {
 struct Growing {
     settings: Arc<SamplerSettings>,
     batch: u64,
+    seeds: Vec<i64>,
+    /// The times of the seeds, if the sampler has one.
+    times: Vec<i64>,
     labels: Vec<Numbering>,
     edges: Vec<SampledEdges>,
     memory: MemoryHold,
@@ -143,7 +218,13 @@ struct Chosen {
 }
 
 impl Growing {
-    fn new(settings: Arc<SamplerSettings>, batch: u64, seeds: &[VertexId], memory: MemoryHold) -> Self {
+    fn new(
+        settings: Arc<SamplerSettings>,
+        batch: u64,
+        seeds: &[VertexId],
+        times: Vec<i64>,
+        memory: MemoryHold,
+    ) -> Self {
         let ends = settings.fan_outs.iter().flat_map(|fan_out| [fan_out.edges.near, fan_out.edges.far]);
         let labels: BTreeSet<LabelId> = ends.chain(seeds.iter().map(|seed| seed.label())).collect();
         let edges = settings.fan_outs.iter().map(|fan_out| SampledEdges {
@@ -155,6 +236,8 @@ impl Growing {
         let mut growing = Self {
             edges: edges.collect(),
             labels: labels.into_iter().map(Numbering::new).collect(),
+            seeds: Vec::with_capacity(seeds.len()),
+            times,
             settings,
             batch,
             memory,
@@ -162,7 +245,8 @@ impl Growing {
         for (tree, seed) in seeds.iter().enumerate() {
             let tree = if growing.settings.disjoint { tree as u32 } else { 0 };
             let at = growing.place(seed.label());
-            growing.labels[at].number(*seed, tree);
+            let number = growing.labels[at].number(*seed, tree);
+            growing.seeds.push(number.into());
         }
         growing.labels.iter_mut().for_each(Numbering::end_hop);
         growing
@@ -196,6 +280,8 @@ impl Growing {
     /// Samples a hop.
     fn grow(&mut self, hop: usize, lists: &Lists, context: &QueryContext) -> Result<(), EngineError> {
         let settings = self.settings.clone();
+        let is_last = settings.time.as_ref().is_some_and(|time| time.last);
+        let seed_times = self.times.clone();
         for (number, fan_out) in settings.fan_outs.iter().enumerate() {
             let Some(count) = fan_out.count(hop) else {
                 self.edges[number].per_hop.push(0);
@@ -206,24 +292,37 @@ impl Growing {
             let near = self.place(fan_out.edges.near);
             let frontier = self.labels[near].frontier();
             let vertices = self.labels[near].vertices(frontier.clone());
-            let most: u64 = vertices
-                .par_iter()
-                .with_min_len(CHUNK)
-                .map(|(vertex, _)| choice.most(lists.list(number, *vertex).len()) as u64)
-                .sum();
-            let bytes = most.saturating_mul(EDGE_BYTES).saturating_add(vertices.len() as u64 * 4);
+            let bytes = vertices.len() as u64 * (4 + size_of::<List<'_>>() as u64);
             let bytes = self.memory.bytes().saturating_add(bytes);
+            context.resize(&mut self.memory, bytes)?;
+            // Looked up once: in memory, each look-up waits for memory that no cache has.
+            let found: Vec<List<'_>> =
+                vertices.par_iter().with_min_len(CHUNK).map(|(vertex, _)| lists.list(number, *vertex)).collect();
+            let most: u64 = found.iter().map(|list| choice.most(list.len()) as u64).sum();
+            let bytes = self.memory.bytes().saturating_add(most.saturating_mul(EDGE_BYTES));
             context.resize(&mut self.memory, bytes)?;
             let chosen: Result<Vec<Chosen>, EngineError> = vertices
                 .par_chunks(CHUNK)
-                .map(|vertices| {
+                .zip(found.par_chunks(CHUNK))
+                .map(|(vertices, found)| {
                     context.check_time()?;
                     let mut chosen = Chosen::default();
-                    let mut positions = Vec::new();
-                    for (vertex, tree) in vertices {
-                        let list = lists.list(number, *vertex);
+                    let (mut positions, mut seen) = (Vec::new(), Seen::default());
+                    for ((vertex, tree), list) in vertices.iter().zip(found) {
                         let random = || randomness.of_list(*vertex, *tree);
-                        choice.choose(list.len(), list.weights, random, &mut positions)?;
+                        match list.times {
+                            None => choice.choose(list.len(), list.weights, random, &mut positions)?,
+                            Some(times) => {
+                                let times = (times, seed_times[*tree as usize]);
+                                choice.choose_seen(
+                                    times,
+                                    is_last,
+                                    list.weights,
+                                    random,
+                                    (&mut seen, &mut positions),
+                                )?;
+                            }
+                        }
                         chosen.counts.push(positions.len() as u32);
                         chosen.ordinals.extend(positions.iter().map(|at| list.ordinal(*at)));
                     }
@@ -247,6 +346,9 @@ impl Growing {
         let EdgesOf { near, far, .. } = self.edges[fan_out].edges;
         let (near, far_at) = (self.place(near), self.place(far));
         let edges = &mut self.edges[fan_out];
+        let more = chosen.iter().map(|chosen| chosen.ordinals.len()).sum();
+        edges.near.reserve(more);
+        edges.far.reserve(more);
         let before = edges.near.len();
         let mut at = first;
         for chosen in chosen {
@@ -269,6 +371,7 @@ impl Growing {
 
     /// Replaces the chosen edges by all between the vertices.
     fn induce(&mut self, lists: &Lists, context: &QueryContext) -> Result<(), EngineError> {
+        let seed_times = self.times.clone();
         for number in 0..self.edges.len() {
             let EdgesOf { near, far, .. } = self.edges[number].edges;
             let near = &self.labels[self.place(near)];
@@ -278,7 +381,9 @@ impl Growing {
                 let mut edges = Vec::new();
                 for (at, (vertex, tree)) in vertices.iter().enumerate() {
                     let list = lists.list(number, *vertex);
-                    let known = (0..list.len()).filter_map(|position| VertexId::new(far, list.ordinal(position)));
+                    let is_seen = |at: &usize| list.times.is_none_or(|times| times[*at] <= seed_times[*tree as usize]);
+                    let seen = (0..list.len()).filter(is_seen);
+                    let known = seen.filter_map(|position| VertexId::new(far, list.ordinal(position)));
                     let known = known.filter_map(|vertex| far_numbers.known(vertex, *tree));
                     edges.extend(known.map(|known| ((first + at) as i64, i64::from(known))));
                 }
@@ -299,8 +404,11 @@ impl Growing {
     }
 
     fn finish(self) -> Held<Sample> {
-        let Self { settings, labels, edges, memory, .. } = self;
+        let Self { settings, seeds, labels, edges, mut memory, .. } = self;
         let vertices = labels.into_iter().filter(|label| label.len() > 0).map(|label| label.finish(settings.disjoint));
-        Held::new(Sample { vertices: vertices.collect(), edges }, memory)
+        let sample = Sample { seeds, vertices: vertices.collect(), edges };
+        // Tables and lists are dropped; less can always be had.
+        let _ = memory.resize(sample.bytes().min(memory.bytes()));
+        Held::new(sample, memory)
     }
 }

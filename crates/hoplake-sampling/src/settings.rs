@@ -22,8 +22,11 @@ impl FanOut {
     /// The fan-outs of all edge types that a hop follows, each with these counts.
     ///
     /// # Errors
-    /// [`EngineError::NotFound`] if the graph has no edge label of that name.
+    /// [`EngineError::NotFound`] if the graph has no edge label of that name; [`EngineError::Invalid`] if the hop has a condition.
     pub fn of_hop(snapshot: &Snapshot, hop: &Hop, counts: &[Option<u32>]) -> Result<Vec<Self>, EngineError> {
+        if hop.condition.is_some() {
+            return Err(EngineError::Invalid(format!("{hop} has a condition, which a sampler does not take")));
+        }
         let edges = snapshot.edges_of(hop)?;
         Ok(edges.into_iter().map(|edges| Self { edges, counts: counts.to_vec() }).collect())
     }
@@ -50,6 +53,20 @@ pub struct SamplerSettings {
     pub induced: bool,
     /// What the random choices follow from.
     pub seed: u64,
+    /// Lets a seed see nothing that is later than it. Seeds have to be kept apart, since what one sees another may not.
+    pub time: Option<TimeSettings>,
+}
+
+/// Where the time of an edge is, and which of those that a seed sees are chosen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TimeSettings {
+    /// An int64, or a date or timestamp, which is in microseconds since 1970-01-01. An edge or vertex whose type does not have it is always
+    /// seen; of a type that has it, each needs a value.
+    pub property: String,
+    /// Whether it is that of the neighbour, and not of the edge.
+    pub of_vertices: bool,
+    /// Whether the latest edges are chosen, and not random ones.
+    pub last: bool,
 }
 
 impl SamplerSettings {
@@ -65,6 +82,14 @@ impl SamplerSettings {
         if self.hops() > HOPS_MAX {
             let message = format!("a sampler has at most {HOPS_MAX} hops, not {}", self.hops());
             return Err(EngineError::Invalid(message));
+        }
+        if self.time.is_some() && !self.disjoint {
+            let message = "a sampler with a time has to keep seeds apart (disjoint): what one sees another may not";
+            return Err(EngineError::Invalid(message.into()));
+        }
+        if self.time.as_ref().is_some_and(|time| time.last) && (self.weight.is_some() || self.replace) {
+            let message = "the latest edges are chosen without weights and without replacement";
+            return Err(EngineError::Invalid(message.into()));
         }
         for (number, fan_out) in self.fan_outs.iter().enumerate() {
             if self.fan_outs[..number].iter().any(|before| before.edges == fan_out.edges) {

@@ -5,7 +5,6 @@ use std::{sync::Arc, time::Duration};
 use arrow_array::RecordBatch;
 use hoplake_engine::change::{Batch, Columns, Committed, EdgeKey, Name, Operation, Value, VertexRef};
 use hoplake_format::{ChangeCounts, Key};
-use hoplake_storage::QueryContext;
 
 use crate::{Error, ErrorKind, Graph, tables};
 
@@ -70,8 +69,8 @@ impl Graph {
     ///
     /// # Errors
     /// As [`Self::apply`].
-    pub async fn check(&self, batch: &Batch) -> Result<ChangeCounts, Error> {
-        Ok(self.committer().check(batch.clone(), &mut QueryContext::new().branch()).await?)
+    pub async fn check(&self, batch: impl Into<Arc<Batch>>) -> Result<ChangeCounts, Error> {
+        Ok(self.committer().check(batch.into(), &mut self.context().branch()).await?)
     }
 }
 

@@ -91,6 +91,42 @@ pub enum Reason {
     Fail,
 }
 
+impl Reason {
+    /// Its name in snake case, such as `no_graph`, by which programs of other languages tell reasons apart.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Url => "url",
+            Self::NoGraph => "no_graph",
+            Self::NoVersion => "no_version",
+            Self::Exists => "exists",
+            Self::Overtaken => "overtaken",
+            Self::Credentials => "credentials",
+            Self::Denied => "denied",
+            Self::NoBucket => "no_bucket",
+            Self::Region => "region",
+            Self::Unreachable => "unreachable",
+            Self::Full => "full",
+            Self::File => "file",
+            Self::Archive => "archive",
+            Self::Remote => "remote",
+            Self::Broken => "broken",
+            Self::Layout => "layout",
+            Self::BadRow => "bad_row",
+            Self::MissingEnd => "missing_end",
+            Self::Undeclared => "undeclared",
+            Self::Inexact => "inexact",
+            Self::FormatVersion => "format_version",
+            Self::MemoryInUse => "memory_in_use",
+            Self::Syntax => "syntax",
+            Self::Step => "step",
+            Self::Call => "call",
+            Self::ReadOnly => "read_only",
+            Self::Query => "query",
+            Self::Fail => "fail",
+        }
+    }
+}
+
 /// Why something did not work: a kind to act on, a sentence to read, and the error below it.
 #[derive(Debug, ThisError)]
 #[error("{message}")]

@@ -17,11 +17,16 @@ use hoplake_storage::{Cost, MemoryBudget, PriceList, QueryContext, ReadPool, Rea
 
 use crate::{Compacted, CompactionSettings, Error, GraphInfo, Query, VacuumSettings, Vacuumed};
 
+/// Space on a local disk for a cache of blocks, unless the user says otherwise.
+pub const DISK_CACHE_BYTES: u64 = 8 << 30;
+
 /// One version of a graph, open for reading. Cheap to clone; queries share its caches.
 #[derive(Debug, Clone)]
 pub struct Graph {
     snapshot: Arc<Snapshot>,
     committer: Arc<Committer>,
+    /// Meters what it reads outside of queries.
+    context: Option<QueryContext>,
 }
 
 impl Graph {
@@ -75,7 +80,7 @@ impl Graph {
     pub async fn open_through(reader: Reader, settings: &OpenSettings) -> Result<Self, Error> {
         let snapshot = Arc::new(Snapshot::open(reader, settings).await?);
         let committer = Arc::new(Committer::new(snapshot.clone()));
-        Ok(Self { snapshot, committer })
+        Ok(Self { snapshot, committer, context: None })
     }
 
     /// Moves on to the newest version, and returns whether a newer one existed. One round trip if there is none, and
@@ -85,7 +90,7 @@ impl Graph {
     /// # Errors
     /// As [`Self::open`]; then the graph stays at its version.
     pub async fn refresh(&mut self) -> Result<bool, Error> {
-        let context = QueryContext::new();
+        let context = self.context();
         // The committer may know a later version from a commit of this process, of which nothing has to be read.
         let mut newest = self.committer.newest();
         if newest.manifest().version < self.version() {
@@ -109,6 +114,18 @@ impl Graph {
         moves
     }
 
+    /// The same graph, which meters in `context` what it reads outside of queries, as [`Self::refresh`], [`Self::info`], [`Self::indexes`]
+    /// and [`Self::check`] do.
+    #[must_use]
+    pub fn metered_by(&self, context: &QueryContext) -> Self {
+        Self { context: Some(context.clone()), ..self.clone() }
+    }
+
+    /// The context of its meter, or a new one.
+    pub(crate) fn context(&self) -> QueryContext {
+        self.context.clone().unwrap_or_default()
+    }
+
     /// Whether the other is a clone of this one: their commits share versions, and each knows what the other committed.
     pub fn is_clone_of(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.committer, &other.committer)
@@ -120,7 +137,7 @@ impl Graph {
     /// # Errors
     /// The store's.
     pub async fn is_there(&self) -> Result<bool, Error> {
-        Ok(self.snapshot.is_there(&mut QueryContext::new().branch()).await?)
+        Ok(self.snapshot.is_there(&mut self.context().branch()).await?)
     }
 
     /// Waits for all background work of the graph: reads in the background through its caches, and
@@ -202,7 +219,7 @@ impl Graph {
     /// # Errors
     /// The store's, if the open did not read all indexes.
     pub async fn info(&self) -> Result<GraphInfo, Error> {
-        GraphInfo::of(&self.snapshot).await
+        GraphInfo::of(&self.snapshot, &mut self.context().branch()).await
     }
 
     /// Reads everything and checks it. `progress` gets the number of bytes read so far.
@@ -225,7 +242,7 @@ impl Graph {
     /// # Errors
     /// [`NotFound`](crate::ErrorKind::NotFound) if the graph does not exist, or the store's error.
     pub async fn verify_all(store: &Store, progress: impl Fn(u64)) -> Result<Verification, Error> {
-        Ok(verify_graph(&reader(store)?, progress, &mut QueryContext::new().branch()).await?)
+        Ok(verify_graph(&reader(store)?, progress, &mut store.context().branch()).await?)
     }
 
     /// Names a version, which no vacuum removes from then on; without a version the name is removed. Returns the
@@ -319,7 +336,7 @@ impl Graph {
     /// # Errors
     /// The store's.
     pub async fn indexes(&self) -> Result<Vec<IndexSize>, Error> {
-        Ok(self.snapshot.property_indexes().sizes(&mut QueryContext::new().branch()).await?)
+        Ok(self.snapshot.property_indexes().sizes(&mut self.context().branch()).await?)
     }
 
     /// Merges the sorted runs that are due; no answer changes. The next compaction continues an interrupted one.
@@ -349,7 +366,7 @@ impl Graph {
     /// # Errors
     /// The store's.
     pub async fn compaction_is_due(&self, settings: &CompactionSettings) -> Result<bool, Error> {
-        Ok(compaction::is_due(&self.snapshot, settings, &mut QueryContext::new().branch()).await?)
+        Ok(compaction::is_due(&self.snapshot, settings, &mut self.context().branch()).await?)
     }
 
     /// The sorted runs of each label and edge type of the open version, and whether [`Self::compact`] would merge some of them. No
@@ -358,7 +375,7 @@ impl Graph {
     /// # Errors
     /// The store's.
     pub async fn runs(&self, settings: &CompactionSettings) -> Result<Vec<compaction::RunsOf>, Error> {
-        Ok(compaction::runs(&self.snapshot, settings, &mut QueryContext::new().branch()).await?)
+        Ok(compaction::runs(&self.snapshot, settings, &mut self.context().branch()).await?)
     }
 
     /// Makes another store, usually a folder of this machine, have the newest version of a graph: what is missing there is copied and

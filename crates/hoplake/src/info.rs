@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hoplake_engine::Snapshot;
 use hoplake_format::{TableOwner, VersionRange, VertexCount, segment::SectionKind};
-use hoplake_storage::QueryContext;
+use hoplake_storage::Branch;
 
 use crate::Error;
 
@@ -45,10 +45,10 @@ pub struct GraphInfo {
 }
 
 impl GraphInfo {
-    pub(crate) async fn of(snapshot: &Arc<Snapshot>) -> Result<Self, Error> {
+    pub(crate) async fn of(snapshot: &Arc<Snapshot>, branch: &mut Branch) -> Result<Self, Error> {
         let manifest = snapshot.manifest();
         let mut sections: Vec<_> = snapshot
-            .section_roots(&mut QueryContext::new().branch())
+            .section_roots(branch)
             .await?
             .into_iter()
             .map(|(versions, section)| SectionSize {

@@ -72,7 +72,7 @@ mod walks;
 pub use commit::Commit;
 pub use diff::Diff;
 pub use error::{Error, ErrorKind, Reason};
-pub use graph::Graph;
+pub use graph::{DISK_CACHE_BYTES, Graph};
 pub use hoplake_engine::{
     Comparison, Condition, Degree, EdgeIter, EdgeList, EdgeSlice, Edges, Formula, Frontier, Held, HeldIter, Neighbour,
     OpenSettings, Operand, Ordinals, PropertyName, PropertyOf, Requirement, Test, ThreeValued, Truth, Walk,

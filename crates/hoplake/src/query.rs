@@ -111,7 +111,11 @@ impl Query {
         self.cost().usd(self.snapshot.reader().store().prices())
     }
 
-    pub(crate) fn label(&self, name: &str) -> Result<LabelId, Error> {
+    /// The label of vertices with this name.
+    ///
+    /// # Errors
+    /// [`NotFound`](ErrorKind::NotFound), which names those that there are.
+    pub fn label_id(&self, name: &str) -> Result<LabelId, Error> {
         let schema = self.snapshot.schema();
         schema.label_id(name).ok_or_else(|| {
             let known: Vec<_> = schema.vertex_labels.iter().map(|label| label.name.as_str()).collect();
@@ -137,7 +141,7 @@ impl Query {
     /// As [`Self::vertex`].
     pub async fn vertices(&mut self, keys: &[(&str, Key)]) -> Result<Vec<Option<VertexId>>, Error> {
         let keys: Vec<_> =
-            keys.iter().map(|(label, key)| Ok((self.label(label)?, key.clone()))).collect::<Result<_, Error>>()?;
+            keys.iter().map(|(label, key)| Ok((self.label_id(label)?, key.clone()))).collect::<Result<_, Error>>()?;
         self.look_up(&keys).await
     }
 

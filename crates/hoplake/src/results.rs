@@ -40,8 +40,12 @@ impl Query {
 
     /// As [`Self::expect_rows`], of the vertices that the last of these hops leads to from vertices of these labels.
     pub fn expect_rows_at_end(&mut self, starts: &[LabelId], hops: &[Hop]) {
-        let end = hops.iter().fold(starts.to_vec(), |near, hop| hop.labels_reached(self.snapshot.schema(), &near));
-        self.expect_rows(end);
+        self.expect_rows(self.labels_at_end(starts, hops));
+    }
+
+    /// The labels of the vertices that the last of these hops may lead to from vertices of these labels.
+    pub fn labels_at_end(&self, starts: &[LabelId], hops: &[Hop]) -> Vec<LabelId> {
+        hops.iter().fold(starts.to_vec(), |near, hop| hop.labels_reached(self.snapshot.schema(), &near))
     }
 
     /// As [`Self::expect_rows`], of the vertices that each of these hops leads to, and of those where the first begins.

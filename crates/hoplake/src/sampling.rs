@@ -16,11 +16,15 @@
 //! ```
 
 use hoplake_analytics::Workers;
+pub use hoplake_engine::EdgesOf;
 use hoplake_engine::{Held, traversal::Hop};
-use hoplake_format::VertexId;
-pub use hoplake_sampling::{FanOut, Sample, SampledEdges, SampledVertices, Sampler, SamplerSettings};
+use hoplake_format::{LabelId, VertexId};
+pub use hoplake_sampling::{
+    FanOut, Feature, FeatureSettings, Features, Negatives, NegativesFrom, Numbers, Sample, SampledEdges,
+    SampledVertices, Sampler, SamplerSettings, TimeSettings,
+};
 
-use crate::{Error, Query};
+use crate::{Error, ErrorKind, Query};
 
 impl Query {
     /// Fan-outs for the edges that a hop follows: how many neighbours of each vertex, hop by hop; `None` takes all. Where the hop follows
@@ -58,5 +62,117 @@ impl Query {
     /// weight cannot be one; [`Limit`](crate::ErrorKind::Limit) at a limit of the query; the store's.
     pub async fn sample(&mut self, sampler: &Sampler, seeds: &[VertexId], batch: u64) -> Result<Held<Sample>, Error> {
         Ok(sampler.sample(seeds, batch, &mut self.branch).await?)
+    }
+    /// Fan-outs as [`Self::fan_outs`], of the edges that lead from vertices of a label to those of another; `None` stands for all labels.
+    ///
+    /// # Errors
+    /// [`NotFound`](crate::ErrorKind::NotFound) if there are no such edges.
+    pub fn fan_outs_between(
+        &self,
+        near: Option<&str>,
+        hop: &Hop,
+        far: Option<&str>,
+        counts: &[Option<u32>],
+    ) -> Result<Vec<FanOut>, Error> {
+        let near_id = near.map(|label| self.label_id(label)).transpose()?;
+        let far_id = far.map(|label| self.label_id(label)).transpose()?;
+        let mut found = self.fan_outs(hop, counts)?;
+        found.retain(|it| near_id.is_none_or(|id| id == it.edges.near) && far_id.is_none_or(|id| id == it.edges.far));
+        if found.is_empty() {
+            let [near, far] = [near, far].map(|label| label.unwrap_or("any label"));
+            let message = format!("no edges of {hop} lead from {near} to {far}");
+            return Err(Error::new(ErrorKind::NotFound, message));
+        }
+        Ok(found)
+    }
+
+    /// The vertices of a label with these ordinals.
+    ///
+    /// # Errors
+    /// [`NotFound`](crate::ErrorKind::NotFound) if there is none with an ordinal.
+    pub fn vertices_at(&self, label: LabelId, ordinals: &[i64]) -> Result<Vec<VertexId>, Error> {
+        let count = self.snapshot.ordinal_count(label);
+        let vertex = |ordinal: &i64| {
+            let known = u64::try_from(*ordinal).ok().filter(|ordinal| *ordinal < count);
+            let unknown = || {
+                let message =
+                    format!("{ordinal} is not the ordinal of a {}; there are {count}", self.label_name(label));
+                Error::new(ErrorKind::NotFound, message)
+            };
+            known.and_then(|ordinal| VertexId::new(label, ordinal)).ok_or_else(unknown)
+        };
+        ordinals.iter().map(vertex).collect()
+    }
+
+    /// The ordinals of the vertices of a label that exist. Reads nothing unless some were deleted; otherwise all keys of the label.
+    ///
+    /// # Errors
+    /// [`Limit`](crate::ErrorKind::Limit) at a limit of the query; the store's.
+    pub async fn ordinals(&mut self, label: LabelId) -> Result<Held<Vec<i64>>, Error> {
+        Ok(hoplake_sampling::existing(&self.snapshot, label, &mut self.branch).await?)
+    }
+
+    /// As [`Self::sample`], of seeds with times: nothing in the sample is later than its seed.
+    ///
+    /// # Errors
+    /// As [`Self::sample`]; [`Invalid`](crate::ErrorKind::Invalid) if there is not one time for each seed, or if the sampler has no time.
+    pub async fn sample_at(
+        &mut self,
+        sampler: &Sampler,
+        seeds: &[VertexId],
+        times: &[i64],
+        batch: u64,
+    ) -> Result<Held<Sample>, Error> {
+        Ok(sampler.sample_at(seeds, times, batch, &mut self.branch).await?)
+    }
+
+    /// Random pairs of vertices that are not edges of a type, for a model that learns to tell edges. One wave, which reads the lists of the
+    /// vertices where they begin; none if these are in memory.
+    ///
+    /// # Errors
+    /// [`NotFound`](crate::ErrorKind::NotFound) if a vertex does not exist; [`Invalid`](crate::ErrorKind::Invalid) if a label has no vertices;
+    /// [`Limit`](crate::ErrorKind::Limit) at a limit of the query; the store's.
+    pub async fn negatives(
+        &mut self,
+        sampler: &Sampler,
+        edges: EdgesOf,
+        from: NegativesFrom<'_>,
+        batch: u64,
+    ) -> Result<Held<Negatives>, Error> {
+        Ok(sampler.negatives(edges, from, batch, &mut self.branch).await?)
+    }
+
+    /// Features of vertices: properties as columns and matrices of numbers. Reads nothing, or one wave to find out how long lists are.
+    ///
+    /// # Errors
+    /// [`NotFound`](crate::ErrorKind::NotFound) if a label does not have a property; [`Invalid`](crate::ErrorKind::Invalid) if one is text, or
+    /// if no vertex has a list to count; the store's.
+    pub async fn features(&mut self, settings: Vec<FeatureSettings>, workers: Workers) -> Result<Features, Error> {
+        Ok(Features::open(&self.snapshot, settings, workers, &mut self.branch).await?)
+    }
+
+    /// The features of the vertices of a sample, in the order of its vertices. One wave, and one before it if tables of a label were not read
+    /// before.
+    ///
+    /// # Errors
+    /// [`Invalid`](crate::ErrorKind::Invalid) if a vertex does not have a value, or has a list of another length;
+    /// [`Limit`](crate::ErrorKind::Limit) at a limit of the query; the store's.
+    pub async fn features_of(&mut self, features: &Features, sample: &Sample) -> Result<Held<Vec<Feature>>, Error> {
+        Ok(features.of_sample(sample, &mut self.branch).await?)
+    }
+
+    /// One feature of some vertices of a label, by ordinal, in their order.
+    ///
+    /// # Errors
+    /// As [`Self::features_of`]; [`NotFound`](crate::ErrorKind::NotFound) if the label has no feature of this name, or if a vertex does not
+    /// exist.
+    pub async fn feature_of_vertices(
+        &mut self,
+        features: &Features,
+        label: LabelId,
+        name: &str,
+        ordinals: &[i64],
+    ) -> Result<Held<Feature>, Error> {
+        Ok(features.of_vertices(label, name, ordinals, &mut self.branch).await?)
     }
 }

@@ -131,7 +131,7 @@ impl Query {
         (source, target): (&str, &str),
         columns: &[String],
     ) -> Result<EdgeScan, Error> {
-        let ends = (self.label(source)?, self.label(target)?);
+        let ends = (self.label_id(source)?, self.label_id(target)?);
         let schema = self.snapshot.schema();
         let found = schema.edge_types().find(|(_, it)| it.label == label && ends == (it.source, it.target));
         let (edge_type, _) = found.ok_or_else(|| {
@@ -161,7 +161,7 @@ impl Query {
         let all = 0..schema.vertex_labels.len();
         let mut labels: Vec<LabelId> = match request.labels.is_empty() {
             true => all.filter_map(|label| u16::try_from(label).ok()).map(LabelId).collect(),
-            false => request.labels.iter().map(|name| self.label(name)).collect::<Result<_, _>>()?,
+            false => request.labels.iter().map(|name| self.label_id(name)).collect::<Result<_, _>>()?,
         };
         let mut seen = BTreeSet::new();
         labels.retain(|label| seen.insert(*label));

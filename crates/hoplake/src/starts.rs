@@ -222,7 +222,7 @@ impl Query {
     /// Reads keys that are given as text, each as its label's type.
     fn parse_keys(&self, starts: &[StartKey]) -> Result<Vec<(LabelId, Key)>, Error> {
         let parse = |start: &StartKey| {
-            let id = match self.label(start.label()) {
+            let id = match self.label_id(start.label()) {
                 Ok(id) => id,
                 Err(error) => return Some(Err(error)),
             };

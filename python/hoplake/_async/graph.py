@@ -10,7 +10,22 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Union
 
 from .. import _hoplake, _rows
-from .._arguments import MOST, Location, file, in_seconds, is_a, location, names, names_or_all, whole, whole_or_none, zoned
+from .._arguments import (
+    Location,
+    MOST,
+    as_text,
+    file,
+    in_seconds,
+    is_a,
+    location,
+    names,
+    names_or_all,
+    shown,
+    text_or_none,
+    whole,
+    whole_or_none,
+    zoned,
+)
 from .._changes import (
     Committed,
     Compacted,
@@ -24,19 +39,22 @@ from .._changes import (
     Verified,
     Version,
 )
-from .._columns import Vertices
+from .._columns import Vertices, numpy
 from .._cost import Cost
 from .._errors import Error, InvalidError, make
+from .._named import VertexName, one, several
 from .._plot import plot
+from .._samples import Counts, FeatureNames, fan_outs, feature_names
 from .._schema import Info, Schema
 from .._table import Rows, Table
 from .._supersteps import Combine, Functions, Initial
 from .._waiting import Progress, wait_async, wait_sync
-from .._walks import Path, Vertex, Walk
+from .._walks import Path, Walk
 from .commit import Commit
 from .computation import Computation
 from .program import run_program
 from .results import Plan, Profile, Results, Scan
+from .sampler import Sampler
 from .traversal import Traversal
 
 if TYPE_CHECKING:
@@ -45,32 +63,12 @@ if TYPE_CHECKING:
 
     from ..nx import Graph as NxGraph
 
-#: A vertex: ``"Person:933"``, ``"airport[code = AUS]"``, ``("Person", 933)``, or a vertex of a walk.
-VertexName = Union[str, "tuple[str, int | str]", Vertex]
-
-
-def _one(vertex: Any) -> Any:
-    """A vertex as the extension takes it."""
-    return (vertex.label, vertex.key) if isinstance(vertex, Vertex) else vertex
-
-
-def _several(vertices: Any) -> list[Any]:
-    """Vertices of one or several. A tuple is one: a label and a key."""
-    items: Any = vertices
-    if isinstance(vertices, Table):
-        return list(zip(vertices["label"], vertices["key"]))
-    if isinstance(vertices, (str, tuple, Vertex)):
-        return [_one(vertices)]
-    if not isinstance(vertices, Iterable):
-        raise InvalidError(f"{vertices!r} does not name a vertex; write \"Person:933\" or (\"Person\", 933)")
-    return [_one(vertex) for vertex in items]
-
 
 def _option(algorithm: str, name: str, value: Any) -> Any:
     """An option of an algorithm; vertices as the extension takes them."""
     if name != "from":
         return value
-    starts = _several(value)
+    starts = several(value)
     if len(starts) == 1:
         return starts[0]
     for known, _, _, options in _hoplake.algorithms():
@@ -87,6 +85,10 @@ def _with_step(text: str, step: str) -> str:
     """A query with one more step at its end, whatever comments are there."""
     bare = "".join(token for token in _TOKEN.findall(text) if not token.startswith("//"))
     return f"{bare.rstrip().rstrip(';').rstrip()}\n.{step}()"
+
+
+#: The most hops of a picture: each is a query, and nobody sees more.
+_DRAWN_DEPTH_MAX = 32
 
 
 class Graph:
@@ -186,7 +188,10 @@ class Graph:
 
     @property
     def cost(self) -> Cost:
-        """What all calls of this graph have cost so far, including calls through :meth:`within`."""
+        """What all calls of this graph have cost so far, including calls through :meth:`within`, those that failed, and those under way.
+
+        A commit that failed counts without what it read and wrote. Opening the graph does not count.
+        """
         return self._core.cost
 
     def close(self) -> None:
@@ -207,7 +212,7 @@ class Graph:
         Raises:
             NotFoundError: a vertex, label or property does not exist.
         """
-        return Table(await wait_async(self._core.get(_several(vertices), names_or_all(select))))
+        return Table(await wait_async(self._core.get(several(vertices), names_or_all(select))))
 
     def scan(
         self,
@@ -229,8 +234,8 @@ class Graph:
         """
         core, limit = self._core, whole_or_none("limit", limit)
         arguments = (names(labels), where, names_or_all(select), names(order_by), limit)
-        shown = {"labels": labels, "where": where, "select": select, "order_by": order_by, "limit": limit}
-        return Scan(lambda: core.scan(*arguments), shown)
+        given = {"labels": labels, "where": where, "select": select, "order_by": order_by, "limit": limit}
+        return Scan(lambda: core.scan(*arguments), given)
 
     def scan_edges(
         self,
@@ -253,9 +258,10 @@ class Graph:
             limit: the most edges to return.
         """
         core, limit = self._core, whole_or_none("limit", limit)
-        arguments = (label, source_label, target_label, names_or_all(select), limit)
-        shown = {"label": label, "source_label": source_label, "target_label": target_label, "select": select, "limit": limit}
-        return Scan(lambda: core.scan_edges(*arguments), shown)
+        source, target = text_or_none("source_label", source_label), text_or_none("target_label", target_label)
+        arguments = (text_or_none("label", label), source, target, names_or_all(select), limit)
+        given = {"label": label, "source_label": source_label, "target_label": target_label, "select": select, "limit": limit}
+        return Scan(lambda: core.scan_edges(*arguments), given)
 
     async def to_networkx(self) -> networkx.MultiDiGraph[tuple[str, int | str]]:
         """Copies the whole graph to networkx. Nodes are pairs of label and key; properties become attributes."""
@@ -289,18 +295,18 @@ class Graph:
             limit: the most edges to return.
             ids: whether to return the ids of edges, in a first column ``edge_id``.
         """
-        return Table(await wait_async(self._core.neighbors(_several(vertices), hop, names(select), whole_or_none("limit", limit), ids)))
+        return Table(await wait_async(self._core.neighbors(several(vertices), hop, names(select), whole_or_none("limit", limit), ids)))
 
     async def degrees(self, vertices: VertexName | Iterable[VertexName] | Table, hop: str = "both") -> list[int]:
         """The number of edges that a hop follows from each vertex, in the order of the vertices."""
-        return await wait_async(self._core.degrees(_several(vertices), hop))
+        return await wait_async(self._core.degrees(several(vertices), hop))
 
     def traverse(self, vertices: VertexName | Iterable[VertexName] | Table) -> Traversal:
         """Begins a traversal, which is built hop by hop. Nothing is read until a method such as :meth:`Traversal.rows` asks for results.
 
         ``graph.traverse("airport:3").out("route", where="dist > 500").out("route").rows("code")``
         """
-        return Traversal(self._core, _several(vertices))
+        return Traversal(self._core, several(vertices))
 
     async def path(
         self,
@@ -326,7 +332,7 @@ class Graph:
             LimitError: no path of up to ``max_edges`` edges was found; longer paths were not searched.
         """
         most = whole("max_edges", max_edges)
-        task = self._core.path(_one(source), _one(target), hop, weight, most, names(select))
+        task = self._core.path(one(source), one(target), hop, weight, most, names(select))
         walk, length, is_exhausted, _ = await wait_async(task)
         if walk is not None:
             return Path(walk.vertices, walk.edges, length if length is not None else len(walk.edges))
@@ -346,7 +352,7 @@ class Graph:
     ) -> Table:
         """The vertices at most ``depth`` hops away from a vertex, nearest first, with the column ``distance``. The vertex itself is not included."""
         most = whole_or_none("limit", limit)
-        task = self._core.neighborhood(_one(vertex), hop, whole("depth", depth), names(select), most)
+        task = self._core.neighborhood(one(vertex), hop, whole("depth", depth), names(select), most)
         return Table(await wait_async(task))
 
     async def plot(
@@ -371,9 +377,11 @@ class Graph:
         """
         select = [] if caption is None else [caption]
         walks: list[Walk] = []
-        limit = whole("limit", limit)
-        for length in range(1, whole("depth", depth) + 1):
-            task = self._core.walks([_one(vertex)], [hop] * length, select, limit, False)
+        limit, depth = whole("limit", limit), whole("depth", depth)
+        if depth > _DRAWN_DEPTH_MAX:
+            raise InvalidError(f"depth has to be at most {_DRAWN_DEPTH_MAX} in a picture, not {depth}")
+        for length in range(1, depth + 1):
+            task = self._core.walks([one(vertex)], [hop] * length, select, limit, False)
             found, _ = await wait_async(task)
             walks.extend(found)
         start = (walks[0].vertices[0].label, walks[0].vertices[0].key) if walks else None
@@ -458,7 +466,7 @@ class Graph:
                 one, or several if the algorithm takes several.
         """
         resumed = None if checkpoint is None else location(checkpoint, "checkpoint")
-        algorithm, threads = algorithm.replace("_", "-"), whole_or_none("threads", threads, 1)
+        algorithm, threads = as_text("algorithm", algorithm).replace("_", "-"), whole_or_none("threads", threads, 1)
         of_names = {name.rstrip("_").replace("_", "-"): value for name, value in options.items()}
         given = {name: _option(algorithm, name, value) for name, value in of_names.items()}
         task = self._core.run(algorithm, given, edges, names(labels), lists, threads, resumed, asynchronous)
@@ -550,6 +558,85 @@ class Graph:
         )
         return await run_program(self._core, functions, selection=selection, weight=weight, along=along, progress=progress)
 
+    async def sampler(
+        self,
+        fan_out: Counts | Mapping[Any, Counts],
+        *,
+        replace: bool = False,
+        weight: str | None = None,
+        induced: bool = False,
+        disjoint: bool = False,
+        seed: int = 0,
+        features: FeatureNames | None = None,
+        dtype: Literal["float32", "float64"] = "float32",
+        missing: float | None = None,
+        lists: Literal["bucket", "memory"] = "bucket",
+        time: str | None = None,
+        time_of: Literal["edge", "vertex"] = "edge",
+        strategy: Literal["random", "last"] = "random",
+    ) -> Sampler:
+        """A sampler of neighbourhoods, on which graph neural networks are trained in batches. It stays at the version of the graph.
+
+        >>> import hoplake
+        >>> people = {"key": [1, 2, 3, 4], "age": [31, 45, 27, 60]}
+        >>> knows = {"source": [1, 1, 1, 2], "target": [2, 3, 4, 3]}
+        >>> tables = {"vertices": {"Person": people}, "edges": {("Person", "knows", "Person"): knows}}
+        >>> loaded = hoplake.load("memory://docs/sampled", **tables)
+        >>> graph = hoplake.open("memory://docs/sampled")
+        >>> sampler = graph.sampler({"out:knows": [2, 1]}, seed=7, features={"Person": {"x": "age"}})
+        >>> sample = sampler.sample("Person:1")
+        >>> sample.edges_per_hop
+        {('Person', 'out:knows', 'Person'): [2, 1]}
+        >>> sample.features["Person"]["x"].tolist() == [people["age"][key - 1] for key in sampler.keys("Person", sample.vertices["Person"])]
+        True
+
+        Args:
+            fan_out: how many neighbours of each vertex, hop by hop, such as ``[15, 10]``; ``None`` takes all. A dict has such numbers for each
+                kind of edges: a hop, such as ``"out:knows"``, or also the labels at its ends, as in ``("Person", "out:knows", "Person")``.
+            replace: whether an edge may be chosen more than once.
+            weight: a numeric property of edges, 0 or more, that their chances are proportional to.
+            induced: whether a sample has all edges between its vertices, in place of the chosen ones.
+            disjoint: whether each seed has vertices of its own, so that one near two seeds is in the sample twice.
+            seed: what the random choices follow from.
+            features: properties that are read with each sample, by label and name: ``{"Person": {"x": ["age", "height"], "y": "group"}}``. Numbers,
+                bools, dates and timestamps, and lists of one length. Several, or a list, become a matrix; one alone becomes a column.
+            dtype: the type of features that are not all integers; those are int64.
+            missing: what stands for a value that a vertex does not have. Without it, such a vertex is an error.
+            lists: ``"memory"`` loads all lists once, which takes 8 bytes a vertex and 4 an edge, or 12 with a weight. ``"bucket"`` reads those
+                of each hop, through the caches.
+            time: a property that lets a seed see nothing later than its own time: an int64, a date or a timestamp. Types that do not have it are always
+                seen. It needs ``disjoint``.
+            time_of: whether it is a property of edges or of the vertices that they lead to.
+            strategy: ``"last"`` for the latest neighbours that a seed sees, in place of random ones.
+
+        Raises:
+            NotFoundError: the graph does not have these edges, a label or a property.
+            InvalidError: two fan-outs are of the same edges, a property is text, or no vertex has a list whose length could be counted.
+            LimitError: lists in memory, or what a limit of :meth:`within` counts, exceed it.
+        """
+        np = numpy("a sampler")
+        choices = (
+            ("dtype", dtype, ("float32", "float64")),
+            ("lists", lists, ("bucket", "memory")),
+            ("time_of", time_of, ("edge", "vertex")),
+            ("strategy", strategy, ("random", "last")),
+        )
+        for name, value, known in choices:
+            if value not in known:
+                raise InvalidError(f"{name} is {shown(value)}; write {known[0]} or {known[1]}")
+        choice = (bool(replace), weight, bool(disjoint), bool(induced), whole("seed", seed))
+        if strategy == "last" and time is None:
+            raise InvalidError("strategy is 'last', which needs a time")
+        edges = fan_outs(fan_out)
+        if not edges:
+            raise InvalidError("a sampler needs a fan-out: edges, and how many of each vertex")
+        of_time = None if time is None else (time, time_of == "vertex", strategy == "last")
+        arguments = (edges, *choice, feature_names(features), dtype == "float64", missing, lists == "memory", of_time)
+        await wait_async(self._core.ready())
+        core = self._core.sampler(*arguments)
+        await wait_async(core.ready())
+        return Sampler(core, arguments, np)
+
     def nx(self, *edge_labels: str, directed: bool = True, multigraph: bool = True) -> NxGraph:
         """A view of the edges with these labels, or of all, for functions of networkx: ``networkx.pagerank(graph.nx("knows"))``.
 
@@ -630,7 +717,7 @@ class Graph:
             create_missing: create vertices that edges refer to and that do not exist.
         """
         commit = self.begin(message, on_newest=True, strict=strict, create_missing=create_missing)
-        commit.add(changes, json_lines=json_lines)
+        await commit.add(changes, json_lines=json_lines)
         return await commit.commit()
 
     # Versions and copies
@@ -658,7 +745,7 @@ class Graph:
         most = MOST if limit is None else whole("limit", limit)
         first = await self.at(before)
         second = self if after is None else await self.at(after)
-        return await wait_async(first._core.diff(second._core, names(labels), most))
+        return await wait_async(self._core.diff(first._core, second._core, names(labels), most))
 
     async def tag(self, name: str, version: int | None = None) -> int | None:
         """Gives a version a tag, this one by default. A vacuum keeps versions with tags.
@@ -934,10 +1021,10 @@ def _vertices(vertices: VertexTables | None, keys: Mapping[str, str] | None) -> 
     of_labels: dict[str, str] = dict(columns)
     for label in of_labels:
         if label not in tables:
-            raise InvalidError(f"keys names the label {label!r}, but vertices has no table for it")
+            raise InvalidError(f"keys names the label {shown(label)}, but vertices has no table for it")
     given: dict[str, Rows] = dict(tables)
     for label, rows in given.items():
-        _rows.check(rows, f"the table of vertices {label!r}")
+        _rows.check(rows, f"the table of vertices {as_text('each label of vertices', label)!r}")
     return [(label, of_labels.get(label), rows) for label, rows in given.items()]
 
 
@@ -952,8 +1039,10 @@ def _pairs(edges: EdgeTables | None) -> list[tuple[EdgeName, Rows]]:
         if not is_a(pair, tuple, list) or len(pair) != 2:
             raise wrong
         name, rows = pair
-        if not is_a(name, tuple) or len(name) != 3:
-            raise InvalidError(f"edges are named by labels of source, edge and target, as in {_EXAMPLE}, not {name!r}")
+        if not is_a(name, tuple) or len(name) != 3 or not all(is_a(label, str) for label in name):
+            raise InvalidError(f"edges are named by labels of source, edge and target, as in {_EXAMPLE}, not {shown(name)}")
+        for label in name:
+            as_text("each label of edges", label)
         _rows.check(rows, f"the table of edges {name!r}")
     return [(name, rows) for name, rows in pairs]
 
@@ -970,9 +1059,9 @@ def _edges(
     by_name: dict[EdgeName, Any] = dict(ends) if isinstance(ends, Mapping) else {} if ends is None else dict.fromkeys(known, ends)
     for name, columns in by_name.items():
         if name not in known:
-            raise InvalidError(f"ends names the edges {name!r}, but edges has no table for them")
+            raise InvalidError(f"ends names the edges {shown(name)}, but edges has no table for them")
         if not is_a(columns, tuple, list) or len(columns) != 2:
-            raise InvalidError(f'ends has to be the columns of source and target, as in ("from", "to"), not {columns!r}')
+            raise InvalidError(f'ends has to be the columns of source and target, as in ("from", "to"), not {shown(columns)}')
     found: list[tuple[str, tuple[str, str | None], tuple[str, str | None], Rows]] = []
     for name, rows in pairs:
         source, target = by_name.get(name, (None, None))

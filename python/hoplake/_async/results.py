@@ -6,7 +6,7 @@ import json
 from collections import abc
 from collections.abc import AsyncIterator, Callable, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any, cast, overload
+from typing import TYPE_CHECKING, Any, NoReturn, cast, overload
 
 from .. import _hoplake
 from .._cost import Cost
@@ -173,6 +173,9 @@ class Scan:
         self._begin = begin
         self._arguments = dict(arguments)
         self._begun: _hoplake.Scan | None = None
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a scan cannot be pickled; pickle its graph, and begin the scan where it is read")
 
     async def _start(self) -> _hoplake.Scan:
         self._begun = await wait_async(self._begin())

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .. import _hoplake
-from .._arguments import names, whole, whole_or_none
+from .._arguments import as_text, names, shown, whole, whole_or_none
 from .._errors import InvalidError
 from .._quote import quote
 from .._table import Table
@@ -67,7 +67,7 @@ class Traversal:
             raise InvalidError("where() applies to a hop; call out(), in_() or both() first, or put the condition in the start vertex")
         *before, last = self._hops
         # Several conditions in a row must all hold.
-        joined = f"{last.rstrip()}[{condition}]"
+        joined = f"{last.rstrip()}[{as_text('condition', condition)}]"
         return Traversal(self._core, self._starts, [*before, joined], self._once)
 
     def once(self) -> Traversal:
@@ -129,8 +129,9 @@ def _hop(direction: str, labels: Sequence[str], where: str | None) -> str:
     for label in labels:
         given: Any = label
         if not isinstance(given, str):
-            raise InvalidError(f"the label of an edge is a str, not {given!r}; several are several arguments, as in out(\"knows\", \"likes\")")
+            many = 'several are several arguments, as in out("knows", "likes")'
+            raise InvalidError(f"the label of an edge is a str, not {shown(given)}; {many}")
     # Within quotes a label may contain any characters.
-    quoted = ",".join(quote(label) for label in labels)
+    quoted = ",".join(quote(as_text("an edge label", label)) for label in labels)
     hop = f"{direction}:{quoted}" if labels else direction
-    return hop if where is None else f"{hop}[{where}]"
+    return hop if where is None else f"{hop}[{as_text('where', where)}]"

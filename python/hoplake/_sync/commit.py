@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from .. import _hoplake, _rows
-from .._arguments import file
+from .._arguments import as_text, file
 from .._changes import Committed
 from .._cost import Cost
 from .._errors import Error, InvalidError
@@ -46,16 +46,20 @@ class Commit:
         return len(self._core)
 
     def upsert_vertex(self, label: str, key: int | str, /, **properties: Any) -> None:
-        """Adds or updates a vertex. Properties that are not given keep their values; ``None`` removes a property."""
-        self._core.upsert_vertex(label, key, properties, False)
+        """Adds or updates a vertex. Properties that are not given keep their values; ``None`` removes a property.
+
+        Here, in tables and in files, a ``datetime`` without a time zone is one of UTC, what is finer than a microsecond is rounded down, and
+        a ``Decimal`` is an integer if it has no digits after the point, and otherwise the nearest float.
+        """
+        self._core.upsert_vertex(as_text("label", label), key, properties, False)
 
     def replace_vertex(self, label: str, key: int | str, /, **properties: Any) -> None:
         """Adds or replaces a vertex, which then has these properties and no others."""
-        self._core.upsert_vertex(label, key, properties, True)
+        self._core.upsert_vertex(as_text("label", label), key, properties, True)
 
     def delete_vertex(self, label: str, key: int | str, /) -> None:
         """Deletes a vertex and all its edges."""
-        self._core.delete_vertex(label, key)
+        self._core.delete_vertex(as_text("label", label), key)
 
     def upsert_edge(
         self, label: str, source: VertexKey, target: VertexKey, /, *, _key: tuple[str, Any] | None = None, **properties: Any
@@ -64,23 +68,23 @@ class Commit:
 
         ``_key`` is a pair of a property and its value, which tells parallel edges of the label apart.
         """
-        self._core.upsert_edge(label, source, target, properties, _key, False)
+        self._core.upsert_edge(as_text("label", label), source, target, properties, _key, False)
 
     def delete_edge(
         self, label: str, source: VertexKey, target: VertexKey, /, *, _key: tuple[str, Any] | None = None
     ) -> None:
         """Deletes all edges of a label between two vertices, or the one whose property has the value of ``_key``."""
-        self._core.delete_edge(label, source, target, _key)
+        self._core.delete_edge(as_text("label", label), source, target, _key)
 
     def upsert_vertices(self, label: str, rows: Rows) -> None:
         """Adds or updates vertices, one for each row.
 
         The column ``key`` (or ``id``) has their keys, and every other column is a property. A null leaves the value as it is.
         """
-        what = f"the table of vertices {_rows.quoted(label)}"
+        what = f"the table of vertices {_rows.quoted(as_text('label', label))}"
         _rows.check(rows, what)
         try:
-            self._core.upsert_vertices(label, _rows.with_usual_names(rows, _rows.KEYS))
+            wait_sync(self._core.upsert_vertices(label, _rows.with_usual_names(rows, _rows.KEYS)))
         except InvalidError as error:
             raise _rows.explained(error, "lack the column", rows)
 
@@ -90,10 +94,12 @@ class Commit:
         The columns ``source`` and ``target`` (or ``from`` and ``to``, ``src`` and ``dst``) have the keys of their ends, and every other column is a
         property. A null leaves the value as it is.
         """
-        what = f"the table of edges {_rows.quoted(label)}"
+        what = f"the table of edges {_rows.quoted(as_text('label', label))}"
         _rows.check(rows, what)
         try:
-            self._core.upsert_edges(label, source_label, target_label, _rows.with_usual_names(rows, _rows.ENDS))
+            named = _rows.with_usual_names(rows, _rows.ENDS)
+            ends = as_text("source_label", source_label), as_text("target_label", target_label)
+            wait_sync(self._core.upsert_edges(label, *ends, named))
         except InvalidError as error:
             raise _rows.explained(error, "lack the column", rows)
 
@@ -104,11 +110,12 @@ class Commit:
         # Reading them takes the schema of the graph, which may not be open in this process.
         wait_sync(self._graph.ready())
         if json_lines is not None:
-            self._core.add(json_lines, False)
+            task = self._core.add(json_lines, False)
         elif isinstance(changes, (str, PathLike)):
-            self._core.add(file(changes, "changes"), True)
+            task = self._core.add(file(changes, "changes"), True)
         else:
-            self._core.add(changes, False)
+            task = self._core.add(changes, False)
+        wait_sync(task)
 
     def commit(self) -> Committed:
         """Applies the changes, all or none.

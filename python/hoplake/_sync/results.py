@@ -7,7 +7,7 @@ import json
 from collections import abc
 from collections.abc import Iterator, Callable, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any, cast, overload
+from typing import TYPE_CHECKING, Any, NoReturn, cast, overload
 
 from .. import _hoplake
 from .._cost import Cost
@@ -174,6 +174,9 @@ class Scan:
         self._begin = begin
         self._arguments = dict(arguments)
         self._begun: _hoplake.Scan | None = None
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a scan cannot be pickled; pickle its graph, and begin the scan where it is read")
 
     def _start(self) -> _hoplake.Scan:
         self._begun = wait_sync(self._begin())

@@ -24,7 +24,7 @@ def _components(prefix: str, algorithm: str) -> None:
         yield from groups(G.values(algorithm))
 
     def number(G: Graph) -> int:
-        return len(groups(G.values(algorithm)))
+        return number_of_components(G, algorithm)
 
     def is_one(G: Graph) -> bool:
         return number(G) == 1
@@ -43,7 +43,9 @@ _components("strongly_", "strong-components")
 
 def number_of_components(G: Graph, algorithm: str = "components") -> int:
     """How many components there are."""
-    return len(groups(G.values(algorithm)))
+    found = G.run(algorithm).groups
+    assert found is not None, "an algorithm that has groups"
+    return found[0]
 
 
 @backed()

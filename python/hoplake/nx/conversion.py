@@ -8,6 +8,7 @@ import weakref
 from collections.abc import Hashable
 from typing import Any
 
+from .._arguments import shown
 from .._sync.graph import load
 from .._sync.graph import open as open_graph
 from .graph import EDGE, LABEL, Graph
@@ -17,6 +18,8 @@ def convert_from_nx(graph: Any, *, edge_attrs: dict[str, Any] | None = None, **_
     """A graph of networkx as one of Hoplake, in a temporary folder that is removed with it."""
     if isinstance(graph, Graph):
         return graph
+    if not callable(getattr(graph, "edges", None)):
+        raise TypeError(f"{shown(graph)} is not a graph of networkx")
     nodes: list[Hashable] = list(graph)
     numbers = {node: number for number, node in enumerate(nodes)}
     sources: list[int] = []

@@ -6,6 +6,7 @@ from collections.abc import Collection, Hashable, Iterator
 from operator import index
 from typing import TYPE_CHECKING, Any
 
+from .._arguments import as_text
 from .._errors import InvalidError, NotFoundError, make
 from .._schema import EdgeType
 from .._sync.computation import Computation
@@ -43,7 +44,7 @@ class Graph:
         schema = graph.schema
         known = dict.fromkeys(it.label for it in schema.edge_types)
         for label in edge_labels:
-            if label not in known:
+            if as_text("an edge label", label) not in known:
                 raise make("not_found", f'the graph has no edge label "{label}"; it has {", ".join(known) or "none"}')
         self.hoplake = graph
         self.is_converted = nodes is not None
@@ -55,8 +56,7 @@ class Graph:
         # Of a converted graph: the node of each key.
         self._nodes = nodes
         self._numbers: dict[Hashable, int] | None = None
-        self._has_self_loops: bool | None = None
-        self._has_parallel_edges: bool | None = None
+        self._found_multiplicity: dict[str, int | float] | None = None
         #: Types of edges that take part.
         self.edge_types = [it for it in schema.edge_types if not self._edge_labels or it.label in self._edge_labels]
         ends = {label for it in self.edge_types for label in (it.source_label, it.target_label)}
@@ -194,22 +194,16 @@ class Graph:
 
     def has_self_loops(self) -> bool:
         """Whether an edge leads from a node to itself. Reads edges, once."""
-        if self._has_self_loops is None:
-            self._has_self_loops = any(source == target for source, target, _ in self.edges())
-        return self._has_self_loops
+        return self._multiplicity()["self_loops"] > 0
 
     def has_parallel_edges(self) -> bool:
         """Whether several edges lead from one node to another or, without directions, are between two nodes. Reads edges, once."""
-        if self._has_parallel_edges is None:
-            seen: set[Any] = set()
-            self._has_parallel_edges = False
-            for source, target, _ in self.edges():
-                pair = (source, target) if self._directed else frozenset((source, target))
-                if pair in seen:
-                    self._has_parallel_edges = True
-                    break
-                seen.add(pair)
-        return self._has_parallel_edges
+        return self._multiplicity()["parallel_edges"] > 0
+
+    def _multiplicity(self) -> dict[str, int | float]:
+        if self._found_multiplicity is None:
+            self._found_multiplicity = self.run("multiplicity").figures
+        return self._found_multiplicity
 
     def run(self, algorithm: str, direction: str | None = None, *, weight: Any = None, **options: Any) -> Computation:
         """Computes an algorithm over nodes and edges."""

@@ -11,7 +11,10 @@ use rayon::prelude::*;
 use super::{CHUNK, UNREACHED, different_neighbours, held};
 use crate::{
     Adjacency,
-    registry::{AlgorithmSpec, Kernel, KernelInput, KernelResult, Neighbours, SAMPLE, SEED, Values},
+    registry::{
+        AlgorithmSpec, FROM_OPTION, Kernel, KernelInput, KernelResult, Neighbours, OptionKind, OptionSpec, SAMPLE,
+        SAMPLE_OPTION, SEED, Values,
+    },
 };
 
 /// Betweenness, as users see it.
@@ -19,14 +22,28 @@ pub(crate) const BETWEENNESS: AlgorithmSpec = AlgorithmSpec {
     name: "betweenness",
     value: Some("betweenness"),
     help: "betweenness centrality: the number of vertex pairs whose shortest path contains the vertex; a pair with several shortest paths counts the fraction of them that do",
-    options: &[SAMPLE, SEED],
+    options: &[
+        OptionSpec {
+            name: FROM_OPTION,
+            kind: OptionKind::Vertices,
+            help: "Search from these vertices instead of from all; may be repeated",
+            excludes: Some(SAMPLE_OPTION),
+            ..OptionSpec::USUAL
+        },
+        SAMPLE,
+        SEED,
+    ],
     neighbours: Neighbours::Out,
     kernel: Some(Kernel { decoded: run, packed: run }),
     ..AlgorithmSpec::USUAL
 };
 
 fn run<A: Adjacency>(input: &KernelInput<'_, A>) -> Result<KernelResult, EngineError> {
-    let starts = input.drawn()?;
+    let starts = input.drawn()?.map(|mut starts| {
+        starts.sort_unstable();
+        starts.dedup();
+        starts
+    });
     let topology = input.topology;
     let part = (topology.out.len() - topology.deleted.len()) as f64 / starts.len().max(1) as f64;
     // Followed both ways, a pair of ends is found from either.

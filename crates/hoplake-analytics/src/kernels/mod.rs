@@ -23,6 +23,7 @@
 //! | [`closeness`] | 36 bytes a vertex, and 8 a start for the result | Then et al. 2014 (MS-BFS) |
 //! | [`betweenness`] | 8 bytes a vertex for the result; 32 on each thread | Brandes 2001 |
 //! | [`degrees`] | 8 bytes a vertex for the result | |
+//! | [`multiplicity`] | none | |
 //! | [`similar_vertices`] | 4 bytes a vertex, 8 on each thread; 48 a start and 16 a similar vertex for the result | Jaccard 1912; Sarawagi, Kirpal 2004 |
 //!
 //! [`sample_vertices`] chooses starts for closeness and betweenness of large graphs.
@@ -43,6 +44,7 @@ mod hits;
 mod label_propagation;
 mod leiden;
 mod local_clustering;
+mod multiplicity;
 mod page_rank;
 #[cfg(test)]
 mod page_rank_tests;
@@ -88,6 +90,8 @@ pub(crate) use leiden::LEIDEN;
 pub use leiden::{Communities, LeidenSettings, leiden};
 pub(crate) use local_clustering::CLUSTERING;
 pub use local_clustering::local_clustering;
+pub(crate) use multiplicity::MULTIPLICITY;
+pub use multiplicity::{Multiplicity, multiplicity};
 pub(crate) use page_rank::{PAGE_RANK, pulled};
 pub use page_rank::{PageRank, PageRankSettings, page_rank, personalised_page_rank};
 pub use sample::sample_vertices;

@@ -43,6 +43,7 @@ pub static ALGORITHMS: &[&AlgorithmSpec] = &[
     &kernels::SIMILARITY,
     &kernels::TRIANGLES,
     &kernels::TRIANGLES_PER_VERTEX,
+    &kernels::MULTIPLICITY,
 ];
 
 /// An algorithm by its name.
@@ -159,6 +160,10 @@ mod tests {
         assert!(options("pagerank", &[("from", OptionValue::Vertices(2))]).is_ok());
         let alone = options("closeness", &[("seed", OptionValue::Integer(3))]);
         assert_eq!(alone, Err(OptionError::Requires { option: "seed", required: "sample" }));
+        let both = [("sample", OptionValue::Integer(3)), ("from", OptionValue::Vertices(2))];
+        assert!(options("betweenness", &both[1..]).is_ok());
+        let excludes = OptionError::Excludes { option: "from", excluded: "sample" };
+        assert_eq!(options("betweenness", &both), Err(excludes));
         for (option, value) in [
             ("damping", OptionValue::Float(1.5)),
             ("damping", OptionValue::Float(f64::NAN)),

@@ -18,6 +18,8 @@ pub struct OptionSpec {
     pub default: Option<f64>,
     /// Another option without which it has no effect.
     pub requires: Option<&'static str>,
+    /// Another option that cannot be given, too.
+    pub excludes: Option<&'static str>,
 }
 
 /// What the value of an option may be.
@@ -64,6 +66,13 @@ pub enum OptionError {
         /// The other one.
         required: &'static str,
     },
+    /// Two options of which one can be given.
+    Excludes {
+        /// The option.
+        option: &'static str,
+        /// The other one.
+        excluded: &'static str,
+    },
     /// The algorithm starts at one vertex, and there is another number of them.
     OneVertex(usize),
     /// A value out of the range of its option.
@@ -107,23 +116,24 @@ pub(crate) const SEED: OptionSpec = OptionSpec {
     help: "The seed of the sample: the same seed draws the same vertices",
     default: Some(0.0),
     requires: Some(SAMPLE_OPTION),
+    ..OptionSpec::USUAL
 };
 
 impl OptionSpec {
     /// A name and a kind, and neither a default nor another option.
     pub(crate) const USUAL: Self =
-        Self { name: "", kind: OptionKind::NotNegative, help: "", default: None, requires: None };
+        Self { name: "", kind: OptionKind::NotNegative, help: "", default: None, requires: None, excludes: None };
 
     /// The maximum number of iterations of an algorithm that ends when it converges.
     pub(crate) const fn iterations(default: usize) -> Self {
         let help = "The maximum number of iterations";
-        Self { name: "iterations", kind: OptionKind::Count, help, default: Some(default as f64), requires: None }
+        Self { name: "iterations", kind: OptionKind::Count, help, default: Some(default as f64), ..Self::USUAL }
     }
 
     /// The sum of changes at which iterations end.
     pub(crate) const fn tolerance(default: f64) -> Self {
         let help = "End when the sum of all changes in an iteration is at most this";
-        Self { name: "tolerance", kind: OptionKind::NotNegative, help, default: Some(default), requires: None }
+        Self { name: "tolerance", help, default: Some(default), ..Self::USUAL }
     }
 
     /// The property that is the weight of edges.
@@ -143,6 +153,9 @@ impl OptionSpec {
         let Some(value) = value else { return Ok(()) };
         if let Some(required) = self.requires.filter(|required| !given.contains_key(required)) {
             return Err(OptionError::Requires { option: self.name, required });
+        }
+        if let Some(excluded) = self.excludes.filter(|excluded| given.contains_key(excluded)) {
+            return Err(OptionError::Excludes { option: self.name, excluded });
         }
         if self.kind.contains(value) {
             return Ok(());

@@ -262,7 +262,7 @@ impl Run<'_> {
             ..Batch::default()
         };
         if args.dry_run {
-            self.applied.counts = self.graph.check(&batch).await?;
+            self.applied.counts = self.graph.check(batch).await?;
             self.applied.operations += changes;
             return Ok(());
         }

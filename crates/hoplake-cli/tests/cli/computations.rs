@@ -254,6 +254,9 @@ fn what_is_central_and_what_belongs_together() {
     let one = column(&shell, "closeness", &["closeness", "--sample", "2", "--seed", "7"]);
     assert_eq!(one.iter().filter(|value| value.is_null()).count(), 3, "{one:?}");
     assert_near(&column(&shell, "betweenness", &["betweenness"]), [1.0, 3.0, 5.0, 3.0, 0.0]);
+    // One vertex of five, though it is named twice.
+    let from = ["betweenness", "--from", "vertex:1", "--from", "vertex:1"];
+    assert_near(&column(&shell, "betweenness", &from), [0.0, 15.0, 10.0, 5.0, 0.0]);
     let undirected =
         |more: &[&str]| column(&shell, "betweenness", &[&["betweenness", "--edges", "both"], more].concat());
     assert_near(&undirected(&[]), [0.0, 0.0, 4.0, 3.0, 0.0]);
@@ -263,6 +266,8 @@ fn what_is_central_and_what_belongs_together() {
     let triangles = shell.run(&["run", "graph", "triangles", "--format", "json"]).ok().json();
     assert_eq!(triangles, [json!({"triangles": 1})]);
     assert_eq!(column(&shell, "triangles", &["triangles-per-vertex"]), [1, 1, 1, 0, 0]);
+    let multiplicity = shell.run(&["run", "graph", "multiplicity", "--format", "json"]).ok().json();
+    assert_eq!(multiplicity, [json!({"self_loops": 0, "parallel_edges": 0})]);
     // The third links to two, and the others to one each.
     let exact = ["--tolerance", "1e-15", "--iterations", "10000"];
     assert_near(&column(&shell, "hub", &[&["hubs"][..], &exact].concat()), [0.0, 0.0, 1.0, 0.0, 0.0]);
@@ -397,6 +402,8 @@ fn what_cannot_be_computed_is_rejected_with_a_sentence() {
     fails(&["triangles", "--all"], 2, "--all has no effect on triangles", "leave out --all");
     fails(&["closeness", "--seed", "1"], 2, "--seed has no effect without --sample", "add --sample N");
     fails(&["pagerank", "--seed", "1"], 2, "--seed has no effect on pagerank", "leave out --seed");
+    let both = ["betweenness", "--sample", "1", "--from", "Person:1"];
+    fails(&both, 2, "betweenness takes --from or --sample, and got both", "leave one of them out");
     fails(&["triangles", "--top", "5"], 2, "--top has no effect on triangles", "leave out --top");
     let two = ["levels", "--from", "Person:1", "--from", "Person:2"];
     fails(&two, 2, "levels has one vertex", "leave all but one --from out");

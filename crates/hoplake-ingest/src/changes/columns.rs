@@ -67,7 +67,7 @@ impl Role {
 }
 
 /// Other columns of rows that are printed.
-const PRINTED: [&str; 3] = ["edge", "direction", "distance"];
+const PRINTED: [&str; 5] = ["edge", "direction", "distance", "from_label", "from_key"];
 
 /// The name of a property's column in rows that are printed, by which changes know it again: with a dot before it if
 /// the name by itself means something else.

@@ -3,7 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "helpers outside of #[test] functions are test code, too")]
 
 mod distribution;
+mod features;
+mod links;
 mod samples;
+mod times;
 
 use std::{fs, sync::Arc};
 

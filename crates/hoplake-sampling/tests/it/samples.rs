@@ -25,7 +25,15 @@ fn all_settings(graph: &Graph) -> Vec<SamplerSettings> {
             (0..16).map(|bits| (bits & 1 > 0, bits & 2 > 0, bits & 4 > 0, bits & 8 > 0))
         {
             let weight = weight.then(|| "weight".to_owned());
-            all.push(SamplerSettings { fan_outs: fan_outs.clone(), replace, weight, disjoint, induced, seed: 3 });
+            all.push(SamplerSettings {
+                fan_outs: fan_outs.clone(),
+                replace,
+                weight,
+                disjoint,
+                induced,
+                seed: 3,
+                time: None,
+            });
         }
     }
     all

@@ -4000,6 +4000,7 @@ pub enum Algorithm {
     Hubs = 16,
     Authorities = 17,
     Leiden = 18,
+    Multiplicity = 19,
 }
 impl Algorithm {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -4027,6 +4028,7 @@ impl Algorithm {
             Self::Hubs => "HUBS",
             Self::Authorities => "AUTHORITIES",
             Self::Leiden => "LEIDEN",
+            Self::Multiplicity => "MULTIPLICITY",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -4051,6 +4053,7 @@ impl Algorithm {
             "HUBS" => Some(Self::Hubs),
             "AUTHORITIES" => Some(Self::Authorities),
             "LEIDEN" => Some(Self::Leiden),
+            "MULTIPLICITY" => Some(Self::Multiplicity),
             _ => None,
         }
     }

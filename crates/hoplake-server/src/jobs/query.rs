@@ -53,6 +53,7 @@ impl JobRequest {
             OptionError::Requires { option, required } => {
                 format!("{option} has no effect on {name} without {required}; leave it out")
             }
+            OptionError::Excludes { option, excluded } => format!("{name} takes {option} or {excluded}; leave one out"),
             OptionError::OneVertex(count) => format!("{name} needs one vertex in from, and has {count}"),
             OptionError::Range { option, value, write } => format!("{option} is {value}; write {write}"),
         })

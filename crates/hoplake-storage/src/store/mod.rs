@@ -262,13 +262,22 @@ impl Store {
 
     pub(crate) fn failed(&self, action: &'static str, name: &str) -> impl Fn(object_store::Error) -> StorageError {
         let object = self.location(name);
-        move |source| match source {
+        move |source| match (fault::explain(&source).0, &source) {
             // Some stores have the same status for a bucket that is not there, and for a user.
-            object_store::Error::NotFound { .. } if fault::explain(&source).0 == StoreFault::Other => {
+            (StoreFault::Other, object_store::Error::NotFound { .. }) => {
                 StorageError::NotFound { object: object.clone() }
             }
-            source => StorageError::Unavailable { action, object: object.clone(), source: Arc::new(source) },
+            _ => self.unavailable(action, object.clone(), source),
         }
+    }
+
+    fn unavailable(&self, action: &'static str, object: String, source: object_store::Error) -> StorageError {
+        let object = match fault::explain(&source).0 {
+            // Whichever object was first: no other can be read or written either.
+            StoreFault::Credentials => self.url.clone(),
+            _ => object,
+        };
+        StorageError::Unavailable { action, object, source: Arc::new(source) }
     }
 
     /// A complete object; `None` if it does not exist. Queries read through a [`Reader`](crate::Reader).
@@ -379,11 +388,7 @@ impl Store {
         };
         created.unwrap_or_else(|error| Err(late(error))).map_err(|failure| match failure.perhaps {
             true => StorageError::Unanswered { object: self.location(name), source: Arc::new(failure.error) },
-            false => {
-                let action = "create";
-                let object = self.location(name);
-                StorageError::Unavailable { action, object, source: Arc::new(failure.error) }
-            }
+            false => self.unavailable("create", self.location(name), failure.error),
         })
     }
 

@@ -114,7 +114,7 @@ impl Graph {
         async fn verify_all(store: &Store, progress: impl Fn(u64)) -> Result<Verification, Error>;
         fn set_commit_timeout(&self, timeout: Duration) -> ();
         async fn apply(&self, batch: Batch) -> Result<Committed, Error>;
-        async fn check(&self, batch: &Batch) -> Result<ChangeCounts, Error>;
+        async fn check(&self, batch: Batch) -> Result<ChangeCounts, Error>;
         async fn versions(store: &Store) -> Result<Vec<u64>, Error>;
         async fn log(store: &Store) -> Result<Log, Error> as Log::new;
         async fn version_as_of(store: &Store, unix_ms: u64) -> Result<u64, Error>;

@@ -139,6 +139,7 @@ fn rejected(spec: &AlgorithmSpec, error: &OptionError) -> Error {
     let message = match error {
         OptionError::NoEffect(option) => format!("{name} has no option {option:?}"),
         OptionError::Requires { option, required } => format!("{option} has no effect on {name} without {required}"),
+        OptionError::Excludes { option, excluded } => format!("{name} takes {option} or {excluded}, and not both"),
         OptionError::OneVertex(count) => format!("{name} begins at one vertex, and has {count}"),
         OptionError::Range { option, value, write } => format!("{option} is {value}; write {write}"),
     };

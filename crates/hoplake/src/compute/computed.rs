@@ -6,7 +6,7 @@ use arrow_array::{ArrayRef, Float64Array, Int64Array, new_null_array};
 use arrow_schema::DataType;
 use hoplake_analytics::registry::{AlgorithmSpec, Figure, KernelResult, Values};
 use hoplake_engine::{DenseIds, Held};
-use hoplake_format::VertexId;
+use hoplake_format::{LabelId, VertexId};
 
 /// A value for each vertex, or figures for the whole graph.
 #[derive(Debug)]
@@ -116,6 +116,11 @@ impl Computed {
         self.column_of(self.values.as_deref(), vertices)
     }
 
+    /// The labels of its vertices.
+    pub fn labels(&self) -> Vec<LabelId> {
+        self.ids.by_label().filter(|(_, ids)| !ids.is_empty()).map(|(label, _)| label).collect()
+    }
+
     /// Further values of some vertices, each with its name.
     pub fn other_columns(&self, vertices: &[VertexId]) -> Vec<(&str, ArrayRef)> {
         let others = self.others.iter();
@@ -175,7 +180,6 @@ impl Computed {
 
 #[cfg(test)]
 mod tests {
-    use hoplake_format::LabelId;
     use hoplake_storage::QueryContext;
 
     use super::*;

@@ -98,6 +98,9 @@ pub struct CheckpointFile {
     pub every: Duration,
 }
 
+/// The least time between two checkpoints unless the user says otherwise.
+pub const CHECKPOINT_EVERY: Duration = Duration::from_secs(60);
+
 /// Memory for a computation whose query has no limit of its own, which decides whether lists fit.
 pub const COMPUTE_MEMORY_BYTES: u64 = 2 << 30;
 

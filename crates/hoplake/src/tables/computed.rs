@@ -9,9 +9,9 @@ use hoplake_engine::{
     EngineError, Frontier,
     change::{Batch, Committed, Operation, Value, VertexRef},
 };
-use hoplake_format::{Key, KeyType, VertexId};
+use hoplake_format::{Key, KeyType, Schema, VertexId};
 
-use super::{with_column, with_label};
+use super::{empty_of, with_column, with_label};
 use crate::{
     Error, Graph, Query,
     changes::{plain_text, property_column},
@@ -44,6 +44,25 @@ impl Computed {
             (*name, column)
         });
         Ok(RecordBatch::try_from_iter(columns).map_err(EngineError::from)?)
+    }
+}
+
+impl Computed {
+    /// The columns of the tables of its values, without rows.
+    ///
+    /// # Errors
+    /// [`Internal`](crate::ErrorKind::Internal) if Arrow rejects the columns.
+    pub fn empty_table(&self, schema: &Schema, select: &[String]) -> Result<RecordBatch, Error> {
+        self.with_values(&empty_of(schema, &self.labels(), Some(select)), &[])
+    }
+
+    /// A table of vertices with their values, behind label and key.
+    fn with_values(&self, table: &RecordBatch, vertices: &[VertexId]) -> Result<RecordBatch, Error> {
+        let mut table = with_column(table, 2, self.name(), "run", self.column(vertices))?;
+        for (at, (name, values)) in (3..).zip(self.other_columns(vertices)) {
+            table = with_column(&table, at, name, "run", values)?;
+        }
+        Ok(table)
     }
 }
 
@@ -126,12 +145,7 @@ impl Query {
         for labelled in self.properties(&frontier, select).await?.iter() {
             let Some((label, ordinals)) = of_labels.next() else { break };
             let vertices: Vec<_> = ordinals.iter().filter_map(|ordinal| VertexId::new(label, ordinal)).collect();
-            let values = computed.column(&vertices);
-            // Behind label and key.
-            let mut table = with_column(&with_label(labelled)?, 2, computed.name(), "run", values)?;
-            for (at, (name, values)) in (3..).zip(computed.other_columns(&vertices)) {
-                table = with_column(&table, at, name, "run", values)?;
-            }
+            let table = computed.with_values(&with_label(labelled)?, &vertices)?;
             tables.push((vertices, table));
         }
         Ok(tables)
@@ -202,7 +216,7 @@ impl Query {
                 replace: false,
             });
         }
-        graph.check(&batch).await.map(drop)
+        graph.check(batch).await.map(drop)
     }
 }
 

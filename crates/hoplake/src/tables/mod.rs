@@ -24,7 +24,7 @@ mod computed;
 mod edges;
 mod vertices;
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use arrow_array::{
     Array, ArrayRef, RecordBatch, RecordBatchOptions, StringArray, cast::AsArray, new_null_array, types::UInt64Type,
@@ -34,7 +34,7 @@ use hoplake_engine::{
     EngineError,
     change::{self, Columns, Value},
 };
-use hoplake_format::{Key, KeyType, PropertyType, ScalarType, Schema, VertexLabel, constants::KEY_COLUMN};
+use hoplake_format::{Key, KeyType, LabelId, PropertyType, ScalarType, Schema, VertexLabel, constants::KEY_COLUMN};
 
 use hoplake_ingest::source::plain::in_property_types;
 
@@ -96,6 +96,32 @@ pub fn empty(schema: &Schema, select: &[String]) -> RecordBatch {
         fields.push(Field::new(property_column(name), kind, true));
     }
     RecordBatch::new_empty(Arc::new(ArrowSchema::new(fields)))
+}
+
+/// The columns of a result without rows that might have had vertices of these labels, or of any: those of a result that has vertices of all
+/// of them.
+pub fn empty_of(schema: &Schema, labels: &[LabelId], select: Option<&[String]>) -> RecordBatch {
+    let of_label = |label: &VertexLabel| {
+        let own = all_properties(&[label]);
+        let mut columns = empty(schema, select.unwrap_or(&own)).schema().fields().to_vec();
+        for field in &mut columns {
+            let known = schema_of_label(label, &own);
+            if let Ok(known) = known.field_with_name(field.name()) {
+                *field = Arc::new(known.clone());
+            }
+        }
+        Arc::new(ArrowSchema::new(columns))
+    };
+    // Each once: callers name a label for each vertex that they begin at.
+    let labels: BTreeSet<LabelId> = labels.iter().copied().collect();
+    let schemas: Vec<SchemaRef> = match labels.is_empty() {
+        true => schema.vertex_labels.iter().map(of_label).collect(),
+        false => labels.iter().filter_map(|label| schema.label(*label)).map(of_label).collect(),
+    };
+    match schemas.is_empty() {
+        true => empty(schema, select.unwrap_or_default()),
+        false => RecordBatch::new_empty(schema_of_each(&schemas)),
+    }
 }
 
 /// The columns of all batches, in the order of first sight. One that a batch lacks may be null; one whose types differ is text.

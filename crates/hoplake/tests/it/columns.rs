@@ -382,7 +382,7 @@ async fn a_condition_is_about_the_batches_before_in_the_same_version() {
     assert_eq!(versions, [2, 3, 4]);
     let again = again.unwrap_err();
     assert_eq!(again.kind(), ErrorKind::Conflict, "{again}");
-    let rejected = graph.check(&of(Some("b"), "c", 4)).await.unwrap_err();
+    let rejected = graph.check(of(Some("b"), "c", 4)).await.unwrap_err();
     assert!(rejected.to_string().contains("the graph has \"c\", and the batch goes on from \"b\""), "{rejected}");
     graph.refresh().await.unwrap();
     assert_eq!(graph.source_position("stream"), Some("c"));

@@ -151,7 +151,7 @@ async fn writers_at_once_all_succeed_unless_they_change_the_same() {
 async fn a_base_that_is_not_there_yet_is_rejected() {
     let graph = loaded("memory://commits-future/graph").await;
     let batch = Batch { base: Some(99), ..Batch::default() };
-    for rejected in [graph.check(&batch).await.map(drop), graph.apply(batch).await.map(drop)] {
+    for rejected in [graph.check(batch.clone()).await.map(drop), graph.apply(batch).await.map(drop)] {
         let error = rejected.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
         assert!(error.to_string().contains("based on version 99, and the newest is 1"), "{error}");

@@ -44,6 +44,10 @@ impl AlgorithmArgs {
                 format!("--{option} has no effect without --{required}"),
                 format!("add --{required} {}, or leave out --{option}", self.value_name(required)),
             ),
+            OptionError::Excludes { option, excluded } => Failure::usage(
+                format!("{name} takes --{option} or --{excluded}, and got both"),
+                "leave one of them out",
+            ),
             OptionError::OneVertex(0) => Failure::usage(format!("{name} needs a vertex"), "add --from LABEL:KEY"),
             OptionError::OneVertex(_) => {
                 Failure::usage(format!("{name} has one vertex"), "leave all but one --from out")

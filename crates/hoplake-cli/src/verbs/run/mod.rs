@@ -15,8 +15,8 @@ use clap::ValueEnum;
 use hoplake::{
     ErrorKind, Hop, Query, VertexId,
     compute::{
-        Algorithm, Asynchronous, CheckpointFile, ComputeOptions, ComputeProgress, Computed, Figure, Placement,
-        Selection, States, StatesCache, registry::ALGORITHMS, usual_hop,
+        Algorithm, Asynchronous, CHECKPOINT_EVERY, CheckpointFile, ComputeOptions, ComputeProgress, Computed, Figure,
+        Placement, Selection, States, StatesCache, registry::ALGORITHMS, usual_hop,
     },
     tables,
 };
@@ -34,8 +34,6 @@ use crate::{
     },
 };
 
-/// The least time between two checkpoints.
-const CHECKPOINT_EVERY: Duration = Duration::from_secs(60);
 /// Rows that are printed unless a number is given.
 const TOP: usize = 20;
 

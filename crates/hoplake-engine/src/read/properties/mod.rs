@@ -70,6 +70,21 @@ impl<'a> Properties<'a> {
         })
     }
 
+    /// Properties called `names` of vertices of one label, without their keys, in the order of `ordinals`, which may repeat. Columns are those
+    /// of `names` that the label has. Waves are those of [`Self::of_vertices`].
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn without_keys(
+        self,
+        label: LabelId,
+        ordinals: &'a [u64],
+        names: &'a [String],
+        branch: &'a mut Branch,
+    ) -> BoxFuture<'a, Result<RecordBatch, EngineError>> {
+        Box::pin(async move { self.snapshot.rows().of_vertices(label, ordinals, names, branch).await })
+    }
+
     /// The fields of these properties, as the first label that has them declares them.
     ///
     /// # Errors

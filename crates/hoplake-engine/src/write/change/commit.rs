@@ -197,7 +197,7 @@ impl Committer {
     /// As [`Self::commit`], without the errors of a publication.
     pub fn check<'a>(
         &'a self,
-        batch: Batch,
+        batch: Arc<Batch>,
         branch: &'a mut Branch,
     ) -> BoxFuture<'a, Result<ChangeCounts, EngineError>> {
         Box::pin(async move {
@@ -205,7 +205,7 @@ impl Committer {
             if let Condition::Fails(error) = Positions::of(&newest.manifest().source_positions).check(&batch) {
                 return Err(error);
             }
-            let resolved = resolve_on(&Arc::new(batch), &newest, branch).await?;
+            let resolved = resolve_on(&batch, &newest, branch).await?;
             Ok(Assembled::of(newest.manifest(), &[resolved])?.counts)
         })
     }

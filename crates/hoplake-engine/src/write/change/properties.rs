@@ -50,6 +50,11 @@ impl Properties {
         columns.map(|(field, column)| (field.name().as_str(), Value::at(column, row))).collect()
     }
 
+    /// The memory that they take, without their names.
+    pub fn bytes(&self) -> usize {
+        size_of::<Self>() + self.heap_bytes()
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.0.len()

@@ -95,7 +95,13 @@ impl<T: Record> PackedSorter<T> {
     /// [`IngestError::Spill`] if a run cannot be written.
     pub fn push(&mut self, mut records: &[T]) -> Result<(), IngestError> {
         // Reserved at once: the system provides pages on first use, and the buffer never moves.
-        self.buffer.reserve_exact(self.plan.buffer_len - self.buffer.len());
+        let room = self.plan.buffer_len - self.buffer.len();
+        self.buffer.try_reserve_exact(room).map_err(|_| {
+            let bytes = self.plan.buffer_len as u64 * size_of::<T>() as u64;
+            IngestError::Invalid(format!(
+                "the system has no {bytes} bytes for sorting edges; give the load less memory"
+            ))
+        })?;
         while !records.is_empty() {
             let filled = self.buffer.len() - self.sorted_len();
             let room = (self.plan.piece_len - filled).min(self.plan.buffer_len - self.buffer.len());

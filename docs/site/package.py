@@ -7,7 +7,7 @@ from sphinx.ext.autodoc.mock import mock
 EXTENSION = "hoplake._hoplake"
 
 #: What is not installed with Sphinx: the extension, and what hoplake.pyg imports.
-MISSING = [EXTENSION, "numpy", "torch", "torch_geometric"]
+MISSING = [EXTENSION, "numpy", "pyarrow", "ray", "torch", "torch_geometric"]
 
 with mock(MISSING):
     import hoplake

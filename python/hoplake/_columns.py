@@ -33,24 +33,28 @@ def numpy(what: str = "a vertex program") -> Any:
 class Vertices:
     """The vertices of a program: numbers for each, in columns of the same order as its state. They are read when they are first used, and may not be changed.
 
-    ``vertices["age"]`` is a property, with NaN for a vertex without it.
+    ``vertices["age"]`` is a property, with NaN for a vertex without it. In a program that runs by parts (:mod:`hoplake.ray`), they are those of a part.
     """
 
     #: The superstep that is computed, from 1 on; 0 while the first state is.
     superstep: int
+    #: What ``aggregate`` returned of the state before this superstep, added up over all vertices.
+    sums: dict[str, int | float]
 
-    def __init__(self, core: _hoplake.Program, np: Any) -> None:
+    def __init__(self, core: _hoplake.Program | _hoplake.Part, np: Any) -> None:
         self._core = core
         self._np = np
         self._columns: dict[tuple[bool, str], Column] = {}
         self.superstep = 0
+        self.sums = {}
 
     @property
     def count(self) -> int:
-        """How many there are."""
-        return len(self._core)
+        """How many vertices take part, in all parts."""
+        return self._core.count
 
     def __len__(self) -> int:
+        """How many numbers a column has."""
         return len(self._core)
 
     @property
@@ -80,13 +84,13 @@ class Vertices:
         return known
 
     def __repr__(self) -> str:
-        return f"<hoplake.Vertices: {self.count:,} in superstep {self.superstep}>"
+        return f"<hoplake.Vertices: {len(self):,} in superstep {self.superstep}>"
 
 
 class Exchange:
     """Checks what callbacks return, and makes columns of it. ``what`` names them in messages."""
 
-    def __init__(self, core: _hoplake.Program, np: Any, name: str) -> None:
+    def __init__(self, core: _hoplake.Program | _hoplake.Part, np: Any, name: str) -> None:
         self.np = np
         self.vertices = Vertices(core, np)
         self._count = len(core)
@@ -146,6 +150,13 @@ class Exchange:
             message = f"{what} says with {array.dtype} of shape {array.shape} who goes on; it has to be a bool, or one for each of {self._count} vertices"
             raise make("invalid", message)
         return bool(array.any()), array.copy()
+
+    def number(self, value: Any, what: str) -> int | float:
+        """A number that a function returned."""
+        array = self.np.asarray(value)
+        if array.shape != () or array.dtype.kind not in "biuf":
+            raise make("invalid", f"{what} is {value!r}; it has to be a number")
+        return float(array) if array.dtype.kind == "f" else int(array)
 
     def columns(self, state: State) -> dict[str, Column]:
         """The columns of a state by name."""

@@ -14,6 +14,7 @@
 //!   streamed in each superstep. [`run_asynchronously`] has those vertices collect that have reason to. [`programs`] come with the
 //!   crate.
 //! * [`columns`]: supersteps of a program that the caller writes over whole columns, as Python does.
+//! * [`parts`]: the same by parts of the vertices, which may be on many machines.
 //! * [`registry`]: all algorithms with their options, from which help, checks of requests and documentation are derived.
 //! * [`stores`]: where the states of a program are kept. A [`Checkpoint`] has them after a superstep, for a run that was killed.
 //!
@@ -31,6 +32,7 @@ mod csr;
 pub mod kernels;
 mod lists;
 mod packed;
+pub mod parts;
 mod program;
 mod program_run;
 pub mod programs;

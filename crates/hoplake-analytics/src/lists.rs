@@ -84,6 +84,14 @@ impl Lists {
         &self.deleted
     }
 
+    /// The version that lists are read from, and which they are.
+    pub(crate) fn stored(&self) -> Result<(&Arc<Snapshot>, &Selected), EngineError> {
+        match &self.form {
+            ListsBacking::Streamed { snapshot, selected } => Ok((snapshot, selected)),
+            ListsBacking::InMemory(_) => Err(EngineError::Internal("lists of parts are not in memory".into())),
+        }
+    }
+
     /// How many edges each vertex of a range signals along.
     pub(crate) async fn degrees(
         &self,
@@ -95,27 +103,35 @@ impl Lists {
             ListsBacking::InMemory(topology) => {
                 Ok(range.clone().map(|vertex| topology.out.degree(vertex) as u32).collect())
             }
-            ListsBacking::Streamed { snapshot, selected } => {
-                let mut degrees = Vec::with_capacity(range.len());
-                // Degrees need no weights.
-                let selected = Selected { weight: None, ..selected.clone() };
-                let edges = &selected.edges;
-                let context = branch.context();
-                let mut batches = Batches::new(snapshot, &selected, edges, range.clone(), workers, context)?;
-                loop {
-                    let next = batches.next(branch).await?;
-                    if next.is_empty() {
-                        return Ok(degrees);
-                    }
-                    for batch in next {
-                        for (vertex, list, _) in batch.lists() {
-                            degrees.resize((vertex - range.start) as usize, 0);
-                            degrees.push(list.len() as u32);
-                        }
-                        degrees.resize((batch.vertices.end - range.start) as usize, 0);
-                        batches.spares().put(batch);
-                    }
+            ListsBacking::Streamed { .. } => self.of_edges(range, workers, branch).await,
+        }
+    }
+
+    /// A number for each vertex of a range, by the edges that it signals along.
+    pub(crate) async fn of_edges<D: Degree>(
+        &self,
+        range: &Range<u32>,
+        workers: &Workers,
+        branch: &mut Branch,
+    ) -> Result<Vec<D>, EngineError> {
+        let (snapshot, selected) = self.stored()?;
+        let mut found = Vec::with_capacity(range.len());
+        let weight = selected.weight.clone().filter(|_| D::NEEDS_WEIGHTS);
+        let selected = Selected { weight, ..selected.clone() };
+        let edges = &selected.edges;
+        let mut batches = Batches::new(snapshot, &selected, edges, range.clone(), workers, branch.context())?;
+        loop {
+            let next = batches.next(branch).await?;
+            if next.is_empty() {
+                return Ok(found);
+            }
+            for batch in next {
+                for (vertex, list, weights) in batch.lists() {
+                    found.resize((vertex - range.start) as usize, D::default());
+                    found.push(D::of(list, weights));
                 }
+                found.resize((batch.vertices.end - range.start) as usize, D::default());
+                batches.spares().put(batch);
             }
         }
     }
@@ -164,6 +180,30 @@ impl Lists {
                 Pass::Streamed(Box::new(batches))
             }
         })
+    }
+}
+
+/// A number that a vertex has by the edges that it signals along.
+pub(crate) trait Degree: Copy + Default {
+    const NEEDS_WEIGHTS: bool;
+
+    fn of(list: &[u32], weights: &[f64]) -> Self;
+}
+
+impl Degree for u32 {
+    const NEEDS_WEIGHTS: bool = false;
+
+    fn of(list: &[u32], _: &[f64]) -> Self {
+        list.len() as u32
+    }
+}
+
+impl Degree for f64 {
+    const NEEDS_WEIGHTS: bool = true;
+
+    fn of(_: &[u32], weights: &[f64]) -> Self {
+        // In the order of the list. From plus zero on, as sums that begin with nothing.
+        weights.iter().fold(0.0, |sum, weight| sum + weight)
     }
 }
 

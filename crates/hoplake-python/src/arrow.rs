@@ -62,6 +62,11 @@ impl Raised {
     }
 }
 
+/// A record batch of whatever has `__arrow_c_array__`.
+pub fn record_batch(data: &Bound<'_, PyAny>, what: &str) -> PyResult<RecordBatch> {
+    whole(&data.call_method0("__arrow_c_array__")?, what)
+}
+
 /// A reader of whatever has `__arrow_c_stream__`, such as a data frame, or `__arrow_c_array__`, such as a record batch; or of a dict of lists.
 pub fn reader(
     data: &Bound<'_, PyAny>,

@@ -58,7 +58,7 @@ fn column(bytes: &[u8], is_float: bool) -> Column {
 }
 
 /// A column as bytes that NumPy may write to, and whether it is of floats.
-fn buffer<'py>(py: Python<'py>, column: &Column) -> PyResult<Bound<'py, PyAny>> {
+pub fn buffer<'py>(py: Python<'py>, column: &Column) -> PyResult<Bound<'py, PyAny>> {
     let fill = |bytes: &mut [u8]| {
         let places = bytes.as_chunks_mut::<8>().0.iter_mut();
         match column {
@@ -87,12 +87,7 @@ impl Graph {
     ) -> PyResult<Task> {
         let hop: Option<Hop> = edges.map(|hop| parsed(py, hop)).transpose()?;
         let mut options = computing(py, hop.unwrap_or_default(), labels, lists, threads)?;
-        let along = match along {
-            "times" => Along::Times,
-            "plus" => Along::Plus,
-            other => return Err(errors::invalid(py, format!("along is {other:?}; write times or plus"))),
-        };
-        let along = weight.is_some().then_some(along);
+        let along = along_of(py, along, weight.is_some())?;
         options.selection.weight = weight;
         let graph = self.opened.graph();
         let location = self.opened.location();
@@ -137,6 +132,11 @@ impl Program {
         self.vertices
     }
 
+    #[getter]
+    fn count(&self) -> usize {
+        self.vertices
+    }
+
     /// Counts columns that Python keeps from now on.
     fn keep(&self, py: Python<'_>, columns: usize) -> PyResult<Task> {
         let keep = move |mut running: Turn| async move { running.run.keep(columns) };
@@ -164,7 +164,7 @@ impl Program {
 
     /// Rejects a combinator that there is not, or that does not suit weights.
     fn check(&self, py: Python<'_>, combine: &str) -> PyResult<()> {
-        self.combinator(py, combine).map(drop)
+        combinator(py, combine, self.along).map(drop)
     }
 
     /// Combines the signals of all vertices along their edges.
@@ -178,17 +178,7 @@ impl Program {
         combine: &str,
         default: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Task> {
-        let along = self.along;
-        let combine = self.combinator(py, combine)?;
-        let is_float_result = combine.is_float(is_float || along.is_some());
-        let default = match default {
-            None => None,
-            Some(value) if is_float_result => value.extract().ok().map(Number::Float),
-            Some(value) => Some(Number::Integer(value.extract().map_err(|_| {
-                errors::invalid(py, "default has to be an int that fits int64, because combined signals are int64")
-            })?)),
-        };
-        let how = Combination { combine, along, default };
+        let how = combination(py, combine, self.along, is_float, default)?;
         let work = move |mut running: Turn| async move {
             let values = column(&signals, is_float);
             let is_sent = is_sent.map(|sent| sent.iter().map(|sent| *sent != 0).collect());
@@ -223,16 +213,45 @@ impl Program {
     }
 }
 
-impl Program {
-    fn combinator(&self, py: Python<'_>, name: &str) -> PyResult<Combine> {
-        let Some((_, combine)) = Combine::ALL.into_iter().find(|(known, _)| *known == name) else {
-            let known = Combine::ALL.map(|(known, _)| known).join(", ");
-            return Err(errors::invalid(py, format!("combine is {name:?}; write one of {known}")));
-        };
-        if self.along.is_some() && !combine.has_weights() {
-            let message = format!("weight has no effect on combine={name:?}; leave it out");
-            return Err(errors::invalid(py, message));
-        }
-        Ok(combine)
+/// What the weight of an edge does to a signal, if edges have weights.
+pub fn along_of(py: Python<'_>, along: &str, is_weighted: bool) -> PyResult<Option<Along>> {
+    let along = match along {
+        "times" => Along::Times,
+        "plus" => Along::Plus,
+        other => return Err(errors::invalid(py, format!("along is {other:?}; write times or plus"))),
+    };
+    Ok(is_weighted.then_some(along))
+}
+
+/// A combinator by its name, if it suits the weights of edges.
+pub fn combinator(py: Python<'_>, name: &str, along: Option<Along>) -> PyResult<Combine> {
+    let Some((_, combine)) = Combine::ALL.into_iter().find(|(known, _)| *known == name) else {
+        let known = Combine::ALL.map(|(known, _)| known).join(", ");
+        return Err(errors::invalid(py, format!("combine is {name:?}; write one of {known}")));
+    };
+    if along.is_some() && !combine.has_weights() {
+        let message = format!("weight has no effect on combine={name:?}; leave it out");
+        return Err(errors::invalid(py, message));
     }
+    Ok(combine)
+}
+
+/// How signals are combined, and what a vertex receives that no signal arrives at.
+pub fn combination(
+    py: Python<'_>,
+    combine: &str,
+    along: Option<Along>,
+    is_float: bool,
+    default: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Combination> {
+    let combine = combinator(py, combine, along)?;
+    let is_float_result = combine.is_float(is_float || along.is_some());
+    let default = match default {
+        None => None,
+        Some(value) if is_float_result => value.extract().ok().map(Number::Float),
+        Some(value) => Some(Number::Integer(value.extract().map_err(|_| {
+            errors::invalid(py, "default has to be an int that fits int64, because combined signals are int64")
+        })?)),
+    };
+    Ok(Combination { combine, along, default })
 }

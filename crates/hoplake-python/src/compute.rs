@@ -50,7 +50,7 @@ pub fn algorithms(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
 }
 
 /// The options of an algorithm that were given, and the vertices that it begins at.
-fn algorithm(py: Python<'_>, name: &str, given: &Bound<'_, PyDict>) -> PyResult<Algorithm> {
+pub fn algorithm(py: Python<'_>, name: &str, given: &Bound<'_, PyDict>) -> PyResult<Algorithm> {
     let unknown = || {
         let names: Vec<&str> = registry::ALGORITHMS.iter().map(|algorithm| algorithm.name).collect();
         errors::invalid(py, format!("unknown algorithm {name:?}; there are {}", names.join(", ")))

@@ -13,6 +13,7 @@ mod graph;
 mod gremlin;
 mod load;
 mod opened;
+mod parts;
 mod paths;
 mod process;
 mod sampling;
@@ -37,6 +38,7 @@ mod _hoplake {
         compute::{Computation, algorithms},
         graph::Graph,
         load::load,
+        parts::{Objects, Part},
         sampling::{Array, Sampler},
         scan::Scan,
         serve::{Server, serve},

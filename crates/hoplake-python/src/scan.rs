@@ -37,6 +37,7 @@ struct Edges {
     types: VecDeque<EdgeName>,
     current: Option<(EdgeName, hoplake::EdgeScan)>,
     left: usize,
+    piece: (u64, u64),
 }
 
 /// The label of edges, those of their ends, and the properties to read.
@@ -53,6 +54,7 @@ impl Edges {
                 let Some(name) = self.types.front() else { return Ok(None) };
                 let [source, target] = &name.ends;
                 let scan = query.scan_edges(&name.label, (source, target), &name.select).await?;
+                let scan = scan.piece(self.piece.0, self.piece.1);
                 // After that: what failed or was cancelled is begun again.
                 self.current = self.types.pop_front().map(|name| (name, scan));
                 continue;
@@ -217,7 +219,7 @@ fn started(py: Python<'_>, reading: Reading) -> PyResult<Bound<'_, PyAny>> {
 #[pymethods]
 impl Graph {
     /// Begins a scan.
-    #[pyo3(signature = (labels, condition, select, order_by, limit))]
+    #[pyo3(signature = (labels, condition, select, order_by, limit, piece=(0, 1)))]
     fn scan(
         &self,
         py: Python<'_>,
@@ -226,6 +228,7 @@ impl Graph {
         select: Option<Vec<String>>,
         order_by: Vec<String>,
         limit: Option<usize>,
+        piece: (u64, u64),
     ) -> PyResult<Task> {
         let condition = condition.map(|text| parsed::<Condition>(py, &text)).transpose()?;
         let order_by = order_by.iter().map(|text| text.parse::<SortBy>()).collect::<Result<_, _>>();
@@ -243,14 +246,14 @@ impl Graph {
                 false => tables::schema_of_each(&schemas),
             };
             let query = metered(&graph, &limits, &meter);
-            let scan = query.scan(&ScanRequest { labels, condition, select, order_by, limit })?;
+            let scan = query.scan(&ScanRequest { labels, condition, select, order_by, limit })?.piece(piece.0, piece.1);
             Ok(Reading { query, rows: Rows::Vertices(scan), schema, meter: Arc::new(meter) })
         };
         Task::spawn(call, started)
     }
 
     /// Begins a scan of edges: of a label, between vertices of these labels, or of all.
-    #[pyo3(signature = (label, source, target, select, limit))]
+    #[pyo3(signature = (label, source, target, select, limit, piece=(0, 1)))]
     fn scan_edges(
         &self,
         label: Option<String>,
@@ -258,6 +261,7 @@ impl Graph {
         target: Option<String>,
         select: Option<Vec<String>>,
         limit: Option<usize>,
+        piece: (u64, u64),
     ) -> PyResult<Task> {
         let graph = self.opened.graph();
         let (limits, meter) = (self.limits, self.meter());
@@ -293,7 +297,7 @@ impl Graph {
             }
             let columns = tables::schema_of_each(&schemas);
             let query = metered(&graph, &limits, &meter);
-            let rows = Rows::Edges(Edges { types, current: None, left: limit.unwrap_or(usize::MAX) });
+            let rows = Rows::Edges(Edges { types, current: None, left: limit.unwrap_or(usize::MAX), piece });
             Ok(Reading { query, rows, schema: columns, meter: Arc::new(meter) })
         };
         Task::spawn(call, started)

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeSet, VecDeque},
+    ops::Range,
     str::FromStr,
 };
 
@@ -66,10 +67,37 @@ pub struct Scan {
     left: usize,
     /// Vertices that were found.
     found: u64,
+    /// Which of how many pieces of each label are scanned.
+    piece: (u64, u64),
+}
+
+impl Scan {
+    /// Some of the vertices: one of `count` pieces of each label, from 0 on. All pieces have all of them.
+    pub fn piece(self, number: u64, count: u64) -> Self {
+        Self { piece: (number, count.max(1)), ..self }
+    }
+}
+
+/// The ordinals of a piece, of those of a label.
+fn ordinals((number, count): (u64, u64), ordinals: u64) -> Range<u64> {
+    let bound = |number: u64| (u128::from(ordinals) * u128::from(number.min(count)) / u128::from(count)) as u64;
+    bound(number)..bound(number + 1)
 }
 
 /// A scan of edges under way, from [`Query::scan_edges`].
-pub struct EdgeScan(hoplake_engine::EdgeScan);
+pub struct EdgeScan {
+    scan: hoplake_engine::EdgeScan,
+    /// How many ordinals the label of sources has.
+    sources: u64,
+}
+
+impl EdgeScan {
+    /// Some of the edges: those of one of `count` pieces of their sources, from 0 on. All pieces have all of them.
+    pub fn piece(self, number: u64, count: u64) -> Self {
+        let Self { scan, sources } = self;
+        Self { scan: scan.within(ordinals((number, count.max(1)), sources)), sources }
+    }
+}
 
 impl Query {
     /// Begins a scan of all edges of a label between vertices of two labels; [`Self::next_edges`] returns them, with the properties of
@@ -110,7 +138,8 @@ impl Query {
             Error::new(ErrorKind::NotFound, format!("the graph has no edges {source} -{label}-> {target}"))
         })?;
         let query = EdgeQuery { edge_type, columns: columns.to_vec() };
-        Ok(EdgeScan(self.snapshot.scan_edges(query, &mut self.branch).await?))
+        let sources = self.snapshot.dense_ids([ends.0]).len();
+        Ok(EdgeScan { scan: self.snapshot.scan_edges(query, &mut self.branch).await?, sources })
     }
 
     /// The next edges of a scan: the keys of their ends (columns `~source` and `~target`), then the properties asked for, ascending by
@@ -119,7 +148,7 @@ impl Query {
     /// # Errors
     /// [`Limit`](ErrorKind::Limit) if the query reached one; the store's.
     pub async fn next_edges(&mut self, scan: &mut EdgeScan) -> Result<Option<Held<RecordBatch>>, Error> {
-        Ok(scan.0.next(&mut self.branch).await?)
+        Ok(scan.scan.next(&mut self.branch).await?)
     }
 
     /// Begins a scan; [`Self::next_rows`] returns its vertices. No request before the first are asked for.
@@ -158,7 +187,7 @@ impl Query {
             }
         }
         let left = request.limit.unwrap_or(usize::MAX);
-        Ok(Scan { request: request.clone(), labels: labels.into(), current: None, left, found: 0 })
+        Ok(Scan { request: request.clone(), labels: labels.into(), current: None, left, found: 0, piece: (0, 1) })
     }
 
     fn has_column(&self, label: LabelId, name: &str) -> bool {
@@ -235,7 +264,9 @@ impl Query {
                 let condition = scan.request.condition.clone();
                 let wanted = (scan.left < usize::MAX).then_some(scan.left);
                 let query = VertexQuery { label, condition, columns, wanted };
-                scan.current = Some((label, self.snapshot.scan_vertices(query, &mut self.branch).await?));
+                let found = self.snapshot.scan_vertices(query, &mut self.branch).await?;
+                let own = ordinals(scan.piece, self.snapshot.dense_ids([label]).len());
+                scan.current = Some((label, found.within(&own)));
                 continue;
             };
             let label = *label;

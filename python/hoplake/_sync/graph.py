@@ -48,11 +48,12 @@ from .._plot import plot
 from .._samples import Counts, FeatureNames, fan_outs, feature_names
 from .._schema import Info, Schema
 from .._table import Rows, Table
+from .._supersteps import Combine, Functions, Initial
 from .._waiting import Progress, wait_sync
 from .._walks import Path, Walk
 from .commit import Commit
 from .computation import Computation
-from .program import Combine, Initial, run_program
+from .program import run_program
 from .results import Plan, Profile, Results, Scan
 from .sampler import Sampler
 from .traversal import Traversal
@@ -479,6 +480,7 @@ class Graph:
         signal: Callable[[Any, Vertices], Any],
         apply: Callable[[Any, Any, Vertices], Any],
         combine: Combine = "sum",
+        aggregate: Callable[[Any, Vertices], Any] | None = None,
         edges: str | None = None,
         labels: str | Iterable[str] | None = None,
         weight: str | None = None,
@@ -523,6 +525,8 @@ class Graph:
                 program ends when none does; those that do not go on send nothing in the next superstep. Arguments may be kept, and ``received`` changed.
             combine: ``sum``, ``min``, ``max``, ``mean``, ``count`` or ``mode`` (the most frequent, and the least of these). Without a signal that is
                 0, infinity (the greatest int64), minus infinity (the least), NaN, 0, and what the vertex itself signals.
+            aggregate: ``aggregate(state, vertices)`` returns a dict of numbers by name. ``vertices.sums`` has them in the next superstep. A program that runs by
+                parts (:mod:`hoplake.ray`) needs it for whatever depends on all vertices; here functions see all of them anyway.
             edges: which edges take part, and in which direction signals travel, as in :meth:`run`: ``"both:knows[since > 2020]"``.
             labels: vertices with these labels take part, with or without such edges.
             weight: a numeric property of edges, which every signal is multiplied by.
@@ -541,10 +545,19 @@ class Graph:
             LimitError: a limit of :meth:`within` was reached; its seconds include the functions.
         """
         selection = (edges, names(labels), lists, whole_or_none("threads", threads, 1))
-        most = whole_or_none("max_supersteps", max_supersteps)
-        options: dict[str, Any] = {"weight": weight, "along": along, "default": default, "max_supersteps": most}
-        options.update(tolerance=tolerance, name=name, result=result, progress=progress)
-        return run_program(self._core, initial, signal, combine, apply, selection=selection, **options)
+        functions = Functions.checked(
+            initial=initial,
+            signal=signal,
+            apply=apply,
+            aggregate=aggregate,
+            combine=combine,
+            default=default,
+            tolerance=tolerance,
+            max_supersteps=whole_or_none("max_supersteps", max_supersteps),
+            name=name,
+            result=result,
+        )
+        return run_program(self._core, functions, selection=selection, weight=weight, along=along, progress=progress)
 
     def sampler(
         self,

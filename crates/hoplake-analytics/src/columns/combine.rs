@@ -60,7 +60,7 @@ fn float(default: Option<Number>) -> Result<Option<f64>, EngineError> {
 }
 
 /// A number that signals may be.
-trait Signal: Copy + Default + Send + Sync + 'static {
+pub(crate) trait Signal: Copy + Default + Send + Sync + 'static {
     const LEAST: Self;
     const GREATEST: Self;
 
@@ -68,6 +68,9 @@ trait Signal: Copy + Default + Send + Sync + 'static {
     fn of(number: Number) -> Result<Self, EngineError>;
 
     fn column(values: Vec<Self>) -> Column;
+
+    /// The numbers of a column, if they are of this type.
+    fn slice(column: &Column) -> Option<&[Self]>;
 
     /// Whether it stands for no signal.
     fn is_none(self) -> bool;
@@ -99,6 +102,13 @@ impl Signal for i64 {
 
     fn column(values: Vec<Self>) -> Column {
         Column::Integers(values)
+    }
+
+    fn slice(column: &Column) -> Option<&[Self]> {
+        match column {
+            Column::Integers(values) => Some(values),
+            Column::Floats(_) => None,
+        }
     }
 
     fn is_none(self) -> bool {
@@ -142,6 +152,13 @@ impl Signal for f64 {
 
     fn column(values: Vec<Self>) -> Column {
         Column::Floats(values)
+    }
+
+    fn slice(column: &Column) -> Option<&[Self]> {
+        match column {
+            Column::Floats(values) => Some(values),
+            Column::Integers(_) => None,
+        }
     }
 
     fn is_none(self) -> bool {
@@ -235,7 +252,7 @@ impl<T: Signal> Prepared<T> {
 }
 
 /// The first of the longest run of equal values.
-fn most_frequent<T: Signal>(sorted: &[T]) -> Option<T> {
+pub(crate) fn most_frequent<T: Signal>(sorted: &[T]) -> Option<T> {
     let runs = sorted.chunk_by(|a, b| a.order(b) == Ordering::Equal);
     // The first of the longest, where the standard library's maximum would be the last.
     runs.reduce(|best, run| if run.len() > best.len() { run } else { best }).map(|run| run[0])
@@ -367,7 +384,7 @@ async fn weighted(
 }
 
 /// The value of a vertex that receives no signal.
-fn nothing(combine: Combine) -> f64 {
+pub(crate) fn nothing(combine: Combine) -> f64 {
     match combine {
         Combine::Sum | Combine::Count => 0.0,
         Combine::Min => f64::INFINITY,

@@ -12,7 +12,7 @@
 //! As in [`run`](crate::run()), a vertex pulls: lists follow edges against their direction, and are in memory or streamed. Signals are combined in the
 //! order of a list, so that results do not depend on the number of threads.
 
-mod combine;
+pub(crate) mod combine;
 mod edges;
 
 use std::sync::Arc;

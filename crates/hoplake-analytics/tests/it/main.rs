@@ -6,6 +6,7 @@ mod asynchronous;
 mod graphalytics;
 mod loading;
 mod packed;
+mod parts;
 mod programs;
 mod ranges;
 

@@ -173,24 +173,8 @@ impl ColumnRun {
     /// is not one exactly; otherwise as [`Self::edge_counts`].
     pub async fn property(&mut self, name: &str) -> Result<Held<Column>, Error> {
         let ids = self.lists.ids().clone();
-        let memory = self.query.branch.context().hold(self.len() as u64 * 16)?;
-        let vertices: Vec<VertexId> =
-            existing(0..ids.len() as u32, self.lists.deleted()).filter_map(|id| ids.vertex(id.into())).collect();
-        let names = [name.to_owned()];
-        let mut column = Numbers { name, integers: Some(Vec::with_capacity(vertices.len())), floats: Vec::new() };
-        for chunk in vertices.chunks(CHUNK_ROWS) {
-            let frontier: Frontier = chunk.iter().copied().collect();
-            for rows in self.query.properties(&frontier, &names).await?.iter() {
-                column.append(&rows.batch)?;
-            }
-        }
-        let column = match column.integers {
-            Some(integers) => Column::Integers(integers),
-            None => Column::Floats(column.floats),
-        };
-        drop(memory);
-        let bytes = column.len() as u64 * 8;
-        Ok(Held::counted(column, bytes, self.query.branch.context())?)
+        let vertices = existing(0..ids.len() as u32, self.lists.deleted()).filter_map(|id| ids.vertex(id.into()));
+        self.query.numbers(vertices.collect(), name).await
     }
 
     /// Ends the run: its result has these columns, of which the first is the value.
@@ -260,6 +244,28 @@ impl ColumnRun {
             Column::Integers(values) => Column::Integers(existing(values, deleted).collect()),
             Column::Floats(values) => Column::Floats(existing(values, deleted).collect()),
         }
+    }
+}
+
+impl Query {
+    /// A property of some vertices as a column: see [`ColumnRun::property`].
+    pub(super) async fn numbers(&mut self, vertices: Vec<VertexId>, name: &str) -> Result<Held<Column>, Error> {
+        let memory = self.branch.context().hold(vertices.len() as u64 * 16)?;
+        let names = [name.to_owned()];
+        let mut column = Numbers { name, integers: Some(Vec::with_capacity(vertices.len())), floats: Vec::new() };
+        for chunk in vertices.chunks(CHUNK_ROWS) {
+            let frontier: Frontier = chunk.iter().copied().collect();
+            for rows in self.properties(&frontier, &names).await?.iter() {
+                column.append(&rows.batch)?;
+            }
+        }
+        let column = match column.integers {
+            Some(integers) => Column::Integers(integers),
+            None => Column::Floats(column.floats),
+        };
+        drop(memory);
+        let bytes = column.len() as u64 * 8;
+        Ok(Held::counted(column, bytes, self.branch.context())?)
     }
 }
 

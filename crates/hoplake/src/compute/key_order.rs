@@ -4,7 +4,11 @@
 //! first label of a community, the number of a component, the vertices that a sample draws, the last of the top rows) is chosen by keys,
 //! so that the same graph has the same results however it was loaded. Labels are in the order of their names.
 
-use std::{cmp::Ordering, ops::ControlFlow, sync::Arc};
+use std::{
+    cmp::Ordering,
+    ops::{ControlFlow, Range},
+    sync::Arc,
+};
 
 use hoplake_analytics::{kernels::sample_vertices, registry::Values};
 use hoplake_engine::{DenseIds, EngineError, Held};
@@ -44,11 +48,22 @@ impl Query {
 
     /// The place of each vertex among all, by id. 4 bytes a vertex.
     pub(super) async fn key_places(&mut self, ids: &DenseIds) -> Result<Held<Vec<u32>>, EngineError> {
-        let memory = self.branch.context().hold(ids.len() * 4)?;
-        let mut places = vec![u32::MAX; ids.len() as usize];
+        self.key_places_in(ids, &(0..ids.len() as u32)).await
+    }
+
+    /// The place of each vertex of a range of ids among all. 4 bytes a vertex of the range; reads all keys.
+    pub(super) async fn key_places_in(
+        &mut self,
+        ids: &DenseIds,
+        range: &Range<u32>,
+    ) -> Result<Held<Vec<u32>>, EngineError> {
+        let memory = self.branch.context().hold(range.len() as u64 * 4)?;
+        let mut places = vec![u32::MAX; range.len()];
         let mut next = 0;
         self.in_key_order(ids, |id| {
-            places[id as usize] = next;
+            if range.contains(&id) {
+                places[(id - range.start) as usize] = next;
+            }
             next += 1;
             ControlFlow::Continue(())
         })

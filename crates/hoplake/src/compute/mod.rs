@@ -26,6 +26,7 @@ mod condition_tests;
 mod key_order;
 #[cfg(test)]
 mod order_tests;
+mod parts;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -47,6 +48,7 @@ pub use hoplake_analytics::{
     registry::{self, ComputeProgress, Figure},
     stores::{CachePolicy, StateStore, States, StatesCache, StoreBytes, StoreError},
 };
+pub use parts::{PartRun, PartSignals};
 
 use crate::{Error, ErrorKind, Query, StartKey};
 

@@ -85,6 +85,32 @@ impl Query {
         Ok(tables)
     }
 
+    /// The keys of some vertices with columns of theirs, which have a row for each: tables as of [`Self::value_tables`]. Vertices ascend.
+    ///
+    /// # Errors
+    /// As [`Self::properties`].
+    pub async fn column_tables(
+        &mut self,
+        vertices: &[VertexId],
+        columns: &[(String, ArrayRef)],
+    ) -> Result<Vec<RecordBatch>, Error> {
+        let mut tables = Vec::new();
+        let mut done = 0;
+        for chunk in vertices.chunks(CHUNK_ROWS) {
+            let frontier: Frontier = chunk.iter().copied().collect();
+            for labelled in self.properties(&frontier, &[]).await?.iter() {
+                let mut table = with_label(labelled)?;
+                for (at, (name, values)) in (2..).zip(columns) {
+                    let rows = table.num_rows().min(values.len() - done);
+                    table = with_column(&table, at, name, "run", values.slice(done, rows))?;
+                }
+                done += table.num_rows();
+                tables.push(table);
+            }
+        }
+        Ok(tables)
+    }
+
     /// As [`Self::value_tables`] of those with the [first values](Self::top), `most` of them, in the order of values.
     ///
     /// # Errors

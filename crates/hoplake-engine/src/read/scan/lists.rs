@@ -63,6 +63,25 @@ impl Snapshot {
         ListScan { range: range.clone(), form, weights: None }
     }
 
+    /// How large the stored lists of a range are: the first source of each block with the bytes of the block, ascending by source. What commits
+    /// removed is not taken off. Reads index blocks alone.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn list_sizes(
+        self: &Arc<Self>,
+        range: &ListRange,
+        branch: &mut Branch,
+    ) -> Result<Vec<(u64, u64)>, EngineError> {
+        let mut sizes = Vec::new();
+        for (run, _) in runs_of(self, range) {
+            let mut scan = Scan::new(self, run, Some(range.sources.clone()), Ahead::of(0, 1));
+            sizes.extend(scan.sizes(branch).await?);
+        }
+        sizes.sort_unstable();
+        Ok(sizes)
+    }
+
     /// As [`Self::scan_lists`], with a property of each edge as its weight.
     ///
     /// # Errors

@@ -175,6 +175,20 @@ impl Scan {
         Ok(payloads)
     }
 
+    /// The first source of each block and the bytes that it takes, from index blocks alone. The scan is at its end then.
+    pub(crate) async fn sizes(&mut self, branch: &mut Branch) -> Result<Vec<(u64, u64)>, EngineError> {
+        let mut sizes = Vec::new();
+        while self.next_index_block(branch).await? {
+            let left = std::mem::take(&mut self.left);
+            let Some((_, index)) = self.index.front() else { continue };
+            sizes.extend(left.map(|block| {
+                let bytes = index.range(block);
+                (index.number(block), bytes.end - bytes.start)
+            }));
+        }
+        Ok(sizes)
+    }
+
     /// Asks for as many extents as may be on their way. Scans that are merged all ask before the first is waited for.
     pub(crate) async fn ask(&mut self, branch: &mut Branch) -> Result<(), EngineError> {
         while self.coming.len() < self.ahead.extents_at_once() {

@@ -14,7 +14,7 @@
 mod part;
 mod targets;
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{collections::VecDeque, ops::Range, sync::Arc};
 
 use arrow_array::RecordBatch;
 use futures::future::BoxFuture;
@@ -81,6 +81,8 @@ pub struct EdgeScan {
     targets: VertexScan,
     /// The lists of the pass under way.
     pass: Option<Pass>,
+    /// Ordinals of sources: those of all, or of a range.
+    sources: Range<u64>,
     coming: VecDeque<OnItsWay<(Vec<Held<RecordBatch>>, Branch)>>,
     here: VecDeque<Held<RecordBatch>>,
     part_bytes: u64,
@@ -161,6 +163,7 @@ impl Snapshot {
             let EdgeQuery { edge_type, columns } = query;
             let plan = Plan { snapshot: self.clone(), edge_type, source, columns, runs };
             Ok(EdgeScan {
+                sources: ListRange::all(edge_type, Direction::Out).sources,
                 plan: Arc::new(plan),
                 targets,
                 pass: None,
@@ -218,6 +221,11 @@ impl RunRows {
 }
 
 impl EdgeScan {
+    /// The scan of those edges alone whose sources have ordinals in a range.
+    pub fn within(self, sources: Range<u64>) -> Self {
+        Self { sources, ..self }
+    }
+
     /// The next edges; `None` behind the last.
     ///
     /// # Errors
@@ -298,7 +306,8 @@ impl EdgeScan {
 
     fn begin_pass(&self, targets: TargetKeys, branch: &Branch) -> Result<Pass, EngineError> {
         let Plan { snapshot, edge_type, runs, .. } = &*self.plan;
-        let range = ListRange::all(*edge_type, Direction::Out);
+        let sources = self.sources.clone();
+        let range = ListRange { edge_type: *edge_type, direction: Direction::Out, sources };
         let share = (branch.context().memory().left() / AHEAD_SHARE).max(AHEAD_BYTES_MIN);
         let ahead = branch.context().hold(snapshot.ahead_bytes(branch.context()).min(share))?;
         let source = |run: &RunRows| {

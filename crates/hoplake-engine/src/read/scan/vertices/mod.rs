@@ -26,7 +26,7 @@ mod rows;
 mod sorted;
 mod stretches;
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{collections::VecDeque, ops::Range, sync::Arc};
 
 use futures::future::{BoxFuture, try_join};
 use hoplake_storage::Branch;
@@ -142,6 +142,20 @@ impl Snapshot {
 }
 
 impl VertexScan {
+    /// The scan of those vertices alone whose ordinals are in a range.
+    pub fn within(mut self, range: &Range<u64>) -> Self {
+        match &mut self.left {
+            Left::Groups(groups) => {
+                for group in groups {
+                    let start = group.rows.start.max(range.start);
+                    group.rows = start..group.rows.end.min(range.end).max(start);
+                }
+            }
+            Left::Candidates { all, .. } => all.ordinals.retain(|ordinal| range.contains(ordinal)),
+        }
+        self
+    }
+
     /// The next vertices; `None` behind the last.
     ///
     /// # Errors

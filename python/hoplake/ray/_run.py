@@ -1,0 +1,250 @@
+"""What users call."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from .._arguments import Location, location, names, whole, whole_or_none
+from .._columns import Vertices
+from .._errors import InvalidError
+from .._supersteps import Combine, Functions, Initial
+from . import _programs
+from ._driver import Request, drive
+from ._engine import RayTaskError, ray
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a run came to."""
+
+    #: The name of the run. Another run with the same id goes on from its checkpoints, or returns the same result.
+    id: str
+    #: The version of the graph that was computed.
+    computed_version: int
+    #: The version that has the values as a property, if they were written.
+    version: int | None
+    #: How many supersteps it took.
+    supersteps: int
+    #: How many vertices took part.
+    vertices: int
+    #: Labels, keys and values, unless they were written.
+    table: pyarrow.Table | None
+    #: What it took: ``superstep_seconds``, ``exchanged_bytes`` of each superstep, ``restarts``, ``checkpoints``; ``parts`` with the vertices, edges and
+    #: bytes of each, and ``workers`` with the peak of their memory.
+    figures: dict[str, Any]
+
+    def __repr__(self) -> str:
+        written = "" if self.version is None else f", written as version {self.version}"
+        return f"<hoplake.ray.Result {self.id}: {self.vertices:,} vertices in {self.supersteps} supersteps{written}>"
+
+
+def run(
+    url: Location,
+    algorithm: str,
+    /,
+    *,
+    workers: int = 2,
+    write: str | None = None,
+    id: str | None = None,
+    version: int | None = None,
+    edges: str | None = None,
+    labels: str | Iterable[str] | None = None,
+    threads: int = 1,
+    memory: int | None = None,
+    checkpoints: Location | None = None,
+    checkpoint_seconds: float = 60.0,
+    patience_seconds: float = 600.0,
+    actor_options: dict[str, Any] | None = None,
+    progress: Callable[[str, int, int | None], None] | None = None,
+    **options: Any,
+) -> Result:
+    """Computes an algorithm on many machines: ``pagerank``, ``components``, ``communities``, ``levels``, ``paths`` or ``degrees``.
+
+    The result is that of :meth:`hoplake.Graph.run`, except for the last bits of floats. Each worker is an actor of Ray, which has a part of the vertices and reads
+    their edges once. A worker, a node or the driver that dies is replaced, and the run goes on from the last checkpoint.
+
+    Args:
+        url: where the graph is: a location that all nodes reach.
+        algorithm: the name of the algorithm.
+        workers: how many actors there are, and parts of the vertices.
+        write: the property that the values are written as, in one commit. Without it the result has a table of them.
+        id: the name of the run. Start a run that was given up again with its id: it goes on from its last checkpoint.
+        version: the version to compute; the newest by default.
+        edges: which edges take part, and in which direction they are followed, as in :meth:`hoplake.Graph.run`.
+        labels: vertices with these labels take part, with or without such edges.
+        threads: the threads of a worker, and the processors that Ray reserves for it.
+        memory: the most memory of a worker, in bytes.
+        checkpoints: where states are kept meanwhile; below the graph by default.
+        checkpoint_seconds: the least time between two checkpoints.
+        patience_seconds: how long the run waits for a store or for workers before it fails.
+        actor_options: further options of Ray for workers, such as ``{"resources": {"large": 1}}``.
+        progress: a function that is called after each superstep, in the process of the driver.
+        options: options of the algorithm, as in :meth:`hoplake.Graph.run`.
+
+    Raises:
+        InvalidError: the algorithm does not run by parts, or has no such option.
+        ConflictError: another writer has changed the vertices since the version that was computed.
+        UnavailableError: nothing went on for ``patience_seconds``.
+    """
+    known = _programs.algorithm(algorithm, options)
+
+    def no_starts() -> tuple[Any, int]:
+        raise AssertionError("the driver has no vertices")
+
+    functions = known.functions(no_starts)
+    return _drive(
+        url,
+        functions,
+        algorithm=(algorithm, known.options),
+        selection=(edges, names(labels), known.weight, known.along),
+        workers=workers,
+        write=write,
+        id=id,
+        version=version,
+        threads=threads,
+        memory=memory,
+        checkpoints=checkpoints,
+        checkpoint_seconds=checkpoint_seconds,
+        patience_seconds=patience_seconds,
+        actor_options=actor_options,
+        progress=progress,
+    )
+
+
+def pregel(
+    url: Location,
+    /,
+    *,
+    initial: Initial,
+    signal: Callable[[Any, Vertices], Any],
+    apply: Callable[[Any, Any, Vertices], Any],
+    combine: Combine = "sum",
+    aggregate: Callable[[Any, Vertices], Any] | None = None,
+    edges: str | None = None,
+    labels: str | Iterable[str] | None = None,
+    weight: str | None = None,
+    along: Literal["times", "plus"] = "times",
+    default: float | None = None,
+    max_supersteps: int | None = None,
+    tolerance: float | None = None,
+    name: str = "value",
+    result: str | Iterable[str] | None = None,
+    workers: int = 2,
+    write: str | None = None,
+    id: str | None = None,
+    version: int | None = None,
+    threads: int = 1,
+    memory: int | None = None,
+    checkpoints: Location | None = None,
+    checkpoint_seconds: float = 60.0,
+    patience_seconds: float = 600.0,
+    actor_options: dict[str, Any] | None = None,
+    progress: Callable[[str, int, int | None], None] | None = None,
+) -> Result:
+    """Runs a vertex program over columns of NumPy on many machines.
+
+    Functions and their arguments are those of :meth:`hoplake.Graph.pregel`, and the result is the same except for the last bits of floats, if they keep to two rules.
+    They see the vertices of a part: ``len(vertices)`` numbers in each column, of ``vertices.count`` in the graph; what depends on all of them is computed by
+    ``aggregate``, and is in ``vertices.sums`` in the next superstep. And they return the same for the same arguments, since a superstep is repeated if a worker is lost.
+
+    The value that ``write`` names a property for is the first column of the result. Other arguments are those of :func:`run`.
+
+    Raises:
+        InvalidError: a function returned something else than numbers for all vertices of its part.
+    """
+    functions = Functions.checked(
+        initial=initial,
+        signal=signal,
+        apply=apply,
+        aggregate=aggregate,
+        combine=combine,
+        default=default,
+        tolerance=tolerance,
+        max_supersteps=whole_or_none("max_supersteps", max_supersteps),
+        name=name,
+        result=result,
+    )
+    return _drive(
+        url,
+        functions,
+        algorithm=None,
+        selection=(edges, names(labels), weight, along),
+        workers=workers,
+        write=write,
+        id=id,
+        version=version,
+        threads=threads,
+        memory=memory,
+        checkpoints=checkpoints,
+        checkpoint_seconds=checkpoint_seconds,
+        patience_seconds=patience_seconds,
+        actor_options=actor_options,
+        progress=progress,
+    )
+
+
+def _drive(
+    url: Location,
+    functions: Functions,
+    *,
+    algorithm: tuple[str, dict[str, Any]] | None,
+    selection: tuple[str | None, list[str], str | None, str],
+    workers: int,
+    write: str | None,
+    id: str | None,
+    version: int | None,
+    threads: int,
+    memory: int | None,
+    checkpoints: Location | None,
+    checkpoint_seconds: float,
+    patience_seconds: float,
+    actor_options: dict[str, Any] | None,
+    progress: Callable[[str, int, int | None], None] | None,
+) -> Result:
+    if id is not None and not _ID.fullmatch(id):
+        raise InvalidError(f"id is {id!r}; write up to 100 letters, digits, dots, hyphens and underscores, and begin with a letter or a digit")
+    where = location(url, "url")
+    if where.startswith("memory:"):
+        raise InvalidError(f"{where} is in the memory of one process; other processes need a folder that all nodes have, or a bucket")
+    edges, labels, weight, along = selection
+    request = Request(
+        url=where,
+        id=id or secrets.token_hex(8),
+        version=whole_or_none("version", version),
+        edges=edges,
+        labels=labels,
+        weight=weight,
+        along=along,
+        algorithm=algorithm,
+        functions=functions,
+        workers=whole("workers", workers, 1),
+        write=write,
+        threads=whole("threads", threads, 1),
+        memory=whole_or_none("memory", memory),
+        checkpoints=where if checkpoints is None else location(checkpoints, "checkpoints"),
+        checkpoint_seconds=float(checkpoint_seconds),
+        patience_seconds=float(patience_seconds),
+        actor_options=dict(actor_options or {}),
+        progress=progress,
+    )
+    # Ray starts the task again if its process or node dies, and not if the run fails.
+    task = ray.remote(drive).options(num_cpus=0, max_retries=-1, name=f"hoplake.ray {request.id}")
+    reference = task.remote(request)
+    try:
+        found = ray.get(reference)
+    except RayTaskError as error:
+        raise (error.cause if isinstance(error.cause, Exception) else error) from None
+    except BaseException:
+        # Ctrl-C: workers end with the driver.
+        ray.cancel(reference, force=True)
+        raise
+    return Result(**found)

@@ -41,7 +41,7 @@ pub fn manifest_version(name: &str) -> Option<u64> {
 /// The name of a data object: the version its writer started from, the writer's ULID, a number and
 /// an ending. The version says when it is garbage: unpublished, it could only have become part of
 /// version `base + 1`.
-pub fn data_name(base: u64, writer: &str, number: u32, ending: &str) -> String {
+pub fn data_name(base: u64, writer: &str, number: u64, ending: &str) -> String {
     format!("{DATA_FOLDER}/{base:020}-{writer}-{number:06}.{ending}")
 }
 

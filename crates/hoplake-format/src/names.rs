@@ -1,45 +1,39 @@
-//! Names for the data objects of one writer.
+//! The names of the objects that one writer writes.
 
 use std::sync::{
     Arc,
-    atomic::{AtomicU32, Ordering},
+    atomic::{AtomicU64, Ordering},
 };
 
 use crate::constants::data_name;
 
+/// Numbers of a span: more objects than the sections and tables of one take.
+const SPAN_NUMBERS: u64 = 1 << 20;
+
 /// Names objects, one after the other. Clones go on with one count, so that no name is given twice: they belong to one
-/// thread. Threads that share a count would decide by their speed which object gets which number, so work that is divided
-/// among threads [divides the numbers](Self::divided) first.
+/// thread. Threads that shared a count would decide by their speed which object gets which number, so each names the objects of
+/// [its own spans](Self::begin_span).
 #[derive(Debug, Clone)]
 pub struct DataNames {
     base: u64,
     writer: Arc<str>,
-    next: Arc<AtomicU32>,
-    /// From one number to the next.
-    step: u32,
+    next: Arc<AtomicU64>,
 }
 
 impl DataNames {
     /// Names for what a writer, by its ULID, adds to version `base`, with numbers from `number` on.
-    pub fn new(base: u64, writer: &str, number: u32) -> Self {
-        Self { base, writer: writer.into(), next: Arc::new(AtomicU32::new(number)), step: 1 }
+    pub fn new(base: u64, writer: &str, number: u64) -> Self {
+        Self { base, writer: writer.into(), next: Arc::new(AtomicU64::new(number)) }
     }
 
-    /// Divides the numbers that are left among `N` threads: thread `n` gets each `N`th from the `n`th on. The clones of
-    /// `self` must not be used any more.
-    pub fn divided<const N: usize>(self) -> [Self; N] {
-        let next = self.next.load(Ordering::Relaxed);
-        std::array::from_fn(|thread| Self {
-            base: self.base,
-            writer: self.writer.clone(),
-            next: Arc::new(AtomicU32::new(next + thread as u32 * self.step)),
-            step: self.step * N as u32,
-        })
+    /// Goes on with the names of a span, which has 2²⁰ of them.
+    pub fn begin_span(&self, span: u64) {
+        self.next.store(span * SPAN_NUMBERS, Ordering::Relaxed);
     }
 
     /// A name that no other object of the graph has or will have.
     pub fn next(&self, ending: &str) -> String {
-        data_name(self.base, &self.writer, self.next.fetch_add(self.step, Ordering::Relaxed), ending)
+        data_name(self.base, &self.writer, self.next.fetch_add(1, Ordering::Relaxed), ending)
     }
 }
 
@@ -48,19 +42,24 @@ mod tests {
     use super::*;
 
     /// The number within a name.
-    fn number(names: &DataNames) -> u32 {
+    fn number(names: &DataNames) -> u64 {
         let name = names.next("hls");
         name.rsplit(['-', '.']).nth(1).and_then(|number| number.parse().ok()).unwrap()
     }
 
     #[test]
-    fn divided_numbers_are_each_given_once_and_in_whatever_order_threads_ask() {
+    fn numbers_are_given_once_whatever_order_spans_ask_in() {
         let names = DataNames::new(7, "01JDXAAAAAAAAAAAAAAAAAAAAA", 3);
         assert_eq!(number(&names), 3);
-        let [one, other] = names.divided();
-        // The second thread is faster.
-        assert_eq!([number(&other), number(&other), number(&one), number(&other), number(&one)], [5, 7, 4, 9, 6]);
-        let [first, second, third] = one.divided();
-        assert_eq!([number(&third), number(&second), number(&first), number(&first)], [12, 10, 8, 14]);
+        let [zero, one] = [0, 1].map(|span| {
+            let names = DataNames::new(7, "01JDXAAAAAAAAAAAAAAAAAAAAA", 3);
+            names.begin_span(span);
+            names
+        });
+        // The second span is faster.
+        let found = [number(&one), number(&one.clone()), number(&zero), number(&one), number(&zero)];
+        assert_eq!(found, [1 << 20, (1 << 20) + 1, 0, (1 << 20) + 2, 1]);
+        zero.begin_span(2);
+        assert_eq!((number(&zero), number(&one)), (2 << 20, (1 << 20) + 3));
     }
 }

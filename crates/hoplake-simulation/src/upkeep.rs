@@ -94,6 +94,7 @@ fn segments(world: &World) -> SegmentSettings {
         filter_items: 8,
         tail_bytes: 100,
         data_bytes: 1 << 10,
+        span_items: 200,
     };
     [SegmentSettings::default(), tiny][world.below(2) as usize]
 }

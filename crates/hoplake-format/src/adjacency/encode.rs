@@ -75,9 +75,19 @@ impl BlockEncoder {
         Ok(())
     }
 
+    /// Goes on with a section of which so many edges are in blocks that another encoder made.
+    pub fn after(self, edges: u64) -> Self {
+        Self { edges_before: edges, ..self }
+    }
+
+    /// Closes the block under way, unless it is empty.
+    pub fn flush(&mut self) -> Option<EncodedBlock> {
+        (!self.open.is_empty()).then(|| self.close(false))
+    }
+
     /// Closes the last block and returns it, unless it is empty.
     pub fn finish(mut self) -> Option<EncodedBlock> {
-        (!self.open.is_empty()).then(|| self.close(false))
+        self.flush()
     }
 
     fn check(&self, source: u64, targets: &[u64]) -> Result<(), FormatError> {

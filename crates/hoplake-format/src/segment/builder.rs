@@ -34,6 +34,9 @@ pub struct SegmentSettings {
     pub tail_bytes: usize,
     /// Blocks of a segment. Default 64 GiB: an object ends at some 84 GB, 10,000 parts of 8 MiB.
     pub data_bytes: u64,
+    /// Keys, or edges, after which a load goes on in other objects, with the next key or list. Default 2²⁶. So a span of them can be written without
+    /// those before it, and the objects are the same.
+    pub span_items: u64,
 }
 
 impl SegmentSettings {
@@ -72,6 +75,7 @@ impl Default for SegmentSettings {
             filter_items: FILTER_KEYS_MAX,
             tail_bytes: 8 << 20,
             data_bytes: 64 << 30,
+            span_items: 1 << 26,
         }
     }
 }

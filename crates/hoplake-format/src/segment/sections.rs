@@ -24,6 +24,12 @@ impl KeyWriter {
         Self { kind, key_type, block: Vec::new(), bytes: 0, begun: false, items: 0 }
     }
 
+    /// Goes on with a section that another writer began.
+    pub fn resumed(kind: SectionKind, key_type: KeyType, segments: &mut SegmentWriter) -> Self {
+        segments.resume(kind, Some(key_type));
+        Self { begun: true, ..Self::new(kind, key_type) }
+    }
+
     /// Adds an item of a property index, which is greater than all before. Its number counts up, and so takes no bytes.
     ///
     /// # Errors
@@ -47,12 +53,20 @@ impl KeyWriter {
         if self.bytes >= segments.settings().key_block_bytes { self.end_block(segments) } else { Ok(()) }
     }
 
+    /// Ends the block under way, so that another segment can begin with the next key.
+    ///
+    /// # Errors
+    /// As [`Self::push`].
+    pub fn flush(&mut self, segments: &mut SegmentWriter) -> Result<(), FormatError> {
+        if self.block.is_empty() { Ok(()) } else { self.end_block(segments) }
+    }
+
     /// Ends the section.
     ///
     /// # Errors
     /// As [`Self::push`].
     pub fn finish(mut self, segments: &mut SegmentWriter) -> Result<(), FormatError> {
-        if self.block.is_empty() { Ok(()) } else { self.end_block(segments) }
+        self.flush(segments)
     }
 
     fn end_block(&mut self, segments: &mut SegmentWriter) -> Result<(), FormatError> {
@@ -95,6 +109,21 @@ impl ListWriter {
         })
     }
 
+    /// Goes on with a section of which another writer wrote this many edges.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn resumed(
+        kind: SectionKind,
+        filtered: bool,
+        edges: u64,
+        segments: &mut SegmentWriter,
+    ) -> Result<Self, FormatError> {
+        segments.resume(kind, None);
+        let begun = Self::new(kind, filtered, segments)?;
+        Ok(Self { encoder: begun.encoder.after(edges), begun: true, ..begun })
+    }
+
     /// Adds the list of a source, which is greater than all before.
     ///
     /// # Errors
@@ -117,17 +146,23 @@ impl ListWriter {
         Ok(())
     }
 
+    /// Ends the block under way, so that another segment can begin with the next list.
+    ///
+    /// # Errors
+    /// As [`Self::push`].
+    pub fn flush(&mut self, segments: &mut SegmentWriter) -> Result<(), FormatError> {
+        if let Some(block) = self.encoder.flush() {
+            self.next_block(Some(block), segments)?;
+        }
+        self.next_block(None, segments)
+    }
+
     /// Ends the section.
     ///
     /// # Errors
     /// As [`Self::push`].
     pub fn finish(mut self, segments: &mut SegmentWriter) -> Result<(), FormatError> {
-        let next = BlockEncoder::new(segments.settings().list_block_bytes)?;
-        let encoder = std::mem::replace(&mut self.encoder, next);
-        if let Some(block) = encoder.finish() {
-            self.next_block(Some(block), segments)?;
-        }
-        self.next_block(None, segments)
+        self.flush(segments)
     }
 
     /// Writes the block that was held, now that it is known with which source the next begins.

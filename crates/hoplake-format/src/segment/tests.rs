@@ -159,6 +159,7 @@ fn sections_go_on_over_segments() {
         filter_items: 6,
         tail_bytes: 60,
         data_bytes: 300,
+        span_items: 1 << 26,
     };
     let names = crate::DataNames::new(0, "01JDXAAAAAAAAAAAAAAAAAAAAA", 0);
     let versions = VersionRange { since: 1, until: 1 };

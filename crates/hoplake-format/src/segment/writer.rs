@@ -122,6 +122,22 @@ impl SegmentWriter {
         Ok(())
     }
 
+    /// Ends the segment under way. A section under way, whose writer was [flushed](super::ListWriter::flush), goes on in another one.
+    ///
+    /// # Errors
+    /// [`FormatError::Invalid`] if a filter cannot be built.
+    pub fn end_segment(&mut self) -> Result<(), FormatError> {
+        let section = self.section;
+        self.finish()?;
+        self.section = section;
+        Ok(())
+    }
+
+    /// Goes on with a section that another writer began, in a segment of its own.
+    pub(super) fn resume(&mut self, kind: SectionKind, key_type: Option<KeyType>) {
+        self.section = Some((kind, key_type));
+    }
+
     /// Begins a section of keys.
     pub(super) fn begin_keys(&mut self, kind: SectionKind, key_type: KeyType) -> Result<(), FormatError> {
         self.begin(kind, Some(key_type), None)
@@ -189,7 +205,8 @@ impl SegmentWriter {
     fn with_room(&mut self, first: Option<First>) -> Result<&mut SegmentBuilder, FormatError> {
         // Not before the section has a block: a piece without one would begin with nothing.
         let is_full = |current: &Current| current.builder.is_full() && current.builder.has_begun();
-        if let Some((kind, key_type)) = self.section.filter(|_| self.current.as_ref().is_some_and(is_full)) {
+        // Or there is none: the last one was ended, or another writer wrote it.
+        if let Some((kind, key_type)) = self.section.filter(|_| self.current.as_ref().is_none_or(is_full)) {
             self.finish()?;
             self.begin(kind, key_type, first)?;
         }

@@ -17,21 +17,11 @@ use hoplake_format::{
 use super::{adjacency::AdjacencyWriter, objects::SegmentUpload, table::TableUpload};
 use crate::{
     IngestError,
-    sort::{BatchSorter, PackedSorter},
+    sort::{BatchSorter, PackedSorter, Record, SortedBatches, SortedRecords},
 };
 
 /// Columns before a table's own: near, far, input, line.
 const OWN_COLUMNS: usize = 4;
-
-/// Edges of one type, both ends resolved.
-pub(crate) struct ResolvedEdges<'a> {
-    /// Ordinals of the sources.
-    pub(crate) sources: Vec<u64>,
-    /// Ordinals of the targets.
-    pub(crate) targets: Vec<u64>,
-    /// Columns from the third on are input, line and the properties.
-    pub(crate) batch: &'a RecordBatch,
-}
 
 /// How many bits the ordinals below `count` need.
 fn bits(count: u64) -> u32 {
@@ -39,83 +29,60 @@ fn bits(count: u64) -> u32 {
     64 - count.saturating_sub(1).leading_zeros()
 }
 
-/// One thread's sorters for one edge type.
-pub(crate) enum EdgeSorter {
+/// One thread's sorter of the edges of one type in one direction.
+pub(crate) enum DirectionSorter {
     Packed(Packed<u64>),
     Wide(Packed<u128>),
-    Rows { out: BatchSorter, into: BatchSorter },
+    Rows(BatchSorter),
 }
 
-/// Sorters of edges that are numbers.
+/// A sorter of edges that are numbers.
 pub(crate) struct Packed<T> {
-    source_bits: u32,
-    target_bits: u32,
-    out: PackedSorter<T>,
-    into: PackedSorter<T>,
+    far_bits: u32,
+    sorter: PackedSorter<T>,
     scratch: Vec<T>,
 }
 
-impl EdgeSorter {
-    /// A sorter of edges between labels of these sizes, with these properties, in `budget_bytes`.
+impl DirectionSorter {
+    /// A sorter of edges from vertices of a label of this size to those of another, with these properties.
     pub(crate) fn new(
-        sources: u64,
-        targets: u64,
+        near: u64,
+        far: u64,
         properties: &[Property],
         budget_bytes: usize,
         spill_dir: &Path,
     ) -> Result<Self, IngestError> {
-        let half = budget_bytes / 2;
         if !properties.is_empty() {
-            let schema = row_schema(properties);
             // Near and far fill the sixteen bytes by which the sorter compares rows first; only parallel edges get to input and line.
-            let sorter = || BatchSorter::new(schema.clone(), &[0, 1, 2, 3], half, spill_dir);
-            return Ok(Self::Rows { out: sorter()?, into: sorter()? });
+            return Ok(Self::Rows(BatchSorter::new(row_schema(properties), &[0, 1, 2, 3], budget_bytes, spill_dir)?));
         }
-        let source_bits = bits(sources);
-        let target_bits = bits(targets);
+        let far_bits = bits(far);
         // A record of 8 bytes takes half the memory of one of 16. Two labels of up to 2^32 vertices each always fit.
-        if source_bits + target_bits <= 64 {
-            let sorter = || PackedSorter::new(half, spill_dir);
-            return Ok(Self::Packed(Packed {
-                source_bits,
-                target_bits,
-                out: sorter(),
-                into: sorter(),
-                scratch: Vec::new(),
-            }));
+        if bits(near) + far_bits <= 64 {
+            let sorter = PackedSorter::new(budget_bytes, spill_dir);
+            return Ok(Self::Packed(Packed { far_bits, sorter, scratch: Vec::new() }));
         }
-        let sorter = || PackedSorter::new(half, spill_dir);
-        Ok(Self::Wide(Packed { source_bits, target_bits, out: sorter(), into: sorter(), scratch: Vec::new() }))
+        let sorter = PackedSorter::new(budget_bytes, spill_dir);
+        Ok(Self::Wide(Packed { far_bits, sorter, scratch: Vec::new() }))
     }
 
-    /// Takes edges.
-    pub(crate) fn push(&mut self, edges: &ResolvedEdges<'_>) -> Result<(), IngestError> {
-        let ends = edges.sources.iter().zip(&edges.targets);
+    /// Takes edges: the ordinals of their ends, and a batch whose columns from the third on are input, line and the properties.
+    pub(crate) fn push(&mut self, near: &[u64], far: &[u64], batch: &RecordBatch) -> Result<(), IngestError> {
         match self {
             // A shift by all 64 bits can only be of 0: then the label has one vertex at most.
-            Self::Packed(packed) => packed.push(ends, |near, far, bits| near.checked_shl(bits).unwrap_or(0) | far),
-            Self::Wide(packed) => packed.push(ends, |near, far, bits| u128::from(near) << bits | u128::from(far)),
-            Self::Rows { out, into } => {
-                out.push(row_batch(edges.batch, &edges.sources, &edges.targets)?)?;
-                into.push(row_batch(edges.batch, &edges.targets, &edges.sources)?)
-            }
+            Self::Packed(packed) => packed.push(near, far, |near, far, bits| near.checked_shl(bits).unwrap_or(0) | far),
+            Self::Wide(packed) => packed.push(near, far, |near, far, bits| u128::from(near) << bits | u128::from(far)),
+            Self::Rows(sorter) => sorter.push(row_batch(batch, near, far)?),
         }
     }
 }
 
-impl<T: crate::sort::Record> Packed<T> {
-    fn push<'a>(
-        &mut self,
-        ends: impl Iterator<Item = (&'a u64, &'a u64)> + Clone,
-        pack: impl Fn(u64, u64, u32) -> T,
-    ) -> Result<(), IngestError> {
-        let Self { source_bits, target_bits, out, into, scratch } = self;
+impl<T: Record> Packed<T> {
+    fn push(&mut self, near: &[u64], far: &[u64], pack: impl Fn(u64, u64, u32) -> T) -> Result<(), IngestError> {
+        let Self { far_bits, sorter, scratch } = self;
         scratch.clear();
-        scratch.extend(ends.clone().map(|(source, target)| pack(*source, *target, *target_bits)));
-        out.push(scratch)?;
-        scratch.clear();
-        scratch.extend(ends.map(|(source, target)| pack(*target, *source, *source_bits)));
-        into.push(scratch)
+        scratch.extend(near.iter().zip(far).map(|(near, far)| pack(*near, *far, *far_bits)));
+        sorter.push(scratch)
     }
 }
 
@@ -141,119 +108,168 @@ fn row_batch(batch: &RecordBatch, near: &[u64], far: &[u64]) -> Result<RecordBat
     Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
 }
 
-/// The output of a direction.
+/// Sorted edges of one type in one direction, piece by piece.
+pub(crate) enum SortedEdges {
+    /// There is none.
+    Empty,
+    Packed {
+        records: SortedRecords<u64>,
+        piece: Vec<u64>,
+        far_bits: u32,
+    },
+    Wide {
+        records: SortedRecords<u128>,
+        piece: Vec<u128>,
+        far_bits: u32,
+    },
+    Rows {
+        batches: SortedBatches,
+        schema: SchemaRef,
+    },
+}
+
+/// Some edges, sorted.
+#[derive(Default)]
+pub(crate) struct EdgePiece {
+    pub(crate) near: Vec<u64>,
+    pub(crate) far: Vec<u64>,
+    /// Their properties, if the type has any.
+    pub(crate) rows: Option<RecordBatch>,
+}
+
+impl SortedEdges {
+    /// The edges of the sorters of all threads, which all have one form: it follows from the sizes of the labels and from the properties.
+    pub(crate) fn of(sorters: Vec<DirectionSorter>, properties: &[Property]) -> Result<Self, IngestError> {
+        let (mut packed, mut wide, mut rows) = (Vec::new(), Vec::new(), Vec::new());
+        let mut bits = 0;
+        for sorter in sorters {
+            match sorter {
+                DirectionSorter::Packed(Packed { far_bits, sorter, .. }) => {
+                    bits = far_bits;
+                    packed.push(sorter);
+                }
+                DirectionSorter::Wide(Packed { far_bits, sorter, .. }) => {
+                    bits = far_bits;
+                    wide.push(sorter);
+                }
+                DirectionSorter::Rows(sorter) => rows.push(sorter),
+            }
+        }
+        Ok(match (packed.is_empty(), wide.is_empty(), rows.is_empty()) {
+            (false, ..) => {
+                let records = PackedSorter::finish_all(packed)?;
+                Self::Packed { records, piece: Vec::new(), far_bits: bits }
+            }
+            (_, false, _) => {
+                let records = PackedSorter::finish_all(wide)?;
+                Self::Wide { records, piece: Vec::new(), far_bits: bits }
+            }
+            (.., false) => {
+                Self::Rows { batches: BatchSorter::finish_all(rows)?, schema: table_schema(None, properties) }
+            }
+            _ => Self::Empty,
+        })
+    }
+
+    /// Replaces `edges` with the next ones; false at the end.
+    pub(crate) fn next_into(&mut self, edges: &mut EdgePiece) -> Result<bool, IngestError> {
+        edges.near.clear();
+        edges.far.clear();
+        match self {
+            Self::Empty => Ok(false),
+            Self::Packed { records, piece, far_bits } => {
+                // The inverse of `DirectionSorter::push`, shifts by all 64 bits included.
+                let far_mask = 1u64.checked_shl(*far_bits).map_or(u64::MAX, |bit| bit - 1);
+                let more = records.next_into(piece)?;
+                edges.near.extend(piece.iter().map(|edge| edge.checked_shr(*far_bits).unwrap_or(0)));
+                edges.far.extend(piece.iter().map(|edge| edge & far_mask));
+                Ok(more)
+            }
+            Self::Wide { records, piece, far_bits } => {
+                let more = records.next_into(piece)?;
+                edges.near.extend(piece.iter().map(|edge| (edge >> *far_bits) as u64));
+                edges.far.extend(piece.iter().map(|edge| (edge & ((1 << *far_bits) - 1)) as u64));
+                Ok(more)
+            }
+            Self::Rows { batches, schema } => {
+                let Some(batch) = batches.next().transpose()? else { return Ok(false) };
+                edges.near.extend(batch.column(0).as_primitive::<UInt64Type>().values());
+                edges.far.extend(batch.column(1).as_primitive::<UInt64Type>().values());
+                edges.rows = Some(RecordBatch::try_new(schema.clone(), batch.columns()[OWN_COLUMNS..].to_vec())?);
+                Ok(true)
+            }
+        }
+    }
+}
+
+/// Writes the section of a type in one direction, and the table of properties if there are any.
 pub(crate) struct DirectionWriter<'a, 'b> {
-    pub(crate) spill_dir: &'a Path,
-    pub(crate) segments: &'a mut SegmentUpload<'b>,
+    adjacency: AdjacencyWriter<'a, 'b>,
+    table: Option<TableUpload<'b>>,
+}
+
+/// Which edges are written.
+pub(crate) struct DirectionRows<'a> {
     pub(crate) edge_type: EdgeTypeId,
     pub(crate) direction: Direction,
     pub(crate) properties: &'a [Property],
-    pub(crate) table: TableSettings,
+    /// How many there are before the first.
+    pub(crate) first: u64,
 }
 
 /// The written objects of a direction.
+#[derive(Default)]
 pub(crate) struct WrittenDirection {
     pub(crate) edges: u64,
     pub(crate) degrees: DegreeSummary,
     pub(crate) tables: Vec<TableRef>,
 }
 
-/// The sorted edges of one direction, of all threads.
-pub(crate) enum SortedEdges {
-    Packed { sorters: Vec<PackedSorter<u64>>, far_bits: u32 },
-    Wide { sorters: Vec<PackedSorter<u128>>, far_bits: u32 },
-    Rows(Vec<BatchSorter>),
-}
-
-/// Parts the sorters of all threads for one type by direction: out, in.
-pub(crate) fn by_direction(sorters: Vec<EdgeSorter>) -> [SortedEdges; 2] {
-    let (mut packed, mut wide, mut rows) =
-        ((Vec::new(), Vec::new()), (Vec::new(), Vec::new()), (Vec::new(), Vec::new()));
-    // All threads chose the same form: it follows from the type's vertex counts and properties. No sorter at all means a type
-    // without edges, which is written as an empty packed section.
-    let mut far_bits = (0, 0);
-    for sorter in sorters {
-        match sorter {
-            EdgeSorter::Packed(sorter) => {
-                far_bits = (sorter.target_bits, sorter.source_bits);
-                packed.0.push(sorter.out);
-                packed.1.push(sorter.into);
-            }
-            EdgeSorter::Wide(sorter) => {
-                far_bits = (sorter.target_bits, sorter.source_bits);
-                wide.0.push(sorter.out);
-                wide.1.push(sorter.into);
-            }
-            EdgeSorter::Rows { out, into } => {
-                rows.0.push(out);
-                rows.1.push(into);
-            }
-        }
-    }
-    if !rows.0.is_empty() {
-        [SortedEdges::Rows(rows.0), SortedEdges::Rows(rows.1)]
-    } else if !wide.0.is_empty() {
-        let direction = |sorters, far_bits| SortedEdges::Wide { sorters, far_bits };
-        [direction(wide.0, far_bits.0), direction(wide.1, far_bits.1)]
-    } else {
-        let direction = |sorters, far_bits| SortedEdges::Packed { sorters, far_bits };
-        [direction(packed.0, far_bits.0), direction(packed.1, far_bits.1)]
-    }
-}
-
-impl SortedEdges {
-    /// Writes the section, and the table of properties if there are any.
-    pub(crate) fn write(self, writer: DirectionWriter<'_, '_>) -> Result<WrittenDirection, IngestError> {
-        let DirectionWriter { segments, edge_type, direction, .. } = writer;
+impl<'a, 'b> DirectionWriter<'a, 'b> {
+    pub(crate) fn new(
+        segments: &'a mut SegmentUpload<'b>,
+        spill_dir: &Path,
+        table: TableSettings,
+        rows: &DirectionRows<'_>,
+    ) -> Result<Self, IngestError> {
+        let DirectionRows { edge_type, direction, properties, first } = *rows;
         let objects = segments.objects;
-        let mut adjacency = AdjacencyWriter::new(segments, edge_type, direction)?;
-        let mut tables = Vec::new();
-        match self {
-            Self::Packed { sorters, far_bits } => {
-                // The inverse of `EdgeSorter::push`, shifts by all 64 bits included.
-                let far_mask = 1u64.checked_shl(far_bits).map_or(u64::MAX, |bit| bit - 1);
-                write_packed(sorters, &mut adjacency, |edge| {
-                    (edge.checked_shr(far_bits).unwrap_or(0), edge & far_mask)
-                })?;
-            }
-            Self::Wide { sorters, far_bits } => write_packed(sorters, &mut adjacency, |edge| {
-                ((edge >> far_bits) as u64, (edge & ((1 << far_bits) - 1)) as u64)
-            })?,
-            Self::Rows(sorters) => {
-                let schema = table_schema(None, writer.properties);
-                let owner = TableOwner::Edges(edge_type, direction);
-                let mut table = TableUpload::new(objects, writer.spill_dir, owner, writer.table);
-                for batch in BatchSorter::finish_all(sorters)? {
-                    let batch = batch?;
-                    let near = batch.column(0).as_primitive::<UInt64Type>().values();
-                    let far = batch.column(1).as_primitive::<UInt64Type>().values();
-                    // One pass feeds the section and the table, so the row of an edge is its position in the section.
-                    near.iter().zip(far).try_for_each(|(near, far)| adjacency.push(*near, *far))?;
-                    table.write(&RecordBatch::try_new(schema.clone(), batch.columns()[OWN_COLUMNS..].to_vec())?)?;
+        let owner = TableOwner::Edges(edge_type, direction);
+        let table = || TableUpload::new(objects, spill_dir, owner, first, table);
+        let table = (!properties.is_empty()).then(table);
+        Ok(Self { adjacency: AdjacencyWriter::new(segments, edge_type, direction, first)?, table })
+    }
+
+    /// Writes the next edges.
+    pub(crate) fn write(&mut self, edges: &EdgePiece) -> Result<(), IngestError> {
+        let Self { adjacency, table } = self;
+        let ends = edges.near.iter().zip(&edges.far);
+        let Some((table, rows)) = table.as_mut().zip(edges.rows.as_ref()) else {
+            for (near, far) in ends {
+                if adjacency.ends_span(*near)? {
+                    adjacency.begin_span()?;
                 }
-                tables = table.finish()?;
+                adjacency.push(*far);
             }
+            return Ok(());
+        };
+        // One pass feeds the section and the table, so the row of an edge is its position in the section.
+        let mut written = 0;
+        for (row, (near, far)) in ends.enumerate() {
+            if adjacency.ends_span(*near)? {
+                table.write(rows.slice(written, row - written))?;
+                table.end_table()?;
+                adjacency.begin_span()?;
+                written = row;
+            }
+            adjacency.push(*far);
         }
-        let (edges, degrees) = adjacency.finish()?;
+        table.write(rows.slice(written, rows.num_rows() - written))
+    }
+
+    pub(crate) fn finish(self) -> Result<WrittenDirection, IngestError> {
+        let tables = self.table.map(TableUpload::finish).transpose()?.unwrap_or_default();
+        let (edges, degrees) = self.adjacency.finish()?;
         Ok(WrittenDirection { edges, degrees, tables })
     }
-}
-
-fn write_packed<T: crate::sort::Record>(
-    sorters: Vec<PackedSorter<T>>,
-    adjacency: &mut AdjacencyWriter<'_, '_>,
-    unpack: impl Fn(T) -> (u64, u64),
-) -> Result<(), IngestError> {
-    if sorters.is_empty() {
-        return Ok(());
-    }
-    let mut sorted = PackedSorter::finish_all(sorters)?;
-    let mut piece = Vec::new();
-    while sorted.next_into(&mut piece)? {
-        for edge in &piece {
-            let (near, far) = unpack(*edge);
-            adjacency.push(near, far)?;
-        }
-    }
-    Ok(())
 }

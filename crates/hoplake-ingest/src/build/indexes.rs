@@ -73,7 +73,12 @@ impl IndexWriter {
             for batch in sorter.items.finish()? {
                 let batch = batch?;
                 for item in batch.column(0).as_string::<i32>().iter().flatten() {
+                    if segments.is_span_over() {
+                        writer.flush(&mut segments.writer)?;
+                        segments.begin_span()?;
+                    }
                     writer.push_item(item.to_owned(), &mut segments.writer)?;
+                    segments.count(1);
                     segments.send()?;
                 }
             }

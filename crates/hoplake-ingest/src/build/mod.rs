@@ -39,10 +39,10 @@ use tokio::runtime::Handle;
 pub use progress::{LoadPhase, Progress};
 
 use self::{
-    edges::{DirectionWriter, by_direction},
+    edges::{DirectionRows, DirectionWriter, EdgePiece, SortedEdges},
     groups::groups,
     indexes::IndexWriter,
-    objects::{Objects, SegmentUpload},
+    objects::{Objects, SegmentUpload, Stream},
     ordering::StagedVertices,
     route::RoutedType,
     scan::ScanContext,
@@ -115,7 +115,7 @@ pub fn build(
         None => tempfile::tempdir(),
     };
     let spill = spill.map_err(IngestError::Spill)?;
-    let objects = Objects::new(store, runtime, settings.base_version, &settings.writer, settings.segments);
+    let objects = |stream| Objects::new(&store, &runtime, settings, stream, 0);
     let build = Build {
         dataset,
         settings,
@@ -124,8 +124,8 @@ pub fn build(
     };
     // Vertices first: edges are resolved to ordinals, which exist only when all vertices are in their order.
     let mut built = build.empty_graph()?;
-    let spaces = build.vertices(&mut built, &objects)?;
-    build.edges(&mut built, &spaces, &objects.divided())?;
+    let spaces = build.vertices(&mut built, &objects(Stream::Vertices))?;
+    build.edges(&mut built, &spaces, &Direction::ALL.map(|direction| objects(Stream::Edges(direction))))?;
     built.schema.validate()?;
     Ok(built)
 }
@@ -209,7 +209,7 @@ impl Build<'_> {
         // Progress by bytes of input, since nobody knows the number of rows before they are read.
         let bytes = self.input_bytes(|feed| !matches!(feed, Feed::Edges { .. }));
         self.context.progress.begin(LoadPhase::Vertices, bytes);
-        let mut segments = SegmentUpload::new(objects)?;
+        let mut segments = SegmentUpload::new(objects, 0)?;
         let mut spaces = SpaceBuilders::new(self)?;
         let mut staged = Vec::new();
         let mut left_out = Vec::new();
@@ -323,7 +323,7 @@ impl Build<'_> {
         let bytes = self.input_bytes(|feed| matches!(feed, Feed::Edges { .. }));
         self.context.progress.begin(LoadPhase::Edges, bytes);
         // One object for each direction: both are written at the same time, each on a thread.
-        let mut segments = [SegmentUpload::new(&objects[0])?, SegmentUpload::new(&objects[1])?];
+        let mut segments = [SegmentUpload::new(&objects[0], 0)?, SegmentUpload::new(&objects[1], 0)?];
         let key_bytes: usize = spaces.tables.iter().map(|(_, table)| table.memory_bytes()).sum();
         let order_bytes: usize = spaces.permutation.iter().flatten().map(|of_label| size_of_val(&of_label[..])).sum();
         let kept_bytes = key_bytes + order_bytes + size_of_val(&spaces.left_out[..]);
@@ -355,18 +355,19 @@ impl Build<'_> {
         let edge_type =
             EdgeTypeId(number.map_err(|_| IngestError::Invalid("there are more than 65,535 edge types".into()))?);
         let written = thread::scope(|scope| {
-            let directions = by_direction(routed.sorters).into_iter().zip(segments.iter_mut()).zip(Direction::ALL);
+            let directions = routed.sorters.into_iter().zip(segments.iter_mut()).zip(Direction::ALL);
             let threads: Vec<_> = directions
-                .map(|((sorted, segments), direction)| {
+                .map(|((sorters, segments), direction)| {
                     scope.spawn(move || {
-                        sorted.write(DirectionWriter {
-                            spill_dir: self.spill_dir,
-                            segments,
-                            edge_type,
-                            direction,
-                            properties: &table.properties,
-                            table: self.table_settings(),
-                        })
+                        let properties = &table.properties;
+                        let rows = DirectionRows { edge_type, direction, properties, first: 0 };
+                        let mut writer = DirectionWriter::new(segments, self.spill_dir, self.table_settings(), &rows)?;
+                        let mut sorted = SortedEdges::of(sorters, properties)?;
+                        let mut edges = EdgePiece::default();
+                        while sorted.next_into(&mut edges)? {
+                            writer.write(&edges)?;
+                        }
+                        writer.finish()
                     })
                 })
                 .collect();
@@ -398,14 +399,7 @@ enum VertexSink<'a, 'b> {
 impl VertexSink<'_, '_> {
     fn write(&mut self, keys: Vec<Key>, batch: RecordBatch) -> Result<(), IngestError> {
         match self {
-            Self::Write(writer) => {
-                for key in keys {
-                    let ordinal = writer.next;
-                    writer.next += 1;
-                    writer.key(key, ordinal)?;
-                }
-                writer.rows(batch)
-            }
+            Self::Write(writer) => writer.write(keys, batch),
             Self::Stage(stage) => stage.write(&batch),
         }
     }
@@ -433,20 +427,45 @@ impl<'a, 'b> VertexWriter<'a, 'b> {
         Ok(Self {
             segments,
             keys: KeyWriter::new(SectionKind::Keys(label), table.key_type),
-            table: TableUpload::new(objects, build.spill_dir, owner, build.table_settings()),
+            table: TableUpload::new(objects, build.spill_dir, owner, 0, build.table_settings()),
             indexes: IndexWriter::new(indexes, label, build.share(build.index_share()), build.spill_dir)?,
             next: 0,
         })
     }
 
+    /// Writes the next vertices, whose ordinals follow those of the ones before: keys and rows of a span end together.
+    fn write(&mut self, keys: Vec<Key>, batch: RecordBatch) -> Result<(), IngestError> {
+        let mut keys = keys.into_iter();
+        let mut written = 0;
+        while written < batch.num_rows() {
+            if self.segments.is_span_over() {
+                self.table.end_table()?;
+            }
+            let left = usize::try_from(self.segments.keys_left()).unwrap_or(usize::MAX);
+            let count = (batch.num_rows() - written).min(left.max(1));
+            for key in keys.by_ref().take(count) {
+                self.key(key, self.next)?;
+                self.next += 1;
+            }
+            self.rows(batch.slice(written, count))?;
+            written += count;
+        }
+        Ok(())
+    }
+
     fn key(&mut self, key: Key, ordinal: u64) -> Result<(), IngestError> {
+        if self.segments.is_span_over() {
+            self.keys.flush(&mut self.segments.writer)?;
+            self.segments.begin_span()?;
+        }
         self.keys.push(key, ordinal, &mut self.segments.writer)?;
+        self.segments.count(1);
         self.segments.send()
     }
 
     fn rows(&mut self, batch: RecordBatch) -> Result<(), IngestError> {
         self.indexes.rows(&batch)?;
-        self.table.write(&batch)
+        self.table.write(batch)
     }
 
     fn finish(self) -> Result<Vec<TableRef>, IngestError> {

@@ -3,18 +3,42 @@
 use std::io::{self, Write};
 
 use hoplake_format::{
-    DataNames, SegmentRef, VersionRange,
+    DataNames, Direction, SegmentRef, VersionRange,
     segment::{SectionKind, SegmentBytes, SegmentSettings, SegmentWriter},
 };
 use hoplake_storage::{Store, Upload};
 use tokio::runtime::Handle;
 
+use super::BuildSettings;
 use crate::IngestError;
 
 /// Bytes of a segment that are kept before they are sent.
 const DRAIN_BYTES: usize = 1 << 20;
 
-/// Names the objects of one thread of a load and opens them for writing. Its methods block, and so must not be
+/// What is written in one order, on one thread, into segments and tables of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stream {
+    /// Keys, property indexes and properties of vertices.
+    Vertices,
+    /// Adjacency of one direction, and properties of edges.
+    Edges(Direction),
+}
+
+impl Stream {
+    const COUNT: u64 = 3;
+
+    /// The number of one of its spans among those of all streams.
+    fn span(self, number: u64) -> u64 {
+        let stream = match self {
+            Self::Vertices => 0,
+            Self::Edges(Direction::Out) => 1,
+            Self::Edges(Direction::In) => 2,
+        };
+        number * Self::COUNT + stream
+    }
+}
+
+/// Names the objects of a stream and opens them for writing. Its methods block, and so must not be
 /// called from an async task.
 #[derive(Debug)]
 pub(crate) struct Objects {
@@ -23,29 +47,17 @@ pub(crate) struct Objects {
     base_version: u64,
     names: DataNames,
     segments: SegmentSettings,
+    stream: Stream,
 }
 
 impl Objects {
-    pub(crate) fn new(
-        store: Store,
-        runtime: Handle,
-        base_version: u64,
-        writer: &str,
-        segments: SegmentSettings,
-    ) -> Self {
-        Self { store, runtime, base_version, names: DataNames::new(base_version, writer, 0), segments }
-    }
-
-    /// Divides the names that are left among two threads, so that the same load gives every object the same name.
-    pub(crate) fn divided(self) -> [Self; 2] {
-        let Self { store, runtime, base_version, names, segments } = self;
-        names.divided().map(|names| Self {
-            store: store.clone(),
-            runtime: runtime.clone(),
-            base_version,
-            names,
-            segments,
-        })
+    /// Objects of a stream, from the span on that begins after so many items.
+    pub(crate) fn new(store: &Store, runtime: &Handle, settings: &BuildSettings, stream: Stream, items: u64) -> Self {
+        let BuildSettings { base_version, segments, .. } = *settings;
+        let names = DataNames::new(base_version, &settings.writer, 0);
+        let objects = Self { store: store.clone(), runtime: runtime.clone(), base_version, names, segments, stream };
+        objects.begin_span(items);
+        objects
     }
 
     /// The version that these objects become part of: the one after their base.
@@ -56,6 +68,17 @@ impl Objects {
     /// A name that no other object of the graph has or will have.
     pub(crate) fn name(&self, ending: &str) -> String {
         self.names.next(ending)
+    }
+
+    /// How many items there are before the span after that of the next item, of which there are so many before it.
+    fn span_end(&self, items: u64) -> u64 {
+        let each = self.segments.span_items.max(1);
+        (items / each + 1) * each
+    }
+
+    fn begin_span(&self, items: u64) {
+        let number = items / self.segments.span_items.max(1);
+        self.names.begin_span(self.stream.span(number));
     }
 
     /// Begins an object.
@@ -107,18 +130,51 @@ impl Write for ObjectWriter {
     }
 }
 
-/// Segments that are being written.
+/// Segments of a stream that are being written, in spans: each begins with another object, at the first key or list after so many of them
+/// ([`SegmentSettings::span_items`]), and so does not depend on the bytes of those before it.
 pub(crate) struct SegmentUpload<'a> {
     pub(crate) objects: &'a Objects,
     pub(crate) writer: SegmentWriter,
     open: Option<ObjectWriter>,
     ended: Vec<SegmentRef>,
+    /// Keys and edges of the stream so far.
+    items: u64,
+    /// How many there are before the next span.
+    span_end: u64,
 }
 
 impl<'a> SegmentUpload<'a> {
-    pub(crate) fn new(objects: &'a Objects) -> Result<Self, IngestError> {
+    /// Segments from the beginning of a stream on, or from a span on that begins after this many items.
+    pub(crate) fn new(objects: &'a Objects, items: u64) -> Result<Self, IngestError> {
         let writer = SegmentWriter::new(&objects.names, objects.versions(), objects.segments)?;
-        Ok(Self { objects, writer, open: None, ended: Vec::new() })
+        let span_end = objects.span_end(items);
+        Ok(Self { objects, writer, open: None, ended: Vec::new(), items, span_end })
+    }
+
+    /// Counts keys or edges.
+    #[inline]
+    pub(crate) fn count(&mut self, items: u64) {
+        self.items += items;
+    }
+
+    /// Whether the next item begins another span.
+    #[inline]
+    pub(crate) fn is_span_over(&self) -> bool {
+        self.items >= self.span_end
+    }
+
+    /// How many keys can be written before the next span begins.
+    pub(crate) fn keys_left(&self) -> u64 {
+        self.span_end.saturating_sub(self.items)
+    }
+
+    /// Begins the next span: the section under way was flushed, and tables have ended.
+    pub(crate) fn begin_span(&mut self) -> Result<(), IngestError> {
+        self.writer.end_segment()?;
+        self.send_all(DRAIN_BYTES)?;
+        self.span_end = self.objects.span_end(self.items);
+        self.objects.begin_span(self.items);
+        Ok(())
     }
 
     /// Sends what has gathered, if it is much.

@@ -9,7 +9,7 @@ use hoplake_format::LabelId;
 
 use super::{
     Build, BuiltGraph, Spaces,
-    edges::{EdgeSorter, ResolvedEdges},
+    edges::DirectionSorter,
     groups::Group,
     scan::{ScanContext, Worker},
 };
@@ -25,7 +25,8 @@ pub(crate) struct RoutedType {
     pub(crate) table: usize,
     pub(crate) source: LabelId,
     pub(crate) target: LabelId,
-    pub(crate) sorters: Vec<EdgeSorter>,
+    /// By direction: out, then in.
+    pub(crate) sorters: [Vec<DirectionSorter>; 2],
 }
 
 /// Takes resolved edges: the number of the table; columns source and target (packed vertices), input,
@@ -194,7 +195,7 @@ struct TypeSorters<'a, 'b> {
     counts: &'a [u64],
     permutation: Option<&'a [Vec<u32>]>,
     budget_bytes: usize,
-    types: BTreeMap<(usize, LabelId, LabelId), EdgeSorter>,
+    types: BTreeMap<(usize, LabelId, LabelId), [DirectionSorter; 2]>,
 }
 
 impl EdgeSink for TypeSorters<'_, '_> {
@@ -236,18 +237,26 @@ impl TypeSorters<'_, '_> {
         };
         let sources = ordinals(0, source);
         let targets = ordinals(1, target);
-        self.sorter(table, source, target)?.push(&ResolvedEdges { sources, targets, batch })
+        let [out, into] = self.sorters(table, source, target)?;
+        out.push(&sources, &targets, batch)?;
+        into.push(&targets, &sources, batch)
     }
 
-    fn sorter(&mut self, table: usize, source: LabelId, target: LabelId) -> Result<&mut EdgeSorter, IngestError> {
+    fn sorters(
+        &mut self,
+        table: usize,
+        source: LabelId,
+        target: LabelId,
+    ) -> Result<&mut [DirectionSorter; 2], IngestError> {
         let count = |label: LabelId| self.counts[usize::from(label.0)];
         match self.types.entry((table, source, target)) {
             std::collections::btree_map::Entry::Occupied(entry) => Ok(entry.into_mut()),
             std::collections::btree_map::Entry::Vacant(entry) => {
                 let properties = &self.build.dataset.edge_tables[table].properties;
                 let spill_dir = self.build.spill_dir;
-                let sorter = EdgeSorter::new(count(source), count(target), properties, self.budget_bytes, spill_dir)?;
-                Ok(entry.insert(sorter))
+                let half = self.budget_bytes / 2;
+                let sorter = |near, far| DirectionSorter::new(count(near), count(far), properties, half, spill_dir);
+                Ok(entry.insert([sorter(source, target)?, sorter(target, source)?]))
             }
         }
     }
@@ -285,9 +294,11 @@ pub(crate) fn sort_edges(
     let sinks = (0..threads).map(|_| sink()).collect();
     let sinks = route_edges(build, spaces, built, group, budget_bytes / 4, sinks)?;
     // Sorted by table and labels: the numbers of edge types must not depend on the thread that saw a type first.
-    let mut routed: BTreeMap<_, Vec<EdgeSorter>> = BTreeMap::new();
-    for (kind, sorter) in sinks.into_iter().flat_map(|sink| sink.types) {
-        routed.entry(kind).or_default().push(sorter);
+    let mut routed: BTreeMap<_, [Vec<DirectionSorter>; 2]> = BTreeMap::new();
+    for (kind, [out, into]) in sinks.into_iter().flat_map(|sink| sink.types) {
+        let sorters = routed.entry(kind).or_default();
+        sorters[0].push(out);
+        sorters[1].push(into);
     }
     // A table whose ends are of known labels is a type even if it has no rows.
     for number in &group.tables {

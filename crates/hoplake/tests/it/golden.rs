@@ -120,6 +120,7 @@ async fn write_the_newest_version() {
         filter_items: 16,
         tail_bytes: 40,
         data_bytes: 60,
+        span_items: 1 << 26,
     };
     let indexes = vec!["P.name".into(), "P.float".into()];
     let message = "golden".into();

@@ -43,6 +43,7 @@ const TINY: SegmentSettings = SegmentSettings {
     filter_items: 16,
     tail_bytes: 300,
     data_bytes: 2 << 10,
+    span_items: 300,
 };
 
 /// A graph of this many edges or more gets a hub, whose lists span blocks in both directions.

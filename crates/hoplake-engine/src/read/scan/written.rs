@@ -33,6 +33,7 @@ impl RunsFixture {
             key_block_bytes: 64,
             index_entries: 2,
             data_bytes: 500,
+            span_items: 40,
             ..SegmentSettings::default()
         };
         Self(SegmentWriter::new(&DataNames::new(1, "writer", 0), VersionRange::of(1), settings).unwrap())

@@ -66,7 +66,7 @@ impl RunWriter {
         memory: u64,
         segments: SegmentSettings,
     ) -> Result<Self, EngineError> {
-        let names = DataNames::new(base, writer, number);
+        let names = DataNames::new(base, writer, number.into());
         let versions = VersionRange::of(base);
         let segments = SegmentWriter::new(&names, versions, segments).map_err(EngineError::format("a new segment"))?;
         Ok(Self {

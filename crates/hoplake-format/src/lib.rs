@@ -35,7 +35,7 @@ pub use ids::{Direction, EdgeId, EdgeTypeId, LabelId, VertexId};
 pub use keys::Key;
 pub use manifest::{
     Applied, BuiltGraph, Change, ChangeCounts, ChangeKind, DegreeSummary, First, Manifest, RequestDigest, SectionRef,
-    SegmentRef, Slot, TableOwner, TableRef, VersionRange, VertexCount, WriterLease,
+    SegmentRef, Slot, TableOwner, TableRef, VersionRange, VertexCount, WriterLease, WrittenSpan,
 };
 pub use names::DataNames;
 pub use prepared::{PreparedQueries, PreparedQuery, QueryEdition, QueryParameter};

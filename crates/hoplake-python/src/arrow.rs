@@ -14,7 +14,7 @@ use std::{
 use arrow_array::{
     Array, ArrayReader, RecordBatch, RecordBatchIterator, RecordBatchReader, StructArray,
     cast::AsArray,
-    ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi},
+    ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi, to_ffi},
     ffi_stream::{ArrayStreamReader, FFI_ArrowArrayStream},
 };
 use arrow_schema::{ArrowError, DataType, Schema, SchemaRef};
@@ -42,6 +42,13 @@ pub fn stream<'py>(py: Python<'py>, reader: Box<dyn RecordBatchReader + Send>) -
 pub fn schema<'py>(py: Python<'py>, schema: &Schema) -> PyResult<Bound<'py, PyCapsule>> {
     let schema = FFI_ArrowSchema::try_from(schema).map_err(|error| failed(py, "an Arrow schema", &error))?;
     PyCapsule::new_with_value(py, schema, SCHEMA)
+}
+
+/// A record batch as a schema and an array, which are capsules.
+pub fn array<'py>(py: Python<'py>, batch: &RecordBatch) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
+    let exported = to_ffi(&StructArray::from(batch.clone()).into_data());
+    let (array, schema) = exported.map_err(|error| failed(py, "a record batch", &error))?;
+    Ok((PyCapsule::new_with_value(py, schema, SCHEMA)?, PyCapsule::new_with_value(py, array, ARRAY)?))
 }
 
 /// The exception that ended a reader. Its error is a text: Arrow's interfaces have no other.

@@ -12,6 +12,7 @@ mod errors;
 mod graph;
 mod gremlin;
 mod load;
+mod load_steps;
 mod opened;
 mod parts;
 mod paths;
@@ -38,11 +39,12 @@ mod _hoplake {
         compute::{Computation, algorithms},
         graph::Graph,
         load::load,
+        load_steps::{EdgeRange, LoadSteps, RangeKeys, VertexRange, Written, begin_load, give_up_load},
         parts::{Objects, Part},
         sampling::{Array, Sampler},
         scan::Scan,
         serve::{Server, serve},
-        table::Table,
+        table::{Batch, Table},
         task::Task,
     };
 

@@ -26,13 +26,13 @@ use crate::{
 type VertexRows = (String, Option<String>, Py<PyAny>);
 
 /// The column of keys, unless the user names another.
-const KEYS: &[&str] = &["key", "id"];
+pub const KEYS: &[&str] = &["key", "id"];
 /// The columns of the ends of edges.
-const SOURCES: &[&str] = &["source", "from", "src"];
-const TARGETS: &[&str] = &["target", "to", "dst"];
+pub const SOURCES: &[&str] = &["source", "from", "src"];
+pub const TARGETS: &[&str] = &["target", "to", "dst"];
 
 /// The column that a user named, or the first of the usual ones that there is.
-fn column(named: Option<String>, usual: &[&str], rows: &dyn RecordBatchReader) -> String {
+pub fn column(named: Option<String>, usual: &[&str], rows: &dyn RecordBatchReader) -> String {
     let schema = rows.schema();
     let found = || usual.iter().find(|name| schema.column_with_name(name).is_some()).unwrap_or(&usual[0]);
     named.unwrap_or_else(|| (*found()).to_owned())

@@ -176,6 +176,24 @@ impl Priced {
     }
 }
 
+/// Rows on their way from one step of a load to another.
+#[pyclass(frozen, module = "hoplake._hoplake")]
+pub struct Batch(pub RecordBatch);
+
+#[pymethods]
+impl Batch {
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_array__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
+        // A consumer that wants other types converts them itself.
+        let _ = requested_schema;
+        arrow::array(py, &self.0)
+    }
+}
+
 /// Rows of a result.
 #[pyclass(frozen, module = "hoplake._hoplake")]
 pub struct Table {

@@ -57,6 +57,11 @@ impl Progress {
 pub struct Stop(watch::Receiver<bool>);
 
 impl Stop {
+    /// Of work that nothing cancels.
+    pub fn never() -> Self {
+        Self(watch::channel(false).1)
+    }
+
     /// Whether the task was cancelled.
     pub fn is_requested(&self) -> bool {
         *self.0.borrow()

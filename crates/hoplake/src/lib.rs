@@ -58,6 +58,7 @@ mod graph;
 pub mod gremlin;
 mod info;
 mod load;
+pub mod load_steps;
 mod log;
 mod prepared;
 mod query;

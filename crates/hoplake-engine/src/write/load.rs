@@ -90,6 +90,34 @@ impl Load {
         Ok(load)
     }
 
+    /// Goes on with a load that began by this name on this version, perhaps in another process.
+    ///
+    /// # Errors
+    /// That the version cannot be read any more; the store's.
+    pub async fn resumed(
+        reader: &Reader,
+        writer: &str,
+        base_version: u64,
+        branch: &mut Branch,
+    ) -> Result<Self, EngineError> {
+        let base = match base_version {
+            0 => Manifest::default(),
+            version => versions::read(reader, version, branch).await?,
+        };
+        Ok(Self { reader: reader.clone(), writer: writer.to_owned(), base, if_positions: BTreeMap::new() })
+    }
+
+    /// The version that it became, if it was published already.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn published(&self, branch: &mut Branch) -> Result<Option<Manifest>, EngineError> {
+        let newest = versions::newest(&self.reader, branch).await?;
+        let Some(newest) = newest.filter(|it| it.reset > self.base.version) else { return Ok(None) };
+        let loaded = versions::read(&self.reader, newest.reset, branch).await?;
+        Ok((loaded.change.writer == self.writer).then_some(loaded))
+    }
+
     /// Announces the load, so that vacuums know whose objects these are, and tries the store: one that would lose the
     /// load is rejected before hours of loading. A caller that stops [gives up](Self::give_up).
     ///

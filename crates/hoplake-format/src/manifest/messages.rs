@@ -199,6 +199,30 @@ pub(super) struct EdgeTypeMessage {
     pub(super) degrees_in: Option<DegreeMessage>,
 }
 
+/// What a process that writes a span tells the one that publishes it. Never stored in a graph.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct SpanMessage {
+    #[prost(message, repeated, tag = "1")]
+    pub(super) segments: Vec<SegmentMessage>,
+    #[prost(message, repeated, tag = "2")]
+    pub(super) tables: Vec<TableMessage>,
+    #[prost(message, repeated, tag = "3")]
+    pub(super) edges: Vec<SpanEdgesMessage>,
+    #[prost(uint64, tag = "4")]
+    pub(super) adjacency_bytes: u64,
+}
+
+/// Edges of a type in the direction of a span.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct SpanEdgesMessage {
+    #[prost(uint32, tag = "1")]
+    pub(super) edge_type: u32,
+    #[prost(uint64, tag = "2")]
+    pub(super) edges: u64,
+    #[prost(message, optional, tag = "3")]
+    pub(super) degrees: Option<DegreeMessage>,
+}
+
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct SegmentMessage {
     #[prost(string, tag = "1")]

@@ -245,6 +245,15 @@ impl DegreeSummary {
         self.max = self.max.max(degree);
     }
 
+    /// Counts the vertices of another summary, too.
+    pub fn merge(&mut self, other: &Self) {
+        if self.histogram.len() < other.histogram.len() {
+            self.histogram.resize(other.histogram.len(), 0);
+        }
+        self.histogram.iter_mut().zip(&other.histogram).for_each(|(sum, count)| *sum += count);
+        self.max = self.max.max(other.max);
+    }
+
     /// How many vertices have at least one edge.
     pub fn vertices(&self) -> u64 {
         self.histogram.iter().fold(0, |sum, count| sum.saturating_add(*count))
@@ -270,6 +279,19 @@ pub struct BuiltGraph {
     pub segments: Vec<SegmentRef>,
     /// Properties.
     pub tables: Vec<TableRef>,
+    /// Bytes of adjacency blocks, with checksums.
+    pub adjacency_bytes: u64,
+}
+
+/// A span of a load, which was written by itself: what a manifest will say of it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct WrittenSpan {
+    /// Its segments.
+    pub segments: Vec<SegmentRef>,
+    /// Its tables.
+    pub tables: Vec<TableRef>,
+    /// Edges of each type in the span's direction, and their degrees.
+    pub edges: Vec<(EdgeTypeId, u64, DegreeSummary)>,
     /// Bytes of adjacency blocks, with checksums.
     pub adjacency_bytes: u64,
 }

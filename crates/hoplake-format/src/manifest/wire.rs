@@ -6,10 +6,11 @@ use prost::Message;
 
 use super::{
     Applied, Change, ChangeCounts, ChangeKind, DegreeSummary, First, Manifest, RequestDigest, SectionRef, SegmentRef,
-    TableOwner, TableRef, VersionRange, VertexCount, WriterLease, corrupt,
+    TableOwner, TableRef, VersionRange, VertexCount, WriterLease, WrittenSpan, corrupt,
     messages::{
         AppliedMessage, CountsMessage, DegreeMessage, EdgeTypeMessage, IndexMessage, LabelMessage, ManifestMessage,
-        PropertyMessage, SectionMessage, SegmentMessage, TableMessage, VersionMessage, WriterLeaseMessage,
+        PropertyMessage, SectionMessage, SegmentMessage, SpanEdgesMessage, SpanMessage, TableMessage, VersionMessage,
+        WriterLeaseMessage,
     },
     queries, unsupported,
 };
@@ -544,6 +545,44 @@ impl TryFrom<EdgeTypeMessage> for EdgeType {
             source: LabelId(id(message.source)?),
             target: LabelId(id(message.target)?),
             properties: properties(message.properties)?,
+        })
+    }
+}
+
+impl WrittenSpan {
+    /// As bytes, for the process that publishes it.
+    pub fn encode(&self) -> Vec<u8> {
+        let edges = self.edges.iter().map(|(edge_type, edges, degrees)| SpanEdgesMessage {
+            edge_type: edge_type.0.into(),
+            edges: *edges,
+            degrees: Some(degrees.into()),
+        });
+        let message = SpanMessage {
+            segments: self.segments.iter().map(SegmentMessage::from).collect(),
+            tables: self.tables.iter().map(TableMessage::from).collect(),
+            edges: edges.collect(),
+            adjacency_bytes: self.adjacency_bytes,
+        };
+        message.encode_to_vec()
+    }
+
+    /// Reads what [`Self::encode`] wrote of a span of this version.
+    ///
+    /// # Errors
+    /// [`FormatError::Corrupt`] if it is not that.
+    pub fn decode(bytes: &[u8], version: u64) -> Result<Self, FormatError> {
+        let message = SpanMessage::decode(bytes).map_err(|error| corrupt(error.to_string()))?;
+        let segments = message.segments.into_iter().map(|segment| segment_ref(segment, version));
+        let tables = message.tables.into_iter().map(|table| table_ref(table, version));
+        let edges = message.edges.into_iter().map(|edges| {
+            let degrees = edges.degrees.unwrap_or_default().into();
+            Ok((EdgeTypeId(id(edges.edge_type)?), edges.edges, degrees))
+        });
+        Ok(Self {
+            segments: segments.collect::<Result<_, _>>()?,
+            tables: tables.collect::<Result<_, _>>()?,
+            edges: edges.collect::<Result<_, FormatError>>()?,
+            adjacency_bytes: message.adjacency_bytes,
         })
     }
 }

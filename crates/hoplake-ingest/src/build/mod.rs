@@ -18,6 +18,7 @@ mod ordering;
 mod progress;
 mod route;
 mod scan;
+pub mod steps;
 mod table;
 mod vertices;
 
@@ -230,7 +231,7 @@ impl Build<'_> {
                 let label = LabelId(*table as u16);
                 let mut writer = match self.settings.order {
                     VertexOrder::Keys => {
-                        let writer = VertexWriter::new(self, &built.indexes, &mut segments, label)?;
+                        let writer = VertexWriter::new(self, &built.indexes, &mut segments, label, 0)?;
                         VertexSink::Write(Box::new(writer))
                     }
                     VertexOrder::Locality => {
@@ -259,7 +260,7 @@ impl Build<'_> {
             let permutation = self.locality(built, &spaces)?;
             for stage in staged {
                 let label = stage.label();
-                let writer = VertexWriter::new(self, &built.indexes, &mut segments, label)?;
+                let writer = VertexWriter::new(self, &built.indexes, &mut segments, label, 0)?;
                 built.tables.extend(self.write_staged(stage, &permutation[usize::from(label.0)], writer)?);
             }
             spaces.permutation = Some(permutation);
@@ -415,21 +416,28 @@ struct VertexWriter<'a, 'b> {
 }
 
 impl<'a, 'b> VertexWriter<'a, 'b> {
+    /// Writes the vertices of a label from one on.
     fn new(
         build: &'b Build<'_>,
         indexes: &[PropertyIndex],
         segments: &'a mut SegmentUpload<'b>,
         label: LabelId,
+        first: u64,
     ) -> Result<Self, IngestError> {
         let table = &build.dataset.vertex_tables[usize::from(label.0)];
-        let owner = TableOwner::Vertices(label);
+        let (kind, owner) = (SectionKind::Keys(label), TableOwner::Vertices(label));
         let objects = segments.objects;
+        let keys = if first > 0 {
+            KeyWriter::resumed(kind, table.key_type, &mut segments.writer)
+        } else {
+            KeyWriter::new(kind, table.key_type)
+        };
         Ok(Self {
             segments,
-            keys: KeyWriter::new(SectionKind::Keys(label), table.key_type),
-            table: TableUpload::new(objects, build.spill_dir, owner, 0, build.table_settings()),
+            keys,
+            table: TableUpload::new(objects, build.spill_dir, owner, first, build.table_settings()),
             indexes: IndexWriter::new(indexes, label, build.share(build.index_share()), build.spill_dir)?,
-            next: 0,
+            next: first,
         })
     }
 

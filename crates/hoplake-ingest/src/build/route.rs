@@ -102,21 +102,23 @@ impl<S: EdgeSink> Worker for Router<'_, S> {
         // A row that lost its key to another row would otherwise lend its edges to that other vertex.
         let chunk = without(self.left_out, input, chunk)?;
         let Some((_, join)) = self.joins.iter_mut().find(|(number, _)| *number == table) else { return Ok(()) };
-        let rows = chunk.batch.num_rows();
-        let lines: ArrayRef = Arc::new(UInt64Array::from_iter_values((0..rows).map(|row| chunk.lines.line(row))));
-        let (schema, mut columns, _) = chunk.batch.into_parts();
-        columns.splice(2..2, [Arc::new(UInt32Array::from_value(input as u32, rows)) as ArrayRef, lines]);
-        let mut fields: Vec<_> = schema.fields().iter().map(|field| field.as_ref().clone()).collect();
-        fields[0] = Field::new("~source", columns[0].data_type().clone(), false);
-        fields[1] = Field::new("~target", columns[1].data_type().clone(), false);
-        fields.splice(
-            2..2,
-            [Field::new("~input", DataType::UInt32, false), Field::new("~line", DataType::UInt64, false)],
-        );
-        let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?;
+        let batch = edges_with_origin(input, chunk)?;
         let mut resolved = Resolved { context: &self.context, table, tables: self.tables, sink: &mut self.sink };
         join.push(batch, &mut resolved)
     }
+}
+
+/// Source key, target key, input, line, properties of the edges of a chunk.
+pub(crate) fn edges_with_origin(input: usize, chunk: Chunk) -> Result<RecordBatch, IngestError> {
+    let rows = chunk.batch.num_rows();
+    let lines: ArrayRef = Arc::new(UInt64Array::from_iter_values((0..rows).map(|row| chunk.lines.line(row))));
+    let (schema, mut columns, _) = chunk.batch.into_parts();
+    columns.splice(2..2, [Arc::new(UInt32Array::from_value(input as u32, rows)) as ArrayRef, lines]);
+    let mut fields: Vec<_> = schema.fields().iter().map(|field| field.as_ref().clone()).collect();
+    fields[0] = Field::new("~source", columns[0].data_type().clone(), false);
+    fields[1] = Field::new("~target", columns[1].data_type().clone(), false);
+    fields.splice(2..2, [Field::new("~input", DataType::UInt32, false), Field::new("~line", DataType::UInt64, false)]);
+    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
 }
 
 /// A chunk without those of its rows that were left out as vertices.
@@ -263,7 +265,7 @@ impl TypeSorters<'_, '_> {
 }
 
 /// How many edge types a table may have: every pair of labels that its ends allow.
-fn types_of(build: &Build<'_>, table: &EdgeTable) -> usize {
+pub(crate) fn types_of(build: &Build<'_>, table: &EdgeTable) -> usize {
     let labels = |end: &Endpoint| match end.label {
         Some(_) => 1,
         None => build.dataset.vertex_tables.iter().filter(|table| table.id_space == end.id_space).count(),

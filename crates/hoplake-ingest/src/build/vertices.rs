@@ -38,7 +38,7 @@ pub(crate) struct SortedVertices {
 }
 
 /// One thread's sorters for the tables that share inputs.
-struct TableSorters {
+pub(crate) struct TableSorters {
     tables: Vec<OfTable>,
 }
 
@@ -54,9 +54,45 @@ struct OfTable {
 impl Worker for TableSorters {
     fn take(&mut self, input: usize, chunk: Chunk) -> Result<(), IngestError> {
         let (Feed::Vertices { table } | Feed::ListValues { table, .. } | Feed::Edges { table }) = chunk.feed;
+        if !self.tables.iter().any(|of_table| of_table.table == table) {
+            return Ok(());
+        }
+        self.push(chunk.feed, with_origin(input, &chunk)?)
+    }
+}
+
+impl TableSorters {
+    /// Sorters of these tables, each with its list properties whose values are in files of their own, with a share of the budget for each.
+    pub(crate) fn new(
+        tables: &[VertexTable],
+        wanted: &[usize],
+        lists_of: &dyn Fn(usize) -> Vec<usize>,
+        share: usize,
+        spill_dir: &Path,
+    ) -> Result<Self, IngestError> {
+        let sorters = wanted.iter().map(|number| {
+            let table = &tables[*number];
+            let key = table.key_type.arrow();
+            let schema = origin_schema(&key, table.properties.iter().map(|property| property.arrow()));
+            let lists = lists_of(*number).into_iter().map(|property| {
+                let value = Field::new("value", item_type(table.properties[property].kind), true);
+                let schema = origin_schema(&key, std::iter::once(value));
+                Ok((property, BatchSorter::new(schema, &[0, 1, 2], share, spill_dir)?))
+            });
+            let lists = lists.collect::<Result<Vec<_>, IngestError>>()?;
+            // Only vertices that edges imply come again and again.
+            let known = table.implied.then(|| KnownKeys::new(share / 2));
+            let share = if table.implied { share / 2 } else { share };
+            Ok(OfTable { table: *number, known, rows: BatchSorter::new(schema, &[0, 1, 2], share, spill_dir)?, lists })
+        });
+        Ok(Self { tables: sorters.collect::<Result<_, IngestError>>()? })
+    }
+
+    /// Takes rows with their origins.
+    pub(crate) fn push(&mut self, feed: Feed, mut batch: RecordBatch) -> Result<(), IngestError> {
+        let (Feed::Vertices { table } | Feed::ListValues { table, .. } | Feed::Edges { table }) = feed;
         let Some(of_table) = self.tables.iter_mut().find(|of_table| of_table.table == table) else { return Ok(()) };
-        let mut batch = with_origin(input, &chunk)?;
-        match chunk.feed {
+        match feed {
             Feed::Vertices { .. } => {
                 // Only implied vertices: a second row of a listed vertex has to reach the sort, which reports it.
                 if let Some(known) = &mut of_table.known {
@@ -75,7 +111,7 @@ impl Worker for TableSorters {
 
 /// Keys that a sorter already has. A graph names each vertex in many edges: without this, all ends of all
 /// edges would be sorted to find few vertices. Forgetting costs time only: the sort merges what is left.
-struct KnownKeys {
+pub(crate) struct KnownKeys {
     integers: HashSet<i64, FixedState>,
     strings: HashSet<Box<str>, FixedState>,
     /// Bytes of the strings.
@@ -92,12 +128,12 @@ fn set_bytes(capacity: usize, entry_bytes: usize) -> usize {
 }
 
 impl KnownKeys {
-    fn new(bytes_max: usize) -> Self {
+    pub(crate) fn new(bytes_max: usize) -> Self {
         Self { integers: HashSet::default(), strings: HashSet::default(), text_bytes: 0, bytes_max }
     }
 
     /// Which of these keys were not known.
-    fn learn(&mut self, keys: &ArrayRef) -> BooleanArray {
+    pub(crate) fn learn(&mut self, keys: &ArrayRef) -> BooleanArray {
         match keys.as_primitive_opt::<Int64Type>() {
             // Keys hold no nulls, so that the mask has an entry for every row.
             Some(keys) => keys.values().iter().map(|key| Some(self.learn_integer(*key))).collect(),
@@ -138,7 +174,7 @@ impl KnownKeys {
 }
 
 /// Appends the input's number and the line of each row to the key.
-fn with_origin(input: usize, chunk: &Chunk) -> Result<RecordBatch, IngestError> {
+pub(crate) fn with_origin(input: usize, chunk: &Chunk) -> Result<RecordBatch, IngestError> {
     let rows = chunk.batch.num_rows();
     let lines: UInt64Array = match &chunk.lines {
         Lines::Range(range) => UInt64Array::from_iter_values(range.clone().take(rows)),
@@ -191,31 +227,14 @@ pub(crate) fn sort_vertices(
     let sorters: usize = wanted.iter().map(|table| 1 + lists_of(*table).len()).sum();
     // Each thread fills sorters of its own, so nothing is locked for a row; their runs are merged together at the end.
     let share = budget_bytes / (sorters * threads).max(1);
-    let worker = || -> Result<TableSorters, IngestError> {
-        let sorters = wanted.iter().map(|number| {
-            let table = &tables[*number];
-            let key = table.key_type.arrow();
-            let schema = origin_schema(&key, table.properties.iter().map(|property| property.arrow()));
-            let lists = lists_of(*number).into_iter().map(|property| {
-                let value = Field::new("value", item_type(table.properties[property].kind), true);
-                let schema = origin_schema(&key, std::iter::once(value));
-                Ok((property, BatchSorter::new(schema, &[0, 1, 2], share, spill_dir)?))
-            });
-            let lists = lists.collect::<Result<Vec<_>, IngestError>>()?;
-            // Only vertices that edges imply come again and again.
-            let known = table.implied.then(|| KnownKeys::new(share / 2));
-            let share = if table.implied { share / 2 } else { share };
-            Ok(OfTable { table: *number, known, rows: BatchSorter::new(schema, &[0, 1, 2], share, spill_dir)?, lists })
-        });
-        Ok(TableSorters { tables: sorters.collect::<Result<_, IngestError>>()? })
-    };
+    let worker = || TableSorters::new(tables, wanted, &lists_of, share, spill_dir);
     let workers = (0..threads).map(|_| worker()).collect::<Result<Vec<_>, _>>()?;
     let workers = context.run(inputs, Phase::Vertices, workers)?;
     merge(workers, wanted, tables)
 }
 
 /// Brings the sorters of all workers for one table together.
-fn merge(
+pub(crate) fn merge(
     workers: Vec<TableSorters>,
     wanted: &[usize],
     tables: &[VertexTable],

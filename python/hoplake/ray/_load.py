@@ -1,0 +1,415 @@
+"""Loading on many machines.
+
+::
+
+    blocks ── read ──▶ rows ── split by sampled keys ──▶ ranges ── sort ──▶ vertices in order, whose counts give ordinals
+    blocks ── read ──▶ edges ── split by source ──▶ resolve ── split by target ──▶ resolve ── split by vertex ──▶ sort
+    spans of sorted vertices and edges ── write ──▶ objects ──▶ one version
+
+All of it are tasks of Ray, which runs those again whose node died. Spans are the same objects whoever writes them, so that a load that was killed writes only those that are
+not there yet.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from .. import _hoplake
+from .._arguments import Location, as_text, is_a, location, whole, whole_or_none
+from .._errors import InvalidError, make
+from .._load_tables import EdgeName, EdgeTables, VertexTables, edge_pairs, edge_tables, vertex_tables
+from .._waiting import wait_sync
+from . import _arguments, _load_steps
+from ._engine import RayTaskError, pa, ray
+from ._load_steps import Keys, Piece, Spec, Table, patiently
+
+#: Keys or edges of a span, as in a load by one machine.
+_SPAN_ITEMS = 1 << 26
+#: Of the memory of a task, the part that the rows of a range may have.
+_RANGE_PART = 4
+#: Rows of a block of a table in memory.
+_BLOCK_ROWS = 1 << 20
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A graph that was loaded."""
+
+    #: The name of the load.
+    id: str
+    version: int
+    vertices: int
+    edges: int
+
+
+def load(
+    url: Location,
+    /,
+    *,
+    vertices: VertexTables | None = None,
+    edges: EdgeTables | None = None,
+    keys: Mapping[str, str] | None = None,
+    ends: tuple[str, str] | Mapping[EdgeName, tuple[str, str]] | None = None,
+    ranges: int | None = None,
+    memory: int = 1 << 30,
+    replace: bool = False,
+    message: str = "",
+    id: str | None = None,
+    temp_dir: Location | None = None,
+    patience_seconds: float | timedelta = 600.0,
+    task_options: dict[str, Any] | None = None,
+) -> Loaded:
+    """Loads a graph on many machines, from Ray Datasets or tables in memory.
+
+    The graph is that of :func:`hoplake.load` with the same tables, byte for byte: vertices are in the order of their keys. The first bad row ends the load. Files are
+    read by Ray, such as with ``ray.data.read_parquet``.
+
+    Args:
+        url: the location of the new graph: one that all nodes reach.
+        vertices: Datasets or tables of vertices by label, as in :func:`hoplake.load`.
+        edges: Datasets or tables of edges by labels of source, edge and target, as in :func:`hoplake.load`.
+        keys: the columns of keys by label, if they have other names.
+        ends: the columns of the ends of edges, if they have other names.
+        ranges: into how many ranges of keys rows are divided. By default as many as the cluster has processors, and more if a range would not fit its task.
+        memory: bytes of memory of a task.
+        replace: whether an existing graph may be replaced; its versions stay readable.
+        message: a message that is stored with the version.
+        id: the name of the load. Call it again with the same id and the same tables if the program that called it died.
+        temp_dir: a folder of each node for temporary files.
+        patience_seconds: how long a task waits for a store that does not answer.
+        task_options: further options of Ray for tasks.
+
+    Raises:
+        ConflictError: a graph exists there, and ``replace`` is not set; or another load was faster.
+        InvalidError: a row cannot be loaded; the message says which.
+    """
+    request = _Request(
+        url=_arguments.shared(url),
+        id=secrets.token_hex(8) if id is None else _arguments.run_id(id),
+        tables=_blocks(vertices, edges, keys, ends),
+        ranges=whole_or_none("ranges", ranges, 1),
+        memory=whole("memory", memory, 1),
+        replace=bool(replace),
+        message=as_text("message", message),
+        temp_dir=None if temp_dir is None else location(temp_dir, "temp_dir"),
+        patience_seconds=_arguments.seconds("patience_seconds", patience_seconds),
+        task_options=dict(task_options or {}),
+        span_items=_SPAN_ITEMS,
+    )
+    task = ray.remote(_drive).options(num_cpus=0, max_retries=-1, name=f"hoplake.ray load {request.id}")
+    reference = task.remote(request)
+    try:
+        return Loaded(**ray.get(reference))
+    except RayTaskError as error:
+        raise (error.cause if isinstance(error.cause, Exception) else error) from None
+    except BaseException:
+        ray.cancel(reference, force=True)
+        raise
+
+
+@dataclass(frozen=True)
+class _Blocks:
+    """A table whose rows are in Ray's object store."""
+
+    label: str
+    key: str | None
+    ends: tuple[tuple[str, str | None], tuple[str, str | None]] | None
+    references: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class _Request:
+    """What a user wants to load."""
+
+    url: str
+    id: str
+    tables: tuple[_Blocks, ...]
+    ranges: int | None
+    memory: int
+    replace: bool
+    message: str
+    temp_dir: str | None
+    patience_seconds: float
+    task_options: dict[str, Any]
+    span_items: int
+
+
+def _blocks(vertices: Any, edges: Any, keys: Any, ends: Any) -> tuple[_Blocks, ...]:
+    """The tables of a load, with their rows in blocks. What is wrong with their names says what loads on one machine, too."""
+
+    def named(rows: Any) -> Any:
+        # A Dataset has no rows here.
+        return {} if _is_dataset(rows) else rows
+
+    given_vertices: Any = {label: named(rows) for label, rows in vertices.items()} if is_a(vertices, Mapping) else vertices
+    of_vertices = vertex_tables(given_vertices, keys)
+    given: Any = list(edges.items()) if is_a(edges, Mapping) else edges
+    if is_a(given, list, tuple) and all(is_a(pair, list, tuple) and len(pair) == 2 for pair in given):
+        datasets: list[Any] = [rows for _, rows in given]
+        given = [(name, named(rows)) for name, rows in given]
+    else:
+        datasets = []
+    of_edges = edge_tables(edge_pairs(given), ends)
+    if not of_vertices and not of_edges:
+        raise InvalidError("there is nothing to load; give tables of vertices or of edges")
+    found = [_Blocks(label, key, None, _references(vertices[label])) for label, key, _ in of_vertices]
+    found += [_Blocks(label, None, (source, target), _references(rows)) for (label, source, target, _), rows in zip(of_edges, datasets)]
+    return tuple(found)
+
+
+def _is_dataset(rows: Any) -> bool:
+    return hasattr(rows, "to_arrow_refs")
+
+
+def _references(rows: Any) -> tuple[Any, ...]:
+    """The rows of a table as references of tables of Arrow."""
+    if _is_dataset(rows):
+        return tuple(rows.to_arrow_refs())
+    table = pa.table(rows)
+    return tuple(ray.put(table.slice(first, _BLOCK_ROWS)) for first in range(0, max(table.num_rows, 1), _BLOCK_ROWS))
+
+
+def _drive(request: _Request) -> dict[str, Any]:
+    """Loads to the end, in a task of Ray."""
+    return _Driver(request).run()
+
+
+@dataclass(frozen=True)
+class _Sorted:
+    """A piece of sorted rows: of a label, or of a type; edges with the ordinals of its first and last list."""
+
+    owner: Any
+    rows: int
+    reference: Any
+    keys: Any = None
+    ends: tuple[int, int] = (0, 0)
+
+
+class _Driver:
+    """A load under way: it holds numbers and references."""
+
+    def __init__(self, request: _Request) -> None:
+        self._request = request
+        self._tasks = {name: self._task(getattr(_load_steps, name)) for name in ("schema", "read", "split", "resolve", "list_begin", "write")}
+        self._generators = {name: self._task(getattr(_load_steps, name), num_returns="streaming") for name in ("vertices", "edges")}
+
+    def _task(self, function: Any, **own: Any) -> Any:
+        return ray.remote(function).options(**{"num_cpus": 1, "max_retries": -1, **self._request.task_options, **own})
+
+    def run(self) -> dict[str, Any]:
+        """Runs to the end, and returns what the load came to."""
+        objects = _load_steps.Objects(self._request.url, self._request.id)
+        known = self._patiently(objects.result)
+        if known is not None:
+            return known
+        self._spec = self._planned(objects, self._tables())
+        try:
+            loaded = self._loaded()
+        except Exception:
+            # What is wrong with the rows will be wrong again.
+            self._patiently(lambda: wait_sync(_hoplake.give_up_load(self._spec.url, (self._spec.writer, self._spec.base_version))))
+            self._patiently(objects.remove)
+            raise
+        known = self._patiently(lambda: objects.agree("result", loaded))
+        self._patiently(lambda: objects.remove(keep=("result",)))
+        return known
+
+    def _patiently(self, call: Any) -> Any:
+        return patiently(call, self._request.patience_seconds)
+
+    def _tables(self) -> tuple[Table, ...]:
+        """The tables with their columns, which are those of all their blocks."""
+        seen = [[self._tasks["schema"].remote(block) for block in table.references] for table in self._request.tables]
+        found: list[Table] = []
+        self._bytes = 0
+        for table, references in zip(self._request.tables, seen):
+            blocks = ray.get(references)
+            self._bytes += sum(own for *_, own in blocks)
+            try:
+                schema = pa.unify_schemas([schema.remove_metadata() for schema, *_ in blocks], promote_options="permissive")
+            except pa.ArrowException as error:
+                raise make("invalid", f"blocks of the table {table.label} have different columns: {error}") from error
+            found.append(Table(table.label, table.key, table.ends, schema, tuple(rows for _, rows, _ in blocks)))
+        return tuple(found)
+
+    def _planned(self, objects: Any, tables: tuple[Table, ...]) -> Spec:
+        """Begins the load: or goes on with one of the same id."""
+        request = self._request
+        what = {"tables": [table.described() for table in tables]}
+        plan = self._patiently(objects.plan)
+        if plan is None:
+            ranges = request.ranges
+            if ranges is None:
+                processors = int(ray.cluster_resources().get("CPU", 1))
+                ranges = max(processors, -(-self._bytes * _RANGE_PART // request.memory))
+            writer, base_version = self._patiently(lambda: wait_sync(_hoplake.begin_load(request.url, request.replace)))
+            own = {"what": what, "writer": writer, "base_version": base_version, "ranges": ranges, "span_items": request.span_items}
+            plan = self._patiently(lambda: objects.agree("plan", own))
+            if plan["writer"] != writer:
+                self._patiently(lambda: wait_sync(_hoplake.give_up_load(request.url, (writer, base_version))))
+        if plan["what"] != _as_json(what):
+            raise make("invalid", f"the load {request.id} is of other tables", hint="give this load another id, or leave it out")
+        return Spec(
+            id=request.id,
+            url=request.url,
+            writer=plan["writer"],
+            base_version=plan["base_version"],
+            tables=tables,
+            memory=request.memory,
+            temp_dir=request.temp_dir,
+            span_items=plan["span_items"],
+            ranges=plan["ranges"],
+            checkpoints=request.url,
+            patience_seconds=request.patience_seconds,
+        )
+
+    def _loaded(self) -> dict[str, Any]:
+        spec = self._spec
+        own = _load_steps.steps(spec)
+        names, order = own.labels()
+        self._shared = ray.put(spec)
+        bounds, in_order = self._vertices()
+        counts = [sum(piece.rows for pieces in in_order for piece in pieces if piece.owner == label) for label in range(len(names))]
+        written = self._written("vertices", [[piece for pieces in in_order for piece in pieces if piece.owner == label] for label in order], {})
+        sorted_edges = self._edges(bounds, in_order, counts)
+        kinds = {piece.owner for pieces in sorted_edges for of_range in pieces for piece in of_range}
+        types = own.edge_types(sorted(kinds))
+        numbers = {kind: number for number, kind in enumerate(types)}
+        for stream, pieces in zip(("out", "in"), sorted_edges):
+            by_type = [[piece for of_range in pieces for piece in of_range if piece.owner == kind] for kind in types]
+            written += self._written(stream, by_type, numbers)
+        spans: list[list[bytes]] = [[], [], []]
+        for stream, references in written:
+            spans[("vertices", "out", "in").index(stream)] = ray.get(references)
+        begun = (spec.writer, spec.base_version)
+        publish = lambda: wait_sync(own.publish(spec.url, begun, counts, types, spans, self._request.message))  # noqa: E731
+        version, vertices, edges = self._patiently(publish)
+        return {"id": spec.id, "version": version, "vertices": vertices, "edges": edges}
+
+    def _read(self, is_edges: bool) -> list[tuple[Any, Any]]:
+        """The rows of all blocks that have vertices, or edges, with samples of keys."""
+        found: list[tuple[Any, Any]] = []
+        number = 0
+        for table, of_table in enumerate(self._request.tables):
+            is_read = (of_table.ends is not None) if is_edges else (of_table.ends is None or self._spec.implies_vertices)
+            for block in of_table.references:
+                if is_read:
+                    found.append(tuple(self._tasks["read"].options(num_returns=2).remote(self._shared, table, number, block, is_edges)))
+                number += 1
+        return found
+
+    def _ranges(self, references: Any) -> list[Any]:
+        """What a task returned for each range."""
+        return references if isinstance(references, list) else [references]
+
+    def _vertices(self) -> tuple[list[tuple[str, Any]], list[list[_Sorted]]]:
+        """Bounds of ranges, and the sorted vertices of each."""
+        ranges = self._spec.ranges
+        read = self._read(False)
+        bounds = _load_steps.bounds(ray.get([sample for _, sample in read]), ranges)
+        split = self._tasks["split"].options(num_returns=ranges)
+        divided = [self._ranges(split.remote(self._shared, rows, False, bounds)) for rows, _ in read]
+        begun = [self._generators["vertices"].remote(self._shared, [rows[number] for rows in divided]) for number in range(ranges)]
+        found: list[list[_Sorted]] = []
+        for generator in begun:
+            pieces: list[_Sorted] = []
+            for facts in generator:
+                keys, rows = next(generator), next(generator)
+                label, count = ray.get(facts)
+                pieces.append(_Sorted(label, count, rows, keys))
+            found.append(pieces)
+        return bounds, found
+
+    def _edges(
+        self, bounds: list[tuple[str, Any]], in_order: list[list[_Sorted]], counts: list[int]
+    ) -> tuple[list[list[_Sorted]], list[list[_Sorted]]]:
+        """The sorted edges of each range, by their source, and by their target."""
+        ranges = self._spec.ranges
+        firsts: list[list[int]] = []
+        keys: list[list[Keys]] = [[] for _ in range(ranges)]
+        for label in range(len(counts)):
+            first = 0
+            firsts.append([])
+            for number, pieces in enumerate(in_order):
+                firsts[label].append(first)
+                for piece in pieces:
+                    if piece.owner == label:
+                        keys[number].append(Keys(label, first, piece.keys))
+                        first += piece.rows
+        split = self._tasks["split"].options(num_returns=ranges)
+        divided = [self._ranges(split.remote(self._shared, rows, False, bounds)) for rows, _ in self._read(True)]
+        by_source = self._tasks["resolve"].options(num_returns=ranges)
+        of_source = [
+            self._ranges(by_source.remote(self._shared, False, keys[number], [rows[number] for rows in divided], bounds, firsts))
+            for number in range(ranges)
+        ]
+        by_target = self._tasks["resolve"].options(num_returns=ranges + 1)
+        of_target = [
+            by_target.remote(self._shared, True, keys[number], [rows[number] for rows in of_source], bounds, firsts) for number in range(ranges)
+        ]
+        edges = self._generators["edges"]
+        out = [edges.remote(self._shared, False, counts, [rows[number + 1] for rows in of_target]) for number in range(ranges)]
+        into = [edges.remote(self._shared, True, counts, [rows[0]]) for rows in of_target]
+        return [self._sorted(generator) for generator in out], [self._sorted(generator) for generator in into]
+
+    def _sorted(self, generator: Any) -> list[_Sorted]:
+        pieces: list[_Sorted] = []
+        for facts in generator:
+            rows = next(generator)
+            kind, count, first, last = ray.get(facts)
+            pieces.append(_Sorted(tuple(kind), count, rows, ends=(first, last)))
+        return pieces
+
+    def _written(self, stream: str, sections: list[list[_Sorted]], numbers: dict[Any, int]) -> list[tuple[str, list[Any]]]:
+        """Begins to write the spans of a stream, whose sections follow each other."""
+        each = self._spec.span_items
+        spans: list[tuple[int, list[Piece]]] = []
+        items, end = 0, 0
+        for section in sections:
+            first = 0
+            for at, piece in enumerate(section):
+                offset = 0
+                while offset < piece.rows:
+                    if items >= end:
+                        begin = offset if stream == "vertices" else self._list_begin(section, at, offset)
+                        if begin == offset:
+                            spans.append((items, []))
+                            end = (items // each + 1) * each
+                    rows = min(piece.rows - offset, max(end - items, 0))
+                    if rows == 0:
+                        # Still of the list before.
+                        rows = begin - offset
+                    owner, kind = (piece.owner, None) if stream == "vertices" else (numbers[piece.owner], piece.owner)
+                    spans[-1][1].append(Piece(owner, kind, first, offset, rows, piece.reference))
+                    offset, first, items = offset + rows, first + rows, items + rows
+        write = self._tasks["write"]
+        begun = [
+            write.remote(self._shared, f"{stream}/{items // each:08}", stream, items, pieces) for items, pieces in spans
+        ]
+        return [(stream, begun)]
+
+    def _list_begin(self, section: list[_Sorted], at: int, row: int) -> int:
+        """The first row of a piece, from one on, at which a list begins: its end if there is none."""
+        if at == 0 and row == 0:
+            return 0
+        piece = section[at]
+        if row == 0:
+            before = section[at - 1].ends[1]
+            if piece.ends[0] != before:
+                return 0
+        elif piece.ends[0] == piece.ends[1]:
+            return piece.rows
+        else:
+            before = None
+        found = ray.get(self._tasks["list_begin"].remote(piece.reference, row, before))
+        return piece.rows if found is None else int(found)
+
+
+def _as_json(value: Any) -> Any:
+    """A value as it is once it was written and read."""
+    return json.loads(json.dumps(value))

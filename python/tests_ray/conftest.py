@@ -63,10 +63,12 @@ class Nodes:
         """Adds a node."""
         self.nodes.append(self.cluster.add_node(num_cpus=8, object_store_memory=_OBJECT_STORE_BYTES, node_ip_address="127.0.0.1"))
 
-    def kill(self) -> None:
+    def kill(self, id: str) -> None:
         """Kills a node with its workers, after another one was added."""
         self.add()
-        self.cluster.remove_node(self.nodes.pop(0), allow_graceful=False)
+        (node,) = [node for node in self.nodes if node.node_id == id]
+        self.nodes.remove(node)
+        self.cluster.remove_node(node, allow_graceful=False)
 
 
 @pytest.fixture(scope="session")

@@ -21,6 +21,7 @@ pa = _imported("pyarrow")
 compute = _imported("pyarrow.compute")
 ray = _imported("ray")
 RayError = ray.exceptions.RayError
+GetTimeoutError = ray.exceptions.GetTimeoutError
 RayTaskError = ray.exceptions.RayTaskError
 
 

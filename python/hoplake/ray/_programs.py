@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import _hoplake
+from .._arguments import as_text, text_or_none, whole
 from .._columns import Vertices
 from .._errors import make
 from .._supersteps import Combine, Functions
@@ -174,6 +175,7 @@ _ALGORITHMS: dict[str, Callable[[dict[str, Any], Starts], Functions]] = {
 
 def algorithm(name: str, given: dict[str, Any]) -> Algorithm:
     """An algorithm by its name, with the options of a user, whose names are keyword arguments."""
+    as_text("algorithm", name)
     known = {known: options for known, _, _, options in _hoplake.algorithms()}
     if name not in _ALGORITHMS:
         runs = ", ".join(_ALGORITHMS)
@@ -186,9 +188,10 @@ def algorithm(name: str, given: dict[str, Any]) -> Algorithm:
     options.update(own)
     make_functions = _ALGORITHMS[name]
     if options.get("iterations") is not None:
-        options["iterations"] = int(options["iterations"])
+        # The defaults of the registry are floats.
+        options["iterations"] = whole("iterations", own["iterations"]) if "iterations" in own else int(options["iterations"])
     along = "plus" if name == "paths" else "times"
-    return Algorithm(name, own, options.get("weight"), along, lambda starts: make_functions(options, starts))
+    return Algorithm(name, own, text_or_none("weight", options.get("weight")), along, lambda starts: make_functions(options, starts))
 
 
 def is_missing(name: str, column: Any) -> Any:

@@ -120,9 +120,10 @@ class S3:
         self._process: subprocess.Popen[bytes] | None = None
         self.start()
 
-    def start(self) -> None:
+    def start(self, *options: str) -> None:
         """Starts it, on the same port."""
-        command = [self._binary, "--port", f"127.0.0.1:{self.port}", "--access", "user", "--secret", "password", "posix", str(self._folder)]
+        access = ("--port", f"127.0.0.1:{self.port}", "--access", "user", "--secret", "password")
+        command = [self._binary, *access, *options, "posix", str(self._folder)]
         self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         for _ in range(100):
             try:

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from .._errors import Error, NotFoundError, OutcomeUnknownError, UnavailableError, make
+from .._sync.graph import Graph
 from .._sync.graph import open as open_graph
 from .._supersteps import Functions, Report
 from .._waiting import wait_sync
@@ -174,7 +175,7 @@ class Driver:
         }
         plan, is_new = self._patiently(self._objects.plan), False
         if plan is None:
-            graph = self._patiently(lambda: open_graph(request.url, version=request.version))
+            graph = self._patiently(self._open)
             name, options = request.algorithm or (None, {})
             arguments = (request.parts, request.edges, request.labels, request.weight, name, options)
             bounds = self._patiently(lambda: wait_sync(graph._core.plan_parts(*arguments)))
@@ -212,6 +213,16 @@ class Driver:
             memory=request.memory_of_part,
             write=request.write,
         )
+
+    def _open(self) -> Graph:
+        """The graph at the version to compute: the one that this driver has tagged, if another one has ended the run since and removed the plan."""
+        if self._request.version is None:
+            try:
+                return open_graph(self._request.url, tag=self._request.tag)
+            except NotFoundError:
+                # It is the first attempt.
+                pass
+        return open_graph(self._request.url, version=self._request.version)
 
     def _tag(self, version: int) -> None:
         """Keeps a version from being removed by a vacuum. Nothing changes if it has the tag."""

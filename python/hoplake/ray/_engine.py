@@ -22,6 +22,7 @@ compute = _imported("pyarrow.compute")
 ray = _imported("ray")
 RayError = ray.exceptions.RayError
 GetTimeoutError = ray.exceptions.GetTimeoutError
+RaySystemError = ray.exceptions.RaySystemError
 RayTaskError = ray.exceptions.RayTaskError
 
 

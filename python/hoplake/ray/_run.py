@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from .._arguments import Location, as_text, shown, whole_or_none
 from .._columns import Vertices
-from .._errors import Error, InvalidError
+from .._errors import Error, InvalidError, make
 from .._supersteps import Combine, Functions, Initial
 from . import _arguments, _programs
 from ._driver import Request, drive, give_up
-from ._engine import RayTaskError, ray
+from ._engine import RaySystemError, RayTaskError, ray
 from ._worker import Worker
 
 if TYPE_CHECKING:
@@ -269,7 +269,12 @@ def _driven(request: Request) -> Result:
     try:
         found = ray.get(reference)
     except RayTaskError as error:
-        raise (error.cause if isinstance(error.cause, Exception) else error) from None
+        cause = error.cause if isinstance(error.cause, Exception) else error
+        if isinstance(cause, RaySystemError):
+            # What cannot be read where it arrives: its last line says what is missing.
+            message = f"an argument cannot be read by other processes: {str(cause).strip().splitlines()[-1]}"
+            raise make("invalid", message, hint="nodes need the modules that functions use; runtime_env of ray.init sends them") from None
+        raise cause from None
     except BaseException:
         # Ctrl-C: workers end with the driver.
         ray.cancel(reference, force=True)

@@ -80,6 +80,42 @@ def test_a_result_is_one_commit(graph: hoplake.Graph) -> None:
     assert {key: found[key] for key in expected} == expected and None in expected.values()
 
 
+def _of(graph: hoplake.Graph, name: str, column: str) -> dict[tuple[str, str], Any]:
+    return {(row["label"], str(row["key"])): row[column] for row in graph.scan(["Town", "Port"], select=name)}
+
+
+@pytest.mark.usefixtures("nodes")
+def test_several_columns_are_one_commit(graph: hoplake.Graph) -> None:
+    def ends(state: Any, received: Any, pages: hoplake.Vertices) -> Any:
+        # Some have one of the values, and some have none.
+        return {"a": np.where(pages.order % 2 == 0, np.nan, pages.order), "b": np.where(pages.order % 3 == 0, np.nan, -pages.order), "c": state["c"]}
+
+    columns = {"initial": {"a": 0.0, "b": 0.0, "c": 1}, "signal": lambda state, pages: 0, "apply": ends, "max_supersteps": 1}
+    with graph.begin() as commit:
+        commit.upsert_vertex("Town", 2, key=0.5, n=0.5)
+    graph.refresh()
+    before = commits(graph)
+    # A property may be called as a column of tables is.
+    found = hoplake.ray.pregel(graph.url, workers=2, write={"a": "key", "b": "n"}, id="several", **columns)
+    assert commits(graph) == [*before, found.version]
+    (version,) = [version for version in graph.log(10) if version.version == found.version]
+    assert version.message == f"key, n: value of 332 of {found.vertices} vertices, by the run several"
+    expected = graph.pregel(**columns).to_arrow()
+    assert_close(_of(graph, "key", ".key"), by_key(expected, "a"))
+    assert_close(_of(graph, "n", "n"), by_key(expected, "b"))
+    hoplake.ray.pregel(graph.url, workers=2, write=["c"], result="c", **columns)
+    assert set(stored(graph, "c").values()) == {1}
+    # What was written by another run goes where there is no value now.
+    hoplake.ray.pregel(graph.url, workers=2, write={"b": "key"}, **columns)
+    graph.refresh()
+    assert_close(_of(graph, "key", ".key"), by_key(expected, "b"))
+    with pytest.raises(hoplake.InvalidError, match="write names the column 'd'; the result has a, b, c"):
+        hoplake.ray.pregel(graph.url, workers=2, write={"a": "x", "d": "y"}, **columns)
+    with pytest.raises(hoplake.InvalidError, match="write names the column 'rank'; the result has level"):
+        hoplake.ray.run(graph.url, "levels", from_="Town:3", write=["rank"])
+    assert not [name for name in left(graph) if name != "result"] and tags(graph) == []
+
+
 @pytest.mark.usefixtures("nodes")
 def test_two_drivers_have_one_result(graph: hoplake.Graph) -> None:
     before = commits(graph)

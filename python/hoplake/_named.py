@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, Union
 
 from . import _hoplake
-from ._arguments import shown
+from ._arguments import is_a, shown
 from ._errors import InvalidError
 from ._table import Table
 from ._walks import Vertex
@@ -42,9 +42,10 @@ def option(algorithm: str, name: str, value: Any) -> Any:
         return value
     starts = several(value)
     if len(starts) == 1:
-        if not isinstance(starts[0], (str, tuple)):
-            raise _unnamed(starts[0])
-        return starts[0]
+        start: Any = starts[0]
+        if not is_a(start, str, tuple):
+            raise _unnamed(start)
+        return start
     for known, _, _, options in _hoplake.algorithms():
         if known == algorithm and any(own == "from" and kind == "vertex" for own, kind, *_ in options):
             raise InvalidError(f"{algorithm} begins at one vertex, but from_ has {len(starts)}")

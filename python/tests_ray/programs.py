@@ -35,6 +35,18 @@ def program(supersteps: int = 6) -> dict[str, Any]:
     }
 
 
+def turns() -> dict[str, Any]:
+    """How many signals each vertex gets, where vertices signal in turn: what becomes of those who do not would show."""
+    return {
+        "initial": lambda vertices: np.zeros(len(vertices), dtype=np.int64),
+        "signal": lambda total, vertices: total,
+        "apply": lambda total, received, vertices: (total + received, (vertices.order + vertices.superstep) % 3 == 0),
+        "combine": "count",
+        "max_supersteps": 8,
+        "name": "total",
+    }
+
+
 def by_key(table: pa.Table, name: str) -> dict[tuple[str, Any], Any]:
     """The values of a column by label and key."""
     columns = [table.column(column).to_pylist() for column in ("label", "key", name)]

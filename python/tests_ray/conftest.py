@@ -64,11 +64,11 @@ class Nodes:
         self.nodes.append(self.cluster.add_node(num_cpus=8, object_store_memory=_OBJECT_STORE_BYTES, node_ip_address="127.0.0.1"))
 
     def kill(self, id: str) -> None:
-        """Kills a node with its workers, after another one was added."""
-        self.add()
+        """Kills a node with its workers, which go on at another one, and adds one for the next time."""
         (node,) = [node for node in self.nodes if node.node_id == id]
         self.nodes.remove(node)
         self.cluster.remove_node(node, allow_graceful=False)
+        self.add()
 
 
 @pytest.fixture(scope="session")

@@ -118,7 +118,7 @@ def test_parts_leave_a_slow_worker(graph: hoplake.Graph, tmp_path: Path, where: 
 
 
 @pytest.mark.usefixtures("nodes")
-@pytest.mark.parametrize("place", ["leave", "take", "taken"])
+@pytest.mark.parametrize("place", ["leave", "take"])
 def test_a_worker_dies_while_parts_move(graph: hoplake.Graph, tmp_path: Path, place: str) -> None:
     # Which vertices signal is in checkpoints, too.
     own = turns() if place == "take" else program(5)

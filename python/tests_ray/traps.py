@@ -96,17 +96,16 @@ def _set(folder: Path, who: Any, places: list[str]) -> Trap:
 
         setattr(kind, name, call)
 
-    around(_worker.Job, "begin", "load", "loaded")
+    around(_worker.Job, "begin", "load")
     around(_worker.Worker, "table", "table")
     around(_worker.Worker, "leave", "leave")
-    around(_worker.Worker, "take", "take", "taken")
+    around(_worker.Worker, "take", "take")
     around(_checkpoints.Objects, "write_state", "state", "stated")
-    around(_checkpoints.Objects, "agree", "agree", "agreed")
-    around(_checkpoints.Objects, "agree_on_list", "list", "listed")
-    around(_driver.Driver, "_tag", "tag", "tagged")
+    around(_checkpoints.Objects, "agree", after="agreed")
+    around(_checkpoints.Objects, "agree_on_list", "list")
+    around(_driver.Driver, "_tag", after="tagged")
     around(_driver.Driver, "_commit", "commit", "committed")
-    around(_driver.Driver, "_untag", "untag", "untagged")
-    around(_driver.Driver, "_run", "run")
+    around(_driver.Driver, "_untag", "untag")
     begin = _driver.Driver.__init__
 
     def began(self: Any, request: Any) -> None:

@@ -162,11 +162,13 @@ def pregel(
     """Runs a vertex program over columns of NumPy on many machines.
 
     Functions and their arguments are those of :meth:`hoplake.Graph.pregel`, and the result is the same except for the last bits of floats, if they keep to two rules.
-    They see the vertices of a part: ``len(vertices)`` numbers in each column, of ``vertices.count`` in the graph; what depends on all of them is computed by
-    ``aggregate``, and is in ``vertices.sums`` in the next superstep. And they return the same for the same arguments, since a superstep is repeated if a worker is lost.
+    They see the vertices of a part: ``len(vertices)`` numbers in each column, of ``vertices.count`` in the graph; what depends on all of them is
+    computed by ``aggregate``, and is in ``vertices.sums`` in the next superstep. And they return the same for the same arguments, in whichever process,
+    since a superstep is repeated if a worker is lost, and parts move from a worker that lags.
 
-    ``write="rank"`` writes the first column of the result as the property ``rank``; ``write={"rank": "rank", "steps": "n"}`` writes columns as the properties
-    that they are paired with, and ``write=["rank", "steps"]`` as those of their own names, in one commit. Other arguments are those of :func:`run`.
+    ``write="rank"`` writes the first column of the result as the property ``rank``; ``write={"rank": "rank", "steps": "n"}`` writes columns as the
+    properties that they are paired with, and ``write=["rank", "steps"]`` as those of their own names, in one commit. Other arguments are those of
+    :func:`run`.
 
     Raises:
         InvalidError: a function returned something else than numbers for all vertices of its part.

@@ -1,12 +1,13 @@
-"""PageRank on Ray next to one process: ``python ray.py [--scale 18] [--supersteps 20] [--workers 1 2 4 8]``.
+"""PageRank on Ray next to one process: ``python ray.py [--scale 18] [--supersteps 20] [--workers 1 2 4 8] [--parts 1 2]``.
 
 The graph of ``pregel.py``, in a local folder. Each line has the whole run, from the call to its result, and what it reports: the median superstep, what is
-exchanged in one, tiles, and the peak of a worker's memory next to that of a worker whose part is one vertex.
+exchanged in one, the tiles of a worker, and the peak of a worker's memory next to that of a worker whose part is one vertex.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import statistics
 import sys
@@ -31,12 +32,13 @@ _MIB = 1 << 20
 
 
 def _kronecker(scale: int) -> dict[str, Any]:
-    """The graph of the other benchmark."""
-    spec = importlib.util.spec_from_file_location("pregel", Path(__file__).with_name("pregel.py"))
+    """The graph of the other benchmarks."""
+    spec = importlib.util.spec_from_file_location("kronecker", Path(__file__).with_name("kronecker.py"))
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return dict(module.kronecker(scale))
+    source, target = module.kronecker(scale)
+    return {"source": source, "target": target}
 
 
 def main() -> None:
@@ -44,6 +46,7 @@ def main() -> None:
     parser.add_argument("--scale", type=int, default=18)
     parser.add_argument("--supersteps", type=int, default=20)
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4, 8])
+    parser.add_argument("--parts", type=int, nargs="+", default=[1, 2], help="parts for each worker")
     parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
     supersteps = arguments.supersteps
@@ -65,13 +68,14 @@ def main() -> None:
         empty = hoplake.ray.run(url, "degrees", workers=1, labels="v")
         base = empty.figures["workers"][0]["peak_bytes"]
         print(f"a worker that has only counted edges: {base / _MIB:.0f} MiB")
-        print("| workers | run, s | lists, s | superstep, ms | exchanged, MiB | tiles, MiB | peak, MiB |")
-        print("| --- | --- | --- | --- | --- | --- | --- |")
-        for workers in arguments.workers:
+        print("| workers | parts | run, s | lists, s | superstep, ms | exchanged, MiB | tiles, MiB | peak, MiB |")
+        print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+        for workers, each in itertools.product(arguments.workers, arguments.parts):
+            parts = workers * each
             best: Any = None
             for _ in range(arguments.rounds):
                 begun = time.perf_counter()
-                found = hoplake.ray.run(url, "pagerank", iterations=supersteps, tolerance=0, workers=workers)
+                found = hoplake.ray.run(url, "pagerank", iterations=supersteps, tolerance=0, workers=workers, parts=parts)
                 took = time.perf_counter() - begun
                 if best is None or took < best[0]:
                     best = took, found
@@ -81,10 +85,10 @@ def main() -> None:
             figures = found.figures
             step = statistics.median(figures["superstep_seconds"]) * 1000
             load = max(part["load_seconds"] for part in figures["parts"])
-            tiles = max(part["bytes"] for part in figures["parts"]) / _MIB
+            tiles = sum(part["bytes"] for part in figures["parts"]) / workers / _MIB
             sent = max(figures["exchanged_bytes"]) / _MIB
             peak = max(worker["peak_bytes"] for worker in figures["workers"]) / _MIB
-            print(f"| {workers} | {took:.2f} | {load:.2f} | {step:.0f} | {sent:.1f} | {tiles:.1f} | {peak:.0f} |")
+            print(f"| {workers} | {parts} | {took:.2f} | {load:.2f} | {step:.0f} | {sent:.1f} | {tiles:.1f} | {peak:.0f} |")
 
 
 if __name__ == "__main__":

@@ -63,10 +63,12 @@ class Nodes:
         """Adds a node."""
         self.nodes.append(self.cluster.add_node(num_cpus=8, object_store_memory=_OBJECT_STORE_BYTES, node_ip_address="127.0.0.1"))
 
-    def kill(self) -> None:
-        """Kills a node with its workers, after another one was added."""
+    def kill(self, id: str) -> None:
+        """Kills a node with its workers, which go on at another one, and adds one for the next time."""
+        (node,) = [node for node in self.nodes if node.node_id == id]
+        self.nodes.remove(node)
+        self.cluster.remove_node(node, allow_graceful=False)
         self.add()
-        self.cluster.remove_node(self.nodes.pop(0), allow_graceful=False)
 
 
 @pytest.fixture(scope="session")
@@ -118,9 +120,10 @@ class S3:
         self._process: subprocess.Popen[bytes] | None = None
         self.start()
 
-    def start(self) -> None:
+    def start(self, *options: str) -> None:
         """Starts it, on the same port."""
-        command = [self._binary, "--port", f"127.0.0.1:{self.port}", "--access", "user", "--secret", "password", "posix", str(self._folder)]
+        access = ("--port", f"127.0.0.1:{self.port}", "--access", "user", "--secret", "password")
+        command = [self._binary, *access, *options, "posix", str(self._folder)]
         self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         for _ in range(100):
             try:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
 import threading
 import time
@@ -15,34 +13,13 @@ import pyarrow as pa
 import pytest
 import ray
 from conftest import S3, Nodes, load
+from programs import assert_close, assert_same, by_key, commits, left, once, program, stored, tags, wait
 
 import hoplake
 import hoplake.ray
 
 # Workers do not find this file, so its functions travel as they are.
 ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
-
-
-def _by_key(table: pa.Table, name: str) -> dict[tuple[str, Any], Any]:
-    columns = [table.column(column).to_pylist() for column in ("label", "key", name)]
-    return {(label, key): value for label, key, value in zip(*columns)}
-
-
-def _objects(graph: hoplake.Graph) -> list[str]:
-    """What runs have left below a graph."""
-    return [path.name for path in (Path(graph.url) / "runs").rglob("*") if path.is_file()]
-
-
-def _assert_same(found: pa.Table, expected: pa.Table, name: str) -> None:
-    """The same values of the same vertices; floats but for their last bits."""
-    assert found.schema.equals(expected.schema), f"{found.schema} is not {expected.schema}"
-    ours, theirs = _by_key(found, name), _by_key(expected, name)
-    assert ours.keys() == theirs.keys()
-    for key, value in theirs.items():
-        if isinstance(value, float):
-            assert ours[key] == pytest.approx(value, rel=1e-12, abs=1e-15), key
-        else:
-            assert ours[key] == value, key
 
 
 ALGORITHMS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -68,34 +45,17 @@ def test_runs_are_those_of_one_process(graph: hoplake.Graph, name: str) -> None:
     for workers in {"pagerank": [1, 2, 4], "components": [1, 2, 4]}.get(name, [3]):
         found = hoplake.ray.run(graph.url, algorithm, workers=workers, **options)
         assert found.table is not None and found.vertices == len(expected)
-        _assert_same(found.table, expected.to_arrow(), expected.name)
-    assert not _objects(graph), "a run that ended leaves nothing"
-
-
-def _program() -> dict[str, Any]:
-    """Ranks as a program of a user, which sees all vertices through sums alone."""
-
-    def follow(state: Any, received: Any, pages: hoplake.Vertices) -> Any:
-        rank = (0.15 + 0.85 * pages.sums["stuck"]) / pages.count + 0.85 * received
-        return {"rank": rank, "steps": state["steps"] + 1}
-
-    return {
-        "initial": lambda pages: {"rank": np.full(len(pages), 1 / pages.count), "steps": np.zeros(len(pages), dtype=np.int64)},
-        "signal": lambda state, pages: state["rank"] / np.maximum(pages.degree, 1),
-        "apply": follow,
-        "aggregate": lambda state, pages: {"stuck": state["rank"][pages.degree == 0].sum()},
-        "max_supersteps": 6,
-        "result": ["rank", "steps"],
-    }
+        assert_same(found.table, expected.to_arrow(), expected.name)
+    assert not left(graph), "a run that ended leaves nothing"
 
 
 @pytest.mark.usefixtures("nodes")
 def test_programs_are_those_of_one_process(graph: hoplake.Graph) -> None:
-    expected = graph.pregel(**_program())
-    found = hoplake.ray.pregel(graph.url, workers=3, **_program())
+    expected = graph.pregel(**program())
+    found = hoplake.ray.pregel(graph.url, workers=3, **program())
     assert found.table is not None and found.supersteps == expected.iterations == 6
-    _assert_same(found.table, expected.to_arrow(), "rank")
-    _assert_same(found.table, expected.to_arrow(), "steps")
+    assert_same(found.table, expected.to_arrow(), "rank")
+    assert_same(found.table, expected.to_arrow(), "steps")
     figures = found.figures
     assert len(figures["superstep_seconds"]) == len(figures["exchanged_bytes"]) == 6 and min(figures["exchanged_bytes"]) > 0
     assert sum(part["vertices"] for part in figures["parts"]) == found.vertices and len(figures["workers"]) == 3
@@ -103,100 +63,62 @@ def test_programs_are_those_of_one_process(graph: hoplake.Graph) -> None:
 
 @pytest.mark.usefixtures("nodes")
 def test_a_result_is_one_commit(graph: hoplake.Graph) -> None:
-    version = graph.version
+    before = commits(graph)
     first = hoplake.ray.run(graph.url, "levels", from_="Town:3", write="level", id="levels", workers=2)
-    assert (first.version, first.table) == (version + 1, None)
+    assert first.table is None and commits(graph) == [*before, first.version]
     # A run that has ended has its result, whoever asks.
     again = hoplake.ray.run(graph.url, "levels", from_="Town:3", write="level", id="levels", workers=2)
     assert (again.version, again.supersteps, again.vertices) == (first.version, first.supersteps, first.vertices)
-    graph.refresh()
-    assert graph.version == version + 1
-    expected = _by_key(graph.run("levels", from_="Town:3").to_arrow(), "level")
-    stored = {("Town", str(row["key"])): row["level"] for row in graph.scan("Town", select="level")}
-    assert stored == {key: value for key, value in expected.items() if key[0] == "Town"}
+    assert commits(graph) == [*before, first.version] and tags(graph) == []
+    expected = by_key(graph.run("levels", from_="Town:3").to_arrow(), "level")
+    found = stored(graph, "level")
+    assert {key: found[key] for key in expected} == expected
     # What another run does not reach loses its value.
     hoplake.ray.run(graph.url, "levels", from_="Town:399", write="level", workers=2)
-    graph.refresh()
-    expected = _by_key(graph.run("levels", from_="Town:399").to_arrow(), "level")
-    stored = {("Town", str(row["key"])): row["level"] for row in graph.scan("Town", select="level")}
-    assert stored == {key: value for key, value in expected.items() if key[0] == "Town"}
-    assert None in stored.values()
+    expected = by_key(graph.run("levels", from_="Town:399").to_arrow(), "level")
+    found = stored(graph, "level")
+    assert {key: found[key] for key in expected} == expected and None in expected.values()
 
 
-def _once(path: Path) -> bool:
-    """Whether this is the first call with a path, in whichever process."""
-    try:
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL))
-    except FileExistsError:
-        return False
-    return True
+def _of(graph: hoplake.Graph, name: str, column: str) -> dict[tuple[str, str], Any]:
+    return {(row["label"], str(row["key"])): row[column] for row in graph.scan(["Town", "Port"], select=name)}
 
 
 @pytest.mark.usefixtures("nodes")
-def test_a_worker_dies_in_every_superstep(graph: hoplake.Graph, tmp_path: Path) -> None:
-    program = _program()
-    apply = program["apply"]
+def test_several_columns_are_one_commit(graph: hoplake.Graph) -> None:
+    def ends(state: Any, received: Any, pages: hoplake.Vertices) -> Any:
+        # Some have one of the values, and some have none.
+        return {"a": np.where(pages.order % 2 == 0, np.nan, pages.order), "b": np.where(pages.order % 3 == 0, np.nan, -pages.order), "c": state["c"]}
 
-    def killing(state: Any, received: Any, pages: hoplake.Vertices) -> Any:
-        if _once(tmp_path / f"superstep {pages.superstep}"):
-            os.kill(os.getpid(), signal.SIGKILL)
-        return apply(state, received, pages)
-
-    expected = graph.pregel(**program)
-    found = hoplake.ray.pregel(graph.url, workers=2, checkpoint_seconds=0, **{**program, "apply": killing})
-    assert found.table is not None and found.figures["restarts"] >= 6
-    _assert_same(found.table, expected.to_arrow(), "rank")
-    _assert_same(found.table, expected.to_arrow(), "steps")
-
-
-@pytest.mark.usefixtures("nodes")
-def test_the_driver_dies_in_every_superstep(graph: hoplake.Graph, tmp_path: Path) -> None:
-    def killing(text: str, superstep: int, _: int | None) -> None:
-        if _once(tmp_path / f"superstep {superstep}"):
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    expected = graph.pregel(**_program())
-    found = hoplake.ray.pregel(graph.url, workers=2, checkpoint_seconds=0, progress=killing, write="rank", id="driver", **_program())
-    # The last one had one superstep to compute.
-    assert found.supersteps == 6 and len(list(tmp_path.glob("superstep *"))) == 6
-    assert found.version == graph.version + 1
+    columns = {"initial": {"a": 0.0, "b": 0.0, "c": 1}, "signal": lambda state, pages: 0, "apply": ends, "max_supersteps": 1}
+    with graph.begin() as commit:
+        commit.upsert_vertex("Town", 2, key=0.5, n=0.5)
     graph.refresh()
-    stored = {("Town", str(row["key"])): row["rank"] for row in graph.scan("Town", select="rank")}
-    for key, value in _by_key(expected.to_arrow(), "rank").items():
-        assert key[0] != "Town" or stored[key] == pytest.approx(value, rel=1e-12)
-    assert _objects(graph) == ["result"]
-
-
-def test_a_node_dies_in_every_superstep(graph: hoplake.Graph, nodes: Nodes, tmp_path: Path) -> None:
-    program = {**_program(), "max_supersteps": 3}
-
-    def waiting(text: str, superstep: int, _: int | None) -> None:
-        if superstep < 3 and _once(tmp_path / f"superstep {superstep}"):
-            while not (tmp_path / f"killed {superstep}").exists():
-                time.sleep(0.05)
-
-    found: list[hoplake.ray.Result] = []
-    call = lambda: found.append(hoplake.ray.pregel(graph.url, workers=2, checkpoint_seconds=0, progress=waiting, **program))  # noqa: E731
-    running = threading.Thread(target=call)
-    running.start()
-    for superstep in (1, 2):
-        _wait(lambda superstep=superstep: (tmp_path / f"superstep {superstep}").exists())
-        nodes.kill()
-        (tmp_path / f"killed {superstep}").touch()
-    running.join(120)
-    assert found and found[0].table is not None
-    _assert_same(found[0].table, graph.pregel(**program).to_arrow(), "rank")
-
-
-def _wait(until: Any, seconds: float = 60) -> None:
-    begun = time.monotonic()
-    while not until():
-        assert time.monotonic() - begun < seconds
-        time.sleep(0.05)
+    before = commits(graph)
+    # A property may be called as a column of tables is.
+    found = hoplake.ray.pregel(graph.url, workers=2, write={"a": "key", "b": "n"}, id="several", **columns)
+    assert commits(graph) == [*before, found.version]
+    (version,) = [version for version in graph.log(10) if version.version == found.version]
+    assert version.message == f"key, n: value of 332 of {found.vertices} vertices, by the run several"
+    expected = graph.pregel(**columns).to_arrow()
+    assert_close(_of(graph, "key", ".key"), by_key(expected, "a"))
+    assert_close(_of(graph, "n", "n"), by_key(expected, "b"))
+    hoplake.ray.pregel(graph.url, workers=2, write=["c"], result="c", **columns)
+    assert set(stored(graph, "c").values()) == {1}
+    # What was written by another run goes where there is no value now.
+    hoplake.ray.pregel(graph.url, workers=2, write={"b": "key"}, **columns)
+    graph.refresh()
+    assert_close(_of(graph, "key", ".key"), by_key(expected, "b"))
+    with pytest.raises(hoplake.InvalidError, match="write names the column 'd'; the result has a, b, c"):
+        hoplake.ray.pregel(graph.url, workers=2, write={"a": "x", "d": "y"}, **columns)
+    with pytest.raises(hoplake.InvalidError, match="write names the column 'rank'; the result has level"):
+        hoplake.ray.run(graph.url, "levels", from_="Town:3", write=["rank"])
+    assert not [name for name in left(graph) if name != "result"] and tags(graph) == []
 
 
 @pytest.mark.usefixtures("nodes")
 def test_two_drivers_have_one_result(graph: hoplake.Graph) -> None:
+    before = commits(graph)
     found: list[hoplake.ray.Result] = []
     options: dict[str, Any] = {"workers": 2, "checkpoint_seconds": 0, "write": "rank", "id": "both", "iterations": 8, "tolerance": 0}
     call = lambda: found.append(hoplake.ray.run(graph.url, "pagerank", **options))  # noqa: E731
@@ -205,14 +127,11 @@ def test_two_drivers_have_one_result(graph: hoplake.Graph) -> None:
         one.start()
     for one in both:
         one.join(120)
-    version = graph.version
-    assert [result.version for result in found] == [version + 1] * 2
-    graph.refresh()
-    assert graph.version == version + 1
-    expected = _by_key(graph.run("pagerank", iterations=8, tolerance=0, lists="streamed").to_arrow(), "rank")
-    for row in graph.scan("Town", select="rank"):
-        assert row["rank"] == pytest.approx(expected["Town", str(row["key"])], rel=1e-12)
-    assert _objects(graph) == ["result"]
+    first, second = found
+    assert first.version == second.version and commits(graph) == [*before, first.version]
+    expected = by_key(graph.run("pagerank", iterations=8, tolerance=0, lists="streamed").to_arrow(), "rank")
+    assert_close(stored(graph, "rank"), expected)
+    assert left(graph) == ["result"] and tags(graph) == []
 
 
 @pytest.mark.usefixtures("nodes")
@@ -221,9 +140,9 @@ def test_programs_that_fail_say_so(graph: hoplake.Graph) -> None:
         raise ZeroDivisionError("on purpose")
 
     with pytest.raises(ZeroDivisionError, match="on purpose"):
-        hoplake.ray.pregel(graph.url, workers=2, **{**_program(), "apply": wrong})
+        hoplake.ray.pregel(graph.url, workers=2, **{**program(), "apply": wrong})
     with pytest.raises(hoplake.InvalidError, match="shape"):
-        hoplake.ray.pregel(graph.url, workers=2, **{**_program(), "signal": lambda state, pages: np.zeros(pages.count)})
+        hoplake.ray.pregel(graph.url, workers=2, **{**program(), "signal": lambda state, pages: np.zeros(pages.count)})
 
 
 def test_what_cannot_run_by_parts_says_so(graph: hoplake.Graph) -> None:
@@ -267,30 +186,28 @@ def test_vertices_and_edges_are_datasets(graph: hoplake.Graph) -> None:
 
 def test_a_store_that_fails_for_a_minute(s3: S3, nodes: Nodes, tmp_path: Path) -> None:
     graph = load("s3://bucket/graph")
-    program = _program()
+    before = commits(graph)
+    ranks = program()
 
     def slow(state: Any, received: Any, pages: hoplake.Vertices) -> Any:
         # Checkpoints fail meanwhile, and so does reading degrees for those who begin.
-        if pages.superstep == 2 and _once(tmp_path / "second"):
+        if pages.superstep == 2 and once(tmp_path / "second"):
             time.sleep(1)
-        return program["apply"](state, received, pages)
+        return ranks["apply"](state, received, pages)
 
     found: list[Any] = []
 
     def call() -> None:
-        found.append(hoplake.ray.pregel(graph.url, workers=2, checkpoint_seconds=0, write="rank", **{**program, "apply": slow}))
+        found.append(hoplake.ray.pregel(graph.url, workers=2, checkpoint_seconds=0, write="rank", **{**ranks, "apply": slow}))
 
     running = threading.Thread(target=call)
     running.start()
-    _wait(lambda: (tmp_path / "second").exists())
+    wait(lambda: (tmp_path / "second").exists())
     s3.stop()
     time.sleep(60)
     assert running.is_alive(), "the result cannot be written"
     s3.start()
     running.join(120)
-    assert found and found[0].version == graph.version + 1
-    expected = _by_key(graph.pregel(**program).to_arrow(), "rank")
-    graph.refresh()
-    for row in graph.scan("Town", select="rank"):
-        assert row["rank"] == pytest.approx(expected["Town", str(row["key"])], rel=1e-12)
+    assert found and commits(graph) == [*before, found[0].version] and tags(graph) == []
+    assert_close(stored(graph, "rank"), by_key(graph.pregel(**ranks).to_arrow(), "rank"))
     assert ray.is_initialized()

@@ -43,7 +43,7 @@ from .._columns import Vertices, numpy
 from .._cost import Cost
 from .._errors import Error, InvalidError, make
 from .._load_tables import EdgeName, EdgeTables, VertexTables, edge_pairs, edge_tables, in_tables, vertex_tables
-from .._named import VertexName, one, several
+from .._named import VertexName, one, option, several
 from .._plot import plot
 from .._samples import Counts, FeatureNames, fan_outs, feature_names
 from .._schema import Info, Schema
@@ -63,19 +63,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from ..nx import Graph as NxGraph
-
-
-def _option(algorithm: str, name: str, value: Any) -> Any:
-    """An option of an algorithm; vertices as the extension takes them."""
-    if name != "from":
-        return value
-    starts = several(value)
-    if len(starts) == 1:
-        return starts[0]
-    for known, _, _, options in _hoplake.algorithms():
-        if known == algorithm and any(option == "from" and kind == "vertex" for option, kind, *_ in options):
-            raise InvalidError(f"{algorithm} begins at one vertex, but from_ has {len(starts)}")
-    return starts
 
 
 #: Strings, comments, and what is between them.
@@ -469,7 +456,7 @@ class Graph:
         resumed = None if checkpoint is None else location(checkpoint, "checkpoint")
         algorithm, threads = as_text("algorithm", algorithm).replace("_", "-"), whole_or_none("threads", threads, 1)
         of_names = {name.rstrip("_").replace("_", "-"): value for name, value in options.items()}
-        given = {name: _option(algorithm, name, value) for name, value in of_names.items()}
+        given = {name: option(algorithm, name, value) for name, value in of_names.items()}
         task = self._core.run(algorithm, given, edges, names(labels), lists, threads, resumed, asynchronous)
         return Computation(await wait_async(task, progress))
 

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from os import PathLike
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Union
+from typing import TYPE_CHECKING, Any, Literal
 
 from .. import _hoplake, _rows
 from .._arguments import (
@@ -43,7 +43,8 @@ from .._changes import (
 from .._columns import Vertices, numpy
 from .._cost import Cost
 from .._errors import Error, InvalidError, make
-from .._named import VertexName, one, several
+from .._load_tables import EdgeName, EdgeTables, VertexTables, edge_pairs, edge_tables, in_tables, vertex_tables
+from .._named import VertexName, one, option, several
 from .._plot import plot
 from .._samples import Counts, FeatureNames, fan_outs, feature_names
 from .._schema import Info, Schema
@@ -63,19 +64,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from ..nx import Graph as NxGraph
-
-
-def _option(algorithm: str, name: str, value: Any) -> Any:
-    """An option of an algorithm; vertices as the extension takes them."""
-    if name != "from":
-        return value
-    starts = several(value)
-    if len(starts) == 1:
-        return starts[0]
-    for known, _, _, options in _hoplake.algorithms():
-        if known == algorithm and any(option == "from" and kind == "vertex" for option, kind, *_ in options):
-            raise InvalidError(f"{algorithm} begins at one vertex, but from_ has {len(starts)}")
-    return starts
 
 
 #: Strings, comments, and what is between them.
@@ -469,7 +457,7 @@ class Graph:
         resumed = None if checkpoint is None else location(checkpoint, "checkpoint")
         algorithm, threads = as_text("algorithm", algorithm).replace("_", "-"), whole_or_none("threads", threads, 1)
         of_names = {name.rstrip("_").replace("_", "-"): value for name, value in options.items()}
-        given = {name: _option(algorithm, name, value) for name, value in of_names.items()}
+        given = {name: option(algorithm, name, value) for name, value in of_names.items()}
         task = self._core.run(algorithm, given, edges, names(labels), lists, threads, resumed, asynchronous)
         return Computation(wait_sync(task, progress))
 
@@ -910,16 +898,6 @@ def create(url: Location) -> bool:
     return wait_sync(_hoplake.Graph.create(location(url, "url")))
 
 
-#: Tables of vertices by label.
-VertexTables = Mapping[str, Rows]
-
-#: Labels of source, edge and target.
-EdgeName = tuple[str, str, str]
-
-#: Tables of edges: ``{("Person", "knows", "Person"): table}``, or a list of such pairs, which may repeat a name.
-EdgeTables = Union["Mapping[EdgeName, Rows]", "Sequence[tuple[EdgeName, Rows]]"]
-
-
 def load(
     url: Location,
     files: Location | Iterable[Location] = (),
@@ -966,9 +944,9 @@ def load(
         InvalidError: a row cannot be loaded; the message says which. Rows of tables count from 0, also in the attribute ``row``.
     """
     paths = _paths(files)
-    of_vertices = _vertices(vertices, keys)
-    pairs = _pairs(edges)
-    of_edges = _edges(pairs, ends)
+    of_vertices = vertex_tables(vertices, keys)
+    pairs = edge_pairs(edges)
+    of_edges = edge_tables(pairs, ends)
     has_tables = bool(of_vertices or of_edges)
     if has_tables and (mapping is not None or paths):
         raise InvalidError("a load reads either files or tables in memory; load one, and apply the other as changes")
@@ -994,7 +972,7 @@ def load(
             repeats = not isinstance(edges, Mapping)
             shown = [f"vertices {label!r}" for label in vertices or ()]
             shown += [f"edges[{at}] {name!r}" if repeats else f"edges {name!r}" for at, (name, _) in enumerate(pairs)]
-            _in_tables(error, shown)
+            in_tables(error, shown)
             for label, _, rows in of_vertices:
                 if str(error).startswith(f"the table of vertices {_rows.quoted(label)} has no column"):
                     raise _rows.explained(error, "has no column", rows)
@@ -1009,85 +987,3 @@ def _paths(files: Location | Iterable[Location]) -> list[str]:
         message = "files has to be paths or URLs; give tables by label, as in vertices={\"Person\": frame}"
         raise InvalidError(message)
     return [file(path, "each of files") for path in given]
-
-
-def _vertices(vertices: VertexTables | None, keys: Mapping[str, str] | None) -> list[tuple[str, str | None, Rows]]:
-    """Tables of vertices, with the columns of their keys if they were given."""
-    tables: Any = {} if vertices is None else vertices
-    if not is_a(tables, Mapping):
-        raise InvalidError('vertices has to be a dict of tables by label, as in vertices={"Person": frame}')
-    columns: Any = {} if keys is None else keys
-    if not is_a(columns, Mapping):
-        raise InvalidError('keys has to be a dict of columns by label, as in keys={"airport": "code"}')
-    of_labels: dict[str, str] = dict(columns)
-    for label in of_labels:
-        if label not in tables:
-            raise InvalidError(f"keys names the label {shown(label)}, but vertices has no table for it")
-    given: dict[str, Rows] = dict(tables)
-    for label, rows in given.items():
-        _rows.check(rows, f"the table of vertices {as_text('each label of vertices', label)!r}")
-    return [(label, of_labels.get(label), rows) for label, rows in given.items()]
-
-
-def _pairs(edges: EdgeTables | None) -> list[tuple[EdgeName, Rows]]:
-    """Names of edges and their tables."""
-    given: Any = () if edges is None else edges
-    wrong = InvalidError(f"edges has to be a dict of tables by labels, as in edges={{{_EXAMPLE}: frame}}, or a list of such pairs")
-    if not is_a(given, Mapping) and (is_a(given, str) or _rows.is_frame(given) or not is_a(given, Iterable)):
-        raise wrong
-    pairs: list[Any] = list(given.items() if is_a(given, Mapping) else given)
-    for pair in pairs:
-        if not is_a(pair, tuple, list) or len(pair) != 2:
-            raise wrong
-        name, rows = pair
-        if not is_a(name, tuple) or len(name) != 3 or not all(is_a(label, str) for label in name):
-            raise InvalidError(f"edges are named by labels of source, edge and target, as in {_EXAMPLE}, not {shown(name)}")
-        for label in name:
-            as_text("each label of edges", label)
-        _rows.check(rows, f"the table of edges {name!r}")
-    return [(name, rows) for name, rows in pairs]
-
-
-#: The name of a table of edges.
-_EXAMPLE = '("Person", "knows", "Person")'
-
-
-def _edges(
-    pairs: list[tuple[EdgeName, Rows]], ends: tuple[str, str] | Mapping[EdgeName, tuple[str, str]] | None
-) -> list[tuple[str, tuple[str, str | None], tuple[str, str | None], Rows]]:
-    """Tables of edges, with the columns of their ends if they were given."""
-    known = {name for name, _ in pairs}
-    by_name: dict[EdgeName, Any] = dict(ends) if isinstance(ends, Mapping) else {} if ends is None else dict.fromkeys(known, ends)
-    for name, columns in by_name.items():
-        if name not in known:
-            raise InvalidError(f"ends names the edges {shown(name)}, but edges has no table for them")
-        if not is_a(columns, tuple, list) or len(columns) != 2:
-            raise InvalidError(f'ends has to be the columns of source and target, as in ("from", "to"), not {shown(columns)}')
-    found: list[tuple[str, tuple[str, str | None], tuple[str, str | None], Rows]] = []
-    for name, rows in pairs:
-        source, target = by_name.get(name, (None, None))
-        found.append((name[1], (name[0], source), (name[2], target), rows))
-    return found
-
-
-#: A load reads tables in memory from temporary files, ``0.parquet`` and so on, below a temporary folder.
-_STAGED = re.compile(
-    r"(?:^(?:.*mapping\.toml: )?|(?<= in ))(?:\S*hoplake-tables-[^/\\]*[/\\])?(\d+)\.parquet(?:, line (\d+))?(?=[:,]|$)", re.MULTILINE
-)
-
-
-def _in_tables(error: Error, shown: list[str]) -> None:
-    """Has an error be about rows of tables, not about lines of temporary files."""
-
-    def table(found: re.Match[str]) -> str:
-        number, line = int(found[1]), found[2]
-        if number >= len(shown):
-            return found[0]
-        if line is None:
-            return shown[number]
-        row = int(line) - 1
-        if error.row is None:
-            error.row = row
-        return f"{shown[number]}, row {row}"
-
-    error.args = tuple(_STAGED.sub(table, str(part)) for part in error.args)

@@ -2,13 +2,14 @@
 
 ::
 
-    runs/ID/plan              version and parts; the first driver creates it
-    runs/ID/000007/part-0003  the state of a part after superstep 7
-    runs/ID/000007/list       all parts are there: sums of the superstep
-    runs/ID/result            what the run came to, once it is committed; all else is removed then
+    runs/ID/plan                   version, parts and TOKEN; the first driver creates it
+    runs/ID/TOKEN/000007/part-0003 the state of a part after superstep 7
+    runs/ID/TOKEN/000007/list      all parts are there: sums of the superstep
+    runs/ID/result                 what the run came to, once it is committed; all else is removed then
 
 Each object is created if there is none of its name. Supersteps are deterministic, so of two drivers with the same id both would write the same; the one whose
-plan or list is there wins, and the other one goes on from it.
+plan or list is there wins, and the other one goes on from it. States are of the plan whose token they have: where one driver ended the run and removed the
+plan, what another one still writes is not taken for states of a later plan, which may be of another version.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ class Objects:
     def __init__(self, location: str, id: str) -> None:
         self.location = location
         self.id = id
+        #: That of the plan, once it is agreed on.
+        self.token = ""
 
     @property
     def _store(self) -> _hoplake.Objects:
@@ -35,6 +38,9 @@ class Objects:
 
     def _name(self, name: str) -> str:
         return f"runs/{self.id}/{name}"
+
+    def _state_name(self, superstep: int, part: int) -> str:
+        return f"{self.token}/{superstep:06}/part-{part:04}"
 
     def _create(self, name: str, content: bytes) -> bool:
         return wait_sync(self._store.create(self._name(name), content))
@@ -84,12 +90,12 @@ class Objects:
         with pa.ipc.new_stream(sink, batch.schema) as writer:
             writer.write_batch(batch)
         content = sink.getvalue().to_pybytes()
-        self._create(f"{superstep:06}/part-{part:04}", content)
+        self._create(self._state_name(superstep, part), content)
         return len(content)
 
     def read_state(self, superstep: int, part: int) -> tuple[dict[str, Any], bool, Any]:
         """Reads the state of a part: its columns, whether they have names, and which vertices signal."""
-        name = self._name(f"{superstep:06}/part-{part:04}")
+        name = self._name(self._state_name(superstep, part))
         content = wait_sync(self._store.get(name))
         if content is None:
             raise make("unavailable", f"{name} of {self.location} was removed meanwhile: another driver has ended the run")
@@ -102,28 +108,30 @@ class Objects:
         active = arrays.pop().astype(bool) if known["active"] else None
         return dict(zip(known["columns"], arrays)), known["named"], active
 
+    def agree_on_list(self, superstep: int, known: dict[str, Any]) -> None:
+        """Says that all parts of a superstep are written."""
+        self.agree(f"{self.token}/{superstep:06}/list", known)
+
     def newest(self) -> tuple[int, dict[str, Any]] | None:
         """The last superstep after which all parts are written, and its list."""
-        listed = wait_sync(self._store.list(self._name("").rstrip("/")))
-        steps = sorted(name.split("/")[2] for name in listed if name.endswith("/list"))
+        folder = self._name(self.token)
+        steps = sorted(name.split("/")[3] for name in wait_sync(self._store.list(folder)) if name.endswith("/list"))
         if not steps:
             return None
-        known = self._json(f"{steps[-1]}/list")
+        known = self._json(f"{self.token}/{steps[-1]}/list")
         return None if known is None else (int(steps[-1]), known)
 
     def remove(self, *, before: int | None = None, keep: tuple[str, ...] = ()) -> None:
         """Removes the objects of the run: those of supersteps before one, or all but some."""
-        listed = wait_sync(self._store.list(self._name("").rstrip("/")))
         names: list[str] = []
-        for name in listed:
+        for name in wait_sync(self._store.list(self._name("").rstrip("/"))):
             own = name.removeprefix(self._name(""))
-            step = own.split("/")[0]
-            is_old = before is not None and step.isdigit() and int(step) < before
+            token, _, rest = own.partition("/")
+            is_old = before is not None and token == self.token and rest < f"{before:06}"
             if is_old or (before is None and own not in keep):
                 names.append(name)
         # A list goes first: without it, its superstep is not complete.
-        names.sort(key=lambda name: not name.endswith("/list"))
         lists = [name for name in names if name.endswith("/list")]
-        for some in (lists, names[len(lists) :]):
+        for some in (lists, [name for name in names if not name.endswith("/list")]):
             if some:
                 wait_sync(self._store.delete(some))

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Union
 
-from .._arguments import Location, location, names, names_or_all, whole_or_none
-from .._errors import InvalidError, NotFoundError
+from .._arguments import Location, text_or_none, whole_or_none
+from .._errors import Error, InvalidError, NotFoundError
 from .._sync.graph import open as open_graph
 from .._waiting import wait_sync
+from ._arguments import shared, text_list
 from ._engine import datasets, pa
 
 #: Rows of a block, about.
@@ -118,15 +119,15 @@ def vertices(
         version: the version; the newest by default.
         options: options of ``ray.data.read_datasource``, such as ``override_num_blocks`` or ``ray_remote_args``.
     """
-    where_is = _shared(url)
+    where_is = shared(url)
     with open_graph(where_is, version=whole_or_none("version", version)) as graph:
-        wanted = names(labels)
+        wanted = text_list("labels", labels) or []
         # What is wrong with it says the scan of all.
-        schema = _schema(wait_sync(graph._core.scan(wanted, where, names_or_all(columns), [], None)))
+        schema = _schema(wait_sync(graph._core.scan(wanted, text_or_none("where", where), text_list("columns", columns), [], None)))
         kinds: list[_Kind] = [
             (label.name, None, label.properties, label.vertices) for label in graph.schema.labels if not wanted or label.name in wanted
         ]
-        return datasets().read_datasource(_source(where_is, graph.version, "HoplakeVertices", kinds, (schema, where)), **options)
+        return _dataset(_source(where_is, graph.version, "HoplakeVertices", kinds, (schema, where)), options)
 
 
 def edges(
@@ -153,23 +154,29 @@ def edges(
         version: the version; the newest by default.
         options: options of ``ray.data.read_datasource``, such as ``override_num_blocks`` or ``ray_remote_args``.
     """
-    where_is = _shared(url)
+    where_is = shared(url)
     with open_graph(where_is, version=whole_or_none("version", version)) as graph:
         wanted = {"label": label, "source_label": source_label, "target_label": target_label}
+        for name, given in wanted.items():
+            text_or_none(name, given)
         found = [it for it in graph.schema.edge_types if all(name is None or getattr(it, key) == name for key, name in wanted.items())]
-        schema = _schema(wait_sync(graph._core.scan_edges(label, source_label, target_label, names_or_all(columns), None)))
+        schema = _schema(wait_sync(graph._core.scan_edges(label, source_label, target_label, text_list("columns", columns), None)))
         kinds: list[_Kind] = [(it.label, (it.source_label, it.target_label), it.properties, it.edges) for it in found]
-        return datasets().read_datasource(_source(where_is, graph.version, "HoplakeEdges", kinds, (schema, None)), **options)
+        return _dataset(_source(where_is, graph.version, "HoplakeEdges", kinds, (schema, None)), options)
+
+
+def _dataset(source: Any, options: dict[str, Any]) -> Any:
+    """A Dataset of a source, with options of Ray."""
+    try:
+        return datasets().read_datasource(source, **options)
+    except Error:
+        raise
+    except Exception as error:  # whatever Ray raises about them
+        if not options:
+            raise
+        raise InvalidError(f"ray.data.read_datasource does not take these options: {error}") from error
 
 
 def _schema(scan: Any) -> Any:
     """The columns of a scan that was begun."""
     return pa.schema(scan)
-
-
-def _shared(url: Location) -> str:
-    """A location that other processes reach."""
-    where = location(url, "url")
-    if where.startswith("memory:"):
-        raise InvalidError(f"{where} is in the memory of one process; other processes need a folder that all nodes have, or a bucket")
-    return where

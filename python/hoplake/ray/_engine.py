@@ -21,6 +21,8 @@ pa = _imported("pyarrow")
 compute = _imported("pyarrow.compute")
 ray = _imported("ray")
 RayError = ray.exceptions.RayError
+GetTimeoutError = ray.exceptions.GetTimeoutError
+RaySystemError = ray.exceptions.RaySystemError
 RayTaskError = ray.exceptions.RayTaskError
 
 

@@ -13,7 +13,6 @@ not there yet.
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -90,7 +89,7 @@ def load(
     """
     request = _Request(
         url=_arguments.shared(url),
-        id=secrets.token_hex(8) if id is None else _arguments.run_id(id),
+        id=_arguments.run_id(id),
         tables=_blocks(vertices, edges, keys, ends),
         ranges=whole_or_none("ranges", ranges, 1),
         memory=whole("memory", memory, 1),
@@ -106,7 +105,10 @@ def load(
     try:
         return Loaded(**ray.get(reference))
     except RayTaskError as error:
-        raise (error.cause if isinstance(error.cause, Exception) else error) from None
+        cause: Any = error
+        while isinstance(cause, RayTaskError) and isinstance(cause.cause, Exception):
+            cause = cause.cause
+        raise cause from None
     except BaseException:
         ray.cancel(reference, force=True)
         raise

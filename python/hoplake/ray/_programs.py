@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import _hoplake
+from .._arguments import as_text, shown, text_or_none, whole
 from .._columns import Vertices
 from .._errors import make
+from .._named import option
 from .._supersteps import Combine, Functions
 from ._engine import np
 
@@ -174,6 +176,7 @@ _ALGORITHMS: dict[str, Callable[[dict[str, Any], Starts], Functions]] = {
 
 def algorithm(name: str, given: dict[str, Any]) -> Algorithm:
     """An algorithm by its name, with the options of a user, whose names are keyword arguments."""
+    as_text("algorithm", name)
     known = {known: options for known, _, _, options in _hoplake.algorithms()}
     if name not in _ALGORITHMS:
         runs = ", ".join(_ALGORITHMS)
@@ -181,14 +184,28 @@ def algorithm(name: str, given: dict[str, Any]) -> Algorithm:
             raise make("invalid", f"{name} does not run by parts; these do: {runs}", hint="graph.run computes it on one machine")
         raise make("invalid", f"unknown algorithm {name!r}; these run by parts: {runs}")
     # Whether they are right says the extension, when the first part of the run is planned.
-    own = {("from" if key == "from_" else key.replace("_", "-")): value for key, value in given.items()}
-    options: dict[str, Any] = {option: default for option, _, _, default, _ in known[name] if option != "from"}
+    of_names = {key.rstrip("_").replace("_", "-"): value for key, value in given.items()}
+    own = {key: _plain(key, option(name, key, value)) for key, value in of_names.items()}
+    if own.get("from") == []:
+        # Ranks that begin at no vertex begin at all.
+        del own["from"]
+    options: dict[str, Any] = {key: default for key, _, _, default, _ in known[name] if key != "from"}
     options.update(own)
     make_functions = _ALGORITHMS[name]
     if options.get("iterations") is not None:
-        options["iterations"] = int(options["iterations"])
+        # The defaults of the registry are floats.
+        options["iterations"] = whole("iterations", own["iterations"]) if "iterations" in own else int(options["iterations"])
     along = "plus" if name == "paths" else "times"
-    return Algorithm(name, own, options.get("weight"), along, lambda starts: make_functions(options, starts))
+    return Algorithm(name, own, text_or_none("weight", options.get("weight")), along, lambda starts: make_functions(options, starts))
+
+
+def _plain(name: str, value: Any) -> Any:
+    """An option, by whose text a plan knows the run again."""
+    try:
+        repr(value)
+    except Exception:  # whatever a class of the caller raises
+        raise make("invalid", f"{name} is {shown(value)}, which cannot be the value of an option") from None
+    return value
 
 
 def is_missing(name: str, column: Any) -> Any:

@@ -42,11 +42,16 @@ class Objects:
     def _state_name(self, superstep: int, part: int) -> str:
         return f"{self.token}/{superstep:06}/part-{part:04}"
 
-    def _create(self, name: str, content: bytes) -> bool:
+    def get(self, name: str) -> bytes | None:
+        """An object, if it is there."""
+        return wait_sync(self._store.get(self._name(name)))
+
+    def create(self, name: str, content: bytes) -> bool:
+        """Creates an object unless there is one of its name; returns whether it did."""
         return wait_sync(self._store.create(self._name(name), content))
 
     def _json(self, name: str) -> Any:
-        content = wait_sync(self._store.get(self._name(name)))
+        content = self.get(name)
         if content is None:
             return None
         try:
@@ -57,7 +62,7 @@ class Objects:
     def agree(self, name: str, value: dict[str, Any]) -> dict[str, Any]:
         """Creates an object, and returns it: or the one that is there already."""
         try:
-            if self._create(name, json.dumps(value).encode()):
+            if self.create(name, json.dumps(value).encode()):
                 return value
         except Error:
             # Whether it was created is unknown if the store gave no answer.
@@ -90,7 +95,7 @@ class Objects:
         with pa.ipc.new_stream(sink, batch.schema) as writer:
             writer.write_batch(batch)
         content = sink.getvalue().to_pybytes()
-        self._create(self._state_name(superstep, part), content)
+        self.create(self._state_name(superstep, part), content)
         return len(content)
 
     def read_state(self, superstep: int, part: int) -> tuple[dict[str, Any], bool, Any]:

@@ -192,16 +192,26 @@ class _Sorted:
     ends: tuple[int, int] = (0, 0)
 
 
+#: What runs in tasks.
+_STEPS = ("schema", "read", "split", "vertices", "resolve", "edges", "list_begin", "write")
+
+
 class _Driver:
     """A load under way: it holds numbers and references."""
 
     def __init__(self, request: _Request) -> None:
         self._request = request
-        self._tasks = {name: self._task(getattr(_load_steps, name)) for name in ("schema", "read", "split", "resolve", "list_begin", "write")}
-        self._generators = {name: self._task(getattr(_load_steps, name), num_returns="streaming") for name in ("vertices", "edges")}
+        self._remote = {name: ray.remote(getattr(_load_steps, name)) for name in _STEPS}
 
-    def _task(self, function: Any, **own: Any) -> Any:
-        return ray.remote(function).options(**{"num_cpus": 1, "max_retries": -1, **self._request.task_options, **own})
+    def _call(self, name: str, *arguments: Any, returns: int | str = 1) -> Any:
+        """Begins a step. Ray runs it again if its process or node dies."""
+        options = {"num_cpus": 1, "max_retries": -1, **self._request.task_options, "num_returns": returns}
+        return self._remote[name].options(**options).remote(*arguments)
+
+    def _for_ranges(self, name: str, *arguments: Any) -> list[Any]:
+        """Begins a step that returns something for each range."""
+        references = self._call(name, *arguments, returns=self._spec.ranges)
+        return references if self._spec.ranges > 1 else [references]
 
     def run(self) -> dict[str, Any]:
         """Runs to the end, and returns what the load came to."""
@@ -226,7 +236,7 @@ class _Driver:
 
     def _tables(self) -> tuple[Table, ...]:
         """The tables with their columns, which are those of all their blocks."""
-        seen = [[self._tasks["schema"].remote(block) for block in table.references] for table in self._request.tables]
+        seen = [[self._call("schema", block) for block in table.references] for table in self._request.tables]
         found: list[Table] = []
         self._bytes = 0
         for table, references in zip(self._request.tables, seen):
@@ -242,7 +252,7 @@ class _Driver:
     def _planned(self, objects: Any, tables: tuple[Table, ...]) -> Spec:
         """Begins the load: or goes on with one of the same id."""
         request = self._request
-        what = {"tables": [table.described() for table in tables]}
+        what = _as_json([table.described() for table in tables])
         plan = self._patiently(objects.plan)
         if plan is None:
             ranges = request.ranges
@@ -254,7 +264,7 @@ class _Driver:
             plan = self._patiently(lambda: objects.agree("plan", own))
             if plan["writer"] != writer:
                 self._patiently(lambda: wait_sync(_hoplake.give_up_load(request.url, (writer, base_version))))
-        if plan["what"] != _as_json(what):
+        if plan["what"] != what:
             raise make("invalid", f"the load {request.id} is of other tables", hint="give this load another id, or leave it out")
         return Spec(
             id=request.id,
@@ -277,17 +287,16 @@ class _Driver:
         self._shared = ray.put(spec)
         bounds, in_order = self._vertices()
         counts = [sum(piece.rows for pieces in in_order for piece in pieces if piece.owner == label) for label in range(len(names))]
-        written = self._written("vertices", [[piece for pieces in in_order for piece in pieces if piece.owner == label] for label in order], {})
+        by_label = [[piece for pieces in in_order for piece in pieces if piece.owner == label] for label in order]
+        written = [self._written("vertices", by_label, {})]
         sorted_edges = self._edges(bounds, in_order, counts)
         kinds = {piece.owner for pieces in sorted_edges for of_range in pieces for piece in of_range}
         types = own.edge_types(sorted(kinds))
         numbers = {kind: number for number, kind in enumerate(types)}
         for stream, pieces in zip(("out", "in"), sorted_edges):
             by_type = [[piece for of_range in pieces for piece in of_range if piece.owner == kind] for kind in types]
-            written += self._written(stream, by_type, numbers)
-        spans: list[list[bytes]] = [[], [], []]
-        for stream, references in written:
-            spans[("vertices", "out", "in").index(stream)] = ray.get(references)
+            written.append(self._written(stream, by_type, numbers))
+        spans: list[list[bytes]] = [ray.get(references) for references in written]
         begun = (spec.writer, spec.base_version)
         publish = lambda: wait_sync(own.publish(spec.url, begun, counts, types, spans, self._request.message))  # noqa: E731
         version, vertices, edges = self._patiently(publish)
@@ -301,22 +310,18 @@ class _Driver:
             is_read = (of_table.ends is not None) if is_edges else (of_table.ends is None or self._spec.implies_vertices)
             for block in of_table.references:
                 if is_read:
-                    found.append(tuple(self._tasks["read"].options(num_returns=2).remote(self._shared, table, number, block, is_edges)))
+                    found.append(tuple(self._call("read", self._shared, table, number, block, is_edges, returns=2)))
                 number += 1
         return found
-
-    def _ranges(self, references: Any) -> list[Any]:
-        """What a task returned for each range."""
-        return references if isinstance(references, list) else [references]
 
     def _vertices(self) -> tuple[list[tuple[str, Any]], list[list[_Sorted]]]:
         """Bounds of ranges, and the sorted vertices of each."""
         ranges = self._spec.ranges
         read = self._read(False)
         bounds = _load_steps.bounds(ray.get([sample for _, sample in read]), ranges)
-        split = self._tasks["split"].options(num_returns=ranges)
-        divided = [self._ranges(split.remote(self._shared, rows, False, bounds)) for rows, _ in read]
-        begun = [self._generators["vertices"].remote(self._shared, [rows[number] for rows in divided]) for number in range(ranges)]
+        divided = [self._for_ranges("split", self._shared, rows, False, bounds) for rows, _ in read]
+        own = [[rows[number] for rows in divided] for number in range(ranges)]
+        begun = [self._call("vertices", self._shared, references, returns="streaming") for references in own]
         found: list[list[_Sorted]] = []
         for generator in begun:
             pieces: list[_Sorted] = []
@@ -343,20 +348,20 @@ class _Driver:
                     if piece.owner == label:
                         keys[number].append(Keys(label, first, piece.keys))
                         first += piece.rows
-        split = self._tasks["split"].options(num_returns=ranges)
-        divided = [self._ranges(split.remote(self._shared, rows, False, bounds)) for rows, _ in self._read(True)]
-        by_source = self._tasks["resolve"].options(num_returns=ranges)
-        of_source = [
-            self._ranges(by_source.remote(self._shared, False, keys[number], [rows[number] for rows in divided], bounds, firsts))
-            for number in range(ranges)
-        ]
-        by_target = self._tasks["resolve"].options(num_returns=ranges + 1)
-        of_target = [
-            by_target.remote(self._shared, True, keys[number], [rows[number] for rows in of_source], bounds, firsts) for number in range(ranges)
-        ]
-        edges = self._generators["edges"]
-        out = [edges.remote(self._shared, False, counts, [rows[number + 1] for rows in of_target]) for number in range(ranges)]
-        into = [edges.remote(self._shared, True, counts, [rows[0]]) for rows in of_target]
+        divided = [self._for_ranges("split", self._shared, rows, False, bounds) for rows, _ in self._read(True)]
+        of_source: list[Any] = []
+        for number in range(ranges):
+            references = [rows[number] for rows in divided]
+            of_source.append(self._for_ranges("resolve", self._shared, False, keys[number], references, bounds, firsts))
+        of_target: list[Any] = []
+        for number in range(ranges):
+            arguments = (self._shared, True, keys[number], [rows[number] for rows in of_source], bounds, firsts)
+            of_target.append(self._call("resolve", *arguments, returns=ranges + 1))
+        out: list[Any] = []
+        for number in range(ranges):
+            references = [rows[number + 1] for rows in of_target]
+            out.append(self._call("edges", self._shared, False, counts, references, returns="streaming"))
+        into = [self._call("edges", self._shared, True, counts, [rows[0]], returns="streaming") for rows in of_target]
         return [self._sorted(generator) for generator in out], [self._sorted(generator) for generator in into]
 
     def _sorted(self, generator: Any) -> list[_Sorted]:
@@ -367,7 +372,7 @@ class _Driver:
             pieces.append(_Sorted(tuple(kind), count, rows, ends=(first, last)))
         return pieces
 
-    def _written(self, stream: str, sections: list[list[_Sorted]], numbers: dict[Any, int]) -> list[tuple[str, list[Any]]]:
+    def _written(self, stream: str, sections: list[list[_Sorted]], numbers: dict[Any, int]) -> list[Any]:
         """Begins to write the spans of a stream, whose sections follow each other."""
         each = self._spec.span_items
         spans: list[tuple[int, list[Piece]]] = []
@@ -389,11 +394,7 @@ class _Driver:
                     owner, kind = (piece.owner, None) if stream == "vertices" else (numbers[piece.owner], piece.owner)
                     spans[-1][1].append(Piece(owner, kind, first, offset, rows, piece.reference))
                     offset, first, items = offset + rows, first + rows, items + rows
-        write = self._tasks["write"]
-        begun = [
-            write.remote(self._shared, f"{stream}/{items // each:08}", stream, items, pieces) for items, pieces in spans
-        ]
-        return [(stream, begun)]
+        return [self._call("write", self._shared, f"{stream}/{items // each:08}", stream, items, pieces) for items, pieces in spans]
 
     def _list_begin(self, section: list[_Sorted], at: int, row: int) -> int:
         """The first row of a piece, from one on, at which a list begins: its end if there is none."""
@@ -408,7 +409,7 @@ class _Driver:
             return piece.rows
         else:
             before = None
-        found = ray.get(self._tasks["list_begin"].remote(piece.reference, row, before))
+        found = ray.get(self._call("list_begin", piece.reference, row, before))
         return piece.rows if found is None else int(found)
 
 

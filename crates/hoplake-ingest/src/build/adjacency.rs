@@ -59,7 +59,8 @@ impl<'a, 'b> AdjacencyWriter<'a, 'b> {
         self.segments.begin_span()
     }
 
-    fn end_list(&mut self) -> Result<(), IngestError> {
+    /// Writes the list under way.
+    pub(crate) fn end_list(&mut self) -> Result<(), IngestError> {
         let edges = self.targets.len() as u64;
         self.degrees.add(edges);
         self.edges += edges;

@@ -267,7 +267,9 @@ impl<'a, 'b> DirectionWriter<'a, 'b> {
         table.write(rows.slice(written, rows.num_rows() - written))
     }
 
-    pub(crate) fn finish(self) -> Result<WrittenDirection, IngestError> {
+    pub(crate) fn finish(mut self) -> Result<WrittenDirection, IngestError> {
+        // As where a span ends: each object is named when it begins.
+        self.adjacency.end_list()?;
         let tables = self.table.map(TableUpload::finish).transpose()?.unwrap_or_default();
         let (edges, degrees) = self.adjacency.finish()?;
         Ok(WrittenDirection { edges, degrees, tables })

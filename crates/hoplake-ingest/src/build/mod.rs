@@ -447,6 +447,8 @@ impl<'a, 'b> VertexWriter<'a, 'b> {
         let mut written = 0;
         while written < batch.num_rows() {
             if self.segments.is_span_over() {
+                // Keys before rows, as at the end of the label, since each object is named when it begins.
+                self.keys.flush(&mut self.segments.writer)?;
                 self.table.end_table()?;
             }
             let left = usize::try_from(self.segments.keys_left()).unwrap_or(usize::MAX);

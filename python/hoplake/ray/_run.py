@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
@@ -273,10 +274,11 @@ def _driven(request: Request) -> Result:
             raise make("invalid", message, hint="nodes need the modules that functions use; runtime_env of ray.init sends them") from None
         raise cause from None
     except BaseException:
-        # Ctrl-C: workers end with the driver.
-        ray.cancel(reference, force=True)
-        ray.wait([reference], timeout=_CANCEL_SECONDS)
-        give_up(request)
+        # Ctrl-C: workers end with the driver. What goes wrong in that is not what the caller has to know.
+        with suppress(Exception):
+            ray.cancel(reference, force=True)
+            ray.wait([reference], timeout=_CANCEL_SECONDS)
+            give_up(request)
         raise
     return Result(**found)
 

@@ -123,6 +123,28 @@ def test_batches_are_the_same_in_a_run_that_begins_later(graph: hoplake.Graph) -
     assert [next(iter(endless)).batch for _ in range(1)] == [10**6]
 
 
+def test_batches_ahead_wait_for_memory(graph: hoplake.Graph) -> None:
+    def batches(memory: int, ahead: int, **options: Any) -> list[Any]:
+        sampler = graph.within(memory=memory).sampler({"both:knows": [20, 20]}, seed=3, features={"Person": {"x": "embedding"}}, **options)
+        samples = sampler.batches({"Person": list(range(SIZE))}, 20, ahead=ahead)
+        return [found for sample in samples for found in numbers([sample])]
+
+    expected = batches(1 << 30, 0)
+    enough = 0
+    for memory in range(100_000, 2_000_000, 100_000):
+        try:
+            assert batches(memory, 0) == expected
+        except hoplake.LimitError:
+            assert not enough, "with less there was enough"
+            continue
+        enough += 1
+        assert batches(memory, 8) == expected, memory
+    assert enough > 3
+    # All that the caller keeps counts, and is not waited for.
+    with pytest.raises(hoplake.LimitError):
+        list(graph.within(memory=1_000_000).sampler([None, None], seed=3).batches({"Person": list(range(SIZE))}, 20, epochs=9))
+
+
 def test_awaited_samples_are_the_same(url: str) -> None:
     async def batches() -> list[Any]:
         graph = await hoplake.aio.open(url)
@@ -316,3 +338,21 @@ def test_no_seeds_make_no_vertices(graph: hoplake.Graph) -> None:
     assert (len(sample.seeds), sample.vertices) == (0, {})
     assert sample.features["Person"]["x"].shape == (0, 3)
     assert list(sampler.batches([])) == [] and list(sampler.batches({"Person": []}, epochs=None)) == []
+
+
+def test_pyg_says_what_is_not_installed() -> None:
+    program = """
+import sys, hoplake
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name == sys.argv[1]:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Missing())
+try:
+    hoplake.pyg
+except hoplake.InvalidError as error:
+    print(error, error.hint)
+"""
+    done = subprocess.run([sys.executable, "-c", program, "torch"], capture_output=True, text=True, check=True)
+    assert "hoplake.pyg needs torch, which is not installed" in done.stdout
+    assert "pip install torch torch_geometric numpy" in done.stdout

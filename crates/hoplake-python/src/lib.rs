@@ -39,7 +39,7 @@ mod _hoplake {
         graph::Graph,
         load::load,
         parts::{Objects, Part},
-        sampling::{Array, Sampler},
+        sampling::{Array, Batches, Sampler},
         scan::Scan,
         serve::{Server, serve},
         table::Table,

@@ -11,6 +11,7 @@
 //!
 //! RFC 0016 has the design.
 
+mod ahead;
 mod choose;
 mod features;
 mod links;
@@ -22,6 +23,7 @@ mod settings;
 mod times;
 mod vertices;
 
+pub use ahead::Ahead;
 pub use features::{Feature, FeatureSettings, Features, Numbers};
 pub use links::{Negatives, NegativesFrom};
 pub use sample::{Sample, SampledEdges, SampledVertices};

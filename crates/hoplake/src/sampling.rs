@@ -20,11 +20,51 @@ pub use hoplake_engine::EdgesOf;
 use hoplake_engine::{Held, traversal::Hop};
 use hoplake_format::{LabelId, VertexId};
 pub use hoplake_sampling::{
-    FanOut, Feature, FeatureSettings, Features, Negatives, NegativesFrom, Numbers, Sample, SampledEdges,
+    Ahead, FanOut, Feature, FeatureSettings, Features, Negatives, NegativesFrom, Numbers, Sample, SampledEdges,
     SampledVertices, Sampler, SamplerSettings, TimeSettings,
 };
 
-use crate::{Error, ErrorKind, Query};
+use hoplake_storage::MemoryBudget;
+use tokio::runtime::Handle;
+
+use crate::{Error, ErrorKind, Query, Reason};
+
+/// Batches that are made while the caller uses those before them, on the threads of a runtime. The memory of each counts against a budget before it
+/// begins, and those that there is no room for wait. `make` makes a batch within a budget of its own ([`Graph::query_within`](crate::Graph::query_within)),
+/// and may be called twice for one.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), hoplake::Error> {
+/// use hoplake::{Graph, MemoryBudget, VertexId, sampling::{Sampler, SamplerSettings, ahead}};
+///
+/// let graph = Graph::open("s3://my-bucket/social").await?;
+/// let fan_outs = graph.query().fan_outs(&"both:knows".parse()?, &[Some(15), Some(10)])?;
+/// let sampler = graph.query().sampler(SamplerSettings { fan_outs, ..SamplerSettings::default() })?;
+/// let budget = MemoryBudget::new("training", 4 << 30);
+/// let batches = ahead(&tokio::runtime::Handle::current(), budget, move |(number, seeds): (u64, Vec<VertexId>), budget| {
+///     let (graph, sampler) = (graph.clone(), sampler.clone());
+///     async move { graph.query_within(&budget).sample(&sampler, &seeds, number).await }
+/// });
+/// # let seeds_of = |_: u64| Vec::new();
+/// (0..3).for_each(|number| batches.push((number, seeds_of(number))));
+/// while let Some(sample) = batches.next().await {
+///     println!("{} seeds", sample?.seeds.len());
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub fn ahead<J, T, M>(
+    runtime: &Handle,
+    budget: MemoryBudget,
+    make: impl Fn(J, MemoryBudget) -> M + Send + Sync + 'static,
+) -> Ahead<J, T, Error>
+where
+    J: Clone + Send + 'static,
+    T: Send + 'static,
+    M: Future<Output = Result<T, Error>> + Send + 'static,
+{
+    Ahead::new(runtime, budget, make, |error| error.reason() == Some(Reason::MemoryInUse))
+}
 
 impl Query {
     /// Fan-outs for the edges that a hop follows: how many neighbours of each vertex, hop by hop; `None` takes all. Where the hop follows

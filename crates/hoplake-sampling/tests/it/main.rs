@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers outside of #[test] functions are test code, too")]
 
+mod ahead;
 mod distribution;
 mod features;
 mod links;

@@ -51,7 +51,10 @@ async fn work(name: &str, budget: &MemoryBudget) -> Work {
 impl Work {
     /// Waits until as many have begun, and a little longer to see that no others do.
     async fn begun(&self, count: usize) -> Vec<usize> {
-        while self.begun.lock().unwrap().len() < count {
+        for _ in 0..5_000 {
+            if self.begun.lock().unwrap().len() >= count {
+                break;
+            }
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         tokio::time::sleep(Duration::from_millis(30)).await;
@@ -80,18 +83,19 @@ async fn batches_begin_when_there_is_memory_for_them() {
     assert_eq!(work.begun(3).await, [0, 1, 2]);
     assert_eq!(budget.used(), 900, "before they have built anything");
     work.go_on.add_permits(2);
-    assert_eq!(work.begun(5).await, [0, 1, 2, 3, 4], "they keep 100 each");
-    let ((second, kept), (third, also)) = (work.next().await, work.next().await);
-    assert_eq!((second, third), (1, 2));
-    assert_eq!(work.begun(5).await.len(), 5);
-    drop((kept, also));
+    assert_eq!(work.begun(4).await, [0, 1, 2, 3], "these keep 100 each, so there is room for one");
+    assert_eq!(budget.used(), 700);
+    let (second, kept) = work.next().await;
+    assert_eq!(second, 1);
+    drop((kept, first));
+    assert_eq!(work.next().await.0, 2);
+    assert_eq!(work.begun(5).await, [0, 1, 2, 3, 4], "what the caller gave back is there for the next");
     work.go_on.add_permits(100);
     for number in 3..8 {
         assert_eq!(work.next().await.0, number);
     }
     assert!(work.batches.next().await.is_none());
     assert!(budget.peak() <= 1_000);
-    drop(first);
     assert_empty(&budget);
 }
 
@@ -144,9 +148,13 @@ async fn batches_end_with_those_who_wait_for_them() {
     work.begun(4).await;
     assert!(budget.used() > 400);
     drop((first, work));
-    while budget.used() > 0 {
+    for _ in 0..5_000 {
+        if budget.used() == 0 {
+            break;
+        }
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
+    assert_empty(&budget);
 }
 
 #[tokio::test(flavor = "multi_thread")]

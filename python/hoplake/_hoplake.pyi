@@ -283,7 +283,7 @@ class Graph:
         disjoint: bool,
         induced: bool,
         seed: int,
-        features: Sequence[tuple[str, str, Sequence[str], bool]],
+        features: Sequence[tuple[str | tuple[str, str, str], str, Sequence[str], bool]],
         is_double: bool,
         missing: float | None,
         in_memory: bool,

@@ -65,7 +65,9 @@ class HoplakeFeatureStore(FeatureStore):
 
     Args:
         graph: the graph. The store stays at its version.
-        features: properties by label and name, as :meth:`hoplake.Graph.sampler` takes them.
+        features: properties by label and name, as :meth:`hoplake.Graph.sampler` takes them; those of edges by their type, as in
+            ``{("Person", "knows", "Person"): {"edge_attr": ["since", "weight"]}}``. The loaders of this module have them, also for edges in the other
+            direction; PyTorch Geometric's own loaders do not take any from stores.
         dtype: the type of features that are not all integers.
         missing: what stands for a value that a vertex does not have.
 
@@ -85,7 +87,17 @@ class HoplakeFeatureStore(FeatureStore):
         super().__init__()
         if dtype not in ("float32", "float64"):
             raise InvalidError(f"dtype is {dtype!r}; write float32 or float64")
-        named = feature_names(features)
+        everything = feature_names(features)
+        named = [feature for feature in everything if isinstance(feature[0], str)]
+        known = {(it.source_label, it.label, it.target_label): it.properties for it in graph.schema.edge_types}
+        for kind, _, properties, _ in everything:
+            if isinstance(kind, str):
+                continue
+            if kind not in known:
+                raise NotFoundError(f"the graph has no edge type {kind}; it has {', '.join(map(str, known))}")
+            for name in properties:
+                if name not in known[kind]:
+                    raise NotFoundError(f"edges {kind} have no property {name!r}; they have {', '.join(known[kind]) or 'none'}")
         arguments: tuple[Any, ...] = ([], False, None, False, False, 0, named, dtype == "float64", missing, False, None)
         wait_sync(graph._core.ready())
         core = graph._core.sampler(*arguments)
@@ -95,7 +107,7 @@ class HoplakeFeatureStore(FeatureStore):
         self._options: dict[str, Any] = {"features": features, "dtype": dtype, "missing": missing}
 
     def get_all_tensor_attrs(self) -> list[Any]:
-        """The features."""
+        """The features of nodes."""
         return [TensorAttr(label, name) for label, name in self._names]
 
     def _multi_get_tensor(self, attrs: list[Any]) -> list[Any]:
@@ -283,8 +295,20 @@ class HoplakeSampler(BaseSampler):
             time=time_attr,
             time_of=time_of,
             strategy=_strategy(temporal_strategy),
-            **({} if features is None else features._options),
+            **({} if features is None else self._with_features(features)),
         )
+
+    def _with_features(self, features: HoplakeFeatureStore) -> dict[str, Any]:
+        """Options of the sampler, which names features its way: those of an edge type are also of the edges in the other direction."""
+        of: Any = features._options["features"]
+        made: dict[Any, Any] = {label: of_label for label, of_label in of.items() if isinstance(label, str)}
+        for kind in self._sampled:
+            (source, label, target), hop = kind, self._edges._kinds[kind]
+            is_reversed = hop[1].startswith("out:")
+            stored = (target, label.removeprefix(_REVERSED), source) if is_reversed else kind
+            if stored in of:
+                made[hop] = of[stored]
+        return {**features._options, "features": made}
 
     def sample_from_nodes(self, index: Any) -> Any:
         """Samples the neighbourhoods of nodes."""
@@ -359,6 +383,31 @@ class HoplakeSampler(BaseSampler):
             out.batch = joined if isinstance(out.batch, dict) else joined[None]
         return sample, out
 
+    def _add_features(self, batch: Any, sample: Sample) -> None:
+        """Adds features of edges, in the order of the edges."""
+        found = [sample.features.get(hop, {}) for hop in sample.edges]
+        if not self._homogeneous:
+            for kind, of_kind in zip(self._sampled, found):
+                for name, numbers in of_kind.items():
+                    batch[kind][name] = torch.from_numpy(numbers)
+            return
+        for name in dict.fromkeys(name for of_kind in found for name in of_kind):
+            if not all(name in of_kind for of_kind in found):
+                raise InvalidError(f"{name} is a feature of some edge types; in a graph of one kind of edges it has to be one of all")
+            tensors = {kind: torch.from_numpy(of_kind[name]) for kind, of_kind in zip(self._sampled, found)}
+            per_hop = dict(zip(self._sampled, sample.edges_per_hop.values()))
+            batch[name] = self._in_order(tensors, per_hop)
+
+    def _in_order(self, tensors: dict[Any, Any], per_hop: dict[Any, list[int]]) -> Any:
+        """Rows of all edge types, hop by hop, as layers that trim expect them."""
+        if len(tensors) == 1:
+            return next(iter(tensors.values()))
+        parts = []
+        for hop in range(len(next(iter(per_hop.values())))):
+            for kind, counts in per_hop.items():
+                parts.append(tensors[kind][sum(counts[:hop]) : sum(counts[: hop + 1])])
+        return torch.cat(parts)
+
     def _output(self, sample: Sample) -> Any:
         none = np.empty(0, dtype=np.int64)
         hops = len(next(iter(sample.edges_per_hop.values()), []))
@@ -374,15 +423,7 @@ class HoplakeSampler(BaseSampler):
                 node=node, row=row, col=col, edge=None, batch=batch, num_sampled_nodes=nodes, num_sampled_edges=edges
             )
         (label,) = node
-        # Hop by hop, as layers that trim expect them.
-        order = [
-            (kind, sum(edges[kind][:hop]), sum(edges[kind][: hop + 1])) for hop in range(hops) for kind in self._sampled
-        ]
-        one = len(self._sampled) == 1
-        joined = [
-            next(iter(ends.values())) if one else torch.cat([ends[kind][begin:end] for kind, begin, end in order])
-            for ends in (row, col)
-        ]
+        joined = [self._in_order(ends, edges) for ends in (row, col)]
         return SamplerOutput(
             node=node[label],
             row=joined[0],
@@ -537,9 +578,14 @@ class _Loader(torch.utils.data.DataLoader):
         sample, out = self._answered(number, positions, parts)
         features, edges = self._data
         self._joiner.data = (features if _with_samples(features, edges) is None else _Read(sample, edges._labels), edges)
-        batch = self._joiner.filter_fn(out)
+        transform, self._joiner.transform = self._joiner.transform, None
+        try:
+            batch = self._joiner.filter_fn(out)
+        finally:
+            self._joiner.transform = transform
         batch.number = number
-        return batch
+        self._sampled_by._add_features(batch, sample)
+        return batch if transform is None else transform(batch)
 
     def __iter__(self) -> Any:
         if self.num_workers or not self._ahead:

@@ -347,6 +347,55 @@ def test_features_may_be_of_another_store(url: str, tmp_path: Path) -> None:
         assert len(batch.y) == batch.num_nodes and batch.y.max() < GROUPS
 
 
+def test_edges_have_features(tmp_path: Path) -> None:
+    random = np.random.default_rng(3)
+    source, target, film = random.integers(0, 300, 3_000), random.integers(0, 300, 3_000), random.integers(0, 20, 3_000)
+    number = random.permutation(3_000)
+    nodes: dict[str, Any] = {"Node": {"key": np.arange(300), "x": np.arange(300)}, "Film": {"key": np.arange(20)}}
+    to = {"source": source, "target": target, "number": number, "weight": number / 4}
+    rates = {"source": source, "target": film, "number": number}
+    hoplake.load(str(tmp_path / "g"), vertices=nodes, edges={("Node", "to", "Node"): to, ("Node", "rates", "Film"): rates})
+    graph = hoplake.open(str(tmp_path / "g"))
+    of_edges: Any = {("Node", "to", "Node"): {"edge_attr": ["number", "weight"], "number": "number"}, ("Node", "rates", "Film"): {"number": "number"}}
+    features = HoplakeFeatureStore(graph, {"Node": {"x": "x"}, **of_edges})
+    keys = {label: torch.tensor(graph.sampler([1]).keys(label, np.arange(count))) for label, count in (("Node", 300), ("Film", 20))}
+    stored = {("Node", "to", "Node"): (source, target), ("Node", "rates", "Film"): (source, film)}
+
+    def check(kind: Any, sources: Any, targets: Any, numbers: Any) -> None:
+        at = {int(it): edge for edge, it in enumerate(number)}
+        is_reversed = kind[1].startswith("rev_")
+        begin, end = stored[(kind[2], kind[1].removeprefix("rev_"), kind[0]) if is_reversed else kind]
+        found = [(int(begin[at[it]]), int(end[at[it]])) for it in numbers.tolist()]
+        given = list(zip(keys[kind[0]][sources].tolist(), keys[kind[2]][targets].tolist()))
+        assert len(found) > 5 and given == [pair[::-1] if is_reversed else pair for pair in found]
+
+    edges = HoplakeGraphStore(graph, reverse=True)
+    for workers in (0, 1):
+        for batch in NeighborLoader((features, edges), [5, 3], "Node", batch_size=100, seed=1, num_workers=workers):
+            for kind in batch.edge_types:
+                row, col = batch[kind].edge_index
+                check(kind, batch[kind[0]].n_id[row], batch[kind[2]].n_id[col], batch[kind].number)
+            attr = batch["Node", "rev_to", "Node"].edge_attr
+            assert attr.dtype == torch.float32 and (attr[:, 0] == attr[:, 1] * 4).all()
+    # A graph of one label has those of both directions one after the other, hop by hop.
+    alone = HoplakeGraphStore(graph, [("Node", "to", "Node")], reverse=True)
+    seen = []
+    transformed = NeighborLoader((features, alone), [5, 3], batch_size=100, transform=lambda batch: seen.append(batch.edge_attr.shape) or batch)
+    for batch in transformed:
+        row, col = batch.edge_index
+        at = {int(it): edge for edge, it in enumerate(number)}
+        pairs = zip(keys["Node"][batch.n_id[row]].tolist(), keys["Node"][batch.n_id[col]].tolist())
+        edges_of = [at[int(it)] for it in batch.edge_attr[:, 0].tolist()]
+        assert [set(pair) for pair in pairs] == [{int(source[it]), int(target[it])} for it in edges_of]
+    assert seen == [batch.edge_attr.shape for batch in NeighborLoader((features, alone), [5, 3], batch_size=100)]
+    links = LinkNeighborLoader((features, alone), [3], torch.tensor([source[:50], target[:50]]), neg_sampling="binary", batch_size=25)
+    assert all(len(batch.edge_attr) == batch.num_edges for batch in links)
+    with pytest.raises(hoplake.NotFoundError, match="no property 'nothing'"):
+        HoplakeFeatureStore(graph, {("Node", "to", "Node"): {"x": "nothing"}})
+    with pytest.raises(hoplake.NotFoundError, match="no edge type"):
+        HoplakeFeatureStore(graph, {("Node", "to", "Film"): {"x": "number"}})
+
+
 def test_what_cannot_be_loaded_is_an_exception(url: str) -> None:
     data = stores(url)
     graph = hoplake.open(url)

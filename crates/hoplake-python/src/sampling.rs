@@ -12,8 +12,8 @@ use hoplake::{
     Direction, Error, Graph as Opening, Held, Hop, LabelId, MemoryBudget, Query, Schema, StartKey,
     compute::{COMPUTE_MEMORY_BYTES, Workers},
     sampling::{
-        Ahead, Feature, FeatureSettings, Features, NegativesFrom, Numbers, Sample, Sampler as Sampling,
-        SamplerSettings, TimeSettings, ahead,
+        Ahead, EdgesOf, FanOut, Feature, FeatureOf, FeatureSettings, Features, NegativesFrom, Numbers, Sample,
+        Sampler as Sampling, SamplerSettings, TimeSettings, ahead,
     },
 };
 use pyo3::{
@@ -36,15 +36,29 @@ use crate::{
 /// A fan-out as Python has it: the label where edges begin, the hop, the label at their other ends, and how many of each vertex.
 type GivenFanOut = (Option<String>, String, Option<String>, Vec<Option<u32>>);
 
-/// A feature as Python has it: the label, the name, the properties, and whether it is a matrix.
-type GivenFeature = (String, String, Vec<String>, bool);
+/// What a feature is of, as Python has it: a label, or the label where edges begin, the hop, and the label where they end.
+#[derive(FromPyObject)]
+enum GivenOf {
+    Label(String),
+    Edges((String, String, String)),
+}
+
+/// A feature as Python has it: what it is of, the name, the properties, and whether it is a matrix.
+type GivenFeature = (GivenOf, String, Vec<String>, bool);
+
+/// What a feature is of, by name.
+#[derive(Clone)]
+enum NamedOf {
+    Label(String),
+    Edges(String, Hop, String),
+}
 
 /// How a sampler is made, in whichever process.
 #[derive(Clone)]
 struct Recipe {
     fan_outs: Vec<(Option<String>, Hop, Option<String>, Vec<Option<u32>>)>,
     settings: SamplerSettings,
-    features: Vec<GivenFeature>,
+    features: Vec<(NamedOf, String, Vec<String>, bool)>,
     is_double: bool,
     missing: Option<f64>,
     in_memory: bool,
@@ -93,15 +107,27 @@ impl Recipe {
         for (near, hop, far, counts) in &self.fan_outs {
             settings.fan_outs.extend(query.fan_outs_between(near.as_deref(), hop, far.as_deref(), counts)?);
         }
-        let features = self.features.iter().map(|(label, name, properties, is_matrix)| {
-            Ok(FeatureSettings {
+        let mut features = Vec::new();
+        for (of, name, properties, is_matrix) in &self.features {
+            let of: Vec<FeatureOf> = match of {
+                NamedOf::Label(label) => vec![query.label_id(label)?.into()],
+                NamedOf::Edges(near, hop, far) => {
+                    let mut found = query.fan_outs_between(Some(near), hop, Some(far), &[])?;
+                    // A hop in both directions stands for those that are sampled; without one, `features_of` rejects it.
+                    let is_sampled = |it: &FanOut| settings.fan_outs.iter().any(|sampled| sampled.edges == it.edges);
+                    if found.iter().any(is_sampled) {
+                        found.retain(is_sampled);
+                    }
+                    found.iter().map(|it| it.edges.into()).collect()
+                }
+            };
+            features.extend(of.into_iter().map(|of| FeatureSettings {
                 is_matrix: *is_matrix,
                 is_double: self.is_double,
                 missing: self.missing,
-                ..FeatureSettings::new(name, query.label_id(label)?, properties.clone())
-            })
-        });
-        let features = features.collect::<Result<Vec<_>, Error>>()?;
+                ..FeatureSettings::new(name, of, properties.clone())
+            }));
+        }
         let features = query.features(features, Workers::default()).await?;
         let sampler = match (settings.fan_outs.is_empty(), self.in_memory) {
             (true, _) => None,
@@ -114,6 +140,16 @@ impl Recipe {
 
 fn label_name(schema: &Schema, label: LabelId) -> String {
     schema.label(label).map(|label| label.name.clone()).unwrap_or_default()
+}
+
+/// A kind of edges as Python has it: the label where they begin, the hop, and the label where they end.
+fn kind_name(schema: &Schema, edges: EdgesOf) -> (String, String, String) {
+    let label = schema.edge_type(edges.edge_type).map(|kind| kind.label.as_str()).unwrap_or_default();
+    let direction = match edges.direction {
+        Direction::Out => "out",
+        Direction::In => "in",
+    };
+    (label_name(schema, edges.near), format!("{direction}:{label}"), label_name(schema, edges.far))
 }
 
 /// Numbers that Python shares with a sample.
@@ -195,7 +231,17 @@ impl Graph {
             .map(|(near, hop, far, counts)| Ok((near, parsed::<Hop>(py, &hop)?, far, counts)))
             .collect::<PyResult<_>>()?;
         let time = time.map(|(property, of_vertices, last)| TimeSettings { property, of_vertices, last });
-        let settings = SamplerSettings { fan_outs: Vec::new(), replace, weight, disjoint, induced, seed, time };
+        let named = |(of, name, properties, is_matrix)| {
+            let of = match of {
+                GivenOf::Label(label) => NamedOf::Label(label),
+                GivenOf::Edges((near, hop, far)) => NamedOf::Edges(near, parsed(py, &hop)?, far),
+            };
+            Ok((of, name, properties, is_matrix))
+        };
+        let features = features.into_iter().map(named).collect::<PyResult<Vec<_>>>()?;
+        let places = features.iter().any(|(of, ..)| matches!(of, NamedOf::Edges(..)));
+        // Its fan-outs are known once the graph is open.
+        let settings = SamplerSettings { fan_outs: Vec::new(), replace, weight, disjoint, induced, seed, places, time };
         let recipe = Arc::new(Recipe { fan_outs, settings, features, is_double, missing, in_memory });
         // Its own: it stays at its version, whatever the graph moves on to.
         let location = self.opened.location();
@@ -561,22 +607,18 @@ impl Sampled {
         }
         let mut of_types = Vec::new();
         for edges in edges {
-            let kind = edges.edges;
-            let label = schema.edge_type(kind.edge_type).map(|kind| kind.label.as_str()).unwrap_or_default();
-            let direction = match kind.direction {
-                Direction::Out => "out",
-                Direction::In => "in",
-            };
-            let hop = format!("{direction}:{label}");
-            let name = (label_name(schema, kind.near), hop, label_name(schema, kind.far));
+            let name = kind_name(schema, edges.edges);
             of_types.push((name, array(edges.near)?, array(edges.far)?, edges.per_hop));
         }
         let (features, memory) = self.features.into_parts();
         let memory = [memory, taken.clone()];
         let mut of_names = Vec::new();
         for feature in features {
-            let (label, name) = (label_name(schema, feature.label), feature.name.clone());
-            of_names.push((label, name, Bound::new(py, Array::feature(feature, &memory))?));
+            let of = match feature.of {
+                FeatureOf::Vertices(label) => object(py, label_name(schema, label))?,
+                FeatureOf::Edges(edges) => object(py, kind_name(schema, edges))?,
+            };
+            of_names.push((of, feature.name.clone(), Bound::new(py, Array::feature(feature, &memory))?));
         }
         object(py, (array(seeds)?, of_labels, of_types, of_names, priced.object(py)?))
     }

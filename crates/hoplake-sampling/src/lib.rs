@@ -13,9 +13,11 @@
 
 mod ahead;
 mod choose;
+mod compact;
 mod features;
 mod links;
 mod lists;
+mod numbering;
 mod random;
 mod sample;
 mod sampler;
@@ -24,7 +26,7 @@ mod times;
 mod vertices;
 
 pub use ahead::Ahead;
-pub use features::{Feature, FeatureSettings, Features, Numbers};
+pub use features::{Feature, FeatureOf, FeatureSettings, Features, Numbers};
 pub use links::{Negatives, NegativesFrom};
 pub use sample::{Sample, SampledEdges, SampledVertices};
 pub use sampler::Sampler;

@@ -53,6 +53,8 @@ pub struct SamplerSettings {
     pub induced: bool,
     /// What the random choices follow from.
     pub seed: u64,
+    /// Whether a sample says where each edge is in the list that it was chosen from: features of edges are found by that.
+    pub places: bool,
     /// Lets a seed see nothing that is later than it. Seeds have to be kept apart, since what one sees another may not.
     pub time: Option<TimeSettings>,
 }

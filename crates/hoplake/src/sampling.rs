@@ -20,8 +20,8 @@ pub use hoplake_engine::EdgesOf;
 use hoplake_engine::{Held, traversal::Hop};
 use hoplake_format::{LabelId, VertexId};
 pub use hoplake_sampling::{
-    Ahead, FanOut, Feature, FeatureSettings, Features, Negatives, NegativesFrom, Numbers, Sample, SampledEdges,
-    SampledVertices, Sampler, SamplerSettings, TimeSettings,
+    Ahead, FanOut, Feature, FeatureOf, FeatureSettings, Features, Negatives, NegativesFrom, Numbers, Sample,
+    SampledEdges, SampledVertices, Sampler, SamplerSettings, TimeSettings,
 };
 
 use hoplake_storage::MemoryBudget;
@@ -182,20 +182,21 @@ impl Query {
         Ok(sampler.negatives(edges, from, batch, &mut self.branch).await?)
     }
 
-    /// Features of vertices: properties as columns and matrices of numbers. Reads nothing, or one wave to find out how long lists are.
+    /// Features of vertices and edges: properties as columns and matrices of numbers. Reads nothing, or one wave to find out how long lists are.
     ///
     /// # Errors
-    /// [`NotFound`](crate::ErrorKind::NotFound) if a label does not have a property; [`Invalid`](crate::ErrorKind::Invalid) if one is text, or
-    /// if no vertex has a list to count; the store's.
+    /// [`NotFound`](crate::ErrorKind::NotFound) if a label or type of edges does not have a property; [`Invalid`](crate::ErrorKind::Invalid) if one is
+    /// text, if no vertex has a list to count, or if one of edges is a list; the store's.
     pub async fn features(&mut self, settings: Vec<FeatureSettings>, workers: Workers) -> Result<Features, Error> {
         Ok(Features::open(&self.snapshot, settings, workers, &mut self.branch).await?)
     }
 
-    /// The features of the vertices of a sample, in the order of its vertices. One wave, and one before it if tables of a label were not read
-    /// before.
+    /// The features of the vertices and edges of a sample, in their order. One wave, and one before it if tables of a label were not read before;
+    /// features of edges take one more, for their lists.
     ///
     /// # Errors
-    /// [`Invalid`](crate::ErrorKind::Invalid) if a vertex does not have a value, or has a list of another length;
+    /// [`Invalid`](crate::ErrorKind::Invalid) if a vertex or edge does not have a value, if a vertex has a list of another length, or if the
+    /// sampler does not keep [places](SamplerSettings::places) of edges;
     /// [`Limit`](crate::ErrorKind::Limit) at a limit of the query; the store's.
     pub async fn features_of(&mut self, features: &Features, sample: &Sample) -> Result<Held<Vec<Feature>>, Error> {
         Ok(features.of_sample(sample, &mut self.branch).await?)

@@ -231,7 +231,8 @@ impl InMemory {
                 }
                 let vertices = (first..next).filter(|id| !csr.range(*id as u32).is_empty());
                 let vertices: Vec<_> = vertices.filter_map(|id| VertexId::new(label, id - ids.start)).collect();
-                let _read = branch.context().hold(vertices.len() as u64 * 16 + count as u64 * 8)?;
+                let copies = 1 + of_topology().count() as u64;
+                let _read = branch.context().hold(vertices.len() as u64 * 8 * copies + count as u64 * 8)?;
                 let wanted = of_topology().filter(|(_, (_, fan_out))| fan_out.edges.near == label);
                 let wanted: Vec<_> =
                     wanted.map(|(number, (_, fan_out))| (number, fan_out.edges, vertices.clone())).collect();

@@ -17,9 +17,9 @@ use crate::sample::SampledVertices;
 /// How many tables a label has: as many threads can number, and 200,000 vertices take 100 KiB in each.
 const TABLES: usize = 32;
 
-/// What a neighbour takes at most if it is new: in what was chosen, its ordinal, tree and place; the first edge that led to it, twice; its number;
-/// itself, in a list that is doubled as it grows; and a place of a table, which is doubled as well.
-pub(crate) const NUMBERED_BYTES: u64 = 16 + 8 + 4 + 2 * 16 + 3 * 17;
+/// What a neighbour takes at most if it is new, in lists and tables that are doubled as they grow: in what was chosen its ordinal, tree, table and
+/// position; the first edge that led to it, twice; its number; itself; and a place of a table, of which there are three while one is doubled.
+pub(crate) const NUMBERED_BYTES: u64 = 2 * (8 + 4) + 1 + 4 + 2 * 4 + 2 * 4 + 2 * 16 + 3 * 17;
 
 /// A vertex in the tree of a seed, and the first edge that led to it.
 #[derive(Debug, Clone, Copy)]

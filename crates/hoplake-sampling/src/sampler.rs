@@ -19,11 +19,11 @@ use crate::{
     times,
 };
 
-/// What a sampled edge takes at most: its ends, and a vertex that is new.
-const EDGE_BYTES: u64 = 2 * 8 + NUMBERED_BYTES;
+/// What a sampled edge takes at most: its ends, in lists that are doubled as they grow, and a vertex that is new.
+const EDGE_BYTES: u64 = 2 * (8 + 8) + NUMBERED_BYTES;
 
 /// What its place in its list takes, as it was chosen and in the sample.
-const PLACE_BYTES: u64 = 2 * 4;
+const PLACE_BYTES: u64 = 2 * (4 + 4);
 
 /// What an edge of an induced sample takes, with what it is made of.
 const INDUCED_BYTES: u64 = 5 * 8 + 4;

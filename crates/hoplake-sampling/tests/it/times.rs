@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fs};
 
 use hoplake::{
-    Batch, ErrorKind, Graph, LoadOptions, MemoryBudget, Operation, SegmentSettings, VertexId, VertexRef,
+    Batch, ErrorKind, Graph, LoadOptions, MemoryBudget, Operation, Properties, SegmentSettings, VertexId, VertexRef,
     sampling::{SamplerSettings, TimeSettings},
 };
 
@@ -230,7 +230,7 @@ async fn times_in_memory_take_two_bytes_if_they_are_days() {
         let sample = graph.query().sample_at(&sampler, &seeds, &times, 2).await.unwrap();
         let on_bucket = graph.query().sampler(timed).unwrap();
         let expected = graph.query().sample_at(&on_bucket, &seeds, &times, 2).await.unwrap();
-        assert!(**sample == **expected, "{property}");
+        assert!(*sample == *expected, "{property}");
         assert!(sample.edges.iter().all(|edges| edges.near.len() > 5_000));
     }
 }
@@ -250,7 +250,7 @@ async fn a_vertex_without_a_time_is_an_error_where_an_edge_leads_to_it() {
         source: page(0),
         target: page(PAGES - 1),
         key: None,
-        properties: [].into(),
+        properties: Properties::default(),
         replace: true,
     };
     graph.apply(Batch { operations: vec![link], ..Batch::default() }).await.unwrap();

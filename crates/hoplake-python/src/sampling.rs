@@ -490,7 +490,7 @@ struct Asked {
 enum AskedFor {
     /// Labels and ordinals, one after the other.
     Seeds(Vec<(String, Vec<i64>)>),
-    Links(AskedLinks),
+    Links(Box<AskedLinks>),
 }
 
 struct AskedLinks {
@@ -533,7 +533,8 @@ impl Asked {
         let (near_label, hop, far_label) = kind;
         let hop = parsed(py, &hop)?;
         let (near, far) = (numbers(near), numbers(far));
-        let of = AskedFor::Links(AskedLinks { near_label, hop, far_label, near, far, anywhere, per_link });
+        let links = AskedLinks { near_label, hop, far_label, near, far, anywhere, per_link };
+        let of = AskedFor::Links(Box::new(links));
         Ok(Self { of, times: times.map(|times| numbers(&times)).unwrap_or_default(), batch })
     }
 

@@ -28,6 +28,9 @@ const PLACE_BYTES: u64 = 2 * (4 + 4);
 /// What an edge of an induced sample takes, with what it is made of.
 const INDUCED_BYTES: u64 = 5 * 8 + 4;
 
+/// An edge of an induced sample: its ends, and its place in its list.
+type Induced = (i64, (i64, u32));
+
 /// Vertices whose lists a thread samples at a time.
 const CHUNK: usize = 256;
 
@@ -362,7 +365,7 @@ impl Growing {
                 near.vertices(0..near.len()).iter().map(|(vertex, _)| lists.list(number, *vertex).len() as u64).sum();
             let bytes = self.memory.bytes().saturating_add(most.saturating_mul(INDUCED_BYTES));
             context.resize(&mut self.memory, bytes)?;
-            let all: Result<Vec<Vec<(i64, (i64, u32))>>, EngineError> =
+            let all: Result<Vec<Vec<Induced>>, EngineError> =
                 chunks.map(|(chunk, vertices)| found(context, chunk * CHUNK, vertices)).collect();
             let edges = &mut self.edges[number];
             (edges.near, (edges.far, edges.places)) = all?.into_iter().flatten().unzip();

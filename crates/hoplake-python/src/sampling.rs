@@ -555,8 +555,8 @@ impl Asked {
 }
 
 impl AskedLinks {
-    /// The sample of the ends of links and of negatives, as seeds: first the vertices where links begin, then those where negatives do, then the
-    /// other ends of links and of negatives. A negative begins anywhere, or `per_link` begin where each link does.
+    /// The sample of the ends of links and of negatives, as seeds: first the vertices where links begin, then those where negatives do,
+    /// then the other ends of links and of negatives. A negative begins anywhere, or `per_link` begin where each link does.
     async fn sample(
         &self,
         sampler: &Sampling,

@@ -1,8 +1,9 @@
 //! Batches that are made before they are asked for, as far as there is memory for them.
 //!
-//! A batch takes its memory before it begins: as much as the largest before it took at its peak, and a quarter more. What it builds counts within
-//! that. If there is no room for it, it waits until there is, or until the caller waits for it and no other is being made: then it may have all that is
-//! left, as a call of its own would, and fails only if that is not enough. The first batch, of which nothing is known, is made that way, too.
+//! A batch takes its memory before it begins: as much as the largest before it took at its peak, and a quarter more. What it builds counts
+//! within that. If there is no room for it, it waits until there is, or until the caller waits for it and no other is being made: then it
+//! may have all that is left, as a call of its own would, and fails only if that is not enough. The first batch, of which nothing is known,
+//! is made that way, too.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -42,8 +43,9 @@ where
     T: Send + 'static,
     E: Send + 'static,
 {
-    /// Batches whose memory counts against a budget, on the threads of a runtime. `make` makes a batch within the budget that it is given, and may be
-    /// called again for the same batch; `is_in_use` tells an error of a shared budget without room, which is what that budget may be.
+    /// Batches whose memory counts against a budget, on the threads of a runtime. `make` makes a batch within the budget that it is given,
+    /// and may be called again for the same batch; `is_in_use` tells an error of a shared budget without room, which is what that budget
+    /// may be.
     pub fn new<M: Future<Output = Result<T, E>> + Send + 'static>(
         runtime: &Handle,
         budget: MemoryBudget,

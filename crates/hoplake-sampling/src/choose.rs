@@ -106,8 +106,8 @@ pub(crate) use rand::rngs::Xoshiro256PlusPlus as Xoshiro;
 /// As many positions as are chosen by looking at all that are chosen already.
 const FEW: u32 = 16;
 
-/// Chooses a few positions by Floyd's algorithm (Bentley, Floyd 1987), as `rand` does for long lists. For those that are little longer than what is
-/// chosen, which are many with a fan-out near the mean degree, `rand` copies positions instead, and takes three times as long.
+/// Chooses a few positions by Floyd's algorithm (Bentley, Floyd 1987), as `rand` does for long lists. For those that are little longer than
+/// what is chosen, which are many with a fan-out near the mean degree, `rand` copies positions instead, and takes three times as long.
 #[inline]
 fn few(length: usize, count: usize, random: &mut impl Rng, chosen: &mut Vec<usize>) {
     for last in length - count..length {

@@ -2,7 +2,8 @@
 
 use crate::times::ALWAYS;
 
-/// Times of one stretch of edges or vertices: as multiples of the largest unit that all of them are, such as a day, from the first of them on.
+/// Times of one stretch of edges or vertices: as multiples of the largest unit that all of them are, such as a day, from the first of them
+/// on.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Compact {
     first: i64,

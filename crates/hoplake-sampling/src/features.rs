@@ -122,8 +122,8 @@ impl Features {
     /// Checks features against the schema. Reads nothing, or one wave to find out how long lists are.
     ///
     /// # Errors
-    /// [`EngineError::NotFound`] if a label or type of edges does not have a property; [`EngineError::Invalid`] if one is text, if a list has no
-    /// values to count or is of edges, or if two features of one label or type have one name; the store's.
+    /// [`EngineError::NotFound`] if a label or type of edges does not have a property; [`EngineError::Invalid`] if one is text, if a list
+    /// has no values to count or is of edges, or if two features of one label or type have one name; the store's.
     pub async fn open(
         snapshot: &Arc<Snapshot>,
         settings: Vec<FeatureSettings>,
@@ -167,12 +167,12 @@ impl Features {
         Ok(Self { snapshot: snapshot.clone(), workers, known: known.into() })
     }
 
-    /// The features of the vertices and edges of a sample, in their order. One wave, and one before it if the tables of a label were not read
-    /// before; features of edges take one more, which finds their lists in the caches if they were just sampled from the bucket.
+    /// The features of the vertices and edges of a sample, in their order. One wave, and one before it if the tables of a label were not
+    /// read before; features of edges take one more, which finds their lists in the caches if they were just sampled from the bucket.
     ///
     /// # Errors
-    /// [`EngineError::Invalid`] if a vertex or edge does not have a value, if a vertex has a list of another length, or if the sample does not
-    /// have the edges of a feature, or not their places; [`EngineError::Limit`] at a limit of the query; the store's.
+    /// [`EngineError::Invalid`] if a vertex or edge does not have a value, if a vertex has a list of another length, or if the sample does
+    /// not have the edges of a feature, or not their places; [`EngineError::Limit`] at a limit of the query; the store's.
     pub async fn of_sample(&self, sample: &Sample, branch: &mut Branch) -> Result<Held<Vec<Feature>>, EngineError> {
         let ordinals = |label| sample.of_label(label).map_or(&[][..], |vertices| &vertices.ordinals);
         let mut of_vertices = Vec::new();
@@ -224,7 +224,8 @@ impl Features {
         let bytes_of = |feature: &usize| self.known[*feature].width() as u64 * self.known[*feature].number_bytes();
         let bytes = features.iter().map(bytes_of).sum::<u64>().saturating_mul(near.len() as u64);
         let memory = branch.context().hold(bytes)?;
-        // The numbers of distinct edges, which are spread; and of each edge its vertex, its position, that among distinct ones, and its row.
+        // The numbers of distinct edges, which are spread; and of each edge its vertex, its position, that among distinct ones, and its
+        // row.
         let _read = branch.context().hold(2 * bytes + near.len() as u64 * 64)?;
         let ordinals = sample.of_label(edges.near).map_or(&[][..], |vertices| &vertices.ordinals);
         let outside = || EngineError::Internal("an edge of a sample begins at none of its vertices".into());

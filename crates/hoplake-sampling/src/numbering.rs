@@ -1,8 +1,9 @@
-//! The sampled vertices of a label, with a number for each: by the hop in which each was reached first, and there in the order of the edges.
+//! The sampled vertices of a label, with a number for each: by the hop in which each was reached first, and there in the order of the
+//! edges.
 //!
-//! All threads number the neighbours of a hop. Vertices are in tables by their hash, and a thread has a table for itself: it finds for each edge
-//! the first edge that led to the same vertex. First edges then get numbers in their order, and each of the others that of its first edge. A table
-//! is small enough for the cache of a core, so this pays off on one thread, too.
+//! All threads number the neighbours of a hop. Vertices are in tables by their hash, and a thread has a table for itself: it finds for each
+//! edge the first edge that led to the same vertex. First edges then get numbers in their order, and each of the others that of its first
+//! edge. A table is small enough for the cache of a core, so this pays off on one thread, too.
 
 use std::ops::Range;
 
@@ -17,8 +18,9 @@ use crate::sample::SampledVertices;
 /// How many tables a label has: as many threads can number, and 200,000 vertices take 100 KiB in each.
 const TABLES: usize = 32;
 
-/// What a neighbour takes at most if it is new, in lists and tables that are doubled as they grow: in what was chosen its ordinal, tree, table and
-/// position; the first edge that led to it, twice; its number; itself; and a place of a table, of which there are three while one is doubled.
+/// What a neighbour takes at most if it is new, in lists and tables that are doubled as they grow: in what was chosen its ordinal, tree,
+/// table and position; the first edge that led to it, twice; its number; itself; and a place of a table, of which there are three while one
+/// is doubled.
 pub(crate) const NUMBERED_BYTES: u64 = 2 * (8 + 4) + 1 + 4 + 2 * 4 + 2 * 4 + 2 * 16 + 3 * 17;
 
 /// A vertex in the tree of a seed, and the first edge that led to it.
@@ -140,8 +142,8 @@ impl Numbering {
         self.numbers[first as usize]
     }
 
-    /// Numbers the chosen neighbours of consecutive vertices, in their order. Adds to `near` the number of the vertex that has each, from `first`
-    /// on, and to `far` that of the neighbour.
+    /// Numbers the chosen neighbours of consecutive vertices, in their order. Adds to `near` the number of the vertex that has each, from
+    /// `first` on, and to `far` that of the neighbour.
     pub(crate) fn number_all(
         &mut self,
         chosen: &[Chosen],

@@ -61,8 +61,8 @@ impl Sampler {
         Ok(Self { snapshot, settings, workers, in_memory: None, existing: Existing::default() })
     }
 
-    /// A sampler that loads all lists into memory, once: 8 bytes a vertex and 4 an edge, 12 with a weight. A time takes 1 to 8 bytes more for
-    /// each vertex or edge that has one, as its differences need. Its samples are those of [`Self::on_bucket`].
+    /// A sampler that loads all lists into memory, once: 8 bytes a vertex and 4 an edge, 12 with a weight. A time takes 1 to 8 bytes more
+    /// for each vertex or edge that has one, as its differences need. Its samples are those of [`Self::on_bucket`].
     ///
     /// # Errors
     /// As [`Self::on_bucket`]; [`EngineError::Limit`] if the budget is too small, before anything is read; the store's.

@@ -22,8 +22,8 @@ const MICROS_A_DAY: i64 = 86_400_000_000;
 /// The times of edges, in their order. One wave, and one before it if the tables were not read before.
 ///
 /// # Errors
-/// [`EngineError::Invalid`] if the property is not a time, or if an edge or vertex does not have a value; [`EngineError::NotFound`] if no type
-/// of the edges, or no label, has the property; the store's.
+/// [`EngineError::Invalid`] if the property is not a time, or if an edge or vertex does not have a value; [`EngineError::NotFound`] if no
+/// type of the edges, or no label, has the property; the store's.
 pub(crate) async fn times(
     snapshot: &Snapshot,
     edges: &Edges,

@@ -29,9 +29,9 @@ use tokio::runtime::Handle;
 
 use crate::{Error, ErrorKind, Query, Reason};
 
-/// Batches that are made while the caller uses those before them, on the threads of a runtime. The memory of each counts against a budget before it
-/// begins, and those that there is no room for wait. `make` makes a batch within a budget of its own ([`Graph::query_within`](crate::Graph::query_within)),
-/// and may be called twice for one.
+/// Batches that are made while the caller uses those before them, on the threads of a runtime. The memory of each counts against a budget
+/// before it begins, and those that there is no room for wait. `make` makes a batch within a budget of its own
+/// ([`Graph::query_within`](crate::Graph::query_within)), and may be called twice for one.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), hoplake::Error> {
@@ -94,8 +94,8 @@ impl Query {
         Ok(Sampler::in_memory(&self.snapshot, settings, workers, &mut self.branch).await?)
     }
 
-    /// Samples the neighbourhoods of seeds: one wave a hop, and one more for weights; none from memory. A batch of the same number and seeds
-    /// is always the same.
+    /// Samples the neighbourhoods of seeds: one wave a hop, and one more for weights; none from memory. A batch of the same number and
+    /// seeds is always the same.
     ///
     /// # Errors
     /// [`NotFound`](crate::ErrorKind::NotFound) if a seed is not a vertex of the version; [`Invalid`](crate::ErrorKind::Invalid) if a
@@ -170,8 +170,8 @@ impl Query {
     /// vertices where they begin; none if these are in memory.
     ///
     /// # Errors
-    /// [`NotFound`](crate::ErrorKind::NotFound) if a vertex does not exist; [`Invalid`](crate::ErrorKind::Invalid) if a label has no vertices;
-    /// [`Limit`](crate::ErrorKind::Limit) at a limit of the query; the store's.
+    /// [`NotFound`](crate::ErrorKind::NotFound) if a vertex does not exist; [`Invalid`](crate::ErrorKind::Invalid) if a label has no
+    /// vertices; [`Limit`](crate::ErrorKind::Limit) at a limit of the query; the store's.
     pub async fn negatives(
         &mut self,
         sampler: &Sampler,
@@ -182,22 +182,23 @@ impl Query {
         Ok(sampler.negatives(edges, from, batch, &mut self.branch).await?)
     }
 
-    /// Features of vertices and edges: properties as columns and matrices of numbers. Reads nothing, or one wave to find out how long lists are.
+    /// Features of vertices and edges: properties as columns and matrices of numbers. Reads nothing, or one wave to find out how long lists
+    /// are.
     ///
     /// # Errors
-    /// [`NotFound`](crate::ErrorKind::NotFound) if a label or type of edges does not have a property; [`Invalid`](crate::ErrorKind::Invalid) if one is
-    /// text, if no vertex has a list to count, or if one of edges is a list; the store's.
+    /// [`NotFound`](crate::ErrorKind::NotFound) if a label or type of edges does not have a property;
+    /// [`Invalid`](crate::ErrorKind::Invalid) if one is text, if no vertex has a list to count, or if one of edges is a list; the store's.
     pub async fn features(&mut self, settings: Vec<FeatureSettings>, workers: Workers) -> Result<Features, Error> {
         Ok(Features::open(&self.snapshot, settings, workers, &mut self.branch).await?)
     }
 
-    /// The features of the vertices and edges of a sample, in their order. One wave, and one before it if tables of a label were not read before;
-    /// features of edges take one more, for their lists.
+    /// The features of the vertices and edges of a sample, in their order. One wave, and one before it if tables of a label were not read
+    /// before; features of edges take one more, for their lists.
     ///
     /// # Errors
-    /// [`Invalid`](crate::ErrorKind::Invalid) if a vertex or edge does not have a value, if a vertex has a list of another length, or if the
-    /// sampler does not keep [places](SamplerSettings::places) of edges;
-    /// [`Limit`](crate::ErrorKind::Limit) at a limit of the query; the store's.
+    /// [`Invalid`](crate::ErrorKind::Invalid) if a vertex or edge does not have a value, if a vertex has a list of another length, or if
+    /// the sampler does not keep [places](SamplerSettings::places) of edges; [`Limit`](crate::ErrorKind::Limit) at a limit of the query;
+    /// the store's.
     pub async fn features_of(&mut self, features: &Features, sample: &Sample) -> Result<Held<Vec<Feature>>, Error> {
         Ok(features.of_sample(sample, &mut self.branch).await?)
     }

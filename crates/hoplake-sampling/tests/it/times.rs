@@ -173,7 +173,8 @@ async fn times_that_cannot_be_are_rejected() {
     assert!(graph.query().sample_at(&sampler, &people[..1], &[1], 0).await.is_err());
 }
 
-/// Pages with the day when they were made, and links to the same page with theirs: enough that the times of both are read in several pieces.
+/// Pages with the day when they were made, and links to the same page with theirs: enough that the times of both are read in several
+/// pieces.
 async fn pages(name: &str) -> Graph {
     let url = format!("memory://sampling/{name}");
     let folder = tempfile::tempdir().unwrap();
